@@ -1,0 +1,148 @@
+//! Picks a backend at run time.
+
+use alloc::string::String;
+use core::num::NonZeroUsize;
+
+use crypto_bigint::{BoxedUint, Uint};
+
+use super::{Parallel, Serial};
+use crate::{BatchModExp, Error, ModExp};
+
+/// What a caller may ask [`Auto`] for.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The fastest that this machine offers.
+    #[default]
+    Auto,
+    /// [`Serial`], on the calling thread.
+    Serial,
+    /// [`Parallel`] threads of [`Serial`].
+    Parallel,
+}
+
+/// The backend for users who do not want to choose: it looks at the machine, picks, and can say in
+/// words what it picked and why.
+///
+/// ```
+/// use batch_modexp::backend::{Auto, Kind};
+///
+/// let backend = Auto::new()?;
+/// println!("{}: {}", backend.name(), backend.reason());
+///
+/// assert_eq!(Auto::with(Kind::Serial, None)?.name(), "serial");
+/// # Ok::<(), batch_modexp::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Auto {
+    chosen: Chosen,
+    reason: String,
+}
+
+#[derive(Debug)]
+pub(crate) enum Chosen {
+    Serial(Serial),
+    Parallel(Parallel<Serial>),
+}
+
+impl Auto {
+    /// Picks the fastest backend that this machine offers.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ThreadPool`] if the operating system refuses the threads.
+    pub fn new() -> Result<Self, Error> {
+        Self::with(Kind::Auto, None)
+    }
+
+    /// Takes the backend that `kind` names, on `threads` threads (`None`: as many as the process may
+    /// use cores). [`Kind::Serial`] has one thread whatever `threads` says.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ThreadPool`] if the operating system refuses the threads.
+    pub fn with(kind: Kind, threads: Option<NonZeroUsize>) -> Result<Self, Error> {
+        let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let count = threads.unwrap_or(cores);
+        let source = if threads.is_some() {
+            "as asked"
+        } else {
+            "one for each core"
+        };
+        let (chosen, reason) = match kind {
+            Kind::Serial => (
+                Chosen::Serial(Serial),
+                String::from("as asked, on one thread"),
+            ),
+            Kind::Auto if count.get() == 1 => (
+                Chosen::Serial(Serial),
+                alloc::format!("one thread ({source})"),
+            ),
+            Kind::Auto | Kind::Parallel => (
+                Chosen::Parallel(Parallel::with_threads(Serial, count)?),
+                alloc::format!("{count} threads ({source})"),
+            ),
+        };
+        Ok(Self { chosen, reason })
+    }
+
+    /// The name of the backend that was picked: `"serial"` or `"parallel"`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self.chosen {
+            Chosen::Serial(_) => "serial",
+            Chosen::Parallel(_) => "parallel",
+        }
+    }
+
+    /// Why it was picked, in a few words for a log or a terminal.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// The number of threads that it computes on.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        match &self.chosen {
+            Chosen::Serial(_) => 1,
+            Chosen::Parallel(parallel) => parallel.threads(),
+        }
+    }
+
+    pub(crate) fn chosen(&self) -> &Chosen {
+        &self.chosen
+    }
+}
+
+impl<const LIMBS: usize> BatchModExp<Uint<LIMBS>> for Auto {
+    type Error = Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, Uint<LIMBS>>],
+        exponent_bits: u32,
+        out: &mut [Uint<LIMBS>],
+    ) -> Result<(), Error> {
+        match &self.chosen {
+            Chosen::Serial(serial) => serial.batch_mod_exp(batch, exponent_bits, out),
+            Chosen::Parallel(parallel) => parallel.batch_mod_exp(batch, exponent_bits, out),
+        }
+    }
+}
+
+impl BatchModExp<BoxedUint> for Auto {
+    type Error = Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, BoxedUint>],
+        exponent_bits: u32,
+        out: &mut [BoxedUint],
+    ) -> Result<(), Error> {
+        match &self.chosen {
+            Chosen::Serial(serial) => serial.batch_mod_exp(batch, exponent_bits, out),
+            Chosen::Parallel(parallel) => parallel.batch_mod_exp(batch, exponent_bits, out),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The one error type of the crate.
+
+use core::fmt;
+
+/// What can go wrong, with what was wrong and what to do about it.
+///
+/// No variant carries a secret. Whenever a batch call returns an error, its whole output is zero.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// `exponent_bits` is larger than the width of the exponent of instance `index`.
+    ExponentBits {
+        /// Position of the instance in the batch.
+        index: usize,
+        /// The number of exponent bits that was asked for.
+        exponent_bits: u32,
+        /// Width of the exponent in bits.
+        width: u32,
+    },
+    /// The base or the exponent of instance `index` is wider than its modulus.
+    ///
+    /// Only possible with `BoxedUint`, whose width is known at run time.
+    OperandWidth {
+        /// Position of the instance in the batch.
+        index: usize,
+        /// Which operand: `"base"` or `"exponent"`.
+        operand: &'static str,
+        /// Width of the operand in bits.
+        bits: u32,
+        /// Width of the modulus in bits.
+        modulus_bits: u32,
+    },
+    /// The modulus of instance `index` is wider than the backend supports.
+    ModulusWidth {
+        /// Position of the instance in the batch.
+        index: usize,
+        /// Width of the modulus in bits.
+        bits: u32,
+        /// The largest width that this backend supports, in bits.
+        max_bits: u32,
+    },
+    /// The thread pool could not be started.
+    #[cfg(feature = "std")]
+    ThreadPool {
+        /// The number of threads that was asked for.
+        threads: usize,
+    },
+    /// The RSA modulus has a size that the signer does not support.
+    #[cfg(feature = "rsa")]
+    KeySize {
+        /// Length of the modulus in bits.
+        bits: u32,
+    },
+    /// The parts of the RSA key do not belong together.
+    #[cfg(feature = "rsa")]
+    KeyMismatch,
+    /// The RSA modulus is too short for this hash function and padding scheme.
+    #[cfg(feature = "rsa")]
+    KeyTooShort {
+        /// Length of the modulus in bits.
+        bits: u32,
+        /// The shortest modulus that would do, in bits.
+        min_bits: u32,
+    },
+    /// A prehashed message is not as long as the digest of the scheme's hash function.
+    #[cfg(feature = "rsa")]
+    DigestLength {
+        /// Length of what was given, in bytes.
+        len: usize,
+        /// Length of a digest, in bytes.
+        expected: usize,
+    },
+    /// A raw block has the wrong length or a value that is not below the modulus (RFC 8017,
+    /// section 5.2.1: "message representative out of range").
+    #[cfg(feature = "hazmat")]
+    BlockOutOfRange,
+    /// The random number generator failed.
+    #[cfg(feature = "rsa")]
+    Rng,
+    /// The result of a private operation did not pass its check and was discarded: the hardware, the
+    /// backend or the key is faulty.
+    #[cfg(feature = "rsa")]
+    Fault,
+}
+
+impl Error {
+    /// The same error for a batch in which the failed part starts at instance `start`.
+    #[cfg(feature = "std")]
+    pub(crate) fn in_batch_at(mut self, start: usize) -> Self {
+        if let Self::ExponentBits { index, .. }
+        | Self::OperandWidth { index, .. }
+        | Self::ModulusWidth { index, .. } = &mut self
+        {
+            *index += start;
+        }
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ExponentBits {
+                index,
+                exponent_bits,
+                width,
+            } => write!(
+                f,
+                "instance {index}: exponent_bits is {exponent_bits}, but the exponent has only {width} bits"
+            ),
+            Self::OperandWidth {
+                index,
+                operand,
+                bits,
+                modulus_bits,
+            } => write!(
+                f,
+                "instance {index}: the {operand} is {bits} bits wide, the modulus only {modulus_bits}; \
+                 reduce the {operand} or widen the modulus"
+            ),
+            Self::ModulusWidth {
+                index,
+                bits,
+                max_bits,
+            } => write!(
+                f,
+                "instance {index}: the modulus is {bits} bits wide, this backend supports at most {max_bits}"
+            ),
+            #[cfg(feature = "std")]
+            Self::ThreadPool { threads } => {
+                write!(f, "could not start {threads} threads; ask for fewer")
+            }
+            #[cfg(feature = "rsa")]
+            Self::KeySize { bits } => write!(
+                f,
+                "the RSA modulus has {bits} bits; supported are {} to {} bits",
+                crate::rsa::MIN_BITS,
+                crate::rsa::MAX_BITS
+            ),
+            #[cfg(feature = "rsa")]
+            Self::KeyMismatch => {
+                f.write_str("the parts of the RSA key do not belong together; export the key again")
+            }
+            #[cfg(feature = "rsa")]
+            Self::KeyTooShort { bits, min_bits } => write!(
+                f,
+                "the RSA modulus has {bits} bits, this hash and padding need {min_bits}; \
+                 use a longer key or a shorter hash"
+            ),
+            #[cfg(feature = "rsa")]
+            Self::DigestLength { len, expected } => write!(
+                f,
+                "the prehashed message has {len} bytes, a digest of this hash has {expected}"
+            ),
+            #[cfg(feature = "hazmat")]
+            Self::BlockOutOfRange => {
+                f.write_str("the block must be as long as the modulus and, as a number, below it")
+            }
+            #[cfg(feature = "rsa")]
+            Self::Rng => f.write_str("the random number generator failed"),
+            #[cfg(feature = "rsa")]
+            Self::Fault => f.write_str(
+                "the result of a private operation failed its check and was discarded; \
+                 suspect the hardware or the key",
+            ),
+        }
+    }
+}
+
+impl core::error::Error for Error {}

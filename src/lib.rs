@@ -1,0 +1,17 @@
+#![no_std]
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+pub mod backend;
+mod error;
+pub mod secret;
+mod traits;
+mod width;
+pub mod window;
+
+pub use error::Error;
+pub use traits::{BatchModExp, ModExp};

@@ -1,0 +1,74 @@
+//! The trait that every backend implements.
+
+use crypto_bigint::Unsigned;
+use crypto_bigint::modular::MontyParams;
+
+/// One exponentiation, `base ^ exponent mod params.modulus()`.
+///
+/// `U` is [`Uint<L>`](crypto_bigint::Uint) or [`BoxedUint`](crypto_bigint::BoxedUint). The *width* of
+/// an instance is the precision of its modulus in bits, a multiple of the limb size and public, as
+/// are the widths of base and exponent. Their values are secret.
+///
+/// * `base`: any value; it is reduced modulo the modulus. A `BoxedUint` may be narrower than the
+///   modulus but not wider.
+/// * `exponent`: any value. A `BoxedUint` may be narrower than the modulus but not wider.
+/// * `params`: of any odd modulus, 1 included. Instances that share a modulus should share the
+///   reference: a backend may then prepare the modulus once.
+///
+/// Make `params` of a secret modulus with `MontyParams::new`, never with `new_vartime`.
+///
+/// There is no `Debug`: all three values may be secrets.
+#[derive(Clone, Copy)]
+#[allow(missing_debug_implementations)]
+pub struct ModExp<'a, U: Unsigned> {
+    /// The base, in ordinary (not Montgomery) form.
+    pub base: &'a U,
+    /// The exponent.
+    pub exponent: &'a U,
+    /// The modulus with its Montgomery constants.
+    pub params: &'a MontyParams<U>,
+}
+
+/// Constant-time modular exponentiation of many independent instances.
+///
+/// ```
+/// use batch_modexp::{BatchModExp, ModExp, backend::Serial};
+/// use crypto_bigint::{Odd, U256, modular::MontyParams};
+///
+/// let params = MontyParams::new(Odd::new(U256::from(1_000_003u32)).unwrap());
+/// let (base, exponent) = (U256::from(2u32), U256::from(20u32));
+/// let batch = [ModExp { base: &base, exponent: &exponent, params: &params }; 2];
+///
+/// let mut out = [U256::ZERO; 2];
+/// Serial.batch_mod_exp(&batch, 5, &mut out)?;
+/// assert_eq!(out, [U256::from(48_573u32); 2]); // 2^20 = 1,048,576
+/// # Ok::<(), batch_modexp::Error>(())
+/// ```
+pub trait BatchModExp<U: Unsigned> {
+    /// Why a whole batch can fail.
+    type Error: core::error::Error;
+
+    /// Writes `batch[i].base ^ (batch[i].exponent mod 2^exponent_bits) mod batch[i].params.modulus()`
+    /// to `out[i]`, always the canonical value in `[0, modulus)`.
+    ///
+    /// Bases, exponents and moduli are secret; `exponent_bits`, the number of instances, their widths
+    /// and which of them share a reference are public and visible in the running time.
+    /// `exponent_bits` is at most the width of the narrowest exponent of the batch; with 0 every
+    /// result is `1 mod modulus`. Instances of different widths may stand in one batch of `BoxedUint`;
+    /// each result has the width of its modulus.
+    ///
+    /// # Errors
+    ///
+    /// The [`Error`](Self::Error) of the backend if `exponent_bits` or a width is out of range, or if
+    /// the device failed. All of `out` is zero then, never half written.
+    ///
+    /// # Panics
+    ///
+    /// If `batch` and `out` differ in length.
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Self::Error>;
+}

@@ -1,0 +1,156 @@
+//! From a width known at run time to a `Uint<LIMBS>` known at compile time.
+//!
+//! `BoxedUint` arithmetic allocates its temporaries and frees them unwiped, and `BoxedMontyParams` has
+//! no `Zeroize`. The same arithmetic on `Uint<LIMBS>` touches only the stack, so every computation of
+//! ours on a `BoxedUint` goes through here. A width that is not listed is rounded up to the next one,
+//! by at most an eighth.
+
+use crypto_bigint::{BoxedUint, Limb, Uint};
+use zeroize::Zeroize;
+
+/// The largest number of limbs that [`with_limbs`] serves.
+pub(crate) const MAX_LIMBS: usize = 256;
+
+/// The largest width in bits that [`with_limbs`] serves: 16,384 with 64-bit limbs.
+pub(crate) const MAX_BITS: u32 = MAX_LIMBS as u32 * Limb::BITS;
+
+/// A computation that is generic over the number of limbs.
+pub(crate) trait WithLimbs {
+    /// What it returns.
+    type Output;
+
+    /// Runs it with `LIMBS` limbs.
+    fn run<const LIMBS: usize>(self) -> Self::Output;
+}
+
+/// Runs `computation` with the smallest supported number of limbs that is at least `limbs`.
+///
+/// # Panics
+///
+/// If `limbs` is larger than [`MAX_LIMBS`]; callers check first.
+pub(crate) fn with_limbs<C: WithLimbs>(limbs: usize, computation: C) -> C::Output {
+    match limbs {
+        0..=1 => computation.run::<1>(),
+        2 => computation.run::<2>(),
+        3 => computation.run::<3>(),
+        4 => computation.run::<4>(),
+        5 => computation.run::<5>(),
+        6 => computation.run::<6>(),
+        7 => computation.run::<7>(),
+        8 => computation.run::<8>(),
+        9 => computation.run::<9>(),
+        10 => computation.run::<10>(),
+        11..=12 => computation.run::<12>(),
+        13..=14 => computation.run::<14>(),
+        15..=16 => computation.run::<16>(),
+        17..=18 => computation.run::<18>(),
+        19..=20 => computation.run::<20>(),
+        21..=22 => computation.run::<22>(),
+        23..=24 => computation.run::<24>(),
+        25..=26 => computation.run::<26>(),
+        27..=28 => computation.run::<28>(),
+        29..=32 => computation.run::<32>(),
+        33..=36 => computation.run::<36>(),
+        37..=40 => computation.run::<40>(),
+        41..=44 => computation.run::<44>(),
+        45..=48 => computation.run::<48>(),
+        49..=54 => computation.run::<54>(),
+        55..=60 => computation.run::<60>(),
+        61..=64 => computation.run::<64>(),
+        65..=72 => computation.run::<72>(),
+        73..=80 => computation.run::<80>(),
+        81..=88 => computation.run::<88>(),
+        89..=96 => computation.run::<96>(),
+        97..=108 => computation.run::<108>(),
+        109..=120 => computation.run::<120>(),
+        121..=128 => computation.run::<128>(),
+        129..=144 => computation.run::<144>(),
+        145..=160 => computation.run::<160>(),
+        161..=176 => computation.run::<176>(),
+        177..=192 => computation.run::<192>(),
+        193..=216 => computation.run::<216>(),
+        217..=236 => computation.run::<236>(),
+        237..=MAX_LIMBS => computation.run::<MAX_LIMBS>(),
+        _ => panic!("{limbs} limbs are more than the {MAX_LIMBS} that are supported"),
+    }
+}
+
+/// Copies `value` into `LIMBS` limbs, zero-extended.
+///
+/// # Panics
+///
+/// If `value` has more than `LIMBS` limbs.
+pub(crate) fn load<const LIMBS: usize>(value: &BoxedUint) -> Uint<LIMBS> {
+    let limbs = value.as_limbs();
+    let mut fixed = Uint::ZERO;
+    fixed.as_mut_limbs()[..limbs.len()].copy_from_slice(limbs);
+    fixed
+}
+
+/// Copies the low limbs of `value` into `boxed`, in place where `boxed` has `limbs` limbs already;
+/// otherwise the old buffer is wiped and replaced.
+pub(crate) fn store<const LIMBS: usize>(value: &Uint<LIMBS>, limbs: usize, boxed: &mut BoxedUint) {
+    if boxed.as_limbs().len() != limbs {
+        boxed.zeroize();
+        *boxed = BoxedUint::zero_with_precision(limbs as u32 * Limb::BITS);
+    }
+    boxed
+        .as_mut_limbs()
+        .copy_from_slice(&value.as_limbs()[..limbs]);
+}
+
+/// Overwrites the part of the stack that a computation on `Uint<LIMBS>` has just left.
+///
+/// crypto-bigint keeps powers, products and copies of the modulus in local variables and does not wipe
+/// them. This puts one large frame where theirs were. It is best effort, since the language promises
+/// nothing about where locals lie; `tests/wiping.rs` looks at what is left.
+#[inline(never)]
+pub(crate) fn scrub_stack<const LIMBS: usize>() {
+    /// Uints of stack to overwrite: the table has 16, and the frames around it hold some 40 copies.
+    const ROWS: usize = 96;
+    let mut frame = [[Limb::ZERO; LIMBS]; ROWS];
+    frame.as_flattened_mut().zeroize();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct LimbCount;
+
+    impl WithLimbs for LimbCount {
+        type Output = usize;
+
+        fn run<const LIMBS: usize>(self) -> usize {
+            LIMBS
+        }
+    }
+
+    #[test]
+    fn every_width_is_rounded_up_by_at_most_an_eighth() {
+        for limbs in 1..=MAX_LIMBS {
+            let served = with_limbs(limbs, LimbCount);
+            assert!(
+                limbs <= served && served * 8 <= limbs * 9,
+                "{limbs} -> {served}"
+            );
+        }
+    }
+
+    #[test]
+    fn store_replaces_a_buffer_of_another_width_and_keeps_one_that_fits() {
+        let value = Uint::<4>::from(7u32);
+        let mut boxed = BoxedUint::max(Limb::BITS);
+        store(&value, 2, &mut boxed);
+        assert_eq!(
+            (boxed.as_limbs().len(), &boxed),
+            (2, &BoxedUint::from(7u32))
+        );
+        let before = boxed.as_limbs().as_ptr();
+        store(&Uint::<4>::from(9u32), 2, &mut boxed);
+        assert_eq!(
+            (boxed.as_limbs().as_ptr(), &boxed),
+            (before, &BoxedUint::from(9u32))
+        );
+    }
+}
