@@ -22,6 +22,8 @@ pub use self::{
     auto::{Auto, Kind},
     parallel::Parallel,
 };
+#[cfg(all(feature = "std", feature = "rsa"))]
+pub(crate) use auto::Chosen;
 pub use serial::Serial;
 
 /// Checks what every backend requires of a batch, against the widest modulus that it supports.

@@ -51,9 +51,6 @@ pub enum Error {
         /// Length of the modulus in bits.
         bits: u32,
     },
-    /// The parts of the RSA key do not belong together.
-    #[cfg(feature = "rsa")]
-    KeyMismatch,
     /// The RSA modulus is too short for this hash function and padding scheme.
     #[cfg(feature = "rsa")]
     KeyTooShort {
@@ -137,10 +134,6 @@ impl fmt::Display for Error {
                 crate::rsa::MIN_BITS,
                 crate::rsa::MAX_BITS
             ),
-            #[cfg(feature = "rsa")]
-            Self::KeyMismatch => {
-                f.write_str("the parts of the RSA key do not belong together; export the key again")
-            }
             #[cfg(feature = "rsa")]
             Self::KeyTooShort { bits, min_bits } => write!(
                 f,

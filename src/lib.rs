@@ -8,6 +8,8 @@ extern crate std;
 
 pub mod backend;
 mod error;
+#[cfg(feature = "rsa")]
+pub mod rsa;
 pub mod secret;
 mod traits;
 mod width;

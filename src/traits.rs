@@ -18,7 +18,6 @@ use crypto_bigint::modular::MontyParams;
 /// Make `params` of a secret modulus with `MontyParams::new`, never with `new_vartime`.
 ///
 /// There is no `Debug`: all three values may be secrets.
-#[derive(Clone, Copy)]
 #[allow(missing_debug_implementations)]
 pub struct ModExp<'a, U: Unsigned> {
     /// The base, in ordinary (not Montgomery) form.
@@ -28,6 +27,15 @@ pub struct ModExp<'a, U: Unsigned> {
     /// The modulus with its Montgomery constants.
     pub params: &'a MontyParams<U>,
 }
+
+// By hand, because a derive would ask for `U: Copy`, and these are references.
+impl<U: Unsigned> Clone for ModExp<'_, U> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<U: Unsigned> Copy for ModExp<'_, U> {}
 
 /// Constant-time modular exponentiation of many independent instances.
 ///
@@ -71,4 +79,17 @@ pub trait BatchModExp<U: Unsigned> {
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Self::Error>;
+}
+
+impl<U: Unsigned, B: BatchModExp<U> + ?Sized> BatchModExp<U> for &B {
+    type Error = B::Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Self::Error> {
+        (**self).batch_mod_exp(batch, exponent_bits, out)
+    }
 }

@@ -110,6 +110,7 @@ impl Auto {
         }
     }
 
+    #[cfg(feature = "rsa")]
     pub(crate) fn chosen(&self) -> &Chosen {
         &self.chosen
     }

@@ -1,5 +1,7 @@
 //! Spreads a batch over threads.
 
+#[cfg(feature = "rsa")]
+use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroUsize;
 
@@ -49,6 +51,25 @@ impl<B> Parallel<B> {
     #[must_use]
     pub fn threads(&self) -> usize {
         self.pool.current_num_threads()
+    }
+
+    #[cfg(feature = "rsa")]
+    pub(crate) fn inner(&self) -> &B {
+        &self.inner
+    }
+
+    /// Runs `f` on shares of `items`, each on one of the threads, and returns the results in order.
+    #[cfg(feature = "rsa")]
+    pub(crate) fn map_shares<T: Sync, R: Send>(
+        &self,
+        items: &[T],
+        f: impl Fn(&[T]) -> Result<R, Error> + Send + Sync,
+    ) -> Result<Vec<R>, Error>
+    where
+        B: Sync,
+    {
+        self.pool
+            .install(|| items.par_chunks(self.share(items.len())).map(f).collect())
     }
 
     /// How many instances of a batch of `len` a thread takes at a time: a quarter of its fair share, so

@@ -2,12 +2,12 @@
 
 use core::ptr;
 
-use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams, MontyParams};
-use crypto_bigint::{BoxedUint, Odd, Uint};
+use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams};
+use crypto_bigint::{BoxedUint, Uint};
 
 use super::{check_batch, clear};
 use crate::secret::Secret;
-use crate::width::{self, WithLimbs, with_limbs};
+use crate::width::{self, WithLimbs, fixed_params, with_limbs};
 use crate::{BatchModExp, Error, ModExp};
 
 /// Runs a batch on the calling thread through crypto-bigint's constant-time fixed-window
@@ -97,14 +97,6 @@ impl WithLimbs for SameWidth<'_> {
         }
         width::scrub_stack::<LIMBS>();
     }
-}
-
-/// The same modulus in `LIMBS` limbs. Computing its constants anew, in constant time, costs about half
-/// a percent of an exponentiation.
-fn fixed_params<const LIMBS: usize>(params: &MontyParams<BoxedUint>) -> FixedMontyParams<LIMBS> {
-    let modulus = Secret::new(width::load(params.modulus().as_ref()));
-    // Odd as before; 1 stands for the case that cannot be, without a branch on the modulus.
-    FixedMontyParams::new(Odd::new(*modulus).unwrap_or(Odd::new(Uint::ONE).unwrap()))
 }
 
 /// `base ^ (exponent mod 2^exponent_bits)` in `[0, modulus)`.

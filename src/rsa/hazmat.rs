@@ -1,0 +1,74 @@
+//! Raw RSASP1, for protocols that bring their own padding.
+//!
+//! A raw private operation on a block that somebody else chose signs or decrypts whatever they want.
+//! Use it only inside a protocol that makes this safe, such as blind RSA signatures (RFC 9474, where it
+//! is the `BlindSign` step).
+
+use alloc::vec::Vec;
+
+use crypto_bigint::CtLt;
+use rand_core::TryCryptoRng;
+
+use super::key::KeyHandle;
+use super::lanes::{self, Lane};
+use super::octets::{i2osp, os2ip};
+use super::private_op::{Checked, RsaPrivateOp};
+use crate::Error;
+use crate::secret::Secret;
+
+/// RSASP1 (RFC 8017, section 5.2.1) on whole blocks, each with its own key.
+///
+/// A block is as many bytes as its modulus, most significant first, and a number below the modulus.
+/// So is its result, which is checked with the public exponent like every other private operation of
+/// this crate. With a random number generator the base is blinded, with `None` it is not.
+///
+/// ```
+/// use batch_modexp::backend::Serial;
+/// use batch_modexp::rsa::{KeyHandle, hazmat::rsasp1};
+/// # use crypto_bigint::getrandom::{SysRng, rand_core::UnwrapErr};
+/// # let mut rng = UnwrapErr(SysRng);
+///
+/// let key = KeyHandle::new(&rsa::RsaPrivateKey::new(&mut rng, 1024)?)?;
+/// let block = vec![7; key.size()];
+/// let results = rsasp1(&Serial, Some(&mut rng), &[(&key, &block)])?;
+/// assert_eq!(results[0].as_ref().unwrap().len(), key.size());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Rng`], or the backend's error if it failed as a whole. What is wrong with a single block
+/// stands in its place: [`Error::BlockOutOfRange`], or [`Error::Fault`] for a result that did not pass
+/// its check.
+pub fn rsasp1<B, T, R>(
+    backend: &B,
+    rng: Option<&mut R>,
+    blocks: &[(&KeyHandle, T)],
+) -> Checked<Vec<u8>>
+where
+    B: RsaPrivateOp + ?Sized,
+    T: AsRef<[u8]>,
+    R: TryCryptoRng + ?Sized,
+{
+    let lanes = blocks
+        .iter()
+        .map(|(key, block)| lane(key, block.as_ref()))
+        .collect();
+    let results = lanes::run(backend, lanes, rng)?;
+    let octets = |((key, _), result): (&(&KeyHandle, T), Result<Secret<_>, _>)| {
+        result.map(|number| i2osp(&number, key.size()))
+    };
+    Ok(blocks.iter().zip(results).map(octets).collect())
+}
+
+fn lane<'k>(key: &'k KeyHandle, block: &[u8]) -> Result<Lane<'k>, Error> {
+    if block.len() != key.size() {
+        return Err(Error::BlockOutOfRange);
+    }
+    let n = &key.parts().n;
+    let block = Secret::new(os2ip(block, n.bits_precision()));
+    if !block.ct_lt(n.modulus().as_ref()).to_bool() {
+        return Err(Error::BlockOutOfRange);
+    }
+    Ok(Lane { key, block })
+}

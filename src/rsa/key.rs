@@ -1,0 +1,152 @@
+//! A private key, prepared once for any number of calls.
+
+use alloc::sync::Arc;
+use core::fmt;
+
+use crypto_bigint::BoxedUint;
+use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
+use rsa::RsaPrivateKey;
+use rsa::traits::{PrivateKeyParts, PublicKeyParts};
+
+use super::{MAX_BITS, MIN_BITS};
+use crate::Error;
+use crate::secret::Secret;
+
+/// A private key with its precomputed values.
+///
+/// Cloning a handle shares the key; its secrets are wiped when the last handle is dropped. `Debug`
+/// shows the length of the modulus and nothing else.
+#[derive(Clone)]
+pub struct KeyHandle(Arc<KeyParts>);
+
+pub(super) struct KeyParts {
+    /// The modulus n with its Montgomery constants; public.
+    pub(super) n: BoxedMontyParams,
+    /// The length of n in bits.
+    pub(super) n_bits: u32,
+    /// The public exponent.
+    pub(super) e: BoxedUint,
+    /// The length of e in bits.
+    pub(super) e_bits: u32,
+    pub(super) private: Private,
+}
+
+/// How the private operation is computed.
+pub(super) enum Private {
+    /// Two primes, by the Chinese remainder theorem (RFC 8017, section 3.2, second form).
+    Crt(Crt),
+    /// Any other key: the private exponent d, at the width of n.
+    Plain { d: Secret<BoxedUint> },
+}
+
+/// The quintuple of RFC 8017, section 3.2, for two primes. `p` and `q` are equally wide.
+pub(super) struct Crt {
+    pub(super) p: Secret<MontyParams<BoxedUint>>,
+    pub(super) q: Secret<MontyParams<BoxedUint>>,
+    pub(super) dp: Secret<BoxedUint>,
+    pub(super) dq: Secret<BoxedUint>,
+    pub(super) qinv: Secret<BoxedUint>,
+    /// A public bound for the length of both primes, and so of `dp` and `dq`, in bits.
+    pub(super) prime_bits: u32,
+}
+
+impl KeyHandle {
+    /// Prepares `key`, whose modulus must have 1024 to 8192 bits, any length in between.
+    ///
+    /// A key with two primes and its CRT values is used by the Chinese remainder theorem. A key
+    /// with more primes, or whose CRT values were cleared, is used with its private exponent d,
+    /// which takes about four times as long.
+    ///
+    /// For a signing key of the `rsa` crate see [`from_signing_key`](Self::from_signing_key).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::KeySize`] if the modulus is too short or too long.
+    pub fn new(key: &RsaPrivateKey) -> Result<Self, Error> {
+        let n_bits = key.n().bits_vartime();
+        if !(MIN_BITS..=MAX_BITS).contains(&n_bits) {
+            return Err(Error::KeySize { bits: n_bits });
+        }
+        Ok(Self(Arc::new(KeyParts {
+            n: key.n_params().clone(),
+            n_bits,
+            e: key.e().clone(),
+            e_bits: key.e().bits_vartime(),
+            private: Private::new(key, n_bits),
+        })))
+    }
+
+    /// Prepares the key inside `key`: a [`pkcs1v15::SigningKey`](rsa::pkcs1v15::SigningKey), a
+    /// [`pss::SigningKey`](rsa::pss::SigningKey), or whatever else is `AsRef` to an [`RsaPrivateKey`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`new`](Self::new).
+    pub fn from_signing_key<K: AsRef<RsaPrivateKey>>(key: &K) -> Result<Self, Error> {
+        Self::new(key.as_ref())
+    }
+
+    /// The length of the modulus in bits.
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        self.0.n_bits
+    }
+
+    /// The length of the modulus, and of a signature, in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.0.n_bits.div_ceil(8) as usize
+    }
+
+    /// Whether private operations use the Chinese remainder theorem.
+    #[must_use]
+    pub fn has_crt(&self) -> bool {
+        matches!(self.0.private, Private::Crt(_))
+    }
+
+    pub(super) fn parts(&self) -> &KeyParts {
+        &self.0
+    }
+}
+
+impl fmt::Debug for KeyHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyHandle")
+            .field("bits", &self.bits())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Private {
+    fn new(key: &RsaPrivateKey, n_bits: u32) -> Self {
+        let crt = (key.p(), key.q(), key.dp(), key.dq(), key.qinv());
+        let (2, (Some(p), Some(q), Some(dp), Some(dq), Some(qinv))) = (key.primes().len(), crt)
+        else {
+            return Self::Plain {
+                d: Secret::new(key.d().clone()),
+            };
+        };
+        // rsa stores both primes at the same public width. That is half of n rounded up to whole limbs,
+        // for which half of n is the tighter bound, unless the key was imported with wide primes.
+        let (half, width) = (n_bits.div_ceil(2), p.modulus().bits_precision());
+        let half_fits = BoxedUint::zero_with_precision(half).bits_precision() == width;
+        Self::Crt(Crt {
+            p: Secret::new(p.clone()),
+            q: Secret::new(q.clone()),
+            dp: Secret::new(dp.clone()),
+            dq: Secret::new(dq.clone()),
+            qinv: Secret::new(qinv.retrieve()),
+            prime_bits: if half_fits { half } else { width },
+        })
+    }
+}
+
+impl Crt {
+    pub(super) fn p(&self) -> &MontyParams<BoxedUint> {
+        &self.p
+    }
+
+    pub(super) fn q(&self) -> &MontyParams<BoxedUint> {
+        &self.q
+    }
+}

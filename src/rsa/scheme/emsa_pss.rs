@@ -1,0 +1,55 @@
+//! EMSA-PSS (RFC 8017, section 9.1.1) with MGF1 (appendix B.2.1).
+
+use alloc::vec::Vec;
+
+use rsa::sha2::Digest;
+use rsa::sha2::digest::FixedOutputReset;
+
+use crate::Error;
+use crate::secret::Secret;
+
+/// `maskedDB || H || 0xbc`, with a zero byte before it if the modulus is one bit longer than a whole
+/// number of bytes.
+pub(super) fn encode<D: Digest + FixedOutputReset>(
+    digest: &[u8],
+    salt: &[u8],
+    n_bits: u32,
+) -> Result<Secret<Vec<u8>>, Error> {
+    let em_bits = n_bits - 1;
+    let em_len = em_bits.div_ceil(8) as usize;
+    let min_len = digest.len() + salt.len() + 2;
+    if em_len < min_len {
+        // The shortest modulus whose encoded message has that many bytes.
+        return Err(Error::KeyTooShort {
+            bits: n_bits,
+            min_bits: 8 * (min_len as u32 - 1) + 2,
+        });
+    }
+
+    let mut hash = D::new();
+    Digest::update(&mut hash, [0; 8]);
+    Digest::update(&mut hash, digest);
+    Digest::update(&mut hash, salt);
+    let h = hash.finalize_reset();
+
+    let mut block = Secret::new(alloc::vec![0; n_bits.div_ceil(8) as usize]);
+    let start = block.len() - em_len;
+    let em = &mut block[start..];
+    let (db, rest) = em.split_at_mut(em_len - h.len() - 1);
+    let salt_start = db.len() - salt.len();
+    db[salt_start - 1] = 1;
+    db[salt_start..].copy_from_slice(salt);
+    for (counter, chunk) in (0u32..).zip(db.chunks_mut(h.len())) {
+        Digest::update(&mut hash, &h);
+        Digest::update(&mut hash, counter.to_be_bytes());
+        let mask = hash.finalize_reset();
+        chunk
+            .iter_mut()
+            .zip(mask)
+            .for_each(|(byte, mask)| *byte ^= mask);
+    }
+    db[0] &= 0xff >> (8 * em_len as u32 - em_bits);
+    rest[..h.len()].copy_from_slice(&h);
+    rest[h.len()] = 0xbc;
+    Ok(block)
+}

@@ -1,0 +1,105 @@
+//! What a backend does with input that it cannot take.
+
+use batch_modexp::{Error, ModExp};
+use crypto_bigint::BoxedUint;
+
+use super::reference::{Boxed, boxed_params};
+
+/// The error names the instance, and no result is left in the output.
+pub fn bad_input_is_an_error_and_leaves_zeros<B: Boxed>(backend: &B) {
+    let params = boxed_params(&15u8.into(), 128);
+    let (narrow, fits, wide) = (
+        BoxedUint::from(7u64),
+        BoxedUint::one_with_precision(128),
+        BoxedUint::one_with_precision(192),
+    );
+    let good = ModExp {
+        base: &fits,
+        exponent: &fits,
+        params: params.as_ref(),
+    };
+    let cases = [
+        (
+            ModExp {
+                exponent: &narrow,
+                ..good
+            },
+            Error::ExponentBits {
+                index: 5,
+                exponent_bits: 128,
+                width: 64,
+            },
+        ),
+        (
+            ModExp {
+                base: &wide,
+                ..good
+            },
+            Error::OperandWidth {
+                index: 5,
+                operand: "base",
+                bits: 192,
+                modulus_bits: 128,
+            },
+        ),
+        (
+            ModExp {
+                exponent: &wide,
+                ..good
+            },
+            Error::OperandWidth {
+                index: 5,
+                operand: "exponent",
+                bits: 192,
+                modulus_bits: 128,
+            },
+        ),
+    ];
+    for (bad, expected) in cases {
+        let batch = [good, good, good, good, good, bad];
+        let mut out = vec![BoxedUint::max(128); batch.len()];
+        assert_eq!(backend.batch_mod_exp(&batch, 128, &mut out), Err(expected));
+        assert!(
+            out.iter().all(|value| value.is_zero().to_bool()),
+            "something was left in the output"
+        );
+    }
+
+    let huge = boxed_params(&15u8.into(), 1 << 16);
+    let batch = [
+        good,
+        ModExp {
+            params: huge.as_ref(),
+            ..good
+        },
+    ];
+    let mut out = vec![BoxedUint::max(128); batch.len()];
+    let error = backend.batch_mod_exp(&batch, 128, &mut out).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::ModulusWidth {
+                index: 1,
+                bits: 65536,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert!(
+        out.iter().all(|value| value.is_zero().to_bool()),
+        "something was left in the output"
+    );
+}
+
+/// Panics.
+pub fn lengths_that_differ<B: Boxed>(backend: &B) {
+    let params = boxed_params(&15u8.into(), 64);
+    let one = BoxedUint::one_with_precision(64);
+    let batch = [ModExp {
+        base: &one,
+        exponent: &one,
+        params: params.as_ref(),
+    }];
+    let _ = backend.batch_mod_exp(&batch, 64, &mut []);
+}

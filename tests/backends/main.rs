@@ -1,0 +1,103 @@
+//! One suite for every backend, against num-bigint.
+
+mod edge_cases;
+mod errors;
+mod random;
+mod reference;
+
+/// Everything that a backend must be able to do: `BoxedUint`, and `Uint<L>` at every width tested.
+trait Backend:
+    reference::Boxed
+    + reference::Fixed<1>
+    + reference::Fixed<2>
+    + reference::Fixed<8>
+    + reference::Fixed<12>
+    + reference::Fixed<16>
+    + reference::Fixed<24>
+    + reference::Fixed<32>
+    + reference::Fixed<48>
+    + reference::Fixed<64>
+{
+}
+
+impl<B> Backend for B where
+    B: reference::Boxed
+        + reference::Fixed<1>
+        + reference::Fixed<2>
+        + reference::Fixed<8>
+        + reference::Fixed<12>
+        + reference::Fixed<16>
+        + reference::Fixed<24>
+        + reference::Fixed<32>
+        + reference::Fixed<48>
+        + reference::Fixed<64>
+{
+}
+
+/// Instantiates the suite for a backend, as one test for each topic.
+macro_rules! suite {
+    ($name:ident, $backend:expr) => {
+        mod $name {
+            use super::*;
+            use batch_modexp::backend::*;
+
+            #[test]
+            fn edge_cases() {
+                edge_cases::bases_exponents_and_moduli(&$backend);
+            }
+
+            #[test]
+            fn every_fixed_width() {
+                edge_cases::fixed_widths(&$backend);
+            }
+
+            #[test]
+            fn every_boxed_width() {
+                edge_cases::boxed_widths(&$backend);
+            }
+
+            #[test]
+            fn every_exponent_length() {
+                edge_cases::exponent_lengths(&$backend);
+            }
+
+            #[test]
+            fn batch_sizes() {
+                edge_cases::batch_sizes(&$backend);
+            }
+
+            #[test]
+            fn shared_and_mixed_moduli() {
+                edge_cases::shared_and_mixed_moduli(&$backend);
+            }
+
+            #[test]
+            fn outputs_of_any_width_are_replaced() {
+                edge_cases::outputs_of_any_width_are_replaced(&$backend);
+            }
+
+            #[test]
+            fn random_batches() {
+                random::batches(&$backend);
+            }
+
+            #[test]
+            fn bad_input_is_an_error_and_leaves_zeros() {
+                errors::bad_input_is_an_error_and_leaves_zeros(&$backend);
+            }
+
+            #[test]
+            #[should_panic(expected = "the same length")]
+            fn lengths_that_differ_panic() {
+                errors::lengths_that_differ(&$backend);
+            }
+        }
+    };
+}
+
+suite!(serial, Serial);
+suite!(
+    parallel,
+    Parallel::with_threads(Serial, 3.try_into().unwrap()).unwrap()
+);
+suite!(auto, Auto::new().unwrap());
