@@ -5,7 +5,8 @@
 
 use alloc::vec::Vec;
 
-use crypto_bigint::{BoxedUint, CtEq};
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{BoxedUint, CtEq, CtLt};
 
 use super::blinding::Blinding;
 use super::crt;
@@ -146,7 +147,8 @@ where
         .zip(checks.iter())
         .map(|((op, value), check)| {
             // Against the caller's block, not against the copy that was computed on.
-            if check.ct_eq(op.block).to_bool() {
+            let passed = check.ct_eq(op.block) & value.ct_lt(params(op).modulus().as_ref());
+            if passed.to_bool() {
                 Ok(value)
             } else {
                 Err(Error::Fault)
@@ -245,7 +247,7 @@ fn zeros(widths: impl Iterator<Item = u32>) -> Values {
     Secret::new(widths.map(BoxedUint::zero_with_precision).collect())
 }
 
-fn params<'a>(op: &PrivateOp<'a>) -> &'a crypto_bigint::modular::MontyParams<BoxedUint> {
+fn params<'a>(op: &PrivateOp<'a>) -> &'a MontyParams<BoxedUint> {
     op.key.parts().n.as_ref()
 }
 
@@ -262,3 +264,6 @@ fn private_exponent<'a>(op: &PrivateOp<'a>) -> &'a BoxedUint {
         Private::Crt(_) => unreachable!("a group has one shape"),
     }
 }
+
+#[cfg(test)]
+mod tests;

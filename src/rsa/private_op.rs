@@ -10,16 +10,42 @@ use crate::secret::Secret;
 use crate::{BatchModExp, Error};
 
 /// One RSA private operation: `block ^ d mod n`, RSASP1 of RFC 8017, section 5.2.1.
+///
+/// A backend reads it. To make one is raw RSA, and needs the feature `hazmat`.
 #[derive(Clone, Copy)]
 #[allow(missing_debug_implementations)]
 pub struct PrivateOp<'a> {
+    pub(super) key: &'a KeyHandle,
+    pub(super) block: &'a BoxedUint,
+    pub(super) blind: Option<&'a BoxedUint>,
+}
+
+impl<'a> PrivateOp<'a> {
+    /// The private operation of `key` on `block`, a number below n and as wide as n. `blind` is a fresh
+    /// random number below n and as wide as n to blind the base with, or `None` for no blinding.
+    #[cfg(feature = "hazmat")]
+    #[must_use]
+    pub fn new(key: &'a KeyHandle, block: &'a BoxedUint, blind: Option<&'a BoxedUint>) -> Self {
+        Self { key, block, blind }
+    }
+
     /// The key.
-    pub key: &'a KeyHandle,
+    #[must_use]
+    pub fn key(&self) -> &'a KeyHandle {
+        self.key
+    }
+
     /// The message representative, below n and as wide as n.
-    pub block: &'a BoxedUint,
-    /// A fresh random number below n and as wide as n to blind the base with, or `None` for no
-    /// blinding.
-    pub blind: Option<&'a BoxedUint>,
+    #[must_use]
+    pub fn block(&self) -> &'a BoxedUint {
+        self.block
+    }
+
+    /// A fresh random number below n and as wide as n to blind the base with, or `None` for no blinding.
+    #[must_use]
+    pub fn blind(&self) -> Option<&'a BoxedUint> {
+        self.blind
+    }
 }
 
 /// The results of a batch of private operations, each wiped on drop and with its own verdict; or the

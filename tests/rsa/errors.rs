@@ -1,0 +1,153 @@
+//! Errors of the RSA layer: typed, in the place of the lane that they concern.
+
+use batch_modexp::Error;
+use batch_modexp::backend::Serial;
+use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, Pss};
+use rsa::RsaPrivateKey;
+use rsa::pkcs1::DecodeRsaPrivateKey;
+use rsa::rand_core::{TryCryptoRng, TryRng};
+use rsa::sha2::{Sha256, Sha512};
+
+use super::keys;
+
+/// Fails.
+struct NoEntropy;
+
+#[derive(Debug)]
+struct NoEntropyError;
+
+impl core::fmt::Display for NoEntropyError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("no entropy")
+    }
+}
+
+impl core::error::Error for NoEntropyError {}
+
+impl TryRng for NoEntropy {
+    type Error = NoEntropyError;
+
+    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+        Err(NoEntropyError)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+        Err(NoEntropyError)
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
+        if bytes.is_empty() {
+            Ok(())
+        } else {
+            Err(NoEntropyError)
+        }
+    }
+}
+
+impl TryCryptoRng for NoEntropy {}
+
+#[test]
+fn keys_that_are_too_short_or_too_long() {
+    for (pem, bits) in [
+        (include_str!("../keys/rsa1016.pem"), 1016),
+        (include_str!("../keys/rsa8200.pem"), 8200),
+    ] {
+        let error = KeyHandle::new(&RsaPrivateKey::from_pkcs1_pem(pem).unwrap()).unwrap_err();
+        assert_eq!(error, Error::KeySize { bits });
+        let text = error.to_string();
+        assert!(
+            text.contains(&bits.to_string()) && text.contains("1024 to 8192"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_key_that_is_too_short_for_the_hash_fails_alone() {
+    let (short, long) = (keys::rsa1024(), keys::rsa2048());
+    let (short, long) = (
+        KeyHandle::new(&short).unwrap(),
+        KeyHandle::new(&long).unwrap(),
+    );
+    let signer = BatchSigner::new(Serial, Pss::<Sha512>::new());
+    let batch = [(&long, "a"), (&short, "b"), (&long, "c")];
+    let signatures = signer.sign_each(&mut keys::rng(), &batch).unwrap();
+    assert!(signatures[0].is_ok() && signatures[2].is_ok());
+    let expected = Error::KeyTooShort {
+        bits: 1024,
+        min_bits: 8 * 129 + 2,
+    };
+    assert_eq!(signatures[1].as_ref().unwrap_err(), &expected);
+}
+
+/// The bound that `KeyTooShort` names is exact.
+#[test]
+fn the_shortest_key_that_is_named_is_the_shortest_that_works() {
+    let salt_len = 1024 / 8 - 64 - 2;
+    let handle = KeyHandle::new(&keys::rsa1024()).unwrap();
+    for (salt_len, works) in [(salt_len, true), (salt_len + 1, false)] {
+        let signer = BatchSigner::new(Serial, Pss::<Sha512>::with_salt_len(salt_len));
+        let signature = signer
+            .sign(&mut keys::rng(), &handle, &["m"])
+            .unwrap()
+            .remove(0);
+        assert_eq!(signature.is_ok(), works);
+    }
+    // 1025 bits have 1024 for the encoded message, as have 1024 bits 1023: both 128 bytes.
+    let key = keys::all_sizes().remove(1);
+    let handle = KeyHandle::new(&key).unwrap();
+    assert_eq!((handle.bits(), handle.size()), (1025, 129));
+    let signer = BatchSigner::new(Serial, Pss::<Sha512>::with_salt_len(salt_len + 1));
+    let error = signer
+        .sign(&mut keys::rng(), &handle, &["m"])
+        .unwrap()
+        .remove(0)
+        .unwrap_err();
+    assert_eq!(
+        error,
+        Error::KeyTooShort {
+            bits: 1025,
+            min_bits: 1026
+        }
+    );
+}
+
+#[test]
+fn a_digest_of_the_wrong_length_fails_alone() {
+    let handle = KeyHandle::new(&keys::rsa1024()).unwrap();
+    let signer = BatchSigner::new(Serial, Pkcs1v15::<Sha256>::new());
+    let digests: [&[u8]; 3] = [&[1; 32], &[2; 31], &[3; 32]];
+    let signatures = signer
+        .sign_prehash(&mut keys::rng(), &handle, &digests)
+        .unwrap();
+    assert!(signatures[0].is_ok() && signatures[2].is_ok());
+    let expected = Error::DigestLength {
+        len: 31,
+        expected: 32,
+    };
+    assert_eq!(signatures[1].as_ref().unwrap_err(), &expected);
+}
+
+#[test]
+fn no_entropy() {
+    let handle = KeyHandle::new(&keys::rsa1024()).unwrap();
+    let pss = BatchSigner::new(Serial, Pss::<Sha256>::new()).blinding(false);
+    assert_eq!(
+        pss.sign(&mut NoEntropy, &handle, &["m"]).unwrap_err(),
+        Error::Rng
+    );
+    let pkcs1v15 = BatchSigner::new(Serial, Pkcs1v15::<Sha256>::new());
+    assert_eq!(
+        pkcs1v15.sign(&mut NoEntropy, &handle, &["m"]).unwrap_err(),
+        Error::Rng
+    );
+    let unblinded = pkcs1v15.blinding(false);
+    assert!(unblinded.sign(&mut NoEntropy, &handle, &["m"]).unwrap()[0].is_ok());
+}
+
+#[test]
+fn debug_shows_no_secret() {
+    let key = keys::rsa1024();
+    let handle = KeyHandle::new(&key).unwrap();
+    assert_eq!(format!("{handle:?}"), "KeyHandle { bits: 1024, .. }");
+}

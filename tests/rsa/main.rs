@@ -1,0 +1,9 @@
+//! The RSA layer against the `rsa` crate, num-bigint and the Wycheproof vectors.
+#![cfg(all(feature = "rsa", feature = "hazmat"))]
+
+mod errors;
+mod keys;
+mod raw;
+mod schemes;
+mod wrong_backend;
+mod wycheproof_vectors;
