@@ -14,8 +14,7 @@
 //! use batch_modexp::backend::Auto;
 //! use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15};
 //! use rsa::{RsaPrivateKey, pkcs1v15, sha2::Sha256, signature::Verifier};
-//! # use crypto_bigint::getrandom::{SysRng, rand_core::UnwrapErr};
-//! # let mut rng = UnwrapErr(SysRng);
+//! # let mut rng = rsa::rand_core::UnwrapErr(getrandom::SysRng);
 //!
 //! let private_key = RsaPrivateKey::new(&mut rng, 2048)?;
 //! let key = KeyHandle::new(&private_key)?;

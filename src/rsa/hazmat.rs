@@ -25,8 +25,7 @@ use crate::secret::Secret;
 /// ```
 /// use batch_modexp::backend::Serial;
 /// use batch_modexp::rsa::{KeyHandle, hazmat::rsasp1};
-/// # use crypto_bigint::getrandom::{SysRng, rand_core::UnwrapErr};
-/// # let mut rng = UnwrapErr(SysRng);
+/// # let mut rng = rsa::rand_core::UnwrapErr(getrandom::SysRng);
 ///
 /// let key = KeyHandle::new(&rsa::RsaPrivateKey::new(&mut rng, 1024)?)?;
 /// let block = vec![7; key.size()];

@@ -55,6 +55,11 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
         self
     }
 
+    /// The backend.
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
     /// Hashes and signs `messages` with one key.
     ///
     /// # Errors

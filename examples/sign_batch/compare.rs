@@ -1,0 +1,65 @@
+//! The same work one by one with the `rsa` crate.
+
+use std::time::{Duration, Instant};
+
+use super::failure::Failure;
+use super::schemes::Signer;
+
+/// How long each comparison runs.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// One-by-one signing on some threads.
+pub struct Rate {
+    pub threads: usize,
+    pub signatures_per_second: f64,
+    /// The median time of one signature.
+    pub latency: Duration,
+}
+
+/// One-by-one signing on one thread, and on all threads that the backend has if it has more.
+pub fn one_by_one(signer: &dyn Signer) -> Result<Vec<Rate>, Failure> {
+    let threads = signer.backend().threads();
+    let mut rates = vec![on_threads(signer, 1)?];
+    if threads > 1 {
+        rates.push(on_threads(signer, threads)?);
+    }
+    Ok(rates)
+}
+
+fn on_threads(signer: &dyn Signer, threads: usize) -> Result<Rate, Failure> {
+    let start = Instant::now();
+    let times: Option<Vec<Vec<Duration>>> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|_| scope.spawn(move || sign_until(signer, start + PATIENCE)))
+            .collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().ok()?)
+            .collect()
+    });
+    let elapsed = start.elapsed();
+    let mut times = times
+        .ok_or_else(|| Failure::Work("the rsa crate failed to sign".into()))?
+        .concat();
+    times.sort_unstable();
+    Ok(Rate {
+        threads,
+        signatures_per_second: times.len() as f64 / elapsed.as_secs_f64(),
+        latency: times[times.len() / 2],
+    })
+}
+
+/// Signs at least once, and again until `deadline`; the time of each.
+fn sign_until(signer: &dyn Signer, deadline: Instant) -> Option<Vec<Duration>> {
+    let mut times = Vec::new();
+    loop {
+        let start = Instant::now();
+        signer
+            .sign_with_rsa(format!("message {}", times.len()).as_bytes())
+            .ok()?;
+        times.push(start.elapsed());
+        if Instant::now() >= deadline {
+            return Some(times);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Why the program ends early: one line and an exit status.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use batch_modexp::Error;
+
+/// A line for standard error.
+#[derive(Debug)]
+pub enum Failure {
+    /// The command line, a file or a key cannot be used: exit status 2.
+    Input(String),
+    /// Signing or writing failed: exit status 1.
+    Work(String),
+}
+
+impl Failure {
+    pub fn status(&self) -> u8 {
+        match self {
+            Self::Input(_) => 2,
+            Self::Work(_) => 1,
+        }
+    }
+
+    pub fn unreadable(path: &Path, error: &io::Error) -> Self {
+        Self::Input(format!("cannot read {}: {error}", path.display()))
+    }
+
+    pub fn unwritable(name: &str, error: &io::Error) -> Self {
+        Self::Work(format!("cannot write {name}: {error}"))
+    }
+
+    pub fn bad_key(path: Option<&Path>, what: &dyn fmt::Display) -> Self {
+        match path {
+            Some(path) => Self::Input(format!("{}: {what}", path.display())),
+            None => Self::Input(what.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Input(line) | Self::Work(line)) = self;
+        f.write_str(line)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::ThreadPool { .. } | Error::KeySize { .. } | Error::KeyTooShort { .. } => {
+                Self::Input(error.to_string())
+            }
+            _ => Self::Work(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What the user sees at the end.
+
+use std::time::Duration;
+
+use batch_modexp::rsa::KeyHandle;
+use clap::ValueEnum;
+use indicatif::HumanCount;
+use serde_json::{Value, json};
+
+use super::args::{Args, HashName, SchemeName};
+use super::compare::Rate;
+use super::schemes::Signer;
+use super::sign::Summary;
+
+/// Everything there is to say.
+pub struct Report<'a> {
+    args: &'a Args,
+    signer: &'a dyn Signer,
+    key: &'a KeyHandle,
+    summary: &'a Summary,
+    baseline: Option<&'a Vec<Rate>>,
+}
+
+impl<'a> Report<'a> {
+    pub fn new(
+        args: &'a Args,
+        signer: &'a dyn Signer,
+        key: &'a KeyHandle,
+        summary: &'a Summary,
+        baseline: Option<&'a Vec<Rate>>,
+    ) -> Self {
+        Self {
+            args,
+            signer,
+            key,
+            summary,
+            baseline,
+        }
+    }
+
+    /// JSON to standard output; a table for people to standard output if nothing else goes there, or
+    /// else a line to standard error.
+    pub fn print(&self) {
+        if self.args.json {
+            println!("{}", self.json());
+        } else if self.args.quiet {
+        } else if let Some(baseline) = self.baseline {
+            self.print_table(baseline);
+        } else {
+            eprintln!("{}", self.line());
+        }
+    }
+
+    fn json(&self) -> Value {
+        let backend = self.signer.backend();
+        let mut object = json!({
+            "backend": backend.name(),
+            "backend_reason": backend.reason(),
+            "scheme": value_name(self.args.scheme),
+            "hash": value_name(self.args.hash),
+            "bits": self.key.bits(),
+            "count": self.summary.count,
+            "batch_size": self.args.batch_size,
+            "threads": backend.threads(),
+            "blinding": !self.args.no_blinding,
+            "signatures_per_second": self.summary.rate(),
+            "seconds": self.summary.signing.as_secs_f64(),
+            "batch_seconds_median": self.summary.median_batch().as_secs_f64(),
+            "verified": !self.args.no_verify,
+        });
+        if let Some(rates) = self.baseline {
+            object["rsa_one_by_one"] = rates
+                .iter()
+                .map(|rate| {
+                    json!({
+                        "threads": rate.threads,
+                        "signatures_per_second": rate.signatures_per_second,
+                        "seconds_median": rate.latency.as_secs_f64(),
+                    })
+                })
+                .collect();
+        }
+        object
+    }
+
+    fn line(&self) -> String {
+        format!(
+            "{} signatures by {}, {} a second",
+            HumanCount(self.summary.count),
+            self.backend(),
+            rounded(self.summary.rate()),
+        )
+    }
+
+    fn print_table(&self, baseline: &[Rate]) {
+        println!("{}", self.job());
+        println!();
+        println!(
+            "{:<34} {:>12}  {:>8}  {:>24}",
+            "", "signatures/s", "ratio", "a signature waits"
+        );
+        let base = baseline
+            .first()
+            .map_or(f64::NAN, |rate| rate.signatures_per_second);
+        for rate in baseline {
+            let name = format!("rsa crate, one by one, {}", threads(rate.threads));
+            row(
+                &name,
+                rate.signatures_per_second,
+                base,
+                &milliseconds(rate.latency),
+            );
+        }
+        let name = format!(
+            "batch-modexp, {}, {}",
+            self.signer.backend().name(),
+            threads(self.signer.backend().threads())
+        );
+        row(
+            &name,
+            self.summary.rate(),
+            base,
+            &milliseconds(self.summary.median_batch()),
+        );
+    }
+
+    /// What was signed, and how.
+    fn job(&self) -> String {
+        let scheme = match self.args.scheme {
+            SchemeName::Pkcs1v15 => "PKCS#1 v1.5",
+            SchemeName::Pss => "PSS",
+        };
+        let hash = match self.args.hash {
+            HashName::Sha256 => "SHA-256",
+            HashName::Sha384 => "SHA-384",
+            HashName::Sha512 => "SHA-512",
+        };
+        let blinded = if self.args.no_blinding {
+            "not blinded"
+        } else {
+            "blinded"
+        };
+        let verified = if self.args.no_verify {
+            "checked"
+        } else {
+            "checked, and verified with the rsa crate"
+        };
+        format!(
+            "{} signatures, RSA-{} {scheme} {hash}, batches of {}, {blinded}, {verified}\nBackend: {}",
+            HumanCount(self.summary.count),
+            self.key.bits(),
+            self.args.batch_size,
+            self.backend(),
+        )
+    }
+
+    fn backend(&self) -> String {
+        let backend = self.signer.backend();
+        format!("{}, {}", backend.name(), backend.reason())
+    }
+}
+
+fn row(name: &str, rate: f64, base: f64, wait: &str) {
+    println!(
+        "{name:<36} {:>12}  {:>6.2}  {wait:>16}",
+        rounded(rate),
+        rate / base
+    );
+}
+
+fn threads(count: usize) -> String {
+    format!("{count} thread{}", if count == 1 { "" } else { "s" })
+}
+
+fn rounded(rate: f64) -> String {
+    if rate < 100.0 {
+        format!("{rate:.1}")
+    } else {
+        HumanCount(rate.round() as u64).to_string()
+    }
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{:.2} ms", time.as_secs_f64() * 1e3)
+}
+
+/// The name of a value as it stands on the command line.
+fn value_name<V: ValueEnum>(value: V) -> String {
+    value
+        .to_possible_value()
+        .map_or_else(String::new, |value| value.get_name().into())
+}

@@ -1,0 +1,127 @@
+//! The main loop: read, sign, check, write.
+
+use std::time::{Duration, Instant};
+
+use batch_modexp::rsa::KeyHandle;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::args::Args;
+use super::failure::Failure;
+use super::lines::Messages;
+use super::output::Output;
+use super::schemes::Signer;
+
+/// What came of it.
+pub struct Summary {
+    /// Signatures made.
+    pub count: u64,
+    /// Time spent signing, with the built-in check and nothing else.
+    pub signing: Duration,
+    /// The time that each batch took, sorted.
+    pub batches: Vec<Duration>,
+}
+
+impl Summary {
+    pub fn rate(&self) -> f64 {
+        if self.count == 0 {
+            0.0
+        } else {
+            self.count as f64 / self.signing.as_secs_f64()
+        }
+    }
+
+    /// The time that half of the batches were faster than.
+    pub fn median_batch(&self) -> Duration {
+        self.batches
+            .get(self.batches.len() / 2)
+            .copied()
+            .unwrap_or_default()
+    }
+}
+
+/// Signs all messages.
+pub fn all(
+    args: &Args,
+    signer: &dyn Signer,
+    key: &KeyHandle,
+    messages: &mut Messages,
+    output: &mut Output,
+) -> Result<Summary, Failure> {
+    let progress = progress_bar(args.quiet, messages.count());
+    let mut summary = Summary {
+        count: 0,
+        signing: Duration::ZERO,
+        batches: Vec::new(),
+    };
+    loop {
+        let batch = messages.next_batch(args.batch_size.get())?;
+        if batch.is_empty() {
+            break;
+        }
+        let start = Instant::now();
+        let signatures = signer.sign(key, &batch)?;
+        let elapsed = start.elapsed();
+        if !args.no_verify {
+            verify(signer, &batch, &signatures)?;
+        }
+        for signature in &signatures {
+            output.write(signature)?;
+        }
+        summary.count += batch.len() as u64;
+        summary.signing += elapsed;
+        summary.batches.push(elapsed);
+        progress.inc(batch.len() as u64);
+    }
+    progress.finish_and_clear();
+    summary.batches.sort_unstable();
+    Ok(summary)
+}
+
+/// Checks every signature with the `rsa` crate, on as many threads as signed it.
+fn verify(
+    signer: &dyn Signer,
+    messages: &[Vec<u8>],
+    signatures: &[Vec<u8>],
+) -> Result<(), Failure> {
+    let share = messages.len().div_ceil(signer.backend().threads());
+    let accepts =
+        |(message, signature): (&Vec<u8>, &Vec<u8>)| signer.verify_with_rsa(message, signature);
+    let all_accepted = std::thread::scope(|scope| {
+        let shares: Vec<_> = messages
+            .chunks(share)
+            .zip(signatures.chunks(share))
+            .map(|(messages, signatures)| {
+                scope.spawn(move || messages.iter().zip(signatures).all(accepts))
+            })
+            .collect();
+        shares
+            .into_iter()
+            .all(|share| share.join().unwrap_or(false))
+    });
+    if all_accepted && messages.len() == signatures.len() {
+        Ok(())
+    } else {
+        Err(Failure::Work(
+            "the rsa crate does not accept a signature; nothing was written".into(),
+        ))
+    }
+}
+
+/// On a terminal; a pipe or a file gets none.
+fn progress_bar(quiet: bool, count: Option<u64>) -> ProgressBar {
+    let (bar, template) = match (quiet, count) {
+        (true, _) => return ProgressBar::hidden(),
+        (false, Some(count)) => (
+            ProgressBar::new(count),
+            "signing {wide_bar} {human_pos} of {human_len}, {per_sec}, {eta} left",
+        ),
+        (false, None) => (
+            ProgressBar::new_spinner(),
+            "signing {spinner} {human_pos}, {per_sec}",
+        ),
+    };
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

@@ -1,0 +1,54 @@
+//! Runs the example as a program.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The program, which `cargo test` builds beside the tests.
+pub fn path() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.parent().and_then(Path::parent).unwrap();
+    let program = folder
+        .join("examples")
+        .join(format!("sign_batch{}", std::env::consts::EXE_SUFFIX));
+    assert!(
+        program.is_file(),
+        "no {}; `cargo test` without a filter builds it",
+        program.display()
+    );
+    program
+}
+
+/// Runs it with `args` and nothing to read.
+pub fn run(args: &[&str]) -> Output {
+    run_with_input(args, b"")
+}
+
+/// Runs it with `args` and `input` on standard input.
+pub fn run_with_input(args: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(path())
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A program that ends early does not read what is left.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+/// What it printed, after checking that it ended well.
+pub fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", stderr(output));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The path of a test key.
+pub fn key(name: &str) -> String {
+    format!("{}/tests/keys/{name}.pem", env!("CARGO_MANIFEST_DIR"))
+}
