@@ -26,54 +26,55 @@ pub(crate) trait WithLimbs {
     fn run<const LIMBS: usize>(self) -> Self::Output;
 }
 
-/// Runs `computation` with the smallest supported number of limbs that is at least `limbs`.
+/// Runs `computation` with the smallest supported number of limbs that is at least `limbs`, and then
+/// overwrites the stack that it used.
 ///
 /// # Panics
 ///
 /// If `limbs` is larger than [`MAX_LIMBS`]; callers check first.
 pub(crate) fn with_limbs<C: WithLimbs>(limbs: usize, computation: C) -> C::Output {
     match limbs {
-        0..=1 => computation.run::<1>(),
-        2 => computation.run::<2>(),
-        3 => computation.run::<3>(),
-        4 => computation.run::<4>(),
-        5 => computation.run::<5>(),
-        6 => computation.run::<6>(),
-        7 => computation.run::<7>(),
-        8 => computation.run::<8>(),
-        9 => computation.run::<9>(),
-        10 => computation.run::<10>(),
-        11..=12 => computation.run::<12>(),
-        13..=14 => computation.run::<14>(),
-        15..=16 => computation.run::<16>(),
-        17..=18 => computation.run::<18>(),
-        19..=20 => computation.run::<20>(),
-        21..=22 => computation.run::<22>(),
-        23..=24 => computation.run::<24>(),
-        25..=26 => computation.run::<26>(),
-        27..=28 => computation.run::<28>(),
-        29..=32 => computation.run::<32>(),
-        33..=36 => computation.run::<36>(),
-        37..=40 => computation.run::<40>(),
-        41..=44 => computation.run::<44>(),
-        45..=48 => computation.run::<48>(),
-        49..=54 => computation.run::<54>(),
-        55..=60 => computation.run::<60>(),
-        61..=64 => computation.run::<64>(),
-        65..=72 => computation.run::<72>(),
-        73..=80 => computation.run::<80>(),
-        81..=88 => computation.run::<88>(),
-        89..=96 => computation.run::<96>(),
-        97..=108 => computation.run::<108>(),
-        109..=120 => computation.run::<120>(),
-        121..=128 => computation.run::<128>(),
-        129..=144 => computation.run::<144>(),
-        145..=160 => computation.run::<160>(),
-        161..=176 => computation.run::<176>(),
-        177..=192 => computation.run::<192>(),
-        193..=216 => computation.run::<216>(),
-        217..=236 => computation.run::<236>(),
-        237..=MAX_LIMBS => computation.run::<MAX_LIMBS>(),
+        0..=1 => scrubbed::<1, _>(|| computation.run::<1>()),
+        2 => scrubbed::<2, _>(|| computation.run::<2>()),
+        3 => scrubbed::<3, _>(|| computation.run::<3>()),
+        4 => scrubbed::<4, _>(|| computation.run::<4>()),
+        5 => scrubbed::<5, _>(|| computation.run::<5>()),
+        6 => scrubbed::<6, _>(|| computation.run::<6>()),
+        7 => scrubbed::<7, _>(|| computation.run::<7>()),
+        8 => scrubbed::<8, _>(|| computation.run::<8>()),
+        9 => scrubbed::<9, _>(|| computation.run::<9>()),
+        10 => scrubbed::<10, _>(|| computation.run::<10>()),
+        11..=12 => scrubbed::<12, _>(|| computation.run::<12>()),
+        13..=14 => scrubbed::<14, _>(|| computation.run::<14>()),
+        15..=16 => scrubbed::<16, _>(|| computation.run::<16>()),
+        17..=18 => scrubbed::<18, _>(|| computation.run::<18>()),
+        19..=20 => scrubbed::<20, _>(|| computation.run::<20>()),
+        21..=22 => scrubbed::<22, _>(|| computation.run::<22>()),
+        23..=24 => scrubbed::<24, _>(|| computation.run::<24>()),
+        25..=26 => scrubbed::<26, _>(|| computation.run::<26>()),
+        27..=28 => scrubbed::<28, _>(|| computation.run::<28>()),
+        29..=32 => scrubbed::<32, _>(|| computation.run::<32>()),
+        33..=36 => scrubbed::<36, _>(|| computation.run::<36>()),
+        37..=40 => scrubbed::<40, _>(|| computation.run::<40>()),
+        41..=44 => scrubbed::<44, _>(|| computation.run::<44>()),
+        45..=48 => scrubbed::<48, _>(|| computation.run::<48>()),
+        49..=54 => scrubbed::<54, _>(|| computation.run::<54>()),
+        55..=60 => scrubbed::<60, _>(|| computation.run::<60>()),
+        61..=64 => scrubbed::<64, _>(|| computation.run::<64>()),
+        65..=72 => scrubbed::<72, _>(|| computation.run::<72>()),
+        73..=80 => scrubbed::<80, _>(|| computation.run::<80>()),
+        81..=88 => scrubbed::<88, _>(|| computation.run::<88>()),
+        89..=96 => scrubbed::<96, _>(|| computation.run::<96>()),
+        97..=108 => scrubbed::<108, _>(|| computation.run::<108>()),
+        109..=120 => scrubbed::<120, _>(|| computation.run::<120>()),
+        121..=128 => scrubbed::<128, _>(|| computation.run::<128>()),
+        129..=144 => scrubbed::<144, _>(|| computation.run::<144>()),
+        145..=160 => scrubbed::<160, _>(|| computation.run::<160>()),
+        161..=176 => scrubbed::<176, _>(|| computation.run::<176>()),
+        177..=192 => scrubbed::<192, _>(|| computation.run::<192>()),
+        193..=216 => scrubbed::<216, _>(|| computation.run::<216>()),
+        217..=236 => scrubbed::<236, _>(|| computation.run::<236>()),
+        237..=MAX_LIMBS => scrubbed::<MAX_LIMBS, _>(|| computation.run::<MAX_LIMBS>()),
         _ => panic!("{limbs} limbs are more than the {MAX_LIMBS} that are supported"),
     }
 }
@@ -116,16 +117,28 @@ pub(crate) fn fixed_params<const LIMBS: usize>(
     FixedMontyParams::new(Odd::new(*modulus).expect("an odd modulus"))
 }
 
-/// Overwrites the part of the stack that a computation on `Uint<LIMBS>` has just left.
+/// Runs `computation`, which is on `Uint<LIMBS>`, and then overwrites the stack that it used.
 ///
 /// crypto-bigint keeps powers, products and copies of the modulus in local variables and does not wipe
 /// them. This puts one large frame where theirs were. It is best effort, since the language promises
-/// nothing about where locals lie; `tests/wiping.rs` looks at what is left.
+/// nothing about where locals lie; the test `wiping` looks at what is left.
+pub(crate) fn scrubbed<const LIMBS: usize, R>(computation: impl FnOnce() -> R) -> R {
+    let result = call(computation);
+    overwrite_stack::<LIMBS>();
+    result
+}
+
+/// Keeps the frames of `computation` below that of the caller, where [`overwrite_stack`] reaches them.
 #[inline(never)]
-pub(crate) fn scrub_stack<const LIMBS: usize>() {
-    /// Uints of stack to overwrite: the table has 16, and the frames around it hold some 40 copies.
-    const ROWS: usize = 96;
-    let mut frame = [[Limb::ZERO; LIMBS]; ROWS];
+fn call<R>(computation: impl FnOnce() -> R) -> R {
+    computation()
+}
+
+#[inline(never)]
+fn overwrite_stack<const LIMBS: usize>() {
+    /// The table of powers has 16 numbers, and the frames around it hold some 40 more.
+    const NUMBERS: usize = 96;
+    let mut frame = [[Limb::ZERO; LIMBS]; NUMBERS];
     frame.as_flattened_mut().zeroize();
 }
 

@@ -37,7 +37,6 @@ impl<const LIMBS: usize> BatchModExp<Uint<LIMBS>> for Serial {
                 instance.params,
             );
         }
-        width::scrub_stack::<LIMBS>();
         Ok(())
     }
 }
@@ -95,7 +94,6 @@ impl WithLimbs for SameWidth<'_> {
                 width::store(&power, limbs(instance), out);
             }
         }
-        width::scrub_stack::<LIMBS>();
     }
 }
 

@@ -12,7 +12,7 @@ use crypto_bigint::{BoxedUint, Uint};
 use super::host::{Values, public_op};
 use super::private_op::PrivateOp;
 use crate::secret::Secret;
-use crate::width::{self, WithLimbs, fixed_params, load, store, with_limbs};
+use crate::width::{WithLimbs, fixed_params, load, store, with_limbs};
 use crate::{BatchModExp, Error};
 
 /// The factors for a group of lanes: `r^e` and `r^-1` for those that are blinded, 1 for the others.
@@ -129,7 +129,6 @@ impl WithLimbs for Multiply<'_> {
             let product = Secret::new(product(&a, b.as_montgomery(), &params));
             store(&product, value.as_limbs().len(), value);
         }
-        width::scrub_stack::<LIMBS>();
     }
 }
 
@@ -161,7 +160,6 @@ impl WithLimbs for Invert<'_> {
             *suffix = product(&suffix, &to_monty(value, &params), &params);
             store(&Secret::new(form.retrieve()), value.as_limbs().len(), value);
         }
-        width::scrub_stack::<LIMBS>();
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use crypto_bigint::{BoxedUint, Limb, Uint};
 use super::host::Values;
 use super::key::Crt;
 use crate::secret::Secret;
-use crate::width::{self, WithLimbs, fixed_params, load, store, with_limbs};
+use crate::width::{WithLimbs, fixed_params, load, store, with_limbs};
 
 /// `values[i] mod keys[i].p` for all i, then `values[i] mod keys[i].q` for all i, each as wide as its
 /// prime.
@@ -71,7 +71,6 @@ impl WithLimbs for Split<'_> {
                 }
             }
         }
-        width::scrub_stack::<LIMBS>();
         residues
     }
 }
@@ -120,7 +119,6 @@ impl WithLimbs for Combine<'_> {
                 combined.push(boxed);
             }
         }
-        width::scrub_stack::<LIMBS>();
         combined
     }
 }

@@ -1,0 +1,109 @@
+//! No freed block holds a secret.
+
+use batch_modexp::backend::{Auto, Parallel, Serial};
+use batch_modexp::secret::Secret;
+use batch_modexp::window::{Digits, Window};
+use batch_modexp::{BatchModExp, ModExp};
+use crypto_bigint::modular::BoxedMontyParams;
+use crypto_bigint::{BoxedUint, Odd};
+use num_bigint::BigUint;
+
+use super::freed::Watch;
+use super::needles::{Needle, case};
+
+const NOTHING: [&str; 0] = [];
+
+/// The test can fail: an ordinary vector is found.
+#[test]
+fn the_probe_finds_what_is_not_wiped() {
+    let watch = Watch::begin();
+    let secret = vec![0x1234_5678_9abc_def1u64; 8];
+    let bytes: Vec<u8> = secret.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let needles = [Needle::new("secret", &BigUint::from_bytes_le(&bytes))];
+    let copy = secret.clone();
+    assert_eq!(
+        watch.found_in_freed_blocks(&needles, || drop(copy)),
+        ["secret"]
+    );
+    let copy = Secret::new(secret.clone());
+    assert_eq!(
+        watch.found_in_freed_blocks(&needles, || drop(copy)),
+        NOTHING
+    );
+}
+
+/// A handle prepared, used and dropped, on every backend, with and without CRT.
+#[test]
+fn signing() {
+    let watch = Watch::begin();
+    for crt in [true, false] {
+        let case = case(crt);
+        assert_eq!(
+            watch.found_in_freed_blocks(&case.needles, || case.sign(Serial)),
+            NOTHING
+        );
+        let parallel = || Parallel::with_threads(Serial, 2.try_into().unwrap()).unwrap();
+        assert_eq!(
+            watch.found_in_freed_blocks(&case.needles, || case.sign(parallel())),
+            NOTHING
+        );
+        assert_eq!(
+            watch.found_in_freed_blocks(&case.needles, || case.sign(Auto::new().unwrap())),
+            NOTHING
+        );
+    }
+}
+
+/// Results that are replaced, and batches that fail, leave nothing behind either.
+#[test]
+fn exponentiations() {
+    let watch = Watch::begin();
+    let number = |byte: u8| BoxedUint::from_be_slice(&[byte; 64], 512).unwrap();
+    let modulus = number(0xc3);
+    let params = BoxedMontyParams::new(Odd::new(modulus.clone()).unwrap());
+    let (base, exponent) = (number(0x71), number(0xa9));
+    let [m, b, e] = [&modulus, &base, &exponent].map(|x| BigUint::from_bytes_be(&x.to_be_bytes()));
+    let needles = [
+        Needle::new("modulus", &m),
+        Needle::new("base", &b),
+        Needle::new("exponent", &e),
+        Needle::new("result", &b.modpow(&e, &m)),
+        Needle::new("old output", &BigUint::from_bytes_be(&[0x3c; 128])),
+    ];
+    let run = |exponent_bits: u32| {
+        let batch = [ModExp {
+            base: &base,
+            exponent: &exponent,
+            params: params.as_ref(),
+        }; 2];
+        let old = || BoxedUint::from_be_slice(&[0x3c; 128], 1024).unwrap();
+        let mut out = Secret::new(vec![old(), old()]);
+        Serial
+            .batch_mod_exp(&batch, exponent_bits, &mut out)
+            .is_ok()
+    };
+    assert_eq!(
+        watch.found_in_freed_blocks(&needles, || assert!(run(512))),
+        NOTHING
+    );
+    assert_eq!(
+        watch.found_in_freed_blocks(&needles, || assert!(!run(513))),
+        NOTHING
+    );
+}
+
+#[test]
+fn window_digits() {
+    let watch = Watch::begin();
+    let exponent = BoxedUint::from_be_slice(&[0xb7; 64], 512).unwrap();
+    for window in (Window::MIN_BITS..=Window::MAX_BITS).filter_map(Window::new) {
+        let digits = Digits::recode(&exponent, 512, window).as_slice().to_vec();
+        let needles = [Needle::new("digits", &BigUint::from_bytes_le(&digits))];
+        let recode = || drop(Digits::recode(&exponent, 512, window));
+        assert_eq!(watch.found_in_freed_blocks(&needles, recode), NOTHING);
+        assert_eq!(
+            watch.found_in_freed_blocks(&needles, || drop(digits)),
+            ["digits"]
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! The stack of a thread that has signed and ended holds no secret.
+//!
+//! The thread runs on memory of ours, which is still there when it has ended.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use batch_modexp::backend::Serial;
+
+use super::freed::{Watch, contains};
+use super::needles::case;
+
+const STACK_SIZE: usize = 4 << 20;
+
+/// Runs `action` on a thread of its own and returns what its stack looks like afterwards.
+fn stack_after(action: Box<dyn FnOnce() + Send>) -> Vec<u8> {
+    extern "C" fn run(action: *mut c_void) -> *mut c_void {
+        // SAFETY: the pointer comes from `Box::into_raw` below and is taken once.
+        let action = unsafe { Box::from_raw(action.cast::<Box<dyn FnOnce() + Send>>()) };
+        action();
+        ptr::null_mut()
+    }
+
+    let argument = Box::into_raw(Box::new(action));
+    // SAFETY: the mapping is fresh and private, and is unmapped after the thread has been joined and the
+    // copy has been made. The attributes live across `pthread_create`. No panic crosses `run`: it would
+    // abort, and fail the test.
+    unsafe {
+        let (prot, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        let stack = libc::mmap(ptr::null_mut(), STACK_SIZE, prot, flags, -1, 0);
+        assert_ne!(stack, libc::MAP_FAILED);
+        let mut attributes = std::mem::zeroed();
+        assert_eq!(libc::pthread_attr_init(&mut attributes), 0);
+        assert_eq!(
+            libc::pthread_attr_setstack(&mut attributes, stack, STACK_SIZE),
+            0
+        );
+        let mut thread = std::mem::zeroed();
+        assert_eq!(
+            libc::pthread_create(&mut thread, &attributes, run, argument.cast()),
+            0
+        );
+        assert_eq!(libc::pthread_join(thread, ptr::null_mut()), 0);
+        libc::pthread_attr_destroy(&mut attributes);
+        let copy = std::slice::from_raw_parts(stack.cast::<u8>(), STACK_SIZE).to_vec();
+        libc::munmap(stack, STACK_SIZE);
+        copy
+    }
+}
+
+/// The test can fail: what crypto-bigint leaves on the stack is found.
+#[test]
+fn the_probe_finds_what_is_not_wiped() {
+    let _watch = Watch::begin();
+    let case = case(true);
+    let needles = case.needles.clone();
+    let stack = stack_after(Box::new(move || {
+        use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams};
+        use crypto_bigint::{Odd, U1024};
+        use rsa::traits::PrivateKeyParts;
+        let fixed = |x: &crypto_bigint::BoxedUint| U1024::from_be_slice(&x.to_be_bytes());
+        let p = fixed(case.key.primes()[0].as_ref());
+        let params = FixedMontyParams::new(Odd::new(p).unwrap());
+        let dp = fixed(case.key.dp().unwrap());
+        std::hint::black_box(FixedMontyForm::new(&U1024::from(3u8), &params).pow(&dp));
+    }));
+    let found: Vec<_> = needles
+        .iter()
+        .filter(|needle| contains(&stack, &needle.bytes))
+        .collect();
+    assert!(found.iter().any(|needle| needle.name == "p"));
+}
+
+#[test]
+fn signing() {
+    let _watch = Watch::begin();
+    for crt in [true, false] {
+        let case = case(crt);
+        let needles = case.needles.clone();
+        // Dropping the key of the rsa crate wipes what that holds; it stays alive until the thread has ended.
+        let case = Box::leak(Box::new(case));
+        let stack = stack_after(Box::new(|| case.sign(Serial)));
+        let left: Vec<_> = needles
+            .iter()
+            .filter(|needle| contains(&stack, &needle.bytes))
+            .map(|needle| needle.name)
+            .collect();
+        assert!(left.is_empty(), "left on the stack: {left:?}");
+    }
+}
