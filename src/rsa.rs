@@ -1,6 +1,6 @@
 //! RSA signatures by the batch.
 //!
-//! [`BatchSigner`] turns keys of the [`rsa`](::rsa) crate and messages into the `rsa` crate's own signature
+//! [`BatchSigner`] turns keys of the `rsa` crate and messages into its own signature
 //! types, which any verifier accepts: RSASSA-PKCS1-v1_5 and RSASSA-PSS (RFC 8017, section 8).
 //!
 //! * A key is prepared once, as a [`KeyHandle`], and used in as many calls as you like.

@@ -25,7 +25,7 @@ pub trait Scheme: sealed::Sealed {
     /// The hash function.
     type Hash: Digest;
 
-    /// The signature type of the [`rsa`](::rsa) crate.
+    /// The signature type of the `rsa` crate.
     type Signature;
 
     /// The encoding method EMSA: `digest`, as long as the hash function's output, becomes an encoded
