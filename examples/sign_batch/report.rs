@@ -96,8 +96,8 @@ impl<'a> Report<'a> {
         println!("{}", self.job());
         println!();
         println!(
-            "{:<34} {:>12}  {:>8}  {:>24}",
-            "", "signatures/s", "ratio", "a signature waits"
+            "{:<36} {:>12}  {:>6}  {:>16}",
+            "", "signatures/s", "ratio", "median latency"
         );
         let base = baseline
             .first()
@@ -141,12 +141,12 @@ impl<'a> Report<'a> {
             "blinded"
         };
         let verified = if self.args.no_verify {
-            "checked"
+            ""
         } else {
-            "checked, and verified with the rsa crate"
+            ", verified with the rsa crate"
         };
         format!(
-            "{} signatures, RSA-{} {scheme} {hash}, batches of {}, {blinded}, {verified}\nBackend: {}",
+            "{} signatures, RSA-{} {scheme} {hash}, in batches of {}\n{blinded}, checked{verified}\nbackend: {}",
             HumanCount(self.summary.count),
             self.key.bits(),
             self.args.batch_size,
@@ -160,9 +160,9 @@ impl<'a> Report<'a> {
     }
 }
 
-fn row(name: &str, rate: f64, base: f64, wait: &str) {
+fn row(name: &str, rate: f64, base: f64, latency: &str) {
     println!(
-        "{name:<36} {:>12}  {:>6.2}  {wait:>16}",
+        "{name:<36} {:>12}  {:>6.2}  {latency:>16}",
         rounded(rate),
         rate / base
     );

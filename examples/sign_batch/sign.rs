@@ -1,9 +1,10 @@
 //! The main loop: read, sign, check, write.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use batch_modexp::rsa::KeyHandle;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use super::args::Args;
 use super::failure::Failure;
@@ -113,15 +114,19 @@ fn progress_bar(quiet: bool, count: Option<u64>) -> ProgressBar {
         (true, _) => return ProgressBar::hidden(),
         (false, Some(count)) => (
             ProgressBar::new(count),
-            "signing {wide_bar} {human_pos} of {human_len}, {per_sec}, {eta} left",
+            "signing {wide_bar} {human_pos} of {human_len}, {rate}, {eta} left",
         ),
         (false, None) => (
             ProgressBar::new_spinner(),
-            "signing {spinner} {human_pos}, {per_sec}",
+            "signing {spinner} {human_pos}, {rate}",
         ),
     };
+    let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
+        // A progress bar that cannot be drawn is no reason to stop.
+        let _ = write!(out, "{:.0}/s", state.per_sec());
+    };
     match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style),
+        Ok(style) => bar.with_style(style.with_key("rate", rate)),
         Err(_) => bar,
     }
 }

@@ -178,7 +178,7 @@ fn without_input_a_table() {
     ]);
     let text = stdout(&output);
     assert!(
-        text.starts_with("20 signatures, RSA-1024 PKCS#1 v1.5 SHA-256, batches of 8"),
+        text.starts_with("20 signatures, RSA-1024 PKCS#1 v1.5 SHA-256, in batches of 8"),
         "{text}"
     );
     for row in [
