@@ -3,7 +3,7 @@
 //! An odd number n is composite if 2^(n-1) is not 1 modulo n. Every candidate is its own modulus, so this
 //! is a batch of mixed moduli. `cargo run --release --example mod_exp`
 
-use std::error::Error;
+use core::error::Error;
 
 use batch_modexp::backend::Auto;
 use batch_modexp::{BatchModExp, ModExp};

@@ -4,6 +4,9 @@
 //! |---|---|---|
 //! | [`Serial`] | any target, `no_std` too | one instance after the other through crypto-bigint; the reference for all others |
 //! | `Parallel` | feature `std` | spreads a batch over threads of another backend |
+//! | `Ifma` | feature `std`, x86-64 with AVX-512 IFMA | eight instances at a time in radix 2^52 |
+//! | `Fma` | feature `std`, x86-64 with AVX2 and FMA, or 64-bit Arm | four instances at a time in radix 2^51, in doubles |
+//! | `Cpu` | feature `std` | the best of the above that the processor has, on all its cores |
 //! | `Auto` | feature `std` | picks one of the above and says why |
 
 use crypto_bigint::{Limb, Unsigned};
@@ -14,16 +17,29 @@ use crate::{Error, ModExp};
 #[cfg(feature = "std")]
 mod auto;
 #[cfg(feature = "std")]
+mod cpu;
+#[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod fma;
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+mod ifma;
+#[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod lanes;
+#[cfg(feature = "std")]
 mod parallel;
 mod serial;
 
 #[cfg(feature = "std")]
 pub use self::{
     auto::{Auto, Kind},
+    cpu::Cpu,
     parallel::Parallel,
 };
 #[cfg(all(feature = "std", feature = "rsa"))]
 pub(crate) use auto::Chosen;
+#[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub use fma::Fma;
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+pub use ifma::Ifma;
 pub use serial::Serial;
 
 /// Checks what every backend requires of a batch, against the widest modulus that it supports.

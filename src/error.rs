@@ -39,6 +39,14 @@ pub enum Error {
         /// The largest width that this backend supports, in bits.
         max_bits: u32,
     },
+    /// The processor lacks instructions that the backend is made of.
+    #[cfg(feature = "std")]
+    Unsupported {
+        /// The backend that was asked for.
+        backend: &'static str,
+        /// What it needs.
+        needs: &'static str,
+    },
     /// The thread pool could not be started.
     #[cfg(feature = "std")]
     ThreadPool {
@@ -122,6 +130,11 @@ impl fmt::Display for Error {
             } => write!(
                 f,
                 "instance {index}: the modulus is {bits} bits wide, this backend supports at most {max_bits}"
+            ),
+            #[cfg(feature = "std")]
+            Self::Unsupported { backend, needs } => write!(
+                f,
+                "the backend {backend} needs {needs}, which this machine lacks; ask for another or for `Auto`"
             ),
             #[cfg(feature = "std")]
             Self::ThreadPool { threads } => {

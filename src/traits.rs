@@ -79,6 +79,12 @@ pub trait BatchModExp<U: Unsigned> {
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Self::Error>;
+
+    /// How many instances the backend computes at the same time: a batch whose length is a multiple of
+    /// it leaves no part of the hardware idle. Public, and at least 1.
+    fn granularity(&self) -> usize {
+        1
+    }
 }
 
 impl<U: Unsigned, B: BatchModExp<U> + ?Sized> BatchModExp<U> for &B {
@@ -91,5 +97,9 @@ impl<U: Unsigned, B: BatchModExp<U> + ?Sized> BatchModExp<U> for &B {
         out: &mut [U],
     ) -> Result<(), Self::Error> {
         (**self).batch_mod_exp(batch, exponent_bits, out)
+    }
+
+    fn granularity(&self) -> usize {
+        (**self).granularity()
     }
 }

@@ -112,6 +112,10 @@ pub enum BackendName {
     Serial,
     /// Many threads, portable
     Parallel,
+    /// Many threads, fused multiply-add of doubles
+    Fma,
+    /// Many threads, AVX-512 IFMA
+    Ifma,
 }
 
 impl From<BackendName> for Kind {
@@ -120,6 +124,8 @@ impl From<BackendName> for Kind {
             BackendName::Auto => Self::Auto,
             BackendName::Serial => Self::Serial,
             BackendName::Parallel => Self::Parallel,
+            BackendName::Fma => Self::Fma,
+            BackendName::Ifma => Self::Ifma,
         }
     }
 }

@@ -5,7 +5,8 @@ use core::num::NonZeroUsize;
 
 use crypto_bigint::{BoxedUint, Uint};
 
-use super::{Parallel, Serial};
+use super::Serial;
+use super::cpu::{Cpu, Engine};
 use crate::{BatchModExp, Error, ModExp};
 
 /// What a caller may ask [`Auto`] for.
@@ -17,8 +18,12 @@ pub enum Kind {
     Auto,
     /// [`Serial`], on the calling thread.
     Serial,
-    /// [`Parallel`] threads of [`Serial`].
+    /// [`Parallel`](super::Parallel) threads of [`Serial`].
     Parallel,
+    /// Threads of `Fma`, even where `Ifma` would be faster.
+    Fma,
+    /// Threads of `Ifma`.
+    Ifma,
 }
 
 /// The backend for users who do not want to choose: it looks at the machine, picks, and can say in
@@ -42,7 +47,7 @@ pub struct Auto {
 #[derive(Debug)]
 pub(crate) enum Chosen {
     Serial(Serial),
-    Parallel(Parallel<Serial>),
+    Parallel(Cpu),
 }
 
 impl Auto {
@@ -60,38 +65,48 @@ impl Auto {
     ///
     /// # Errors
     ///
-    /// [`Error::ThreadPool`] if the operating system refuses the threads.
+    /// [`Error::Unsupported`] if the processor lacks what `kind` needs, or [`Error::ThreadPool`] if the
+    /// operating system refuses the threads.
     pub fn with(kind: Kind, threads: Option<NonZeroUsize>) -> Result<Self, Error> {
+        let engine = match kind {
+            Kind::Auto => Engine::fastest(),
+            Kind::Parallel => Engine::Serial,
+            Kind::Fma => Engine::fma()?,
+            Kind::Ifma => Engine::ifma()?,
+            Kind::Serial => {
+                return Ok(Self {
+                    chosen: Chosen::Serial(Serial),
+                    reason: String::from("as asked, on one thread"),
+                });
+            }
+        };
         let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let count = threads.unwrap_or(cores);
-        let source = if threads.is_some() {
-            "as asked"
-        } else {
-            "one for each core"
+        let what = match kind {
+            Kind::Auto => "the fastest on this processor",
+            _ => "as asked",
         };
-        let (chosen, reason) = match kind {
-            Kind::Serial => (
-                Chosen::Serial(Serial),
-                String::from("as asked, on one thread"),
-            ),
-            Kind::Auto if count.get() == 1 => (
-                Chosen::Serial(Serial),
-                alloc::format!("one thread ({source})"),
-            ),
-            Kind::Auto | Kind::Parallel => (
-                Chosen::Parallel(Parallel::with_threads(Serial, count)?),
-                alloc::format!("{count} threads ({source})"),
-            ),
+        let reason = match (threads, count.get()) {
+            (None, 1) => alloc::format!("{what}, one thread (one for each core)"),
+            (None, _) => alloc::format!("{what}, {count} threads (one for each core)"),
+            (Some(_), 1) => alloc::format!("{what}, one thread (as asked)"),
+            (Some(_), _) => alloc::format!("{what}, {count} threads (as asked)"),
         };
-        Ok(Self { chosen, reason })
+        Ok(Self {
+            chosen: Chosen::Parallel(Cpu::with_engine(engine, count)?),
+            reason,
+        })
     }
 
-    /// The name of the backend that was picked: `"serial"` or `"parallel"`.
+    /// The name of the backend that was picked: `"serial"`, `"parallel"`, `"fma"` or `"ifma"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match self.chosen {
+        match &self.chosen {
             Chosen::Serial(_) => "serial",
-            Chosen::Parallel(_) => "parallel",
+            Chosen::Parallel(cpu) => match cpu.name() {
+                "serial" if cpu.threads() > 1 => "parallel",
+                name => name,
+            },
         }
     }
 
@@ -106,7 +121,7 @@ impl Auto {
     pub fn threads(&self) -> usize {
         match &self.chosen {
             Chosen::Serial(_) => 1,
-            Chosen::Parallel(parallel) => parallel.threads(),
+            Chosen::Parallel(cpu) => cpu.threads(),
         }
     }
 
@@ -127,7 +142,14 @@ impl<const LIMBS: usize> BatchModExp<Uint<LIMBS>> for Auto {
     ) -> Result<(), Error> {
         match &self.chosen {
             Chosen::Serial(serial) => serial.batch_mod_exp(batch, exponent_bits, out),
-            Chosen::Parallel(parallel) => parallel.batch_mod_exp(batch, exponent_bits, out),
+            Chosen::Parallel(cpu) => cpu.batch_mod_exp(batch, exponent_bits, out),
+        }
+    }
+
+    fn granularity(&self) -> usize {
+        match &self.chosen {
+            Chosen::Serial(_) => 1,
+            Chosen::Parallel(cpu) => <_ as BatchModExp<Uint<LIMBS>>>::granularity(cpu),
         }
     }
 }
@@ -143,7 +165,14 @@ impl BatchModExp<BoxedUint> for Auto {
     ) -> Result<(), Error> {
         match &self.chosen {
             Chosen::Serial(serial) => serial.batch_mod_exp(batch, exponent_bits, out),
-            Chosen::Parallel(parallel) => parallel.batch_mod_exp(batch, exponent_bits, out),
+            Chosen::Parallel(cpu) => cpu.batch_mod_exp(batch, exponent_bits, out),
+        }
+    }
+
+    fn granularity(&self) -> usize {
+        match &self.chosen {
+            Chosen::Serial(_) => 1,
+            Chosen::Parallel(cpu) => <_ as BatchModExp<BoxedUint>>::granularity(cpu),
         }
     }
 }

@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroUsize;
 
+#[cfg(feature = "rsa")]
+use crypto_bigint::BoxedUint;
 use crypto_bigint::Unsigned;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -53,7 +55,6 @@ impl<B> Parallel<B> {
         self.pool.current_num_threads()
     }
 
-    #[cfg(feature = "rsa")]
     pub(crate) fn inner(&self) -> &B {
         &self.inner
     }
@@ -66,16 +67,20 @@ impl<B> Parallel<B> {
         f: impl Fn(&[T]) -> Result<R, Error> + Send + Sync,
     ) -> Result<Vec<R>, Error>
     where
-        B: Sync,
+        B: BatchModExp<BoxedUint> + Sync,
     {
+        let share = self.share(items.len(), self.inner.granularity());
         self.pool
-            .install(|| items.par_chunks(self.share(items.len())).map(f).collect())
+            .install(|| items.par_chunks(share).map(f).collect())
     }
 
     /// How many instances of a batch of `len` a thread takes at a time: a quarter of its fair share, so
-    /// that a thread that is interrupted holds up the others by little.
-    fn share(&self, len: usize) -> usize {
-        len.div_ceil(4 * self.threads()).max(1)
+    /// that a thread that is interrupted holds up the others by little, but whole multiples of what the
+    /// backend computes at the same time.
+    fn share(&self, len: usize, granularity: usize) -> usize {
+        len.div_ceil(4 * self.threads())
+            .max(1)
+            .next_multiple_of(granularity)
     }
 }
 
@@ -106,7 +111,7 @@ where
             out.len(),
             "a batch and its output must have the same length"
         );
-        let share = self.share(batch.len());
+        let share = self.share(batch.len(), self.inner.granularity());
         let result = self.pool.install(|| {
             batch
                 .par_chunks(share)
@@ -119,5 +124,9 @@ where
                 })
         });
         result.inspect_err(|_| clear(out))
+    }
+
+    fn granularity(&self) -> usize {
+        self.threads() * self.inner.granularity()
     }
 }

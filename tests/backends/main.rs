@@ -100,4 +100,13 @@ suite!(
     parallel,
     Parallel::with_threads(Serial, 3.try_into().unwrap()).unwrap()
 );
+#[cfg(target_arch = "x86_64")]
+suite!(ifma, Ifma::new().unwrap());
+#[cfg(target_arch = "x86_64")]
+suite!(fma, Fma::new().unwrap());
+suite!(cpu, Cpu::with_threads(1.try_into().unwrap()).unwrap());
+suite!(
+    cpu_threads,
+    Cpu::with_threads(2.try_into().unwrap()).unwrap()
+);
 suite!(auto, Auto::new().unwrap());

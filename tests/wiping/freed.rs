@@ -1,7 +1,8 @@
 //! An allocator that looks into every block that is freed.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicBool, Ordering};
+use core::alloc::{GlobalAlloc, Layout};
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::alloc::System;
 use std::sync::{Mutex, MutexGuard, RwLock};
 
 use super::needles::Needle;

@@ -2,8 +2,8 @@
 //!
 //! The thread runs on memory of ours, which is still there when it has ended.
 
-use std::ffi::c_void;
-use std::ptr;
+use core::ffi::c_void;
+use core::ptr;
 
 use batch_modexp::backend::Serial;
 
@@ -32,20 +32,20 @@ fn stack_after(action: Box<dyn FnOnce() + Send>) -> Vec<u8> {
         );
         let stack = libc::mmap(ptr::null_mut(), STACK_SIZE, prot, flags, -1, 0);
         assert_ne!(stack, libc::MAP_FAILED);
-        let mut attributes = std::mem::zeroed();
+        let mut attributes = core::mem::zeroed();
         assert_eq!(libc::pthread_attr_init(&mut attributes), 0);
         assert_eq!(
             libc::pthread_attr_setstack(&mut attributes, stack, STACK_SIZE),
             0
         );
-        let mut thread = std::mem::zeroed();
+        let mut thread = core::mem::zeroed();
         assert_eq!(
             libc::pthread_create(&mut thread, &attributes, run, argument.cast()),
             0
         );
         assert_eq!(libc::pthread_join(thread, ptr::null_mut()), 0);
         libc::pthread_attr_destroy(&mut attributes);
-        let copy = std::slice::from_raw_parts(stack.cast::<u8>(), STACK_SIZE).to_vec();
+        let copy = core::slice::from_raw_parts(stack.cast::<u8>(), STACK_SIZE).to_vec();
         libc::munmap(stack, STACK_SIZE);
         copy
     }
@@ -65,7 +65,7 @@ fn the_probe_finds_what_is_not_wiped() {
         let p = fixed(case.key.primes()[0].as_ref());
         let params = FixedMontyParams::new(Odd::new(p).unwrap());
         let dp = fixed(case.key.dp().unwrap());
-        std::hint::black_box(FixedMontyForm::new(&U1024::from(3u8), &params).pow(&dp));
+        core::hint::black_box(FixedMontyForm::new(&U1024::from(3u8), &params).pow(&dp));
     }));
     let found: Vec<_> = needles
         .iter()

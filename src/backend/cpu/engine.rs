@@ -1,0 +1,148 @@
+//! What one thread computes with.
+
+use crypto_bigint::Unsigned;
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::backend::Fma;
+#[cfg(target_arch = "x86_64")]
+use crate::backend::Ifma;
+use crate::backend::{Serial, check_batch, clear, lanes, width};
+use crate::{BatchModExp, Error, ModExp};
+
+/// One of the backends of one thread; the SIMD ones leave to [`Serial`] what it does faster.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Engine {
+    Serial,
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    Fma(Fma),
+    #[cfg(target_arch = "x86_64")]
+    Ifma(Ifma),
+}
+
+/// Up to how many instances [`Serial`] is faster than one block of lanes: `(bits, instances)`, for
+/// moduli of up to that many bits, ascending. Measured.
+type Crossover = &'static [(u32, usize)];
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const FMA: Crossover = &[(640, 2), (2200, 1)];
+#[cfg(target_arch = "x86_64")]
+const IFMA: Crossover = &[(960, 1)];
+
+impl Engine {
+    /// The best that this processor offers.
+    pub(crate) fn fastest() -> Self {
+        Self::ifma()
+            .or_else(|_| Self::fma())
+            .unwrap_or(Self::Serial)
+    }
+
+    /// Fused multiply-add of doubles.
+    pub(crate) fn fma() -> Result<Self, Error> {
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        if let Some(fma) = Fma::new() {
+            return Ok(Self::Fma(fma));
+        }
+        Err(Error::Unsupported {
+            backend: "fma",
+            needs: "an x86-64 processor with AVX2 and FMA, or a 64-bit Arm",
+        })
+    }
+
+    /// AVX-512 IFMA.
+    pub(crate) fn ifma() -> Result<Self, Error> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(ifma) = Ifma::new() {
+            return Ok(Self::Ifma(ifma));
+        }
+        Err(Error::Unsupported {
+            backend: "ifma",
+            needs: "an x86-64 processor with AVX-512 F and IFMA",
+        })
+    }
+
+    /// The name for users.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Serial => "serial",
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(_) => "fma",
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(_) => "ifma",
+        }
+    }
+}
+
+impl<U: Unsigned> BatchModExp<U> for Engine
+where
+    Serial: BatchModExp<U, Error = Error>,
+{
+    type Error = Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Error> {
+        match self {
+            Self::Serial => Serial.batch_mod_exp(batch, exponent_bits, out),
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(fma) => share_with_serial(fma, FMA, batch, exponent_bits, out),
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(ifma) => share_with_serial(ifma, IFMA, batch, exponent_bits, out),
+        }
+    }
+
+    fn granularity(&self) -> usize {
+        match self {
+            Self::Serial => 1,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(_) => Fma::LANES,
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(_) => Ifma::LANES,
+        }
+    }
+}
+
+#[cfg(feature = "rsa")]
+impl crate::rsa::RsaPrivateOp for Engine {}
+
+/// Full blocks of lanes on `simd`, what is left over wherever it is faster.
+fn share_with_serial<U, B>(
+    simd: &B,
+    crossover: Crossover,
+    batch: &[ModExp<'_, U>],
+    exponent_bits: u32,
+    out: &mut [U],
+) -> Result<(), Error>
+where
+    U: Unsigned,
+    B: BatchModExp<U, Error = Error>,
+    Serial: BatchModExp<U, Error = Error>,
+{
+    check_batch(batch, exponent_bits, out, u32::MAX).inspect_err(|_| clear(out))?;
+    let mut start = 0;
+    let bits = |instance: &ModExp<'_, U>| width(instance.params.modulus().as_ref());
+    for run in batch.chunk_by(|a, b| bits(a) == bits(b)) {
+        let on_simd = match bits(&run[0]) {
+            bits if bits > lanes::MAX_BITS => 0,
+            bits => {
+                let rest = run.len() % simd.granularity();
+                let serial = crossover.iter().find(|(widest, _)| bits <= *widest);
+                if serial.is_some_and(|(_, instances)| rest <= *instances) {
+                    run.len() - rest
+                } else {
+                    run.len()
+                }
+            }
+        };
+        let (first, second) = run.split_at(on_simd);
+        let (out_first, out_second) = out[start..][..run.len()].split_at_mut(on_simd);
+        simd.batch_mod_exp(first, exponent_bits, out_first)
+            .and_then(|()| Serial.batch_mod_exp(second, exponent_bits, out_second))
+            .map_err(|error| error.in_batch_at(start))
+            .inspect_err(|_| clear(out))?;
+        start += run.len();
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! The instructions in plain Rust, for tests on any machine and under valgrind.
+
+use core::array::from_fn;
+use core::hint::black_box;
+
+use super::madd52::{Kernel, Limb, Madd52, RADIX_BITS};
+
+/// Needs nothing of the processor. Its methods are not inlined: unrolled, they would take minutes to
+/// compile.
+#[derive(Clone, Copy)]
+pub(super) struct Portable;
+
+const MASK: u64 = (1 << RADIX_BITS) - 1;
+
+fn product(a: u64, b: u64) -> u128 {
+    u128::from(a & MASK) * u128::from(b & MASK)
+}
+
+impl Madd52 for Portable {
+    type Vector = [u64; 8];
+
+    fn zero(self) -> [u64; 8] {
+        [0; 8]
+    }
+
+    #[inline(never)]
+    fn load(self, limb: &Limb) -> [u64; 8] {
+        limb.0
+    }
+
+    #[inline(never)]
+    fn store(self, limb: &mut Limb, vector: [u64; 8]) {
+        limb.0 = vector;
+    }
+
+    #[inline(never)]
+    fn madd_lo(self, sum: [u64; 8], a: [u64; 8], b: [u64; 8]) -> [u64; 8] {
+        from_fn(|i| sum[i] + (product(a[i], b[i]) as u64 & MASK))
+    }
+
+    #[inline(never)]
+    fn madd_hi(self, sum: [u64; 8], a: [u64; 8], b: [u64; 8]) -> [u64; 8] {
+        from_fn(|i| sum[i] + (product(a[i], b[i]) >> RADIX_BITS) as u64)
+    }
+
+    #[inline(never)]
+    fn add(self, a: [u64; 8], b: [u64; 8]) -> [u64; 8] {
+        from_fn(|i| a[i] + b[i])
+    }
+
+    #[inline(never)]
+    fn carry(self, a: [u64; 8]) -> [u64; 8] {
+        a.map(|lane| lane >> RADIX_BITS)
+    }
+
+    #[inline(never)]
+    fn low(self, a: [u64; 8]) -> [u64; 8] {
+        a.map(|lane| lane & MASK)
+    }
+
+    #[inline(never)]
+    fn pick(self, old: [u64; 8], new: &Limb, digits: [u64; 8], entry: u64) -> [u64; 8] {
+        from_fn(|i| {
+            // All ones where the digit is the entry.
+            let mask = black_box((((digits[i] ^ entry) as i64 - 1) >> 63) as u64);
+            old[i] & !mask | new.0[i] & mask
+        })
+    }
+
+    fn reload<T>(self, reference: &T) -> &T {
+        black_box(reference)
+    }
+
+    fn run<K: Kernel, const B: usize>(self, kernel: K) {
+        kernel.run::<Self, B>(self);
+    }
+}

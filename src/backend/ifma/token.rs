@@ -1,0 +1,114 @@
+//! The proof that the processor has AVX-512 IFMA, and the instructions behind it. The only unsafe code of
+//! this backend.
+#![allow(unsafe_code)]
+
+use core::arch::asm;
+use core::arch::x86_64::{
+    __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_cmpeq_epi64_mask, _mm512_load_si512,
+    _mm512_madd52hi_epu64, _mm512_madd52lo_epu64, _mm512_mask_load_epi64, _mm512_set1_epi64,
+    _mm512_setzero_si512, _mm512_srli_epi64, _mm512_store_si512,
+};
+use core::ptr;
+
+use super::madd52::{Kernel, Limb, Madd52, RADIX_BITS};
+
+/// Can only be had where AVX-512 F and IFMA can be used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token(());
+
+impl Token {
+    /// Asks the processor and the operating system.
+    pub(super) fn detect() -> Option<Self> {
+        let usable =
+            std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512ifma");
+        usable.then_some(Self(()))
+    }
+}
+
+/// Every method is `#[inline(always)]` and compiled into [`with_features`], where each is one
+/// instruction.
+impl Madd52 for Token {
+    type Vector = __m512i;
+
+    #[inline(always)]
+    fn zero(self) -> __m512i {
+        // SAFETY: the token proves AVX-512 F.
+        unsafe { _mm512_setzero_si512() }
+    }
+
+    #[inline(always)]
+    fn load(self, limb: &Limb) -> __m512i {
+        // SAFETY: the token proves AVX-512 F; a `Limb` is 64 bytes, aligned to 64.
+        unsafe { _mm512_load_si512(limb.0.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn store(self, limb: &mut Limb, vector: __m512i) {
+        // SAFETY: the token proves AVX-512 F; a `Limb` is 64 bytes, aligned to 64.
+        unsafe { _mm512_store_si512(limb.0.as_mut_ptr().cast(), vector) }
+    }
+
+    #[inline(always)]
+    fn madd_lo(self, sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the token proves AVX-512 IFMA.
+        unsafe { _mm512_madd52lo_epu64(sum, a, b) }
+    }
+
+    #[inline(always)]
+    fn madd_hi(self, sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the token proves AVX-512 IFMA.
+        unsafe { _mm512_madd52hi_epu64(sum, a, b) }
+    }
+
+    #[inline(always)]
+    fn add(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the token proves AVX-512 F.
+        unsafe { _mm512_add_epi64(a, b) }
+    }
+
+    #[inline(always)]
+    fn carry(self, a: __m512i) -> __m512i {
+        // SAFETY: the token proves AVX-512 F.
+        unsafe { _mm512_srli_epi64::<RADIX_BITS>(a) }
+    }
+
+    #[inline(always)]
+    fn low(self, a: __m512i) -> __m512i {
+        // SAFETY: the token proves AVX-512 F.
+        unsafe { _mm512_and_si512(a, _mm512_set1_epi64((1 << RADIX_BITS) - 1)) }
+    }
+
+    #[inline(always)]
+    fn pick(self, old: __m512i, new: &Limb, digits: __m512i, entry: u64) -> __m512i {
+        // SAFETY: the token proves AVX-512 F; a `Limb` is 64 bytes, aligned to 64.
+        unsafe {
+            let mask = _mm512_cmpeq_epi64_mask(digits, _mm512_set1_epi64(entry as i64));
+            _mm512_mask_load_epi64(old, mask, new.0.as_ptr().cast())
+        }
+    }
+
+    #[inline(always)]
+    #[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read or written through the pointer.
+    fn reload<T>(self, reference: &T) -> &T {
+        let mut pointer = ptr::from_ref(reference);
+        // Not `pure`, or the compiler would merge two of them on the same reference.
+        // SAFETY: there is no instruction, so the pointer keeps its value and its provenance, and the
+        // reference that is made of it lives no longer than the original.
+        unsafe {
+            asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags));
+            &*pointer
+        }
+    }
+
+    #[inline(always)]
+    fn run<K: Kernel, const B: usize>(self, kernel: K) {
+        // SAFETY: the token proves AVX-512 F and IFMA.
+        unsafe { with_features::<K, B>(self, kernel) }
+    }
+}
+
+/// Compiles `kernel` with AVX-512.
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn with_features<K: Kernel, const B: usize>(token: Token, kernel: K) {
+    kernel.run::<Token, B>(token);
+}

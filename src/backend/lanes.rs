@@ -1,0 +1,153 @@
+//! What the SIMD backends share: one instance in each lane of a vector, and everything around the
+//! multiplication.
+//!
+//! A *limb* here is a vector that holds the same limb of every lane, so a number of `n` limbs is `n`
+//! vectors and no operation moves data across lanes. A lane type brings modular multiplication,
+//! squaring and a constant-time table look-up ([`Lanes`]); import, Montgomery constants, the ladder and
+//! export are written once, over that trait.
+//!
+//! Montgomery arithmetic is the almost-Montgomery kind without a final subtraction (C. D. Walter,
+//! "Montgomery exponentiation needs no final subtractions", Electronics Letters 35(21), 1999): with
+//! `R = 2^(RADIX_BITS * n) > 4 * modulus`, factors below `2 * modulus` give a product below
+//! `2 * modulus`. Only the export makes the result canonical.
+
+mod convert;
+mod pow;
+#[cfg(test)]
+pub(crate) mod testing;
+mod window;
+mod workspace;
+
+use core::ptr;
+
+use crypto_bigint::Unsigned;
+use zeroize::Zeroize;
+
+use self::workspace::Workspace;
+use super::{check_batch, clear, width};
+use crate::{Error, ModExp};
+
+/// The widest modulus that the SIMD backends serve, in bits. Column sums would allow more; tables of
+/// powers would grow beyond any cache.
+pub(crate) const MAX_BITS: u32 = 16_384;
+
+/// A vector unit that computes on one instance in each lane.
+///
+/// Implementors are zero-size tokens: having one proves that the processor has the instructions.
+pub(crate) trait Lanes: Copy {
+    /// One limb of every lane.
+    type Limb: Copy + Zeroize;
+
+    /// The number of lanes.
+    const COUNT: usize;
+    /// Bits in a limb.
+    const RADIX_BITS: u32;
+    /// Zero in every lane.
+    const ZERO: Self::Limb;
+
+    /// How many limbs hold an operand for moduli of `bits` bits: at least
+    /// `(bits + 2) / RADIX_BITS`, so that `R > 4 * modulus`, rounded up to what the multiplication
+    /// supports.
+    fn limb_count(bits: u32) -> usize;
+
+    /// How many limbs of scratch space a multiplication of `limbs` limbs needs.
+    fn scratch_len(limbs: usize) -> usize;
+
+    /// Sets one lane to `value`, which is below `2^RADIX_BITS`.
+    fn set_lane(limb: &mut Self::Limb, lane: usize, value: u64);
+
+    /// The value of one lane.
+    fn lane(limb: &Self::Limb, lane: usize) -> u64;
+
+    /// `out = a * b / R mod modulus`, congruent and below `2 * modulus` if `a * b < R * modulus`.
+    fn mul(
+        self,
+        out: &mut [Self::Limb],
+        a: &[Self::Limb],
+        b: &[Self::Limb],
+        modulus: Modulus<'_, Self::Limb>,
+        scratch: &mut [Self::Limb],
+    );
+
+    /// The same as `mul(out, a, a, ..)`.
+    fn square(
+        self,
+        out: &mut [Self::Limb],
+        a: &[Self::Limb],
+        modulus: Modulus<'_, Self::Limb>,
+        scratch: &mut [Self::Limb],
+    );
+
+    /// Copies entry `digits[lane]` of `table` to `out` in every lane. Reads the whole table in the same
+    /// order whatever the digits are. An entry is `out.len()` limbs long.
+    fn select(self, out: &mut [Self::Limb], table: &[Self::Limb], digits: &[u8]);
+}
+
+/// The moduli of all lanes.
+#[derive(Clone, Copy)]
+pub(crate) struct Modulus<'a, L> {
+    /// The moduli, all odd.
+    pub(crate) limbs: &'a [L],
+    /// `-1 / modulus mod 2^RADIX_BITS`.
+    pub(crate) neg_inv: &'a L,
+}
+
+/// [`batch_mod_exp`](crate::BatchModExp::batch_mod_exp) on the lanes of `lanes`.
+pub(crate) fn batch_mod_exp<L: Lanes, U: Unsigned>(
+    lanes: L,
+    batch: &[ModExp<'_, U>],
+    exponent_bits: u32,
+    mut out: &mut [U],
+) -> Result<(), Error> {
+    check_batch(batch, exponent_bits, out, MAX_BITS).inspect_err(|_| clear(out))?;
+    for batch in batch.chunk_by(|a, b| modulus_bits(a) == modulus_bits(b)) {
+        let (head, tail) = out.split_at_mut(batch.len());
+        same_width(lanes, batch, exponent_bits, head);
+        out = tail;
+    }
+    Ok(())
+}
+
+/// Consecutive instances whose moduli are equally wide.
+fn same_width<L: Lanes, U: Unsigned>(
+    lanes: L,
+    batch: &[ModExp<'_, U>],
+    exponent_bits: u32,
+    out: &mut [U],
+) {
+    let limbs = L::limb_count(modulus_bits(&batch[0]));
+    let mut workspace = Workspace::new(lanes, limbs, exponent_bits);
+    let mut prepared: &[ModExp<'_, U>] = &[];
+    for (block, out) in batch.chunks(L::COUNT).zip(out.chunks_mut(L::COUNT)) {
+        if !same_moduli(block, prepared) {
+            workspace.prepare_moduli(block);
+            prepared = block;
+        }
+        workspace.load(block);
+        workspace.pow();
+        workspace.store(block, out);
+    }
+}
+
+/// Whether lane by lane the moduli are the same references. A shorter block may follow a longer one,
+/// since the lanes to spare then hold moduli that are of no concern.
+fn same_moduli<U: Unsigned>(block: &[ModExp<'_, U>], prepared: &[ModExp<'_, U>]) -> bool {
+    block.len() <= prepared.len()
+        && block
+            .iter()
+            .zip(prepared)
+            .all(|(a, b)| ptr::eq(a.params, b.params))
+}
+
+/// The width of an instance in bits.
+fn modulus_bits<U: Unsigned>(instance: &ModExp<'_, U>) -> u32 {
+    width(instance.params.modulus().as_ref())
+}
+
+/// The instance of each lane; lanes to spare repeat the last instance, and their results are dropped.
+fn lanes_of<'a, 'b, U: Unsigned>(
+    block: &'a [ModExp<'b, U>],
+    count: usize,
+) -> impl Iterator<Item = (usize, &'a ModExp<'b, U>)> {
+    (0..count).map(|lane| (lane, &block[lane.min(block.len() - 1)]))
+}

@@ -1,0 +1,166 @@
+//! Cases and references for the unit tests of lane types.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use num_bigint::BigUint;
+
+use super::{Lanes, Modulus};
+
+/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    /// A limb of `bits` bits; one in four has all bits equal, so that carries run far.
+    pub(crate) fn limb(&mut self, bits: u32) -> u64 {
+        let mask = (1 << bits) - 1;
+        match self.next() % 8 {
+            0 => 0,
+            1 => mask,
+            _ => self.next() & mask,
+        }
+    }
+}
+
+/// Numbers of one lane type: `numbers[lane]` as limbs.
+pub(crate) fn pack<L: Lanes>(numbers: &[BigUint], limbs: usize) -> Vec<L::Limb> {
+    let mut packed = vec![L::ZERO; limbs];
+    let mask = BigUint::from((1u64 << L::RADIX_BITS) - 1);
+    for (lane, number) in numbers.iter().enumerate() {
+        for (i, limb) in packed.iter_mut().enumerate() {
+            let digit = (number >> (i * L::RADIX_BITS as usize)) & &mask;
+            L::set_lane(limb, lane, digit.try_into().unwrap());
+        }
+    }
+    packed
+}
+
+/// The number in one lane.
+pub(crate) fn unpack<L: Lanes>(limbs: &[L::Limb], lane: usize) -> BigUint {
+    limbs.iter().rev().fold(BigUint::ZERO, |number, limb| {
+        (number << L::RADIX_BITS) + L::lane(limb, lane)
+    })
+}
+
+/// A number of at most `bits` bits from limbs that are often all zeros or all ones.
+pub(crate) fn number<L: Lanes>(random: &mut Random, bits: u32) -> BigUint {
+    let limbs = bits.div_ceil(L::RADIX_BITS);
+    let number = (0..limbs).fold(BigUint::ZERO, |number, _| {
+        (number << L::RADIX_BITS) + random.limb(L::RADIX_BITS)
+    });
+    number & ((BigUint::from(1u8) << bits) - 1u8)
+}
+
+/// `-1 / modulus mod 2^RADIX_BITS` of every lane.
+pub(crate) fn neg_inv<L: Lanes>(moduli: &[BigUint]) -> L::Limb {
+    let mut limb = L::ZERO;
+    for (lane, modulus) in moduli.iter().enumerate() {
+        let radix = BigUint::from(1u8) << L::RADIX_BITS;
+        let inverse = modulus.modinv(&radix).unwrap();
+        L::set_lane(&mut limb, lane, (radix - inverse).try_into().unwrap());
+    }
+    limb
+}
+
+/// Multiplies and squares numbers up to the bound `2 * modulus`, for random and for extreme moduli and
+/// factors, and compares with big integers: the residue, and that the result stays below the bound.
+pub(crate) fn check_products<L: Lanes>(lanes: L, bits: u32, rounds: usize) {
+    let limbs = L::limb_count(bits);
+    let r = BigUint::from(1u8) << (limbs as u32 * L::RADIX_BITS);
+    let mut random = Random(u64::from(bits));
+    let mut scratch = vec![L::ZERO; L::scratch_len(limbs)];
+    let mut out = vec![L::ZERO; limbs];
+    let one = BigUint::from(1u8);
+    let ones = (&one << bits) - 1u8;
+    for round in 0..rounds {
+        let moduli: Vec<BigUint> = (0..L::COUNT)
+            .map(|lane| match (round + lane) % 4 {
+                0 => ones.clone(),
+                1 => number::<L>(&mut random, bits) | &one | &one << (bits - 1),
+                2 => number::<L>(&mut random, bits) | &one,
+                _ => BigUint::from(2 * (random.next() >> 40) + 1),
+            })
+            .collect();
+        let mut factors = || -> Vec<BigUint> {
+            moduli
+                .iter()
+                .map(|modulus| {
+                    let bound: BigUint = modulus * 2u8;
+                    if random.next().is_multiple_of(2) {
+                        bound - 1u8
+                    } else {
+                        number::<L>(&mut random, bits + 1) % bound
+                    }
+                })
+                .collect()
+        };
+        let (a, b) = (factors(), factors());
+        let (packed_a, packed_b) = (pack::<L>(&a, limbs), pack::<L>(&b, limbs));
+        let (packed_m, neg_inv) = (pack::<L>(&moduli, limbs), neg_inv::<L>(&moduli));
+        let modulus = Modulus {
+            limbs: &packed_m,
+            neg_inv: &neg_inv,
+        };
+
+        lanes.mul(&mut out, &packed_a, &packed_b, modulus, &mut scratch);
+        for lane in 0..L::COUNT {
+            let m = &moduli[lane];
+            let product = unpack::<L>(&out, lane);
+            assert!(product < m * 2u8, "{bits} bits, lane {lane}: out of range");
+            assert_eq!(
+                product * &r % m,
+                &a[lane] * &b[lane] % m,
+                "{bits} bits, lane {lane}"
+            );
+        }
+
+        lanes.square(&mut out, &packed_a, modulus, &mut scratch);
+        for lane in 0..L::COUNT {
+            let m = &moduli[lane];
+            let square = unpack::<L>(&out, lane);
+            assert!(square < m * 2u8, "{bits} bits, lane {lane}: out of range");
+            assert_eq!(
+                square * &r % m,
+                &a[lane] * &a[lane] % m,
+                "{bits} bits, lane {lane}"
+            );
+        }
+    }
+}
+
+/// Looks every digit up in every lane.
+pub(crate) fn check_select<L: Lanes>(lanes: L, bits: u32) {
+    let limbs = L::limb_count(bits);
+    let mut random = Random(3);
+    for entries in [2, 4, 8, 16, 32, 64] {
+        let numbers: Vec<Vec<BigUint>> = (0..entries)
+            .map(|_| {
+                (0..L::COUNT)
+                    .map(|_| number::<L>(&mut random, bits))
+                    .collect()
+            })
+            .collect();
+        let table: Vec<L::Limb> = numbers
+            .iter()
+            .flat_map(|entry| pack::<L>(entry, limbs))
+            .collect();
+        let mut out = vec![L::ZERO; limbs];
+        for first in 0..entries {
+            let digits: Vec<u8> = (0..L::COUNT)
+                .map(|lane| ((first + 5 * lane) % entries) as u8)
+                .collect();
+            lanes.select(&mut out, &table, &digits);
+            for (lane, digit) in digits.iter().enumerate() {
+                assert_eq!(unpack::<L>(&out, lane), numbers[usize::from(*digit)][lane]);
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The buffers of one exponentiation, all secret: moduli, bases, digits, tables.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crypto_bigint::{Limb, Unsigned};
+use zeroize::Zeroize;
+
+use super::convert::{bits_at, from_digits, reduce_once};
+use super::{Lanes, Modulus, lanes_of, modulus_bits, window};
+use crate::ModExp;
+use crate::backend::width;
+use crate::secret::Secret;
+use crate::window::{Window, recode_into};
+
+/// Buffers for operands of `limbs` limbs and exponents of `exponent_bits` bits, reused from block to
+/// block of a batch and wiped on drop.
+pub(super) struct Workspace<L: Lanes> {
+    pub(super) lanes: L,
+    pub(super) window: Window,
+    exponent_bits: u32,
+    limbs: usize,
+    /// Modulus.
+    modulus: Secret<Vec<L::Limb>>,
+    /// `-1 / modulus mod 2^RADIX_BITS`.
+    neg_inv: Secret<[L::Limb; 1]>,
+    /// `R^2 mod modulus`, below `2 * modulus`.
+    r2: Secret<Vec<L::Limb>>,
+    /// First the bases, then the powers, in the end the results.
+    value: Secret<Vec<L::Limb>>,
+    /// What the next operation writes; changes places with `value`.
+    spare: Secret<Vec<L::Limb>>,
+    /// A second factor.
+    factor: Secret<Vec<L::Limb>>,
+    /// `base^0 .. base^(2^w - 1)` in Montgomery form.
+    table: Secret<Vec<L::Limb>>,
+    scratch: Secret<Vec<L::Limb>>,
+    /// The digits of one lane, least significant first.
+    recoded: Secret<Vec<u8>>,
+    /// The least significant digits of all lanes, then the next ones.
+    digits: Secret<Vec<u8>>,
+}
+
+/// The parts of a [`Workspace`] that the ladder works on.
+pub(super) struct Parts<'a, L: Lanes> {
+    pub(super) modulus: Modulus<'a, L::Limb>,
+    pub(super) r2: &'a [L::Limb],
+    pub(super) value: &'a mut [L::Limb],
+    pub(super) spare: &'a mut [L::Limb],
+    pub(super) factor: &'a mut [L::Limb],
+    pub(super) table: &'a mut [L::Limb],
+    pub(super) scratch: &'a mut [L::Limb],
+    pub(super) digits: &'a [u8],
+}
+
+impl<L: Lanes> Workspace<L> {
+    pub(super) fn new(lanes: L, limbs: usize, exponent_bits: u32) -> Self {
+        let window = window::window(exponent_bits);
+        let digit_count = window.digit_count(exponent_bits);
+        let zeros = |len| Secret::new(vec![L::ZERO; len]);
+        Self {
+            lanes,
+            window,
+            exponent_bits,
+            limbs,
+            modulus: zeros(limbs),
+            neg_inv: Secret::new([L::ZERO]),
+            r2: zeros(limbs),
+            value: zeros(limbs),
+            spare: zeros(limbs),
+            factor: zeros(limbs),
+            table: zeros(limbs * window.table_len()),
+            scratch: zeros(L::scratch_len(limbs)),
+            recoded: Secret::new(vec![0; digit_count]),
+            digits: Secret::new(vec![0; L::COUNT * digit_count]),
+        }
+    }
+
+    /// Imports the moduli of a block and computes their Montgomery constants.
+    pub(super) fn prepare_moduli<U: Unsigned>(&mut self, block: &[ModExp<'_, U>]) {
+        self.factor.fill(L::ZERO);
+        for (lane, instance) in lanes_of(block, L::COUNT) {
+            let params = instance.params;
+            load_lane::<L>(
+                &mut self.modulus,
+                lane,
+                params.modulus().as_ref().as_limbs(),
+            );
+            load_lane::<L>(&mut self.r2, lane, params.r2().as_limbs());
+            let inverse = Secret::new(u64::from(*params.mod_inv()));
+            let neg_inv = inverse.wrapping_neg() & ((1 << L::RADIX_BITS) - 1);
+            L::set_lane(&mut self.neg_inv[0], lane, neg_inv);
+        }
+        self.raise_r2(modulus_bits(&block[0]));
+    }
+
+    /// Turns `r2`, which holds `2^(2 * width) mod modulus`, into `R^2 mod modulus`, where
+    /// `R = 2^r_bits` and `2^width < R < 2^(2 * width)`.
+    ///
+    /// Seen as `R * 2^f`, it starts at `f = 2 * width - r_bits`, and a Montgomery square doubles `f`. As
+    /// soon as `f` has reached `r_bits`, a Montgomery product with a power of two takes away the excess.
+    fn raise_r2(&mut self, width: u32) {
+        let r_bits = self.limbs as u32 * L::RADIX_BITS;
+        let modulus = Modulus {
+            limbs: &self.modulus,
+            neg_inv: &self.neg_inv[0],
+        };
+        let mut f = 2 * width - r_bits;
+        while f < r_bits {
+            self.lanes
+                .square(&mut self.value, &self.r2, modulus, &mut self.scratch);
+            self.r2.copy_from_slice(&self.value);
+            f *= 2;
+        }
+        if f > r_bits {
+            let power = 2 * r_bits - f;
+            let limb = &mut self.factor[(power / L::RADIX_BITS) as usize];
+            for lane in 0..L::COUNT {
+                L::set_lane(limb, lane, 1 << (power % L::RADIX_BITS));
+            }
+            self.lanes.mul(
+                &mut self.value,
+                &self.r2,
+                &self.factor,
+                modulus,
+                &mut self.scratch,
+            );
+            self.r2.copy_from_slice(&self.value);
+        }
+    }
+
+    /// Imports the bases of a block and recodes its exponents.
+    pub(super) fn load<U: Unsigned>(&mut self, block: &[ModExp<'_, U>]) {
+        for (lane, instance) in lanes_of(block, L::COUNT) {
+            load_lane::<L>(&mut self.value, lane, instance.base.as_limbs());
+            let exponent = instance.exponent.as_limbs();
+            recode_into(exponent, self.exponent_bits, self.window, &mut self.recoded);
+            let digits = self.digits.iter_mut().skip(lane).step_by(L::COUNT);
+            for (digit, recoded) in digits.zip(self.recoded.iter()) {
+                *digit = *recoded;
+            }
+        }
+    }
+
+    /// Exports the results of a block.
+    pub(super) fn store<U: Unsigned>(&self, block: &[ModExp<'_, U>], out: &mut [U]) {
+        for (lane, (instance, out)) in block.iter().zip(out).enumerate() {
+            let modulus = instance.params.modulus().as_ref();
+            if width(out) != width(modulus) {
+                out.as_mut_limbs().zeroize();
+                *out = modulus.clone();
+            }
+            let digit = |i: usize| self.value.get(i).map_or(0, |limb| L::lane(limb, lane));
+            from_digits(out.as_mut_limbs(), L::RADIX_BITS, digit);
+            reduce_once(out.as_mut_limbs(), modulus.as_limbs());
+        }
+    }
+
+    /// What the ladder works on.
+    pub(super) fn parts(&mut self) -> Parts<'_, L> {
+        Parts {
+            modulus: Modulus {
+                limbs: &self.modulus,
+                neg_inv: &self.neg_inv[0],
+            },
+            r2: &self.r2,
+            value: &mut self.value,
+            spare: &mut self.spare,
+            factor: &mut self.factor,
+            table: &mut self.table,
+            scratch: &mut self.scratch,
+            digits: &self.digits,
+        }
+    }
+}
+
+/// Cuts `value` into the limbs of one lane.
+fn load_lane<L: Lanes>(limbs: &mut [L::Limb], lane: usize, value: &[Limb]) {
+    for (i, limb) in (0u32..).zip(limbs) {
+        L::set_lane(limb, lane, bits_at(value, i * L::RADIX_BITS, L::RADIX_BITS));
+    }
+}
