@@ -1,7 +1,11 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![warn(unreachable_pub)]
+#![warn(
+    unreachable_pub,
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core
+)]
 
 extern crate alloc;
 #[cfg(feature = "std")]
