@@ -1,0 +1,135 @@
+//! Measures batch-modexp beside the RSA of other libraries: one core, one run, interleaved rounds,
+//! medians.
+//!
+//! `cargo run --release -p batch-modexp-peers` prints two kinds of tables: RSA signatures per second
+//! beside the `rsa` crate, ring, aws-lc-rs and OpenSSL, and exponentiations per second beside
+//! crypto-bigint and OpenSSL. Every contender's results are checked before it is timed. Environment
+//! variables of the libraries apply, such as `OPENSSL_ia32cap`.
+
+#[path = "../../common/backends.rs"]
+mod backends;
+mod exponentiation;
+#[path = "../../common/instances.rs"]
+mod instances;
+#[path = "../../common/keys.rs"]
+mod keys;
+mod machine;
+mod openssl_bn;
+mod rounds;
+mod signing;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+
+use crate::rounds::Plan;
+
+/// The lengths of RSA keys that are measured, in bits.
+const KEY_BITS: [u32; 3] = [2048, 3072, 4096];
+
+/// The widths of moduli that are measured, in bits.
+const WIDTHS: [u32; 5] = [1024, 1536, 2048, 3072, 4096];
+
+/// Measures batch-modexp beside other libraries, on one core.
+#[derive(Parser)]
+#[command(name = "batch-modexp-peers")]
+struct Arguments {
+    /// Which tables to print; all by default
+    #[arg(long, value_enum)]
+    table: Option<Table>,
+
+    /// Lengths of RSA keys and widths of exponentiations, in bits, separated by commas; all by default
+    #[arg(long, value_delimiter = ',', value_parser = known_bits)]
+    bits: Vec<u32>,
+
+    /// Messages or instances in a batch of ours
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    batch: u16,
+
+    /// Rounds; a figure is the median over them
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+
+    /// Milliseconds that each contender computes in a round, in whole calls and at least one
+    #[arg(long, default_value_t = 200)]
+    slice: u64,
+
+    /// The core to run on, counted from 0; the last one by default
+    #[arg(long)]
+    core: Option<usize>,
+
+    /// Three short rounds, to see that everything works; the figures mean nothing
+    #[arg(long, conflicts_with_all = ["rounds", "slice"])]
+    quick: bool,
+}
+
+#[derive(Clone, Copy, Eq, PartialEq, ValueEnum)]
+enum Table {
+    Signatures,
+    Exponentiations,
+}
+
+impl Arguments {
+    fn wants(&self, table: Table, bits: u32) -> bool {
+        self.table.is_none_or(|wanted| wanted == table)
+            && (self.bits.is_empty() || self.bits.contains(&bits))
+    }
+
+    fn plan(&self) -> Plan {
+        if self.quick {
+            Plan {
+                rounds: 3,
+                slice: Duration::from_millis(1),
+            }
+        } else {
+            Plan {
+                rounds: self.rounds,
+                slice: Duration::from_millis(self.slice),
+            }
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // Before anything asks how many cores there are.
+    let core = match machine::pin(arguments.core) {
+        Ok(core) => core,
+        Err(reason) => {
+            eprintln!("error: {reason}");
+            return ExitCode::from(2);
+        }
+    };
+    let wanted = |table, all: &[u32]| -> Vec<u32> {
+        let wants = |bits: &u32| arguments.wants(table, *bits);
+        all.iter().copied().filter(wants).collect()
+    };
+    let key_bits = wanted(Table::Signatures, &KEY_BITS);
+    let widths = wanted(Table::Exponentiations, &WIDTHS);
+    if key_bits.is_empty() && widths.is_empty() {
+        eprintln!("error: signatures are measured for keys of {KEY_BITS:?} bits only");
+        return ExitCode::from(2);
+    }
+    machine::describe(core);
+
+    let backends = backends::backends();
+    let (plan, batch) = (arguments.plan(), usize::from(arguments.batch));
+    for bits in key_bits {
+        println!("\n## RSA-{bits}, PKCS#1 v1.5 with SHA-256, batches of {batch}\n");
+        signing::compare(bits, batch, &backends, plan);
+    }
+    for width in widths {
+        println!("\n## {width}-bit exponentiation, batches of {batch}\n");
+        exponentiation::compare(width, batch, &backends, plan);
+    }
+    ExitCode::SUCCESS
+}
+
+/// Parses one element of `--bits`.
+fn known_bits(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(bits) if KEY_BITS.contains(&bits) || WIDTHS.contains(&bits) => Ok(bits),
+        _ => Err(format!("known are {WIDTHS:?}")),
+    }
+}

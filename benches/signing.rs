@@ -1,0 +1,174 @@
+//! RSA signatures per second in batches of 64, blinded and unblinded, beside the `rsa` crate one by one.
+//!
+//! The name of a measurement is `scheme-bits/signer`, so `cargo bench --bench signing -- pkcs1v15-2048/`
+//! measures one scheme and one length of key. `e-<bits>/backend` is the part of both kinds of signing that
+//! raises to the public exponent: the check of every signature is one of these, the blinding another one
+//! and what comes with it.
+
+#[path = "common/backends.rs"]
+mod backends;
+#[path = "common/keys.rs"]
+mod keys;
+
+use core::hint::black_box;
+use core::time::Duration;
+
+use batch_modexp::ModExp;
+use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, Pss, Scheme};
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::SeedableRng;
+use criterion::measurement::WallTime;
+use criterion::{
+    BenchmarkGroup, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
+};
+use crypto_bigint::{BoxedUint, RandomMod};
+use rsa::sha2::{Digest, Sha256};
+use rsa::signature::{RandomizedSigner, SignatureEncoding, Signer};
+use rsa::traits::{PublicKeyParts, SignatureScheme};
+use rsa::{Pkcs1v15Sign, RsaPrivateKey, pkcs1v15, pss};
+
+use crate::backends::{Backend, backends};
+use crate::keys::private_key;
+
+const BATCH_SIZE: usize = 64;
+
+fn every_key(criterion: &mut Criterion) {
+    let backends = backends();
+    for bits in [2048, 3072, 4096] {
+        let key = private_key(bits);
+        pkcs1v15_signing(criterion, &key, &backends);
+        pss_signing(criterion, &key, &backends);
+        public_exponent(criterion, &key, &backends);
+    }
+}
+
+type Backends = [(&'static str, Box<dyn Backend>)];
+
+fn pkcs1v15_signing(criterion: &mut Criterion, key: &RsaPrivateKey, backends: &Backends) {
+    let mut group = group(criterion, "pkcs1v15", key);
+    let signing_key = pkcs1v15::SigningKey::<Sha256>::new(key.clone());
+    one_by_one(&mut group, "rsa blinded", |message| {
+        signing_key.sign(message).to_vec()
+    });
+    one_by_one(&mut group, "rsa unblinded", |message| {
+        let no_rng = None::<&mut ChaCha20Rng>;
+        Pkcs1v15Sign::new::<Sha256>()
+            .sign(no_rng, key, &Sha256::digest(message))
+            .expect("a signature")
+    });
+    batches(&mut group, key, backends, Pkcs1v15::<Sha256>::new);
+    group.finish();
+}
+
+fn pss_signing(criterion: &mut Criterion, key: &RsaPrivateKey, backends: &Backends) {
+    let mut group = group(criterion, "pss", key);
+    let mut rng = ChaCha20Rng::seed_from_u64(0);
+    let signing_key = pss::SigningKey::<Sha256>::new(key.clone());
+    one_by_one(&mut group, "rsa blinded", |message| {
+        signing_key.sign_with_rng(&mut rng, message).to_vec()
+    });
+    one_by_one(&mut group, "rsa unblinded", |message| {
+        let mut padding = rsa::Pss::<Sha256>::new();
+        padding.blinded = false;
+        padding
+            .sign(Some(&mut rng), key, &Sha256::digest(message))
+            .expect("a signature")
+    });
+    batches(&mut group, key, backends, Pss::<Sha256>::new);
+    group.finish();
+}
+
+/// `n`-bit exponentiations by e, one for each signature of a batch.
+fn public_exponent(criterion: &mut Criterion, key: &RsaPrivateKey, backends: &Backends) {
+    let mut group = group(criterion, "e", key);
+    let mut rng = ChaCha20Rng::seed_from_u64(0);
+    let bases: Vec<_> = (0..BATCH_SIZE)
+        .map(|_| BoxedUint::random_mod_vartime(&mut rng, key.n()))
+        .collect();
+    let batch: Vec<_> = bases
+        .iter()
+        .map(|base| ModExp {
+            base,
+            exponent: key.e(),
+            params: key.n_params().as_ref(),
+        })
+        .collect();
+    let mut out = bases.clone();
+    for (name, backend) in backends {
+        group.bench_function(*name, |bencher| {
+            bencher.iter(|| {
+                let bits = key.e().bits_vartime();
+                backend
+                    .rsa()
+                    .batch_mod_exp(black_box(&batch), bits, &mut out)
+                    .expect("a valid batch");
+            });
+        });
+    }
+    group.finish();
+}
+
+fn group<'a>(
+    criterion: &'a mut Criterion,
+    name: &str,
+    key: &RsaPrivateKey,
+) -> BenchmarkGroup<'a, WallTime> {
+    let bits = key.n().bits_vartime();
+    let mut group = criterion.benchmark_group(format!("{name}-{bits}"));
+    group
+        .sampling_mode(SamplingMode::Flat)
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_secs(1))
+        .throughput(Throughput::Elements(BATCH_SIZE as u64));
+    group
+}
+
+/// Measures a signer that takes one message at a time.
+fn one_by_one(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    name: &str,
+    mut sign: impl FnMut(&[u8]) -> Vec<u8>,
+) {
+    let messages = messages();
+    group.bench_function(name, |bencher| {
+        bencher.iter(|| {
+            for message in &messages {
+                black_box(sign(black_box(message)));
+            }
+        });
+    });
+}
+
+/// Measures the batch signer with every backend, blinded and unblinded.
+fn batches<S: Scheme>(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    key: &RsaPrivateKey,
+    backends: &Backends,
+    scheme: fn() -> S,
+) {
+    let messages = messages();
+    let key = KeyHandle::new(key).expect("a supported key");
+    let mut rng = ChaCha20Rng::seed_from_u64(0);
+    for (name, backend) in backends {
+        for (kind, blinding) in [("blinded", true), ("unblinded", false)] {
+            let signer = BatchSigner::new(backend.rsa(), scheme()).blinding(blinding);
+            group.bench_function(format!("{name} {kind}"), |bencher| {
+                bencher.iter(|| {
+                    let signatures = signer
+                        .sign(&mut rng, &key, black_box(&messages))
+                        .expect("signatures");
+                    assert!(signatures.iter().all(Result::is_ok));
+                    signatures
+                });
+            });
+        }
+    }
+}
+
+fn messages() -> Vec<[u8; 32]> {
+    (0..BATCH_SIZE).map(|i| [i as u8; 32]).collect()
+}
+
+criterion_group!(benches, every_key);
+criterion_main!(benches);
