@@ -80,3 +80,27 @@ impl<U: Unsigned> BatchModExp<U> for Ifma {
 
 #[cfg(feature = "rsa")]
 impl crate::rsa::RsaPrivateOp for Ifma {}
+
+/// The same kernels without AVX-512.
+#[cfg(test)]
+pub(super) fn on_portable_unit() -> PortableIfma {
+    PortableIfma(Lanes8(portable::Portable))
+}
+
+/// See [`on_portable_unit`].
+#[cfg(test)]
+pub(super) struct PortableIfma(Lanes8<portable::Portable>);
+
+#[cfg(test)]
+impl<U: Unsigned> BatchModExp<U> for PortableIfma {
+    type Error = Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Error> {
+        lanes::batch_mod_exp(self.0, batch, exponent_bits, out)
+    }
+}

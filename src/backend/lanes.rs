@@ -9,7 +9,7 @@
 //! Montgomery arithmetic is the almost-Montgomery kind without a final subtraction (C. D. Walter,
 //! "Montgomery exponentiation needs no final subtractions", Electronics Letters 35(21), 1999): with
 //! `R = 2^(RADIX_BITS * n) > 4 * modulus`, factors below `2 * modulus` give a product below
-//! `2 * modulus`. Only the export makes the result canonical.
+//! `2 * modulus`. A lane type may have another bound. Only the export makes the result canonical.
 
 mod convert;
 mod pow;
@@ -42,12 +42,13 @@ pub(crate) trait Lanes: Copy {
     const COUNT: usize;
     /// Bits in a limb.
     const RADIX_BITS: u32;
+    /// Factors, products and squares are below `BOUND * modulus`.
+    const BOUND: u8;
     /// Zero in every lane.
     const ZERO: Self::Limb;
 
-    /// How many limbs hold an operand for moduli of `bits` bits: at least
-    /// `(bits + 2) / RADIX_BITS`, so that `R > 4 * modulus`, rounded up to what the multiplication
-    /// supports.
+    /// How many limbs hold an operand for moduli of `bits` bits: so many that `R > BOUND^2 * modulus`, or
+    /// more if the multiplication needs it.
     fn limb_count(bits: u32) -> usize;
 
     /// How many limbs of scratch space a multiplication of `limbs` limbs needs.
@@ -59,7 +60,24 @@ pub(crate) trait Lanes: Copy {
     /// The value of one lane.
     fn lane(limb: &Self::Limb, lane: usize) -> u64;
 
-    /// `out = a * b / R mod modulus`, congruent and below `2 * modulus` if `a * b < R * modulus`.
+    /// How many limbs of constants [`prepare`](Self::prepare) makes for a modulus of `limbs` limbs.
+    fn constants_len(limbs: usize) -> usize {
+        let _ = limbs;
+        0
+    }
+
+    /// Makes what multiplications need besides the modulus and `neg_inv`.
+    fn prepare(
+        self,
+        constants: &mut [Self::Limb],
+        modulus: &[Self::Limb],
+        neg_inv: &Self::Limb,
+        scratch: &mut [Self::Limb],
+    ) {
+        let _ = (constants, modulus, neg_inv, scratch);
+    }
+
+    /// `out = a * b / R mod modulus`, congruent and below `BOUND * modulus` if `a * b < R * modulus`.
     fn mul(
         self,
         out: &mut [Self::Limb],
@@ -90,6 +108,8 @@ pub(crate) struct Modulus<'a, L> {
     pub(crate) limbs: &'a [L],
     /// `-1 / modulus mod 2^RADIX_BITS`.
     pub(crate) neg_inv: &'a L,
+    /// What [`Lanes::prepare`] made of them.
+    pub(crate) constants: &'a [L],
 }
 
 /// [`batch_mod_exp`](crate::BatchModExp::batch_mod_exp) on the lanes of `lanes`.

@@ -61,7 +61,12 @@ impl<T: Fma51, const R: usize> Band<T, R> {
     #[inline(always)]
     fn finish(mut self, t: T, columns: &mut [Limb], number: &[Limb]) {
         let (middle, end) = columns[R..].split_at_mut(number.len() - R);
-        for (column, limb) in middle.iter_mut().zip(&number[R..]) {
+        let (groups, rest) = middle.as_chunks_mut::<R>();
+        let (limb_groups, limb_rest) = number[R..].as_chunks::<R>();
+        for (group, limbs) in groups.iter_mut().zip(limb_groups) {
+            self.full_columns(t, group, limbs);
+        }
+        for (column, limb) in rest.iter_mut().zip(limb_rest) {
             self.shift(t.load(limb));
             let sum = self.column(t, t.load_sums(column), 0, R);
             t.store_sums(column, sum);
@@ -75,6 +80,25 @@ impl<T: Fma51, const R: usize> Band<T, R> {
         });
         let last = t.add(t.load_sums(&end[R - 1]), self.high);
         t.store_sums(&mut end[R - 1], last);
+    }
+
+    /// `R` columns in which every limb of the band has a product. A limb of the number stays in its
+    /// register all along, and the last `R` of them are where the next call expects them.
+    #[inline(always)]
+    fn full_columns(&mut self, t: T, columns: &mut [Limb; R], limbs: &[Limb; R]) {
+        unrolled!(R, C, {
+            let mut low = t.add(t.load_sums(&columns[C]), self.high);
+            self.high = t.splat(0);
+            // Limb `c - r` is at `r - 1 - c`, modulo `R`, since limb `c - 1` was at 0 when `c` was 0.
+            self.window[(2 * R - 1 - C) % R] = t.load(&limbs[C]);
+            unrolled!(R, J, {
+                let limb = self.window[(2 * R - 1 - C + J) % R];
+                let (high, product_low) = t.product(limb, self.factors[J]);
+                low = t.add(low, product_low);
+                self.high = t.add(self.high, high);
+            });
+            t.store_sums(&mut columns[C], low);
+        });
     }
 }
 
@@ -124,6 +148,21 @@ pub(super) fn reduce<T: Fma51, const R: usize>(
         band.high = t.add(t.add(band.high, high), carry);
     });
     band.finish(t, columns, modulus);
+}
+
+/// Takes the lowest `R` columns as the limbs of a number and carries from them into the next one.
+#[inline(always)]
+pub(super) fn take<T: Fma51, const R: usize>(t: T, columns: &mut [Limb]) -> [T::Floats; R] {
+    let mut limbs = [t.load(&Limb::ZERO); R];
+    let mut carry = t.splat(0);
+    unrolled!(R, C, {
+        let sum = t.add(t.load_sums(&columns[C]), carry);
+        limbs[C] = t.limb(sum);
+        carry = t.carry(sum);
+    });
+    let next = t.add(t.load_sums(&columns[R]), carry);
+    t.store_sums(&mut columns[R], next);
+    limbs
 }
 
 /// Adds the square of `R` limbs to the columns.

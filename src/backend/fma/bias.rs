@@ -17,47 +17,61 @@
 //! `n` doubled in a squaring, and carries: less than `n * 2^54`. With `n <= 322` (16,384 bits) that is
 //! below 2^63.
 
+use super::band::BAND;
+use super::product::rows_at_once;
+
 /// The pattern of a high half of value 0: 2^103 as a double.
 const HIGH: u64 = 0x466 << 52;
 /// The pattern of a low half of value 0: 1.5 * 2^52 as a double.
 const LOW: u64 = (0x433 << 52) + (1 << 51);
 
-/// The starting value of column `column` of `2 * limbs`, if the product of two numbers needs `products`
-/// products in a column, and the reduction as many as any multiplication.
-fn start(limbs: usize, column: usize, products: impl Fn(usize) -> usize) -> u64 {
-    // The columns of both kinds of product: low halves here, high halves from the column below.
-    let count = |column: usize| {
-        if column + 1 < 2 * limbs {
-            (products(column) + full(limbs, column)) as u64
-        } else {
-            0
-        }
+/// The starting value of a column of a multiplication and its reduction, `column < 2 * limbs`.
+pub(super) fn multiplication(limbs: usize, column: usize) -> u64 {
+    start(limbs, column, |column| {
+        pairs(limbs, limbs, column) + reduction(limbs, column)
+    })
+}
+
+/// The starting value of a column of a squaring and its reduction. Of two products that are equal a
+/// squaring computes one.
+pub(super) fn squaring(limbs: usize, column: usize) -> u64 {
+    start(limbs, column, |column| {
+        pairs(limbs, limbs, column).div_ceil(2) + reduction(limbs, column)
+    })
+}
+
+/// The starting value of a column of a reduction by one band, `column < limbs + BAND`.
+pub(super) fn one_band(limbs: usize, column: usize) -> u64 {
+    start(limbs, column, |column| pairs(limbs, BAND, column))
+}
+
+/// Products of a whole reduction in a column.
+fn reduction(limbs: usize, column: usize) -> usize {
+    let at_once = rows_at_once(limbs);
+    let above = |start: usize, rows: usize| {
+        column
+            .checked_sub(start)
+            .map_or(0, |column| pairs(limbs, rows, column))
     };
+    above(BAND, at_once) + above(at_once, limbs - at_once)
+}
+
+/// Products in a column of a multiplication of `a` limbs by `b`: pairs `i + j = column`.
+fn pairs(a: usize, b: usize, column: usize) -> usize {
+    (column + 1)
+        .min(a)
+        .min(b)
+        .min((a + b - 1).saturating_sub(column))
+}
+
+/// The starting value of a column that gets `products(column)` low halves and `products(column - 1)`
+/// high ones.
+fn start(limbs: usize, column: usize, products: impl Fn(usize) -> usize) -> u64 {
     let below = column.checked_sub(1);
-    let (low, high) = (count(column), below.map_or(0, count));
+    let (low, high) = (products(column) as u64, below.map_or(0, &products) as u64);
     let excess = 2 * limbs as u64;
     (excess << 51)
         .wrapping_sub(if below.is_some() { excess } else { 0 })
         .wrapping_sub(low.wrapping_mul(LOW))
         .wrapping_sub(high.wrapping_mul(HIGH))
-}
-
-/// Products in a column of a multiplication: pairs `i + j = column`.
-fn full(limbs: usize, column: usize) -> usize {
-    (column + 1).min(2 * limbs - 1 - column)
-}
-
-/// Products in a column of a squaring: pairs `i + j = column`, `i <= j`.
-fn half(limbs: usize, column: usize) -> usize {
-    full(limbs, column).div_ceil(2)
-}
-
-/// The starting value of a column of a multiplication and its reduction.
-pub(super) fn multiplication(limbs: usize, column: usize) -> u64 {
-    start(limbs, column, |column| full(limbs, column))
-}
-
-/// The starting value of a column of a squaring and its reduction.
-pub(super) fn squaring(limbs: usize, column: usize) -> u64 {
-    start(limbs, column, |column| half(limbs, column))
 }

@@ -3,7 +3,7 @@
 use zeroize::Zeroize;
 
 use super::fma51::{Fma51, Limb, RADIX_BITS, TWO_52};
-use super::product::{self, Mul, Select, Square};
+use super::product::{self, Mul, Prepare, Select, Square};
 use crate::backend::lanes::{Lanes, Modulus};
 
 /// Four instances on the instructions of `T`.
@@ -15,10 +15,11 @@ impl<T: Fma51> Lanes for Lanes4<T> {
 
     const COUNT: usize = 4;
     const RADIX_BITS: u32 = RADIX_BITS;
+    const BOUND: u8 = 3;
     const ZERO: Limb = Limb::ZERO;
 
     fn limb_count(bits: u32) -> usize {
-        (bits + 2).div_ceil(RADIX_BITS).max(2) as usize
+        (bits + 4).div_ceil(RADIX_BITS).max(2) as usize
     }
 
     fn scratch_len(limbs: usize) -> usize {
@@ -32,6 +33,25 @@ impl<T: Fma51> Lanes for Lanes4<T> {
 
     fn lane(limb: &Limb, lane: usize) -> u64 {
         (f64::from_bits(limb.0[lane]) + TWO_52).to_bits() - TWO_52.to_bits()
+    }
+
+    fn constants_len(limbs: usize) -> usize {
+        product::constants_len(limbs)
+    }
+
+    fn prepare(
+        self,
+        constants: &mut [Limb],
+        modulus: &[Limb],
+        neg_inv: &Limb,
+        scratch: &mut [Limb],
+    ) {
+        self.0.run(Prepare {
+            constants,
+            modulus,
+            neg_inv,
+            scratch,
+        });
     }
 
     fn mul(

@@ -13,6 +13,58 @@ pub(super) const fn scratch_len(limbs: usize) -> usize {
     2 * limbs
 }
 
+/// Limbs of constants: the modulus `M''` of [`reduce`], and the starting values of the columns of a
+/// multiplication and of a squaring, four to a limb.
+pub(super) const fn constants_len(limbs: usize) -> usize {
+    limbs + 2 * (2 * limbs).div_ceil(4)
+}
+
+/// How many rows of a reduction are done by whole bands at once: all but at least one band.
+pub(super) const fn rows_at_once(limbs: usize) -> usize {
+    limbs.saturating_sub(BAND) / BAND * BAND
+}
+
+/// See [`Lanes::prepare`](crate::backend::lanes::Lanes::prepare).
+pub(super) struct Prepare<'a> {
+    pub(super) constants: &'a mut [Limb],
+    pub(super) modulus: &'a [Limb],
+    pub(super) neg_inv: &'a Limb,
+    pub(super) scratch: &'a mut [Limb],
+}
+
+impl Kernel for Prepare<'_> {
+    #[inline(always)]
+    fn run<T: Fma51>(self, t: T) {
+        let limbs = self.modulus.len();
+        let (shifted, starts) = self.constants.split_at_mut(limbs);
+        // One band of Montgomery reduction takes 1 to `(1 + c * M) / 2^204`.
+        if rows_at_once(limbs) > 0 {
+            let columns = &mut self.scratch[..limbs + BAND];
+            for (i, column) in columns.iter_mut().enumerate() {
+                let one = u64::from(i == 0);
+                t.store_sums(column, t.splat(bias::one_band(limbs, i).wrapping_add(one)));
+            }
+            band::reduce::<T, BAND>(t, columns, self.modulus, t.load(self.neg_inv));
+            normalise(t, shifted, &columns[BAND..]);
+        }
+
+        let (multiplication, squaring) = starts.split_at_mut(starts.len() / 2);
+        for i in 0..2 * limbs {
+            multiplication[i / 4].0[i % 4] = bias::multiplication(limbs, i);
+            squaring[i / 4].0[i % 4] = bias::squaring(limbs, i);
+        }
+    }
+}
+
+/// Sets the columns to their starting values.
+#[inline(always)]
+fn start<T: Fma51>(t: T, columns: &mut [Limb], starts: &[Limb]) {
+    let starts = starts.iter().flat_map(|limb| &limb.0);
+    for (column, start) in columns.iter_mut().zip(starts) {
+        t.store_sums(column, t.splat(*start));
+    }
+}
+
 /// See [`Lanes::mul`](crate::backend::lanes::Lanes::mul).
 pub(super) struct Mul<'a> {
     pub(super) out: &'a mut [Limb],
@@ -26,9 +78,8 @@ impl Kernel for Mul<'_> {
     #[inline(always)]
     fn run<T: Fma51>(self, t: T) {
         let (a, columns) = (self.a, self.scratch);
-        for (i, column) in columns.iter_mut().enumerate() {
-            t.store_sums(column, t.splat(bias::multiplication(a.len(), i)));
-        }
+        let starts = &self.modulus.constants[a.len()..];
+        start(t, columns, &starts[..starts.len() / 2]);
         let (bands, rest) = self.b.as_chunks::<BAND>();
         for (i, factors) in bands.iter().enumerate() {
             band::multiply(t, &mut columns[BAND * i..], a, load(t, factors));
@@ -57,9 +108,8 @@ impl Kernel for Square<'_> {
     #[inline(always)]
     fn run<T: Fma51>(self, t: T) {
         let (a, columns) = (self.a, self.scratch);
-        for (i, column) in columns.iter_mut().enumerate() {
-            t.store_sums(column, t.splat(bias::squaring(a.len(), i)));
-        }
+        let starts = &self.modulus.constants[a.len()..];
+        start(t, columns, &starts[starts.len() / 2..]);
         let (bands, rest) = a.as_chunks::<BAND>();
         for (i, limbs) in (0..).step_by(BAND).zip(bands) {
             let above = i + BAND;
@@ -141,24 +191,42 @@ fn select<T: Fma51, const G: usize>(
 }
 
 /// Divides the columns by R modulo the modulus and writes the limbs of the result.
+///
+/// With `T` for the columns, `t` for their lowest band and `M'' = (c * M + 1) / 2^204` for
+/// `c = -1 / M mod 2^204`, the Montgomery step of a whole band is
+/// `(T + t * c * M) / 2^204 = (T - t) / 2^204 + t * M''`: the quotient is `t` as it stands, and no row
+/// waits for the one before it. What is added is below `2^204 * M`, so the last band and what does not
+/// make one are reduced row by row: the result is below `T / R + 2 * M`.
 #[inline(always)]
 fn reduce<T: Fma51>(t: T, out: &mut [Limb], columns: &mut [Limb], modulus: Modulus<'_, Limb>) {
     let neg_inv = t.load(modulus.neg_inv);
     let limbs = modulus.limbs;
-    let bands = limbs.len() / BAND;
-    for i in 0..bands {
-        band::reduce::<T, BAND>(t, &mut columns[BAND * i..], limbs, neg_inv);
+    let shifted = &modulus.constants[..limbs.len()];
+    let at_once = rows_at_once(limbs.len());
+    for row in (0..at_once).step_by(BAND) {
+        let quotient: [T::Floats; BAND] = band::take(t, &mut columns[row..]);
+        band::multiply(t, &mut columns[row + BAND..], shifted, quotient);
     }
-    let columns_of_rest = &mut columns[BAND * bands..];
-    match limbs.len() % BAND {
+    let columns = &mut columns[at_once..];
+    let rest = limbs.len() - at_once;
+    if rest >= BAND {
+        band::reduce::<T, BAND>(t, columns, limbs, neg_inv);
+    }
+    let columns_of_rest = &mut columns[rest / BAND * BAND..];
+    match rest % BAND {
         1 => band::reduce::<T, 1>(t, columns_of_rest, limbs, neg_inv),
         2 => band::reduce::<T, 2>(t, columns_of_rest, limbs, neg_inv),
         3 => band::reduce::<T, 3>(t, columns_of_rest, limbs, neg_inv),
         _ => {}
     }
+    normalise(t, out, &columns[rest..]);
+}
 
+/// Writes the limbs of column sums; what they carry out above is the excess of the columns.
+#[inline(always)]
+fn normalise<T: Fma51>(t: T, out: &mut [Limb], columns: &[Limb]) {
     let mut carry = t.splat(0);
-    for (out, column) in out.iter_mut().zip(&columns[limbs.len()..]) {
+    for (out, column) in out.iter_mut().zip(columns) {
         let sum = t.add(t.load_sums(column), carry);
         t.store(out, t.limb(sum));
         carry = t.carry(sum);

@@ -16,6 +16,7 @@ impl<T: Madd52> Lanes for Lanes8<T> {
 
     const COUNT: usize = 8;
     const RADIX_BITS: u32 = RADIX_BITS;
+    const BOUND: u8 = 2;
     const ZERO: Limb = Limb::ZERO;
 
     fn limb_count(bits: u32) -> usize {

@@ -6,7 +6,7 @@ use super::Lanes;
 use super::workspace::{Parts, Workspace};
 
 impl<L: Lanes> Workspace<L> {
-    /// From bases to powers, both in ordinary form. The powers are at most the modulus.
+    /// From bases to powers, both in ordinary form. The powers are at most `(BOUND - 1) * modulus`.
     ///
     /// The order of all operations and addresses depends on the length of the exponent alone.
     pub(super) fn pow(&mut self) {
@@ -38,8 +38,9 @@ impl<L: Lanes> Workspace<L> {
             mem::swap(&mut value, &mut spare);
         }
 
-        // Leave Montgomery form: (value + q * modulus) / R with value < 2 * modulus and q < R is at
-        // most the modulus. Both buffers get the result, since they may have changed places.
+        // Leave Montgomery form. A product `T` comes out below `T / R + (BOUND - 1) * modulus`, so with
+        // `T < BOUND * modulus < R` it is at most `(BOUND - 1) * modulus`. Both buffers get the result,
+        // since they may have changed places.
         set_one::<L>(factor);
         lanes.mul(spare, value, factor, modulus, scratch);
         value.copy_from_slice(spare);

@@ -70,13 +70,14 @@ pub(crate) fn neg_inv<L: Lanes>(moduli: &[BigUint]) -> L::Limb {
     limb
 }
 
-/// Multiplies and squares numbers up to the bound `2 * modulus`, for random and for extreme moduli and
+/// Multiplies and squares numbers up to the bound of the lane type, for random and for extreme moduli and
 /// factors, and compares with big integers: the residue, and that the result stays below the bound.
 pub(crate) fn check_products<L: Lanes>(lanes: L, bits: u32, rounds: usize) {
     let limbs = L::limb_count(bits);
     let r = BigUint::from(1u8) << (limbs as u32 * L::RADIX_BITS);
     let mut random = Random(u64::from(bits));
     let mut scratch = vec![L::ZERO; L::scratch_len(limbs)];
+    let mut constants = vec![L::ZERO; L::constants_len(limbs)];
     let mut out = vec![L::ZERO; limbs];
     let one = BigUint::from(1u8);
     let ones = (&one << bits) - 1u8;
@@ -93,11 +94,11 @@ pub(crate) fn check_products<L: Lanes>(lanes: L, bits: u32, rounds: usize) {
             moduli
                 .iter()
                 .map(|modulus| {
-                    let bound: BigUint = modulus * 2u8;
+                    let bound: BigUint = modulus * L::BOUND;
                     if random.next().is_multiple_of(2) {
                         bound - 1u8
                     } else {
-                        number::<L>(&mut random, bits + 1) % bound
+                        number::<L>(&mut random, bits + 2) % bound
                     }
                 })
                 .collect()
@@ -105,16 +106,21 @@ pub(crate) fn check_products<L: Lanes>(lanes: L, bits: u32, rounds: usize) {
         let (a, b) = (factors(), factors());
         let (packed_a, packed_b) = (pack::<L>(&a, limbs), pack::<L>(&b, limbs));
         let (packed_m, neg_inv) = (pack::<L>(&moduli, limbs), neg_inv::<L>(&moduli));
+        lanes.prepare(&mut constants, &packed_m, &neg_inv, &mut scratch);
         let modulus = Modulus {
             limbs: &packed_m,
             neg_inv: &neg_inv,
+            constants: &constants,
         };
 
         lanes.mul(&mut out, &packed_a, &packed_b, modulus, &mut scratch);
         for lane in 0..L::COUNT {
             let m = &moduli[lane];
             let product = unpack::<L>(&out, lane);
-            assert!(product < m * 2u8, "{bits} bits, lane {lane}: out of range");
+            assert!(
+                product < m * L::BOUND,
+                "{bits} bits, lane {lane}: out of range"
+            );
             assert_eq!(
                 product * &r % m,
                 &a[lane] * &b[lane] % m,
@@ -126,7 +132,10 @@ pub(crate) fn check_products<L: Lanes>(lanes: L, bits: u32, rounds: usize) {
         for lane in 0..L::COUNT {
             let m = &moduli[lane];
             let square = unpack::<L>(&out, lane);
-            assert!(square < m * 2u8, "{bits} bits, lane {lane}: out of range");
+            assert!(
+                square < m * L::BOUND,
+                "{bits} bits, lane {lane}: out of range"
+            );
             assert_eq!(
                 square * &r % m,
                 &a[lane] * &a[lane] % m,

@@ -24,7 +24,9 @@ pub(super) struct Workspace<L: Lanes> {
     modulus: Secret<Vec<L::Limb>>,
     /// `-1 / modulus mod 2^RADIX_BITS`.
     neg_inv: Secret<[L::Limb; 1]>,
-    /// `R^2 mod modulus`, below `2 * modulus`.
+    /// What else the multiplication needs of the modulus.
+    constants: Secret<Vec<L::Limb>>,
+    /// `R^2 mod modulus`, below `BOUND * modulus`.
     r2: Secret<Vec<L::Limb>>,
     /// First the bases, then the powers, in the end the results.
     value: Secret<Vec<L::Limb>>,
@@ -65,6 +67,7 @@ impl<L: Lanes> Workspace<L> {
             limbs,
             modulus: zeros(limbs),
             neg_inv: Secret::new([L::ZERO]),
+            constants: zeros(L::constants_len(limbs)),
             r2: zeros(limbs),
             value: zeros(limbs),
             spare: zeros(limbs),
@@ -91,6 +94,12 @@ impl<L: Lanes> Workspace<L> {
             let neg_inv = inverse.wrapping_neg() & ((1 << L::RADIX_BITS) - 1);
             L::set_lane(&mut self.neg_inv[0], lane, neg_inv);
         }
+        self.lanes.prepare(
+            &mut self.constants,
+            &self.modulus,
+            &self.neg_inv[0],
+            &mut self.scratch,
+        );
         self.raise_r2(modulus_bits(&block[0]));
     }
 
@@ -104,6 +113,7 @@ impl<L: Lanes> Workspace<L> {
         let modulus = Modulus {
             limbs: &self.modulus,
             neg_inv: &self.neg_inv[0],
+            constants: &self.constants,
         };
         let mut f = 2 * width - r_bits;
         while f < r_bits {
@@ -152,7 +162,10 @@ impl<L: Lanes> Workspace<L> {
             }
             let digit = |i: usize| self.value.get(i).map_or(0, |limb| L::lane(limb, lane));
             from_digits(out.as_mut_limbs(), L::RADIX_BITS, digit);
-            reduce_once(out.as_mut_limbs(), modulus.as_limbs());
+            // At most `(BOUND - 1) * modulus`, see the end of `pow`.
+            for _ in 1..L::BOUND {
+                reduce_once(out.as_mut_limbs(), modulus.as_limbs());
+            }
         }
     }
 
@@ -162,6 +175,7 @@ impl<L: Lanes> Workspace<L> {
             modulus: Modulus {
                 limbs: &self.modulus,
                 neg_inv: &self.neg_inv[0],
+                constants: &self.constants,
             },
             r2: &self.r2,
             value: &mut self.value,

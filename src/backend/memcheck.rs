@@ -1,0 +1,267 @@
+//! Memcheck finds branches and addresses that depend on secrets (A. Langley, "Checking that functions are
+//! constant time with Valgrind", 2010): what is marked as undefined memory may be computed with, but
+//! valgrind complains as soon as a branch or an address depends on it.
+//!
+//! Each case below is an ignored test, which the test at the top runs under valgrind. It needs a build
+//! without debug assertions, since those are branches: `cargo test --release --lib memcheck`. Valgrind
+//! knows no AVX-512, so the IFMA kernels run on their portable unit; those of FMA run as they are.
+
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::hint::black_box;
+use std::process::Command;
+use std::{env, println};
+
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{BoxedUint, Odd, Uint};
+
+use super::lanes::testing::Random;
+use super::{Fma, Serial, ifma};
+use crate::window::{Window, recode_into};
+use crate::{BatchModExp, Error, ModExp};
+
+/// What a case exits with if valgrind found something.
+const FOUND: i32 = 99;
+
+#[test]
+fn no_branch_or_address_depends_on_a_secret() {
+    if cfg!(debug_assertions) {
+        println!(
+            "skipped: debug assertions are branches; run with `cargo test --release --lib memcheck`"
+        );
+        return;
+    }
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("skipped: valgrind is not installed");
+        return;
+    }
+    for case in [
+        "serial",
+        "serial_boxed",
+        "fma",
+        "fma_boxed",
+        "ifma_portable",
+    ] {
+        let (status, report) = under_valgrind(case);
+        assert_eq!(status, Some(0), "{case}: {report}");
+    }
+    // What the check is worth: each of these leaks a digit, and must be found.
+    for case in ["leak_by_branch", "leak_by_address"] {
+        let (status, report) = under_valgrind(case);
+        assert_eq!(status, Some(FOUND), "{case} was not found: {report}");
+    }
+}
+
+/// Runs one of the ignored tests and returns its exit status and what it printed.
+fn under_valgrind(case: &str) -> (Option<i32>, String) {
+    let output = Command::new("valgrind")
+        .args(["--quiet", "--error-exitcode=99", "--"])
+        .arg(env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "--nocapture", "--test-threads=1"])
+        .arg(alloc::format!("backend::memcheck::{case}"))
+        .output()
+        .unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(text.contains("running 1 test"), "no case {case}: {text}");
+    (output.status.code(), text)
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn serial() {
+    fixed::<8>(&Serial);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn serial_boxed() {
+    // `MontyParams::new` counts leading zeros, and valgrind takes the instruction for that, `bsr`, for
+    // a branch.
+    boxed(&Serial, 512, Moduli::Public);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn fma() {
+    let Some(fma) = Fma::new() else {
+        println!("skipped: this processor has no AVX2 and FMA");
+        return;
+    };
+    fixed::<8>(&fma);
+    fixed::<17>(&fma);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn fma_boxed() {
+    let Some(fma) = Fma::new() else {
+        println!("skipped: this processor has no AVX2 and FMA");
+        return;
+    };
+    boxed(&fma, 1024, Moduli::Secret);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn ifma_portable() {
+    fixed::<8>(&ifma::on_portable_unit());
+    fixed::<17>(&ifma::on_portable_unit());
+    boxed(&ifma::on_portable_unit(), 1536, Moduli::Secret);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn leak_by_branch() {
+    let digits = secret_digits();
+    if black_box(digits[0]) == 3 {
+        println!("the digit 3");
+    }
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn leak_by_address() {
+    let digits = secret_digits();
+    let table: Vec<u64> = (0..64).collect();
+    black_box(table[usize::from(digits[0] & 31)]);
+}
+
+/// Digits of a secret exponent.
+fn secret_digits() -> Vec<u8> {
+    let exponent = Uint::<8>::from_u64(0x0123_4567_89ab_cdef);
+    set_undefined(exponent.as_limbs(), true);
+    let window = Window::new(4).unwrap();
+    let mut digits = vec![0; window.digit_count(64)];
+    recode_into(exponent.as_limbs(), 64, window, &mut digits);
+    digits
+}
+
+/// Exponentiations with everything secret in `Uint`s, more than fill the lanes, by exponents of several
+/// lengths.
+fn fixed<const LIMBS: usize>(backend: &impl BatchModExp<Uint<LIMBS>, Error = Error>) {
+    let mut random = Random(1);
+    let mut number = || {
+        let mut number = Uint::<LIMBS>::ZERO;
+        number.as_mut_limbs().fill_with(|| random.next().into());
+        number
+    };
+    let values: Vec<_> = (0..9)
+        .map(|_| {
+            let modulus = Odd::new(number() | Uint::ONE).unwrap();
+            (number(), number(), MontyParams::new(modulus))
+        })
+        .collect();
+    set_undefined(&values, true);
+    let batch: Vec<_> = values
+        .iter()
+        .map(|(base, exponent, params)| ModExp {
+            base,
+            exponent,
+            params,
+        })
+        .collect();
+    for exponent_bits in [0, 17, 110] {
+        let mut out = vec![Uint::ZERO; batch.len()];
+        backend
+            .batch_mod_exp(&batch, exponent_bits, &mut out)
+            .unwrap();
+        black_box(&out);
+    }
+    set_undefined(&values, false);
+}
+
+/// Whether moduli are marked too.
+#[derive(Clone, Copy, PartialEq)]
+enum Moduli {
+    Secret,
+    Public,
+}
+
+/// The same in `BoxedUint`s.
+fn boxed(backend: &impl BatchModExp<BoxedUint, Error = Error>, bits: u32, moduli: Moduli) {
+    let mut random = Random(2);
+    let mut number = || {
+        let mut number = BoxedUint::zero_with_precision(bits);
+        number.as_mut_limbs().fill_with(|| random.next().into());
+        number
+    };
+    let values: Vec<_> = (0..9)
+        .map(|_| {
+            let modulus = Odd::new(number() | BoxedUint::one_with_precision(bits)).unwrap();
+            (
+                number(),
+                number(),
+                crypto_bigint::modular::BoxedMontyParams::new(modulus),
+            )
+        })
+        .collect();
+    let mark = |undefined| {
+        for (base, exponent, params) in &values {
+            set_undefined(base.as_limbs(), undefined);
+            set_undefined(exponent.as_limbs(), undefined);
+            if moduli == Moduli::Secret {
+                let params: &MontyParams<BoxedUint> = params.as_ref();
+                set_undefined(params.modulus().as_ref().as_limbs(), undefined);
+                set_undefined(params.one().as_limbs(), undefined);
+                set_undefined(params.r2().as_limbs(), undefined);
+                set_undefined(core::slice::from_ref(params.mod_inv()), undefined);
+            }
+        }
+    };
+    mark(true);
+    let batch: Vec<_> = values
+        .iter()
+        .map(|(base, exponent, params)| ModExp {
+            base,
+            exponent,
+            params: params.as_ref(),
+        })
+        .collect();
+    let mut out = vec![BoxedUint::zero(); batch.len()];
+    backend.batch_mod_exp(&batch, 70, &mut out).unwrap();
+    black_box(&out);
+    mark(false);
+}
+
+/// Marks memory as undefined, or as defined again, for valgrind; does nothing elsewhere.
+fn set_undefined<T>(values: &[T], undefined: bool) {
+    /// `VALGRIND_MAKE_MEM_UNDEFINED` of memcheck.h: the letters M and C, and number 1.
+    const MAKE_MEM_UNDEFINED: u64 = 0x4d43_0001;
+    /// `VALGRIND_MAKE_MEM_DEFINED`.
+    const MAKE_MEM_DEFINED: u64 = 0x4d43_0002;
+    let request = [
+        if undefined {
+            MAKE_MEM_UNDEFINED
+        } else {
+            MAKE_MEM_DEFINED
+        },
+        values.as_ptr() as u64,
+        size_of_val(values) as u64,
+        0,
+        0,
+        0,
+    ];
+    client_request(&request);
+}
+
+/// A client request as valgrind.h encodes it for amd64: four rotations by 128 bits in all, which change
+/// nothing, and an exchange of `rbx` with itself.
+#[allow(unsafe_code)]
+fn client_request(request: &[u64; 6]) {
+    // SAFETY: outside of valgrind nothing changes; valgrind reads the request, writes its answer to
+    // `rdx`, and changes what it believes about the memory, not the memory.
+    unsafe {
+        core::arch::asm!(
+            "rol rdi, 3",
+            "rol rdi, 13",
+            "rol rdi, 61",
+            "rol rdi, 51",
+            "xchg rbx, rbx",
+            inout("rdx") 0u64 => _,
+            in("rax") request.as_ptr(),
+            inout("rdi") 0u64 => _,
+        );
+    }
+}
