@@ -60,6 +60,9 @@ impl<B> Parallel<B> {
     }
 
     /// Runs `f` on shares of `items`, each on one of the threads, and returns the results in order.
+    ///
+    /// The shares are larger than those of an exponentiation, because lanes of one key in one share have
+    /// one inversion between them; but not so large that their intermediate values would fill the memory.
     #[cfg(feature = "rsa")]
     pub(crate) fn map_shares<T: Sync, R: Send>(
         &self,
@@ -69,7 +72,9 @@ impl<B> Parallel<B> {
     where
         B: BatchModExp<BoxedUint> + Sync,
     {
-        let share = self.share(items.len(), self.inner.granularity());
+        const LARGEST: usize = 1024;
+        let share = items.len().div_ceil(self.threads()).clamp(1, LARGEST);
+        let share = share.next_multiple_of(self.inner.granularity());
         self.pool
             .install(|| items.par_chunks(share).map(f).collect())
     }

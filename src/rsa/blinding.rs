@@ -15,7 +15,8 @@ use crate::secret::Secret;
 use crate::width::{WithLimbs, fixed_params, load, store, with_limbs};
 use crate::{BatchModExp, Error};
 
-/// The factors for a group of lanes: `r^e` and `r^-1` for those that are blinded, 1 for the others.
+/// The factors for a group of lanes: `r^e` and `r^-1` for those that are blinded, 1 for the others. All of
+/// them in Montgomery form: multiplied by R modulo n.
 pub(super) struct Blinding(Option<Factors>);
 
 struct Factors {
@@ -35,14 +36,23 @@ impl Blinding {
             return Ok(Self(None));
         }
         let random: Values = Secret::new(group.iter().map(random_or_one).collect());
-        let blinding = public_op(backend, group, &random)?;
+        let mut blinding = public_op(backend, group, &random)?;
         let mut unblinding = random;
-        for (run, values) in runs(group, &mut unblinding) {
+        for (run, powers) in runs(group, &mut blinding) {
+            with_limbs(
+                limbs(run),
+                Enter {
+                    params: params(run),
+                    values: powers,
+                },
+            );
+        }
+        for (run, numbers) in runs(group, &mut unblinding) {
             with_limbs(
                 limbs(run),
                 Invert {
                     params: params(run),
-                    values,
+                    values: numbers,
                 },
             )?;
         }
@@ -72,7 +82,8 @@ fn random_or_one(op: &PrivateOp<'_>) -> BoxedUint {
     op.blind.cloned().unwrap_or_else(one)
 }
 
-/// `values[i] *= factors[i]` modulo the modulus of lane i.
+/// Multiplies `values[i]` by the number that `factors[i]` is the Montgomery form of, modulo the modulus of lane
+/// i.
 fn multiply(group: &[PrivateOp<'_>], values: &mut [BoxedUint], factors: &[BoxedUint]) {
     let mut factors = factors;
     for (run, values) in runs(group, values) {
@@ -124,14 +135,33 @@ impl WithLimbs for Multiply<'_> {
         let params = fixed_params::<LIMBS>(self.params);
         for (value, factor) in self.values.iter_mut().zip(self.factors) {
             let (a, b) = (Secret::new(load(value)), Secret::new(load(factor)));
-            // a * (b * R) / R: one factor in Montgomery form gives the product in ordinary form.
-            let b = Secret::new(FixedMontyForm::new(&b, &params));
-            let product = Secret::new(product(&a, b.as_montgomery(), &params));
+            // One factor in Montgomery form gives the product in ordinary form.
+            let product = Secret::new(product(&a, &b, &params));
             store(&product, value.as_limbs().len(), value);
         }
     }
 }
 
+/// Turns numbers into their Montgomery forms.
+struct Enter<'a> {
+    params: &'a MontyParams<BoxedUint>,
+    values: &'a mut [BoxedUint],
+}
+
+impl WithLimbs for Enter<'_> {
+    type Output = ();
+
+    fn run<const LIMBS: usize>(self) {
+        let params = fixed_params::<LIMBS>(self.params);
+        for value in self.values {
+            let number = Secret::new(load(value));
+            let form = Secret::new(FixedMontyForm::new(&number, &params));
+            store(form.as_montgomery(), value.as_limbs().len(), value);
+        }
+    }
+}
+
+/// Turns numbers into the Montgomery forms of their inverses.
 struct Invert<'a> {
     params: &'a MontyParams<BoxedUint>,
     values: &'a mut [BoxedUint],
@@ -140,38 +170,34 @@ struct Invert<'a> {
 impl WithLimbs for Invert<'_> {
     type Output = Result<(), Error>;
 
-    /// `values[i] = values[i]^-1`: inverts the product of all and divides the others out again.
+    /// Inverts the product of all and divides the others out again. A number r taken as a Montgomery form
+    /// stands for r / R, whose inverse R / r is the Montgomery form of 1 / r: nothing has to be converted on
+    /// the way in.
     fn run<const LIMBS: usize>(self) -> Result<(), Error> {
         let params = fixed_params::<LIMBS>(self.params);
         let mut prefixes = Secret::new(Vec::with_capacity(self.values.len()));
         let mut all = Secret::new(*params.one());
         for value in &*self.values {
             prefixes.push(*all);
-            *all = product(&all, &to_monty(value, &params), &params);
+            *all = product(&all, &Secret::new(load(value)), &params);
         }
 
         let inverse = FixedMontyForm::from_montgomery(*all, &params).invert();
-        let inverse =
-            Secret::new(Option::<FixedMontyForm<LIMBS>>::from(inverse).ok_or(Error::Rng)?);
+        let inverse = Secret::new(inverse.into_option().ok_or(Error::Rng)?);
         let mut suffix = Secret::new(inverse.to_montgomery());
         for (value, prefix) in self.values.iter_mut().zip(prefixes.iter()).rev() {
-            let form = product(&suffix, prefix, &params);
-            let form = Secret::new(FixedMontyForm::from_montgomery(form, &params));
-            *suffix = product(&suffix, &to_monty(value, &params), &params);
-            store(&Secret::new(form.retrieve()), value.as_limbs().len(), value);
+            let number = Secret::new(load(value));
+            let quotient = product(&suffix, prefix, &params);
+            let quotient = Secret::new(FixedMontyForm::from_montgomery(quotient, &params));
+            *suffix = product(&suffix, &number, &params);
+            store(
+                &Secret::new(quotient.retrieve()),
+                value.as_limbs().len(),
+                value,
+            );
         }
         Ok(())
     }
-}
-
-/// `value * R mod n`.
-fn to_monty<const LIMBS: usize>(
-    value: &BoxedUint,
-    params: &FixedMontyParams<LIMBS>,
-) -> Secret<Uint<LIMBS>> {
-    let value = Secret::new(load(value));
-    let form = Secret::new(FixedMontyForm::new(&value, params));
-    Secret::new(form.to_montgomery())
 }
 
 /// `a * b / R mod n` for reduced a and b.
