@@ -19,14 +19,9 @@ pub(crate) enum Engine {
     Ifma(Ifma),
 }
 
-/// Up to how many instances [`Serial`] is faster than one block of lanes: `(bits, instances)`, for
-/// moduli of up to that many bits, ascending. Measured.
-type Crossover = &'static [(u32, usize)];
-
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-const FMA: Crossover = &[(640, 2), (2200, 1)];
-#[cfg(target_arch = "x86_64")]
-const IFMA: Crossover = &[(960, 1)];
+/// The widest modulus, in bits, of which [`Serial`] computes a single one faster than a vector unit
+/// computes a block of lanes. Measured; two instances are faster in lanes at every width.
+const SINGLE_ON_SERIAL: u32 = 960;
 
 impl Engine {
     /// The best that this processor offers.
@@ -87,9 +82,9 @@ where
         match self {
             Self::Serial => Serial.batch_mod_exp(batch, exponent_bits, out),
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Fma(fma) => share_with_serial(fma, FMA, batch, exponent_bits, out),
+            Self::Fma(fma) => share_with_serial(fma, batch, exponent_bits, out),
             #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => share_with_serial(ifma, IFMA, batch, exponent_bits, out),
+            Self::Ifma(ifma) => share_with_serial(ifma, batch, exponent_bits, out),
         }
     }
 
@@ -110,7 +105,6 @@ impl crate::rsa::RsaPrivateOp for Engine {}
 /// Full blocks of lanes on `simd`, what is left over wherever it is faster.
 fn share_with_serial<U, B>(
     simd: &B,
-    crossover: Crossover,
     batch: &[ModExp<'_, U>],
     exponent_bits: u32,
     out: &mut [U],
@@ -127,13 +121,8 @@ where
         let on_simd = match bits(&run[0]) {
             bits if bits > lanes::MAX_BITS => 0,
             bits => {
-                let rest = run.len() % simd.granularity();
-                let serial = crossover.iter().find(|(widest, _)| bits <= *widest);
-                if serial.is_some_and(|(_, instances)| rest <= *instances) {
-                    run.len() - rest
-                } else {
-                    run.len()
-                }
+                let single = run.len() % simd.granularity() == 1;
+                run.len() - usize::from(single && bits <= SINGLE_ON_SERIAL)
             }
         };
         let (first, second) = run.split_at(on_simd);

@@ -2,11 +2,11 @@
 //!
 //! A band goes through the columns from the lowest to the highest. At column `c` it multiplies limb
 //! `c - r` of the number by limb `r` of the band, for all `r`, so a column sum is read and written once
-//! for all of them, and only the last limbs of the number are held in registers.
+//! for all of them.
 
 use super::fma51::{Fma51, Limb};
 
-/// Limbs in a band. The registers hold the band, a window of as many limbs, two sums and two constants.
+/// Limbs in a band. The registers hold the band, two sums, two constants and what is in progress.
 pub(super) const BAND: usize = 4;
 
 /// Writes `$body` out for each `$j` below `$n`, which is at most 4, so that arrays stay in registers.
@@ -24,32 +24,38 @@ macro_rules! unrolled {
 struct Band<T: Fma51, const R: usize> {
     /// The limbs of the band.
     factors: [T::Floats; R],
-    /// Limb `c - r` of the number, at column `c`.
-    window: [T::Floats; R],
     /// What goes into the next column.
     high: T::Sums,
 }
 
 impl<T: Fma51, const R: usize> Band<T, R> {
-    /// Takes the next limb of the number into the window.
+    /// Adds the products with the first `count` limbs of the band to a column. Limb 0 of the band is
+    /// multiplied by the last limb of `number`, limb 1 by the one before it.
     #[inline(always)]
-    fn shift(&mut self, limb: T::Floats) {
-        unrolled!(R, J, {
-            if J + 1 < R {
-                self.window[R - 1 - J] = self.window[R - 2 - J];
-            }
-        });
-        self.window[0] = limb;
-    }
-
-    /// Adds the products `from..to` of a column to it.
-    #[inline(always)]
-    fn column(&mut self, t: T, sum: T::Sums, from: usize, to: usize) -> T::Sums {
+    fn column(&mut self, t: T, sum: T::Sums, number: &[Limb], count: usize) -> T::Sums {
         let mut low = t.add(sum, self.high);
         self.high = t.splat(0);
         unrolled!(R, J, {
-            if (from..to).contains(&J) {
-                let (high, product_low) = t.product(self.window[J], self.factors[J]);
+            if J < count {
+                let limb = t.load(&number[number.len() - 1 - J]);
+                let (high, product_low) = t.product(limb, self.factors[J]);
+                low = t.add(low, product_low);
+                self.high = t.add(self.high, high);
+            }
+        });
+        low
+    }
+
+    /// The same where the limbs of the band from `from` on have products, `from` with the last limb.
+    #[inline(always)]
+    #[allow(clippy::absurd_extreme_comparisons)] // The comparison is written out for 0 too.
+    fn upper_column(&mut self, t: T, sum: T::Sums, number: &[Limb], from: usize) -> T::Sums {
+        let mut low = t.add(sum, self.high);
+        self.high = t.splat(0);
+        unrolled!(R, J, {
+            if J >= from {
+                let limb = t.load(&number[number.len() - 1 - (J - from)]);
+                let (high, product_low) = t.product(limb, self.factors[J]);
                 low = t.add(low, product_low);
                 self.high = t.add(self.high, high);
             }
@@ -61,44 +67,20 @@ impl<T: Fma51, const R: usize> Band<T, R> {
     #[inline(always)]
     fn finish(mut self, t: T, columns: &mut [Limb], number: &[Limb]) {
         let (middle, end) = columns[R..].split_at_mut(number.len() - R);
-        let (groups, rest) = middle.as_chunks_mut::<R>();
-        let (limb_groups, limb_rest) = number[R..].as_chunks::<R>();
-        for (group, limbs) in groups.iter_mut().zip(limb_groups) {
-            self.full_columns(t, group, limbs);
-        }
-        for (column, limb) in rest.iter_mut().zip(limb_rest) {
-            self.shift(t.load(limb));
-            let sum = self.column(t, t.load_sums(column), 0, R);
+        for (column, limbs) in middle.iter_mut().zip(number[1..].windows(R)) {
+            let sum = self.column(t, t.load_sums(column), limbs, R);
             t.store_sums(column, sum);
         }
+        // Above the highest limb of the number, the first products of a column fall away.
+        let highest = &number[number.len() - R..];
         unrolled!(R, D, {
             if D + 1 < R {
-                self.shift(self.window[0]);
-                let sum = self.column(t, t.load_sums(&end[D]), D + 1, R);
+                let sum = self.upper_column(t, t.load_sums(&end[D]), highest, D + 1);
                 t.store_sums(&mut end[D], sum);
             }
         });
         let last = t.add(t.load_sums(&end[R - 1]), self.high);
         t.store_sums(&mut end[R - 1], last);
-    }
-
-    /// `R` columns in which every limb of the band has a product. A limb of the number stays in its
-    /// register all along, and the last `R` of them are where the next call expects them.
-    #[inline(always)]
-    fn full_columns(&mut self, t: T, columns: &mut [Limb; R], limbs: &[Limb; R]) {
-        unrolled!(R, C, {
-            let mut low = t.add(t.load_sums(&columns[C]), self.high);
-            self.high = t.splat(0);
-            // Limb `c - r` is at `r - 1 - c`, modulo `R`, since limb `c - 1` was at 0 when `c` was 0.
-            self.window[(2 * R - 1 - C) % R] = t.load(&limbs[C]);
-            unrolled!(R, J, {
-                let limb = self.window[(2 * R - 1 - C + J) % R];
-                let (high, product_low) = t.product(limb, self.factors[J]);
-                low = t.add(low, product_low);
-                self.high = t.add(self.high, high);
-            });
-            t.store_sums(&mut columns[C], low);
-        });
     }
 }
 
@@ -112,12 +94,10 @@ pub(super) fn multiply<T: Fma51, const R: usize>(
 ) {
     let mut band = Band {
         factors,
-        window: factors,
         high: t.splat(0),
     };
     unrolled!(R, C, {
-        band.shift(t.load(&number[C]));
-        let sum = band.column(t, t.load_sums(&columns[C]), 0, C + 1);
+        let sum = band.column(t, t.load_sums(&columns[C]), &number[..=C], C + 1);
         t.store_sums(&mut columns[C], sum);
     });
     band.finish(t, columns, number);
@@ -135,12 +115,10 @@ pub(super) fn reduce<T: Fma51, const R: usize>(
     let first = t.load(&modulus[0]);
     let mut band = Band {
         factors: [first; R],
-        window: [first; R],
         high: t.splat(0),
     };
     unrolled!(R, C, {
-        band.shift(t.load(&modulus[C]));
-        let sum = band.column(t, t.load_sums(&columns[C]), 0, C);
+        let sum = band.column(t, t.load_sums(&columns[C]), &modulus[..=C], C);
         let (_, quotient) = t.product(t.limb(sum), neg_inv);
         band.factors[C] = t.limb(quotient);
         let (high, low) = t.product(first, band.factors[C]);

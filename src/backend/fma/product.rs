@@ -180,7 +180,8 @@ fn select<T: Fma51, const G: usize>(
     digits: T::Sums,
 ) {
     let mut picked = [t.splat(0); G];
-    for (entry, group) in (0..).zip(table.chunks(limbs)) {
+    for (entry, rest) in (0..).zip(table.chunks(limbs)) {
+        let group: &[Limb; G] = rest.first_chunk().expect("an entry has all its limbs");
         for (picked, limb) in picked.iter_mut().zip(group) {
             *picked = t.pick(*picked, limb, digits, entry);
         }

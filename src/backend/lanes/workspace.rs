@@ -161,10 +161,10 @@ impl<L: Lanes> Workspace<L> {
                 *out = modulus.clone();
             }
             let digit = |i: usize| self.value.get(i).map_or(0, |limb| L::lane(limb, lane));
-            from_digits(out.as_mut_limbs(), L::RADIX_BITS, digit);
+            let mut high = from_digits(out.as_mut_limbs(), L::RADIX_BITS, digit);
             // At most `(BOUND - 1) * modulus`, see the end of `pow`.
             for _ in 1..L::BOUND {
-                reduce_once(out.as_mut_limbs(), modulus.as_limbs());
+                reduce_once(out.as_mut_limbs(), &mut high, modulus.as_limbs());
             }
         }
     }
