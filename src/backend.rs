@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`Serial`] | any target, `no_std` too | one instance after the other through crypto-bigint; the reference for all others |
 //! | `Parallel` | feature `std` | spreads a batch over threads of another backend |
+//! | `Cuda` | feature `cuda` | NVIDIA GPUs |
 //! | `Ifma` | feature `std`, x86-64 with AVX-512 IFMA | eight instances at a time in radix 2^52 |
 //! | `Fma` | feature `std`, x86-64 with AVX2 and FMA, or 64-bit Arm | four instances at a time in radix 2^51, in doubles |
 //! | `Cpu` | feature `std` | the best of the above that the processor has, on all its cores |
@@ -18,6 +19,8 @@ use crate::{Error, ModExp};
 mod auto;
 #[cfg(feature = "std")]
 mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod fma;
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
@@ -38,6 +41,8 @@ pub use self::{
 };
 #[cfg(all(feature = "std", feature = "rsa"))]
 pub(crate) use auto::Chosen;
+#[cfg(feature = "cuda")]
+pub use cuda::Cuda;
 #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub use fma::Fma;
 #[cfg(all(feature = "std", target_arch = "x86_64"))]

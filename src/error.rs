@@ -53,6 +53,17 @@ pub enum Error {
         /// The number of threads that was asked for.
         threads: usize,
     },
+    /// There is no GPU that can be used.
+    #[cfg(feature = "cuda")]
+    CudaUnavailable(crate::backend::cuda::Unavailable),
+    /// A GPU failed.
+    #[cfg(feature = "cuda")]
+    Cuda {
+        /// The number of the device.
+        device: usize,
+        /// What happened, and whether the backend can be used again.
+        fault: crate::backend::cuda::DeviceFault,
+    },
     /// The RSA modulus has a size that the signer does not support.
     #[cfg(feature = "rsa")]
     KeySize {
@@ -140,6 +151,10 @@ impl fmt::Display for Error {
             Self::ThreadPool { threads } => {
                 write!(f, "could not start {threads} threads; ask for fewer")
             }
+            #[cfg(feature = "cuda")]
+            Self::CudaUnavailable(reason) => write!(f, "no GPU can be used: {reason}"),
+            #[cfg(feature = "cuda")]
+            Self::Cuda { device, fault } => write!(f, "CUDA device {device}: {fault}"),
             #[cfg(feature = "rsa")]
             Self::KeySize { bits } => write!(
                 f,

@@ -32,6 +32,8 @@
 
 mod blinding;
 mod crt;
+#[cfg(feature = "cuda")]
+mod cuda;
 #[cfg(feature = "hazmat")]
 pub mod hazmat;
 mod host;

@@ -1,12 +1,16 @@
 //! Picks a backend at run time.
 
 use alloc::string::String;
+#[cfg(feature = "cuda")]
+use alloc::vec::Vec;
 use core::num::NonZeroUsize;
 
 use crypto_bigint::{BoxedUint, Uint};
 
 use super::Serial;
 use super::cpu::{Cpu, Engine};
+#[cfg(feature = "cuda")]
+use super::{Cuda, cuda::DeviceInfo};
 use crate::{BatchModExp, Error, ModExp};
 
 /// What a caller may ask [`Auto`] for.
@@ -24,6 +28,9 @@ pub enum Kind {
     Fma,
     /// Threads of `Ifma`.
     Ifma,
+    /// [`Cuda`], on all devices.
+    #[cfg(feature = "cuda")]
+    Cuda,
 }
 
 /// The backend for users who do not want to choose: it looks at the machine, picks, and can say in
@@ -48,6 +55,8 @@ pub struct Auto {
 pub(crate) enum Chosen {
     Serial(Serial),
     Parallel(Cpu),
+    #[cfg(feature = "cuda")]
+    Cuda(Cuda),
 }
 
 impl Auto {
@@ -66,10 +75,19 @@ impl Auto {
     /// # Errors
     ///
     /// [`Error::Unsupported`] if the processor lacks what `kind` needs, or [`Error::ThreadPool`] if the
-    /// operating system refuses the threads.
+    /// operating system refuses the threads. With [`Kind::Cuda`], those of [`Cuda::new`].
     pub fn with(kind: Kind, threads: Option<NonZeroUsize>) -> Result<Self, Error> {
+        #[cfg(feature = "cuda")]
+        if let Some((cuda, reason)) = gpu(kind)? {
+            return Ok(Self {
+                chosen: Chosen::Cuda(cuda),
+                reason,
+            });
+        }
         let engine = match kind {
             Kind::Auto => Engine::fastest(),
+            #[cfg(feature = "cuda")]
+            Kind::Cuda => unreachable!("a backend or an error was returned"),
             Kind::Parallel => Engine::Serial,
             Kind::Fma => Engine::fma()?,
             Kind::Ifma => Engine::ifma()?,
@@ -98,7 +116,8 @@ impl Auto {
         })
     }
 
-    /// The name of the backend that was picked: `"serial"`, `"parallel"`, `"fma"` or `"ifma"`.
+    /// The name of the backend that was picked: `"serial"`, `"parallel"`, `"fma"`,
+    /// `"ifma"` or `"cuda"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match &self.chosen {
@@ -107,6 +126,8 @@ impl Auto {
                 "serial" if cpu.threads() > 1 => "parallel",
                 name => name,
             },
+            #[cfg(feature = "cuda")]
+            Chosen::Cuda(_) => "cuda",
         }
     }
 
@@ -116,12 +137,14 @@ impl Auto {
         &self.reason
     }
 
-    /// The number of threads that it computes on.
+    /// The number of threads, or of devices, that it computes on.
     #[must_use]
     pub fn threads(&self) -> usize {
         match &self.chosen {
             Chosen::Serial(_) => 1,
             Chosen::Parallel(cpu) => cpu.threads(),
+            #[cfg(feature = "cuda")]
+            Chosen::Cuda(cuda) => cuda.devices().count(),
         }
     }
 
@@ -143,6 +166,8 @@ impl<const LIMBS: usize> BatchModExp<Uint<LIMBS>> for Auto {
         match &self.chosen {
             Chosen::Serial(serial) => serial.batch_mod_exp(batch, exponent_bits, out),
             Chosen::Parallel(cpu) => cpu.batch_mod_exp(batch, exponent_bits, out),
+            #[cfg(feature = "cuda")]
+            Chosen::Cuda(cuda) => cuda.batch_mod_exp(batch, exponent_bits, out),
         }
     }
 
@@ -150,6 +175,8 @@ impl<const LIMBS: usize> BatchModExp<Uint<LIMBS>> for Auto {
         match &self.chosen {
             Chosen::Serial(_) => 1,
             Chosen::Parallel(cpu) => <_ as BatchModExp<Uint<LIMBS>>>::granularity(cpu),
+            #[cfg(feature = "cuda")]
+            Chosen::Cuda(cuda) => <_ as BatchModExp<Uint<LIMBS>>>::granularity(cuda),
         }
     }
 }
@@ -166,6 +193,8 @@ impl BatchModExp<BoxedUint> for Auto {
         match &self.chosen {
             Chosen::Serial(serial) => serial.batch_mod_exp(batch, exponent_bits, out),
             Chosen::Parallel(cpu) => cpu.batch_mod_exp(batch, exponent_bits, out),
+            #[cfg(feature = "cuda")]
+            Chosen::Cuda(cuda) => cuda.batch_mod_exp(batch, exponent_bits, out),
         }
     }
 
@@ -173,6 +202,42 @@ impl BatchModExp<BoxedUint> for Auto {
         match &self.chosen {
             Chosen::Serial(_) => 1,
             Chosen::Parallel(cpu) => <_ as BatchModExp<BoxedUint>>::granularity(cpu),
+            #[cfg(feature = "cuda")]
+            Chosen::Cuda(cuda) => <_ as BatchModExp<BoxedUint>>::granularity(cuda),
         }
     }
 }
+
+/// The GPUs, if they were asked for or are worth using, and why.
+#[cfg(feature = "cuda")]
+fn gpu(kind: Kind) -> Result<Option<(Cuda, String)>, Error> {
+    let cuda = match kind {
+        Kind::Cuda => Cuda::new()?,
+        Kind::Auto => {
+            let fast: Vec<_> = Cuda::probe()
+                .unwrap_or_default()
+                .iter()
+                .filter(|device| device.single_to_double() <= FAST_DOUBLES)
+                .map(DeviceInfo::ordinal)
+                .collect();
+            // A device that is there but does not start is no reason to fail: there is the host.
+            match Cuda::with_devices(&fast) {
+                Ok(cuda) => cuda,
+                Err(_) => return Ok(None),
+            }
+        }
+        _ => return Ok(None),
+    };
+    let names: Vec<_> = cuda.devices().map(DeviceInfo::name).collect();
+    let why = match kind {
+        Kind::Cuda => "as asked",
+        _ => "the fastest on this machine",
+    };
+    let reason = alloc::format!("{why}, {}", names.join(", "));
+    Ok(Some((cuda, reason)))
+}
+
+/// The largest [`DeviceInfo::single_to_double`] of chips that are faster than a processor with many cores:
+/// those for data centers have 2, others 32 or more.
+#[cfg(feature = "cuda")]
+const FAST_DOUBLES: u32 = 4;

@@ -55,6 +55,12 @@ impl<B> Parallel<B> {
         self.pool.current_num_threads()
     }
 
+    /// The threads, for other work than exponentiations.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn pool(&self) -> &ThreadPool {
+        &self.pool
+    }
+
     pub(crate) fn inner(&self) -> &B {
         &self.inner
     }

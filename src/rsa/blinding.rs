@@ -36,7 +36,16 @@ impl Blinding {
             return Ok(Self(None));
         }
         let random: Values = Secret::new(group.iter().map(random_or_one).collect());
-        let mut blinding = public_op(backend, group, &random)?;
+        let powers = public_op(backend, group, &random)?;
+        Self::from_powers(group, random, powers)
+    }
+
+    /// The same from the random numbers and their powers `r^e`.
+    pub(super) fn from_powers(
+        group: &[PrivateOp<'_>],
+        random: Values,
+        mut blinding: Values,
+    ) -> Result<Self, Error> {
         let mut unblinding = random;
         for (run, powers) in runs(group, &mut blinding) {
             with_limbs(
@@ -77,7 +86,8 @@ impl Blinding {
     }
 }
 
-fn random_or_one(op: &PrivateOp<'_>) -> BoxedUint {
+/// The random number of a lane, or 1 if it is not blinded.
+pub(super) fn random_or_one(op: &PrivateOp<'_>) -> BoxedUint {
     let one = || BoxedUint::one_with_precision(op.block.bits_precision());
     op.blind.cloned().unwrap_or_else(one)
 }

@@ -58,21 +58,7 @@ where
     B: BatchModExp<BoxedUint, Error = Error> + ?Sized,
     F: Faults,
 {
-    for op in batch {
-        let width = op.key.parts().n.bits_precision();
-        assert_eq!(
-            op.block.bits_precision(),
-            width,
-            "a block must be as wide as its modulus"
-        );
-        if let Some(blind) = op.blind {
-            assert_eq!(
-                blind.bits_precision(),
-                width,
-                "a blind must be as wide as its modulus"
-            );
-        }
-    }
+    check_widths(batch);
 
     // Keys of one shape together, because one call has one number of exponent bits, and lanes of one
     // key together, because backends prepare a modulus once for each run of equal references.
@@ -89,6 +75,25 @@ where
         }
     }
     Ok(results)
+}
+
+/// Panics unless blocks and blinds are as wide as their moduli.
+pub(super) fn check_widths(batch: &[PrivateOp<'_>]) {
+    for op in batch {
+        let width = op.key.parts().n.bits_precision();
+        assert_eq!(
+            op.block.bits_precision(),
+            width,
+            "a block must be as wide as its modulus"
+        );
+        if let Some(blind) = op.blind {
+            assert_eq!(
+                blind.bits_precision(),
+                width,
+                "a blind must be as wide as its modulus"
+            );
+        }
+    }
 }
 
 /// What all keys of a group have in common; public.
@@ -114,7 +119,8 @@ impl Shape {
     }
 }
 
-fn key_address(op: &PrivateOp<'_>) -> *const KeyParts {
+/// Tells keys apart.
+pub(super) fn key_address(op: &PrivateOp<'_>) -> *const KeyParts {
     op.key.parts()
 }
 
@@ -140,6 +146,18 @@ where
     blinding.unblind(group, &mut values);
     faults.strike(Stage::Unblinded, &mut values);
 
+    checked(backend, group, values)
+}
+
+/// The values whose power of e is the block of their lane.
+pub(super) fn checked<B>(
+    backend: &B,
+    group: &[PrivateOp<'_>],
+    mut values: Values,
+) -> Checked<BoxedUint>
+where
+    B: BatchModExp<BoxedUint, Error = Error> + ?Sized,
+{
     let checks = public_op(backend, group, &values)?;
     Ok(group
         .iter()

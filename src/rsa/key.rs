@@ -29,6 +29,9 @@ pub(super) struct KeyParts {
     /// The length of e in bits.
     pub(super) e_bits: u32,
     pub(super) private: Private,
+    /// Where the key lies on GPUs, until it is dropped.
+    #[cfg(feature = "cuda")]
+    pub(super) on_devices: crate::backend::cuda::KeyPlaces,
 }
 
 /// How the private operation is computed.
@@ -73,6 +76,8 @@ impl KeyHandle {
             e: key.e().clone(),
             e_bits: key.e().bits_vartime(),
             private: Private::new(key, n_bits),
+            #[cfg(feature = "cuda")]
+            on_devices: Default::default(),
         })))
     }
 

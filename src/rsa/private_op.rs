@@ -105,6 +105,8 @@ mod threads {
             match self.chosen() {
                 Chosen::Serial(serial) => serial.private_op(batch),
                 Chosen::Parallel(parallel) => parallel.private_op(batch),
+                #[cfg(feature = "cuda")]
+                Chosen::Cuda(cuda) => cuda.private_op(batch),
             }
         }
     }

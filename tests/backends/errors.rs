@@ -1,5 +1,8 @@
 //! What a backend does with input that it cannot take.
 
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+
 use batch_modexp::{Error, ModExp};
 use crypto_bigint::BoxedUint;
 
@@ -92,7 +95,7 @@ pub fn bad_input_is_an_error_and_leaves_zeros<B: Boxed>(backend: &B) {
     );
 }
 
-/// Panics.
+/// The panic says what is wrong.
 pub fn lengths_that_differ<B: Boxed>(backend: &B) {
     let params = boxed_params(&15u8.into(), 64);
     let one = BoxedUint::one_with_precision(64);
@@ -101,5 +104,9 @@ pub fn lengths_that_differ<B: Boxed>(backend: &B) {
         exponent: &one,
         params: params.as_ref(),
     }];
-    let _ = backend.batch_mod_exp(&batch, 64, &mut []);
+    let call = || backend.batch_mod_exp(&batch, 64, &mut []);
+    let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("the lengths differ");
+    let message = panic.downcast_ref::<String>().map(String::as_str);
+    let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
+    assert!(message.is_some_and(|message| message.contains("the same length")));
 }

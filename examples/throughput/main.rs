@@ -1,0 +1,311 @@
+//! Measures modular exponentiation on the GPUs of this machine: widths x batch sizes x windows, the kernels
+//! alone (by the device's clock) and whole calls from host memory to host memory.
+//!
+//! ```text
+//! cargo run --release --example throughput -- --bits 1024,2048 --csv throughput.csv --svg throughput.svg
+//! cargo run --release --example throughput -- --bits 1024 --secrets
+//! cargo run --release --example throughput -- --rsa 2048
+//! ```
+
+extern crate alloc;
+
+mod plot;
+mod rsa_ops;
+mod workload;
+
+use core::error::Error;
+use core::time::Duration;
+use std::fs;
+use std::io::Write as _;
+use std::time::Instant;
+
+use batch_modexp::backend::Cuda;
+use batch_modexp::backend::cuda::{EntryPoint, Tuning, entry_points};
+use batch_modexp::window::Window;
+use clap::Parser;
+
+use workload::{Exponents, Workload};
+
+/// Throughput and latency of modular exponentiation on NVIDIA GPUs.
+#[derive(Parser)]
+struct Options {
+    /// Widths of the moduli in bits, multiples of 64.
+    #[arg(long, value_delimiter = ',', default_values_t = [512, 768, 1024, 1536, 2048, 3072, 4096])]
+    bits: Vec<u32>,
+    /// Batch sizes.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 64, 256, 1024, 4096, 16384, 65536])]
+    batch: Vec<usize>,
+    /// Windows in bits, 1 to 6; the default is what the backend chooses.
+    #[arg(long, value_delimiter = ',')]
+    window: Vec<u32>,
+    /// Length of the exponents in bits; the default is the width.
+    #[arg(long)]
+    exponent_bits: Option<u32>,
+    /// The device; the default is all of them.
+    #[arg(long)]
+    device: Option<usize>,
+    /// Seconds to spend on each measurement.
+    #[arg(long, default_value_t = 0.5)]
+    seconds: f64,
+    /// Compares exponents of all zeros, all ones, one bit and random bits instead, to show that the kernel's
+    /// time does not depend on them.
+    #[arg(long)]
+    secrets: bool,
+    /// Measures RSA with a fresh key of this many bits instead: whole private operations from block to checked
+    /// result, with and without blinding, and signing.
+    #[arg(long)]
+    rsa: Option<usize>,
+    /// Where to write the measurements as comma-separated values.
+    #[arg(long)]
+    csv: Option<std::path::PathBuf>,
+    /// Where to draw throughput and latency against the batch size.
+    #[arg(long)]
+    svg: Option<std::path::PathBuf>,
+}
+
+/// One line of the table.
+pub(crate) struct Row {
+    pub(crate) bits: u32,
+    pub(crate) batch: usize,
+    entry_point: &'static str,
+    window: Option<u32>,
+    exponent_bits: u32,
+    runs: usize,
+    kernel: Duration,
+    pub(crate) p50: Duration,
+    p99: Duration,
+}
+
+impl Row {
+    fn kernel_per_second(&self) -> f64 {
+        self.batch as f64 / self.kernel.as_secs_f64()
+    }
+
+    pub(crate) fn per_second(&self) -> f64 {
+        self.batch as f64 / self.p50.as_secs_f64()
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = Options::parse();
+    let cuda = match options.device {
+        Some(ordinal) => Cuda::with_devices(&[ordinal])?,
+        None => Cuda::new()?,
+    };
+    for device in cuda.devices() {
+        println!("{device}");
+    }
+    if options.secrets {
+        return compare_secrets(&cuda, &options);
+    }
+
+    if let Some(bits) = options.rsa {
+        return rsa_ops::measure(cuda, bits, &options.batch, options.seconds);
+    }
+
+    println!(
+        "{:>5} {:>7} {:>16} {:>6} {:>5} {:>12} {:>12} {:>12} {:>12} {:>12}",
+        "bits",
+        "batch",
+        "entry point",
+        "window",
+        "runs",
+        "kernel ms",
+        "kernel/s",
+        "p50 ms",
+        "p99 ms",
+        "end to end/s"
+    );
+    let mut rows = Vec::new();
+    let most = options.batch.iter().copied().max().unwrap_or(0);
+    for &bits in &options.bits {
+        let started = Instant::now();
+        cuda.prepare(bits)?;
+        println!(
+            "# {bits} bits: kernels loaded in {:.2} s",
+            started.elapsed().as_secs_f64()
+        );
+        let workload = Workload::new(bits, most, Exponents::Random);
+        for &batch in &options.batch {
+            for entry_point in entry_points(bits) {
+                for window in windows(&options.window) {
+                    let row = measure(&cuda, &workload, batch, entry_point, window, &options)?;
+                    print(&row);
+                    rows.push(row);
+                }
+            }
+        }
+    }
+    if let Some(path) = &options.csv {
+        fs::write(path, csv(&rows)?)?;
+    }
+    if let Some(path) = &options.svg {
+        fs::write(path, plot::svg(&rows))?;
+    }
+    Ok(())
+}
+
+/// The windows that were asked for, or `None` for the backend's own choice.
+fn windows(asked: &[u32]) -> Vec<Option<Window>> {
+    if asked.is_empty() {
+        return vec![None];
+    }
+    asked
+        .iter()
+        .map(|&bits| Window::new(bits))
+        .filter(Option::is_some)
+        .collect()
+}
+
+fn measure(
+    cuda: &Cuda,
+    workload: &Workload,
+    batch: usize,
+    entry_point: EntryPoint,
+    window: Option<Window>,
+    options: &Options,
+) -> Result<Row, Box<dyn Error>> {
+    let bits = workload.bits;
+    let exponent_bits = options.exponent_bits.unwrap_or(bits).min(bits);
+    let mut tuning = Tuning::default();
+    tuning.entry_point = Some(entry_point);
+    tuning.window = window;
+    let mut single = tuning;
+    single.single_launch = true;
+
+    let batch_of = workload.batch(batch);
+    let mut out = workload.zeros(batch);
+    // Once without a look at the clock, to allocate the buffers.
+    for tuning in [single, tuning] {
+        cuda.batch_mod_exp_tuned(&batch_of, exponent_bits, &mut out, tuning)?;
+    }
+    let (mut kernel, mut calls) = (Vec::new(), Vec::new());
+    let started = Instant::now();
+    while kernel.len() < 3
+        || (started.elapsed().as_secs_f64() < options.seconds && kernel.len() < 500)
+    {
+        let timing = cuda.batch_mod_exp_tuned(&batch_of, exponent_bits, &mut out, single)?;
+        kernel.push(timing.kernel);
+        let called = Instant::now();
+        cuda.batch_mod_exp_tuned(&batch_of, exponent_bits, &mut out, tuning)?;
+        calls.push(called.elapsed());
+    }
+    Ok(Row {
+        bits,
+        batch,
+        entry_point: entry_point.name(),
+        window: window.map(Window::bits),
+        exponent_bits,
+        runs: kernel.len(),
+        kernel: percentile(&mut kernel, 50),
+        p50: percentile(&mut calls, 50),
+        p99: percentile(&mut calls, 99),
+    })
+}
+
+pub(crate) fn percentile(times: &mut [Duration], percent: usize) -> Duration {
+    times.sort_unstable();
+    times[(times.len() - 1) * percent / 100]
+}
+
+pub(crate) fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn window_name(window: Option<u32>) -> String {
+    window.map_or("auto".to_owned(), |bits| bits.to_string())
+}
+
+fn print(row: &Row) {
+    println!(
+        "{:>5} {:>7} {:>16} {:>6} {:>5} {:>12.3} {:>12.0} {:>12.3} {:>12.3} {:>12.0}",
+        row.bits,
+        row.batch,
+        row.entry_point,
+        window_name(row.window),
+        row.runs,
+        milliseconds(row.kernel),
+        row.kernel_per_second(),
+        milliseconds(row.p50),
+        milliseconds(row.p99),
+        row.per_second(),
+    );
+}
+
+fn csv(rows: &[Row]) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    writeln!(
+        text,
+        "bits,batch,entry_point,window,exponent_bits,runs,kernel_ms,kernel_per_s,p50_ms,p99_ms,end_to_end_per_s"
+    )?;
+    for row in rows {
+        writeln!(
+            text,
+            "{},{},{},{},{},{},{:.4},{:.0},{:.4},{:.4},{:.0}",
+            row.bits,
+            row.batch,
+            row.entry_point,
+            window_name(row.window),
+            row.exponent_bits,
+            row.runs,
+            milliseconds(row.kernel),
+            row.kernel_per_second(),
+            milliseconds(row.p50),
+            milliseconds(row.p99),
+            row.per_second(),
+        )?;
+    }
+    Ok(text)
+}
+
+/// Interleaves launches with different exponents, and compares the medians with the spread of repeats.
+fn compare_secrets(cuda: &Cuda, options: &Options) -> Result<(), Box<dyn Error>> {
+    const REPEATS: usize = 51;
+    for &bits in &options.bits {
+        for &batch in &options.batch {
+            let kinds = [
+                Exponents::Zeros,
+                Exponents::Ones,
+                Exponents::OneBit,
+                Exponents::Random,
+            ];
+            let workloads = kinds.map(|kind| Workload::new(bits, batch, kind));
+            let batches = workloads.each_ref().map(|workload| workload.batch(batch));
+            let mut tuning = Tuning::default();
+            tuning.single_launch = true;
+            let mut out = workloads[0].zeros(batch);
+            let mut times = [const { Vec::new() }; 4];
+            for repeat in 0..=REPEATS {
+                for (batch, times) in batches.iter().zip(&mut times) {
+                    let timing = cuda.batch_mod_exp_tuned(batch, bits, &mut out, tuning)?;
+                    // The first round warms up.
+                    if repeat > 0 {
+                        times.push(timing.kernel);
+                    }
+                }
+            }
+            let mut medians = Vec::new();
+            let mut spread = Duration::ZERO;
+            for (kind, times) in kinds.iter().zip(&mut times) {
+                let median = percentile(times, 50);
+                let quartiles = percentile(times, 75) - percentile(times, 25);
+                println!(
+                    "{bits} bits, batch {batch}, {:>8}: median {:.4} ms, between quartiles {:.4} ms",
+                    kind.name(),
+                    milliseconds(median),
+                    milliseconds(quartiles)
+                );
+                medians.push(median);
+                spread = spread.max(quartiles);
+            }
+            let largest = medians.iter().max().copied().unwrap_or_default();
+            let smallest = medians.iter().min().copied().unwrap_or_default();
+            println!(
+                "{bits} bits, batch {batch}: medians differ by {:.4} ms, repeats spread by {:.4} ms",
+                milliseconds(largest - smallest),
+                milliseconds(spread)
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Two diagrams above each other: throughput and latency of whole calls against the batch size, both axes
+//! logarithmic, one line for each width.
+
+use alloc::collections::BTreeMap;
+use core::fmt::Write as _;
+
+use super::Row;
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 320.0;
+const LEFT: f64 = 80.0;
+const RIGHT: f64 = 110.0;
+const TOP: f64 = 36.0;
+const BOTTOM: f64 = 44.0;
+const COLORS: [&str; 7] = [
+    "#1b6ca8", "#d1495b", "#2e8b57", "#8e5ea2", "#c77d0a", "#0f8b8d", "#555555",
+];
+
+/// The drawing as text.
+pub(crate) fn svg(rows: &[Row]) -> String {
+    let mut text = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {}\" font-family=\"sans-serif\" \
+         font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+        2.0 * HEIGHT
+    );
+    diagram(
+        &mut text,
+        0.0,
+        "exponentiations per second, end to end",
+        rows,
+        Row::per_second,
+    );
+    diagram(
+        &mut text,
+        HEIGHT,
+        "latency in milliseconds, median",
+        rows,
+        |row| row.p50.as_secs_f64() * 1e3,
+    );
+    text.push_str("</svg>\n");
+    text
+}
+
+fn diagram(text: &mut String, top: f64, title: &str, rows: &[Row], value: impl Fn(&Row) -> f64) {
+    let mut lines = BTreeMap::<u32, BTreeMap<usize, f64>>::new();
+    for row in rows {
+        let best = lines
+            .entry(row.bits)
+            .or_default()
+            .entry(row.batch)
+            .or_insert(value(row));
+        // Where several windows were measured, the fastest: the most per second, the least latency.
+        *best = if title.starts_with("latency") {
+            best.min(value(row))
+        } else {
+            best.max(value(row))
+        };
+    }
+    let points = || lines.values().flatten();
+    let x_axis = Axis::new(
+        points().map(|(&batch, _)| batch as f64),
+        LEFT,
+        WIDTH - RIGHT,
+    );
+    let y_axis = Axis::new(points().map(|(_, &y)| y), top + HEIGHT - BOTTOM, top + TOP);
+
+    push(text, LEFT, top + 20.0, "start", "#000000", title);
+    push(
+        text,
+        WIDTH - RIGHT,
+        top + HEIGHT - 8.0,
+        "end",
+        "#000000",
+        "batch size",
+    );
+    for power in x_axis.powers_of_ten() {
+        let x = x_axis.place(power);
+        grid_line(text, (x, top + TOP), (x, top + HEIGHT - BOTTOM));
+        push(
+            text,
+            x,
+            top + HEIGHT - BOTTOM + 16.0,
+            "middle",
+            "#000000",
+            &format!("{power}"),
+        );
+    }
+    for power in y_axis.powers_of_ten() {
+        let y = y_axis.place(power);
+        grid_line(text, (LEFT, y), (WIDTH - RIGHT, y));
+        push(
+            text,
+            LEFT - 6.0,
+            y + 4.0,
+            "end",
+            "#000000",
+            &format!("{power}"),
+        );
+    }
+    for ((bits, line), color) in lines.iter().zip(COLORS.iter().cycle()) {
+        let mut path = String::new();
+        let mut end = (0.0, 0.0);
+        for (&batch, &y) in line {
+            end = (x_axis.place(batch as f64), y_axis.place(y));
+            let _ = write!(path, "{:.1},{:.1} ", end.0, end.1);
+        }
+        let _ = writeln!(
+            text,
+            "<polyline points=\"{path}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>"
+        );
+        push(
+            text,
+            end.0 + 6.0,
+            end.1 + 4.0,
+            "start",
+            color,
+            &format!("{bits} bits"),
+        );
+    }
+}
+
+/// A logarithmic axis from whole power of ten to whole power of ten.
+struct Axis {
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Axis {
+    fn new(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        for value in values {
+            (low, high) = (low.min(value.log10()), high.max(value.log10()));
+        }
+        let low = low.floor();
+        Self {
+            low,
+            high: high.ceil().max(low + 1.0),
+            from,
+            to,
+        }
+    }
+
+    fn place(&self, value: f64) -> f64 {
+        let part = (value.log10() - self.low) / (self.high - self.low);
+        self.from + part * (self.to - self.from)
+    }
+
+    fn powers_of_ten(&self) -> impl Iterator<Item = f64> {
+        (self.low as i32..=self.high as i32).map(|power| 10f64.powi(power))
+    }
+}
+
+fn grid_line(text: &mut String, from: (f64, f64), to: (f64, f64)) {
+    let _ = writeln!(
+        text,
+        "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"#dddddd\"/>",
+        from.0, from.1, to.0, to.1
+    );
+}
+
+fn push(text: &mut String, x: f64, y: f64, anchor: &str, color: &str, label: &str) {
+    let _ = writeln!(
+        text,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{color}\">{label}</text>"
+    );
+}

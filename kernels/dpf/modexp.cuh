@@ -1,0 +1,64 @@
+// Batch modular exponentiation: one instance in T lanes, in constant time.
+//
+// What a thread does, and where it reads and writes, depends on its place in the grid and on the launch
+// parameters alone. Parameters and buffers: kernels/README.md.
+#pragma once
+
+#include "ladder.cuh"
+
+namespace dpf {
+
+// A base of `count` words, any value below 2^(52 N).
+template <class S>
+struct PlainBase {
+    static constexpr int STEPS = 1;
+
+    const u64* words;
+    int count;
+
+    __device__ __forceinline__ void prepare(int, double (&value)[S::L]) const { import_words<S>(value, words, count); }
+};
+
+template <class S, int BITS, int THREADS>
+__device__ __forceinline__ void modexp(u64* out, const u64* base, const u64* exponent, const u64* params,
+                                       const u32* param_index, double* scratch, u32 count, u32 exponent_bits,
+                                       u32 r2_bits, u32 window) {
+    static_assert(LIMB_BITS * S::N >= BITS + 8, "R must exceed the modulus by 8 bits");
+    constexpr int WORDS = BITS / 64;
+    static_assert(WORDS % S::T == 0, "the lanes write the same number of words");
+    constexpr u32 INSTANCES = THREADS / S::T;
+    extern __shared__ double shared[];
+    Workspace<S, THREADS> work(shared);
+    Table<S> table(scratch, 1 << window);
+
+#pragma unroll 1
+    for (u32 first = blockIdx.x * INSTANCES; first < count; first += gridDim.x * INSTANCES) {
+        // Lanes past the end of the batch repeat its last instance.
+        u64 index = min(first + static_cast<u32>(threadIdx.x) / S::T, count - 1);
+
+        double value[S::L];
+        work.take_modulus(value, params + static_cast<u64>(param_index[index]) * (2 * WORDS), WORDS);
+        PlainBase<S> plain{base + index * WORDS, WORDS};
+        exponentiate(value, plain, work, table, exponent + index * WORDS, WORDS, static_cast<int>(exponent_bits),
+                     static_cast<int>(window), static_cast<int>(r2_bits));
+
+        u64 result[S::L];
+        work.canonical(result, value);
+        work.write_words(out + index * WORDS, WORDS, result, ~0ull);
+        table.clear();
+        work.clear();
+    }
+}
+
+}  // namespace dpf
+
+// Defines the entry point modexp_BITS_tT: T lanes of L limbs for each instance, THREADS threads a block,
+// registers for BLOCKS blocks a multiprocessor.
+#define MODEXP_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                             \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                             \
+        modexp_##BITS##_t##T(dpf::u64* out, const dpf::u64* base, const dpf::u64* exponent,                   \
+                             const dpf::u64* params, const dpf::u32* param_index, double* scratch,            \
+                             dpf::u32 count, dpf::u32 exponent_bits, dpf::u32 r2_bits, dpf::u32 window) {     \
+        dpf::modexp<dpf::Shape<T, L>, BITS, THREADS>(out, base, exponent, params, param_index, scratch,       \
+                                                     count, exponent_bits, r2_bits, window);                  \
+    }

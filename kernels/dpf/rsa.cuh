@@ -1,0 +1,282 @@
+// The RSA private operation with the Chinese remainder theorem (RFC 8017, section 5.1.2), in three steps:
+//
+//   rsa_exp      m^dP mod p and m^dQ mod q, side by side in one grid
+//   rsa_garner   h = (m_1 - m_2) qInv mod p
+//   rsa_check    s = m_2 + q h, and the check s^e = m mod n against a second copy of m
+//
+// Constant time in all but n and e, which are public, and the verdict. Parameters and the record of a key:
+// kernels/README.md.
+#pragma once
+
+#include "ladder.cuh"
+
+namespace dpf {
+
+// Where the parts of a key are, in words. P is the number of words of a prime; n has twice as many.
+template <int P>
+struct KeyRecord {
+    // The records of p and of q are alike: prime, r2, exponent.
+    static constexpr int PRIME = 0;
+    static constexpr int EXPONENT = 2 * P;
+    static constexpr int PRIME_RECORD = 3 * P;
+    static constexpr int QINV = 2 * PRIME_RECORD;
+    static constexpr int MODULUS = QINV + P;
+    static constexpr int WORDS = MODULUS + 4 * P;
+};
+
+// The sum of two values, as limbs in [0, 2^52], if it is below 2^(52 N).
+template <class S>
+__device__ __forceinline__ void add(double (&sum)[S::L], const double (&x)[S::L], const double (&y)[S::L]) {
+    u64 column[S::L];
+#pragma unroll
+    for (int j = 0; j < S::L; j++) column[j] = to_column(x[j]) + to_column(y[j]);
+    resolve_single_hop<S>(column);
+#pragma unroll
+    for (int j = 0; j < S::L; j++) sum[j] = to_double(column[j]);
+}
+
+// x - y + 2 P, in (0, 4 P), for x and y below 2 P.
+template <class W>
+__device__ __forceinline__ void subtract(double (&difference)[W::L], const double (&x)[W::L], const double (&y)[W::L],
+                                         const W& work) {
+    using S = typename W::S;
+    double p[S::L];
+    work.p.get(p);
+    u64 column[S::L];
+#pragma unroll
+    for (int j = 0; j < S::L; j++) column[j] = to_column(x[j]) + 2 * to_column(p[j]) - to_column(y[j]);
+    resolve_fully<S>(column);
+#pragma unroll
+    for (int j = 0; j < S::L; j++) difference[j] = to_double(column[j]);
+}
+
+// A message m of 2 * WORDS words as a base: m mod P is m_high (2^(64 WORDS) R) / R + m_low.
+template <class W, int WORDS>
+struct MessageBase {
+    using S = typename W::S;
+    static constexpr int STEPS = 3;
+
+    const u64* message;
+    const W& work;
+
+    __device__ __forceinline__ void prepare(int step, double (&value)[S::L]) const {
+        if (step == 0) {
+            work.operand.get(value);
+            work.park(value);
+            power_of_two<S>(value, 64 * WORDS);
+        } else if (step == 1) {
+            work.operand.put(value);
+            import_words<S>(value, message + WORDS, WORDS);
+        } else {
+            double other[S::L];
+            import_words<S>(other, message, WORDS);
+            add<S>(value, value, other);
+            work.unpark(other);
+            work.operand.put(other);
+        }
+    }
+};
+
+// Half 2 i is m^dP mod p of message i, half 2 i + 1 is m^dQ mod q.
+template <class S, int PRIME_BITS, int THREADS>
+__device__ __forceinline__ void rsa_exp(u64* halves, const u64* messages, const u64* keys, const u32* key_index,
+                                        double* scratch, u32 count, u32 exponent_bits, u32 r2_bits, u32 window) {
+    static_assert(LIMB_BITS * S::N >= PRIME_BITS + 8, "R must exceed the prime by 8 bits");
+    constexpr int WORDS = PRIME_BITS / 64;
+    using Key = KeyRecord<WORDS>;
+    constexpr u32 INSTANCES = THREADS / S::T;
+    extern __shared__ double shared[];
+    Workspace<S, THREADS> work(shared);
+    Table<S> table(scratch, 1 << window);
+
+#pragma unroll 1
+    for (u32 first = blockIdx.x * INSTANCES; first < 2 * count; first += gridDim.x * INSTANCES) {
+        // Lanes past the end of the batch repeat its last half.
+        u64 half = min(first + static_cast<u32>(threadIdx.x) / S::T, 2 * count - 1);
+        u64 index = half >> 1;
+        const u64* prime = keys + static_cast<u64>(key_index[index]) * Key::WORDS + (half & 1) * Key::PRIME_RECORD;
+
+        double value[S::L];
+        work.take_modulus(value, prime, WORDS);
+        MessageBase<Workspace<S, THREADS>, WORDS> base{messages + index * (2 * WORDS), work};
+        exponentiate(value, base, work, table, prime + Key::EXPONENT, WORDS, static_cast<int>(exponent_bits),
+                     static_cast<int>(window), static_cast<int>(r2_bits));
+
+        u64 result[S::L];
+        work.canonical(result, value);
+        work.write_words(halves + half * WORDS, WORDS, result, ~0ull);
+        table.clear();
+        work.clear();
+    }
+}
+
+// h = (m_1 - m_2) qInv mod p.
+template <class S, int PRIME_BITS, int THREADS>
+__device__ __forceinline__ void rsa_garner(u64* h, const u64* halves, const u64* keys, const u32* key_index, u32 count,
+                                           u32 r2_bits) {
+    constexpr int WORDS = PRIME_BITS / 64;
+    using Key = KeyRecord<WORDS>;
+    constexpr u32 INSTANCES = THREADS / S::T;
+    extern __shared__ double shared[];
+    Workspace<S, THREADS> work(shared);
+
+#pragma unroll 1
+    for (u32 first = blockIdx.x * INSTANCES; first < count; first += gridDim.x * INSTANCES) {
+        u64 index = min(first + static_cast<u32>(threadIdx.x) / S::T, count - 1);
+        const u64* key = keys + static_cast<u64>(key_index[index]) * Key::WORDS;
+
+        double value[S::L];
+        work.take_modulus(value, key + Key::PRIME, WORDS);
+        const int r2_steps = work.r2_steps(static_cast<int>(r2_bits));
+        work.products(value, r2_steps + 3, [&](int step) {
+            if (step < r2_steps) {
+                work.prepare_r2(value, step, r2_steps, static_cast<int>(r2_bits));
+            } else if (step == r2_steps) {
+                work.operand.put(value);
+                import_words<S>(value, halves + 2 * index * WORDS, WORDS);
+            } else if (step == r2_steps + 1) {
+                work.park(value);
+                import_words<S>(value, halves + (2 * index + 1) * WORDS, WORDS);
+            } else {
+                // The difference is in Montgomery form and qInv is not, so h comes out of it.
+                double other[S::L];
+                work.unpark(other);
+                subtract(value, other, value, work);
+                import_words<S>(other, key + Key::QINV, WORDS);
+                work.operand.put(other);
+            }
+        });
+
+        u64 result[S::L];
+        work.canonical(result, value);
+        work.write_words(h + index * WORDS, WORDS, result, ~0ull);
+        work.clear();
+    }
+}
+
+// power^exponent mod P, canonical limbs, for `power` in Montgomery form and a public exponent of at least 1, the
+// same for the whole grid. From its highest bit down; after the lowest comes a multiplication by 1, out of
+// Montgomery form.
+template <class W>
+__device__ __forceinline__ void public_power(u64 (&result)[W::L], double (&power)[W::L], u64 exponent, const W& work) {
+    using S = typename W::S;
+    work.operand.put(power);
+    int bit = 63;
+#pragma unroll 1
+    while (bit > 0 && exponent >> bit == 0) bit--;
+    Idle idle;
+#pragma unroll 1
+    while (--bit >= -1) {
+        if (bit < 0) {
+            work.operand.put_power_of_two(0);
+        } else {
+            work.square(power, work.p, idle);
+            if ((exponent >> bit & 1) == 0) continue;
+        }
+        multiply<S>(power, power, work.operand, work.p);
+    }
+    work.canonical(result, power);
+}
+
+// The number that is 0 where `x` is 0 in all lanes of the instance, else all ones.
+template <class S>
+__device__ __forceinline__ u64 any_bit(u64 x) {
+    u32 folded = static_cast<u32>(x) | static_cast<u32>(x >> 32);
+#pragma unroll
+    for (int step = 1; step < S::T; step *= 2) {
+        folded |= __shfl_sync(ALL_LANES, folded, S::lane() ^ step, S::T);
+    }
+    return 0 - static_cast<u64>(folded != 0);
+}
+
+// s = m_2 + q h, which is below n. Where s^e mod n is the second copy of the message, the verdict is 1 and s goes
+// out; elsewhere the verdict is 0 and zeros go out.
+template <class S, int MODULUS_BITS, int THREADS>
+__device__ __forceinline__ void rsa_check(u64* out, u32* verdict, const u64* halves, const u64* h,
+                                          const u64* second_copy, const u64* keys, const u32* key_index,
+                                          u64 public_exponent, u32 count, u32 r2_bits) {
+    static_assert(LIMB_BITS * S::N >= MODULUS_BITS + 8, "R must exceed the modulus by 8 bits");
+    constexpr int WORDS = MODULUS_BITS / 64;
+    constexpr int PRIME_WORDS = WORDS / 2;
+    using Key = KeyRecord<PRIME_WORDS>;
+    constexpr u32 INSTANCES = THREADS / S::T;
+    extern __shared__ double shared[];
+    Workspace<S, THREADS> work(shared);
+
+#pragma unroll 1
+    for (u32 first = blockIdx.x * INSTANCES; first < count; first += gridDim.x * INSTANCES) {
+        u64 index = min(first + static_cast<u32>(threadIdx.x) / S::T, count - 1);
+        const u64* key = keys + static_cast<u64>(key_index[index]) * Key::WORDS;
+
+        double value[S::L];
+        u64 signature[S::L], opened[S::L];
+        work.take_modulus(value, key + Key::MODULUS, WORDS);
+        const int r2_steps = work.r2_steps(static_cast<int>(r2_bits));
+        work.products(value, r2_steps + 3, [&](int step) {
+            if (step < r2_steps) {
+                work.prepare_r2(value, step, r2_steps, static_cast<int>(r2_bits));
+            } else if (step == r2_steps) {
+                work.operand.put(value);
+                work.park(value);
+                import_words<S>(value, key + Key::PRIME_RECORD, PRIME_WORDS);
+            } else if (step == r2_steps + 1) {
+                double factor[S::L];
+                import_words<S>(factor, h + index * PRIME_WORDS, PRIME_WORDS);
+                work.operand.put(factor);
+            } else {
+                // q h mod n is q h itself, and the sum is below n.
+                double other[S::L];
+                work.canonical(signature, value);
+                import_words<S>(other, halves + (2 * index + 1) * PRIME_WORDS, PRIME_WORDS);
+#pragma unroll
+                for (int j = 0; j < S::L; j++) signature[j] += to_column(other[j]);
+                resolve_fully<S>(signature);
+#pragma unroll
+                for (int j = 0; j < S::L; j++) value[j] = to_double(signature[j]);
+                work.unpark(other);
+                work.operand.put(other);
+            }
+        });
+
+        public_power(opened, value, public_exponent, work);
+        import_words<S>(value, second_copy + index * WORDS, WORDS);
+        u64 wrong = 0;
+#pragma unroll
+        for (int j = 0; j < S::L; j++) wrong |= opened[j] ^ to_column(value[j]);
+        wrong = any_bit<S>(wrong);
+
+        work.write_words(out + index * WORDS, WORDS, signature, ~wrong);
+        verdict[index] = static_cast<u32>(wrong + 1);
+        work.clear();
+    }
+}
+
+}  // namespace dpf
+
+// Defines rsa_BITS_exp_tT for keys of BITS bits: T lanes of L limbs for each half.
+#define RSA_EXP_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                             \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                              \
+        rsa_##BITS##_exp_t##T(dpf::u64* halves, const dpf::u64* messages, const dpf::u64* keys,                \
+                              const dpf::u32* key_index, double* scratch, dpf::u32 count,                      \
+                              dpf::u32 exponent_bits, dpf::u32 r2_bits, dpf::u32 window) {                     \
+        dpf::rsa_exp<dpf::Shape<T, L>, BITS / 2, THREADS>(halves, messages, keys, key_index, scratch, count,   \
+                                                          exponent_bits, r2_bits, window);                     \
+    }
+
+// Defines rsa_BITS_garner for keys of BITS bits.
+#define RSA_GARNER_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                          \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                              \
+        rsa_##BITS##_garner(dpf::u64* h, const dpf::u64* halves, const dpf::u64* keys,                         \
+                            const dpf::u32* key_index, dpf::u32 count, dpf::u32 r2_bits) {                     \
+        dpf::rsa_garner<dpf::Shape<T, L>, BITS / 2, THREADS>(h, halves, keys, key_index, count, r2_bits);      \
+    }
+
+// Defines rsa_BITS_check for keys of BITS bits.
+#define RSA_CHECK_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                           \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                              \
+        rsa_##BITS##_check(dpf::u64* out, dpf::u32* verdict, const dpf::u64* halves, const dpf::u64* h,        \
+                           const dpf::u64* copy, const dpf::u64* keys, const dpf::u32* key_index,              \
+                           dpf::u64 public_exponent, dpf::u32 count, dpf::u32 r2_bits) {                       \
+        dpf::rsa_check<dpf::Shape<T, L>, BITS, THREADS>(out, verdict, halves, h, copy, keys, key_index,        \
+                                                        public_exponent, count, r2_bits);                      \
+    }

@@ -1,0 +1,40 @@
+// Numbers in memory are little-endian 64-bit words; in the kernels they are 52-bit limbs in lanes.
+#pragma once
+
+#include "carry.cuh"
+
+namespace dpf {
+
+// Limb `index` of a number of `count` words; limbs above its end are 0. Addresses depend on positions alone.
+__device__ __forceinline__ u64 limb_of_words(const u64* words, int count, int index) {
+    int position = index * LIMB_BITS;
+    int word = position >> 6;
+    int shift = position & 63;
+    u64 low = words[min(word, count - 1)] >> shift;
+    u64 high = words[min(word + 1, count - 1)] << ((64 - shift) & 63);
+    low = word < count ? low : 0;
+    high = shift > 64 - LIMB_BITS && word + 1 < count ? high : 0;
+    return (low | high) & LIMB_MASK;
+}
+
+// This lane's limbs of a number of `count` words.
+template <class S>
+__device__ __forceinline__ void import_words(double (&limbs)[S::L], const u64* words, int count) {
+#pragma unroll
+    for (int j = 0; j < S::L; j++) limbs[j] = to_double(limb_of_words(words, count, S::lane() * S::L + j));
+}
+
+// Word `word` of a number of S::N limbs in [0, 2^52). `limb` reads any limb of the instance by its index, from
+// where the instance's lanes have put them. Requires 64 * (word + 1) <= 52 * S::N.
+template <class S, class Limb>
+__device__ __forceinline__ u64 word_of_limbs(int word, Limb limb) {
+    // position / 52 for positions below 2^12.
+    u32 position = static_cast<u32>(word) * 64;
+    u32 index = position * 1261 >> 16;
+    u32 shift = position - index * LIMB_BITS;
+    u64 value = limb(index) >> shift | limb(index + 1) << (LIMB_BITS - shift);
+    u64 top = limb(min(index + 2, S::N - 1)) << ((2 * LIMB_BITS - shift) & 63);
+    return value | (shift > 2 * LIMB_BITS - 64 ? top : 0);
+}
+
+}  // namespace dpf

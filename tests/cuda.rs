@@ -1,0 +1,261 @@
+//! What only a GPU can show: large batches, several shares, memory that runs out. On a machine without one
+//! these tests say so and pass; `tests/ptx.rs` runs the kernels anywhere.
+#![cfg(feature = "cuda")]
+
+use batch_modexp::backend::cuda::{DeviceFault, Tuning, entry_points};
+use batch_modexp::backend::{Cuda, Parallel, Serial};
+use batch_modexp::window::Window;
+use batch_modexp::{BatchModExp, Error, ModExp};
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::SeedableRng;
+use crypto_bigint::modular::BoxedMontyParams;
+use crypto_bigint::{BoxedUint, Odd};
+use num_bigint::{BigRng010 as _, BigUint};
+
+/// The GPUs of this machine, or a word about why there are none.
+fn gpu() -> Option<Cuda> {
+    match Cuda::probe() {
+        Ok(_) => Some(Cuda::new().unwrap()),
+        Err(reason) => {
+            println!("skipped: {reason}");
+            None
+        }
+    }
+}
+
+/// A batch with its operands.
+struct Batch {
+    width: u32,
+    moduli: Vec<BoxedMontyParams>,
+    /// Base, exponent and the number of the modulus.
+    instances: Vec<(BoxedUint, BoxedUint, usize)>,
+}
+
+impl Batch {
+    /// Random bases and exponents, and moduli of exactly `width` bits.
+    fn random(width: u32, len: usize, moduli: usize) -> Self {
+        let mut rng = ChaCha20Rng::seed_from_u64(u64::from(width));
+        let moduli = (0..moduli).map(|_| {
+            let mut modulus = rng.random_biguint(width.into());
+            modulus.set_bit(0, true);
+            modulus.set_bit(u64::from(width) - 1, true);
+            modulus
+        });
+        let moduli: Vec<_> = moduli.collect();
+        let operands: Vec<_> = (0..len)
+            .map(|_| [(); 2].map(|()| rng.random_biguint(width.into())))
+            .collect();
+        Self::new(width, &moduli, &operands)
+    }
+
+    /// Moduli take turns.
+    fn new(width: u32, moduli: &[BigUint], operands: &[[BigUint; 2]]) -> Self {
+        let boxed =
+            |value: &BigUint| BoxedUint::from_le_slice(&value.to_bytes_le(), width).unwrap();
+        let params = |modulus: &BigUint| BoxedMontyParams::new(Odd::new(boxed(modulus)).unwrap());
+        let instances = (0..).zip(operands);
+        Self {
+            width,
+            moduli: moduli.iter().map(params).collect(),
+            instances: instances
+                .map(|(i, [base, exponent])| (boxed(base), boxed(exponent), i % moduli.len()))
+                .collect(),
+        }
+    }
+
+    fn mod_exps(&self) -> Vec<ModExp<'_, BoxedUint>> {
+        self.instances
+            .iter()
+            .map(|(base, exponent, modulus)| ModExp {
+                base,
+                exponent,
+                params: self.moduli[*modulus].as_ref(),
+            })
+            .collect()
+    }
+
+    fn zeros(&self) -> Vec<BoxedUint> {
+        vec![BoxedUint::zero_with_precision(self.width); self.instances.len()]
+    }
+
+    fn run<B: BatchModExp<BoxedUint, Error = Error>>(
+        &self,
+        backend: &B,
+        exponent_bits: u32,
+    ) -> Vec<BoxedUint> {
+        let mut out = self.zeros();
+        backend
+            .batch_mod_exp(&self.mod_exps(), exponent_bits, &mut out)
+            .unwrap();
+        out
+    }
+}
+
+#[track_caller]
+fn assert_same(device: &[BoxedUint], host: &[BoxedUint]) {
+    let wrong = device.iter().zip(host).position(|(a, b)| a != b);
+    assert_eq!(
+        wrong, None,
+        "the first instance in which device and host differ"
+    );
+}
+
+/// 100,000 instances of each class against the host, with whole exponents where the host is fast enough.
+#[test]
+fn random_instances_agree_with_the_host() {
+    let Some(cuda) = gpu() else { return };
+    let host = Parallel::new(Serial).unwrap();
+    for (width, exponent_bits) in [
+        (512, 512),
+        (768, 768),
+        (1024, 1024),
+        (1536, 128),
+        (2048, 128),
+        (3072, 64),
+        (4096, 64),
+    ] {
+        let batch = Batch::random(width, 100_000, 500);
+        assert_same(
+            &batch.run(&cuda, exponent_bits),
+            &batch.run(&host, exponent_bits),
+        );
+    }
+}
+
+/// Every entry point with every window, in batches of several launches and in single ones.
+#[test]
+fn every_entry_point_and_window() {
+    let Some(cuda) = gpu() else { return };
+    let host = Parallel::new(Serial).unwrap();
+    for width in [512, 704, 1024, 1536, 2048, 3072, 4096] {
+        let batch = Batch::random(width, 1001, 7);
+        let expected = batch.run(&host, 70);
+        for entry_point in entry_points(width) {
+            for window in 1..=6 {
+                let mut tuning = Tuning::default();
+                tuning.entry_point = Some(entry_point);
+                tuning.window = Window::new(window);
+                tuning.single_launch = window % 2 == 0;
+                let mut out = batch.zeros();
+                let timing = cuda
+                    .batch_mod_exp_tuned(&batch.mod_exps(), 70, &mut out, tuning)
+                    .unwrap();
+                assert!(timing.launches > 0 && !timing.kernel.is_zero());
+                assert_same(&out, &expected);
+            }
+        }
+    }
+}
+
+/// Limbs of all ones, around multiples of 52 bits, and operands that carry through every thread.
+#[test]
+fn adversarial_limbs() {
+    let Some(cuda) = gpu() else { return };
+    let host = Parallel::new(Serial).unwrap();
+    let power = |bits: u32| BigUint::from(1u8) << bits;
+    for width in [512, 768, 1024, 1536, 2048, 3072, 4096] {
+        let ones = power(width) - 1u8;
+        let mut values = vec![ones.clone(), &ones / 3u8, power(width - 1) + 1u8];
+        for bits in (52..width).step_by(52) {
+            values.extend([
+                power(bits) - 1u8,
+                power(bits) + 1u8,
+                &ones - (power(bits) - 1u8),
+            ]);
+        }
+        let moduli: Vec<_> = values
+            .iter()
+            .map(|value| value | BigUint::from(1u8))
+            .collect();
+        let mut operands = Vec::new();
+        for (i, modulus) in moduli.iter().enumerate() {
+            let other = values[(i * 7 + 3) % values.len()].clone();
+            operands.push([modulus - 1u8, ones.clone()]);
+            operands.push([other.clone(), modulus - 1u8]);
+            operands.push([ones.clone(), other]);
+        }
+        // Three turns of the moduli against as many operands, shifted, so that all kinds meet.
+        let batch = Batch::new(width, &moduli, &operands);
+        let exponent_bits = width.min(512);
+        assert_same(
+            &batch.run(&cuda, exponent_bits),
+            &batch.run(&host, exponent_bits),
+        );
+    }
+}
+
+/// A device that is named several times works on several shares.
+#[test]
+fn shares_come_together() {
+    let Some(cuda) = gpu() else { return };
+    let first = cuda.devices().next().unwrap().ordinal();
+    let several = Cuda::with_devices(&[first, first, first]).unwrap();
+    let batch = Batch::random(512, 50_000, 3);
+    for _ in 0..3 {
+        assert_same(&batch.run(&several, 40), &batch.run(&cuda, 40));
+    }
+}
+
+#[test]
+fn calls_from_several_threads() {
+    let Some(cuda) = gpu() else { return };
+    let batches = [512, 1024, 512, 2048].map(|width| Batch::random(width, 300, 2));
+    let expected = batches.each_ref().map(|batch| batch.run(&Serial, 33));
+    std::thread::scope(|scope| {
+        for (batch, expected) in batches.iter().zip(&expected) {
+            let cuda = &cuda;
+            scope.spawn(move || (0..5).for_each(|_| assert_same(&batch.run(cuda, 33), expected)));
+        }
+    });
+}
+
+/// With all memory of the device taken the call fails, leaves zeros, and works again afterwards.
+#[test]
+fn out_of_memory_is_an_error_that_passes() {
+    let Some(cuda) = gpu() else { return };
+    let ordinal = cuda.devices().next().unwrap().ordinal();
+    let cuda = Cuda::with_devices(&[ordinal]).unwrap();
+    cuda.prepare(2048).unwrap();
+    let batch = Batch::random(2048, 40_000, 3);
+
+    let hog = hog::take_all_memory(ordinal);
+    let mut out = vec![BoxedUint::max(2048); batch.instances.len()];
+    let result = cuda.batch_mod_exp(&batch.mod_exps(), 17, &mut out);
+    let (device, fault) = (ordinal, DeviceFault::OutOfMemory);
+    assert_eq!(result, Err(Error::Cuda { device, fault }));
+    assert!(out.iter().all(|value| value.is_zero().to_bool()));
+    drop(hog);
+
+    assert_same(
+        &batch.run(&cuda, 17),
+        &batch.run(&Parallel::new(Serial).unwrap(), 17),
+    );
+}
+
+#[test]
+fn devices_that_do_not_exist() {
+    let result = Cuda::with_devices(&[usize::MAX]);
+    assert!(matches!(result, Err(Error::CudaUnavailable(_))));
+    assert!(Cuda::with_devices(&[]).is_err());
+}
+
+mod hog {
+    //! Takes what memory there is.
+
+    use cudarc::driver::{CudaContext, CudaSlice};
+
+    pub(super) fn take_all_memory(ordinal: usize) -> Vec<CudaSlice<u8>> {
+        let context = CudaContext::new(ordinal).unwrap();
+        let stream = context.default_stream();
+        let mut slices = Vec::new();
+        let mut bytes = 1usize << 36;
+        while bytes >= 1 << 20 {
+            match stream.alloc_zeros::<u8>(bytes) {
+                Ok(slice) => slices.push(slice),
+                Err(_) => bytes /= 2,
+            }
+        }
+        stream.synchronize().unwrap();
+        slices
+    }
+}

@@ -1,0 +1,160 @@
+//! Which bits of a result may depend on a secret.
+//!
+//! A taint is a mask: bit `i` is set if bit `i` of the value may depend on a secret in any lane. The
+//! rules for sums follow memcheck's (Nethercote and Seward, "How to shadow every byte of memory used by
+//! a program", 2007): with every tainted bit once at 0 and once at 1, a sum has a least and a greatest
+//! value, and the bits above the highest one in which these differ cannot change.
+//!
+//! All rules are sound: they may taint too much, never too little. The tests below compare them with all
+//! values of the tainted bits.
+
+/// One 64-bit value for each lane of a warp.
+pub(crate) type Lanes = [u64; 32];
+
+/// Bits that may differ between `least` and `greatest`, and between values in the range they span.
+fn between(least: u64, greatest: u64) -> u64 {
+    match least ^ greatest {
+        0 => 0,
+        differing => u64::MAX >> differing.leading_zeros(),
+    }
+}
+
+/// Everything from the lowest set bit of `mask` upwards: what a carry can reach.
+pub(crate) fn upwards(mask: u64) -> u64 {
+    mask | mask.wrapping_neg()
+}
+
+/// All 64 bits if any bit of `mask` is set.
+pub(crate) fn any(mask: u64) -> u64 {
+    if mask == 0 { 0 } else { u64::MAX }
+}
+
+/// `x + y`, modulo `2^64`.
+pub(crate) fn add(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
+    let (least, carry_least) = (x & !tx).overflowing_add(y & !ty);
+    let (greatest, carry_greatest) = (x | tx).overflowing_add(y | ty);
+    let changing = if carry_least == carry_greatest {
+        between(least, greatest)
+    } else {
+        u64::MAX
+    };
+    (changing | tx | ty) & upwards(tx | ty)
+}
+
+/// `x - y`, modulo `2^64`.
+pub(crate) fn sub(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
+    let (least, borrow_least) = (x & !tx).overflowing_sub(y | ty);
+    let (greatest, borrow_greatest) = (x | tx).overflowing_sub(y & !ty);
+    let changing = if borrow_least == borrow_greatest {
+        between(least, greatest)
+    } else {
+        u64::MAX
+    };
+    (changing | tx | ty) & upwards(tx | ty)
+}
+
+/// `x & y`: a known 0 on one side hides the other.
+pub(crate) fn and(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
+    (tx | ty) & (tx | x) & (ty | y)
+}
+
+/// `x | y`: a known 1 on one side hides the other.
+pub(crate) fn or(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
+    (tx | ty) & (tx | !x) & (ty | !y)
+}
+
+/// The unsigned product: a known power of two shifts; otherwise nothing changes below the lowest bit that
+/// can, nor above the largest product.
+pub(crate) fn mul(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
+    if ty == 0 && y.is_power_of_two() {
+        return tx << y.trailing_zeros();
+    }
+    if tx == 0 && x.is_power_of_two() {
+        return ty << x.trailing_zeros();
+    }
+    let largest = u128::from(x | tx) * u128::from(y | ty);
+    let top = match u64::try_from(largest) {
+        Ok(0) => 0,
+        Ok(largest) => u64::MAX >> largest.leading_zeros(),
+        Err(_) => u64::MAX,
+    };
+    // The lowest bit of x that can be set, times the lowest that can change in y, and the reverse.
+    let lowest = |value: u64| value.trailing_zeros();
+    let low = (lowest(tx) + lowest(y | ty)).min(lowest(ty) + lowest(x | tx));
+    if tx | ty == 0 || low >= 64 {
+        0
+    } else {
+        top & (u64::MAX << low)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BITS: u32 = 4;
+
+    /// The bits of `op(x, y)` that change when the tainted bits take all their values.
+    fn exact(op: fn(u64, u64) -> u64, x: u64, tx: u64, y: u64, ty: u64) -> u64 {
+        let variants = |value: u64, taint: u64| {
+            (0..1 << BITS)
+                .filter(move |v| v & !taint == value & !taint)
+                .collect::<Vec<u64>>()
+        };
+        let first = op(x, y);
+        let mut changing = 0;
+        for x in variants(x, tx) {
+            for y in variants(y, ty) {
+                changing |= op(x, y) ^ first;
+            }
+        }
+        changing
+    }
+
+    /// Compares a rule with the exact answer on all 4-bit values and taints, moved up by `shift` so that
+    /// results also wrap around at bit 64. Returns how many tainted bits were not needed.
+    fn never_too_little(rule: fn(u64, u64, u64, u64) -> u64, op: fn(u64, u64) -> u64) -> u32 {
+        let mut superfluous = 0;
+        for case in 0..1u64 << (4 * BITS) {
+            let part = |i: u32| case >> (i * BITS) & ((1 << BITS) - 1);
+            let (x, tx, y, ty) = (part(0), part(1), part(2), part(3));
+            let (exact, rule) = (exact(op, x, tx, y, ty), rule(x, tx, y, ty));
+            assert_eq!(exact & !rule, 0, "x {x:b}/{tx:b}, y {y:b}/{ty:b}");
+            superfluous += (rule & !exact).count_ones();
+        }
+        superfluous
+    }
+
+    #[test]
+    fn rules_are_sound() {
+        never_too_little(add, |x, y| x.wrapping_add(y));
+        never_too_little(sub, |x, y| x.wrapping_sub(y));
+        never_too_little(mul, |x, y| x.wrapping_mul(y));
+        assert_eq!(never_too_little(and, |x, y| x & y), 0);
+        assert_eq!(never_too_little(or, |x, y| x | y), 0);
+    }
+
+    #[test]
+    fn sums_that_wrap_around() {
+        for low in 0..16u64 {
+            for tx in 0..16u64 {
+                let x = low.wrapping_sub(16);
+                for y in 0..16u64 {
+                    let exact = (0..16)
+                        .filter(|v| v & !tx == low & !tx)
+                        .map(|v| (v.wrapping_sub(16)).wrapping_add(y) ^ x.wrapping_add(y))
+                        .fold(0, |all, changed| all | changed);
+                    assert_eq!(exact & !add(x, tx, y, 0), 0, "{x:x}/{tx:x} + {y}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_aligned_digit_does_not_reach_the_low_bits_of_an_address() {
+        let (digit, digit_taint) = (0b1_0110 << 7, 0b1_1111 << 7);
+        assert_eq!(add(0x4000 + 12, 0, digit, digit_taint), digit_taint);
+        assert_eq!(mul(0b1_0110, 0b1_1111, 128, 0), 0b1_1111 << 7);
+        assert_eq!(add(0x40 + 12, 0, digit, digit_taint), digit_taint);
+    }
+}
