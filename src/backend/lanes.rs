@@ -25,6 +25,7 @@ use zeroize::Zeroize;
 
 use self::workspace::Workspace;
 use super::{check_batch, clear, width};
+use crate::width::scrubbed;
 use crate::{Error, ModExp};
 
 /// The widest modulus that the SIMD backends serve, in bits. Column sums would allow more; tables of
@@ -122,7 +123,8 @@ pub(crate) fn batch_mod_exp<L: Lanes, U: Unsigned>(
     check_batch(batch, exponent_bits, out, MAX_BITS).inspect_err(|_| clear(out))?;
     for batch in batch.chunk_by(|a, b| modulus_bits(a) == modulus_bits(b)) {
         let (head, tail) = out.split_at_mut(batch.len());
-        same_width(lanes, batch, exponent_bits, head);
+        // The kernels spill column sums and limbs, some kilobytes of stack.
+        scrubbed::<16, _>(|| same_width(lanes, batch, exponent_bits, head));
         out = tail;
     }
     Ok(())

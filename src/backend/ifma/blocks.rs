@@ -50,9 +50,14 @@ impl Kernel for Mul<'_> {
         let (a, b, modulus) = (blocks(self.a), blocks(self.b), blocks(self.modulus.limbs));
         let count = modulus.len();
         let neg_inv = t.load(self.modulus.neg_inv);
+        let out = self.out.as_chunks_mut().0;
+        if count == 1 {
+            let sums = kernel::multiply_block(t, &a[0], &b[0], &modulus[0], neg_inv);
+            kernel::normalise(t, &mut out[0], sums, t.zero());
+            return;
+        }
         let Scratch { columns, q, .. } = Scratch::<B>::new(self.scratch, count);
         let zeros = const { &[Limb::ZERO; B] };
-        let out = self.out.as_chunks_mut().0;
 
         for i in 0..count {
             let first = i == 0;
@@ -62,17 +67,9 @@ impl Kernel for Mul<'_> {
                 kernel::load(t, &columns[i])
             };
             // No columns come in from above before the second row of blocks, nor above the number.
-            let tops = if first || count == 1 {
-                zeros
-            } else {
-                &columns[i + 1]
-            };
+            let tops = if first { zeros } else { &columns[i + 1] };
             let mut sums =
                 kernel::multiply_low(t, sums, tops, &a[0], &b[i], &modulus[0], neg_inv, q);
-            if count == 1 {
-                kernel::normalise(t, &mut out[0], sums, t.zero());
-                return;
-            }
             for j in 1..count {
                 let (low, high) = columns.split_at_mut(i + j + 1);
                 let tops = if first || j + 1 == count {

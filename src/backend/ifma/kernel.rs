@@ -87,6 +87,27 @@ pub(super) fn multiply_low<T: Madd52, const B: usize>(
     sums
 }
 
+/// The whole of a Montgomery multiplication of one block, less the carries:
+/// `(a * b + q * modulus) / 2^(52 * B)`.
+#[inline(always)]
+pub(super) fn multiply_block<T: Madd52, const B: usize>(
+    t: T,
+    a: &[Limb; B],
+    b: &[Limb; B],
+    modulus: &[Limb; B],
+    neg_inv: T::Vector,
+) -> Sums<T, B> {
+    let mut sums = [t.zero(); B];
+    for factor in b {
+        let (a, modulus) = (t.reload(a), t.reload(modulus));
+        let factor = t.load(factor);
+        let mut top = t.zero();
+        add_row!(t, B, sums, top, a, factor);
+        reduce_row!(t, B, sums, top, modulus, neg_inv);
+    }
+    sums
+}
+
 /// The same without a product: `sums = (sums + q * modulus) / 2^(52 * B)`.
 #[inline(always)]
 pub(super) fn reduce_low<T: Madd52, const B: usize>(
