@@ -339,7 +339,7 @@ fn submit<U: Unsigned + Sync + Send>(
     let sizes = Sizes {
         input: layout.words(),
         output: range.len() * entry.words(),
-        tables: entry.family.scratch_words(entry, blocks, plan.window),
+        tables: kernel.table_words(blocks, plan.window),
         between: 0,
     };
     let fill = |words: &mut [u64]| group.fill(pool, entry, range, &moduli, &layout, words);
