@@ -3,7 +3,7 @@
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 
-use batch_modexp::backend::Kind;
+use batch_modexp::backend::{Auto, Kind};
 use clap::error::ErrorKind;
 use clap::{Parser, ValueEnum};
 
@@ -50,9 +50,13 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = BackendName::Auto)]
     pub backend: BackendName,
 
-    /// Signatures computed at a time
-    #[arg(long, value_name = "N", default_value = "256")]
-    pub batch_size: NonZeroUsize,
+    /// The GPU to compute on, counted from 0, or `all`; a number asks for --backend cuda
+    #[arg(long, value_name = "N", default_value = "all", value_parser = device)]
+    pub device: Device,
+
+    /// Signatures computed at a time [default: 256, or 8192 on a GPU]
+    #[arg(long, value_name = "N")]
+    pub batch_size: Option<NonZeroUsize>,
 
     /// Threads of the backend and of the comparison [default: one for each core]
     #[arg(long, value_name = "N")]
@@ -116,6 +120,25 @@ pub enum BackendName {
     Fma,
     /// Many threads, AVX-512 IFMA
     Ifma,
+    /// NVIDIA GPUs
+    Cuda,
+}
+
+/// Which GPUs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Device {
+    All,
+    Number(usize),
+}
+
+fn device(text: &str) -> Result<Device, String> {
+    match text {
+        "all" => Ok(Device::All),
+        number => number
+            .parse()
+            .map(Device::Number)
+            .map_err(|_| "a number or `all` is expected".into()),
+    }
 }
 
 impl From<BackendName> for Kind {
@@ -126,6 +149,7 @@ impl From<BackendName> for Kind {
             BackendName::Parallel => Self::Parallel,
             BackendName::Fma => Self::Fma,
             BackendName::Ifma => Self::Ifma,
+            BackendName::Cuda => Self::Cuda,
         }
     }
 }
@@ -152,6 +176,12 @@ impl Args {
         if self.backend == BackendName::Serial && self.threads.is_some_and(|n| n.get() > 1) {
             return Err(Failure::Input("--backend serial computes on one thread; take --backend parallel, or leave out --threads".into()));
         }
+        let on_gpu = matches!(self.backend, BackendName::Auto | BackendName::Cuda);
+        if self.device != Device::All && !on_gpu {
+            return Err(Failure::Input(
+                "--device goes with --backend cuda or auto".into(),
+            ));
+        }
         if self.json && self.output_target() == Target::Stdout {
             return Err(Failure::Input(
                 "--json and the signatures would both go to standard output; name an --output file"
@@ -159,6 +189,20 @@ impl Args {
             ));
         }
         Ok(self)
+    }
+
+    /// The backend that was asked for.
+    pub fn backend(&self) -> Result<Auto, Failure> {
+        Ok(match self.device {
+            Device::All => Auto::with(self.backend.into(), self.threads)?,
+            Device::Number(ordinal) => Auto::on_devices(&[ordinal], self.threads)?,
+        })
+    }
+
+    /// How many signatures `backend` computes at a time.
+    pub fn batch_size(&self, backend: &Auto) -> usize {
+        let default = if backend.name() == "cuda" { 8192 } else { 256 };
+        self.batch_size.map_or(default, NonZeroUsize::get)
     }
 
     /// Where the signatures go.

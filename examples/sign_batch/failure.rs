@@ -49,9 +49,11 @@ impl fmt::Display for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
-            Error::ThreadPool { .. } | Error::KeySize { .. } | Error::KeyTooShort { .. } => {
-                Self::Input(error.to_string())
-            }
+            Error::ThreadPool { .. }
+            | Error::Unsupported { .. }
+            | Error::CudaUnavailable(_)
+            | Error::KeySize { .. }
+            | Error::KeyTooShort { .. } => Self::Input(error.to_string()),
             _ => Self::Work(error.to_string()),
         }
     }

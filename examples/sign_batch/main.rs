@@ -16,7 +16,6 @@ mod sign;
 use std::process::ExitCode;
 
 use args::Args;
-use batch_modexp::backend::Auto;
 use batch_modexp::rsa::KeyHandle;
 use failure::Failure;
 use lines::Messages;
@@ -34,7 +33,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<(), Failure> {
-    let backend = Auto::with(args.backend.into(), args.threads)?;
+    let backend = args.backend()?;
     // Everything that can be refused is looked at before the long work starts.
     let mut messages = match &args.input {
         Some(path) => Messages::from_lines(path)?,

@@ -60,7 +60,7 @@ impl<'a> Report<'a> {
             "hash": value_name(self.args.hash),
             "bits": self.key.bits(),
             "count": self.summary.count,
-            "batch_size": self.args.batch_size,
+            "batch_size": self.args.batch_size(backend),
             "threads": backend.threads(),
             "blinding": !self.args.no_blinding,
             "signatures_per_second": self.summary.rate(),
@@ -111,11 +111,11 @@ impl<'a> Report<'a> {
                 &milliseconds(rate.latency),
             );
         }
-        let name = format!(
-            "batch-modexp, {}, {}",
-            self.signer.backend().name(),
-            threads(self.signer.backend().threads())
-        );
+        let backend = self.signer.backend();
+        let name = match backend.name() {
+            "cuda" => String::from("batch-modexp, cuda"),
+            name => format!("batch-modexp, {name}, {}", threads(backend.threads())),
+        };
         row(
             &name,
             self.summary.rate(),
@@ -149,7 +149,7 @@ impl<'a> Report<'a> {
             "{} signatures, RSA-{} {scheme} {hash}, in batches of {}\n{blinded}, checked{verified}\nbackend: {}",
             HumanCount(self.summary.count),
             self.key.bits(),
-            self.args.batch_size,
+            self.args.batch_size(self.signer.backend()),
             self.backend(),
         )
     }

@@ -48,6 +48,7 @@ pub fn all(
     messages: &mut Messages,
     output: &mut Output,
 ) -> Result<Summary, Failure> {
+    let batch_size = args.batch_size(signer.backend());
     let progress = progress_bar(args.quiet, messages.count());
     let mut summary = Summary {
         count: 0,
@@ -55,7 +56,7 @@ pub fn all(
         batches: Vec::new(),
     };
     loop {
-        let batch = messages.next_batch(args.batch_size.get())?;
+        let batch = messages.next_batch(batch_size)?;
         if batch.is_empty() {
             break;
         }

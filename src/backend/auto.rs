@@ -78,11 +78,12 @@ impl Auto {
     /// operating system refuses the threads. With [`Kind::Cuda`], those of [`Cuda::new`].
     pub fn with(kind: Kind, threads: Option<NonZeroUsize>) -> Result<Self, Error> {
         #[cfg(feature = "cuda")]
-        if let Some((cuda, reason)) = gpu(kind)? {
-            return Ok(Self {
-                chosen: Chosen::Cuda(cuda),
-                reason,
-            });
+        if let Some(cuda) = gpu(kind, threads)? {
+            let why = match kind {
+                Kind::Cuda => "as asked",
+                _ => "the fastest on this machine",
+            };
+            return Ok(Self::cuda(cuda, why));
         }
         let engine = match kind {
             Kind::Auto => Engine::fastest(),
@@ -116,6 +117,28 @@ impl Auto {
         })
     }
 
+    /// Takes the GPUs with these numbers, as in [`DeviceInfo::ordinal`], with `threads` threads on the host
+    /// (`None`: as many as the process may use cores).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Cuda::with_devices`].
+    #[cfg(feature = "cuda")]
+    pub fn on_devices(ordinals: &[usize], threads: Option<NonZeroUsize>) -> Result<Self, Error> {
+        let cuda = with_threads(Cuda::with_devices(ordinals)?, threads)?;
+        Ok(Self::cuda(cuda, "as asked"))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda(cuda: Cuda, why: &str) -> Self {
+        let names: Vec<_> = cuda.devices().map(DeviceInfo::name).collect();
+        let reason = alloc::format!("{why}, {}", names.join(", "));
+        Self {
+            chosen: Chosen::Cuda(cuda),
+            reason,
+        }
+    }
+
     /// The name of the backend that was picked: `"serial"`, `"parallel"`, `"fma"`,
     /// `"ifma"` or `"cuda"`.
     #[must_use]
@@ -137,14 +160,14 @@ impl Auto {
         &self.reason
     }
 
-    /// The number of threads, or of devices, that it computes on.
+    /// The number of threads that it computes on; for GPUs, that it prepares and checks their work on.
     #[must_use]
     pub fn threads(&self) -> usize {
         match &self.chosen {
             Chosen::Serial(_) => 1,
             Chosen::Parallel(cpu) => cpu.threads(),
             #[cfg(feature = "cuda")]
-            Chosen::Cuda(cuda) => cuda.devices().count(),
+            Chosen::Cuda(cuda) => cuda.host_threads(),
         }
     }
 
@@ -208,9 +231,9 @@ impl BatchModExp<BoxedUint> for Auto {
     }
 }
 
-/// The GPUs, if they were asked for or are worth using, and why.
+/// The GPUs, if they were asked for or are worth using.
 #[cfg(feature = "cuda")]
-fn gpu(kind: Kind) -> Result<Option<(Cuda, String)>, Error> {
+fn gpu(kind: Kind, threads: Option<NonZeroUsize>) -> Result<Option<Cuda>, Error> {
     let cuda = match kind {
         Kind::Cuda => Cuda::new()?,
         Kind::Auto => {
@@ -228,13 +251,15 @@ fn gpu(kind: Kind) -> Result<Option<(Cuda, String)>, Error> {
         }
         _ => return Ok(None),
     };
-    let names: Vec<_> = cuda.devices().map(DeviceInfo::name).collect();
-    let why = match kind {
-        Kind::Cuda => "as asked",
-        _ => "the fastest on this machine",
-    };
-    let reason = alloc::format!("{why}, {}", names.join(", "));
-    Ok(Some((cuda, reason)))
+    with_threads(cuda, threads).map(Some)
+}
+
+#[cfg(feature = "cuda")]
+fn with_threads(cuda: Cuda, threads: Option<NonZeroUsize>) -> Result<Cuda, Error> {
+    match threads {
+        Some(threads) => cuda.with_host_threads(threads),
+        None => Ok(cuda),
+    }
 }
 
 /// The largest [`DeviceInfo::single_to_double`] of chips that are faster than a processor with many cores:

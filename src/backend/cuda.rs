@@ -29,6 +29,7 @@ mod rsa;
 mod slot;
 
 use alloc::vec::Vec;
+use core::num::NonZeroUsize;
 use core::time::Duration;
 
 use crypto_bigint::{BoxedUint, Uint, Unsigned};
@@ -126,6 +127,23 @@ impl Cuda {
             devices,
             host: Parallel::new(Serial)?,
         })
+    }
+
+    /// Uses `threads` threads of the host to copy, and for what does not run on a device; at first it uses as
+    /// many as the process may use cores.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ThreadPool`] if the operating system refuses the threads.
+    pub fn with_host_threads(self, threads: NonZeroUsize) -> Result<Self, Error> {
+        let host = Parallel::with_threads(Serial, threads)?;
+        Ok(Self { host, ..self })
+    }
+
+    /// The number of threads of the host.
+    #[must_use]
+    pub fn host_threads(&self) -> usize {
+        self.host.threads()
     }
 
     /// The devices that it uses.

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use batch_modexp::backend::Cuda;
+
 use super::program::{key, run_with_input, stderr};
 
 /// Runs with `args` plus an output file and expects a line that contains all of `words`.
@@ -66,6 +68,20 @@ fn options() {
     refused(
         &["--backend", "serial", "--threads", "2"],
         &["serial", "one thread"],
+    );
+}
+
+#[test]
+fn gpus_that_are_not_there() {
+    if let Ok(found) = Cuda::probe() {
+        println!("skipped: there are {} GPUs", found.len());
+    } else {
+        refused(&["--backend", "cuda"], &["no GPU can be used"]);
+        refused(&["--device", "0"], &["no GPU can be used"]);
+    }
+    refused(
+        &["--backend", "cuda", "--device", "1000"],
+        &["no GPU can be used"],
     );
 }
 
