@@ -1,8 +1,9 @@
 //! Between numbers and octet strings (RFC 8017, section 4).
 
+use alloc::vec;
 use alloc::vec::Vec;
 
-use crypto_bigint::{BoxedUint, Limb};
+use crypto_bigint::{BoxedUint, Limb, Word};
 
 use crate::secret::Secret;
 
@@ -14,27 +15,25 @@ use crate::secret::Secret;
 pub(super) fn os2ip(octets: &[u8], width: u32) -> BoxedUint {
     let mut number = BoxedUint::zero_with_precision(width);
     let limbs = number.as_mut_limbs();
-    for (limb, chunk) in limbs.iter_mut().zip(octets.rchunks(Limb::BYTES)) {
-        *limb = Limb(chunk.iter().fold(0, |word, &octet| {
-            word << 8 | crypto_bigint::Word::from(octet)
-        }));
-    }
     assert!(
         octets.len() <= limbs.len() * Limb::BYTES,
         "the octets do not fit"
     );
+    for (limb, octets) in limbs.iter_mut().zip(octets.rchunks(Limb::BYTES)) {
+        let mut word = Secret::new([0; Limb::BYTES]);
+        word[Limb::BYTES - octets.len()..].copy_from_slice(octets);
+        *limb = Limb(Word::from_be_bytes(*word));
+    }
     number
 }
 
 /// I2OSP: the low `len` octets of `number`, most significant first.
 pub(super) fn i2osp(number: &BoxedUint, len: usize) -> Secret<Vec<u8>> {
-    let low_first = number
-        .as_limbs()
-        .iter()
-        .flat_map(|limb| limb.0.to_le_bytes());
-    let mut octets = Secret::new(Vec::with_capacity(len));
-    octets.extend(low_first.chain(core::iter::repeat(0)).take(len));
-    octets.reverse();
+    let mut octets = Secret::new(vec![0; len]);
+    for (octets, limb) in octets.rchunks_mut(Limb::BYTES).zip(number.as_limbs()) {
+        let word = Secret::new(limb.0.to_be_bytes());
+        octets.copy_from_slice(&word[Limb::BYTES - octets.len()..]);
+    }
     octets
 }
 
