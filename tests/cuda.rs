@@ -2,6 +2,8 @@
 //! these tests say so and pass; `tests/ptx.rs` runs the kernels anywhere.
 #![cfg(feature = "cuda")]
 
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
 use batch_modexp::backend::cuda::{DeviceFault, Tuning, entry_points};
 use batch_modexp::backend::{Cuda, Parallel, Serial};
 use batch_modexp::window::Window;
@@ -12,10 +14,16 @@ use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd};
 use num_bigint::{BigRng010 as _, BigUint};
 
-/// The GPUs of this machine, or a word about why there are none.
-fn gpu() -> Option<Cuda> {
+/// Held for writing by the test that takes all memory of the device, for reading by the others.
+static MEMORY: RwLock<()> = RwLock::new(());
+
+/// The GPUs of this machine and the right to use their memory, or a word about why there are none.
+fn gpu() -> Option<(Cuda, RwLockReadGuard<'static, ()>)> {
     match Cuda::probe() {
-        Ok(_) => Some(Cuda::new().unwrap()),
+        Ok(_) => {
+            let memory = MEMORY.read().unwrap_or_else(PoisonError::into_inner);
+            Some((Cuda::new().unwrap(), memory))
+        }
         Err(reason) => {
             println!("skipped: {reason}");
             None
@@ -103,7 +111,7 @@ fn assert_same(device: &[BoxedUint], host: &[BoxedUint]) {
 /// 100,000 instances of each class against the host, with whole exponents where the host is fast enough.
 #[test]
 fn random_instances_agree_with_the_host() {
-    let Some(cuda) = gpu() else { return };
+    let Some((cuda, _memory)) = gpu() else { return };
     let host = Parallel::new(Serial).unwrap();
     for (width, exponent_bits) in [
         (512, 512),
@@ -125,7 +133,7 @@ fn random_instances_agree_with_the_host() {
 /// Every entry point with every window, in batches of several launches and in single ones.
 #[test]
 fn every_entry_point_and_window() {
-    let Some(cuda) = gpu() else { return };
+    let Some((cuda, _memory)) = gpu() else { return };
     let host = Parallel::new(Serial).unwrap();
     for width in [512, 704, 1024, 1536, 2048, 3072, 4096] {
         let batch = Batch::random(width, 1001, 7);
@@ -150,7 +158,7 @@ fn every_entry_point_and_window() {
 /// Limbs of all ones, around multiples of 52 bits, and operands that carry through every thread.
 #[test]
 fn adversarial_limbs() {
-    let Some(cuda) = gpu() else { return };
+    let Some((cuda, _memory)) = gpu() else { return };
     let host = Parallel::new(Serial).unwrap();
     let power = |bits: u32| BigUint::from(1u8) << bits;
     for width in [512, 768, 1024, 1536, 2048, 3072, 4096] {
@@ -187,7 +195,7 @@ fn adversarial_limbs() {
 /// A device that is named several times works on several shares.
 #[test]
 fn shares_come_together() {
-    let Some(cuda) = gpu() else { return };
+    let Some((cuda, _memory)) = gpu() else { return };
     let first = cuda.devices().next().unwrap().ordinal();
     let several = Cuda::with_devices(&[first, first, first]).unwrap();
     let batch = Batch::random(512, 50_000, 3);
@@ -198,7 +206,7 @@ fn shares_come_together() {
 
 #[test]
 fn calls_from_several_threads() {
-    let Some(cuda) = gpu() else { return };
+    let Some((cuda, _memory)) = gpu() else { return };
     let batches = [512, 1024, 512, 2048].map(|width| Batch::random(width, 300, 2));
     let expected = batches.each_ref().map(|batch| batch.run(&Serial, 33));
     std::thread::scope(|scope| {
@@ -212,8 +220,10 @@ fn calls_from_several_threads() {
 /// With all memory of the device taken the call fails, leaves zeros, and works again afterwards.
 #[test]
 fn out_of_memory_is_an_error_that_passes() {
-    let Some(cuda) = gpu() else { return };
+    let Some((cuda, memory)) = gpu() else { return };
     let ordinal = cuda.devices().next().unwrap().ordinal();
+    drop((cuda, memory));
+    let _all_memory = MEMORY.write().unwrap_or_else(PoisonError::into_inner);
     let cuda = Cuda::with_devices(&[ordinal]).unwrap();
     cuda.prepare(2048).unwrap();
     let batch = Batch::random(2048, 40_000, 3);

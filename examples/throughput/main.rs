@@ -17,6 +17,7 @@ use core::error::Error;
 use core::time::Duration;
 use std::fs;
 use std::io::Write as _;
+use std::process::ExitCode;
 use std::time::Instant;
 
 use batch_modexp::backend::Cuda;
@@ -86,7 +87,17 @@ impl Row {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
     let cuda = match options.device {
         Some(ordinal) => Cuda::with_devices(&[ordinal])?,

@@ -6,6 +6,7 @@ use core::ffi::c_void;
 use core::ptr;
 
 use batch_modexp::backend::Serial;
+use batch_modexp::rsa::RsaPrivateOp;
 
 use super::freed::{Watch, contains};
 use super::needles::case;
@@ -74,20 +75,43 @@ fn the_probe_finds_what_is_not_wiped() {
     assert!(found.iter().any(|needle| needle.name == "p"));
 }
 
-#[test]
-fn signing() {
+/// Signs with `backend` on a thread of its own, with and without CRT, and looks for what is left.
+fn leaves_nothing<B: RsaPrivateOp + Copy + Send + 'static>(backend: B) {
     let _watch = Watch::begin();
     for crt in [true, false] {
         let case = case(crt);
         let needles = case.needles.clone();
         // Dropping the key of the rsa crate wipes what that holds; it stays alive until the thread has ended.
         let case = Box::leak(Box::new(case));
-        let stack = stack_after(Box::new(|| case.sign(Serial)));
+        let stack = stack_after(Box::new(move || case.sign(backend)));
         let left: Vec<_> = needles
             .iter()
             .filter(|needle| contains(&stack, &needle.bytes))
             .map(|needle| needle.name)
             .collect();
         assert!(left.is_empty(), "left on the stack: {left:?}");
+    }
+}
+
+#[test]
+fn signing_serially() {
+    leaves_nothing(Serial);
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn signing_with_ifma() {
+    match batch_modexp::backend::Ifma::new() {
+        Some(ifma) => leaves_nothing(ifma),
+        None => println!("skipped: this processor has no AVX-512 IFMA"),
+    }
+}
+
+#[test]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn signing_with_fma() {
+    match batch_modexp::backend::Fma::new() {
+        Some(fma) => leaves_nothing(fma),
+        None => println!("skipped: this processor has no AVX2 and FMA"),
     }
 }
