@@ -125,9 +125,9 @@ suite!(
     Parallel::with_threads(Serial, 3.try_into().unwrap()).unwrap()
 );
 #[cfg(target_arch = "x86_64")]
-suite!(ifma, Ifma::new().unwrap());
-#[cfg(target_arch = "x86_64")]
-suite!(fma, Fma::new().unwrap());
+suite!(ifma if ifma().as_ref());
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+suite!(fma if fma().as_ref());
 suite!(cpu, Cpu::with_threads(1.try_into().unwrap()).unwrap());
 suite!(
     cpu_threads,
@@ -136,6 +136,24 @@ suite!(
 #[cfg(feature = "cuda")]
 suite!(cuda if gpu());
 suite!(auto, Auto::new().unwrap());
+
+#[cfg(target_arch = "x86_64")]
+fn ifma() -> Option<Ifma> {
+    let ifma = Ifma::new();
+    if ifma.is_none() {
+        println!("skipped: this processor has no AVX-512 IFMA");
+    }
+    ifma
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn fma() -> Option<Fma> {
+    let fma = Fma::new();
+    if fma.is_none() {
+        println!("skipped: this processor has no AVX2 and FMA, nor NEON");
+    }
+    fma
+}
 
 /// The GPUs of this machine, for all tests.
 #[cfg(feature = "cuda")]

@@ -1,4 +1,4 @@
-use super::avx2::Token;
+use super::Token;
 use super::fma51::{Fma51, Limb};
 use super::lanes4::Lanes4;
 use super::portable::Portable;
@@ -7,7 +7,7 @@ use crate::backend::lanes::testing::{Random, check_products, check_select};
 fn unit() -> Option<Lanes4<Token>> {
     let token = Token::detect();
     if token.is_none() {
-        std::println!("skipped: this processor has no AVX2 and FMA");
+        std::println!("skipped: this processor has no AVX2 and FMA, nor NEON");
     }
     token.map(Lanes4)
 }
