@@ -97,11 +97,12 @@ fn from_pkcs1(der: &[u8]) -> Result<RsaPrivateKey, String> {
     let mismatch = "the parts of the key do not belong together; export it again";
     let key = RsaPrivateKey::try_from(parts).map_err(|_| mismatch)?;
     // rsa computes these three itself. If the file has others, then something has damaged it.
-    let expected = [key.dp().cloned(), key.dq().cloned(), key.crt_coefficient()];
+    let qinv = key.crt_coefficient().map(Secret::new);
+    let expected = [key.dp(), key.dq(), qinv.as_deref()];
     if crt_values
         .iter()
         .zip(expected)
-        .any(|(found, expected)| expected.as_ref() != Some(found))
+        .any(|(found, expected)| expected != Some(&**found))
     {
         return Err(mismatch.into());
     }

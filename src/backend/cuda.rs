@@ -231,9 +231,11 @@ impl Cuda {
             .collect();
         self.host
             .batch_mod_exp(&instances, exponent_bits, &mut results)?;
-        for (&i, result) in wide.iter().zip(results) {
-            out[i] = result;
+        // Results change places with what stood there before, and then all of that is wiped.
+        for (&i, result) in wide.iter().zip(&mut results) {
+            core::mem::swap(&mut out[i], result);
         }
+        clear(&mut results);
         Ok(())
     }
 }
