@@ -2,12 +2,10 @@
 //! but moduli, public exponents and verdicts.
 
 use num_bigint::BigUint;
+use ptx_machine::{Argument, Global, Pointer};
 
-use super::decode::Program;
-use super::harness::{launch, padded, scratch_bytes};
-use super::machine::{self, Argument};
-use super::manifest::{Entry, entries};
-use super::memory::{Global, Pointer};
+use crate::harness::{launch, padded, program, scratch_bytes};
+use crate::manifest::{ShippedEntry, entries};
 
 const PUBLIC_EXPONENT: u64 = 65_537;
 
@@ -22,15 +20,15 @@ struct Key {
 /// The entry points for keys of `bits` bits.
 struct Class {
     bits: u32,
-    exp: Vec<Entry>,
-    garner: Entry,
-    check: Entry,
+    exp: Vec<ShippedEntry>,
+    garner: ShippedEntry,
+    check: ShippedEntry,
 }
 
 impl Class {
     fn all() -> Vec<Self> {
         let all = entries("rsa_");
-        let with = |bits: u32, part: &str| -> Vec<Entry> {
+        let with = |bits: u32, part: &str| -> Vec<ShippedEntry> {
             let start = format!("rsa_{bits}_{part}");
             let found = all.iter().filter(|entry| entry.name.starts_with(&start));
             found.cloned().collect()
@@ -125,7 +123,7 @@ impl<'a> Batch<'a> {
         for start in (0..keys.len()).map(|key| key * 11 * bytes) {
             // The modulus and its constant.
             let public = start + 7 * bytes..start + 11 * bytes;
-            global.buffer_mut(key_records).make_public(public);
+            global.make_public(key_records, public);
         }
         for pointer in [key_index, key_records] {
             global.set_read_only(pointer);
@@ -151,26 +149,22 @@ impl<'a> Batch<'a> {
         let buffer = self.global.buffer(pointer);
         assert!(buffer.all_written());
         buffer
-            .bytes
+            .bytes()
             .chunks(bytes)
             .map(BigUint::from_bytes_le)
             .collect()
     }
 
-    fn run(&mut self, entry: &Entry, instances: usize, arguments: &[Argument]) {
+    fn run(&mut self, entry: &ShippedEntry, instances: usize, arguments: &[Argument]) {
         let blocks = (instances as u32).div_ceil(entry.instances_per_block);
-        let outcome = machine::run(
-            &program(entry),
-            launch(entry, blocks),
-            arguments,
-            &mut self.global,
-        )
-        .unwrap_or_else(|stop| panic!("{}: {stop}", entry.name));
+        let outcome = program(entry)
+            .run(&launch(entry, blocks), arguments, &mut self.global)
+            .unwrap_or_else(|stop| panic!("{stop}"));
         assert!(!outcome.secrets_left_in_shared, "{}", entry.name);
     }
 
     /// The first launch: both half exponentiations of every message.
-    fn exp(&mut self, entry: &Entry, messages: &[BigUint], exponent_bits: u32) -> Pointer {
+    fn exp(&mut self, entry: &ShippedEntry, messages: &[BigUint], exponent_bits: u32) -> Pointer {
         let bytes = self.class.prime_bits() as usize / 8;
         let window = 4;
         let messages = self.secrets(messages.iter().cloned(), 2 * bytes);
@@ -235,14 +229,6 @@ impl<'a> Batch<'a> {
             .map(|verdict| u32::try_from(verdict).unwrap());
         (self.numbers(out, 2 * bytes), verdicts.collect())
     }
-}
-
-fn program(entry: &Entry) -> Program {
-    let programs = machine::load(&entry.ptx).unwrap();
-    let program = programs
-        .into_iter()
-        .find(|program| program.name == entry.name);
-    program.expect("the module has the entry point")
 }
 
 fn one() -> BigUint {

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-/// An entry point.
+/// An entry point that the crate ships.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ShippedEntry {
     pub(crate) name: String,
     /// The text of its module.
     pub(crate) ptx: String,
@@ -24,8 +24,8 @@ pub(crate) struct Entry {
 /// # Panics
 ///
 /// If a table cannot be read, or names a module or a function that is not there.
-pub(crate) fn entries(prefix: &str) -> Vec<Entry> {
-    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
+pub(crate) fn entries(prefix: &str) -> Vec<ShippedEntry> {
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels");
     let readme = fs::read_to_string(kernels.join("README.md")).unwrap();
     let start = format!("| `{prefix}");
     let rows = readme
@@ -38,7 +38,7 @@ pub(crate) fn entries(prefix: &str) -> Vec<Entry> {
 
 /// Names of the functions in all modules.
 pub(crate) fn shipped() -> Vec<String> {
-    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/ptx");
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels/ptx");
     let mut names = Vec::new();
     for file in fs::read_dir(kernels).unwrap() {
         let text = fs::read_to_string(file.unwrap().path()).unwrap();
@@ -49,7 +49,7 @@ pub(crate) fn shipped() -> Vec<String> {
 }
 
 /// Some tables have a column for the limbs of a thread, which hosts need not know.
-fn entry(kernels: &Path, row: &str) -> Entry {
+fn entry(kernels: &Path, row: &str) -> ShippedEntry {
     let cells: Vec<_> = row
         .split('|')
         .map(|cell| cell.trim().trim_matches('`'))
@@ -79,7 +79,7 @@ fn entry(kernels: &Path, row: &str) -> Entry {
         ptx.contains(&format!(".entry {name}(")),
         "{name} is not in {file}"
     );
-    Entry {
+    ShippedEntry {
         name: name.to_owned(),
         ptx,
         bits: number(bits),

@@ -4,7 +4,7 @@
 //! if no warp reads what another has written since the last barrier, nor writes what another has read or
 //! written.
 
-use super::fault::Fault;
+use crate::fault::{Fault, Location};
 
 /// More than one warp has read the byte.
 const SEVERAL: u8 = u8::MAX;
@@ -34,7 +34,7 @@ impl Touched {
         let own = warp as u8 + 1;
         for byte in address as usize..address as usize + size {
             if ![0, own].contains(&self.writer[byte]) {
-                return Err(Fault::Race { address });
+                return Err(race(address));
             }
             let reader = &mut self.reader[byte];
             *reader = if [0, own].contains(reader) {
@@ -51,12 +51,16 @@ impl Touched {
         let own = warp as u8 + 1;
         for byte in address as usize..address as usize + size {
             if ![0, own].contains(&self.writer[byte]) || ![0, own].contains(&self.reader[byte]) {
-                return Err(Fault::Race { address });
+                return Err(race(address));
             }
             self.writer[byte] = own;
         }
         Ok(())
     }
+}
+
+fn race(address: u64) -> Fault {
+    Fault::Race(Location::Shared(address))
 }
 
 #[cfg(test)]
@@ -65,7 +69,7 @@ mod tests {
 
     #[test]
     fn warps_must_meet_between_their_accesses() {
-        let race = Err(Fault::Race { address: 8 });
+        let race = Err(race(8));
         let mut touched = Touched::new(32);
         assert_eq!(touched.write(0, 8, 8), Ok(()));
         assert_eq!(touched.read(0, 8, 8), Ok(()));

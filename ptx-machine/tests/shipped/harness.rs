@@ -1,12 +1,9 @@
 //! Launches of the shipped entry points, as kernels/README.md describes them, with every number secret.
 
 use num_bigint::BigUint;
+use ptx_machine::{Argument, Global, Launch, Module, Outcome, Program, RunError};
 
-use super::decode::Program;
-use super::fault::Stop;
-use super::machine::{self, Argument, Launch, Outcome};
-use super::manifest::Entry;
-use super::memory::Global;
+use crate::manifest::ShippedEntry;
 
 /// The kernels keep other powers than those of the window table in the scratch buffer.
 const MIN_TABLE_ENTRIES: u32 = 8;
@@ -18,9 +15,9 @@ pub(crate) struct Instance {
     pub(crate) modulus: usize,
 }
 
-/// The public parameters of a launch.
+/// The public parameters of a launch of `modexp_BITS_tT`.
 #[derive(Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct ModExpLaunch {
     pub(crate) blocks: u32,
     pub(crate) exponent_bits: u32,
     pub(crate) r2_bits: u32,
@@ -40,12 +37,12 @@ pub(crate) struct Results {
 /// Inputs are read-only, `out` and `scratch` begin uninitialised, and every buffer is exactly as long as
 /// the documentation says, so that an access beyond it is a fault.
 pub(crate) fn modexp(
-    entry: &Entry,
+    entry: &ShippedEntry,
     program: &Program,
     moduli: &[BigUint],
     batch: &[Instance],
-    shape: Shape,
-) -> Result<Results, Stop> {
+    public: ModExpLaunch,
+) -> Result<Results, RunError> {
     let bytes = entry.bits as usize / 8;
     let mut global = Global::default();
     let mut input = |contents: Vec<u8>, secret: bool| {
@@ -58,7 +55,7 @@ pub(crate) fn modexp(
             .flat_map(|number| padded(&number, bytes))
             .collect::<Vec<u8>>()
     };
-    let r = BigUint::from(1u32) << shape.r2_bits as usize;
+    let r = BigUint::from(1u32) << public.r2_bits as usize;
     let base = input(numbers(&mut batch.iter().map(|x| x.base.clone())), true);
     let exponent = input(numbers(&mut batch.iter().map(|x| x.exponent.clone())), true);
     let params = input(
@@ -73,8 +70,8 @@ pub(crate) fn modexp(
     let index = input(index.collect(), false);
 
     let out = global.uninitialised(bytes * batch.len());
-    let scratch = global.uninitialised(scratch_bytes(entry, shape.blocks, shape.window));
-    let launch = launch(entry, shape.blocks);
+    let scratch = global.uninitialised(scratch_bytes(entry, public.blocks, public.window));
+    let launch = launch(entry, public.blocks);
     let arguments = [
         Argument::Pointer(out),
         base,
@@ -83,11 +80,11 @@ pub(crate) fn modexp(
         index,
         Argument::Pointer(scratch),
         Argument::U32(batch.len() as u32),
-        Argument::U32(shape.exponent_bits),
-        Argument::U32(shape.r2_bits),
-        Argument::U32(shape.window),
+        Argument::U32(public.exponent_bits),
+        Argument::U32(public.r2_bits),
+        Argument::U32(public.window),
     ];
-    let outcome = machine::run(program, launch, &arguments, &mut global)?;
+    let outcome = program.run(&launch, &arguments, &mut global)?;
     let out = global.buffer(out);
     assert!(
         out.all_written(),
@@ -96,7 +93,7 @@ pub(crate) fn modexp(
     );
     Ok(Results {
         powers: out
-            .bytes
+            .bytes()
             .chunks(bytes)
             .map(BigUint::from_bytes_le)
             .collect(),
@@ -105,23 +102,26 @@ pub(crate) fn modexp(
     })
 }
 
+/// The decoded program of an entry point.
+pub(crate) fn program(entry: &ShippedEntry) -> Program {
+    let module = Module::parse(&entry.ptx).unwrap_or_else(|error| panic!("{error}"));
+    let found = module.entry(&entry.name).expect("the module has the entry");
+    found.decode().unwrap_or_else(|error| panic!("{error}"))
+}
+
 /// A launch of `blocks` blocks.
-pub(super) fn launch(entry: &Entry, blocks: u32) -> Launch {
-    Launch {
-        blocks,
-        threads_per_block: entry.threads,
-        dynamic_shared: entry.shared_bytes,
-    }
+pub(crate) fn launch(entry: &ShippedEntry, blocks: u32) -> Launch {
+    Launch::new(blocks, entry.threads).with_dynamic_shared(entry.shared_bytes)
 }
 
 /// Bytes of the scratch buffer for a launch of `blocks` blocks.
-pub(super) fn scratch_bytes(entry: &Entry, blocks: u32, window: u32) -> usize {
+pub(crate) fn scratch_bytes(entry: &ShippedEntry, blocks: u32, window: u32) -> usize {
     let table_entries = (1 << window).max(MIN_TABLE_ENTRIES);
     (blocks * entry.threads * entry.scratch_doubles * table_entries) as usize * 8
 }
 
 /// Little-endian words of a number.
-pub(super) fn padded(number: &BigUint, bytes: usize) -> Vec<u8> {
+pub(crate) fn padded(number: &BigUint, bytes: usize) -> Vec<u8> {
     let mut words = number.to_bytes_le();
     words.resize(bytes, 0);
     words

@@ -1,33 +1,9 @@
-//! The committed PTX, run without a GPU by a machine that follows secrets bit by bit.
-//!
-//! Every shipped entry point computes what `num_bigint` computes, while bases, exponents, moduli and
-//! everything that follows from them are tainted: a branch, an address, a shuffle lane or a running time
-//! that depends on one of them fails the test, as does an access outside the documented buffers, a read
-//! of memory that was never written, and a secret left in scratch or shared memory.
-//! `ptx_machine/controls.rs` shows that the machine notices.
-
-mod ptx_machine {
-    pub(crate) mod access;
-    pub(crate) mod alu;
-    mod controls;
-    pub(crate) mod decode;
-    pub(crate) mod fault;
-    pub(crate) mod float;
-    pub(crate) mod harness;
-    pub(crate) mod machine;
-    pub(crate) mod manifest;
-    pub(crate) mod memory;
-    pub(crate) mod parse;
-    pub(crate) mod race;
-    mod rsa;
-    pub(crate) mod taint;
-    pub(crate) mod warp;
-}
+//! Batches of exponentiations: `modexp_BITS_tT`.
 
 use num_bigint::BigUint;
-use ptx_machine::harness::{Instance, Results, Shape, modexp};
-use ptx_machine::machine;
-use ptx_machine::manifest::{Entry, entries, shipped};
+
+use crate::harness::{Instance, ModExpLaunch, Results, modexp, program};
+use crate::manifest::{ShippedEntry, entries, shipped};
 
 /// A batch whose operands stand at the edges: numbers of all ones, powers of two around limb boundaries,
 /// moduli from 1 up to the width.
@@ -75,15 +51,15 @@ fn edges(bits: u32, len: u32) -> (Vec<BigUint>, Vec<Instance>) {
 }
 
 /// Runs the batch, compares every result with `num_bigint`, and looks for secrets left behind.
-fn check(entry: &Entry, moduli: &[BigUint], batch: &[Instance], shape: Shape) -> Results {
-    let programs = machine::load(&entry.ptx).unwrap();
-    let program = programs
-        .iter()
-        .find(|program| program.name == entry.name)
-        .unwrap();
-    let results = modexp(entry, program, moduli, batch, shape)
-        .unwrap_or_else(|stop| panic!("{}: {stop}", entry.name));
-    let exponent_mask = (BigUint::from(1u32) << shape.exponent_bits as usize) - 1u32;
+fn check(
+    entry: &ShippedEntry,
+    moduli: &[BigUint],
+    batch: &[Instance],
+    public: ModExpLaunch,
+) -> Results {
+    let results = modexp(entry, &program(entry), moduli, batch, public)
+        .unwrap_or_else(|stop| panic!("{stop}"));
+    let exponent_mask = (BigUint::from(1u32) << public.exponent_bits as usize) - 1u32;
     for (i, (power, instance)) in results.powers.iter().zip(batch).enumerate() {
         let exponent = &instance.exponent & &exponent_mask;
         let expected = instance.base.modpow(&exponent, &moduli[instance.modulus]);
@@ -108,28 +84,28 @@ fn every_shipped_entry_point_is_tested() {
 #[test]
 fn whole_exponentiations_up_to_1024_bits() {
     for entry in entries("modexp_").iter().filter(|entry| entry.bits <= 1024) {
-        let shape = Shape {
+        let public = ModExpLaunch {
             blocks: 1,
             exponent_bits: entry.bits,
             r2_bits: entry.bits,
             window: 5,
         };
         let (moduli, batch) = edges(entry.bits, entry.instances_per_block);
-        check(entry, &moduli, &batch, shape);
+        check(entry, &moduli, &batch, public);
     }
 }
 
 #[test]
 fn shortened_exponents_above_1024_bits() {
     for entry in entries("modexp_").iter().filter(|entry| entry.bits > 1024) {
-        let shape = Shape {
+        let public = ModExpLaunch {
             blocks: 1,
             exponent_bits: 67,
             r2_bits: entry.bits,
             window: 4,
         };
         let (moduli, batch) = edges(entry.bits, entry.instances_per_block);
-        check(entry, &moduli, &batch, shape);
+        check(entry, &moduli, &batch, public);
     }
 }
 
@@ -140,14 +116,14 @@ fn ragged_batches(windows: [u32; 3]) {
         for window in windows {
             let len = 2 * entry.instances_per_block + 1 + window;
             let narrow = entry.min_r2_bits.next_multiple_of(64);
-            let shape = Shape {
+            let public = ModExpLaunch {
                 blocks: 2,
                 exponent_bits: 3 * window - window / 2,
                 r2_bits: narrow,
                 window,
             };
             let (moduli, batch) = edges(narrow, len);
-            check(entry, &moduli, &batch, shape);
+            check(entry, &moduli, &batch, public);
         }
     }
 }
@@ -165,14 +141,14 @@ fn ragged_batches_with_even_windows() {
 #[test]
 fn exponents_of_no_bits() {
     for entry in &entries("modexp_") {
-        let shape = Shape {
+        let public = ModExpLaunch {
             blocks: 1,
             exponent_bits: 0,
             r2_bits: entry.bits,
             window: 1,
         };
         let (moduli, batch) = edges(entry.bits, 9);
-        check(entry, &moduli, &batch, shape);
+        check(entry, &moduli, &batch, public);
     }
 }
 
@@ -180,7 +156,7 @@ fn exponents_of_no_bits() {
 #[test]
 fn as_many_steps_whatever_the_secrets() {
     let entry = &entries("modexp_")[0];
-    let shape = Shape {
+    let public = ModExpLaunch {
         blocks: 1,
         exponent_bits: 64,
         r2_bits: entry.bits,
@@ -193,7 +169,7 @@ fn as_many_steps_whatever_the_secrets() {
             exponent: exponent.into(),
             modulus: 0,
         };
-        let results = check(entry, core::slice::from_ref(&modulus), &[instance], shape);
+        let results = check(entry, core::slice::from_ref(&modulus), &[instance], public);
         results.outcome.steps
     });
     assert_eq!(steps, [steps[0]; 4]);

@@ -16,7 +16,7 @@ struct Exact {
 }
 
 /// `a * b + c` on bit patterns, rounded once, toward zero (IEEE 754-2019, section 4.3.3). `None` if an
-/// operand is infinite or not a number: no kernel of ours has a use for these.
+/// operand is infinite or not a number.
 pub(crate) fn fma_rz(a: u64, b: u64, c: u64) -> Option<u64> {
     let (a, b, c) = (unpack(a)?, unpack(b)?, unpack(c)?);
     let product = Exact {

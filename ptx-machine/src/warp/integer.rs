@@ -1,9 +1,9 @@
-//! Integer instructions: values and taint.
+//! Integer instructions, moves and conversions: values and taint.
 
-use super::decode::{Binary, Reg, Width};
-use super::fault::Fault;
-use super::taint::{self, Lanes};
-use super::warp::{Warp, extend};
+use super::Warp;
+use crate::fault::Fault;
+use crate::program::{Binary, Comparison, Reg, Width};
+use crate::taint::{self, Lanes};
 
 /// A rule of [`taint`]: value and taint of both operands to the taint of the result.
 type Rule = fn(u64, u64, u64, u64) -> u64;
@@ -94,6 +94,49 @@ impl Warp<'_> {
             0 => self.shifted_taint(a, b, shift),
             _ => width.mask(),
         };
+        self.set(to, value, tainted, lanes);
+    }
+
+    pub(super) fn convert(
+        &mut self,
+        [to, from]: [Reg; 2],
+        bits: u32,
+        signed: bool,
+        width: Width,
+        lanes: u32,
+    ) {
+        let convert = |x: u64| extend(x, bits, signed) & width.mask();
+        let value = self.map(from, convert);
+        // The copies of a tainted sign bit are tainted too.
+        self.set(to, value, convert(self.taint[from]), lanes);
+    }
+
+    pub(super) fn pack(&mut self, [to, low, high]: [Reg; 3], lanes: u32) {
+        let pack = |low: u64, high: u64| low & u64::from(u32::MAX) | high << 32;
+        let value = self.map2(low, high, pack);
+        self.set(to, value, pack(self.taint[low], self.taint[high]), lanes);
+    }
+
+    pub(super) fn unpack(&mut self, low: Option<Reg>, high: Option<Reg>, from: Reg, lanes: u32) {
+        let (value, tainted) = (self.regs[from], self.taint[from]);
+        for (to, shift) in [(low, 0), (high, 32)] {
+            let part = |x: u64| x >> shift & u64::from(u32::MAX);
+            if let Some(to) = to {
+                self.set(to, value.map(part), part(tainted), lanes);
+            }
+        }
+    }
+
+    pub(super) fn compare(
+        &mut self,
+        comparison: Comparison,
+        signed: bool,
+        width: Width,
+        [to, a, b]: [Reg; 3],
+        lanes: u32,
+    ) {
+        let value = self.map2(a, b, |x, y| compare(comparison, signed, width, x, y));
+        let tainted = taint::any(self.taint[a] | self.taint[b]) & 1;
         self.set(to, value, tainted, lanes);
     }
 
@@ -190,4 +233,30 @@ fn shift_right(x: u64, by: u64) -> u64 {
 
 fn low_bits(count: u64) -> u64 {
     !u64::MAX.unbounded_shl(count as u32)
+}
+
+/// The low `bits` bits of `x`, extended to 64.
+fn extend(x: u64, bits: u32, signed: bool) -> u64 {
+    let unused = 64 - bits;
+    if signed {
+        ((x << unused) as i64 >> unused) as u64
+    } else {
+        x << unused >> unused
+    }
+}
+
+fn compare(comparison: Comparison, signed: bool, width: Width, x: u64, y: u64) -> u64 {
+    let order = if signed {
+        (extend(x, width.0, true) as i64).cmp(&(extend(y, width.0, true) as i64))
+    } else {
+        (x & width.mask()).cmp(&(y & width.mask()))
+    };
+    u64::from(match comparison {
+        Comparison::Equal => order.is_eq(),
+        Comparison::NotEqual => order.is_ne(),
+        Comparison::Less => order.is_lt(),
+        Comparison::LessOrEqual => order.is_le(),
+        Comparison::Greater => order.is_gt(),
+        Comparison::GreaterOrEqual => order.is_ge(),
+    })
 }

@@ -3,12 +3,16 @@
 //! Lanes that take different sides of a branch are run in turn, those that are further behind first, and
 //! join where they meet again. Such a branch must be public like every other.
 
-use super::decode::{Comparison, Float, Instruction, Op, Program, Reg, Special, Width};
-use super::fault::Fault;
-use super::float;
-use super::memory::{Buffer, Global};
-use super::race::Touched;
-use super::taint::{self, Lanes};
+mod access;
+mod float;
+mod integer;
+mod shuffle;
+
+use crate::fault::{Fault, Location};
+use crate::memory::{Buffer, Global};
+use crate::program::{Instruction, Op, Program, Reg, Special};
+use crate::race::Touched;
+use crate::taint::Lanes;
 
 /// All lanes.
 const ALL: u32 = u32::MAX;
@@ -41,14 +45,15 @@ pub(crate) struct Memory<'a> {
 
 pub(crate) struct Warp<'a> {
     program: &'a Program,
-    pub(super) regs: Vec<Lanes>,
+    regs: Vec<Lanes>,
     /// For each register, the bits that may depend on a secret in any lane.
-    pub(super) taint: Vec<u64>,
+    taint: Vec<u64>,
     /// The instruction that the active lanes execute next.
     at: usize,
-    pub(super) active: u32,
+    active: u32,
     /// Groups of lanes that wait at other instructions.
     waiting: Vec<(usize, u32)>,
+    failed_lane: Option<u32>,
     pub(crate) steps: u64,
 }
 
@@ -61,6 +66,7 @@ impl<'a> Warp<'a> {
             at: 0,
             active: ALL,
             waiting: Vec::new(),
+            failed_lane: None,
             steps: 0,
         };
         for &(reg, value) in &program.constants {
@@ -80,7 +86,12 @@ impl<'a> Warp<'a> {
 
     /// Line and text of the instruction that runs next, or that failed.
     pub(crate) fn origin(&self) -> (u32, String) {
-        self.program.origins[self.at].clone()
+        self.program.statements[self.program.origins[self.at]].clone()
+    }
+
+    /// The lane in which the last instruction failed, if it was not the warp as a whole.
+    pub(crate) fn failed_lane(&self) -> Option<u32> {
+        self.failed_lane
     }
 
     /// Runs until a barrier, the end, a fault, or for at most `max_steps` instructions in all.
@@ -163,8 +174,11 @@ impl<'a> Warp<'a> {
 
     fn execute(&mut self, op: &Op, lanes: u32, memory: &mut Memory<'_>) -> Result<(), Fault> {
         match *op {
-            Op::Binary(op, width, regs) => return self.binary(op, width, regs, lanes),
-            Op::ShiftRightSigned(width, regs) => self.shift_right_signed(width, regs, lanes),
+            Op::Binary(op, width, regs) => self.binary(op, width, regs, lanes),
+            Op::ShiftRightSigned(width, regs) => {
+                self.shift_right_signed(width, regs, lanes);
+                Ok(())
+            }
             Op::Convert {
                 to,
                 from,
@@ -172,28 +186,29 @@ impl<'a> Warp<'a> {
                 signed,
                 width,
             } => {
-                let convert = |x: u64| extend(x, bits, signed) & width.mask();
-                let value = self.map(from, convert);
-                // The copies of a tainted sign bit are tainted too.
-                self.set(to, value, convert(self.taint[from]), lanes);
+                self.convert([to, from], bits, signed, width, lanes);
+                Ok(())
             }
             Op::Pack { to, low, high } => {
-                let pack = |low: u64, high: u64| low & u64::from(u32::MAX) | high << 32;
-                let value = self.map2(low, high, pack);
-                self.set(to, value, pack(self.taint[low], self.taint[high]), lanes);
+                self.pack([to, low, high], lanes);
+                Ok(())
             }
             Op::Unpack { low, high, from } => {
-                let (value, tainted) = (self.regs[from], self.taint[from]);
-                for (to, shift) in [(low, 0), (high, 32)] {
-                    let part = |x: u64| x >> shift & u64::from(u32::MAX);
-                    if let Some(to) = to {
-                        self.set(to, value.map(part), part(tainted), lanes);
-                    }
-                }
+                self.unpack(low, high, from, lanes);
+                Ok(())
             }
-            Op::Select(width, regs) => self.select(width, regs, lanes),
-            Op::InsertField(width, regs) => self.insert_field(width, regs, lanes),
-            Op::ExtractField(width, regs) => self.extract_field(width, regs, lanes),
+            Op::Select(width, regs) => {
+                self.select(width, regs, lanes);
+                Ok(())
+            }
+            Op::InsertField(width, regs) => {
+                self.insert_field(width, regs, lanes);
+                Ok(())
+            }
+            Op::ExtractField(width, regs) => {
+                self.extract_field(width, regs, lanes);
+                Ok(())
+            }
             Op::Compare {
                 comparison,
                 signed,
@@ -202,41 +217,33 @@ impl<'a> Warp<'a> {
                 a,
                 b,
             } => {
-                let value = self.map2(a, b, |x, y| compare(comparison, signed, width, x, y));
-                let tainted = taint::any(self.taint[a] | self.taint[b]) & 1;
-                self.set(to, value, tainted, lanes);
+                self.compare(comparison, signed, width, [to, a, b], lanes);
+                Ok(())
             }
-            Op::FmaTowardZero([to, a, b, c]) => {
-                let (x, y, z) = (&self.regs[a], &self.regs[b], &self.regs[c]);
-                let value = core::array::from_fn(|l| float::fma_rz(x[l], y[l], z[l]));
-                let tainted = self.taint[a] | self.taint[b] | self.taint[c];
-                return self.set_float(to, value, tainted, lanes);
-            }
-            Op::Float(op, [to, a, b]) => {
-                let (x, y) = (&self.regs[a], &self.regs[b]);
-                let value = core::array::from_fn(|l| float_op(op, x[l], y[l]));
-                return self.set_float(to, value, self.taint[a] | self.taint[b], lanes);
-            }
-            Op::NegateFloat([to, from]) => {
-                let value = self.map(from, |x| x ^ 1 << 63);
-                self.set(to, value, self.taint[from], lanes);
+            Op::FmaTowardZero(regs) => self.fma_toward_zero(regs, lanes),
+            Op::Float(op, regs) => self.float(op, regs, lanes),
+            Op::NegateFloat(regs) => {
+                self.negate_float(regs, lanes);
+                Ok(())
             }
             Op::ToDouble { to, from, signed } => {
-                let value = self.map(from, |x| match signed {
-                    true => (x as i64 as f64).to_bits(),
-                    false => (x as f64).to_bits(),
-                });
-                self.set(to, value, taint::any(self.taint[from]), lanes);
+                self.convert_to_double([to, from], signed, lanes);
+                Ok(())
             }
             Op::Parameter { to, bytes, offset } => {
-                let (value, tainted) = match bytes {
-                    4 => memory.params.read::<4>(offset as u64)?,
-                    _ => memory.params.read::<8>(offset as u64)?,
+                let read = match bytes {
+                    1 => memory.params.read::<1>(offset),
+                    2 => memory.params.read::<2>(offset),
+                    4 => memory.params.read::<4>(offset),
+                    _ => memory.params.read::<8>(offset),
                 };
+                let (value, tainted) =
+                    read.map_err(|denied| denied.at(Location::Parameters(offset)))?;
                 self.set(to, [value; 32], tainted, lanes);
+                Ok(())
             }
-            Op::Load(ref access) => return self.load(access, lanes, memory),
-            Op::Store(ref access) => return self.store(access, lanes, memory),
+            Op::Load(ref access) => self.load(access, lanes, memory),
+            Op::Store(ref access) => self.store(access, lanes, memory),
             Op::Shuffle {
                 mode,
                 to,
@@ -247,12 +254,11 @@ impl<'a> Warp<'a> {
                 members,
             } => {
                 self.converged(members, lanes)?;
-                return self.shuffle(mode, to, valid, [from, lane, clamp], lanes);
+                self.shuffle(mode, to, valid, [from, lane, clamp], lanes)
             }
-            Op::WarpBarrier { members } => return self.converged(members, lanes),
+            Op::WarpBarrier { members } => self.converged(members, lanes),
             Op::Branch { .. } | Op::Exit | Op::BlockBarrier => unreachable!("handled by run"),
         }
-        Ok(())
     }
 
     /// Whether the lanes that an instruction names are the ones that execute it.
@@ -269,7 +275,7 @@ impl<'a> Warp<'a> {
     }
 
     /// Writes `value` in `lanes`. What the other lanes keep stays as tainted as it was.
-    pub(super) fn set(&mut self, to: Reg, value: Lanes, tainted: u64, lanes: u32) {
+    fn set(&mut self, to: Reg, value: Lanes, tainted: u64, lanes: u32) {
         if lanes == ALL {
             self.regs[to] = value;
             self.taint[to] = tainted;
@@ -281,35 +287,28 @@ impl<'a> Warp<'a> {
         }
     }
 
-    /// Writes floating-point results, all bits of which are tainted by any tainted bit of an operand.
-    fn set_float(
-        &mut self,
-        to: Reg,
-        value: [Option<u64>; 32],
-        tainted: u64,
-        lanes: u32,
-    ) -> Result<(), Fault> {
-        let mut finite = [0; 32];
-        for lane in active_lanes(lanes) {
-            finite[lane] = value[lane].ok_or(Fault::NotFinite)?;
+    /// `result` of an instruction in one lane, which is noted if it is a fault.
+    #[inline]
+    fn in_lane<T>(&mut self, lane: usize, result: Result<T, Fault>) -> Result<T, Fault> {
+        if result.is_err() {
+            self.failed_lane = Some(lane as u32);
         }
-        self.set(to, finite, taint::any(tainted), lanes);
-        Ok(())
+        result
     }
 
-    pub(super) fn map(&self, a: Reg, f: impl Fn(u64) -> u64) -> Lanes {
+    fn map(&self, a: Reg, f: impl Fn(u64) -> u64) -> Lanes {
         let x = &self.regs[a];
         core::array::from_fn(|lane| f(x[lane]))
     }
 
-    pub(super) fn map2(&self, a: Reg, b: Reg, f: impl Fn(u64, u64) -> u64) -> Lanes {
+    fn map2(&self, a: Reg, b: Reg, f: impl Fn(u64, u64) -> u64) -> Lanes {
         let (x, y) = (&self.regs[a], &self.regs[b]);
         core::array::from_fn(|lane| f(x[lane], y[lane]))
     }
 }
 
 /// The numbers of the lanes in a mask.
-pub(super) fn active_lanes(lanes: u32) -> impl Iterator<Item = usize> {
+fn active_lanes(lanes: u32) -> impl Iterator<Item = usize> {
     (0..32).filter(move |lane| lanes >> lane & 1 == 1)
 }
 
@@ -318,47 +317,4 @@ fn mask_of(predicate: &Lanes) -> u32 {
     (0..32).fold(0, |mask, lane| {
         mask | ((predicate[lane] & 1) as u32) << lane
     })
-}
-
-/// The low `bits` bits of `x`, extended to 64.
-pub(super) fn extend(x: u64, bits: u32, signed: bool) -> u64 {
-    let unused = 64 - bits;
-    if signed {
-        ((x << unused) as i64 >> unused) as u64
-    } else {
-        x << unused >> unused
-    }
-}
-
-fn compare(comparison: Comparison, signed: bool, width: Width, x: u64, y: u64) -> u64 {
-    let order = if signed {
-        (extend(x, width.0, true) as i64).cmp(&(extend(y, width.0, true) as i64))
-    } else {
-        (x & width.mask()).cmp(&(y & width.mask()))
-    };
-    u64::from(match comparison {
-        Comparison::Equal => order.is_eq(),
-        Comparison::NotEqual => order.is_ne(),
-        Comparison::Less => order.is_lt(),
-        Comparison::LessOrEqual => order.is_le(),
-        Comparison::Greater => order.is_gt(),
-        Comparison::GreaterOrEqual => order.is_ge(),
-    })
-}
-
-/// `None` if an operand or the result is not finite.
-fn float_op(op: Float, a: u64, b: u64) -> Option<u64> {
-    const ONE: u64 = 1023 << 52;
-    const SIGN: u64 = 1 << 63;
-    let (x, y) = (f64::from_bits(a), f64::from_bits(b));
-    let to_nearest = |result: f64| result.is_finite().then_some(result.to_bits());
-    match op {
-        Float::AddToNearest => to_nearest(x + y),
-        Float::SubToNearest => to_nearest(x - y),
-        Float::MulToNearest => to_nearest(x * y),
-        Float::AddTowardZero => float::fma_rz(a, ONE, b),
-        Float::SubTowardZero => float::fma_rz(a, ONE, b ^ SIGN),
-        // A zero of the product's sign leaves the product as it is.
-        Float::MulTowardZero => float::fma_rz(a, b, (a ^ b) & SIGN),
-    }
 }

@@ -1,5 +1,5 @@
-// Small kernels on which the PTX machine is tried out: two that keep their secrets, and one for each way
-// of giving them away that the machine must notice.
+// Small kernels on which the PTX machine is tried out: two that keep their secrets, and one or more for each
+// way of giving them away that the machine must notice.
 //
 // Every one computes base^exponent mod modulus, 16-bit numbers, one instance in each lane, with a fixed
 // window of two bits. They differ in how they take a power of the base from the table.
@@ -57,6 +57,14 @@ struct Instance {
     }
 };
 
+// `volatile`, as the compiler would otherwise remember what it has stored.
+static __device__ u32 scanned_rows(const volatile u32* rows, u32 lane, u32 digit) {
+    u32 entry = 0;
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) entry |= rows[32 * i + lane] & (0u - (u32)(i == digit));
+    return entry;
+}
+
 #define CONTROL(NAME) \
     extern "C" __global__ void NAME(u32* out, const u32* bases, const u32* exponents, const u32* moduli, u32* scratch)
 
@@ -66,24 +74,24 @@ CONTROL(scanned_table) {
     out[x.lane] = x.power([&](u32 digit) { return x.scanned(digit); });
 }
 
-// Keeps its secrets: one entry is one row of shared memory, one lane has one bank, and the table is cleared.
-CONTROL(lane_private_banks) {
-    __shared__ u32 rows[4 * 32];
+// Keeps its secrets: the table lies in shared memory, is read whole, and is cleared.
+CONTROL(scanned_shared_table) {
+    __shared__ volatile u32 rows[4 * 32];
     Instance x(bases, exponents, moduli);
 #pragma unroll
     for (int i = 0; i < 4; i++) rows[32 * i + x.lane] = x.table[i];
-    out[x.lane] = x.power([&](u32 digit) { return rows[32 * digit + x.lane]; });
+    out[x.lane] = x.power([&](u32 digit) { return scanned_rows(rows, x.lane, digit); });
 #pragma unroll
     for (int i = 0; i < 4; i++) rows[32 * i + x.lane] = 0;
 }
 
 // Leaves the table in shared memory.
 CONTROL(uncleared_table) {
-    __shared__ u32 rows[4 * 32];
+    __shared__ volatile u32 rows[4 * 32];
     Instance x(bases, exponents, moduli);
 #pragma unroll
     for (int i = 0; i < 4; i++) rows[32 * i + x.lane] = x.table[i];
-    out[x.lane] = x.power([&](u32 digit) { return rows[32 * digit + x.lane]; });
+    out[x.lane] = x.power([&](u32 digit) { return scanned_rows(rows, x.lane, digit); });
 }
 
 // The address in global memory is the digit.
@@ -103,6 +111,18 @@ CONTROL(moving_bank) {
     out[x.lane] = x.power([&](u32 digit) { return rows[4 * x.lane + digit]; });
 }
 
+// The digit moves the row only, and each lane keeps to a bank of its own: no two lanes ever collide. The address
+// is secret all the same.
+CONTROL(lane_private_banks) {
+    __shared__ u32 rows[4 * 32];
+    Instance x(bases, exponents, moduli);
+#pragma unroll
+    for (int i = 0; i < 4; i++) rows[32 * i + x.lane] = x.table[i];
+    out[x.lane] = x.power([&](u32 digit) { return rows[32 * digit + x.lane]; });
+#pragma unroll
+    for (int i = 0; i < 4; i++) rows[32 * i + x.lane] = 0;
+}
+
 // The digit moves the row only, but two lanes share each bank: they collide unless their digits agree.
 CONTROL(shared_bank) {
     __shared__ u32 rows[4 * 32];
@@ -110,6 +130,20 @@ CONTROL(shared_bank) {
 #pragma unroll
     for (int i = 0; i < 4; i++) rows[32 * i + x.lane] = x.table[i];
     out[x.lane] = x.power([&](u32 digit) { return rows[32 * digit + (x.lane & ~1u)]; });
+}
+
+// Every look-up marks the row of its digit, in the lane's own bank: a store whose address is secret.
+CONTROL(scattered_store) {
+    __shared__ u32 rows[4 * 32];
+    Instance x(bases, exponents, moduli);
+#pragma unroll
+    for (int i = 0; i < 4; i++) rows[32 * i + x.lane] = 0;
+    out[x.lane] = x.power([&](u32 digit) {
+        rows[32 * digit + x.lane] = 1;
+        return x.scanned(digit);
+    });
+#pragma unroll
+    for (int i = 0; i < 4; i++) scratch[4 * x.lane + i] = rows[32 * i + x.lane];
 }
 
 // Each warp keeps its table in the memory of its neighbour, without waiting for it.
