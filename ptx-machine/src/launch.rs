@@ -54,7 +54,7 @@ const MAX_THREADS: u32 = 1024;
 /// More than the shared memory that a block of any GPU has.
 const MAX_SHARED: usize = 256 << 10;
 /// Registers of all warps of a block, of 264 bytes each.
-const MAX_REGISTERS: usize = 1 << 21;
+const MAX_REGISTERS: usize = 1 << 20;
 
 impl Launch {
     /// A grid of `blocks` blocks with no dynamic shared memory, and more steps than anybody waits for.
