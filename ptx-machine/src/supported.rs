@@ -9,7 +9,7 @@ pub struct Form {
     pub family: Family,
     /// The opcode. `{a,b}` stands for one of `a` and `b`, `[.c]` may be left out.
     pub spelling: &'static str,
-    /// The operands: `d` and `e` to `g` are results or what is stored, `p` and `q` predicates, `a` to `c`
+    /// The operands: `d` to `g` are results or what is stored, `p` and `q` predicates, `a` to `c`, `m` and `n`
     /// values, which may be numbers.
     pub operands: &'static str,
 }
@@ -48,7 +48,7 @@ pub const SUPPORTED: &[Form] = &[
     integer("not.{pred,b16,b32,b64}", "d, a"),
     integer("shl.{b16,b32,b64}", "d, a, b"),
     integer("shr.{b16,b32,b64,u16,u32,u64,s16,s32,s64}", "d, a, b"),
-    integer("bfi.{b32,b64}", "d, a, b, c, e"),
+    integer("bfi.{b32,b64}", "d, a, b, c, n"),
     integer("bfe.{u32,u64}", "d, a, b, c"),
     integer(
         "selp.{b16,b32,b64,u16,u32,u64,s16,s32,s64,f32,f64}",
@@ -128,9 +128,9 @@ pub const SUPPORTED: &[Form] = &[
         "st[.volatile].{global,shared}.v4.{b8,b16,b32,u8,u16,u32,s8,s16,s32,f32}",
         "[a], {d, e, f, g}",
     ),
-    warp("shfl.sync.{idx,up,down,bfly}.b32", "d, a, b, c, e"),
-    warp("shfl.sync.{idx,up,down,bfly}.b32", "d|p, a, b, c, e"),
-    warp("bar.warp.sync", "a"),
+    warp("shfl.sync.{idx,up,down,bfly}.b32", "d, a, b, c, m"),
+    warp("shfl.sync.{idx,up,down,bfly}.b32", "d|p, a, b, c, m"),
+    warp("bar.warp.sync", "m"),
     control("{bar,barrier}.sync", "0"),
     control("bra[.uni]", "label"),
     control("ret[.uni]", ""),

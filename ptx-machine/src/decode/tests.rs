@@ -7,7 +7,7 @@ fn decode(statements: &str) -> Result<Program, PtxError> {
     let text = format!(
         ".entry k(.param .u64 param)
         {{
-            .reg .b64 a, b, c, d, e, f, g;
+            .reg .b64 a, b, c, d, e, f, g, m, n;
             .reg .pred p, q;
             .shared .b8 table[16];
             label:
