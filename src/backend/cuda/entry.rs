@@ -104,7 +104,9 @@ impl Family for Dpf {
     }
 }
 
+/// That of the entry points in the table that follows.
 const FAMILY: &dyn Family = &Dpf;
+// `ENTRIES`, and the texts of their modules.
 include!(concat!(env!("OUT_DIR"), "/dpf.rs"));
 
 /// The entry points of the RSA private operation for one size of keys.
@@ -190,6 +192,23 @@ mod tests {
             let (_, function) = text.split_once(&header).unwrap();
             let threads = std::format!(".maxntid {}, 1, 1\n", entry.threads);
             assert!(function.split('{').next().unwrap().contains(&threads));
+        }
+    }
+
+    /// A family whose table is not included would never be launched.
+    #[test]
+    fn every_family_is_included() {
+        let kernels = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels")).unwrap();
+        for folder in kernels.map(|entry| entry.unwrap().path()) {
+            if folder.join("shapes.csv").exists() {
+                let family = folder.file_name().unwrap().to_str().unwrap();
+                let prefix = std::format!("{family}_");
+                let mut modules = ENTRIES.iter().map(|entry| entry.module);
+                assert!(
+                    modules.any(|module| module.starts_with(&prefix)),
+                    "{family}"
+                );
+            }
         }
     }
 
