@@ -1,7 +1,7 @@
-//! The table of entry points in `kernels/README.md`, which is what hosts go by.
+//! The entry points that the crate ships: `kernels/*/shapes.csv`, whose columns `kernels/README.md` explains.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// An entry point that the crate ships.
 #[derive(Clone, Debug)]
@@ -19,28 +19,31 @@ pub(crate) struct ShippedEntry {
     pub(crate) min_r2_bits: u32,
 }
 
-/// The entry points whose names begin with `prefix`, in the order of the tables.
+/// The entry points whose names begin with `prefix`, by family, operation and shape.
 ///
 /// # Panics
 ///
 /// If a table cannot be read, or names a module or a function that is not there.
 pub(crate) fn entries(prefix: &str) -> Vec<ShippedEntry> {
-    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels");
-    let readme = fs::read_to_string(kernels.join("README.md")).unwrap();
-    let start = format!("| `{prefix}");
-    let rows = readme
-        .lines()
-        .filter(|line| line.starts_with(&start) && line.contains(" ..= "));
-    let entries: Vec<_> = rows.map(|row| entry(&kernels, row)).collect();
-    assert!(!entries.is_empty(), "kernels/README.md has no {prefix}");
+    let mut entries = Vec::new();
+    for family in families() {
+        let shapes = table(&family.join("shapes.csv"));
+        for operation in table(&kernels().join("operations.csv")) {
+            for shape in &shapes {
+                if shape.cell("operations").split('+').any(|name| name == operation.cell("operation")) {
+                    entries.extend(entry(&family, shape, &operation, prefix));
+                }
+            }
+        }
+    }
+    assert!(!entries.is_empty(), "kernels/ has no {prefix}");
     entries
 }
 
 /// Names of the functions in all modules.
 pub(crate) fn shipped() -> Vec<String> {
-    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels/ptx");
     let mut names = Vec::new();
-    for file in fs::read_dir(kernels).unwrap() {
+    for file in fs::read_dir(kernels().join("ptx")).unwrap() {
         let text = fs::read_to_string(file.unwrap().path()).unwrap();
         let headers = text.lines().filter_map(|line| line.split_once(".entry "));
         names.extend(headers.map(|(_, name)| name.trim_end_matches('(').to_owned()));
@@ -48,45 +51,70 @@ pub(crate) fn shipped() -> Vec<String> {
     names
 }
 
-/// Some tables have a column for the limbs of a thread, which hosts need not know.
-fn entry(kernels: &Path, row: &str) -> ShippedEntry {
-    let cells: Vec<_> = row
-        .split('|')
-        .map(|cell| cell.trim().trim_matches('`'))
-        .collect();
-    let [
-        _,
-        name,
-        file,
-        threads,
-        instances,
-        ..,
-        scratch,
-        shared,
-        r2_bits,
-        _,
-    ] = cells[..]
-    else {
-        panic!("unexpected columns: {row}");
+/// The entry point for an operation of a shape, if its name begins with `prefix`.
+fn entry(family: &Path, shape: &Row, operation: &Row, prefix: &str) -> Option<ShippedEntry> {
+    let (bits, lanes, threads) = (shape.number("bits"), shape.number("lanes"), shape.number("threads"));
+    let width = bits * operation.number("width_factor");
+    let named = |column| {
+        let pattern = operation.cell(column).replace("{width}", &width.to_string());
+        pattern.replace("{lanes}", &lanes.to_string())
     };
-    let number = |cell: &str| -> u32 {
-        let digits = cell.trim_end_matches(" halves");
-        digits.parse().unwrap_or_else(|_| panic!("{cell}: {row}"))
-    };
-    let (min_r2_bits, bits) = r2_bits.split_once(" ..= ").unwrap();
-    let ptx = fs::read_to_string(kernels.join("ptx").join(file)).unwrap();
-    assert!(
-        ptx.contains(&format!(".entry {name}(")),
-        "{name} is not in {file}"
-    );
-    ShippedEntry {
-        name: name.to_owned(),
-        ptx,
-        bits: number(bits),
-        threads: number(threads),
-        instances_per_block: number(instances),
-        scratch_doubles: if scratch == "-" { 0 } else { number(scratch) },
-        shared_bytes: number(shared) as usize,
-        min_r2_bits: number(min_r2_bits),
+    let name = named("entry");
+    if !name.starts_with(prefix) {
+        return None;
     }
+    let family = family.file_name().unwrap().to_str().unwrap();
+    let file = kernels().join(format!("ptx/{family}_{}.ptx", named("module")));
+    let ptx = fs::read_to_string(&file).unwrap();
+    let header = format!(".entry {name}(");
+    assert!(ptx.contains(&header), "{name} is not in {}", file.display());
+    let scratch_doubles = match operation.cell("window_table") {
+        "yes" => shape.number("scratch_doubles"),
+        _ => 0,
+    };
+    Some(ShippedEntry {
+        name,
+        ptx,
+        bits,
+        threads,
+        instances_per_block: threads / lanes,
+        scratch_doubles,
+        shared_bytes: shape.number("shared_bytes") as usize,
+        min_r2_bits: shape.number("min_r2_bits"),
+    })
+}
+
+fn kernels() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels")
+}
+
+/// The folders of the families, in alphabetical order.
+fn families() -> Vec<PathBuf> {
+    let folders = fs::read_dir(kernels()).unwrap();
+    let folders = folders.map(|folder| folder.unwrap().path());
+    let mut families: Vec<_> = folders.filter(|path| path.join("shapes.csv").is_file()).collect();
+    families.sort();
+    families
+}
+
+/// Cells with the names of their columns.
+struct Row(Vec<(String, String)>);
+
+impl Row {
+    fn cell(&self, column: &str) -> &str {
+        let cell = self.0.iter().find(|(name, _)| name == column);
+        &cell.unwrap_or_else(|| panic!("no column {column}: {:?}", self.0)).1
+    }
+
+    fn number(&self, column: &str) -> u32 {
+        let cell = self.cell(column);
+        cell.parse().unwrap_or_else(|_| panic!("{cell} in {column}: {:?}", self.0))
+    }
+}
+
+fn table(path: &Path) -> Vec<Row> {
+    let text = fs::read_to_string(path).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
+    let columns: Vec<_> = lines.next().unwrap().collect();
+    lines.map(|cells| Row(columns.iter().cloned().zip(cells).collect())).collect()
 }

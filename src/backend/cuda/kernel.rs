@@ -31,8 +31,9 @@ impl Module {
     /// Loads the module that has `entry`.
     pub(super) fn load(context: &Arc<CudaContext>, entry: &Entry) -> Result<Self, DriverError> {
         context.bind_to_thread()?;
+        let text = entry.ptx.text();
         // SAFETY: the context is bound, and the text ends in a zero byte.
-        let module = unsafe { result::module::load_data(entry.ptx.as_ptr().cast())? };
+        let module = unsafe { result::module::load_data(text.as_ptr().cast())? };
         Ok(Self {
             context: context.clone(),
             module,

@@ -86,7 +86,10 @@ pub(super) fn best_entry(
     let per_multiprocessor = count.div_ceil(device.multiprocessors().max(1) as usize);
     let time = |entry: &Entry| {
         let blocks = per_multiprocessor.div_ceil(entry.instances_per_block);
-        entry.alone_ms.max(blocks as f64 * entry.shared_ms)
+        let times = entry.times.as_ref();
+        times.map_or(f64::INFINITY, |times| {
+            times.alone_ms.max(blocks as f64 * times.shared_ms)
+        })
     };
     entries
         .filter(|entry| entry.shared_bytes <= device.shared_bytes_per_block())

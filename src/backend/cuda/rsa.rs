@@ -63,7 +63,7 @@ pub(crate) struct Class(&'static RsaClass);
 impl RsaClass {
     fn runs_on(&self, device: &DeviceInfo) -> bool {
         let fits = |entry: &Entry| entry.shared_bytes <= device.shared_bytes_per_block();
-        self.exp.iter().any(fits) && fits(&self.garner) && fits(&self.check)
+        self.exp.iter().any(|entry| fits(entry)) && fits(self.garner) && fits(self.check)
     }
 }
 
@@ -134,7 +134,8 @@ impl Device {
         results: &mut [Lane],
     ) -> Result<Timing, Error> {
         let class = group.class.0;
-        let Some(entry) = best_entry(class.exp.iter(), 2 * share.len(), self.info()) else {
+        let Some(entry) = best_entry(class.exp.iter().copied(), 2 * share.len(), self.info())
+        else {
             unreachable!("the class runs on all devices");
         };
         let mut slots = self.slots();
@@ -145,8 +146,8 @@ impl Device {
             pool,
             strike,
             exp: self.kernel(entry)?,
-            garner: self.kernel(&class.garner)?,
-            check: self.kernel(&class.check)?,
+            garner: self.kernel(class.garner)?,
+            check: self.kernel(class.check)?,
             table,
             start: share.start,
             key_numbers: key_numbers.map_err(|error| self.fault(error))?,
