@@ -25,15 +25,17 @@ pub(crate) struct ShippedEntry {
 ///
 /// If a table cannot be read, or names a module or a function that is not there.
 pub(crate) fn entries(prefix: &str) -> Vec<ShippedEntry> {
+    let operations = table(&kernels().join("operations.csv"));
     let mut entries = Vec::new();
     for family in families() {
         let shapes = table(&family.join("shapes.csv"));
-        for operation in table(&kernels().join("operations.csv")) {
-            for shape in &shapes {
-                if shape.cell("operations").split('+').any(|name| name == operation.cell("operation")) {
-                    entries.extend(entry(&family, shape, &operation, prefix));
-                }
-            }
+        for operation in &operations {
+            let does = |shape: &&Row| {
+                let mut names = shape.cell("operations").split('+');
+                names.any(|name| name == operation.cell("operation"))
+            };
+            let shapes = shapes.iter().filter(does);
+            entries.extend(shapes.filter_map(|shape| entry(&family, shape, operation, prefix)));
         }
     }
     assert!(!entries.is_empty(), "kernels/ has no {prefix}");
@@ -53,10 +55,12 @@ pub(crate) fn shipped() -> Vec<String> {
 
 /// The entry point for an operation of a shape, if its name begins with `prefix`.
 fn entry(family: &Path, shape: &Row, operation: &Row, prefix: &str) -> Option<ShippedEntry> {
-    let (bits, lanes, threads) = (shape.number("bits"), shape.number("lanes"), shape.number("threads"));
-    let width = bits * operation.number("width_factor");
+    let bits = shape.number("bits");
+    let lanes = shape.number("lanes");
+    let threads = shape.number("threads");
+    let width = (bits * operation.number("width_factor")).to_string();
     let named = |column| {
-        let pattern = operation.cell(column).replace("{width}", &width.to_string());
+        let pattern = operation.cell(column).replace("{width}", &width);
         pattern.replace("{lanes}", &lanes.to_string())
     };
     let name = named("entry");
@@ -92,7 +96,8 @@ fn kernels() -> PathBuf {
 fn families() -> Vec<PathBuf> {
     let folders = fs::read_dir(kernels()).unwrap();
     let folders = folders.map(|folder| folder.unwrap().path());
-    let mut families: Vec<_> = folders.filter(|path| path.join("shapes.csv").is_file()).collect();
+    let is_family = |folder: &PathBuf| folder.join("shapes.csv").is_file();
+    let mut families: Vec<_> = folders.filter(is_family).collect();
     families.sort();
     families
 }
@@ -103,12 +108,15 @@ struct Row(Vec<(String, String)>);
 impl Row {
     fn cell(&self, column: &str) -> &str {
         let cell = self.0.iter().find(|(name, _)| name == column);
-        &cell.unwrap_or_else(|| panic!("no column {column}: {:?}", self.0)).1
+        &cell
+            .unwrap_or_else(|| panic!("no column {column}: {:?}", self.0))
+            .1
     }
 
     fn number(&self, column: &str) -> u32 {
         let cell = self.cell(column);
-        cell.parse().unwrap_or_else(|_| panic!("{cell} in {column}: {:?}", self.0))
+        cell.parse()
+            .unwrap_or_else(|_| panic!("{cell} in {column}: {:?}", self.0))
     }
 }
 
@@ -116,5 +124,7 @@ fn table(path: &Path) -> Vec<Row> {
     let text = fs::read_to_string(path).unwrap();
     let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
     let columns: Vec<_> = lines.next().unwrap().collect();
-    lines.map(|cells| Row(columns.iter().cloned().zip(cells).collect())).collect()
+    lines
+        .map(|cells| Row(columns.iter().cloned().zip(cells).collect()))
+        .collect()
 }
