@@ -53,6 +53,10 @@ pub enum Error {
         /// The number of threads that was asked for.
         threads: usize,
     },
+    /// A GPU was to be used in a child process that was forked after the backend was made: the CUDA driver
+    /// works in the process that started it only.
+    #[cfg(feature = "cuda")]
+    Forked,
     /// There is no GPU that can be used.
     #[cfg(feature = "cuda")]
     CudaUnavailable(crate::backend::cuda::Unavailable),
@@ -102,12 +106,18 @@ pub enum Error {
 impl Error {
     /// The same error for a batch in which the failed part starts at instance `start`.
     #[cfg(feature = "std")]
-    pub(crate) fn in_batch_at(mut self, start: usize) -> Self {
+    pub(crate) fn in_batch_at(self, start: usize) -> Self {
+        self.with_index(|index| start + index)
+    }
+
+    /// The same error for a batch in which the instance at fault has another index.
+    #[cfg(feature = "std")]
+    pub(crate) fn with_index(mut self, in_batch: impl FnOnce(usize) -> usize) -> Self {
         if let Self::ExponentBits { index, .. }
         | Self::OperandWidth { index, .. }
         | Self::ModulusWidth { index, .. } = &mut self
         {
-            *index += start;
+            *index = in_batch(*index);
         }
         self
     }
@@ -151,6 +161,11 @@ impl fmt::Display for Error {
             Self::ThreadPool { threads } => {
                 write!(f, "could not start {threads} threads; ask for fewer")
             }
+            #[cfg(feature = "cuda")]
+            Self::Forked => f.write_str(
+                "a GPU cannot be used in a forked child; make the backend after the fork, \
+                 in a process whose parent has not used CUDA",
+            ),
             #[cfg(feature = "cuda")]
             Self::CudaUnavailable(reason) => write!(f, "no GPU can be used: {reason}"),
             #[cfg(feature = "cuda")]

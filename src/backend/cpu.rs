@@ -81,6 +81,17 @@ impl Cpu {
     }
 }
 
+#[cfg(feature = "cuda")]
+impl Cpu {
+    /// The threads, for other work than exponentiations; `None` if it is the calling one.
+    pub(crate) fn pool(&self) -> Option<&rayon::ThreadPool> {
+        match &self.threads {
+            Threads::Own(_) => None,
+            Threads::Pool(pool) => Some(pool.pool()),
+        }
+    }
+}
+
 impl fmt::Debug for Cpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cpu")

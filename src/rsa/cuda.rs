@@ -1,18 +1,20 @@
 //! The private operation on GPUs. Keys with two primes, of the sizes that there are kernels for, never leave
 //! the device between the block and the checked result; all others go by way of the host.
 
+mod job;
+
 use alloc::vec::Vec;
 
 use crypto_bigint::{BoxedUint, Limb};
-use rayon::prelude::*;
 
+use self::job::{CrtJob, DeviceLane, InjectFault, Verdict};
 use super::blinding::{Blinding, random_or_one};
 use super::host::{self, NoFaults, Values, checked, key_address, public_op};
 use super::key::{KeyParts, Private};
 use super::private_op::{Checked, PrivateOp, RsaPrivateOp};
 use crate::Error;
 use crate::backend::Cuda;
-use crate::backend::cuda::{Class, RsaGroup, RsaKey, RsaLane};
+use crate::backend::cuda::family::crt::{CrtClass, CrtModulus};
 use crate::secret::Secret;
 
 /// Without blinding the device does everything. With blinding the host multiplies by the blinding factors
@@ -33,21 +35,22 @@ impl RsaPrivateOp for Cuda {
         for runs in runs.chunk_by(|a, b| a.0 == b.0) {
             let lanes = || runs.iter().flat_map(|run| run.1).map(|lane| lane.2);
             let group: Vec<PrivateOp<'_>> = lanes().map(|i| batch[i]).collect();
-            let shape = runs[0]
-                .0
-                .and_then(|shape| Some((shape, shape.class(self)?)));
+            let shape = runs[0].0.map(|shape| (shape, shape.classes(self)));
             let done = match shape {
-                None => host::private_op(self, &group, &mut NoFaults)?,
-                Some((shape, class)) if shape.is_blinded => blinded(self, &group, shape, class)?,
-                Some((shape, class)) => {
-                    let blocks = group.iter().map(|op| op.block);
-                    let results =
-                        self.rsa_private_op(&device_group(&group, blocks, shape, class))?;
-                    results
-                        .into_iter()
-                        .map(|lane| lane.ok_or(Error::Fault))
-                        .collect()
+                Some((shape, classes)) if !classes.is_empty() => {
+                    let device = Group {
+                        cuda: self,
+                        classes: &classes,
+                        shape,
+                        ops: &group,
+                        inject_fault: &|_| (),
+                    };
+                    match shape.is_blinded {
+                        true => device.blinded()?,
+                        false => device.plain()?,
+                    }
                 }
+                _ => host::private_op(self, &group, &mut NoFaults)?,
             };
             for (i, result) in lanes().zip(done) {
                 results[i] = result;
@@ -74,7 +77,7 @@ impl Shape {
         let Private::Crt(crt) = &key.private else {
             return None;
         };
-        if key.e_bits > u64::BITS {
+        if !(1..=u64::BITS).contains(&key.e_bits) {
             return None;
         }
         Some(Self {
@@ -86,8 +89,9 @@ impl Shape {
         })
     }
 
-    fn class(self, cuda: &Cuda) -> Option<Class> {
-        cuda.rsa_class(self.n_width, self.prime_width)
+    /// The kernels for keys of this shape, of all families; none if no device has them.
+    fn classes(self, cuda: &Cuda) -> Vec<CrtClass> {
+        cuda.crt_classes(self.n_width, self.prime_width)
     }
 }
 
@@ -102,88 +106,104 @@ fn low_64_bits(value: &BoxedUint) -> u64 {
     })
 }
 
-/// The group as the backend takes it, with `blocks` in place of the lanes' own.
-fn device_group<'a>(
-    group: &[PrivateOp<'a>],
-    blocks: impl Iterator<Item = &'a BoxedUint>,
+/// Lanes of one shape, for which there are kernels.
+struct Group<'a> {
+    cuda: &'a Cuda,
+    classes: &'a [CrtClass],
     shape: Shape,
-    class: Class,
-) -> RsaGroup<'a> {
-    let lane = |(op, block): (&PrivateOp<'a>, &'a BoxedUint)| {
-        let parts = op.key.parts();
-        let Private::Crt(crt) = &parts.private else {
-            unreachable!("a shape has CRT values");
-        };
-        let key = RsaKey {
-            p: crt.p(),
-            dp: &crt.dp,
-            q: crt.q(),
-            dq: &crt.dq,
-            qinv: &crt.qinv,
-            n: parts.n.as_ref(),
-            places: &parts.on_devices,
-        };
-        RsaLane { key, block }
-    };
-    RsaGroup {
-        class,
-        n_bits: shape.n_width,
-        prime_bits: shape.prime_width,
-        exponent_bits: shape.prime_bits,
-        public_exponent: shape.e,
-        lanes: group.iter().zip(blocks).map(lane).collect(),
+    ops: &'a [PrivateOp<'a>],
+    inject_fault: InjectFault<'a>,
+}
+
+impl Group<'_> {
+    /// The private operation without blinding.
+    fn plain(&self) -> Checked<BoxedUint> {
+        let verdicts = self.on_devices(self.ops.iter().map(|op| op.block))?;
+        let verdicts = verdicts.into_iter();
+        Ok(verdicts.map(|lane| lane.ok_or(Error::Fault)).collect())
     }
-}
 
-/// The private operation with blinding.
-fn blinded(cuda: &Cuda, group: &[PrivateOp<'_>], shape: Shape, class: Class) -> Checked<BoxedUint> {
-    let pool = cuda.pool();
-    let share = group.len().div_ceil(4 * pool.current_num_threads()).max(1);
-    let random = || group.par_iter().map(random_or_one).collect();
-    let random: Values = Secret::new(pool.install(random));
-    let powers = public_op(cuda, group, &random)?;
+    /// The private operation with blinding.
+    fn blinded(&self) -> Checked<BoxedUint> {
+        let (cuda, ops) = (self.cuda, self.ops);
+        let threads = cuda.host_pool();
+        let share = ops.len().div_ceil(4 * cuda.host_threads()).max(1);
+        let random = threads.map_chunks(ops, share, |_, ops| {
+            ops.iter().map(random_or_one).collect::<Vec<_>>()
+        });
+        let random: Values = Secret::new(random.into_iter().flatten().collect());
+        let powers = public_op(cuda, ops, &random)?;
 
-    // Each thread takes its share of the lanes: it inverts the random numbers and blinds the blocks.
-    type Share = Result<(Blinding, Values), Error>;
-    let prepared: Result<Vec<_>, Error> = pool.install(|| {
-        let shares = group.par_chunks(share);
-        let shares = shares
-            .zip(random.par_chunks(share))
-            .zip(powers.par_chunks(share));
-        shares
-            .map(|((group, random), powers)| -> Share {
-                let (random, powers) = (copy(random), copy(powers));
-                let blinding = Blinding::from_powers(group, random, powers)?;
-                let mut blocks: Values =
-                    Secret::new(group.iter().map(|op| op.block.clone()).collect());
-                blinding.blind(group, &mut blocks);
-                Ok((blinding, blocks))
-            })
-            .collect()
-    });
-    let prepared = prepared?;
+        // Each thread takes its share of the lanes: it inverts the random numbers and blinds the
+        // representatives.
+        type Share = Result<(Blinding, Values), Error>;
+        let prepared = threads.map_chunks(ops, share, |start, ops| -> Share {
+            let of_share =
+                |values: &[BoxedUint]| Secret::new(values[start..][..ops.len()].to_vec());
+            let blinding = Blinding::from_powers(ops, of_share(&random), of_share(&powers))?;
+            let mut representatives: Values =
+                Secret::new(ops.iter().map(|op| op.block.clone()).collect());
+            blinding.blind(ops, &mut representatives);
+            Ok((blinding, representatives))
+        });
+        let prepared: Vec<_> = prepared.into_iter().collect::<Result<_, _>>()?;
 
-    let blocks = prepared.iter().flat_map(|(_, blocks)| blocks.iter());
-    let powers = cuda.rsa_private_op(&device_group(group, blocks, shape, class))?;
-    // A lane that did not pass has a zero from here on, which does not pass the last check either.
-    let zero = || Secret::new(BoxedUint::zero_with_precision(shape.n_width));
-    let values = powers
-        .into_par_iter()
-        .map(|lane| lane.unwrap_or_else(zero).clone());
-    let mut values: Values = Secret::new(pool.install(|| values.collect()));
-    pool.install(|| {
-        let shares = group.par_chunks(share).zip(values.par_chunks_mut(share));
-        shares
-            .zip(&prepared)
-            .for_each(|((group, values), (blinding, _))| {
-                blinding.unblind(group, values);
-            });
-    });
-    checked(cuda, group, values)
-}
+        let representatives = prepared.iter().flat_map(|(_, values)| values.iter());
+        let powers = self.on_devices(representatives)?;
+        // A lane that did not pass has a zero from here on, which does not pass the last check either.
+        let zero = || BoxedUint::zero_with_precision(self.shape.n_width);
+        let values = threads.map_chunks(ops, share, |start, ops| {
+            let powers = powers[start..][..ops.len()].iter();
+            let powers =
+                powers.map(|lane| lane.as_ref().map_or_else(zero, |power| (**power).clone()));
+            let mut values: Values = Secret::new(powers.collect());
+            let (blinding, _) = &prepared[start / share];
+            blinding.unblind(ops, &mut values);
+            values
+        });
+        let values = values
+            .into_iter()
+            .flat_map(|mut values| core::mem::take(&mut *values));
+        checked(cuda, ops, Secret::new(values.collect()))
+    }
 
-fn copy(values: &[BoxedUint]) -> Values {
-    Secret::new(values.to_vec())
+    /// The private operation on the devices, with `representatives` in place of the lanes' own.
+    fn on_devices<'b>(
+        &'b self,
+        representatives: impl Iterator<Item = &'b BoxedUint>,
+    ) -> Result<Vec<Verdict>, Error> {
+        let lane = |(op, representative): (&'b PrivateOp<'b>, &'b BoxedUint)| {
+            let parts = op.key.parts();
+            let Private::Crt(crt) = &parts.private else {
+                unreachable!("a shape has CRT values");
+            };
+            DeviceLane {
+                modulus: CrtModulus {
+                    p: crt.p(),
+                    dp: &crt.dp,
+                    q: crt.q(),
+                    dq: &crt.dq,
+                    qinv: &crt.qinv,
+                    n: parts.n.as_ref(),
+                },
+                residence: &parts.on_devices,
+                representative,
+            }
+        };
+        let job = CrtJob {
+            classes: self.classes,
+            threads: self.cuda.host_pool(),
+            n_bits: self.shape.n_width,
+            prime_bits: self.shape.prime_width,
+            exponent_bits: self.shape.prime_bits,
+            public_exponent: self.shape.e,
+            lanes: self.ops.iter().zip(representatives).map(lane).collect(),
+            inject_fault: self.inject_fault,
+        };
+        let mut verdicts: Vec<Verdict> = job.lanes.iter().map(|_| None).collect();
+        self.cuda.run_job(&job, &mut verdicts)?;
+        Ok(verdicts)
+    }
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub(super) struct KeyParts {
     pub(super) private: Private,
     /// Where the key lies on GPUs, until it is dropped.
     #[cfg(feature = "cuda")]
-    pub(super) on_devices: crate::backend::cuda::KeyPlaces,
+    pub(super) on_devices: crate::backend::cuda::Residence,
 }
 
 /// How the private operation is computed.

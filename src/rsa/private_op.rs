@@ -104,9 +104,12 @@ mod threads {
         fn private_op(&self, batch: &[PrivateOp<'_>]) -> Checked<BoxedUint> {
             match self.chosen() {
                 Chosen::Serial(serial) => serial.private_op(batch),
-                Chosen::Parallel(parallel) => parallel.private_op(batch),
+                Chosen::Cpu(cpu) => cpu.private_op(batch),
                 #[cfg(feature = "cuda")]
-                Chosen::Cuda(cuda) => cuda.private_op(batch),
+                Chosen::Cuda(cuda) => match cuda.private_op(batch) {
+                    Err(_) if cuda.is_over() => cuda.host().private_op(batch),
+                    results => results,
+                },
             }
         }
     }

@@ -69,14 +69,13 @@ impl DeviceInfo {
     }
 
     /// The most shared memory that a block may ask for, in bytes.
-    pub(super) fn shared_bytes_per_block(&self) -> u32 {
+    pub(crate) fn shared_bytes_per_block(&self) -> u32 {
         self.shared_bytes_per_block
     }
 
-    /// A first guess of its speed against other devices, in no particular unit.
-    pub(super) fn nominal_speed(&self) -> f64 {
-        f64::from(self.multiprocessors) * f64::from(self.clock_khz)
-            / f64::from(self.single_to_double.max(1))
+    /// The clock of the multiprocessors in kHz.
+    pub(crate) fn clock_khz(&self) -> u32 {
+        self.clock_khz
     }
 }
 
@@ -94,8 +93,8 @@ impl fmt::Display for DeviceInfo {
     }
 }
 
-/// See [`Cuda::probe`](super::Cuda::probe).
-pub(super) fn devices() -> Result<Vec<DeviceInfo>, Unavailable> {
+/// See [`Cuda::probe`](crate::backend::Cuda::probe).
+pub(crate) fn devices() -> Result<Vec<DeviceInfo>, Unavailable> {
     // SAFETY: this loads the driver's library, whose initialisers are the vendor's.
     if !unsafe { sys::is_culib_present() } {
         return Err(Unavailable::NoDriver);
@@ -181,10 +180,7 @@ mod tests {
 
     impl DeviceInfo {
         /// A device that does not exist.
-        pub(in super::super) fn imaginary(
-            multiprocessors: u32,
-            shared_bytes_per_block: u32,
-        ) -> Self {
+        pub(crate) fn imaginary(multiprocessors: u32, shared_bytes_per_block: u32) -> Self {
             Self {
                 ordinal: 0,
                 name: String::new(),

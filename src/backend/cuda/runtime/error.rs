@@ -86,8 +86,9 @@ pub enum DeviceFault {
         /// The driver's name for the error.
         name: String,
     },
-    /// The driver reported an error after which nothing works on this device until the process ends. All
-    /// later calls return this too.
+    /// The driver reported an error after which nothing works on this device until the process ends. While
+    /// the backend has other devices they take over; when the last is lost, that call and all later ones
+    /// return this.
     Lost {
         /// The driver's name for the error.
         name: String,
