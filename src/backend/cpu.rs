@@ -87,7 +87,7 @@ impl Cpu {
     pub(crate) fn pool(&self) -> Option<&rayon::ThreadPool> {
         match &self.threads {
             Threads::Own(_) => None,
-            Threads::Pool(pool) => Some(pool.pool()),
+            Threads::Pool(pool) => pool.pool(),
         }
     }
 }
