@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ladder.cuh"
+#include "shape.cuh"
 
 namespace dpf {
 
@@ -54,11 +55,11 @@ __device__ __forceinline__ void modexp(u64* out, const u64* base, const u64* exp
 
 // Defines the entry point modexp_BITS_tT: T lanes of L limbs for each instance, THREADS threads a block,
 // registers for BLOCKS blocks a multiprocessor.
-#define MODEXP_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                             \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                             \
-        modexp_##BITS##_t##T(dpf::u64* out, const dpf::u64* base, const dpf::u64* exponent,                   \
-                             const dpf::u64* params, const dpf::u32* param_index, double* scratch,            \
-                             dpf::u32 count, dpf::u32 exponent_bits, dpf::u32 r2_bits, dpf::u32 window) {     \
-        dpf::modexp<dpf::Shape<T, L>, BITS, THREADS>(out, base, exponent, params, param_index, scratch,       \
-                                                     count, exponent_bits, r2_bits, window);                  \
+#define MOD_EXP_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                        \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                         \
+        modexp_##BITS##_t##T(dpf::u64* out, const dpf::u64* base, const dpf::u64* exponent,               \
+                             const dpf::u64* params, const dpf::u32* param_index, double* scratch,        \
+                             dpf::u32 count, dpf::u32 exponent_bits, dpf::u32 r2_bits, dpf::u32 window) { \
+        dpf::modexp<dpf::Shape<T, L>, BITS, THREADS>(out, base, exponent, params, param_index, scratch,   \
+                                                     count, exponent_bits, r2_bits, window);              \
     }

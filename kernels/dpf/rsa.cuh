@@ -9,6 +9,7 @@
 #pragma once
 
 #include "ladder.cuh"
+#include "shape.cuh"
 
 namespace dpf {
 
@@ -254,29 +255,29 @@ __device__ __forceinline__ void rsa_check(u64* out, u32* verdict, const u64* hal
 }  // namespace dpf
 
 // Defines rsa_BITS_exp_tT for keys of BITS bits: T lanes of L limbs for each half.
-#define RSA_EXP_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                             \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                              \
-        rsa_##BITS##_exp_t##T(dpf::u64* halves, const dpf::u64* messages, const dpf::u64* keys,                \
-                              const dpf::u32* key_index, double* scratch, dpf::u32 count,                      \
-                              dpf::u32 exponent_bits, dpf::u32 r2_bits, dpf::u32 window) {                     \
-        dpf::rsa_exp<dpf::Shape<T, L>, BITS / 2, THREADS>(halves, messages, keys, key_index, scratch, count,   \
-                                                          exponent_bits, r2_bits, window);                     \
+#define CRT_HALVES_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                        \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                            \
+        rsa_##BITS##_exp_t##T(dpf::u64* halves, const dpf::u64* messages, const dpf::u64* keys,              \
+                              const dpf::u32* key_index, double* scratch, dpf::u32 count,                    \
+                              dpf::u32 exponent_bits, dpf::u32 r2_bits, dpf::u32 window) {                   \
+        dpf::rsa_exp<dpf::Shape<T, L>, BITS / 2, THREADS>(halves, messages, keys, key_index, scratch, count, \
+                                                          exponent_bits, r2_bits, window);                   \
     }
 
 // Defines rsa_BITS_garner for keys of BITS bits.
-#define RSA_GARNER_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                              \
-        rsa_##BITS##_garner(dpf::u64* h, const dpf::u64* halves, const dpf::u64* keys,                         \
-                            const dpf::u32* key_index, dpf::u32 count, dpf::u32 r2_bits) {                     \
-        dpf::rsa_garner<dpf::Shape<T, L>, BITS / 2, THREADS>(h, halves, keys, key_index, count, r2_bits);      \
+#define CRT_RECOMBINE_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                  \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                         \
+        rsa_##BITS##_garner(dpf::u64* h, const dpf::u64* halves, const dpf::u64* keys,                    \
+                            const dpf::u32* key_index, dpf::u32 count, dpf::u32 r2_bits) {                \
+        dpf::rsa_garner<dpf::Shape<T, L>, BITS / 2, THREADS>(h, halves, keys, key_index, count, r2_bits); \
     }
 
 // Defines rsa_BITS_check for keys of BITS bits.
-#define RSA_CHECK_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                           \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                              \
-        rsa_##BITS##_check(dpf::u64* out, dpf::u32* verdict, const dpf::u64* halves, const dpf::u64* h,        \
-                           const dpf::u64* copy, const dpf::u64* keys, const dpf::u32* key_index,              \
-                           dpf::u64 public_exponent, dpf::u32 count, dpf::u32 r2_bits) {                       \
-        dpf::rsa_check<dpf::Shape<T, L>, BITS, THREADS>(out, verdict, halves, h, copy, keys, key_index,        \
-                                                        public_exponent, count, r2_bits);                      \
+#define CRT_CHECK_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                    \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                       \
+        rsa_##BITS##_check(dpf::u64* out, dpf::u32* verdict, const dpf::u64* halves, const dpf::u64* h, \
+                           const dpf::u64* copy, const dpf::u64* keys, const dpf::u32* key_index,       \
+                           dpf::u64 public_exponent, dpf::u32 count, dpf::u32 r2_bits) {                \
+        dpf::rsa_check<dpf::Shape<T, L>, BITS, THREADS>(out, verdict, halves, h, copy, keys, key_index, \
+                                                        public_exponent, count, r2_bits);               \
     }

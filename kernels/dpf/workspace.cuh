@@ -64,8 +64,11 @@ struct Workspace {
         }
     }
 
-    // How many products lead from r2 = 2^(2 * r2_bits) mod P to R^2 mod P, where 26 N < r2_bits < 52 N. r2_bits
-    // is public.
+    // The narrowest Montgomery parameters that it takes: 2 * r2_bits must exceed R_BITS.
+    static constexpr int min_r2_bits() { return R_BITS / 2 + 1; }
+
+    // How many products lead from r2 = 2^(2 * r2_bits) mod P to R^2 mod P, where min_r2_bits() <= r2_bits < 52 N.
+    // r2_bits is public.
     //
     // Squaring doubles f where the value is 2^f R; multiplication by 2^c adds c - 52 N. docs/dpf.md,
     // "Entering Montgomery form".

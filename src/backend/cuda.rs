@@ -310,3 +310,6 @@ where
             .inspect_err(|_| clear(out))
     }
 }
+
+#[cfg(test)]
+mod tests;

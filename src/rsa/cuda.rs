@@ -172,6 +172,13 @@ impl Group<'_> {
         &'b self,
         representatives: impl Iterator<Item = &'b BoxedUint>,
     ) -> Result<Vec<Verdict>, Error> {
+        let job = self.job(representatives);
+        let mut verdicts: Vec<Verdict> = job.lanes.iter().map(|_| None).collect();
+        self.cuda.run_job(&job, &mut verdicts)?;
+        Ok(verdicts)
+    }
+
+    fn job<'b>(&'b self, representatives: impl Iterator<Item = &'b BoxedUint>) -> CrtJob<'b> {
         let lane = |(op, representative): (&'b PrivateOp<'b>, &'b BoxedUint)| {
             let parts = op.key.parts();
             let Private::Crt(crt) = &parts.private else {
@@ -190,7 +197,7 @@ impl Group<'_> {
                 representative,
             }
         };
-        let job = CrtJob {
+        CrtJob {
             classes: self.classes,
             threads: self.cuda.host_pool(),
             n_bits: self.shape.n_width,
@@ -199,10 +206,7 @@ impl Group<'_> {
             public_exponent: self.shape.e,
             lanes: self.ops.iter().zip(representatives).map(lane).collect(),
             inject_fault: self.inject_fault,
-        };
-        let mut verdicts: Vec<Verdict> = job.lanes.iter().map(|_| None).collect();
-        self.cuda.run_job(&job, &mut verdicts)?;
-        Ok(verdicts)
+        }
     }
 }
 

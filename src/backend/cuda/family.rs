@@ -5,14 +5,13 @@
 pub(crate) mod crt;
 pub(crate) mod dpf;
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
 use crypto_bigint::Limb;
 
 use super::registry::Entry;
-use super::runtime::module::{Kernel, Launch};
+use super::runtime::module::{Grid, Launch};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::{Layout, Part};
 use crate::window::Window;
@@ -41,7 +40,7 @@ pub(crate) trait Family: fmt::Debug + Sync {
     fn best_window(&self, exponent_bits: u32) -> Window;
 
     /// Lays a chunk of exponentiations out in memory, and makes its launches.
-    fn mod_exp(&self, entry: &Entry, kernel: &Arc<Kernel>, chunk: &ModExpChunk) -> ModExpWork;
+    fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork;
 
     /// Writes the record of a modulus, all of it. `r2` is `2^(2 * r2_bits)` modulo the modulus.
     fn write_modulus(&self, entry: &Entry, modulus: &[Limb], r2: &[Limb], record: &mut [u64]);

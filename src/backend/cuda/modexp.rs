@@ -2,7 +2,7 @@
 //! become words in buffers.
 
 use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::hash::{BuildHasherDefault, Hasher};
 use core::ops::Range;
@@ -18,7 +18,7 @@ use super::family::{ModExpChunk, ModExpWork};
 use super::plan::{Plan, Tuning};
 use super::registry::{Entry, Registry};
 use super::runtime::device::InUse;
-use super::runtime::module::Kernel;
+use super::runtime::module::{Grid, Loaded};
 use super::runtime::pipeline::{Forecast, Job, Prepared};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::{Part, Slot};
@@ -126,7 +126,8 @@ pub(super) struct ModExpJob<'a, U: Unsigned> {
 /// What a device computes its share with.
 pub(super) struct Share {
     plan: Plan,
-    kernel: Arc<Kernel>,
+    grid: Grid,
+    loaded: Loaded,
 }
 
 impl<U: Unsigned + Sync + Send> ModExpJob<'_, U> {
@@ -213,7 +214,8 @@ impl<U: Unsigned + Sync + Send> Job<&mut U> for ModExpJob<'_, U> {
             unreachable!("a device without a forecast has no share");
         };
         let kernel = device.kernel(&plan.entry.image)?;
-        let resident = kernel.resident_instances();
+        let grid = kernel.grid();
+        let resident = grid.resident_instances();
         Ok(Prepared {
             resident,
             chunk: if self.tuning.single_launch {
@@ -222,7 +224,14 @@ impl<U: Unsigned + Sync + Send> Job<&mut U> for ModExpJob<'_, U> {
                 resident
             },
             per_block: plan.entry.image.instances_per_block,
-            share: Share { plan, kernel },
+            share: Share {
+                plan,
+                grid,
+                loaded: Loaded {
+                    kernels: vec![kernel],
+                    records: None,
+                },
+            },
         })
     }
 
@@ -240,9 +249,9 @@ impl<U: Unsigned + Sync + Send> Job<&mut U> for ModExpJob<'_, U> {
             r2_bits: entry.r2_bits(self.group.bits),
             window: share.plan.window,
         };
-        let work = entry.family.mod_exp(entry, &share.kernel, &what);
+        let work = entry.family.mod_exp(entry, share.grid, &what);
         let fill = |input: &mut [u64]| self.fill(entry, chunk, &moduli, &work, input);
-        slot.submit(&work.layout, fill, &work.launches)?;
+        slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
         Ok(work.power)
     }
 

@@ -12,6 +12,7 @@ pub(crate) mod module;
 pub(crate) mod pipeline;
 pub(crate) mod probe;
 mod process;
+pub(crate) mod ptx;
 // Nothing else keeps records yet.
 #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
 pub(crate) mod records;

@@ -1,6 +1,7 @@
 //! A group of private operations as a job for devices: from the representatives to the results, each with the
 //! device's verdict, in one go.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::ptr;
@@ -12,6 +13,7 @@ use crate::Error;
 use crate::backend::cuda::family::crt::{CrtChunk, CrtClass, CrtKernels, CrtModulus, CrtWork};
 use crate::backend::cuda::plan::CrtPlan;
 use crate::backend::cuda::runtime::device::InUse;
+use crate::backend::cuda::runtime::module::Loaded;
 use crate::backend::cuda::runtime::pipeline::{Forecast, Job, Prepared};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::records::{HeldTable, Residence};
@@ -54,6 +56,7 @@ pub(super) type Verdict = Option<Secret<BoxedUint>>;
 /// What a device computes its share with.
 pub(super) struct Share {
     kernels: CrtKernels,
+    loaded: Loaded,
     window: Window,
     /// The first lane of the share, and for each of its lanes the index of its key in the table.
     start: usize,
@@ -78,20 +81,27 @@ impl Job<Verdict> for CrtJob<'_> {
         };
         let table = slots.table(class.records());
         let key_indices = self.key_indices(share, class, &table);
+        let entries = [halves.entry, class.recombine, class.check];
+        let [exp, recombine, check] = entries.map(|entry| device.kernel(&entry.image));
+        let (exp, recombine, check) = (exp?, recombine?, check?);
         let kernels = CrtKernels {
-            halves: (halves.entry, device.kernel(&halves.entry.image)?),
-            recombine: (class.recombine, device.kernel(&class.recombine.image)?),
-            check: (class.check, device.kernel(&class.check.image)?),
-            table: table.into_table(),
+            halves: (halves.entry, exp.grid()),
+            recombine: (class.recombine, recombine.grid()),
+            check: (class.check, check.grid()),
+            records: class.records(),
         };
         // An instance of the kernel is a half.
-        let resident = kernels.halves.1.resident_instances() / 2;
+        let resident = exp.grid().resident_instances() / 2;
         Ok(Prepared {
             resident,
             chunk: resident,
             per_block: halves.entry.image.instances_per_block.div_ceil(2),
             share: Share {
                 kernels,
+                loaded: Loaded {
+                    kernels: vec![exp, recombine, check],
+                    records: Some(table.into_table()),
+                },
                 window: halves.window,
                 start: share.start,
                 key_indices: key_indices.map_err(|error| device.fault(error))?,
@@ -115,7 +125,7 @@ impl Job<Verdict> for CrtJob<'_> {
         };
         let work = share.kernels.exponentiate(&what);
         let fill = |input: &mut [u64]| self.fill(share, chunk, &work, input);
-        slot.submit(&work.layout, fill, &work.launches)?;
+        slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
         Ok((work.power, work.verdict))
     }
 

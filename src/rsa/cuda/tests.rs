@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::backend::Serial;
+use crate::backend::cuda::Residence;
 use crate::rsa::KeyHandle;
 use alloc::vec;
 use crypto_bigint::{Limb, Word};
@@ -77,40 +78,43 @@ fn results_are_those_of_the_host() {
     }
 }
 
-/// A device group of one key of 2048 bits.
-fn lanes<'a>(cuda: &Cuda, numbers: &'a [(&'a KeyHandle, BoxedUint, BoxedUint)]) -> RsaGroup<'a> {
-    let ops: Vec<_> = numbers
-        .iter()
-        .map(|(key, block, _)| PrivateOp {
-            key,
-            block,
-            blind: None,
-        })
-        .collect();
-    let shape = Shape::of(&ops[0]).unwrap();
-    let class = shape.class(cuda).unwrap();
-    device_group(
-        &ops,
-        numbers.iter().map(|(_, block, _)| block),
-        shape,
-        class,
-    )
+fn ops<'a>(numbers: &'a [(&'a KeyHandle, BoxedUint, BoxedUint)]) -> Vec<PrivateOp<'a>> {
+    let op = |(key, block, _): &'a (&'a KeyHandle, BoxedUint, BoxedUint)| PrivateOp {
+        key,
+        block,
+        blind: None,
+    };
+    numbers.iter().map(op).collect()
 }
 
-/// A bit of the block that is computed on, and one of the copy that it is compared with.
+/// Which lanes passed the device's check, with something done to the inputs on the way.
+fn passed(cuda: &Cuda, ops: &[PrivateOp<'_>], inject_fault: InjectFault<'_>) -> Vec<bool> {
+    let shape = Shape::of(&ops[0]).unwrap();
+    let classes = shape.classes(cuda);
+    let group = Group {
+        cuda,
+        classes: &classes,
+        shape,
+        ops,
+        inject_fault,
+    };
+    group.plain().unwrap().iter().map(Result::is_ok).collect()
+}
+
+/// A bit of the representative that is computed on, and one of the copy that it is compared with.
 #[test]
 fn a_flipped_bit_fails_its_lane_alone() {
     let Some(cuda) = gpu() else { return };
     let keys = &keys()[2..3];
     let numbers = numbers(keys, 5);
-    let group = lanes(&cuda, &numbers);
     let words = 2048 / 64;
-    let in_block = |blocks: &mut [u64], _: &mut [u64]| blocks[words + 3] ^= 1 << 17;
-    let in_copy = |_: &mut [u64], copies: &mut [u64]| copies[words] ^= 1;
-    for strike in [&in_block as _, &in_copy as _] {
-        let results = cuda.rsa_private_op_struck(&group, strike).unwrap();
-        let passed: Vec<_> = results.iter().map(Option::is_some).collect();
-        assert_eq!(passed, [true, false, true, true, true]);
+    let in_number = |[numbers, _, _]: [&mut [u64]; 3]| numbers[words + 3] ^= 1 << 17;
+    let in_copy = |[_, copies, _]: [&mut [u64]; 3]| copies[words] ^= 1;
+    for fault in [&in_number as InjectFault<'_>, &in_copy] {
+        assert_eq!(
+            passed(&cuda, &ops(&numbers), fault),
+            [true, false, true, true, true]
+        );
     }
 }
 
@@ -120,18 +124,30 @@ fn a_wrong_key_fails_its_lane_alone() {
     let Some(cuda) = gpu() else { return };
     let keys = &keys()[2..3];
     let numbers = numbers(keys, 3);
+    let ops = ops(&numbers);
+    let shape = Shape::of(&ops[0]).unwrap();
+    let classes = shape.classes(&cuda);
+    let group = Group {
+        cuda: &cuda,
+        classes: &classes,
+        shape,
+        ops: &ops,
+        inject_fault: &|_| (),
+    };
     for wrong in 0..3 {
-        let mut group = lanes(&cuda, &numbers);
-        let places = Default::default();
-        let key = &mut group.lanes[1].key;
-        key.places = &places;
+        let mut job = group.job(ops.iter().map(|op| op.block));
+        let residence = Residence::default();
+        let lane = &mut job.lanes[1];
+        lane.residence = &residence;
+        let modulus = &mut lane.modulus;
         match wrong {
-            0 => key.dp = key.dq,
-            1 => key.qinv = key.dp,
-            _ => core::mem::swap(&mut key.p, &mut key.q),
+            0 => modulus.dp = modulus.dq,
+            1 => modulus.qinv = modulus.dp,
+            _ => core::mem::swap(&mut modulus.p, &mut modulus.q),
         }
-        let results = cuda.rsa_private_op(&group).unwrap();
-        let passed: Vec<_> = results.iter().map(Option::is_some).collect();
+        let mut verdicts = [None, None, None];
+        cuda.run_job(&job, &mut verdicts).unwrap();
+        let passed = verdicts.each_ref().map(Option::is_some);
         assert_eq!(passed, [true, false, true]);
     }
 }

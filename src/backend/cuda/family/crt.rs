@@ -2,16 +2,15 @@
 //! exponentiations, Garner's recombination, and the check that the public power of the result is the number
 //! that it came from.
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crypto_bigint::BoxedUint;
 use crypto_bigint::modular::MontyParams;
 
 use crate::backend::cuda::registry::{Entry, Operation};
-use crate::backend::cuda::runtime::module::{Kernel, Launch};
+use crate::backend::cuda::runtime::module::{Grid, Launch};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
-use crate::backend::cuda::runtime::records::{RecordKind, RecordTable};
+use crate::backend::cuda::runtime::records::RecordKind;
 use crate::backend::cuda::runtime::slot::{Layout, Part};
 use crate::window::Window;
 
@@ -107,12 +106,13 @@ fn family_of(check: &'static Entry) -> &'static dyn CrtFamily {
 }
 
 /// The kernels of a class that a device computes a share with.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct CrtKernels {
-    pub(crate) halves: (&'static Entry, Arc<Kernel>),
-    pub(crate) recombine: (&'static Entry, Arc<Kernel>),
-    pub(crate) check: (&'static Entry, Arc<Kernel>),
-    /// The records of the moduli.
-    pub(crate) table: Arc<RecordTable>,
+    pub(crate) halves: (&'static Entry, Grid),
+    pub(crate) recombine: (&'static Entry, Grid),
+    pub(crate) check: (&'static Entry, Grid),
+    /// What the records of the moduli are.
+    pub(crate) records: RecordKind,
 }
 
 impl CrtKernels {

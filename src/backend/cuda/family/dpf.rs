@@ -4,7 +4,6 @@
 #[cfg(feature = "rsa")]
 mod crt;
 
-use alloc::sync::Arc;
 use alloc::vec;
 use core::ptr;
 
@@ -12,8 +11,9 @@ use crypto_bigint::Limb;
 
 use super::{Family, ModExpChunk, ModExpWork};
 use crate::backend::cuda::registry::{BlockTimes, Entry, Operation};
-use crate::backend::cuda::runtime::module::{Argument, Image, Kernel, KernelKey, Launch};
+use crate::backend::cuda::runtime::module::{Argument, Grid, Image, KernelKey, Launch};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
+use crate::backend::cuda::runtime::ptx::CompressedPtx;
 use crate::backend::cuda::runtime::slot::Layout;
 use crate::backend::cuda::words::copy_in;
 use crate::window::Window;
@@ -21,8 +21,6 @@ use crate::window::Window;
 /// The family; its kernels' parameters are in `kernels/README.md`.
 #[derive(Debug)]
 pub(crate) struct Dpf;
-
-const NAME: &str = "dpf";
 
 /// What reading one entry of the window table costs, in multiplications: about, for it grows with the table.
 /// With this the window is the one that was fastest in `benches/cuda-h200.csv`.
@@ -80,7 +78,7 @@ impl Family for Dpf {
             .unwrap_or_else(|| unreachable!("there are windows"))
     }
 
-    fn mod_exp(&self, entry: &Entry, kernel: &Arc<Kernel>, chunk: &ModExpChunk) -> ModExpWork {
+    fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
         let ModExpChunk {
             count,
             moduli,
@@ -88,11 +86,11 @@ impl Family for Dpf {
             r2_bits,
             window,
         } = *chunk;
-        check_kernel(entry, Operation::ModExp, kernel);
+        check_kernel(entry, Operation::ModExp, grid);
         check_count(count);
         check_r2_bits(entry, r2_bits);
         assert!(exponent_bits <= entry.bits, "the exponents are too long");
-        let (numbers, blocks) = (count * entry.words(), kernel.blocks(count));
+        let (numbers, blocks) = (count * entry.words(), grid.blocks(count));
 
         let mut layout = Layout::default();
         let base = layout.input(numbers);
@@ -119,7 +117,7 @@ impl Family for Dpf {
         ];
         // SAFETY: these are the parameters of `modexp_BITS_tT`, checked above; every part has the length that
         // its buffer must have.
-        let launch = unsafe { Launch::new(kernel, blocks, arguments) };
+        let launch = unsafe { Launch::new(grid.image(), blocks, arguments) };
         ModExpWork {
             layout,
             base,
@@ -151,9 +149,9 @@ fn scratch_words(entry: &Entry, blocks: usize, window: Window) -> usize {
     blocks * entry.image.threads as usize * entry.scratch_doubles * entries
 }
 
-fn check_kernel(entry: &Entry, operation: Operation, kernel: &Kernel) {
+fn check_kernel(entry: &Entry, operation: Operation, grid: Grid) {
     assert!(
-        entry.operation == operation && ptr::eq(&entry.image, kernel.image()),
+        entry.operation == operation && ptr::eq(&entry.image, grid.image()),
         "a kernel for another operation"
     );
 }
@@ -173,114 +171,10 @@ fn check_r2_bits(entry: &Entry, r2_bits: u32) {
     );
 }
 
-/// One row of the table: operation, bits of the file and name of the function; bits of its numbers, lanes for
-/// each instance, threads, scratch doubles, shared bytes, narrowest parameters, and times.
-macro_rules! dpf {
-    ($operation:ident, $file:literal, $file_bits:literal, $function:literal, $bits:literal, $lanes:literal,
-     $threads:literal, $scratch_doubles:literal, $shared_bytes:literal, $min_r2_bits:literal, $times:expr) => {
-        Entry {
-            family: &Dpf,
-            operation: Operation::$operation,
-            bits: $bits,
-            min_r2_bits: $min_r2_bits,
-            scratch_doubles: $scratch_doubles,
-            times: $times,
-            image: Image {
-                key: KernelKey {
-                    family: NAME,
-                    operation: stringify!($operation),
-                    bits: $bits,
-                    variant: concat!("t", $lanes),
-                },
-                function: concat!($file, "_", $file_bits, "_", $function),
-                module: concat!("dpf_", $file, "_", $file_bits, ".ptx"),
-                ptx: concat!(
-                    include_str!(concat!(
-                        "../../../../kernels/ptx/dpf_",
-                        $file,
-                        "_",
-                        $file_bits,
-                        ".ptx"
-                    )),
-                    "\0"
-                ),
-                threads: $threads,
-                instances_per_block: $threads / $lanes,
-                shared_bytes: $shared_bytes,
-            },
-        }
-    };
-}
+const FAMILY: &dyn Family = &Dpf;
 
-const fn ms(alone_ms: f64, shared_ms: f64) -> Option<BlockTimes> {
-    Some(BlockTimes {
-        alone_ms,
-        shared_ms,
-    })
-}
-
-#[cfg(feature = "rsa")]
-const COUNT: usize = 34;
-#[cfg(not(feature = "rsa"))]
-const COUNT: usize = 14;
-
-#[rustfmt::skip]
-pub(crate) static ENTRIES: [Entry; COUNT] = [
-    dpf!(ModExp, "modexp", 512, "t2", 512, 2, 128, 6, 25_600, 261, ms(1.0, 0.594)),
-    dpf!(ModExp, "modexp", 512, "t1", 512, 1, 512, 10, 122_880, 261, ms(2.72, 2.91)),
-    dpf!(ModExp, "modexp", 768, "t4", 768, 4, 128, 4, 12_288, 417, ms(1.69, 0.991)),
-    dpf!(ModExp, "modexp", 768, "t1", 768, 1, 384, 16, 138_240, 391, ms(6.04, 6.09)),
-    dpf!(ModExp, "modexp", 1024, "t4", 1024, 4, 128, 6, 15_360, 521, ms(3.27, 1.993)),
-    dpf!(ModExp, "modexp", 1024, "t1", 1024, 1, 256, 20, 122_880, 521, ms(9.06, 9.33)),
-    dpf!(ModExp, "modexp", 1536, "t8", 1536, 8, 128, 4, 12_288, 833, ms(6.45, 3.781)),
-    dpf!(ModExp, "modexp", 1536, "t1", 1536, 1, 256, 30, 184_320, 781, ms(29.7, 34.1)),
-    dpf!(ModExp, "modexp", 2048, "t8", 2048, 8, 128, 6, 15_360, 1041, ms(12.72, 7.677)),
-    dpf!(ModExp, "modexp", 2048, "t2", 2048, 2, 256, 20, 204_800, 1041, ms(38.9, 39.5)),
-    dpf!(ModExp, "modexp", 3072, "t8", 3072, 8, 128, 8, 24_576, 1665, ms(31.1, 25.85)),
-    dpf!(ModExp, "modexp", 3072, "t4", 3072, 4, 384, 16, 138_240, 1561, ms(108.4, 108.4)),
-    dpf!(ModExp, "modexp", 4096, "t16", 4096, 16, 128, 6, 15_360, 2081, ms(48.9, 29.77)),
-    dpf!(ModExp, "modexp", 4096, "t4", 4096, 4, 256, 20, 122_880, 2081, ms(164.0, 166.4)),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtHalves, "rsa", 1024, "exp_t2", 512, 2, 128, 6, 25_600, 261, ms(1.0, 0.594)),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtHalves, "rsa", 1024, "exp_t1", 512, 1, 512, 10, 122_880, 261, ms(2.72, 2.91)),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtRecombine, "rsa", 1024, "garner", 512, 2, 128, 0, 25_600, 261, None),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtCheck, "rsa", 1024, "check", 1024, 1, 256, 0, 122_880, 521, None),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtHalves, "rsa", 1536, "exp_t4", 768, 4, 128, 4, 12_288, 417, ms(1.69, 0.991)),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtHalves, "rsa", 1536, "exp_t1", 768, 1, 384, 16, 138_240, 391, ms(6.04, 6.09)),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtRecombine, "rsa", 1536, "garner", 768, 4, 128, 0, 12_288, 417, None),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtCheck, "rsa", 1536, "check", 1536, 2, 256, 0, 153_600, 781, None),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtHalves, "rsa", 2048, "exp_t4", 1024, 4, 128, 6, 15_360, 521, ms(3.27, 1.993)),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtHalves, "rsa", 2048, "exp_t1", 1024, 1, 256, 20, 122_880, 521, ms(9.06, 9.33)),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtRecombine, "rsa", 2048, "garner", 1024, 4, 128, 0, 15_360, 521, None),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtCheck, "rsa", 2048, "check", 2048, 2, 256, 0, 204_800, 1041, None),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtHalves, "rsa", 3072, "exp_t8", 1536, 8, 128, 4, 12_288, 833, ms(6.45, 3.781)),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtHalves, "rsa", 3072, "exp_t1", 1536, 1, 256, 30, 184_320, 781, ms(29.7, 34.1)),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtRecombine, "rsa", 3072, "garner", 1536, 8, 128, 0, 12_288, 833, None),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtCheck, "rsa", 3072, "check", 3072, 4, 384, 0, 138_240, 1561, None),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtHalves, "rsa", 4096, "exp_t8", 2048, 8, 128, 6, 15_360, 1041, ms(12.72, 7.677)),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtHalves, "rsa", 4096, "exp_t2", 2048, 2, 256, 20, 204_800, 1041, ms(38.9, 39.5)),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtRecombine, "rsa", 4096, "garner", 2048, 8, 128, 0, 15_360, 1041, None),
-    #[cfg(feature = "rsa")]
-    dpf!(CrtCheck, "rsa", 4096, "check", 4096, 4, 256, 0, 122_880, 2081, None),
-];
+// The kernels' table and the name of their folder, which the build script makes from `kernels/dpf/shapes.csv`.
+include!(concat!(env!("OUT_DIR"), "/dpf.rs"));
 
 #[cfg(test)]
 mod tests;

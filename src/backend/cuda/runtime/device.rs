@@ -165,7 +165,7 @@ impl InUse<'_> {
     #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn table(&self, kind: RecordKind) -> HeldTable<'_> {
         let mut records = lock(&self.device.records);
-        let new = || Arc::new(RecordTable::new(&self.device.context, kind.words));
+        let new = || Arc::new(RecordTable::new(&self.device.context, kind));
         let table = records.entry(kind).or_insert_with(new).clone();
         HeldTable::new(table, self)
     }

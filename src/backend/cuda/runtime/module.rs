@@ -6,11 +6,13 @@ use alloc::ffi::CString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ffi::c_void;
+use core::ptr;
 
 use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUmodule};
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 
-use super::records::RecordTable;
+use super::ptx::CompressedPtx;
+use super::records::{RecordKind, RecordTable};
 use super::slot::{Addresses, Part};
 
 /// What tells a kernel from all others. Names of functions and files need only be unique within a family.
@@ -31,8 +33,8 @@ pub(crate) struct Image {
     pub(crate) function: &'static str,
     /// The file of its module.
     pub(crate) module: &'static str,
-    /// The text of its module, ending in a zero byte.
-    pub(crate) ptx: &'static str,
+    /// The text of its module.
+    pub(crate) ptx: &'static CompressedPtx,
     /// Threads in a block.
     pub(crate) threads: u32,
     /// Instances that a block computes at a time.
@@ -99,10 +101,10 @@ unsafe impl Sync for Module {}
 impl Module {
     /// Loads the module that has the function of `image`.
     pub(super) fn load(context: &Arc<CudaContext>, image: &Image) -> Result<Self, DriverError> {
-        assert!(image.ptx.ends_with('\0'), "PTX ends in a zero byte");
         context.bind_to_thread()?;
+        let text = image.ptx.text();
         // SAFETY: the context is bound, and the text ends in a zero byte.
-        let module = unsafe { result::module::load_data(image.ptx.as_ptr().cast())? };
+        let module = unsafe { result::module::load_data(text.as_ptr().cast())? };
         Ok(Self {
             context: context.clone(),
             module,
@@ -124,8 +126,13 @@ impl Drop for Module {
 pub(crate) struct Kernel {
     module: Arc<Module>,
     function: CUfunction,
+    grid: Grid,
+}
+
+/// How many instances of a kernel a device works on at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grid {
     image: &'static Image,
-    /// Blocks that the device works on at a time.
     resident_blocks: usize,
 }
 
@@ -165,22 +172,40 @@ impl Kernel {
         Ok(Self {
             module: module.clone(),
             function,
-            image,
-            resident_blocks: per_multiprocessor.max(1) as usize * multiprocessors as usize,
+            grid: Grid::new(image, per_multiprocessor.max(1) as u32 * multiprocessors),
         })
     }
 
-    pub(crate) fn image(&self) -> &'static Image {
+    pub(crate) fn grid(&self) -> Grid {
+        self.grid
+    }
+
+    pub(super) fn context(&self) -> &Arc<CudaContext> {
+        &self.module.context
+    }
+}
+
+impl Grid {
+    /// For a device that works on `resident_blocks` blocks at a time.
+    pub(crate) fn new(image: &'static Image, resident_blocks: u32) -> Self {
+        let resident_blocks = resident_blocks as usize;
+        Self {
+            image,
+            resident_blocks,
+        }
+    }
+
+    pub(crate) fn image(self) -> &'static Image {
         self.image
     }
 
     /// Instances that the device works on at a time.
-    pub(crate) fn resident_instances(&self) -> usize {
+    pub(crate) fn resident_instances(self) -> usize {
         self.resident_blocks * self.image.instances_per_block
     }
 
     /// The number of blocks for `count` instances.
-    pub(crate) fn blocks(&self, count: usize) -> usize {
+    pub(crate) fn blocks(self, count: usize) -> usize {
         blocks(count, self.image.instances_per_block, self.resident_blocks)
     }
 }
@@ -193,7 +218,7 @@ fn blocks(count: usize, per_block: usize, resident: usize) -> usize {
 }
 
 /// A parameter of a kernel.
-#[derive(Clone)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Argument {
     /// The address of a part of the chunk's buffers.
     Words(Part),
@@ -204,17 +229,24 @@ pub(crate) enum Argument {
         count: usize,
         below: usize,
     },
-    /// The address of the first record of a table.
+    /// The address of the first record of the share's table, which must be of this kind.
     #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
-    Records(Arc<RecordTable>),
+    Records(RecordKind),
+    /// As `Indices`, of records in the share's table.
+    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
+    RecordIndices {
+        part: Part,
+        count: usize,
+    },
     U32(u32),
     #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     U64(u64),
 }
 
 /// One launch of a kernel for a chunk.
+#[derive(Debug)]
 pub(crate) struct Launch {
-    kernel: Arc<Kernel>,
+    image: &'static Image,
     blocks: usize,
     arguments: Vec<Argument>,
 }
@@ -228,61 +260,82 @@ impl Launch {
     /// the memory that they point to it must use nothing but the parts that they name, and the records whose
     /// indices are among them, all of which it may take to be aligned to 16 bytes.
     pub(crate) unsafe fn new(
-        kernel: &Arc<Kernel>,
+        image: &'static Image,
         blocks: usize,
         arguments: Vec<Argument>,
     ) -> Self {
         Self {
-            kernel: kernel.clone(),
+            image,
             blocks,
             arguments,
         }
     }
 
-    pub(super) fn arguments(&self) -> &[Argument] {
+    pub(crate) fn arguments(&self) -> &[Argument] {
         &self.arguments
-    }
-
-    pub(super) fn context(&self) -> &Arc<CudaContext> {
-        &self.kernel.module.context
     }
 
     /// Queues the launch.
     ///
     /// # Safety
     ///
-    /// The buffers at `addresses` must be on this context's device and as long as the parts among the
-    /// arguments say, with indices in range; they and the tables of records must stay allocated, and nothing
+    /// The buffers at `addresses` must be on the device of `loaded` and as long as the parts among the
+    /// arguments say, with indices in range; they and the table of records must stay allocated, and nothing
     /// else may use them, until the stream has got past the launch.
+    ///
+    /// # Panics
+    ///
+    /// If the kernel is not loaded.
     pub(super) unsafe fn queue(
         &self,
+        loaded: &Loaded,
         addresses: &Addresses,
         stream: &CudaStream,
     ) -> Result<(), DriverError> {
-        self.kernel.module.context.bind_to_thread()?;
+        let kernel = loaded.kernel(self.image);
+        kernel.context().bind_to_thread()?;
         let values = self.arguments.iter().map(|argument| match argument {
-            Argument::Words(part) | Argument::Indices { part, .. } => {
-                Value::U64(addresses.of(*part))
-            }
-            Argument::Records(table) => Value::U64(table.address()),
+            Argument::Words(part)
+            | Argument::Indices { part, .. }
+            | Argument::RecordIndices { part, .. } => Value::U64(addresses.of(*part)),
+            Argument::Records(_) => Value::U64(loaded.records().address()),
             Argument::U32(number) => Value::U32(*number),
             Argument::U64(number) => Value::U64(*number),
         });
         let values: Vec<_> = values.collect();
         let mut pointers: Vec<_> = values.iter().map(Value::pointer).collect();
-        let image = self.kernel.image;
         // SAFETY: the driver copies the arguments before it returns, and does not write to them; whoever made
         // the launch vouches for what the kernel does with them, and the caller for the buffers.
         unsafe {
             result::launch_kernel(
-                self.kernel.function,
+                kernel.function,
                 (self.blocks as u32, 1, 1),
-                (image.threads, 1, 1),
-                image.shared_bytes,
+                (self.image.threads, 1, 1),
+                self.image.shared_bytes,
                 stream.cu_stream(),
                 &mut pointers,
             )
         }
+    }
+}
+
+/// What a device has loaded for a share: the kernels of all its launches, and the table of their records.
+#[derive(Default)]
+pub(crate) struct Loaded {
+    pub(crate) kernels: Vec<Arc<Kernel>>,
+    pub(crate) records: Option<Arc<RecordTable>>,
+}
+
+impl Loaded {
+    fn kernel(&self, image: &'static Image) -> &Kernel {
+        let mut kernels = self.kernels.iter();
+        let found = kernels.find(|kernel| ptr::eq(kernel.grid.image, image));
+        found.expect("the kernel of every launch is loaded")
+    }
+
+    pub(super) fn records(&self) -> &RecordTable {
+        let records = self.records.as_ref();
+        records.expect("a launch with records has their table")
     }
 }
 
@@ -316,7 +369,10 @@ mod tests {
             },
             function: "modexp_512_t1",
             module: "modexp_512.ptx",
-            ptx: "\0",
+            ptx: &CompressedPtx {
+                text_bytes: 0,
+                deflated: &[],
+            },
             threads: 128,
             instances_per_block: 128,
             shared_bytes: 0,

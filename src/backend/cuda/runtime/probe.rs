@@ -192,6 +192,22 @@ mod tests {
                 shared_bytes_per_block,
             }
         }
+
+        /// The same of another generation.
+        pub(crate) fn with_compute_capability(self, compute_capability: (i32, i32)) -> Self {
+            Self {
+                compute_capability,
+                ..self
+            }
+        }
+
+        /// The same with as few units for doubles as chips for games have.
+        pub(crate) fn with_few_doubles(self) -> Self {
+            Self {
+                single_to_double: 64,
+                ..self
+            }
+        }
     }
 
     /// Whatever this machine has, the answer is a list or a reason, and no panic.

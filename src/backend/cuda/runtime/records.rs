@@ -29,7 +29,7 @@ pub(crate) struct RecordKind {
 pub(crate) struct RecordTable {
     context: Arc<CudaContext>,
     process: Process,
-    record_words: usize,
+    kind: RecordKind,
     state: Mutex<State>,
 }
 
@@ -118,24 +118,23 @@ impl Residence {
 }
 
 impl RecordTable {
-    pub(super) fn new(context: &Arc<CudaContext>, record_words: usize) -> Self {
+    pub(super) fn new(context: &Arc<CudaContext>, kind: RecordKind) -> Self {
         Self {
             context: context.clone(),
             process: Process::current(),
-            record_words,
+            kind,
             state: Mutex::default(),
         }
     }
 
-    /// The length of a record in 64-bit words.
-    pub(crate) fn record_words(&self) -> usize {
-        self.record_words
+    pub(super) fn kind(&self) -> RecordKind {
+        self.kind
     }
 
     /// The number of records that there is room for: every index is below it.
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         let state = lock(&self.state);
-        state.records.as_ref().map_or(0, DeviceWords::len) / self.record_words
+        state.records.as_ref().map_or(0, DeviceWords::len) / self.kind.words
     }
 
     /// Where the records are on the device. Stays so until the next record is added.
@@ -185,11 +184,11 @@ impl RecordTable {
     /// Moves the records to a table of twice the size.
     fn grow(&self, state: &mut State) -> Result<(), DriverError> {
         const FEWEST: usize = 64;
-        let held = state.records.as_ref().map_or(0, DeviceWords::len) / self.record_words;
+        let held = state.records.as_ref().map_or(0, DeviceWords::len) / self.kind.words;
         let more = (2 * held).max(FEWEST);
-        let larger = DeviceWords::zeroed(&self.context, more * self.record_words)?;
+        let larger = DeviceWords::zeroed(&self.context, more * self.kind.words)?;
         if state.staging.is_none() {
-            state.staging = Some(PinnedWords::zeroed(&self.context, self.record_words)?);
+            state.staging = Some(PinnedWords::zeroed(&self.context, self.kind.words)?);
         }
         if let Some(records) = &state.records {
             let bytes = records.len() * size_of::<u64>();
@@ -212,7 +211,7 @@ impl RecordTable {
         let Some(records) = &state.records else {
             return;
         };
-        let bytes = self.record_words * size_of::<u64>();
+        let bytes = self.kind.words * size_of::<u64>();
         let wipe = || {
             self.context.bind_to_thread()?;
             // SAFETY: the record is within the table. A launch that still used it would read zeros; there is
@@ -229,7 +228,7 @@ impl RecordTable {
     }
 
     fn address_of(&self, records: &DeviceWords, index: u32) -> CUdeviceptr {
-        let offset = index as usize * self.record_words * size_of::<u64>();
+        let offset = index as usize * self.kind.words * size_of::<u64>();
         records.address() + offset as CUdeviceptr
     }
 }
@@ -253,13 +252,8 @@ mod tests {
 
     /// The first device, or a word about why there is none.
     fn device() -> Option<Device> {
-        match probe::devices() {
-            Ok(found) => Some(Device::open(&found[0]).unwrap()),
-            Err(reason) => {
-                std::println!("skipped: {reason}");
-                None
-            }
-        }
+        let found = crate::need::available("cuda", probe::devices());
+        found.map(|found| Device::open(&found[0]).unwrap())
     }
 
     #[test]

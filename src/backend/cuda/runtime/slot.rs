@@ -13,7 +13,7 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 use zeroize::Zeroize;
 
 use super::buffer::{DeviceWords, PinnedWords};
-use super::module::{Argument, Launch};
+use super::module::{Argument, Launch, Loaded};
 
 pub(crate) struct Slot {
     context: Arc<CudaContext>,
@@ -163,14 +163,17 @@ impl Slot {
         layout: &Layout,
         fill: impl FnOnce(&mut [u64]),
         launches: &[Launch],
+        loaded: &Loaded,
     ) -> Result<(), DriverError> {
         assert!(self.state == State::Clean, "the slot is in use");
         let sizes = layout.0;
-        for launch in launches {
+        for kernel in &loaded.kernels {
             assert!(
-                *launch.context() == self.context,
+                *kernel.context() == self.context,
                 "a kernel of another device"
             );
+        }
+        for launch in launches {
             sizes.check_parts(launch.arguments());
         }
         self.grow(sizes)?;
@@ -182,7 +185,7 @@ impl Slot {
         let input = &mut buffers.host_in.as_mut_slice()[..sizes.input];
         fill(input);
         for launch in launches {
-            check_indices(launch.arguments(), input);
+            check_indices(launch.arguments(), loaded, input);
         }
 
         self.state = State::Busy { sizes };
@@ -195,7 +198,7 @@ impl Slot {
         for launch in launches {
             // SAFETY: as above; every part is within the sizes, and every index in range. Records stay where
             // they are while the slots of their device are held.
-            unsafe { launch.queue(&addresses, &self.stream)? };
+            unsafe { launch.queue(loaded, &addresses, &self.stream)? };
         }
         self.kernel_end.record(&self.stream)?;
         let output = &mut buffers.host_out.as_mut_slice()[..sizes.output];
@@ -300,23 +303,37 @@ impl Slot {
 }
 
 /// Panics unless all indices among the arguments are in range. They are public.
-fn check_indices(arguments: &[Argument], input: &[u64]) {
+fn check_indices(arguments: &[Argument], loaded: &Loaded, input: &[u64]) {
     for argument in arguments {
-        if let Argument::Indices { part, count, below } = argument {
-            let (pairs, rest) = input[part.range()].split_at(count / 2);
-            let mut largest = match rest.first() {
-                Some(&word) if count % 2 == 1 => word as u32,
-                _ => 0,
-            };
-            for &pair in pairs {
-                largest = largest.max(pair as u32).max((pair >> 32) as u32);
+        match *argument {
+            Argument::Indices { part, count, below } => {
+                assert_below(&input[part.range()], count, below);
             }
-            assert!(
-                *count == 0 || (largest as usize) < *below,
-                "an index out of range"
-            );
+            Argument::RecordIndices { part, count } => {
+                assert_below(&input[part.range()], count, loaded.records().len());
+            }
+            Argument::Records(kind) => {
+                assert!(loaded.records().kind() == kind, "records of another kind");
+            }
+            Argument::Words(_) | Argument::U32(_) | Argument::U64(_) => {}
         }
     }
+}
+
+/// Panics unless the first `count` of the indices in `words`, two in each, are less than `below`.
+fn assert_below(words: &[u64], count: usize, below: usize) {
+    let (pairs, rest) = words.split_at(count / 2);
+    let mut largest = match rest.first() {
+        Some(&word) if count % 2 == 1 => word as u32,
+        _ => 0,
+    };
+    for &pair in pairs {
+        largest = largest.max(pair as u32).max((pair >> 32) as u32);
+    }
+    assert!(
+        count == 0 || (largest as usize) < below,
+        "an index out of range"
+    );
 }
 
 impl Drop for Slot {
@@ -362,7 +379,7 @@ impl Sizes {
         for argument in arguments {
             let part = match argument {
                 Argument::Words(part) => part,
-                Argument::Indices { part, count, .. } => {
+                Argument::Indices { part, count, .. } | Argument::RecordIndices { part, count } => {
                     assert!(part.buffer == Buffer::Input, "indices are inputs");
                     assert!(count.div_ceil(2) <= part.len, "indices beyond their part");
                     part
@@ -431,15 +448,10 @@ mod tests {
 
     #[test]
     fn indices_up_to_the_bound_are_taken() {
-        let mut layout = Layout::default();
-        let part = layout.input(2);
-        let indices = |count, below| [Argument::Indices { part, count, below }];
         let words = [6 | 5 << 32, 3 | 99 << 32];
-        check_indices(&indices(3, 7), &words);
-        check_indices(&indices(0, 0), &words);
-        let refused = std::panic::catch_unwind(|| check_indices(&indices(3, 6), &words));
-        assert!(refused.is_err());
-        let refused = std::panic::catch_unwind(|| check_indices(&indices(4, 99), &words));
-        assert!(refused.is_err());
+        let is_taken =
+            |count, below| std::panic::catch_unwind(|| assert_below(&words, count, below)).is_ok();
+        assert!(is_taken(3, 7) && is_taken(4, 100) && is_taken(0, 0) && is_taken(1, 7));
+        assert!(!is_taken(3, 6) && !is_taken(4, 99) && !is_taken(1, 6) && !is_taken(1, 0));
     }
 }

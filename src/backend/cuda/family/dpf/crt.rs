@@ -59,14 +59,14 @@ impl CrtFamily for Dpf {
             window,
         } = *chunk;
         let CrtKernels {
-            halves: (halves_entry, halves_kernel),
-            recombine: (recombine_entry, recombine_kernel),
-            check: (check_entry, check_kernel_),
-            table,
-        } = kernels;
-        check_kernel(halves_entry, Operation::CrtHalves, halves_kernel);
-        check_kernel(recombine_entry, Operation::CrtRecombine, recombine_kernel);
-        check_kernel(check_entry, Operation::CrtCheck, check_kernel_);
+            halves: (halves_entry, halves_grid),
+            recombine: (recombine_entry, recombine_grid),
+            check: (check_entry, check_grid),
+            records: kind,
+        } = *kernels;
+        check_kernel(halves_entry, Operation::CrtHalves, halves_grid);
+        check_kernel(recombine_entry, Operation::CrtRecombine, recombine_grid);
+        check_kernel(check_entry, Operation::CrtCheck, check_grid);
         check_count(count);
         check_r2_bits(halves_entry, prime_bits);
         check_r2_bits(recombine_entry, prime_bits);
@@ -80,10 +80,10 @@ impl CrtFamily for Dpf {
         assert!(
             words == recombine_entry.words()
                 && 2 * words == check_entry.words()
-                && 11 * words == table.record_words(),
+                && 11 * words == kind.words,
             "kernels and records of different classes"
         );
-        let blocks = halves_kernel.blocks(2 * count);
+        let blocks = halves_grid.blocks(2 * count);
         let (numbers, indices) = (2 * words * count, count.div_ceil(2));
 
         let mut layout = Layout::default();
@@ -96,17 +96,16 @@ impl CrtFamily for Dpf {
         let verdict = layout.output(indices);
         let scratch = layout.scratch(scratch_words(halves_entry, blocks, window));
 
-        let records = || Argument::Records(table.clone());
-        let index = || Argument::Indices {
+        let records = Argument::Records(kind);
+        let index = Argument::RecordIndices {
             part: record_index,
             count,
-            below: table.len(),
         };
         let halves_arguments = vec![
             Argument::Words(halves),
             Argument::Words(base),
-            records(),
-            index(),
+            records,
+            index,
             Argument::Words(scratch),
             Argument::U32(count as u32),
             Argument::U32(exponent_bits),
@@ -116,8 +115,8 @@ impl CrtFamily for Dpf {
         let recombine_arguments = vec![
             Argument::Words(h),
             Argument::Words(halves),
-            records(),
-            index(),
+            records,
+            index,
             Argument::U32(count as u32),
             Argument::U32(prime_bits),
         ];
@@ -127,8 +126,8 @@ impl CrtFamily for Dpf {
             Argument::Words(halves),
             Argument::Words(h),
             Argument::Words(base_copy),
-            records(),
-            index(),
+            records,
+            index,
             Argument::U64(public_exponent),
             Argument::U32(count as u32),
             Argument::U32(n_bits),
@@ -137,13 +136,17 @@ impl CrtFamily for Dpf {
         // above; every part has the length that its buffer must have.
         let launches = unsafe {
             vec![
-                Launch::new(halves_kernel, blocks, halves_arguments),
+                Launch::new(halves_grid.image(), blocks, halves_arguments),
                 Launch::new(
-                    recombine_kernel,
-                    recombine_kernel.blocks(count),
+                    recombine_grid.image(),
+                    recombine_grid.blocks(count),
                     recombine_arguments,
                 ),
-                Launch::new(check_kernel_, check_kernel_.blocks(count), check_arguments),
+                Launch::new(
+                    check_grid.image(),
+                    check_grid.blocks(count),
+                    check_arguments,
+                ),
             ]
         };
         CrtWork {

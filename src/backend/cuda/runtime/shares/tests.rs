@@ -183,5 +183,5 @@ fn chunks_are_whole_blocks_about_equally_long() {
     assert_eq!(cut(&(0..10), 100, 4), [0..10]);
     assert_eq!(cut(&(3..13), 5, 1), [3..8, 8..13]);
     assert_eq!(cut(&(0..10), 9, 4), [0..8, 8..10]);
-    assert_eq!(cut(&(0..0), 9, 4), []);
+    assert!(cut(&(0..0), 9, 4).is_empty());
 }

@@ -1,0 +1,14 @@
+//! Embeds the GPU kernels, for the feature `cuda`; nothing else is built here.
+
+#[cfg(feature = "cuda")]
+#[path = "kernels/tools/embed.rs"]
+mod embed;
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    #[cfg(feature = "cuda")]
+    if let Err(message) = embed::all_families() {
+        eprintln!("{message}");
+        std::process::exit(1);
+    }
+}
