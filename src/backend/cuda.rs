@@ -31,7 +31,7 @@ use self::modexp::{Group, ModExpJob};
 use self::registry::SHIPPED;
 use self::runtime::device::Device;
 use self::runtime::pipeline::Devices;
-use self::words::HostThreads;
+use self::words::HostPool;
 #[cfg(feature = "rsa")]
 use self::{family::crt::CrtClass, runtime::pipeline::Job};
 use super::{Cpu, Serial, check_batch, clear};
@@ -287,8 +287,8 @@ impl Cuda {
     }
 
     /// The host's threads, for copies and other work beside the devices.
-    pub(crate) fn host_pool(&self) -> HostThreads<'_> {
-        HostThreads(self.host.pool())
+    pub(crate) fn host_pool(&self) -> HostPool<'_> {
+        HostPool(self.host.pool())
     }
 }
 

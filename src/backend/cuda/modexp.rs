@@ -22,7 +22,7 @@ use super::runtime::module::{Grid, Loaded};
 use super::runtime::pipeline::{Forecast, Job, Prepared};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::{Part, Slot};
-use super::words::{HostThreads, copy_in, copy_out, nth, write_indices};
+use super::words::{HostPool, copy_in, copy_out, nth, write_indices};
 use crate::backend::clear;
 use crate::secret::Secret;
 use crate::width::{WithLimbs, with_limbs};
@@ -120,7 +120,7 @@ pub(super) struct ModExpJob<'a, U: Unsigned> {
     pub(super) group: &'a Group<'a, U>,
     pub(super) registry: Registry,
     pub(super) tuning: Tuning,
-    pub(super) threads: HostThreads<'a>,
+    pub(super) threads: HostPool<'a>,
 }
 
 /// What a device computes its share with.

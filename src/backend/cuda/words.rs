@@ -13,9 +13,9 @@ const COPIED_AT_A_TIME: usize = 1024;
 
 /// The host's threads beside a device: those of a pool, or else the calling one.
 #[derive(Clone, Copy)]
-pub(crate) struct HostThreads<'a>(pub(crate) Option<&'a ThreadPool>);
+pub(crate) struct HostPool<'a>(pub(crate) Option<&'a ThreadPool>);
 
-impl HostThreads<'_> {
+impl HostPool<'_> {
     /// Calls `f` with the index and the place of each element, on several threads if there are many.
     pub(crate) fn each<T: Send>(self, places: &mut [T], f: impl Fn(usize, &mut T) + Sync + Send) {
         match self.0 {
@@ -53,7 +53,7 @@ impl HostThreads<'_> {
 }
 
 #[cfg(feature = "rsa")]
-impl HostThreads<'_> {
+impl HostPool<'_> {
     /// Calls `f` for each `size` items with the index of the first, and returns the results in order.
     pub(crate) fn map_chunks<T: Sync, R: Send>(
         self,
@@ -140,7 +140,7 @@ mod tests {
     fn every_place_is_visited_with_its_index() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();
         let pool = pool.unwrap();
-        for threads in [HostThreads(None), HostThreads(Some(&pool))] {
+        for threads in [HostPool(None), HostPool(Some(&pool))] {
             for len in [0, 3, 5 * COPIED_AT_A_TIME] {
                 let mut places = vec![0; len];
                 threads.each(&mut places, |i, place| *place = i);

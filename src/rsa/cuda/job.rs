@@ -18,7 +18,7 @@ use crate::backend::cuda::runtime::pipeline::{Forecast, Job, Prepared};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::records::{HeldTable, Residence};
 use crate::backend::cuda::runtime::slot::{Part, Slot};
-use crate::backend::cuda::words::{HostThreads, copy_in, copy_out, nth, write_indices};
+use crate::backend::cuda::words::{HostPool, copy_in, copy_out, nth, write_indices};
 use crate::secret::Secret;
 use crate::window::Window;
 
@@ -35,7 +35,7 @@ pub(super) struct DeviceLane<'a> {
 /// Private operations with keys that have all public numbers but n in common.
 pub(super) struct CrtJob<'a> {
     pub(super) classes: &'a [CrtClass],
-    pub(super) threads: HostThreads<'a>,
+    pub(super) threads: HostPool<'a>,
     /// The widths of n and of the primes in bits.
     pub(super) n_bits: u32,
     pub(super) prime_bits: u32,

@@ -17,7 +17,7 @@ fn job<'a>(group: &'a Group<'a, BoxedUint>) -> ModExpJob<'a, BoxedUint> {
         group,
         registry: SHIPPED,
         tuning: Tuning::default(),
-        threads: HostThreads(None),
+        threads: HostPool(None),
     }
 }
 
