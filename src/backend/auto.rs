@@ -143,7 +143,7 @@ impl Auto {
     /// `"ifma"` or `"cuda"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match &self.chosen {
+        match self.chosen() {
             Chosen::Serial(_) => "serial",
             Chosen::Parallel(cpu) => match cpu.name() {
                 "serial" if cpu.threads() > 1 => "parallel",
@@ -163,7 +163,7 @@ impl Auto {
     /// The number of threads that it computes on; for GPUs, that it prepares and checks their work on.
     #[must_use]
     pub fn threads(&self) -> usize {
-        match &self.chosen {
+        match self.chosen() {
             Chosen::Serial(_) => 1,
             Chosen::Parallel(cpu) => cpu.threads(),
             #[cfg(feature = "cuda")]
@@ -171,7 +171,6 @@ impl Auto {
         }
     }
 
-    #[cfg(feature = "rsa")]
     pub(crate) fn chosen(&self) -> &Chosen {
         &self.chosen
     }
@@ -186,7 +185,7 @@ impl<const LIMBS: usize> BatchModExp<Uint<LIMBS>> for Auto {
         exponent_bits: u32,
         out: &mut [Uint<LIMBS>],
     ) -> Result<(), Error> {
-        match &self.chosen {
+        match self.chosen() {
             Chosen::Serial(serial) => serial.batch_mod_exp(batch, exponent_bits, out),
             Chosen::Parallel(cpu) => cpu.batch_mod_exp(batch, exponent_bits, out),
             #[cfg(feature = "cuda")]
@@ -195,7 +194,7 @@ impl<const LIMBS: usize> BatchModExp<Uint<LIMBS>> for Auto {
     }
 
     fn granularity(&self) -> usize {
-        match &self.chosen {
+        match self.chosen() {
             Chosen::Serial(_) => 1,
             Chosen::Parallel(cpu) => <_ as BatchModExp<Uint<LIMBS>>>::granularity(cpu),
             #[cfg(feature = "cuda")]
@@ -213,7 +212,7 @@ impl BatchModExp<BoxedUint> for Auto {
         exponent_bits: u32,
         out: &mut [BoxedUint],
     ) -> Result<(), Error> {
-        match &self.chosen {
+        match self.chosen() {
             Chosen::Serial(serial) => serial.batch_mod_exp(batch, exponent_bits, out),
             Chosen::Parallel(cpu) => cpu.batch_mod_exp(batch, exponent_bits, out),
             #[cfg(feature = "cuda")]
@@ -222,7 +221,7 @@ impl BatchModExp<BoxedUint> for Auto {
     }
 
     fn granularity(&self) -> usize {
-        match &self.chosen {
+        match self.chosen() {
             Chosen::Serial(_) => 1,
             Chosen::Parallel(cpu) => <_ as BatchModExp<BoxedUint>>::granularity(cpu),
             #[cfg(feature = "cuda")]

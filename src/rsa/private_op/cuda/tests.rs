@@ -21,13 +21,13 @@ fn gpu() -> Option<Cuda> {
 /// Keys of several classes, of widths between them, of widths that no kernel takes, and with e = 3.
 fn keys() -> Vec<KeyHandle> {
     let pems = [
-        include_str!("../../../tests/keys/rsa1024.pem"),
-        include_str!("../../../tests/keys/rsa1025.pem"),
-        include_str!("../../../tests/keys/rsa2048.pem"),
-        include_str!("../../../tests/keys/rsa2048-e3.pem"),
-        include_str!("../../../tests/keys/rsa2056.pem"),
-        include_str!("../../../tests/keys/rsa3072.pem"),
-        include_str!("../../../tests/keys/rsa4096.pem"),
+        include_str!("../../../../tests/keys/rsa1024.pem"),
+        include_str!("../../../../tests/keys/rsa1025.pem"),
+        include_str!("../../../../tests/keys/rsa2048.pem"),
+        include_str!("../../../../tests/keys/rsa2048-e3.pem"),
+        include_str!("../../../../tests/keys/rsa2056.pem"),
+        include_str!("../../../../tests/keys/rsa3072.pem"),
+        include_str!("../../../../tests/keys/rsa4096.pem"),
     ];
     pems.map(|pem| KeyHandle::new(&RsaPrivateKey::from_pkcs1_pem(pem).unwrap()).unwrap())
         .into()
@@ -67,7 +67,7 @@ fn results_are_those_of_the_host() {
         .zip(&numbers)
         .map(|(i, (key, block, blind))| PrivateOp {
             key,
-            block,
+            representative: block,
             blind: (i % 3 != 0).then_some(blind),
         })
         .collect();
@@ -89,18 +89,19 @@ fn lanes<'a>(cuda: &Cuda, numbers: &'a [(&'a KeyHandle, BoxedUint, BoxedUint)]) 
         .iter()
         .map(|(key, block, _)| PrivateOp {
             key,
-            block,
+            representative: block,
             blind: None,
         })
         .collect();
-    let shape = Shape::of(&ops[0]).unwrap();
-    let class = shape.class(cuda).unwrap();
-    device_group(
-        &ops,
-        numbers.iter().map(|(_, block, _)| block),
-        shape,
-        class,
-    )
+    let group = Group {
+        class: KeyClass::of(ops[0].key.parts()),
+        is_blinded: false,
+        indices: (0..ops.len()).collect(),
+        ops,
+    };
+    let class = device_class(cuda, group.class).unwrap();
+    let representatives = numbers.iter().map(|(_, block, _)| block);
+    device_group(&group, representatives, class)
 }
 
 /// A bit of the block that is computed on, and one of the copy that it is compared with.
@@ -156,7 +157,7 @@ fn large_batches_and_short_lived_keys() {
             .take(40_000)
             .map(|(key, block, _)| PrivateOp {
                 key,
-                block,
+                representative: block,
                 blind: None,
             });
         let ops: Vec<_> = ops.collect();
