@@ -123,6 +123,21 @@ impl Error {
     }
 }
 
+#[cfg(feature = "rsa")]
+impl Error {
+    /// The same error of the instance at `position`; `None` if it is not about one instance.
+    pub(crate) fn of_instance(&self, position: usize) -> Option<Self> {
+        let mut error = self.clone();
+        match &mut error {
+            Self::ExponentBits { index, .. }
+            | Self::OperandWidth { index, .. }
+            | Self::ModulusWidth { index, .. } => *index = position,
+            _ => return None,
+        }
+        Some(error)
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

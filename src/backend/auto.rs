@@ -158,7 +158,7 @@ impl Auto {
     /// The name of the backend that computes: `"serial"`, `"parallel"`, `"fma"`, `"ifma"` or `"cuda"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match &self.chosen {
+        match self.chosen() {
             Chosen::Serial(_) => "serial",
             Chosen::Cpu(cpu) => name_of(cpu),
             #[cfg(feature = "cuda")]
@@ -171,7 +171,7 @@ impl Auto {
     /// Why it is that one, in a few words for a log or a terminal.
     #[must_use]
     pub fn reason(&self) -> &str {
-        match &self.chosen {
+        match self.chosen() {
             #[cfg(feature = "cuda")]
             Chosen::Cuda(cuda) if cuda.is_over() => self.without_gpu.get_or_init(|| {
                 let lost: Vec<_> = cuda.lost().collect();
@@ -184,7 +184,7 @@ impl Auto {
     /// The number of threads that it computes on; for GPUs, that it prepares and checks their work on.
     #[must_use]
     pub fn threads(&self) -> usize {
-        match &self.chosen {
+        match self.chosen() {
             Chosen::Serial(_) => 1,
             Chosen::Cpu(cpu) => cpu.threads(),
             #[cfg(feature = "cuda")]
@@ -192,7 +192,6 @@ impl Auto {
         }
     }
 
-    #[cfg(feature = "rsa")]
     pub(crate) fn chosen(&self) -> &Chosen {
         &self.chosen
     }
@@ -235,7 +234,7 @@ where
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        match &self.chosen {
+        match self.chosen() {
             Chosen::Serial(serial) => serial.batch_mod_exp(batch, exponent_bits, out),
             Chosen::Cpu(cpu) => cpu.batch_mod_exp(batch, exponent_bits, out),
             #[cfg(feature = "cuda")]
@@ -247,7 +246,7 @@ where
     }
 
     fn granularity(&self) -> usize {
-        match &self.chosen {
+        match self.chosen() {
             Chosen::Serial(_) => 1,
             Chosen::Cpu(cpu) => <_ as BatchModExp<U>>::granularity(cpu),
             #[cfg(feature = "cuda")]

@@ -29,7 +29,8 @@ pub struct Cpu {
     threads: Threads,
 }
 
-enum Threads {
+/// The threads of a [`Cpu`].
+pub(crate) enum Threads {
     /// The calling thread.
     Own(Engine),
     Pool(Parallel<Engine>),
@@ -62,10 +63,14 @@ impl Cpu {
         Ok(Self { threads })
     }
 
+    pub(crate) fn inner(&self) -> &Threads {
+        &self.threads
+    }
+
     /// What the threads compute with: `"ifma"`, `"fma"` or `"serial"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match &self.threads {
+        match self.inner() {
             Threads::Own(engine) => engine.name(),
             Threads::Pool(pool) => pool.inner().name(),
         }
@@ -74,14 +79,14 @@ impl Cpu {
     /// The number of threads.
     #[must_use]
     pub fn threads(&self) -> usize {
-        match &self.threads {
+        match self.inner() {
             Threads::Own(_) => 1,
             Threads::Pool(pool) => pool.threads(),
         }
     }
 }
 
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "rsa"))]
 impl Cpu {
     /// The threads, for other work than exponentiations; `None` if it is the calling one.
     pub(crate) fn pool(&self) -> Option<&rayon::ThreadPool> {
@@ -114,29 +119,16 @@ where
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        match &self.threads {
+        match self.inner() {
             Threads::Own(engine) => engine.batch_mod_exp(batch, exponent_bits, out),
             Threads::Pool(pool) => pool.batch_mod_exp(batch, exponent_bits, out),
         }
     }
 
     fn granularity(&self) -> usize {
-        match &self.threads {
+        match self.inner() {
             Threads::Own(engine) => <_ as BatchModExp<U>>::granularity(engine),
             Threads::Pool(pool) => <_ as BatchModExp<U>>::granularity(pool),
-        }
-    }
-}
-
-#[cfg(feature = "rsa")]
-impl crate::rsa::RsaPrivateOp for Cpu {
-    fn private_op(
-        &self,
-        batch: &[crate::rsa::PrivateOp<'_>],
-    ) -> crate::rsa::Checked<crypto_bigint::BoxedUint> {
-        match &self.threads {
-            Threads::Own(engine) => engine.private_op(batch),
-            Threads::Pool(pool) => pool.private_op(batch),
         }
     }
 }

@@ -1,12 +1,8 @@
 //! Spreads a batch over threads.
 
-#[cfg(feature = "rsa")]
-use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroUsize;
 
-#[cfg(feature = "rsa")]
-use crypto_bigint::BoxedUint;
 use crypto_bigint::Unsigned;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -57,35 +53,13 @@ impl<B> Parallel<B> {
     }
 
     /// The threads, for other work than exponentiations; `None` where they are not.
-    #[cfg(feature = "cuda")]
+    #[cfg(any(feature = "cuda", feature = "rsa"))]
     pub(crate) fn pool(&self) -> Option<&ThreadPool> {
         self.workers.pool()
     }
 
     pub(crate) fn inner(&self) -> &B {
         &self.inner
-    }
-
-    /// Runs `f` on shares of `items`, each on one of the threads, and returns the results in order.
-    ///
-    /// The shares are larger than those of an exponentiation, because lanes of one key in one share have
-    /// one inversion between them; but not so large that their intermediate values would fill the memory.
-    #[cfg(feature = "rsa")]
-    pub(crate) fn map_shares<T: Sync, R: Send>(
-        &self,
-        items: &[T],
-        f: impl Fn(&[T]) -> Result<R, Error> + Send + Sync,
-    ) -> Result<Vec<R>, Error>
-    where
-        B: BatchModExp<BoxedUint> + Sync,
-    {
-        const LARGEST: usize = 1024;
-        let share = items.len().div_ceil(self.threads()).clamp(1, LARGEST);
-        let share = share.next_multiple_of(self.inner.granularity());
-        match self.workers.pool() {
-            Some(pool) => pool.install(|| items.par_chunks(share).map(f).collect()),
-            None => items.chunks(share).map(f).collect(),
-        }
     }
 
     /// How many instances of a batch of `len` a thread takes at a time: a quarter of its fair share, so

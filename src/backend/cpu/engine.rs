@@ -99,9 +99,6 @@ where
     }
 }
 
-#[cfg(feature = "rsa")]
-impl crate::rsa::RsaPrivateOp for Engine {}
-
 /// Full blocks of lanes on `simd`, what is left over wherever it is faster.
 fn share_with_serial<U, B>(
     simd: &B,

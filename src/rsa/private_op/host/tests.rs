@@ -7,34 +7,42 @@ use rsa::RsaPrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::traits::PublicKeyParts;
 
-use super::{Faults, NoFaults, Stage, private_op};
+use super::super::check::checked;
+use super::{FaultInjection, NoFaults, Stage, with_faults};
 use crate::Error;
 use crate::backend::Serial;
-use crate::rsa::{KeyHandle, PrivateOp};
+use crate::rsa::{Checked, HostThreads, KeyHandle, PrivateOp};
+
+/// The private operation with faults, and the check above it.
+fn private_op(batch: &[PrivateOp<'_>], faults: &mut impl FaultInjection) -> Checked<BoxedUint> {
+    let candidates = with_faults(&Serial, batch, faults)?;
+    checked(HostThreads::calling_thread(), batch, candidates)
+}
 
 /// Flips one bit of one value of one stage.
 struct BitFlip {
     stage: Stage,
     value: usize,
     bit: u32,
-    struck: bool,
+    injected: bool,
 }
 
-impl Faults for BitFlip {
-    fn strike(&mut self, stage: Stage, values: &mut [BoxedUint]) {
+impl FaultInjection for BitFlip {
+    fn inject_fault(&mut self, stage: Stage, intermediate: &mut [BoxedUint]) {
         if stage == self.stage {
-            let limb = &mut values[self.value].as_mut_limbs()[(self.bit / Limb::BITS) as usize];
+            let limb =
+                &mut intermediate[self.value].as_mut_limbs()[(self.bit / Limb::BITS) as usize];
             *limb ^= Limb(1 << (self.bit % Limb::BITS));
-            self.struck = true;
+            self.injected = true;
         }
     }
 }
 
 fn rsa_key() -> RsaPrivateKey {
-    RsaPrivateKey::from_pkcs1_pem(include_str!("../../../tests/keys/rsa1024.pem")).unwrap()
+    RsaPrivateKey::from_pkcs1_pem(include_str!("../../../../tests/keys/rsa1024.pem")).unwrap()
 }
 
-/// Three blocks and three numbers to blind them with.
+/// Three representatives and three numbers to blind them with.
 fn numbers(key: &RsaPrivateKey) -> [BoxedUint; 6] {
     let number = |i: Word| {
         let mut number = BoxedUint::zero_with_precision(key.n().bits_precision());
@@ -47,34 +55,40 @@ fn numbers(key: &RsaPrivateKey) -> [BoxedUint; 6] {
 }
 
 fn ops<'a>(key: &'a KeyHandle, numbers: &'a [BoxedUint; 6], blinding: bool) -> Vec<PrivateOp<'a>> {
-    let (blocks, blinds) = numbers.split_at(3);
-    blocks
+    let (representatives, blinds) = numbers.split_at(3);
+    representatives
         .iter()
         .zip(blinds)
-        .map(|(block, blind)| PrivateOp {
+        .map(|(representative, blind)| PrivateOp {
             key,
-            block,
+            representative,
             blind: blinding.then_some(blind),
         })
         .collect()
 }
 
-/// Strikes `stage` once for each value and several bits, and expects the lane of that value to fail, and
+/// Injects a fault into `stage` once for each value and several bits, and expects the lane of that value to fail, and
 /// it alone.
-fn strike(key: &KeyHandle, numbers: &[BoxedUint; 6], stage: Stage, values: usize, bits: &[u32]) {
+fn every_fault_is_found(
+    key: &KeyHandle,
+    numbers: &[BoxedUint; 6],
+    stage: Stage,
+    values: usize,
+    bits: &[u32],
+) {
     for blinding in [true, false] {
         let ops = ops(key, numbers, blinding);
-        let sound = private_op(&Serial, &ops, &mut NoFaults).unwrap();
+        let sound = private_op(&ops, &mut NoFaults).unwrap();
         for value in 0..values {
             for &bit in bits {
                 let mut flip = BitFlip {
                     stage,
                     value,
                     bit,
-                    struck: false,
+                    injected: false,
                 };
-                let results = private_op(&Serial, &ops, &mut flip).unwrap();
-                assert!(flip.struck, "{stage:?} was never reached");
+                let results = private_op(&ops, &mut flip).unwrap();
+                assert!(flip.injected, "{stage:?} was never reached");
                 for (lane, (result, sound)) in results.iter().zip(&sound).enumerate() {
                     if lane == value % ops.len() {
                         let error = result.as_ref().err();
@@ -104,11 +118,11 @@ fn no_fault_in_a_crt_operation_gets_through() {
         Stage::Combined,
         Stage::Unblinded,
     ] {
-        strike(&key, &numbers, stage, 3, &[0, 513, 1023]);
+        every_fault_is_found(&key, &numbers, stage, 3, &[0, 513, 1023]);
     }
     // Three values modulo p, then three modulo q.
     for stage in [Stage::Residues, Stage::Halves] {
-        strike(&key, &numbers, stage, 6, &[0, 257, 511]);
+        every_fault_is_found(&key, &numbers, stage, 6, &[0, 257, 511]);
     }
 }
 
@@ -124,7 +138,7 @@ fn no_fault_in_a_plain_operation_gets_through() {
         Stage::Combined,
         Stage::Unblinded,
     ] {
-        strike(&key, &numbers, stage, 3, &[0, 1023]);
+        every_fault_is_found(&key, &numbers, stage, 3, &[0, 1023]);
     }
 }
 
@@ -133,29 +147,29 @@ fn no_fault_in_a_plain_operation_gets_through() {
 fn results_above_the_modulus_do_not_get_through() {
     struct AddModulus(BoxedUint);
 
-    impl Faults for AddModulus {
-        fn strike(&mut self, stage: Stage, values: &mut [BoxedUint]) {
+    impl FaultInjection for AddModulus {
+        fn inject_fault(&mut self, stage: Stage, intermediate: &mut [BoxedUint]) {
             if stage == Stage::Unblinded {
-                values[0] = values[0].wrapping_add(&self.0);
+                intermediate[0] = intermediate[0].wrapping_add(&self.0);
             }
         }
     }
 
     let key =
-        RsaPrivateKey::from_pkcs1_pem(include_str!("../../../tests/keys/rsa1025.pem")).unwrap();
+        RsaPrivateKey::from_pkcs1_pem(include_str!("../../../../tests/keys/rsa1025.pem")).unwrap();
     let (handle, numbers) = (KeyHandle::new(&key).unwrap(), numbers(&key));
     let mut fault = AddModulus(key.n().as_ref().clone());
-    let results = private_op(&Serial, &ops(&handle, &numbers, false), &mut fault).unwrap();
+    let results = private_op(&ops(&handle, &numbers, false), &mut fault).unwrap();
     assert_eq!(results[0].as_ref().err(), Some(&Error::Fault));
     assert!(results[1].is_ok() && results[2].is_ok());
 }
 
-/// The blocks of one batch may belong to keys of different sizes, in any order.
+/// The lanes of one batch may belong to keys of different sizes, in any order.
 #[test]
 fn results_are_in_the_order_of_the_batch() {
     let keys = [
-        include_str!("../../../tests/keys/rsa1024.pem"),
-        include_str!("../../../tests/keys/rsa1025.pem"),
+        include_str!("../../../../tests/keys/rsa1024.pem"),
+        include_str!("../../../../tests/keys/rsa1025.pem"),
     ]
     .map(|pem| RsaPrivateKey::from_pkcs1_pem(pem).unwrap());
     let handles = keys.each_ref().map(|key| KeyHandle::new(key).unwrap());
@@ -164,15 +178,12 @@ fn results_are_in_the_order_of_the_batch() {
     let batch: Vec<_> = (0..order.len())
         .map(|lane| PrivateOp {
             key: &handles[order[lane]],
-            block: &numbers[order[lane]][lane / 2],
+            representative: &numbers[order[lane]][lane / 2],
             blind: None,
         })
         .collect();
-    for (op, result) in batch
-        .iter()
-        .zip(private_op(&Serial, &batch, &mut NoFaults).unwrap())
-    {
-        let alone = private_op(&Serial, &[*op], &mut NoFaults)
+    for (op, result) in batch.iter().zip(private_op(&batch, &mut NoFaults).unwrap()) {
+        let alone = private_op(&[*op], &mut NoFaults)
             .unwrap()
             .remove(0)
             .unwrap();
@@ -186,6 +197,6 @@ fn a_blind_without_an_inverse_is_an_error() {
     let rsa_key = rsa_key();
     let (key, mut numbers) = (KeyHandle::new(&rsa_key).unwrap(), numbers(&rsa_key));
     numbers[4] = BoxedUint::zero_with_precision(1024);
-    let error = private_op(&Serial, &ops(&key, &numbers, true), &mut NoFaults).err();
+    let error = private_op(&ops(&key, &numbers, true), &mut NoFaults).err();
     assert_eq!(error, Some(Error::Rng));
 }

@@ -10,8 +10,8 @@ use core::ptr;
 use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Limb, Uint};
 
-use super::host::Values;
-use super::key::Crt;
+use super::group::Values;
+use crate::rsa::key::Crt;
 use crate::secret::Secret;
 use crate::width::{WithLimbs, fixed_params, load, store, with_limbs};
 

@@ -1,107 +1,78 @@
 //! Base blinding (Chaum, 1982; Kocher, 1996): `(m * r^e)^d * r^-1 = m^d` for a fresh random r.
 //!
-//! Costs one exponentiation by e for each lane, which the backend does, and one inversion for each run
+//! Costs one exponentiation by e for each lane, which the caller does on its backend, and one inversion for each run
 //! of lanes with the same key, shared by Montgomery's trick (Montgomery, 1987, section 10.3.1).
 
 use alloc::vec::Vec;
-use core::ptr;
 
 use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams, MontyParams};
-use crypto_bigint::{BoxedUint, Uint};
+use crypto_bigint::{BoxedUint, RandomMod, Uint};
+use rand_core::TryCryptoRng;
 
-use super::host::{Values, public_op};
-use super::private_op::PrivateOp;
+use super::group::{Values, modulus, runs};
+use super::op::PrivateOp;
+use crate::Error;
+use crate::rsa::KeyHandle;
 use crate::secret::Secret;
 use crate::width::{WithLimbs, fixed_params, load, store, with_limbs};
-use crate::{BatchModExp, Error};
 
-/// The factors for a group of lanes: `r^e` and `r^-1` for those that are blinded, 1 for the others. All of
-/// them in Montgomery form: multiplied by R modulo n.
-pub(super) struct Blinding(Option<Factors>);
+/// A random number below the n of `key`. Rejection sampling shows how many candidates were rejected, which
+/// says nothing about the one that was not.
+pub(super) fn draw<R: TryCryptoRng + ?Sized>(
+    key: &KeyHandle,
+    rng: &mut R,
+) -> Result<Secret<BoxedUint>, Error> {
+    BoxedUint::try_random_mod_vartime(rng, key.parts().n.modulus().as_nz_ref())
+        .map(Secret::new)
+        .map_err(|_| Error::Rng)
+}
 
-struct Factors {
+/// The factors of lanes of one class, `r^e` and `r^-1`, in Montgomery form: multiplied by R modulo n.
+pub(super) struct Blinding {
     blinding: Values,
     unblinding: Values,
 }
 
 impl Blinding {
-    /// Computes the factors. All moduli of `group` are equally wide, and all e equally long.
+    /// Makes the factors of `ops`, all of which are blinded, from the powers `r^e` of their random numbers.
     ///
     /// Fails with [`Error::Rng`] if a random number has no inverse.
-    pub(super) fn new<B>(backend: &B, group: &[PrivateOp<'_>]) -> Result<Self, Error>
-    where
-        B: BatchModExp<BoxedUint, Error = Error> + ?Sized,
-    {
-        if group.iter().all(|op| op.blind.is_none()) {
-            return Ok(Self(None));
+    pub(super) fn new(ops: &[PrivateOp<'_>], powers: Values) -> Result<Self, Error> {
+        let mut blinding = powers;
+        let mut unblinding: Values =
+            Secret::new(ops.iter().filter_map(|op| op.blind.cloned()).collect());
+        for (params, values) in by_modulus(ops, &mut blinding) {
+            with_limbs(limbs(params), Enter { params, values });
         }
-        let random: Values = Secret::new(group.iter().map(random_or_one).collect());
-        let powers = public_op(backend, group, &random)?;
-        Self::from_powers(group, random, powers)
-    }
-
-    /// The same from the random numbers and their powers `r^e`.
-    pub(super) fn from_powers(
-        group: &[PrivateOp<'_>],
-        random: Values,
-        mut blinding: Values,
-    ) -> Result<Self, Error> {
-        let mut unblinding = random;
-        for (run, powers) in runs(group, &mut blinding) {
-            with_limbs(
-                limbs(run),
-                Enter {
-                    params: params(run),
-                    values: powers,
-                },
-            );
+        for (params, values) in by_modulus(ops, &mut unblinding) {
+            with_limbs(limbs(params), Invert { params, values })?;
         }
-        for (run, numbers) in runs(group, &mut unblinding) {
-            with_limbs(
-                limbs(run),
-                Invert {
-                    params: params(run),
-                    values: numbers,
-                },
-            )?;
-        }
-        Ok(Self(Some(Factors {
+        Ok(Self {
             blinding,
             unblinding,
-        })))
+        })
     }
 
     /// Multiplies every value by its `r^e`.
-    pub(super) fn blind(&self, group: &[PrivateOp<'_>], values: &mut [BoxedUint]) {
-        if let Self(Some(factors)) = self {
-            multiply(group, values, &factors.blinding);
-        }
+    pub(super) fn blind(&self, ops: &[PrivateOp<'_>], values: &mut [BoxedUint]) {
+        multiply(ops, values, &self.blinding);
     }
 
     /// Multiplies every value by its `r^-1`.
-    pub(super) fn unblind(&self, group: &[PrivateOp<'_>], values: &mut [BoxedUint]) {
-        if let Self(Some(factors)) = self {
-            multiply(group, values, &factors.unblinding);
-        }
+    pub(super) fn unblind(&self, ops: &[PrivateOp<'_>], values: &mut [BoxedUint]) {
+        multiply(ops, values, &self.unblinding);
     }
-}
-
-/// The random number of a lane, or 1 if it is not blinded.
-pub(super) fn random_or_one(op: &PrivateOp<'_>) -> BoxedUint {
-    let one = || BoxedUint::one_with_precision(op.block.bits_precision());
-    op.blind.cloned().unwrap_or_else(one)
 }
 
 /// Multiplies `values[i]` by the number that `factors[i]` is the Montgomery form of, modulo the modulus of lane
 /// i.
-fn multiply(group: &[PrivateOp<'_>], values: &mut [BoxedUint], factors: &[BoxedUint]) {
-    let mut factors = factors;
-    for (run, values) in runs(group, values) {
-        let (head, tail) = factors.split_at(run.len());
+fn multiply(ops: &[PrivateOp<'_>], values: &mut [BoxedUint], mut factors: &[BoxedUint]) {
+    for (params, values) in by_modulus(ops, values) {
+        let (head, tail) = factors.split_at(values.len());
         with_limbs(
-            limbs(run),
+            limbs(params),
             Multiply {
-                params: params(run),
+                params,
                 values,
                 factors: head,
             },
@@ -110,26 +81,20 @@ fn multiply(group: &[PrivateOp<'_>], values: &mut [BoxedUint], factors: &[BoxedU
     }
 }
 
-/// The lanes in runs of one key, with their values.
-fn runs<'a, 'b>(
-    group: &'a [PrivateOp<'b>],
-    mut values: &'a mut [BoxedUint],
-) -> impl Iterator<Item = (&'a [PrivateOp<'b>], &'a mut [BoxedUint])> {
-    group
-        .chunk_by(|a, b| ptr::eq(a.key.parts(), b.key.parts()))
-        .map(move |run| {
-            let (head, tail) = core::mem::take(&mut values).split_at_mut(run.len());
-            values = tail;
-            (run, head)
-        })
+/// The values of lanes in runs of one key, with its n.
+fn by_modulus<'s, 'a>(
+    ops: &'s [PrivateOp<'a>],
+    mut values: &'s mut [BoxedUint],
+) -> impl Iterator<Item = (&'a MontyParams<BoxedUint>, &'s mut [BoxedUint])> {
+    runs(ops).map(move |run| {
+        let (head, tail) = core::mem::take(&mut values).split_at_mut(run.len());
+        values = tail;
+        (modulus(&run[0]), head)
+    })
 }
 
-fn params<'a>(run: &[PrivateOp<'a>]) -> &'a MontyParams<BoxedUint> {
-    run[0].key.parts().n.as_ref()
-}
-
-fn limbs(run: &[PrivateOp<'_>]) -> usize {
-    params(run).modulus().as_ref().as_limbs().len()
+fn limbs(params: &MontyParams<BoxedUint>) -> usize {
+    params.modulus().as_ref().as_limbs().len()
 }
 
 struct Multiply<'a> {

@@ -1,8 +1,9 @@
 //! Run where there is a GPU; elsewhere they say that they were skipped.
 
+use super::super::check::checked;
+use super::super::group::KeyClass;
 use super::*;
 use crate::backend::Serial;
-use crate::backend::cuda::Residence;
 use crate::rsa::KeyHandle;
 use alloc::vec;
 use crypto_bigint::{Limb, Word};
@@ -16,13 +17,13 @@ fn gpu() -> Option<Cuda> {
 /// Keys of several classes, of widths between them, of widths that no kernel takes, and with e = 3.
 fn keys() -> Vec<KeyHandle> {
     let pems = [
-        include_str!("../../../tests/keys/rsa1024.pem"),
-        include_str!("../../../tests/keys/rsa1025.pem"),
-        include_str!("../../../tests/keys/rsa2048.pem"),
-        include_str!("../../../tests/keys/rsa2048-e3.pem"),
-        include_str!("../../../tests/keys/rsa2056.pem"),
-        include_str!("../../../tests/keys/rsa3072.pem"),
-        include_str!("../../../tests/keys/rsa4096.pem"),
+        include_str!("../../../../tests/keys/rsa1024.pem"),
+        include_str!("../../../../tests/keys/rsa1025.pem"),
+        include_str!("../../../../tests/keys/rsa2048.pem"),
+        include_str!("../../../../tests/keys/rsa2048-e3.pem"),
+        include_str!("../../../../tests/keys/rsa2056.pem"),
+        include_str!("../../../../tests/keys/rsa3072.pem"),
+        include_str!("../../../../tests/keys/rsa4096.pem"),
     ];
     pems.map(|pem| KeyHandle::new(&RsaPrivateKey::from_pkcs1_pem(pem).unwrap()).unwrap())
         .into()
@@ -62,7 +63,7 @@ fn results_are_those_of_the_host() {
         .zip(&numbers)
         .map(|(i, (key, block, blind))| PrivateOp {
             key,
-            block,
+            representative: block,
             blind: (i % 3 != 0).then_some(blind),
         })
         .collect();
@@ -78,27 +79,35 @@ fn results_are_those_of_the_host() {
     }
 }
 
+/// Private operations without blinding.
 fn ops<'a>(numbers: &'a [(&'a KeyHandle, BoxedUint, BoxedUint)]) -> Vec<PrivateOp<'a>> {
-    let op = |(key, block, _): &'a (&'a KeyHandle, BoxedUint, BoxedUint)| PrivateOp {
+    let op = |(key, representative, _): &'a (&'a KeyHandle, BoxedUint, BoxedUint)| PrivateOp {
         key,
-        block,
+        representative,
         blind: None,
     };
     numbers.iter().map(op).collect()
 }
 
-/// Which lanes passed the device's check, with something done to the inputs on the way.
-fn passed(cuda: &Cuda, ops: &[PrivateOp<'_>], inject_fault: InjectFault<'_>) -> Vec<bool> {
-    let shape = Shape::of(&ops[0]).unwrap();
-    let classes = shape.classes(cuda);
+/// What comes from the devices for lanes of one class, with something done to the inputs on the way.
+fn candidates(
+    cuda: &Cuda,
+    ops: &[PrivateOp<'_>],
+    inject_fault: InjectFault<'_>,
+) -> Vec<Result<Secret<BoxedUint>, Error>> {
     let group = Group {
-        cuda,
-        classes: &classes,
-        shape,
-        ops,
-        inject_fault,
+        class: KeyClass::of(ops[0].key.parts()),
+        is_blinded: false,
+        indices: (0..ops.len()).collect(),
+        ops: ops.to_vec(),
     };
-    group.plain().unwrap().iter().map(Result::is_ok).collect()
+    let mut group = DeviceGroup::new(cuda, &group).unwrap();
+    group.inject_fault = inject_fault;
+    group.plain().unwrap()
+}
+
+fn passed<T>(results: &[Result<T, Error>]) -> Vec<bool> {
+    results.iter().map(Result::is_ok).collect()
 }
 
 /// A bit of the representative that is computed on, and one of the copy that it is compared with.
@@ -111,10 +120,8 @@ fn a_flipped_bit_fails_its_lane_alone() {
     let in_number = |[numbers, _, _]: [&mut [u64]; 3]| numbers[words + 3] ^= 1 << 17;
     let in_copy = |[_, copies, _]: [&mut [u64]; 3]| copies[words] ^= 1;
     for fault in [&in_number as InjectFault<'_>, &in_copy] {
-        assert_eq!(
-            passed(&cuda, &ops(&numbers), fault),
-            [true, false, true, true, true]
-        );
+        let results = candidates(&cuda, &ops(&numbers), fault);
+        assert_eq!(passed(&results), [true, false, true, true, true]);
     }
 }
 
@@ -122,34 +129,36 @@ fn a_flipped_bit_fails_its_lane_alone() {
 #[test]
 fn a_wrong_key_fails_its_lane_alone() {
     let Some(cuda) = gpu() else { return };
-    let keys = &keys()[2..3];
-    let numbers = numbers(keys, 3);
-    let ops = ops(&numbers);
-    let shape = Shape::of(&ops[0]).unwrap();
-    let classes = shape.classes(&cuda);
-    let group = Group {
-        cuda: &cuda,
-        classes: &classes,
-        shape,
-        ops: &ops,
-        inject_fault: &|_| (),
-    };
-    for wrong in 0..3 {
-        let mut job = group.job(ops.iter().map(|op| op.block));
-        let residence = Residence::default();
-        let lane = &mut job.lanes[1];
-        lane.residence = &residence;
-        let modulus = &mut lane.modulus;
-        match wrong {
-            0 => modulus.dp = modulus.dq,
-            1 => modulus.qinv = modulus.dp,
-            _ => core::mem::swap(&mut modulus.p, &mut modulus.q),
-        }
-        let mut verdicts = [None, None, None];
-        cuda.run_job(&job, &mut verdicts).unwrap();
-        let passed = verdicts.each_ref().map(Option::is_some);
-        assert_eq!(passed, [true, false, true]);
+    let right = &keys()[2];
+    let wrong = [
+        right.with_crt(|crt| crt.dp.clone_from(&crt.dq)),
+        right.with_crt(|crt| crt.qinv.clone_from(&crt.dp)),
+        right.with_crt(|crt| core::mem::swap(&mut crt.p, &mut crt.q)),
+    ];
+    for wrong in &wrong {
+        let mut numbers = numbers(core::slice::from_ref(right), 3);
+        numbers[1].0 = wrong;
+        let results = candidates(&cuda, &ops(&numbers), &|_| ());
+        assert_eq!(passed(&results), [true, false, true]);
     }
+}
+
+/// With the index of another key all steps agree, the device's check too, and the result is right for that
+/// key. The check above all backends takes the lane's own.
+#[test]
+fn the_index_of_another_key_is_a_fault() {
+    let Some(cuda) = gpu() else { return };
+    let second = KeyHandle::clone(&keys()[2].with_crt(|_| ()));
+    let other = KeyHandle::new(&other_key()).unwrap();
+    let keys = [second, other];
+    let numbers = numbers(&keys, 4);
+    let ops = ops(&numbers);
+    let swap = |[_, _, indices]: [&mut [u64]; 3]| indices[0] = indices[0].rotate_left(32);
+    let results = candidates(&cuda, &ops, &swap);
+    assert_eq!(passed(&results), [true; 4]);
+    let results = checked(cuda.check_threads(), &ops, results).unwrap();
+    assert_eq!(passed(&results), [false, false, true, true]);
+    assert_eq!(results[0].as_ref().err(), Some(&Error::Fault));
 }
 
 /// Enough for several chunks, with keys that come and go.
@@ -166,7 +175,7 @@ fn large_batches_and_short_lived_keys() {
             .take(40_000)
             .map(|(key, block, _)| PrivateOp {
                 key,
-                block,
+                representative: block,
                 blind: None,
             });
         let ops: Vec<_> = ops.collect();

@@ -4,11 +4,12 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::ptr;
 
 use crypto_bigint::BoxedUint;
 use cudarc::driver::DriverError;
 
+use super::super::group::{PrimeClass, crt, runs};
+use super::super::op::PrivateOp;
 use crate::Error;
 use crate::backend::cuda::family::crt::{CrtChunk, CrtClass, CrtKernels, CrtModulus, CrtWork};
 use crate::backend::cuda::plan::CrtPlan;
@@ -16,33 +17,24 @@ use crate::backend::cuda::runtime::device::InUse;
 use crate::backend::cuda::runtime::module::Loaded;
 use crate::backend::cuda::runtime::pipeline::{Forecast, Job, Prepared};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
-use crate::backend::cuda::runtime::records::{HeldTable, Residence};
+use crate::backend::cuda::runtime::records::HeldTable;
 use crate::backend::cuda::runtime::slot::{Part, Slot};
 use crate::backend::cuda::words::{HostPool, copy_in, copy_out, nth, write_indices};
 use crate::secret::Secret;
 use crate::window::Window;
 
-/// A lane as devices take it.
-#[derive(Clone, Copy)]
-pub(super) struct DeviceLane<'a> {
-    pub(super) modulus: CrtModulus<'a>,
-    /// Where the key lies on devices.
-    pub(super) residence: &'a Residence,
-    /// The representative, below n and as wide.
-    pub(super) representative: &'a BoxedUint,
-}
-
 /// Private operations with keys that have all public numbers but n in common.
 pub(super) struct CrtJob<'a> {
     pub(super) classes: &'a [CrtClass],
     pub(super) threads: HostPool<'a>,
-    /// The widths of n and of the primes in bits.
+    /// The width of n in bits.
     pub(super) n_bits: u32,
-    pub(super) prime_bits: u32,
-    /// A bound for the lengths of dP and dQ.
-    pub(super) exponent_bits: u32,
+    pub(super) prime: PrimeClass,
     pub(super) public_exponent: u64,
-    pub(super) lanes: Vec<DeviceLane<'a>>,
+    /// The lanes, of which the keys are used.
+    pub(super) ops: &'a [PrivateOp<'a>],
+    /// The number of each lane, below n and as wide, in place of its own.
+    pub(super) representatives: Vec<&'a BoxedUint>,
     pub(super) inject_fault: InjectFault<'a>,
 }
 
@@ -69,13 +61,13 @@ impl Job<Verdict> for CrtJob<'_> {
     type Chunk = (Part, Part);
 
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
-        let plan = CrtPlan::new(self.classes, self.exponent_bits, count, device)?;
+        let plan = CrtPlan::new(self.classes, self.prime.bits, count, device)?;
         Some(plan.halves.forecast)
     }
 
     fn prepare(&self, slots: &InUse<'_>, share: &Range<usize>) -> Result<Prepared<Share>, Error> {
         let device = slots.device();
-        let plan = CrtPlan::new(self.classes, self.exponent_bits, share.len(), device.info());
+        let plan = CrtPlan::new(self.classes, self.prime.bits, share.len(), device.info());
         let Some(CrtPlan { class, halves }) = plan else {
             unreachable!("a device without a forecast has no share");
         };
@@ -118,8 +110,8 @@ impl Job<Verdict> for CrtJob<'_> {
         let what = CrtChunk {
             count: chunk.len(),
             n_bits: self.n_bits,
-            prime_bits: self.prime_bits,
-            exponent_bits: self.exponent_bits,
+            prime_bits: self.prime.width,
+            exponent_bits: self.prime.bits,
             public_exponent: self.public_exponent,
             window: share.window,
         };
@@ -159,13 +151,18 @@ impl CrtJob<'_> {
         table: &HeldTable<'_>,
     ) -> Result<Vec<u32>, DriverError> {
         let mut indices = Vec::with_capacity(share.len());
-        let same_key = |a: &DeviceLane<'_>, b: &DeviceLane<'_>| ptr::eq(a.residence, b.residence);
-        for run in self.lanes[share.clone()].chunk_by(same_key) {
-            let DeviceLane {
-                modulus, residence, ..
-            } = &run[0];
-            let write = |record: &mut [u64]| class.family().write_record(class, modulus, record);
-            let index = table.index_of(residence, write)?;
+        for run in runs(&self.ops[share.clone()]) {
+            let (parts, crt) = (run[0].key.parts(), crt(&run[0]));
+            let modulus = CrtModulus {
+                p: crt.p(),
+                dp: &crt.dp,
+                q: crt.q(),
+                dq: &crt.dq,
+                qinv: &crt.qinv,
+                n: parts.n.as_ref(),
+            };
+            let write = |record: &mut [u64]| class.family().write_record(class, &modulus, record);
+            let index = table.index_of(&parts.on_devices, write)?;
             indices.extend(run.iter().map(|_| index));
         }
         Ok(indices)
@@ -173,13 +170,13 @@ impl CrtJob<'_> {
 
     /// Writes representatives, their copies and the indices of their keys to `input`, all of it.
     fn fill(&self, share: &Share, chunk: &Range<usize>, work: &CrtWork, input: &mut [u64]) {
-        let lanes = &self.lanes[chunk.clone()];
+        let representatives = &self.representatives[chunk.clone()];
         // Twice from the caller's number: a fault in one of the copies shows in the check.
         for copy in [work.base, work.base_copy] {
             let size = copy.len() / chunk.len();
             self.threads
                 .each_chunk(&mut input[copy.range()], size, |lane, place| {
-                    copy_in(lanes[lane].representative.as_limbs(), place);
+                    copy_in(representatives[lane].as_limbs(), place);
                 });
         }
         let indices = &share.key_indices[chunk.start - share.start..chunk.end - share.start];
