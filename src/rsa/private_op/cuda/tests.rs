@@ -9,6 +9,7 @@ use alloc::vec;
 use crypto_bigint::{Limb, Word};
 use rsa::RsaPrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
+use rsa::pkcs8::DecodePrivateKey;
 
 fn gpu() -> Option<Cuda> {
     crate::need::available("cuda", Cuda::probe()).map(|_| Cuda::new().unwrap())
@@ -148,9 +149,9 @@ fn a_wrong_key_fails_its_lane_alone() {
 #[test]
 fn the_index_of_another_key_is_a_fault() {
     let Some(cuda) = gpu() else { return };
-    let second = KeyHandle::clone(&keys()[2].with_crt(|_| ()));
-    let other = KeyHandle::new(&other_key()).unwrap();
-    let keys = [second, other];
+    let other = include_str!("../../../../tests/keys/rsa2048-pkcs8.pem");
+    let other = RsaPrivateKey::from_pkcs8_pem(other).unwrap();
+    let keys = [keys()[2].clone(), KeyHandle::new(&other).unwrap()];
     let numbers = numbers(&keys, 4);
     let ops = ops(&numbers);
     let swap = |[_, _, indices]: [&mut [u64]; 3]| indices[0] = indices[0].rotate_left(32);

@@ -37,11 +37,14 @@ fn arguments_of_exponentiations() {
     let grid = Grid::new(&entry.image, 132);
     let work = Dpf.mod_exp(entry, grid, &chunk());
     let numbers = 1001 * 768 / 64;
-    assert_eq!(work.base.range(), 0..numbers);
-    assert_eq!(work.exponent.range(), numbers..2 * numbers);
-    let records = 2 * numbers..2 * numbers + 7 * 2 * 768 / 64;
-    assert_eq!(work.moduli.range(), records);
-    assert_eq!(work.modulus_index.range(), records.end..records.end + 501);
+    let inputs = [work.base, work.exponent, work.moduli, work.modulus_index];
+    let lens = [numbers, numbers, 7 * 2 * 768 / 64, 501];
+    let mut end = 0usize;
+    for (part, len) in inputs.into_iter().zip(lens) {
+        let start = end.next_multiple_of(8);
+        assert_eq!(part.range(), start..start + len);
+        end = start + len;
+    }
     assert_eq!(work.power.range(), 0..numbers);
     let [launch] = work.launches.as_slice() else {
         panic!("one launch");

@@ -98,7 +98,7 @@ fn lost_one_after_the_other() {
     let workers = [
         Mortal::new(0, 1.0),
         Mortal::new(1, 1.0),
-        Mortal::new(2, 1.0),
+        Mortal::new(3, 1.0),
     ];
     let mut places = [0.0; 3000];
     assert_eq!(run(&workers, &mut places), Ok(3000));
