@@ -16,9 +16,9 @@ use zeroize::Zeroize;
 use crate::{Error, ModExp};
 
 #[cfg(feature = "std")]
-mod auto;
+pub(crate) mod auto;
 #[cfg(feature = "std")]
-mod cpu;
+pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -39,8 +39,6 @@ pub use self::{
     cpu::Cpu,
     parallel::Parallel,
 };
-#[cfg(all(feature = "std", feature = "rsa"))]
-pub(crate) use auto::Chosen;
 #[cfg(feature = "cuda")]
 pub use cuda::Cuda;
 #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]

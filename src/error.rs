@@ -106,14 +106,35 @@ pub enum Error {
 impl Error {
     /// The same error for a batch in which the failed part starts at instance `start`.
     #[cfg(feature = "std")]
-    pub(crate) fn in_batch_at(mut self, start: usize) -> Self {
+    pub(crate) fn in_batch_at(self, start: usize) -> Self {
+        self.with_index(|index| start + index)
+    }
+
+    /// The same error for a batch in which the instance at fault has another index.
+    #[cfg(feature = "std")]
+    pub(crate) fn with_index(mut self, in_batch: impl FnOnce(usize) -> usize) -> Self {
         if let Self::ExponentBits { index, .. }
         | Self::OperandWidth { index, .. }
         | Self::ModulusWidth { index, .. } = &mut self
         {
-            *index += start;
+            *index = in_batch(*index);
         }
         self
+    }
+}
+
+#[cfg(feature = "rsa")]
+impl Error {
+    /// The same error of the instance at `position`; `None` if it is not about one instance.
+    pub(crate) fn of_instance(&self, position: usize) -> Option<Self> {
+        let mut error = self.clone();
+        match &mut error {
+            Self::ExponentBits { index, .. }
+            | Self::OperandWidth { index, .. }
+            | Self::ModulusWidth { index, .. } => *index = position,
+            _ => return None,
+        }
+        Some(error)
     }
 }
 

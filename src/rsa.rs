@@ -5,8 +5,8 @@
 //!
 //! * A key is prepared once, as a [`KeyHandle`], and used in as many calls as you like.
 //! * One call may sign with many keys, of different sizes too ([`BatchSigner::sign_each`]).
-//! * Every result is checked with the public exponent against the block that was to be signed before
-//!   it leaves. This cannot be turned off: one wrong half of a CRT signature gives away the key
+//! * Every result is checked with the public exponent against the message representative that was to be
+//!   signed before it leaves, above whatever backend computed it. This cannot be turned off: one wrong half of a CRT signature gives away the key
 //!   (Boneh, DeMillo and Lipton, 1997). A lane that fails the check fails alone.
 //! * The base is blinded unless you turn that off; see [`BatchSigner::blinding`].
 //!
@@ -30,22 +30,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod blinding;
-mod crt;
-#[cfg(feature = "cuda")]
-mod cuda;
 #[cfg(feature = "hazmat")]
 pub mod hazmat;
-mod host;
 mod key;
-mod lanes;
 mod octets;
 mod private_op;
 mod scheme;
 mod signer;
 
 pub use key::KeyHandle;
-pub use private_op::{Checked, PrivateOp, RsaPrivateOp};
+pub use private_op::{Candidates, Checked, HostThreads, PrivateOp, RsaPrivateOp};
 pub use scheme::{Pkcs1v15, Pss, Scheme};
 pub use signer::{BatchSigner, Signatures};
 

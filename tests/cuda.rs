@@ -7,7 +7,7 @@ mod need;
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use batch_modexp::backend::cuda::{DeviceFault, Tuning, entry_points};
+use batch_modexp::backend::cuda::{DeviceFault, Tuning, entry_points, widths};
 use batch_modexp::backend::{Cuda, Parallel, Serial};
 use batch_modexp::window::Window;
 use batch_modexp::{BatchModExp, Error, ModExp};
@@ -109,15 +109,12 @@ fn assert_same(device: &[BoxedUint], host: &[BoxedUint]) {
 fn random_instances_agree_with_the_host() {
     let Some((cuda, _memory)) = gpu() else { return };
     let host = Parallel::new(Serial).unwrap();
-    for (width, exponent_bits) in [
-        (512, 512),
-        (768, 768),
-        (1024, 1024),
-        (1536, 128),
-        (2048, 128),
-        (3072, 64),
-        (4096, 64),
-    ] {
+    for width in widths() {
+        let exponent_bits = match width {
+            ..=1024 => width,
+            ..=2048 => 128,
+            _ => 64,
+        };
         let batch = Batch::random(width, 100_000, 500);
         assert_same(
             &batch.run(&cuda, exponent_bits),
@@ -126,12 +123,13 @@ fn random_instances_agree_with_the_host() {
     }
 }
 
-/// Every entry point with every window, in batches of several launches and in single ones.
+/// Every entry point with every window, for numbers of its width and for narrower ones, in batches of several launches and in single ones.
 #[test]
 fn every_entry_point_and_window() {
     let Some((cuda, _memory)) = gpu() else { return };
     let host = Parallel::new(Serial).unwrap();
-    for width in [512, 704, 1024, 1536, 2048, 3072, 4096] {
+    let narrower = widths().into_iter().map(|width| width - 64);
+    for width in narrower.chain(widths()) {
         let batch = Batch::random(width, 1001, 7);
         let expected = batch.run(&host, 70);
         for entry_point in entry_points(width) {
@@ -157,7 +155,7 @@ fn adversarial_limbs() {
     let Some((cuda, _memory)) = gpu() else { return };
     let host = Parallel::new(Serial).unwrap();
     let power = |bits: u32| BigUint::from(1u8) << bits;
-    for width in [512, 768, 1024, 1536, 2048, 3072, 4096] {
+    for width in widths() {
         let ones = power(width) - 1u8;
         let mut values = vec![ones.clone(), &ones / 3u8, power(width - 1) + 1u8];
         for bits in (52..width).step_by(52) {

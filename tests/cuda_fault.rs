@@ -6,8 +6,8 @@
 #[path = "common/need.rs"]
 mod need;
 
-use batch_modexp::backend::Cuda;
 use batch_modexp::backend::cuda::DeviceFault;
+use batch_modexp::backend::{Auto, Cuda};
 use batch_modexp::{BatchModExp, Error, ModExp};
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Odd, U512};
@@ -27,36 +27,67 @@ const BROKEN_KERNEL: &str = "
 }
 \0";
 
+/// Alone it is an error that stays; other devices, and the processor, go on without it.
 #[test]
-fn a_lost_device_is_an_error_that_stays() {
+fn a_lost_device_is_set_aside() {
     if need::available("cuda", Cuda::probe()).is_none() {
         return;
     }
-    let cuda = Cuda::new().unwrap();
-    let ordinal = cuda.devices().next().unwrap().ordinal();
+    let all = Cuda::new().unwrap();
+    let ordinal = all.devices().next().unwrap().ordinal();
+    let alone = Cuda::with_devices(&[ordinal]).unwrap();
+    let auto = Auto::on_devices(&[ordinal], None).unwrap();
+    let (base, exponent) = (U512::from(2u8), U512::from(511u16));
     let params = FixedMontyParams::new(Odd::new(U512::MAX).unwrap());
     let batch = [ModExp {
-        base: &U512::ONE,
-        exponent: &U512::ONE,
+        base: &base,
+        exponent: &exponent,
         params: &params,
     }; 3];
-    let mut out = [U512::ZERO; 3];
-    cuda.batch_mod_exp(&batch, 9, &mut out).unwrap();
-    assert_eq!(out, [U512::ONE; 3]);
+    let right = [U512::ONE << 511; 3];
+    let compute = |backend: &dyn BatchModExp<U512, Error = Error>| {
+        let mut out = [U512::MAX; 3];
+        let result = backend.batch_mod_exp(&batch, 9, &mut out);
+        (result, out)
+    };
+    for backend in [&all as &dyn BatchModExp<_, Error = _>, &alone, &auto] {
+        assert_eq!(compute(backend), (Ok(()), right));
+    }
+    assert_eq!(auto.name(), "cuda");
 
     break_context(ordinal);
     for _ in 0..2 {
-        let mut out = [U512::MAX; 3];
-        let error = cuda.batch_mod_exp(&batch, 9, &mut out).unwrap_err();
+        let (result, out) = compute(&alone);
+        let error = result.unwrap_err();
         println!("{error}");
         assert!(
             matches!(&error, Error::Cuda { device, fault: DeviceFault::Lost { .. } } if *device == ordinal),
             "{error}"
         );
         assert_eq!(out, [U512::ZERO; 3]);
+        let lost: Vec<_> = alone.lost().collect();
+        assert_eq!(lost.len(), 1);
+        assert_eq!(lost[0].ordinal, ordinal);
+        assert!(
+            lost[0].error.starts_with("CUDA_ERROR_"),
+            "{}",
+            lost[0].error
+        );
+
+        assert_eq!(compute(&auto), (Ok(()), right));
+        assert_ne!(auto.name(), "cuda");
+        println!("{}: {}", auto.name(), auto.reason());
+
+        let (result, out) = compute(&all);
+        if all.devices().count() > 1 {
+            assert_eq!((result, out), (Ok(()), right));
+            assert_eq!(all.lost().count(), 1);
+        } else {
+            assert!(result.is_err());
+        }
     }
     // And nothing panics or hangs when all is given back.
-    drop(cuda);
+    drop((all, alone, auto));
 }
 
 fn break_context(ordinal: usize) {

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use batch_modexp::backend::Cuda;
-use batch_modexp::backend::cuda::{EntryPoint, Tuning, entry_points};
+use batch_modexp::backend::cuda::{EntryPoint, Tuning, entry_points, widths};
 use batch_modexp::window::Window;
 use clap::Parser;
 
@@ -30,8 +30,8 @@ use workload::{Exponents, Workload};
 /// Throughput and latency of modular exponentiation on NVIDIA GPUs.
 #[derive(Parser)]
 struct Options {
-    /// Widths of the moduli in bits, multiples of 64.
-    #[arg(long, value_delimiter = ',', default_values_t = [512, 768, 1024, 1536, 2048, 3072, 4096])]
+    /// Widths of the moduli in bits, multiples of 64; the default is those that there are kernels for.
+    #[arg(long, value_delimiter = ',', default_values_t = widths())]
     bits: Vec<u32>,
     /// Batch sizes.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 64, 256, 1024, 4096, 16384, 65536])]

@@ -1,5 +1,5 @@
 //! Writes a table of entry points and the deflated PTX of their modules for each family of kernels: a folder of
-//! `kernels/` with a `shapes.csv`. `src/backend/cuda/entry.rs` includes them.
+//! `kernels/` with a `shapes.csv`. `src/backend/cuda/family/*.rs` includes them.
 
 use std::env;
 use std::fs;
@@ -114,6 +114,7 @@ impl Table {
 
     fn write(&self, out: &Path, family: &str) -> Result<(), String> {
         let mut code = format!("// Made from kernels/{family}/shapes.csv and kernels/ptx.\n");
+        code += &format!("const NAME: &str = {family:?};\n");
         code += &format!(
             "static MODULES: [CompressedPtx; {}] = [\n",
             self.modules.len()
@@ -140,6 +141,14 @@ impl Table {
 
 /// A Rust expression for an entry point of a module, whose index is that in `MODULES`.
 fn entry(name: &str, module: &str, index: usize, shape: &Shape, operation: &Operation) -> String {
+    let Shape {
+        bits,
+        lanes,
+        threads,
+        shared_bytes,
+        min_r2_bits,
+        ..
+    } = shape;
     let times = shape.times.filter(|_| operation.window_table);
     let times = times.map_or(String::from("None"), |[alone_ms, shared_ms]| {
         format!("Some(BlockTimes {{ alone_ms: {alone_ms:?}, shared_ms: {shared_ms:?} }})")
@@ -152,23 +161,28 @@ fn entry(name: &str, module: &str, index: usize, shape: &Shape, operation: &Oper
         "    Entry {{
         family: FAMILY,
         operation: Operation::{},
-        name: {name:?},
-        module: {module:?},
-        ptx: &MODULES[{index}],
-        bits: {},
-        min_r2_bits: {},
-        threads: {},
-        instances_per_block: {},
+        bits: {bits},
+        min_r2_bits: {min_r2_bits},
         scratch_doubles: {scratch_doubles},
-        shared_bytes: {},
         times: {times},
+        image: Image {{
+            key: KernelKey {{
+                family: NAME,
+                operation: {:?},
+                bits: {bits},
+                variant: \"t{lanes}\",
+            }},
+            function: {name:?},
+            module: {module:?},
+            ptx: &MODULES[{index}],
+            threads: {threads},
+            instances_per_block: {},
+            shared_bytes: {shared_bytes},
+        }},
     }},\n",
         camel_case(&operation.name),
-        shape.bits,
-        shape.min_r2_bits,
-        shape.threads,
-        shape.threads / shape.lanes,
-        shape.shared_bytes,
+        operation.name,
+        threads / lanes,
     )
 }
 

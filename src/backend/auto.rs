@@ -4,13 +4,18 @@ use alloc::string::String;
 #[cfg(feature = "cuda")]
 use alloc::vec::Vec;
 use core::num::NonZeroUsize;
+#[cfg(feature = "cuda")]
+use std::sync::OnceLock;
 
-use crypto_bigint::{BoxedUint, Uint};
+use crypto_bigint::Unsigned;
 
 use super::Serial;
 use super::cpu::{Cpu, Engine};
 #[cfg(feature = "cuda")]
-use super::{Cuda, cuda::DeviceInfo};
+use super::{
+    Cuda,
+    cuda::{DeviceInfo, LostDevice, plan},
+};
 use crate::{BatchModExp, Error, ModExp};
 
 /// What a caller may ask [`Auto`] for.
@@ -24,6 +29,8 @@ pub enum Kind {
     Serial,
     /// [`Parallel`](super::Parallel) threads of [`Serial`].
     Parallel,
+    /// [`Cpu`]: threads of the fastest that the processor has instructions for; never a GPU.
+    Cpu,
     /// Threads of `Fma`, even where `Ifma` would be faster.
     Fma,
     /// Threads of `Ifma`.
@@ -35,6 +42,10 @@ pub enum Kind {
 
 /// The backend for users who do not want to choose: it looks at the machine, picks, and can say in
 /// words what it picked and why.
+///
+/// GPUs that were picked may fail. When the last of them is lost, or in a forked child, where none can be used,
+/// the processor computes from then on, the call in which it happens included; [`name`](Self::name) and
+/// [`reason`](Self::reason) say so.
 ///
 /// ```
 /// use batch_modexp::backend::{Auto, Kind};
@@ -49,12 +60,15 @@ pub enum Kind {
 pub struct Auto {
     chosen: Chosen,
     reason: String,
+    /// Why the GPUs are not used any more.
+    #[cfg(feature = "cuda")]
+    without_gpu: OnceLock<String>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Chosen {
     Serial(Serial),
-    Parallel(Cpu),
+    Cpu(Cpu),
     #[cfg(feature = "cuda")]
     Cuda(Cuda),
 }
@@ -86,17 +100,15 @@ impl Auto {
             return Ok(Self::cuda(cuda, why));
         }
         let engine = match kind {
-            Kind::Auto => Engine::fastest(),
+            Kind::Auto | Kind::Cpu => Engine::fastest(),
             #[cfg(feature = "cuda")]
             Kind::Cuda => unreachable!("a backend or an error was returned"),
             Kind::Parallel => Engine::Serial,
             Kind::Fma => Engine::fma()?,
             Kind::Ifma => Engine::ifma()?,
             Kind::Serial => {
-                return Ok(Self {
-                    chosen: Chosen::Serial(Serial),
-                    reason: String::from("as asked, on one thread"),
-                });
+                let reason = String::from("as asked, on one thread");
+                return Ok(Self::new_with(Chosen::Serial(Serial), reason));
             }
         };
         let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
@@ -111,10 +123,8 @@ impl Auto {
             (Some(_), 1) => alloc::format!("{what}, one thread (as asked)"),
             (Some(_), _) => alloc::format!("{what}, {count} threads (as asked)"),
         };
-        Ok(Self {
-            chosen: Chosen::Parallel(Cpu::with_engine(engine, count)?),
-            reason,
-        })
+        let cpu = Cpu::with_engine(engine, count)?;
+        Ok(Self::new_with(Chosen::Cpu(cpu), reason))
     }
 
     /// Takes the GPUs with these numbers, as in [`DeviceInfo::ordinal`], with `threads` threads on the host
@@ -133,100 +143,114 @@ impl Auto {
     fn cuda(cuda: Cuda, why: &str) -> Self {
         let names: Vec<_> = cuda.devices().map(DeviceInfo::name).collect();
         let reason = alloc::format!("{why}, {}", names.join(", "));
+        Self::new_with(Chosen::Cuda(cuda), reason)
+    }
+
+    fn new_with(chosen: Chosen, reason: String) -> Self {
         Self {
-            chosen: Chosen::Cuda(cuda),
+            chosen,
             reason,
+            #[cfg(feature = "cuda")]
+            without_gpu: OnceLock::new(),
         }
     }
 
-    /// The name of the backend that was picked: `"serial"`, `"parallel"`, `"fma"`,
-    /// `"ifma"` or `"cuda"`.
+    /// The name of the backend that computes: `"serial"`, `"parallel"`, `"fma"`, `"ifma"` or `"cuda"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match &self.chosen {
+        match self.chosen() {
             Chosen::Serial(_) => "serial",
-            Chosen::Parallel(cpu) => match cpu.name() {
-                "serial" if cpu.threads() > 1 => "parallel",
-                name => name,
-            },
+            Chosen::Cpu(cpu) => name_of(cpu),
+            #[cfg(feature = "cuda")]
+            Chosen::Cuda(cuda) if cuda.is_over() => name_of(cuda.host()),
             #[cfg(feature = "cuda")]
             Chosen::Cuda(_) => "cuda",
         }
     }
 
-    /// Why it was picked, in a few words for a log or a terminal.
+    /// Why it is that one, in a few words for a log or a terminal.
     #[must_use]
     pub fn reason(&self) -> &str {
-        &self.reason
+        match self.chosen() {
+            #[cfg(feature = "cuda")]
+            Chosen::Cuda(cuda) if cuda.is_over() => self.without_gpu.get_or_init(|| {
+                let lost: Vec<_> = cuda.lost().collect();
+                why_without_gpu(&lost, cuda.host_threads())
+            }),
+            _ => &self.reason,
+        }
     }
 
     /// The number of threads that it computes on; for GPUs, that it prepares and checks their work on.
     #[must_use]
     pub fn threads(&self) -> usize {
-        match &self.chosen {
+        match self.chosen() {
             Chosen::Serial(_) => 1,
-            Chosen::Parallel(cpu) => cpu.threads(),
+            Chosen::Cpu(cpu) => cpu.threads(),
             #[cfg(feature = "cuda")]
             Chosen::Cuda(cuda) => cuda.host_threads(),
         }
     }
 
-    #[cfg(feature = "rsa")]
     pub(crate) fn chosen(&self) -> &Chosen {
         &self.chosen
     }
 }
 
-impl<const LIMBS: usize> BatchModExp<Uint<LIMBS>> for Auto {
-    type Error = Error;
-
-    fn batch_mod_exp(
-        &self,
-        batch: &[ModExp<'_, Uint<LIMBS>>],
-        exponent_bits: u32,
-        out: &mut [Uint<LIMBS>],
-    ) -> Result<(), Error> {
-        match &self.chosen {
-            Chosen::Serial(serial) => serial.batch_mod_exp(batch, exponent_bits, out),
-            Chosen::Parallel(cpu) => cpu.batch_mod_exp(batch, exponent_bits, out),
-            #[cfg(feature = "cuda")]
-            Chosen::Cuda(cuda) => cuda.batch_mod_exp(batch, exponent_bits, out),
-        }
-    }
-
-    fn granularity(&self) -> usize {
-        match &self.chosen {
-            Chosen::Serial(_) => 1,
-            Chosen::Parallel(cpu) => <_ as BatchModExp<Uint<LIMBS>>>::granularity(cpu),
-            #[cfg(feature = "cuda")]
-            Chosen::Cuda(cuda) => <_ as BatchModExp<Uint<LIMBS>>>::granularity(cuda),
-        }
+fn name_of(cpu: &Cpu) -> &'static str {
+    match cpu.name() {
+        "serial" if cpu.threads() > 1 => "parallel",
+        name => name,
     }
 }
 
-impl BatchModExp<BoxedUint> for Auto {
+/// Why the processor computes in place of GPUs: all are lost, or this is a forked child.
+#[cfg(feature = "cuda")]
+fn why_without_gpu(lost: &[LostDevice], threads: usize) -> String {
+    let lost = lost
+        .iter()
+        .map(|LostDevice { ordinal, error }| alloc::format!("device {ordinal}: {error}"));
+    let lost: Vec<_> = lost.collect();
+    let what = match lost.as_slice() {
+        [] => String::from("GPUs cannot be used in a forked child"),
+        lost => alloc::format!("all GPUs are lost ({})", lost.join(", ")),
+    };
+    match threads {
+        1 => alloc::format!("{what}, one thread"),
+        _ => alloc::format!("{what}, {threads} threads"),
+    }
+}
+
+impl<U> BatchModExp<U> for Auto
+where
+    U: Unsigned + Sync + Send,
+    Serial: BatchModExp<U, Error = Error>,
+{
     type Error = Error;
 
     fn batch_mod_exp(
         &self,
-        batch: &[ModExp<'_, BoxedUint>],
+        batch: &[ModExp<'_, U>],
         exponent_bits: u32,
-        out: &mut [BoxedUint],
+        out: &mut [U],
     ) -> Result<(), Error> {
-        match &self.chosen {
+        match self.chosen() {
             Chosen::Serial(serial) => serial.batch_mod_exp(batch, exponent_bits, out),
-            Chosen::Parallel(cpu) => cpu.batch_mod_exp(batch, exponent_bits, out),
+            Chosen::Cpu(cpu) => cpu.batch_mod_exp(batch, exponent_bits, out),
             #[cfg(feature = "cuda")]
-            Chosen::Cuda(cuda) => cuda.batch_mod_exp(batch, exponent_bits, out),
+            Chosen::Cuda(cuda) => match cuda.batch_mod_exp(batch, exponent_bits, out) {
+                Err(_) if cuda.is_over() => cuda.host().batch_mod_exp(batch, exponent_bits, out),
+                result => result,
+            },
         }
     }
 
     fn granularity(&self) -> usize {
-        match &self.chosen {
+        match self.chosen() {
             Chosen::Serial(_) => 1,
-            Chosen::Parallel(cpu) => <_ as BatchModExp<BoxedUint>>::granularity(cpu),
+            Chosen::Cpu(cpu) => <_ as BatchModExp<U>>::granularity(cpu),
             #[cfg(feature = "cuda")]
-            Chosen::Cuda(cuda) => <_ as BatchModExp<BoxedUint>>::granularity(cuda),
+            Chosen::Cuda(cuda) => <_ as BatchModExp<U>>::granularity(cuda),
         }
     }
 }
@@ -240,7 +264,7 @@ fn gpu(kind: Kind, threads: Option<NonZeroUsize>) -> Result<Option<Cuda>, Error>
             let fast: Vec<_> = Cuda::probe()
                 .unwrap_or_default()
                 .iter()
-                .filter(|device| device.single_to_double() <= FAST_DOUBLES)
+                .filter(|device| plan::is_fast(device))
                 .map(DeviceInfo::ordinal)
                 .collect();
             // A device that is there but does not start is no reason to fail: there is the host.
@@ -262,7 +286,61 @@ fn with_threads(cuda: Cuda, threads: Option<NonZeroUsize>) -> Result<Cuda, Error
     }
 }
 
-/// The largest [`DeviceInfo::single_to_double`] of chips that are faster than a processor with many cores:
-/// those for data centers have 2, others 32 or more.
-#[cfg(feature = "cuda")]
-const FAST_DOUBLES: u32 = 4;
+#[cfg(all(test, feature = "cuda"))]
+mod tests {
+    use super::*;
+    use crypto_bigint::{Odd, U512, modular::MontyParams};
+
+    #[test]
+    fn the_processor_is_named_when_it_was_asked_for() {
+        let auto = Auto::with(Kind::Cpu, NonZeroUsize::new(2)).unwrap();
+        assert!(matches!(&auto.chosen, Chosen::Cpu(cpu) if cpu.threads() == 2));
+        assert_ne!(auto.name(), "cuda");
+        assert_eq!(auto.reason(), "as asked, 2 threads (as asked)");
+    }
+
+    #[test]
+    fn what_is_said_of_gpus_that_are_gone() {
+        let lost = [3, 5].map(|ordinal| LostDevice {
+            ordinal,
+            error: String::from("CUDA_ERROR_ECC_UNCORRECTABLE"),
+        });
+        assert_eq!(
+            why_without_gpu(&lost, 8),
+            "all GPUs are lost (device 3: CUDA_ERROR_ECC_UNCORRECTABLE, device 5: \
+             CUDA_ERROR_ECC_UNCORRECTABLE), 8 threads"
+        );
+        assert_eq!(
+            why_without_gpu(&[], 1),
+            "GPUs cannot be used in a forked child, one thread"
+        );
+    }
+
+    /// Needs a GPU, which it takes for lost.
+    #[test]
+    fn the_processor_goes_on_when_all_gpus_are_lost() {
+        if crate::need::available("cuda", Cuda::probe()).is_none() {
+            return;
+        }
+        let auto = Auto::with(Kind::Cuda, None).unwrap();
+        let Chosen::Cuda(cuda) = &auto.chosen else {
+            panic!("a GPU was asked for");
+        };
+        let params = MontyParams::new(Odd::new(U512::MAX).unwrap());
+        let (base, exponent) = (U512::from(2u8), U512::from(511u16));
+        let batch = [ModExp {
+            base: &base,
+            exponent: &exponent,
+            params: &params,
+        }; 3];
+        for name in ["cuda", "cpu"] {
+            assert_eq!(auto.name() == "cuda", name == "cuda");
+            let mut out = [U512::MAX; 3];
+            auto.batch_mod_exp(&batch, 9, &mut out).unwrap();
+            assert_eq!(out, [U512::ONE << 511; 3]);
+            cuda.inject_loss_of_all("CUDA_ERROR_TEST");
+        }
+        assert!(auto.reason().starts_with("all GPUs are lost (device "));
+        assert!(auto.reason().contains("CUDA_ERROR_TEST"));
+    }
+}

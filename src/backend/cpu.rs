@@ -93,13 +93,3 @@ where
         <_ as BatchModExp<U>>::granularity(self.inner())
     }
 }
-
-#[cfg(feature = "rsa")]
-impl crate::rsa::RsaPrivateOp for Cpu {
-    fn private_op(
-        &self,
-        batch: &[crate::rsa::PrivateOp<'_>],
-    ) -> crate::rsa::Checked<crypto_bigint::BoxedUint> {
-        self.inner().private_op(batch)
-    }
-}

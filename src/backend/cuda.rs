@@ -14,39 +14,35 @@
 //! }
 //! ```
 
-mod buffer;
-mod device;
-mod entry;
-mod error;
-mod group;
-mod kernel;
-#[cfg(feature = "rsa")]
-mod keys;
-mod plan;
-mod probe;
-#[cfg(feature = "rsa")]
-mod rsa;
-mod slot;
+pub(crate) mod family;
+mod modexp;
+pub(crate) mod plan;
+pub(crate) mod registry;
+pub(crate) mod runtime;
+pub(crate) mod words;
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::num::NonZeroUsize;
-use core::time::Duration;
 
-use crypto_bigint::{BoxedUint, Uint, Unsigned};
+use crypto_bigint::Unsigned;
 
-use self::device::Device;
-use self::group::Group;
-use super::{Parallel, Serial, check_batch, clear};
-use crate::{BatchModExp, Error, ModExp, width};
-
-pub use self::error::{DeviceFault, Unavailable};
-pub use self::plan::{EntryPoint, Tuning, entry_points};
-pub use self::probe::DeviceInfo;
+use self::modexp::{Group, ModExpJob};
+use self::registry::SHIPPED;
+use self::runtime::device::Device;
+use self::runtime::pipeline::Devices;
+use self::words::HostPool;
 #[cfg(feature = "rsa")]
-pub(crate) use self::{
-    keys::KeyPlaces,
-    rsa::{Class, RsaGroup, RsaKey, RsaLane},
-};
+use self::{family::crt::CrtClass, runtime::pipeline::Job};
+use super::{Cpu, Serial, check_batch, clear};
+use crate::{BatchModExp, Error, ModExp};
+
+pub use self::plan::{EntryPoint, Tuning, entry_points, widths};
+pub use self::runtime::error::{DeviceFault, Unavailable};
+pub use self::runtime::pipeline::Timing;
+pub use self::runtime::probe::DeviceInfo;
+#[cfg(feature = "rsa")]
+pub(crate) use self::runtime::records::Residence;
 
 /// Computes batches on one or several GPUs.
 ///
@@ -59,27 +55,37 @@ pub(crate) use self::{
 /// their widths, which of them share a modulus, and `exponent_bits`: all public.
 ///
 /// One call uses a device at a time; calls from several threads take turns.
+/// # Devices that fail
+///
+/// After some errors, such as one that its memory's error correction reports, nothing works on a device until
+/// the process ends. Such a device is set aside: others finish its share of the call, later calls do without
+/// it, and [`lost`](Self::lost) tells of it. A call that the last device does not survive is an error, as are
+/// all after it; [`Auto`](super::Auto) goes on with the processor then.
+///
+/// # Forks
+///
+/// CUDA does not outlive a fork: in a forked child every call returns [`Error::Forked`], and dropping this
+/// value leaves the devices to the parent.
 #[derive(Debug)]
 pub struct Cuda {
-    devices: Vec<Device>,
-    /// For instances that are too wide for the kernels, and for copies.
-    host: Parallel<Serial>,
+    devices: Devices,
+    /// For instances that no kernel is for, and for copies.
+    host: Cpu,
 }
 
-/// What a batch cost on the devices.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+/// A device on which nothing works any more in this process.
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub struct Timing {
-    /// The time from the start to the end of each kernel, by the device's clock, summed over all launches
-    /// of the batch. Launches that overlap count in full each.
-    pub kernel: Duration,
-    /// The number of launches.
-    pub launches: u32,
+pub struct LostDevice {
+    /// The device's number, as in [`DeviceInfo::ordinal`].
+    pub ordinal: usize,
+    /// The driver's name for the error, such as `CUDA_ERROR_LAUNCH_FAILED`.
+    pub error: String,
 }
 
 impl Cuda {
     /// The widest modulus that runs on a device, in bits.
-    pub const MAX_BITS: u32 = entry::MAX_BITS;
+    pub const MAX_BITS: u32 = SHIPPED.max_bits();
 
     /// The devices that this backend can use, or the reason why there are none. Never panics, and needs
     /// no driver to be installed.
@@ -88,7 +94,7 @@ impl Cuda {
     ///
     /// [`Unavailable`] says what is missing and what to do about it.
     pub fn probe() -> Result<Vec<DeviceInfo>, Unavailable> {
-        probe::devices()
+        runtime::probe::devices()
     }
 
     /// Uses every device that [`probe`](Self::probe) finds.
@@ -122,10 +128,9 @@ impl Cuda {
     }
 
     fn open(devices: &[DeviceInfo]) -> Result<Self, Error> {
-        let devices = devices.iter().map(Device::open).collect::<Result<_, _>>()?;
         Ok(Self {
-            devices,
-            host: Parallel::new(Serial)?,
+            devices: Devices::open(devices)?,
+            host: Cpu::new()?,
         })
     }
 
@@ -136,7 +141,7 @@ impl Cuda {
     ///
     /// [`Error::ThreadPool`] if the operating system refuses the threads.
     pub fn with_host_threads(self, threads: NonZeroUsize) -> Result<Self, Error> {
-        let host = Parallel::with_threads(Serial, threads)?;
+        let host = Cpu::with_threads(threads)?;
         Ok(Self { host, ..self })
     }
 
@@ -146,9 +151,19 @@ impl Cuda {
         self.host.threads()
     }
 
-    /// The devices that it uses.
+    /// The devices that it was made with, those that are [`lost`](Self::lost) too.
     pub fn devices(&self) -> impl Iterator<Item = &DeviceInfo> {
         self.devices.iter().map(Device::info)
+    }
+
+    /// The devices that were set aside after an error, and do not compute any more.
+    pub fn lost(&self) -> impl Iterator<Item = LostDevice> {
+        self.devices.iter().filter_map(|device| {
+            Some(LostDevice {
+                ordinal: device.info().ordinal(),
+                error: device.lost()?.into(),
+            })
+        })
     }
 
     /// Compiles the kernels for moduli of `bits` bits now rather than in the first call that needs them.
@@ -156,11 +171,14 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// [`Error::Cuda`] if the driver cannot compile or load a kernel.
+    /// [`Error::Cuda`] if the driver cannot compile or load a kernel, [`Error::Forked`] in a forked child.
     pub fn prepare(&self, bits: u32) -> Result<(), Error> {
-        for device in &self.devices {
-            for entry in entry::serving(bits) {
-                device.kernel(entry)?;
+        self.devices.check()?;
+        let usable = self.devices.iter().filter(|device| device.lost().is_none());
+        for device in usable {
+            let entries = SHIPPED.serving(bits);
+            for entry in entries.filter(|entry| entry.runs_on(device.info())) {
+                device.kernel(&entry.image)?;
             }
         }
         Ok(())
@@ -172,7 +190,8 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// Those of [`batch_mod_exp`](BatchModExp::batch_mod_exp).
+    /// Those of [`batch_mod_exp`](BatchModExp::batch_mod_exp), and [`Error::ModulusWidth`] for a modulus of
+    /// more than [`MAX_BITS`](Self::MAX_BITS) bits.
     ///
     /// # Panics
     ///
@@ -183,98 +202,114 @@ impl Cuda {
         exponent_bits: u32,
         out: &mut [U],
         tuning: Tuning,
-    ) -> Result<Timing, Error> {
+    ) -> Result<Timing, Error>
+    where
+        Serial: BatchModExp<U, Error = Error>,
+    {
         check_batch(batch, exponent_bits, out, Self::MAX_BITS)
             .and_then(|()| self.run(batch, exponent_bits, out, tuning))
             .inspect_err(|_| clear(out))
     }
 
-    /// The threads that copy, for other work between launches.
-    #[cfg(feature = "rsa")]
-    pub(crate) fn pool(&self) -> Result<&rayon::ThreadPool, Error> {
-        self.host.pool()
+    /// The processor, for what does not run on a device.
+    pub(crate) fn host(&self) -> &Cpu {
+        &self.host
     }
 
-    /// Computes all instances that are not too wide.
+    /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of `prime_bits` bits,
+    /// one class of each family; none if no device has any.
+    #[cfg(feature = "rsa")]
+    pub(crate) fn crt_classes(&self, n_bits: u32, prime_bits: u32) -> Vec<CrtClass> {
+        let mut classes = plan::crt_classes(SHIPPED, n_bits, prime_bits);
+        classes.retain(|class| self.devices().any(|device| class.runs_on(device)));
+        classes
+    }
+
+    /// Runs other work on all devices that have kernels for it. One of them must have.
+    #[cfg(feature = "rsa")]
+    pub(crate) fn run_job<P: Send, J: Job<P>>(
+        &self,
+        job: &J,
+        places: &mut [P],
+    ) -> Result<(), Error> {
+        self.devices.run(job, places).map(|_| ())
+    }
+
+    /// Whether this process is not the one that the devices belong to, or all of them are lost.
+    pub(crate) fn is_over(&self) -> bool {
+        self.devices.check().is_err()
+    }
+
+    /// Takes all devices for lost, which they are not.
+    #[cfg(test)]
+    pub(crate) fn inject_loss_of_all(&self, error: &str) {
+        self.devices
+            .iter()
+            .for_each(|device| device.inject_loss(error));
+    }
+
+    /// Whether a device has a kernel for moduli of `bits` bits.
+    fn has_kernel(&self, bits: u32) -> bool {
+        let mut entries = SHIPPED.serving(bits);
+        entries.any(|entry| self.devices().any(|device| entry.runs_on(device)))
+    }
+
+    /// Computes a batch that is known to be as it should.
     fn run<U: Unsigned + Sync + Send>(
         &self,
         batch: &[ModExp<'_, U>],
         exponent_bits: u32,
         out: &mut [U],
         tuning: Tuning,
-    ) -> Result<Timing, Error> {
-        let (mut timing, pool) = (Timing::default(), self.host.pool()?);
-        for group in Group::by_width(batch, exponent_bits, Self::MAX_BITS) {
-            timing += device::run_on_all(&self.devices, pool, &group, out, tuning)?;
+    ) -> Result<Timing, Error>
+    where
+        Serial: BatchModExp<U, Error = Error>,
+    {
+        self.devices.check()?;
+        let (on_devices, on_host): (Vec<_>, Vec<_>) = Group::by_width(batch, exponent_bits)
+            .into_iter()
+            .partition(|group| self.has_kernel(group.bits));
+        // The host first, which may find a modulus too wide.
+        for group in on_host {
+            group.compute_on(&self.host, out)?;
+        }
+        let mut timing = Timing::default();
+        for group in on_devices {
+            let job = ModExpJob {
+                group: &group,
+                registry: SHIPPED,
+                tuning,
+                threads: self.host_pool(),
+            };
+            timing += self.devices.run(&job, &mut group.places(out))?;
         }
         Ok(timing)
     }
 
-    /// Computes the instances that are too wide for the kernels on the host.
-    fn run_wide<U: Unsigned + Sync + Send>(
+    /// The host's threads, for copies and other work beside the devices.
+    pub(crate) fn host_pool(&self) -> HostPool<'_> {
+        HostPool(self.host.inner().pool())
+    }
+}
+
+impl<U: Unsigned + Sync + Send> BatchModExp<U> for Cuda
+where
+    Serial: BatchModExp<U, Error = Error>,
+{
+    type Error = Error;
+
+    fn batch_mod_exp(
         &self,
         batch: &[ModExp<'_, U>],
         exponent_bits: u32,
         out: &mut [U],
-    ) -> Result<(), Error>
-    where
-        Serial: BatchModExp<U, Error = Error>,
-    {
-        let wide = group::wider_than(batch, Self::MAX_BITS);
-        if wide.is_empty() {
-            return Ok(());
-        }
-        let instances: Vec<_> = wide.iter().map(|&i| batch[i]).collect();
-        let mut results: Vec<U> = instances
-            .iter()
-            .map(|instance| U::zero_like(instance.params.modulus().as_ref()))
-            .collect();
-        self.host
-            .batch_mod_exp(&instances, exponent_bits, &mut results)?;
-        // Results change places with what stood there before, and then all of that is wiped.
-        for (&i, result) in wide.iter().zip(&mut results) {
-            core::mem::swap(&mut out[i], result);
-        }
-        clear(&mut results);
-        Ok(())
-    }
-}
-
-impl core::ops::AddAssign for Timing {
-    fn add_assign(&mut self, other: Self) {
-        self.kernel += other.kernel;
-        self.launches += other.launches;
-    }
-}
-
-impl<const LIMBS: usize> BatchModExp<Uint<LIMBS>> for Cuda {
-    type Error = Error;
-
-    fn batch_mod_exp(
-        &self,
-        batch: &[ModExp<'_, Uint<LIMBS>>],
-        exponent_bits: u32,
-        out: &mut [Uint<LIMBS>],
     ) -> Result<(), Error> {
         check_batch(batch, exponent_bits, out, u32::MAX)
             .and_then(|()| self.run(batch, exponent_bits, out, Tuning::default()))
-            .and_then(|_| self.run_wide(batch, exponent_bits, out))
+            .map(|_| ())
             .inspect_err(|_| clear(out))
     }
 }
 
-impl BatchModExp<BoxedUint> for Cuda {
-    type Error = Error;
-
-    fn batch_mod_exp(
-        &self,
-        batch: &[ModExp<'_, BoxedUint>],
-        exponent_bits: u32,
-        out: &mut [BoxedUint],
-    ) -> Result<(), Error> {
-        check_batch(batch, exponent_bits, out, width::MAX_BITS)
-            .and_then(|()| self.run(batch, exponent_bits, out, Tuning::default()))
-            .and_then(|_| self.run_wide(batch, exponent_bits, out))
-            .inspect_err(|_| clear(out))
-    }
-}
+#[cfg(test)]
+mod tests;

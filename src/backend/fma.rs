@@ -105,6 +105,3 @@ impl<U: Unsigned> BatchModExp<U> for Fma {
         Self::LANES
     }
 }
-
-#[cfg(feature = "rsa")]
-impl crate::rsa::RsaPrivateOp for Fma {}

@@ -78,9 +78,6 @@ impl<U: Unsigned> BatchModExp<U> for Ifma {
     }
 }
 
-#[cfg(feature = "rsa")]
-impl crate::rsa::RsaPrivateOp for Ifma {}
-
 /// The same kernels without AVX-512.
 #[cfg(test)]
 pub(super) fn on_portable_unit() -> PortableIfma {

@@ -1,12 +1,8 @@
 //! Spreads a batch over threads.
 
-#[cfg(feature = "rsa")]
-use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroUsize;
 
-#[cfg(feature = "rsa")]
-use crypto_bigint::BoxedUint;
 use crypto_bigint::Unsigned;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -57,44 +53,16 @@ impl<B> Parallel<B> {
     /// The number of threads; 1 in a child process that was forked after this was made.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.pool_here().map_or(1, ThreadPool::current_num_threads)
+        self.pool().map_or(1, ThreadPool::current_num_threads)
     }
 
-    /// The threads, unless work has to be done on the calling one, as in a forked child.
-    pub(crate) fn pool_here(&self) -> Option<&ThreadPool> {
+    /// The threads, for other work than exponentiations; `None` where they are not.
+    pub(crate) fn pool(&self) -> Option<&ThreadPool> {
         self.workers.pool()
-    }
-
-    /// The threads that serve GPUs; [`Error::Forked`] in a forked child, where GPUs cannot be used either.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn pool(&self) -> Result<&ThreadPool, Error> {
-        self.pool_here().ok_or(Error::Forked)
     }
 
     pub(crate) fn inner(&self) -> &B {
         &self.inner
-    }
-
-    /// Runs `f` on shares of `items`, each on one of the threads, and returns the results in order.
-    ///
-    /// The shares are larger than those of an exponentiation, because lanes of one key in one share have
-    /// one inversion between them; but not so large that their intermediate values would fill the memory.
-    #[cfg(feature = "rsa")]
-    pub(crate) fn map_shares<T: Sync, R: Send>(
-        &self,
-        items: &[T],
-        f: impl Fn(&[T]) -> Result<R, Error> + Send + Sync,
-    ) -> Result<Vec<R>, Error>
-    where
-        B: BatchModExp<BoxedUint> + Sync,
-    {
-        const LARGEST: usize = 1024;
-        let share = items.len().div_ceil(self.threads()).clamp(1, LARGEST);
-        let share = share.next_multiple_of(self.inner.granularity());
-        match self.pool_here() {
-            Some(pool) => pool.install(|| items.par_chunks(share).map(f).collect()),
-            None => items.chunks(share).map(f).collect(),
-        }
     }
 
     /// How many instances of a batch of `len` a thread takes at a time: a quarter of its fair share, so
@@ -179,7 +147,7 @@ where
             out.len(),
             "a batch and its output must have the same length"
         );
-        let Some(pool) = self.pool_here() else {
+        let Some(pool) = self.pool() else {
             return self.inner.batch_mod_exp(batch, exponent_bits, out);
         };
         let share = self.share(batch.len(), self.inner.granularity());

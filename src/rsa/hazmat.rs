@@ -6,17 +6,16 @@
 
 use alloc::vec::Vec;
 
-use crypto_bigint::CtLt;
+use crypto_bigint::{BoxedUint, CtLt};
 use rand_core::TryCryptoRng;
 
 use super::key::KeyHandle;
-use super::lanes::{self, Lane};
 use super::octets::{i2osp, os2ip};
-use super::private_op::{Checked, RsaPrivateOp};
+use super::private_op::{Checked, RsaPrivateOp, check};
 use crate::Error;
-use crate::secret::Secret;
+use crate::secret::{Secret, reveal};
 
-/// RSASP1 (RFC 8017, section 5.2.1) on whole blocks, each with its own key.
+/// RSASP1 (RFC 8017, section 5.2.1) on whole blocks of octets, each with its own key.
 ///
 /// A block is as many bytes as its modulus, most significant first, and a number below the modulus.
 /// So is its result, which is checked with the public exponent like every other private operation of
@@ -49,25 +48,27 @@ where
     T: AsRef<[u8]>,
     R: TryCryptoRng + ?Sized,
 {
-    let lanes = blocks
+    let representatives: Vec<_> = blocks
         .iter()
-        .map(|(key, block)| lane(key, block.as_ref()))
+        .map(|(key, block)| representative(key, block.as_ref()))
         .collect();
-    let results = lanes::run(backend, lanes, rng)?;
+    let keys = blocks.iter().map(|(key, _)| *key);
+    let results = check::private_op(backend, keys, &representatives, rng)?;
     let octets = |((key, _), result): (&(&KeyHandle, T), Result<Secret<_>, _>)| {
         result.map(|number| i2osp(&number, key.size()))
     };
     Ok(blocks.iter().zip(results).map(octets).collect())
 }
 
-fn lane<'k>(key: &'k KeyHandle, block: &[u8]) -> Result<Lane<'k>, Error> {
+/// The message representative that a block stands for.
+fn representative(key: &KeyHandle, block: &[u8]) -> Result<Secret<BoxedUint>, Error> {
     if block.len() != key.size() {
         return Err(Error::BlockOutOfRange);
     }
     let n = &key.parts().n;
-    let block = Secret::new(os2ip(block, n.bits_precision()));
-    if !block.ct_lt(n.modulus().as_ref()).to_bool() {
+    let representative = Secret::new(os2ip(block, n.bits_precision()));
+    if !reveal(representative.ct_lt(n.modulus().as_ref())) {
         return Err(Error::BlockOutOfRange);
     }
-    Ok(Lane { key, block })
+    Ok(representative)
 }

@@ -31,7 +31,7 @@ pub(super) struct KeyParts {
     pub(super) private: Private,
     /// Where the key lies on GPUs, until it is dropped.
     #[cfg(feature = "cuda")]
-    pub(super) on_devices: crate::backend::cuda::KeyPlaces,
+    pub(super) on_devices: crate::backend::cuda::Residence,
 }
 
 /// How the private operation is computed.
@@ -153,5 +153,33 @@ impl Crt {
 
     pub(super) fn q(&self) -> &MontyParams<BoxedUint> {
         &self.q
+    }
+}
+
+#[cfg(all(test, feature = "cuda"))]
+impl KeyHandle {
+    /// The same key with some of its CRT values changed, so that they do not belong together.
+    pub(super) fn with_crt(&self, change: impl FnOnce(&mut Crt)) -> Self {
+        let parts = self.parts();
+        let Private::Crt(crt) = &parts.private else {
+            panic!("the key has no CRT values");
+        };
+        let mut crt = Crt {
+            p: Secret::new(crt.p.clone()),
+            q: Secret::new(crt.q.clone()),
+            dp: Secret::new(crt.dp.clone()),
+            dq: Secret::new(crt.dq.clone()),
+            qinv: Secret::new(crt.qinv.clone()),
+            prime_bits: crt.prime_bits,
+        };
+        change(&mut crt);
+        Self(Arc::new(KeyParts {
+            n: parts.n.clone(),
+            n_bits: parts.n_bits,
+            e: parts.e.clone(),
+            e_bits: parts.e_bits,
+            private: Private::Crt(crt),
+            on_devices: Default::default(),
+        }))
     }
 }

@@ -8,9 +8,8 @@ use rand_core::TryCryptoRng;
 use rsa::sha2::Digest;
 
 use super::key::KeyHandle;
-use super::lanes::{self, Lane};
 use super::octets::{i2osp, os2ip};
-use super::private_op::RsaPrivateOp;
+use super::private_op::{RsaPrivateOp, check};
 use super::scheme::Scheme;
 use crate::Error;
 use crate::secret::Secret;
@@ -41,7 +40,7 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
 
     /// Turns the blinding of the base on or off; it is on at first.
     ///
-    /// Blinding multiplies the block by `r^e` for a fresh random r and the result by `r^-1`, so that
+    /// Blinding multiplies the representative by `r^e` for a fresh random r and the result by `r^-1`, so that
     /// whoever chooses the messages does not choose the numbers that are exponentiated. The
     /// exponentiations are constant-time without it: no branch and no address depends on the base.
     /// What it adds is a second line against what constant time in software does not cover: power
@@ -132,36 +131,38 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]>,
         R: TryCryptoRng + ?Sized,
     {
-        let (keys, lanes): (Vec<_>, Vec<_>) = digests
-            .map(|(key, digest)| (key, self.lane(rng, key, digest.as_ref())))
+        let (keys, representatives): (Vec<_>, Vec<_>) = digests
+            .map(|(key, digest)| (key, self.representative(rng, key, digest.as_ref())))
             .unzip();
-        if lanes.iter().any(|lane| matches!(lane, Err(Error::Rng))) {
+        if representatives
+            .iter()
+            .any(|lane| matches!(lane, Err(Error::Rng)))
+        {
             return Err(Error::Rng);
         }
-        let results = lanes::run(&self.backend, lanes, self.blinding.then_some(rng))?;
+        let rng = self.blinding.then_some(rng);
+        let each_key = keys.iter().copied();
+        let results = check::private_op(&self.backend, each_key, &representatives, rng)?;
         let wrap = |(key, result): (&KeyHandle, Result<Secret<BoxedUint>, Error>)| {
             result.map(|number| self.scheme.signature(&i2osp(&number, key.size())))
         };
         Ok(keys.into_iter().zip(results).map(wrap).collect())
     }
 
-    /// Encodes one digest as a block.
-    fn lane<'k, R: TryCryptoRng + ?Sized>(
+    /// Encodes one digest as a message representative.
+    fn representative<R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
-        key: &'k KeyHandle,
+        key: &KeyHandle,
         digest: &[u8],
-    ) -> Result<Lane<'k>, Error> {
+    ) -> Result<Secret<BoxedUint>, Error> {
         let (len, expected) = (digest.len(), S::Hash::output_size());
         if len != expected {
             return Err(Error::DigestLength { len, expected });
         }
         let encoded = self.scheme.encode(digest, key.bits(), rng)?;
         let width = key.parts().n.bits_precision();
-        Ok(Lane {
-            key,
-            block: Secret::new(os2ip(&encoded, width)),
-        })
+        Ok(Secret::new(os2ip(&encoded, width)))
     }
 }
 

@@ -102,9 +102,6 @@ where
     }
 }
 
-#[cfg(feature = "rsa")]
-impl crate::rsa::RsaPrivateOp for Engine {}
-
 /// Full blocks of lanes on `simd`, what is left over wherever it is faster.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn share_with_serial<U, B>(

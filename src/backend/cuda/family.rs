@@ -1,0 +1,81 @@
+//! What a family of kernels says of itself: how its operands lie in memory, how its kernels are launched, which
+//! chips they run on, and what they cost.
+
+#[cfg(feature = "rsa")]
+pub(crate) mod crt;
+pub(crate) mod dpf;
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crypto_bigint::Limb;
+
+use super::registry::Entry;
+use super::runtime::module::{Grid, Launch};
+use super::runtime::probe::DeviceInfo;
+use super::runtime::slot::{Layout, Part};
+use crate::window::Window;
+
+/// One way of doing the arithmetic. `entry` is always one of the family's own.
+///
+/// A family makes its launches, and vouches for them: see [`Launch::new`].
+pub(crate) trait Family: fmt::Debug + Sync {
+    /// Whether a kernel runs on a device: whether the chip has its instructions and its memory.
+    fn runs_on(&self, entry: &Entry, device: &DeviceInfo) -> bool;
+
+    /// Whether the device is of a kind on which this family is faster than a processor with many cores.
+    fn is_fast_on(&self, device: &DeviceInfo) -> bool;
+
+    /// The time in milliseconds that a device should take for `count` instances with exponents of
+    /// `exponent_bits` bits; only for kernels that exponentiate.
+    fn milliseconds(
+        &self,
+        entry: &Entry,
+        device: &DeviceInfo,
+        count: usize,
+        exponent_bits: u32,
+    ) -> f64;
+
+    /// The fastest window for exponents of `exponent_bits` bits.
+    fn best_window(&self, exponent_bits: u32) -> Window;
+
+    /// Lays a chunk of exponentiations out in memory, and makes its launches.
+    fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork;
+
+    /// Writes the record of a modulus, all of it. `r2` is `2^(2 * r2_bits)` modulo the modulus.
+    fn write_modulus(&self, entry: &Entry, modulus: &[Limb], r2: &[Limb], record: &mut [u64]);
+
+    /// The operations on numbers modulo a product of two primes, if the family has them.
+    #[cfg(feature = "rsa")]
+    fn crt(&self) -> Option<&dyn crt::CrtFamily> {
+        None
+    }
+}
+
+/// A chunk of exponentiations; all of it is public.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ModExpChunk {
+    /// The number of instances, at least 1.
+    pub(crate) count: usize,
+    /// The number of different moduli.
+    pub(crate) moduli: usize,
+    /// The length of the exponents, at most the width of the kernel.
+    pub(crate) exponent_bits: u32,
+    /// The width of the Montgomery parameters, as from [`Entry::r2_bits`].
+    pub(crate) r2_bits: u32,
+    pub(crate) window: Window,
+}
+
+/// Where the operands of a chunk lie, and what is launched. Numbers are little-endian 64-bit words, the numbers
+/// of all instances one after the other, equally wide, with zeros above.
+pub(crate) struct ModExpWork {
+    pub(crate) layout: Layout,
+    pub(crate) base: Part,
+    pub(crate) exponent: Part,
+    /// A record for each different modulus.
+    pub(crate) moduli: Part,
+    /// For each instance the index of the record of its modulus, 32 bits.
+    pub(crate) modulus_index: Part,
+    pub(crate) power: Part,
+    pub(crate) launches: Vec<Launch>,
+}

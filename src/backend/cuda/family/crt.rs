@@ -1,0 +1,156 @@
+//! Exponentiation modulo a product n = p q of two primes by the Chinese remainder theorem: both half
+//! exponentiations, Garner's recombination, and the check that the public power of the result is the number
+//! that it came from.
+
+use alloc::vec::Vec;
+
+use crypto_bigint::BoxedUint;
+use crypto_bigint::modular::MontyParams;
+
+use crate::backend::cuda::registry::{Entry, Operation};
+use crate::backend::cuda::runtime::module::{Grid, Launch};
+use crate::backend::cuda::runtime::probe::DeviceInfo;
+use crate::backend::cuda::runtime::records::RecordKind;
+use crate::backend::cuda::runtime::slot::{Layout, Part};
+use crate::window::Window;
+
+/// What a family with kernels for these operations says of them.
+pub(crate) trait CrtFamily: Sync {
+    /// The name of the family.
+    fn name(&self) -> &'static str;
+
+    /// 64-bit words in the record of a modulus with its factors and exponents.
+    fn record_words(&self, class: &CrtClass) -> usize;
+
+    /// Writes the record of a modulus, all of it.
+    fn write_record(&self, class: &CrtClass, modulus: &CrtModulus<'_>, record: &mut [u64]);
+
+    /// Lays a chunk out in memory, and makes its launches.
+    fn exponentiate(&self, kernels: &CrtKernels, chunk: &CrtChunk) -> CrtWork;
+}
+
+/// The numbers that a record is made of: `n = p q`, the exponents modulo p and q, and `q^-1 mod p`. All of them
+/// but n are secret.
+#[derive(Clone, Copy)]
+pub(crate) struct CrtModulus<'a> {
+    pub(crate) p: &'a MontyParams<BoxedUint>,
+    pub(crate) dp: &'a BoxedUint,
+    pub(crate) q: &'a MontyParams<BoxedUint>,
+    pub(crate) dq: &'a BoxedUint,
+    pub(crate) qinv: &'a BoxedUint,
+    pub(crate) n: &'a MontyParams<BoxedUint>,
+}
+
+/// The kernels of one family for moduli of up to `bits` bits.
+#[derive(Clone, Debug)]
+pub(crate) struct CrtClass {
+    pub(crate) bits: u32,
+    /// To choose from.
+    pub(crate) halves: Vec<&'static Entry>,
+    pub(crate) recombine: &'static Entry,
+    pub(crate) check: &'static Entry,
+}
+
+impl CrtClass {
+    /// The classes of a family.
+    pub(crate) fn of_family(entries: &'static [Entry]) -> Vec<Self> {
+        let doing = |operation: Operation, bits: u32| {
+            let does = move |entry: &&Entry| entry.operation == operation && entry.bits == bits;
+            entries.iter().filter(does)
+        };
+        let class = |check: &'static Entry| {
+            Some(Self {
+                bits: check.bits,
+                halves: doing(Operation::CrtHalves, check.bits / 2).collect(),
+                recombine: doing(Operation::CrtRecombine, check.bits / 2).next()?,
+                check,
+            })
+        };
+        let checks = |entry: &&Entry| entry.operation == Operation::CrtCheck;
+        entries.iter().filter(checks).filter_map(class).collect()
+    }
+
+    /// Whether it takes moduli of `n_bits` bits with factors of `prime_bits` bits, all of them widths of their
+    /// Montgomery parameters.
+    pub(crate) fn takes(&self, n_bits: u32, prime_bits: u32) -> bool {
+        let on_primes = self.halves.iter().copied().chain([self.recombine]);
+        let fits = |entry: &Entry, bits| (entry.min_r2_bits..=entry.bits).contains(&bits);
+        fits(self.check, n_bits) && on_primes.into_iter().all(|entry| fits(entry, prime_bits))
+    }
+
+    /// Whether a device can run it.
+    pub(crate) fn runs_on(&self, device: &DeviceInfo) -> bool {
+        self.halves.iter().any(|entry| entry.runs_on(device))
+            && self.recombine.runs_on(device)
+            && self.check.runs_on(device)
+    }
+
+    pub(crate) fn family(&self) -> &'static dyn CrtFamily {
+        family_of(self.check)
+    }
+
+    /// What the records of its moduli are.
+    pub(crate) fn records(&self) -> RecordKind {
+        RecordKind {
+            family: self.family().name(),
+            bits: self.bits,
+            words: self.family().record_words(self),
+        }
+    }
+}
+
+/// Panics if the family has kernels for these operations but does not say how they are used.
+fn family_of(check: &'static Entry) -> &'static dyn CrtFamily {
+    let family = check.family.crt();
+    family.expect("a family with these kernels has these operations")
+}
+
+/// The kernels of a class that a device computes a share with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CrtKernels {
+    pub(crate) halves: (&'static Entry, Grid),
+    pub(crate) recombine: (&'static Entry, Grid),
+    pub(crate) check: (&'static Entry, Grid),
+    /// What the records of the moduli are.
+    pub(crate) records: RecordKind,
+}
+
+impl CrtKernels {
+    /// Lays a chunk out in memory, and makes its launches.
+    pub(crate) fn exponentiate(&self, chunk: &CrtChunk) -> CrtWork {
+        let (check, _) = self.check;
+        family_of(check).exponentiate(self, chunk)
+    }
+}
+
+/// A chunk of exponentiations modulo n; all of it is public.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CrtChunk {
+    /// The number of instances, at least 1.
+    pub(crate) count: usize,
+    /// The widths of the Montgomery parameters of n and of its factors.
+    pub(crate) n_bits: u32,
+    pub(crate) prime_bits: u32,
+    /// A bound for the lengths of both exponents.
+    pub(crate) exponent_bits: u32,
+    /// The exponent of the check, at least 1.
+    pub(crate) public_exponent: u64,
+    pub(crate) window: Window,
+}
+
+/// Where the operands of a chunk lie, and what is launched. Numbers are little-endian 64-bit words, those of
+/// all instances one after the other, as wide as the class, with zeros above.
+pub(crate) struct CrtWork {
+    pub(crate) layout: Layout,
+    /// The numbers, below n.
+    pub(crate) base: Part,
+    /// The same numbers once more, which the check compares with.
+    pub(crate) base_copy: Part,
+    /// For each instance the index of the record of its modulus, 32 bits.
+    pub(crate) record_index: Part,
+    /// The powers, or zeros where the check failed.
+    pub(crate) power: Part,
+    /// For each instance 1 where the check passed, else 0; 32 bits.
+    pub(crate) verdict: Part,
+    pub(crate) launches: Vec<Launch>,
+}

@@ -1,0 +1,106 @@
+//! Tests of the parent module.
+
+use super::*;
+
+fn entry(operation: Operation, bits: u32) -> &'static Entry {
+    let found = |entry: &&Entry| entry.operation == operation && entry.bits == bits;
+    ENTRIES.iter().find(found).unwrap()
+}
+
+#[test]
+fn short_exponents_do_not_pay_for_a_table() {
+    assert!(Dpf.best_window(17).bits() <= 2);
+}
+
+/// The windows that were fastest on an H200.
+#[test]
+fn long_exponents_have_the_windows_that_were_measured() {
+    for (exponent_bits, window) in [(1024, 4), (2048, 4), (4096, 5)] {
+        assert_eq!(Dpf.best_window(exponent_bits).bits(), window);
+    }
+}
+
+fn chunk() -> ModExpChunk {
+    ModExpChunk {
+        count: 1001,
+        moduli: 7,
+        exponent_bits: 70,
+        r2_bits: 704,
+        window: Window::new(4).unwrap(),
+    }
+}
+
+/// The parameters of `modexp_BITS_tT` as `kernels/README.md` lists them.
+#[test]
+fn arguments_of_exponentiations() {
+    let entry = entry(Operation::ModExp, 768);
+    let grid = Grid::new(&entry.image, 132);
+    let work = Dpf.mod_exp(entry, grid, &chunk());
+    let numbers = 1001 * 768 / 64;
+    let inputs = [work.base, work.exponent, work.moduli, work.modulus_index];
+    let lens = [numbers, numbers, 7 * 2 * 768 / 64, 501];
+    let mut end = 0usize;
+    for (part, len) in inputs.into_iter().zip(lens) {
+        let start = end.next_multiple_of(8);
+        assert_eq!(part.range(), start..start + len);
+        end = start + len;
+    }
+    assert_eq!(work.power.range(), 0..numbers);
+    let [launch] = work.launches.as_slice() else {
+        panic!("one launch");
+    };
+    let [power, base, exponent, moduli, index, scratch, rest @ ..] = launch.arguments() else {
+        panic!("ten parameters");
+    };
+    assert_eq!(*power, Argument::Words(work.power));
+    assert_eq!(*base, Argument::Words(work.base));
+    assert_eq!(*exponent, Argument::Words(work.exponent));
+    assert_eq!(*moduli, Argument::Words(work.moduli));
+    let (part, count, below) = (work.modulus_index, 1001, 7);
+    assert_eq!(*index, Argument::Indices { part, count, below });
+    let Argument::Words(scratch) = scratch else {
+        panic!("scratch is memory");
+    };
+    let doubles = grid.blocks(1001) * entry.image.threads as usize * entry.scratch_doubles * 16;
+    assert_eq!(scratch.len(), doubles);
+    assert_eq!(*rest, [1001, 70, 704, 4].map(Argument::U32));
+}
+
+fn refused<R>(call: impl FnOnce() -> R) -> bool {
+    std::panic::catch_unwind(core::panic::AssertUnwindSafe(call)).is_err()
+}
+
+/// What a kernel must not be launched with.
+#[test]
+fn arguments_out_of_range_are_refused() {
+    let entry = entry(Operation::ModExp, 768);
+    let refuses = |change: fn(&mut ModExpChunk)| {
+        let mut chunk = chunk();
+        change(&mut chunk);
+        let call = || Dpf.mod_exp(entry, Grid::new(&entry.image, 132), &chunk);
+        refused(call)
+    };
+    assert!(!refuses(|_| ()));
+    assert!(refuses(|chunk| chunk.count = 0));
+    assert!(refuses(|chunk| chunk.exponent_bits = 769));
+    // With these the kernel would never end.
+    assert!(refuses(|chunk| chunk.r2_bits = 320));
+    assert!(refuses(|chunk| chunk.r2_bits = 1024));
+    let other = Grid::new(&self::entry(Operation::ModExp, 512).image, 132);
+    let call = || Dpf.mod_exp(entry, other, &chunk());
+    assert!(refused(call));
+}
+
+#[test]
+fn records_of_moduli() {
+    let entry = entry(Operation::ModExp, 512);
+    let mut record = vec![u64::MAX; 16];
+    Dpf.write_modulus(entry, &[Limb(15)], &[Limb(1), Limb(2)], &mut record);
+    let r2 = match Limb::BITS {
+        64 => vec![1, 2],
+        _ => vec![1 | 2 << 32, 0],
+    };
+    assert_eq!(record[..8], [15, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(record[8..10], r2);
+    assert_eq!(record[10..], [0; 6]);
+}

@@ -1,0 +1,318 @@
+//! Modular exponentiations as a job for devices: the instances of a batch that are equally wide, and how they
+//! become words in buffers.
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::hash::{BuildHasherDefault, Hasher};
+use core::ops::Range;
+use core::ptr;
+use std::collections::HashMap;
+
+use crypto_bigint::modular::FixedMontyParams;
+use crypto_bigint::{Limb, Odd, Uint, Unsigned};
+use cudarc::driver::DriverError;
+use zeroize::Zeroize;
+
+use super::family::{ModExpChunk, ModExpWork};
+use super::plan::{Plan, Tuning};
+use super::registry::{Entry, Registry};
+use super::runtime::device::InUse;
+use super::runtime::module::{Grid, Loaded};
+use super::runtime::pipeline::{Forecast, Job, Prepared};
+use super::runtime::probe::DeviceInfo;
+use super::runtime::slot::{Part, Slot};
+use super::words::{HostPool, copy_in, copy_out, nth, write_indices};
+use crate::backend::clear;
+use crate::secret::Secret;
+use crate::width::{WithLimbs, with_limbs};
+use crate::{BatchModExp, Error, ModExp};
+
+/// Instances of one width, with the public numbers that they share.
+pub(super) struct Group<'a, U: Unsigned> {
+    batch: &'a [ModExp<'a, U>],
+    /// Their indices in the batch, ascending.
+    pub(super) members: Vec<usize>,
+    /// The width of the moduli in bits.
+    pub(super) bits: u32,
+    pub(super) exponent_bits: u32,
+}
+
+impl<'a, U: Unsigned> Group<'a, U> {
+    /// One group for each width, the narrowest first.
+    pub(super) fn by_width(batch: &'a [ModExp<'a, U>], exponent_bits: u32) -> Vec<Self> {
+        let mut widths = BTreeMap::<u32, Vec<usize>>::new();
+        for (i, instance) in batch.iter().enumerate() {
+            let limbs = instance.params.modulus().as_ref().as_limbs().len();
+            widths.entry(limbs as u32 * Limb::BITS).or_default().push(i);
+        }
+        widths
+            .into_iter()
+            .map(|(bits, members)| Self {
+                batch,
+                members,
+                bits,
+                exponent_bits,
+            })
+            .collect()
+    }
+
+    fn instance(&self, member: usize) -> &ModExp<'a, U> {
+        &self.batch[self.members[member]]
+    }
+
+    /// The elements of `out` at the indices of the members.
+    pub(super) fn places<'o>(&self, out: &'o mut [U]) -> Vec<&'o mut U> {
+        let mut members = self.members.iter().peekable();
+        let wanted = out.iter_mut().enumerate();
+        wanted
+            .filter(|(i, _)| members.next_if(|&&member| member == *i).is_some())
+            .map(|(_, place)| place)
+            .collect()
+    }
+
+    /// Computes the group on the host.
+    pub(super) fn compute_on<B>(&self, host: &B, out: &mut [U]) -> Result<(), Error>
+    where
+        B: BatchModExp<U, Error = Error>,
+    {
+        let instances: Vec<_> = self.members.iter().map(|&i| self.batch[i]).collect();
+        let zero = |instance: &ModExp<'_, U>| U::zero_like(instance.params.modulus().as_ref());
+        let mut results: Vec<U> = instances.iter().map(zero).collect();
+        host.batch_mod_exp(&instances, self.exponent_bits, &mut results)
+            .map_err(|error| error.with_index(|index| self.members[index]))?;
+        // Results change places with what stood there before, and then all of that is wiped.
+        for (place, result) in self.places(out).into_iter().zip(&mut results) {
+            core::mem::swap(place, result);
+        }
+        clear(&mut results);
+        Ok(())
+    }
+
+    /// The moduli of a chunk. Which instances share a reference is public.
+    fn moduli(&self, chunk: &Range<usize>) -> Moduli {
+        let mut seen = HashMap::<_, u32, BuildHasherDefault<AddressHasher>>::default();
+        let mut distinct = Vec::new();
+        let mut index = Vec::with_capacity(chunk.len());
+        for member in chunk.clone() {
+            let number = *seen
+                .entry(ptr::from_ref(self.instance(member).params))
+                .or_insert_with(|| {
+                    distinct.push(member);
+                    distinct.len() as u32 - 1
+                });
+            index.push(number);
+        }
+        Moduli { distinct, index }
+    }
+}
+
+/// Which modulus each instance of a chunk has.
+struct Moduli {
+    /// A member of the group for each different modulus.
+    distinct: Vec<usize>,
+    /// For each instance of the chunk, the index of its modulus among these.
+    index: Vec<u32>,
+}
+
+/// The exponentiations of a group.
+pub(super) struct ModExpJob<'a, U: Unsigned> {
+    pub(super) group: &'a Group<'a, U>,
+    pub(super) registry: Registry,
+    pub(super) tuning: Tuning,
+    pub(super) threads: HostPool<'a>,
+}
+
+/// What a device computes its share with.
+pub(super) struct Share {
+    plan: Plan,
+    grid: Grid,
+    loaded: Loaded,
+}
+
+impl<U: Unsigned + Sync + Send> ModExpJob<'_, U> {
+    fn plan(&self, device: &DeviceInfo, count: usize) -> Option<Plan> {
+        let Group {
+            bits,
+            exponent_bits,
+            ..
+        } = *self.group;
+        Plan::new(
+            self.registry,
+            bits,
+            exponent_bits,
+            count,
+            device,
+            self.tuning,
+        )
+    }
+
+    /// Writes the inputs of a chunk, all of them.
+    fn fill(
+        &self,
+        entry: &Entry,
+        chunk: &Range<usize>,
+        moduli: &Moduli,
+        work: &ModExpWork,
+        input: &mut [u64],
+    ) {
+        let group = self.group;
+        let size = work.base.len() / chunk.len();
+        self.threads
+            .each_chunk(&mut input[work.base.range()], size, |i, place| {
+                copy_in(group.instance(chunk.start + i).base.as_limbs(), place);
+            });
+        self.threads
+            .each_chunk(&mut input[work.exponent.range()], size, |i, place| {
+                copy_in(group.instance(chunk.start + i).exponent.as_limbs(), place);
+            });
+
+        let r2_bits = entry.r2_bits(group.bits);
+        let size = work.moduli.len() / moduli.distinct.len();
+        self.threads
+            .each_chunk(&mut input[work.moduli.range()], size, |i, record| {
+                let params = group.instance(moduli.distinct[i]).params;
+                let modulus = params.modulus().as_ref().as_limbs();
+                if r2_bits == group.bits {
+                    let r2 = params.r2().as_limbs();
+                    entry.family.write_modulus(entry, modulus, r2, record);
+                } else {
+                    let r2 = wide_r2(modulus, r2_bits);
+                    entry.family.write_modulus(entry, modulus, &r2, record);
+                }
+            });
+        write_indices(&moduli.index, &mut input[work.modulus_index.range()]);
+    }
+
+    /// Copies powers to their places, each as wide as its modulus.
+    fn store(&self, chunk: &Range<usize>, words: &[u64], out: &mut [&mut U]) {
+        let size = words.len() / chunk.len();
+        self.threads.each(out, |i, out| {
+            let member = chunk.start + i;
+            let modulus = self.group.instance(member).params.modulus().as_ref();
+            if out.as_limbs().len() != modulus.as_limbs().len() {
+                out.as_mut_limbs().zeroize();
+                **out = U::from_limb_like(Limb::ZERO, modulus);
+            }
+            copy_out(&words[nth(i, size)], out.as_mut_limbs());
+        });
+    }
+}
+
+impl<U: Unsigned + Sync + Send> Job<&mut U> for ModExpJob<'_, U> {
+    type Share = Share;
+    /// Where the powers are in the output.
+    type Chunk = Part;
+
+    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
+        self.plan(device, count).map(|plan| plan.forecast)
+    }
+
+    fn prepare(&self, slots: &InUse<'_>, share: &Range<usize>) -> Result<Prepared<Share>, Error> {
+        let device = slots.device();
+        let Some(plan) = self.plan(device.info(), share.len()) else {
+            unreachable!("a device without a forecast has no share");
+        };
+        let kernel = device.kernel(&plan.entry.image)?;
+        let grid = kernel.grid();
+        let resident = grid.resident_instances();
+        Ok(Prepared {
+            resident,
+            chunk: if self.tuning.single_launch {
+                share.len()
+            } else {
+                resident
+            },
+            per_block: plan.entry.image.instances_per_block,
+            share: Share {
+                plan,
+                grid,
+                loaded: Loaded {
+                    kernels: vec![kernel],
+                    records: None,
+                },
+            },
+        })
+    }
+
+    fn submit(
+        &self,
+        share: &Share,
+        chunk: &Range<usize>,
+        slot: &mut Slot,
+    ) -> Result<Part, DriverError> {
+        let (entry, moduli) = (share.plan.entry, self.group.moduli(chunk));
+        let what = ModExpChunk {
+            count: chunk.len(),
+            moduli: moduli.distinct.len(),
+            exponent_bits: self.group.exponent_bits,
+            r2_bits: entry.r2_bits(self.group.bits),
+            window: share.plan.window,
+        };
+        let work = entry.family.mod_exp(entry, share.grid, &what);
+        let fill = |input: &mut [u64]| self.fill(entry, chunk, &moduli, &work, input);
+        slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
+        Ok(work.power)
+    }
+
+    fn take(&self, power: Part, chunk: &Range<usize>, output: &[u64], places: &mut [&mut U]) {
+        self.store(chunk, &output[power.range()], places);
+    }
+}
+
+/// `2^(2 * r2_bits)` modulo a modulus that is narrower than `r2_bits`, in constant time.
+fn wide_r2(modulus: &[Limb], r2_bits: u32) -> Secret<Vec<Limb>> {
+    let limbs = (r2_bits / Limb::BITS) as usize;
+    with_limbs(limbs, WideR2 { modulus, limbs })
+}
+
+struct WideR2<'a> {
+    modulus: &'a [Limb],
+    limbs: usize,
+}
+
+impl WithLimbs for WideR2<'_> {
+    type Output = Secret<Vec<Limb>>;
+
+    fn run<const LIMBS: usize>(self) -> Self::Output {
+        assert_eq!(LIMBS, self.limbs, "classes have widths that numbers have");
+        let mut wide = Secret::new(Uint::<LIMBS>::ZERO);
+        wide.as_mut_limbs()[..self.modulus.len()].copy_from_slice(self.modulus);
+        // It is odd, being a copy of an odd number.
+        let params = FixedMontyParams::new(Odd::new(*wide).expect("an odd modulus"));
+        let params = Secret::new(params);
+        Secret::new(params.r2().as_limbs().to_vec())
+    }
+}
+
+/// Spreads addresses, which are public and not chosen by anyone who could gain by it, over a table
+/// (Knuth, The Art of Computer Programming, volume 3, section 6.4: multiplicative hashing).
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0 ^ word)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(32);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests;

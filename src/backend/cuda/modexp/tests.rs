@@ -1,0 +1,155 @@
+//! Tests of the parent module.
+
+use super::super::registry::SHIPPED;
+use super::*;
+use crate::backend::Serial;
+use alloc::vec;
+use crypto_bigint::modular::BoxedMontyParams;
+use crypto_bigint::{BoxedUint, Resize};
+
+/// The narrowest kernel.
+fn entry() -> &'static Entry {
+    SHIPPED.serving(64).next().unwrap()
+}
+
+fn job<'a>(group: &'a Group<'a, BoxedUint>) -> ModExpJob<'a, BoxedUint> {
+    ModExpJob {
+        group,
+        registry: SHIPPED,
+        tuning: Tuning::default(),
+        threads: HostPool(None),
+    }
+}
+
+/// What the family makes of a chunk, and its inputs where an earlier chunk has left something.
+fn filled(group: &Group<'_, BoxedUint>, chunk: Range<usize>) -> (ModExpWork, Vec<u64>) {
+    let (entry, moduli) = (entry(), group.moduli(&chunk));
+    let what = ModExpChunk {
+        count: chunk.len(),
+        moduli: moduli.distinct.len(),
+        exponent_bits: group.exponent_bits,
+        r2_bits: entry.r2_bits(group.bits),
+        window: entry.family.best_window(group.exponent_bits),
+    };
+    let grid = Grid::new(&entry.image, 132);
+    let work = entry.family.mod_exp(entry, grid, &what);
+    let mut words = vec![u64::MAX; work.modulus_index.range().end];
+    job(group).fill(entry, &chunk, &moduli, &work, &mut words);
+    (work, words)
+}
+
+fn params(modulus: u64, bits: u32) -> BoxedMontyParams {
+    let modulus = BoxedUint::from(modulus).resize(bits);
+    BoxedMontyParams::new(Odd::new(modulus).unwrap())
+}
+
+/// Inputs go to their places, padded with zeros, and equal references share a record.
+#[test]
+fn words_of_a_chunk() {
+    let (first, second) = (params(15, 320), params(17, 320));
+    let (base, exponent) = (BoxedUint::max(128), BoxedUint::from(5u64));
+    let order = [&second, &first, &second, &first];
+    let batch = order.map(|params| ModExp {
+        base: &base,
+        exponent: &exponent,
+        params: params.as_ref(),
+    });
+    let groups = Group::by_width(&batch, 3);
+    assert_eq!(groups.len(), 1);
+    let (work, words) = filled(&groups[0], 1..4);
+
+    for number in words[work.base.range()].chunks(8) {
+        assert_eq!(number, [u64::MAX, u64::MAX, 0, 0, 0, 0, 0, 0]);
+    }
+    for number in words[work.exponent.range()].chunks(8) {
+        assert_eq!(number, [5, 0, 0, 0, 0, 0, 0, 0]);
+    }
+    let records: Vec<_> = words[work.moduli.range()].chunks(8).collect();
+    assert_eq!(records.len(), 4);
+    assert_eq!(records[0], [15, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(records[2], [17, 0, 0, 0, 0, 0, 0, 0]);
+    // 2^640 = 16^160 = 1 modulo 15, and (-1)^160 = 1 modulo 17.
+    assert_eq!(records[1], [1, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(records[3], [1, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(words[work.modulus_index.range()], [1 << 32, 0]);
+}
+
+/// The device gets `2^1024` where the parameters of the batch are too narrow for it.
+#[test]
+fn narrow_moduli_get_wider_parameters() {
+    let params = params(1_000_003, 64);
+    let one = BoxedUint::from(1u64);
+    let batch = [ModExp {
+        base: &one,
+        exponent: &one,
+        params: params.as_ref(),
+    }];
+    let groups = Group::by_width(&batch, 1);
+    assert_eq!(entry().r2_bits(groups[0].bits), entry().bits);
+    let (work, words) = filled(&groups[0], 0..1);
+    let mut expected = 1u64;
+    for _ in 0..2 * entry().bits {
+        expected = expected * 2 % 1_000_003;
+    }
+    assert_eq!(words[work.moduli.range().start + entry().words()], expected);
+}
+
+#[test]
+fn results_have_the_width_of_their_modulus() {
+    let params = params(15, 128);
+    let one = BoxedUint::from(1u64);
+    let batch = [ModExp {
+        base: &one,
+        exponent: &one,
+        params: params.as_ref(),
+    }];
+    let groups = Group::by_width(&batch, 1);
+    let mut wide = BoxedUint::max(512);
+    let words = [3, 4, 0, 0, 0, 0, 0, 0];
+    job(&groups[0]).store(&(0..1), &words, &mut [&mut wide]);
+    assert_eq!(wide.as_words(), [3, 4]);
+}
+
+#[test]
+fn instances_of_one_width_make_a_group() {
+    let (narrow, wide) = (params(15, 64), params(15, 8192));
+    let one = BoxedUint::from(1u64);
+    let batch = [&wide, &narrow, &wide].map(|params| ModExp {
+        base: &one,
+        exponent: &one,
+        params: params.as_ref(),
+    });
+    let groups = Group::by_width(&batch, 1);
+    let members: Vec<_> = groups.iter().map(|group| &group.members[..]).collect();
+    assert_eq!(members, [&[1][..], &[0, 2]]);
+
+    let mut out = [10u64, 11, 12].map(BoxedUint::from);
+    groups[1].compute_on(&Serial, &mut out).unwrap();
+    assert_eq!(
+        out.each_ref().map(BoxedUint::bits_precision),
+        [8192, 64, 8192]
+    );
+    assert_eq!(out[1], BoxedUint::from(11u64));
+    for i in [0, 2] {
+        assert_eq!(out[i], BoxedUint::from(1u64));
+    }
+}
+
+/// An error names the instance by its index in the caller's batch.
+#[test]
+fn errors_of_the_host_have_the_callers_index() {
+    let (narrow, wide) = (params(15, 64), params(15, 128 * 256));
+    let one = BoxedUint::from(1u64);
+    let batch = [&narrow, &narrow, &wide].map(|params| ModExp {
+        base: &one,
+        exponent: &one,
+        params: params.as_ref(),
+    });
+    let mut out = [10u64, 11, 12].map(BoxedUint::from);
+    let groups = Group::by_width(&batch, 1);
+    let error = groups[1].compute_on(&Serial, &mut out).unwrap_err();
+    assert!(
+        matches!(error, Error::ModulusWidth { index: 2, .. }),
+        "{error}"
+    );
+}

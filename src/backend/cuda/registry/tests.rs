@@ -1,0 +1,157 @@
+//! Tests of the parent module: the tables against the files, and against what the host expects of them.
+
+#[cfg(feature = "rsa")]
+use super::super::family::crt::CrtClass;
+mod throwaway;
+
+use super::super::plan::{Plan, Tuning};
+use super::*;
+use crate::width::{WithLimbs, with_limbs};
+use alloc::collections::{BTreeMap, BTreeSet};
+use crypto_bigint::Limb;
+
+fn all() -> impl Iterator<Item = &'static Entry> {
+    SHIPPED.families().flatten()
+}
+
+/// The texts come out of the crate as they went in.
+#[test]
+fn every_entry_is_in_its_module() {
+    for Entry { image, .. } in all() {
+        let text = image.ptx.text().into_string().unwrap();
+        let folder = env!("CARGO_MANIFEST_DIR");
+        let file = std::format!("{folder}/kernels/ptx/{}", image.module);
+        assert!(text == std::fs::read_to_string(file).unwrap());
+        let header = std::format!(".entry {}(", image.function);
+        let (_, function) = text.split_once(&header).unwrap();
+        let threads = std::format!(".maxntid {}, 1, 1\n", image.threads);
+        assert!(function.split('{').next().unwrap().contains(&threads));
+    }
+}
+
+/// For all families together.
+#[test]
+fn the_crate_adds_less_than_promised() {
+    let sizes = all().map(|entry| (entry.image.module, entry.image.ptx.deflated.len()));
+    let sizes: BTreeMap<_, _> = sizes.collect();
+    let bytes: usize = sizes.values().sum();
+    assert!(bytes < 1_500_000, "{bytes}");
+}
+
+/// Kernels are cached by their keys.
+#[test]
+fn no_two_kernels_have_one_key() {
+    let keys: BTreeSet<_> = all().map(|entry| entry.image.key).collect();
+    assert_eq!(keys.len(), all().count());
+    assert!(all().all(|entry| entry.image.key.bits == entry.bits));
+}
+
+#[test]
+fn entries_cost_what_was_measured_of_their_shape() {
+    for entry in all() {
+        let exponentiates = entry.scratch_doubles > 0;
+        assert_eq!(
+            entry.times.is_some(),
+            exponentiates,
+            "{}",
+            entry.image.key.bits
+        );
+    }
+    #[cfg(feature = "rsa")]
+    for class in classes() {
+        for half in &class.halves {
+            let threads = half.image.threads;
+            let mut same = SHIPPED
+                .serving(half.bits)
+                .filter(|entry| entry.image.threads == threads);
+            let (ours, theirs) = (half.times.unwrap(), same.next().unwrap().times.unwrap());
+            assert_eq!(ours.alone_ms, theirs.alone_ms);
+            assert_eq!(ours.shared_ms, theirs.shared_ms);
+        }
+    }
+}
+
+#[cfg(feature = "rsa")]
+fn classes() -> Vec<CrtClass> {
+    SHIPPED.families().flat_map(CrtClass::of_family).collect()
+}
+
+#[cfg(feature = "rsa")]
+#[test]
+fn every_class_with_factors_has_all_its_kernels() {
+    let mut widths: Vec<_> = classes().iter().map(|class| class.bits).collect();
+    widths.sort_unstable();
+    assert_eq!(widths, [1024, 1536, 2048, 3072, 4096]);
+    assert!(classes().iter().all(|class| class.halves.len() == 2));
+    let served: usize = classes().iter().map(|class| class.halves.len() + 2).sum();
+    let mod_exps = all().filter(|entry| entry.operation == Operation::ModExp);
+    assert_eq!(served + mod_exps.count(), all().count());
+}
+
+#[cfg(feature = "rsa")]
+#[test]
+fn classes_take_the_widths_that_all_their_kernels_take() {
+    for class in classes() {
+        let bits = class.bits;
+        assert!(class.takes(bits, bits / 2));
+        assert!(!class.takes(bits + 64, bits / 2));
+        assert!(!class.takes(bits, bits / 2 + 64));
+        let on_primes = class.halves.iter().chain([&class.recombine]);
+        let narrowest = on_primes.map(|entry| entry.min_r2_bits).max().unwrap();
+        assert!(class.takes(bits, narrowest) && !class.takes(bits, narrowest - 1));
+        let narrowest = class.check.min_r2_bits;
+        assert!(class.takes(narrowest, bits / 2) && !class.takes(narrowest - 1, bits / 2));
+    }
+}
+
+#[test]
+fn widths_round_up_to_a_class() {
+    let class = |bits| SHIPPED.serving(bits).map(|entry| entry.bits).next();
+    assert_eq!(class(64), Some(512));
+    assert_eq!(class(512), Some(512));
+    assert_eq!(class(513), Some(768));
+    assert_eq!(class(4096), Some(4096));
+    assert_eq!(class(4097), None);
+    assert_eq!(SHIPPED.max_bits(), 4096);
+    assert_eq!(SHIPPED.widths().last(), Some(&4096));
+}
+
+/// Montgomery parameters of every width above the narrowest class's minimum can be used as they are.
+#[test]
+fn classes_take_the_parameters_of_every_width_between_them() {
+    for pair in SHIPPED.widths().windows(2) {
+        for entry in SHIPPED.serving(pair[1]) {
+            assert!(
+                entry.min_r2_bits <= pair[0] + 32,
+                "{}",
+                entry.image.function
+            );
+        }
+    }
+}
+
+/// Narrower moduli get parameters of the class's width, which are computed on that many limbs.
+#[test]
+fn classes_have_widths_that_numbers_have() {
+    struct LimbCount;
+    impl WithLimbs for LimbCount {
+        type Output = usize;
+        fn run<const LIMBS: usize>(self) -> usize {
+            LIMBS
+        }
+    }
+    for bits in SHIPPED.widths() {
+        let limbs = (bits / Limb::BITS) as usize;
+        assert_eq!(with_limbs(limbs, LimbCount), limbs);
+    }
+}
+
+/// Some kernel serves every width on a chip with as little shared memory as there is.
+#[test]
+fn chips_with_little_shared_memory_take_what_fits() {
+    let device = DeviceInfo::imaginary(100, 64 << 10);
+    for bits in SHIPPED.widths() {
+        let plan = Plan::new(SHIPPED, bits, bits, 1_000_000, &device, Tuning::default());
+        assert!(plan.is_some(), "{bits}");
+    }
+}

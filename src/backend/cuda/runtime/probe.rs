@@ -1,0 +1,224 @@
+//! Looks for a driver and for devices, step by step, without ever calling into a library that may not be
+//! there.
+#![allow(unsafe_code)]
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute};
+use cudarc::driver::{DriverError, result};
+
+use super::error::{Unavailable, name_of};
+
+/// CUDA 11.0, the first that takes PTX 7.0.
+const MIN_CUDA_VERSION: i32 = 11_000;
+/// Volta, the first chip whose lanes keep step by `__syncwarp` and for which the PTX is made.
+const MIN_COMPUTE_CAPABILITY: (i32, i32) = (7, 0);
+
+/// A GPU that this crate can use.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct DeviceInfo {
+    ordinal: usize,
+    name: String,
+    compute_capability: (i32, i32),
+    multiprocessors: u32,
+    clock_khz: u32,
+    memory_bytes: usize,
+    single_to_double: u32,
+    shared_bytes_per_block: u32,
+}
+
+impl DeviceInfo {
+    /// The device's number, from 0, in the order in which the driver lists them
+    /// (`CUDA_VISIBLE_DEVICES` has a say in it).
+    #[must_use]
+    pub fn ordinal(&self) -> usize {
+        self.ordinal
+    }
+
+    /// The device's name, such as `NVIDIA H200`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Compute capability, major and minor.
+    #[must_use]
+    pub fn compute_capability(&self) -> (i32, i32) {
+        self.compute_capability
+    }
+
+    /// The number of multiprocessors.
+    #[must_use]
+    pub fn multiprocessors(&self) -> u32 {
+        self.multiprocessors
+    }
+
+    /// The size of its memory in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
+    /// How many times faster single precision is than double precision: 2 on chips for data centers,
+    /// 32 or 64 on those for games, on which the kernels of this crate are slow.
+    #[must_use]
+    pub fn single_to_double(&self) -> u32 {
+        self.single_to_double
+    }
+
+    /// The most shared memory that a block may ask for, in bytes.
+    pub(crate) fn shared_bytes_per_block(&self) -> u32 {
+        self.shared_bytes_per_block
+    }
+
+    /// The clock of the multiprocessors in kHz.
+    pub(crate) fn clock_khz(&self) -> u32 {
+        self.clock_khz
+    }
+}
+
+impl fmt::Display for DeviceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (major, minor) = self.compute_capability;
+        write!(
+            f,
+            "device {}: {}, compute capability {major}.{minor}, {} multiprocessors, {} MiB",
+            self.ordinal,
+            self.name,
+            self.multiprocessors,
+            self.memory_bytes >> 20
+        )
+    }
+}
+
+/// See [`Cuda::probe`](crate::backend::Cuda::probe).
+pub(crate) fn devices() -> Result<Vec<DeviceInfo>, Unavailable> {
+    // SAFETY: this loads the driver's library, whose initialisers are the vendor's.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(Unavailable::NoDriver);
+    }
+    // From here on the library is there, so that its functions, and the names of its errors, can be used.
+    let failed = |error| Unavailable::DriverFailed {
+        name: name_of(error),
+    };
+    let version = driver_version().map_err(failed)?;
+    if version < MIN_CUDA_VERSION {
+        return Err(Unavailable::DriverTooOld { version });
+    }
+    result::init().map_err(|error| match error.0 {
+        sys::CUresult::CUDA_ERROR_NO_DEVICE => Unavailable::NoDevice,
+        _ => failed(error),
+    })?;
+    let count = result::device::get_count().map_err(failed)?;
+    let all: Vec<_> = (0..count)
+        .map(describe)
+        .collect::<Result<_, _>>()
+        .map_err(failed)?;
+    let newest = all
+        .iter()
+        .max_by_key(|device| device.compute_capability)
+        .ok_or(Unavailable::NoDevice)?;
+    if newest.compute_capability < MIN_COMPUTE_CAPABILITY {
+        return Err(Unavailable::DeviceTooOld {
+            name: newest.name.clone(),
+            compute_capability: newest.compute_capability,
+        });
+    }
+    let new_enough = |device: &DeviceInfo| device.compute_capability >= MIN_COMPUTE_CAPABILITY;
+    Ok(all.into_iter().filter(new_enough).collect())
+}
+
+fn driver_version() -> Result<i32, DriverError> {
+    let mut version = 0;
+    // SAFETY: the library is present, and `version` is a valid place for the answer.
+    unsafe { sys::cuDriverGetVersion(&raw mut version) }.result()?;
+    Ok(version)
+}
+
+fn describe(ordinal: i32) -> Result<DeviceInfo, DriverError> {
+    use CUdevice_attribute as Attribute;
+    let device = result::device::get(ordinal)?;
+    Ok(DeviceInfo {
+        ordinal: ordinal as usize,
+        name: result::device::get_name(device)?,
+        compute_capability: (
+            attribute(
+                device,
+                Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+            )?,
+            attribute(
+                device,
+                Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+            )?,
+        ),
+        multiprocessors: attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?
+            as u32,
+        clock_khz: attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)? as u32,
+        // SAFETY: the driver is initialised, and `device` comes from it.
+        memory_bytes: unsafe { result::device::total_mem(device)? },
+        single_to_double: attribute(
+            device,
+            Attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO,
+        )? as u32,
+        shared_bytes_per_block: attribute(
+            device,
+            Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+        )? as u32,
+    })
+}
+
+fn attribute(device: CUdevice, which: CUdevice_attribute) -> Result<i32, DriverError> {
+    // SAFETY: the driver is initialised, and `device` comes from it.
+    unsafe { result::device::get_attribute(device, which) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl DeviceInfo {
+        /// A device that does not exist.
+        pub(crate) fn imaginary(multiprocessors: u32, shared_bytes_per_block: u32) -> Self {
+            Self {
+                ordinal: 0,
+                name: String::new(),
+                compute_capability: (9, 0),
+                multiprocessors,
+                clock_khz: 1_000_000,
+                memory_bytes: 1 << 30,
+                single_to_double: 2,
+                shared_bytes_per_block,
+            }
+        }
+
+        /// The same of another generation.
+        pub(crate) fn with_compute_capability(self, compute_capability: (i32, i32)) -> Self {
+            Self {
+                compute_capability,
+                ..self
+            }
+        }
+
+        /// The same with as few units for doubles as chips for games have.
+        pub(crate) fn with_few_doubles(self) -> Self {
+            Self {
+                single_to_double: 64,
+                ..self
+            }
+        }
+    }
+
+    /// Whatever this machine has, the answer is a list or a reason, and no panic.
+    #[test]
+    fn probing_is_safe_anywhere() {
+        match devices() {
+            Ok(devices) => assert!(!devices.is_empty()),
+            Err(reason) => {
+                std::println!("no GPU: {reason}");
+                assert!(!alloc::format!("{reason}").is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Tests of the parent module.
+
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::*;
+
+/// A worker that is lost from its `lives`-th share on.
+struct Mortal {
+    lives: AtomicUsize,
+    is_lost: AtomicBool,
+    speed: f64,
+}
+
+impl Mortal {
+    fn new(lives: usize, speed: f64) -> Self {
+        Self {
+            lives: lives.into(),
+            is_lost: AtomicBool::new(false),
+            speed,
+        }
+    }
+
+    /// Writes its own speed to all places, or half of them and fails.
+    fn work(&self, share: Range<usize>, places: &mut [f64]) -> Result<usize, &'static str> {
+        assert_eq!(share.len(), places.len());
+        assert!(!self.is_lost.load(Ordering::Relaxed), "it was set aside");
+        if self.lives.load(Ordering::Relaxed) == 0 {
+            self.is_lost.store(true, Ordering::Relaxed);
+            let half = places.len() / 2;
+            places[..half].fill(-self.speed);
+            return Err("lost on the way");
+        }
+        self.lives.fetch_sub(1, Ordering::Relaxed);
+        places.fill(self.speed);
+        Ok(share.len())
+    }
+}
+
+impl Worker for Mortal {
+    type Error = &'static str;
+
+    fn check(&self) -> Result<(), &'static str> {
+        match self.is_lost.load(Ordering::Relaxed) {
+            true => Err("lost"),
+            false => Ok(()),
+        }
+    }
+}
+
+fn run(workers: &[Mortal], places: &mut [f64]) -> Result<usize, &'static str> {
+    let done = run_on_all(workers, |w| w.speed, places, Mortal::work);
+    done.map(|lens| lens.into_iter().sum())
+}
+
+const ALWAYS: usize = usize::MAX;
+
+#[test]
+fn everybody_gets_a_share_by_speed() {
+    let workers = [3.0, 1.0].map(|speed| Mortal::new(ALWAYS, speed));
+    let mut places = [0.0; 4096];
+    assert_eq!(run(&workers, &mut places), Ok(4096));
+    assert_eq!(places.iter().filter(|&&p| p == 3.0).count(), 3072);
+    assert_eq!(places.iter().filter(|&&p| p == 1.0).count(), 1024);
+}
+
+/// Whoever is lost, first, last or in the middle, the others finish, and the next batch goes by without it.
+#[test]
+fn the_share_of_a_lost_worker_is_finished_by_the_others() {
+    for lost in 0..3 {
+        let lives = |i| if i == lost { 1 } else { ALWAYS };
+        let workers = [0, 1, 2].map(|i| Mortal::new(lives(i), 1.0 + i as f64));
+        for round in 0..4 {
+            let mut places = [0.0; 5000];
+            assert_eq!(run(&workers, &mut places), Ok(5000), "round {round}");
+            assert!(places.iter().all(|&place| place > 0.0));
+            let speed = workers[lost].speed;
+            assert_eq!(places.contains(&speed), round == 0);
+        }
+    }
+}
+
+/// Two that are lost together leave two gaps, which the third fills.
+#[test]
+fn several_lost_at_once() {
+    let workers = [
+        Mortal::new(0, 1.0),
+        Mortal::new(ALWAYS, 2.0),
+        Mortal::new(0, 3.0),
+    ];
+    let mut places = [0.0; 3000];
+    assert_eq!(run(&workers, &mut places), Ok(3000));
+    assert!(places.iter().all(|&place| place == 2.0));
+}
+
+/// The one that takes over may be lost in turn.
+#[test]
+fn lost_one_after_the_other() {
+    let workers = [
+        Mortal::new(0, 1.0),
+        Mortal::new(1, 1.0),
+        Mortal::new(3, 1.0),
+    ];
+    let mut places = [0.0; 3000];
+    assert_eq!(run(&workers, &mut places), Ok(3000));
+    assert!(places.iter().all(|&place| place == 1.0));
+}
+
+#[test]
+fn without_a_worker_left_the_batch_fails() {
+    let workers = [Mortal::new(0, 1.0), Mortal::new(1, 1.0)];
+    let mut places = [0.0; 3000];
+    for _ in 0..2 {
+        assert_eq!(run(&workers, &mut places), Err("lost"));
+    }
+}
+
+/// An error that does not mean that the worker is lost is no reason to try again.
+#[test]
+fn other_errors_end_the_batch() {
+    let workers = [Mortal::new(ALWAYS, 1.0), Mortal::new(ALWAYS, 1.0)];
+    let attempts = AtomicUsize::new(0);
+    let mut places = [0.0; 3000];
+    let done = run_on_all(
+        &workers,
+        |_| 1.0,
+        &mut places,
+        |_, share, _| {
+            attempts.fetch_add(1, Ordering::Relaxed);
+            if share.start == 0 {
+                Err("out of memory")
+            } else {
+                Ok(())
+            }
+        },
+    );
+    assert_eq!(done, Err("out of memory"));
+    assert_eq!(attempts.into_inner(), 2);
+}
+
+/// On a thread of a pool nothing runs on that thread itself.
+#[test]
+fn a_single_share_leaves_a_pool_thread() {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .build()
+        .unwrap();
+    let workers = [Mortal::new(ALWAYS, 1.0)];
+    let thread = || std::thread::current().id();
+    let places = &mut [(); 10];
+    let inside = pool.install(|| {
+        let done = run_on_all(&workers, |_| 1.0, places, |_, _, _| Ok(thread()));
+        done.unwrap()[0] != thread()
+    });
+    assert!(inside);
+    let outside = run_on_all(&workers, |_| 1.0, places, |_, _, _| Ok(thread()));
+    assert_eq!(outside, Ok(Vec::from([thread()])));
+}
+
+#[test]
+fn shares_are_in_proportion_and_leave_nothing_out() {
+    assert_eq!(shares(0..100, &[1.0], 64), [(0, 0..100)]);
+    assert_eq!(
+        shares(5..1005, &[3.0, 1.0], 8),
+        [(0, 5..757), (1, 757..1005)]
+    );
+    assert_eq!(shares(0..10, &[1.0, 1.0, 1.0], 64), [(0, 0..10)]);
+    assert_eq!(shares(0..10, &[0.0, 1.0, 0.0], 4), [(1, 0..10)]);
+    for len in 1..300 {
+        let shares = shares(0..len, &[1.0, 2.5, 0.0, 0.3], 16);
+        assert_eq!(shares[0].1.start, 0);
+        assert_eq!(shares[shares.len() - 1].1.end, len);
+        assert!(shares.iter().all(|share| share.0 != 2));
+        assert!(
+            shares
+                .windows(2)
+                .all(|pair| pair[0].1.end == pair[1].1.start)
+        );
+    }
+}
+
+#[test]
+fn chunks_are_whole_blocks_about_equally_long() {
+    assert_eq!(cut(&(0..10), 100, 4), [0..10]);
+    assert_eq!(cut(&(3..13), 5, 1), [3..8, 8..13]);
+    assert_eq!(cut(&(0..10), 9, 4), [0..8, 8..10]);
+    assert!(cut(&(0..0), 9, 4).is_empty());
+}

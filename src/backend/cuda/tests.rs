@@ -1,0 +1,189 @@
+//! What needs a GPU and a look inside: wiped buffers, and devices that are lost.
+
+use super::runtime::device::InUse;
+use super::runtime::module::Loaded;
+use super::runtime::pipeline::{Forecast, Job, Prepared};
+use super::runtime::slot::{Layout, Slot};
+use super::*;
+use alloc::vec;
+use core::ops::Range;
+use core::ptr;
+use crypto_bigint::modular::FixedMontyParams;
+use crypto_bigint::{NonZero, Odd, U1024};
+use cudarc::driver::DriverError;
+use cudarc::driver::sys::CUresult;
+
+/// The first device, named `times` times.
+fn gpu(times: usize) -> Option<Cuda> {
+    let found = crate::need::available("cuda", Cuda::probe())?;
+    Some(Cuda::with_devices(&vec![found[0].ordinal(); times]).unwrap())
+}
+
+/// A batch of several chunks of random-looking secrets, and what comes of it.
+fn with_batch(check: impl FnOnce(&[ModExp<'_, U1024>], U1024)) {
+    let params = FixedMontyParams::new(Odd::new(U1024::MAX).unwrap());
+    let secret = U1024::MAX.wrapping_div(&NonZero::new(U1024::from(7u8)).unwrap());
+    let instance = ModExp {
+        base: &secret,
+        exponent: &secret,
+        params: &params,
+    };
+    let mut expected = [U1024::ZERO];
+    Serial
+        .batch_mod_exp(&[instance], 32, &mut expected)
+        .unwrap();
+    check(&vec![instance; 100_000], expected[0]);
+}
+
+fn job<'a>(cuda: &'a Cuda, group: &'a Group<'a, U1024>) -> ModExpJob<'a, U1024> {
+    ModExpJob {
+        group,
+        registry: SHIPPED,
+        tuning: Tuning::default(),
+        threads: cuda.host_pool(),
+    }
+}
+
+#[test]
+fn buffers_are_wiped_after_a_call() {
+    let Some(cuda) = gpu(1) else { return };
+    with_batch(|batch, expected| {
+        let mut out = vec![U1024::ZERO; batch.len()];
+        let timing = cuda.batch_mod_exp_tuned(batch, 32, &mut out, Tuning::default());
+        assert!(timing.unwrap().launches > 1);
+        assert!(out.iter().all(|result| *result == expected));
+        assert!(cuda.devices.iter().all(Device::is_wiped));
+    });
+}
+
+/// A job that goes wrong with its second chunk on one of the devices.
+struct Failing<'a, J> {
+    job: J,
+    victim: &'a Device,
+    how: Failure,
+}
+
+#[derive(Clone, Copy)]
+enum Failure {
+    /// A panic while one chunk is on the device and the next is being filled.
+    Panic,
+    /// An error of the driver after which the device is taken for lost.
+    Loss,
+}
+
+impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
+    /// With the first instance of the share, on the victim.
+    type Share = (J::Share, Option<usize>);
+    type Chunk = J::Chunk;
+
+    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
+        self.job.forecast(device, count)
+    }
+
+    fn prepare(
+        &self,
+        slots: &InUse<'_>,
+        share: &Range<usize>,
+    ) -> Result<Prepared<Self::Share>, Error> {
+        let prepared = self.job.prepare(slots, share)?;
+        let on_victim = ptr::eq(slots.device(), self.victim);
+        Ok(Prepared {
+            share: (prepared.share, on_victim.then_some(share.start)),
+            resident: prepared.resident,
+            // Two chunks at least.
+            chunk: prepared.chunk.min(share.len() / 2),
+            per_block: prepared.per_block,
+        })
+    }
+
+    fn submit(
+        &self,
+        (share, victim_start): &Self::Share,
+        chunk: &Range<usize>,
+        slot: &mut Slot,
+    ) -> Result<J::Chunk, DriverError> {
+        if victim_start.is_some_and(|start| chunk.start > start) {
+            match self.how {
+                Failure::Panic => {
+                    let mut layout = Layout::default();
+                    layout.input(5000);
+                    let fill = |words: &mut [u64]| {
+                        words.fill(7);
+                        std::panic::resume_unwind(alloc::boxed::Box::new("on the way"));
+                    };
+                    slot.submit(&layout, fill, &[], &Loaded::default())?;
+                }
+                Failure::Loss => {
+                    self.victim.inject_loss("CUDA_ERROR_TEST");
+                    return Err(DriverError(CUresult::CUDA_ERROR_LAUNCH_FAILED));
+                }
+            }
+        }
+        self.job.submit(share, chunk, slot)
+    }
+
+    fn take(&self, kept: J::Chunk, chunk: &Range<usize>, output: &[u64], places: &mut [P]) {
+        self.job.take(kept, chunk, output, places);
+    }
+}
+
+#[test]
+fn buffers_are_wiped_after_a_panic() {
+    let Some(cuda) = gpu(1) else { return };
+    with_batch(|batch, _| {
+        let group = &Group::by_width(batch, 32)[0];
+        let failing = Failing {
+            job: job(&cuda, group),
+            victim: cuda.devices.iter().next().unwrap(),
+            how: Failure::Panic,
+        };
+        let mut out = vec![U1024::ZERO; batch.len()];
+        let panicking = || cuda.devices.run(&failing, &mut group.places(&mut out));
+        let unwound = std::panic::catch_unwind(core::panic::AssertUnwindSafe(panicking));
+        assert!(unwound.is_err());
+        assert!(cuda.devices.iter().all(Device::is_wiped));
+    });
+}
+
+/// One of three is lost on the way: the others finish its share, and all later calls.
+#[test]
+fn a_lost_device_is_set_aside() {
+    let Some(cuda) = gpu(3) else { return };
+    with_batch(|batch, expected| {
+        let group = &Group::by_width(batch, 32)[0];
+        let failing = Failing {
+            job: job(&cuda, group),
+            victim: cuda.devices.iter().nth(1).unwrap(),
+            how: Failure::Loss,
+        };
+        assert_eq!(cuda.lost().count(), 0);
+        let mut out = vec![U1024::ZERO; batch.len()];
+        let mut places = group.places(&mut out);
+        cuda.devices.run(&failing, &mut places).unwrap();
+        assert!(out.iter().all(|result| *result == expected));
+        let lost: Vec<_> = cuda.lost().collect();
+        assert_eq!(lost.len(), 1);
+        assert_eq!(lost[0].error, "CUDA_ERROR_TEST");
+        assert_eq!(cuda.devices().count(), 3);
+        assert!(!cuda.is_over());
+
+        out.fill(U1024::ZERO);
+        cuda.batch_mod_exp(batch, 32, &mut out).unwrap();
+        cuda.prepare(2048).unwrap();
+        assert!(out.iter().all(|result| *result == expected));
+        assert!(cuda.devices.iter().all(Device::is_wiped));
+
+        cuda.inject_loss_of_all("CUDA_ERROR_TEST");
+        assert!(cuda.is_over());
+        let result = cuda.batch_mod_exp(batch, 32, &mut out);
+        assert!(matches!(
+            result,
+            Err(Error::Cuda {
+                fault: DeviceFault::Lost { .. },
+                ..
+            })
+        ));
+        assert!(out.iter().all(|result| *result == U1024::ZERO));
+        assert!(cuda.prepare(2048).is_err());
+    });
+}

@@ -1,0 +1,156 @@
+//! Limbs become words in buffers and back, on many threads where there are many.
+
+#[cfg(feature = "rsa")]
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crypto_bigint::Limb;
+use rayon::ThreadPool;
+use rayon::prelude::*;
+
+/// Numbers that a thread copies at a time; waking another takes longer than copying fewer.
+const COPIED_AT_A_TIME: usize = 1024;
+
+/// The host's threads beside a device: those of a pool, or else the calling one.
+#[derive(Clone, Copy)]
+pub(crate) struct HostPool<'a>(pub(crate) Option<&'a ThreadPool>);
+
+impl HostPool<'_> {
+    /// Calls `f` with the index and the place of each element, on several threads if there are many.
+    pub(crate) fn each<T: Send>(self, places: &mut [T], f: impl Fn(usize, &mut T) + Sync + Send) {
+        match self.0 {
+            Some(pool) if places.len() > COPIED_AT_A_TIME => {
+                let places = places.par_iter_mut().with_min_len(COPIED_AT_A_TIME);
+                pool.install(|| places.enumerate().for_each(|(i, place)| f(i, place)));
+            }
+            _ => places
+                .iter_mut()
+                .enumerate()
+                .for_each(|(i, place)| f(i, place)),
+        }
+    }
+
+    /// The same with chunks of `size` words.
+    pub(crate) fn each_chunk(
+        self,
+        words: &mut [u64],
+        size: usize,
+        f: impl Fn(usize, &mut [u64]) + Sync + Send,
+    ) {
+        match self.0 {
+            Some(pool) if words.len() > COPIED_AT_A_TIME * size => {
+                let places = words
+                    .par_chunks_exact_mut(size)
+                    .with_min_len(COPIED_AT_A_TIME);
+                pool.install(|| places.enumerate().for_each(|(i, place)| f(i, place)));
+            }
+            _ => words
+                .chunks_exact_mut(size)
+                .enumerate()
+                .for_each(|(i, place)| f(i, place)),
+        }
+    }
+}
+
+#[cfg(feature = "rsa")]
+impl HostPool<'_> {
+    /// Calls `f` for each `size` items with the index of the first, and returns the results in order.
+    pub(crate) fn map_chunks<T: Sync, R: Send>(
+        self,
+        items: &[T],
+        size: usize,
+        f: impl Fn(usize, &[T]) -> R + Sync + Send,
+    ) -> Vec<R> {
+        match self.0 {
+            Some(pool) => {
+                let chunks = items.par_chunks(size).enumerate();
+                pool.install(|| chunks.map(|(i, chunk)| f(i * size, chunk)).collect())
+            }
+            None => {
+                let chunks = items.chunks(size).enumerate();
+                chunks.map(|(i, chunk)| f(i * size, chunk)).collect()
+            }
+        }
+    }
+}
+
+/// Writes indices to `words`, two to a word, with a zero where the last has no partner.
+pub(crate) fn write_indices(indices: &[u32], words: &mut [u64]) {
+    for (word, pair) in words.iter_mut().zip(indices.chunks(2)) {
+        let high = pair.get(1).copied().unwrap_or(0);
+        *word = u64::from(pair[0]) | u64::from(high) << 32;
+    }
+}
+
+/// Where number `i` of `size` words lies.
+pub(crate) fn nth(i: usize, size: usize) -> Range<usize> {
+    i * size..(i + 1) * size
+}
+
+/// Limbs in one word.
+const LIMBS_PER_WORD: usize = (u64::BITS / Limb::BITS) as usize;
+
+/// Copies `limbs` to `words`, with zeros above.
+// A limb has 32 bits on some targets.
+#[allow(clippy::unnecessary_cast)]
+pub(crate) fn copy_in(limbs: &[Limb], words: &mut [u64]) {
+    let mut limbs = limbs.chunks(LIMBS_PER_WORD);
+    for word in words {
+        let parts = limbs.next().unwrap_or_default();
+        *word = (0..).zip(parts).fold(0, |word, (i, limb)| {
+            word | (limb.0 as u64) << (i * Limb::BITS)
+        });
+    }
+}
+
+/// Copies the low part of `words` to `limbs`.
+pub(crate) fn copy_out(words: &[u64], limbs: &mut [Limb]) {
+    for (parts, word) in limbs.chunks_mut(LIMBS_PER_WORD).zip(words) {
+        for (i, limb) in (0..).zip(parts) {
+            *limb = Limb((word >> (i * Limb::BITS)) as _);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use crypto_bigint::U64;
+
+    #[test]
+    fn words_and_limbs() {
+        let value = U64::from(0x0123_4567_89ab_cdefu64);
+        let mut words = [u64::MAX; 2];
+        copy_in(value.as_limbs(), &mut words);
+        assert_eq!(words, [0x0123_4567_89ab_cdef, 0]);
+        let mut back = U64::ZERO;
+        copy_out(&words, back.as_mut_limbs());
+        assert_eq!(back, value);
+    }
+
+    #[test]
+    fn indices_share_words() {
+        let mut words = [u64::MAX; 2];
+        write_indices(&[7, 8, 9], &mut words);
+        assert_eq!(words, [7 | 8 << 32, 9]);
+    }
+
+    #[test]
+    fn every_place_is_visited_with_its_index() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();
+        let pool = pool.unwrap();
+        for threads in [HostPool(None), HostPool(Some(&pool))] {
+            for len in [0, 3, 5 * COPIED_AT_A_TIME] {
+                let mut places = vec![0; len];
+                threads.each(&mut places, |i, place| *place = i);
+                assert!(places.into_iter().eq(0..len));
+                let mut words = vec![0; 3 * len];
+                threads.each_chunk(&mut words, 3, |i, place| place.fill(i as u64));
+                for i in 0..len {
+                    assert_eq!(words[nth(i, 3)], [i as u64; 3]);
+                }
+            }
+        }
+    }
+}
