@@ -28,7 +28,7 @@ mod ifma;
 #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod lanes;
 #[cfg(all(test, feature = "std", target_arch = "x86_64"))]
-mod memcheck;
+pub(crate) mod memcheck;
 #[cfg(feature = "std")]
 mod parallel;
 mod serial;

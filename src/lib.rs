@@ -13,6 +13,7 @@ extern crate std;
 
 pub mod backend;
 mod error;
+mod monty;
 #[cfg(feature = "rsa")]
 pub mod rsa;
 pub mod secret;
