@@ -33,6 +33,8 @@
 #[cfg(feature = "hazmat")]
 pub mod hazmat;
 mod key;
+#[cfg(all(test, feature = "std", target_arch = "x86_64"))]
+mod memcheck;
 mod octets;
 mod private_op;
 mod scheme;

@@ -14,6 +14,9 @@ use crate::secret::Secret;
 
 /// A private key with its precomputed values.
 ///
+/// n, p and q and their Montgomery constants are taken over as the `rsa` crate has computed and stored them, at
+/// widths that follow from the length of n alone; all other numbers are brought to the width that belongs to them.
+///
 /// Cloning a handle shares the key; its secrets are wiped when the last handle is dropped. `Debug`
 /// shows the length of the modulus and nothing else.
 #[derive(Clone)]
@@ -70,11 +73,12 @@ impl KeyHandle {
         if !(MIN_BITS..=MAX_BITS).contains(&n_bits) {
             return Err(Error::KeySize { bits: n_bits });
         }
+        let e_bits = key.e().bits_vartime();
         Ok(Self(Arc::new(KeyParts {
             n: key.n_params().clone(),
             n_bits,
-            e: key.e().clone(),
-            e_bits: key.e().bits_vartime(),
+            e: resized(key.e(), e_bits),
+            e_bits,
             private: Private::new(key, n_bits),
             #[cfg(feature = "cuda")]
             on_devices: Default::default(),
@@ -128,22 +132,33 @@ impl Private {
         let (2, (Some(p), Some(q), Some(dp), Some(dq), Some(qinv))) = (key.primes().len(), crt)
         else {
             return Self::Plain {
-                d: Secret::new(key.d().clone()),
+                d: Secret::new(resized(key.d(), n_bits)),
             };
         };
         // rsa stores both primes at the same public width. That is half of n rounded up to whole limbs,
         // for which half of n is the tighter bound, unless the key was imported with wide primes.
         let (half, width) = (n_bits.div_ceil(2), p.modulus().bits_precision());
         let half_fits = BoxedUint::zero_with_precision(half).bits_precision() == width;
+        let qinv = Secret::new(qinv.retrieve());
+        let at_width = |value: &BoxedUint| Secret::new(resized(value, width));
         Self::Crt(Crt {
             p: Secret::new(p.clone()),
             q: Secret::new(q.clone()),
-            dp: Secret::new(dp.clone()),
-            dq: Secret::new(dq.clone()),
-            qinv: Secret::new(qinv.retrieve()),
+            dp: at_width(dp),
+            dq: at_width(dq),
+            qinv: at_width(&qinv),
             prime_bits: if half_fits { half } else { width },
         })
     }
+}
+
+/// A copy of `value`, which has at most `bits` bits, that is as wide as `bits` rounded up to whole limbs. A number of
+/// a key may have been imported at any width, with zeros above it.
+fn resized(value: &BoxedUint, bits: u32) -> BoxedUint {
+    let mut copy = BoxedUint::zero_with_precision(bits);
+    let limbs = copy.as_mut_limbs().iter_mut().zip(value.as_limbs());
+    limbs.for_each(|(to, from)| *to = *from);
+    copy
 }
 
 impl Crt {

@@ -1,4 +1,4 @@
-//! Signature schemes: how a digest becomes the block that is signed.
+//! Signature schemes: how a digest becomes the message representative that is signed.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -72,7 +72,8 @@ impl<D: Digest + FixedOutputReset> Pss<D> {
         Self::with_salt_len(<D as Digest>::output_size())
     }
 
-    /// The scheme with a salt of `salt_len` bytes, 0 for none.
+    /// The scheme with a salt of `salt_len` bytes, 0 for none. Keys that are too short for it fail with
+    /// [`Error::KeyTooShort`].
     #[must_use]
     pub const fn with_salt_len(salt_len: usize) -> Self {
         Self {
@@ -113,6 +114,8 @@ impl<D: Digest + FixedOutputReset> Scheme for Pss<D> {
         n_bits: u32,
         rng: &mut R,
     ) -> Result<Secret<Vec<u8>>, Error> {
+        // Before anything is allocated that might not fit into the memory either.
+        emsa_pss::check_room(digest.len(), self.salt_len, n_bits)?;
         let mut salt = Secret::new(alloc::vec![0; self.salt_len]);
         rng.try_fill_bytes(&mut salt).map_err(|_| Error::Rng)?;
         emsa_pss::encode::<D>(digest, &salt, n_bits)

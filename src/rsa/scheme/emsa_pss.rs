@@ -8,6 +8,22 @@ use rsa::sha2::digest::FixedOutputReset;
 use crate::Error;
 use crate::secret::Secret;
 
+/// Fails unless a modulus of `n_bits` bits has room for a digest and a salt of these lengths in bytes, whatever they
+/// are.
+pub(super) fn check_room(digest_len: usize, salt_len: usize, n_bits: u32) -> Result<(), Error> {
+    let em_len = (n_bits - 1).div_ceil(8) as usize;
+    let min_len = digest_len.saturating_add(salt_len).saturating_add(2);
+    if em_len >= min_len {
+        return Ok(());
+    }
+    // The shortest modulus whose encoded message has that many bytes.
+    let min_bits = u32::try_from(min_len - 1).unwrap_or(u32::MAX);
+    Err(Error::KeyTooShort {
+        bits: n_bits,
+        min_bits: min_bits.saturating_mul(8).saturating_add(2),
+    })
+}
+
 /// `maskedDB || H || 0xbc`, with a zero byte before it if the modulus is one bit longer than a whole
 /// number of bytes.
 pub(super) fn encode<D: Digest + FixedOutputReset>(
@@ -15,16 +31,9 @@ pub(super) fn encode<D: Digest + FixedOutputReset>(
     salt: &[u8],
     n_bits: u32,
 ) -> Result<Secret<Vec<u8>>, Error> {
+    check_room(digest.len(), salt.len(), n_bits)?;
     let em_bits = n_bits - 1;
     let em_len = em_bits.div_ceil(8) as usize;
-    let min_len = digest.len() + salt.len() + 2;
-    if em_len < min_len {
-        // The shortest modulus whose encoded message has that many bytes.
-        return Err(Error::KeyTooShort {
-            bits: n_bits,
-            min_bits: 8 * (min_len as u32 - 1) + 2,
-        });
-    }
 
     let mut hash = D::new();
     Digest::update(&mut hash, [0; 8]);
@@ -32,9 +41,9 @@ pub(super) fn encode<D: Digest + FixedOutputReset>(
     Digest::update(&mut hash, salt);
     let h = hash.finalize_reset();
 
-    let mut block = Secret::new(alloc::vec![0; n_bits.div_ceil(8) as usize]);
-    let start = block.len() - em_len;
-    let em = &mut block[start..];
+    let mut encoded = Secret::new(alloc::vec![0; n_bits.div_ceil(8) as usize]);
+    let start = encoded.len() - em_len;
+    let em = &mut encoded[start..];
     let (db, rest) = em.split_at_mut(em_len - h.len() - 1);
     let salt_start = db.len() - salt.len();
     db[salt_start - 1] = 1;
@@ -51,5 +60,5 @@ pub(super) fn encode<D: Digest + FixedOutputReset>(
     db[0] &= 0xff >> (8 * em_len as u32 - em_bits);
     rest[..h.len()].copy_from_slice(&h);
     rest[h.len()] = 0xbc;
-    Ok(block)
+    Ok(encoded)
 }
