@@ -1,11 +1,10 @@
 //! The eight lanes as the common ladder sees them.
 
-use zeroize::Zeroize;
-
-use super::blocks::{self, Mul, Select, Square};
-use super::madd52::{Limb, Madd52, RADIX_BITS};
+use super::blocks::{self, Mul, Square};
+use super::look_up::Select;
+use super::madd52::{Kernel, Limb, Madd52, RADIX_BITS};
 use super::size;
-use crate::backend::lanes::{Lanes, Modulus};
+use crate::backend::lanes::{self, Arithmetic, Lanes, Modulus, Task};
 
 /// Eight instances on the instructions of `T`.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +17,9 @@ impl<T: Madd52> Lanes for Lanes8<T> {
     const RADIX_BITS: u32 = RADIX_BITS;
     const BOUND: u8 = 2;
     const ZERO: Limb = Limb::ZERO;
+    /// Look-ups hide behind squarings, so this is where the multiplications that a larger window saves pay
+    /// for its table.
+    const LONG_EXPONENT_BITS: u32 = 800;
 
     fn limb_count(bits: u32) -> usize {
         size::limb_count(bits)
@@ -31,56 +33,66 @@ impl<T: Madd52> Lanes for Lanes8<T> {
         limb.0[lane] = value;
     }
 
+    /// What a limb carries above 52 bits is in the limb above it already.
     fn lane(limb: &Limb, lane: usize) -> u64 {
-        limb.0[lane]
+        limb.0[lane] & ((1 << RADIX_BITS) - 1)
     }
 
-    fn mul(
-        self,
-        out: &mut [Limb],
-        a: &[Limb],
-        b: &[Limb],
-        modulus: Modulus<'_, Limb>,
-        scratch: &mut [Limb],
-    ) {
+    fn run<K: Task<Limb>>(self, limbs: usize, task: K) {
+        size::dispatch(self.0, limbs, WithBlocks(task));
+    }
+}
+
+/// A task on numbers that are cut into blocks.
+struct WithBlocks<K>(K);
+
+impl<K: Task<Limb>> Kernel for WithBlocks<K> {
+    #[inline(always)]
+    fn run<T: Madd52, const B: usize>(self, t: T) {
+        self.0.run(Blocks::<T, B>(t));
+    }
+}
+
+/// The arithmetic of numbers that are cut into blocks of `B` limbs.
+#[derive(Clone, Copy)]
+struct Blocks<T, const B: usize>(T);
+
+impl<T: Madd52, const B: usize> Arithmetic for Blocks<T, B> {
+    type Limb = Limb;
+
+    /// A call of its own, since there are many places to call it from.
+    #[inline(always)]
+    fn mul(self, a: &mut [Limb], b: &[Limb], modulus: Modulus<'_, Limb>, scratch: &mut [Limb]) {
         let mul = Mul {
-            out,
             a,
             b,
             modulus,
             scratch,
         };
-        size::dispatch(self.0, modulus.limbs.len(), mul);
+        self.0.run::<_, B>(mul);
     }
 
-    fn square(
+    #[inline(always)]
+    fn square_and_look_up(
         self,
-        out: &mut [Limb],
-        a: &[Limb],
+        a: &mut [Limb],
+        squarings: u32,
+        look_up: lanes::LookUp<'_, Limb>,
         modulus: Modulus<'_, Limb>,
         scratch: &mut [Limb],
     ) {
         let square = Square {
-            out,
             a,
+            squarings,
+            look_up,
             modulus,
             scratch,
         };
-        size::dispatch(self.0, modulus.limbs.len(), square);
+        square.run::<T, B>(self.0);
     }
 
-    fn select(self, out: &mut [Limb], table: &[Limb], digits: &[u8]) {
-        let mut limb = Limb::ZERO;
-        for (lane, digit) in limb.0.iter_mut().zip(digits) {
-            *lane = u64::from(*digit);
-        }
-        let limbs = out.len();
-        let select = Select {
-            out,
-            table,
-            digits: &limb,
-        };
-        size::dispatch(self.0, limbs, select);
-        limb.zeroize();
+    #[inline(always)]
+    fn look_up(self, look_up: lanes::LookUp<'_, Limb>) {
+        self.0.run::<_, B>(Select(look_up));
     }
 }

@@ -1,7 +1,7 @@
 use super::lanes8::Lanes8;
 use super::portable::Portable;
 use super::token::Token;
-use crate::backend::lanes::testing::{check_products, check_select};
+use crate::backend::lanes::testing::{check_look_up, check_products};
 
 /// All block lengths, and one, two and more blocks of the longest.
 const WIDTHS: [u32; 12] = [
@@ -35,12 +35,12 @@ fn products_on_the_portable_unit() {
 fn look_up() {
     let Some(unit) = unit() else { return };
     for bits in WIDTHS {
-        check_select(unit, bits);
+        check_look_up(unit, bits);
     }
 }
 
 #[test]
 fn look_up_on_the_portable_unit() {
-    check_select(Lanes8(Portable), 512);
-    check_select(Lanes8(Portable), 2048);
+    check_look_up(Lanes8(Portable), 512);
+    check_look_up(Lanes8(Portable), 2048);
 }

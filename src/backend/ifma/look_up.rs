@@ -1,0 +1,139 @@
+//! The table look-up, alone or a few entries in each row of a squaring.
+
+use super::columns::{self, unrolled};
+use super::madd52::{Kernel, Limb, Madd52};
+use crate::backend::lanes;
+use crate::backend::lanes::window::{ENTRIES_PER_SQUARING as WIDE, MIN_ENTRIES as NARROW};
+
+/// See [`Arithmetic::look_up`](crate::backend::lanes::Arithmetic::look_up).
+pub(super) struct Select<'a>(pub(super) lanes::LookUp<'a, Limb>);
+
+impl Kernel for Select<'_> {
+    #[inline(always)]
+    fn run<T: Madd52, const B: usize>(self, t: T) {
+        let digits = digits(t, self.0.digits);
+        let table = self.0.table.as_chunks::<B>().0;
+        let out = self.0.out.as_chunks_mut::<B>().0;
+        let stride = out.len();
+        for (i, out) in out.iter_mut().enumerate() {
+            let mut picked = [t.zero(); B];
+            for (entry, block) in (0..).zip(table[i..].iter().step_by(stride)) {
+                let mask = t.equal(digits, entry);
+                unrolled!(B, J, {
+                    picked[J] = t.merge(picked[J], mask, &block[J]);
+                });
+            }
+            columns::store(t, out, picked);
+        }
+    }
+}
+
+/// A look-up that is spread over squarings.
+pub(super) struct Spread<'a, T: Madd52, const B: usize> {
+    digits: T::Vector,
+    table: &'a [[Limb; B]],
+    out: &'a mut [[Limb; B]],
+    /// [`WIDE`] entries a squaring instead of [`NARROW`].
+    wide: bool,
+}
+
+impl<'a, T: Madd52, const B: usize> Spread<'a, T, B> {
+    #[inline(always)]
+    pub(super) fn new(t: T, look_up: lanes::LookUp<'a, Limb>, squarings: u32) -> Self {
+        let entries = look_up.table.len() / look_up.out.len();
+        let wide = entries > NARROW * squarings as usize;
+        assert!(entries >= if wide { WIDE } else { NARROW });
+        assert!(entries <= WIDE * squarings as usize);
+        Self {
+            digits: digits(t, look_up.digits),
+            table: look_up.table.as_chunks().0,
+            out: look_up.out.as_chunks_mut().0,
+            wide,
+        }
+    }
+
+    /// The entries for one of the squarings. The last ones of a table that is no multiple are read twice.
+    #[inline(always)]
+    pub(super) fn share(&mut self, t: T, squaring: u32) -> Share<'_, T, B> {
+        let stride = self.out.len();
+        let count = if self.wide { WIDE } else { NARROW };
+        let first = (squaring as usize * count).min(self.table.len() / stride - count);
+        let mut masks = [t.equal(self.digits, first as u64); WIDE];
+        unrolled!(WIDE, E, {
+            masks[E] = t.equal(self.digits, (first + E) as u64);
+        });
+        Share {
+            masks,
+            entries: &self.table[first * stride..][..count * stride],
+            out: self.out,
+            wide: self.wide,
+        }
+    }
+}
+
+/// The entries that one squaring looks at.
+pub(super) struct Share<'a, T: Madd52, const B: usize> {
+    masks: [T::Mask; WIDE],
+    entries: &'a [[Limb; B]],
+    out: &'a mut [[Limb; B]],
+    wide: bool,
+}
+
+impl<T: Madd52, const B: usize> Share<'_, T, B> {
+    /// Block `i` of these entries.
+    #[inline(always)]
+    pub(super) fn block(&mut self, i: usize) -> Rows<'_, T, B> {
+        let stride = self.out.len();
+        let mut entries = [&self.entries[i]; WIDE];
+        unrolled!(NARROW, E, {
+            entries[E] = &self.entries[E * stride + i];
+        });
+        if self.wide {
+            unrolled!(WIDE, E, {
+                entries[E] = &self.entries[E * stride + i];
+            });
+        }
+        Rows {
+            masks: self.masks,
+            entries,
+            out: &mut self.out[i],
+            wide: self.wide,
+        }
+    }
+}
+
+/// One block of the entries that one squaring looks at, and of the output.
+pub(super) struct Rows<'a, T: Madd52, const B: usize> {
+    masks: [T::Mask; WIDE],
+    entries: [&'a [Limb; B]; WIDE],
+    out: &'a mut [Limb; B],
+    wide: bool,
+}
+
+impl<T: Madd52, const B: usize> Rows<'_, T, B> {
+    /// Looks at one limb.
+    #[inline(always)]
+    pub(super) fn limb(&mut self, t: T, row: usize) {
+        let mut picked = t.load(&self.out[row]);
+        unrolled!(NARROW, E, {
+            picked = t.merge(picked, self.masks[E], &self.entries[E][row]);
+        });
+        if self.wide {
+            unrolled!(WIDE, E, {
+                if E >= NARROW {
+                    picked = t.merge(picked, self.masks[E], &self.entries[E][row]);
+                }
+            });
+        }
+        t.store(&mut self.out[row], picked);
+        unrolled!(WIDE, E, {
+            self.masks[E] = t.pin_mask(self.masks[E]);
+        });
+    }
+}
+
+/// The digits of all lanes.
+#[inline(always)]
+fn digits<T: Madd52>(t: T, digits: &[u8]) -> T::Vector {
+    t.widen(digits.try_into().expect("a digit for each lane"))
+}
