@@ -6,6 +6,10 @@
 //! just above it in one run of a busy machine does not. The last line is a negative control that
 //! skips zero digits and must stand out.
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[path = "../tests/common/need.rs"]
+mod need;
+
 use core::hint::black_box;
 use std::time::Instant;
 
@@ -140,14 +144,12 @@ impl BatchModExp<U512> for SkipsZeros {
 fn main() {
     let mut backends: Vec<(&str, Backend)> = vec![("serial", Box::new(Serial))];
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    match Fma::new() {
-        Some(fma) => backends.push(("fma", Box::new(fma))),
-        None => println!("skipped: no FMA on this machine"),
+    if let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA, nor NEON")) {
+        backends.push(("fma", Box::new(fma)));
     }
     #[cfg(target_arch = "x86_64")]
-    match Ifma::new() {
-        Some(ifma) => backends.push(("ifma", Box::new(ifma))),
-        None => println!("skipped: no AVX-512 IFMA on this machine"),
+    if let Some(ifma) = need::available("ifma", Ifma::new().ok_or("no AVX-512 IFMA")) {
+        backends.push(("ifma", Box::new(ifma)));
     }
     backends.push(("control", Box::new(SkipsZeros)));
 

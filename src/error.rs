@@ -53,6 +53,10 @@ pub enum Error {
         /// The number of threads that was asked for.
         threads: usize,
     },
+    /// A GPU was to be used in a child process that was forked after the backend was made: the CUDA driver
+    /// works in the process that started it only.
+    #[cfg(feature = "cuda")]
+    Forked,
     /// There is no GPU that can be used.
     #[cfg(feature = "cuda")]
     CudaUnavailable(crate::backend::cuda::Unavailable),
@@ -151,6 +155,11 @@ impl fmt::Display for Error {
             Self::ThreadPool { threads } => {
                 write!(f, "could not start {threads} threads; ask for fewer")
             }
+            #[cfg(feature = "cuda")]
+            Self::Forked => f.write_str(
+                "a GPU cannot be used in a forked child; make the backend after the fork, \
+                 in a process whose parent has not used CUDA",
+            ),
             #[cfg(feature = "cuda")]
             Self::CudaUnavailable(reason) => write!(f, "no GPU can be used: {reason}"),
             #[cfg(feature = "cuda")]

@@ -13,6 +13,13 @@ extern crate std;
 
 pub mod backend;
 mod error;
+#[cfg(all(
+    test,
+    feature = "std",
+    any(target_arch = "x86_64", target_arch = "aarch64", feature = "cuda")
+))]
+#[path = "../tests/common/need.rs"]
+mod need;
 #[cfg(feature = "rsa")]
 pub mod rsa;
 pub mod secret;

@@ -2,6 +2,9 @@
 //! these tests say so and pass; `tests/ptx.rs` runs the kernels anywhere.
 #![cfg(feature = "cuda")]
 
+#[path = "common/need.rs"]
+mod need;
+
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use batch_modexp::backend::cuda::{DeviceFault, Tuning, entry_points};
@@ -19,16 +22,9 @@ static MEMORY: RwLock<()> = RwLock::new(());
 
 /// The GPUs of this machine and the right to use their memory, or a word about why there are none.
 fn gpu() -> Option<(Cuda, RwLockReadGuard<'static, ()>)> {
-    match Cuda::probe() {
-        Ok(_) => {
-            let memory = MEMORY.read().unwrap_or_else(PoisonError::into_inner);
-            Some((Cuda::new().unwrap(), memory))
-        }
-        Err(reason) => {
-            println!("skipped: {reason}");
-            None
-        }
-    }
+    need::available("cuda", Cuda::probe())?;
+    let memory = MEMORY.read().unwrap_or_else(PoisonError::into_inner);
+    Some((Cuda::new().unwrap(), memory))
 }
 
 /// A batch with its operands.

@@ -191,7 +191,7 @@ impl Cuda {
 
     /// The threads that copy, for other work between launches.
     #[cfg(feature = "rsa")]
-    pub(crate) fn pool(&self) -> &rayon::ThreadPool {
+    pub(crate) fn pool(&self) -> Result<&rayon::ThreadPool, Error> {
         self.host.pool()
     }
 
@@ -203,9 +203,9 @@ impl Cuda {
         out: &mut [U],
         tuning: Tuning,
     ) -> Result<Timing, Error> {
-        let mut timing = Timing::default();
+        let (mut timing, pool) = (Timing::default(), self.host.pool()?);
         for group in Group::by_width(batch, exponent_bits, Self::MAX_BITS) {
-            timing += device::run_on_all(&self.devices, self.host.pool(), &group, out, tuning)?;
+            timing += device::run_on_all(&self.devices, pool, &group, out, tuning)?;
         }
         Ok(timing)
     }

@@ -10,6 +10,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::hint::black_box;
+use std::io::Write;
 use std::process::Command;
 use std::{env, println};
 
@@ -19,21 +20,21 @@ use crypto_bigint::{BoxedUint, Odd, Uint};
 use super::lanes::testing::Random;
 use super::{Fma, Serial, ifma};
 use crate::window::{Window, recode_into};
-use crate::{BatchModExp, Error, ModExp};
+use crate::{BatchModExp, Error, ModExp, need};
 
 /// What a case exits with if valgrind found something.
 const FOUND: i32 = 99;
 
 #[test]
 fn no_branch_or_address_depends_on_a_secret() {
-    if cfg!(debug_assertions) {
-        println!(
-            "skipped: debug assertions are branches; run with `cargo test --release --lib memcheck`"
-        );
-        return;
-    }
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        println!("skipped: valgrind is not installed");
+    let build = match cfg!(debug_assertions) {
+        true => Err("run `cargo test --release --lib memcheck`"),
+        false => Ok(()),
+    };
+    let valgrind = Command::new("valgrind").arg("--version").output();
+    if need::available("no-debug-assertions", build).is_none()
+        || need::available("valgrind", valgrind).is_none()
+    {
         return;
     }
     for case in [
@@ -64,6 +65,9 @@ fn under_valgrind(case: &str) -> (Option<i32>, String) {
         .unwrap();
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text).into_owned();
+    for line in text.lines().filter(|line| line.starts_with("skipped: ")) {
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
     assert!(text.contains("running 1 test"), "no case {case}: {text}");
     (output.status.code(), text)
 }
@@ -85,8 +89,7 @@ fn serial_boxed() {
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn fma() {
-    let Some(fma) = Fma::new() else {
-        println!("skipped: this processor has no AVX2 and FMA");
+    let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) else {
         return;
     };
     fixed::<8>(&fma);
@@ -96,8 +99,7 @@ fn fma() {
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn fma_boxed() {
-    let Some(fma) = Fma::new() else {
-        println!("skipped: this processor has no AVX2 and FMA");
+    let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) else {
         return;
     };
     boxed(&fma, 1024, Moduli::Secret);

@@ -18,9 +18,13 @@ use crate::{BatchModExp, Error, ModExp};
 ///
 /// The threads belong to this value and end when it is dropped. How a batch is cut depends on its
 /// length and the number of threads alone.
+///
+/// A child process that `fork` made has no threads but the one that called it. What was made before the
+/// fork works there all the same, on the calling thread; for the speed of several, make another
+/// `Parallel` in the child. The child is told from its parent by the process id.
 pub struct Parallel<B> {
     inner: B,
-    pool: ThreadPool,
+    workers: Workers,
 }
 
 impl<B> Parallel<B> {
@@ -40,25 +44,22 @@ impl<B> Parallel<B> {
     ///
     /// [`Error::ThreadPool`] if the operating system refuses the threads.
     pub fn with_threads(inner: B, threads: NonZeroUsize) -> Result<Self, Error> {
-        let threads = threads.get();
-        let pool = ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .thread_name(|i| alloc::format!("batch-modexp-{i}"))
-            .build()
-            .map_err(|_| Error::ThreadPool { threads })?;
-        Ok(Self { inner, pool })
+        let workers = Workers::start(threads.get())?;
+        Ok(Self { inner, workers })
     }
 
-    /// The number of threads.
+    /// The number of threads; 1 in a child process that was forked after this was made.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.pool.current_num_threads()
+        self.workers
+            .pool()
+            .map_or(1, ThreadPool::current_num_threads)
     }
 
-    /// The threads, for other work than exponentiations.
+    /// The threads, for other work than exponentiations; [`Error::Forked`] where they are not.
     #[cfg(feature = "cuda")]
-    pub(crate) fn pool(&self) -> &ThreadPool {
-        &self.pool
+    pub(crate) fn pool(&self) -> Result<&ThreadPool, Error> {
+        self.workers.pool().ok_or(Error::Forked)
     }
 
     pub(crate) fn inner(&self) -> &B {
@@ -81,8 +82,10 @@ impl<B> Parallel<B> {
         const LARGEST: usize = 1024;
         let share = items.len().div_ceil(self.threads()).clamp(1, LARGEST);
         let share = share.next_multiple_of(self.inner.granularity());
-        self.pool
-            .install(|| items.par_chunks(share).map(f).collect())
+        match self.workers.pool() {
+            Some(pool) => pool.install(|| items.par_chunks(share).map(f).collect()),
+            None => items.chunks(share).map(f).collect(),
+        }
     }
 
     /// How many instances of a batch of `len` a thread takes at a time: a quarter of its fair share, so
@@ -92,6 +95,44 @@ impl<B> Parallel<B> {
         len.div_ceil(4 * self.threads())
             .max(1)
             .next_multiple_of(granularity)
+    }
+}
+
+/// Threads, and the process that they run in: a forked child has a copy of this value, but no threads to
+/// do the work that it would wait for.
+struct Workers {
+    /// `None` only while it is being dropped.
+    pool: Option<ThreadPool>,
+    process: u32,
+}
+
+impl Workers {
+    fn start(threads: usize) -> Result<Self, Error> {
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| alloc::format!("batch-modexp-{i}"))
+            .build()
+            .map_err(|_| Error::ThreadPool { threads })?;
+        Ok(Self {
+            pool: Some(pool),
+            process: std::process::id(),
+        })
+    }
+
+    /// The threads, if they are in this process.
+    fn pool(&self) -> Option<&ThreadPool> {
+        let here = self.process == std::process::id();
+        self.pool.as_ref().filter(|_| here)
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        // To end the threads takes locks, and one that a thread held during the fork stays locked in the
+        // child for ever.
+        if self.pool().is_none() {
+            core::mem::forget(self.pool.take());
+        }
     }
 }
 
@@ -122,8 +163,11 @@ where
             out.len(),
             "a batch and its output must have the same length"
         );
+        let Some(pool) = self.workers.pool() else {
+            return self.inner.batch_mod_exp(batch, exponent_bits, out);
+        };
         let share = self.share(batch.len(), self.inner.granularity());
-        let result = self.pool.install(|| {
+        let result = pool.install(|| {
             batch
                 .par_chunks(share)
                 .zip(out.par_chunks_mut(share))

@@ -137,7 +137,7 @@ fn device_group<'a>(
 
 /// The private operation with blinding.
 fn blinded(cuda: &Cuda, group: &[PrivateOp<'_>], shape: Shape, class: Class) -> Checked<BoxedUint> {
-    let pool = cuda.pool();
+    let pool = cuda.pool()?;
     let share = group.len().div_ceil(4 * pool.current_num_threads()).max(1);
     let random = || group.par_iter().map(random_or_one).collect();
     let random: Values = Secret::new(pool.install(random));

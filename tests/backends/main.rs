@@ -2,6 +2,8 @@
 
 mod edge_cases;
 mod errors;
+#[path = "../common/need.rs"]
+mod need;
 mod random;
 mod reference;
 
@@ -139,20 +141,14 @@ suite!(auto, Auto::new().unwrap());
 
 #[cfg(target_arch = "x86_64")]
 fn ifma() -> Option<Ifma> {
-    let ifma = Ifma::new();
-    if ifma.is_none() {
-        println!("skipped: this processor has no AVX-512 IFMA");
-    }
-    ifma
+    let ifma = Ifma::new().ok_or("this processor has no AVX-512 IFMA");
+    need::available("ifma", ifma)
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn fma() -> Option<Fma> {
-    let fma = Fma::new();
-    if fma.is_none() {
-        println!("skipped: this processor has no AVX2 and FMA, nor NEON");
-    }
-    fma
+    let fma = Fma::new().ok_or("this processor has no AVX2 and FMA, nor NEON");
+    need::available("fma", fma)
 }
 
 /// The GPUs of this machine, for all tests.
@@ -160,12 +156,9 @@ fn fma() -> Option<Fma> {
 fn gpu() -> Option<&'static Cuda> {
     use std::sync::LazyLock;
 
-    static CUDA: LazyLock<Option<Cuda>> = LazyLock::new(|| match Cuda::probe() {
-        Ok(_) => Some(Cuda::new().unwrap()),
-        Err(reason) => {
-            println!("skipped: {reason}");
-            None
-        }
+    static CUDA: LazyLock<Result<Cuda, String>> = LazyLock::new(|| match Cuda::probe() {
+        Ok(_) => Ok(Cuda::new().unwrap()),
+        Err(reason) => Err(reason.to_string()),
     });
-    CUDA.as_ref()
+    need::available("cuda", CUDA.as_ref())
 }

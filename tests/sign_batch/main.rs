@@ -3,5 +3,7 @@
 
 mod behaviour;
 mod errors;
+#[path = "../common/need.rs"]
+mod need;
 mod openssl;
 mod program;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use data_encoding::HEXLOWER;
 
-use super::program;
+use super::{need, program};
 
 /// Messages for each key and scheme.
 const COUNT: usize = 1000;
@@ -16,11 +16,8 @@ fn openssl(args: &[&str]) -> bool {
 }
 
 fn is_installed() -> bool {
-    let installed = Command::new("openssl").arg("version").output().is_ok();
-    if !installed {
-        println!("skipped: the openssl command is not installed");
-    }
-    installed
+    let version = Command::new("openssl").arg("version").output();
+    need::available("openssl", version).is_some()
 }
 
 /// Makes a key, signs `COUNT` messages with it, and has every signature checked.

@@ -26,8 +26,17 @@ pub fn run(args: &[&str]) -> Output {
 
 /// Runs it with `args` and `input` on standard input.
 pub fn run_with_input(args: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(path())
-        .args(args)
+    run_command(Command::new(path()).args(args), input)
+}
+
+/// The same where no GPU is seen.
+pub fn run_without_gpu(args: &[&str], input: &[u8]) -> Output {
+    let mut command = Command::new(path());
+    run_command(command.args(args).env("CUDA_VISIBLE_DEVICES", "-1"), input)
+}
+
+fn run_command(command: &mut Command, input: &[u8]) -> Output {
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -5,6 +5,9 @@
 
 mod freed;
 mod heap;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[path = "../common/need.rs"]
+mod need;
 mod needles;
 mod stack;
 

@@ -9,6 +9,8 @@ use batch_modexp::backend::Serial;
 use batch_modexp::rsa::RsaPrivateOp;
 
 use super::freed::{Watch, contains};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use super::need;
 use super::needles::case;
 
 const STACK_SIZE: usize = 4 << 20;
@@ -101,17 +103,17 @@ fn signing_serially() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn signing_with_ifma() {
-    match batch_modexp::backend::Ifma::new() {
-        Some(ifma) => leaves_nothing(ifma),
-        None => println!("skipped: this processor has no AVX-512 IFMA"),
+    let ifma = batch_modexp::backend::Ifma::new().ok_or("this processor has no AVX-512 IFMA");
+    if let Some(ifma) = need::available("ifma", ifma) {
+        leaves_nothing(ifma);
     }
 }
 
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn signing_with_fma() {
-    match batch_modexp::backend::Fma::new() {
-        Some(fma) => leaves_nothing(fma),
-        None => println!("skipped: this processor has no AVX2 and FMA"),
+    let fma = batch_modexp::backend::Fma::new().ok_or("this processor has no AVX2 and FMA");
+    if let Some(fma) = need::available("fma", fma) {
+        leaves_nothing(fma);
     }
 }

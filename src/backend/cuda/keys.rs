@@ -179,9 +179,8 @@ mod tests {
 
     #[test]
     fn records_move_and_are_wiped() {
-        let found = match Cuda::probe() {
-            Ok(found) => found,
-            Err(reason) => return std::println!("skipped: {reason}"),
+        let Some(found) = crate::need::available("cuda", Cuda::probe()) else {
+            return;
         };
         let context = CudaContext::new(found[0].ordinal()).unwrap();
         let table = Arc::new(KeyTable::new(&context, 11));
@@ -214,9 +213,8 @@ mod tests {
     /// A key may outlive the backend and be used with the next one.
     #[test]
     fn closed_tables_are_forgotten() {
-        let found = match Cuda::probe() {
-            Ok(found) => found,
-            Err(reason) => return std::println!("skipped: {reason}"),
+        let Some(found) = crate::need::available("cuda", Cuda::probe()) else {
+            return;
         };
         let context = CudaContext::new(found[0].ordinal()).unwrap();
         let key = KeyPlaces::default();

@@ -96,7 +96,7 @@ impl Cuda {
         group: &RsaGroup<'_>,
         strike: Strike<'_>,
     ) -> Result<Vec<Lane>, Error> {
-        let pool = self.host.pool();
+        let pool = self.host.pool()?;
         let mut results: Vec<Lane> = group.lanes.iter().map(|_| None).collect();
         let shares = device::shares_of(&self.devices, group.lanes.len());
         let timings = on_each(shares, &mut results, |device, share, results| {

@@ -5,11 +5,8 @@ use super::portable::Portable;
 use crate::backend::lanes::testing::{Random, check_products, check_select};
 
 fn unit() -> Option<Lanes4<Token>> {
-    let token = Token::detect();
-    if token.is_none() {
-        std::println!("skipped: this processor has no AVX2 and FMA, nor NEON");
-    }
-    token.map(Lanes4)
+    let token = Token::detect().ok_or("this processor has no AVX2 and FMA, nor NEON");
+    crate::need::available("fma", token).map(Lanes4)
 }
 
 /// `H` and `L` of a product must be the ones that the bounds of the columns rest on.

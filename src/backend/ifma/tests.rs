@@ -9,11 +9,8 @@ const WIDTHS: [u32; 12] = [
 ];
 
 fn unit() -> Option<Lanes8<Token>> {
-    let token = Token::detect();
-    if token.is_none() {
-        std::println!("skipped: this processor has no AVX-512 IFMA");
-    }
-    token.map(Lanes8)
+    let token = Token::detect().ok_or("this processor has no AVX-512 IFMA");
+    crate::need::available("ifma", token).map(Lanes8)
 }
 
 #[test]

@@ -9,13 +9,7 @@ use rsa::RsaPrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 
 fn gpu() -> Option<Cuda> {
-    match Cuda::probe() {
-        Ok(_) => Some(Cuda::new().unwrap()),
-        Err(reason) => {
-            std::println!("skipped: {reason}");
-            None
-        }
-    }
+    crate::need::available("cuda", Cuda::probe()).map(|_| Cuda::new().unwrap())
 }
 
 /// Keys of several classes, of widths between them, of widths that no kernel takes, and with e = 3.

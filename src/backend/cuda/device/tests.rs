@@ -8,13 +8,8 @@ use crypto_bigint::{NonZero, Odd, U1024};
 
 /// The first device, or a word about why there is none.
 fn device() -> Option<Device> {
-    match Cuda::probe() {
-        Ok(found) => Some(Device::open(&found[0]).unwrap()),
-        Err(reason) => {
-            std::println!("skipped: {reason}");
-            None
-        }
-    }
+    let found = crate::need::available("cuda", Cuda::probe());
+    found.map(|found| Device::open(&found[0]).unwrap())
 }
 
 /// A batch of several chunks of random-looking secrets, run by `run`; then all buffers must be zero.
@@ -34,7 +29,7 @@ fn buffers_are_wiped_after(
     let group = &Group::by_width(&batch, 32, Cuda::MAX_BITS)[0];
     let host = Parallel::new(Serial).unwrap();
     let places = &mut places(&mut out, &group.members);
-    run(&device, host.pool(), group, places);
+    run(&device, host.pool().unwrap(), group, places);
     assert!(lock(&device.slots).iter().all(Slot::is_wiped));
 }
 

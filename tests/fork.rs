@@ -1,0 +1,220 @@
+//! Backends in a child process that `fork` made: the threads stay behind in the parent, and nothing may
+//! wait for them.
+#![cfg(all(feature = "std", unix))]
+#![allow(unsafe_code)]
+
+#[cfg(feature = "cuda")]
+#[path = "common/need.rs"]
+mod need;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use batch_modexp::backend::{Cpu, Parallel, Serial};
+use batch_modexp::{BatchModExp, Error, ModExp};
+use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams};
+use crypto_bigint::{BoxedUint, Odd, U256};
+
+/// A child that takes longer hangs: its work takes milliseconds.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Runs `action` in a forked child and fails if it panics there or does not come back.
+fn in_child(action: impl FnOnce()) {
+    // SAFETY: the child runs `action` and then ends by `_exit`. It allocates, which the C libraries
+    // permit after a fork, and takes no lock of this program's that another thread may hold, short of the
+    // one for a panic's message; if that hangs, the time limit ends it.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let passed = catch_unwind(AssertUnwindSafe(action)).is_ok();
+        // SAFETY: ends the process at once, without the destructors that belong to the parent.
+        unsafe { libc::_exit(if passed { 0 } else { 1 }) }
+    }
+    assert!(child > 0, "fork failed");
+    let status = wait(child);
+    assert_eq!(
+        status,
+        Some(0),
+        "None: the child hung; else its wait status"
+    );
+}
+
+/// The wait status of a child, or `None` if it had to be killed.
+fn wait(child: libc::pid_t) -> Option<i32> {
+    let (start, mut status) = (Instant::now(), 0);
+    loop {
+        // SAFETY: `child` is a child of this process that nobody else waits for, and `status` a valid place.
+        match unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) } {
+            0 if start.elapsed() < LIMIT => std::thread::sleep(Duration::from_millis(5)),
+            0 => break,
+            ended => {
+                assert_eq!(ended, child);
+                return Some(status);
+            }
+        }
+    }
+    // SAFETY: the child has not been waited for, so that the number is still its own.
+    unsafe {
+        libc::kill(child, libc::SIGKILL);
+        libc::waitpid(child, &mut status, 0);
+    }
+    None
+}
+
+/// 3^200 modulo 2^256 - 1, so many times that every thread gets some.
+fn check_fixed(backend: &impl BatchModExp<U256, Error = Error>) {
+    let params = FixedMontyParams::new(Odd::new(U256::MAX).unwrap());
+    let (base, exponent) = (U256::from(3u8), U256::from(200u8));
+    let batch = [ModExp {
+        base: &base,
+        exponent: &exponent,
+        params: &params,
+    }; 40];
+    let mut out = [U256::ZERO; 40];
+    backend.batch_mod_exp(&batch, 8, &mut out).unwrap();
+    let expected = power();
+    assert!(
+        out.iter()
+            .all(|value| value.to_be_bytes().as_ref() == expected)
+    );
+}
+
+/// The same in `BoxedUint`s.
+fn check_boxed(backend: &impl BatchModExp<BoxedUint, Error = Error>) {
+    let params = BoxedMontyParams::new(Odd::new(BoxedUint::max(256)).unwrap());
+    let number =
+        |value: u8| BoxedUint::from_be_slice(&[&[0; 31][..], &[value]].concat(), 256).unwrap();
+    let (base, exponent) = (number(3), number(200));
+    let batch = vec![
+        ModExp {
+            base: &base,
+            exponent: &exponent,
+            params: params.as_ref(),
+        };
+        40
+    ];
+    let mut out = vec![BoxedUint::zero(); 40];
+    backend.batch_mod_exp(&batch, 8, &mut out).unwrap();
+    let expected = power();
+    assert!(out.iter().all(|value| *value.to_be_bytes() == expected));
+}
+
+/// By num-bigint, in 32 bytes.
+fn power() -> Vec<u8> {
+    let modulus = (num_bigint::BigUint::from(1u8) << 256) - 1u8;
+    let power = num_bigint::BigUint::from(3u8).modpow(&200u8.into(), &modulus);
+    let bytes = power.to_bytes_be();
+    [vec![0; 32 - bytes.len()], bytes].concat()
+}
+
+fn two() -> core::num::NonZeroUsize {
+    2.try_into().unwrap()
+}
+
+#[test]
+fn parallel_works_on_the_calling_thread() {
+    let parallel = Parallel::with_threads(Serial, two()).unwrap();
+    check_fixed(&parallel);
+    in_child(|| {
+        assert_eq!(parallel.threads(), 1);
+        check_fixed(&parallel);
+        check_boxed(&parallel);
+    });
+    // The parent has lost nothing.
+    assert_eq!(parallel.threads(), 2);
+    check_fixed(&parallel);
+}
+
+#[test]
+fn cpu_works_on_the_calling_thread() {
+    let cpu = Cpu::with_threads(two()).unwrap();
+    check_boxed(&cpu);
+    in_child(|| {
+        assert_eq!(cpu.threads(), 1);
+        check_fixed(&cpu);
+        check_boxed(&cpu);
+    });
+}
+
+#[test]
+fn a_child_can_have_threads_of_its_own() {
+    let _parents = Parallel::with_threads(Serial, two()).unwrap();
+    in_child(|| {
+        let parallel = Parallel::with_threads(Serial, two()).unwrap();
+        assert_eq!(parallel.threads(), 2);
+        check_fixed(&parallel);
+    });
+}
+
+#[test]
+fn a_grandchild_works_too() {
+    let parallel = Parallel::with_threads(Serial, two()).unwrap();
+    in_child(|| in_child(|| check_fixed(&parallel)));
+}
+
+/// Whatever the threads held when the process was forked.
+#[test]
+fn dropping_does_not_wait() {
+    for _ in 0..50 {
+        let parallel = Parallel::with_threads(Serial, two()).unwrap();
+        check_fixed(&parallel);
+        in_child(|| drop(parallel));
+    }
+}
+
+#[test]
+#[cfg(feature = "rsa")]
+fn signing_works_on_the_calling_thread() {
+    use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15};
+    use rsa::RsaPrivateKey;
+    use rsa::pkcs1::DecodeRsaPrivateKey;
+    use rsa::pkcs1v15::VerifyingKey;
+    use rsa::sha2::Sha256;
+    use rsa::signature::Verifier;
+
+    let pem = include_str!("keys/rsa1024.pem");
+    let private_key = RsaPrivateKey::from_pkcs1_pem(pem).unwrap();
+    let verifying_key = VerifyingKey::<Sha256>::new(private_key.to_public_key());
+    let key = KeyHandle::new(&private_key).unwrap();
+    let parallel = Parallel::with_threads(Serial, two()).unwrap();
+    let signer = BatchSigner::new(parallel, Pkcs1v15::<Sha256>::new());
+    let sign = || {
+        let messages = ["a", "b", "c", "d"];
+        let signatures = signer
+            .sign(&mut getrandom::SysRng, &key, &messages)
+            .unwrap();
+        for (message, signature) in messages.iter().zip(signatures) {
+            let verified = verifying_key.verify(message.as_bytes(), &signature.unwrap());
+            assert_eq!(verified.ok(), Some(()));
+        }
+    };
+    sign();
+    in_child(sign);
+}
+
+#[cfg(feature = "cuda")]
+mod gpu {
+    use batch_modexp::backend::Cuda;
+
+    use super::*;
+
+    #[test]
+    fn a_gpu_is_an_error() {
+        if need::available("cuda", Cuda::probe()).is_none() {
+            return;
+        }
+        let cuda = Cuda::new().unwrap();
+        check_fixed(&cuda);
+        in_child(|| {
+            let params = FixedMontyParams::new(Odd::new(U256::MAX).unwrap());
+            let batch = [ModExp {
+                base: &U256::ONE,
+                exponent: &U256::ONE,
+                params: &params,
+            }];
+            let mut out = [U256::MAX];
+            let result = cuda.batch_mod_exp(&batch, 8, &mut out);
+            assert_eq!((result, out), (Err(Error::Forked), [U256::ZERO]));
+        });
+        check_fixed(&cuda);
+    }
+}
