@@ -4,10 +4,10 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 
-use super::failure::Failure;
+use super::failure::{Failure, name};
 use super::options::{Compute, Encoding, SchemeOptions, check_threads};
 use super::output::Target;
 use super::same_file::is_same_file;
@@ -152,7 +152,7 @@ pub struct BenchArgs {
 
 #[derive(Debug, Args)]
 pub struct Passphrase {
-    /// The first line of this file decrypts the key
+    /// The first line of this file decrypts the key; `-` for standard input
     #[arg(long, value_name = "FILE", requires = "key")]
     pub passphrase_file: Option<PathBuf>,
 }
@@ -174,7 +174,7 @@ impl Command {
                     ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
                         Ok(Self::Print(error.render().to_string()))
                     }
-                    _ => Err(Failure::Input(one_line(&error.to_string()))),
+                    _ => Err(Failure::Input(one_line(&error))),
                 };
             }
         };
@@ -183,6 +183,7 @@ impl Command {
             Some(SubCommand::Verify(args)) => args.check().map(Self::Verify),
             Some(SubCommand::Bench(args)) => {
                 args.compute.check()?;
+                one_standard_input(&[("--key", args.key.as_ref()), args.passphrase.source()])?;
                 Ok(Self::Bench(args))
             }
         }
@@ -198,28 +199,25 @@ impl SignArgs {
                 "--key and --input are missing; `sign_batch bench` signs generated messages (see --help)".into(),
             ));
         };
-        one_standard_input(&[("--key", key), ("--input", input)])?;
+        let sources = [
+            ("--input", Some(input)),
+            ("--key", Some(key)),
+            self.passphrase.source(),
+        ];
+        one_standard_input(&sources)?;
         if self.compute.json && self.output_target() == Target::Stdout {
             return Err(Failure::Input(
                 "--json and the signatures would both go to standard output; name an --output file"
                     .into(),
             ));
         }
-        let sources = [
-            ("--input", Some(input)),
-            ("--key", Some(key)),
-            (
-                "--passphrase-file",
-                self.passphrase.passphrase_file.as_ref(),
-            ),
-        ];
         for (option, source) in sources {
             if let Some(source) = source
                 && is_same_file(self.output_target(), source)
             {
                 return Err(Failure::Input(format!(
-                    "--output is the same file as {option} {}; name another",
-                    source.display()
+                    "the output would replace {}, which {option} reads; name another --output",
+                    name(source)
                 )));
             }
         }
@@ -255,19 +253,26 @@ impl VerifyArgs {
     fn check(self) -> Result<Self, Failure> {
         check_threads(self.threads)?;
         one_standard_input(&[
-            ("--key", &self.key),
-            ("--input", &self.input),
-            ("--signatures", &self.signatures),
+            ("--input", Some(&self.input)),
+            ("--signatures", Some(&self.signatures)),
+            ("--key", Some(&self.key)),
+            self.passphrase.source(),
         ])?;
         Ok(self)
     }
 }
 
+impl Passphrase {
+    fn source(&self) -> (&str, Option<&PathBuf>) {
+        ("--passphrase-file", self.passphrase_file.as_ref())
+    }
+}
+
 /// Refuses to read standard input twice.
-fn one_standard_input(options: &[(&str, &PathBuf)]) -> Result<(), Failure> {
-    let names: Vec<_> = options
+fn one_standard_input(sources: &[(&str, Option<&PathBuf>)]) -> Result<(), Failure> {
+    let names: Vec<_> = sources
         .iter()
-        .filter(|(_, path)| is_dash(path))
+        .filter(|(_, path)| path.is_some_and(|path| is_dash(path)))
         .map(|(option, _)| *option)
         .collect();
     match names[..] {
@@ -279,12 +284,20 @@ fn one_standard_input(options: &[(&str, &PathBuf)]) -> Result<(), Failure> {
 }
 
 /// An error of clap and its tip, without the usage, in one line.
-fn one_line(text: &str) -> String {
-    let text = text.split("\n\nUsage:").next().unwrap_or(text);
-    let text = text.split("\n\nFor more").next().unwrap_or(text);
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line = line.strip_prefix("error: ").unwrap_or(&line);
-    format!("{line} (see --help)")
+fn one_line(error: &clap::Error) -> String {
+    if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
+        && error.kind() == ErrorKind::UnknownArgument
+        && matches!(option.as_str(), "--count" | "--bits")
+    {
+        return format!("{option} goes with `sign_batch bench` (see --help)");
+    }
+    let text = error.to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let parts = text
+        .split("\n\n")
+        .take_while(|part| !part.starts_with("Usage:") && !part.starts_with("For more"))
+        .map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
+    format!("{} (see --help)", parts.collect::<Vec<_>>().join("; "))
 }
 
 /// Whether `path` stands for standard input or output.

@@ -50,7 +50,6 @@ fn run(command: Command) -> Result<(), Failure> {
 
 fn sign(args: &SignArgs) -> Result<(), Failure> {
     let compute = &args.compute;
-    let backend = compute.backend()?;
     // Everything that can be refused is looked at before the long work starts.
     let content = Content::new(args.prehashed, compute.scheme.hash);
     let lines = Lines::open(args.input(), content)?;
@@ -58,7 +57,7 @@ fn sign(args: &SignArgs) -> Result<(), Failure> {
     let rsa_key = key::load_private(args.key(), &args.passphrase, compute.scheme)?;
     let handle = KeyHandle::new(&rsa_key)
         .map_err(|error| Failure::bad_file(args.key(), &error.to_string()))?;
-    let signer = schemes::signer(compute, backend, &rsa_key, args.prehashed);
+    let signer = schemes::signer(compute, compute.backend()?, &rsa_key, args.prehashed);
 
     let mut messages = Messages::Lines(Feed::start(lines, args.flush_after())?);
     let (summary, output) = sign::all(compute, signer.as_ref(), &handle, &mut messages, output)?;

@@ -185,7 +185,7 @@ pub fn check_threads(threads: Option<NonZeroUsize>) -> Result<(), Failure> {
     let most = cores.saturating_mul(4).max(64);
     match threads {
         Some(count) if count.get() > most => Err(Failure::Input(format!(
-            "--threads {count} is too many: at most {most} on this machine, which has {cores} cores"
+            "--threads {count} is too many; this machine has {cores} cores, take at most {most}"
         ))),
         _ => Ok(()),
     }

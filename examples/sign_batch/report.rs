@@ -89,8 +89,8 @@ impl<'a> Report<'a> {
 
     fn line(&self) -> String {
         format!(
-            "{} signatures by {}, {} a second",
-            HumanCount(self.summary.count),
+            "{} by {}, {} a second",
+            signatures(self.summary.count),
             self.backend(),
             rounded(self.summary.rate()),
         )
@@ -144,8 +144,8 @@ impl<'a> Report<'a> {
             ", verified with the rsa crate"
         };
         format!(
-            "{} signatures, RSA-{} {scheme} {hash}, in batches of {}\n{blinded}, checked{verified}\nbackend: {}",
-            HumanCount(self.summary.count),
+            "{}, RSA-{} {scheme} {hash}, in batches of {}\n{blinded}, checked{verified}\nbackend: {}",
+            signatures(self.summary.count),
             self.key.bits(),
             self.compute.batch_size(self.signer.backend()),
             self.backend(),
@@ -165,6 +165,11 @@ fn row(name: &str, rate: f64, base: f64, latency: Duration) -> String {
         rate / base,
         milliseconds(latency)
     )
+}
+
+fn signatures(count: u64) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} signature{ending}", HumanCount(count))
 }
 
 fn threads(count: usize) -> String {

@@ -161,11 +161,9 @@ fn private_block(blocks: &[Block<'_>]) -> Result<Document, String> {
         "RSA PRIVATE KEY" => block.decode(Kind::Pkcs1Private),
         "PRIVATE KEY" => block.decode(Kind::Pkcs8),
         "ENCRYPTED PRIVATE KEY" => block.decode(Kind::Encrypted),
-        "OPENSSH PRIVATE KEY" => Err(
-            "this is an OpenSSH key; convert a copy, which is changed in its place, with \
+        "OPENSSH PRIVATE KEY" => Err("this is an OpenSSH key; convert a copy of it with \
              `cp KEY NEW && ssh-keygen -p -m PKCS8 -f NEW`"
-                .into(),
-        ),
+            .into()),
         other => Err(format!(
             "this is a key of type {other:?}; an RSA private key is needed"
         )),
