@@ -1,14 +1,14 @@
 //! Pipes: slow ones, closed ones, full ones, and more input than memory should hold.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
 use super::behaviour::expected;
 use super::errors::refused_with_line;
-use super::program::{key, run_with_input, start, stderr, stdout};
+use super::program::{self, key, run_with_input, start, stderr, stdout};
 
 /// Patience with a machine under load.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -170,45 +170,39 @@ fn printers() -> Vec<Vec<String>> {
         .collect()
 }
 
-/// One line that says what could not be written, and status 1.
-fn cannot_write(args: &[String], child: Child, reason: &str) {
-    let output = child.wait_with_output().unwrap();
-    let line = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{args:?}: {line}");
-    assert_eq!(line.lines().count(), 1, "{args:?}: {line}");
-    assert!(line.starts_with("error: cannot write "), "{args:?}: {line}");
-    assert!(line.contains(reason), "{args:?}: {line}");
+/// All of them, with a standard output that cannot be written: one line that says why, and status 1.
+fn cannot_write(stdout: impl Fn() -> Stdio, reason: &str) {
+    for args in printers() {
+        let mut command = Command::new(program::path());
+        command.args(&args).stdin(Stdio::piped()).stdout(stdout());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        // A program that prints its help does not read.
+        let _ = child.stdin.take().unwrap().write_all(b"a\nb\n");
+        let output = child.wait_with_output().unwrap();
+        let line = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {line}");
+        assert_eq!(line.lines().count(), 1, "{args:?}: {line}");
+        assert!(line.starts_with("error: cannot write "), "{args:?}: {line}");
+        assert!(line.contains(reason), "{args:?}: {line}");
+    }
 }
 
 #[test]
 #[cfg(unix)]
 fn a_closed_standard_output() {
-    for args in printers() {
-        let mut child = start(&args.iter().map(String::as_str).collect::<Vec<_>>());
-        drop(child.stdout.take());
-        // A program that prints its help does not read.
-        let _ = child.stdin.take().unwrap().write_all(b"a\nb\n");
-        cannot_write(&args, child, "Broken pipe");
-    }
+    let closed = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        writer.into()
+    };
+    cannot_write(closed, "Broken pipe");
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_standard_output() {
-    use std::fs::File;
-    use std::process::{Command, Stdio};
-
-    use super::program;
-
-    for args in printers() {
-        let mut command = Command::new(program::path());
-        let full = File::options().write(true).open("/dev/full").unwrap();
-        command.args(&args).stdin(Stdio::piped());
-        let child = command.stdout(full).stderr(Stdio::piped()).spawn();
-        let mut child = child.unwrap();
-        let _ = child.stdin.take().unwrap().write_all(b"a\nb\n");
-        cannot_write(&args, child, "No space left");
-    }
+    let full = || std::fs::File::options().write(true).open("/dev/full");
+    cannot_write(|| full().unwrap().into(), "No space left");
 }
 
 /// What would go to standard error is lost; the work is not.
