@@ -2,226 +2,302 @@
 
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use batch_modexp::backend::{Auto, Kind};
-use clap::error::ErrorKind;
-use clap::{Parser, ValueEnum};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, Parser, Subcommand};
 
-use super::failure::Failure;
+use super::failure::{Failure, name};
+use super::options::{Compute, Encoding, SchemeOptions, check_threads};
 use super::output::Target;
+use super::same_file::is_same_file;
 
-/// Sign messages by the batch with an RSA key.
-///
-/// With --input, every line of the file is a message: its bytes without the newline. Empty lines are
-/// messages, and so is a last line without a newline; a carriage return belongs to its message. The
-/// output has one signature a line in the same order.
-///
-/// Without --input, sign --count generated messages and compare with signing one by one with the `rsa`
-/// crate.
+/// What the program was asked to do.
+pub enum Command {
+    Sign(SignArgs),
+    Verify(VerifyArgs),
+    Bench(BenchArgs),
+    /// Help or the version: print this.
+    Print(String),
+}
+
+/// Sign messages by the batch with an RSA key: a line is a message, and so is its signature
 #[derive(Debug, Parser)]
-#[command(name = "sign_batch", version, verbatim_doc_comment)]
-pub struct Args {
-    /// Private key in PEM, PKCS#1 or PKCS#8, not encrypted [default: a fresh key of --bits]
-    #[arg(long, value_name = "FILE", conflicts_with = "bits")]
-    pub key: Option<PathBuf>,
+#[command(
+    name = "sign_batch",
+    version,
+    max_term_width = 100,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    override_usage = "sign_batch --key <FILE> --input <FILE> [OPTIONS]\n       \
+                      sign_batch verify --key <FILE> --input <FILE> --signatures <FILE> [OPTIONS]\n       \
+                      sign_batch bench [OPTIONS]",
+    after_help = AFTER_HELP
+)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Option<SubCommand>,
 
-    /// Messages, one a line; `-` for standard input [default: generated messages]
-    #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "count")]
-    pub input: Option<PathBuf>,
+    #[command(flatten)]
+    sign: SignArgs,
+}
 
-    /// Where the signatures go; `-` for standard output [default: standard output with --input,
-    /// nowhere without]
-    #[arg(long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+const AFTER_HELP: &str = "\
+A message is a line without its newline, at most 16 MiB; empty lines and carriage returns count.
+An output file appears whole or not at all, also when a signal ends the program.
+Exit status: 0 done, 1 signing, checking or writing failed, 2 bad command line, file or key.";
 
-    /// Signature scheme
-    #[arg(long, value_enum, default_value_t = SchemeName::Pkcs1v15)]
-    pub scheme: SchemeName,
+#[derive(Debug, Subcommand)]
+enum SubCommand {
+    Verify(VerifyArgs),
+    Bench(BenchArgs),
+}
 
-    /// Hash function
-    #[arg(long, value_enum, default_value_t = HashName::Sha256)]
-    pub hash: HashName,
+#[derive(Debug, Args)]
+pub struct SignArgs {
+    /// Private key: PEM or DER, PKCS#8 or PKCS#1; `-` for standard input
+    #[arg(long, value_name = "FILE", requires = "input")]
+    key: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub passphrase: Passphrase,
+
+    /// Messages, one a line; `-` for standard input
+    #[arg(long, value_name = "FILE", requires = "key")]
+    input: Option<PathBuf>,
+
+    /// Signatures, one a line; `-` for standard output
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    output: PathBuf,
+
+    /// The lines are not messages but their digests, in hexadecimal
+    #[arg(long)]
+    pub prehashed: bool,
 
     /// Encoding of the signatures
     #[arg(long, value_enum, default_value_t = Encoding::Hex)]
     pub encoding: Encoding,
 
-    /// What computes
-    #[arg(long, value_enum, default_value_t = BackendName::Auto)]
-    pub backend: BackendName,
+    /// Milliseconds that a message waits for others at most
+    #[arg(long, value_name = "MS", default_value_t = 200)]
+    flush_after: u32,
 
-    /// The GPU to compute on, counted from 0, or `all`; a number asks for --backend cuda
-    #[arg(long, value_name = "N", default_value = "all", value_parser = device)]
-    pub device: Device,
+    #[command(flatten)]
+    pub compute: Compute,
+}
 
-    /// Signatures computed at a time [default: 256, or 8192 on a GPU]
-    #[arg(long, value_name = "N")]
-    pub batch_size: Option<NonZeroUsize>,
+/// Check a file of signatures; the lines that fail are listed
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit status: 0 all signatures are valid, 1 some are not, 2 bad command line, file or key.")]
+pub struct VerifyArgs {
+    /// Public or private key: PEM or DER; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    pub key: PathBuf,
 
-    /// Threads of the backend and of the comparison [default: one for each core]
+    #[command(flatten)]
+    pub passphrase: Passphrase,
+
+    /// Messages, one a line; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    pub input: PathBuf,
+
+    /// Their signatures, one a line; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    pub signatures: PathBuf,
+
+    /// The lines are not messages but their digests, in hexadecimal
+    #[arg(long)]
+    pub prehashed: bool,
+
+    /// Encoding of the signatures
+    #[arg(long, value_enum, default_value_t = Encoding::Hex)]
+    pub encoding: Encoding,
+
+    #[command(flatten)]
+    pub scheme: SchemeOptions,
+
+    /// Threads [default: one for each core]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
 
-    /// Number of generated messages
-    #[arg(long, value_name = "N", default_value = "1000")]
-    pub count: NonZeroU64,
-
-    /// Length of the fresh key in bits
-    #[arg(long, value_name = "N", default_value = "2048", value_parser = clap::value_parser!(u32).range(1024..=8192))]
-    pub bits: u32,
-
-    /// Do not blind the base
-    #[arg(long)]
-    pub no_blinding: bool,
-
-    /// Skip the second check of every signature, with the `rsa` crate; the built-in check stays
-    #[arg(long)]
-    pub no_verify: bool,
-
-    /// Print the result as a JSON object on standard output
-    #[arg(long)]
-    pub json: bool,
-
-    /// Print no progress and no summary
+    /// Print no summary
     #[arg(long)]
     pub quiet: bool,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub enum SchemeName {
-    /// RSASSA-PKCS1-v1_5
-    Pkcs1v15,
-    /// RSASSA-PSS with a salt as long as the digest
-    Pss,
+/// Sign generated messages and compare with one-by-one signing; also without arguments
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit status: 0 done, 1 signing, checking or writing failed, 2 bad command line, file or key.")]
+pub struct BenchArgs {
+    /// Private key; `-` for standard input [default: a fresh one of --bits]
+    #[arg(long, value_name = "FILE", conflicts_with = "bits")]
+    pub key: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub passphrase: Passphrase,
+
+    /// Number of messages
+    #[arg(long, value_name = "N", default_value = "1000")]
+    pub count: NonZeroU64,
+
+    /// Length of the fresh key in bits, 1024 to 8192
+    #[arg(long, value_name = "N", default_value = "2048", value_parser = clap::value_parser!(u32).range(1024..=8192))]
+    pub bits: u32,
+
+    #[command(flatten)]
+    pub compute: Compute,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub enum HashName {
-    Sha256,
-    Sha384,
-    Sha512,
+#[derive(Debug, Args)]
+pub struct Passphrase {
+    /// The first line of this file decrypts the key; `-` for standard input
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub passphrase_file: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub enum Encoding {
-    Hex,
-    Base64,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub enum BackendName {
-    /// The fastest that this machine offers
-    Auto,
-    /// One thread, portable
-    Serial,
-    /// Many threads, portable
-    Parallel,
-    /// Many threads, fused multiply-add of doubles
-    Fma,
-    /// Many threads, AVX-512 IFMA
-    Ifma,
-    /// NVIDIA GPUs
-    Cuda,
-}
-
-/// Which GPUs.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Device {
-    All,
-    Number(usize),
-}
-
-fn device(text: &str) -> Result<Device, String> {
-    match text {
-        "all" => Ok(Device::All),
-        number => number
-            .parse()
-            .map(Device::Number)
-            .map_err(|_| "a number or `all` is expected".into()),
+impl Command {
+    /// Parses the command line.
+    pub fn from_command_line() -> Result<Self, Failure> {
+        if std::env::args_os().len() <= 1 {
+            return Self::parse_from(&["sign_batch", "bench"].map(Into::into));
+        }
+        Self::parse_from(&std::env::args_os().collect::<Vec<_>>())
     }
-}
 
-impl From<BackendName> for Kind {
-    fn from(name: BackendName) -> Self {
-        match name {
-            BackendName::Auto => Self::Auto,
-            BackendName::Serial => Self::Serial,
-            BackendName::Parallel => Self::Parallel,
-            BackendName::Fma => Self::Fma,
-            BackendName::Ifma => Self::Ifma,
-            BackendName::Cuda => Self::Cuda,
+    fn parse_from(arguments: &[std::ffi::OsString]) -> Result<Self, Failure> {
+        let command_line = match CommandLine::try_parse_from(arguments) {
+            Ok(command_line) => command_line,
+            Err(error) => {
+                return match error.kind() {
+                    ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                        Ok(Self::Print(error.render().to_string()))
+                    }
+                    _ => Err(Failure::Input(one_line(&error))),
+                };
+            }
+        };
+        match command_line.command {
+            None => command_line.sign.check().map(Self::Sign),
+            Some(SubCommand::Verify(args)) => args.check().map(Self::Verify),
+            Some(SubCommand::Bench(args)) => {
+                args.compute.check()?;
+                one_standard_input(&[("--key", args.key.as_ref()), args.passphrase.source()])?;
+                Ok(Self::Bench(args))
+            }
         }
     }
 }
 
-impl Args {
-    /// Parses the command line. `None` if all that was asked for was help or the version, which is
-    /// printed already.
-    pub fn from_command_line() -> Result<Option<Self>, Failure> {
-        match Self::try_parse() {
-            Ok(args) => args.check().map(Some),
-            Err(error) => match error.kind() {
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-                    // Nobody is left to tell if this fails.
-                    let _ = error.print();
-                    Ok(None)
-                }
-                _ => Err(Failure::Input(one_line(&error.to_string()))),
-            },
-        }
-    }
-
+impl SignArgs {
     /// What clap cannot say.
     fn check(self) -> Result<Self, Failure> {
-        if self.backend == BackendName::Serial && self.threads.is_some_and(|n| n.get() > 1) {
-            return Err(Failure::Input("--backend serial computes on one thread; take --backend parallel, or leave out --threads".into()));
-        }
-        let on_gpu = matches!(self.backend, BackendName::Auto | BackendName::Cuda);
-        if self.device != Device::All && !on_gpu {
+        self.compute.check()?;
+        let (Some(key), Some(input)) = (&self.key, &self.input) else {
             return Err(Failure::Input(
-                "--device goes with --backend cuda or auto".into(),
+                "--key and --input are missing; `sign_batch bench` signs generated messages (see --help)".into(),
             ));
-        }
-        if self.json && self.output_target() == Target::Stdout {
+        };
+        let sources = [
+            ("--input", Some(input)),
+            ("--key", Some(key)),
+            self.passphrase.source(),
+        ];
+        one_standard_input(&sources)?;
+        if self.compute.json && self.output_target() == Target::Stdout {
             return Err(Failure::Input(
                 "--json and the signatures would both go to standard output; name an --output file"
                     .into(),
             ));
         }
+        for (option, source) in sources {
+            if let Some(source) = source
+                && is_same_file(self.output_target(), source)
+            {
+                return Err(Failure::Input(format!(
+                    "the output would replace {}, which {option} reads; name another --output",
+                    name(source)
+                )));
+            }
+        }
         Ok(self)
     }
 
-    /// The backend that was asked for.
-    pub fn backend(&self) -> Result<Auto, Failure> {
-        Ok(match self.device {
-            Device::All => Auto::with(self.backend.into(), self.threads)?,
-            Device::Number(ordinal) => Auto::on_devices(&[ordinal], self.threads)?,
-        })
+    /// The private key. [`check`](Self::check) has made sure that it is named.
+    pub fn key(&self) -> &Path {
+        self.key.as_deref().unwrap_or(Path::new("-"))
     }
 
-    /// How many signatures `backend` computes at a time.
-    pub fn batch_size(&self, backend: &Auto) -> usize {
-        let default = if backend.name() == "cuda" { 8192 } else { 256 };
-        self.batch_size.map_or(default, NonZeroUsize::get)
+    /// The messages. [`check`](Self::check) has made sure that they are named.
+    pub fn input(&self) -> &Path {
+        self.input.as_deref().unwrap_or(Path::new("-"))
     }
 
     /// Where the signatures go.
     pub fn output_target(&self) -> Target<'_> {
-        match (&self.output, &self.input) {
-            (Some(path), _) if path.as_os_str() == "-" => Target::Stdout,
-            (Some(path), _) => Target::File(path),
-            (None, Some(_)) => Target::Stdout,
-            (None, None) => Target::Nowhere,
+        if is_dash(&self.output) {
+            Target::Stdout
+        } else {
+            Target::File(&self.output)
         }
+    }
+
+    /// How long a message waits for others.
+    pub fn flush_after(&self) -> Duration {
+        Duration::from_millis(self.flush_after.into())
     }
 }
 
-/// The first paragraph of an error of clap in one line.
-fn one_line(text: &str) -> String {
-    let first = text.split("\n\n").next().unwrap_or(text);
-    let line = first.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line = line.strip_prefix("error: ").unwrap_or(&line);
-    format!("{line} (see --help)")
+impl VerifyArgs {
+    fn check(self) -> Result<Self, Failure> {
+        check_threads(self.threads)?;
+        one_standard_input(&[
+            ("--input", Some(&self.input)),
+            ("--signatures", Some(&self.signatures)),
+            ("--key", Some(&self.key)),
+            self.passphrase.source(),
+        ])?;
+        Ok(self)
+    }
+}
+
+impl Passphrase {
+    fn source(&self) -> (&str, Option<&PathBuf>) {
+        ("--passphrase-file", self.passphrase_file.as_ref())
+    }
+}
+
+/// Refuses to read standard input twice.
+fn one_standard_input(sources: &[(&str, Option<&PathBuf>)]) -> Result<(), Failure> {
+    let names: Vec<_> = sources
+        .iter()
+        .filter(|(_, path)| path.is_some_and(|path| is_dash(path)))
+        .map(|(option, _)| *option)
+        .collect();
+    match names[..] {
+        [first, second, ..] => Err(Failure::Input(format!(
+            "{first} and {second} cannot both be standard input; name a file"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// An error of clap and its tip, without the usage, in one line.
+fn one_line(error: &clap::Error) -> String {
+    if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
+        && error.kind() == ErrorKind::UnknownArgument
+        && matches!(option.as_str(), "--count" | "--bits")
+    {
+        return format!("{option} goes with `sign_batch bench` (see --help)");
+    }
+    let text = error.to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let parts = text
+        .split("\n\n")
+        .take_while(|part| !part.starts_with("Usage:") && !part.starts_with("For more"))
+        .map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
+    format!("{} (see --help)", parts.collect::<Vec<_>>().join("; "))
 }
 
 /// Whether `path` stands for standard input or output.

@@ -11,7 +11,7 @@ use batch_modexp::Error;
 pub enum Failure {
     /// The command line, a file or a key cannot be used: exit status 2.
     Input(String),
-    /// Signing or writing failed: exit status 1.
+    /// Signing, checking or writing failed: exit status 1.
     Work(String),
 }
 
@@ -24,18 +24,25 @@ impl Failure {
     }
 
     pub fn unreadable(path: &Path, error: &io::Error) -> Self {
-        Self::Input(format!("cannot read {}: {error}", path.display()))
+        Self::Input(format!("cannot read {}: {error}", name(path)))
     }
 
     pub fn unwritable(name: &str, error: &io::Error) -> Self {
         Self::Work(format!("cannot write {name}: {error}"))
     }
 
-    pub fn bad_key(path: Option<&Path>, what: &dyn fmt::Display) -> Self {
-        match path {
-            Some(path) => Self::Input(format!("{}: {what}", path.display())),
-            None => Self::Input(what.to_string()),
-        }
+    /// The file at `path` can be read, but not used.
+    pub fn bad_file(path: &Path, what: &str) -> Self {
+        Self::Input(format!("{}: {what}", name(path)))
+    }
+}
+
+/// The name of an input in messages.
+pub fn name(path: &Path) -> String {
+    if super::args::is_dash(path) {
+        "standard input".into()
+    } else {
+        path.display().to_string()
     }
 }
 

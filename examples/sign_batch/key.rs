@@ -1,28 +1,54 @@
-//! The private key: from a PEM file, or fresh.
+//! The key: from a file, or fresh.
 
-use std::fs;
+mod container;
+mod encrypted;
+mod numbers;
+mod restriction;
+
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
+use std::time::Duration;
 
 use batch_modexp::secret::Secret;
-use crypto_bigint::BoxedUint;
 use getrandom::SysRng;
 use indicatif::ProgressBar;
-use rsa::RsaPrivateKey;
-use rsa::pkcs1;
-use rsa::pkcs8::der::asn1::UintRef;
-use rsa::pkcs8::der::{Decode, SecretDocument};
-use rsa::pkcs8::{ObjectIdentifier, PrivateKeyInfoRef};
 use rsa::rand_core::UnwrapErr;
-use rsa::traits::PrivateKeyParts;
+use rsa::{RsaPrivateKey, RsaPublicKey};
 
+use super::args::{Passphrase, is_dash};
 use super::failure::Failure;
+use super::options::SchemeOptions;
+use container::{Document, Kind};
 
-const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
+/// The longest key file in bytes; a private key of 8192 bits has 6,400 in PEM, certificates may come with it.
+const MAX_FILE: usize = 1 << 20;
 
-/// Reads a private key in PEM, PKCS#1 or PKCS#8.
-pub fn load(path: &Path) -> Result<RsaPrivateKey, Failure> {
-    let bytes = Secret::new(fs::read(path).map_err(|error| Failure::unreadable(path, &error))?);
-    parse(&bytes).map_err(|what| Failure::bad_key(Some(path), &what))
+/// Reads the private key in the file at `path`, `-` for standard input, and makes sure that it may be used
+/// for `scheme`.
+pub fn load_private(
+    path: &Path,
+    passphrase: &Passphrase,
+    scheme: SchemeOptions,
+) -> Result<RsaPrivateKey, Failure> {
+    let bytes = read(path)?;
+    let bad_key = |what: String| Failure::bad_file(path, &what);
+    let document = container::private_key(&bytes).map_err(bad_key)?;
+    let document = decrypted(document, path, passphrase)?;
+    numbers::private_key(&document, scheme).map_err(bad_key)
+}
+
+/// Reads the public key in the file at `path`, or that of the private key in it.
+pub fn load_public(
+    path: &Path,
+    passphrase: &Passphrase,
+    scheme: SchemeOptions,
+) -> Result<RsaPublicKey, Failure> {
+    let bytes = read(path)?;
+    let bad_key = |what: String| Failure::bad_file(path, &what);
+    let document = container::public_or_private_key(&bytes).map_err(bad_key)?;
+    let document = decrypted(document, path, passphrase)?;
+    numbers::public_key(&document, scheme).map_err(bad_key)
 }
 
 /// Makes a key of `bits` bits.
@@ -33,82 +59,65 @@ pub fn generate(bits: u32, quiet: bool) -> Result<RsaPrivateKey, Failure> {
         ProgressBar::new_spinner()
     };
     progress.set_message(format!("generating a {bits}-bit key"));
-    progress.enable_steady_tick(std::time::Duration::from_millis(100));
+    progress.enable_steady_tick(Duration::from_millis(100));
     let key = RsaPrivateKey::new(&mut UnwrapErr(SysRng), bits as usize);
     progress.finish_and_clear();
     key.map_err(|error| Failure::Work(format!("cannot generate a key: {error}")))
 }
 
-fn parse(bytes: &[u8]) -> Result<RsaPrivateKey, String> {
-    let text = std::str::from_utf8(bytes)
-        .ok()
-        .and_then(|text| Some(&text[text.find("-----BEGIN ")?..]));
-    let text = text.ok_or("not a PEM file; convert a DER key with `openssl pkey -inform DER`")?;
-    let label = text["-----BEGIN ".len()..]
-        .split("-----")
-        .next()
-        .unwrap_or_default();
-    match label {
-        "RSA PRIVATE KEY" if text.contains("Proc-Type: 4,ENCRYPTED") => Err(encrypted()),
-        "ENCRYPTED PRIVATE KEY" => Err(encrypted()),
-        "RSA PRIVATE KEY" => from_pkcs1(decode(text)?.as_bytes()),
-        "PRIVATE KEY" => from_pkcs8(decode(text)?.as_bytes()),
-        "PUBLIC KEY" | "RSA PUBLIC KEY" | "CERTIFICATE" => Err(format!(
-            "this is a {}, signing needs the private key",
-            label.to_lowercase()
+/// Decrypts `document`, which comes from `path`, if it is encrypted.
+fn decrypted(
+    document: Document,
+    path: &Path,
+    passphrase: &Passphrase,
+) -> Result<Document, Failure> {
+    let bad_key = |what: &str| Failure::bad_file(path, what);
+    match (document.kind, &passphrase.passphrase_file) {
+        (Kind::Encrypted, Some(file)) => {
+            let text = read(file)?;
+            let first_line = encrypted::first_line(&text);
+            if first_line.is_empty() {
+                return Err(Failure::bad_file(file, "there is no passphrase in it"));
+            }
+            encrypted::decrypt(&document, first_line).map_err(|what| bad_key(&what))
+        }
+        (Kind::Encrypted, None) => Err(bad_key(
+            "the key is encrypted; name a file with its passphrase by --passphrase-file",
         )),
-        "" => Err("the PEM header is damaged".into()),
-        other => Err(format!(
-            "cannot use a PEM file of type {other:?}; an RSA private key is needed"
+        (_, Some(_)) => Err(bad_key(
+            "the key is not encrypted; leave out --passphrase-file",
         )),
+        (_, None) => Ok(document),
     }
 }
 
-fn encrypted() -> String {
-    "the key is encrypted; decrypt it first, for example with `openssl pkey -in KEY -out PLAIN`"
-        .into()
-}
-
-fn decode(text: &str) -> Result<SecretDocument, String> {
-    let (_, document) =
-        SecretDocument::from_pem(text).map_err(|error| format!("damaged PEM: {error}"))?;
-    Ok(document)
-}
-
-fn from_pkcs8(der: &[u8]) -> Result<RsaPrivateKey, String> {
-    let info =
-        PrivateKeyInfoRef::from_der(der).map_err(|error| format!("damaged PKCS#8: {error}"))?;
-    if info.algorithm.oid != RSA_ENCRYPTION {
-        return Err(format!(
-            "this is not an RSA key (algorithm {})",
-            info.algorithm.oid
-        ));
+/// Reads a file into memory that is wiped.
+fn read(path: &Path) -> Result<Secret<Vec<u8>>, Failure> {
+    let unreadable = |error| Failure::unreadable(path, &error);
+    let file: Box<dyn Read> = if is_dash(path) {
+        standard_input().map_err(unreadable)?
+    } else {
+        Box::new(File::open(path).map_err(unreadable)?)
+    };
+    // Large enough from the start: a vector that grows leaves copies behind.
+    let mut bytes = Secret::new(Vec::with_capacity(MAX_FILE + 1));
+    file.take(MAX_FILE as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if bytes.len() > MAX_FILE {
+        return Err(Failure::bad_file(path, "is longer than 1 MiB, so no key"));
     }
-    from_pkcs1(info.private_key.as_bytes())
+    Ok(bytes)
 }
 
-fn from_pkcs1(der: &[u8]) -> Result<RsaPrivateKey, String> {
-    let parts = pkcs1::RsaPrivateKeyRef::from_der(der)
-        .map_err(|error| format!("damaged PKCS#1: {error}"))?;
-    if parts.version() != pkcs1::Version::TwoPrime {
-        return Err("keys with more than two primes cannot be read from PEM".into());
-    }
-    let crt_values = [parts.exponent1, parts.exponent2, parts.coefficient].map(number);
-    let mismatch = "the parts of the key do not belong together; export it again";
-    let key = RsaPrivateKey::try_from(parts).map_err(|_| mismatch)?;
-    // rsa computes these three itself. If the file has others, then something has damaged it.
-    let qinv = key.crt_coefficient().map(Secret::new);
-    let expected = [key.dp(), key.dq(), qinv.as_deref()];
-    if crt_values
-        .iter()
-        .zip(expected)
-        .any(|(found, expected)| expected != Some(&**found))
-    {
-        return Err(mismatch.into());
-    }
-    Ok(key)
+/// Standard input without the buffer of [`io::stdin`], which nobody wipes.
+#[cfg(unix)]
+fn standard_input() -> io::Result<Box<dyn Read>> {
+    let descriptor = std::os::fd::AsFd::as_fd(&io::stdin()).try_clone_to_owned()?;
+    Ok(Box::new(File::from(descriptor)))
 }
 
-fn number(value: UintRef<'_>) -> Secret<BoxedUint> {
-    Secret::new(BoxedUint::from_be_slice_vartime(value.as_bytes()))
+#[cfg(not(unix))]
+fn standard_input() -> io::Result<Box<dyn Read>> {
+    Ok(Box::new(io::stdin()))
 }

@@ -1,87 +1,109 @@
-//! Where the messages come from.
+//! Files of lines.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
-use std::num::NonZeroU64;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use super::args::is_dash;
-use super::failure::Failure;
+use data_encoding::HEXLOWER_PERMISSIVE;
 
-/// A stream of messages.
-pub enum Messages {
-    /// The lines of a file.
-    Lines {
-        path: PathBuf,
-        reader: Box<dyn BufRead>,
-    },
-    /// Messages made up here.
-    Generated { next: u64, count: u64 },
+use super::args::is_dash;
+use super::failure::{Failure, name};
+use super::options::HashName;
+
+/// The longest line in bytes, without its newline.
+pub const MAX_LINE: usize = 16 << 20;
+
+/// What the lines of a file are.
+#[derive(Clone, Copy, Debug)]
+pub enum Content {
+    /// Any bytes.
+    Bytes,
+    /// Digests in hexadecimal.
+    Digests(HashName),
 }
 
-impl Messages {
-    /// The lines of the file at `path`, `-` for standard input.
-    pub fn from_lines(path: &Path) -> Result<Self, Failure> {
-        let reader: Box<dyn BufRead> = if is_dash(path) {
+impl Content {
+    /// Digests if `prehashed`, messages if not.
+    pub fn new(prehashed: bool, hash: HashName) -> Self {
+        if prehashed {
+            Self::Digests(hash)
+        } else {
+            Self::Bytes
+        }
+    }
+}
+
+/// A file that is read line by line.
+pub struct Lines {
+    path: PathBuf,
+    reader: Box<dyn BufRead + Send>,
+    content: Content,
+    /// Lines read.
+    count: u64,
+}
+
+impl Lines {
+    /// Opens the file at `path`, `-` for standard input.
+    pub fn open(path: &Path, content: Content) -> Result<Self, Failure> {
+        let reader: Box<dyn BufRead + Send> = if is_dash(path) {
             Box::new(BufReader::new(io::stdin()))
         } else {
             let file = File::open(path).map_err(|error| Failure::unreadable(path, &error))?;
             Box::new(BufReader::new(file))
         };
-        Ok(Self::Lines {
+        Ok(Self {
             path: path.into(),
             reader,
+            content,
+            count: 0,
         })
     }
 
-    /// `count` different messages.
-    pub fn generated(count: NonZeroU64) -> Self {
-        Self::Generated {
-            next: 0,
-            count: count.get(),
+    /// The next line, decoded; `None` at the end.
+    pub fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        let line = self.next_bytes()?;
+        match (line, self.content) {
+            (Some(line), Content::Digests(hash)) => self.digest(&line, hash).map(Some),
+            (line, _) => Ok(line),
         }
     }
 
-    /// How many there are, if that is known.
-    pub fn count(&self) -> Option<u64> {
-        match self {
-            Self::Lines { .. } => None,
-            Self::Generated { count, .. } => Some(*count),
+    /// The bytes up to the next newline or the end.
+    fn next_bytes(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        let mut line = Vec::new();
+        let read = (&mut self.reader)
+            .take(MAX_LINE as u64 + 1)
+            .read_until(b'\n', &mut line)
+            .map_err(|error| Failure::unreadable(&self.path, &error))?;
+        if read == 0 {
+            return Ok(None);
+        }
+        self.count += 1;
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        }
+        if line.len() > MAX_LINE {
+            return Err(self.bad_line("is longer than 16 MiB; is this a file of lines?"));
+        }
+        Ok(Some(line))
+    }
+
+    fn digest(&self, line: &[u8], hash: HashName) -> Result<Vec<u8>, Failure> {
+        match HEXLOWER_PERMISSIVE.decode(line) {
+            Ok(digest) if digest.len() == hash.digest_len() => Ok(digest),
+            _ => Err(self.bad_line(&format!(
+                "is no {} digest: {} hexadecimal digits and nothing else are expected",
+                hash.title(),
+                2 * hash.digest_len()
+            ))),
         }
     }
 
-    /// The next messages, `most` of them if there are as many; empty at the end.
-    pub fn next_batch(&mut self, most: usize) -> Result<Vec<Vec<u8>>, Failure> {
-        let mut batch = Vec::new();
-        while batch.len() < most {
-            let Some(message) = self.next()? else { break };
-            batch.push(message);
-        }
-        Ok(batch)
+    fn bad_line(&self, what: &str) -> Failure {
+        Failure::Input(format!(
+            "line {} of {} {what}",
+            self.count,
+            name(&self.path)
+        ))
     }
-
-    fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
-        match self {
-            Self::Lines { path, reader } => {
-                next_line(reader.as_mut()).map_err(|error| Failure::unreadable(path, &error))
-            }
-            Self::Generated { next, count } if *next < *count => {
-                *next += 1;
-                Ok(Some(format!("message {next} of {count}").into_bytes()))
-            }
-            Self::Generated { .. } => Ok(None),
-        }
-    }
-}
-
-/// The bytes up to the next newline or the end; `None` if there are none left.
-fn next_line(reader: &mut dyn BufRead) -> io::Result<Option<Vec<u8>>> {
-    let mut line = Vec::new();
-    if reader.read_until(b'\n', &mut line)? == 0 {
-        return Ok(None);
-    }
-    if line.last() == Some(&b'\n') {
-        line.pop();
-    }
-    Ok(Some(line))
 }

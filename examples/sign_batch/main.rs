@@ -1,59 +1,66 @@
 //! Signs messages by the batch with an RSA key, one message a line.
 //!
-//! With no `--input` it signs generated messages with a fresh key and compares the rate with signing one
-//! by one with the `rsa` crate.
+//! Alone, or as `sign_batch bench`, it signs generated messages with a fresh key and compares the rate with
+//! signing one by one with the `rsa` crate. `sign_batch verify` checks a file of signatures.
 
 mod args;
-mod compare;
+mod bench;
 mod failure;
+mod feed;
 mod key;
 mod lines;
+mod options;
 mod output;
 mod report;
+mod same_file;
 mod schemes;
 mod sign;
+mod stdio;
+mod temporary;
+mod verify;
 
 use std::process::ExitCode;
 
-use args::Args;
+use args::{Command, SignArgs};
 use batch_modexp::rsa::KeyHandle;
 use failure::Failure;
-use lines::Messages;
+use feed::{Feed, Messages};
+use lines::{Content, Lines};
 use output::Output;
 use report::Report;
 
 fn main() -> ExitCode {
-    match Args::from_command_line().and_then(|args| args.map_or(Ok(()), |args| run(&args))) {
+    match Command::from_command_line().and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            stdio::note(&format!("error: {failure}"));
             ExitCode::from(failure.status())
         }
     }
 }
 
-fn run(args: &Args) -> Result<(), Failure> {
-    let backend = args.backend()?;
-    // Everything that can be refused is looked at before the long work starts.
-    let mut messages = match &args.input {
-        Some(path) => Messages::from_lines(path)?,
-        None => Messages::generated(args.count),
-    };
-    let mut output = Output::new(args.output_target(), args.encoding)?;
-    let rsa_key = match &args.key {
-        Some(path) => key::load(path)?,
-        None => key::generate(args.bits, args.quiet)?,
-    };
-    let handle =
-        KeyHandle::new(&rsa_key).map_err(|error| Failure::bad_key(args.key.as_deref(), &error))?;
-    let signer = schemes::signer(args.scheme, args.hash, backend, &rsa_key, !args.no_blinding);
+fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Sign(args) => sign(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Print(text) => stdio::print(&text),
+    }
+}
 
-    let summary = sign::all(args, signer.as_ref(), &handle, &mut messages, &mut output)?;
-    let baseline = match args.input {
-        Some(_) => None,
-        None => Some(compare::one_by_one(signer.as_ref())?),
-    };
+fn sign(args: &SignArgs) -> Result<(), Failure> {
+    let compute = &args.compute;
+    // Everything that can be refused is looked at before the long work starts.
+    let content = Content::new(args.prehashed, compute.scheme.hash);
+    let lines = Lines::open(args.input(), content)?;
+    let output = Output::new(args.output_target(), args.encoding)?;
+    let rsa_key = key::load_private(args.key(), &args.passphrase, compute.scheme)?;
+    let handle = KeyHandle::new(&rsa_key)
+        .map_err(|error| Failure::bad_file(args.key(), &error.to_string()))?;
+    let signer = schemes::signer(compute, compute.backend()?, &rsa_key, args.prehashed);
+
+    let mut messages = Messages::Lines(Feed::start(lines, args.flush_after())?);
+    let (summary, output) = sign::all(compute, signer.as_ref(), &handle, &mut messages, output)?;
     output.commit()?;
-    Report::new(args, signer.as_ref(), &handle, &summary, baseline.as_ref()).print();
-    Ok(())
+    Report::new(compute, signer.as_ref(), &handle, &summary, None).print()
 }

@@ -5,15 +5,15 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use data_encoding::{BASE64, HEXLOWER};
-use tempfile::NamedTempFile;
 
-use super::args::Encoding;
 use super::failure::Failure;
+use super::options::Encoding;
+use super::stdio::STDOUT;
+use super::temporary::Temporary;
 
 /// Where signatures can go.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Target<'a> {
-    Nowhere,
     Stdout,
     File(&'a Path),
 }
@@ -29,12 +29,11 @@ enum Sink {
     /// Standard output, a pipe or a device: what is written is gone.
     Stream {
         name: String,
-        writer: Box<dyn Write>,
+        writer: Box<dyn Write + Send>,
     },
-    /// Written beside the file that it will replace, and gone if it is dropped before.
     File {
         path: PathBuf,
-        temporary: BufWriter<NamedTempFile>,
+        temporary: BufWriter<Temporary>,
     },
 }
 
@@ -42,9 +41,8 @@ impl Output {
     /// Opens `target`. A file that is there already stays as it is until [`commit`](Self::commit).
     pub fn new(target: Target<'_>, encoding: Encoding) -> Result<Self, Failure> {
         let sink = match target {
-            Target::Nowhere => Sink::Nowhere,
             Target::Stdout => Sink::Stream {
-                name: "to standard output".into(),
+                name: STDOUT.into(),
                 writer: Box::new(BufWriter::new(io::stdout())),
             },
             Target::File(path) => Sink::open(path).map_err(|error| {
@@ -54,38 +52,40 @@ impl Output {
         Ok(Self { sink, encoding })
     }
 
-    /// Writes one signature as one line.
-    pub fn write(&mut self, signature: &[u8]) -> Result<(), Failure> {
-        let (name, writer): (_, &mut dyn Write) = match &mut self.sink {
+    /// Drops what is written.
+    pub fn nowhere() -> Self {
+        Self {
+            sink: Sink::Nowhere,
+            encoding: Encoding::Hex,
+        }
+    }
+
+    /// Writes one signature a line. Whoever reads a stream sees all of them at once.
+    pub fn write(&mut self, signatures: &[Vec<u8>]) -> Result<(), Failure> {
+        let (name, result) = match &mut self.sink {
             Sink::Nowhere => return Ok(()),
-            Sink::Stream { name, writer } => (name.clone(), writer),
-            Sink::File { path, temporary } => (path.display().to_string(), temporary),
+            Sink::Stream { name, writer } => (
+                name.clone(),
+                write_lines(writer, self.encoding, signatures).and_then(|()| writer.flush()),
+            ),
+            Sink::File { path, temporary } => (
+                path.display().to_string(),
+                write_lines(temporary, self.encoding, signatures),
+            ),
         };
-        let text = match self.encoding {
-            Encoding::Hex => HEXLOWER.encode(signature),
-            Encoding::Base64 => BASE64.encode(signature),
-        };
-        writeln!(writer, "{text}").map_err(|error| Failure::unwritable(&name, &error))
+        result.map_err(|error| Failure::unwritable(&name, &error))
     }
 
     /// Finishes: only now does a file appear under its name.
     pub fn commit(self) -> Result<(), Failure> {
-        match self.sink {
-            Sink::Nowhere => Ok(()),
-            Sink::Stream { name, mut writer } => writer
-                .flush()
-                .map_err(|error| Failure::unwritable(&name, &error)),
-            Sink::File { path, temporary } => {
-                let name = path.display().to_string();
-                let cannot = |error| Failure::unwritable(&name, &error);
-                let file = temporary
-                    .into_inner()
-                    .map_err(|error| cannot(error.into_error()))?;
-                file.as_file().sync_all().map_err(cannot)?;
-                file.persist(&path).map_err(|error| cannot(error.error))?;
-                Ok(())
-            }
-        }
+        let Sink::File { path, temporary } = self.sink else {
+            return Ok(());
+        };
+        let file = temporary
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error);
+        file.and_then(|file| file.persist(&path))
+            .map_err(|error| Failure::unwritable(&path.display().to_string(), &error))
     }
 }
 
@@ -109,17 +109,27 @@ impl Sink {
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).canonicalize()?;
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".sign_batch-");
-        if let Some(permissions) = existing.map(|file| file.permissions()).or_else(new_file) {
-            builder.permissions(permissions);
-        }
-        let temporary = builder.tempfile_in(folder)?;
+        let permissions = existing.map(|file| file.permissions()).or_else(new_file);
         Ok(Self::File {
             path,
-            temporary: BufWriter::new(temporary),
+            temporary: BufWriter::new(Temporary::new(&folder, permissions)?),
         })
     }
+}
+
+fn write_lines(
+    writer: &mut dyn Write,
+    encoding: Encoding,
+    signatures: &[Vec<u8>],
+) -> io::Result<()> {
+    for signature in signatures {
+        let text = match encoding {
+            Encoding::Hex => HEXLOWER.encode(signature),
+            Encoding::Base64 => BASE64.encode(signature),
+        };
+        writeln!(writer, "{text}")?;
+    }
+    Ok(())
 }
 
 /// The permissions of any new file, less the user's mask: a temporary file has fewer.

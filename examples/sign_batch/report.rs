@@ -7,14 +7,16 @@ use clap::ValueEnum;
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
-use super::args::{Args, HashName, SchemeName};
-use super::compare::Rate;
+use super::bench::Rate;
+use super::failure::Failure;
+use super::options::{Compute, SchemeName};
 use super::schemes::Signer;
 use super::sign::Summary;
+use super::stdio;
 
 /// Everything there is to say.
 pub struct Report<'a> {
-    args: &'a Args,
+    compute: &'a Compute,
     signer: &'a dyn Signer,
     key: &'a KeyHandle,
     summary: &'a Summary,
@@ -23,14 +25,14 @@ pub struct Report<'a> {
 
 impl<'a> Report<'a> {
     pub fn new(
-        args: &'a Args,
+        compute: &'a Compute,
         signer: &'a dyn Signer,
         key: &'a KeyHandle,
         summary: &'a Summary,
         baseline: Option<&'a Vec<Rate>>,
     ) -> Self {
         Self {
-            args,
+            compute,
             signer,
             key,
             summary,
@@ -40,14 +42,16 @@ impl<'a> Report<'a> {
 
     /// JSON to standard output; a table for people to standard output if nothing else goes there, or
     /// else a line to standard error.
-    pub fn print(&self) {
-        if self.args.json {
-            println!("{}", self.json());
-        } else if self.args.quiet {
+    pub fn print(&self) -> Result<(), Failure> {
+        if self.compute.json {
+            stdio::print(&format!("{}\n", self.json()))
+        } else if self.compute.quiet {
+            Ok(())
         } else if let Some(baseline) = self.baseline {
-            self.print_table(baseline);
+            stdio::print(&self.table(baseline))
         } else {
-            eprintln!("{}", self.line());
+            stdio::note(&self.line());
+            Ok(())
         }
     }
 
@@ -56,17 +60,17 @@ impl<'a> Report<'a> {
         let mut object = json!({
             "backend": backend.name(),
             "backend_reason": backend.reason(),
-            "scheme": value_name(self.args.scheme),
-            "hash": value_name(self.args.hash),
+            "scheme": value_name(self.compute.scheme.scheme),
+            "hash": value_name(self.compute.scheme.hash),
             "bits": self.key.bits(),
             "count": self.summary.count,
-            "batch_size": self.args.batch_size(backend),
+            "batch_size": self.compute.batch_size(backend),
             "threads": backend.threads(),
-            "blinding": !self.args.no_blinding,
+            "blinding": !self.compute.no_blinding,
             "signatures_per_second": self.summary.rate(),
             "seconds": self.summary.signing.as_secs_f64(),
             "batch_seconds_median": self.summary.median_batch().as_secs_f64(),
-            "verified": !self.args.no_verify,
+            "verified": !self.compute.no_verify,
         });
         if let Some(rates) = self.baseline {
             object["rsa_one_by_one"] = rates
@@ -85,71 +89,65 @@ impl<'a> Report<'a> {
 
     fn line(&self) -> String {
         format!(
-            "{} signatures by {}, {} a second",
-            HumanCount(self.summary.count),
+            "{} by {}, {} a second",
+            signatures(self.summary.count),
             self.backend(),
             rounded(self.summary.rate()),
         )
     }
 
-    fn print_table(&self, baseline: &[Rate]) {
-        println!("{}", self.job());
-        println!();
-        println!(
-            "{:<36} {:>12}  {:>6}  {:>16}",
-            "", "signatures/s", "ratio", "median latency"
+    fn table(&self, baseline: &[Rate]) -> String {
+        let head = format!(
+            "{}\n\n{:<36} {:>12}  {:>6}  {:>16}\n",
+            self.job(),
+            "",
+            "signatures/s",
+            "ratio",
+            "median latency"
         );
         let base = baseline
             .first()
             .map_or(f64::NAN, |rate| rate.signatures_per_second);
-        for rate in baseline {
+        let one_by_one = baseline.iter().map(|rate| {
             let name = format!("rsa crate, one by one, {}", threads(rate.threads));
-            row(
-                &name,
-                rate.signatures_per_second,
-                base,
-                &milliseconds(rate.latency),
-            );
-        }
+            row(&name, rate.signatures_per_second, base, rate.latency)
+        });
         let backend = self.signer.backend();
         let name = match backend.name() {
             "cuda" => String::from("batch-modexp, cuda"),
             name => format!("batch-modexp, {name}, {}", threads(backend.threads())),
         };
-        row(
+        let batch = row(
             &name,
             self.summary.rate(),
             base,
-            &milliseconds(self.summary.median_batch()),
+            self.summary.median_batch(),
         );
+        head + &one_by_one.collect::<String>() + &batch
     }
 
     /// What was signed, and how.
     fn job(&self) -> String {
-        let scheme = match self.args.scheme {
+        let scheme = match self.compute.scheme.scheme {
             SchemeName::Pkcs1v15 => "PKCS#1 v1.5",
             SchemeName::Pss => "PSS",
         };
-        let hash = match self.args.hash {
-            HashName::Sha256 => "SHA-256",
-            HashName::Sha384 => "SHA-384",
-            HashName::Sha512 => "SHA-512",
-        };
-        let blinded = if self.args.no_blinding {
+        let hash = self.compute.scheme.hash.title();
+        let blinded = if self.compute.no_blinding {
             "not blinded"
         } else {
             "blinded"
         };
-        let verified = if self.args.no_verify {
+        let verified = if self.compute.no_verify {
             ""
         } else {
             ", verified with the rsa crate"
         };
         format!(
-            "{} signatures, RSA-{} {scheme} {hash}, in batches of {}\n{blinded}, checked{verified}\nbackend: {}",
-            HumanCount(self.summary.count),
+            "{}, RSA-{} {scheme} {hash}, in batches of {}\n{blinded}, checked{verified}\nbackend: {}",
+            signatures(self.summary.count),
             self.key.bits(),
-            self.args.batch_size(self.signer.backend()),
+            self.compute.batch_size(self.signer.backend()),
             self.backend(),
         )
     }
@@ -160,12 +158,18 @@ impl<'a> Report<'a> {
     }
 }
 
-fn row(name: &str, rate: f64, base: f64, latency: &str) {
-    println!(
-        "{name:<36} {:>12}  {:>6.2}  {latency:>16}",
+fn row(name: &str, rate: f64, base: f64, latency: Duration) -> String {
+    format!(
+        "{name:<36} {:>12}  {:>6.2}  {:>16}\n",
         rounded(rate),
-        rate / base
-    );
+        rate / base,
+        milliseconds(latency)
+    )
+}
+
+fn signatures(count: u64) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} signature{ending}", HumanCount(count))
 }
 
 fn threads(count: usize) -> String {

@@ -1,4 +1,4 @@
-//! The schemes that the command line can name, behind one trait.
+//! The schemes that the command line can name, behind traits.
 
 use batch_modexp::Error;
 use batch_modexp::backend::Auto;
@@ -8,85 +8,190 @@ use rsa::rand_core::UnwrapErr;
 use rsa::sha2::digest::FixedOutputReset;
 use rsa::sha2::digest::const_oid::AssociatedOid;
 use rsa::sha2::{Digest, Sha256, Sha384, Sha512};
+use rsa::signature::hazmat::PrehashVerifier;
 use rsa::signature::{RandomizedSigner, SignatureEncoding, Verifier};
-use rsa::{RsaPrivateKey, pkcs1v15, pss};
+use rsa::{RsaPrivateKey, RsaPublicKey, pkcs1v15, pss};
 
-use super::args::{HashName, SchemeName};
+use super::options::{Compute, HashName, SchemeName, SchemeOptions};
 
-/// A scheme with a key: by the batch, one by one with the `rsa` crate, and back.
-pub trait Signer: Sync {
+/// A scheme with a private key: by the batch, one by one with the `rsa` crate, and back.
+pub trait Signer: Check {
     fn backend(&self) -> &Auto;
 
-    /// Signs by the batch.
+    /// Signs messages, or digests if the signer was made for them, by the batch.
     fn sign(&self, key: &KeyHandle, messages: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error>;
 
     /// Signs one message with the `rsa` crate, blinded, which is its default.
     fn sign_with_rsa(&self, message: &[u8]) -> Result<Vec<u8>, rsa::signature::Error>;
+}
 
-    /// Whether the `rsa` crate accepts a signature.
-    fn verify_with_rsa(&self, message: &[u8], signature: &[u8]) -> bool;
+/// A scheme with a public key.
+pub trait Check: Sync {
+    /// Whether the `rsa` crate accepts a signature of a message, or of a digest if this was made for them.
+    fn accepts(&self, message: &[u8], signature: &[u8]) -> bool;
 }
 
 /// The signer that the command line asks for.
 pub fn signer(
-    scheme: SchemeName,
-    hash: HashName,
+    compute: &Compute,
     backend: Auto,
     key: &RsaPrivateKey,
-    blinding: bool,
+    prehashed: bool,
 ) -> Box<dyn Signer> {
-    match (scheme, hash) {
-        (SchemeName::Pkcs1v15, HashName::Sha256) => pkcs1v15::<Sha256>(backend, key, blinding),
-        (SchemeName::Pkcs1v15, HashName::Sha384) => pkcs1v15::<Sha384>(backend, key, blinding),
-        (SchemeName::Pkcs1v15, HashName::Sha512) => pkcs1v15::<Sha512>(backend, key, blinding),
-        (SchemeName::Pss, HashName::Sha256) => pss::<Sha256>(backend, key, blinding),
-        (SchemeName::Pss, HashName::Sha384) => pss::<Sha384>(backend, key, blinding),
-        (SchemeName::Pss, HashName::Sha512) => pss::<Sha512>(backend, key, blinding),
+    let job = Job {
+        backend,
+        key,
+        blinding: !compute.no_blinding,
+        prehashed,
+    };
+    match (compute.scheme.scheme, compute.scheme.hash) {
+        (SchemeName::Pkcs1v15, HashName::Sha256) => job.pkcs1v15::<Sha256>(),
+        (SchemeName::Pkcs1v15, HashName::Sha384) => job.pkcs1v15::<Sha384>(),
+        (SchemeName::Pkcs1v15, HashName::Sha512) => job.pkcs1v15::<Sha512>(),
+        (SchemeName::Pss, HashName::Sha256) => job.pss::<Sha256>(),
+        (SchemeName::Pss, HashName::Sha384) => job.pss::<Sha384>(),
+        (SchemeName::Pss, HashName::Sha512) => job.pss::<Sha512>(),
     }
 }
 
-fn pkcs1v15<D>(backend: Auto, key: &RsaPrivateKey, blinding: bool) -> Box<dyn Signer>
-where
-    D: Digest + AssociatedOid + Sync + Send + 'static,
-{
-    Box::new(Pair {
-        batch: BatchSigner::new(backend, Pkcs1v15::<D>::new()).blinding(blinding),
-        single: pkcs1v15::SigningKey::<D>::new(key.clone()),
-        verifier: pkcs1v15::VerifyingKey::<D>::new(key.to_public_key()),
-    })
+/// The verifier that the command line asks for.
+pub fn verifier(scheme: SchemeOptions, key: &RsaPublicKey, prehashed: bool) -> Box<dyn Check> {
+    match (scheme.scheme, scheme.hash) {
+        (SchemeName::Pkcs1v15, HashName::Sha256) => {
+            Box::new(pkcs1v15_with::<Sha256>(key, prehashed))
+        }
+        (SchemeName::Pkcs1v15, HashName::Sha384) => {
+            Box::new(pkcs1v15_with::<Sha384>(key, prehashed))
+        }
+        (SchemeName::Pkcs1v15, HashName::Sha512) => {
+            Box::new(pkcs1v15_with::<Sha512>(key, prehashed))
+        }
+        (SchemeName::Pss, HashName::Sha256) => Box::new(pss_with::<Sha256>(key, prehashed)),
+        (SchemeName::Pss, HashName::Sha384) => Box::new(pss_with::<Sha384>(key, prehashed)),
+        (SchemeName::Pss, HashName::Sha512) => Box::new(pss_with::<Sha512>(key, prehashed)),
+    }
 }
 
-fn pss<D>(backend: Auto, key: &RsaPrivateKey, blinding: bool) -> Box<dyn Signer>
-where
-    D: Digest + FixedOutputReset + Sync + Send + 'static,
-{
-    Box::new(Pair {
-        batch: BatchSigner::new(backend, Pss::<D>::new()).blinding(blinding),
-        single: pss::SigningKey::<D>::new(key.clone()),
-        verifier: pss::VerifyingKey::<D>::new(key.to_public_key()),
-    })
+/// What a signer is made of, but for scheme and hash.
+struct Job<'a> {
+    backend: Auto,
+    key: &'a RsaPrivateKey,
+    blinding: bool,
+    prehashed: bool,
+}
+
+impl Job<'_> {
+    fn pkcs1v15<D>(self) -> Box<dyn Signer>
+    where
+        D: Digest + AssociatedOid + Sync + Send + 'static,
+    {
+        Box::new(Pair {
+            batch: BatchSigner::new(self.backend, Pkcs1v15::<D>::new()).blinding(self.blinding),
+            single: pkcs1v15::SigningKey::<D>::new(self.key.clone()),
+            verifier: pkcs1v15_with::<D>(&self.key.to_public_key(), self.prehashed),
+        })
+    }
+
+    fn pss<D>(self) -> Box<dyn Signer>
+    where
+        D: Digest + FixedOutputReset + Sync + Send + 'static,
+    {
+        Box::new(Pair {
+            batch: BatchSigner::new(self.backend, Pss::<D>::new()).blinding(self.blinding),
+            single: pss::SigningKey::<D>::new(self.key.clone()),
+            verifier: pss_with::<D>(&self.key.to_public_key(), self.prehashed),
+        })
+    }
 }
 
 /// Our signer beside the `rsa` crate's.
 struct Pair<S, K, V> {
     batch: BatchSigner<Auto, S>,
     single: K,
-    verifier: V,
+    verifier: With<V>,
+}
+
+/// A verifying key of the `rsa` crate, for messages or for digests.
+struct With<V> {
+    key: V,
+    prehashed: bool,
+}
+
+fn pkcs1v15_with<D>(key: &RsaPublicKey, prehashed: bool) -> With<pkcs1v15::VerifyingKey<D>>
+where
+    D: Digest + AssociatedOid,
+{
+    With {
+        key: pkcs1v15::VerifyingKey::new(key.clone()),
+        prehashed,
+    }
+}
+
+fn pss_with<D: Digest>(key: &RsaPublicKey, prehashed: bool) -> With<pss::VerifyingKey<D>> {
+    With {
+        key: pss::VerifyingKey::new(key.clone()),
+        prehashed,
+    }
+}
+
+impl<V> With<V> {
+    fn accepts<S>(&self, message: &[u8], signature: &[u8]) -> bool
+    where
+        S: SignatureEncoding,
+        V: Verifier<S> + PrehashVerifier<S>,
+    {
+        let Ok(signature) = S::try_from(signature) else {
+            return false;
+        };
+        if self.prehashed {
+            self.key.verify_prehash(message, &signature).is_ok()
+        } else {
+            self.key.verify(message, &signature).is_ok()
+        }
+    }
+}
+
+impl<D: Digest + AssociatedOid + Sync> Check for With<pkcs1v15::VerifyingKey<D>> {
+    fn accepts(&self, message: &[u8], signature: &[u8]) -> bool {
+        self.accepts::<pkcs1v15::Signature>(message, signature)
+    }
+}
+
+impl<D: Digest + FixedOutputReset + Sync> Check for With<pss::VerifyingKey<D>> {
+    fn accepts(&self, message: &[u8], signature: &[u8]) -> bool {
+        self.accepts::<pss::Signature>(message, signature)
+    }
+}
+
+impl<S, K: Sync, V> Check for Pair<S, K, V>
+where
+    S: Sync,
+    V: Sync,
+    With<V>: Check,
+{
+    fn accepts(&self, message: &[u8], signature: &[u8]) -> bool {
+        Check::accepts(&self.verifier, message, signature)
+    }
 }
 
 impl<S, K, V> Signer for Pair<S, K, V>
 where
     S: Scheme + Sync,
-    S::Signature: SignatureEncoding + Sync,
+    S::Signature: SignatureEncoding,
     K: RandomizedSigner<S::Signature> + Sync,
-    V: Verifier<S::Signature> + Sync,
+    V: Sync,
+    With<V>: Check,
 {
     fn backend(&self) -> &Auto {
         self.batch.backend()
     }
 
     fn sign(&self, key: &KeyHandle, messages: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
-        let signatures = self.batch.sign(&mut SysRng, key, messages)?;
+        let signatures = if self.verifier.prehashed {
+            self.batch.sign_prehash(&mut SysRng, key, messages)?
+        } else {
+            self.batch.sign(&mut SysRng, key, messages)?
+        };
         signatures
             .into_iter()
             .map(|signature| Ok(signature?.to_vec()))
@@ -98,10 +203,5 @@ where
             .single
             .try_sign_with_rng(&mut UnwrapErr(SysRng), message)?
             .to_vec())
-    }
-
-    fn verify_with_rsa(&self, message: &[u8], signature: &[u8]) -> bool {
-        S::Signature::try_from(signature)
-            .is_ok_and(|signature| self.verifier.verify(message, &signature).is_ok())
     }
 }

@@ -1,14 +1,16 @@
 //! The main loop: read, sign, check, write.
 
 use std::fmt;
+use std::sync::mpsc::{self, SyncSender};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use batch_modexp::rsa::KeyHandle;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
-use super::args::Args;
 use super::failure::Failure;
-use super::lines::Messages;
+use super::feed::Messages;
+use super::options::Compute;
 use super::output::Output;
 use super::schemes::Signer;
 
@@ -40,16 +42,42 @@ impl Summary {
     }
 }
 
-/// Signs all messages.
+/// Signs all messages. Writing goes on while the next batch is signed.
 pub fn all(
-    args: &Args,
+    compute: &Compute,
     signer: &dyn Signer,
     key: &KeyHandle,
     messages: &mut Messages,
-    output: &mut Output,
+    mut output: Output,
+) -> Result<(Summary, Output), Failure> {
+    thread::scope(|scope| {
+        // One batch waits, so that a slow reader of the signatures holds up signing, not memory.
+        let (sender, receiver) = mpsc::sync_channel::<Vec<Vec<u8>>>(1);
+        let writer = scope.spawn(move || -> Result<Output, Failure> {
+            for signatures in receiver {
+                output.write(&signatures)?;
+            }
+            Ok(output)
+        });
+        let summary = batches(compute, signer, key, messages, &sender);
+        drop(sender);
+        // If writing failed, that is why signing ended.
+        let written = writer.join();
+        let output = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok((summary?, output))
+    })
+}
+
+/// Signs batch after batch for `writer`, to the end of the messages or until it gives up.
+fn batches(
+    compute: &Compute,
+    signer: &dyn Signer,
+    key: &KeyHandle,
+    messages: &mut Messages,
+    writer: &SyncSender<Vec<Vec<u8>>>,
 ) -> Result<Summary, Failure> {
-    let batch_size = args.batch_size(signer.backend());
-    let progress = progress_bar(args.quiet, messages.count());
+    let batch_size = compute.batch_size(signer.backend());
+    let progress = progress_bar(compute.quiet, messages.count());
     let mut summary = Summary {
         count: 0,
         signing: Duration::ZERO,
@@ -63,11 +91,11 @@ pub fn all(
         let start = Instant::now();
         let signatures = signer.sign(key, &batch)?;
         let elapsed = start.elapsed();
-        if !args.no_verify {
+        if !compute.no_verify {
             verify(signer, &batch, &signatures)?;
         }
-        for signature in &signatures {
-            output.write(signature)?;
+        if writer.send(signatures).is_err() {
+            break;
         }
         summary.count += batch.len() as u64;
         summary.signing += elapsed;
@@ -86,9 +114,8 @@ fn verify(
     signatures: &[Vec<u8>],
 ) -> Result<(), Failure> {
     let share = messages.len().div_ceil(signer.backend().threads());
-    let accepts =
-        |(message, signature): (&Vec<u8>, &Vec<u8>)| signer.verify_with_rsa(message, signature);
-    let all_accepted = std::thread::scope(|scope| {
+    let accepts = |(message, signature): (&Vec<u8>, &Vec<u8>)| signer.accepts(message, signature);
+    let all_accepted = thread::scope(|scope| {
         let shares: Vec<_> = messages
             .chunks(share)
             .zip(signatures.chunks(share))
@@ -104,7 +131,7 @@ fn verify(
         Ok(())
     } else {
         Err(Failure::Work(
-            "the rsa crate does not accept a signature; nothing was written".into(),
+            "the rsa crate does not accept a signature; its batch was not written".into(),
         ))
     }
 }

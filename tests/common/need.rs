@@ -14,7 +14,7 @@ use core::panic::Location;
 use std::io::Write;
 
 /// What may be missing, and so what `BATCH_MODEXP_REQUIRE` may name.
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 7] = [
     // A GPU that `Cuda` can use.
     "cuda",
     // AVX2 and FMA, or NEON.
@@ -25,6 +25,8 @@ const NAMES: [&str; 6] = [
     "no-debug-assertions",
     // The command.
     "openssl",
+    // The command.
+    "ssh-keygen",
     // The command.
     "valgrind",
 ];

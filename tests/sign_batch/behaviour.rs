@@ -15,7 +15,7 @@ fn rsa_key(name: &str) -> RsaPrivateKey {
 }
 
 /// The signatures that the `rsa` crate makes, in hexadecimal.
-fn expected(name: &str, messages: &[&[u8]]) -> Vec<String> {
+pub fn expected(name: &str, messages: &[&[u8]]) -> Vec<String> {
     let signing_key = pkcs1v15::SigningKey::<Sha256>::new(rsa_key(name));
     messages
         .iter()
@@ -162,8 +162,9 @@ fn a_device_is_written_to_and_not_replaced() {
 }
 
 #[test]
-fn without_input_a_table() {
+fn bench_prints_a_table() {
     let output = run(&[
+        "bench",
         "--bits",
         "1024",
         "--count",
@@ -195,10 +196,18 @@ fn without_input_a_table() {
 fn json_is_one_object() {
     let object = |args: &[&str]| -> Value {
         let key = key("rsa1024");
-        let all = [&["--key", &key, "--json"], args].concat();
+        let all = [args, &["--key", &key, "--json"]].concat();
         serde_json::from_str(&stdout(&run_with_input(&all, b"a\nb\nc\n"))).unwrap()
     };
-    let generated = object(&["--count", "9", "--backend", "serial", "--scheme", "pss"]);
+    let generated = object(&[
+        "bench",
+        "--count",
+        "9",
+        "--backend",
+        "serial",
+        "--scheme",
+        "pss",
+    ]);
     for (name, expected) in [
         ("backend", Value::from("serial")),
         ("scheme", "pss".into()),
@@ -234,8 +243,32 @@ fn json_is_one_object() {
     assert_eq!(lines.get("rsa_one_by_one"), None);
 }
 
+/// As in the README: nothing but the name of the program.
 #[test]
-fn help_and_version() {
+fn without_arguments_a_comparison() {
+    let text = stdout(&run(&[]));
+    let job = "1,000 signatures, RSA-2048 PKCS#1 v1.5 SHA-256, in batches of ";
+    assert!(text.starts_with(job), "{text}");
+}
+
+#[test]
+fn help_fits_a_screen_and_names_the_exit_statuses() {
+    for command in [&[][..], &["verify"], &["bench"]] {
+        for option in ["-h", "--help"] {
+            let text = stdout(&run(&[command, &[option]].concat()));
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(text.lines().count() <= 40, "{text}");
+            assert!(widest <= Some(100), "{text}");
+            let statuses = text
+                .lines()
+                .find(|line| line.starts_with("Exit status: 0 "));
+            let statuses = statuses.unwrap();
+            assert!(
+                statuses.contains(" 1 ") && statuses.contains(" 2 "),
+                "{text}"
+            );
+        }
+    }
     for option in ["--backend", "--batch-size", "--no-blinding", "--input"] {
         assert!(stdout(&run(&["--help"])).contains(option));
     }

@@ -4,16 +4,10 @@ use std::path::Path;
 
 use super::program::{key, run_with_input, run_without_gpu, stderr};
 
-/// Runs with `args` plus an output file and expects a line that contains all of `words`.
-fn refused(args: &[&str], words: &[&str]) {
+/// Runs with `args` in an empty folder and expects a line that contains all of `words`.
+pub fn refused_with_line(args: &[&str], words: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder
-        .path()
-        .join("signatures")
-        .to_str()
-        .unwrap()
-        .to_owned();
-    let output = run_without_gpu(&[args, &["--output", &path]].concat(), b"a\nb\n");
+    let output = run_without_gpu(folder.path(), args, b"a\nb\n");
     let line = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{args:?}: {line}");
     assert_eq!(line.lines().count(), 1, "{args:?}: {line}");
@@ -27,6 +21,11 @@ fn refused(args: &[&str], words: &[&str]) {
         0,
         "{args:?}: a file was left"
     );
+}
+
+/// The same with an output file.
+fn refused(args: &[&str], words: &[&str]) {
+    refused_with_line(&[args, &["--output", "signatures"]].concat(), words);
 }
 
 /// Writes `pem` to a file and signs with it.
@@ -47,36 +46,97 @@ fn options() {
     refused(&["--scheme", "oaep"], &["oaep", "pkcs1v15", "pss"]);
     refused(&["--hash", "md5"], &["md5", "sha512"]);
     refused(&["--backend", "abacus"], &["abacus", "parallel"]);
-    refused(&["--bits", "512"], &["512", "1024"]);
-    refused(&["--bits", "9000"], &["9000", "8192"]);
-    refused(&["--count", "0"], &["--count"]);
     refused(&["--batch-size", "0"], &["--batch-size"]);
+    refused(&["--flush-after", "soon"], &["--flush-after"]);
     refused(&["--threads", "-1"], &["-1"]);
     refused(&["--key"], &["--key"]);
     refused(&["stray"], &["stray"]);
     refused(&["--input", "-"], &["--key"]);
+    refused(&["--key", "k"], &["--input"]);
+    refused(&[], &["--key and --input are missing", "sign_batch bench"]);
+    refused(&["--passphrase-file", "p"], &["--key"]);
+    let key = key("rsa1024");
     refused(
-        &["--input", "-", "--key", &key("rsa1024"), "--count", "3"],
-        &["--count", "--input"],
+        &["--input", "-", "--key", &key, "--count", "3"],
+        &["--count goes with `sign_batch bench`"],
     );
     refused(
-        &["--key", &key("rsa1024"), "--bits", "2048"],
-        &["--bits", "--key"],
-    );
-    refused(
-        &["--backend", "serial", "--threads", "2"],
+        &[
+            "--input",
+            "-",
+            "--key",
+            &key,
+            "--backend",
+            "serial",
+            "--threads",
+            "2",
+        ],
         &["serial", "one thread"],
     );
 }
 
 #[test]
-fn gpus_that_are_not_there() {
-    refused(&["--backend", "cuda"], &["no GPU can be used"]);
-    refused(&["--device", "0"], &["no GPU can be used"]);
+fn options_of_bench_and_verify() {
+    let refused = |command: &str, args: &[&str], words: &[&str]| {
+        refused_with_line(&[&[command], args].concat(), words);
+    };
+    refused("bench", &["--bits", "512"], &["512", "1024"]);
+    refused("bench", &["--bits", "9000"], &["9000", "8192"]);
+    refused("bench", &["--count", "0"], &["--count"]);
+    refused("bench", &["--input", "-"], &["--input"]);
     refused(
-        &["--backend", "cuda", "--device", "1000"],
-        &["no GPU can be used"],
+        "bench",
+        &["--key", "k", "--bits", "2048"],
+        &["--bits", "--key"],
     );
+    refused("bench", &["--passphrase-file", "p"], &["--key"]);
+    refused("bench", &["--key", "no/such/key"], &["no/such/key"]);
+    refused("verify", &[], &["--key", "--input", "--signatures"]);
+    refused("verify", &["--key", "k", "--input", "-"], &["--signatures"]);
+    let two = ["--key", "k", "--input", "-", "--signatures", "-"];
+    refused(
+        "verify",
+        &two,
+        &["--input and --signatures", "standard input"],
+    );
+    let missing = ["--input", "-", "--signatures", "no/such/signatures"];
+    let key = key("rsa1024");
+    refused(
+        "verify",
+        &[&["--key", &key], &missing[..]].concat(),
+        &["no/such/signatures"],
+    );
+}
+
+/// 10,000 threads take a minute to start.
+#[test]
+fn too_many_threads() {
+    let key = key("rsa1024");
+    let words = ["--threads 10000 is too many", "at most"];
+    let threads = ["--threads", "10000"];
+    let sign = ["--key", &key, "--input", "-"];
+    refused(&[&sign, &threads[..]].concat(), &words);
+    refused(
+        &[&sign[..], &["--backend", "cuda"], &threads[..]].concat(),
+        &words,
+    );
+    refused_with_line(&[&["bench"], &threads[..]].concat(), &words);
+    let verify = ["verify", "--key", &key, "--input", "-", "--signatures", "s"];
+    refused_with_line(&[&verify, &threads[..]].concat(), &words);
+}
+
+#[test]
+fn gpus_that_are_not_there() {
+    for options in [
+        &["--backend", "cuda"][..],
+        &["--device", "0"],
+        &["--backend", "cuda", "--device", "1000"],
+    ] {
+        let key = key("rsa1024");
+        let args = [&["--key", &key, "--input", "-"], options].concat();
+        refused(&args, &["no GPU can be used"]);
+        refused_with_line(&[&["bench"], options].concat(), &["no GPU can be used"]);
+    }
 }
 
 #[test]
@@ -91,8 +151,8 @@ fn two_things_on_standard_output() {
 #[test]
 fn files_that_cannot_be_read_or_written() {
     let key = key("rsa1024");
-    refused(&["--key", "no/such/key"], &["no/such/key"]);
-    refused(&["--key", "."], &["cannot read ."]);
+    refused(&["--key", "no/such/key", "--input", "-"], &["no/such/key"]);
+    refused(&["--key", ".", "--input", "-"], &["cannot read ."]);
     refused(
         &["--key", &key, "--input", "no/such/messages"],
         &["no/such/messages"],
@@ -112,8 +172,9 @@ fn files_that_cannot_be_read_or_written() {
 
 #[test]
 fn keys_that_are_no_rsa_private_keys() {
-    refused_key("", &["not a PEM file"]);
-    refused_key("hello", &["not a PEM file"]);
+    refused_key("", &["the file is empty"]);
+    refused_key("hello", &["neither in PEM nor in DER"]);
+    refused_key("-----BEGIN ", &["damaged PEM", "header"]);
     refused_key(
         "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n",
         &["public key", "private key"],
@@ -136,8 +197,8 @@ fn keys_that_are_no_rsa_private_keys() {
 
 #[test]
 fn encrypted_keys() {
-    refused_key(&pem("encrypted-pkcs1"), &["encrypted", "decrypt it first"]);
-    refused_key(&pem("encrypted-pkcs8"), &["encrypted", "decrypt it first"]);
+    refused_key(&pem("encrypted-pkcs1"), &["encrypted in the old way"]);
+    refused_key(&pem("encrypted-pkcs8"), &["encrypted", "--passphrase-file"]);
 }
 
 #[test]

@@ -3,7 +3,14 @@
 
 mod behaviour;
 mod errors;
+mod keys;
 #[path = "../common/need.rs"]
 mod need;
 mod openssl;
 mod program;
+#[cfg(unix)]
+mod same_file;
+#[cfg(unix)]
+mod signals;
+mod streams;
+mod verify;

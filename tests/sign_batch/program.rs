@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// The program, which `cargo test` builds beside the tests.
 pub fn path() -> PathBuf {
@@ -29,22 +29,38 @@ pub fn run_with_input(args: &[&str], input: &[u8]) -> Output {
     run_command(Command::new(path()).args(args), input)
 }
 
-/// The same where no GPU is seen.
-pub fn run_without_gpu(args: &[&str], input: &[u8]) -> Output {
+/// The same in a folder, where no GPU is seen.
+pub fn run_without_gpu(folder: &Path, args: &[&str], input: &[u8]) -> Output {
     let mut command = Command::new(path());
-    run_command(command.args(args).env("CUDA_VISIBLE_DEVICES", "-1"), input)
+    command
+        .current_dir(folder)
+        .env("CUDA_VISIBLE_DEVICES", "-1");
+    run_command(command.args(args), input)
 }
 
-fn run_command(command: &mut Command, input: &[u8]) -> Output {
-    let mut child = command
+/// Starts it with `args`; the caller talks to it.
+pub fn start(args: &[&str]) -> Child {
+    start_command(Command::new(path()).args(args))
+}
+
+/// Starts it as `command` says.
+pub fn start_command(command: &mut Command) -> Child {
+    command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
-    // A program that ends early does not read what is left.
-    let _ = child.stdin.take().unwrap().write_all(input);
-    child.wait_with_output().unwrap()
+        .unwrap()
+}
+
+fn run_command(command: &mut Command, input: &[u8]) -> Output {
+    let mut child = start_command(command);
+    let mut stdin = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        // Beside reading, for what does not fit in the pipes; a program that ends early reads no more.
+        scope.spawn(move || stdin.write_all(input));
+        child.wait_with_output().unwrap()
+    })
 }
 
 /// What it printed, after checking that it ended well.

@@ -1,9 +1,17 @@
-//! The same work one by one with the `rsa` crate.
+//! Generated messages by the batch, and the same work one by one with the `rsa` crate.
 
 use std::time::{Duration, Instant};
 
+use batch_modexp::rsa::KeyHandle;
+
+use super::args::BenchArgs;
 use super::failure::Failure;
-use super::schemes::Signer;
+use super::feed::Messages;
+use super::key;
+use super::output::Output;
+use super::report::Report;
+use super::schemes::{self, Signer};
+use super::sign;
 
 /// How long each comparison runs.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -16,8 +24,33 @@ pub struct Rate {
     pub latency: Duration,
 }
 
+/// Signs, compares and reports.
+pub fn run(args: &BenchArgs) -> Result<(), Failure> {
+    let compute = &args.compute;
+    let backend = compute.backend()?;
+    let rsa_key = match &args.key {
+        Some(path) => key::load_private(path, &args.passphrase, compute.scheme)?,
+        None => key::generate(args.bits, compute.quiet)?,
+    };
+    let handle = KeyHandle::new(&rsa_key).map_err(|error| match &args.key {
+        Some(path) => Failure::bad_file(path, &error.to_string()),
+        None => error.into(),
+    })?;
+    let signer = schemes::signer(compute, backend, &rsa_key, false);
+    let mut messages = Messages::generated(args.count);
+    let (summary, _) = sign::all(
+        compute,
+        signer.as_ref(),
+        &handle,
+        &mut messages,
+        Output::nowhere(),
+    )?;
+    let rates = one_by_one(signer.as_ref())?;
+    Report::new(compute, signer.as_ref(), &handle, &summary, Some(&rates)).print()
+}
+
 /// One-by-one signing on one thread, and on all threads that the backend has if it has more.
-pub fn one_by_one(signer: &dyn Signer) -> Result<Vec<Rate>, Failure> {
+fn one_by_one(signer: &dyn Signer) -> Result<Vec<Rate>, Failure> {
     let threads = signer.backend().threads();
     let mut rates = vec![on_threads(signer, 1)?];
     if threads > 1 {

@@ -1,0 +1,186 @@
+//! Where the messages come from: made up here, or lines read by a thread of their own, so that reading goes
+//! on while a batch is signed and a batch need not be full to be signed.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU64;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::failure::Failure;
+use super::lines::Lines;
+
+/// Bytes that may wait, and may be signed at a time; one line may exceed it.
+const MAX_BYTES: usize = 64 << 20;
+
+/// A stream of messages.
+pub enum Messages {
+    Lines(Feed),
+    Generated { next: u64, count: u64 },
+}
+
+impl Messages {
+    /// `count` different messages.
+    pub fn generated(count: NonZeroU64) -> Self {
+        Self::Generated {
+            next: 0,
+            count: count.get(),
+        }
+    }
+
+    /// How many there are, if that is known.
+    pub fn count(&self) -> Option<u64> {
+        match self {
+            Self::Lines(_) => None,
+            Self::Generated { count, .. } => Some(*count),
+        }
+    }
+
+    /// The next messages, at most `most`; empty at the end.
+    pub fn next_batch(&mut self, most: usize) -> Result<Vec<Vec<u8>>, Failure> {
+        match self {
+            Self::Lines(feed) => feed.next_batch(most),
+            Self::Generated { next, count } => {
+                let end = count.min(&mut next.saturating_add(most as u64)).to_owned();
+                let batch = (*next..end).map(|i| format!("message {i} of {count}").into_bytes());
+                let batch = batch.collect();
+                *next = end;
+                Ok(batch)
+            }
+        }
+    }
+}
+
+/// Lines that wait to be signed, and the thread that reads them.
+pub struct Feed {
+    queue: Arc<Queue>,
+    flush_after: Duration,
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    /// Something came that the signer waits for.
+    came: Condvar,
+    /// Something was taken.
+    taken: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    lines: VecDeque<Vec<u8>>,
+    /// What the lines take in memory.
+    bytes: usize,
+    /// When the first of the lines came.
+    since: Option<Instant>,
+    /// How many lines the signer waits for.
+    wanted: usize,
+    /// How reading ended.
+    end: Option<Result<(), Failure>>,
+}
+
+impl Feed {
+    /// Starts to read. A line waits for others at most `flush_after`.
+    ///
+    /// The thread ends with the input; a program that ends earlier does not wait for it, since a read
+    /// from a terminal or a pipe cannot be called off.
+    pub fn start(lines: Lines, flush_after: Duration) -> Result<Self, Failure> {
+        let queue = Arc::new(Queue::default());
+        let feed = Self {
+            queue: Arc::clone(&queue),
+            flush_after,
+        };
+        thread::Builder::new()
+            .spawn(move || queue.fill(lines))
+            .map_err(|error| Failure::Work(format!("cannot start a thread: {error}")))?;
+        Ok(feed)
+    }
+
+    /// Waits for `most` lines, for `flush_after` from the first of them, or for the end. Empty at the end.
+    fn next_batch(&self, most: usize) -> Result<Vec<Vec<u8>>, Failure> {
+        let mut state = self.queue.lock();
+        state.wanted = most;
+        while !state.is_complete() {
+            let Some(since) = state.since else {
+                state = wait(&self.queue.came, state);
+                continue;
+            };
+            let left = self.flush_after.saturating_sub(since.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            let result = self.queue.came.wait_timeout(state, left);
+            state = result.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let batch = state.take();
+        self.queue.taken.notify_one();
+        match state.end.take_if(|end| batch.is_empty() && end.is_err()) {
+            Some(Err(failure)) => Err(failure),
+            _ => Ok(batch),
+        }
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads `lines` to their end.
+    fn fill(&self, mut lines: Lines) {
+        loop {
+            let line = lines.next();
+            let mut state = self.lock();
+            match line {
+                Ok(Some(line)) => {
+                    while state.bytes >= MAX_BYTES {
+                        state = wait(&self.taken, state);
+                    }
+                    state.push(line);
+                    // Waking the signer for every line would cost more than reading it.
+                    if state.lines.len() == 1 || state.is_complete() {
+                        self.came.notify_one();
+                    }
+                }
+                end => {
+                    state.end = Some(end.map(drop));
+                    self.came.notify_one();
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    /// Whether the signer has nothing more to wait for.
+    fn is_complete(&self) -> bool {
+        self.lines.len() >= self.wanted || self.bytes >= MAX_BYTES || self.end.is_some()
+    }
+
+    fn push(&mut self, line: Vec<u8>) {
+        self.since.get_or_insert_with(Instant::now);
+        self.bytes += footprint(&line);
+        self.lines.push_back(line);
+    }
+
+    /// Takes the lines that were waited for.
+    fn take(&mut self) -> Vec<Vec<u8>> {
+        let count = self.lines.len().min(self.wanted);
+        let batch: Vec<_> = self.lines.drain(..count).collect();
+        self.bytes -= batch.iter().map(footprint).sum::<usize>();
+        self.since = (!self.lines.is_empty()).then(Instant::now);
+        batch
+    }
+}
+
+/// What a line takes in memory; more than nothing for an empty one too.
+fn footprint(line: &Vec<u8>) -> usize {
+    size_of_val(line) + line.capacity()
+}
+
+fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    condition
+        .wait(state)
+        .unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,197 @@
+//! Options that the sub-commands share.
+
+use std::num::NonZeroUsize;
+
+use batch_modexp::backend::{Auto, Kind};
+use clap::{Args, ValueEnum};
+use rsa::pkcs8::ObjectIdentifier;
+
+use super::failure::Failure;
+
+/// The signature scheme.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct SchemeOptions {
+    /// PSS takes a salt as long as the digest
+    #[arg(long, value_enum, default_value_t = SchemeName::Pkcs1v15)]
+    pub scheme: SchemeName,
+
+    /// Hash function
+    #[arg(long, value_enum, default_value_t = HashName::Sha256)]
+    pub hash: HashName,
+}
+
+/// How signatures are computed.
+#[derive(Debug, Args)]
+pub struct Compute {
+    #[command(flatten)]
+    pub scheme: SchemeOptions,
+
+    /// What computes; auto takes the fastest
+    #[arg(long, value_enum, default_value_t = BackendName::Auto)]
+    pub backend: BackendName,
+
+    /// GPU number, counted from 0; asks for --backend cuda
+    #[arg(long, value_name = "N", default_value = "all", value_parser = device)]
+    pub device: Device,
+
+    /// Signatures computed at a time [default: 256, or 8192 on a GPU]
+    #[arg(long, value_name = "N")]
+    pub batch_size: Option<NonZeroUsize>,
+
+    /// Threads, at most 64 or 4 for each core [default: one for each core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+
+    /// Do not blind the base
+    #[arg(long)]
+    pub no_blinding: bool,
+
+    /// Skip the check with the `rsa` crate; the built-in check stays
+    #[arg(long)]
+    pub no_verify: bool,
+
+    /// Print a summary as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print no progress and no summary
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum SchemeName {
+    Pkcs1v15,
+    Pss,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum HashName {
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum Encoding {
+    Hex,
+    Base64,
+}
+
+// No help for the values: clap would print each of them on a line of its own.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum BackendName {
+    Auto,
+    Serial,
+    Parallel,
+    Fma,
+    Ifma,
+    Cuda,
+}
+
+/// Which GPUs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Device {
+    All,
+    Number(usize),
+}
+
+fn device(text: &str) -> Result<Device, String> {
+    match text {
+        "all" => Ok(Device::All),
+        number => number
+            .parse()
+            .map(Device::Number)
+            .map_err(|_| "a number or `all` is expected".into()),
+    }
+}
+
+impl From<BackendName> for Kind {
+    fn from(name: BackendName) -> Self {
+        match name {
+            BackendName::Auto => Self::Auto,
+            BackendName::Serial => Self::Serial,
+            BackendName::Parallel => Self::Parallel,
+            BackendName::Fma => Self::Fma,
+            BackendName::Ifma => Self::Ifma,
+            BackendName::Cuda => Self::Cuda,
+        }
+    }
+}
+
+impl HashName {
+    /// The name in standards.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Sha256 => "SHA-256",
+            Self::Sha384 => "SHA-384",
+            Self::Sha512 => "SHA-512",
+        }
+    }
+
+    /// The length of a digest in bytes.
+    pub fn digest_len(self) -> usize {
+        match self {
+            Self::Sha256 => 32,
+            Self::Sha384 => 48,
+            Self::Sha512 => 64,
+        }
+    }
+
+    /// The object identifier (RFC 8017, appendix B.1).
+    pub fn oid(self) -> ObjectIdentifier {
+        ObjectIdentifier::new_unwrap(match self {
+            Self::Sha256 => "2.16.840.1.101.3.4.2.1",
+            Self::Sha384 => "2.16.840.1.101.3.4.2.2",
+            Self::Sha512 => "2.16.840.1.101.3.4.2.3",
+        })
+    }
+}
+
+impl Compute {
+    /// What clap cannot say.
+    pub fn check(&self) -> Result<(), Failure> {
+        check_threads(self.threads)?;
+        if self.backend == BackendName::Serial && self.threads.is_some_and(|n| n.get() > 1) {
+            return Err(Failure::Input("--backend serial computes on one thread; take --backend parallel, or leave out --threads".into()));
+        }
+        let on_gpu = matches!(self.backend, BackendName::Auto | BackendName::Cuda);
+        if self.device != Device::All && !on_gpu {
+            return Err(Failure::Input(
+                "--device goes with --backend cuda or auto".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The backend that was asked for.
+    pub fn backend(&self) -> Result<Auto, Failure> {
+        Ok(match self.device {
+            Device::All => Auto::with(self.backend.into(), self.threads)?,
+            Device::Number(ordinal) => Auto::on_devices(&[ordinal], self.threads)?,
+        })
+    }
+
+    /// How many signatures `backend` computes at a time.
+    pub fn batch_size(&self, backend: &Auto) -> usize {
+        let default = if backend.name() == "cuda" { 8192 } else { 256 };
+        self.batch_size.map_or(default, NonZeroUsize::get)
+    }
+}
+
+/// Refuses more threads than can be of use: starting thousands takes longer than the work.
+pub fn check_threads(threads: Option<NonZeroUsize>) -> Result<(), Failure> {
+    let cores = cores();
+    let most = cores.saturating_mul(4).max(64);
+    match threads {
+        Some(count) if count.get() > most => Err(Failure::Input(format!(
+            "--threads {count} is too many; this machine has {cores} cores, take at most {most}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// How many cores the process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}

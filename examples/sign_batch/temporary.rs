@@ -1,0 +1,97 @@
+//! A file that is written beside the one that it will replace, and that is gone however the program ends: by
+//! an error, a panic, or a signal that asks it to end.
+
+use std::fs::Permissions;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tempfile::NamedTempFile;
+
+/// The file that a signal must remove. Whoever makes, renames or removes it holds the lock, so that
+/// a signal finds it under its name or not at all.
+static REMOVE: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// The one temporary file.
+pub struct Temporary(NamedTempFile);
+
+impl Temporary {
+    /// Makes a file in `folder` with `permissions`, less the user's mask.
+    pub fn new(folder: &Path, permissions: Option<Permissions>) -> io::Result<Self> {
+        #[cfg(unix)]
+        signals::watch()?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".sign_batch-");
+        if let Some(permissions) = permissions {
+            builder.permissions(permissions);
+        }
+        let mut remove = to_remove();
+        let file = builder.tempfile_in(folder)?;
+        *remove = Some(file.path().into());
+        Ok(Self(file))
+    }
+
+    /// Gives the file its name; what was there is replaced.
+    pub fn persist(self, path: &Path) -> io::Result<()> {
+        self.0.as_file().sync_all()?;
+        let mut remove = to_remove();
+        self.0.persist(path).map_err(|error| error.error)?;
+        *remove = None;
+        Ok(())
+    }
+}
+
+impl Write for Temporary {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+fn to_remove() -> MutexGuard<'static, Option<PathBuf>> {
+    REMOVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(unix)]
+mod signals {
+    use std::io;
+    use std::thread;
+
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+    use signal_hook::low_level::emulate_default_handler;
+
+    /// Starts a thread that waits for interrupt, terminate and hang-up, removes the file, and lets
+    /// the signal end the program as it would have.
+    pub fn watch() -> io::Result<()> {
+        let ignored = ignored();
+        let watched = [SIGHUP, SIGINT, SIGTERM]
+            .into_iter()
+            .filter(|signal| ignored & (1 << (signal - 1)) == 0);
+        let mut signals = Signals::new(watched)?;
+        thread::Builder::new().spawn(move || {
+            for signal in signals.forever() {
+                // Held to the end, so that no other file is made.
+                let remove = super::to_remove();
+                if let Some(path) = &*remove {
+                    // Gone already, or nobody is left to tell.
+                    let _ = std::fs::remove_file(path);
+                }
+                let _ = emulate_default_handler(signal);
+            }
+        })?;
+        Ok(())
+    }
+
+    /// The signals that whoever started the program wants ignored, as `nohup` does; signal n is bit
+    /// n - 1. None where there is no procfs to tell.
+    fn ignored() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .unwrap_or(0)
+    }
+}
