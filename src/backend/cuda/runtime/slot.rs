@@ -24,7 +24,7 @@ pub(crate) struct Slot {
     state: State,
 }
 
-/// They only grow, and hold nothing but zeros intermediate calls.
+/// They only grow, and hold nothing but zeros between calls.
 struct Buffers {
     host_in: PinnedWords,
     host_out: PinnedWords,
