@@ -117,7 +117,7 @@ pub struct VerifyArgs {
     #[command(flatten)]
     pub scheme: SchemeOptions,
 
-    /// Threads [default: one for each core]
+    /// Threads; at most 64, or 4 a core if that is more [default: one a core]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
 

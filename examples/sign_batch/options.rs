@@ -38,7 +38,7 @@ pub struct Compute {
     #[arg(long, value_name = "N")]
     pub batch_size: Option<NonZeroUsize>,
 
-    /// Threads, at most 64 or 4 for each core [default: one for each core]
+    /// Threads; at most 64, or 4 a core if that is more [default: one a core]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
 

@@ -1,7 +1,7 @@
 //! Where the signatures go. A file appears whole or not at all.
 
 use std::fs::{OpenOptions, Permissions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use data_encoding::{BASE64, HEXLOWER};
@@ -58,6 +58,12 @@ impl Output {
             sink: Sink::Nowhere,
             encoding: Encoding::Hex,
         }
+    }
+
+    /// Whether the signatures appear on the terminal, where a progress bar would be in their way.
+    pub fn is_on_terminal(&self) -> bool {
+        matches!(&self.sink, Sink::Stream { name, .. } if name == STDOUT)
+            && io::stdout().is_terminal()
     }
 
     /// Writes one signature a line. Whoever reads a stream sees all of them at once.

@@ -50,6 +50,11 @@ pub fn all(
     messages: &mut Messages,
     mut output: Output,
 ) -> Result<(Summary, Output), Failure> {
+    let progress = if compute.quiet || output.is_on_terminal() {
+        ProgressBar::hidden()
+    } else {
+        progress_bar(messages.count())
+    };
     thread::scope(|scope| {
         // One batch waits, so that a slow reader of the signatures holds up signing, not memory.
         let (sender, receiver) = mpsc::sync_channel::<Vec<Vec<u8>>>(1);
@@ -59,8 +64,9 @@ pub fn all(
             }
             Ok(output)
         });
-        let summary = batches(compute, signer, key, messages, &sender);
+        let summary = batches(compute, signer, key, messages, &sender, &progress);
         drop(sender);
+        progress.finish_and_clear();
         // If writing failed, that is why signing ended.
         let written = writer.join();
         let output = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -75,9 +81,9 @@ fn batches(
     key: &KeyHandle,
     messages: &mut Messages,
     writer: &SyncSender<Vec<Vec<u8>>>,
+    progress: &ProgressBar,
 ) -> Result<Summary, Failure> {
     let batch_size = compute.batch_size(signer.backend());
-    let progress = progress_bar(compute.quiet, messages.count());
     let mut summary = Summary {
         count: 0,
         signing: Duration::ZERO,
@@ -102,7 +108,6 @@ fn batches(
         summary.batches.push(elapsed);
         progress.inc(batch.len() as u64);
     }
-    progress.finish_and_clear();
     summary.batches.sort_unstable();
     Ok(summary)
 }
@@ -137,14 +142,13 @@ fn verify(
 }
 
 /// On a terminal; a pipe or a file gets none.
-fn progress_bar(quiet: bool, count: Option<u64>) -> ProgressBar {
-    let (bar, template) = match (quiet, count) {
-        (true, _) => return ProgressBar::hidden(),
-        (false, Some(count)) => (
+fn progress_bar(count: Option<u64>) -> ProgressBar {
+    let (bar, template) = match count {
+        Some(count) => (
             ProgressBar::new(count),
             "signing {wide_bar} {human_pos} of {human_len}, {rate}, {eta} left",
         ),
-        (false, None) => (
+        None => (
             ProgressBar::new_spinner(),
             "signing {spinner} {human_pos}, {rate}",
         ),
