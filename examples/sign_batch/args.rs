@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,7 +32,7 @@ pub enum Command {
     disable_help_subcommand = true,
     override_usage = "sign_batch --key <FILE> --input <FILE> [OPTIONS]\n       \
                       sign_batch verify --key <FILE> --input <FILE> --signatures <FILE> [OPTIONS]\n       \
-                      sign_batch bench [OPTIONS]",
+                      sign_batch [bench] [OPTIONS]",
     after_help = AFTER_HELP
 )]
 struct CommandLine {
@@ -126,7 +127,7 @@ pub struct VerifyArgs {
     pub quiet: bool,
 }
 
-/// Sign generated messages and compare with one-by-one signing; also without arguments
+/// Sign generated messages and compare with one-by-one signing; also without a name
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Exit status: 0 done, 1 signing, checking or writing failed, 2 bad command line, file or key.")]
@@ -160,13 +161,14 @@ pub struct Passphrase {
 impl Command {
     /// Parses the command line.
     pub fn from_command_line() -> Result<Self, Failure> {
-        if std::env::args_os().len() <= 1 {
-            return Self::parse_from(&["sign_batch", "bench"].map(Into::into));
+        let mut arguments: Vec<_> = std::env::args_os().collect();
+        if is_bench(&arguments) {
+            arguments.insert(1, "bench".into());
         }
-        Self::parse_from(&std::env::args_os().collect::<Vec<_>>())
+        Self::parse_from(&arguments)
     }
 
-    fn parse_from(arguments: &[std::ffi::OsString]) -> Result<Self, Failure> {
+    fn parse_from(arguments: &[OsString]) -> Result<Self, Failure> {
         let command_line = match CommandLine::try_parse_from(arguments) {
             Ok(command_line) => command_line,
             Err(error) => {
@@ -266,6 +268,26 @@ impl Passphrase {
     fn source(&self) -> (&str, Option<&PathBuf>) {
         ("--passphrase-file", self.passphrase_file.as_ref())
     }
+}
+
+/// Whether these are the arguments of `bench` without its name: options, but none that only signing has.
+fn is_bench(arguments: &[OsString]) -> bool {
+    const OTHERS: [&str; 9] = [
+        "--input",
+        "--output",
+        "--prehashed",
+        "--encoding",
+        "--flush-after",
+        "-h",
+        "--help",
+        "-V",
+        "--version",
+    ];
+    arguments.iter().skip(1).enumerate().all(|(i, argument)| {
+        let text = argument.to_string_lossy();
+        let name = text.split('=').next().unwrap_or_default();
+        !OTHERS.contains(&name) && (i > 0 || name.starts_with('-'))
+    })
 }
 
 /// Refuses to read standard input twice.

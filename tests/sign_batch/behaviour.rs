@@ -192,6 +192,17 @@ fn bench_prints_a_table() {
     assert_eq!(stderr(&output), "", "no progress bar in a pipe");
 }
 
+/// Options without a name and without messages are those of `bench`.
+#[test]
+fn bench_needs_no_name() {
+    let args = ["--bits", "1024", "--count", "3", "--backend", "serial"];
+    let text = stdout(&run(&args));
+    assert!(text.starts_with("3 signatures, RSA-1024"), "{text}");
+    let key = key("rsa1024");
+    let text = stdout(&run(&["--key", &key, "--count", "2"]));
+    assert!(text.starts_with("2 signatures, RSA-1024"), "{text}");
+}
+
 #[test]
 fn json_is_one_object() {
     let object = |args: &[&str]| -> Value {
