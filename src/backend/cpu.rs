@@ -2,7 +2,6 @@
 
 mod engine;
 
-use core::fmt;
 use core::num::NonZeroUsize;
 
 use crypto_bigint::Unsigned;
@@ -18,6 +17,8 @@ use crate::{BatchModExp, Error, ModExp};
 /// moduli too wide for vectors, go to [`Serial`] where that is faster; which ones depends on the number
 /// of instances and their widths alone.
 ///
+/// In a child process that `fork` made it works on the calling thread, like [`Parallel`].
+///
 /// ```
 /// use batch_modexp::backend::Cpu;
 ///
@@ -25,16 +26,8 @@ use crate::{BatchModExp, Error, ModExp};
 /// println!("{} on {} threads", cpu.name(), cpu.threads());
 /// # Ok::<(), batch_modexp::Error>(())
 /// ```
-pub struct Cpu {
-    threads: Threads,
-}
-
-/// The threads of a [`Cpu`].
-pub(crate) enum Threads {
-    /// The calling thread.
-    Own(Engine),
-    Pool(Parallel<Engine>),
-}
+#[derive(Debug)]
+pub struct Cpu(Parallel<Engine>);
 
 impl Cpu {
     /// Computes on as many threads as the process may use cores.
@@ -56,53 +49,27 @@ impl Cpu {
     }
 
     pub(crate) fn with_engine(engine: Engine, threads: NonZeroUsize) -> Result<Self, Error> {
-        let threads = match threads.get() {
-            1 => Threads::Own(engine),
-            _ => Threads::Pool(Parallel::with_threads(engine, threads)?),
-        };
-        Ok(Self { threads })
+        Ok(Self(match threads.get() {
+            1 => Parallel::on_calling_thread(engine),
+            _ => Parallel::with_threads(engine, threads)?,
+        }))
     }
 
-    pub(crate) fn inner(&self) -> &Threads {
-        &self.threads
+    /// The threads, or the calling one.
+    pub(crate) fn inner(&self) -> &Parallel<Engine> {
+        &self.0
     }
 
     /// What the threads compute with: `"ifma"`, `"fma"` or `"serial"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match self.inner() {
-            Threads::Own(engine) => engine.name(),
-            Threads::Pool(pool) => pool.inner().name(),
-        }
+        self.inner().inner().name()
     }
 
-    /// The number of threads.
+    /// The number of threads; 1 in a child process that was forked after this was made.
     #[must_use]
     pub fn threads(&self) -> usize {
-        match self.inner() {
-            Threads::Own(_) => 1,
-            Threads::Pool(pool) => pool.threads(),
-        }
-    }
-}
-
-#[cfg(any(feature = "cuda", feature = "rsa"))]
-impl Cpu {
-    /// The threads, for other work than exponentiations; `None` if it is the calling one.
-    pub(crate) fn pool(&self) -> Option<&rayon::ThreadPool> {
-        match &self.threads {
-            Threads::Own(_) => None,
-            Threads::Pool(pool) => pool.pool(),
-        }
-    }
-}
-
-impl fmt::Debug for Cpu {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cpu")
-            .field("name", &self.name())
-            .field("threads", &self.threads())
-            .finish()
+        self.inner().threads()
     }
 }
 
@@ -119,16 +86,10 @@ where
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        match self.inner() {
-            Threads::Own(engine) => engine.batch_mod_exp(batch, exponent_bits, out),
-            Threads::Pool(pool) => pool.batch_mod_exp(batch, exponent_bits, out),
-        }
+        self.inner().batch_mod_exp(batch, exponent_bits, out)
     }
 
     fn granularity(&self) -> usize {
-        match self.inner() {
-            Threads::Own(engine) => <_ as BatchModExp<U>>::granularity(engine),
-            Threads::Pool(pool) => <_ as BatchModExp<U>>::granularity(pool),
-        }
+        <_ as BatchModExp<U>>::granularity(self.inner())
     }
 }

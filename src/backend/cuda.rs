@@ -288,7 +288,7 @@ impl Cuda {
 
     /// The host's threads, for copies and other work beside the devices.
     pub(crate) fn host_pool(&self) -> HostPool<'_> {
-        HostPool(self.host.pool())
+        HostPool(self.host.inner().pool_here())
     }
 }
 

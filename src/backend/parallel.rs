@@ -44,17 +44,20 @@ impl<B> Parallel<B> {
         Ok(Self { inner, workers })
     }
 
+    /// Runs `inner` on the thread that calls.
+    pub(crate) fn on_calling_thread(inner: B) -> Self {
+        let workers = Workers::none();
+        Self { inner, workers }
+    }
+
     /// The number of threads; 1 in a child process that was forked after this was made.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.workers
-            .pool()
-            .map_or(1, ThreadPool::current_num_threads)
+        self.pool_here().map_or(1, ThreadPool::current_num_threads)
     }
 
-    /// The threads, for other work than exponentiations; `None` where they are not.
-    #[cfg(any(feature = "cuda", feature = "rsa"))]
-    pub(crate) fn pool(&self) -> Option<&ThreadPool> {
+    /// The threads, unless work has to be done on the calling one, as in a forked child.
+    pub(crate) fn pool_here(&self) -> Option<&ThreadPool> {
         self.workers.pool()
     }
 
@@ -75,7 +78,7 @@ impl<B> Parallel<B> {
 /// Threads, and the process that they run in: a forked child has a copy of this value, but no threads to
 /// do the work that it would wait for.
 struct Workers {
-    /// `None` only while it is being dropped.
+    /// `None` where the calling thread is to do all.
     pool: Option<ThreadPool>,
     process: u32,
 }
@@ -93,7 +96,14 @@ impl Workers {
         })
     }
 
-    /// The threads, if they are in this process.
+    fn none() -> Self {
+        Self {
+            pool: None,
+            process: std::process::id(),
+        }
+    }
+
+    /// The threads, if there are any in this process.
     fn pool(&self) -> Option<&ThreadPool> {
         let here = self.process == std::process::id();
         self.pool.as_ref().filter(|_| here)
@@ -137,7 +147,7 @@ where
             out.len(),
             "a batch and its output must have the same length"
         );
-        let Some(pool) = self.workers.pool() else {
+        let Some(pool) = self.pool_here() else {
             return self.inner.batch_mod_exp(batch, exponent_bits, out);
         };
         let share = self.share(batch.len(), self.inner.granularity());

@@ -6,7 +6,9 @@ use crypto_bigint::Unsigned;
 use crate::backend::Fma;
 #[cfg(target_arch = "x86_64")]
 use crate::backend::Ifma;
-use crate::backend::{Serial, check_batch, clear, lanes, width};
+use crate::backend::Serial;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::backend::{check_batch, clear, lanes, width};
 use crate::{BatchModExp, Error, ModExp};
 
 /// One of the backends of one thread; the SIMD ones leave to [`Serial`] what it does faster.
@@ -21,6 +23,7 @@ pub(crate) enum Engine {
 
 /// The widest modulus, in bits, of which [`Serial`] computes a single one faster than a vector unit
 /// computes a block of lanes. Measured; two instances are faster in lanes at every width.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const SINGLE_ON_SERIAL: u32 = 960;
 
 impl Engine {
@@ -100,6 +103,7 @@ where
 }
 
 /// Full blocks of lanes on `simd`, what is left over wherever it is faster.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn share_with_serial<U, B>(
     simd: &B,
     batch: &[ModExp<'_, U>],

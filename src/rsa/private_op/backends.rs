@@ -28,7 +28,7 @@ mod threads {
     use super::super::group::number_errors;
     use super::*;
     use crate::backend::auto::Chosen;
-    use crate::backend::cpu::{Engine, Threads};
+    use crate::backend::cpu::Engine;
     use crate::backend::{Auto, Cpu, Parallel};
     use alloc::vec::Vec;
 
@@ -39,7 +39,7 @@ mod threads {
         fn private_op(&self, batch: &[PrivateOp<'_>]) -> Candidates {
             let inner = self.inner();
             let op = |share: &[PrivateOp<'_>]| inner.private_op(share);
-            let threads = HostThreads::of(self.pool());
+            let threads = HostThreads::of(self.pool_here());
             let shares = threads.map_shares(batch, inner.granularity(), op)?;
             let mut results: Vec<_> = shares.into_iter().flatten().collect();
             number_errors(&mut results);
@@ -47,23 +47,17 @@ mod threads {
         }
 
         fn check_threads(&self) -> HostThreads<'_> {
-            HostThreads::of(self.pool())
+            HostThreads::of(self.pool_here())
         }
     }
 
     impl RsaPrivateOp for Cpu {
         fn private_op(&self, batch: &[PrivateOp<'_>]) -> Candidates {
-            match self.inner() {
-                Threads::Own(engine) => engine.private_op(batch),
-                Threads::Pool(pool) => pool.private_op(batch),
-            }
+            self.inner().private_op(batch)
         }
 
         fn check_threads(&self) -> HostThreads<'_> {
-            match self.inner() {
-                Threads::Own(engine) => engine.check_threads(),
-                Threads::Pool(pool) => pool.check_threads(),
-            }
+            self.inner().check_threads()
         }
     }
 
