@@ -1,5 +1,5 @@
 //! What only a GPU can show: large batches, several shares, memory that runs out. On a machine without one
-//! these tests say so and pass; `tests/ptx.rs` runs the kernels anywhere.
+//! these tests say so and pass; `ptx-machine/tests/shipped/` runs the kernels anywhere.
 #![cfg(feature = "cuda")]
 
 #[path = "common/need.rs"]

@@ -106,7 +106,8 @@ impl Table {
         if let Some(index) = self.modules.iter().position(|module| module.name == name) {
             return Ok(index);
         }
-        let text = read(&ptx.join(&name))?;
+        let text = read(&ptx.join(&name));
+        let text = text.map_err(|message| format!("{message}: run kernels/build_ptx"))?;
         self.modules.push(Module { name, text });
         Ok(self.modules.len() - 1)
     }

@@ -1,0 +1,125 @@
+"""What the assembler makes of the PTX on every supported chip: registers and spills, compared with `ptxas.csv`."""
+
+import concurrent.futures
+import csv
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import wheels
+
+# The oldest assembler that knows sm_90, and the newest one for the newest chips.
+ASSEMBLERS = [
+    ("ptxas-12.0", ["nvidia-cuda-nvcc-cu12==12.0.140"], ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"]),
+    (
+        "ptxas-13.0",
+        [
+            "nvidia-cuda-nvcc==13.0.88",
+            "nvidia-nvvm==13.0.88",
+            "nvidia-cuda-crt==13.0.88",
+            "nvidia-cuda-runtime==13.0.96",
+        ],
+        ["sm_80", "sm_90", "sm_100", "sm_120"],
+    ),
+]
+KEY = ["assembler", "chip", "module", "entry"]
+FIGURES = ["registers", "stack_bytes", "spill_store_bytes", "spill_load_bytes"]
+# The part of ptxas's report that is about one entry point.
+REPORT = re.compile(
+    r"Compiling entry function '(\w+)'(?:(?!Compiling entry function).)*?(\d+) bytes stack frame, "
+    r"(\d+) bytes spill stores, (\d+) bytes spill loads(?:(?!Compiling entry function).)*?Used (\d+) registers",
+    re.S,
+)
+
+
+def measure(ptx):
+    """Assembles every module in the folder `ptx` for every chip. By assembler, chip, module and entry."""
+    modules = sorted(glob.glob(os.path.join(ptx, "*.ptx")))
+    jobs = []
+    for name, requirements, chips in ASSEMBLERS:
+        ptxas = wheels.find(name, requirements, "nvidia/*/bin/ptxas")
+        jobs += [(name, ptxas, chip, module) for chip in chips for module in modules]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = {}
+        for figures in pool.map(lambda job: assemble(*job), jobs):
+            found.update(figures)
+    return found
+
+
+def assemble(name, ptxas, chip, path):
+    """The figures of the entry points of one module on one chip."""
+    module = os.path.basename(path)
+    done = subprocess.run([ptxas, f"-arch={chip}", "-v", "-o", os.devnull, path], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{name} {chip} {module}: {done.stdout}{done.stderr}")
+    found = {}
+    for entry, stack, stores, loads, registers in REPORT.findall(done.stdout + done.stderr):
+        found[name, chip, module, entry] = (int(registers), int(stack), int(stores), int(loads))
+    with open(path, encoding="ascii") as file:
+        entries = re.findall(r"\.entry (\w+)", file.read())
+    if sorted(entries) != sorted(key[-1] for key in found):
+        sys.exit(f"{name} {chip} {module}: the report is not about {', '.join(entries)}:\n{done.stdout}{done.stderr}")
+    return found
+
+
+def differences(expected, found):
+    """A line for each entry point whose figures are not the expected ones."""
+    lines = []
+    for key in sorted(expected.keys() | found.keys()):
+        old, new = expected.get(key), found.get(key)
+        if new is None:
+            lines.append(" ".join(key) + ": is no more")
+        elif old is None:
+            lines.append(" ".join(key) + ": is new")
+        elif old != new:
+            pairs = zip(FIGURES, old, new)
+            lines.append(" ".join(key) + ": " + ", ".join(f"{f} {o} -> {n}" for f, o, n in pairs if o != n))
+    return lines
+
+
+def prove_that_spills_are_noticed(ptx):
+    """Leaves so few registers to one entry point that it has to spill."""
+    module = "dpf_modexp_512.ptx"
+    with open(os.path.join(ptx, module), encoding="ascii") as file:
+        text = file.read()
+    crowded = text.replace(".minnctapersm 4", ".minnctapersm 8")
+    name, requirements, chips = ASSEMBLERS[0]
+    ptxas = wheels.find(name, requirements, "nvidia/*/bin/ptxas")
+    reports = []
+    with tempfile.TemporaryDirectory() as scratch:
+        path = os.path.join(scratch, module)
+        for code in (text, crowded):
+            with open(path, "w", encoding="ascii") as file:
+                file.write(code)
+            reports.append(assemble(name, ptxas, chips[0], path))
+    lines = differences(*reports)
+    if len(lines) != 1 or "modexp_512_t2: " not in lines[0] or "spill_store_bytes 0 -> " not in lines[0]:
+        sys.exit(f"an entry point that spills is not noticed, the comparison cannot be trusted: {lines}")
+
+
+def summary(found):
+    """How many spill, and which the most."""
+    spilling = {key: figures for key, figures in found.items() if any(figures[1:])}
+    text = f"{len(found)} entry points assembled, {len(spilling)} have local memory"
+    if spilling:
+        most = max(spilling, key=lambda key: spilling[key][1])
+        text += f", at most {spilling[most][1]} bytes a thread ({' '.join(most)})"
+    return text
+
+
+def load(path):
+    with open(path, encoding="ascii", newline="") as file:
+        reader = csv.DictReader(file)
+        if reader.fieldnames != KEY + FIGURES:
+            sys.exit(f"{path}: the columns are {reader.fieldnames}, not {KEY + FIGURES}")
+        return {tuple(row[k] for k in KEY): tuple(int(row[f]) for f in FIGURES) for row in reader}
+
+
+def save(path, found):
+    with open(path, "w", encoding="ascii", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(KEY + FIGURES)
+        writer.writerows(key + figures for key, figures in sorted(found.items()))

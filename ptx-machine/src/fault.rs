@@ -1,0 +1,161 @@
+//! Why the machine stopped a kernel.
+
+use core::error::Error;
+use core::fmt;
+
+use crate::memory::Pointer;
+
+/// What an instruction did that it must not do. The rules for secrets come first.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A branch, or the guard of an instruction, depends on a secret: loop bounds are branches too.
+    SecretBranch,
+    /// The address of a load or store depends on a secret, in whatever memory.
+    SecretAddress {
+        /// The bits of the address that do.
+        bits: u64,
+    },
+    /// The lane that a shuffle reads, its segment, or the lanes that a barrier names depend on a secret.
+    SecretLane,
+    /// The running time of the instruction depends on its operands, and these on a secret.
+    SecretLatency,
+    /// An access outside every buffer, or across the end of one.
+    OutOfBounds(Location),
+    /// An access whose address is not a multiple of its size.
+    Misaligned(Location),
+    /// A read of memory that nothing has written.
+    Uninitialised(Location),
+    /// A write to a buffer that the kernel may only read.
+    ReadOnly(Location),
+    /// Two warps use the same shared memory, at least one of them to write, with no barrier between.
+    Race(Location),
+    /// A shuffle or barrier that names lanes which are elsewhere in the program.
+    NotConverged,
+    /// Floating-point operands or results that are infinite or not a number.
+    NotFinite,
+    /// The launch took more instructions than [`Launch::max_steps`](crate::Launch::max_steps).
+    TooLong,
+}
+
+/// A place in memory.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Location {
+    /// In the parameters of the kernel, at this byte.
+    Parameters(u64),
+    /// In the shared memory of the block, at this byte.
+    Shared(u64),
+    /// In or behind a buffer, at this byte of it.
+    Buffer(Pointer, u64),
+    /// A global address that belongs to no buffer.
+    Nowhere(u64),
+}
+
+/// A fault, and where it happened.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Stop {
+    /// What was wrong.
+    pub fault: Fault,
+    /// The name of the entry point.
+    pub entry: String,
+    /// Line in the PTX, from 1.
+    pub line: u32,
+    /// The instruction as it stands there, with single spaces.
+    pub text: String,
+    /// The block, from 0.
+    pub block: u32,
+    /// The warp in the block, from 0.
+    pub warp: u32,
+    /// The first lane of the warp that did it, from 0. `None` if it is the warp's: taint is kept for all
+    /// lanes of a warp together.
+    pub lane: Option<u32>,
+}
+
+impl Fault {
+    /// Whether a secret would have been given away.
+    #[must_use]
+    pub fn is_leak(&self) -> bool {
+        matches!(
+            self,
+            Self::SecretBranch
+                | Self::SecretAddress { .. }
+                | Self::SecretLane
+                | Self::SecretLatency
+        )
+    }
+
+    /// The place in memory, for faults that have one.
+    #[must_use]
+    pub fn location(&self) -> Option<Location> {
+        match *self {
+            Self::OutOfBounds(location)
+            | Self::Misaligned(location)
+            | Self::Uninitialised(location)
+            | Self::ReadOnly(location)
+            | Self::Race(location) => Some(location),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SecretBranch => f.write_str("a branch or guard depends on a secret"),
+            Self::SecretAddress { bits } => {
+                write!(f, "an address depends on a secret, in the bits {bits:#x}")
+            }
+            Self::SecretLane => f.write_str("the lanes that take part depend on a secret"),
+            Self::SecretLatency => f.write_str("the running time depends on a secret operand"),
+            Self::OutOfBounds(place) => write!(f, "an access out of bounds, {place}"),
+            Self::Misaligned(place) => write!(f, "an access that is not aligned, {place}"),
+            Self::Uninitialised(place) => {
+                write!(f, "a read of memory that was never written, {place}")
+            }
+            Self::ReadOnly(place) => write!(f, "a write to read-only memory, {place}"),
+            Self::Race(place) => write!(f, "two warps race, {place}"),
+            Self::NotConverged => {
+                f.write_str("a shuffle or barrier names lanes that are elsewhere in the program")
+            }
+            Self::NotFinite => f.write_str("a number that is infinite or not a number"),
+            Self::TooLong => f.write_str("more steps than the launch allows"),
+        }
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Parameters(byte) => write!(f, "at byte {byte} of the parameters"),
+            Self::Shared(byte) => write!(f, "at byte {byte} of shared memory"),
+            Self::Buffer(buffer, byte) => {
+                write!(f, "at byte {byte} of buffer {}", buffer.index())
+            }
+            Self::Nowhere(address) => write!(f, "at {address:#x}, where no buffer is"),
+        }
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            fault,
+            entry,
+            line,
+            text,
+            block,
+            warp,
+            lane,
+        } = self;
+        write!(
+            f,
+            "{entry}, line {line}: {fault}: {text} (block {block}, warp {warp}"
+        )?;
+        match lane {
+            Some(lane) => write!(f, ", lane {lane})"),
+            None => write!(f, ")"),
+        }
+    }
+}
+
+impl Error for Stop {}

@@ -1,0 +1,235 @@
+//! Exact `fma.rz.f64` in integers: one rounding, toward zero, whatever the host's rounding mode.
+
+const FRACTION_BITS: u32 = 52;
+const IMPLICIT_ONE: u64 = 1 << FRACTION_BITS;
+/// Biased exponent of infinities and NaN.
+const NOT_FINITE: u64 = 0x7ff;
+/// Exponent of the unit in the last place of subnormal numbers: `2^-1074`.
+const MIN_ULP: i32 = -1074;
+
+/// `magnitude * 2^exponent`, with a sign that zero has too.
+#[derive(Clone, Copy)]
+struct Exact {
+    negative: bool,
+    magnitude: u128,
+    exponent: i32,
+}
+
+/// `a * b + c` on bit patterns, rounded once, toward zero (IEEE 754-2019, section 4.3.3). `None` if an
+/// operand is infinite or not a number.
+pub(crate) fn fma_rz(a: u64, b: u64, c: u64) -> Option<u64> {
+    let (a, b, c) = (unpack(a)?, unpack(b)?, unpack(c)?);
+    let product = Exact {
+        negative: a.negative != b.negative,
+        magnitude: a.magnitude * b.magnitude,
+        exponent: a.exponent + b.exponent,
+    };
+    if product.magnitude == 0 && c.magnitude == 0 {
+        return Some(u64::from(product.negative && c.negative) << 63);
+    }
+    Some(pack(sum(product, c)))
+}
+
+fn unpack(bits: u64) -> Option<Exact> {
+    let biased = bits >> FRACTION_BITS & NOT_FINITE;
+    if biased == NOT_FINITE {
+        return None;
+    }
+    let fraction = bits & (IMPLICIT_ONE - 1);
+    let magnitude = if biased == 0 {
+        fraction
+    } else {
+        fraction | IMPLICIT_ONE
+    };
+    Some(Exact {
+        negative: bits >> 63 == 1,
+        magnitude: u128::from(magnitude),
+        exponent: biased.max(1) as i32 - 1 + MIN_ULP,
+    })
+}
+
+/// `x + y`, of which not both are zero, exactly or with the last bit standing for all that is below it.
+///
+/// The larger number is moved up so that its highest bit is bit 125. It has at most 106 bits, so at least
+/// 20 zeros are below. The smaller loses bits only when it is below bit 106; then the last bit of its
+/// shifted magnitude is set, and the sum's own last bit is set while the exact sum lies strictly between
+/// its two neighbours. The bits that [`pack`] keeps, 70 higher, are those of the exact sum.
+fn sum(x: Exact, y: Exact) -> Exact {
+    let (large, small) = if top(x) >= top(y) { (x, y) } else { (y, x) };
+    let up = large.magnitude.leading_zeros() - 2;
+    let exponent = large.exponent - up as i32;
+    let large_magnitude = (large.magnitude << up) as i128;
+    let small_magnitude = shifted(small.magnitude, small.exponent - exponent) as i128;
+    let sum = if large.negative == small.negative {
+        large_magnitude + small_magnitude
+    } else {
+        large_magnitude - small_magnitude
+    };
+    // An exact zero is positive in this rounding mode.
+    Exact {
+        negative: if sum == 0 {
+            false
+        } else {
+            large.negative != (sum < 0)
+        },
+        magnitude: sum.unsigned_abs(),
+        exponent,
+    }
+}
+
+/// One above the exponent of the highest set bit; the smallest of all for zero.
+fn top(x: Exact) -> i32 {
+    match x.magnitude {
+        0 => i32::MIN,
+        magnitude => x.exponent + (128 - magnitude.leading_zeros()) as i32,
+    }
+}
+
+/// `magnitude * 2^shift`, with the last bit set if a set bit was shifted out.
+fn shifted(magnitude: u128, shift: i32) -> u128 {
+    if shift >= 0 {
+        return magnitude.unbounded_shl(shift as u32);
+    }
+    let down = shift.unsigned_abs();
+    let kept = magnitude.unbounded_shr(down);
+    kept | u128::from(kept.unbounded_shl(down) != magnitude)
+}
+
+/// The bit pattern of `x`, truncated to 53 bits, or fewer for a subnormal number.
+fn pack(x: Exact) -> u64 {
+    let sign = u64::from(x.negative) << 63;
+    if x.magnitude == 0 {
+        return sign;
+    }
+    let bits = (128 - x.magnitude.leading_zeros()) as i32;
+    let ulp = (x.exponent + bits - (FRACTION_BITS as i32 + 1)).max(MIN_ULP);
+    let shift = x.exponent - ulp;
+    let fraction = if shift >= 0 {
+        x.magnitude << shift
+    } else {
+        x.magnitude.unbounded_shr(shift.unsigned_abs())
+    } as u64;
+    // A subnormal fraction lacks the implicit one, which is what brings the exponent from 0 to 1.
+    let biased = (ulp - MIN_ULP) as u64;
+    let magnitude = (biased << FRACTION_BITS) + fraction;
+    sign | magnitude.min((NOT_FINITE << FRACTION_BITS) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use num_bigint::{BigInt, Sign};
+
+    /// The same by the definition: the exact sum over a common denominator of `2^2148`, then the largest
+    /// representable magnitude that is not above it.
+    fn reference(a: u64, b: u64, c: u64) -> u64 {
+        let scaled = |bits: u64| {
+            let x = unpack(bits).unwrap();
+            let sign = if x.negative { Sign::Minus } else { Sign::Plus };
+            BigInt::from_biguint(sign, x.magnitude.into()) << (x.exponent - MIN_ULP) as usize
+        };
+        let exact = scaled(a) * scaled(b) + (scaled(c) << 1074usize);
+        let sign = match exact.sign() {
+            Sign::Minus => 1 << 63,
+            Sign::Plus => 0,
+            Sign::NoSign => {
+                let zero = |bits: u64| bits << 1 == 0;
+                let product = (a ^ b) >> 63;
+                let both_negative = (zero(a) || zero(b)) && zero(c) && product & c >> 63 == 1;
+                u64::from(both_negative) << 63
+            }
+        };
+        let magnitude = exact.magnitude();
+        let ulp = magnitude.bits().saturating_sub(53).max(1074);
+        let fraction = u64::try_from(magnitude >> ulp as usize).unwrap();
+        let bits = ((ulp - 1074) << 52) + fraction;
+        sign | bits.min(f64::MAX.to_bits())
+    }
+
+    fn check(a: u64, b: u64, c: u64) {
+        assert_eq!(
+            fma_rz(a, b, c),
+            Some(reference(a, b, c)),
+            "fma.rz({a:016x}, {b:016x}, {c:016x})"
+        );
+    }
+
+    /// Signs times exponents times fractions at their edges: 600 numbers, all pairs of which multiply.
+    fn edges(exponents: &[u64]) -> Vec<u64> {
+        let fractions = [
+            0,
+            1,
+            (1 << 51) - 1,
+            1 << 51,
+            0x5_5555_5555_5555,
+            (1 << 52) - 2,
+            (1 << 52) - 1,
+        ];
+        let mut numbers = Vec::new();
+        for sign in [0, 1 << 63] {
+            for exponent in exponents {
+                numbers.extend(fractions.map(|fraction| sign | exponent << 52 | fraction));
+            }
+        }
+        numbers
+    }
+
+    #[test]
+    fn edge_cases_against_big_integers() {
+        let numbers = edges(&[0, 1, 2, 512, 969, 1023, 1024, 1075, 1127, 2045, 2046]);
+        for (i, &a) in numbers.iter().enumerate() {
+            for &b in numbers.iter().skip(i % 5).step_by(5) {
+                for &c in numbers.iter().skip(i % 3).step_by(3) {
+                    check(a, b, c);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn products_against_addends_at_every_distance() {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut next = || {
+            // Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = state;
+            z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            z ^ z >> 31
+        };
+        let finite = |bits: u64| bits & !(1 << 62);
+        for distance in 0..4000 {
+            let (a, b) = (next() >> 12 | 1023 << 52, next() >> 12 | 1023 << 52);
+            let c = (next() & !(NOT_FINITE << 52)) | ((1023 + distance % 300 - 150) << 52);
+            check(a, b, c);
+            check(a, b, c ^ 1 << 63);
+            // The product itself, rounded, so that the sum cancels down to the last bits.
+            let product = fma_rz(a, b, 0).unwrap();
+            check(a, b, product ^ 1 << 63);
+            check(finite(next()), finite(next()), finite(next()));
+        }
+    }
+
+    #[test]
+    fn the_wide_sample_constants() {
+        let (hi_constant, lo_constant) = (2f64.powi(104), 2f64.powi(104) + 2f64.powi(52));
+        for a in [0u64, 1, 2, (1 << 52) - 1, 1 << 52] {
+            for b in [0u64, 1, 3, (1 << 52) - 1, 1 << 52] {
+                let (x, y) = ((a as f64).to_bits(), (b as f64).to_bits());
+                let hi = fma_rz(x, y, hi_constant.to_bits()).unwrap();
+                let rest = (lo_constant - f64::from_bits(hi)).to_bits();
+                let lo = fma_rz(x, y, rest).unwrap();
+                let (high, low) = (hi - (0x467 << 52), lo - (0x433 << 52));
+                let product = u128::from(a) * u128::from(b);
+                assert_eq!((u128::from(high) << 52) + u128::from(low), product);
+            }
+        }
+    }
+
+    #[test]
+    fn infinities_are_refused() {
+        let (one, infinity) = (1f64.to_bits(), f64::INFINITY.to_bits());
+        assert_eq!(fma_rz(one, one, infinity), None);
+        assert_eq!(fma_rz(infinity, one, one), None);
+    }
+}

@@ -1,0 +1,229 @@
+//! Launches: a grid of blocks, one after the other, each with its warps and its shared memory.
+
+use crate::error::{LaunchError, RunError};
+use crate::fault::Stop;
+use crate::memory::{Buffer, Global, Pointer};
+use crate::module::Threads;
+use crate::program::Program;
+use crate::race::Touched;
+use crate::warp::{Memory, Pause, Place, Warp};
+
+/// The shape of a launch.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Launch {
+    /// Blocks in the grid, which has one dimension.
+    pub blocks: u32,
+    /// Threads in a block, which has one dimension too.
+    pub threads_per_block: u32,
+    /// Bytes of dynamic shared memory.
+    pub dynamic_shared: usize,
+    /// Instructions that all warps together may take, before [`Fault::TooLong`](crate::Fault::TooLong).
+    pub max_steps: u64,
+}
+
+/// The value of a parameter. All are public: secrets lie in buffers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Argument {
+    /// A pointer to a buffer.
+    Pointer(Pointer),
+    /// A number of 8 bits.
+    U8(u8),
+    /// A number of 16 bits.
+    U16(u16),
+    /// A number of 32 bits.
+    U32(u32),
+    /// A number of 64 bits, or the bits of a double.
+    U64(u64),
+}
+
+/// What a launch did besides writing to memory.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// Instructions executed, added up over all warps. Those of one statement of the PTX may be several.
+    pub steps: u64,
+    /// Whether a block left something in shared memory that depends on a secret.
+    pub secrets_left_in_shared: bool,
+}
+
+/// Hours, at some ten million steps a second.
+const MAX_STEPS: u64 = 1 << 38;
+/// The most threads that a block of any GPU has.
+const MAX_THREADS: u32 = 1024;
+/// More than the shared memory that a block of any GPU has.
+const MAX_SHARED: usize = 256 << 10;
+/// Registers of all warps of a block, of 264 bytes each.
+const MAX_REGISTERS: usize = 1 << 20;
+
+impl Launch {
+    /// A grid of `blocks` blocks with no dynamic shared memory, and more steps than anybody waits for.
+    #[must_use]
+    pub fn new(blocks: u32, threads_per_block: u32) -> Self {
+        Self {
+            blocks,
+            threads_per_block,
+            dynamic_shared: 0,
+            max_steps: MAX_STEPS,
+        }
+    }
+
+    /// The same with so many bytes of dynamic shared memory.
+    #[must_use]
+    pub fn with_dynamic_shared(self, bytes: usize) -> Self {
+        Self {
+            dynamic_shared: bytes,
+            ..self
+        }
+    }
+
+    /// The same with another bound for the instructions of all warps together.
+    #[must_use]
+    pub fn with_max_steps(self, max_steps: u64) -> Self {
+        Self { max_steps, ..self }
+    }
+}
+
+impl Argument {
+    fn value(self) -> (usize, u64) {
+        match self {
+            Self::Pointer(pointer) => (8, pointer.address()),
+            Self::U8(value) => (1, value.into()),
+            Self::U16(value) => (2, value.into()),
+            Self::U32(value) => (4, value.into()),
+            Self::U64(value) => (8, value),
+        }
+    }
+}
+
+impl Program {
+    /// Runs a launch: blocks one after the other, the warps of a block in turn from barrier to barrier.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Launch`] if the shape of the launch or the arguments do not fit the kernel, with nothing
+    /// done; [`RunError::Stop`] at the first fault, with what was written until then.
+    pub fn run(
+        &self,
+        launch: &Launch,
+        arguments: &[Argument],
+        global: &mut Global,
+    ) -> Result<Outcome, RunError> {
+        let shared_bytes = self.shared_bytes(launch)?;
+        let params = self.parameter_block(arguments)?;
+        let mut outcome = Outcome::default();
+        for block in 0..launch.blocks {
+            let mut shared = Buffer::new(shared_bytes);
+            self.run_block(block, launch, &params, &mut shared, global, &mut outcome)?;
+            outcome.secrets_left_in_shared |= shared.holds_secrets();
+        }
+        Ok(outcome)
+    }
+
+    fn run_block(
+        &self,
+        block: u32,
+        launch: &Launch,
+        params: &Buffer,
+        shared: &mut Buffer,
+        global: &mut Global,
+        outcome: &mut Outcome,
+    ) -> Result<(), Stop> {
+        let mut touched = Touched::new(shared.len());
+        let warps = (0..launch.threads_per_block / 32).map(|warp| {
+            let place = Place {
+                warp,
+                threads_per_block: launch.threads_per_block,
+                block,
+                blocks: launch.blocks,
+            };
+            (warp, Warp::new(self, place), Pause::Barrier)
+        });
+        let mut warps: Vec<_> = warps.collect();
+        let waits = |pause: &Pause| *pause == Pause::Barrier;
+        while warps.iter().any(|(_, _, pause)| waits(pause)) {
+            for (number, warp, pause) in warps.iter_mut().filter(|(_, _, pause)| waits(pause)) {
+                let mut memory = Memory {
+                    params,
+                    shared: &mut *shared,
+                    touched: &mut touched,
+                    warp: *number,
+                    global: &mut *global,
+                };
+                let before = warp.steps;
+                let max_steps = before.saturating_add(launch.max_steps - outcome.steps);
+                *pause = warp.run(&mut memory, max_steps).map_err(|fault| {
+                    let (line, text) = warp.origin();
+                    Stop {
+                        fault,
+                        entry: self.name.clone(),
+                        line,
+                        text,
+                        block,
+                        warp: *number,
+                        lane: warp.failed_lane(),
+                    }
+                })?;
+                outcome.steps += warp.steps - before;
+            }
+            touched.barrier();
+        }
+        Ok(())
+    }
+
+    /// Bytes of shared memory in all, if the launch fits the kernel and the machine.
+    fn shared_bytes(&self, launch: &Launch) -> Result<usize, LaunchError> {
+        let threads = launch.threads_per_block;
+        if launch.blocks == 0 {
+            return Err(LaunchError::NoBlocks);
+        }
+        if threads == 0 || threads > MAX_THREADS || !threads.is_multiple_of(32) {
+            return Err(LaunchError::Threads(threads));
+        }
+        match self.threads {
+            Some(bound @ Threads::AtMost(most)) if threads > most => {
+                return Err(LaunchError::ThreadBound { threads, bound });
+            }
+            Some(bound @ Threads::Exactly(number)) if threads != number => {
+                return Err(LaunchError::ThreadBound { threads, bound });
+            }
+            _ => {}
+        }
+        let registers = self.register_count * threads as usize / 32;
+        if registers > MAX_REGISTERS {
+            return Err(LaunchError::Registers { registers });
+        }
+        let bytes = self.dynamic_start.saturating_add(launch.dynamic_shared);
+        if bytes > MAX_SHARED {
+            return Err(LaunchError::SharedMemory { bytes });
+        }
+        Ok(bytes)
+    }
+
+    fn parameter_block(&self, arguments: &[Argument]) -> Result<Buffer, LaunchError> {
+        if arguments.len() != self.parameters.len() {
+            return Err(LaunchError::ArgumentCount {
+                parameters: self.parameters.len(),
+                arguments: arguments.len(),
+            });
+        }
+        let last = self.parameters.last();
+        let mut buffer = Buffer::new(last.map_or(0, |last| last.offset + last.bytes));
+        for (number, (parameter, argument)) in self.parameters.iter().zip(arguments).enumerate() {
+            let (given, value) = argument.value();
+            if parameter.bytes != given {
+                return Err(LaunchError::ArgumentSize {
+                    parameter: number,
+                    bytes: parameter.bytes,
+                    given,
+                });
+            }
+            // Byte by byte: a parameter may be declared with a smaller alignment than its size.
+            for (at, byte) in (parameter.offset..).zip(&value.to_le_bytes()[..given]) {
+                let written = buffer.write::<1>(at as u64, u64::from(*byte), 0);
+                written.expect("the block has room for all parameters");
+            }
+        }
+        Ok(buffer)
+    }
+}

@@ -1,0 +1,311 @@
+//! Memory with a taint bit for each bit and a note of which bytes were written.
+
+use core::ops::Range;
+
+use crate::fault::{Fault, Location};
+
+/// Buffers that a kernel can reach by global addresses. Each lies in its own 4 GiB of the address space,
+/// so that no arithmetic on one address reaches another buffer.
+#[derive(Default)]
+pub struct Global {
+    buffers: Vec<Buffer>,
+}
+
+/// Where a buffer of a [`Global`] begins: what the host passes to a kernel. Aligned to anything.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Pointer(u64);
+
+/// Bytes, the taint of each of their bits, and whether they were ever written.
+pub struct Buffer {
+    bytes: Vec<u8>,
+    taint: Vec<u8>,
+    written: Vec<bool>,
+    read_only: bool,
+}
+
+impl Global {
+    /// A buffer that holds `bytes`, all public or all secret, for reading and writing.
+    ///
+    /// # Panics
+    ///
+    /// If it has 4 GiB or more.
+    #[must_use]
+    pub fn with_bytes(&mut self, bytes: Vec<u8>, secret: bool) -> Pointer {
+        let mut buffer = Buffer::new(bytes.len());
+        buffer.written.fill(true);
+        buffer.taint.fill(if secret { 0xff } else { 0 });
+        buffer.bytes = bytes;
+        self.push(buffer)
+    }
+
+    /// A buffer of `len` bytes in which a read before a write is a fault.
+    ///
+    /// # Panics
+    ///
+    /// If it has 4 GiB or more.
+    #[must_use]
+    pub fn uninitialised(&mut self, len: usize) -> Pointer {
+        self.push(Buffer::new(len))
+    }
+
+    /// Forbids the kernel to write to the buffer.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer is none of these.
+    pub fn set_read_only(&mut self, pointer: Pointer) {
+        self.buffer_mut(pointer).read_only = true;
+    }
+
+    /// Makes bytes of a buffer public that follow from secrets: what a kernel gives away by its purpose, or
+    /// what everybody knows.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer is none of these, or shorter than the range says.
+    pub fn make_public(&mut self, pointer: Pointer, bytes: Range<usize>) {
+        self.buffer_mut(pointer).taint[bytes].fill(0);
+    }
+
+    /// The buffer at `pointer`.
+    ///
+    /// # Panics
+    ///
+    /// If it is none of these.
+    #[must_use]
+    pub fn buffer(&self, pointer: Pointer) -> &Buffer {
+        &self.buffers[pointer.index()]
+    }
+
+    fn buffer_mut(&mut self, pointer: Pointer) -> &mut Buffer {
+        &mut self.buffers[pointer.index()]
+    }
+
+    fn push(&mut self, buffer: Buffer) -> Pointer {
+        assert!(u32::try_from(buffer.len()).is_ok(), "a buffer of 4 GiB");
+        self.buffers.push(buffer);
+        Pointer((self.buffers.len() as u64) << 32)
+    }
+
+    /// Reads from a global address: value and taint.
+    #[inline]
+    pub(crate) fn read<const SIZE: usize>(&self, address: u64) -> Result<(u64, u64), Fault> {
+        let (pointer, offset) = split(address);
+        match self.buffers.get(pointer.index()) {
+            Some(buffer) => buffer
+                .read::<SIZE>(offset)
+                .map_err(|denied| denied.at(Location::Buffer(pointer, offset))),
+            None => Err(Fault::OutOfBounds(Location::Nowhere(address))),
+        }
+    }
+
+    /// Writes to a global address.
+    #[inline]
+    pub(crate) fn write<const SIZE: usize>(
+        &mut self,
+        address: u64,
+        value: u64,
+        taint: u64,
+    ) -> Result<(), Fault> {
+        let (pointer, offset) = split(address);
+        match self.buffers.get_mut(pointer.index()) {
+            Some(buffer) => buffer
+                .write::<SIZE>(offset, value, taint)
+                .map_err(|denied| denied.at(Location::Buffer(pointer, offset))),
+            None => Err(Fault::OutOfBounds(Location::Nowhere(address))),
+        }
+    }
+
+    /// What an address means.
+    pub(crate) fn location(&self, address: u64) -> Location {
+        let (pointer, offset) = split(address);
+        match self.buffers.get(pointer.index()) {
+            Some(_) => Location::Buffer(pointer, offset),
+            None => Location::Nowhere(address),
+        }
+    }
+}
+
+impl Pointer {
+    /// The buffer's number, from 0, in the order in which the buffers of its [`Global`] were made.
+    #[must_use]
+    pub fn index(self) -> usize {
+        ((self.0 >> 32) as usize).wrapping_sub(1)
+    }
+
+    /// The address, as the kernel sees it.
+    #[must_use]
+    pub fn address(self) -> u64 {
+        self.0
+    }
+}
+
+impl Buffer {
+    pub(crate) fn new(len: usize) -> Self {
+        Self {
+            bytes: vec![0; len],
+            taint: vec![0; len],
+            written: vec![false; len],
+            read_only: false,
+        }
+    }
+
+    /// The contents; zero where nothing was written.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// For each byte the bits that may depend on a secret.
+    #[must_use]
+    pub fn taint(&self) -> &[u8] {
+        &self.taint
+    }
+
+    /// The number of bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether there are no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Whether every byte was written.
+    #[must_use]
+    pub fn all_written(&self) -> bool {
+        self.written.iter().all(|&written| written)
+    }
+
+    /// Whether a byte holds something that depends on a secret.
+    #[must_use]
+    pub fn holds_secrets(&self) -> bool {
+        self.taint.iter().any(|&taint| taint != 0)
+    }
+
+    /// Reads `SIZE` bytes as a little-endian number: value and taint.
+    #[inline]
+    pub(crate) fn read<const SIZE: usize>(&self, offset: u64) -> Result<(u64, u64), Denied> {
+        let range = self.range::<SIZE>(offset)?;
+        if !self.written[range.clone()].iter().all(|&written| written) {
+            return Err(Denied::Uninitialised);
+        }
+        let number = |bytes: &[u8]| {
+            let mut number = [0; 8];
+            number[..SIZE].copy_from_slice(bytes);
+            u64::from_le_bytes(number)
+        };
+        Ok((
+            number(&self.bytes[range.clone()]),
+            number(&self.taint[range]),
+        ))
+    }
+
+    /// Writes the low `SIZE` bytes of `value` and its taint.
+    #[inline]
+    pub(crate) fn write<const SIZE: usize>(
+        &mut self,
+        offset: u64,
+        value: u64,
+        taint: u64,
+    ) -> Result<(), Denied> {
+        let range = self.range::<SIZE>(offset)?;
+        if self.read_only {
+            return Err(Denied::ReadOnly);
+        }
+        self.bytes[range.clone()].copy_from_slice(&value.to_le_bytes()[..SIZE]);
+        self.taint[range.clone()].copy_from_slice(&taint.to_le_bytes()[..SIZE]);
+        self.written[range].fill(true);
+        Ok(())
+    }
+
+    fn range<const SIZE: usize>(&self, offset: u64) -> Result<Range<usize>, Denied> {
+        let end = offset.wrapping_add(SIZE as u64);
+        if end > self.len() as u64 || end < offset {
+            return Err(Denied::OutOfBounds);
+        }
+        if !offset.is_multiple_of(SIZE as u64) {
+            return Err(Denied::Misaligned);
+        }
+        Ok(offset as usize..end as usize)
+    }
+}
+
+/// Why a buffer refuses an access.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Denied {
+    OutOfBounds,
+    Misaligned,
+    Uninitialised,
+    ReadOnly,
+}
+
+impl Denied {
+    pub(crate) fn at(self, location: Location) -> Fault {
+        match self {
+            Self::OutOfBounds => Fault::OutOfBounds(location),
+            Self::Misaligned => Fault::Misaligned(location),
+            Self::Uninitialised => Fault::Uninitialised(location),
+            Self::ReadOnly => Fault::ReadOnly(location),
+        }
+    }
+}
+
+/// The buffer in whose part of the address space an address lies, and the offset there.
+fn split(address: u64) -> (Pointer, u64) {
+    let offset = address & u64::from(u32::MAX);
+    (Pointer(address - offset), offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_alignment_and_uninitialised_reads() {
+        let mut buffer = Buffer::new(16);
+        assert_eq!(buffer.write::<8>(8, 0x0102_0304_0506_0708, 0xff00), Ok(()));
+        assert_eq!(buffer.read::<4>(8), Ok((0x0506_0708, 0xff00)));
+        assert_eq!(buffer.read::<8>(0), Err(Denied::Uninitialised));
+        assert_eq!(buffer.read::<8>(12), Err(Denied::OutOfBounds));
+        assert_eq!(buffer.read::<4>(10), Err(Denied::Misaligned));
+        assert_eq!(buffer.read::<8>(u64::MAX - 7), Err(Denied::OutOfBounds));
+    }
+
+    #[test]
+    fn an_address_between_buffers_is_out_of_bounds() {
+        let mut global = Global::default();
+        let first = global.with_bytes(vec![0; 8], true);
+        let second = global.with_bytes(vec![0; 8], false);
+        let beyond = Fault::OutOfBounds(Location::Buffer(first, 8));
+        assert_eq!(global.read::<8>(first.address() + 8), Err(beyond));
+        assert_eq!(global.read::<8>(second.address()), Ok((0, 0)));
+        for address in [0, 3 << 32] {
+            let nowhere = Fault::OutOfBounds(Location::Nowhere(address));
+            assert_eq!(global.read::<8>(address), Err(nowhere));
+        }
+    }
+
+    #[test]
+    fn read_only_buffers() {
+        let mut global = Global::default();
+        let pointer = global.with_bytes(vec![0; 8], false);
+        global.set_read_only(pointer);
+        let refused = Fault::ReadOnly(Location::Buffer(pointer, 0));
+        assert_eq!(global.write::<8>(pointer.address(), 1, 0), Err(refused));
+    }
+
+    #[test]
+    fn bytes_that_are_made_public() {
+        let mut global = Global::default();
+        let pointer = global.with_bytes(vec![0; 8], true);
+        global.make_public(pointer, 4..8);
+        assert_eq!(
+            global.buffer(pointer).taint(),
+            [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]
+        );
+    }
+}

@@ -1,0 +1,336 @@
+//! From the text of a PTX module to its entry points, statement by statement (PTX ISA 7.0, chapters 4 and 5).
+//!
+//! Functions and variables in global and constant memory are passed over: an entry point that uses them
+//! cannot be decoded.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+mod declaration;
+mod pieces;
+mod statement;
+
+pub(crate) use declaration::type_bytes;
+pub(crate) use statement::{Operand, Statement};
+
+use crate::decode;
+use crate::error::{Problem, PtxError};
+use crate::program::Program;
+use declaration::Registers;
+use pieces::Piece;
+
+/// The entry points of a PTX module.
+#[derive(Debug)]
+pub struct Module {
+    entries: Vec<Entry>,
+}
+
+/// An entry point, not yet decoded.
+#[derive(Debug, Default)]
+pub struct Entry {
+    name: String,
+    parameters: Vec<Parameter>,
+    threads: Option<Threads>,
+    shared_bytes: usize,
+    /// Line of the header.
+    line: u32,
+    /// The first thing in the body that could not be read.
+    problem: Option<PtxError>,
+    pub(crate) statements: Vec<Statement>,
+    /// Index of the statement that a label stands before.
+    pub(crate) labels: HashMap<String, usize>,
+    /// Offset in shared memory of each of its variables.
+    shared: HashMap<String, usize>,
+    pub(crate) registers: Registers,
+    /// Names of the variables that stand for dynamic shared memory, the same for all of a module.
+    dynamic: Arc<HashSet<String>>,
+}
+
+/// A parameter of an entry point.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Parameter {
+    /// Its name in the PTX.
+    pub name: String,
+    /// Its type, such as `u64`, or `b8[16]` for an array.
+    pub kind: String,
+    /// Where it begins in the parameter block, in bytes.
+    pub offset: usize,
+    /// Its size in bytes.
+    pub bytes: usize,
+}
+
+/// How many threads a block may have.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Threads {
+    /// `.maxntid`: at most so many.
+    AtMost(u32),
+    /// `.reqntid`: so many.
+    Exactly(u32),
+}
+
+/// Bounds for the memory and the time that a text can make the parser take.
+const MAX_TEXT: usize = 16 << 20;
+const MAX_STATEMENTS: usize = 1 << 20;
+const MAX_ENTRIES: usize = 4096;
+const MAX_DEPTH: usize = 64;
+
+impl Module {
+    /// Reads a module. What stands in the body of an entry point and is not supported is reported by
+    /// [`Entry::decode`], so that the other entry points can be used.
+    ///
+    /// # Errors
+    ///
+    /// Names the line at which the text is not a PTX module: braces that do not match, a header that
+    /// cannot be read, a name that is there twice, an end in the middle, more than 16 MiB, a million
+    /// statements or 4,096 entry points.
+    pub fn parse(text: &str) -> Result<Self, PtxError> {
+        if text.len() > MAX_TEXT {
+            return Err(PtxError::new(0, "", Problem::TooLarge("text")));
+        }
+        let mut parser = Parser::default();
+        for piece in pieces::pieces(text)? {
+            parser.take(piece)?;
+        }
+        parser.finish()
+    }
+
+    /// The entry points, in the order of the text.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The entry point of this name.
+    #[must_use]
+    pub fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.name == name)
+    }
+}
+
+impl Entry {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The parameters, in order.
+    #[must_use]
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// The threads that a block may have, where the text says so.
+    #[must_use]
+    pub fn threads(&self) -> Option<Threads> {
+        self.threads
+    }
+
+    /// Bytes of shared memory that the entry point declares.
+    #[must_use]
+    pub fn shared_bytes(&self) -> usize {
+        self.shared_bytes
+    }
+
+    /// Whether it also uses shared memory whose size the launch says.
+    #[must_use]
+    pub fn uses_dynamic_shared(&self) -> bool {
+        let mut operands = self.statements.iter().flat_map(|s| &s.operands);
+        operands.any(|operand| match operand {
+            Operand::Name(name) | Operand::Address(name, _) => self.dynamic.contains(name),
+            _ => false,
+        })
+    }
+
+    /// Makes it ready to run.
+    ///
+    /// # Errors
+    ///
+    /// Names the first line that the machine does not support.
+    pub fn decode(&self) -> Result<Program, PtxError> {
+        match &self.problem {
+            Some(problem) => Err(problem.clone()),
+            None => decode::program(self),
+        }
+    }
+}
+
+impl fmt::Display for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtMost(threads) => write!(f, "at most {threads} threads"),
+            Self::Exactly(threads) => write!(f, "exactly {threads} threads"),
+        }
+    }
+}
+
+/// What has been read so far.
+#[derive(Default)]
+struct Parser {
+    entries: Vec<Entry>,
+    /// Names of `.extern .shared` variables.
+    dynamic: HashSet<String>,
+    /// The entry point whose body is being read; none in the body of a function.
+    current: Option<Entry>,
+    depth: usize,
+    statements: usize,
+}
+
+impl Parser {
+    fn take(&mut self, piece: Piece) -> Result<(), PtxError> {
+        match piece {
+            Piece::Open { line, header } => self.open(line, &header),
+            Piece::Close { line } => self.close(line),
+            Piece::Statement { line, text } if self.depth == 0 => self.outside(line, &text),
+            Piece::Label { line, name } if self.depth == 0 => {
+                Err(PtxError::new(line, &name, Problem::Unexpected))
+            }
+            inside => {
+                self.statements += 1;
+                if self.statements > MAX_STATEMENTS {
+                    let too_large = Problem::TooLarge("statements");
+                    return Err(PtxError::new(inside.line(), "", too_large));
+                }
+                if let Some(entry) = self.current.as_mut().filter(|e| e.problem.is_none())
+                    && let Err(problem) = entry.take(inside)
+                {
+                    entry.problem = Some(problem);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn open(&mut self, line: u32, header: &str) -> Result<(), PtxError> {
+        let unexpected = || PtxError::new(line, header, Problem::Unexpected);
+        match (self.depth, header.split_once(".entry ")) {
+            (0, Some((_, entry))) => {
+                let entry = declaration::header(line, entry)?;
+                if self.entries.iter().any(|other| other.name == entry.name) {
+                    let twice = Problem::DuplicateName(entry.name);
+                    return Err(PtxError::new(line, header, twice));
+                }
+                if self.entries.len() == MAX_ENTRIES {
+                    let too_many = Problem::TooLarge("entry points");
+                    return Err(PtxError::new(line, header, too_many));
+                }
+                self.current = Some(entry);
+            }
+            (0, None) if header.contains(".func") => {}
+            (0, None) => return Err(unexpected()),
+            _ if !header.is_empty() => return Err(unexpected()),
+            _ => {}
+        }
+        if self.depth == MAX_DEPTH {
+            let too_deep = Problem::TooLarge("blocks in each other");
+            return Err(PtxError::new(line, "{", too_deep));
+        }
+        self.depth += 1;
+        if let Some(entry) = &mut self.current {
+            entry.registers.open();
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, line: u32) -> Result<(), PtxError> {
+        let unexpected = || PtxError::new(line, "}", Problem::Unexpected);
+        self.depth = self.depth.checked_sub(1).ok_or_else(unexpected)?;
+        if let Some(entry) = &mut self.current {
+            entry.registers.close();
+        }
+        if self.depth == 0 {
+            self.entries.extend(self.current.take());
+        }
+        Ok(())
+    }
+
+    /// Of what stands outside bodies, dynamic shared memory alone is of interest.
+    fn outside(&mut self, line: u32, text: &str) -> Result<(), PtxError> {
+        if text.starts_with(".extern .shared ") {
+            self.dynamic.insert(declaration::variable(line, text)?.name);
+            Ok(())
+        } else if text.starts_with('.') {
+            Ok(())
+        } else {
+            Err(PtxError::new(line, text, Problem::Unexpected))
+        }
+    }
+
+    fn finish(mut self) -> Result<Module, PtxError> {
+        if self.depth > 0 {
+            let entry = self.current.unwrap_or_default();
+            return Err(PtxError::new(entry.line, &entry.name, Problem::EndOfText));
+        }
+        let dynamic = Arc::new(self.dynamic);
+        for entry in &mut self.entries {
+            entry.dynamic = Arc::clone(&dynamic);
+        }
+        Ok(Module {
+            entries: self.entries,
+        })
+    }
+}
+
+impl Entry {
+    /// Where a variable lies in shared memory. All dynamic ones lie at the same place.
+    pub(crate) fn shared_offset(&self, name: &str) -> Option<usize> {
+        let dynamic = || self.dynamic.contains(name).then(|| self.dynamic_start());
+        self.shared.get(name).copied().or_else(dynamic)
+    }
+
+    /// Where dynamic shared memory begins: behind the static variables.
+    pub(crate) fn dynamic_start(&self) -> usize {
+        self.shared_bytes.next_multiple_of(16)
+    }
+
+    /// Takes a piece of the body.
+    fn take(&mut self, piece: Piece) -> Result<(), PtxError> {
+        match piece {
+            Piece::Label { line, name } => {
+                let next = self.statements.len();
+                match self.labels.insert(name.clone(), next) {
+                    None => Ok(()),
+                    Some(_) => {
+                        let twice = Problem::DuplicateName(name.clone());
+                        Err(PtxError::new(line, &name, twice))
+                    }
+                }
+            }
+            Piece::Statement { line, text } if text.starts_with('.') => self.directive(line, &text),
+            Piece::Statement { line, text } => {
+                self.statements.push(Statement::parse(line, text)?);
+                Ok(())
+            }
+            Piece::Open { .. } | Piece::Close { .. } => Ok(()),
+        }
+    }
+
+    fn directive(&mut self, line: u32, text: &str) -> Result<(), PtxError> {
+        if let Some(registers) = text.strip_prefix(".reg ") {
+            return self.registers.declare(line, registers);
+        }
+        if text.starts_with(".shared ") {
+            let variable = declaration::variable(line, text)?;
+            let offset = self.shared_bytes.next_multiple_of(variable.align);
+            self.shared_bytes = offset
+                .checked_add(variable.bytes)
+                .filter(|&bytes| bytes <= declaration::MAX_BYTES)
+                .ok_or_else(|| PtxError::new(line, text, Problem::TooLarge("shared memory")))?;
+            return match self.shared.insert(variable.name.clone(), offset) {
+                None => Ok(()),
+                Some(_) => {
+                    let twice = Problem::DuplicateName(variable.name);
+                    Err(PtxError::new(line, text, twice))
+                }
+            };
+        }
+        match text.split(' ').next() {
+            Some(".pragma") => Ok(()),
+            _ => Err(PtxError::new(line, text, Problem::Directive)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

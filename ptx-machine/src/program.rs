@@ -1,0 +1,200 @@
+//! Instructions on numbered registers: what the decoder makes and the machine executes.
+//!
+//! Constants, special registers and the addresses of shared variables are registers too, which are set
+//! once and never written again; so every operand is a register number.
+
+use crate::module::{Parameter, Threads};
+
+/// An entry point that is ready to run.
+pub struct Program {
+    pub(crate) name: String,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) threads: Option<Threads>,
+    /// Where dynamic shared memory begins.
+    pub(crate) dynamic_start: usize,
+    /// The last one ends the kernel.
+    pub(crate) instructions: Vec<Instruction>,
+    pub(crate) register_count: usize,
+    pub(crate) constants: Vec<(Reg, u64)>,
+    pub(crate) specials: Vec<(Reg, Special)>,
+    /// For each instruction the number of its statement.
+    pub(crate) origins: Vec<usize>,
+    /// Line and text of each statement.
+    pub(crate) statements: Vec<(u32, String)>,
+}
+
+impl Program {
+    /// The name of the entry point.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// A register number.
+pub(crate) type Reg = usize;
+
+/// Registers that the launch sets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Special {
+    ThreadInBlock,
+    ThreadsPerBlock,
+    Block,
+    Blocks,
+    Lane,
+}
+
+pub(crate) struct Instruction {
+    /// The predicate's register, and the value with which it lets a lane take part.
+    pub(crate) guard: Option<(Reg, bool)>,
+    pub(crate) op: Op,
+}
+
+pub(crate) enum Op {
+    Binary(Binary, Width, [Reg; 3]),
+    /// Shift right, keeping the sign.
+    ShiftRightSigned(Width, [Reg; 3]),
+    /// `to, from`, from this many bits, sign-extended where told.
+    Convert {
+        to: Reg,
+        from: Reg,
+        bits: u32,
+        signed: bool,
+        width: Width,
+    },
+    Pack {
+        to: Reg,
+        low: Reg,
+        high: Reg,
+    },
+    Unpack {
+        low: Option<Reg>,
+        high: Option<Reg>,
+        from: Reg,
+    },
+    /// `to, if set, if clear, predicate`
+    Select(Width, [Reg; 4]),
+    /// `to, field, rest, position, length`
+    InsertField(Width, [Reg; 5]),
+    /// `to, from, position, length`
+    ExtractField(Width, [Reg; 4]),
+    Compare {
+        comparison: Comparison,
+        signed: bool,
+        width: Width,
+        to: Reg,
+        a: Reg,
+        b: Reg,
+    },
+    /// `to, a, b, c`: `a * b + c` toward zero.
+    FmaTowardZero([Reg; 4]),
+    /// `to, a, b`
+    Float(Float, [Reg; 3]),
+    /// `to, from`: turns the sign.
+    NegateFloat([Reg; 2]),
+    /// `to, from`: a 64-bit integer as a double, to nearest.
+    ToDouble {
+        to: Reg,
+        from: Reg,
+        signed: bool,
+    },
+    Parameter {
+        to: Reg,
+        bytes: usize,
+        offset: u64,
+    },
+    Load(Access),
+    Store(Access),
+    Shuffle {
+        mode: Shuffle,
+        to: Reg,
+        valid: Option<Reg>,
+        from: Reg,
+        lane: Reg,
+        clamp: Reg,
+        members: Reg,
+    },
+    Branch {
+        target: usize,
+    },
+    Exit,
+    BlockBarrier,
+    WarpBarrier {
+        members: Reg,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Binary {
+    Add,
+    Sub,
+    MulLow,
+    MulHigh64,
+    And,
+    Or,
+    Xor,
+    ShiftLeft,
+    ShiftRight,
+    MinUnsigned,
+    MaxUnsigned,
+    MinSigned,
+    MaxSigned,
+    /// Divisions take longer for some operands than for others.
+    DivUnsigned,
+    RemUnsigned,
+    DivSigned,
+    RemSigned,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Float {
+    AddToNearest,
+    SubToNearest,
+    MulToNearest,
+    AddTowardZero,
+    SubTowardZero,
+    MulTowardZero,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shuffle {
+    Index,
+    Up,
+    Down,
+    Butterfly,
+}
+
+/// Bits of an integer operation: 1 for predicates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Width(pub(crate) u32);
+
+impl Width {
+    pub(crate) fn mask(self) -> u64 {
+        u64::MAX >> (64 - self.0)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Space {
+    Global,
+    Shared,
+}
+
+/// A load or store of 1, 2 or 4 consecutive elements.
+pub(crate) struct Access {
+    pub(crate) space: Space,
+    pub(crate) bytes: usize,
+    pub(crate) values: Vec<Reg>,
+    pub(crate) base: Reg,
+    pub(crate) offset: i64,
+}

@@ -1,0 +1,85 @@
+//! Who touched shared memory since the last barrier of the block.
+//!
+//! Here warps run one after the other; on a device they run in any order. A result is the same in both
+//! if no warp reads what another has written since the last barrier, nor writes what another has read or
+//! written.
+
+use crate::fault::{Fault, Location};
+
+/// More than one warp has read the byte.
+const SEVERAL: u8 = u8::MAX;
+
+/// For each byte the warp, counted from 1, that wrote and that read it.
+pub(crate) struct Touched {
+    writer: Vec<u8>,
+    reader: Vec<u8>,
+}
+
+impl Touched {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self {
+            writer: vec![0; bytes],
+            reader: vec![0; bytes],
+        }
+    }
+
+    /// All warps have met.
+    pub(crate) fn barrier(&mut self) {
+        self.writer.fill(0);
+        self.reader.fill(0);
+    }
+
+    /// Warp number `warp`, from 0, reads `size` bytes that are within the memory.
+    pub(crate) fn read(&mut self, warp: u32, address: u64, size: usize) -> Result<(), Fault> {
+        let own = warp as u8 + 1;
+        for byte in address as usize..address as usize + size {
+            if ![0, own].contains(&self.writer[byte]) {
+                return Err(race(address));
+            }
+            let reader = &mut self.reader[byte];
+            *reader = if [0, own].contains(reader) {
+                own
+            } else {
+                SEVERAL
+            };
+        }
+        Ok(())
+    }
+
+    /// The same for writing.
+    pub(crate) fn write(&mut self, warp: u32, address: u64, size: usize) -> Result<(), Fault> {
+        let own = warp as u8 + 1;
+        for byte in address as usize..address as usize + size {
+            if ![0, own].contains(&self.writer[byte]) || ![0, own].contains(&self.reader[byte]) {
+                return Err(race(address));
+            }
+            self.writer[byte] = own;
+        }
+        Ok(())
+    }
+}
+
+fn race(address: u64) -> Fault {
+    Fault::Race(Location::Shared(address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warps_must_meet_between_their_accesses() {
+        let race = Err(race(8));
+        let mut touched = Touched::new(32);
+        assert_eq!(touched.write(0, 8, 8), Ok(()));
+        assert_eq!(touched.read(0, 8, 8), Ok(()));
+        assert_eq!(touched.read(1, 8, 4), race);
+        assert_eq!(touched.write(1, 8, 4), race);
+        assert_eq!(touched.write(1, 16, 8), Ok(()));
+        touched.barrier();
+        assert_eq!(touched.read(1, 8, 4), Ok(()));
+        assert_eq!(touched.read(2, 8, 4), Ok(()));
+        assert_eq!(touched.write(1, 8, 4), race);
+        assert_eq!(touched.write(3, 16, 4), Ok(()));
+    }
+}

@@ -1,0 +1,244 @@
+//! The instructions that the machine knows: the decoder takes these and no others.
+
+use core::fmt;
+
+/// Instructions that are spelled alike and take the same operands.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// Which part of the machine executes them.
+    pub family: Family,
+    /// The opcode. `{a,b}` stands for one of `a` and `b`, `[.c]` may be left out.
+    pub spelling: &'static str,
+    /// The operands: `d` and `e` to `g` are results or what is stored, `p` and `q` predicates, `a` to `c`
+    /// values, which may be numbers.
+    pub operands: &'static str,
+}
+
+/// A part of the machine.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Family {
+    /// Arithmetic, logic and comparisons of integers and bits.
+    Integer,
+    /// Arithmetic in double precision.
+    Float,
+    /// Moves between registers, and conversions.
+    Move,
+    /// Loads and stores.
+    Memory,
+    /// What the lanes of a warp do together.
+    Warp,
+    /// Branches, the end, and the barrier of a block.
+    Control,
+}
+
+/// Every instruction that the machine knows.
+pub const SUPPORTED: &[Form] = &[
+    integer("{add,sub}.{u16,u32,u64,s16,s32,s64}", "d, a, b"),
+    integer("mul.lo.{u16,u32,u64,s16,s32,s64}", "d, a, b"),
+    integer("mul.hi.{u32,s32,u64}", "d, a, b"),
+    integer("mul.wide.{u32,s32}", "d, a, b"),
+    integer("mad.lo.{u16,u32,u64,s16,s32,s64}", "d, a, b, c"),
+    integer("mad.hi.{u32,s32,u64}", "d, a, b, c"),
+    integer("mad.wide.{u32,s32}", "d, a, b, c"),
+    integer("{div,rem}.{u16,u32,u64,s16,s32,s64}", "d, a, b"),
+    integer("{min,max}.{u16,u32,u64,s16,s32,s64}", "d, a, b"),
+    integer("neg.{s16,s32,s64}", "d, a"),
+    integer("{and,or,xor}.{pred,b16,b32,b64}", "d, a, b"),
+    integer("not.{pred,b16,b32,b64}", "d, a"),
+    integer("shl.{b16,b32,b64}", "d, a, b"),
+    integer("shr.{b16,b32,b64,u16,u32,u64,s16,s32,s64}", "d, a, b"),
+    integer("bfi.{b32,b64}", "d, a, b, c, e"),
+    integer("bfe.{u32,u64}", "d, a, b, c"),
+    integer(
+        "selp.{b16,b32,b64,u16,u32,u64,s16,s32,s64,f32,f64}",
+        "d, a, b, p",
+    ),
+    integer(
+        "setp.{eq,ne}.{b16,b32,b64,u16,u32,u64,s16,s32,s64}",
+        "p, a, b",
+    ),
+    integer(
+        "setp.{eq,ne}.{and,or,xor}.{b16,b32,b64,u16,u32,u64,s16,s32,s64}",
+        "p, a, b, q",
+    ),
+    integer("setp.{lt,le,gt,ge}.{u16,u32,u64,s16,s32,s64}", "p, a, b"),
+    integer(
+        "setp.{lt,le,gt,ge}.{and,or,xor}.{u16,u32,u64,s16,s32,s64}",
+        "p, a, b, q",
+    ),
+    integer("setp.{lo,ls,hi,hs}.{u16,u32,u64}", "p, a, b"),
+    integer(
+        "setp.{lo,ls,hi,hs}.{and,or,xor}.{u16,u32,u64}",
+        "p, a, b, q",
+    ),
+    float("fma.rz.f64", "d, a, b, c"),
+    float("{add,sub,mul}[.{rn,rz}].f64", "d, a, b"),
+    float("neg.f64", "d, a"),
+    moves(
+        "mov.{pred,b16,b32,b64,u16,u32,u64,s16,s32,s64,f32,f64}",
+        "d, a",
+    ),
+    moves("mov.b64", "d, {a, b}"),
+    moves("mov.b64", "{d, e}, a"),
+    moves(
+        "cvt.{u16,u32,u64,s16,s32,s64}.{u8,u16,u32,u64,s8,s16,s32,s64}",
+        "d, a",
+    ),
+    moves("cvt.u8.{u16,u32,u64,s16,s32,s64}", "d, a"),
+    moves("cvt.rn.f64.{u32,u64,s64}", "d, a"),
+    moves("cvta.to.global.u64", "d, a"),
+    memory(
+        "ld.param.{b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64}",
+        "d, [param]",
+    ),
+    memory(
+        "ld[.volatile].{global,shared}.{b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64}",
+        "d, [a]",
+    ),
+    memory(
+        "ld[.volatile].{global,shared}.v2.{b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64}",
+        "{d, e}, [a]",
+    ),
+    memory(
+        "ld[.volatile].{global,shared}.v4.{b8,b16,b32,u8,u16,u32,s8,s16,s32,f32}",
+        "{d, e, f, g}, [a]",
+    ),
+    memory(
+        "ld.global.{ca,cg,cs,lu,cv,nc}.{b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64}",
+        "d, [a]",
+    ),
+    memory(
+        "ld.global.{ca,cg,cs,lu,cv,nc}.v2.{b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64}",
+        "{d, e}, [a]",
+    ),
+    memory(
+        "ld.global.{ca,cg,cs,lu,cv,nc}.v4.{b8,b16,b32,u8,u16,u32,s8,s16,s32,f32}",
+        "{d, e, f, g}, [a]",
+    ),
+    memory(
+        "st[.volatile].{global,shared}.{b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64}",
+        "[a], d",
+    ),
+    memory(
+        "st[.volatile].{global,shared}.v2.{b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64}",
+        "[a], {d, e}",
+    ),
+    memory(
+        "st[.volatile].{global,shared}.v4.{b8,b16,b32,u8,u16,u32,s8,s16,s32,f32}",
+        "[a], {d, e, f, g}",
+    ),
+    warp("shfl.sync.{idx,up,down,bfly}.b32", "d, a, b, c, e"),
+    warp("shfl.sync.{idx,up,down,bfly}.b32", "d|p, a, b, c, e"),
+    warp("bar.warp.sync", "a"),
+    control("{bar,barrier}.sync", "0"),
+    control("bra[.uni]", "label"),
+    control("ret[.uni]", ""),
+    control("exit", ""),
+];
+
+impl Form {
+    /// Whether an opcode is spelled so.
+    #[must_use]
+    pub fn matches(&self, opcode: &str) -> bool {
+        matches(&[".", self.spelling].concat(), &[".", opcode].concat())
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Integer => "integer",
+            Self::Float => "double",
+            Self::Move => "move",
+            Self::Memory => "memory",
+            Self::Warp => "warp",
+            Self::Control => "control",
+        })
+    }
+}
+
+/// The family of an opcode.
+pub(crate) fn family(opcode: &str) -> Option<Family> {
+    let form = SUPPORTED.iter().find(|form| form.matches(opcode));
+    form.map(|form| form.family)
+}
+
+/// `pattern` and `opcode` are empty or begin with a dot.
+fn matches(pattern: &str, opcode: &str) -> bool {
+    if let Some((optional, rest)) = pattern.strip_prefix('[').and_then(|p| p.split_once(']')) {
+        return matches(rest, opcode) || matches(&[optional, rest].concat(), opcode);
+    }
+    let (Some(pattern), Some(opcode)) = (pattern.strip_prefix('.'), opcode.strip_prefix('.'))
+    else {
+        return pattern.is_empty() && opcode.is_empty();
+    };
+    let choices_end = pattern.find('}').map_or(0, |end| end + 1);
+    let (choices, rest) = match pattern.strip_prefix('{') {
+        Some(_) => pattern.split_at(choices_end),
+        None => pattern.split_at(pattern.find(['.', '[']).unwrap_or(pattern.len())),
+    };
+    let (part, opcode) = opcode.split_at(opcode.find('.').unwrap_or(opcode.len()));
+    let mut choices = choices.trim_matches(['{', '}']).split(',');
+    choices.any(|choice| choice == part) && matches(rest, opcode)
+}
+
+const fn integer(spelling: &'static str, operands: &'static str) -> Form {
+    form(Family::Integer, spelling, operands)
+}
+
+const fn float(spelling: &'static str, operands: &'static str) -> Form {
+    form(Family::Float, spelling, operands)
+}
+
+const fn moves(spelling: &'static str, operands: &'static str) -> Form {
+    form(Family::Move, spelling, operands)
+}
+
+const fn memory(spelling: &'static str, operands: &'static str) -> Form {
+    form(Family::Memory, spelling, operands)
+}
+
+const fn warp(spelling: &'static str, operands: &'static str) -> Form {
+    form(Family::Warp, spelling, operands)
+}
+
+const fn control(spelling: &'static str, operands: &'static str) -> Form {
+    form(Family::Control, spelling, operands)
+}
+
+const fn form(family: Family, spelling: &'static str, operands: &'static str) -> Form {
+    Form {
+        family,
+        spelling,
+        operands,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings() {
+        assert!(matches(".{add,sub}[.{rn,rz}].f64", ".add.f64"));
+        assert!(matches(".{add,sub}[.{rn,rz}].f64", ".sub.rz.f64"));
+        assert!(matches(".ret[.uni]", ".ret"));
+        assert!(matches(".ret[.uni]", ".ret.uni"));
+        for wrong in [
+            ".add",
+            ".add.rm.f64",
+            ".add.rn.rz.f64",
+            ".add.f64.",
+            ".addx.f64",
+            "",
+            ".",
+            ".{add,sub}.f64",
+        ] {
+            assert!(!matches(".{add,sub}[.{rn,rz}].f64", wrong), "{wrong}");
+        }
+        assert_eq!(family("add.f32"), None);
+        assert_eq!(family("add.s32"), Some(Family::Integer));
+        assert_eq!(family("mad.lo.cc.u32"), None);
+    }
+}

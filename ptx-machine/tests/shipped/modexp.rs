@@ -1,0 +1,176 @@
+//! Batches of exponentiations: `modexp_BITS_tT`.
+
+use num_bigint::BigUint;
+
+use crate::harness::{Instance, ModExpLaunch, Results, modexp, program};
+use crate::manifest::{ShippedEntry, entries, shipped};
+
+/// A batch whose operands stand at the edges: numbers of all ones, powers of two around limb boundaries,
+/// moduli from 1 up to the width.
+fn edges(bits: u32, len: u32) -> (Vec<BigUint>, Vec<Instance>) {
+    let one = || BigUint::from(1u32);
+    let ones = |n: u32| (one() << n as usize) - 1u32;
+    let moduli = vec![
+        one(),
+        BigUint::from(3u32),
+        ones(bits),
+        ones(bits) - 158u32,
+        (one() << (bits - 1) as usize) + 1u32,
+        (one() << 52usize) + 1u32,
+        ones(52),
+        ones(bits - 52),
+        (ones(bits) / 5u32) | one(),
+        (ones(bits) << 52usize & ones(bits)) | one(),
+    ];
+    let values = [
+        BigUint::ZERO,
+        one(),
+        BigUint::from(2u32),
+        ones(52),
+        one() << 52usize,
+        ones(bits),
+        ones(bits) / 3u32,
+        ones(bits) - ones(bits / 2),
+        BigUint::from(0x9e37_79b9_7f4a_7c15u64).pow(bits / 64),
+    ];
+    let batch = (0..len as usize).map(|i| {
+        let modulus = i % moduli.len();
+        let near_modulus = &moduli[modulus] - 1u32;
+        let base = match i % 4 {
+            0 => near_modulus,
+            _ => values[i / 3 % values.len()].clone(),
+        };
+        Instance {
+            base,
+            exponent: values[i / 2 % values.len()].clone(),
+            modulus,
+        }
+    });
+    let batch = batch.collect();
+    (moduli, batch)
+}
+
+/// Runs the batch, compares every result with `num_bigint`, and looks for secrets left behind.
+fn check(
+    entry: &ShippedEntry,
+    moduli: &[BigUint],
+    batch: &[Instance],
+    public: ModExpLaunch,
+) -> Results {
+    let results = modexp(entry, &program(entry), moduli, batch, public)
+        .unwrap_or_else(|stop| panic!("{stop}"));
+    let exponent_mask = (BigUint::from(1u32) << public.exponent_bits as usize) - 1u32;
+    for (i, (power, instance)) in results.powers.iter().zip(batch).enumerate() {
+        let exponent = &instance.exponent & &exponent_mask;
+        let expected = instance.base.modpow(&exponent, &moduli[instance.modulus]);
+        assert_eq!(*power, expected, "{}, instance {i}", entry.name);
+    }
+    assert!(!results.secrets_left_in_scratch, "{}", entry.name);
+    assert!(!results.outcome.secrets_left_in_shared, "{}", entry.name);
+    results
+}
+
+/// A kernel that is shipped but not in the tables would not be tested.
+#[test]
+fn every_shipped_entry_point_is_tested() {
+    let tested = [entries("modexp_"), entries("rsa_")].concat();
+    let mut tested: Vec<_> = tested.into_iter().map(|entry| entry.name).collect();
+    let mut shipped = shipped();
+    tested.sort();
+    shipped.sort();
+    assert_eq!(tested, shipped);
+}
+
+#[test]
+fn whole_exponentiations_up_to_1024_bits() {
+    for entry in entries("modexp_").iter().filter(|entry| entry.bits <= 1024) {
+        let public = ModExpLaunch {
+            blocks: 1,
+            exponent_bits: entry.bits,
+            r2_bits: entry.bits,
+            window: 5,
+        };
+        let (moduli, batch) = edges(entry.bits, entry.instances_per_block);
+        check(entry, &moduli, &batch, public);
+    }
+}
+
+#[test]
+fn shortened_exponents_above_1024_bits() {
+    for entry in entries("modexp_").iter().filter(|entry| entry.bits > 1024) {
+        let public = ModExpLaunch {
+            blocks: 1,
+            exponent_bits: 67,
+            r2_bits: entry.bits,
+            window: 4,
+        };
+        let (moduli, batch) = edges(entry.bits, entry.instances_per_block);
+        check(entry, &moduli, &batch, public);
+    }
+}
+
+/// Every window and odd exponent lengths; two blocks that take more than one round, the last one partly;
+/// Montgomery parameters of the narrowest width that the entry point takes.
+fn ragged_batches(windows: [u32; 3]) {
+    for entry in &entries("modexp_") {
+        for window in windows {
+            let len = 2 * entry.instances_per_block + 1 + window;
+            let narrow = entry.min_r2_bits.next_multiple_of(64);
+            let public = ModExpLaunch {
+                blocks: 2,
+                exponent_bits: 3 * window - window / 2,
+                r2_bits: narrow,
+                window,
+            };
+            let (moduli, batch) = edges(narrow, len);
+            check(entry, &moduli, &batch, public);
+        }
+    }
+}
+
+#[test]
+fn ragged_batches_with_odd_windows() {
+    ragged_batches([1, 3, 5]);
+}
+
+#[test]
+fn ragged_batches_with_even_windows() {
+    ragged_batches([2, 4, 6]);
+}
+
+#[test]
+fn exponents_of_no_bits() {
+    for entry in &entries("modexp_") {
+        let public = ModExpLaunch {
+            blocks: 1,
+            exponent_bits: 0,
+            r2_bits: entry.bits,
+            window: 1,
+        };
+        let (moduli, batch) = edges(entry.bits, 9);
+        check(entry, &moduli, &batch, public);
+    }
+}
+
+/// The taint rules say so already; this says it by counting.
+#[test]
+fn as_many_steps_whatever_the_secrets() {
+    let entry = &entries("modexp_")[0];
+    let public = ModExpLaunch {
+        blocks: 1,
+        exponent_bits: 64,
+        r2_bits: entry.bits,
+        window: 5,
+    };
+    let modulus = (BigUint::from(1u32) << 512usize) - 569u32;
+    let steps = [0u64, 1, 1 << 63, u64::MAX].map(|exponent| {
+        let instance = Instance {
+            base: BigUint::from(exponent),
+            exponent: exponent.into(),
+            modulus: 0,
+        };
+        let results = check(entry, core::slice::from_ref(&modulus), &[instance], public);
+        results.outcome.steps
+    });
+    assert_eq!(steps, [steps[0]; 4]);
+}
