@@ -55,6 +55,7 @@ pub(crate) use self::runtime::records::Residence;
 /// their widths, which of them share a modulus, and `exponent_bits`: all public.
 ///
 /// One call uses a device at a time; calls from several threads take turns.
+///
 /// # Devices that fail
 ///
 /// After some errors, such as one that its memory's error correction reports, nothing works on a device until
