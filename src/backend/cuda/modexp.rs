@@ -159,16 +159,16 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         input: &mut [u64],
     ) {
         let group = self.group;
-        let numbers: [(Part, fn(&'a ModExp<'a, U>) -> &'a U); 2] =
-            [(work.base, |x| x.base), (work.exponent, |x| x.exponent)];
-        for (part, number) in numbers {
+        let mut numbers = |part: Part, number: fn(&'a ModExp<'a, U>) -> &'a U| {
             let size = part.len() / chunk.len();
             self.threads
                 .each_chunk(&mut input[part.range()], size, |i, place| {
                     let instance = group.instance(chunk.start + i);
                     copy_in(number(instance).as_limbs(), place);
                 });
-        }
+        };
+        numbers(work.base, |x| x.base);
+        numbers(work.exponent, |x| x.exponent);
 
         let r2_bits = entry.r2_bits(group.bits);
         let size = work.moduli.len() / moduli.distinct.len();
