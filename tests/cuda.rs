@@ -111,8 +111,8 @@ fn random_instances_agree_with_the_host() {
     let host = Parallel::new(Serial).unwrap();
     for width in widths() {
         let exponent_bits = match width {
-            ..=1024 => width,
-            ..=2048 => 128,
+            0..=1024 => width,
+            1025..=2048 => 128,
             _ => 64,
         };
         let batch = Batch::random(width, 100_000, 500);

@@ -55,6 +55,7 @@ pub(crate) use self::runtime::records::Residence;
 /// their widths, which of them share a modulus, and `exponent_bits`: all public.
 ///
 /// One call uses a device at a time; calls from several threads take turns.
+///
 /// # Devices that fail
 ///
 /// After some errors, such as one that its memory's error correction reports, nothing works on a device until
@@ -288,7 +289,7 @@ impl Cuda {
 
     /// The host's threads, for copies and other work beside the devices.
     pub(crate) fn host_pool(&self) -> HostPool<'_> {
-        HostPool(self.host.inner().pool())
+        HostPool(self.host.inner().pool_here())
     }
 }
 

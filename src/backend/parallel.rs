@@ -53,11 +53,11 @@ impl<B> Parallel<B> {
     /// The number of threads; 1 in a child process that was forked after this was made.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.pool().map_or(1, ThreadPool::current_num_threads)
+        self.pool_here().map_or(1, ThreadPool::current_num_threads)
     }
 
-    /// The threads, for other work than exponentiations; `None` where they are not.
-    pub(crate) fn pool(&self) -> Option<&ThreadPool> {
+    /// The threads, unless work has to be done on the calling one, as in a forked child.
+    pub(crate) fn pool_here(&self) -> Option<&ThreadPool> {
         self.workers.pool()
     }
 
@@ -147,7 +147,7 @@ where
             out.len(),
             "a batch and its output must have the same length"
         );
-        let Some(pool) = self.pool() else {
+        let Some(pool) = self.pool_here() else {
             return self.inner.batch_mod_exp(batch, exponent_bits, out);
         };
         let share = self.share(batch.len(), self.inner.granularity());

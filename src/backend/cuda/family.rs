@@ -11,9 +11,10 @@ use core::fmt;
 use crypto_bigint::Limb;
 
 use super::registry::Entry;
-use super::runtime::module::{Grid, Launch};
+use super::runtime::launch::Launch;
+use super::runtime::layout::{Layout, Part};
+use super::runtime::module::Grid;
 use super::runtime::probe::DeviceInfo;
-use super::runtime::slot::{Layout, Part};
 use crate::window::Window;
 
 /// One way of doing the arithmetic. `entry` is always one of the family's own.

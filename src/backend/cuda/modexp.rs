@@ -18,10 +18,12 @@ use super::family::{ModExpChunk, ModExpWork};
 use super::plan::{Plan, Tuning};
 use super::registry::{Entry, Registry};
 use super::runtime::device::InUse;
-use super::runtime::module::{Grid, Loaded};
+use super::runtime::launch::Loaded;
+use super::runtime::layout::Part;
+use super::runtime::module::Grid;
 use super::runtime::pipeline::{Forecast, Job, Prepared};
 use super::runtime::probe::DeviceInfo;
-use super::runtime::slot::{Part, Slot};
+use super::runtime::slot::Slot;
 use super::words::{HostPool, copy_in, copy_out, nth, write_indices};
 use crate::backend::clear;
 use crate::secret::Secret;
@@ -57,7 +59,7 @@ impl<'a, U: Unsigned> Group<'a, U> {
             .collect()
     }
 
-    fn instance(&self, member: usize) -> &ModExp<'a, U> {
+    fn instance(&self, member: usize) -> &'a ModExp<'a, U> {
         &self.batch[self.members[member]]
     }
 
@@ -130,7 +132,7 @@ pub(super) struct Share {
     loaded: Loaded,
 }
 
-impl<U: Unsigned + Sync + Send> ModExpJob<'_, U> {
+impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
     fn plan(&self, device: &DeviceInfo, count: usize) -> Option<Plan> {
         let Group {
             bits,
@@ -157,15 +159,16 @@ impl<U: Unsigned + Sync + Send> ModExpJob<'_, U> {
         input: &mut [u64],
     ) {
         let group = self.group;
-        let size = work.base.len() / chunk.len();
-        self.threads
-            .each_chunk(&mut input[work.base.range()], size, |i, place| {
-                copy_in(group.instance(chunk.start + i).base.as_limbs(), place);
-            });
-        self.threads
-            .each_chunk(&mut input[work.exponent.range()], size, |i, place| {
-                copy_in(group.instance(chunk.start + i).exponent.as_limbs(), place);
-            });
+        let mut numbers = |part: Part, number: fn(&'a ModExp<'a, U>) -> &'a U| {
+            let size = part.len() / chunk.len();
+            self.threads
+                .each_chunk(&mut input[part.range()], size, |i, place| {
+                    let instance = group.instance(chunk.start + i);
+                    copy_in(number(instance).as_limbs(), place);
+                });
+        };
+        numbers(work.base, |x| x.base);
+        numbers(work.exponent, |x| x.exponent);
 
         let r2_bits = entry.r2_bits(group.bits);
         let size = work.moduli.len() / moduli.distinct.len();

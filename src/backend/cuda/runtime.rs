@@ -8,6 +8,8 @@
 pub(crate) mod buffer;
 pub(crate) mod device;
 pub(crate) mod error;
+pub(crate) mod launch;
+pub(crate) mod layout;
 pub(crate) mod module;
 pub(crate) mod pipeline;
 pub(crate) mod probe;

@@ -1,9 +1,10 @@
 //! What needs a GPU and a look inside: wiped buffers, and devices that are lost.
 
 use super::runtime::device::InUse;
-use super::runtime::module::Loaded;
+use super::runtime::launch::Loaded;
+use super::runtime::layout::Layout;
 use super::runtime::pipeline::{Forecast, Job, Prepared};
-use super::runtime::slot::{Layout, Slot};
+use super::runtime::slot::Slot;
 use super::*;
 use alloc::vec;
 use core::ops::Range;

@@ -39,7 +39,7 @@ mod threads {
         fn private_op(&self, batch: &[PrivateOp<'_>]) -> Candidates {
             let inner = self.inner();
             let op = |share: &[PrivateOp<'_>]| inner.private_op(share);
-            let threads = HostThreads::of(self.pool());
+            let threads = HostThreads::of(self.pool_here());
             let shares = threads.map_shares(batch, inner.granularity(), op)?;
             let mut results: Vec<_> = shares.into_iter().flatten().collect();
             number_errors(&mut results);
@@ -47,7 +47,7 @@ mod threads {
         }
 
         fn check_threads(&self) -> HostThreads<'_> {
-            HostThreads::of(self.pool())
+            HostThreads::of(self.pool_here())
         }
     }
 

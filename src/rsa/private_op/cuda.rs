@@ -29,7 +29,7 @@ impl RsaPrivateOp for Cuda {
     }
 
     fn check_threads(&self) -> HostThreads<'_> {
-        HostThreads::of(self.host().inner().pool())
+        HostThreads::of(self.host().inner().pool_here())
     }
 }
 

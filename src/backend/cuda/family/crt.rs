@@ -8,10 +8,11 @@ use crypto_bigint::BoxedUint;
 use crypto_bigint::modular::MontyParams;
 
 use crate::backend::cuda::registry::{Entry, Operation};
-use crate::backend::cuda::runtime::module::{Grid, Launch};
+use crate::backend::cuda::runtime::launch::Launch;
+use crate::backend::cuda::runtime::layout::{Layout, Part};
+use crate::backend::cuda::runtime::module::Grid;
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::records::RecordKind;
-use crate::backend::cuda::runtime::slot::{Layout, Part};
 use crate::window::Window;
 
 /// What a family with kernels for these operations says of them.

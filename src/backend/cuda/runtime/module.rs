@@ -1,19 +1,14 @@
-//! Kernels: as the crate ships them, as the driver has compiled them for a device, and as they are launched.
+//! Kernels: as the crate ships them, and as the driver has compiled them for a device.
 #![allow(unsafe_code)]
 
 use alloc::collections::BTreeMap;
 use alloc::ffi::CString;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::ffi::c_void;
-use core::ptr;
 
 use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUmodule};
-use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
+use cudarc::driver::{CudaContext, DriverError, result};
 
 use super::ptx::CompressedPtx;
-use super::records::{RecordKind, RecordTable};
-use super::slot::{Addresses, Part};
 
 /// What tells a kernel from all others. Names of functions and files need only be unique within a family.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -183,6 +178,11 @@ impl Kernel {
     pub(super) fn context(&self) -> &Arc<CudaContext> {
         &self.module.context
     }
+
+    /// The driver's handle.
+    pub(super) fn function(&self) -> CUfunction {
+        self.function
+    }
 }
 
 impl Grid {
@@ -215,144 +215,6 @@ impl Grid {
 fn blocks(count: usize, per_block: usize, resident: usize) -> usize {
     let needed = count.div_ceil(per_block);
     needed.div_ceil(needed.div_ceil(resident).max(1))
-}
-
-/// A parameter of a kernel.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Argument {
-    /// The address of a part of the chunk's buffers.
-    Words(Part),
-    /// The address of a part of the input that has `count` indices of 32 bits, two in a word, each of them
-    /// less than `below`. Whether they are is checked before the launch.
-    Indices {
-        part: Part,
-        count: usize,
-        below: usize,
-    },
-    /// The address of the first record of the share's table, which must be of this kind.
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
-    Records(RecordKind),
-    /// As `Indices`, of records in the share's table.
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
-    RecordIndices {
-        part: Part,
-        count: usize,
-    },
-    U32(u32),
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
-    U64(u64),
-}
-
-/// One launch of a kernel for a chunk.
-#[derive(Debug)]
-pub(crate) struct Launch {
-    image: &'static Image,
-    blocks: usize,
-    arguments: Vec<Argument>,
-}
-
-impl Launch {
-    /// A launch of `blocks` blocks. Families make them, each for its own kernels.
-    ///
-    /// # Safety
-    ///
-    /// `arguments` must be the parameters of the kernel, in order and of the right sizes, and make it end. Of
-    /// the memory that they point to it must use nothing but the parts that they name, and the records whose
-    /// indices are among them, all of which it may take to be aligned to 16 bytes.
-    pub(crate) unsafe fn new(
-        image: &'static Image,
-        blocks: usize,
-        arguments: Vec<Argument>,
-    ) -> Self {
-        Self {
-            image,
-            blocks,
-            arguments,
-        }
-    }
-
-    pub(crate) fn arguments(&self) -> &[Argument] {
-        &self.arguments
-    }
-
-    /// Queues the launch.
-    ///
-    /// # Safety
-    ///
-    /// The buffers at `addresses` must be on the device of `loaded` and as long as the parts among the
-    /// arguments say, with indices in range; they and the table of records must stay allocated, and nothing
-    /// else may use them, until the stream has got past the launch.
-    ///
-    /// # Panics
-    ///
-    /// If the kernel is not loaded.
-    pub(super) unsafe fn queue(
-        &self,
-        loaded: &Loaded,
-        addresses: &Addresses,
-        stream: &CudaStream,
-    ) -> Result<(), DriverError> {
-        let kernel = loaded.kernel(self.image);
-        kernel.context().bind_to_thread()?;
-        let values = self.arguments.iter().map(|argument| match argument {
-            Argument::Words(part)
-            | Argument::Indices { part, .. }
-            | Argument::RecordIndices { part, .. } => Value::U64(addresses.of(*part)),
-            Argument::Records(_) => Value::U64(loaded.records().address()),
-            Argument::U32(number) => Value::U32(*number),
-            Argument::U64(number) => Value::U64(*number),
-        });
-        let values: Vec<_> = values.collect();
-        let mut pointers: Vec<_> = values.iter().map(Value::pointer).collect();
-        // SAFETY: the driver copies the arguments before it returns, and does not write to them; whoever made
-        // the launch vouches for what the kernel does with them, and the caller for the buffers.
-        unsafe {
-            result::launch_kernel(
-                kernel.function,
-                (self.blocks as u32, 1, 1),
-                (self.image.threads, 1, 1),
-                self.image.shared_bytes,
-                stream.cu_stream(),
-                &mut pointers,
-            )
-        }
-    }
-}
-
-/// What a device has loaded for a share: the kernels of all its launches, and the table of their records.
-#[derive(Default)]
-pub(crate) struct Loaded {
-    pub(crate) kernels: Vec<Arc<Kernel>>,
-    pub(crate) records: Option<Arc<RecordTable>>,
-}
-
-impl Loaded {
-    fn kernel(&self, image: &'static Image) -> &Kernel {
-        let mut kernels = self.kernels.iter();
-        let found = kernels.find(|kernel| ptr::eq(kernel.grid.image, image));
-        found.expect("the kernel of every launch is loaded")
-    }
-
-    pub(super) fn records(&self) -> &RecordTable {
-        let records = self.records.as_ref();
-        records.expect("a launch with records has their table")
-    }
-}
-
-/// The value of a parameter.
-enum Value {
-    U32(u32),
-    U64(u64),
-}
-
-impl Value {
-    /// Where the driver finds it.
-    fn pointer(&self) -> *mut c_void {
-        match self {
-            Self::U32(number) => (&raw const *number).cast_mut().cast(),
-            Self::U64(number) => (&raw const *number).cast_mut().cast(),
-        }
-    }
 }
 
 #[cfg(test)]

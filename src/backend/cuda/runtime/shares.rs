@@ -1,6 +1,7 @@
 //! How a batch is shared out among devices, and what becomes of the share of one that is lost.
 
 use alloc::vec::Vec;
+use core::iter;
 use core::ops::Range;
 
 /// Shares of several workers are multiples of this many instances, about a block.
@@ -25,7 +26,7 @@ pub(super) fn run_on_all<W: Worker, P: Send, R: Send>(
     places: &mut [P],
     work: impl Fn(&W, Range<usize>, &mut [P]) -> Result<R, W::Error> + Sync,
 ) -> Result<Vec<R>, W::Error> {
-    let mut open = Vec::from([0..places.len()]);
+    let mut open: Vec<_> = iter::once(0..places.len()).collect();
     let mut results = Vec::new();
     while !open.is_empty() {
         let usable: Vec<&W> = workers.iter().filter(|w| w.check().is_ok()).collect();

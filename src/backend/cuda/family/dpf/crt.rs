@@ -8,8 +8,8 @@ use crate::backend::cuda::family::crt::{
     CrtChunk, CrtClass, CrtFamily, CrtKernels, CrtModulus, CrtWork,
 };
 use crate::backend::cuda::registry::Operation;
-use crate::backend::cuda::runtime::module::{Argument, Launch};
-use crate::backend::cuda::runtime::slot::Layout;
+use crate::backend::cuda::runtime::launch::{Argument, Launch};
+use crate::backend::cuda::runtime::layout::Layout;
 use crate::backend::cuda::words::copy_in;
 
 /// 64-bit words in a factor of n.

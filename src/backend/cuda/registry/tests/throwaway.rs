@@ -7,9 +7,10 @@
 
 use super::super::super::family::{Family, ModExpChunk, ModExpWork, dpf};
 use super::super::super::plan::{Plan, Tuning};
-use super::super::super::runtime::module::{Argument, Grid, KernelKey, Launch};
+use super::super::super::runtime::launch::{Argument, Launch};
+use super::super::super::runtime::layout::Layout;
+use super::super::super::runtime::module::{Grid, KernelKey};
 use super::super::super::runtime::ptx::CompressedPtx;
-use super::super::super::runtime::slot::Layout;
 use super::super::super::words::copy_in;
 use super::*;
 use crate::window::Window;

@@ -180,7 +180,7 @@ fn shares_are_in_proportion_and_leave_nothing_out() {
 
 #[test]
 fn chunks_are_whole_blocks_about_equally_long() {
-    assert_eq!(cut(&(0..10), 100, 4), [0..10]);
+    assert!(cut(&(0..10), 100, 4).into_iter().eq(iter::once(0..10)));
     assert_eq!(cut(&(3..13), 5, 1), [3..8, 8..13]);
     assert_eq!(cut(&(0..10), 9, 4), [0..8, 8..10]);
     assert!(cut(&(0..0), 9, 4).is_empty());
