@@ -47,15 +47,15 @@ impl<const LIMBS: usize> Monty<LIMBS> {
         })
     }
 
-    /// The modulus of `params`, which may be narrower by a quarter, but not wider.
+    /// The modulus of `params`, which may be narrower by less than a quarter, but not wider.
     ///
     /// # Panics
     ///
-    /// If it is wider than `LIMBS` limbs, or narrower than three quarters of that.
+    /// If it is wider than `LIMBS` limbs, or not wider than three quarters of that.
     pub(crate) fn widened(params: &MontyParams<BoxedUint>) -> Secret<Self> {
         let narrow = params.modulus().as_ref().as_limbs().len();
         assert!(
-            narrow <= LIMBS && 4 * narrow >= 3 * LIMBS,
+            narrow <= LIMBS && 4 * narrow > 3 * LIMBS,
             "{narrow} limbs do not go into {LIMBS}"
         );
         let mut monty = Secret::new(Self {

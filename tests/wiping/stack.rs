@@ -86,10 +86,10 @@ where
     B: RsaPrivateOp + BatchModExp<U1024, Error = Error> + Copy + Send + 'static,
 {
     let _watch = Watch::begin();
-    let case = Box::leak(Box::new(fixed_case()));
-    let needles = case.needles.clone();
-    let stack = stack_after(Box::new(move || assert!(case.compute(&backend))));
-    let left = left_on(&stack, &needles);
+    let case: &_ = Box::leak(Box::new(fixed_case()));
+    let stack = stack_after(Box::new(move || case.compute(&backend)));
+    assert!(case.is_right());
+    let left = left_on(&stack, &case.needles);
     assert!(left.is_empty(), "left on the stack: {left:?}");
 
     for case in cases() {
