@@ -1,7 +1,7 @@
 //! Column sums in registers.
 //!
 //! Column sums are not normalised in between. A column gets at most four halves of products below 2^52
-//! a row, from at most 316 rows (16,384 bits), and a carry: less than 2^63.
+//! a row, from at most 320 rows (16,384 bits), and a carry: less than 2^63.
 
 use super::madd52::{Limb, Madd52};
 

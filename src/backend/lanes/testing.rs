@@ -3,10 +3,13 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crypto_bigint::modular::BoxedMontyParams;
+use crypto_bigint::{BoxedUint, Odd};
 use num_bigint::BigUint;
 
 use super::{Arithmetic, Lanes, LookUp, Modulus, Task};
 use crate::backend::lanes::window::MIN_ENTRIES;
+use crate::{BatchModExp, Error, ModExp};
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.
 pub(crate) struct Random(pub(crate) u64);
@@ -267,5 +270,62 @@ pub(crate) fn check_look_up<L: Lanes>(lanes: L, bits: u32) {
                 );
             }
         }
+    }
+}
+
+/// Raises nine numbers, more than fill the lanes, to random and extreme powers of `exponent_bits` bits, and
+/// compares with big integers.
+pub(crate) fn check_powers(
+    backend: &impl BatchModExp<BoxedUint, Error = Error>,
+    bits: u32,
+    exponent_bits: u32,
+) {
+    /// The numbers need not be limbs of any lane type.
+    const LIMB_BITS: u32 = 52;
+    let mut random = Random(u64::from(bits + exponent_bits));
+    let ones = (BigUint::from(1u8) << bits) - 1u8;
+    let mut number = || {
+        let limbs = bits.div_ceil(LIMB_BITS);
+        let number = (0..limbs).fold(BigUint::ZERO, |number, _| {
+            (number << LIMB_BITS) + random.limb(LIMB_BITS)
+        });
+        number & &ones
+    };
+    let boxed = |number: &BigUint| BoxedUint::from_le_slice(&number.to_bytes_le(), bits).unwrap();
+    let numbers: Vec<[BigUint; 3]> = (0..9)
+        .map(|i| match i {
+            0 => [ones.clone(), ones.clone(), ones.clone()],
+            1 => [&ones - 1u8, ones.clone(), ones.clone()],
+            2 => [number(), number(), BigUint::from(1u8)],
+            _ => [number(), number(), number() | BigUint::from(1u8)],
+        })
+        .collect();
+    let values: Vec<_> = numbers
+        .iter()
+        .map(|[base, exponent, modulus]| {
+            let modulus = Odd::new(boxed(modulus)).unwrap();
+            (boxed(base), boxed(exponent), BoxedMontyParams::new(modulus))
+        })
+        .collect();
+    let batch: Vec<_> = values
+        .iter()
+        .map(|(base, exponent, params)| ModExp {
+            base,
+            exponent,
+            params: params.as_ref(),
+        })
+        .collect();
+    let mut out = vec![BoxedUint::zero(); batch.len()];
+    backend
+        .batch_mod_exp(&batch, exponent_bits, &mut out)
+        .unwrap();
+    let mask = (BigUint::from(1u8) << exponent_bits) - 1u8;
+    for ([base, exponent, modulus], out) in numbers.iter().zip(&out) {
+        let expected = base.modpow(&(exponent & &mask), modulus);
+        assert_eq!(
+            BigUint::from_bytes_le(&out.to_le_bytes()),
+            expected,
+            "{bits} bits, exponents of {exponent_bits}"
+        );
     }
 }
