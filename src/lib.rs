@@ -13,7 +13,7 @@ extern crate std;
 
 pub mod backend;
 mod error;
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 pub mod rsa;
 pub mod secret;
 mod traits;

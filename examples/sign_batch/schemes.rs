@@ -1,5 +1,7 @@
 //! The schemes that the command line can name, behind one trait.
 
+use std::marker::PhantomData;
+
 use batch_modexp::Error;
 use batch_modexp::backend::Auto;
 use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, Pss, Scheme};
@@ -50,6 +52,7 @@ where
     D: Digest + AssociatedOid + Sync + Send + 'static,
 {
     Box::new(Pair {
+        of_rsa: PhantomData::<fn() -> pkcs1v15::Signature>,
         batch: BatchSigner::new(backend, Pkcs1v15::<D>::new()).blinding(blinding),
         single: pkcs1v15::SigningKey::<D>::new(key.clone()),
         verifier: pkcs1v15::VerifyingKey::<D>::new(key.to_public_key()),
@@ -61,6 +64,7 @@ where
     D: Digest + FixedOutputReset + Sync + Send + 'static,
 {
     Box::new(Pair {
+        of_rsa: PhantomData::<fn() -> pss::Signature>,
         batch: BatchSigner::new(backend, Pss::<D>::new()).blinding(blinding),
         single: pss::SigningKey::<D>::new(key.clone()),
         verifier: pss::VerifyingKey::<D>::new(key.to_public_key()),
@@ -68,18 +72,19 @@ where
 }
 
 /// Our signer beside the `rsa` crate's.
-struct Pair<S, K, V> {
+struct Pair<S, K, V, T> {
+    of_rsa: PhantomData<fn() -> T>,
     batch: BatchSigner<Auto, S>,
     single: K,
     verifier: V,
 }
 
-impl<S, K, V> Signer for Pair<S, K, V>
+impl<S, K, V, T> Signer for Pair<S, K, V, T>
 where
     S: Scheme + Sync,
-    S::Signature: SignatureEncoding + Sync,
-    K: RandomizedSigner<S::Signature> + Sync,
-    V: Verifier<S::Signature> + Sync,
+    T: SignatureEncoding,
+    K: RandomizedSigner<T> + Sync,
+    V: Verifier<T> + Sync,
 {
     fn backend(&self) -> &Auto {
         self.batch.backend()
@@ -101,7 +106,7 @@ where
     }
 
     fn verify_with_rsa(&self, message: &[u8], signature: &[u8]) -> bool {
-        S::Signature::try_from(signature)
+        T::try_from(signature)
             .is_ok_and(|signature| self.verifier.verify(message, &signature).is_ok())
     }
 }

@@ -20,11 +20,11 @@ mod entry;
 mod error;
 mod group;
 mod kernel;
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 mod keys;
 mod plan;
 mod probe;
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 mod rsa;
 mod slot;
 
@@ -42,7 +42,7 @@ use crate::{BatchModExp, Error, ModExp, width};
 pub use self::error::{DeviceFault, Unavailable};
 pub use self::plan::{EntryPoint, Tuning, entry_points};
 pub use self::probe::DeviceInfo;
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 pub(crate) use self::{
     keys::KeyPlaces,
     rsa::{Class, RsaGroup, RsaKey, RsaLane},
@@ -190,7 +190,7 @@ impl Cuda {
     }
 
     /// The threads that copy, for other work between launches.
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     pub(crate) fn pool(&self) -> &rayon::ThreadPool {
         self.host.pool()
     }

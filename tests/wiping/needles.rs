@@ -87,7 +87,7 @@ pub fn case(crt: bool) -> Case {
 
 /// The block that PKCS#1 v1.5 makes of a SHA-256 digest.
 fn representative(key: &RsaPrivateKey, digest: &[u8]) -> crypto_bigint::BoxedUint {
-    let prefix = rsa::Pkcs1v15Sign::new::<rsa::sha2::Sha256>().prefix;
+    let prefix = rsa::Pkcs1v15Sign::new::<sha2::Sha256>().prefix;
     let mut em = vec![0xff; key.size()];
     let info = em.len() - prefix.len() - digest.len();
     em[..2].copy_from_slice(&[0, 1]);
@@ -101,8 +101,7 @@ impl Case {
     pub fn sign<B: batch_modexp::rsa::RsaPrivateOp>(&self, backend: B) {
         use batch_modexp::rsa::{BatchSigner, Pkcs1v15};
         let handle = KeyHandle::new(&self.key).unwrap();
-        let signer =
-            BatchSigner::new(backend, Pkcs1v15::<rsa::sha2::Sha256>::new()).blinding(false);
+        let signer = BatchSigner::new(backend, Pkcs1v15::<sha2::Sha256>::new()).blinding(false);
         let digests = [self.digest; 3];
         let signatures = signer
             .sign_prehash(&mut getrandom::SysRng, &handle, &digests)

@@ -23,7 +23,7 @@ use super::kernel::{Argument, Kernel, Module};
 use super::plan::{Plan, Tuning};
 use super::slot::{Addresses, Sizes, Slot};
 use super::{DeviceInfo, Timing};
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 use super::{entry::RsaClass, keys::KeyTable};
 use crate::Error;
 
@@ -41,7 +41,7 @@ pub(super) struct Device {
     context: Arc<CudaContext>,
     loaded: Mutex<Loaded>,
     slots: Mutex<[Slot; SLOTS]>,
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     key_tables: Mutex<BTreeMap<u32, Arc<KeyTable>>>,
     /// [`cost`] per second in the last large share that it computed, as the bits of an `f64`; at first a
     /// guess.
@@ -94,7 +94,7 @@ impl Device {
             context,
             loaded: Mutex::default(),
             slots,
-            #[cfg(feature = "rsa")]
+            #[cfg(feature = "sign")]
             key_tables: Mutex::default(),
             speed: AtomicU64::new((COST_PER_CYCLE * info.nominal_speed()).to_bits()),
             lost: OnceLock::new(),
@@ -155,7 +155,7 @@ impl Device {
     }
 
     /// The keys of a class that stay on this device.
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     pub(super) fn key_table(&self, class: &RsaClass) -> Arc<KeyTable> {
         let mut tables = lock(&self.key_tables);
         let new = || Arc::new(KeyTable::new(&self.context, class.record_words()));
@@ -246,7 +246,7 @@ impl Device {
 }
 
 /// Keys may outlive the backend; what it keeps of them does not.
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 impl Drop for Device {
     fn drop(&mut self) {
         lock(&self.key_tables)

@@ -118,7 +118,7 @@ pub(super) static ENTRIES: [Entry; 14] = [
 ];
 
 /// The entry points of the RSA private operation for one size of keys.
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 #[derive(Debug)]
 pub(super) struct RsaClass {
     /// The longest modulus in bits; primes have half of it.
@@ -129,7 +129,7 @@ pub(super) struct RsaClass {
     pub(super) check: Entry,
 }
 
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 impl RsaClass {
     /// 64-bit words in a prime.
     pub(super) fn prime_words(&self) -> usize {
@@ -149,7 +149,7 @@ impl RsaClass {
 }
 
 /// All sizes of keys, the shortest first.
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 #[rustfmt::skip]
 pub(super) static RSA: [RsaClass; 5] = [
     RsaClass {
@@ -219,11 +219,11 @@ mod tests {
     /// the table that no file has would fail at run time.
     #[test]
     fn every_entry_is_in_its_module() {
-        #[cfg(feature = "rsa")]
+        #[cfg(feature = "sign")]
         let rsa = RSA
             .iter()
             .flat_map(|class| class.exp.iter().chain([&class.garner, &class.check]));
-        #[cfg(not(feature = "rsa"))]
+        #[cfg(not(feature = "sign"))]
         let rsa = core::iter::empty();
         for entry in ENTRIES.iter().chain(rsa) {
             let header = alloc::format!(".entry {}(", entry.name);
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn every_entry_is_as_documented() {
         is_as_documented("| `modexp_", ENTRIES.iter());
-        #[cfg(feature = "rsa")]
+        #[cfg(feature = "sign")]
         is_as_documented(
             "| `rsa_",
             RSA.iter()

@@ -69,7 +69,7 @@ unsafe impl Sync for Kernel {}
 pub(super) enum Argument {
     Address(CUdeviceptr),
     U32(u32),
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     U64(u64),
 }
 
@@ -79,7 +79,7 @@ impl Argument {
         match self {
             Self::Address(address) => (&raw const *address).cast_mut().cast(),
             Self::U32(number) => (&raw const *number).cast_mut().cast(),
-            #[cfg(feature = "rsa")]
+            #[cfg(feature = "sign")]
             Self::U64(number) => (&raw const *number).cast_mut().cast(),
         }
     }
