@@ -2,6 +2,7 @@
 #![cfg(all(feature = "std", feature = "rsa", feature = "hazmat"))]
 
 mod errors;
+mod import;
 mod keys;
 mod raw;
 mod schemes;

@@ -5,6 +5,7 @@
 
 mod freed;
 mod heap;
+mod import;
 mod needles;
 mod stack;
 
