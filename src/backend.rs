@@ -2,7 +2,7 @@
 //!
 //! | backend | runs on | notes |
 //! |---|---|---|
-//! | [`Serial`] | any target, `no_std` too | one instance after the other through crypto-bigint; the reference for all others |
+//! | [`Serial`] | any target, `no_std` too | one instance after the other; the reference for all others |
 //! | `Parallel` | feature `std` | spreads a batch over threads of another backend |
 //! | `Cuda` | feature `cuda` | NVIDIA GPUs |
 //! | `Ifma` | feature `std`, x86-64 with AVX-512 IFMA | eight instances at a time in radix 2^52 |
@@ -28,7 +28,7 @@ mod ifma;
 #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod lanes;
 #[cfg(all(test, feature = "std", target_arch = "x86_64"))]
-mod memcheck;
+pub(crate) mod memcheck;
 #[cfg(feature = "std")]
 mod parallel;
 mod serial;

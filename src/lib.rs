@@ -13,6 +13,7 @@ extern crate std;
 
 pub mod backend;
 mod error;
+mod monty;
 #[cfg(feature = "sign")]
 pub mod rsa;
 pub mod secret;

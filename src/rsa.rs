@@ -29,6 +29,8 @@
 #[cfg(feature = "hazmat")]
 pub mod hazmat;
 mod key;
+#[cfg(all(test, feature = "std", feature = "rsa", target_arch = "x86_64"))]
+mod memcheck;
 mod octets;
 mod private_op;
 mod scheme;

@@ -1,15 +1,11 @@
 //! From a width known at run time to a `Uint<LIMBS>` known at compile time.
 //!
-//! `BoxedUint` arithmetic allocates its temporaries and frees them unwiped, and `BoxedMontyParams` has
-//! no `Zeroize`. The same arithmetic on `Uint<LIMBS>` touches only the stack, so every computation of
+//! `BoxedUint` arithmetic allocates its temporaries and frees them unwiped. The same arithmetic on `Uint<LIMBS>` touches only the stack, so every computation of
 //! ours on a `BoxedUint` goes through here. A width that is not listed is rounded up to the next one,
 //! by at most an eighth.
 
-use crypto_bigint::modular::{FixedMontyParams, MontyParams};
-use crypto_bigint::{BoxedUint, Limb, Odd, Uint};
+use crypto_bigint::{BoxedUint, Limb, Uint};
 use zeroize::Zeroize;
-
-use crate::secret::Secret;
 
 /// The largest number of limbs that [`with_limbs`] serves.
 pub(crate) const MAX_LIMBS: usize = 256;
@@ -103,24 +99,10 @@ pub(crate) fn store<const LIMBS: usize>(value: &Uint<LIMBS>, limbs: usize, boxed
         .copy_from_slice(&value.as_limbs()[..limbs]);
 }
 
-/// The same modulus in `LIMBS` limbs. Computing its constants anew, in constant time, costs about half
-/// a percent of an exponentiation.
-///
-/// # Panics
-///
-/// If the modulus has more than `LIMBS` limbs.
-pub(crate) fn fixed_params<const LIMBS: usize>(
-    params: &MontyParams<BoxedUint>,
-) -> FixedMontyParams<LIMBS> {
-    let modulus = Secret::new(load(params.modulus().as_ref()));
-    // It is odd, being a copy of an odd number.
-    FixedMontyParams::new(Odd::new(*modulus).expect("an odd modulus"))
-}
-
 /// Runs `computation`, which is on `Uint<LIMBS>`, and then overwrites the stack that it used.
 ///
-/// crypto-bigint keeps powers, products and copies of the modulus in local variables and does not wipe
-/// them. This puts one large frame where theirs were. It is best effort, since the language promises
+/// Copies of powers, products and moduli stay behind in local variables that were moved, in registers that were
+/// spilled and in crypto-bigint's own locals. This puts one large frame where theirs were. It is best effort, since the language promises
 /// nothing about where locals lie; the test `wiping` looks at what is left.
 pub(crate) fn scrubbed<const LIMBS: usize, R>(computation: impl FnOnce() -> R) -> R {
     let result = call(computation);

@@ -108,7 +108,7 @@ pub fn recode_into(exponent: &[Limb], exponent_bits: u32, window: Window, digits
 /// Bits `low .. low + bits` of `limbs`, where `1 <= bits <= 6` and `low + bits` is within the width.
 ///
 /// The limb index, the shifts and the branch depend on `low` and `bits`, which are public.
-fn bits_at(limbs: &[Limb], low: u32, bits: u32) -> u8 {
+pub(crate) fn bits_at(limbs: &[Limb], low: u32, bits: u32) -> u8 {
     let (index, shift) = ((low / Limb::BITS) as usize, low % Limb::BITS);
     let mut value = limbs[index].0 >> shift;
     if shift + bits > Limb::BITS {

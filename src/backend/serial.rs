@@ -1,21 +1,22 @@
-//! The portable reference backend: one instance after the other through crypto-bigint.
+//! The portable reference backend: one instance after the other.
 
-use core::ptr;
+use core::{mem, ptr};
 
-use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams};
 use crypto_bigint::{BoxedUint, Uint};
 
 use super::{check_batch, clear};
+use crate::monty::Monty;
 use crate::secret::Secret;
-use crate::width::{self, WithLimbs, fixed_params, with_limbs};
+use crate::width::{self, WithLimbs, scrubbed, with_limbs};
 use crate::{BatchModExp, Error, ModExp};
 
-/// Runs a batch on the calling thread through crypto-bigint's constant-time fixed-window
-/// exponentiation (almost Montgomery multiplication, window 4).
+/// Runs a batch on the calling thread by constant-time fixed-window exponentiation (almost Montgomery
+/// multiplication, windows of up to 4 bits) on crypto-bigint's limbs.
 ///
 /// Works on every target and without `std`. `BoxedUint` is served up to 16,384 bits (256 limbs) by
 /// copying each instance into a `Uint` of a fixed number of limbs: crypto-bigint's own `BoxedUint`
-/// arithmetic leaves copies of secrets in freed heap memory.
+/// arithmetic leaves copies of secrets in freed heap memory. The stack that a call has used is overwritten when
+/// it ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Serial;
 
@@ -29,14 +30,16 @@ impl<const LIMBS: usize> BatchModExp<Uint<LIMBS>> for Serial {
         out: &mut [Uint<LIMBS>],
     ) -> Result<(), Error> {
         check_batch(batch, exponent_bits, out, u32::MAX).inspect_err(|_| clear(out))?;
-        for (instance, out) in batch.iter().zip(out) {
-            *out = pow(
-                instance.base,
-                instance.exponent,
-                exponent_bits,
-                instance.params,
-            );
-        }
+        scrubbed::<LIMBS, _>(|| {
+            let mut power = Secret::new(Uint::ZERO);
+            for (instance, out) in batch.iter().zip(out) {
+                let modulus = Monty::new(instance.params);
+                let exponent = instance.exponent.as_limbs();
+                modulus.pow(instance.base, exponent, exponent_bits, &mut power);
+                // What stood in `out` is wiped as the next power, or in the end.
+                mem::swap(out, &mut power);
+            }
+        });
         Ok(())
     }
 }
@@ -85,26 +88,15 @@ impl WithLimbs for SameWidth<'_> {
     fn run<const LIMBS: usize>(self) {
         let same_modulus = |a: &ModExp<'_, _>, b: &ModExp<'_, _>| ptr::eq(a.params, b.params);
         let mut out = self.out.iter_mut();
+        let mut power = Secret::new(Uint::ZERO);
         for run in self.batch.chunk_by(same_modulus) {
-            let params = Secret::new(fixed_params::<LIMBS>(run[0].params));
+            let modulus = Monty::<LIMBS>::widened(run[0].params);
             for (instance, out) in run.iter().zip(&mut out) {
                 let base = Secret::new(width::load(instance.base));
-                let exponent = Secret::new(width::load(instance.exponent));
-                let power = Secret::new(pow(&base, &exponent, self.exponent_bits, &params));
+                let exponent = instance.exponent.as_limbs();
+                modulus.pow(&base, exponent, self.exponent_bits, &mut power);
                 width::store(&power, limbs(instance), out);
             }
         }
     }
-}
-
-/// `base ^ (exponent mod 2^exponent_bits)` in `[0, modulus)`.
-fn pow<const LIMBS: usize>(
-    base: &Uint<LIMBS>,
-    exponent: &Uint<LIMBS>,
-    exponent_bits: u32,
-    params: &FixedMontyParams<LIMBS>,
-) -> Uint<LIMBS> {
-    let base = Secret::new(FixedMontyForm::new(base, params));
-    let power = Secret::new(base.pow_amm_bounded_exp(exponent, exponent_bits));
-    power.retrieve()
 }

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "rsa")]
 mod adapter;
-mod check;
+pub(super) mod check;
 mod components;
 mod fault;
 mod format;

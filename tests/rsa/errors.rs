@@ -81,6 +81,22 @@ fn a_key_that_is_too_short_for_the_hash_fails_alone() {
     assert_eq!(signatures[1].as_ref().unwrap_err(), &expected);
 }
 
+/// No length of salt is too much for the arithmetic, or asks for more memory than there is.
+#[test]
+fn absurd_salts() {
+    let handle = KeyHandle::new(&keys::rsa1024()).unwrap();
+    for salt_len in [usize::MAX, usize::MAX - 66, isize::MAX as usize, 1 << 30] {
+        let signer = BatchSigner::new(Serial, Pss::<Sha512>::with_salt_len(salt_len));
+        let signature = signer.sign(&mut keys::rng(), &handle, &["m"]).unwrap();
+        let expected = Error::KeyTooShort {
+            index: 0,
+            bits: 1024,
+            min_bits: u32::try_from(8 * (salt_len as u128 + 65) + 2).unwrap_or(u32::MAX),
+        };
+        assert_eq!(signature[0].as_ref().unwrap_err(), &expected);
+    }
+}
+
 /// The bound that `KeyTooShort` names is exact.
 #[test]
 fn the_shortest_key_that_is_named_is_the_shortest_that_works() {
@@ -146,6 +162,39 @@ fn no_entropy() {
     );
     let unblinded = pkcs1v15.blinding(false);
     assert!(unblinded.sign(&mut NoEntropy, &handle, &["m"]).unwrap()[0].is_ok());
+}
+
+/// Gives one octet over and over.
+struct Stuck(u8);
+
+impl TryRng for Stuck {
+    type Error = core::convert::Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+        Ok(u32::from_ne_bytes([self.0; 4]))
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+        Ok(u64::from_ne_bytes([self.0; 8]))
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
+        bytes.fill(self.0);
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for Stuck {}
+
+/// Blinding with zero, or waiting for a number below n for ever, are no options.
+#[test]
+fn a_stuck_generator_is_an_error() {
+    let handle = KeyHandle::new(&keys::rsa1024()).unwrap();
+    let signer = BatchSigner::new(Serial, Pkcs1v15::<Sha256>::new());
+    for octet in [0, 0xff] {
+        let error = signer.sign(&mut Stuck(octet), &handle, &["m"]).unwrap_err();
+        assert_eq!(error, Error::Rng);
+    }
 }
 
 #[test]

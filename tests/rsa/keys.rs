@@ -65,6 +65,21 @@ pub fn wide_primes() -> RsaPrivateKey {
     RsaPrivateKey::from_components_with_wide_primes(n, e, d, primes).unwrap()
 }
 
+/// A key whose components are all imported as integers of 4096 bits.
+pub fn wide_integers() -> RsaPrivateKey {
+    use crypto_bigint::Resize;
+    let key = rsa2048();
+    let wide = |number: &crypto_bigint::BoxedUint| number.clone().resize(4096);
+    let primes = key.primes().iter().map(|prime| wide(prime.as_ref()));
+    RsaPrivateKey::from_components(
+        wide(key.n().as_ref()),
+        wide(key.e()),
+        wide(key.d()),
+        primes.collect(),
+    )
+    .unwrap()
+}
+
 /// A key whose first prime is the smaller one.
 pub fn swapped_primes() -> RsaPrivateKey {
     let key = rsa1024();

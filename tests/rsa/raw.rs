@@ -28,6 +28,7 @@ fn equals_num_bigint_for_awkward_blocks_and_every_kind_of_key() {
         keys::without_crt(),
         keys::three_primes(),
         keys::wide_primes(),
+        keys::wide_integers(),
         keys::swapped_primes(),
     ];
     for key in &kinds {

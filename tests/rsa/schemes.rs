@@ -98,6 +98,7 @@ fn every_kind_of_private_key() {
         (keys::without_crt(), false),
         (keys::three_primes(), false),
         (keys::wide_primes(), true),
+        (keys::wide_integers(), true),
         (keys::swapped_primes(), true),
     ] {
         assert_eq!(KeyHandle::new(&key).unwrap().has_crt(), has_crt);

@@ -1,15 +1,15 @@
 //! No freed block holds a secret.
 
-use batch_modexp::backend::{Auto, Parallel, Serial};
+use batch_modexp::backend::{Auto, Cpu, Parallel, Serial};
 use batch_modexp::secret::Secret;
 use batch_modexp::window::{Digits, Window};
-use batch_modexp::{BatchModExp, ModExp};
+use batch_modexp::{BatchModExp, Error, ModExp};
 use crypto_bigint::modular::BoxedMontyParams;
-use crypto_bigint::{BoxedUint, Odd};
+use crypto_bigint::{BoxedUint, Odd, U1024};
 use num_bigint::BigUint;
 
 use super::freed::Watch;
-use super::needles::{Needle, case};
+use super::needles::{Needle, cases, fixed_case};
 
 const NOTHING: [&str; 0] = [];
 
@@ -32,26 +32,44 @@ fn the_probe_finds_what_is_not_wiped() {
     );
 }
 
-/// A handle prepared, used and dropped, on every backend, with and without CRT.
+/// A handle prepared, used and dropped, on every backend, with and without CRT and blinding.
 #[test]
 fn signing() {
     let watch = Watch::begin();
-    for crt in [true, false] {
-        let case = case(crt);
-        assert_eq!(
-            watch.found_in_freed_blocks(&case.needles, || case.sign(Serial)),
-            NOTHING
-        );
+    for case in cases() {
+        let found = |action: &dyn Fn()| watch.found_in_freed_blocks(&case.needles, action);
+        assert_eq!(found(&|| case.sign(Serial)), NOTHING);
         let parallel = || Parallel::with_threads(Serial, 2.try_into().unwrap()).unwrap();
-        assert_eq!(
-            watch.found_in_freed_blocks(&case.needles, || case.sign(parallel())),
-            NOTHING
-        );
-        assert_eq!(
-            watch.found_in_freed_blocks(&case.needles, || case.sign(Auto::new().unwrap())),
-            NOTHING
-        );
+        assert_eq!(found(&|| case.sign(parallel())), NOTHING);
+        assert_eq!(found(&|| case.sign(Auto::new().unwrap())), NOTHING);
     }
+}
+
+/// `Uint`s, on every backend.
+#[test]
+fn fixed_widths() {
+    let watch = Watch::begin();
+    let parallel = Parallel::with_threads(Serial, 2.try_into().unwrap()).unwrap();
+    let (cpu, auto) = (Cpu::new().unwrap(), Auto::new().unwrap());
+    leaves_nothing(&watch, &Serial);
+    leaves_nothing(&watch, &parallel);
+    leaves_nothing(&watch, &cpu);
+    leaves_nothing(&watch, &auto);
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    if let Some(fma) = batch_modexp::backend::Fma::new() {
+        leaves_nothing(&watch, &fma);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(ifma) = batch_modexp::backend::Ifma::new() {
+        leaves_nothing(&watch, &ifma);
+    }
+}
+
+fn leaves_nothing<B: BatchModExp<U1024, Error = Error>>(watch: &Watch, backend: &B) {
+    let case = fixed_case();
+    let found = watch.found_in_freed_blocks(&case.needles, || case.compute(backend));
+    assert_eq!(found, NOTHING);
+    assert!(case.is_right());
 }
 
 /// Results that are replaced, and batches that fail, leave nothing behind either.

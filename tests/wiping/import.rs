@@ -67,7 +67,7 @@ fn damaged(case: &Case) -> Vec<u8> {
 #[test]
 fn heap() {
     let watch = Watch::begin();
-    let case = case(true);
+    let case = case(true, false);
     let (needles, octets, damaged) = (needles(&case), octets(&case), damaged(&case));
     assert_eq!(watch.left_in_freed_blocks(&needles, from_pem), NOTHING);
     let import = || from_components(&octets);
@@ -82,7 +82,7 @@ fn heap() {
 #[test]
 fn the_probe_finds_what_is_not_overwritten() {
     let watch = Watch::begin();
-    let case = case(true);
+    let case = case(true, false);
     let p = case.key.primes()[0].clone();
     let left = watch.left_in_freed_blocks(&needles(&case), || drop(BoxedMontyParams::new(p)));
     assert!(left.contains(&"p"), "{left:?}");
@@ -92,7 +92,7 @@ fn the_probe_finds_what_is_not_overwritten() {
 fn stack() {
     let _watch = Watch::begin();
     // The case stays alive until the threads have ended.
-    let case: &Case = Box::leak(Box::new(case(true)));
+    let case: &Case = Box::leak(Box::new(case(true, false)));
     let (needles, damaged) = (needles(case), damaged(case));
     let octets: &[Vec<u8>; 5] = Box::leak(Box::new(octets(case)));
     let imports: [(&str, Box<dyn FnOnce() + Send>); 4] = [

@@ -1,10 +1,19 @@
 //! What to look for: pieces of every secret number of a private key and of its use.
 
+use core::convert::Infallible;
+use std::sync::Mutex;
+
 use batch_modexp::rsa::KeyHandle;
+use batch_modexp::{BatchModExp, Error, ModExp};
+use crypto_bigint::modular::FixedMontyParams;
+use crypto_bigint::{Odd, U1024};
 use num_bigint::BigUint;
 use rsa::RsaPrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
+use rsa::rand_core::{TryCryptoRng, TryRng};
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
+
+use super::freed::contains;
 
 /// Sixteen bytes out of the middle of a secret.
 #[derive(Clone)]
@@ -25,25 +34,38 @@ impl Needle {
     }
 }
 
-/// A key with a message representative and everything that comes up when it is signed without blinding.
+/// A key with a message representative and everything that comes up when it is signed.
 pub struct Case {
     pub key: RsaPrivateKey,
     pub digest: [u8; 32],
+    pub blinded: bool,
     pub needles: Vec<Needle>,
 }
 
-/// A case with CRT values, or with the private exponent alone.
-pub fn case(crt: bool) -> Case {
+/// All four kinds of cases.
+pub fn cases() -> Vec<Case> {
+    [(true, false), (true, true), (false, false), (false, true)]
+        .map(|(crt, blinded)| case(crt, blinded))
+        .into()
+}
+
+/// A case with CRT values, or with the private exponent alone, blinded or not.
+pub fn case(crt: bool, blinded: bool) -> Case {
     let mut key = RsaPrivateKey::from_pkcs1_pem(include_str!("../keys/rsa2048.pem")).unwrap();
     let big = |x: &crypto_bigint::BoxedUint| BigUint::from_bytes_be(&x.to_be_bytes());
     let digest = [0x5a; 32];
-    let m = big(&representative(&key, &digest));
+    let mut m = big(&representative(&key, &digest));
+    let mut needles = Vec::new();
+    if blinded {
+        // From here on m is what is exponentiated.
+        m = blind(&m, &big(key.n().as_ref()), &big(key.e()), &mut needles);
+    }
     let (p, q, d) = (
         big(key.primes()[0].as_ref()),
         big(key.primes()[1].as_ref()),
         big(key.d()),
     );
-    let needles = if crt {
+    needles.extend(if crt {
         let (dp, dq) = (&d % (&p - 1u8), &d % (&q - 1u8));
         let qinv = q.modinv(&p).unwrap();
         let (m1, m2) = (m.modpow(&dp, &p), m.modpow(&dq, &q));
@@ -77,13 +99,76 @@ pub fn case(crt: bool) -> Case {
                 &((table_entry << 2048) % &n),
             ),
         ]
-    };
+    });
     Case {
         key,
         digest,
+        blinded,
         needles,
     }
 }
+
+/// Blinds m as lane [`LANE`] is blinded, and adds everything that comes up to the needles.
+fn blind(m: &BigUint, n: &BigUint, e: &BigUint, needles: &mut Vec<Needle>) -> BigUint {
+    let mut rng = Known::default();
+    let mut octets = [0; 256];
+    for _ in 0..=LANE {
+        // The modulus has 2048 bits, and numbers that are not below it are drawn again.
+        loop {
+            let Ok(()) = rng.try_fill_bytes(&mut octets);
+            if BigUint::from_bytes_be(&octets) < *n {
+                break;
+            }
+        }
+    }
+    let r = BigUint::from_bytes_be(&octets);
+    let (power, inverse) = (r.modpow(e, n), r.modinv(n).unwrap());
+    let form = |number: &BigUint| (number << 2048) % n;
+    needles.extend([
+        Needle::new("r", &r),
+        Needle::new("octets of r", &BigUint::from_bytes_le(&octets)),
+        Needle::new("r^e", &power),
+        Needle::new("r^e in Montgomery form", &form(&power)),
+        Needle::new("1/r", &inverse),
+        Needle::new("1/r in Montgomery form", &form(&inverse)),
+        Needle::new("m * r^e", &(m * &power % n)),
+    ]);
+    m * power % n
+}
+
+/// The lane whose random number is looked for: one with others before and after it.
+const LANE: usize = 1;
+
+/// A generator whose numbers are known, and which keeps no copies of them.
+#[derive(Default)]
+struct Known(u64);
+
+impl TryRng for Known {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        self.try_next_u64().map(|word| word as u32)
+    }
+
+    /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = self.0;
+        let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Ok(z ^ z >> 31)
+    }
+
+    fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), Infallible> {
+        for chunk in octets.chunks_mut(8) {
+            let word = self.try_next_u64()?.to_be_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for Known {}
 
 /// The block that PKCS#1 v1.5 makes of a SHA-256 digest.
 fn representative(key: &RsaPrivateKey, digest: &[u8]) -> crypto_bigint::BoxedUint {
@@ -97,15 +182,84 @@ fn representative(key: &RsaPrivateKey, digest: &[u8]) -> crypto_bigint::BoxedUin
 }
 
 impl Case {
-    /// Prepares the key, signs with it without blinding, and drops it again.
+    /// Prepares the key, signs with it, and drops it again.
     pub fn sign<B: batch_modexp::rsa::RsaPrivateOp>(&self, backend: B) {
         use batch_modexp::rsa::{BatchSigner, Pkcs1v15};
         let handle = KeyHandle::new(&self.key).unwrap();
-        let signer = BatchSigner::new(backend, Pkcs1v15::<sha2::Sha256>::new()).blinding(false);
+        let signer =
+            BatchSigner::new(backend, Pkcs1v15::<sha2::Sha256>::new()).blinding(self.blinded);
         let digests = [self.digest; 3];
         let signatures = signer
-            .sign_prehash(&mut getrandom::SysRng, &handle, &digests)
+            .sign_prehash(&mut Known::default(), &handle, &digests)
             .unwrap();
         assert!(signatures.iter().all(Result::is_ok));
+    }
+}
+
+/// One exponentiation in `Uint`s of 1024 bits, with everything that comes up.
+pub struct FixedCase {
+    base: U1024,
+    exponent: U1024,
+    params: FixedMontyParams<{ U1024::LIMBS }>,
+    /// Where results go, in place of numbers that are secrets too.
+    out: Mutex<[U1024; 3]>,
+    pub needles: Vec<Needle>,
+}
+
+pub fn fixed_case() -> FixedCase {
+    let mut rng = Known(7);
+    let mut number = || {
+        let mut octets = [0; 128];
+        let Ok(()) = rng.try_fill_bytes(&mut octets);
+        U1024::from_be_slice(&octets)
+    };
+    let (base, exponent, modulus, old) = (number(), number(), number() | U1024::ONE, number());
+    let big = |number: &U1024| BigUint::from_bytes_be(&number.to_be_bytes());
+    let (b, e, m) = (big(&base), big(&exponent), big(&modulus));
+    let params = FixedMontyParams::new(Odd::new(modulus).unwrap());
+    let form = |number: BigUint| (number << 1024) % &m;
+    let needles = vec![
+        Needle::new("modulus", &m),
+        Needle::new("R^2", &form(form(1u8.into()))),
+        Needle::new("base", &b),
+        Needle::new("base in Montgomery form", &form(b.clone())),
+        Needle::new(
+            "base^7 in Montgomery form",
+            &form(b.modpow(&7u8.into(), &m)),
+        ),
+        Needle::new("exponent", &e),
+        Needle::new("result", &b.modpow(&e, &m)),
+        Needle::new("result in Montgomery form", &form(b.modpow(&e, &m))),
+        Needle::new("old output", &big(&old)),
+    ];
+    FixedCase {
+        base,
+        exponent,
+        params,
+        out: Mutex::new([old; 3]),
+        needles,
+    }
+}
+
+impl FixedCase {
+    /// Computes a batch of three.
+    pub fn compute<B: BatchModExp<U1024, Error = Error>>(&self, backend: &B) {
+        let batch = [ModExp {
+            base: &self.base,
+            exponent: &self.exponent,
+            params: &self.params,
+        }; 3];
+        let mut out = self.out.lock().unwrap();
+        backend
+            .batch_mod_exp(&batch, U1024::BITS, &mut *out)
+            .unwrap();
+    }
+
+    /// Whether the results are right. Not for the thread that computes, whose stack is looked at.
+    pub fn is_right(&self) -> bool {
+        let result = self.needles.iter().find(|needle| needle.name == "result");
+        let out = self.out.lock().unwrap();
+        out.iter()
+            .all(|out| contains(&out.to_le_bytes(), &result.unwrap().bytes))
     }
 }

@@ -7,9 +7,11 @@ use core::ptr;
 
 use batch_modexp::backend::Serial;
 use batch_modexp::rsa::RsaPrivateOp;
+use batch_modexp::{BatchModExp, Error};
+use crypto_bigint::U1024;
 
 use super::freed::{Watch, contains};
-use super::needles::case;
+use super::needles::{Needle, case, cases, fixed_case};
 
 const STACK_SIZE: usize = 4 << 20;
 
@@ -56,7 +58,7 @@ pub fn stack_after(action: Box<dyn FnOnce() + Send>) -> Vec<u8> {
 #[test]
 fn the_probe_finds_what_is_not_wiped() {
     let _watch = Watch::begin();
-    let case = case(true);
+    let case = case(true, false);
     let needles = case.needles.clone();
     let stack = stack_after(Box::new(move || {
         use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams};
@@ -75,22 +77,38 @@ fn the_probe_finds_what_is_not_wiped() {
     assert!(found.iter().any(|needle| needle.name == "p"));
 }
 
-/// Signs with `backend` on a thread of its own, with and without CRT, and looks for what is left.
-fn leaves_nothing<B: RsaPrivateOp + Copy + Send + 'static>(backend: B) {
+/// Signs with `backend` on a thread of its own, with and without CRT and blinding, and computes with `Uint`s, and
+/// looks for what is left.
+fn leaves_nothing<B>(backend: B)
+where
+    B: RsaPrivateOp + BatchModExp<U1024, Error = Error> + Copy + Send + 'static,
+{
     let _watch = Watch::begin();
-    for crt in [true, false] {
-        let case = case(crt);
+    let case: &_ = Box::leak(Box::new(fixed_case()));
+    let stack = stack_after(Box::new(move || case.compute(&backend)));
+    assert!(case.is_right());
+    let left = left_on(&stack, &case.needles);
+    assert!(left.is_empty(), "left on the stack: {left:?}");
+
+    for case in cases() {
         let needles = case.needles.clone();
         // Dropping the key of the rsa crate wipes what that holds; it stays alive until the thread has ended.
-        let case = Box::leak(Box::new(case));
+        let case: &_ = Box::leak(Box::new(case));
         let stack = stack_after(Box::new(move || case.sign(backend)));
-        let left: Vec<_> = needles
-            .iter()
-            .filter(|needle| contains(&stack, &needle.bytes))
-            .map(|needle| needle.name)
-            .collect();
-        assert!(left.is_empty(), "left on the stack: {left:?}");
+        let left = left_on(&stack, &needles);
+        assert!(
+            left.is_empty(),
+            "left on the stack: {left:?}, blinded: {}",
+            case.blinded
+        );
     }
+}
+
+fn left_on(stack: &[u8], needles: &[Needle]) -> Vec<&'static str> {
+    let left = needles
+        .iter()
+        .filter(|needle| contains(stack, &needle.bytes));
+    left.map(|needle| needle.name).collect()
 }
 
 #[test]

@@ -15,15 +15,15 @@ use crate::secret::{Secret, reveal};
 use crate::width::{WithLimbs, load, store, with_limbs};
 
 /// Numbers that belong together.
-pub(super) struct Checked {
-    pub(super) n: BoxedMontyParams,
-    pub(super) n_bits: u32,
+pub(in crate::rsa) struct Checked {
+    pub(in crate::rsa) n: BoxedMontyParams,
+    pub(in crate::rsa) n_bits: u32,
     /// As wide as it must be.
-    pub(super) e: BoxedUint,
-    pub(super) private: Private,
+    pub(in crate::rsa) e: BoxedUint,
+    pub(in crate::rsa) private: Private,
 }
 
-pub(super) enum Private {
+pub(in crate::rsa) enum Private {
     Crt(Crt),
     /// The private exponent, as wide as n.
     Plain {
@@ -32,18 +32,18 @@ pub(super) enum Private {
 }
 
 /// All five are equally wide, and the first two are odd.
-pub(super) struct Crt {
-    pub(super) p: Secret<BoxedUint>,
-    pub(super) q: Secret<BoxedUint>,
-    pub(super) dp: Secret<BoxedUint>,
-    pub(super) dq: Secret<BoxedUint>,
-    pub(super) qinv: Secret<BoxedUint>,
+pub(in crate::rsa) struct Crt {
+    pub(in crate::rsa) p: Secret<BoxedUint>,
+    pub(in crate::rsa) q: Secret<BoxedUint>,
+    pub(in crate::rsa) dp: Secret<BoxedUint>,
+    pub(in crate::rsa) dq: Secret<BoxedUint>,
+    pub(in crate::rsa) qinv: Secret<BoxedUint>,
     /// A bound for the length of p and q in bits; public.
-    pub(super) prime_bits: u32,
+    pub(in crate::rsa) prime_bits: u32,
 }
 
 /// Reads the numbers and checks all that [`KeyHandle`](super::KeyHandle) promises.
-pub(super) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
+pub(in crate::rsa) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
     let (n, n_bits) = modulus(components.n)?;
     let e = public_exponent(components.e, &n)?;
     let width = n.bits_precision();

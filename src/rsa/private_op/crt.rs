@@ -7,13 +7,14 @@
 use alloc::vec::Vec;
 use core::ptr;
 
-use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams, MontyParams};
+use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb, Uint};
 
 use super::group::Values;
+use crate::monty::Monty;
 use crate::rsa::key::Crt;
 use crate::secret::Secret;
-use crate::width::{WithLimbs, fixed_params, load, store, with_limbs};
+use crate::width::{WithLimbs, load, store, with_limbs};
 
 /// `values[i] mod keys[i].p` for all i, then `values[i] mod keys[i].q` for all i, each as wide as its
 /// prime.
@@ -62,9 +63,10 @@ impl WithLimbs for Split<'_> {
         for prime in [Crt::p as fn(&Crt) -> &MontyParams<BoxedUint>, Crt::q] {
             let mut values = self.values.iter();
             for run in self.keys.chunk_by(|a, b| ptr::eq(*a, *b)) {
-                let params = Secret::new(fixed_params::<LIMBS>(prime(run[0])));
+                let prime = Monty::<LIMBS>::widened(prime(run[0]));
+                let mut residue = Secret::new(Uint::ZERO);
                 for value in values.by_ref().take(run.len()) {
-                    let residue = Secret::new(reduce(value.as_limbs(), &params));
+                    prime.reduce(value.as_limbs(), &mut residue);
                     let mut boxed = BoxedUint::zero_with_precision(limbs as u32 * Limb::BITS);
                     store(&residue, limbs, &mut boxed);
                     residues.push(boxed);
@@ -73,19 +75,6 @@ impl WithLimbs for Split<'_> {
         }
         residues
     }
-}
-
-/// `value mod p` by Horner's rule over digits of `LIMBS` limbs.
-fn reduce<const LIMBS: usize>(value: &[Limb], p: &FixedMontyParams<LIMBS>) -> Uint<LIMBS> {
-    // R^2 mod p is R in Montgomery form.
-    let radix = Secret::new(FixedMontyForm::from_montgomery(*p.r2(), p));
-    let mut sum = Secret::new(FixedMontyForm::zero(p));
-    for chunk in value.chunks(LIMBS).rev() {
-        let mut digit = Secret::new(Uint::ZERO);
-        digit.as_mut_limbs()[..chunk.len()].copy_from_slice(chunk);
-        *sum = sum.mul(&radix).add(&FixedMontyForm::new(&digit, p));
-    }
-    sum.retrieve()
 }
 
 struct Combine<'a> {
@@ -102,9 +91,9 @@ impl WithLimbs for Combine<'_> {
         let mut combined = Secret::new(Vec::with_capacity(self.keys.len()));
         let mut powers = self.powers_p.iter().zip(self.powers_q);
         for run in self.keys.chunk_by(|a, b| ptr::eq(*a, *b)) {
-            let p = Secret::new(fixed_params::<LIMBS>(&run[0].p));
-            let q = Secret::new(load::<LIMBS>(run[0].q.modulus().as_ref()));
-            let qinv = Secret::new(FixedMontyForm::new(&load(&run[0].qinv), &p));
+            let p = Monty::<LIMBS>::widened(&run[0].p);
+            let q = Secret::new(load(run[0].q.modulus().as_ref()));
+            let qinv = Secret::new(load(&run[0].qinv));
             for (power_p, power_q) in powers.by_ref().take(run.len()) {
                 let (m1, m2) = (Secret::new(load(power_p)), Secret::new(load(power_q)));
                 let (low, high) = garner(&m1, &m2, &p, &q, &qinv);
@@ -127,15 +116,22 @@ impl WithLimbs for Combine<'_> {
 fn garner<const LIMBS: usize>(
     m1: &Uint<LIMBS>,
     m2: &Uint<LIMBS>,
-    p: &FixedMontyParams<LIMBS>,
+    p: &Monty<LIMBS>,
     q: &Uint<LIMBS>,
-    qinv: &FixedMontyForm<LIMBS>,
+    qinv: &Uint<LIMBS>,
 ) -> (Uint<LIMBS>, Uint<LIMBS>) {
-    // Entering Montgomery form reduces m2, which may be above p, modulo p.
-    let difference = Secret::new(FixedMontyForm::new(m1, p).sub(&FixedMontyForm::new(m2, p)));
-    let h = Secret::new(difference.mul(qinv).retrieve());
-    let (low, high) = h.widening_mul(q);
+    let [mut a, mut b, mut h] = [(); 3].map(|()| Secret::new(Uint::ZERO));
+    // Entering Montgomery form reduces m2, which may be above p, modulo p; the product with qinv, which is in
+    // ordinary form, leaves it.
+    p.enter(m1, &mut a);
+    p.enter(m2, &mut b);
+    p.sub(&a, &b, &mut h);
+    p.mul(&h, qinv, &mut a);
+    let (low, high) = a.widening_mul(q);
     let (low, carry) = low.carrying_add(m2, Limb::ZERO);
     let (high, _) = high.carrying_add(&Uint::ZERO, carry);
     (low, high)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! The RSA layer of the host under memcheck, as `crate::backend::memcheck` explains: import of a key, reduction
+//! modulo p and q, recombination, blinding, inversion, octets and the check, with everything secret marked as
+//! undefined. The same command runs it: `cargo test --release --lib memcheck`.
+
+use alloc::vec::Vec;
+use core::convert::Infallible;
+use core::hint::black_box;
+use std::println;
+
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{BoxedUint, CtLt};
+use rand_core::{TryCryptoRng, TryRng};
+use rsa::RsaPrivateKey;
+use rsa::pkcs1::DecodeRsaPrivateKey;
+use rsa::traits::{PrivateKeyParts, PublicKeyParts};
+
+use super::key::Private;
+use super::key::check::check as check_numbers;
+use super::octets::{i2osp, os2ip};
+use super::private_op::{RsaPrivateOp, check};
+use super::{KeyHandle, RsaComponents};
+use crate::backend::memcheck::{Random, run_under_valgrind, set_params_undefined, set_undefined};
+use crate::backend::{Fma, Serial};
+use crate::secret::Secret;
+
+#[test]
+fn no_branch_or_address_depends_on_a_secret() {
+    let clean = [
+        "serial",
+        "serial_without_crt",
+        "fma",
+        "import",
+        "import_without_crt",
+    ];
+    // What the check is worth: each of these leaks what the code above must not leak.
+    let leaks = ["leak_by_comparison", "leak_by_blind"];
+    run_under_valgrind("rsa::memcheck", &clean, &leaks);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn serial() {
+    private_operations(&Serial, rsa_keys());
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn serial_without_crt() {
+    let mut keys = rsa_keys();
+    keys.iter_mut().for_each(RsaPrivateKey::clear_precomputed);
+    private_operations(&Serial, keys);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn fma() {
+    match Fma::new() {
+        Some(fma) => private_operations(&fma, rsa_keys()),
+        None => println!("skipped: this processor has no AVX2 and FMA"),
+    }
+}
+
+/// The numbers of a key, from octets, with all CRT values given.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn import() {
+    for key in rsa_keys() {
+        let octets = secret_octets(&key);
+        let [d, p, q, dp, dq, qinv] = octets.each_ref().map(Vec::as_slice);
+        let (n, e) = (key.n_bytes(), key.e_bytes());
+        let components = RsaComponents::new(&n, &e, d).primes(p, q);
+        let components = components.dp(dp).dq(dq).qinv(qinv);
+        black_box(&check_numbers(&components).unwrap());
+        octets
+            .iter()
+            .for_each(|number| set_undefined(number, false));
+    }
+}
+
+/// With CRT values that are computed, and with the private exponent alone.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn import_without_crt() {
+    for key in rsa_keys() {
+        let octets = secret_octets(&key);
+        let [d, p, q, ..] = octets.each_ref().map(Vec::as_slice);
+        let (n, e) = (key.n_bytes(), key.e_bytes());
+        let components = RsaComponents::new(&n, &e, d);
+        black_box(&check_numbers(&components).unwrap());
+        black_box(&check_numbers(&components.primes(p, q)).unwrap());
+        octets
+            .iter()
+            .for_each(|number| set_undefined(number, false));
+    }
+}
+
+/// d, p, q, dP, dQ and qInv, as wide as they may be, and marked.
+fn secret_octets(key: &RsaPrivateKey) -> [Vec<u8>; 6] {
+    let [p, q] = [0, 1].map(|i| key.primes()[i].as_ref());
+    let (dp, dq) = (key.dp().unwrap(), key.dq().unwrap());
+    let qinv = key.crt_coefficient().unwrap();
+    [key.d(), p, q, dp, dq, &qinv].map(|number| {
+        let octets = number.to_be_bytes().to_vec();
+        set_undefined(&octets, true);
+        octets
+    })
+}
+
+/// The comparison that a recombination is tempted to make.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn leak_by_comparison() {
+    let rsa_key = rsa_keys().remove(0);
+    set_secrets_undefined(&rsa_key, true);
+    let key = KeyHandle::new(&rsa_key).unwrap();
+    let Private::Crt(crt) = &key.parts().private else {
+        unreachable!("the key has CRT values");
+    };
+    let (p, q) = (crt.p().modulus().as_ref(), crt.q().modulus().as_ref());
+    if black_box(p.ct_lt(q).to_bool()) {
+        println!("p is the smaller one");
+    }
+    set_secrets_undefined(&rsa_key, false);
+}
+
+/// A random number that reaches a branch.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn leak_by_blind() {
+    let mut octets = [0; 8];
+    let Ok(()) = SecretRandom(Random(1)).try_fill_bytes(&mut octets);
+    if black_box(octets[3] & 1) == 1 {
+        println!("odd");
+    }
+}
+
+fn rsa_keys() -> Vec<RsaPrivateKey> {
+    let pems = [
+        include_str!("../../tests/keys/rsa1024.pem"),
+        include_str!("../../tests/keys/rsa1025.pem"),
+    ];
+    pems.map(|pem| RsaPrivateKey::from_pkcs1_pem(pem).unwrap())
+        .into()
+}
+
+/// Private operations from octets to octets, blinded and not, with keys that are secret before they are imported.
+fn private_operations(backend: &impl RsaPrivateOp, rsa_keys: Vec<RsaPrivateKey>) {
+    rsa_keys
+        .iter()
+        .for_each(|key| set_secrets_undefined(key, true));
+    let keys: Vec<_> = rsa_keys
+        .iter()
+        .map(|key| KeyHandle::new(key).unwrap())
+        .collect();
+    for blinded in [false, true] {
+        let order = [0, 1, 0, 0, 1];
+        let mut rng = SecretRandom(Random(2));
+        let representatives: Vec<_> = order
+            .iter()
+            .map(|&key| {
+                let mut octets = Secret::new(alloc::vec![0; keys[key].size()]);
+                let Ok(()) = rng.try_fill_bytes(&mut octets[1..]);
+                let width = keys[key].parts().n.bits_precision();
+                Ok(Secret::new(os2ip(&octets, width)))
+            })
+            .collect();
+        let each_key = order.iter().map(|&key| &keys[key]);
+        let rng = blinded.then_some(&mut rng);
+        let results = check::private_op(backend, each_key, &representatives, rng).unwrap();
+        for (result, key) in results.iter().zip(order) {
+            let result = result.as_ref().expect("a result that passes its check");
+            black_box(&i2osp(result, keys[key].size()));
+        }
+    }
+    drop(keys);
+    rsa_keys
+        .iter()
+        .for_each(|key| set_secrets_undefined(key, false));
+}
+
+/// Marks all that is secret about a key.
+fn set_secrets_undefined(key: &RsaPrivateKey, undefined: bool) {
+    let mark = |number: &BoxedUint| set_undefined(number.as_limbs(), undefined);
+    mark(key.d());
+    key.primes().iter().for_each(|prime| mark(prime.as_ref()));
+    for params in [key.p(), key.q()].into_iter().flatten() {
+        set_params_undefined(params, undefined);
+    }
+    [key.dp(), key.dq()].into_iter().flatten().for_each(mark);
+    if let Some(qinv) = key.qinv() {
+        mark(qinv.as_montgomery());
+        let params: &MontyParams<BoxedUint> = qinv.params().as_ref();
+        set_params_undefined(params, undefined);
+    }
+}
+
+/// Random numbers that are marked.
+struct SecretRandom(Random);
+
+impl TryRng for SecretRandom {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        unreachable!("numbers are drawn as octets")
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        unreachable!("numbers are drawn as octets")
+    }
+
+    fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), Infallible> {
+        octets.fill_with(|| self.0.next() as u8);
+        set_undefined(octets, true);
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for SecretRandom {}

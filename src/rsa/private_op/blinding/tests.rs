@@ -1,0 +1,78 @@
+//! Where the random numbers come from. What they do to results is tested with the private operation.
+
+use core::convert::Infallible;
+
+use rand_core::{TryCryptoRng, TryRng};
+use rsa::RsaPrivateKey;
+use rsa::pkcs1::DecodeRsaPrivateKey;
+
+use super::*;
+
+/// Gives the same octet over and over, but for the first `flawed` calls, which give another.
+struct Stuck {
+    octet: u8,
+    flawed: (u32, u8),
+    calls: u32,
+}
+
+impl TryRng for Stuck {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        unreachable!("numbers are drawn as octets")
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        unreachable!("numbers are drawn as octets")
+    }
+
+    fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), Infallible> {
+        let flawed = self.calls < self.flawed.0;
+        octets.fill(if flawed { self.flawed.1 } else { self.octet });
+        self.calls += 1;
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for Stuck {}
+
+fn keys() -> [KeyHandle; 2] {
+    [
+        include_str!("../../../../tests/keys/rsa1024.pem"),
+        include_str!("../../../../tests/keys/rsa1025.pem"),
+    ]
+    .map(|pem| KeyHandle::new(&RsaPrivateKey::from_pkcs1_pem(pem).unwrap()).unwrap())
+}
+
+/// Ones alone are never below n, and zero has no inverse.
+#[test]
+fn a_stuck_generator_is_an_error() {
+    for key in &keys() {
+        for octet in [0, 0xff] {
+            let mut rng = Stuck {
+                octet,
+                flawed: (0, 0),
+                calls: 0,
+            };
+            assert_eq!(draw(key, &mut rng).err(), Some(Error::Rng));
+            assert_eq!(rng.calls, 128);
+        }
+    }
+}
+
+#[test]
+fn numbers_that_are_too_large_are_drawn_again() {
+    for (key, masked) in keys().iter().zip([0x5a, 0]) {
+        let mut rng = Stuck {
+            octet: 0x5a,
+            flawed: (5, 0xff),
+            calls: 0,
+        };
+        let number = draw(key, &mut rng).unwrap();
+        assert_eq!(rng.calls, 6);
+        // The highest octet of a modulus of 1025 bits has one bit.
+        let mut octets = alloc::vec![0x5a; key.size()];
+        octets[0] = masked;
+        assert_eq!(*number, os2ip(&octets, key.parts().n.bits_precision()));
+    }
+}
