@@ -69,22 +69,37 @@ pub enum Error {
         fault: crate::backend::cuda::DeviceFault,
     },
     /// The RSA modulus has a size that the signer does not support.
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     KeySize {
         /// Length of the modulus in bits.
         bits: u32,
     },
+    /// A private key cannot be used.
+    #[cfg(feature = "sign")]
+    Key(crate::rsa::KeyFault),
     /// The RSA modulus is too short for this hash function and padding scheme.
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     KeyTooShort {
+        /// Position of the message in the batch.
+        index: usize,
         /// Length of the modulus in bits.
         bits: u32,
         /// The shortest modulus that would do, in bits.
         min_bits: u32,
     },
+    /// The key may not sign by this scheme: it is of type id-RSASSA-PSS (RFC 4055, section 3.1).
+    #[cfg(feature = "sign")]
+    KeyRestricted {
+        /// Position of the message in the batch.
+        index: usize,
+        /// What the key may sign by.
+        restriction: crate::rsa::Restriction,
+    },
     /// A prehashed message is not as long as the digest of the scheme's hash function.
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     DigestLength {
+        /// Position of the message in the batch.
+        index: usize,
         /// Length of what was given, in bytes.
         len: usize,
         /// Length of a digest, in bytes.
@@ -93,13 +108,20 @@ pub enum Error {
     /// A raw block has the wrong length or a value that is not below the modulus (RFC 8017,
     /// section 5.2.1: "message representative out of range").
     #[cfg(feature = "hazmat")]
-    BlockOutOfRange,
+    BlockOutOfRange {
+        /// Position of the block in the batch.
+        index: usize,
+        /// Length of what was given, in bytes.
+        len: usize,
+        /// Length of the modulus, in bytes. If it equals `len`, then the block is not below the modulus.
+        expected: usize,
+    },
     /// The random number generator failed.
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     Rng,
     /// The result of a private operation did not pass its check and was discarded: the hardware, the
     /// backend or the key is faulty.
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     Fault,
 }
 
@@ -113,28 +135,37 @@ impl Error {
     /// The same error for a batch in which the instance at fault has another index.
     #[cfg(feature = "std")]
     pub(crate) fn with_index(mut self, in_batch: impl FnOnce(usize) -> usize) -> Self {
-        if let Self::ExponentBits { index, .. }
-        | Self::OperandWidth { index, .. }
-        | Self::ModulusWidth { index, .. } = &mut self
-        {
+        if let Some(index) = self.index_mut() {
             *index = in_batch(*index);
         }
         self
     }
-}
 
-#[cfg(feature = "rsa")]
-impl Error {
     /// The same error of the instance at `position`; `None` if it is not about one instance.
+    #[cfg(feature = "sign")]
     pub(crate) fn of_instance(&self, position: usize) -> Option<Self> {
         let mut error = self.clone();
-        match &mut error {
+        *error.index_mut()? = position;
+        Some(error)
+    }
+
+    /// Which instance of the batch it is about.
+    #[cfg(any(feature = "std", feature = "sign"))]
+    fn index_mut(&mut self) -> Option<&mut usize> {
+        match self {
             Self::ExponentBits { index, .. }
             | Self::OperandWidth { index, .. }
-            | Self::ModulusWidth { index, .. } => *index = position,
-            _ => return None,
+            | Self::ModulusWidth { index, .. } => Some(index),
+            #[cfg(feature = "sign")]
+            Self::KeyTooShort { index, .. }
+            | Self::KeyRestricted { index, .. }
+            | Self::DigestLength { index, .. } => Some(index),
+            #[cfg(feature = "hazmat")]
+            Self::BlockOutOfRange { index, .. } => Some(index),
+            // Of the features that this is compiled with, some have no other errors.
+            #[allow(unreachable_patterns)]
+            _ => None,
         }
-        Some(error)
     }
 }
 
@@ -185,31 +216,59 @@ impl fmt::Display for Error {
             Self::CudaUnavailable(reason) => write!(f, "no GPU can be used: {reason}"),
             #[cfg(feature = "cuda")]
             Self::Cuda { device, fault } => write!(f, "CUDA device {device}: {fault}"),
-            #[cfg(feature = "rsa")]
+            #[cfg(feature = "sign")]
             Self::KeySize { bits } => write!(
                 f,
                 "the RSA modulus has {bits} bits; supported are {} to {} bits",
                 crate::rsa::MIN_BITS,
                 crate::rsa::MAX_BITS
             ),
-            #[cfg(feature = "rsa")]
-            Self::KeyTooShort { bits, min_bits } => write!(
+            #[cfg(feature = "sign")]
+            Self::Key(fault) => write!(f, "the private key cannot be used: {fault}"),
+            #[cfg(feature = "sign")]
+            Self::KeyTooShort {
+                index,
+                bits,
+                min_bits,
+            } => write!(
                 f,
-                "the RSA modulus has {bits} bits, this hash and padding need {min_bits}; \
+                "message {index}: the RSA modulus has {bits} bits, this hash and padding need {min_bits}; \
                  use a longer key or a shorter hash"
             ),
-            #[cfg(feature = "rsa")]
-            Self::DigestLength { len, expected } => write!(
+            #[cfg(feature = "sign")]
+            Self::KeyRestricted { index, restriction } => write!(
                 f,
-                "the prehashed message has {len} bytes, a digest of this hash has {expected}"
+                "message {index}: the key may only sign by {restriction}; use that scheme or another key"
+            ),
+            #[cfg(feature = "sign")]
+            Self::DigestLength {
+                index,
+                len,
+                expected,
+            } => write!(
+                f,
+                "message {index}: the prehashed message has {len} bytes, a digest of this hash has {expected}"
             ),
             #[cfg(feature = "hazmat")]
-            Self::BlockOutOfRange => {
-                f.write_str("the block must be as long as the modulus and, as a number, below it")
+            Self::BlockOutOfRange {
+                index,
+                len,
+                expected,
+            } if len == expected => {
+                write!(f, "block {index}: as a number it is not below the modulus")
             }
-            #[cfg(feature = "rsa")]
+            #[cfg(feature = "hazmat")]
+            Self::BlockOutOfRange {
+                index,
+                len,
+                expected,
+            } => write!(
+                f,
+                "block {index}: it has {len} bytes, the modulus has {expected}"
+            ),
+            #[cfg(feature = "sign")]
             Self::Rng => f.write_str("the random number generator failed"),
-            #[cfg(feature = "rsa")]
+            #[cfg(feature = "sign")]
             Self::Fault => f.write_str(
                 "the result of a private operation failed its check and was discarded; \
                  suspect the hardware or the key",

@@ -21,7 +21,7 @@ mod monty;
 ))]
 #[path = "../tests/common/need.rs"]
 mod need;
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 pub mod rsa;
 pub mod secret;
 mod traits;

@@ -17,7 +17,7 @@ use crate::secret::Secret;
 use crate::width::load;
 use crate::window::{Window, bits_at};
 
-#[cfg(any(feature = "rsa", test))]
+#[cfg(any(feature = "sign", test))]
 mod residues;
 
 /// An odd modulus below R with its constants.

@@ -1,7 +1,8 @@
 //! RSA signatures by the batch.
 //!
-//! [`BatchSigner`] turns keys of the `rsa` crate and messages into its own signature
-//! types, which any verifier accepts: RSASSA-PKCS1-v1_5 and RSASSA-PSS (RFC 8017, section 8).
+//! [`BatchSigner`] turns keys and messages into signatures, which any verifier accepts: RSASSA-PKCS1-v1_5 and
+//! RSASSA-PSS (RFC 8017, section 8). Keys come from PKCS#8, PKCS#1 or numbers, signatures are octets; with the
+//! feature `rsa`, keys and signatures of the `rsa` crate are converted too.
 //!
 //! * A key is prepared once, as a [`KeyHandle`], and used in as many calls as you like.
 //! * One call may sign with many keys, of different sizes too ([`BatchSigner::sign_each`]).
@@ -11,21 +12,16 @@
 //! * The base is blinded unless you turn that off; see [`BatchSigner::blinding`].
 //!
 //! ```
-//! use batch_modexp::backend::Auto;
-//! use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15};
-//! use rsa::{RsaPrivateKey, pkcs1v15, sha2::Sha256, signature::Verifier};
-//! # let mut rng = rsa::rand_core::UnwrapErr(getrandom::SysRng);
+//! use batch_modexp::backend::Serial;
+//! use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, sha2::Sha256};
 //!
-//! let private_key = RsaPrivateKey::new(&mut rng, 2048)?;
-//! let key = KeyHandle::new(&private_key)?;
-//! let signer = BatchSigner::new(Auto::new()?, Pkcs1v15::<Sha256>::new());
+//! let pem = std::fs::read_to_string("tests/keys/rsa2048-pkcs8.pem")?;
+//! let key = KeyHandle::from_pkcs8_pem(&pem)?;
+//! let signer = BatchSigner::new(Serial, Pkcs1v15::<Sha256>::new());
 //!
 //! let messages = ["one", "two", "three"];
-//! let signatures = signer.sign(&mut rng, &key, &messages)?;
-//!
-//! let verifier = pkcs1v15::VerifyingKey::<Sha256>::new(private_key.to_public_key());
-//! for (message, signature) in messages.iter().zip(signatures) {
-//!     verifier.verify(message.as_bytes(), &signature?)?;
+//! for signature in signer.sign(&mut getrandom::SysRng, &key, &messages)? {
+//!     assert_eq!(signature?.as_ref().len(), key.size());
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -33,16 +29,21 @@
 #[cfg(feature = "hazmat")]
 pub mod hazmat;
 mod key;
-#[cfg(all(test, feature = "std", target_arch = "x86_64"))]
+#[cfg(all(test, feature = "std", feature = "rsa", target_arch = "x86_64"))]
 mod memcheck;
 mod octets;
 mod private_op;
 mod scheme;
+mod signature;
 mod signer;
 
-pub use key::KeyHandle;
+/// The hash functions, in the version that the schemes take.
+pub use sha2;
+
+pub use key::{KeyFault, KeyHandle, Restriction, RsaComponents};
 pub use private_op::{Candidates, Checked, HostThreads, PrivateOp, RsaPrivateOp};
-pub use scheme::{Pkcs1v15, Pss, Scheme};
+pub use scheme::{AnyScheme, Hash, Pkcs1v15, Pss, Scheme};
+pub use signature::Signature;
 pub use signer::{BatchSigner, Signatures};
 
 /// The shortest modulus that is accepted, in bits.

@@ -1,13 +1,15 @@
-//! Buffers for secrets: wiped on drop, on unwinding too, and impossible to print.
+//! Buffers for secrets: wiped on drop, on unwinding too, and never printed.
 
+use core::fmt;
 use core::ops::{Deref, DerefMut};
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// A value that is wiped when it goes out of scope, whichever way it goes.
 ///
-/// Unlike [`zeroize::Zeroizing`] it implements neither `Debug` nor `Clone`: a secret is not printed
-/// by accident, and a copy of one is always visible in the code.
+/// Unlike [`zeroize::Zeroizing`] it is not `Clone`, and its `Debug` prints no value: a copy of a secret is always
+/// visible in the code, and a secret is not printed by accident. To take the value out for good, call
+/// [`into_inner`](Self::into_inner).
 ///
 /// What is wiped is the value where it lies when it is dropped. Moving a `Secret<[u64; 4]>` leaves
 /// its bytes behind on the stack, moving a `Secret<Vec<u64>>` leaves only a pointer; therefore keep
@@ -19,20 +21,49 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 /// let mut key = Secret::new(vec![0u64; 32]);
 /// key[0] = 42;
 /// assert_eq!(key[0], 42);
+/// assert_eq!(format!("{key:?}"), "Secret(..)");
 /// drop(key); // the 32 words are zero before the memory is freed
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0277
 /// # use batch_modexp::secret::Secret;
-/// println!("{:?}", Secret::new(7u64)); // there is no `Debug`
+/// println!("{}", Secret::new(7u64)); // there is no `Display`
 /// ```
-#[allow(missing_debug_implementations)]
+///
+/// ```compile_fail,E0599
+/// # use batch_modexp::secret::Secret;
+/// struct NoClone;
+/// # impl zeroize::Zeroize for NoClone { fn zeroize(&mut self) {} }
+/// let _copy = Secret::new(NoClone).clone(); // nor `Clone`
+/// ```
 pub struct Secret<T: Zeroize>(T);
 
 impl<T: Zeroize> Secret<T> {
     /// Takes charge of `value`.
     pub fn new(value: T) -> Self {
         Self(value)
+    }
+
+    /// Gives the value away. From here on the caller is responsible for it: nothing wipes it any more.
+    ///
+    /// ```
+    /// use batch_modexp::secret::Secret;
+    ///
+    /// let signature = Secret::new(vec![1, 2, 3]);
+    /// assert_eq!(signature.into_inner(), [1, 2, 3]);
+    /// ```
+    #[must_use]
+    pub fn into_inner(mut self) -> T
+    where
+        T: Default,
+    {
+        core::mem::take(&mut self.0)
+    }
+}
+
+impl<T: Zeroize> fmt::Debug for Secret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
     }
 }
 
@@ -65,7 +96,7 @@ impl<T: Zeroize> Zeroize for Secret<T> {
 impl<T: Zeroize> ZeroizeOnDrop for Secret<T> {}
 
 /// Makes a verdict about secrets public: the one way from a secret to a branch.
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 pub(crate) fn reveal(verdict: crypto_bigint::Choice) -> bool {
     // Memcheck (`backend::memcheck`) looks for branches that depend on secrets; this is one by intention.
     #[cfg(all(test, feature = "std", target_arch = "x86_64"))]

@@ -1,5 +1,8 @@
 //! The trait that every backend implements.
 
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
 use crypto_bigint::Unsigned;
 use crypto_bigint::modular::MontyParams;
 
@@ -88,6 +91,40 @@ pub trait BatchModExp<U: Unsigned> {
 }
 
 impl<U: Unsigned, B: BatchModExp<U> + ?Sized> BatchModExp<U> for &B {
+    type Error = B::Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Self::Error> {
+        (**self).batch_mod_exp(batch, exponent_bits, out)
+    }
+
+    fn granularity(&self) -> usize {
+        (**self).granularity()
+    }
+}
+
+impl<U: Unsigned, B: BatchModExp<U> + ?Sized> BatchModExp<U> for Arc<B> {
+    type Error = B::Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Self::Error> {
+        (**self).batch_mod_exp(batch, exponent_bits, out)
+    }
+
+    fn granularity(&self) -> usize {
+        (**self).granularity()
+    }
+}
+
+impl<U: Unsigned, B: BatchModExp<U> + ?Sized> BatchModExp<U> for Box<B> {
     type Error = B::Error;
 
     fn batch_mod_exp(

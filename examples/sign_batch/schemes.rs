@@ -1,5 +1,7 @@
 //! The schemes that the command line can name, behind traits.
 
+use std::marker::PhantomData;
+
 use batch_modexp::Error;
 use batch_modexp::backend::Auto;
 use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, Pss, Scheme};
@@ -86,6 +88,7 @@ impl Job<'_> {
         D: Digest + AssociatedOid + Sync + Send + 'static,
     {
         Box::new(Pair {
+            of_rsa: PhantomData::<fn() -> pkcs1v15::Signature>,
             batch: BatchSigner::new(self.backend, Pkcs1v15::<D>::new()).blinding(self.blinding),
             single: pkcs1v15::SigningKey::<D>::new(self.key.clone()),
             verifier: pkcs1v15_with::<D>(&self.key.to_public_key(), self.prehashed),
@@ -97,6 +100,7 @@ impl Job<'_> {
         D: Digest + FixedOutputReset + Sync + Send + 'static,
     {
         Box::new(Pair {
+            of_rsa: PhantomData::<fn() -> pss::Signature>,
             batch: BatchSigner::new(self.backend, Pss::<D>::new()).blinding(self.blinding),
             single: pss::SigningKey::<D>::new(self.key.clone()),
             verifier: pss_with::<D>(&self.key.to_public_key(), self.prehashed),
@@ -105,7 +109,8 @@ impl Job<'_> {
 }
 
 /// Our signer beside the `rsa` crate's.
-struct Pair<S, K, V> {
+struct Pair<S, K, V, T> {
+    of_rsa: PhantomData<fn() -> T>,
     batch: BatchSigner<Auto, S>,
     single: K,
     verifier: With<V>,
@@ -163,7 +168,7 @@ impl<D: Digest + FixedOutputReset + Sync> Check for With<pss::VerifyingKey<D>> {
     }
 }
 
-impl<S, K: Sync, V> Check for Pair<S, K, V>
+impl<S, K: Sync, V, T> Check for Pair<S, K, V, T>
 where
     S: Sync,
     V: Sync,
@@ -174,11 +179,11 @@ where
     }
 }
 
-impl<S, K, V> Signer for Pair<S, K, V>
+impl<S, K, V, T> Signer for Pair<S, K, V, T>
 where
     S: Scheme + Sync,
-    S::Signature: SignatureEncoding,
-    K: RandomizedSigner<S::Signature> + Sync,
+    T: SignatureEncoding,
+    K: RandomizedSigner<T> + Sync,
     V: Sync,
     With<V>: Check,
 {

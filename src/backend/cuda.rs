@@ -32,7 +32,7 @@ use self::registry::SHIPPED;
 use self::runtime::device::Device;
 use self::runtime::pipeline::Devices;
 use self::words::HostPool;
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 use self::{family::crt::CrtClass, runtime::pipeline::Job};
 use super::{Cpu, Serial, check_batch, clear};
 use crate::{BatchModExp, Error, ModExp};
@@ -41,7 +41,7 @@ pub use self::plan::{EntryPoint, Tuning, entry_points, widths};
 pub use self::runtime::error::{DeviceFault, Unavailable};
 pub use self::runtime::pipeline::Timing;
 pub use self::runtime::probe::DeviceInfo;
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 pub(crate) use self::runtime::records::Residence;
 
 /// Computes batches on one or several GPUs.
@@ -219,7 +219,7 @@ impl Cuda {
 
     /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of `prime_bits` bits,
     /// one class of each family; none if no device has any.
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     pub(crate) fn crt_classes(&self, n_bits: u32, prime_bits: u32) -> Vec<CrtClass> {
         let mut classes = plan::crt_classes(SHIPPED, n_bits, prime_bits);
         classes.retain(|class| self.devices().any(|device| class.runs_on(device)));
@@ -227,7 +227,7 @@ impl Cuda {
     }
 
     /// Runs other work on all devices that have kernels for it. One of them must have.
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     pub(crate) fn run_job<P: Send, J: Job<P>>(
         &self,
         job: &J,

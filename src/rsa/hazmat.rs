@@ -15,7 +15,8 @@ use super::private_op::{Checked, RsaPrivateOp, check};
 use crate::Error;
 use crate::secret::{Secret, reveal};
 
-/// RSASP1 (RFC 8017, section 5.2.1) on whole blocks of octets, each with its own key.
+/// RSASP1 (RFC 8017, section 5.2.1) on whole blocks of octets, each with its own key, whatever its
+/// [`restriction`](KeyHandle::restriction).
 ///
 /// A block is as many bytes as its modulus, most significant first, and a number below the modulus.
 /// So is its result, which is checked with the public exponent like every other private operation of
@@ -24,11 +25,11 @@ use crate::secret::{Secret, reveal};
 /// ```
 /// use batch_modexp::backend::Serial;
 /// use batch_modexp::rsa::{KeyHandle, hazmat::rsasp1};
-/// # let mut rng = rsa::rand_core::UnwrapErr(getrandom::SysRng);
 ///
-/// let key = KeyHandle::new(&rsa::RsaPrivateKey::new(&mut rng, 1024)?)?;
+/// # let pem = std::fs::read_to_string("tests/keys/rsa2048-pkcs8.pem")?;
+/// let key = KeyHandle::from_pkcs8_pem(&pem)?;
 /// let block = vec![7; key.size()];
-/// let results = rsasp1(&Serial, Some(&mut rng), &[(&key, &block)])?;
+/// let results = rsasp1(&Serial, Some(&mut getrandom::SysRng), &[(&key, &block)])?;
 /// assert_eq!(results[0].as_ref().unwrap().len(), key.size());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -62,13 +63,19 @@ where
 
 /// The message representative that a block stands for.
 fn representative(key: &KeyHandle, block: &[u8]) -> Result<Secret<BoxedUint>, Error> {
+    // The caller of all lanes gets their positions.
+    let out_of_range = Error::BlockOutOfRange {
+        index: 0,
+        len: block.len(),
+        expected: key.size(),
+    };
     if block.len() != key.size() {
-        return Err(Error::BlockOutOfRange);
+        return Err(out_of_range);
     }
     let n = &key.parts().n;
     let representative = Secret::new(os2ip(block, n.bits_precision()));
     if !reveal(representative.ct_lt(n.modulus().as_ref())) {
-        return Err(Error::BlockOutOfRange);
+        return Err(out_of_range);
     }
     Ok(representative)
 }

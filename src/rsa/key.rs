@@ -1,24 +1,55 @@
 //! A private key, prepared once for any number of calls.
 
+#[cfg(feature = "rsa")]
+mod adapter;
+pub(super) mod check;
+mod components;
+mod fault;
+mod format;
+mod params;
+mod public;
+mod restriction;
+
 use alloc::sync::Arc;
 use core::fmt;
 
 use crypto_bigint::BoxedUint;
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
-use rsa::RsaPrivateKey;
-use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
-use super::{MAX_BITS, MIN_BITS};
+pub use self::components::RsaComponents;
+pub use self::fault::KeyFault;
+pub use self::restriction::Restriction;
 use crate::Error;
 use crate::secret::Secret;
 
 /// A private key with its precomputed values.
 ///
-/// n, p and q and their Montgomery constants are taken over as the `rsa` crate has computed and stored them, at
-/// widths that follow from the length of n alone; all other numbers are brought to the width that belongs to them.
+/// It comes from PKCS#8 or PKCS#1, from numbers, or from a key of the `rsa` crate. Its modulus has 1024 to 8192
+/// bits, any length in between. Cloning a handle shares the key; its secrets are wiped when the last handle is
+/// dropped. `Debug` shows the length of the modulus and nothing else.
 ///
-/// Cloning a handle shares the key; its secrets are wiped when the last handle is dropped. `Debug`
-/// shows the length of the modulus and nothing else.
+/// ```
+/// use batch_modexp::rsa::KeyHandle;
+///
+/// let pem = std::fs::read_to_string("tests/keys/rsa2048-pkcs8.pem")?;
+/// let key = KeyHandle::from_pkcs8_pem(&pem)?;
+/// assert_eq!((key.bits(), key.e()), (2048, vec![1, 0, 1]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # What an import checks
+///
+/// * n is odd and has 1024 to 8192 bits, e is odd, above 1 and below n; d is above 0 and below n.
+/// * p and q are odd, above 1 and different, and n = p q. They may differ in length, and the smaller may come first.
+/// * d e = 1 modulo p - 1 and modulo q - 1.
+/// * dP = d mod p - 1, dQ = d mod q - 1 and qInv q = 1 mod p (RFC 8017, section 3.2). What is not given of these is
+///   computed.
+///
+/// Without primes, `2^(e d) = 2 mod n` is checked instead. Whether p and q are prime is not: a key with a factor that
+/// is composite does not sign, since every result is checked before it leaves.
+///
+/// All of this is constant-time in d, p, q, dP, dQ and qInv, but for two facts: which of the relations does not hold,
+/// and whether p and q fit into half the length of n or how many limbs the longer one needs.
 #[derive(Clone)]
 pub struct KeyHandle(Arc<KeyParts>);
 
@@ -32,6 +63,8 @@ pub(super) struct KeyParts {
     /// The length of e in bits.
     pub(super) e_bits: u32,
     pub(super) private: Private,
+    /// What the key may sign by.
+    pub(super) restriction: Restriction,
     /// Where the key lies on GPUs, until it is dropped.
     #[cfg(feature = "cuda")]
     pub(super) on_devices: crate::backend::cuda::Residence,
@@ -57,42 +90,41 @@ pub(super) struct Crt {
 }
 
 impl KeyHandle {
-    /// Prepares `key`, whose modulus must have 1024 to 8192 bits, any length in between.
+    /// Prepares the key that is made of `components`.
     ///
-    /// A key with two primes and its CRT values is used by the Chinese remainder theorem. A key
-    /// with more primes, or whose CRT values were cleared, is used with its private exponent d,
-    /// which takes about four times as long.
-    ///
-    /// For a signing key of the `rsa` crate see [`from_signing_key`](Self::from_signing_key).
+    /// With two primes the key is used by the Chinese remainder theorem. A key without, such as one of more than two
+    /// primes, is used with its private exponent d, which takes about four times as long.
     ///
     /// # Errors
     ///
-    /// [`Error::KeySize`] if the modulus is too short or too long.
-    pub fn new(key: &RsaPrivateKey) -> Result<Self, Error> {
-        let n_bits = key.n().bits_vartime();
-        if !(MIN_BITS..=MAX_BITS).contains(&n_bits) {
-            return Err(Error::KeySize { bits: n_bits });
-        }
-        let e_bits = key.e().bits_vartime();
+    /// [`Error::KeySize`] if the modulus is too short or too long, [`Error::Key`] with what is wrong otherwise.
+    pub fn from_components(components: &RsaComponents<'_>) -> Result<Self, Error> {
+        Self::restricted(components, Restriction::None)
+    }
+
+    fn restricted(components: &RsaComponents<'_>, restriction: Restriction) -> Result<Self, Error> {
+        let checked = check::check(components)?;
+        let private = match checked.private {
+            check::Private::Crt(crt) => Private::Crt(Crt {
+                p: params::secret(&crt.p),
+                q: params::secret(&crt.q),
+                dp: crt.dp,
+                dq: crt.dq,
+                qinv: crt.qinv,
+                prime_bits: crt.prime_bits,
+            }),
+            check::Private::Plain { d } => Private::Plain { d },
+        };
         Ok(Self(Arc::new(KeyParts {
-            n: key.n_params().clone(),
-            n_bits,
-            e: resized(key.e(), e_bits),
-            e_bits,
-            private: Private::new(key, n_bits),
+            n: checked.n,
+            n_bits: checked.n_bits,
+            e_bits: checked.e.bits_vartime(),
+            e: checked.e,
+            private,
+            restriction,
             #[cfg(feature = "cuda")]
             on_devices: Default::default(),
         })))
-    }
-
-    /// Prepares the key inside `key`: a [`pkcs1v15::SigningKey`](rsa::pkcs1v15::SigningKey), a
-    /// [`pss::SigningKey`](rsa::pss::SigningKey), or whatever else is `AsRef` to an [`RsaPrivateKey`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`new`](Self::new).
-    pub fn from_signing_key<K: AsRef<RsaPrivateKey>>(key: &K) -> Result<Self, Error> {
-        Self::new(key.as_ref())
     }
 
     /// The length of the modulus in bits.
@@ -113,6 +145,12 @@ impl KeyHandle {
         matches!(self.0.private, Private::Crt(_))
     }
 
+    /// What the key may sign by.
+    #[must_use]
+    pub fn restriction(&self) -> Restriction {
+        self.0.restriction
+    }
+
     pub(super) fn parts(&self) -> &KeyParts {
         &self.0
     }
@@ -124,41 +162,6 @@ impl fmt::Debug for KeyHandle {
             .field("bits", &self.bits())
             .finish_non_exhaustive()
     }
-}
-
-impl Private {
-    fn new(key: &RsaPrivateKey, n_bits: u32) -> Self {
-        let crt = (key.p(), key.q(), key.dp(), key.dq(), key.qinv());
-        let (2, (Some(p), Some(q), Some(dp), Some(dq), Some(qinv))) = (key.primes().len(), crt)
-        else {
-            return Self::Plain {
-                d: Secret::new(resized(key.d(), n_bits)),
-            };
-        };
-        // rsa stores both primes at the same public width. That is half of n rounded up to whole limbs,
-        // for which half of n is the tighter bound, unless the key was imported with wide primes.
-        let (half, width) = (n_bits.div_ceil(2), p.modulus().bits_precision());
-        let half_fits = BoxedUint::zero_with_precision(half).bits_precision() == width;
-        let qinv = Secret::new(qinv.retrieve());
-        let at_width = |value: &BoxedUint| Secret::new(resized(value, width));
-        Self::Crt(Crt {
-            p: Secret::new(p.clone()),
-            q: Secret::new(q.clone()),
-            dp: at_width(dp),
-            dq: at_width(dq),
-            qinv: at_width(&qinv),
-            prime_bits: if half_fits { half } else { width },
-        })
-    }
-}
-
-/// A copy of `value`, which has at most `bits` bits, that is as wide as `bits` rounded up to whole limbs. A number of
-/// a key may have been imported at any width, with zeros above it.
-fn resized(value: &BoxedUint, bits: u32) -> BoxedUint {
-    let mut copy = BoxedUint::zero_with_precision(bits);
-    let limbs = copy.as_mut_limbs().iter_mut().zip(value.as_limbs());
-    limbs.for_each(|(to, from)| *to = *from);
-    copy
 }
 
 impl Crt {

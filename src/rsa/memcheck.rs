@@ -12,12 +12,13 @@ use crypto_bigint::{BoxedUint, CtLt};
 use rand_core::{TryCryptoRng, TryRng};
 use rsa::RsaPrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
-use rsa::traits::PrivateKeyParts;
+use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
-use super::KeyHandle;
 use super::key::Private;
+use super::key::check::check as check_numbers;
 use super::octets::{i2osp, os2ip};
 use super::private_op::{RsaPrivateOp, check};
+use super::{KeyHandle, RsaComponents};
 use crate::backend::memcheck::{Random, run_under_valgrind, set_params_undefined, set_undefined};
 use crate::backend::{Fma, Serial};
 use crate::need;
@@ -25,7 +26,13 @@ use crate::secret::Secret;
 
 #[test]
 fn no_branch_or_address_depends_on_a_secret() {
-    let clean = ["serial", "serial_without_crt", "fma"];
+    let clean = [
+        "serial",
+        "serial_without_crt",
+        "fma",
+        "import",
+        "import_without_crt",
+    ];
     // What the check is worth: each of these leaks what the code above must not leak.
     let leaks = ["leak_by_comparison", "leak_by_blind"];
     run_under_valgrind("rsa::memcheck", &clean, &leaks);
@@ -51,6 +58,52 @@ fn fma() {
     if let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) {
         private_operations(&fma, rsa_keys());
     }
+}
+
+/// The numbers of a key, from octets, with all CRT values given.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn import() {
+    for key in rsa_keys() {
+        let octets = secret_octets(&key);
+        let [d, p, q, dp, dq, qinv] = octets.each_ref().map(Vec::as_slice);
+        let (n, e) = (key.n_bytes(), key.e_bytes());
+        let components = RsaComponents::new(&n, &e, d).primes(p, q);
+        let components = components.dp(dp).dq(dq).qinv(qinv);
+        black_box(&check_numbers(&components).unwrap());
+        octets
+            .iter()
+            .for_each(|number| set_undefined(number, false));
+    }
+}
+
+/// With CRT values that are computed, and with the private exponent alone.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn import_without_crt() {
+    for key in rsa_keys() {
+        let octets = secret_octets(&key);
+        let [d, p, q, ..] = octets.each_ref().map(Vec::as_slice);
+        let (n, e) = (key.n_bytes(), key.e_bytes());
+        let components = RsaComponents::new(&n, &e, d);
+        black_box(&check_numbers(&components).unwrap());
+        black_box(&check_numbers(&components.primes(p, q)).unwrap());
+        octets
+            .iter()
+            .for_each(|number| set_undefined(number, false));
+    }
+}
+
+/// d, p, q, dP, dQ and qInv, as wide as they may be, and marked.
+fn secret_octets(key: &RsaPrivateKey) -> [Vec<u8>; 6] {
+    let [p, q] = [0, 1].map(|i| key.primes()[i].as_ref());
+    let (dp, dq) = (key.dp().unwrap(), key.dq().unwrap());
+    let qinv = key.crt_coefficient().unwrap();
+    [key.d(), p, q, dp, dq, &qinv].map(|number| {
+        let octets = number.to_be_bytes().to_vec();
+        set_undefined(&octets, true);
+        octets
+    })
 }
 
 /// The comparison that a recombination is tempted to make.

@@ -4,15 +4,16 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 
 use rand_core::TryCryptoRng;
-use rsa::pkcs1v15;
-use rsa::pss;
-use rsa::sha2::Digest;
-use rsa::sha2::digest::FixedOutputReset;
-use rsa::sha2::digest::const_oid::AssociatedOid;
+use sha2::Digest;
+use sha2::digest::const_oid::AssociatedOid;
+use sha2::digest::{FixedOutputReset, Output};
 
+pub use self::any::{AnyScheme, Hash};
+use super::key::Restriction;
 use crate::Error;
 use crate::secret::Secret;
 
+mod any;
 mod emsa_pkcs1_v15;
 mod emsa_pss;
 
@@ -20,29 +21,32 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A signature scheme with its hash function: [`Pkcs1v15`] or [`Pss`].
+/// A signature scheme with its hash function: [`Pkcs1v15`] or [`Pss`], or [`AnyScheme`], which is either at run time.
 pub trait Scheme: sealed::Sealed {
-    /// The hash function.
-    type Hash: Digest;
+    /// What the hash function returns.
+    type Digest: AsRef<[u8]>;
 
-    /// The signature type of the `rsa` crate.
-    type Signature;
+    /// The digest of a message.
+    fn digest(&self, message: &[u8]) -> Self::Digest;
+
+    /// The length of a digest in bytes.
+    fn digest_len(&self) -> usize;
+
+    /// Whether a key with this restriction may sign by this scheme.
+    fn is_permitted_by(&self, restriction: Restriction) -> bool;
 
     /// The encoding method EMSA: `digest`, as long as the hash function's output, becomes an encoded
     /// message for a modulus of `n_bits` bits, as long as the modulus in bytes.
     ///
     /// # Errors
     ///
-    /// [`Error::KeyTooShort`], or [`Error::Rng`] if a salt is needed and cannot be had.
+    /// [`Error::KeyTooShort`] for a batch of this one message, or [`Error::Rng`] if a salt is needed and cannot be had.
     fn encode<R: TryCryptoRng + ?Sized>(
         &self,
         digest: &[u8],
         n_bits: u32,
         rng: &mut R,
     ) -> Result<Secret<Vec<u8>>, Error>;
-
-    /// Wraps the octets of a signature, at most 1024 of them.
-    fn signature(&self, octets: &[u8]) -> Self::Signature;
 }
 
 /// RSASSA-PKCS1-v1_5 (RFC 8017, section 8.2) with the hash function `D`: deterministic signatures.
@@ -87,8 +91,19 @@ impl<D> sealed::Sealed for Pkcs1v15<D> {}
 impl<D> sealed::Sealed for Pss<D> {}
 
 impl<D: Digest + AssociatedOid> Scheme for Pkcs1v15<D> {
-    type Hash = D;
-    type Signature = pkcs1v15::Signature;
+    type Digest = Output<D>;
+
+    fn digest(&self, message: &[u8]) -> Output<D> {
+        D::digest(message)
+    }
+
+    fn digest_len(&self) -> usize {
+        <D as Digest>::output_size()
+    }
+
+    fn is_permitted_by(&self, restriction: Restriction) -> bool {
+        restriction == Restriction::None
+    }
 
     fn encode<R: TryCryptoRng + ?Sized>(
         &self,
@@ -96,17 +111,29 @@ impl<D: Digest + AssociatedOid> Scheme for Pkcs1v15<D> {
         n_bits: u32,
         _: &mut R,
     ) -> Result<Secret<Vec<u8>>, Error> {
-        emsa_pkcs1_v15::encode::<D>(digest, n_bits)
-    }
-
-    fn signature(&self, octets: &[u8]) -> Self::Signature {
-        pkcs1v15::Signature::from_bytes_with_max_len(octets, octets.len()).expect("its own length")
+        emsa_pkcs1_v15::encode(D::OID, digest, n_bits)
     }
 }
 
 impl<D: Digest + FixedOutputReset> Scheme for Pss<D> {
-    type Hash = D;
-    type Signature = pss::Signature;
+    type Digest = Output<D>;
+
+    fn digest(&self, message: &[u8]) -> Output<D> {
+        D::digest(message)
+    }
+
+    fn digest_len(&self) -> usize {
+        <D as Digest>::output_size()
+    }
+
+    fn is_permitted_by(&self, restriction: Restriction) -> bool {
+        match restriction {
+            Restriction::None | Restriction::Pss => true,
+            Restriction::PssWith { hash, min_salt_len } => {
+                self.salt_len >= min_salt_len && hash.is::<D>()
+            }
+        }
+    }
 
     fn encode<R: TryCryptoRng + ?Sized>(
         &self,
@@ -114,15 +141,7 @@ impl<D: Digest + FixedOutputReset> Scheme for Pss<D> {
         n_bits: u32,
         rng: &mut R,
     ) -> Result<Secret<Vec<u8>>, Error> {
-        // Before anything is allocated that might not fit into the memory either.
-        emsa_pss::check_room(digest.len(), self.salt_len, n_bits)?;
-        let mut salt = Secret::new(alloc::vec![0; self.salt_len]);
-        rng.try_fill_bytes(&mut salt).map_err(|_| Error::Rng)?;
-        emsa_pss::encode::<D>(digest, &salt, n_bits)
-    }
-
-    fn signature(&self, octets: &[u8]) -> Self::Signature {
-        pss::Signature::from_bytes_with_max_len(octets, octets.len()).expect("its own length")
+        emsa_pss::encode::<D, R>(digest, self.salt_len, n_bits, rng)
     }
 }
 

@@ -5,18 +5,18 @@ use core::fmt;
 
 use crypto_bigint::BoxedUint;
 use rand_core::TryCryptoRng;
-use rsa::sha2::Digest;
 
 use super::key::KeyHandle;
 use super::octets::{i2osp, os2ip};
 use super::private_op::{RsaPrivateOp, check};
-use super::scheme::Scheme;
+use super::scheme::{AnyScheme, Scheme};
+use super::signature::Signature;
 use crate::Error;
 use crate::secret::Secret;
 
 /// What a signing call returns: the signatures in the order of the messages, each with its own verdict;
 /// or the reason why nothing could be signed at all.
-pub type Signatures<S> = Result<Vec<Result<<S as Scheme>::Signature, Error>>, Error>;
+pub type Signatures = Result<Vec<Result<Signature, Error>>, Error>;
 
 /// Signs batches of messages with a backend and a scheme.
 ///
@@ -64,18 +64,19 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
     /// # Errors
     ///
     /// [`Error::Rng`], or the backend's error if it failed as a whole. What is wrong with a single
-    /// signature stands in its place: [`Error::KeyTooShort`], or [`Error::Fault`] for a result that did
-    /// not pass its check.
-    pub fn sign<M, R>(&self, rng: &mut R, key: &KeyHandle, messages: &[M]) -> Signatures<S>
+    /// signature stands in its place: [`Error::KeyTooShort`], [`Error::KeyRestricted`], or [`Error::Fault`] for a
+    /// result that did not pass its check.
+    pub fn sign<M, R>(&self, rng: &mut R, key: &KeyHandle, messages: &[M]) -> Signatures
     where
         M: AsRef<[u8]>,
         R: TryCryptoRng + ?Sized,
     {
+        let digest = |message: &M| self.scheme.digest(message.as_ref());
         self.sign_digests(
             rng,
             messages
                 .iter()
-                .map(|message| (key, S::Hash::digest(message))),
+                .map(|message| (key, &self.scheme, digest(message))),
         )
     }
 
@@ -84,14 +85,15 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
     /// # Errors
     ///
     /// Those of [`sign`](Self::sign).
-    pub fn sign_each<M, R>(&self, rng: &mut R, messages: &[(&KeyHandle, M)]) -> Signatures<S>
+    pub fn sign_each<M, R>(&self, rng: &mut R, messages: &[(&KeyHandle, M)]) -> Signatures
     where
         M: AsRef<[u8]>,
         R: TryCryptoRng + ?Sized,
     {
-        let digests = messages
-            .iter()
-            .map(|(key, message)| (*key, S::Hash::digest(message)));
+        let digests = messages.iter().map(|(key, message)| {
+            let digest = self.scheme.digest(message.as_ref());
+            (*key, &self.scheme, digest)
+        });
         self.sign_digests(rng, digests)
     }
 
@@ -101,12 +103,13 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
     ///
     /// Those of [`sign`](Self::sign), and [`Error::DigestLength`] in the place of a digest that is too
     /// long or too short.
-    pub fn sign_prehash<M, R>(&self, rng: &mut R, key: &KeyHandle, digests: &[M]) -> Signatures<S>
+    pub fn sign_prehash<M, R>(&self, rng: &mut R, key: &KeyHandle, digests: &[M]) -> Signatures
     where
         M: AsRef<[u8]>,
         R: TryCryptoRng + ?Sized,
     {
-        self.sign_digests(rng, digests.iter().map(|digest| (key, digest)))
+        let digests = digests.iter().map(|digest| (key, &self.scheme, digest));
+        self.sign_digests(rng, digests)
     }
 
     /// Signs digests, each with its own key. The keys may have different sizes.
@@ -114,25 +117,30 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
     /// # Errors
     ///
     /// Those of [`sign_prehash`](Self::sign_prehash).
-    pub fn sign_prehash_each<M, R>(&self, rng: &mut R, digests: &[(&KeyHandle, M)]) -> Signatures<S>
+    pub fn sign_prehash_each<M, R>(&self, rng: &mut R, digests: &[(&KeyHandle, M)]) -> Signatures
     where
         M: AsRef<[u8]>,
         R: TryCryptoRng + ?Sized,
     {
-        self.sign_digests(rng, digests.iter().map(|(key, digest)| (*key, digest)))
+        let digests = digests
+            .iter()
+            .map(|(key, digest)| (*key, &self.scheme, digest));
+        self.sign_digests(rng, digests)
     }
 
+    /// Signs digests, each with its own key and scheme.
     fn sign_digests<'k, M, R>(
         &self,
         rng: &mut R,
-        digests: impl Iterator<Item = (&'k KeyHandle, M)>,
-    ) -> Signatures<S>
+        digests: impl Iterator<Item = (&'k KeyHandle, &'k S, M)>,
+    ) -> Signatures
     where
+        S: 'k,
         M: AsRef<[u8]>,
         R: TryCryptoRng + ?Sized,
     {
         let (keys, representatives): (Vec<_>, Vec<_>) = digests
-            .map(|(key, digest)| (key, self.representative(rng, key, digest.as_ref())))
+            .map(|(key, scheme, digest)| (key, representative(rng, key, scheme, digest.as_ref())))
             .unzip();
         if representatives
             .iter()
@@ -142,28 +150,98 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
         }
         let rng = self.blinding.then_some(rng);
         let each_key = keys.iter().copied();
+        // Errors get the positions of their lanes here.
         let results = check::private_op(&self.backend, each_key, &representatives, rng)?;
         let wrap = |(key, result): (&KeyHandle, Result<Secret<BoxedUint>, Error>)| {
-            result.map(|number| self.scheme.signature(&i2osp(&number, key.size())))
+            result.map(|number| Signature::new(&i2osp(&number, key.size())))
         };
         Ok(keys.into_iter().zip(results).map(wrap).collect())
     }
+}
 
-    /// Encodes one digest as a message representative.
-    fn representative<R: TryCryptoRng + ?Sized>(
+impl<B: RsaPrivateOp> BatchSigner<B, AnyScheme> {
+    /// Hashes and signs messages, each with its own key and scheme, in one batch.
+    ///
+    /// ```
+    /// use batch_modexp::backend::Serial;
+    /// use batch_modexp::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle};
+    ///
+    /// # let pem = std::fs::read_to_string("tests/keys/rsa2048-pkcs8.pem")?;
+    /// let key = KeyHandle::from_pkcs8_pem(&pem)?;
+    /// let pkcs1v15 = AnyScheme::Pkcs1v15 { hash: Hash::Sha256 };
+    /// let pss = AnyScheme::Pss { hash: Hash::Sha512, salt_len: Hash::Sha512.digest_len() };
+    /// let signer = BatchSigner::new(Serial, pss);
+    /// let batch = [(&key, pkcs1v15, "one"), (&key, pss, "two")];
+    /// for signature in signer.sign_mixed(&mut getrandom::SysRng, &batch)? {
+    ///     println!("{:x}", signature?);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`sign`](Self::sign).
+    pub fn sign_mixed<M, R>(
         &self,
         rng: &mut R,
-        key: &KeyHandle,
-        digest: &[u8],
-    ) -> Result<Secret<BoxedUint>, Error> {
-        let (len, expected) = (digest.len(), S::Hash::output_size());
-        if len != expected {
-            return Err(Error::DigestLength { len, expected });
-        }
-        let encoded = self.scheme.encode(digest, key.bits(), rng)?;
-        let width = key.parts().n.bits_precision();
-        Ok(Secret::new(os2ip(&encoded, width)))
+        messages: &[(&KeyHandle, AnyScheme, M)],
+    ) -> Signatures
+    where
+        M: AsRef<[u8]>,
+        R: TryCryptoRng + ?Sized,
+    {
+        let digests = messages
+            .iter()
+            .map(|(key, scheme, message)| (*key, scheme, scheme.digest(message.as_ref())));
+        self.sign_digests(rng, digests)
     }
+
+    /// Signs digests, each with its own key and scheme, in one batch.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`sign_prehash`](Self::sign_prehash).
+    pub fn sign_prehash_mixed<M, R>(
+        &self,
+        rng: &mut R,
+        digests: &[(&KeyHandle, AnyScheme, M)],
+    ) -> Signatures
+    where
+        M: AsRef<[u8]>,
+        R: TryCryptoRng + ?Sized,
+    {
+        let digests = digests
+            .iter()
+            .map(|(key, scheme, digest)| (*key, scheme, digest));
+        self.sign_digests(rng, digests)
+    }
+}
+
+/// Encodes one digest as a message representative. Its errors are those of a batch of this one.
+fn representative<S: Scheme, R: TryCryptoRng + ?Sized>(
+    rng: &mut R,
+    key: &KeyHandle,
+    scheme: &S,
+    digest: &[u8],
+) -> Result<Secret<BoxedUint>, Error> {
+    let restriction = key.restriction();
+    if !scheme.is_permitted_by(restriction) {
+        return Err(Error::KeyRestricted {
+            index: 0,
+            restriction,
+        });
+    }
+    let (len, expected) = (digest.len(), scheme.digest_len());
+    if len != expected {
+        return Err(Error::DigestLength {
+            index: 0,
+            len,
+            expected,
+        });
+    }
+    let encoded = scheme.encode(digest, key.bits(), rng)?;
+    let width = key.parts().n.bits_precision();
+    Ok(Secret::new(os2ip(&encoded, width)))
 }
 
 impl<B: fmt::Debug, S: fmt::Debug> fmt::Debug for BatchSigner<B, S> {

@@ -74,6 +74,7 @@ fn a_key_that_is_too_short_for_the_hash_fails_alone() {
     let signatures = signer.sign_each(&mut keys::rng(), &batch).unwrap();
     assert!(signatures[0].is_ok() && signatures[2].is_ok());
     let expected = Error::KeyTooShort {
+        index: 1,
         bits: 1024,
         min_bits: 8 * 129 + 2,
     };
@@ -88,6 +89,7 @@ fn absurd_salts() {
         let signer = BatchSigner::new(Serial, Pss::<Sha512>::with_salt_len(salt_len));
         let signature = signer.sign(&mut keys::rng(), &handle, &["m"]).unwrap();
         let expected = Error::KeyTooShort {
+            index: 0,
             bits: 1024,
             min_bits: u32::try_from(8 * (salt_len as u128 + 65) + 2).unwrap_or(u32::MAX),
         };
@@ -121,6 +123,7 @@ fn the_shortest_key_that_is_named_is_the_shortest_that_works() {
     assert_eq!(
         error,
         Error::KeyTooShort {
+            index: 0,
             bits: 1025,
             min_bits: 1026
         }
@@ -137,6 +140,7 @@ fn a_digest_of_the_wrong_length_fails_alone() {
         .unwrap();
     assert!(signatures[0].is_ok() && signatures[2].is_ok());
     let expected = Error::DigestLength {
+        index: 1,
         len: 31,
         expected: 32,
     };

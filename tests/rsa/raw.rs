@@ -73,7 +73,12 @@ fn blocks_out_of_range_fail_alone() {
     ];
     let results = rsasp1(&Serial, None::<&mut ChaCha20Rng>, &blocks).unwrap();
     assert!(results[0].is_ok());
-    for result in &results[1..] {
-        assert_eq!(result.as_ref().err(), Some(&Error::BlockOutOfRange));
+    for (index, (result, (_, block))) in results.iter().zip(&blocks).enumerate().skip(1) {
+        let expected = Error::BlockOutOfRange {
+            index,
+            len: block.len(),
+            expected: 128,
+        };
+        assert_eq!(result.as_ref().unwrap_err(), &expected);
     }
 }

@@ -246,6 +246,7 @@ fn an_error_of_one_key_stays_in_its_lanes() {
         for (lane, signature) in signatures.iter().enumerate() {
             let expected = match lane {
                 0 => Some(Error::DigestLength {
+                    index: 0,
                     len: 31,
                     expected: 32,
                 }),

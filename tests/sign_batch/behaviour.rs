@@ -99,7 +99,7 @@ fn pss_base64_and_pkcs8() {
         b"hello\nworld\n",
     );
     let pem = std::fs::read_to_string(key("rsa2048-pkcs8")).unwrap();
-    let private_key: RsaPrivateKey = rsa::pkcs8::DecodePrivateKey::from_pkcs8_pem(&pem).unwrap();
+    let private_key: RsaPrivateKey = pkcs8::DecodePrivateKey::from_pkcs8_pem(&pem).unwrap();
     let verifier = pss::VerifyingKey::<Sha384>::new(private_key.to_public_key());
     let text = stdout(&output);
     assert_eq!(text.lines().count(), 2);

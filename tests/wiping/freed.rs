@@ -15,6 +15,15 @@ static NEEDLES: RwLock<Vec<Needle>> = RwLock::new(Vec::new());
 /// One flag for each needle; there are never more.
 static FOUND: [AtomicBool; 32] = [const { AtomicBool::new(false) }; 32];
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// Freed blocks with needles in them that nobody has got since.
+static STALE: Mutex<[Option<Stale>; 64]> = Mutex::new([None; 64]);
+
+#[derive(Clone, Copy)]
+struct Stale {
+    address: usize,
+    len: usize,
+    name: &'static str,
+}
 
 // SAFETY: every call goes to the system's allocator with the arguments unchanged. A freed block is only
 // read before that, and reading it allocates nothing.
@@ -23,7 +32,11 @@ unsafe impl GlobalAlloc for Watching {
         // Zeroed, so that looking at a block whose owner wrote only a part of it reads no uninitialised
         // memory, nor what the block held before.
         // SAFETY: as required of the caller.
-        unsafe { System.alloc_zeroed(layout) }
+        let block = unsafe { System.alloc_zeroed(layout) };
+        if ARMED.load(Ordering::SeqCst) {
+            forget_stale(block.addr(), layout.size());
+        }
+        block
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
@@ -42,8 +55,27 @@ fn look_into(block: &[u8]) {
         for (needle, found) in needles.iter().zip(&FOUND) {
             if contains(block, &needle.bytes) {
                 found.store(true, Ordering::SeqCst);
+                let stale = Stale {
+                    address: block.as_ptr().addr(),
+                    len: block.len(),
+                    name: needle.name,
+                };
+                let mut blocks = STALE.lock().unwrap();
+                // A full table is one that cannot pass.
+                let free = blocks.iter().position(Option::is_none).unwrap_or(0);
+                blocks[free] = Some(stale);
             }
         }
+    }
+}
+
+/// The memory has been given out again, and overwritten.
+fn forget_stale(address: usize, len: usize) {
+    for block in STALE.lock().unwrap().iter_mut() {
+        let inside = |stale: &mut Stale| {
+            address <= stale.address && stale.address + stale.len <= address + len
+        };
+        block.take_if(inside);
     }
 }
 
@@ -87,5 +119,18 @@ impl Watch {
             .zip(&FOUND)
             .filter(|(_, found)| found.load(Ordering::SeqCst));
         found.map(|(needle, _)| needle.name).collect()
+    }
+
+    /// The same, but a block counts only if nobody has got its memory again, and so overwritten it, until `action`
+    /// has ended.
+    pub fn left_in_freed_blocks(
+        &self,
+        needles: &[Needle],
+        action: impl FnOnce(),
+    ) -> Vec<&'static str> {
+        *STALE.lock().unwrap() = [None; 64];
+        self.found_in_freed_blocks(needles, action);
+        let blocks = *STALE.lock().unwrap();
+        blocks.iter().flatten().map(|stale| stale.name).collect()
     }
 }

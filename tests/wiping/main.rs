@@ -5,6 +5,7 @@
 
 mod freed;
 mod heap;
+mod import;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[path = "../common/need.rs"]
 mod need;

@@ -172,7 +172,7 @@ impl TryCryptoRng for Known {}
 
 /// The block that PKCS#1 v1.5 makes of a SHA-256 digest.
 fn representative(key: &RsaPrivateKey, digest: &[u8]) -> crypto_bigint::BoxedUint {
-    let prefix = rsa::Pkcs1v15Sign::new::<rsa::sha2::Sha256>().prefix;
+    let prefix = rsa::Pkcs1v15Sign::new::<sha2::Sha256>().prefix;
     let mut em = vec![0xff; key.size()];
     let info = em.len() - prefix.len() - digest.len();
     em[..2].copy_from_slice(&[0, 1]);
@@ -187,7 +187,7 @@ impl Case {
         use batch_modexp::rsa::{BatchSigner, Pkcs1v15};
         let handle = KeyHandle::new(&self.key).unwrap();
         let signer =
-            BatchSigner::new(backend, Pkcs1v15::<rsa::sha2::Sha256>::new()).blinding(self.blinded);
+            BatchSigner::new(backend, Pkcs1v15::<sha2::Sha256>::new()).blinding(self.blinded);
         let digests = [self.digest; 3];
         let signatures = signer
             .sign_prehash(&mut Known::default(), &handle, &digests)

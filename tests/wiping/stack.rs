@@ -18,7 +18,7 @@ use super::needles::{Needle, case, cases, fixed_case};
 const STACK_SIZE: usize = 4 << 20;
 
 /// Runs `action` on a thread of its own and returns what its stack looks like afterwards.
-fn stack_after(action: Box<dyn FnOnce() + Send>) -> Vec<u8> {
+pub fn stack_after(action: Box<dyn FnOnce() + Send>) -> Vec<u8> {
     extern "C" fn run(action: *mut c_void) -> *mut c_void {
         // SAFETY: the pointer comes from `Box::into_raw` below and is taken once.
         let action = unsafe { Box::from_raw(action.cast::<Box<dyn FnOnce() + Send>>()) };

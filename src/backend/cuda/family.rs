@@ -1,7 +1,7 @@
 //! What a family of kernels says of itself: how its operands lie in memory, how its kernels are launched, which
 //! chips they run on, and what they cost.
 
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 pub(crate) mod crt;
 pub(crate) mod dpf;
 
@@ -47,7 +47,7 @@ pub(crate) trait Family: fmt::Debug + Sync {
     fn write_modulus(&self, entry: &Entry, modulus: &[Limb], r2: &[Limb], record: &mut [u64]);
 
     /// The operations on numbers modulo a product of two primes, if the family has them.
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     fn crt(&self) -> Option<&dyn crt::CrtFamily> {
         None
     }

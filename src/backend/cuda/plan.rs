@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::ptr;
 
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 use super::family::crt::CrtClass;
 use super::registry::{Entry, Registry, SHIPPED};
 use super::runtime::pipeline::Forecast;
@@ -131,7 +131,7 @@ impl Plan {
 
 /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of `prime_bits` bits: of each
 /// family the narrowest that take both widths of Montgomery parameters.
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 pub(crate) fn crt_classes(registry: Registry, n_bits: u32, prime_bits: u32) -> Vec<CrtClass> {
     let narrowest = |mut classes: Vec<CrtClass>| {
         classes.retain(|class| class.takes(n_bits, prime_bits));
@@ -145,13 +145,13 @@ pub(crate) fn crt_classes(registry: Registry, n_bits: u32, prime_bits: u32) -> V
 
 /// What exponentiations modulo products of two factors are computed with: the kernel for the halves, which take
 /// nearly all of the time, decides.
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 pub(crate) struct CrtPlan<'a> {
     pub(crate) class: &'a CrtClass,
     pub(crate) halves: Plan,
 }
 
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 impl<'a> CrtPlan<'a> {
     /// The fastest of `classes` for `count` instances on one device, or `None` if it can run none of them.
     pub(crate) fn new(

@@ -15,13 +15,13 @@ pub(crate) enum Operation {
     /// One exponentiation for each instance.
     ModExp,
     /// Two exponentiations of one number, modulo two factors of n; each of them is an instance.
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     CrtHalves,
     /// Garner's recombination of the two.
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     CrtRecombine,
     /// The number from its recombination, and the comparison of its public power.
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     CrtCheck,
 }
 

@@ -16,7 +16,7 @@ pub(crate) mod probe;
 mod process;
 pub(crate) mod ptx;
 // Nothing else keeps records yet.
-#[cfg_attr(not(feature = "rsa"), allow(dead_code))]
+#[cfg_attr(not(feature = "sign"), allow(dead_code))]
 pub(crate) mod records;
 mod shares;
 pub(crate) mod slot;

@@ -1,6 +1,6 @@
 //! Limbs become words in buffers and back, on many threads where there are many.
 
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -52,7 +52,7 @@ impl HostPool<'_> {
     }
 }
 
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 impl HostPool<'_> {
     /// Calls `f` for each `size` items with the index of the first, and returns the results in order.
     pub(crate) fn map_chunks<T: Sync, R: Send>(

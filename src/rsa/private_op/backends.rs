@@ -1,5 +1,8 @@
 //! The private operation on the backends of the host.
 
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
 use super::RsaPrivateOp;
 use super::op::{Candidates, PrivateOp};
 use super::threads::HostThreads;
@@ -8,6 +11,26 @@ use crate::backend::Serial;
 impl RsaPrivateOp for Serial {}
 
 impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for &B {
+    fn private_op(&self, batch: &[PrivateOp<'_>]) -> Candidates {
+        (**self).private_op(batch)
+    }
+
+    fn check_threads(&self) -> HostThreads<'_> {
+        (**self).check_threads()
+    }
+}
+
+impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for Arc<B> {
+    fn private_op(&self, batch: &[PrivateOp<'_>]) -> Candidates {
+        (**self).private_op(batch)
+    }
+
+    fn check_threads(&self) -> HostThreads<'_> {
+        (**self).check_threads()
+    }
+}
+
+impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for Box<B> {
     fn private_op(&self, batch: &[PrivateOp<'_>]) -> Candidates {
         (**self).private_op(batch)
     }

@@ -2,43 +2,32 @@
 
 use alloc::vec::Vec;
 
-use rsa::sha2::Digest;
-use rsa::sha2::digest::FixedOutputReset;
+use rand_core::TryCryptoRng;
+use sha2::Digest;
+use sha2::digest::FixedOutputReset;
 
 use crate::Error;
 use crate::secret::Secret;
 
-/// Fails unless a modulus of `n_bits` bits has room for a digest and a salt of these lengths in bytes, whatever they
-/// are.
-pub(super) fn check_room(digest_len: usize, salt_len: usize, n_bits: u32) -> Result<(), Error> {
-    let em_len = (n_bits - 1).div_ceil(8) as usize;
-    let min_len = digest_len.saturating_add(salt_len).saturating_add(2);
-    if em_len >= min_len {
-        return Ok(());
-    }
-    // The shortest modulus whose encoded message has that many bytes.
-    let min_bits = u32::try_from(min_len - 1).unwrap_or(u32::MAX);
-    Err(Error::KeyTooShort {
-        bits: n_bits,
-        min_bits: min_bits.saturating_mul(8).saturating_add(2),
-    })
-}
-
 /// `maskedDB || H || 0xbc`, with a zero byte before it if the modulus is one bit longer than a whole
-/// number of bytes.
-pub(super) fn encode<D: Digest + FixedOutputReset>(
+/// number of bytes; the salt, of `salt_len` bytes, is drawn from `rng`.
+pub(super) fn encode<D: Digest + FixedOutputReset, R: TryCryptoRng + ?Sized>(
     digest: &[u8],
-    salt: &[u8],
+    salt_len: usize,
     n_bits: u32,
+    rng: &mut R,
 ) -> Result<Secret<Vec<u8>>, Error> {
-    check_room(digest.len(), salt.len(), n_bits)?;
+    // Before anything is allocated that might not fit into the memory either.
+    check_room(digest.len(), salt_len, n_bits)?;
+    let mut salt = Secret::new(alloc::vec![0; salt_len]);
+    rng.try_fill_bytes(&mut salt).map_err(|_| Error::Rng)?;
     let em_bits = n_bits - 1;
     let em_len = em_bits.div_ceil(8) as usize;
 
     let mut hash = D::new();
     Digest::update(&mut hash, [0; 8]);
     Digest::update(&mut hash, digest);
-    Digest::update(&mut hash, salt);
+    Digest::update(&mut hash, &*salt);
     let h = hash.finalize_reset();
 
     let mut encoded = Secret::new(alloc::vec![0; n_bits.div_ceil(8) as usize]);
@@ -47,7 +36,7 @@ pub(super) fn encode<D: Digest + FixedOutputReset>(
     let (db, rest) = em.split_at_mut(em_len - h.len() - 1);
     let salt_start = db.len() - salt.len();
     db[salt_start - 1] = 1;
-    db[salt_start..].copy_from_slice(salt);
+    db[salt_start..].copy_from_slice(&salt);
     for (counter, chunk) in (0u32..).zip(db.chunks_mut(h.len())) {
         Digest::update(&mut hash, &h);
         Digest::update(&mut hash, counter.to_be_bytes());
@@ -61,4 +50,21 @@ pub(super) fn encode<D: Digest + FixedOutputReset>(
     rest[..h.len()].copy_from_slice(&h);
     rest[h.len()] = 0xbc;
     Ok(encoded)
+}
+
+/// Fails unless a modulus of `n_bits` bits has room for a digest and a salt of these lengths in bytes, whatever they
+/// are.
+fn check_room(digest_len: usize, salt_len: usize, n_bits: u32) -> Result<(), Error> {
+    let em_len = (n_bits - 1).div_ceil(8) as usize;
+    let min_len = digest_len.saturating_add(salt_len).saturating_add(2);
+    if em_len >= min_len {
+        return Ok(());
+    }
+    // The shortest modulus whose encoded message has that many bytes.
+    let min_bits = u32::try_from(min_len - 1).unwrap_or(u32::MAX);
+    Err(Error::KeyTooShort {
+        index: 0,
+        bits: n_bits,
+        min_bits: min_bits.saturating_mul(8).saturating_add(2),
+    })
 }

@@ -1,7 +1,7 @@
 //! Modular exponentiation in double-precision floating point (DPF): `kernels/dpf`, `docs/dpf.md`.
 #![allow(unsafe_code)]
 
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 mod crt;
 
 use alloc::vec;
@@ -137,7 +137,7 @@ impl Family for Dpf {
         copy_in(r2, second);
     }
 
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     fn crt(&self) -> Option<&dyn super::crt::CrtFamily> {
         Some(self)
     }

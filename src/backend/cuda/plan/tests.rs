@@ -95,7 +95,7 @@ fn forecasts_follow_the_work() {
     assert!((ms(1024, 1000, &slow) / ms(1024, 1000, &device) - 32.0).abs() < 1e-6);
 }
 
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 #[test]
 fn the_halves_decide_among_classes() {
     let device = DeviceInfo::imaginary(100, 227 << 10);

@@ -1,6 +1,6 @@
 //! Tests of the parent module: the tables against the files, and against what the host expects of them.
 
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 use super::super::family::crt::CrtClass;
 mod throwaway;
 
@@ -70,7 +70,7 @@ fn entries_cost_what_was_measured_of_their_shape() {
             entry.image.key.bits
         );
     }
-    #[cfg(feature = "rsa")]
+    #[cfg(feature = "sign")]
     for class in classes() {
         for half in &class.halves {
             let threads = half.image.threads;
@@ -84,12 +84,12 @@ fn entries_cost_what_was_measured_of_their_shape() {
     }
 }
 
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 fn classes() -> Vec<CrtClass> {
     SHIPPED.families().flat_map(CrtClass::of_family).collect()
 }
 
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 #[test]
 fn every_class_with_factors_has_all_its_kernels() {
     assert!(classes().iter().all(|class| !class.halves.is_empty()));
@@ -98,7 +98,7 @@ fn every_class_with_factors_has_all_its_kernels() {
     assert_eq!(served + mod_exps.count(), all().count());
 }
 
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 #[test]
 fn classes_take_the_widths_that_all_their_kernels_take() {
     for class in classes() {

@@ -162,7 +162,7 @@ impl InUse<'_> {
     }
 
     /// The records of one kind that stay on the device.
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
+    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
     pub(crate) fn table(&self, kind: RecordKind) -> HeldTable<'_> {
         let mut records = lock(&self.device.records);
         let new = || Arc::new(RecordTable::new(&self.device.context, kind));

@@ -25,16 +25,16 @@ pub(crate) enum Argument {
         below: usize,
     },
     /// The address of the first record of the share's table, which must be of this kind.
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
+    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
     Records(RecordKind),
     /// As `Indices`, of records in the share's table.
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
+    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
     RecordIndices {
         part: Part,
         count: usize,
     },
     U32(u32),
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
+    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
     U64(u64),
 }
 

@@ -56,7 +56,7 @@ impl Layout {
     }
 
     /// Words that one kernel leaves for the next.
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
+    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
     pub(crate) fn intermediate(&mut self, words: usize) -> Part {
         Self::add(Buffer::Intermediate, &mut self.0.intermediate, words)
     }

@@ -1,0 +1,396 @@
+//! From octets to the numbers of a key, and whether they belong together.
+//!
+//! Everything about d, p, q, dP, dQ and qInv is constant-time: sums, masks and comparisons over public widths, on
+//! `Uint<LIMBS>`, with nothing secret in heap memory but the results. What becomes public are the verdicts.
+
+use crypto_bigint::modular::{BoxedMontyParams, FixedMontyForm, FixedMontyParams};
+use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, Limb, Odd, Uint, Word};
+
+use super::components::RsaComponents;
+use super::fault::KeyFault;
+use crate::Error;
+use crate::rsa::octets::os2ip;
+use crate::rsa::{MAX_BITS, MIN_BITS};
+use crate::secret::{Secret, reveal};
+use crate::width::{WithLimbs, load, store, with_limbs};
+
+/// Numbers that belong together.
+pub(in crate::rsa) struct Checked {
+    pub(in crate::rsa) n: BoxedMontyParams,
+    pub(in crate::rsa) n_bits: u32,
+    /// As wide as it must be.
+    pub(in crate::rsa) e: BoxedUint,
+    pub(in crate::rsa) private: Private,
+}
+
+pub(in crate::rsa) enum Private {
+    Crt(Crt),
+    /// The private exponent, as wide as n.
+    Plain {
+        d: Secret<BoxedUint>,
+    },
+}
+
+/// All five are equally wide, and the first two are odd.
+pub(in crate::rsa) struct Crt {
+    pub(in crate::rsa) p: Secret<BoxedUint>,
+    pub(in crate::rsa) q: Secret<BoxedUint>,
+    pub(in crate::rsa) dp: Secret<BoxedUint>,
+    pub(in crate::rsa) dq: Secret<BoxedUint>,
+    pub(in crate::rsa) qinv: Secret<BoxedUint>,
+    /// A bound for the length of p and q in bits; public.
+    pub(in crate::rsa) prime_bits: u32,
+}
+
+/// Reads the numbers and checks all that [`KeyHandle`](super::KeyHandle) promises.
+pub(in crate::rsa) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
+    let (n, n_bits) = modulus(components.n)?;
+    let e = public_exponent(components.e, &n)?;
+    let width = n.bits_precision();
+    let d = number(components.d, width, KeyFault::PrivateExponent)?;
+    require(
+        nonzero(d.as_limbs()) & d.ct_lt(n.as_ref()),
+        KeyFault::PrivateExponent,
+    )?;
+    let private = match components.primes {
+        None => {
+            let power = PublicAndBack {
+                n: &n,
+                e: &e,
+                d: &d,
+            };
+            require(
+                with_limbs(n.as_ref().as_limbs().len(), power),
+                KeyFault::Exponents,
+            )?;
+            Private::Plain { d }
+        }
+        Some([p, q]) => {
+            let p = number(p, width, KeyFault::Product)?;
+            let q = number(q, width, KeyFault::Product)?;
+            let (limbs, prime_bits) = prime_size(&p, &q, n_bits);
+            let read = |octets: Option<&[u8]>, fault| {
+                octets
+                    .map(|octets| number(octets, width, fault))
+                    .transpose()
+            };
+            let relations = Relations {
+                n: n.as_ref(),
+                e: &e,
+                d: &d,
+                p: &p,
+                q: &q,
+                dp: read(components.dp, KeyFault::Dp)?,
+                dq: read(components.dq, KeyFault::Dq)?,
+                qinv: read(components.qinv, KeyFault::Qinv)?,
+                limbs,
+                prime_bits,
+            };
+            Private::Crt(with_limbs(limbs, relations)?)
+        }
+    };
+    Ok(Checked {
+        // n is public.
+        n: BoxedMontyParams::new_vartime(n),
+        n_bits,
+        e,
+        private,
+    })
+}
+
+/// n at its own width, with its length in bits.
+fn modulus(octets: &[u8]) -> Result<(Odd<BoxedUint>, u32), Error> {
+    let octets = without_leading_zeros(octets);
+    let bits = match octets {
+        [] => 0,
+        [first, rest @ ..] => u32::try_from(rest.len())
+            .map_or(u32::MAX, |len| len.saturating_mul(8))
+            .saturating_add(u8::BITS - first.leading_zeros()),
+    };
+    if !(MIN_BITS..=MAX_BITS).contains(&bits) {
+        return Err(Error::KeySize { bits });
+    }
+    let n = os2ip(octets, bits.next_multiple_of(Limb::BITS));
+    let n = n.into_odd().into_option();
+    Ok((n.ok_or(Error::Key(KeyFault::EvenModulus))?, bits))
+}
+
+/// e, as wide as its value needs; everything about it is public.
+fn public_exponent(octets: &[u8], n: &Odd<BoxedUint>) -> Result<BoxedUint, Error> {
+    let octets = without_leading_zeros(octets);
+    let fault = Error::Key(KeyFault::PublicExponent);
+    if octets.len() > n.as_ref().as_limbs().len() * Limb::BYTES {
+        return Err(fault);
+    }
+    let bits = 8 * octets.len().max(1) as u32;
+    let e = os2ip(octets, bits.next_multiple_of(Limb::BITS));
+    let is_odd = octets.last().is_some_and(|last| last & 1 == 1);
+    let is_one = octets == [1];
+    if is_odd && !is_one && e < *n.as_ref() {
+        Ok(e)
+    } else {
+        Err(fault)
+    }
+}
+
+fn without_leading_zeros(octets: &[u8]) -> &[u8] {
+    let start = octets.iter().position(|&octet| octet != 0);
+    &octets[start.unwrap_or(octets.len())..]
+}
+
+/// A secret number of `width` bits; `fault` if it does not fit. The number of octets is public, their values are not.
+fn number(octets: &[u8], width: u32, fault: KeyFault) -> Result<Secret<BoxedUint>, Error> {
+    let (high, low) = octets.split_at(octets.len().saturating_sub((width / 8) as usize));
+    let high = high.iter().fold(0, |any, octet| any | octet);
+    require(high.ct_eq(&0), fault)?;
+    Ok(Secret::new(os2ip(low, width)))
+}
+
+/// The number of limbs that p and q are stored in, and a bound for their length in bits. That is half the length of n,
+/// unless one of them is longer: then only its number of limbs becomes known.
+fn prime_size(p: &BoxedUint, q: &BoxedUint, n_bits: u32) -> (usize, u32) {
+    let half = n_bits.div_ceil(2);
+    let fit = |bits| reveal(fits(p, bits) & fits(q, bits));
+    let limbs = half.div_ceil(Limb::BITS);
+    if fit(half) {
+        return (limbs as usize, half);
+    }
+    let most = p.as_limbs().len() as u32;
+    let limbs = (limbs..most).find(|limbs| fit(limbs * Limb::BITS));
+    let limbs = limbs.unwrap_or(most);
+    (limbs as usize, limbs * Limb::BITS)
+}
+
+/// Whether `value` is below `2^bits`.
+fn fits(value: &BoxedUint, bits: u32) -> Choice {
+    let (whole, rest) = ((bits / Limb::BITS) as usize, bits % Limb::BITS);
+    let mut above = Secret::new(0);
+    for (index, limb) in value.as_limbs().iter().enumerate().skip(whole) {
+        *above |= if index == whole {
+            limb.0 >> rest
+        } else {
+            limb.0
+        };
+    }
+    above.ct_eq(&0)
+}
+
+fn nonzero(limbs: &[Limb]) -> Choice {
+    let any = Secret::new(limbs.iter().fold(0, |any, limb| any | limb.0));
+    !any.ct_eq(&0)
+}
+
+/// Makes a verdict public.
+fn require(holds: Choice, fault: KeyFault) -> Result<(), Error> {
+    if reveal(holds) {
+        Ok(())
+    } else {
+        Err(Error::Key(fault))
+    }
+}
+
+/// Whether `2^(e d) = 2 mod n`.
+struct PublicAndBack<'a> {
+    n: &'a Odd<BoxedUint>,
+    e: &'a BoxedUint,
+    d: &'a BoxedUint,
+}
+
+impl WithLimbs for PublicAndBack<'_> {
+    type Output = Choice;
+
+    fn run<const LIMBS: usize>(self) -> Choice {
+        let n = Odd::new(load::<LIMBS>(self.n.as_ref())).expect("an odd modulus");
+        let params = FixedMontyParams::new_vartime(n);
+        let two = FixedMontyForm::new(&Uint::from(2u8), &params);
+        let power = two.pow(&load::<LIMBS>(self.e));
+        let d = Secret::new(load::<LIMBS>(self.d));
+        power.pow(&d).as_montgomery().ct_eq(two.as_montgomery())
+    }
+}
+
+/// The relations between the numbers of a key with two primes; d, p, q and what is given of the others are as wide
+/// as n.
+struct Relations<'a> {
+    n: &'a BoxedUint,
+    e: &'a BoxedUint,
+    d: &'a BoxedUint,
+    p: &'a BoxedUint,
+    q: &'a BoxedUint,
+    dp: Option<Secret<BoxedUint>>,
+    dq: Option<Secret<BoxedUint>>,
+    qinv: Option<Secret<BoxedUint>>,
+    /// The number of limbs that p and q fit into.
+    limbs: usize,
+    prime_bits: u32,
+}
+
+impl WithLimbs for Relations<'_> {
+    type Output = Result<Crt, Error>;
+
+    fn run<const LIMBS: usize>(self) -> Result<Crt, Error> {
+        let p = Secret::new(low::<LIMBS>(self.p));
+        let q = Secret::new(low::<LIMBS>(self.q));
+        require(
+            is_odd_above_one(&p) & is_odd_above_one(&q),
+            KeyFault::Factor,
+        )?;
+        require(!p.ct_eq(&*q), KeyFault::EqualFactors)?;
+        let product = Product::new(&p, &q);
+        require(product.equals(self.n), KeyFault::Product)?;
+
+        // Odd numbers above 1, less 1.
+        let (p_less_1, q_less_1) = (Secret::new(less_one(&p)), Secret::new(less_one(&q)));
+        let dp = remainder(self.d.as_limbs().iter(), &p_less_1);
+        let dq = remainder(self.d.as_limbs().iter(), &q_less_1);
+        let inverse_to_e = |half: &Uint<LIMBS>, modulus| {
+            let e = remainder(self.e.as_limbs().iter(), modulus);
+            is_one(&Product::new(half, &e).remainder(modulus))
+        };
+        require(
+            inverse_to_e(&dp, &p_less_1) & inverse_to_e(&dq, &q_less_1),
+            KeyFault::Exponents,
+        )?;
+        require(equals_given(&dp, &self.dp), KeyFault::Dp)?;
+        require(equals_given(&dq, &self.dq), KeyFault::Dq)?;
+
+        let qinv = match &self.qinv {
+            Some(qinv) => {
+                require(fits(qinv, self.limbs as u32 * Limb::BITS), KeyFault::Qinv)?;
+                Secret::new(low::<LIMBS>(qinv))
+            }
+            None => inverse(&q, &p),
+        };
+        let is_inverse = is_one(&Product::new(&qinv, &q).remainder(&p));
+        require(qinv.ct_lt(&*p) & is_inverse, KeyFault::Qinv)?;
+
+        let boxed = |value: &Uint<LIMBS>| {
+            let mut boxed = Secret::new(BoxedUint::zero_with_precision(
+                self.limbs as u32 * Limb::BITS,
+            ));
+            store(value, self.limbs, &mut boxed);
+            boxed
+        };
+        Ok(Crt {
+            p: boxed(&p),
+            q: boxed(&q),
+            dp: boxed(&dp),
+            dq: boxed(&dq),
+            qinv: boxed(&qinv),
+            prime_bits: self.prime_bits,
+        })
+    }
+}
+
+/// The low `LIMBS` limbs of `value`, or all of it.
+fn low<const LIMBS: usize>(value: &BoxedUint) -> Uint<LIMBS> {
+    let mut low = Uint::ZERO;
+    let limbs = low.as_mut_limbs().iter_mut().zip(value.as_limbs());
+    limbs.for_each(|(to, from)| *to = *from);
+    low
+}
+
+fn is_odd_above_one<const LIMBS: usize>(value: &Uint<LIMBS>) -> Choice {
+    let lowest = Secret::new(value.as_limbs()[0].0 & 1);
+    lowest.ct_eq(&1) & !is_one(value)
+}
+
+fn is_one<const LIMBS: usize>(value: &Uint<LIMBS>) -> Choice {
+    value.ct_eq(&Uint::<LIMBS>::ONE)
+}
+
+/// An odd number less 1.
+fn less_one<const LIMBS: usize>(value: &Uint<LIMBS>) -> Uint<LIMBS> {
+    let mut less = *value;
+    less.as_mut_limbs()[0].0 ^= 1;
+    less
+}
+
+/// Whether `value` is what the caller has given, if so.
+fn equals_given<const LIMBS: usize>(
+    value: &Uint<LIMBS>,
+    given: &Option<Secret<BoxedUint>>,
+) -> Choice {
+    let Some(given) = given else {
+        return Choice::TRUE;
+    };
+    let (shared, high) = given.as_limbs().split_at(LIMBS.min(given.as_limbs().len()));
+    value.as_limbs()[..shared.len()].ct_eq(shared)
+        & !nonzero(&value.as_limbs()[shared.len()..])
+        & !nonzero(high)
+}
+
+/// `1 / value mod modulus` for an odd modulus, or some number if there is no inverse.
+fn inverse<const LIMBS: usize>(value: &Uint<LIMBS>, modulus: &Uint<LIMBS>) -> Secret<Uint<LIMBS>> {
+    let one = Odd::new(Uint::ONE).expect("an odd number");
+    let modulus = Secret::new(Odd::new(*modulus).unwrap_or(one));
+    Secret::new(value.invert_odd_mod(&modulus).unwrap_or(Uint::ZERO))
+}
+
+/// A product of two numbers, wiped on drop.
+struct Product<const LIMBS: usize> {
+    low: Secret<Uint<LIMBS>>,
+    high: Secret<Uint<LIMBS>>,
+}
+
+impl<const LIMBS: usize> Product<LIMBS> {
+    fn new(a: &Uint<LIMBS>, b: &Uint<LIMBS>) -> Self {
+        let (low, high) = a.widening_mul(b);
+        Self {
+            low: Secret::new(low),
+            high: Secret::new(high),
+        }
+    }
+
+    fn limbs(&self) -> impl DoubleEndedIterator<Item = &Limb> {
+        self.low.as_limbs().iter().chain(self.high.as_limbs())
+    }
+
+    fn remainder(&self, modulus: &Uint<LIMBS>) -> Secret<Uint<LIMBS>> {
+        remainder(self.limbs(), modulus)
+    }
+
+    fn equals(&self, value: &BoxedUint) -> Choice {
+        let value = value
+            .as_limbs()
+            .iter()
+            .chain(core::iter::repeat(&Limb::ZERO));
+        let differences = self.limbs().zip(value).map(|(a, b)| a.0 ^ b.0);
+        Secret::new(differences.fold(0, |any, difference| any | difference)).ct_eq(&0)
+    }
+}
+
+/// `value mod modulus` for any modulus but 0, an even one too, bit by bit: with each bit, the remainder is doubled,
+/// and the modulus subtracted or not, by a mask.
+///
+/// Slower than a division by words, and simpler: the length of the modulus plays no part. An import takes some
+/// `4 * bits` steps, together less than a private operation.
+fn remainder<'a, const LIMBS: usize>(
+    value: impl DoubleEndedIterator<Item = &'a Limb>,
+    modulus: &Uint<LIMBS>,
+) -> Secret<Uint<LIMBS>> {
+    let mut rest = Secret::new(Uint::ZERO);
+    for limb in value.rev() {
+        for position in (0..Limb::BITS).rev() {
+            double_and_add(&mut rest, (limb.0 >> position) & 1, modulus);
+        }
+    }
+    rest
+}
+
+/// `rest = 2 * rest + bit mod modulus`, for `rest` below the modulus.
+fn double_and_add<const LIMBS: usize>(rest: &mut Uint<LIMBS>, bit: Word, modulus: &Uint<LIMBS>) {
+    let limbs = rest.as_mut_limbs();
+    let (mut carry, mut borrow) = (bit, Limb::ZERO);
+    for (limb, m) in limbs.iter_mut().zip(modulus.as_limbs()) {
+        let doubled = limb.0 << 1 | carry;
+        carry = limb.0 >> (Limb::BITS - 1);
+        (*limb, borrow) = Limb(doubled).borrowing_sub(*m, borrow);
+    }
+    // All ones if the modulus was too much.
+    let (_, below) = Limb(carry).borrowing_sub(Limb::ZERO, borrow);
+    let mut carry = Limb::ZERO;
+    for (limb, m) in limbs.iter_mut().zip(modulus.as_limbs()) {
+        (*limb, carry) = limb.carrying_add(*m & below, carry);
+    }
+}

@@ -1,0 +1,127 @@
+//! Montgomery constants of secret moduli, in heap memory that is wiped.
+//!
+//! crypto-bigint makes `MontyParams<BoxedUint>` only inside a `BoxedMontyParams`, which counts references and which
+//! nobody can wipe: what comes out of it is a clone. So the constants are computed on `Uint<LIMBS>`, and once the clone
+//! is made, the memory of the original is taken back from the allocator and overwritten.
+//!
+//! `MontyParams::new` is constant-time but for one instruction on some processors: it counts the leading zeros of the
+//! modulus. How long a prime is, is public here: half as long as n, or the length with which the caller gave it.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams, MontyParams};
+use crypto_bigint::{BoxedUint, Limb, Odd};
+
+use crate::secret::Secret;
+use crate::width::{WithLimbs, load, scrubbed, with_limbs};
+
+/// The odd `modulus` with its constants, at its own width up to 64 limbs; above that at the next of `with_limbs`.
+pub(super) fn secret(modulus: &BoxedUint) -> Secret<MontyParams<BoxedUint>> {
+    fn exact<const LIMBS: usize>(params: Params<'_>) -> Secret<MontyParams<BoxedUint>> {
+        scrubbed::<LIMBS, _>(|| params.run::<LIMBS>())
+    }
+    let params = Params { modulus };
+    // `with_limbs` would round these up, and every exponentiation with such a key would take longer.
+    match modulus.as_limbs().len() {
+        11 => exact::<11>(params),
+        13 => exact::<13>(params),
+        15 => exact::<15>(params),
+        17 => exact::<17>(params),
+        19 => exact::<19>(params),
+        21 => exact::<21>(params),
+        23 => exact::<23>(params),
+        25 => exact::<25>(params),
+        27 => exact::<27>(params),
+        29 => exact::<29>(params),
+        30 => exact::<30>(params),
+        31 => exact::<31>(params),
+        33 => exact::<33>(params),
+        34 => exact::<34>(params),
+        35 => exact::<35>(params),
+        37 => exact::<37>(params),
+        38 => exact::<38>(params),
+        39 => exact::<39>(params),
+        41 => exact::<41>(params),
+        42 => exact::<42>(params),
+        43 => exact::<43>(params),
+        45 => exact::<45>(params),
+        46 => exact::<46>(params),
+        47 => exact::<47>(params),
+        49 => exact::<49>(params),
+        50 => exact::<50>(params),
+        51 => exact::<51>(params),
+        52 => exact::<52>(params),
+        53 => exact::<53>(params),
+        55 => exact::<55>(params),
+        56 => exact::<56>(params),
+        57 => exact::<57>(params),
+        58 => exact::<58>(params),
+        59 => exact::<59>(params),
+        61 => exact::<61>(params),
+        62 => exact::<62>(params),
+        63 => exact::<63>(params),
+        limbs => with_limbs(limbs, params),
+    }
+}
+
+struct Params<'a> {
+    modulus: &'a BoxedUint,
+}
+
+impl WithLimbs for Params<'_> {
+    type Output = Secret<MontyParams<BoxedUint>>;
+
+    fn run<const LIMBS: usize>(self) -> Self::Output {
+        let modulus = Secret::new(load::<LIMBS>(self.modulus));
+        let fixed = Odd::new(*modulus).expect("an odd modulus");
+        let fixed = Secret::new(FixedMontyParams::new(fixed));
+        let original = BoxedMontyParams::from(&*fixed);
+        let params: &MontyParams<BoxedUint> = original.as_ref();
+        let copy = Secret::new(params.clone());
+        let numbers = [params.modulus().as_ref(), params.one(), params.r2()];
+        let numbers = numbers.map(|number| number.as_limbs().as_ptr().addr());
+        // They lie in an `Arc`, behind two counts.
+        let counts = 2 * size_of::<usize>();
+        let shared = (params as *const MontyParams<BoxedUint>).addr() - counts;
+        drop(original);
+        overwrite_freed(&numbers, LIMBS * Limb::BYTES);
+        overwrite_freed(&[shared], counts + size_of::<MontyParams<BoxedUint>>());
+        copy
+    }
+}
+
+/// Overwrites blocks of `bytes` bytes that began at `addresses` and have just been freed: allocates blocks of that
+/// size until all of them have come back. It is best effort, since an allocator need not return them, and another
+/// thread may be faster; what it got is then overwritten by its owner.
+fn overwrite_freed(addresses: &[usize], bytes: usize) {
+    const TRIES: usize = 64;
+    let mut taken = Vec::with_capacity(TRIES);
+    let mut found = 0;
+    while found < addresses.len() && taken.len() < TRIES {
+        let block = Secret::new(vec![0usize; bytes / size_of::<usize>()]);
+        found += usize::from(addresses.contains(&block.as_ptr().addr()));
+        taken.push(block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equals_the_constants_of_crypto_bigint_at_the_same_width() {
+        for limbs in 1..=66u32 {
+            let mut modulus = BoxedUint::max(limbs * Limb::BITS);
+            modulus.as_mut_limbs()[limbs as usize - 1].0 >>= limbs % Limb::BITS;
+            let params = secret(&modulus);
+            let width = params.modulus().bits_precision();
+            assert!(width == limbs * Limb::BITS || limbs > 64);
+            let mut modulus = modulus;
+            let mut wide = BoxedUint::zero_with_precision(width);
+            wide.as_mut_limbs()[..limbs as usize].copy_from_slice(modulus.as_mut_limbs());
+            let expected = BoxedMontyParams::new(Odd::new(wide).unwrap());
+            assert!(*params == *expected.as_ref());
+        }
+    }
+}

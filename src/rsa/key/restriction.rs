@@ -1,0 +1,103 @@
+//! What a key may be used for: keys of type id-RSASSA-PSS are for RSASSA-PSS alone, perhaps with given parameters
+//! (RFC 4055, section 3.1).
+
+use core::fmt;
+
+use pkcs1::{RsaPssParams, RsaPssParamsOwned, TrailerField};
+use pkcs8::ObjectIdentifier;
+use pkcs8::der::asn1::{Any, AnyRef};
+use pkcs8::spki::AlgorithmIdentifierRef;
+use sha2::{Sha256, Sha384, Sha512};
+
+use super::fault::KeyFault;
+use crate::rsa::scheme::Hash;
+
+/// What a key may sign by, which its PKCS#8 document says. The signer respects it.
+///
+/// `hazmat::rsasp1` does not know what its blocks are; there the protocol has to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Restriction {
+    /// Any scheme: a key of type rsaEncryption, and every key that does not come from PKCS#8.
+    None,
+    /// RSASSA-PSS with any hash function and salt.
+    Pss,
+    /// RSASSA-PSS with this hash function, also for the mask generation, and a salt of at least that many bytes.
+    PssWith {
+        /// The hash function.
+        hash: Hash,
+        /// The shortest salt in bytes.
+        min_salt_len: usize,
+    },
+}
+
+const RSASSA_PSS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.10");
+const MGF1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.8");
+
+impl Restriction {
+    /// That of the algorithm in a PKCS#8 document.
+    pub(super) fn of(algorithm: &AlgorithmIdentifierRef<'_>) -> Result<Self, KeyFault> {
+        match (algorithm.oid, algorithm.parameters) {
+            (pkcs1::ALGORITHM_OID, _) => Ok(Self::None),
+            (RSASSA_PSS, None) => Ok(Self::Pss),
+            (RSASSA_PSS, Some(parameters)) => {
+                let parameters: RsaPssParamsOwned = parameters
+                    .decode_as()
+                    .map_err(|_| KeyFault::PssParameters)?;
+                Self::with(&parameters).ok_or(KeyFault::PssParameters)
+            }
+            _ => Err(KeyFault::Algorithm),
+        }
+    }
+
+    /// `None` if nothing here signs by these parameters.
+    fn with(parameters: &RsaPssParamsOwned) -> Option<Self> {
+        let mask_gen = &parameters.mask_gen;
+        let hash = Hash::of(parameters.hash.oid)?;
+        let same_in_mask = mask_gen.oid == MGF1
+            && mask_gen.parameters.as_ref()?.oid == parameters.hash.oid
+            && parameters.trailer_field == TrailerField::BC;
+        same_in_mask.then_some(Self::PssWith {
+            hash,
+            min_salt_len: parameters.salt_len.into(),
+        })
+    }
+
+    /// Calls `f` with the algorithm of a public key whose private key is restricted like this.
+    pub(super) fn with_algorithm<T>(self, f: impl FnOnce(AlgorithmIdentifierRef<'_>) -> T) -> T {
+        let pss = |parameters| AlgorithmIdentifierRef {
+            oid: RSASSA_PSS,
+            parameters,
+        };
+        match self {
+            Self::None => f(pkcs1::ALGORITHM_ID),
+            Self::Pss => f(pss(None)),
+            Self::PssWith { hash, min_salt_len } => {
+                // It came from an octet.
+                let salt_len = u8::try_from(min_salt_len).unwrap_or(u8::MAX);
+                let parameters = match hash {
+                    Hash::Sha256 => RsaPssParams::new::<Sha256>(salt_len),
+                    Hash::Sha384 => RsaPssParams::new::<Sha384>(salt_len),
+                    Hash::Sha512 => RsaPssParams::new::<Sha512>(salt_len),
+                };
+                let parameters = Any::encode_from(&parameters).expect("it was decoded from DER");
+                f(pss(Some(AnyRef::from(&parameters))))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Restriction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("any scheme"),
+            Self::Pss => f.write_str("RSASSA-PSS"),
+            Self::PssWith { hash, min_salt_len } => {
+                write!(
+                    f,
+                    "RSASSA-PSS with {hash} and a salt of at least {min_salt_len} bytes"
+                )
+            }
+        }
+    }
+}

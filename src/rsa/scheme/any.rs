@@ -1,0 +1,145 @@
+//! A scheme that is chosen at run time.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use pkcs8::ObjectIdentifier;
+use rand_core::TryCryptoRng;
+use sha2::digest::const_oid::AssociatedOid;
+use sha2::{Digest, Sha256, Sha384, Sha512};
+
+use super::{Scheme, emsa_pkcs1_v15, emsa_pss, sealed};
+use crate::Error;
+use crate::rsa::key::Restriction;
+use crate::secret::Secret;
+
+/// RSASSA-PKCS1-v1_5 or RSASSA-PSS (RFC 8017, section 8) with parameters that are known at run time, as TLS asks for
+/// both: see [`BatchSigner::sign_mixed`](crate::rsa::BatchSigner::sign_mixed).
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum AnyScheme {
+    /// As [`Pkcs1v15`](super::Pkcs1v15).
+    Pkcs1v15 {
+        /// The hash function.
+        hash: Hash,
+    },
+    /// As [`Pss`](super::Pss).
+    Pss {
+        /// The hash function, also for the mask generation.
+        hash: Hash,
+        /// The length of the salt in bytes; [`Hash::digest_len`] is what verifiers expect.
+        salt_len: usize,
+    },
+}
+
+/// A hash function of the SHA-2 family (FIPS 180-4).
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Hash {
+    /// SHA-256.
+    Sha256,
+    /// SHA-384.
+    Sha384,
+    /// SHA-512.
+    Sha512,
+}
+
+impl Hash {
+    /// The length of a digest in bytes.
+    #[must_use]
+    pub const fn digest_len(self) -> usize {
+        match self {
+            Self::Sha256 => 32,
+            Self::Sha384 => 48,
+            Self::Sha512 => 64,
+        }
+    }
+
+    /// The one with this object identifier.
+    pub(in crate::rsa) fn of(oid: ObjectIdentifier) -> Option<Self> {
+        let all = [Self::Sha256, Self::Sha384, Self::Sha512];
+        all.into_iter().find(|hash| hash.oid() == oid)
+    }
+
+    /// Whether it is `D`, which may have no object identifier: the digest of nothing tells them apart.
+    pub(super) fn is<D: Digest>(self) -> bool {
+        D::digest([])[..] == self.digest(&[])
+    }
+
+    fn oid(self) -> ObjectIdentifier {
+        match self {
+            Self::Sha256 => Sha256::OID,
+            Self::Sha384 => Sha384::OID,
+            Self::Sha512 => Sha512::OID,
+        }
+    }
+
+    fn digest(self, message: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Sha256 => Sha256::digest(message).to_vec(),
+            Self::Sha384 => Sha384::digest(message).to_vec(),
+            Self::Sha512 => Sha512::digest(message).to_vec(),
+        }
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sha256 => "SHA-256",
+            Self::Sha384 => "SHA-384",
+            Self::Sha512 => "SHA-512",
+        })
+    }
+}
+
+impl AnyScheme {
+    fn hash(&self) -> Hash {
+        match *self {
+            Self::Pkcs1v15 { hash } | Self::Pss { hash, .. } => hash,
+        }
+    }
+}
+
+impl sealed::Sealed for AnyScheme {}
+
+impl Scheme for AnyScheme {
+    type Digest = Vec<u8>;
+
+    fn digest(&self, message: &[u8]) -> Vec<u8> {
+        self.hash().digest(message)
+    }
+
+    fn digest_len(&self) -> usize {
+        self.hash().digest_len()
+    }
+
+    fn is_permitted_by(&self, restriction: Restriction) -> bool {
+        match (*self, restriction) {
+            (_, Restriction::None) | (Self::Pss { .. }, Restriction::Pss) => true,
+            (
+                Self::Pss { hash, salt_len },
+                Restriction::PssWith {
+                    hash: only,
+                    min_salt_len,
+                },
+            ) => hash == only && salt_len >= min_salt_len,
+            (Self::Pkcs1v15 { .. }, Restriction::Pss | Restriction::PssWith { .. }) => false,
+        }
+    }
+
+    fn encode<R: TryCryptoRng + ?Sized>(
+        &self,
+        digest: &[u8],
+        n_bits: u32,
+        rng: &mut R,
+    ) -> Result<Secret<Vec<u8>>, Error> {
+        match *self {
+            Self::Pkcs1v15 { hash } => emsa_pkcs1_v15::encode(hash.oid(), digest, n_bits),
+            Self::Pss { hash, salt_len } => match hash {
+                Hash::Sha256 => emsa_pss::encode::<Sha256, R>(digest, salt_len, n_bits, rng),
+                Hash::Sha384 => emsa_pss::encode::<Sha384, R>(digest, salt_len, n_bits, rng),
+                Hash::Sha512 => emsa_pss::encode::<Sha512, R>(digest, salt_len, n_bits, rng),
+            },
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A signature: octets, and nothing else.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// The octets of an RSA signature, as many as the modulus has. `Debug` and `{:x}` write them in hexadecimal.
+#[derive(Clone, Eq, Hash, PartialEq)]
+pub struct Signature(Box<[u8]>);
+
+impl Signature {
+    pub(super) fn new(octets: &[u8]) -> Self {
+        Self(octets.into())
+    }
+
+    /// A copy of the octets.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.0.to_vec()
+    }
+
+    /// The octets.
+    #[must_use]
+    pub fn into_bytes(self) -> Box<[u8]> {
+        self.0
+    }
+}
+
+impl AsRef<[u8]> for Signature {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<Signature> for Vec<u8> {
+    fn from(signature: Signature) -> Self {
+        signature.0.into()
+    }
+}
+
+impl fmt::LowerHex for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+impl fmt::Debug for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Signature({self:x})")
+    }
+}
+
+#[cfg(feature = "rsa")]
+#[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
+impl From<&Signature> for rsa::pkcs1v15::Signature {
+    fn from(signature: &Signature) -> Self {
+        let octets = signature.as_ref();
+        Self::from_bytes_with_max_len(octets, octets.len())
+            .unwrap_or_else(|_| unreachable!("it is as long as itself"))
+    }
+}
+
+#[cfg(feature = "rsa")]
+#[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
+impl From<&Signature> for rsa::pss::Signature {
+    fn from(signature: &Signature) -> Self {
+        let octets = signature.as_ref();
+        Self::from_bytes_with_max_len(octets, octets.len())
+            .unwrap_or_else(|_| unreachable!("it is as long as itself"))
+    }
+}
+
+#[cfg(feature = "rsa")]
+#[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
+impl From<Signature> for rsa::pkcs1v15::Signature {
+    fn from(signature: Signature) -> Self {
+        Self::from(&signature)
+    }
+}
+
+#[cfg(feature = "rsa")]
+#[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
+impl From<Signature> for rsa::pss::Signature {
+    fn from(signature: Signature) -> Self {
+        Self::from(&signature)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn octets_in_and_out() {
+        let signature = Signature::new(&[0, 0x1f, 0xff]);
+        assert_eq!(alloc::format!("{signature:x}"), "001fff");
+        assert_eq!(alloc::format!("{signature:?}"), "Signature(001fff)");
+        assert_eq!(signature.as_ref(), [0, 0x1f, 0xff]);
+        assert_eq!(signature.to_vec(), Vec::from(signature.clone()));
+        assert_eq!(*signature.into_bytes(), [0, 0x1f, 0xff]);
+    }
+}

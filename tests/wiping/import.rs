@@ -1,0 +1,113 @@
+//! The import of a key leaves none of its secrets behind, whether it succeeds or not.
+
+use batch_modexp::Error;
+use batch_modexp::rsa::{KeyFault, KeyHandle, RsaComponents};
+use crypto_bigint::modular::BoxedMontyParams;
+use num_bigint::BigUint;
+use rsa::pkcs1::EncodeRsaPrivateKey;
+use rsa::traits::{PrivateKeyParts, PublicKeyParts};
+
+use super::freed::{Watch, contains};
+use super::needles::{Case, Needle, case};
+use super::stack::stack_after;
+
+const PEM: &str = include_str!("../keys/rsa2048.pem");
+const NOTHING: [&str; 0] = [];
+
+/// What an import computes with.
+fn needles(case: &Case) -> Vec<Needle> {
+    let big = |x: &crypto_bigint::BoxedUint| BigUint::from_bytes_be(&x.to_be_bytes());
+    let [p, q] = [0, 1].map(|i| big(case.key.primes()[i].as_ref()));
+    let radix = |prime: &BigUint, power: u32| (BigUint::from(1u8) << (1024 * power)) % prime;
+    let mut needles = case.needles.clone();
+    needles.extend([
+        Needle::new("d", &big(case.key.d())),
+        Needle::new("p - 1", &(&p - 1u8)),
+        Needle::new("R mod p", &radix(&p, 1)),
+        Needle::new("R mod q", &radix(&q, 1)),
+        Needle::new("R^2 mod q", &radix(&q, 2)),
+    ]);
+    needles
+}
+
+fn from_pem() {
+    assert!(KeyHandle::from_pkcs1_pem(PEM).unwrap().has_crt());
+}
+
+/// The numbers of the case in octets: n, e, d, p, q.
+fn octets(case: &Case) -> [Vec<u8>; 5] {
+    let key = &case.key;
+    let [p, q] = [0, 1].map(|i| key.primes()[i].as_ref());
+    [key.n().as_ref(), key.e(), key.d(), p, q].map(|number| number.to_be_bytes().to_vec())
+}
+
+/// CRT values are computed.
+fn from_components([n, e, d, p, q]: &[Vec<u8>; 5]) {
+    KeyHandle::from_components(&RsaComponents::new(n, e, d).primes(p, q)).unwrap();
+}
+
+/// The private exponent alone.
+fn without_primes([n, e, d, ..]: &[Vec<u8>; 5]) {
+    KeyHandle::from_components(&RsaComponents::new(n, e, d)).unwrap();
+}
+
+/// The last relation that is checked does not hold.
+fn refused(der: &[u8]) {
+    let error = KeyHandle::from_pkcs1_der(der).unwrap_err();
+    assert_eq!(error, Error::Key(KeyFault::Qinv));
+}
+
+/// A key whose last number, qInv, is wrong.
+fn damaged(case: &Case) -> Vec<u8> {
+    let mut der = case.key.to_pkcs1_der().unwrap().as_bytes().to_vec();
+    *der.last_mut().unwrap() ^= 1;
+    der
+}
+
+#[test]
+fn heap() {
+    let watch = Watch::begin();
+    let case = case(true, false);
+    let (needles, octets, damaged) = (needles(&case), octets(&case), damaged(&case));
+    assert_eq!(watch.left_in_freed_blocks(&needles, from_pem), NOTHING);
+    let import = || from_components(&octets);
+    assert_eq!(watch.left_in_freed_blocks(&needles, import), NOTHING);
+    let import = || without_primes(&octets);
+    assert_eq!(watch.left_in_freed_blocks(&needles, import), NOTHING);
+    let import = || refused(&damaged);
+    assert_eq!(watch.left_in_freed_blocks(&needles, import), NOTHING);
+}
+
+/// The test can fail: what crypto-bigint leaves in the heap is found.
+#[test]
+fn the_probe_finds_what_is_not_overwritten() {
+    let watch = Watch::begin();
+    let case = case(true, false);
+    let p = case.key.primes()[0].clone();
+    let left = watch.left_in_freed_blocks(&needles(&case), || drop(BoxedMontyParams::new(p)));
+    assert!(left.contains(&"p"), "{left:?}");
+}
+
+#[test]
+fn stack() {
+    let _watch = Watch::begin();
+    // The case stays alive until the threads have ended.
+    let case: &Case = Box::leak(Box::new(case(true, false)));
+    let (needles, damaged) = (needles(case), damaged(case));
+    let octets: &[Vec<u8>; 5] = Box::leak(Box::new(octets(case)));
+    let imports: [(&str, Box<dyn FnOnce() + Send>); 4] = [
+        ("PEM", Box::new(from_pem)),
+        ("components", Box::new(|| from_components(octets))),
+        ("without primes", Box::new(|| without_primes(octets))),
+        ("refused", Box::new(move || refused(&damaged))),
+    ];
+    for (name, import) in imports {
+        let stack = stack_after(import);
+        let left: Vec<_> = needles
+            .iter()
+            .filter(|needle| contains(&stack, &needle.bytes))
+            .map(|needle| needle.name)
+            .collect();
+        assert!(left.is_empty(), "{name}: left on the stack: {left:?}");
+    }
+}
