@@ -160,3 +160,6 @@ impl CrtFamily for Dpf {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

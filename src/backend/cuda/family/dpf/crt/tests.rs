@@ -1,0 +1,152 @@
+//! Tests of the parent module: the tables of parameters in `kernels/README.md`.
+
+use super::super::ENTRIES;
+use super::*;
+use crate::backend::cuda::registry::Entry;
+use crate::backend::cuda::runtime::module::Grid;
+use crate::window::Window;
+use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
+use crypto_bigint::{BoxedUint, Odd};
+
+fn class() -> CrtClass {
+    let classes = CrtClass::of_family(&ENTRIES);
+    classes
+        .into_iter()
+        .find(|class| class.bits == 1536)
+        .unwrap()
+}
+
+fn kernels(class: &CrtClass) -> CrtKernels {
+    let with_grid = |entry: &'static Entry| (entry, Grid::new(&entry.image, 132));
+    CrtKernels {
+        halves: with_grid(class.halves[0]),
+        recombine: with_grid(class.recombine),
+        check: with_grid(class.check),
+        records: class.records(),
+    }
+}
+
+fn chunk() -> CrtChunk {
+    CrtChunk {
+        count: 101,
+        n_bits: 1472,
+        prime_bits: 768,
+        exponent_bits: 736,
+        public_exponent: 65537,
+        window: Window::new(5).unwrap(),
+    }
+}
+
+#[test]
+fn arguments_of_the_three_launches() {
+    let class = class();
+    let kernels = kernels(&class);
+    let work = Dpf.exponentiate(&kernels, &chunk());
+    let [exp, garner, check] = work.launches.as_slice() else {
+        panic!("three launches");
+    };
+    let (count, p) = (Argument::U32(101), 1536 / 128);
+    let records = Argument::Records(class.records());
+    let index = Argument::RecordIndices {
+        part: work.record_index,
+        count: 101,
+    };
+    let lens = [work.base, work.base_copy, work.record_index].map(|part| part.len());
+    assert_eq!(lens, [101 * 2 * p, 101 * 2 * p, 51]);
+    let lens = [work.power, work.verdict].map(|part| part.len());
+    assert_eq!(lens, [101 * 2 * p, 51]);
+
+    let [halves, base, rest @ ..] = exp.arguments() else {
+        panic!("halves and numbers");
+    };
+    let Argument::Words(halves) = *halves else {
+        panic!("halves are words");
+    };
+    assert_eq!(halves.len(), 101 * 2 * p);
+    assert_eq!(*base, Argument::Words(work.base));
+    assert_eq!(rest[..2], [records, index]);
+    let Argument::Words(scratch) = rest[2] else {
+        panic!("scratch is memory");
+    };
+    let (entry, grid) = kernels.halves;
+    let threads = grid.blocks(202) * entry.image.threads as usize;
+    assert_eq!(scratch.len(), threads * entry.scratch_doubles * 32);
+    let numbers = [736, 768, 5].map(Argument::U32);
+    assert_eq!(rest[3..], [count, numbers[0], numbers[1], numbers[2]]);
+
+    let [h, rest @ ..] = garner.arguments() else {
+        panic!("h");
+    };
+    let Argument::Words(h) = *h else {
+        panic!("h is words");
+    };
+    assert_eq!(h.len(), 101 * p);
+    let (halves, prime_bits) = (Argument::Words(halves), numbers[1]);
+    assert_eq!(*rest, [halves, records, index, count, prime_bits]);
+
+    let expected = [
+        Argument::Words(work.power),
+        Argument::Words(work.verdict),
+        halves,
+        Argument::Words(h),
+        Argument::Words(work.base_copy),
+        records,
+        index,
+        Argument::U64(65537),
+        count,
+        Argument::U32(1472),
+    ];
+    assert_eq!(*check.arguments(), expected);
+}
+
+/// With these a kernel would not end, or go beyond its numbers.
+#[test]
+fn arguments_out_of_range_are_refused() {
+    let class = class();
+    let refuses = |change: fn(&mut CrtChunk)| {
+        let mut chunk = chunk();
+        change(&mut chunk);
+        let kernels = kernels(&class);
+        let call = core::panic::AssertUnwindSafe(|| Dpf.exponentiate(&kernels, &chunk));
+        std::panic::catch_unwind(call).is_err()
+    };
+    assert!(!refuses(|_| ()));
+    assert!(refuses(|chunk| chunk.count = 0));
+    assert!(refuses(|chunk| chunk.n_bits = 704));
+    assert!(refuses(|chunk| chunk.prime_bits = 384));
+    assert!(refuses(|chunk| chunk.prime_bits = 832));
+    assert!(refuses(|chunk| chunk.exponent_bits = 769));
+    assert!(refuses(|chunk| chunk.public_exponent = 0));
+}
+
+/// p, its constant, dP, q, its constant, dQ, qInv, n, its constant; zeros above.
+#[test]
+fn records_of_moduli() {
+    let class = class();
+    let number = |value: u64| BoxedUint::from(value);
+    let params = |value: u64| BoxedMontyParams::new(Odd::new(number(value)).unwrap());
+    let (p, q, n) = (params(11), params(13), params(143));
+    let [dp, dq, qinv] = [3, 5, 6].map(number);
+    let modulus = CrtModulus {
+        p: p.as_ref(),
+        dp: &dp,
+        q: q.as_ref(),
+        dq: &dq,
+        qinv: &qinv,
+        n: n.as_ref(),
+    };
+    let words = Dpf.record_words(&class);
+    assert_eq!(words, 11 * 12);
+    let mut record = vec![u64::MAX; words];
+    Dpf.write_record(&class, &modulus, &mut record);
+    let r2 = |params: &MontyParams<BoxedUint>| params.r2().as_words()[0];
+    let parts = [11, r2(p.as_ref()), 3, 13, r2(q.as_ref()), 5, 6];
+    for (place, part) in record.chunks(12).zip(parts) {
+        assert_eq!(place[0], part);
+        assert!(place[1..].iter().all(|&word| word == 0));
+    }
+    for (place, part) in record[7 * 12..].chunks(24).zip([143, r2(n.as_ref())]) {
+        assert_eq!(place[0], part);
+        assert!(place[1..].iter().all(|&word| word == 0));
+    }
+}
