@@ -1,5 +1,7 @@
 //! The table look-up, alone or a few entries in each row of a squaring.
 
+#![allow(clippy::out_of_bounds_indexing)] // In bodies of `unrolled!` that are left out.
+
 use super::columns::{self, unrolled};
 use super::madd52::{Kernel, Limb, Madd52};
 use crate::backend::lanes;
