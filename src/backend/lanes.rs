@@ -122,9 +122,8 @@ pub(crate) trait Arithmetic: Copy {
 
 /// A look-up in a table. The whole of it is read, in the same order whatever the digits are.
 pub(crate) struct LookUp<'a, L> {
-    /// At least [`MIN_ENTRIES`](window::MIN_ENTRIES) entries, and at most
-    /// [`ENTRIES_PER_SQUARING`](window::ENTRIES_PER_SQUARING) for each squaring beside the look-up. Each is
-    /// as long as `out`.
+    /// At most [`ENTRIES_PER_SQUARING`](window::ENTRIES_PER_SQUARING) entries for each squaring beside the
+    /// look-up, each as long as `out`.
     pub(crate) table: &'a [L],
     /// The number of an entry for each lane.
     pub(crate) digits: &'a [u8],

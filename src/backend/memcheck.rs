@@ -152,7 +152,7 @@ fn secret_digits() -> Vec<u8> {
     digits
 }
 
-/// Lengths of exponents that take windows of 2 and 4 bits, or none.
+/// Lengths of exponents that take windows of 2 and 4 bits, or of none.
 const LENGTHS: [u32; 3] = [0, 17, 110];
 
 /// Exponentiations with everything secret in `Uint`s, more than fill the lanes, by exponents of several

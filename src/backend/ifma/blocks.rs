@@ -55,12 +55,12 @@ impl Kernel for Mul<'_> {
         let neg_inv = t.load(self.modulus.neg_inv);
         let Scratch { columns, q, .. } = Scratch::<B>::new(self.scratch, count);
         columns.fill([Limb::ZERO; B]);
-        for i in 0..count {
+        for (i, b) in b.iter().enumerate() {
             let product = pair(columns, i);
-            kernel::multiply_low(t, product, &a[0], &b[i], &modulus[0], neg_inv, q);
+            kernel::multiply_low(t, product, &a[0], b, &modulus[0], neg_inv, q);
             for j in 1..count {
                 let product = pair(columns, i + j);
-                kernel::multiply_high(t, product, &a[j], &b[i], &modulus[j], q);
+                kernel::multiply_high(t, product, &a[j], b, &modulus[j], q);
             }
         }
         carry_through(t, a, &columns[count..]);

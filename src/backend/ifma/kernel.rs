@@ -68,6 +68,7 @@ pub(super) struct Columns<'a, const B: usize> {
 /// The lowest block of a Montgomery multiplication: adds `a * b + q * modulus`, where `q` is what makes the
 /// low columns zero, and writes `q`. What the low columns carry goes to the high ones.
 #[inline(always)]
+#[allow(clippy::absurd_extreme_comparisons)] // The comparisons are written out for 0 too.
 pub(super) fn multiply_low<T: Madd52, const B: usize>(
     t: T,
     columns: Columns<'_, B>,
@@ -108,6 +109,7 @@ pub(super) fn multiply_low<T: Madd52, const B: usize>(
 
 /// The same without a product, with one block of a look-up.
 #[inline(always)]
+#[allow(clippy::needless_range_loop)] // A row of everything.
 pub(super) fn reduce_low<T: Madd52, const B: usize>(
     t: T,
     columns: Columns<'_, B>,
@@ -159,6 +161,7 @@ pub(super) fn multiply_high<T: Madd52, const B: usize>(
 
 /// The same without a product: adds `modulus * q`.
 #[inline(always)]
+#[allow(clippy::needless_range_loop)] // A row of everything.
 pub(super) fn reduce_high<T: Madd52, const B: usize>(
     t: T,
     columns: Columns<'_, B>,

@@ -19,7 +19,7 @@ impl<T: Madd52> Lanes for Lanes8<T> {
     const ZERO: Limb = Limb::ZERO;
     /// Look-ups hide behind squarings, so this is where the multiplications that a larger window saves pay
     /// for its table.
-    const LONG_EXPONENT_BITS: u32 = 800;
+    const LONG_EXPONENT_BITS: u32 = 320;
 
     fn limb_count(bits: u32) -> usize {
         size::limb_count(bits)

@@ -1,9 +1,11 @@
 //! The table look-up, alone or a few entries in each row of a squaring.
 
+#![allow(clippy::out_of_bounds_indexing)] // In bodies of `unrolled!` that are left out.
+
 use super::columns::{self, unrolled};
 use super::madd52::{Kernel, Limb, Madd52};
 use crate::backend::lanes;
-use crate::backend::lanes::window::{ENTRIES_PER_SQUARING as WIDE, MIN_ENTRIES as NARROW};
+use crate::backend::lanes::window::ENTRIES_PER_SQUARING as ENTRIES;
 
 /// See [`Arithmetic::look_up`](crate::backend::lanes::Arithmetic::look_up).
 pub(super) struct Select<'a>(pub(super) lanes::LookUp<'a, Limb>);
@@ -33,50 +35,44 @@ pub(super) struct Spread<'a, T: Madd52, const B: usize> {
     digits: T::Vector,
     table: &'a [[Limb; B]],
     out: &'a mut [[Limb; B]],
-    /// [`WIDE`] entries a squaring instead of [`NARROW`].
-    wide: bool,
 }
 
 impl<'a, T: Madd52, const B: usize> Spread<'a, T, B> {
     #[inline(always)]
     pub(super) fn new(t: T, look_up: lanes::LookUp<'a, Limb>, squarings: u32) -> Self {
         let entries = look_up.table.len() / look_up.out.len();
-        let wide = entries > NARROW * squarings as usize;
-        assert!(entries >= if wide { WIDE } else { NARROW });
-        assert!(entries <= WIDE * squarings as usize);
+        assert!(entries <= ENTRIES * squarings as usize);
         Self {
             digits: digits(t, look_up.digits),
             table: look_up.table.as_chunks().0,
             out: look_up.out.as_chunks_mut().0,
-            wide,
         }
     }
 
-    /// The entries for one of the squarings. The last ones of a table that is no multiple are read twice.
+    /// The entries for one of the squarings. Behind the end of the table the last entry is read again, for
+    /// a digit that no lane has.
     #[inline(always)]
     pub(super) fn share(&mut self, t: T, squaring: u32) -> Share<'_, T, B> {
-        let stride = self.out.len();
-        let count = if self.wide { WIDE } else { NARROW };
-        let first = (squaring as usize * count).min(self.table.len() / stride - count);
-        let mut masks = [t.equal(self.digits, first as u64); WIDE];
-        unrolled!(WIDE, E, {
+        let first = squaring as usize * ENTRIES;
+        let mut masks = [t.equal(self.digits, first as u64); ENTRIES];
+        unrolled!(ENTRIES, E, {
             masks[E] = t.equal(self.digits, (first + E) as u64);
         });
         Share {
             masks,
-            entries: &self.table[first * stride..][..count * stride],
+            first,
+            table: self.table,
             out: self.out,
-            wide: self.wide,
         }
     }
 }
 
 /// The entries that one squaring looks at.
 pub(super) struct Share<'a, T: Madd52, const B: usize> {
-    masks: [T::Mask; WIDE],
-    entries: &'a [[Limb; B]],
+    masks: [T::Mask; ENTRIES],
+    first: usize,
+    table: &'a [[Limb; B]],
     out: &'a mut [[Limb; B]],
-    wide: bool,
 }
 
 impl<T: Madd52, const B: usize> Share<'_, T, B> {
@@ -84,30 +80,24 @@ impl<T: Madd52, const B: usize> Share<'_, T, B> {
     #[inline(always)]
     pub(super) fn block(&mut self, i: usize) -> Rows<'_, T, B> {
         let stride = self.out.len();
-        let mut entries = [&self.entries[i]; WIDE];
-        unrolled!(NARROW, E, {
-            entries[E] = &self.entries[E * stride + i];
+        let last = self.table.len() / stride - 1;
+        let mut entries = [&self.table[i]; ENTRIES];
+        unrolled!(ENTRIES, E, {
+            entries[E] = &self.table[(self.first + E).min(last) * stride + i];
         });
-        if self.wide {
-            unrolled!(WIDE, E, {
-                entries[E] = &self.entries[E * stride + i];
-            });
-        }
         Rows {
             masks: self.masks,
             entries,
             out: &mut self.out[i],
-            wide: self.wide,
         }
     }
 }
 
 /// One block of the entries that one squaring looks at, and of the output.
 pub(super) struct Rows<'a, T: Madd52, const B: usize> {
-    masks: [T::Mask; WIDE],
-    entries: [&'a [Limb; B]; WIDE],
+    masks: [T::Mask; ENTRIES],
+    entries: [&'a [Limb; B]; ENTRIES],
     out: &'a mut [Limb; B],
-    wide: bool,
 }
 
 impl<T: Madd52, const B: usize> Rows<'_, T, B> {
@@ -115,20 +105,10 @@ impl<T: Madd52, const B: usize> Rows<'_, T, B> {
     #[inline(always)]
     pub(super) fn limb(&mut self, t: T, row: usize) {
         let mut picked = t.load(&self.out[row]);
-        unrolled!(NARROW, E, {
+        unrolled!(ENTRIES, E, {
             picked = t.merge(picked, self.masks[E], &self.entries[E][row]);
         });
-        if self.wide {
-            unrolled!(WIDE, E, {
-                if E >= NARROW {
-                    picked = t.merge(picked, self.masks[E], &self.entries[E][row]);
-                }
-            });
-        }
         t.store(&mut self.out[row], picked);
-        unrolled!(WIDE, E, {
-            self.masks[E] = t.pin_mask(self.masks[E]);
-        });
     }
 }
 

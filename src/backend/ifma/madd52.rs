@@ -68,9 +68,6 @@ pub(super) trait Madd52: Copy {
     /// register. It would move work from one row of products to another otherwise, and spill.
     fn pin(self, vector: Self::Vector) -> Self::Vector;
 
-    /// The same for a mask, which the compiler would compute anew wherever it is used, or keep elsewhere.
-    fn pin_mask(self, mask: Self::Mask) -> Self::Mask;
-
     /// The same reference, of unknown origin to the compiler, which therefore cannot hoist loads
     /// through it out of a loop. It would have to spill them again: there are more limbs than registers.
     fn reload<T>(self, reference: &T) -> &T;

@@ -58,7 +58,7 @@ pub(super) fn square<T: Madd52, const B: usize>(
         });
         let middle = t.load(&a[(B + I) / 2]);
         let mut top = t.add(pairs, pairs);
-        top = if (B + I) % 2 == 0 {
+        top = if (B + I).is_multiple_of(2) {
             t.madd_lo(top, middle, middle)
         } else {
             t.madd_hi(top, middle, middle)
@@ -81,6 +81,7 @@ pub(super) fn square<T: Madd52, const B: usize>(
 /// The low `B` columns of `a^2`, and what their pairs of different limbs carry into column `B`, which is
 /// not doubled yet.
 #[inline(always)]
+#[allow(clippy::absurd_extreme_comparisons)] // The comparisons are written out for 0 too.
 fn low_columns<T: Madd52, const B: usize>(t: T, a: &[Limb; B]) -> (Sums<T, B>, T::Vector) {
     let mut sums = [t.zero(); B];
     let mut pairs = t.zero();

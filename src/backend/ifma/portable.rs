@@ -82,10 +82,6 @@ impl Madd52 for Portable {
         vector
     }
 
-    fn pin_mask(self, mask: [u64; 8]) -> [u64; 8] {
-        mask
-    }
-
     fn reload<T>(self, reference: &T) -> &T {
         black_box(reference)
     }

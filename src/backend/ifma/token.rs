@@ -95,12 +95,7 @@ impl Madd52 for Token {
     #[inline(always)]
     fn equal(self, a: __m512i, b: u64) -> __mmask8 {
         // SAFETY: the token proves AVX-512 F.
-        unsafe {
-            pin_mask(_mm512_cmpeq_epi64_mask(
-                a,
-                _mm512_set1_epi64(b.cast_signed()),
-            ))
-        }
+        unsafe { _mm512_cmpeq_epi64_mask(a, _mm512_set1_epi64(b.cast_signed())) }
     }
 
     #[inline(always)]
@@ -113,12 +108,6 @@ impl Madd52 for Token {
     fn pin(self, vector: __m512i) -> __m512i {
         // SAFETY: the token proves AVX-512 F.
         unsafe { pin(vector) }
-    }
-
-    #[inline(always)]
-    fn pin_mask(self, mask: __mmask8) -> __mmask8 {
-        // SAFETY: the token proves AVX-512 F.
-        unsafe { pin_mask(mask) }
     }
 
     #[inline(always)]
@@ -156,15 +145,4 @@ fn pin(mut vector: __m512i) -> __m512i {
         asm!("/* {0} */", inout(zmm_reg) vector, options(nomem, nostack, preserves_flags));
     }
     vector
-}
-
-/// See [`Madd52::pin_mask`].
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn pin_mask(mut mask: __mmask8) -> __mmask8 {
-    // SAFETY: there is no instruction.
-    unsafe {
-        asm!("/* {0} */", inout(kreg) mask, options(nomem, nostack, preserves_flags));
-    }
-    mask
 }

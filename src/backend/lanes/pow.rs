@@ -1,6 +1,6 @@
 //! The ladder: fixed window, every digit multiplied, the digit 0 too.
 
-use super::window::{ENTRIES_PER_SQUARING, MIN_ENTRIES};
+use super::window::ENTRIES_PER_SQUARING;
 use super::{Arithmetic, Lanes, LookUp, Modulus, Task};
 
 /// An exponentiation, from bases to powers, both in ordinary form.
@@ -25,7 +25,6 @@ impl<L: Lanes> Task<L::Limb> for Ladder<'_, L> {
     #[inline(always)]
     fn run<A: Arithmetic<Limb = L::Limb>>(mut self, arithmetic: A) {
         let entries = self.table.len() / self.value.len();
-        debug_assert!(entries >= MIN_ENTRIES);
         debug_assert!(entries <= self.window_bits as usize * ENTRIES_PER_SQUARING);
         self.fill_table(arithmetic);
         let Self {

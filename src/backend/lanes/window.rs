@@ -14,9 +14,6 @@ const LARGE: u32 = 4;
 /// The window of exponents that are longer still.
 const LARGEST: u32 = 5;
 
-/// The fewest entries of a table: those of a window of 2 bits, the smallest.
-pub(crate) const MIN_ENTRIES: usize = 4;
-
 /// How many entries a squaring looks at, at most, if a look-up is spread evenly over the squarings before
 /// its multiplication: `2^w / w` of a window of `w` bits.
 pub(crate) const ENTRIES_PER_SQUARING: usize = (1usize << LARGEST).div_ceil(LARGEST as usize);
