@@ -254,7 +254,8 @@ pub(crate) fn set_undefined<T>(values: &[T], undefined: bool) {
 pub(crate) fn declassified(verdict: Choice) -> Choice {
     let mut byte = [verdict.to_u8()];
     // The compiler cannot keep the byte in a register meanwhile.
-    set_undefined(black_box(&mut byte), false);
+    let shared: &mut [u8] = black_box(&mut byte);
+    set_undefined(shared, false);
     Choice::from_u8_nz(black_box(&mut byte)[0])
 }
 
