@@ -95,7 +95,8 @@ fn stack() {
     let case: &Case = Box::leak(Box::new(case(true, false)));
     let (needles, damaged) = (needles(case), damaged(case));
     let octets: &[Vec<u8>; 5] = Box::leak(Box::new(octets(case)));
-    let imports: [(&str, Box<dyn FnOnce() + Send>); 4] = [
+    type Import = Box<dyn FnOnce() + Send>;
+    let imports: [(&str, Import); 4] = [
         ("PEM", Box::new(from_pem)),
         ("components", Box::new(|| from_components(octets))),
         ("without primes", Box::new(|| without_primes(octets))),

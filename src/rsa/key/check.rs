@@ -203,7 +203,7 @@ impl WithLimbs for PublicAndBack<'_> {
         let n = Odd::new(load::<LIMBS>(self.n.as_ref())).expect("an odd modulus");
         let params = FixedMontyParams::new_vartime(n);
         let two = FixedMontyForm::new(&Uint::from(2u8), &params);
-        let power = two.pow(&load::<LIMBS>(self.e));
+        let power = two.pow_bounded_exp(&load::<LIMBS>(self.e), self.e.bits_vartime());
         let d = Secret::new(load::<LIMBS>(self.d));
         power.pow(&d).as_montgomery().ct_eq(two.as_montgomery())
     }

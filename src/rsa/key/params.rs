@@ -117,9 +117,8 @@ mod tests {
             let params = secret(&modulus);
             let width = params.modulus().bits_precision();
             assert!(width == limbs * Limb::BITS || limbs > 64);
-            let mut modulus = modulus;
             let mut wide = BoxedUint::zero_with_precision(width);
-            wide.as_mut_limbs()[..limbs as usize].copy_from_slice(modulus.as_mut_limbs());
+            wide.as_mut_limbs()[..limbs as usize].copy_from_slice(modulus.as_limbs());
             let expected = BoxedMontyParams::new(Odd::new(wide).unwrap());
             assert!(*params == *expected.as_ref());
         }
