@@ -174,7 +174,8 @@ fn signing_works_on_the_calling_thread() {
             .sign(&mut getrandom::SysRng, &key, &messages)
             .unwrap();
         for (message, signature) in messages.iter().zip(signatures) {
-            let verified = verifying_key.verify(message.as_bytes(), &signature.unwrap());
+            let signature = signature.unwrap().into();
+            let verified = verifying_key.verify(message.as_bytes(), &signature);
             assert_eq!(verified.ok(), Some(()));
         }
     };

@@ -197,6 +197,7 @@ impl KeyHandle {
             e: parts.e.clone(),
             e_bits: parts.e_bits,
             private: Private::Crt(crt),
+            restriction: parts.restriction,
             on_devices: Default::default(),
         }))
     }

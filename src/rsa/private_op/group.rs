@@ -91,18 +91,26 @@ pub(super) fn in_groups<'a, T>(
     mut f: impl FnMut(&Group<'a>) -> Lanes<T>,
 ) -> Lanes<T> {
     check_widths(batch);
-    let sort_key = |index: usize| {
-        let op = &batch[index];
-        let group = (KeyClass::of(op.key.parts()), op.blind.is_some());
-        (group, address(op), index)
+    // Neighbours with one key stay together: what is sorted are runs of them, of which there are often few.
+    let is_run = |a: &PrivateOp<'_>, b: &PrivateOp<'_>| {
+        address(a) == address(b) && a.blind.is_some() == b.blind.is_some()
     };
-    let mut order: Vec<_> = (0..batch.len()).map(sort_key).collect();
-    order.sort_unstable();
+    let mut start = 0;
+    let mut runs: Vec<_> = batch
+        .chunk_by(is_run)
+        .map(|run| {
+            let group = (KeyClass::of(run[0].key.parts()), run[0].blind.is_some());
+            start += run.len();
+            (group, address(&run[0]), start - run.len(), run.len())
+        })
+        .collect();
+    runs.sort_unstable();
 
     let mut results: Vec<_> = batch.iter().map(|_| Err(Error::Fault)).collect();
-    for lanes in order.chunk_by(|a, b| a.0 == b.0) {
-        let (class, is_blinded) = lanes[0].0;
-        let indices: Vec<_> = lanes.iter().map(|lane| lane.2).collect();
+    for runs in runs.chunk_by(|a, b| a.0 == b.0) {
+        let (class, is_blinded) = runs[0].0;
+        let lanes = runs.iter().flat_map(|run| run.2..run.2 + run.3);
+        let indices: Vec<_> = lanes.collect();
         let group = Group {
             class,
             is_blinded,
