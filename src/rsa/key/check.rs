@@ -3,12 +3,13 @@
 //! Everything about d, p, q, dP, dQ and qInv is constant-time: sums, masks and comparisons over public widths, on
 //! `Uint<LIMBS>`, with nothing secret in heap memory but the results. What becomes public are the verdicts.
 
-use crypto_bigint::modular::{BoxedMontyParams, FixedMontyForm, FixedMontyParams};
+use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams};
 use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, Limb, Odd, Uint, Word};
 
 use super::components::RsaComponents;
 use super::fault::KeyFault;
 use crate::Error;
+use crate::monty::Monty;
 use crate::rsa::octets::os2ip;
 use crate::rsa::{MAX_BITS, MIN_BITS};
 use crate::secret::{Secret, reveal};
@@ -201,11 +202,12 @@ impl WithLimbs for PublicAndBack<'_> {
 
     fn run<const LIMBS: usize>(self) -> Choice {
         let n = Odd::new(load::<LIMBS>(self.n.as_ref())).expect("an odd modulus");
-        let params = FixedMontyParams::new_vartime(n);
-        let two = FixedMontyForm::new(&Uint::from(2u8), &params);
-        let power = two.pow_bounded_exp(&load::<LIMBS>(self.e), self.e.bits_vartime());
-        let d = Secret::new(load::<LIMBS>(self.d));
-        power.pow(&d).as_montgomery().ct_eq(two.as_montgomery())
+        let n = Monty::new(&FixedMontyParams::new_vartime(n));
+        let (two, d_bits) = (Uint::from(2u8), self.d.bits_precision());
+        let (mut power, mut back) = (Uint::ZERO, Uint::ZERO);
+        n.pow(&two, self.e.as_limbs(), self.e.bits_vartime(), &mut power);
+        n.pow(&power, self.d.as_limbs(), d_bits, &mut back);
+        back.ct_eq(&two)
     }
 }
 
