@@ -1,13 +1,9 @@
-//! AVX-512 IFMA: eight instances at a time in radix 2^52. Arithmetic, bounds and schedule are in
-//! `docs/ifma.md`.
+//! AVX-512 IFMA: eight instances at a time in radix 2^52.
 
 mod blocks;
-mod columns;
 mod kernel;
 mod lanes8;
-mod look_up;
 mod madd52;
-mod one_block;
 #[cfg(test)]
 mod portable;
 mod size;

@@ -2,21 +2,20 @@
 //! multiplication.
 //!
 //! A *limb* here is a vector that holds the same limb of every lane, so a number of `n` limbs is `n`
-//! vectors and no operation moves data across lanes. A lane type ([`Lanes`]) brings modular
-//! multiplication, squaring and a constant-time table look-up ([`Arithmetic`]); import, Montgomery
-//! constants, the ladder and export are written once, over these traits.
+//! vectors and no operation moves data across lanes. A lane type brings modular multiplication,
+//! squaring and a constant-time table look-up ([`Lanes`]); import, Montgomery constants, the ladder and
+//! export are written once, over that trait.
 //!
 //! Montgomery arithmetic is the almost-Montgomery kind without a final subtraction (C. D. Walter,
 //! "Montgomery exponentiation needs no final subtractions", Electronics Letters 35(21), 1999): with
 //! `R = 2^(RADIX_BITS * n) > 4 * modulus`, factors below `2 * modulus` give a product below
 //! `2 * modulus`. A lane type may have another bound. Only the export makes the result canonical.
 
-mod constants;
 mod convert;
 mod pow;
 #[cfg(test)]
 pub(crate) mod testing;
-pub(crate) mod window;
+mod window;
 mod workspace;
 
 use core::ptr;
@@ -48,8 +47,6 @@ pub(crate) trait Lanes: Copy {
     const BOUND: u8;
     /// Zero in every lane.
     const ZERO: Self::Limb;
-    /// Exponents of more bits than this take a window of 5 bits, shorter ones at most 4.
-    const LONG_EXPONENT_BITS: u32;
 
     /// How many limbs hold an operand for moduli of `bits` bits: so many that `R > BOUND^2 * modulus`, or
     /// more if the multiplication needs it.
@@ -64,27 +61,11 @@ pub(crate) trait Lanes: Copy {
     /// The value of one lane.
     fn lane(limb: &Self::Limb, lane: usize) -> u64;
 
-    /// How many limbs of constants [`Arithmetic::prepare`] makes for a modulus of `limbs` limbs.
+    /// How many limbs of constants [`prepare`](Self::prepare) makes for a modulus of `limbs` limbs.
     fn constants_len(limbs: usize) -> usize {
         let _ = limbs;
         0
     }
-
-    /// Runs `task` with the arithmetic for operands of `limbs` limbs. Where that has to be compiled for the
-    /// instructions of the lanes, the whole task is.
-    fn run<T: Task<Self::Limb>>(self, limbs: usize, task: T);
-}
-
-/// A computation on numbers in lanes.
-pub(crate) trait Task<L> {
-    /// Must be `#[inline(always)]`, to be compiled for the instructions of its caller.
-    fn run<A: Arithmetic<Limb = L>>(self, arithmetic: A);
-}
-
-/// Modular arithmetic on numbers of one length.
-pub(crate) trait Arithmetic: Copy {
-    /// One limb of every lane.
-    type Limb: Copy;
 
     /// Makes what multiplications need besides the modulus and `neg_inv`.
     fn prepare(
@@ -97,38 +78,28 @@ pub(crate) trait Arithmetic: Copy {
         let _ = (constants, modulus, neg_inv, scratch);
     }
 
-    /// `a = a * b / R mod modulus`, congruent and below `BOUND * modulus` if `a * b < R * modulus`.
+    /// `out = a * b / R mod modulus`, congruent and below `BOUND * modulus` if `a * b < R * modulus`.
     fn mul(
         self,
-        a: &mut [Self::Limb],
+        out: &mut [Self::Limb],
+        a: &[Self::Limb],
         b: &[Self::Limb],
         modulus: Modulus<'_, Self::Limb>,
         scratch: &mut [Self::Limb],
     );
 
-    /// Does the same as `mul(a, a, ..)` `squarings` times, at least once, and the look-up on the way.
-    fn square_and_look_up(
+    /// The same as `mul(out, a, a, ..)`.
+    fn square(
         self,
-        a: &mut [Self::Limb],
-        squarings: u32,
-        look_up: LookUp<'_, Self::Limb>,
+        out: &mut [Self::Limb],
+        a: &[Self::Limb],
         modulus: Modulus<'_, Self::Limb>,
         scratch: &mut [Self::Limb],
     );
 
-    /// The look-up alone.
-    fn look_up(self, look_up: LookUp<'_, Self::Limb>);
-}
-
-/// A look-up in a table. The whole of it is read, in the same order whatever the digits are.
-pub(crate) struct LookUp<'a, L> {
-    /// At most [`ENTRIES_PER_SQUARING`](window::ENTRIES_PER_SQUARING) entries for each squaring beside the
-    /// look-up, each as long as `out`.
-    pub(crate) table: &'a [L],
-    /// The number of an entry for each lane.
-    pub(crate) digits: &'a [u8],
-    /// Where entry `digits[lane]` goes in every lane.
-    pub(crate) out: &'a mut [L],
+    /// Copies entry `digits[lane]` of `table` to `out` in every lane. Reads the whole table in the same
+    /// order whatever the digits are. An entry is `out.len()` limbs long.
+    fn select(self, out: &mut [Self::Limb], table: &[Self::Limb], digits: &[u8]);
 }
 
 /// The moduli of all lanes.
@@ -138,7 +109,7 @@ pub(crate) struct Modulus<'a, L> {
     pub(crate) limbs: &'a [L],
     /// `-1 / modulus mod 2^RADIX_BITS`.
     pub(crate) neg_inv: &'a L,
-    /// What [`Arithmetic::prepare`] made of them.
+    /// What [`Lanes::prepare`] made of them.
     pub(crate) constants: &'a [L],
 }
 

@@ -4,7 +4,7 @@ use zeroize::Zeroize;
 
 use super::fma51::{Fma51, Limb, RADIX_BITS, TWO_52};
 use super::product::{self, Mul, Prepare, Select, Square};
-use crate::backend::lanes::{Arithmetic, Lanes, LookUp, Modulus, Task};
+use crate::backend::lanes::{Lanes, Modulus};
 
 /// Four instances on the instructions of `T`.
 #[derive(Clone, Copy, Debug)]
@@ -17,8 +17,6 @@ impl<T: Fma51> Lanes for Lanes4<T> {
     const RADIX_BITS: u32 = RADIX_BITS;
     const BOUND: u8 = 3;
     const ZERO: Limb = Limb::ZERO;
-    /// Measured: as long as a table of 16 entries stays in the first-level cache, one of 32 does not pay.
-    const LONG_EXPONENT_BITS: u32 = 1600;
 
     fn limb_count(bits: u32) -> usize {
         (bits + 4).div_ceil(RADIX_BITS).max(2) as usize
@@ -41,15 +39,6 @@ impl<T: Fma51> Lanes for Lanes4<T> {
         product::constants_len(limbs)
     }
 
-    fn run<K: Task<Limb>>(self, _limbs: usize, task: K) {
-        task.run(self);
-    }
-}
-
-/// Each operation is compiled for the instructions by itself.
-impl<T: Fma51> Arithmetic for Lanes4<T> {
-    type Limb = Limb;
-
     fn prepare(
         self,
         constants: &mut [Limb],
@@ -65,8 +54,16 @@ impl<T: Fma51> Arithmetic for Lanes4<T> {
         });
     }
 
-    fn mul(self, a: &mut [Limb], b: &[Limb], modulus: Modulus<'_, Limb>, scratch: &mut [Limb]) {
+    fn mul(
+        self,
+        out: &mut [Limb],
+        a: &[Limb],
+        b: &[Limb],
+        modulus: Modulus<'_, Limb>,
+        scratch: &mut [Limb],
+    ) {
         let mul = Mul {
+            out,
             a,
             b,
             modulus,
@@ -75,33 +72,30 @@ impl<T: Fma51> Arithmetic for Lanes4<T> {
         self.0.run(mul);
     }
 
-    fn square_and_look_up(
+    fn square(
         self,
-        a: &mut [Limb],
-        squarings: u32,
-        look_up: LookUp<'_, Limb>,
+        out: &mut [Limb],
+        a: &[Limb],
         modulus: Modulus<'_, Limb>,
         scratch: &mut [Limb],
     ) {
-        for _ in 0..squarings {
-            let square = Square {
-                a: &mut *a,
-                modulus,
-                scratch: &mut *scratch,
-            };
-            self.0.run(square);
-        }
-        self.look_up(look_up);
+        let square = Square {
+            out,
+            a,
+            modulus,
+            scratch,
+        };
+        self.0.run(square);
     }
 
-    fn look_up(self, look_up: LookUp<'_, Limb>) {
+    fn select(self, out: &mut [Limb], table: &[Limb], digits: &[u8]) {
         let mut limb = Limb::ZERO;
-        for (lane, digit) in limb.0.iter_mut().zip(look_up.digits) {
+        for (lane, digit) in limb.0.iter_mut().zip(digits) {
             *lane = u64::from(*digit);
         }
         let select = Select {
-            out: look_up.out,
-            table: look_up.table,
+            out,
+            table,
             digits: &limb,
         };
         self.0.run(select);

@@ -24,7 +24,7 @@ pub(super) const fn rows_at_once(limbs: usize) -> usize {
     limbs.saturating_sub(BAND) / BAND * BAND
 }
 
-/// See [`Arithmetic::prepare`](crate::backend::lanes::Arithmetic::prepare).
+/// See [`Lanes::prepare`](crate::backend::lanes::Lanes::prepare).
 pub(super) struct Prepare<'a> {
     pub(super) constants: &'a mut [Limb],
     pub(super) modulus: &'a [Limb],
@@ -65,9 +65,10 @@ fn start<T: Fma51>(t: T, columns: &mut [Limb], starts: &[Limb]) {
     }
 }
 
-/// See [`Arithmetic::mul`](crate::backend::lanes::Arithmetic::mul).
+/// See [`Lanes::mul`](crate::backend::lanes::Lanes::mul).
 pub(super) struct Mul<'a> {
-    pub(super) a: &'a mut [Limb],
+    pub(super) out: &'a mut [Limb],
+    pub(super) a: &'a [Limb],
     pub(super) b: &'a [Limb],
     pub(super) modulus: Modulus<'a, Limb>,
     pub(super) scratch: &'a mut [Limb],
@@ -76,7 +77,7 @@ pub(super) struct Mul<'a> {
 impl Kernel for Mul<'_> {
     #[inline(always)]
     fn run<T: Fma51>(self, t: T) {
-        let (a, columns) = (&*self.a, self.scratch);
+        let (a, columns) = (self.a, self.scratch);
         let starts = &self.modulus.constants[a.len()..];
         start(t, columns, &starts[..starts.len() / 2]);
         let (bands, rest) = self.b.as_chunks::<BAND>();
@@ -90,13 +91,14 @@ impl Kernel for Mul<'_> {
             [x, y, z] => band::multiply(t, columns_of_rest, a, load(t, &[x, y, z])),
             _ => {}
         }
-        reduce(t, self.a, columns, self.modulus);
+        reduce(t, self.out, columns, self.modulus);
     }
 }
 
-/// One squaring of [`Arithmetic::square_and_look_up`](crate::backend::lanes::Arithmetic::square_and_look_up).
+/// See [`Lanes::square`](crate::backend::lanes::Lanes::square).
 pub(super) struct Square<'a> {
-    pub(super) a: &'a mut [Limb],
+    pub(super) out: &'a mut [Limb],
+    pub(super) a: &'a [Limb],
     pub(super) modulus: Modulus<'a, Limb>,
     pub(super) scratch: &'a mut [Limb],
 }
@@ -105,7 +107,7 @@ impl Kernel for Square<'_> {
     /// The products of different bands are computed once, with one factor doubled.
     #[inline(always)]
     fn run<T: Fma51>(self, t: T) {
-        let (a, columns) = (&*self.a, self.scratch);
+        let (a, columns) = (self.a, self.scratch);
         let starts = &self.modulus.constants[a.len()..];
         start(t, columns, &starts[starts.len() / 2..]);
         let (bands, rest) = a.as_chunks::<BAND>();
@@ -130,11 +132,11 @@ impl Kernel for Square<'_> {
             [x, y, z] => band::square(t, columns_of_rest, load(t, &[x, y, z])),
             _ => {}
         }
-        reduce(t, self.a, columns, self.modulus);
+        reduce(t, self.out, columns, self.modulus);
     }
 }
 
-/// See [`Arithmetic::look_up`](crate::backend::lanes::Arithmetic::look_up).
+/// See [`Lanes::select`](crate::backend::lanes::Lanes::select).
 pub(super) struct Select<'a> {
     pub(super) out: &'a mut [Limb],
     pub(super) table: &'a [Limb],

@@ -2,7 +2,7 @@ use super::Token;
 use super::fma51::{Fma51, Limb};
 use super::lanes4::Lanes4;
 use super::portable::Portable;
-use crate::backend::lanes::testing::{Random, check_look_up, check_products};
+use crate::backend::lanes::testing::{Random, check_products, check_select};
 
 fn unit() -> Option<Lanes4<Token>> {
     let token = Token::detect().ok_or("this processor has no AVX2 and FMA, nor NEON");
@@ -83,11 +83,11 @@ fn products_on_the_portable_unit() {
 fn look_up() {
     let Some(unit) = unit() else { return };
     for bits in [64, 512, 576, 1024, 2048] {
-        check_look_up(unit, bits);
+        check_select(unit, bits);
     }
 }
 
 #[test]
 fn look_up_on_the_portable_unit() {
-    check_look_up(Lanes4(Portable), 512);
+    check_select(Lanes4(Portable), 512);
 }

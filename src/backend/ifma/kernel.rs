@@ -2,184 +2,176 @@
 //!
 //! A block is `B` limbs, and `B` column sums are held in registers. One row multiplies all limbs of a
 //! block by one limb of another number and adds the low halves of the products to the sums of their own
-//! columns, the high halves one column up. Then the lowest sum is complete, the sums move down by one
-//! register, and the next column comes in above.
+//! columns, the high halves one column up. Then the lowest sum is complete, and the sums move down by one
+//! register.
 //!
-//! The sums that are left after `B` rows are those of the `B` columns above. They go back to memory, so
-//! that no register is held from one product to the next.
+//! Column sums are not normalised in between. A column gets at most four halves below 2^52 a row, from
+//! at most 316 rows (16,384 bits), and a carry: less than 2^63.
 
-use super::columns::{self, carry_of_cleared, unrolled};
-use super::look_up::Rows;
 use super::madd52::{Limb, Madd52};
 
-/// Adds `block[$j] * factor` to `sums`, with `top` as the column above them.
-macro_rules! add_limb {
-    ($t:ident, $b:ident, $sums:ident, $top:ident, $block:ident, $j:ident, $factor:ident) => {
-        let limb = $t.load(&$block[$j]);
-        $sums[$j] = $t.madd_lo($sums[$j], limb, $factor);
-        add_high!($t, $b, $sums, $top, limb, $j, $factor);
+/// Writes `$body` out for each `$j` below `$b`, which is at most 20. A loop that the compiler unrolls
+/// later does not do: it would keep the sums in memory.
+macro_rules! unrolled {
+    ($b:ident, $j:ident, $body:block) => {
+        unrolled!(@ $b, $j, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19);
     };
+    (@ $b:ident, $j:ident, $body:block, $($index:literal)*) => { $({
+        const $j: usize = $index;
+        if $j < $b $body
+    })* };
 }
 
-/// Adds the high half of `limb * factor`, whose low half belongs to column `$j`.
-macro_rules! add_high {
-    ($t:ident, $b:ident, $sums:ident, $top:ident, $limb:ident, $j:ident, $factor:ident) => {
-        if $j + 1 < $b {
-            $sums[$j + 1] = $t.madd_hi($sums[$j + 1], $limb, $factor);
-        } else {
-            $top = $t.madd_hi($top, $limb, $factor);
-        }
-    };
-}
+/// Column sums in registers, least significant first.
+pub(super) type Sums<T, const B: usize> = [<T as Madd52>::Vector; B];
 
-/// Adds `modulus[$j] * quotient`; the low half of the lowest is in the carry already.
-macro_rules! reduce_limb {
-    ($t:ident, $b:ident, $sums:ident, $top:ident, $modulus:ident, $j:ident, $quotient:ident) => {
-        let limb = $t.load(&$modulus[$j]);
-        if $j > 0 {
-            $sums[$j] = $t.madd_lo($sums[$j], limb, $quotient);
-        }
-        add_high!($t, $b, $sums, $top, limb, $j, $quotient);
+/// Adds `block * factor` to `sums`, with `top` as the column above them.
+macro_rules! add_row {
+    ($t:ident, $b:ident, $sums:ident, $top:ident, $block:expr, $factor:ident) => {
+        unrolled!($b, J, {
+            let limb = $t.load(&$block[J]);
+            $sums[J] = $t.madd_lo($sums[J], limb, $factor);
+            if J + 1 < $b {
+                $sums[J + 1] = $t.madd_hi($sums[J + 1], limb, $factor);
+            } else {
+                $top = $t.madd_hi($top, limb, $factor);
+            }
+        });
     };
 }
 
 /// Moves the sums down by one column; `top` comes in above.
 macro_rules! shift {
-    ($t:ident, $b:ident, $sums:ident, $top:ident) => {
+    ($b:ident, $sums:ident, $top:ident) => {
         unrolled!($b, J, {
             $sums[J] = if J + 1 < $b { $sums[J + 1] } else { $top };
         });
-        $sums = columns::pin($t, $sums);
     };
 }
 
-/// How many limbs the reduction is behind the product in a row of [`multiply_low`], so that the quotient,
-/// which needs the lowest column, is there when it is used.
-const LAG: usize = 4;
-
-/// The columns that a product of two blocks is added to.
-pub(super) struct Columns<'a, const B: usize> {
-    /// Held in registers first. They are not written back by a kernel that makes them zero.
-    pub(super) low: &'a mut [Limb; B],
-    /// Come in one by one.
-    pub(super) high: &'a mut [Limb; B],
+/// Adds the multiple of the modulus that makes the lowest sum a multiple of 2^52, carries what is above
+/// and shifts. Returns the quotient limb.
+macro_rules! reduce_row {
+    ($t:ident, $b:ident, $sums:ident, $top:ident, $modulus:expr, $neg_inv:ident) => {{
+        let quotient = $t.madd_lo($t.zero(), $sums[0], $neg_inv);
+        add_row!($t, $b, $sums, $top, $modulus, quotient);
+        let carry = $t.carry($sums[0]);
+        shift!($b, $sums, $top);
+        $sums[0] = $t.add($sums[0], carry);
+        quotient
+    }};
 }
 
-/// The lowest block of a Montgomery multiplication: adds `a * b + q * modulus`, where `q` is what makes the
-/// low columns zero, and writes `q`. What the low columns carry goes to the high ones.
+/// The lowest block of a Montgomery multiplication: `sums = (sums + a * b + q * modulus) / 2^(52 * B)`,
+/// where `tops` are the columns above `sums`. Writes the quotient to `q`.
 #[inline(always)]
-#[allow(clippy::absurd_extreme_comparisons)] // The comparisons are written out for 0 too.
+#[allow(clippy::too_many_arguments)]
 pub(super) fn multiply_low<T: Madd52, const B: usize>(
     t: T,
-    columns: Columns<'_, B>,
+    mut sums: Sums<T, B>,
+    tops: &[Limb; B],
     a: &[Limb; B],
     b: &[Limb; B],
     modulus: &[Limb; B],
     neg_inv: T::Vector,
     q: &mut [Limb; B],
-) {
-    let mut sums = columns::load(t, columns.low);
+) -> Sums<T, B> {
     for row in 0..B {
         let (a, modulus) = (t.reload(a), t.reload(modulus));
         let factor = t.load(&b[row]);
-        let mut top = t.load(&columns.high[row]);
-        let lowest = t.madd_lo(sums[0], t.load(&a[0]), factor);
-        let quotient = t.madd_lo(t.zero(), lowest, neg_inv);
+        let mut top = t.load(&tops[row]);
+        add_row!(t, B, sums, top, a, factor);
+        let quotient = reduce_row!(t, B, sums, top, modulus, neg_inv);
         t.store(&mut q[row], quotient);
-        sums[1] = t.add(sums[1], carry_of_cleared(t, lowest));
-        sums[1] = t.madd_hi(sums[1], t.load(&a[0]), factor);
-        unrolled!(B, J, {
-            if J >= 1 {
-                add_limb!(t, B, sums, top, a, J, factor);
-            }
-            if J >= LAG {
-                const K: usize = J - if J < LAG { J } else { LAG };
-                reduce_limb!(t, B, sums, top, modulus, K, quotient);
-            }
-        });
-        unrolled!(B, J, {
-            if J + LAG >= B {
-                reduce_limb!(t, B, sums, top, modulus, J, quotient);
-            }
-        });
-        shift!(t, B, sums, top);
     }
-    columns::store(t, columns.high, sums);
+    sums
 }
 
-/// The same without a product, with one block of a look-up.
+/// The whole of a Montgomery multiplication of one block, less the carries:
+/// `(a * b + q * modulus) / 2^(52 * B)`.
 #[inline(always)]
-#[allow(clippy::needless_range_loop)] // A row of everything.
+pub(super) fn multiply_block<T: Madd52, const B: usize>(
+    t: T,
+    a: &[Limb; B],
+    b: &[Limb; B],
+    modulus: &[Limb; B],
+    neg_inv: T::Vector,
+) -> Sums<T, B> {
+    let mut sums = [t.zero(); B];
+    for factor in b {
+        let (a, modulus) = (t.reload(a), t.reload(modulus));
+        let factor = t.load(factor);
+        let mut top = t.zero();
+        add_row!(t, B, sums, top, a, factor);
+        reduce_row!(t, B, sums, top, modulus, neg_inv);
+    }
+    sums
+}
+
+/// The same without a product: `sums = (sums + q * modulus) / 2^(52 * B)`.
+#[inline(always)]
 pub(super) fn reduce_low<T: Madd52, const B: usize>(
     t: T,
-    columns: Columns<'_, B>,
+    mut sums: Sums<T, B>,
+    tops: &[Limb; B],
     modulus: &[Limb; B],
     neg_inv: T::Vector,
     q: &mut [Limb; B],
-    look_up: &mut Rows<'_, T, B>,
-) {
-    let mut sums = columns::load(t, columns.low);
+) -> Sums<T, B> {
     for row in 0..B {
         let modulus = t.reload(modulus);
-        let mut top = t.load(&columns.high[row]);
-        let quotient = t.madd_lo(t.zero(), sums[0], neg_inv);
+        let mut top = t.load(&tops[row]);
+        let quotient = reduce_row!(t, B, sums, top, modulus, neg_inv);
         t.store(&mut q[row], quotient);
-        sums[1] = t.add(sums[1], carry_of_cleared(t, sums[0]));
-        unrolled!(B, J, {
-            reduce_limb!(t, B, sums, top, modulus, J, quotient);
-        });
-        shift!(t, B, sums, top);
-        look_up.limb(t, row);
     }
-    columns::store(t, columns.high, sums);
+    sums
 }
 
-/// A block further up: adds `a * b + modulus * q`.
+/// A block further up: adds `a * b + modulus * q`, writes the low `B` columns to `low` and returns the
+/// high ones.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 pub(super) fn multiply_high<T: Madd52, const B: usize>(
     t: T,
-    columns: Columns<'_, B>,
+    mut sums: Sums<T, B>,
+    tops: &[Limb; B],
     a: &[Limb; B],
     b: &[Limb; B],
     modulus: &[Limb; B],
     q: &[Limb; B],
-) {
-    let mut sums = columns::load(t, columns.low);
+    low: &mut [Limb; B],
+) -> Sums<T, B> {
     for row in 0..B {
         let (a, modulus) = (t.reload(a), t.reload(modulus));
         let (factor, quotient) = (t.load(&b[row]), t.load(&q[row]));
-        let mut top = t.load(&columns.high[row]);
-        unrolled!(B, J, {
-            add_limb!(t, B, sums, top, a, J, factor);
-            add_limb!(t, B, sums, top, modulus, J, quotient);
-        });
-        t.store(&mut columns.low[row], sums[0]);
-        shift!(t, B, sums, top);
+        let mut top = t.load(&tops[row]);
+        add_row!(t, B, sums, top, a, factor);
+        add_row!(t, B, sums, top, modulus, quotient);
+        t.store(&mut low[row], sums[0]);
+        shift!(B, sums, top);
     }
-    columns::store(t, columns.high, sums);
+    sums
 }
 
 /// The same without a product: adds `modulus * q`.
 #[inline(always)]
-#[allow(clippy::needless_range_loop)] // A row of everything.
 pub(super) fn reduce_high<T: Madd52, const B: usize>(
     t: T,
-    columns: Columns<'_, B>,
+    mut sums: Sums<T, B>,
+    tops: &[Limb; B],
     modulus: &[Limb; B],
     q: &[Limb; B],
-) {
-    let mut sums = columns::load(t, columns.low);
+    low: &mut [Limb; B],
+) -> Sums<T, B> {
     for row in 0..B {
         let modulus = t.reload(modulus);
         let quotient = t.load(&q[row]);
-        let mut top = t.load(&columns.high[row]);
-        unrolled!(B, J, {
-            add_limb!(t, B, sums, top, modulus, J, quotient);
-        });
-        t.store(&mut columns.low[row], sums[0]);
-        shift!(t, B, sums, top);
+        let mut top = t.load(&tops[row]);
+        add_row!(t, B, sums, top, modulus, quotient);
+        t.store(&mut low[row], sums[0]);
+        shift!(B, sums, top);
     }
-    columns::store(t, columns.high, sums);
+    sums
 }
 
 /// The columns of `a^2`, low and high: half of the cross products, doubled, and the squares of the limbs.
@@ -232,4 +224,56 @@ pub(super) fn square_block<T: Madd52, const B: usize>(
             write(2 * I + 2, t.madd_lo(t.add(even, even), next, next));
         }
     });
+}
+
+/// Reads `B` column sums.
+#[inline(always)]
+pub(super) fn load<T: Madd52, const B: usize>(t: T, block: &[Limb; B]) -> Sums<T, B> {
+    let mut sums = [t.zero(); B];
+    unrolled!(B, J, {
+        sums[J] = t.load(&block[J]);
+    });
+    sums
+}
+
+/// Writes `B` column sums.
+#[inline(always)]
+pub(super) fn store<T: Madd52, const B: usize>(t: T, block: &mut [Limb; B], sums: Sums<T, B>) {
+    unrolled!(B, J, {
+        t.store(&mut block[J], sums[J]);
+    });
+}
+
+/// Writes the limbs of `B` column sums, given the carry from below, and returns the carry.
+#[inline(always)]
+pub(super) fn normalise<T: Madd52, const B: usize>(
+    t: T,
+    out: &mut [Limb; B],
+    sums: Sums<T, B>,
+    mut carry: T::Vector,
+) -> T::Vector {
+    unrolled!(B, J, {
+        let sum = t.add(sums[J], carry);
+        carry = t.carry(sum);
+        t.store(&mut out[J], t.low(sum));
+    });
+    carry
+}
+
+/// Picks an entry of a table of `entries` whose blocks are `stride` blocks apart, by the digit of each lane.
+#[inline(always)]
+pub(super) fn select_block<T: Madd52, const B: usize>(
+    t: T,
+    out: &mut [Limb; B],
+    table: &[[Limb; B]],
+    stride: usize,
+    digits: T::Vector,
+) {
+    let mut sums = [t.zero(); B];
+    for (entry, block) in (0..).zip(table.iter().step_by(stride)) {
+        unrolled!(B, J, {
+            sums[J] = t.pick(sums[J], &block[J], digits, entry);
+        });
+    }
+    store(t, out, sums);
 }

@@ -20,13 +20,11 @@ impl Zeroize for Limb {
     }
 }
 
-/// Eight lanes of 64 bits and what can be done with them. AVX-512 has one instruction or none for each;
-/// the tests have a portable version.
+/// Eight lanes of 64 bits and what can be done with them. AVX-512 has one instruction for each; the
+/// tests have a portable version.
 pub(super) trait Madd52: Copy {
     /// Eight lanes in a register.
     type Vector: Copy;
-    /// A choice of lanes.
-    type Mask: Copy;
 
     /// Zero.
     fn zero(self) -> Self::Vector;
@@ -52,21 +50,8 @@ pub(super) trait Madd52: Copy {
     /// `a mod 2^52`.
     fn low(self, a: Self::Vector) -> Self::Vector;
 
-    /// `2^52 - 1` in every lane.
-    fn ones(self) -> Self::Vector;
-
-    /// One byte for each lane.
-    fn widen(self, bytes: &[u8; 8]) -> Self::Vector;
-
-    /// The lanes in which `a` is `b`.
-    fn equal(self, a: Self::Vector, b: u64) -> Self::Mask;
-
-    /// `old`, but `new` in the lanes of `mask`.
-    fn merge(self, old: Self::Vector, mask: Self::Mask, new: &Limb) -> Self::Vector;
-
-    /// The same vector, of unknown origin to the compiler, which therefore computes it here and in a
-    /// register. It would move work from one row of products to another otherwise, and spill.
-    fn pin(self, vector: Self::Vector) -> Self::Vector;
+    /// `old`, but `new` in the lanes whose digit is `entry`.
+    fn pick(self, old: Self::Vector, new: &Limb, digits: Self::Vector, entry: u64) -> Self::Vector;
 
     /// The same reference, of unknown origin to the compiler, which therefore cannot hoist loads
     /// through it out of a loop. It would have to spill them again: there are more limbs than registers.

@@ -18,7 +18,6 @@ fn product(a: u64, b: u64) -> u128 {
 
 impl Madd52 for Portable {
     type Vector = [u64; 8];
-    type Mask = [u64; 8];
 
     fn zero(self) -> [u64; 8] {
         [0; 8]
@@ -59,27 +58,13 @@ impl Madd52 for Portable {
         a.map(|lane| lane & MASK)
     }
 
-    fn ones(self) -> [u64; 8] {
-        [MASK; 8]
-    }
-
-    fn widen(self, bytes: &[u8; 8]) -> [u64; 8] {
-        bytes.map(u64::from)
-    }
-
-    /// All ones in the lanes where they are equal; `a` and `b` are below 2^63.
     #[inline(never)]
-    fn equal(self, a: [u64; 8], b: u64) -> [u64; 8] {
-        a.map(|lane| black_box((((lane ^ b) as i64 - 1) >> 63) as u64))
-    }
-
-    #[inline(never)]
-    fn merge(self, old: [u64; 8], mask: [u64; 8], new: &Limb) -> [u64; 8] {
-        from_fn(|i| old[i] & !mask[i] | new.0[i] & mask[i])
-    }
-
-    fn pin(self, vector: [u64; 8]) -> [u64; 8] {
-        vector
+    fn pick(self, old: [u64; 8], new: &Limb, digits: [u64; 8], entry: u64) -> [u64; 8] {
+        from_fn(|i| {
+            // All ones where the digit is the entry.
+            let mask = black_box((((digits[i] ^ entry) as i64 - 1) >> 63) as u64);
+            old[i] & !mask | new.0[i] & mask
+        })
     }
 
     fn reload<T>(self, reference: &T) -> &T {

@@ -1,8 +1,7 @@
 use super::lanes8::Lanes8;
-use super::on_portable_unit;
 use super::portable::Portable;
 use super::token::Token;
-use crate::backend::lanes::testing::{check_look_up, check_powers, check_products};
+use crate::backend::lanes::testing::{check_products, check_select};
 
 /// All block lengths, and one, two and more blocks of the longest.
 const WIDTHS: [u32; 12] = [
@@ -36,24 +35,12 @@ fn products_on_the_portable_unit() {
 fn look_up() {
     let Some(unit) = unit() else { return };
     for bits in WIDTHS {
-        check_look_up(unit, bits);
+        check_select(unit, bits);
     }
 }
 
 #[test]
 fn look_up_on_the_portable_unit() {
-    check_look_up(Lanes8(Portable), 512);
-    check_look_up(Lanes8(Portable), 2048);
-}
-
-/// Every window, and the number cut into one, two and three blocks.
-#[test]
-fn powers_on_the_portable_unit() {
-    for exponent_bits in [0, 1, 2, 24, 25, 100, 101] {
-        check_powers(&on_portable_unit(), 512, exponent_bits);
-    }
-    for bits in [896, 1536, 2112] {
-        check_powers(&on_portable_unit(), bits, 110);
-        check_powers(&on_portable_unit(), bits, 805);
-    }
+    check_select(Lanes8(Portable), 512);
+    check_select(Lanes8(Portable), 2048);
 }

@@ -4,10 +4,9 @@
 
 use core::arch::asm;
 use core::arch::x86_64::{
-    __m512i, __mmask8, _mm_cvtsi64_si128, _mm512_add_epi64, _mm512_and_si512,
-    _mm512_cmpeq_epi64_mask, _mm512_cvtepu8_epi64, _mm512_load_si512, _mm512_madd52hi_epu64,
-    _mm512_madd52lo_epu64, _mm512_mask_load_epi64, _mm512_set1_epi64, _mm512_setzero_si512,
-    _mm512_srli_epi64, _mm512_store_si512,
+    __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_cmpeq_epi64_mask, _mm512_load_si512,
+    _mm512_madd52hi_epu64, _mm512_madd52lo_epu64, _mm512_mask_load_epi64, _mm512_set1_epi64,
+    _mm512_setzero_si512, _mm512_srli_epi64, _mm512_store_si512,
 };
 use core::ptr;
 
@@ -27,10 +26,9 @@ impl Token {
 }
 
 /// Every method is `#[inline(always)]` and compiled into [`with_features`], where each is one
-/// instruction or none.
+/// instruction.
 impl Madd52 for Token {
     type Vector = __m512i;
-    type Mask = __mmask8;
 
     #[inline(always)]
     fn zero(self) -> __m512i {
@@ -81,33 +79,12 @@ impl Madd52 for Token {
     }
 
     #[inline(always)]
-    fn ones(self) -> __m512i {
-        // SAFETY: the token proves AVX-512 F.
-        unsafe { _mm512_set1_epi64((1 << RADIX_BITS) - 1) }
-    }
-
-    #[inline(always)]
-    fn widen(self, bytes: &[u8; 8]) -> __m512i {
-        // SAFETY: the token proves AVX-512 F.
-        unsafe { _mm512_cvtepu8_epi64(_mm_cvtsi64_si128(i64::from_le_bytes(*bytes))) }
-    }
-
-    #[inline(always)]
-    fn equal(self, a: __m512i, b: u64) -> __mmask8 {
-        // SAFETY: the token proves AVX-512 F.
-        unsafe { _mm512_cmpeq_epi64_mask(a, _mm512_set1_epi64(b.cast_signed())) }
-    }
-
-    #[inline(always)]
-    fn merge(self, old: __m512i, mask: __mmask8, new: &Limb) -> __m512i {
+    fn pick(self, old: __m512i, new: &Limb, digits: __m512i, entry: u64) -> __m512i {
         // SAFETY: the token proves AVX-512 F; a `Limb` is 64 bytes, aligned to 64.
-        unsafe { _mm512_mask_load_epi64(old, mask, new.0.as_ptr().cast()) }
-    }
-
-    #[inline(always)]
-    fn pin(self, vector: __m512i) -> __m512i {
-        // SAFETY: the token proves AVX-512 F.
-        unsafe { pin(vector) }
+        unsafe {
+            let mask = _mm512_cmpeq_epi64_mask(digits, _mm512_set1_epi64(entry as i64));
+            _mm512_mask_load_epi64(old, mask, new.0.as_ptr().cast())
+        }
     }
 
     #[inline(always)]
@@ -134,15 +111,4 @@ impl Madd52 for Token {
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn with_features<K: Kernel, const B: usize>(token: Token, kernel: K) {
     kernel.run::<Token, B>(token);
-}
-
-/// See [`Madd52::pin`]. An operand in a register of AVX-512 needs a function that is compiled with it.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn pin(mut vector: __m512i) -> __m512i {
-    // SAFETY: there is no instruction.
-    unsafe {
-        asm!("/* {0} */", inout(zmm_reg) vector, options(nomem, nostack, preserves_flags));
-    }
-    vector
 }

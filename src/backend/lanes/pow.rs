@@ -1,92 +1,77 @@
 //! The ladder: fixed window, every digit multiplied, the digit 0 too.
 
-use super::window::ENTRIES_PER_SQUARING;
-use super::{Arithmetic, Lanes, LookUp, Modulus, Task};
+use core::mem;
 
-/// An exponentiation, from bases to powers, both in ordinary form.
-pub(super) struct Ladder<'a, L: Lanes> {
-    pub(super) window_bits: u32,
-    pub(super) modulus: Modulus<'a, L::Limb>,
-    /// `R^2 mod modulus`, below `BOUND * modulus`.
-    pub(super) r2: &'a [L::Limb],
-    /// First the bases, in the end the powers, at most `(BOUND - 1) * modulus`.
-    pub(super) value: &'a mut [L::Limb],
-    /// Space for a second factor.
-    pub(super) factor: &'a mut [L::Limb],
-    /// Space for `base^0 .. base^(2^w - 1)` in Montgomery form.
-    pub(super) table: &'a mut [L::Limb],
-    pub(super) scratch: &'a mut [L::Limb],
-    /// The least significant digits of all lanes, then the next ones.
-    pub(super) digits: &'a [u8],
-}
+use super::Lanes;
+use super::workspace::{Parts, Workspace};
 
-impl<L: Lanes> Task<L::Limb> for Ladder<'_, L> {
+impl<L: Lanes> Workspace<L> {
+    /// From bases to powers, both in ordinary form. The powers are at most `(BOUND - 1) * modulus`.
+    ///
     /// The order of all operations and addresses depends on the length of the exponent alone.
-    #[inline(always)]
-    fn run<A: Arithmetic<Limb = L::Limb>>(mut self, arithmetic: A) {
-        let entries = self.table.len() / self.value.len();
-        debug_assert!(entries <= self.window_bits as usize * ENTRIES_PER_SQUARING);
-        self.fill_table(arithmetic);
-        let Self {
-            window_bits,
+    pub(super) fn pow(&mut self) {
+        let (lanes, window_bits) = (self.lanes, self.window.bits());
+        self.fill_table();
+        let Parts {
             modulus,
-            value,
+            mut value,
+            mut spare,
             factor,
             table,
             scratch,
             digits,
             ..
-        } = self;
+        } = self.parts();
 
-        let mut digits = digits.rchunks_exact(L::COUNT);
+        let mut digits = digits.rchunks(L::COUNT);
         match digits.next() {
-            Some(digits) => arithmetic.look_up(LookUp {
-                table,
-                digits,
-                out: value,
-            }),
+            Some(top) => lanes.select(value, table, top),
             None => value.copy_from_slice(&table[..value.len()]),
         }
-        for digits in digits {
-            let look_up = LookUp {
-                table,
-                digits,
-                out: factor,
-            };
-            arithmetic.square_and_look_up(value, window_bits, look_up, modulus, scratch);
-            arithmetic.mul(value, factor, modulus, scratch);
+        for digit in digits {
+            for _ in 0..window_bits {
+                lanes.square(spare, value, modulus, scratch);
+                mem::swap(&mut value, &mut spare);
+            }
+            lanes.select(factor, table, digit);
+            lanes.mul(spare, value, factor, modulus, scratch);
+            mem::swap(&mut value, &mut spare);
         }
 
         // Leave Montgomery form. A product `T` comes out below `T / R + (BOUND - 1) * modulus`, so with
-        // `T < BOUND * modulus < R` it is at most `(BOUND - 1) * modulus`.
+        // `T < BOUND * modulus < R` it is at most `(BOUND - 1) * modulus`. Both buffers get the result,
+        // since they may have changed places.
         set_one::<L>(factor);
-        arithmetic.mul(value, factor, modulus, scratch);
+        lanes.mul(spare, value, factor, modulus, scratch);
+        value.copy_from_slice(spare);
     }
-}
 
-impl<L: Lanes> Ladder<'_, L> {
-    /// Fills the table.
-    #[inline(always)]
-    fn fill_table<A: Arithmetic<Limb = L::Limb>>(&mut self, arithmetic: A) {
-        let Self {
+    /// Fills the table with `base^0, base^1, ..` in Montgomery form.
+    fn fill_table(&mut self) {
+        let (lanes, table_len) = (self.lanes, self.window.table_len());
+        let Parts {
             modulus,
             r2,
-            value,
+            value: base,
             factor,
             table,
             scratch,
             ..
-        } = self;
-        arithmetic.mul(value, r2, *modulus, scratch);
-        factor.copy_from_slice(value);
-        let (one, powers) = table.split_at_mut(value.len());
-        set_one::<L>(one);
-        arithmetic.mul(one, r2, *modulus, scratch);
-        for (i, entry) in powers.chunks_exact_mut(value.len()).enumerate() {
-            if i > 0 {
-                arithmetic.mul(value, factor, *modulus, scratch);
+        } = self.parts();
+        let limbs = base.len();
+
+        set_one::<L>(factor);
+        lanes.mul(&mut table[..limbs], r2, factor, modulus, scratch);
+        lanes.mul(&mut table[limbs..2 * limbs], r2, base, modulus, scratch);
+        for i in 2..table_len {
+            let (powers, rest) = table.split_at_mut(i * limbs);
+            let power = |i: usize| &powers[i * limbs..][..limbs];
+            let out = &mut rest[..limbs];
+            if i % 2 == 0 {
+                lanes.square(out, power(i / 2), modulus, scratch);
+            } else {
+                lanes.mul(out, power(i - 1), power(1), modulus, scratch);
             }
-            entry.copy_from_slice(value);
         }
     }
 }

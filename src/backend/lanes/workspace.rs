@@ -6,9 +6,7 @@ use alloc::vec::Vec;
 use crypto_bigint::{Limb, Unsigned};
 use zeroize::Zeroize;
 
-use super::constants::Prepare;
 use super::convert::{bits_at, from_digits, reduce_once};
-use super::pow::Ladder;
 use super::{Lanes, Modulus, lanes_of, modulus_bits, window};
 use crate::ModExp;
 use crate::backend::width;
@@ -18,8 +16,8 @@ use crate::window::{Window, recode_into};
 /// Buffers for operands of `limbs` limbs and exponents of `exponent_bits` bits, reused from block to
 /// block of a batch and wiped on drop.
 pub(super) struct Workspace<L: Lanes> {
-    lanes: L,
-    window: Window,
+    pub(super) lanes: L,
+    pub(super) window: Window,
     exponent_bits: u32,
     limbs: usize,
     /// Modulus.
@@ -32,6 +30,8 @@ pub(super) struct Workspace<L: Lanes> {
     r2: Secret<Vec<L::Limb>>,
     /// First the bases, then the powers, in the end the results.
     value: Secret<Vec<L::Limb>>,
+    /// What the next operation writes; changes places with `value`.
+    spare: Secret<Vec<L::Limb>>,
     /// A second factor.
     factor: Secret<Vec<L::Limb>>,
     /// `base^0 .. base^(2^w - 1)` in Montgomery form.
@@ -43,9 +43,21 @@ pub(super) struct Workspace<L: Lanes> {
     digits: Secret<Vec<u8>>,
 }
 
+/// The parts of a [`Workspace`] that the ladder works on.
+pub(super) struct Parts<'a, L: Lanes> {
+    pub(super) modulus: Modulus<'a, L::Limb>,
+    pub(super) r2: &'a [L::Limb],
+    pub(super) value: &'a mut [L::Limb],
+    pub(super) spare: &'a mut [L::Limb],
+    pub(super) factor: &'a mut [L::Limb],
+    pub(super) table: &'a mut [L::Limb],
+    pub(super) scratch: &'a mut [L::Limb],
+    pub(super) digits: &'a [u8],
+}
+
 impl<L: Lanes> Workspace<L> {
     pub(super) fn new(lanes: L, limbs: usize, exponent_bits: u32) -> Self {
-        let window = window::window::<L>(exponent_bits);
+        let window = window::window(exponent_bits);
         let digit_count = window.digit_count(exponent_bits);
         let zeros = |len| Secret::new(vec![L::ZERO; len]);
         Self {
@@ -58,6 +70,7 @@ impl<L: Lanes> Workspace<L> {
             constants: zeros(L::constants_len(limbs)),
             r2: zeros(limbs),
             value: zeros(limbs),
+            spare: zeros(limbs),
             factor: zeros(limbs),
             table: zeros(limbs * window.table_len()),
             scratch: zeros(L::scratch_len(limbs)),
@@ -68,6 +81,7 @@ impl<L: Lanes> Workspace<L> {
 
     /// Imports the moduli of a block and computes their Montgomery constants.
     pub(super) fn prepare_moduli<U: Unsigned>(&mut self, block: &[ModExp<'_, U>]) {
+        self.factor.fill(L::ZERO);
         for (lane, instance) in lanes_of(block, L::COUNT) {
             let params = instance.params;
             load_lane::<L>(
@@ -80,16 +94,49 @@ impl<L: Lanes> Workspace<L> {
             let neg_inv = inverse.wrapping_neg() & ((1 << L::RADIX_BITS) - 1);
             L::set_lane(&mut self.neg_inv[0], lane, neg_inv);
         }
-        let prepare = Prepare::<L> {
-            width: modulus_bits(&block[0]),
-            modulus: &self.modulus,
+        self.lanes.prepare(
+            &mut self.constants,
+            &self.modulus,
+            &self.neg_inv[0],
+            &mut self.scratch,
+        );
+        self.raise_r2(modulus_bits(&block[0]));
+    }
+
+    /// Turns `r2`, which holds `2^(2 * width) mod modulus`, into `R^2 mod modulus`, where
+    /// `R = 2^r_bits` and `2^width < R < 2^(2 * width)`.
+    ///
+    /// Seen as `R * 2^f`, it starts at `f = 2 * width - r_bits`, and a Montgomery square doubles `f`. As
+    /// soon as `f` has reached `r_bits`, a Montgomery product with a power of two takes away the excess.
+    fn raise_r2(&mut self, width: u32) {
+        let r_bits = self.limbs as u32 * L::RADIX_BITS;
+        let modulus = Modulus {
+            limbs: &self.modulus,
             neg_inv: &self.neg_inv[0],
-            constants: &mut self.constants,
-            r2: &mut self.r2,
-            factor: &mut self.factor,
-            scratch: &mut self.scratch,
+            constants: &self.constants,
         };
-        self.lanes.run(self.limbs, prepare);
+        let mut f = 2 * width - r_bits;
+        while f < r_bits {
+            self.lanes
+                .square(&mut self.value, &self.r2, modulus, &mut self.scratch);
+            self.r2.copy_from_slice(&self.value);
+            f *= 2;
+        }
+        if f > r_bits {
+            let power = 2 * r_bits - f;
+            let limb = &mut self.factor[(power / L::RADIX_BITS) as usize];
+            for lane in 0..L::COUNT {
+                L::set_lane(limb, lane, 1 << (power % L::RADIX_BITS));
+            }
+            self.lanes.mul(
+                &mut self.value,
+                &self.r2,
+                &self.factor,
+                modulus,
+                &mut self.scratch,
+            );
+            self.r2.copy_from_slice(&self.value);
+        }
     }
 
     /// Imports the bases of a block and recodes its exponents.
@@ -115,17 +162,16 @@ impl<L: Lanes> Workspace<L> {
             }
             let digit = |i: usize| self.value.get(i).map_or(0, |limb| L::lane(limb, lane));
             let mut high = from_digits(out.as_mut_limbs(), L::RADIX_BITS, digit);
-            // At most `(BOUND - 1) * modulus`, see the end of the ladder.
+            // At most `(BOUND - 1) * modulus`, see the end of `pow`.
             for _ in 1..L::BOUND {
                 reduce_once(out.as_mut_limbs(), &mut high, modulus.as_limbs());
             }
         }
     }
 
-    /// Turns the bases into powers, at most `(BOUND - 1) * modulus`.
-    pub(super) fn pow(&mut self) {
-        let ladder = Ladder::<L> {
-            window_bits: self.window.bits(),
+    /// What the ladder works on.
+    pub(super) fn parts(&mut self) -> Parts<'_, L> {
+        Parts {
             modulus: Modulus {
                 limbs: &self.modulus,
                 neg_inv: &self.neg_inv[0],
@@ -133,12 +179,12 @@ impl<L: Lanes> Workspace<L> {
             },
             r2: &self.r2,
             value: &mut self.value,
+            spare: &mut self.spare,
             factor: &mut self.factor,
             table: &mut self.table,
             scratch: &mut self.scratch,
             digits: &self.digits,
-        };
-        self.lanes.run(self.limbs, ladder);
+        }
     }
 }
 
