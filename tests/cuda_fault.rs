@@ -27,7 +27,7 @@ const BROKEN_KERNEL: &str = "
 }
 \0";
 
-/// Alone it is an error that stays; other devices, and the processor, go on without it.
+/// It is an error that stays; the processor, and devices that are not lost, go on without it.
 #[test]
 fn a_lost_device_is_set_aside() {
     if need::available("cuda", Cuda::probe()).is_none() {
@@ -78,12 +78,17 @@ fn a_lost_device_is_set_aside() {
         assert_ne!(auto.name(), "cuda");
         println!("{}: {}", auto.name(), auto.reason());
 
+        // Some faults take the other devices of the process along: the driver (580, on two H200s) answers for all of
+        // them with the error of the one. Where it does not, the others do the work.
         let (result, out) = compute(&all);
-        if all.devices().count() > 1 {
-            assert_eq!((result, out), (Ok(()), right));
-            assert_eq!(all.lost().count(), 1);
-        } else {
-            assert!(result.is_err());
+        match result {
+            Ok(()) => assert_eq!((out, all.lost().count()), (right, 1)),
+            Err(error) => {
+                let is_lost = |fault: &DeviceFault| matches!(fault, DeviceFault::Lost { .. });
+                assert!(matches!(&error, Error::Cuda { fault, .. } if is_lost(fault)));
+                assert_eq!(out, [U512::ZERO; 3]);
+                assert_eq!(all.lost().count(), all.devices().count());
+            }
         }
     }
     // And nothing panics or hangs when all is given back.

@@ -158,6 +158,9 @@ impl Cuda {
     }
 
     /// The devices that were set aside after an error, and do not compute any more.
+    ///
+    /// What is wrong with one device alone leaves the others at work. With some faults of a program, such as an address
+    /// that does not exist, the driver gives up all devices of the process at once.
     pub fn lost(&self) -> impl Iterator<Item = LostDevice> {
         self.devices.iter().filter_map(|device| {
             Some(LostDevice {
