@@ -26,7 +26,7 @@ pub struct Compute {
     #[command(flatten)]
     pub scheme: SchemeOptions,
 
-    /// What computes; auto takes the fastest
+    /// What computes; auto takes the fastest, cpu the fastest that is no GPU
     #[arg(long, value_enum, default_value_t = BackendName::Auto)]
     pub backend: BackendName,
 
@@ -82,6 +82,7 @@ pub enum Encoding {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum BackendName {
     Auto,
+    Cpu,
     Serial,
     Parallel,
     Fma,
@@ -110,6 +111,7 @@ impl From<BackendName> for Kind {
     fn from(name: BackendName) -> Self {
         match name {
             BackendName::Auto => Self::Auto,
+            BackendName::Cpu => Self::Cpu,
             BackendName::Serial => Self::Serial,
             BackendName::Parallel => Self::Parallel,
             BackendName::Fma => Self::Fma,

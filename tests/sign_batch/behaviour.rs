@@ -67,6 +67,7 @@ fn the_same_signatures_for_every_backend_batch_size_and_number_of_threads() {
             "7",
         ],
         &["--backend", "parallel", "--batch-size", "1000000"],
+        &["--backend", "cpu", "--threads", "2"],
         &["--batch-size", "1"],
         &["--no-blinding", "--no-verify"],
     ] {
