@@ -25,7 +25,7 @@ pub(crate) fn backends() -> Vec<(&'static str, Box<dyn Backend>)> {
     if available_parallelism().is_ok_and(|cores| cores > NonZeroUsize::MIN) {
         list.extend(Parallel::new(Serial).map(|parallel| entry("parallel", parallel)));
         list.extend(Cpu::new().map(|cpu| entry("cpu", cpu)));
-        list.extend(Auto::new().map(|auto| entry("auto", auto)));
+        list.extend(Auto::with_gpus().map(|auto| entry("auto", auto)));
     }
     list
 }

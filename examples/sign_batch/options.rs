@@ -26,7 +26,7 @@ pub struct Compute {
     #[command(flatten)]
     pub scheme: SchemeOptions,
 
-    /// What computes; auto takes the fastest, cpu the fastest that is no GPU
+    /// What computes; auto takes the fastest, GPUs too, cpu the fastest that is none
     #[arg(long, value_enum, default_value_t = BackendName::Auto)]
     pub backend: BackendName,
 
@@ -110,7 +110,7 @@ fn device(text: &str) -> Result<Device, String> {
 impl From<BackendName> for Kind {
     fn from(name: BackendName) -> Self {
         match name {
-            BackendName::Auto => Self::Auto,
+            BackendName::Auto => Self::GpuOrCpu,
             BackendName::Cpu => Self::Cpu,
             BackendName::Serial => Self::Serial,
             BackendName::Parallel => Self::Parallel,

@@ -22,26 +22,30 @@ use crate::{BatchModExp, Error, ModExp};
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// The fastest that this machine offers.
+    /// [`Cpu`]: threads of the fastest that the processor has instructions for; never a GPU.
     #[default]
-    Auto,
+    Cpu,
+    /// GPUs that are made for double precision, all of them, where there are any; else as [`Kind::Cpu`]. Keys and
+    /// operands reach the memory of the devices (see [`Auto::with_gpus`]).
+    GpuOrCpu,
     /// [`Serial`], on the calling thread.
     Serial,
     /// [`Parallel`](super::Parallel) threads of [`Serial`].
     Parallel,
-    /// [`Cpu`]: threads of the fastest that the processor has instructions for; never a GPU.
-    Cpu,
     /// Threads of `Fma`, even where `Ifma` would be faster.
     Fma,
     /// Threads of `Ifma`.
     Ifma,
-    /// [`Cuda`], on all devices.
+    /// [`Cuda`], on all devices, whatever they are made for.
     #[cfg(feature = "cuda")]
     Cuda,
 }
 
 /// The backend for users who do not want to choose: it looks at the machine, picks, and can say in
 /// words what it picked and why.
+///
+/// Secrets stay in the memory of the host unless the caller allows GPUs, by [`with_gpus`](Self::with_gpus) or by asking
+/// for them: [`new`](Self::new) never touches one.
 ///
 /// GPUs that were picked may fail. When the last of them is lost, or in a forked child, where none can be used,
 /// the processor computes from then on, the call in which it happens included; [`name`](Self::name) and
@@ -74,13 +78,28 @@ pub(crate) enum Chosen {
 }
 
 impl Auto {
-    /// Picks the fastest backend that this machine offers.
+    /// Picks the fastest backend of the processor, on as many threads as the process may use cores. Never a GPU.
     ///
     /// # Errors
     ///
     /// [`Error::ThreadPool`] if the operating system refuses the threads.
     pub fn new() -> Result<Self, Error> {
-        Self::with(Kind::Auto, None)
+        Self::with(Kind::Cpu, None)
+    }
+
+    /// Picks the fastest backend of this machine, GPUs included: those that are made for double precision, all of
+    /// them, where there are any, and the processor where there are none, where none starts, or without the
+    /// feature `cuda`.
+    ///
+    /// With this call the caller allows secrets to leave the host: the operands of every batch pass through the memory
+    /// of the devices, and an RSA key with two primes stays there until its last handle is dropped, until
+    /// `KeyHandle::evict`, or until the backend is dropped. SECURITY.md has the whole list.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ThreadPool`] if the operating system refuses the threads.
+    pub fn with_gpus() -> Result<Self, Error> {
+        Self::with(Kind::GpuOrCpu, None)
     }
 
     /// Takes the backend that `kind` names, on `threads` threads (`None`: as many as the process may
@@ -100,7 +119,7 @@ impl Auto {
             return Ok(Self::cuda(cuda, why));
         }
         let engine = match kind {
-            Kind::Auto | Kind::Cpu => Engine::fastest(),
+            Kind::Cpu | Kind::GpuOrCpu => Engine::fastest(),
             #[cfg(feature = "cuda")]
             Kind::Cuda => unreachable!("a backend or an error was returned"),
             Kind::Parallel => Engine::Serial,
@@ -114,7 +133,7 @@ impl Auto {
         let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let count = threads.unwrap_or(cores);
         let what = match kind {
-            Kind::Auto => "the fastest on this processor",
+            Kind::Cpu | Kind::GpuOrCpu => "the fastest on this processor",
             _ => "as asked",
         };
         let reason = match (threads, count.get()) {
@@ -260,7 +279,7 @@ where
 fn gpu(kind: Kind, threads: Option<NonZeroUsize>) -> Result<Option<Cuda>, Error> {
     let cuda = match kind {
         Kind::Cuda => Cuda::new()?,
-        Kind::Auto => {
+        Kind::GpuOrCpu => {
             let fast: Vec<_> = Cuda::probe()
                 .unwrap_or_default()
                 .iter()
@@ -296,7 +315,23 @@ mod tests {
         let auto = Auto::with(Kind::Cpu, NonZeroUsize::new(2)).unwrap();
         assert!(matches!(&auto.chosen, Chosen::Cpu(cpu) if cpu.threads() == 2));
         assert_ne!(auto.name(), "cuda");
-        assert_eq!(auto.reason(), "as asked, 2 threads (as asked)");
+        assert_eq!(
+            auto.reason(),
+            "the fastest on this processor, 2 threads (as asked)"
+        );
+    }
+
+    /// With a GPU in the machine too: only a call that names GPUs allows them.
+    #[test]
+    fn gpus_are_taken_only_when_allowed() {
+        assert_eq!(Kind::default(), Kind::Cpu);
+        assert!(matches!(Auto::new().unwrap().chosen, Chosen::Cpu(_)));
+        let devices = Cuda::probe().unwrap_or_default();
+        let allowed = Auto::with_gpus().unwrap();
+        assert_eq!(
+            matches!(allowed.chosen, Chosen::Cuda(_)),
+            devices.iter().any(plan::is_fast)
+        );
     }
 
     #[test]

@@ -137,7 +137,7 @@ suite!(
 );
 #[cfg(feature = "cuda")]
 suite!(cuda if gpu());
-suite!(auto, Auto::new().unwrap());
+suite!(auto, Auto::with_gpus().unwrap());
 
 #[cfg(target_arch = "x86_64")]
 fn ifma() -> Option<Ifma> {

@@ -42,7 +42,7 @@ fn signs_like(handle: &KeyHandle, key: &RsaPrivateKey) {
     assert_eq!(*handle.e(), *key.e().to_be_bytes_trimmed_vartime());
     assert_eq!(handle.bits(), key.n().bits_vartime());
 
-    let signer = BatchSigner::new(Auto::new().unwrap(), Pkcs1v15::<Sha256>::new());
+    let signer = BatchSigner::new(Auto::with_gpus().unwrap(), Pkcs1v15::<Sha256>::new());
     let messages = ["", "one", "two"];
     let signatures = signer.sign(&mut keys::rng(), handle, &messages).unwrap();
     let one_by_one = pkcs1v15::SigningKey::<Sha256>::new(key.clone());
@@ -287,7 +287,7 @@ impl Numbers {
         };
         let batch: Vec<_> = blocks.iter().map(|block| (handle, padded(block))).collect();
         for mut rng in [None, Some(keys::rng())] {
-            let results = rsasp1(&Auto::new().unwrap(), rng.as_mut(), &batch).unwrap();
+            let results = rsasp1(&Auto::with_gpus().unwrap(), rng.as_mut(), &batch).unwrap();
             for (block, result) in blocks.iter().zip(results) {
                 assert_eq!(*result.unwrap(), padded(&block.modpow(&self.d, &self.n)));
             }
@@ -530,7 +530,7 @@ fn mixed_schemes_in_one_batch() {
         batch.push((&handles[0], AnyScheme::Pkcs1v15 { hash }, message));
         batch.push((&handles[1], AnyScheme::Pss { hash, salt_len: 20 }, message));
     }
-    let signer = BatchSigner::new(Auto::new().unwrap(), batch[0].1);
+    let signer = BatchSigner::new(Auto::with_gpus().unwrap(), batch[0].1);
     let signatures = signer.sign_mixed(&mut keys::rng(), &batch).unwrap();
     macro_rules! check {
         ($position:literal, $hash:ty) => {
@@ -576,7 +576,7 @@ fn backends_that_are_shared_or_chosen_at_run_time() {
         signatures.remove(0).unwrap().into()
     }
     let expected = sign(Serial);
-    assert_eq!(sign(Arc::new(Auto::new().unwrap())), expected);
+    assert_eq!(sign(Arc::new(Auto::with_gpus().unwrap())), expected);
     assert_eq!(sign(Box::new(Serial)), expected);
     let chosen: Box<dyn RsaPrivateOp> = Box::new(Serial);
     assert_eq!(sign(&chosen), expected);

@@ -21,7 +21,7 @@ fn padded(number: &BigUint, len: usize) -> Vec<u8> {
 
 #[test]
 fn equals_num_bigint_for_awkward_blocks_and_every_kind_of_key() {
-    let backend = Auto::new().unwrap();
+    let backend = Auto::with_gpus().unwrap();
     let kinds = [
         keys::rsa1024(),
         keys::all_sizes().remove(1),

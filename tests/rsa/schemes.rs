@@ -61,7 +61,7 @@ where
 
 #[test]
 fn every_key_size_and_encoding() {
-    let backend = Auto::new().unwrap();
+    let backend = Auto::with_gpus().unwrap();
     for key in keys::all_sizes() {
         pkcs1v15_equals_rsa::<Sha256, _>(&backend, &key, true);
         pss_is_accepted_by_rsa::<Sha256, _>(&backend, &key, true);
@@ -86,7 +86,7 @@ fn every_backend_with_and_without_blinding() {
     for blinding in [true, false] {
         pkcs1v15_equals_rsa::<Sha256, _>(&Serial, &key, blinding);
         pkcs1v15_equals_rsa::<Sha256, _>(&parallel, &key, blinding);
-        pkcs1v15_equals_rsa::<Sha256, _>(&Auto::new().unwrap(), &key, blinding);
+        pkcs1v15_equals_rsa::<Sha256, _>(&Auto::with_gpus().unwrap(), &key, blinding);
         pss_is_accepted_by_rsa::<Sha256, _>(&Serial, &key, blinding);
         pss_is_accepted_by_rsa::<Sha256, _>(&parallel, &key, blinding);
     }
@@ -137,7 +137,7 @@ fn many_keys_in_one_call() {
         .zip(&messages)
         .map(|(&key, message)| (&handles[key], message))
         .collect();
-    let signer = BatchSigner::new(Auto::new().unwrap(), Pkcs1v15::<Sha256>::new());
+    let signer = BatchSigner::new(Auto::with_gpus().unwrap(), Pkcs1v15::<Sha256>::new());
     let signatures = signer.sign_each(&mut keys::rng(), &batch).unwrap();
     for ((key, message), signature) in order.iter().zip(&messages).zip(signatures) {
         let verifier = pkcs1v15::VerifyingKey::<Sha256>::new(rsa_keys[*key].to_public_key());
@@ -191,7 +191,7 @@ fn salts_are_fresh_and_of_the_length_that_was_asked_for() {
 #[test]
 fn no_messages_no_signatures() {
     let handle = KeyHandle::new(&keys::rsa1024()).unwrap();
-    let signer = BatchSigner::new(Auto::new().unwrap(), Pss::<Sha256>::new());
+    let signer = BatchSigner::new(Auto::with_gpus().unwrap(), Pss::<Sha256>::new());
     assert!(
         signer
             .sign::<&str, _>(&mut keys::rng(), &handle, &[])

@@ -36,7 +36,7 @@ fn blocks(group: &TestGroup, n: &BigUint, size: usize) -> Vec<(Vec<u8>, Vec<u8>,
 /// Every ciphertext decrypts to what num-bigint computes, and every valid one to its padded message.
 #[test]
 fn raw_private_operations() {
-    let backend = Auto::new().unwrap();
+    let backend = Auto::with_gpus().unwrap();
     let mut valid = 0;
     for group in groups() {
         let key = RsaPrivateKey::from_pkcs8_der(&group.pkcs8).unwrap();

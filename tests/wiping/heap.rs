@@ -41,7 +41,7 @@ fn signing() {
         assert_eq!(found(&|| case.sign(Serial)), NOTHING);
         let parallel = || Parallel::with_threads(Serial, 2.try_into().unwrap()).unwrap();
         assert_eq!(found(&|| case.sign(parallel())), NOTHING);
-        assert_eq!(found(&|| case.sign(Auto::new().unwrap())), NOTHING);
+        assert_eq!(found(&|| case.sign(Auto::with_gpus().unwrap())), NOTHING);
     }
 }
 
@@ -50,7 +50,7 @@ fn signing() {
 fn fixed_widths() {
     let watch = Watch::begin();
     let parallel = Parallel::with_threads(Serial, 2.try_into().unwrap()).unwrap();
-    let (cpu, auto) = (Cpu::new().unwrap(), Auto::new().unwrap());
+    let (cpu, auto) = (Cpu::new().unwrap(), Auto::with_gpus().unwrap());
     leaves_nothing(&watch, &Serial);
     leaves_nothing(&watch, &parallel);
     leaves_nothing(&watch, &cpu);
