@@ -151,6 +151,22 @@ impl KeyHandle {
         self.0.restriction
     }
 
+    /// Wipes what GPUs keep of the key, on every device and for all clones of the handle, and returns when it is
+    /// done. Without this a device keeps the key's record, with its primes and CRT values, until the last handle or
+    /// the backend is dropped. A key that was on no device has nothing to wipe.
+    ///
+    /// Calls that are under way on the devices end first. The handle can still be used: the next call on a GPU
+    /// takes the key there again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] if a device could not wipe its record; all devices are tried, and the record is never read
+    /// again. [`Error::Forked`] in a forked child if the key was on a device: the parent's devices keep it.
+    #[cfg(feature = "cuda")]
+    pub fn evict(&self) -> Result<(), Error> {
+        self.0.on_devices.evict()
+    }
+
     pub(super) fn parts(&self) -> &KeyParts {
         &self.0
     }

@@ -19,10 +19,14 @@ use crate::Error;
 /// Two, so that one chunk is copied while the other is computed.
 pub(super) const SLOTS: usize = 2;
 
+/// Locked while a call uses a device. Its own lock, because owners of records outlive devices.
+pub(super) type Calls = Arc<Mutex<()>>;
+
 pub(crate) struct Device {
     info: DeviceInfo,
     context: Arc<CudaContext>,
     loaded: Mutex<Cache<Arc<Module>, Arc<Kernel>>>,
+    calls: Calls,
     slots: Mutex<[Slot; SLOTS]>,
     records: Mutex<BTreeMap<RecordKind, Arc<RecordTable>>>,
     /// How much faster a kernel was than foretold, in the last large share that it computed.
@@ -46,6 +50,7 @@ impl Device {
             info: info.clone(),
             context,
             loaded: Mutex::default(),
+            calls: Calls::default(),
             slots,
             records: Mutex::default(),
             paces: Mutex::default(),
@@ -70,9 +75,11 @@ impl Device {
 
     /// The slots, for one call at a time.
     pub(crate) fn slots(&self) -> InUse<'_> {
+        let call = lock(&self.calls);
         InUse {
             device: self,
             slots: lock(&self.slots),
+            _call: call,
         }
     }
 
@@ -153,6 +160,8 @@ impl fmt::Debug for Device {
 pub(crate) struct InUse<'a> {
     device: &'a Device,
     slots: MutexGuard<'a, [Slot; SLOTS]>,
+    /// Given back last, when the slots are clean.
+    _call: MutexGuard<'a, ()>,
 }
 
 impl InUse<'_> {
@@ -165,7 +174,13 @@ impl InUse<'_> {
     #[cfg_attr(not(feature = "sign"), allow(dead_code))]
     pub(crate) fn table(&self, kind: RecordKind) -> HeldTable<'_> {
         let mut records = lock(&self.device.records);
-        let new = || Arc::new(RecordTable::new(&self.device.context, kind));
+        let new = || {
+            Arc::new(RecordTable::new(
+                &self.device.context,
+                &self.device.calls,
+                kind,
+            ))
+        };
         let table = records.entry(kind).or_insert_with(new).clone();
         HeldTable::new(table, self)
     }

@@ -11,8 +11,9 @@ use cudarc::driver::{CudaContext, DriverError, result};
 use zeroize::Zeroize;
 
 use super::buffer::{DeviceWords, PinnedWords};
-use super::device::InUse;
+use super::device::{Calls, InUse};
 use super::process::Process;
+use crate::Error;
 
 /// What tells one table of a device from the others.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -28,6 +29,8 @@ pub(crate) struct RecordKind {
 /// The records of one kind on one device.
 pub(crate) struct RecordTable {
     context: Arc<CudaContext>,
+    /// Held by every call that may use records.
+    calls: Calls,
     process: Process,
     kind: RecordKind,
     state: Mutex<State>,
@@ -53,11 +56,32 @@ pub(crate) struct Residence(Mutex<Vec<ResidentRecord>>);
 struct ResidentRecord {
     table: Arc<RecordTable>,
     index: u32,
+    is_wiped: bool,
 }
 
+impl ResidentRecord {
+    /// Wipes the record as soon as no call is under way that may use it. In a forked child it is an error.
+    fn evict(mut self) -> Result<(), Error> {
+        if self.table.process.is_left() {
+            return Err(Error::Forked);
+        }
+        let _no_call = lock(&self.table.calls);
+        let wiped = self.table.release(self.index);
+        self.is_wiped = wiped.is_ok();
+        wiped.map_err(|error| Error::Cuda {
+            device: self.table.context.ordinal(),
+            fault: error.into(),
+        })
+    }
+}
+
+/// No call is under way that uses the record: it would borrow the owner.
 impl Drop for ResidentRecord {
     fn drop(&mut self) {
-        self.table.release(self.index);
+        if !self.is_wiped {
+            // If the device is lost, so is what it held.
+            let _ = self.table.release(self.index);
+        }
     }
 }
 
@@ -94,6 +118,18 @@ impl<'a> HeldTable<'a> {
 }
 
 impl Residence {
+    /// Wipes the owner's records on all devices now, after the calls that are under way there. A call that comes
+    /// later brings them back.
+    ///
+    /// All are tried; the error is that of the first that could not be wiped. Such a record is given to nobody else.
+    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
+    pub(crate) fn evict(&self) -> Result<(), Error> {
+        // Taken out first: a call under way holds its device, and then waits for this lock.
+        let records = core::mem::take(&mut *lock(&self.0));
+        let evicted = records.into_iter().map(ResidentRecord::evict);
+        evicted.fold(Ok(()), Result::and)
+    }
+
     fn index_in(
         &self,
         table: &Arc<RecordTable>,
@@ -112,15 +148,17 @@ impl Residence {
         records.push(ResidentRecord {
             table: table.clone(),
             index,
+            is_wiped: false,
         });
         Ok(index)
     }
 }
 
 impl RecordTable {
-    pub(super) fn new(context: &Arc<CudaContext>, kind: RecordKind) -> Self {
+    pub(super) fn new(context: &Arc<CudaContext>, calls: &Calls, kind: RecordKind) -> Self {
         Self {
             context: context.clone(),
+            calls: calls.clone(),
             process: Process::current(),
             kind,
             state: Mutex::default(),
@@ -201,30 +239,24 @@ impl RecordTable {
         Ok(())
     }
 
-    /// Wipes a record.
-    fn release(&self, index: u32) {
+    /// Wipes a record that no call under way uses. One that could not be wiped is not given to another owner.
+    fn release(&self, index: u32) -> Result<(), DriverError> {
         if self.process.is_left() {
             // The device belongs to the parent, who still has the record.
-            return;
+            return Ok(());
         }
         let mut state = lock(&self.state);
         let Some(records) = &state.records else {
-            return;
+            return Ok(());
         };
         let bytes = self.kind.words * size_of::<u64>();
-        let wipe = || {
-            self.context.bind_to_thread()?;
-            // SAFETY: the record is within the table. A launch that still used it would read zeros; there is
-            // none, since every call borrows the owners of the records that it uses.
-            unsafe { result::memset_d8_sync(self.address_of(records, index), 0, bytes)? };
-            self.context.synchronize()
-        };
-        // A record that could not be wiped is not given to another owner. If the device is lost, so is what
-        // it held.
-        let wiped: Result<(), DriverError> = wipe();
-        if wiped.is_ok() {
-            state.free.push(index);
-        }
+        self.context.bind_to_thread()?;
+        // SAFETY: the record is within the table. A launch that still used it would read zeros; there is none,
+        // since its owner is dropped or the device's calls are held back.
+        unsafe { result::memset_d8_sync(self.address_of(records, index), 0, bytes)? };
+        self.context.synchronize()?;
+        state.free.push(index);
+        Ok(())
     }
 
     fn address_of(&self, records: &DeviceWords, index: u32) -> CUdeviceptr {
@@ -279,6 +311,56 @@ mod tests {
         let state = state();
         let staging = state.staging.as_ref().unwrap().as_slice();
         assert!(staging.iter().all(|&word| word == 0));
+    }
+
+    /// The record is wiped and free again, and comes back with the next use; an owner without records has
+    /// nothing to do.
+    #[test]
+    fn evicted_records_are_wiped_at_once() {
+        let Some(device) = device() else { return };
+        let [owner, other] = [(); 2].map(|()| Residence::default());
+        owner.evict().unwrap();
+        for _ in 0..2 {
+            let slots = device.slots();
+            let table = slots.table(KIND);
+            let index = table.index_of(&owner, |record| record.fill(1)).unwrap();
+            let kept = table.index_of(&other, |record| record.fill(2)).unwrap();
+            assert_ne!(index, kept);
+            let table = table.into_table();
+            drop(slots);
+            owner.evict().unwrap();
+            let state = lock(&table.state);
+            let words = state.records.as_ref().unwrap().read();
+            assert!(words[index as usize * 11..][..11].iter().all(|&w| w == 0));
+            assert_eq!(words[kept as usize * 11..][..11], [2; 11]);
+            assert!(state.free.contains(&index) && lock(&owner.0).is_empty());
+        }
+    }
+
+    /// A call that has looked up the record keeps it until it ends.
+    #[test]
+    fn eviction_waits_for_calls_under_way() {
+        let Some(device) = device() else { return };
+        let owner = Residence::default();
+        let slots = device.slots();
+        let table = slots.table(KIND);
+        let index = table.index_of(&owner, |record| record.fill(1)).unwrap();
+        let record = || {
+            let state = lock(&table.table.state);
+            state.records.as_ref().unwrap().read()[index as usize * 11..][..11].to_vec()
+        };
+        std::thread::scope(|scope| {
+            let eviction = scope.spawn(|| owner.evict());
+            std::thread::sleep(core::time::Duration::from_millis(200));
+            assert!(!eviction.is_finished());
+            assert_eq!(record(), [1; 11]);
+            let table = table.table.clone();
+            drop(slots);
+            eviction.join().unwrap().unwrap();
+            let state = lock(&table.state);
+            let words = state.records.as_ref().unwrap().read();
+            assert!(words.iter().all(|&word| word == 0));
+        });
     }
 
     /// An owner may outlive the backend and be used with the next one.
