@@ -4,6 +4,10 @@
 //   rsa_garner   h = (m_1 - m_2) qInv mod p
 //   rsa_check    s = m_2 + q h, and the check s^e = m mod n against a second copy of m
 //
+// and what hides m from them, before the first and after the last of the three:
+//
+//   rsa_blind    m r^e mod n, and with r^-1 and 1 in place of r and e the way back
+//
 // Constant time in all but n and e, which are public, and the verdict. Parameters and the record of a key:
 // kernels/README.md.
 #pragma once
@@ -155,11 +159,13 @@ __device__ __forceinline__ void rsa_garner(u64* h, const u64* halves, const u64*
     }
 }
 
-// power^exponent mod P, canonical limbs, for `power` in Montgomery form and a public exponent of at least 1, the
-// same for the whole grid. From its highest bit down; after the lowest comes a multiplication by 1, out of
-// Montgomery form.
-template <class W>
-__device__ __forceinline__ void public_power(u64 (&result)[W::L], double (&power)[W::L], u64 exponent, const W& work) {
+// factor * power^exponent mod P, canonical limbs, for `power` in Montgomery form and a public exponent of at least
+// 1, the same for the whole grid. From its highest bit down; after the lowest comes a multiplication by the factor,
+// which is below R / 2 and not in Montgomery form, so that the product is not either. put_factor() makes it the
+// operand.
+template <class W, class PutFactor>
+__device__ __forceinline__ void public_power(u64 (&result)[W::L], double (&power)[W::L], u64 exponent, const W& work,
+                                             PutFactor put_factor) {
     using S = typename W::S;
     work.operand.put(power);
     int bit = 63;
@@ -169,7 +175,7 @@ __device__ __forceinline__ void public_power(u64 (&result)[W::L], double (&power
 #pragma unroll 1
     while (--bit >= -1) {
         if (bit < 0) {
-            work.operand.put_power_of_two(0);
+            put_factor();
         } else {
             work.square(power, work.p, idle);
             if ((exponent >> bit & 1) == 0) continue;
@@ -239,7 +245,7 @@ __device__ __forceinline__ void rsa_check(u64* out, u32* verdict, const u64* hal
             }
         });
 
-        public_power(opened, value, public_exponent, work);
+        public_power(opened, value, public_exponent, work, [&] { work.operand.put_power_of_two(0); });
         import_words<S>(value, second_copy + index * WORDS, WORDS);
         u64 wrong = 0;
 #pragma unroll
@@ -248,6 +254,50 @@ __device__ __forceinline__ void rsa_check(u64* out, u32* verdict, const u64* hal
 
         work.write_words(out + index * WORDS, WORDS, signature, ~wrong);
         verdict[index] = static_cast<u32>(wrong + 1);
+        work.clear();
+    }
+}
+
+// factor * base^e mod n.
+template <class S, int MODULUS_BITS, int THREADS>
+__device__ __forceinline__ void rsa_blind(u64* out, const u64* factors, const u64* bases, const u64* keys,
+                                          const u32* key_index, u64 public_exponent, u32 count, u32 r2_bits) {
+    static_assert(LIMB_BITS * S::N >= MODULUS_BITS + 8, "R must exceed the modulus by 8 bits");
+    constexpr int WORDS = MODULUS_BITS / 64;
+    using Key = KeyRecord<WORDS / 2>;
+    constexpr u32 INSTANCES = THREADS / S::T;
+    extern __shared__ double shared[];
+    Workspace<S, THREADS> work(shared);
+
+#pragma unroll 1
+    for (u32 first = blockIdx.x * INSTANCES; first < count; first += gridDim.x * INSTANCES) {
+        u64 index = min(first + static_cast<u32>(threadIdx.x) / S::T, count - 1);
+        const u64* key = keys + static_cast<u64>(key_index[index]) * Key::WORDS;
+
+        double value[S::L];
+        work.take_modulus(value, key + Key::MODULUS, WORDS);
+        const int r2_steps = work.r2_steps(static_cast<int>(r2_bits));
+        work.products(value, r2_steps + 1, [&](int step) {
+            if (step < r2_steps) {
+                work.prepare_r2(value, step, r2_steps, static_cast<int>(r2_bits));
+            } else {
+                work.operand.put(value);
+                import_words<S>(value, bases + index * WORDS, WORDS);
+            }
+        });
+
+        u64 result[S::L];
+        public_power(result, value, public_exponent, work, [&] {
+            // A few limbs at a time, for the power takes the registers.
+            __syncwarp();
+#pragma unroll 5
+            for (int j = 0; j < S::L; j++) {
+                u64 limb = limb_of_words(factors + index * WORDS, WORDS, S::lane() * S::L + j);
+                work.operand.put_limb(j, to_double(limb));
+            }
+            __syncwarp();
+        });
+        work.write_words(out + index * WORDS, WORDS, result, ~0ull);
         work.clear();
     }
 }
@@ -280,4 +330,14 @@ __device__ __forceinline__ void rsa_check(u64* out, u32* verdict, const u64* hal
                            dpf::u64 public_exponent, dpf::u32 count, dpf::u32 r2_bits) {                \
         dpf::rsa_check<dpf::Shape<T, L>, BITS, THREADS>(out, verdict, halves, h, copy, keys, key_index, \
                                                         public_exponent, count, r2_bits);               \
+    }
+
+// Defines rsa_BITS_blind for keys of BITS bits.
+#define CRT_BLIND_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                           \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                              \
+        rsa_##BITS##_blind(dpf::u64* out, const dpf::u64* factors, const dpf::u64* bases,                      \
+                           const dpf::u64* keys, const dpf::u32* key_index, dpf::u64 public_exponent,          \
+                           dpf::u32 count, dpf::u32 r2_bits) {                                                 \
+        dpf::rsa_blind<dpf::Shape<T, L>, BITS, THREADS>(out, factors, bases, keys, key_index, public_exponent, \
+                                                        count, r2_bits);                                       \
     }

@@ -1,7 +1,8 @@
-//! The RSA private operation: three launches, as kernels/README.md describes them, with everything secret
-//! but moduli, public exponents and verdicts.
+//! The RSA private operation: three launches, or five with blinding, as kernels/README.md describes them, with
+//! everything secret but moduli, public exponents and verdicts.
 
 mod batch;
+mod blinding;
 
 use num_bigint::BigUint;
 
@@ -98,28 +99,9 @@ fn recombination_and_check() {
 /// The whole operation with a key of 1024 bits, through both entry points of the first launch.
 #[test]
 fn whole_private_operations() {
-    let classes = RsaEntries::all();
-    let class = classes
-        .iter()
-        .find(|class| class.bits == 1024)
-        .expect("a class of 1024 bits");
-    let power = one() << class.prime_bits() as usize;
-    let p = prime_below(&power - 1_000_000u32);
-    let q = prime_below(power);
-    let exponent = |prime: &BigUint| {
-        BigUint::from(PUBLIC_EXPONENT)
-            .modinv(&(prime - 1u32))
-            .unwrap()
-    };
-    let keys = [Key {
-        dp: exponent(&p),
-        dq: exponent(&q),
-        p,
-        q,
-    }];
-    let d = BigUint::from(PUBLIC_EXPONENT)
-        .modinv(&((&keys[0].p - 1u32) * (&keys[0].q - 1u32)))
-        .unwrap();
+    let class = &RsaEntries::of_1024_bits();
+    let (key, d) = key_with_primes(class);
+    let keys = [key];
     for entry in &class.exp {
         let messages = below_moduli(&keys, 12);
         let mut batch = Batch::new(class, &keys, messages.len());
@@ -135,6 +117,22 @@ fn whole_private_operations() {
             );
         }
     }
+}
+
+/// A key whose exponents belong together, and its private exponent.
+fn key_with_primes(class: &RsaEntries) -> (Key, BigUint) {
+    let power = one() << class.prime_bits() as usize;
+    let p = prime_below(&power - 1_000_000u32);
+    let q = prime_below(power);
+    let exponent = |order: BigUint| BigUint::from(PUBLIC_EXPONENT).modinv(&order).unwrap();
+    let d = exponent((&p - 1u32) * (&q - 1u32));
+    let key = Key {
+        dp: exponent(&p - 1u32),
+        dq: exponent(&q - 1u32),
+        p,
+        q,
+    };
+    (key, d)
 }
 
 /// The largest prime below `bound` that e has an inverse for, by Fermat's test with four bases.

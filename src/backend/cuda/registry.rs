@@ -23,6 +23,9 @@ pub(crate) enum Operation {
     /// The number from its recombination, and the comparison of its public power.
     #[cfg(feature = "sign")]
     CrtCheck,
+    /// The product of a number and a public power of another, modulo n: blinding, and unblinding.
+    #[cfg(feature = "sign")]
+    CrtBlind,
 }
 
 /// A kernel with what its family knows of it.

@@ -1,4 +1,4 @@
-//! Keys, and a batch on its way through the three launches.
+//! Keys, and a batch on its way through the launches.
 
 use num_bigint::BigUint;
 use ptx_machine::{Argument, Global, Pointer};
@@ -22,6 +22,7 @@ pub(super) struct RsaEntries {
     pub(super) exp: Vec<ShippedEntry>,
     pub(super) garner: ShippedEntry,
     pub(super) check: ShippedEntry,
+    pub(super) blind: ShippedEntry,
 }
 
 impl RsaEntries {
@@ -39,8 +40,15 @@ impl RsaEntries {
                 exp: with(check.bits, "exp"),
                 garner: with(check.bits, "garner").remove(0),
                 check: check.clone(),
+                blind: with(check.bits, "blind").remove(0),
             })
             .collect()
+    }
+
+    pub(super) fn of_1024_bits() -> Self {
+        let mut all = Self::all().into_iter();
+        all.find(|class| class.bits == 1024)
+            .expect("a class of 1024 bits")
     }
 
     pub(super) fn prime_bits(&self) -> u32 {
@@ -173,9 +181,20 @@ impl<'a> Batch<'a> {
         messages: &[BigUint],
         exponent_bits: u32,
     ) -> Pointer {
+        let bytes = self.class.bits as usize / 8;
+        let messages = self.secrets(messages.iter().cloned(), bytes);
+        self.exp_on_device(entry, messages, exponent_bits)
+    }
+
+    /// The same, of messages that are on the device.
+    pub(super) fn exp_on_device(
+        &mut self,
+        entry: &ShippedEntry,
+        messages: Pointer,
+        exponent_bits: u32,
+    ) -> Pointer {
         let bytes = self.class.prime_bits() as usize / 8;
         let window = 4;
-        let messages = self.secrets(messages.iter().cloned(), 2 * bytes);
         let halves = self.global.uninitialised(2 * bytes * self.count);
         let blocks = (2 * self.count as u32).div_ceil(entry.instances_per_block);
         let scratch = self
@@ -207,8 +226,19 @@ impl<'a> Batch<'a> {
         halves: Pointer,
         messages: &[BigUint],
     ) -> (Vec<BigUint>, Vec<u32>) {
+        let bytes = self.class.bits as usize / 8;
+        let copy = self.secrets(messages.iter().cloned(), bytes);
+        let (signatures, verdicts) = self.recombine_on_device(halves, copy);
+        (self.numbers(signatures, bytes), verdicts)
+    }
+
+    /// The same, from a copy of the messages that is on the device to signatures that stay there.
+    pub(super) fn recombine_on_device(
+        &mut self,
+        halves: Pointer,
+        copy: Pointer,
+    ) -> (Pointer, Vec<u32>) {
         let bytes = self.class.prime_bits() as usize / 8;
-        let copy = self.secrets(messages.iter().cloned(), 2 * bytes);
         let h = self.global.uninitialised(bytes * self.count);
         let out = self.global.uninitialised(2 * bytes * self.count);
         let verdict = self.global.uninitialised(4 * self.count);
@@ -239,7 +269,27 @@ impl<'a> Batch<'a> {
         let verdicts = verdicts
             .iter()
             .map(|verdict| u32::try_from(verdict).unwrap());
-        (self.numbers(out, 2 * bytes), verdicts.collect())
+        (out, verdicts.collect())
+    }
+
+    /// `factor * base^exponent mod n` of every instance.
+    pub(super) fn blind(&mut self, factors: Pointer, bases: Pointer, exponent: u64) -> Pointer {
+        let class = self.class;
+        let out = self
+            .global
+            .uninitialised(class.bits as usize / 8 * self.count);
+        let arguments = [
+            Argument::Pointer(out),
+            Argument::Pointer(factors),
+            Argument::Pointer(bases),
+            Argument::Pointer(self.keys),
+            Argument::Pointer(self.key_index),
+            Argument::U64(exponent),
+            Argument::U32(self.count as u32),
+            Argument::U32(class.bits),
+        ];
+        self.run(&class.blind, self.count, &arguments);
+        out
     }
 }
 

@@ -50,6 +50,8 @@ pub(crate) struct CrtClass {
     pub(crate) halves: Vec<&'static Entry>,
     pub(crate) recombine: &'static Entry,
     pub(crate) check: &'static Entry,
+    /// Blinds, and unblinds.
+    pub(crate) blind: &'static Entry,
 }
 
 impl CrtClass {
@@ -65,6 +67,7 @@ impl CrtClass {
                 halves: doing(Operation::CrtHalves, check.bits / 2).collect(),
                 recombine: doing(Operation::CrtRecombine, check.bits / 2).next()?,
                 check,
+                blind: doing(Operation::CrtBlind, check.bits).next()?,
             })
         };
         let checks = |entry: &&Entry| entry.operation == Operation::CrtCheck;
@@ -76,7 +79,9 @@ impl CrtClass {
     pub(crate) fn takes(&self, n_bits: u32, prime_bits: u32) -> bool {
         let on_primes = self.halves.iter().copied().chain([self.recombine]);
         let fits = |entry: &Entry, bits| (entry.min_r2_bits..=entry.bits).contains(&bits);
-        fits(self.check, n_bits) && on_primes.into_iter().all(|entry| fits(entry, prime_bits))
+        let mut on_n = [self.check, self.blind].into_iter();
+        on_n.all(|entry| fits(entry, n_bits))
+            && on_primes.into_iter().all(|entry| fits(entry, prime_bits))
     }
 
     /// Whether a device can run it.
@@ -84,6 +89,7 @@ impl CrtClass {
         self.halves.iter().any(|entry| entry.runs_on(device))
             && self.recombine.runs_on(device)
             && self.check.runs_on(device)
+            && self.blind.runs_on(device)
     }
 
     pub(crate) fn family(&self) -> &'static dyn CrtFamily {
