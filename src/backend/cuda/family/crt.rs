@@ -1,6 +1,7 @@
 //! Exponentiation modulo a product n = p q of two primes by the Chinese remainder theorem: both half
 //! exponentiations, Garner's recombination, and the check that the public power of the result is the number
-//! that it came from.
+//! that it came from. Before and after them, if asked for, blinding: with e the public exponent and d the secret
+//! one, `m^d = (m r^e)^d r^-1 mod n`.
 
 use alloc::vec::Vec;
 
@@ -118,6 +119,7 @@ pub(crate) struct CrtKernels {
     pub(crate) halves: (&'static Entry, Grid),
     pub(crate) recombine: (&'static Entry, Grid),
     pub(crate) check: (&'static Entry, Grid),
+    pub(crate) blind: (&'static Entry, Grid),
     /// What the records of the moduli are.
     pub(crate) records: RecordKind,
 }
@@ -140,9 +142,11 @@ pub(crate) struct CrtChunk {
     pub(crate) prime_bits: u32,
     /// A bound for the lengths of both exponents.
     pub(crate) exponent_bits: u32,
-    /// The exponent of the check, at least 1.
+    /// The exponent of the check and of the blinding, at least 1.
     pub(crate) public_exponent: u64,
     pub(crate) window: Window,
+    /// Whether the numbers are blinded for the exponentiation.
+    pub(crate) is_blinded: bool,
 }
 
 /// Where the operands of a chunk lie, and what is launched. Numbers are little-endian 64-bit words, those of
@@ -151,8 +155,11 @@ pub(crate) struct CrtWork {
     pub(crate) layout: Layout,
     /// The numbers, below n.
     pub(crate) base: Part,
-    /// The same numbers once more, which the check compares with.
-    pub(crate) base_copy: Part,
+    /// The same numbers once more, which the check compares with. Not if they are blinded: then it compares with
+    /// the blinded numbers, and tells nothing of the two steps that blind and unblind.
+    pub(crate) base_copy: Option<Part>,
+    /// If the numbers are blinded, for each of them a number `r` below n and `r^-1 mod n`, both secret.
+    pub(crate) blind: Option<(Part, Part)>,
     /// For each instance the index of the record of its modulus, 32 bits.
     pub(crate) record_index: Part,
     /// The powers, or zeros where the check failed.

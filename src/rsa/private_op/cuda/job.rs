@@ -74,13 +74,14 @@ impl Job<Verdict> for CrtJob<'_> {
         };
         let table = slots.table(class.records());
         let key_indices = self.key_indices(share, class, &table);
-        let entries = [halves.entry, class.recombine, class.check];
-        let [exp, recombine, check] = entries.map(|entry| device.kernel(&entry.image));
-        let (exp, recombine, check) = (exp?, recombine?, check?);
+        let entries = [halves.entry, class.recombine, class.check, class.blind];
+        let [exp, recombine, check, blind] = entries.map(|entry| device.kernel(&entry.image));
+        let (exp, recombine, check, blind) = (exp?, recombine?, check?, blind?);
         let kernels = CrtKernels {
             halves: (halves.entry, exp.grid()),
             recombine: (class.recombine, recombine.grid()),
             check: (class.check, check.grid()),
+            blind: (class.blind, blind.grid()),
             records: class.records(),
         };
         // An instance of the kernel is a half.
@@ -92,7 +93,7 @@ impl Job<Verdict> for CrtJob<'_> {
             share: Share {
                 kernels,
                 loaded: Loaded {
-                    kernels: vec![exp, recombine, check],
+                    kernels: vec![exp, recombine, check, blind],
                     records: Some(table.into_table()),
                 },
                 window: halves.window,
@@ -115,6 +116,7 @@ impl Job<Verdict> for CrtJob<'_> {
             exponent_bits: self.prime.bits,
             public_exponent: self.public_exponent,
             window: share.window,
+            is_blinded: false,
         };
         let work = share.kernels.exponentiate(&what);
         let fill = |input: &mut [u64]| self.fill(share, chunk, &work, input);
@@ -172,8 +174,11 @@ impl CrtJob<'_> {
     /// Writes representatives, their copies and the indices of their keys to `input`, all of it.
     fn fill(&self, share: &Share, chunk: &Range<usize>, work: &CrtWork, input: &mut [u64]) {
         let representatives = &self.representatives[chunk.clone()];
+        let (Some(base_copy), None) = (work.base_copy, work.blind) else {
+            unreachable!("numbers that are not blinded have a copy");
+        };
         // Twice from the caller's number: a fault in one of the copies shows in the check.
-        for copy in [work.base, work.base_copy] {
+        for copy in [work.base, base_copy] {
             let size = copy.len() / chunk.len();
             self.threads
                 .each_chunk(&mut input[copy.range()], size, |lane, place| {
@@ -183,7 +188,7 @@ impl CrtJob<'_> {
         let indices = &share.key_indices[chunk.start - share.start..chunk.end - share.start];
         write_indices(indices, &mut input[work.record_index.range()]);
 
-        let parts = [work.base, work.base_copy, work.record_index].map(Part::range);
+        let parts = [work.base, base_copy, work.record_index].map(Part::range);
         if let Ok(parts) = input.get_disjoint_mut(parts) {
             (self.inject_fault)(parts);
         }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use alloc::vec;
+use alloc::vec::Vec;
 
 use super::{Dpf, check_count, check_kernel, check_r2_bits, scratch_words};
 use crate::backend::cuda::family::crt::{
@@ -9,7 +10,8 @@ use crate::backend::cuda::family::crt::{
 };
 use crate::backend::cuda::registry::Operation;
 use crate::backend::cuda::runtime::launch::{Argument, Launch};
-use crate::backend::cuda::runtime::layout::Layout;
+use crate::backend::cuda::runtime::layout::{Layout, Part};
+use crate::backend::cuda::runtime::module::Grid;
 use crate::backend::cuda::words::copy_in;
 
 /// 64-bit words in a factor of n.
@@ -50,67 +52,72 @@ impl CrtFamily for Dpf {
     }
 
     fn exponentiate(&self, kernels: &CrtKernels, chunk: &CrtChunk) -> CrtWork {
+        check(kernels, chunk);
         let CrtChunk {
             count,
             n_bits,
             prime_bits,
-            exponent_bits,
-            public_exponent,
-            window,
+            ..
         } = *chunk;
         let CrtKernels {
             halves: (halves_entry, halves_grid),
-            recombine: (recombine_entry, recombine_grid),
-            check: (check_entry, check_grid),
+            recombine: (_, recombine_grid),
+            check: (_, check_grid),
+            blind: (_, blind_grid),
             records: kind,
         } = *kernels;
-        check_kernel(halves_entry, Operation::CrtHalves, halves_grid);
-        check_kernel(recombine_entry, Operation::CrtRecombine, recombine_grid);
-        check_kernel(check_entry, Operation::CrtCheck, check_grid);
-        check_count(count);
-        check_r2_bits(halves_entry, prime_bits);
-        check_r2_bits(recombine_entry, prime_bits);
-        check_r2_bits(check_entry, n_bits);
-        assert!(
-            exponent_bits <= halves_entry.bits,
-            "the exponents are too long"
-        );
-        assert!(public_exponent >= 1, "the public exponent is 0");
         let words = halves_entry.words();
-        assert!(
-            words == recombine_entry.words()
-                && 2 * words == check_entry.words()
-                && 11 * words == kind.words,
-            "kernels and records of different classes"
-        );
         let blocks = halves_grid.blocks(2 * count);
         let (numbers, indices) = (2 * words * count, count.div_ceil(2));
 
         let mut layout = Layout::default();
         let base = layout.input(numbers);
-        let base_copy = layout.input(numbers);
+        let (base_copy, blind) = match chunk.is_blinded {
+            false => (Some(layout.input(numbers)), None),
+            true => (None, Some((layout.input(numbers), layout.input(numbers)))),
+        };
         let record_index = layout.input(indices);
         let halves = layout.intermediate(numbers);
         let h = layout.intermediate(words * count);
         let power = layout.output(numbers);
         let verdict = layout.output(indices);
-        let scratch = layout.scratch(scratch_words(halves_entry, blocks, window));
+        let scratch = layout.scratch(scratch_words(halves_entry, blocks, chunk.window));
+        let blinding = blind.map(|(r, inverse)| Blinding {
+            r,
+            inverse,
+            base: layout.intermediate(numbers),
+            power: layout.intermediate(numbers),
+        });
+        let exponentiated = blinding.as_ref().map_or(base, |blinding| blinding.base);
+        let recombined = blinding.as_ref().map_or(power, |blinding| blinding.power);
 
         let records = Argument::Records(kind);
         let index = Argument::RecordIndices {
             part: record_index,
             count,
         };
+        let blind_arguments = |out, factor, base, exponent| {
+            vec![
+                Argument::Words(out),
+                Argument::Words(factor),
+                Argument::Words(base),
+                records,
+                index,
+                Argument::U64(exponent),
+                Argument::U32(count as u32),
+                Argument::U32(n_bits),
+            ]
+        };
         let halves_arguments = vec![
             Argument::Words(halves),
-            Argument::Words(base),
+            Argument::Words(exponentiated),
             records,
             index,
             Argument::Words(scratch),
             Argument::U32(count as u32),
-            Argument::U32(exponent_bits),
+            Argument::U32(chunk.exponent_bits),
             Argument::U32(prime_bits),
-            Argument::U32(window.bits()),
+            Argument::U32(chunk.window.bits()),
         ];
         let recombine_arguments = vec![
             Argument::Words(h),
@@ -121,44 +128,90 @@ impl CrtFamily for Dpf {
             Argument::U32(prime_bits),
         ];
         let check_arguments = vec![
-            Argument::Words(power),
+            Argument::Words(recombined),
             Argument::Words(verdict),
             Argument::Words(halves),
             Argument::Words(h),
-            Argument::Words(base_copy),
+            Argument::Words(base_copy.unwrap_or(exponentiated)),
             records,
             index,
-            Argument::U64(public_exponent),
+            Argument::U64(chunk.public_exponent),
             Argument::U32(count as u32),
             Argument::U32(n_bits),
         ];
-        // SAFETY: these are the parameters of `rsa_BITS_exp_tT`, `rsa_BITS_garner` and `rsa_BITS_check`, checked
-        // above; every part has the length that its buffer must have.
-        let launches = unsafe {
-            vec![
-                Launch::new(halves_grid.image(), blocks, halves_arguments),
-                Launch::new(
-                    recombine_grid.image(),
-                    recombine_grid.blocks(count),
-                    recombine_arguments,
-                ),
-                Launch::new(
-                    check_grid.image(),
-                    check_grid.blocks(count),
-                    check_arguments,
-                ),
-            ]
+        let mut steps = vec![
+            (halves_grid, blocks, halves_arguments),
+            (
+                recombine_grid,
+                recombine_grid.blocks(count),
+                recombine_arguments,
+            ),
+            (check_grid, check_grid.blocks(count), check_arguments),
+        ];
+        if let Some(with) = blinding {
+            let hide = blind_arguments(with.base, base, with.r, chunk.public_exponent);
+            let reveal = blind_arguments(power, with.power, with.inverse, 1);
+            let blocks = blind_grid.blocks(count);
+            steps.insert(0, (blind_grid, blocks, hide));
+            steps.push((blind_grid, blocks, reveal));
+        }
+        let launch = |(grid, blocks, arguments): (Grid, usize, Vec<Argument>)| {
+            // SAFETY: these are the parameters of `rsa_BITS_exp_tT`, `rsa_BITS_garner`, `rsa_BITS_check` and
+            // `rsa_BITS_blind`, each with its own grid, checked above; every part has the length that its
+            // buffer must have.
+            unsafe { Launch::new(grid.image(), blocks, arguments) }
         };
         CrtWork {
             layout,
             base,
             base_copy,
+            blind,
             record_index,
             power,
             verdict,
-            launches,
+            launches: steps.into_iter().map(launch).collect(),
         }
     }
+}
+
+/// What blinding adds to a chunk.
+struct Blinding {
+    /// Inputs: random numbers, and their inverses modulo n.
+    r: Part,
+    inverse: Part,
+    /// The blinded numbers, and their powers.
+    base: Part,
+    power: Part,
+}
+
+/// Panics unless the kernels are those of one class, and take the numbers of the chunk.
+fn check(kernels: &CrtKernels, chunk: &CrtChunk) {
+    let (halves, halves_grid) = kernels.halves;
+    let (recombine, recombine_grid) = kernels.recombine;
+    let (check, check_grid) = kernels.check;
+    let (blind, blind_grid) = kernels.blind;
+    check_kernel(halves, Operation::CrtHalves, halves_grid);
+    check_kernel(recombine, Operation::CrtRecombine, recombine_grid);
+    check_kernel(check, Operation::CrtCheck, check_grid);
+    check_kernel(blind, Operation::CrtBlind, blind_grid);
+    check_count(chunk.count);
+    check_r2_bits(halves, chunk.prime_bits);
+    check_r2_bits(recombine, chunk.prime_bits);
+    check_r2_bits(check, chunk.n_bits);
+    check_r2_bits(blind, chunk.n_bits);
+    assert!(
+        chunk.exponent_bits <= halves.bits,
+        "the exponents are too long"
+    );
+    assert!(chunk.public_exponent >= 1, "the public exponent is 0");
+    let words = halves.words();
+    assert!(
+        words == recombine.words()
+            && 2 * words == check.words()
+            && 2 * words == blind.words()
+            && 11 * words == kernels.records.words,
+        "kernels and records of different classes"
+    );
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ fn kernels(class: &CrtClass) -> CrtKernels {
         halves: with_grid(class.halves[0]),
         recombine: with_grid(class.recombine),
         check: with_grid(class.check),
+        blind: with_grid(class.blind),
         records: class.records(),
     }
 }
@@ -34,6 +35,7 @@ fn chunk() -> CrtChunk {
         exponent_bits: 736,
         public_exponent: 65537,
         window: Window::new(5).unwrap(),
+        is_blinded: false,
     }
 }
 
@@ -51,7 +53,9 @@ fn arguments_of_the_three_launches() {
         part: work.record_index,
         count: 101,
     };
-    let lens = [work.base, work.base_copy, work.record_index].map(|part| part.len());
+    let base_copy = work.base_copy.expect("a copy for the check");
+    assert!(work.blind.is_none());
+    let lens = [work.base, base_copy, work.record_index].map(|part| part.len());
     assert_eq!(lens, [101 * 2 * p, 101 * 2 * p, 51]);
     let lens = [work.power, work.verdict].map(|part| part.len());
     assert_eq!(lens, [101 * 2 * p, 51]);
@@ -89,7 +93,7 @@ fn arguments_of_the_three_launches() {
         Argument::Words(work.verdict),
         halves,
         Argument::Words(h),
-        Argument::Words(work.base_copy),
+        Argument::Words(base_copy),
         records,
         index,
         Argument::U64(65537),
@@ -97,6 +101,83 @@ fn arguments_of_the_three_launches() {
         Argument::U32(1472),
     ];
     assert_eq!(*check.arguments(), expected);
+}
+
+/// The exponentiation and its check see blinded numbers only; what comes out is unblinded.
+#[test]
+fn arguments_of_blinded_launches() {
+    let class = class();
+    let blinded = CrtChunk {
+        is_blinded: true,
+        ..chunk()
+    };
+    let work = Dpf.exponentiate(&kernels(&class), &blinded);
+    let [blind, exp, garner, check, unblind] = work.launches.as_slice() else {
+        panic!("five launches");
+    };
+    let (count, p) = (Argument::U32(101), 1536 / 128);
+    let records = Argument::Records(class.records());
+    let index = Argument::RecordIndices {
+        part: work.record_index,
+        count: 101,
+    };
+    assert!(work.base_copy.is_none());
+    let (r, inverse) = work.blind.expect("places for the random numbers");
+    let inputs = [work.base, r, inverse, work.record_index];
+    let mut end = 0usize;
+    for (part, len) in inputs
+        .into_iter()
+        .zip([101 * 2 * p; 3].into_iter().chain([51]))
+    {
+        let start = end.next_multiple_of(8);
+        assert_eq!(part.range(), start..start + len);
+        end = start + len;
+    }
+    assert_eq!(work.power.len(), 101 * 2 * p);
+
+    let [Argument::Words(hidden), rest @ ..] = blind.arguments() else {
+        panic!("blinded numbers are words");
+    };
+    let (base, r) = (Argument::Words(work.base), Argument::Words(r));
+    let (exponent, n_bits) = (Argument::U64(65537), Argument::U32(1472));
+    assert_eq!(*rest, [base, r, records, index, exponent, count, n_bits]);
+
+    let [Argument::Words(halves), base, ..] = exp.arguments() else {
+        panic!("halves are words");
+    };
+    assert_eq!(*base, Argument::Words(*hidden));
+    let [Argument::Words(h), from, ..] = garner.arguments() else {
+        panic!("h is words");
+    };
+    assert_eq!(*from, Argument::Words(*halves));
+
+    let [Argument::Words(power), rest @ ..] = check.arguments() else {
+        panic!("powers are words");
+    };
+    let [verdict, halves_and_h @ ..] = [work.verdict, *halves, *h].map(Argument::Words);
+    assert_eq!(rest[0], verdict);
+    assert_eq!(rest[1..3], halves_and_h);
+    assert_eq!(rest[3], Argument::Words(*hidden));
+
+    let expected = [
+        Argument::Words(work.power),
+        Argument::Words(*power),
+        Argument::Words(inverse),
+        records,
+        index,
+        Argument::U64(1),
+        count,
+        n_bits,
+    ];
+    assert_eq!(*unblind.arguments(), expected);
+
+    // What lies between the launches has places of its own, and none of it is an output.
+    let mut between = [*hidden, *halves, *h, *power].map(|part| part.range());
+    between.sort_by_key(|range| range.start);
+    assert!(between.windows(2).all(|pair| pair[0].end <= pair[1].start));
+    assert_ne!(work.power, *power);
+    let lens = between.map(|range| range.len());
+    assert_eq!(lens.iter().sum::<usize>(), 7 * 101 * p);
 }
 
 /// With these a kernel would not end, or go beyond its numbers.
@@ -117,6 +198,15 @@ fn arguments_out_of_range_are_refused() {
     assert!(refuses(|chunk| chunk.prime_bits = 832));
     assert!(refuses(|chunk| chunk.exponent_bits = 769));
     assert!(refuses(|chunk| chunk.public_exponent = 0));
+    let swapped = |change: fn(&mut CrtKernels)| {
+        let mut kernels = kernels(&class);
+        change(&mut kernels);
+        let call = core::panic::AssertUnwindSafe(|| Dpf.exponentiate(&kernels, &chunk()));
+        std::panic::catch_unwind(call).is_err()
+    };
+    assert!(!swapped(|_| ()));
+    assert!(swapped(|kernels| kernels.blind = kernels.check));
+    assert!(swapped(|kernels| kernels.check = kernels.blind));
 }
 
 /// p, its constant, dP, q, its constant, dQ, qInv, n, its constant; zeros above.
