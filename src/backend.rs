@@ -29,6 +29,8 @@ mod ifma;
 mod lanes;
 #[cfg(all(test, feature = "std", target_arch = "x86_64"))]
 pub(crate) mod memcheck;
+#[cfg(feature = "sign")]
+pub(crate) mod numbers;
 #[cfg(feature = "std")]
 mod parallel;
 mod serial;

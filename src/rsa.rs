@@ -41,7 +41,7 @@ mod signer;
 pub use sha2;
 
 pub use key::{KeyFault, KeyHandle, Restriction, RsaComponents};
-pub use private_op::{Candidates, Checked, HostThreads, PrivateOp, RsaPrivateOp};
+pub use private_op::{Checked, Chunk, PrivateOps, RsaPrivateOp};
 pub use scheme::{AnyScheme, Hash, Pkcs1v15, Pss, Scheme};
 pub use signature::Signature;
 pub use signer::{BatchSigner, Signatures};

@@ -42,9 +42,12 @@ struct Options {
     /// Length of the exponents in bits; the default is the width.
     #[arg(long)]
     exponent_bits: Option<u32>,
-    /// The device; the default is all of them.
+    /// The devices; the default is all of them.
+    #[arg(long, value_delimiter = ',')]
+    device: Vec<usize>,
+    /// Threads of the host; the default is one for each core.
     #[arg(long)]
-    device: Option<usize>,
+    threads: Option<core::num::NonZeroUsize>,
     /// Seconds to spend on each measurement.
     #[arg(long, default_value_t = 0.5)]
     seconds: f64,
@@ -52,8 +55,9 @@ struct Options {
     /// time does not depend on them.
     #[arg(long)]
     secrets: bool,
-    /// Measures RSA with a fresh key of this many bits instead: whole private operations from block to checked
-    /// result, with and without blinding, and signing.
+    /// Measures RSA with a fresh key of this many bits instead, with and without blinding: the kernels, whole
+    /// signatures from message to octets, what the host could do for a device that answers at once, and the processor
+    /// alone.
     #[arg(long)]
     rsa: Option<usize>,
     /// Where to write the measurements as comma-separated values.
@@ -99,10 +103,13 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
-    let cuda = match options.device {
-        Some(ordinal) => Cuda::with_devices(&[ordinal])?,
-        None => Cuda::new()?,
+    let mut cuda = match options.device.as_slice() {
+        [] => Cuda::new()?,
+        devices => Cuda::with_devices(devices)?,
     };
+    if let Some(threads) = options.threads {
+        cuda = cuda.with_host_threads(threads)?;
+    }
     for device in cuda.devices() {
         println!("{device}");
     }
@@ -111,7 +118,11 @@ fn run() -> Result<(), Box<dyn Error>> {
     }
 
     if let Some(bits) = options.rsa {
-        return rsa_ops::measure(cuda, bits, &options.batch, options.seconds);
+        let csv = rsa_ops::measure(&cuda, bits, &options.batch, options.seconds)?;
+        if let Some(path) = &options.csv {
+            fs::write(path, csv)?;
+        }
+        return Ok(());
     }
 
     println!(

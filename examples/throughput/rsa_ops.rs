@@ -1,102 +1,245 @@
-//! RSA on the GPUs: private operations as the backend computes them, and signatures as users get them.
+//! RSA on the GPUs: the kernels, signatures as users get them, and what the host could do for a faster device.
 
 use core::error::Error;
 use core::time::Duration;
+use std::io::Write as _;
+use std::sync::Mutex;
 use std::time::Instant;
 
-use batch_modexp::backend::Cuda;
-use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, PrivateOp, RsaPrivateOp};
+use batch_modexp::backend::cuda::Timing;
+use batch_modexp::backend::{Cpu, Cuda};
+use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, PrivateOps, RsaPrivateOp};
+use batch_modexp::{BatchModExp, ModExp};
 use chacha20::ChaCha20Rng;
-use chacha20::rand_core::{Rng as _, SeedableRng};
-use crypto_bigint::BoxedUint;
+use chacha20::rand_core::SeedableRng;
+use crypto_bigint::{BoxedUint, Limb};
+use rayon::prelude::*;
 use rsa::RsaPrivateKey;
 use rsa::sha2::Sha256;
-use rsa::traits::PublicKeyParts;
 
 use super::{milliseconds, percentile};
 
+/// A line of the table.
+pub(crate) struct Row {
+    what: &'static str,
+    devices: usize,
+    batch: usize,
+    runs: usize,
+    p50: Duration,
+    p99: Duration,
+}
+
+/// Measures and prints, and returns the table as comma-separated values.
 pub(crate) fn measure(
-    cuda: Cuda,
+    cuda: &Cuda,
     bits: usize,
     batches: &[usize],
     seconds: f64,
-) -> Result<(), Box<dyn Error>> {
+) -> Result<Vec<u8>, Box<dyn Error>> {
     let mut rng = ChaCha20Rng::seed_from_u64(bits as u64);
-    let private_key = RsaPrivateKey::new(&mut rng, bits)?;
-    let key = KeyHandle::new(&private_key)?;
+    let key = KeyHandle::new(&RsaPrivateKey::new(&mut rng, bits)?)?;
     let most = batches.iter().copied().max().unwrap_or(0);
-    let width = private_key.n_params().bits_precision();
-    let numbers: Vec<_> = (0..2 * most)
-        .map(|_| number(&mut rng, bits, width))
-        .collect();
     let messages: Vec<_> = (0..most as u64).map(u64::to_be_bytes).collect();
+    let devices = cuda.devices().count();
+    let threads = cuda.host_threads();
+    let cpu = Cpu::with_threads(threads.try_into()?)?;
 
-    println!("RSA-{bits}, one key");
+    println!("RSA-{bits}, one key, {devices} devices, {threads} threads");
     println!(
-        "{:>34} {:>7} {:>5} {:>10} {:>10} {:>10}",
+        "{:>26} {:>7} {:>5} {:>10} {:>10} {:>10}",
         "", "batch", "runs", "p50 ms", "p99 ms", "per second"
     );
-    let signer = BatchSigner::new(&cuda, Pkcs1v15::<Sha256>::new());
-    let unblinded = BatchSigner::new(&cuda, Pkcs1v15::<Sha256>::new()).blinding(false);
+    let mut rows = Vec::new();
     for &batch in batches {
-        for (name, is_blinded) in [
-            ("private operation", false),
-            ("private operation, blinded", true),
+        let messages = &messages[..batch];
+        let timed = Timed::new(cuda);
+        let answers = Answers::of(cuda, &mut rng, &key, messages)?;
+        for (what, backend, blinding) in [
+            ("kernels", &timed as &dyn RsaPrivateOp, false),
+            ("kernels, blinded", &timed, true),
+            ("signatures", cuda, false),
+            ("signatures, blinded", cuda, true),
+            ("host alone", &answers, false),
+            ("host alone, blinded", &answers, true),
+            ("cpu", &cpu, false),
+            ("cpu, blinded", &cpu, true),
         ] {
-            let ops: Vec<_> = numbers[..2 * batch]
-                .chunks_exact(2)
-                .map(|pair| PrivateOp::new(&key, &pair[0], is_blinded.then_some(&pair[1])))
-                .collect();
-            report(name, batch, seconds, || {
-                let results = cuda.private_op(&ops)?;
-                if results.iter().any(Result::is_err) {
-                    return Err("a private operation failed its check".into());
-                }
-                Ok(())
-            })?;
-        }
-        for (name, signer) in [("signature", &unblinded), ("signature, blinded", &signer)] {
-            report(name, batch, seconds, || {
-                let signatures = signer.sign(&mut rng, &key, &messages[..batch])?;
+            // The processor takes long for what a GPU is there for.
+            if what.starts_with("cpu") && batch > 16_384 {
+                continue;
+            }
+            let signer = BatchSigner::new(backend, Pkcs1v15::<Sha256>::new()).blinding(blinding);
+            let mut sign = || -> Result<Duration, Box<dyn Error>> {
+                let called = Instant::now();
+                let signatures = signer.sign(&mut rng, &key, messages)?;
+                let took = called.elapsed();
                 if signatures.iter().any(Result::is_err) {
                     return Err("a signature failed its check".into());
                 }
-                Ok(())
-            })?;
+                Ok(if what.starts_with("kernels") {
+                    timed.take()
+                } else {
+                    took
+                })
+            };
+            // Once without a look at the clock, to load kernels and allocate buffers.
+            sign()?;
+            let mut times: Vec<Duration> = Vec::new();
+            let started = Instant::now();
+            while times.len() < 5
+                || (started.elapsed().as_secs_f64() < seconds && times.len() < 500)
+            {
+                times.push(sign()?);
+            }
+            let row = Row {
+                what,
+                devices,
+                batch,
+                runs: times.len(),
+                p50: percentile(&mut times, 50),
+                p99: percentile(&mut times, 99),
+            };
+            row.print();
+            rows.push(row);
         }
     }
-    Ok(())
+    Ok(csv(bits, threads, &rows)?)
 }
 
-/// Below the modulus: its highest byte is zero.
-fn number(rng: &mut ChaCha20Rng, bits: usize, width: u32) -> BoxedUint {
-    let mut bytes = vec![0; bits.div_ceil(8) - 1];
-    rng.fill_bytes(&mut bytes);
-    BoxedUint::from_le_slice(&bytes, width).unwrap_or_else(|_| unreachable!("it is shorter"))
-}
-
-fn report(
-    name: &str,
-    batch: usize,
-    seconds: f64,
-    mut work: impl FnMut() -> Result<(), Box<dyn Error>>,
-) -> Result<(), Box<dyn Error>> {
-    // Once without a look at the clock, to load kernels and allocate buffers.
-    work()?;
-    let mut times: Vec<Duration> = Vec::new();
-    let started = Instant::now();
-    while times.len() < 5 || (started.elapsed().as_secs_f64() < seconds && times.len() < 500) {
-        let called = Instant::now();
-        work()?;
-        times.push(called.elapsed());
+impl Row {
+    fn per_second(&self) -> f64 {
+        self.batch as f64 / self.p50.as_secs_f64()
     }
-    let (p50, p99) = (percentile(&mut times, 50), percentile(&mut times, 99));
-    println!(
-        "{name:>34} {batch:>7} {:>5} {:>10.3} {:>10.3} {:>10.0}",
-        times.len(),
-        milliseconds(p50),
-        milliseconds(p99),
-        batch as f64 / p50.as_secs_f64()
-    );
-    Ok(())
+
+    fn print(&self) {
+        println!(
+            "{:>26} {:>7} {:>5} {:>10.3} {:>10.3} {:>10.0}",
+            self.what,
+            self.batch,
+            self.runs,
+            milliseconds(self.p50),
+            milliseconds(self.p99),
+            self.per_second()
+        );
+    }
+}
+
+fn csv(bits: usize, threads: usize, rows: &[Row]) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    writeln!(
+        text,
+        "bits,threads,devices,what,batch,runs,p50_ms,p99_ms,per_s"
+    )?;
+    for row in rows {
+        writeln!(
+            text,
+            "{bits},{threads},{},\"{}\",{},{},{:.4},{:.4},{:.0}",
+            row.devices,
+            row.what,
+            row.batch,
+            row.runs,
+            milliseconds(row.p50),
+            milliseconds(row.p99),
+            row.per_second()
+        )?;
+    }
+    Ok(text)
+}
+
+/// Counts the time of the kernels, by the devices' clocks. Launches that overlap count in full each, so batches of one
+/// wave tell the most.
+struct Timed<'a> {
+    cuda: &'a Cuda,
+    kernels: Mutex<Duration>,
+}
+
+impl<'a> Timed<'a> {
+    fn new(cuda: &'a Cuda) -> Self {
+        let kernels = Mutex::default();
+        Self { cuda, kernels }
+    }
+
+    /// The time since the last call.
+    fn take(&self) -> Duration {
+        core::mem::take(&mut *self.kernels.lock().unwrap_or_else(|lock| lock.into_inner()))
+    }
+}
+
+impl RsaPrivateOp for Timed<'_> {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::Error> {
+        let Timing { kernel, .. } = self.cuda.private_op_timed(ops)?;
+        *self.kernels.lock().unwrap_or_else(|lock| lock.into_inner()) += kernel;
+        Ok(())
+    }
+}
+
+impl BatchModExp<BoxedUint> for Timed<'_> {
+    type Error = batch_modexp::Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, BoxedUint>],
+        exponent_bits: u32,
+        out: &mut [BoxedUint],
+    ) -> Result<(), Self::Error> {
+        self.cuda.batch_mod_exp(batch, exponent_bits, out)
+    }
+}
+
+/// A device that answers at once, since it has been told the answers: what is left is the host's part.
+struct Answers {
+    /// Those of a batch of one key, in order.
+    candidates: Vec<Limb>,
+    threads: rayon::ThreadPool,
+}
+
+impl Answers {
+    fn of(
+        cuda: &Cuda,
+        rng: &mut ChaCha20Rng,
+        key: &KeyHandle,
+        messages: &[[u8; 8]],
+    ) -> Result<Self, Box<dyn Error>> {
+        let signer = BatchSigner::new(cuda, Pkcs1v15::<Sha256>::new());
+        let mut candidates = Vec::new();
+        for signature in signer.sign(rng, key, messages)? {
+            let width = (key.bits()).next_multiple_of(Limb::BITS);
+            let number = BoxedUint::from_be_slice(signature?.as_ref(), width);
+            candidates.extend_from_slice(number.map_err(|_| "it is as wide as n")?.as_limbs());
+        }
+        let threads = rayon::ThreadPoolBuilder::new().num_threads(cuda.host_threads());
+        let threads = threads.build()?;
+        Ok(Self {
+            candidates,
+            threads,
+        })
+    }
+}
+
+impl RsaPrivateOp for Answers {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::Error> {
+        const LANES: usize = 256;
+        let limbs = self.candidates.len() / ops.len().max(1);
+        let parts: Vec<_> = ops
+            .chunks(LANES)
+            .zip(self.candidates.chunks(LANES * limbs))
+            .collect();
+        self.threads.install(|| {
+            let answer = |(ops, answers): (PrivateOps<'_>, &[Limb])| ops.open()?.deliver(answers);
+            parts.into_par_iter().try_for_each(answer)
+        })
+    }
+}
+
+impl BatchModExp<BoxedUint> for Answers {
+    type Error = batch_modexp::Error;
+
+    fn batch_mod_exp(
+        &self,
+        _: &[ModExp<'_, BoxedUint>],
+        _: u32,
+        _: &mut [BoxedUint],
+    ) -> Result<(), Self::Error> {
+        unreachable!("nobody asks for an exponentiation")
+    }
 }

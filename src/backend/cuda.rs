@@ -235,13 +235,19 @@ impl Cuda {
         &self,
         job: &J,
         places: &mut [P],
-    ) -> Result<(), Error> {
-        self.devices.run(job, places).map(|_| ())
+    ) -> Result<Timing, Error> {
+        self.devices.run(job, places)
     }
 
     /// Whether this process is not the one that the devices belong to, or all of them are lost.
     pub(crate) fn is_over(&self) -> bool {
         self.devices.check().is_err()
+    }
+
+    /// Whether all buffers hold zeros only.
+    #[cfg(all(test, feature = "sign"))]
+    pub(crate) fn is_wiped(&self) -> bool {
+        self.devices.iter().all(Device::is_wiped)
     }
 
     /// Takes all devices for lost, which they are not.

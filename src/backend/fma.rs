@@ -40,6 +40,8 @@ mod product;
 mod tests;
 
 use crypto_bigint::Unsigned;
+#[cfg(feature = "sign")]
+use crypto_bigint::{BoxedUint, Limb, modular::MontyParams};
 
 #[cfg(target_arch = "x86_64")]
 use self::avx2::Token;
@@ -47,6 +49,11 @@ use self::lanes4::Lanes4;
 #[cfg(target_arch = "aarch64")]
 use self::neon::Token;
 use super::lanes;
+#[cfg(feature = "sign")]
+use super::{
+    lanes::products,
+    numbers::{Exponent, Moduli},
+};
 use crate::{BatchModExp, Error, ModExp};
 
 /// Runs a batch on the calling thread with fused multiply-add of doubles, four instances at a time
@@ -86,6 +93,30 @@ impl Fma {
     #[must_use]
     pub fn new() -> Option<Self> {
         Token::detect().map(Lanes4).map(Self)
+    }
+}
+
+/// See `backend::numbers`.
+#[cfg(feature = "sign")]
+impl Fma {
+    pub(super) fn mul_public_power(
+        self,
+        moduli: Moduli<'_>,
+        exponent: Exponent<'_>,
+        bases: &[Limb],
+        factors: Option<&[Limb]>,
+        out: &mut [Limb],
+    ) {
+        products::mul_public_power(self.0, moduli, exponent, bases, factors, out);
+    }
+
+    pub(super) fn invert(
+        self,
+        modulus: &MontyParams<BoxedUint>,
+        values: &[Limb],
+        out: &mut [Limb],
+    ) -> Option<()> {
+        products::invert(self.0, modulus, values, out)
     }
 }
 

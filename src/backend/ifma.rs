@@ -12,10 +12,17 @@ mod tests;
 mod token;
 
 use crypto_bigint::Unsigned;
+#[cfg(feature = "sign")]
+use crypto_bigint::{BoxedUint, Limb, modular::MontyParams};
 
 use self::lanes8::Lanes8;
 use self::token::Token;
 use super::lanes;
+#[cfg(feature = "sign")]
+use super::{
+    lanes::products,
+    numbers::{Exponent, Moduli},
+};
 use crate::{BatchModExp, Error, ModExp};
 
 /// Runs a batch on the calling thread with AVX-512 IFMA, eight instances at a time (x86-64: Intel since
@@ -61,6 +68,30 @@ impl Ifma {
     }
 }
 
+/// See `backend::numbers`.
+#[cfg(feature = "sign")]
+impl Ifma {
+    pub(super) fn mul_public_power(
+        self,
+        moduli: Moduli<'_>,
+        exponent: Exponent<'_>,
+        bases: &[Limb],
+        factors: Option<&[Limb]>,
+        out: &mut [Limb],
+    ) {
+        products::mul_public_power(self.0, moduli, exponent, bases, factors, out);
+    }
+
+    pub(super) fn invert(
+        self,
+        modulus: &MontyParams<BoxedUint>,
+        values: &[Limb],
+        out: &mut [Limb],
+    ) -> Option<()> {
+        products::invert(self.0, modulus, values, out)
+    }
+}
+
 impl<U: Unsigned> BatchModExp<U> for Ifma {
     type Error = Error;
 
@@ -99,5 +130,28 @@ impl<U: Unsigned> BatchModExp<U> for PortableIfma {
         out: &mut [U],
     ) -> Result<(), Error> {
         lanes::batch_mod_exp(self.0, batch, exponent_bits, out)
+    }
+}
+
+#[cfg(all(test, feature = "sign"))]
+impl PortableIfma {
+    pub(super) fn mul_public_power(
+        &self,
+        moduli: Moduli<'_>,
+        exponent: Exponent<'_>,
+        bases: &[Limb],
+        factors: Option<&[Limb]>,
+        out: &mut [Limb],
+    ) {
+        products::mul_public_power(self.0, moduli, exponent, bases, factors, out);
+    }
+
+    pub(super) fn invert(
+        &self,
+        modulus: &MontyParams<BoxedUint>,
+        values: &[Limb],
+        out: &mut [Limb],
+    ) -> Option<()> {
+        products::invert(self.0, modulus, values, out)
     }
 }

@@ -13,6 +13,8 @@
 
 mod convert;
 mod pow;
+#[cfg(feature = "sign")]
+pub(crate) mod products;
 #[cfg(test)]
 pub(crate) mod testing;
 mod window;
@@ -142,7 +144,7 @@ fn same_width<L: Lanes, U: Unsigned>(
     let mut prepared: &[ModExp<'_, U>] = &[];
     for (block, out) in batch.chunks(L::COUNT).zip(out.chunks_mut(L::COUNT)) {
         if !same_moduli(block, prepared) {
-            workspace.prepare_moduli(block);
+            workspace.prepare_moduli(|lane| lane_of(block, lane).params);
             prepared = block;
         }
         workspace.load(block);
@@ -171,5 +173,9 @@ fn lanes_of<'a, 'b, U: Unsigned>(
     block: &'a [ModExp<'b, U>],
     count: usize,
 ) -> impl Iterator<Item = (usize, &'a ModExp<'b, U>)> {
-    (0..count).map(|lane| (lane, &block[lane.min(block.len() - 1)]))
+    (0..count).map(|lane| (lane, lane_of(block, lane)))
+}
+
+fn lane_of<'a, 'b, U: Unsigned>(block: &'a [ModExp<'b, U>], lane: usize) -> &'a ModExp<'b, U> {
+    &block[lane.min(block.len() - 1)]
 }

@@ -34,6 +34,8 @@ fn no_branch_or_address_depends_on_a_secret() {
         "fma",
         "fma_boxed",
         "ifma_portable",
+        #[cfg(feature = "sign")]
+        "numbers",
     ];
     // What the check is worth: each of these leaks a digit, and must be found.
     let leaks = ["leak_by_branch", "leak_by_address"];
@@ -120,6 +122,37 @@ fn ifma_portable() {
     fixed::<8>(&ifma::on_portable_unit());
     fixed::<17>(&ifma::on_portable_unit());
     boxed(&ifma::on_portable_unit(), 1536);
+}
+
+/// Products, powers and inverses, with everything marked but the exponent.
+#[cfg(feature = "sign")]
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn numbers() {
+    use super::numbers::Exponent;
+    use super::numbers::tests::{Random, for_each_unit};
+
+    let mut random = Random(5);
+    let exponent = BoxedUint::from(65_537u32);
+    for limbs in [8, 17] {
+        let params = random.modulus(limbs, 3);
+        let moduli = [params.as_ref(); 19];
+        let values = random.limbs(19 * limbs);
+        set_params_undefined(params.as_ref(), true);
+        set_undefined(&values, true);
+        for_each_unit(|_, unit| {
+            let mut out = alloc::vec![crypto_bigint::Limb::ZERO; values.len()];
+            for factors in [None, Some(&values[..])] {
+                let exponent = Exponent::new(&exponent);
+                (unit.mul_public_power)(&moduli, exponent, &values, factors, &mut out);
+            }
+            // Whether there are inverses is no secret; which numbers they are is.
+            let _ = black_box((unit.invert)(params.as_ref(), &values, &mut out));
+            black_box(&out);
+        });
+        set_params_undefined(params.as_ref(), false);
+        set_undefined(&values, false);
+    }
 }
 
 #[test]

@@ -6,12 +6,12 @@
 
 use alloc::vec::Vec;
 
-use crypto_bigint::{BoxedUint, CtLt};
+use crypto_bigint::CtLt;
 use rand_core::TryCryptoRng;
 
 use super::key::KeyHandle;
-use super::octets::{i2osp, os2ip};
-use super::private_op::{Checked, RsaPrivateOp, check};
+use super::octets::os2ip;
+use super::private_op::{Checked, Randomness, RsaPrivateOp, Source, Streams, private_ops};
 use crate::Error;
 use crate::secret::{Secret, reveal};
 
@@ -46,36 +46,44 @@ pub fn rsasp1<B, T, R>(
 ) -> Checked<Vec<u8>>
 where
     B: RsaPrivateOp + ?Sized,
-    T: AsRef<[u8]>,
+    T: AsRef<[u8]> + Sync,
     R: TryCryptoRng + ?Sized,
 {
-    let representatives: Vec<_> = blocks
-        .iter()
-        .map(|(key, block)| representative(key, block.as_ref()))
-        .collect();
-    let keys = blocks.iter().map(|(key, _)| *key);
-    let results = check::private_op(backend, keys, &representatives, rng)?;
-    let octets = |((key, _), result): (&(&KeyHandle, T), Result<Secret<_>, _>)| {
-        result.map(|number| i2osp(&number, key.size()))
+    let keys: Vec<_> = blocks.iter().map(|(key, _)| *key).collect();
+    let (streams, is_blinded) = match rng {
+        Some(rng) => (Streams::seeded(rng)?, true),
+        None => (Streams::none(), false),
     };
-    Ok(blocks.iter().zip(results).map(octets).collect())
+    private_ops(backend, &keys, &Blocks(blocks), &streams, is_blinded)
 }
 
-/// The message representative that a block stands for.
-fn representative(key: &KeyHandle, block: &[u8]) -> Result<Secret<BoxedUint>, Error> {
-    // The caller of all lanes gets their positions.
-    let out_of_range = Error::BlockOutOfRange {
-        index: 0,
-        len: block.len(),
-        expected: key.size(),
-    };
-    if block.len() != key.size() {
-        return Err(out_of_range);
+/// Representatives that are given.
+struct Blocks<'a, 'k, T>(&'a [(&'k KeyHandle, T)]);
+
+impl<T: AsRef<[u8]> + Sync> Source for Blocks<'_, '_, T> {
+    fn representative(
+        &self,
+        position: usize,
+        key: &KeyHandle,
+        _: &mut Randomness,
+        octets: &mut [u8],
+    ) -> Result<(), Error> {
+        let block = self.0[position].1.as_ref();
+        // The caller of all lanes gets their positions.
+        let out_of_range = Error::BlockOutOfRange {
+            index: 0,
+            len: block.len(),
+            expected: key.size(),
+        };
+        if block.len() != key.size() {
+            return Err(out_of_range);
+        }
+        let n = &key.parts().n;
+        let number = Secret::new(os2ip(block, n.bits_precision()));
+        if !reveal(number.ct_lt(n.modulus().as_ref())) {
+            return Err(out_of_range);
+        }
+        octets.copy_from_slice(block);
+        Ok(())
     }
-    let n = &key.parts().n;
-    let representative = Secret::new(os2ip(block, n.bits_precision()));
-    if !reveal(representative.ct_lt(n.modulus().as_ref())) {
-        return Err(out_of_range);
-    }
-    Ok(representative)
 }

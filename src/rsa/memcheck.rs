@@ -16,13 +16,12 @@ use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
 use super::key::Private;
 use super::key::check::check as check_numbers;
-use super::octets::{i2osp, os2ip};
-use super::private_op::{RsaPrivateOp, check};
+use super::private_op::{Randomness, RsaPrivateOp, Source, Streams, private_ops};
 use super::{KeyHandle, RsaComponents};
+use crate::Error;
 use crate::backend::memcheck::{Random, run_under_valgrind, set_params_undefined, set_undefined};
 use crate::backend::{Fma, Serial};
 use crate::need;
-use crate::secret::Secret;
 
 #[test]
 fn no_branch_or_address_depends_on_a_secret() {
@@ -152,30 +151,39 @@ fn private_operations(backend: &impl RsaPrivateOp, rsa_keys: Vec<RsaPrivateKey>)
         .iter()
         .map(|key| KeyHandle::new(key).unwrap())
         .collect();
+    let order = [0, 1, 0, 0, 1];
+    let lanes: Vec<_> = order.iter().map(|&key| &keys[key]).collect();
     for blinded in [false, true] {
-        let order = [0, 1, 0, 0, 1];
-        let mut rng = SecretRandom(Random(2));
-        let representatives: Vec<_> = order
-            .iter()
-            .map(|&key| {
-                let mut octets = Secret::new(alloc::vec![0; keys[key].size()]);
-                let Ok(()) = rng.try_fill_bytes(&mut octets[1..]);
-                let width = keys[key].parts().n.bits_precision();
-                Ok(Secret::new(os2ip(&octets, width)))
-            })
-            .collect();
-        let each_key = order.iter().map(|&key| &keys[key]);
-        let rng = blinded.then_some(&mut rng);
-        let results = check::private_op(backend, each_key, &representatives, rng).unwrap();
+        // The blinding factors and the messages follow from random numbers that are marked.
+        let streams = Streams::seeded(&mut SecretRandom(Random(2))).unwrap();
+        let source = RandomBlocks(Streams::seeded(&mut SecretRandom(Random(3))).unwrap());
+        let results = private_ops(backend, &lanes, &source, &streams, blinded).unwrap();
         for (result, key) in results.iter().zip(order) {
             let result = result.as_ref().expect("a result that passes its check");
-            black_box(&i2osp(result, keys[key].size()));
+            assert_eq!(black_box(result).len(), keys[key].size());
         }
     }
     drop(keys);
     rsa_keys
         .iter()
         .for_each(|key| set_secrets_undefined(key, false));
+}
+
+/// Random numbers below any modulus.
+struct RandomBlocks(Streams);
+
+impl Source for RandomBlocks {
+    fn representative(
+        &self,
+        _: usize,
+        _: &KeyHandle,
+        _: &mut Randomness,
+        octets: &mut [u8],
+    ) -> Result<(), Error> {
+        octets[0] = 0;
+        let drawn = self.0.next().try_fill_bytes(&mut octets[1..]);
+        drawn.map_err(|_| Error::Rng)
+    }
 }
 
 /// Marks all that is secret about a key.

@@ -7,32 +7,37 @@ use crypto_bigint::{BoxedUint, Limb, Word};
 
 use crate::secret::Secret;
 
-/// OS2IP: the number that `octets` stand for, most significant first, `width` bits wide.
+/// OS2IP: the number that `octets` stand for, most significant first, in limbs, with zeros above.
 ///
 /// # Panics
 ///
-/// If the octets do not fit; `width` is a multiple of the limb size.
-pub(super) fn os2ip(octets: &[u8], width: u32) -> BoxedUint {
-    let mut number = BoxedUint::zero_with_precision(width);
-    let limbs = number.as_mut_limbs();
+/// If the octets do not fit.
+pub(super) fn octets_to_limbs(octets: &[u8], limbs: &mut [Limb]) {
     assert!(
         octets.len() <= limbs.len() * Limb::BYTES,
         "the octets do not fit"
     );
-    for (limb, octets) in limbs.iter_mut().zip(octets.rchunks(Limb::BYTES)) {
-        let mut word = Secret::new([0; Limb::BYTES]);
+    let mut octets = octets.rchunks(Limb::BYTES);
+    for limb in limbs {
+        let octets = octets.next().unwrap_or_default();
+        let mut word = [0; Limb::BYTES];
         word[Limb::BYTES - octets.len()..].copy_from_slice(octets);
-        *limb = Limb(Word::from_be_bytes(*word));
+        *limb = Limb(Word::from_be_bytes(word));
     }
+}
+
+/// The same in a number of `width` bits, a multiple of the limb size.
+pub(super) fn os2ip(octets: &[u8], width: u32) -> BoxedUint {
+    let mut number = BoxedUint::zero_with_precision(width);
+    octets_to_limbs(octets, number.as_mut_limbs());
     number
 }
 
-/// I2OSP: the low `len` octets of `number`, most significant first.
-pub(super) fn i2osp(number: &BoxedUint, len: usize) -> Secret<Vec<u8>> {
+/// I2OSP: the low `len` octets of the number in `limbs`, most significant first.
+pub(super) fn limbs_to_octets(limbs: &[Limb], len: usize) -> Secret<Vec<u8>> {
     let mut octets = Secret::new(vec![0; len]);
-    for (octets, limb) in octets.rchunks_mut(Limb::BYTES).zip(number.as_limbs()) {
-        let word = Secret::new(limb.0.to_be_bytes());
-        octets.copy_from_slice(&word[Limb::BYTES - octets.len()..]);
+    for (octets, limb) in octets.rchunks_mut(Limb::BYTES).zip(limbs) {
+        octets.copy_from_slice(&limb.0.to_be_bytes()[Limb::BYTES - octets.len()..]);
     }
     octets
 }
@@ -51,14 +56,14 @@ mod tests {
                 number,
                 BoxedUint::from_be_slice(&octets[..len], width).unwrap()
             );
-            assert_eq!(*i2osp(&number, len), octets[..len]);
+            assert_eq!(*limbs_to_octets(number.as_limbs(), len), octets[..len]);
         }
     }
 
     #[test]
     fn pads_with_zeros() {
         assert_eq!(
-            *i2osp(&BoxedUint::from(0x0102u16), 12),
+            *limbs_to_octets(BoxedUint::from(0x0102u16).as_limbs(), 12),
             [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]
         );
     }

@@ -1,61 +1,94 @@
 //! The RSA private operation: the second trait of a backend, and everything around the exponentiations.
 //!
-//! From the bottom up: `op` is what goes in and comes out, `group` sorts a batch by the keys' public shapes,
-//! `blinding` and `crt` do arithmetic on a group, `host` puts them together, `backends` and `cuda` are the
-//! implementations, and `check` stands above all of them.
+//! From the bottom up: `group` sorts a batch by the keys' public shapes, `batch` cuts it into parts, `chunk` makes a
+//! part's numbers (`random`, `blinding`) and takes its candidates through the `check`; `host` computes them with the
+//! arithmetic of `crt`; `backends` and `cuda` are the implementations.
 
 mod backends;
+mod batch;
 mod blinding;
-pub(super) mod check;
+mod check;
+mod chunk;
 mod crt;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod group;
 mod host;
-mod op;
-mod threads;
+mod random;
+
+use alloc::vec::Vec;
 
 use crypto_bigint::BoxedUint;
 
-pub use self::op::{Candidates, Checked, PrivateOp};
-pub use self::threads::HostThreads;
+pub use self::batch::PrivateOps;
+pub(super) use self::batch::{Source, private_ops};
+pub use self::chunk::Chunk;
+pub(super) use self::random::{Randomness, Streams};
+use crate::secret::Secret;
 use crate::{BatchModExp, Error};
+
+/// The results of a batch of private operations that have passed their check, each wiped on drop and with
+/// its own verdict; or the reason why the whole batch failed.
+pub type Checked<T> = Result<Vec<Result<Secret<T>, Error>>, Error>;
+
+/// How many lanes a thread takes through all stages at a time. More would share an inversion among more lanes of
+/// one key, but not stay in a cache.
+const LANES_AT_A_TIME: usize = 512;
 
 /// A backend that computes RSA private operations.
 ///
-/// The provided methods do everything around the exponentiations on the host, on the calling thread, so for
-/// most backends an empty `impl` is enough. A backend that can keep the whole operation on its device
-/// overrides [`private_op`](Self::private_op).
+/// The provided method does everything around the exponentiations on the calling thread, so for most backends an
+/// empty `impl` is enough. A backend that can keep the whole operation on its device, or has threads for it,
+/// overrides it.
 ///
-/// **What it returns is unchecked.** [`BatchSigner`](super::BatchSigner) and `hazmat::rsasp1` raise every
-/// candidate to e and compare before they let it out, whatever the backend is; whoever calls `private_op`
-/// directly must do the same. One wrong half of a CRT signature gives away the key (Boneh, DeMillo and
-/// Lipton, 1997).
+/// **A backend is not trusted.** It gets numbers by [opening](PrivateOps::open) lanes and gives candidates back
+/// by [delivering](Chunk::deliver) them; there every candidate is raised to e and compared before it goes on to
+/// the caller, whatever the backend is. One wrong half of a CRT signature gives away the key (Boneh, DeMillo
+/// and Lipton, 1997).
+///
+/// ```
+/// use batch_modexp::rsa::{PrivateOps, RsaPrivateOp};
+/// use batch_modexp::{BatchModExp, Error, ModExp, backend::Serial};
+/// use crypto_bigint::BoxedUint;
+///
+/// /// Says how many lanes go by.
+/// struct Chatty(Serial);
+///
+/// impl BatchModExp<BoxedUint> for Chatty {
+///     type Error = Error;
+///
+///     fn batch_mod_exp(
+///         &self,
+///         batch: &[ModExp<'_, BoxedUint>],
+///         exponent_bits: u32,
+///         out: &mut [BoxedUint],
+///     ) -> Result<(), Error> {
+///         self.0.batch_mod_exp(batch, exponent_bits, out)
+///     }
+/// }
+///
+/// impl RsaPrivateOp for Chatty {
+///     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+///         for ops in ops.chunks(100) {
+///             println!("{} lanes", ops.len());
+///             let chunk = ops.open()?;
+///             let candidates = chunk.candidates(&self.0)?;
+///             chunk.deliver(&candidates)?;
+///         }
+///         Ok(())
+///     }
+/// }
+/// ```
 pub trait RsaPrivateOp: BatchModExp<BoxedUint, Error = Error> {
-    /// Computes `representative ^ d mod n` for every element of `batch`, in its order: *candidates*, which
-    /// nobody has checked yet.
+    /// Computes `representative ^ d mod n` for all lanes of `ops`, and delivers the candidates.
     ///
     /// Everything about a key is secret but n and e; representatives, blinds and candidates are secret. The
-    /// lengths and the order of the keys in the batch are public.
-    ///
-    /// What is wrong with a single lane stands in its place, with its position in `batch` where the error
-    /// names one; the others are not affected.
+    /// lengths and the order of the keys are public.
     ///
     /// # Errors
     ///
-    /// If the backend fails as a whole, or [`Error::Rng`] if a `blind` has no inverse modulo n, which is
-    /// as likely as guessing a prime factor unless the random number generator is broken.
-    ///
-    /// # Panics
-    ///
-    /// If a representative or `blind` is not as wide as its modulus.
-    fn private_op(&self, batch: &[PrivateOp<'_>]) -> Candidates {
-        host::private_op(self, batch)
-    }
-
-    /// The threads on which the results of this backend are checked; as a rule those that it computes on. It
-    /// only lends them: what they compute with is not the backend's choice.
-    fn check_threads(&self) -> HostThreads<'_> {
-        HostThreads::calling_thread()
+    /// If the backend fails as a whole, or [`Error::Rng`].
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+        ops.compute_on(self, LANES_AT_A_TIME)
     }
 }

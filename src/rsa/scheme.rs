@@ -1,6 +1,5 @@
 //! Signature schemes: how a digest becomes the message representative that is signed.
 
-use alloc::vec::Vec;
 use core::marker::PhantomData;
 
 use rand_core::TryCryptoRng;
@@ -11,7 +10,6 @@ use sha2::digest::{FixedOutputReset, Output};
 pub use self::any::{AnyScheme, Hash};
 use super::key::Restriction;
 use crate::Error;
-use crate::secret::Secret;
 
 mod any;
 mod emsa_pkcs1_v15;
@@ -22,7 +20,7 @@ mod sealed {
 }
 
 /// A signature scheme with its hash function: [`Pkcs1v15`] or [`Pss`], or [`AnyScheme`], which is either at run time.
-pub trait Scheme: sealed::Sealed {
+pub trait Scheme: sealed::Sealed + Sync {
     /// What the hash function returns.
     type Digest: AsRef<[u8]>;
 
@@ -35,18 +33,27 @@ pub trait Scheme: sealed::Sealed {
     /// Whether a key with this restriction may sign by this scheme.
     fn is_permitted_by(&self, restriction: Restriction) -> bool;
 
+    /// Whether [`encode`](Self::encode) asks for random octets.
+    fn is_randomized(&self) -> bool;
+
     /// The encoding method EMSA: `digest`, as long as the hash function's output, becomes an encoded
-    /// message for a modulus of `n_bits` bits, as long as the modulus in bytes.
+    /// message for a modulus of `n_bits` bits, in `encoded`, which is as long as the modulus in bytes.
     ///
     /// # Errors
     ///
     /// [`Error::KeyTooShort`] for a batch of this one message, or [`Error::Rng`] if a salt is needed and cannot be had.
+    /// What stands in `encoded` then is of no concern.
+    ///
+    /// # Panics
+    ///
+    /// If `encoded` is not as long as the modulus.
     fn encode<R: TryCryptoRng + ?Sized>(
         &self,
         digest: &[u8],
         n_bits: u32,
         rng: &mut R,
-    ) -> Result<Secret<Vec<u8>>, Error>;
+        encoded: &mut [u8],
+    ) -> Result<(), Error>;
 }
 
 /// RSASSA-PKCS1-v1_5 (RFC 8017, section 8.2) with the hash function `D`: deterministic signatures.
@@ -105,13 +112,18 @@ impl<D: Digest + AssociatedOid> Scheme for Pkcs1v15<D> {
         restriction == Restriction::None
     }
 
+    fn is_randomized(&self) -> bool {
+        false
+    }
+
     fn encode<R: TryCryptoRng + ?Sized>(
         &self,
         digest: &[u8],
         n_bits: u32,
         _: &mut R,
-    ) -> Result<Secret<Vec<u8>>, Error> {
-        emsa_pkcs1_v15::encode(D::OID, digest, n_bits)
+        encoded: &mut [u8],
+    ) -> Result<(), Error> {
+        emsa_pkcs1_v15::encode(D::OID, digest, n_bits, encoded)
     }
 }
 
@@ -135,13 +147,18 @@ impl<D: Digest + FixedOutputReset> Scheme for Pss<D> {
         }
     }
 
+    fn is_randomized(&self) -> bool {
+        self.salt_len > 0
+    }
+
     fn encode<R: TryCryptoRng + ?Sized>(
         &self,
         digest: &[u8],
         n_bits: u32,
         rng: &mut R,
-    ) -> Result<Secret<Vec<u8>>, Error> {
-        emsa_pss::encode::<D, R>(digest, self.salt_len, n_bits, rng)
+        encoded: &mut [u8],
+    ) -> Result<(), Error> {
+        emsa_pss::encode::<D, R>(digest, self.salt_len, n_bits, rng, encoded)
     }
 }
 

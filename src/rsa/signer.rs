@@ -1,14 +1,13 @@
 //! From keys and messages to signatures.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crypto_bigint::BoxedUint;
 use rand_core::TryCryptoRng;
 
 use super::key::KeyHandle;
-use super::octets::{i2osp, os2ip};
-use super::private_op::{RsaPrivateOp, check};
+use super::private_op::{Randomness, RsaPrivateOp, Source, Streams, private_ops};
 use super::scheme::{AnyScheme, Scheme};
 use super::signature::Signature;
 use crate::Error;
@@ -68,16 +67,13 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
     /// result that did not pass its check.
     pub fn sign<M, R>(&self, rng: &mut R, key: &KeyHandle, messages: &[M]) -> Signatures
     where
-        M: AsRef<[u8]>,
+        M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let digest = |message: &M| self.scheme.digest(message.as_ref());
-        self.sign_digests(
-            rng,
-            messages
-                .iter()
-                .map(|message| (key, &self.scheme, digest(message))),
-        )
+        let keys = vec![key; messages.len()];
+        let scheme = &self.scheme;
+        let digest = |i: usize| (scheme, scheme.digest(messages[i].as_ref()));
+        self.sign_digests(rng, &keys, scheme.is_randomized(), digest)
     }
 
     /// Hashes and signs messages, each with its own key. The keys may have different sizes.
@@ -87,14 +83,13 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
     /// Those of [`sign`](Self::sign).
     pub fn sign_each<M, R>(&self, rng: &mut R, messages: &[(&KeyHandle, M)]) -> Signatures
     where
-        M: AsRef<[u8]>,
+        M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let digests = messages.iter().map(|(key, message)| {
-            let digest = self.scheme.digest(message.as_ref());
-            (*key, &self.scheme, digest)
-        });
-        self.sign_digests(rng, digests)
+        let keys: Vec<_> = messages.iter().map(|(key, _)| *key).collect();
+        let scheme = &self.scheme;
+        let digest = |i: usize| (scheme, scheme.digest(messages[i].1.as_ref()));
+        self.sign_digests(rng, &keys, scheme.is_randomized(), digest)
     }
 
     /// Signs `digests`, made by the scheme's hash function, with one key.
@@ -105,11 +100,13 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
     /// long or too short.
     pub fn sign_prehash<M, R>(&self, rng: &mut R, key: &KeyHandle, digests: &[M]) -> Signatures
     where
-        M: AsRef<[u8]>,
+        M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let digests = digests.iter().map(|digest| (key, &self.scheme, digest));
-        self.sign_digests(rng, digests)
+        let keys = vec![key; digests.len()];
+        let scheme = &self.scheme;
+        let digest = |i: usize| (scheme, &digests[i]);
+        self.sign_digests(rng, &keys, scheme.is_randomized(), digest)
     }
 
     /// Signs digests, each with its own key. The keys may have different sizes.
@@ -119,43 +116,39 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
     /// Those of [`sign_prehash`](Self::sign_prehash).
     pub fn sign_prehash_each<M, R>(&self, rng: &mut R, digests: &[(&KeyHandle, M)]) -> Signatures
     where
-        M: AsRef<[u8]>,
+        M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let digests = digests
-            .iter()
-            .map(|(key, digest)| (*key, &self.scheme, digest));
-        self.sign_digests(rng, digests)
+        let keys: Vec<_> = digests.iter().map(|(key, _)| *key).collect();
+        let scheme = &self.scheme;
+        let digest = |i: usize| (scheme, &digests[i].1);
+        self.sign_digests(rng, &keys, scheme.is_randomized(), digest)
     }
 
-    /// Signs digests, each with its own key and scheme.
-    fn sign_digests<'k, M, R>(
+    /// Signs the digests that `digest` gives for each position, by the scheme that it gives with them.
+    fn sign_digests<'k, D, R>(
         &self,
         rng: &mut R,
-        digests: impl Iterator<Item = (&'k KeyHandle, &'k S, M)>,
+        keys: &[&KeyHandle],
+        is_randomized: bool,
+        digest: impl Fn(usize) -> (&'k S, D) + Sync,
     ) -> Signatures
     where
         S: 'k,
-        M: AsRef<[u8]>,
+        D: AsRef<[u8]>,
         R: TryCryptoRng + ?Sized,
     {
-        let (keys, representatives): (Vec<_>, Vec<_>) = digests
-            .map(|(key, scheme, digest)| (key, representative(rng, key, scheme, digest.as_ref())))
-            .unzip();
-        if representatives
-            .iter()
-            .any(|lane| matches!(lane, Err(Error::Rng)))
-        {
-            return Err(Error::Rng);
-        }
-        let rng = self.blinding.then_some(rng);
-        let each_key = keys.iter().copied();
-        // Errors get the positions of their lanes here.
-        let results = check::private_op(&self.backend, each_key, &representatives, rng)?;
-        let wrap = |(key, result): (&KeyHandle, Result<Secret<BoxedUint>, Error>)| {
-            result.map(|number| Signature::new(&i2osp(&number, key.size())))
+        let streams = match self.blinding || is_randomized {
+            true => Streams::seeded(rng)?,
+            false => Streams::none(),
         };
-        Ok(keys.into_iter().zip(results).map(wrap).collect())
+        let source = Digests(digest);
+        let results = private_ops(&self.backend, keys, &source, &streams, self.blinding)?;
+        let signature = |octets: Secret<Vec<u8>>| Signature::new(octets.into_inner());
+        Ok(results
+            .into_iter()
+            .map(|result| result.map(signature))
+            .collect())
     }
 }
 
@@ -187,13 +180,16 @@ impl<B: RsaPrivateOp> BatchSigner<B, AnyScheme> {
         messages: &[(&KeyHandle, AnyScheme, M)],
     ) -> Signatures
     where
-        M: AsRef<[u8]>,
+        M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let digests = messages
-            .iter()
-            .map(|(key, scheme, message)| (*key, scheme, scheme.digest(message.as_ref())));
-        self.sign_digests(rng, digests)
+        let keys: Vec<_> = messages.iter().map(|(key, ..)| *key).collect();
+        let is_randomized = messages.iter().any(|(_, scheme, _)| scheme.is_randomized());
+        let digest = |i: usize| {
+            let (_, scheme, message) = &messages[i];
+            (scheme, scheme.digest(message.as_ref()))
+        };
+        self.sign_digests(rng, &keys, is_randomized, digest)
     }
 
     /// Signs digests, each with its own key and scheme, in one batch.
@@ -207,41 +203,51 @@ impl<B: RsaPrivateOp> BatchSigner<B, AnyScheme> {
         digests: &[(&KeyHandle, AnyScheme, M)],
     ) -> Signatures
     where
-        M: AsRef<[u8]>,
+        M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let digests = digests
-            .iter()
-            .map(|(key, scheme, digest)| (*key, scheme, digest));
-        self.sign_digests(rng, digests)
+        let keys: Vec<_> = digests.iter().map(|(key, ..)| *key).collect();
+        let is_randomized = digests.iter().any(|(_, scheme, _)| scheme.is_randomized());
+        let digest = |i: usize| (&digests[i].1, &digests[i].2);
+        self.sign_digests(rng, &keys, is_randomized, digest)
     }
 }
 
-/// Encodes one digest as a message representative. Its errors are those of a batch of this one.
-fn representative<S: Scheme, R: TryCryptoRng + ?Sized>(
-    rng: &mut R,
-    key: &KeyHandle,
-    scheme: &S,
-    digest: &[u8],
-) -> Result<Secret<BoxedUint>, Error> {
-    let restriction = key.restriction();
-    if !scheme.is_permitted_by(restriction) {
-        return Err(Error::KeyRestricted {
-            index: 0,
-            restriction,
-        });
+/// Representatives that encode digests: at each position a digest, and the scheme to encode it by.
+struct Digests<F>(F);
+
+impl<'k, S, D, F> Source for Digests<F>
+where
+    S: Scheme + 'k,
+    D: AsRef<[u8]>,
+    F: Fn(usize) -> (&'k S, D) + Sync,
+{
+    fn representative(
+        &self,
+        position: usize,
+        key: &KeyHandle,
+        randomness: &mut Randomness,
+        octets: &mut [u8],
+    ) -> Result<(), Error> {
+        let (scheme, digest) = self.0(position);
+        let restriction = key.restriction();
+        // The caller of all lanes gives errors their positions.
+        if !scheme.is_permitted_by(restriction) {
+            return Err(Error::KeyRestricted {
+                index: 0,
+                restriction,
+            });
+        }
+        let (digest, expected) = (digest.as_ref(), scheme.digest_len());
+        if digest.len() != expected {
+            return Err(Error::DigestLength {
+                index: 0,
+                len: digest.len(),
+                expected,
+            });
+        }
+        scheme.encode(digest, key.bits(), randomness, octets)
     }
-    let (len, expected) = (digest.len(), scheme.digest_len());
-    if len != expected {
-        return Err(Error::DigestLength {
-            index: 0,
-            len,
-            expected,
-        });
-    }
-    let encoded = scheme.encode(digest, key.bits(), rng)?;
-    let width = key.parts().n.bits_precision();
-    Ok(Secret::new(os2ip(&encoded, width)))
 }
 
 impl<B: fmt::Debug, S: fmt::Debug> fmt::Debug for BatchSigner<B, S> {

@@ -2,11 +2,13 @@
 
 use batch_modexp::backend::{Parallel, Serial};
 use batch_modexp::rsa::hazmat::rsasp1;
-use batch_modexp::rsa::{BatchSigner, Candidates, KeyHandle, Pkcs1v15, PrivateOp, RsaPrivateOp};
-use batch_modexp::secret::Secret;
+use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, PrivateOps, RsaPrivateOp};
 use batch_modexp::{BatchModExp, Error, ModExp};
-use crypto_bigint::{BoxedUint, Limb, Resize};
+use crypto_bigint::{BoxedUint, Limb};
+use num_bigint::BigUint;
+use rsa::RsaPrivateKey;
 use rsa::sha2::Sha256;
+use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
 use super::keys;
 
@@ -33,7 +35,7 @@ impl BatchModExp<BoxedUint> for OneBadLane {
 
 impl RsaPrivateOp for OneBadLane {}
 
-/// Breaks down in every exponentiation by e: that of the blinding factors, since the check is not its business.
+/// Breaks down in every exponentiation.
 struct BreaksDown;
 
 impl BatchModExp<BoxedUint> for BreaksDown {
@@ -41,15 +43,11 @@ impl BatchModExp<BoxedUint> for BreaksDown {
 
     fn batch_mod_exp(
         &self,
-        batch: &[ModExp<'_, BoxedUint>],
-        exponent_bits: u32,
-        out: &mut [BoxedUint],
+        _: &[ModExp<'_, BoxedUint>],
+        _: u32,
+        _: &mut [BoxedUint],
     ) -> Result<(), Error> {
-        if exponent_bits > 64 {
-            Serial.batch_mod_exp(batch, exponent_bits, out)
-        } else {
-            Err(Error::ThreadPool { threads: 7 })
-        }
+        Err(Error::ThreadPool { threads: 7 })
     }
 }
 
@@ -87,15 +85,6 @@ fn a_backend_that_breaks_down_fails_the_batch() {
     assert_eq!(error, Error::ThreadPool { threads: 7 });
 }
 
-/// The check does not ask the backend for anything.
-#[test]
-fn a_backend_that_cannot_check_signs() {
-    let handle = KeyHandle::new(&keys::rsa1024()).unwrap();
-    let signer = BatchSigner::new(BreaksDown, Pkcs1v15::<Sha256>::new()).blinding(false);
-    let signatures = signer.sign(&mut keys::rng(), &handle, &["m"]).unwrap();
-    assert!(signatures[0].is_ok());
-}
-
 /// What goes wrong between a sound private operation and the caller.
 #[derive(Clone, Copy, Debug)]
 enum Wrong {
@@ -106,14 +95,19 @@ enum Wrong {
     Swapped,
     /// The valid signature of the first lane's representative by another key.
     OtherKey,
-    Wider,
-    Narrower,
+    /// As if numbers were wider, or narrower.
+    Shifted,
+    /// The signature plus n, which is right modulo n, if there is room for it.
+    NotReduced,
+    /// Nothing is delivered.
+    Forgotten,
 }
 
 /// Overrides the whole private operation.
 struct Wrapper<'a> {
     wrong: Wrong,
-    other_key: &'a KeyHandle,
+    key: &'a RsaPrivateKey,
+    other_key: &'a RsaPrivateKey,
 }
 
 impl BatchModExp<BoxedUint> for Wrapper<'_> {
@@ -129,30 +123,54 @@ impl BatchModExp<BoxedUint> for Wrapper<'_> {
     }
 }
 
+/// The value of limbs.
+fn value(limbs: &[Limb]) -> BigUint {
+    let limbs = limbs.iter().rev();
+    limbs.fold(BigUint::ZERO, |value, limb| (value << Limb::BITS) + limb.0)
+}
+
+/// Writes a value to limbs, without what does not fit.
+fn write(value: &BigUint, limbs: &mut [Limb]) {
+    for (limb, i) in limbs.iter_mut().zip(0..) {
+        let low: BigUint = (value >> (i * Limb::BITS)) % (BigUint::from(1u8) << Limb::BITS);
+        *limb = Limb(low.try_into().unwrap());
+    }
+}
+
+fn big(number: &BoxedUint) -> BigUint {
+    BigUint::from_bytes_be(&number.to_be_bytes())
+}
+
 impl RsaPrivateOp for Wrapper<'_> {
-    fn private_op(&self, batch: &[PrivateOp<'_>]) -> Candidates {
-        let mut candidates = Serial.private_op(batch)?;
-        let mut first = BoxedUint::clone(candidates[0].as_ref().unwrap());
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+        let chunk = ops.open()?;
+        let limbs = chunk.limbs();
+        let mut candidates = chunk.candidates(&Serial)?;
         match self.wrong {
             Wrong::Nothing => {}
-            Wrong::FlippedBit => first.as_mut_limbs()[3] ^= Limb::ONE,
-            Wrong::TooFew => drop(candidates.pop()),
-            Wrong::TooMany => candidates.push(Ok(Secret::new(first.clone()))),
-            Wrong::Swapped => candidates.swap(0, 1),
-            Wrong::OtherKey => {
-                let op = [PrivateOp::new(self.other_key, batch[0].block(), None)];
-                return Serial.private_op(&op).map(|mut of_other_key| {
-                    candidates[0] = of_other_key.remove(0);
-                    candidates
-                });
+            Wrong::FlippedBit => candidates[3] ^= Limb::ONE,
+            Wrong::TooFew => candidates.truncate(2 * limbs),
+            Wrong::TooMany => {
+                let longer = [&candidates[..], &candidates[..limbs]].concat();
+                return chunk.deliver(&longer);
             }
-            Wrong::Wider => first = first.resize(2 * batch[0].block().bits_precision()),
-            Wrong::Narrower => first = first.resize_unchecked(64),
+            Wrong::Swapped => {
+                let (first, others) = candidates.split_at_mut(limbs);
+                first.swap_with_slice(&mut others[..limbs]);
+            }
+            Wrong::OtherKey => {
+                let (n, d) = (big(self.other_key.n()), big(self.other_key.d()));
+                let representative = value(&chunk.representatives()[..limbs]);
+                write(&representative.modpow(&d, &n), &mut candidates[..limbs]);
+            }
+            Wrong::Shifted => candidates[..limbs].rotate_right(1),
+            Wrong::NotReduced => {
+                let sum = value(&candidates[..limbs]) + big(self.key.n());
+                write(&sum, &mut candidates[..limbs]);
+            }
+            Wrong::Forgotten => return Ok(()),
         }
-        if !matches!(self.wrong, Wrong::TooFew | Wrong::TooMany | Wrong::Swapped) {
-            candidates[0] = Ok(Secret::new(first));
-        }
-        Ok(candidates)
+        chunk.deliver(&candidates)
     }
 }
 
@@ -161,11 +179,8 @@ impl RsaPrivateOp for Wrapper<'_> {
 fn no_wrong_candidate_gets_through() {
     use Wrong::*;
     // Two keys of 2048 bits.
-    let (key, other) = (keys::rsa2048(), keys::all_sizes().remove(3));
-    let (handle, other_key) = (
-        KeyHandle::new(&key).unwrap(),
-        KeyHandle::new(&other).unwrap(),
-    );
+    let (key, other_key) = (keys::rsa2048(), keys::all_sizes().remove(3));
+    let handle = KeyHandle::new(&key).unwrap();
     let messages = ["a", "b", "c"];
     for (wrong, bad_lanes) in [
         (Nothing, &[][..]),
@@ -174,11 +189,13 @@ fn no_wrong_candidate_gets_through() {
         (TooMany, &[0, 1, 2]),
         (Swapped, &[0, 1]),
         (OtherKey, &[0]),
-        (Wider, &[0]),
-        (Narrower, &[0]),
+        (Shifted, &[0]),
+        (NotReduced, &[0]),
+        (Forgotten, &[0, 1, 2]),
     ] {
         let backend = Wrapper {
             wrong,
+            key: &key,
             other_key: &other_key,
         };
         let expected: Vec<_> = (0..messages.len())
@@ -195,6 +212,52 @@ fn no_wrong_candidate_gets_through() {
         let verdicts: Vec<_> = results.into_iter().map(Result::err).collect();
         assert_eq!(verdicts, expected, "{wrong:?}, raw");
     }
+}
+
+/// Delivers in parts, the later ones first, and some of them twice.
+struct OutOfOrder;
+
+impl BatchModExp<BoxedUint> for OutOfOrder {
+    type Error = Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, BoxedUint>],
+        exponent_bits: u32,
+        out: &mut [BoxedUint],
+    ) -> Result<(), Error> {
+        Serial.batch_mod_exp(batch, exponent_bits, out)
+    }
+}
+
+impl RsaPrivateOp for OutOfOrder {
+    fn private_op(&self, mut ops: PrivateOps<'_>) -> Result<(), Error> {
+        assert!(!ops.is_empty());
+        Serial.private_op(ops.again())?;
+        let middle = ops.len() / 2;
+        let (head, tail) = ops.split_at(middle);
+        for ops in [tail, head] {
+            for ops in ops.chunks(1) {
+                assert_eq!(ops.keys().len(), ops.len());
+                Serial.private_op(ops)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn parts_may_come_in_any_order() {
+    let handles = [keys::rsa1024(), keys::rsa2048()].map(|key| KeyHandle::new(&key).unwrap());
+    let order = [0, 1, 1, 0, 1];
+    let batch: Vec<_> = (0..order.len())
+        .map(|lane| (&handles[order[lane]], [lane as u8; 9]))
+        .collect();
+    let sign = |backend: &dyn RsaPrivateOp| {
+        let signer = BatchSigner::new(backend, Pkcs1v15::<Sha256>::new());
+        signer.sign_each(&mut keys::rng(), &batch).unwrap()
+    };
+    assert_eq!(sign(&OutOfOrder), sign(&Serial));
 }
 
 /// Serves moduli of up to 1024 bits.

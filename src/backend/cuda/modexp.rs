@@ -11,7 +11,6 @@ use std::collections::HashMap;
 
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Limb, Odd, Uint, Unsigned};
-use cudarc::driver::DriverError;
 use zeroize::Zeroize;
 
 use super::family::{ModExpChunk, ModExpWork};
@@ -21,7 +20,7 @@ use super::runtime::device::InUse;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;
 use super::runtime::module::Grid;
-use super::runtime::pipeline::{Forecast, Job, Prepared};
+use super::runtime::pipeline::{Forecast, Job, Prepared, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
 use super::words::{HostPool, copy_in, copy_out, nth, write_indices};
@@ -211,9 +210,9 @@ impl<U: Unsigned + Sync + Send> Job<&mut U> for ModExpJob<'_, U> {
         self.plan(device, count).map(|plan| plan.forecast)
     }
 
-    fn prepare(&self, slots: &InUse<'_>, share: &Range<usize>) -> Result<Prepared<Share>, Error> {
+    fn prepare(&self, slots: &InUse<'_>, count: usize) -> Result<Prepared<Share>, Error> {
         let device = slots.device();
-        let Some(plan) = self.plan(device.info(), share.len()) else {
+        let Some(plan) = self.plan(device.info(), count) else {
             unreachable!("a device without a forecast has no share");
         };
         let kernel = device.kernel(&plan.entry.image)?;
@@ -222,7 +221,7 @@ impl<U: Unsigned + Sync + Send> Job<&mut U> for ModExpJob<'_, U> {
         Ok(Prepared {
             resident,
             chunk: if self.tuning.single_launch {
-                share.len()
+                count
             } else {
                 resident
             },
@@ -238,12 +237,7 @@ impl<U: Unsigned + Sync + Send> Job<&mut U> for ModExpJob<'_, U> {
         })
     }
 
-    fn submit(
-        &self,
-        share: &Share,
-        chunk: &Range<usize>,
-        slot: &mut Slot,
-    ) -> Result<Part, DriverError> {
+    fn submit(&self, share: &Share, chunk: &Range<usize>, slot: &mut Slot) -> Result<Part, Stop> {
         let (entry, moduli) = (share.plan.entry, self.group.moduli(chunk));
         let what = ModExpChunk {
             count: chunk.len(),

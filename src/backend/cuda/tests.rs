@@ -3,12 +3,13 @@
 use super::runtime::device::InUse;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Layout;
-use super::runtime::pipeline::{Forecast, Job, Prepared};
+use super::runtime::pipeline::{Forecast, Job, Prepared, Stop};
 use super::runtime::slot::Slot;
 use super::*;
 use alloc::vec;
 use core::ops::Range;
 use core::ptr;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{NonZero, Odd, U1024};
 use cudarc::driver::DriverError;
@@ -73,37 +74,36 @@ enum Failure {
 }
 
 impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
-    /// With the first instance of the share, on the victim.
-    type Share = (J::Share, Option<usize>);
+    /// With how many chunks were submitted, on the victim.
+    type Share = (J::Share, Option<AtomicUsize>);
     type Chunk = J::Chunk;
 
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
         self.job.forecast(device, count)
     }
 
-    fn prepare(
-        &self,
-        slots: &InUse<'_>,
-        share: &Range<usize>,
-    ) -> Result<Prepared<Self::Share>, Error> {
-        let prepared = self.job.prepare(slots, share)?;
+    fn prepare(&self, slots: &InUse<'_>, count: usize) -> Result<Prepared<Self::Share>, Error> {
+        let prepared = self.job.prepare(slots, count)?;
         let on_victim = ptr::eq(slots.device(), self.victim);
         Ok(Prepared {
-            share: (prepared.share, on_victim.then_some(share.start)),
+            share: (prepared.share, on_victim.then(AtomicUsize::default)),
             resident: prepared.resident,
             // Two chunks at least.
-            chunk: prepared.chunk.min(share.len() / 2),
+            chunk: prepared.chunk.min(count / 2),
             per_block: prepared.per_block,
         })
     }
 
     fn submit(
         &self,
-        (share, victim_start): &Self::Share,
+        (share, on_victim): &Self::Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
-    ) -> Result<J::Chunk, DriverError> {
-        if victim_start.is_some_and(|start| chunk.start > start) {
+    ) -> Result<J::Chunk, Stop> {
+        let before = on_victim
+            .as_ref()
+            .map(|count| count.fetch_add(1, Ordering::Relaxed));
+        if before.is_some_and(|count| count > 0) {
             match self.how {
                 Failure::Panic => {
                     let mut layout = Layout::default();
@@ -116,7 +116,7 @@ impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
                 }
                 Failure::Loss => {
                     self.victim.inject_loss("CUDA_ERROR_TEST");
-                    return Err(DriverError(CUresult::CUDA_ERROR_LAUNCH_FAILED));
+                    return Err(DriverError(CUresult::CUDA_ERROR_LAUNCH_FAILED).into());
                 }
             }
         }

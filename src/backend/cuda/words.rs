@@ -54,22 +54,30 @@ impl HostPool<'_> {
 
 #[cfg(feature = "sign")]
 impl HostPool<'_> {
-    /// Calls `f` for each `size` items with the index of the first, and returns the results in order.
-    pub(crate) fn map_chunks<T: Sync, R: Send>(
+    /// The number of threads.
+    pub(crate) fn count(self) -> usize {
+        self.0.map_or(1, ThreadPool::current_num_threads)
+    }
+
+    /// Calls `f` for each item, on several threads, and returns the results in order.
+    pub(crate) fn map_items<T: Send, R: Send>(
         self,
-        items: &[T],
-        size: usize,
-        f: impl Fn(usize, &[T]) -> R + Sync + Send,
+        items: Vec<T>,
+        f: impl Fn(T) -> R + Sync + Send,
     ) -> Vec<R> {
         match self.0 {
-            Some(pool) => {
-                let chunks = items.par_chunks(size).enumerate();
-                pool.install(|| chunks.map(|(i, chunk)| f(i * size, chunk)).collect())
+            Some(pool) if items.len() > 1 => {
+                pool.install(|| items.into_par_iter().map(f).collect())
             }
-            None => {
-                let chunks = items.chunks(size).enumerate();
-                chunks.map(|(i, chunk)| f(i * size, chunk)).collect()
-            }
+            _ => items.into_iter().map(f).collect(),
+        }
+    }
+
+    /// Calls `f` for each item, on several threads.
+    pub(crate) fn each_item<T: Send>(self, items: Vec<T>, f: impl Fn(T) + Sync + Send) {
+        match self.0 {
+            Some(pool) if items.len() > 1 => pool.install(|| items.into_par_iter().for_each(f)),
+            _ => items.into_iter().for_each(f),
         }
     }
 }

@@ -71,6 +71,7 @@ impl Madd52 for Portable {
         black_box(reference)
     }
 
+    #[inline(never)]
     fn run<K: Kernel, const B: usize>(self, kernel: K) {
         kernel.run::<Self, B>(self);
     }

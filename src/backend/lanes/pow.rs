@@ -77,7 +77,7 @@ impl<L: Lanes> Workspace<L> {
 }
 
 /// Sets every lane of a number to one.
-fn set_one<L: Lanes>(limbs: &mut [L::Limb]) {
+pub(super) fn set_one<L: Lanes>(limbs: &mut [L::Limb]) {
     limbs.fill(L::ZERO);
     for lane in 0..L::COUNT {
         L::set_lane(&mut limbs[0], lane, 1);

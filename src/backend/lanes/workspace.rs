@@ -3,11 +3,12 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crypto_bigint::{Limb, Unsigned};
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{BoxedUint, Limb, Unsigned};
 use zeroize::Zeroize;
 
 use super::convert::{bits_at, from_digits, reduce_once};
-use super::{Lanes, Modulus, lanes_of, modulus_bits, window};
+use super::{Lanes, Modulus, lanes_of, window};
 use crate::ModExp;
 use crate::backend::width;
 use crate::secret::Secret;
@@ -79,11 +80,29 @@ impl<L: Lanes> Workspace<L> {
         }
     }
 
-    /// Imports the moduli of a block and computes their Montgomery constants.
-    pub(super) fn prepare_moduli<U: Unsigned>(&mut self, block: &[ModExp<'_, U>]) {
+    /// Buffers for numbers of `size` limbs of crypto-bigint, without exponents.
+    pub(super) fn for_numbers(lanes: L, size: usize) -> Self {
+        Self::new(lanes, L::limb_count(size as u32 * Limb::BITS), 0)
+    }
+
+    /// The limbs of an operand.
+    pub(super) fn limbs(&self) -> usize {
+        self.limbs
+    }
+
+    /// The number in every lane.
+    pub(super) fn value(&self) -> &[L::Limb] {
+        &self.value
+    }
+
+    /// Imports the modulus of every lane, all equally wide, and computes their Montgomery constants.
+    pub(super) fn prepare_moduli<'p, U: Unsigned>(
+        &mut self,
+        modulus_of: impl Fn(usize) -> &'p MontyParams<U>,
+    ) {
         self.factor.fill(L::ZERO);
-        for (lane, instance) in lanes_of(block, L::COUNT) {
-            let params = instance.params;
+        for lane in 0..L::COUNT {
+            let params = modulus_of(lane);
             load_lane::<L>(
                 &mut self.modulus,
                 lane,
@@ -100,7 +119,7 @@ impl<L: Lanes> Workspace<L> {
             &self.neg_inv[0],
             &mut self.scratch,
         );
-        self.raise_r2(modulus_bits(&block[0]));
+        self.raise_r2(width(modulus_of(0).modulus().as_ref()));
     }
 
     /// Turns `r2`, which holds `2^(2 * width) mod modulus`, into `R^2 mod modulus`, where
@@ -160,13 +179,28 @@ impl<L: Lanes> Workspace<L> {
                 out.as_mut_limbs().zeroize();
                 *out = modulus.clone();
             }
-            let digit = |i: usize| self.value.get(i).map_or(0, |limb| L::lane(limb, lane));
-            let mut high = from_digits(out.as_mut_limbs(), L::RADIX_BITS, digit);
-            // At most `(BOUND - 1) * modulus`, see the end of `pow`.
-            for _ in 1..L::BOUND {
-                reduce_once(out.as_mut_limbs(), &mut high, modulus.as_limbs());
-            }
+            store_lane::<L>(&self.value, lane, modulus.as_limbs(), out.as_mut_limbs());
         }
+    }
+
+    /// Imports numbers of `size` limbs of crypto-bigint, one for each lane; lanes to spare repeat the last one.
+    pub(super) fn load_numbers(&mut self, numbers: &[Limb], size: usize) {
+        load_all::<L>(&mut self.value, numbers, size);
+    }
+
+    /// The same for the second factor.
+    pub(super) fn load_factors(&mut self, numbers: &[Limb], size: usize) {
+        load_all::<L>(&mut self.factor, numbers, size);
+    }
+
+    /// Exports the number of each lane that has a modulus here, reduced.
+    pub(super) fn store_numbers(&self, moduli: &[&MontyParams<BoxedUint>], numbers: &mut [Limb]) {
+        store_all::<L>(&self.value, moduli, numbers);
+    }
+
+    /// The same for what the last multiplication put aside.
+    pub(super) fn store_aside(&self, moduli: &[&MontyParams<BoxedUint>], numbers: &mut [Limb]) {
+        store_all::<L>(&self.spare, moduli, numbers);
     }
 
     /// What the ladder works on.
@@ -192,5 +226,36 @@ impl<L: Lanes> Workspace<L> {
 fn load_lane<L: Lanes>(limbs: &mut [L::Limb], lane: usize, value: &[Limb]) {
     for (i, limb) in (0u32..).zip(limbs) {
         L::set_lane(limb, lane, bits_at(value, i * L::RADIX_BITS, L::RADIX_BITS));
+    }
+}
+
+/// Cuts a number of `size` limbs into the limbs of each lane; lanes to spare repeat the last one.
+fn load_all<L: Lanes>(limbs: &mut [L::Limb], numbers: &[Limb], size: usize) {
+    let last = numbers.len() / size - 1;
+    for lane in 0..L::COUNT {
+        load_lane::<L>(limbs, lane, &numbers[lane.min(last) * size..][..size]);
+    }
+}
+
+/// The numbers of the first lanes, each reduced modulo its modulus.
+fn store_all<L: Lanes>(
+    limbs: &[L::Limb],
+    moduli: &[&MontyParams<BoxedUint>],
+    numbers: &mut [Limb],
+) {
+    let size = numbers.len() / moduli.len();
+    let numbers = numbers.chunks_exact_mut(size);
+    for (lane, (number, modulus)) in numbers.zip(moduli).enumerate() {
+        store_lane::<L>(limbs, lane, modulus.modulus().as_ref().as_limbs(), number);
+    }
+}
+
+/// The number of one lane, which is below `BOUND * modulus` or, where the multiplication before was by one, at most
+/// `(BOUND - 1) * modulus` (see the end of `pow`), reduced.
+fn store_lane<L: Lanes>(limbs: &[L::Limb], lane: usize, modulus: &[Limb], out: &mut [Limb]) {
+    let digit = |i: usize| limbs.get(i).map_or(0, |limb| L::lane(limb, lane));
+    let mut high = from_digits(out, L::RADIX_BITS, digit);
+    for _ in 1..L::BOUND {
+        reduce_once(out, &mut high, modulus);
     }
 }

@@ -10,7 +10,7 @@ use pkcs8::der::{self, Encode, pem};
 use pkcs8::spki::SubjectPublicKeyInfoRef;
 
 use super::KeyHandle;
-use crate::rsa::octets::i2osp;
+use crate::rsa::octets::limbs_to_octets;
 
 impl KeyHandle {
     /// The modulus n, big-endian, as many bytes as [`size`](Self::size).
@@ -58,5 +58,5 @@ impl KeyHandle {
 
 /// A public number of `bits` bits.
 fn octets(number: &BoxedUint, bits: u32) -> Vec<u8> {
-    i2osp(number, bits.div_ceil(8) as usize).to_vec()
+    limbs_to_octets(number.as_limbs(), bits.div_ceil(8) as usize).to_vec()
 }

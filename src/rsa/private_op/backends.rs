@@ -3,40 +3,27 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use super::RsaPrivateOp;
-use super::op::{Candidates, PrivateOp};
-use super::threads::HostThreads;
+use super::{PrivateOps, RsaPrivateOp};
+use crate::Error;
 use crate::backend::Serial;
 
 impl RsaPrivateOp for Serial {}
 
 impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for &B {
-    fn private_op(&self, batch: &[PrivateOp<'_>]) -> Candidates {
-        (**self).private_op(batch)
-    }
-
-    fn check_threads(&self) -> HostThreads<'_> {
-        (**self).check_threads()
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+        (**self).private_op(ops)
     }
 }
 
 impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for Arc<B> {
-    fn private_op(&self, batch: &[PrivateOp<'_>]) -> Candidates {
-        (**self).private_op(batch)
-    }
-
-    fn check_threads(&self) -> HostThreads<'_> {
-        (**self).check_threads()
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+        (**self).private_op(ops)
     }
 }
 
 impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for Box<B> {
-    fn private_op(&self, batch: &[PrivateOp<'_>]) -> Candidates {
-        (**self).private_op(batch)
-    }
-
-    fn check_threads(&self) -> HostThreads<'_> {
-        (**self).check_threads()
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+        (**self).private_op(ops)
     }
 }
 
@@ -48,61 +35,54 @@ impl RsaPrivateOp for crate::backend::Ifma {}
 
 #[cfg(feature = "std")]
 mod threads {
-    use super::super::group::number_errors;
+    use alloc::vec::Vec;
+
+    use rayon::prelude::*;
+
+    use super::super::LANES_AT_A_TIME;
     use super::*;
+    use crate::BatchModExp;
     use crate::backend::auto::Chosen;
     use crate::backend::cpu::Engine;
     use crate::backend::{Auto, Cpu, Parallel};
-    use alloc::vec::Vec;
 
     impl RsaPrivateOp for Engine {}
 
-    /// Each thread takes its share through the whole operation, not only through the exponentiations.
+    /// Each thread takes its share through the whole operation, from the representatives to the check, not only
+    /// through the exponentiations.
     impl<B: RsaPrivateOp + Sync> RsaPrivateOp for Parallel<B> {
-        fn private_op(&self, batch: &[PrivateOp<'_>]) -> Candidates {
-            let inner = self.inner();
-            let op = |share: &[PrivateOp<'_>]| inner.private_op(share);
-            let threads = HostThreads::of(self.pool_here());
-            let shares = threads.map_shares(batch, inner.granularity(), op)?;
-            let mut results: Vec<_> = shares.into_iter().flatten().collect();
-            number_errors(&mut results);
-            Ok(results)
-        }
-
-        fn check_threads(&self) -> HostThreads<'_> {
-            HostThreads::of(self.pool_here())
+        fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+            let Some(pool) = self.pool_here() else {
+                return self.inner().private_op(ops);
+            };
+            // As few shares as there are threads, if they are not too long: lanes of one key in one share have
+            // one inversion between them. And as many lanes as the backend computes exponentiations at a time.
+            let at_a_time = BatchModExp::<_>::granularity(self.inner());
+            let at_a_time = at_a_time.div_ceil(ops.exponentiations());
+            let share = ops.len().div_ceil(pool.current_num_threads());
+            let share = share.clamp(1, LANES_AT_A_TIME).next_multiple_of(at_a_time);
+            let shares: Vec<_> = ops.chunks(share).collect();
+            let work = |ops: PrivateOps<'_>| self.inner().private_op(ops);
+            pool.install(|| shares.into_par_iter().try_for_each(work))
         }
     }
 
     impl RsaPrivateOp for Cpu {
-        fn private_op(&self, batch: &[PrivateOp<'_>]) -> Candidates {
-            self.inner().private_op(batch)
-        }
-
-        fn check_threads(&self) -> HostThreads<'_> {
-            self.inner().check_threads()
+        fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+            self.inner().private_op(ops)
         }
     }
 
     impl RsaPrivateOp for Auto {
-        fn private_op(&self, batch: &[PrivateOp<'_>]) -> Candidates {
+        fn private_op(&self, #[allow(unused_mut)] mut ops: PrivateOps<'_>) -> Result<(), Error> {
             match self.chosen() {
-                Chosen::Serial(serial) => serial.private_op(batch),
-                Chosen::Cpu(cpu) => cpu.private_op(batch),
+                Chosen::Serial(serial) => serial.private_op(ops),
+                Chosen::Cpu(cpu) => cpu.private_op(ops),
                 #[cfg(feature = "cuda")]
-                Chosen::Cuda(cuda) => match cuda.private_op(batch) {
-                    Err(_) if cuda.is_over() => cuda.host().private_op(batch),
-                    candidates => candidates,
+                Chosen::Cuda(cuda) => match cuda.private_op(ops.again()) {
+                    Err(_) if cuda.is_over() => cuda.host().private_op(ops),
+                    result => result,
                 },
-            }
-        }
-
-        fn check_threads(&self) -> HostThreads<'_> {
-            match self.chosen() {
-                Chosen::Serial(serial) => serial.check_threads(),
-                Chosen::Cpu(cpu) => cpu.check_threads(),
-                #[cfg(feature = "cuda")]
-                Chosen::Cuda(cuda) => cuda.check_threads(),
             }
         }
     }

@@ -4,6 +4,7 @@
 //! All of it in Montgomery arithmetic on `Uint<LIMBS>`: constant-time in every value, and nothing secret
 //! in heap memory but the results.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr;
 
@@ -19,12 +20,13 @@ use crate::width::{WithLimbs, load, store, with_limbs};
 /// `values[i] mod keys[i].p` for all i, then `values[i] mod keys[i].q` for all i, each as wide as its
 /// prime.
 ///
-/// All primes must be equally wide; `keys` must not be empty.
-pub(super) fn split(keys: &[&Crt], values: &[BoxedUint]) -> Values {
-    with_limbs(prime_limbs(keys), Split { keys, values })
+/// All primes must be equally wide; `keys` must not be empty. The values are in a flat buffer, `size` limbs each.
+pub(super) fn split(keys: &[&Crt], values: &[Limb], size: usize) -> Values {
+    with_limbs(prime_limbs(keys), Split { keys, values, size })
 }
 
-/// The numbers below n, `n_width` bits wide, that are `powers_p[i]` modulo p and `powers_q[i]` modulo q.
+/// The numbers below n, in a flat buffer with `size` limbs each, that are `powers_p[i]` modulo p and `powers_q[i]`
+/// modulo q.
 ///
 /// Both powers must be reduced and as wide as the primes. If one of them is wrong, the result is some
 /// number below n.
@@ -32,15 +34,15 @@ pub(super) fn combine(
     keys: &[&Crt],
     powers_p: &[BoxedUint],
     powers_q: &[BoxedUint],
-    n_width: u32,
-) -> Values {
+    size: usize,
+) -> Secret<Vec<Limb>> {
     with_limbs(
         prime_limbs(keys),
         Combine {
             keys,
             powers_p,
             powers_q,
-            n_width,
+            size,
         },
     )
 }
@@ -51,7 +53,8 @@ fn prime_limbs(keys: &[&Crt]) -> usize {
 
 struct Split<'a> {
     keys: &'a [&'a Crt],
-    values: &'a [BoxedUint],
+    values: &'a [Limb],
+    size: usize,
 }
 
 impl WithLimbs for Split<'_> {
@@ -59,14 +62,14 @@ impl WithLimbs for Split<'_> {
 
     fn run<const LIMBS: usize>(self) -> Values {
         let limbs = prime_limbs(self.keys);
-        let mut residues = Secret::new(Vec::with_capacity(2 * self.values.len()));
+        let mut residues = Secret::new(Vec::with_capacity(2 * self.keys.len()));
         for prime in [Crt::p as fn(&Crt) -> &MontyParams<BoxedUint>, Crt::q] {
-            let mut values = self.values.iter();
+            let mut values = self.values.chunks_exact(self.size);
             for run in self.keys.chunk_by(|a, b| ptr::eq(*a, *b)) {
                 let prime = Monty::<LIMBS>::widened(prime(run[0]));
                 let mut residue = Secret::new(Uint::ZERO);
                 for value in values.by_ref().take(run.len()) {
-                    prime.reduce(value.as_limbs(), &mut residue);
+                    prime.reduce(value, &mut residue);
                     let mut boxed = BoxedUint::zero_with_precision(limbs as u32 * Limb::BITS);
                     store(&residue, limbs, &mut boxed);
                     residues.push(boxed);
@@ -81,31 +84,30 @@ struct Combine<'a> {
     keys: &'a [&'a Crt],
     powers_p: &'a [BoxedUint],
     powers_q: &'a [BoxedUint],
-    n_width: u32,
+    size: usize,
 }
 
 impl WithLimbs for Combine<'_> {
-    type Output = Values;
+    type Output = Secret<Vec<Limb>>;
 
-    fn run<const LIMBS: usize>(self) -> Values {
-        let mut combined = Secret::new(Vec::with_capacity(self.keys.len()));
+    fn run<const LIMBS: usize>(self) -> Self::Output {
+        let mut combined = Secret::new(vec![Limb::ZERO; self.keys.len() * self.size]);
+        let mut places = combined.chunks_exact_mut(self.size);
         let mut powers = self.powers_p.iter().zip(self.powers_q);
         for run in self.keys.chunk_by(|a, b| ptr::eq(*a, *b)) {
             let p = Monty::<LIMBS>::widened(&run[0].p);
             let q = Secret::new(load(run[0].q.modulus().as_ref()));
             let qinv = Secret::new(load(&run[0].qinv));
-            for (power_p, power_q) in powers.by_ref().take(run.len()) {
+            let lanes = powers.by_ref().zip(places.by_ref());
+            for ((power_p, power_q), place) in lanes.take(run.len()) {
                 let (m1, m2) = (Secret::new(load(power_p)), Secret::new(load(power_q)));
                 let (low, high) = garner(&m1, &m2, &p, &q, &qinv);
                 let (low, high) = (Secret::new(low), Secret::new(high));
-                let mut boxed = BoxedUint::zero_with_precision(self.n_width);
                 let limbs = low.as_limbs().iter().chain(high.as_limbs());
-                boxed
-                    .as_mut_limbs()
+                place
                     .iter_mut()
                     .zip(limbs)
                     .for_each(|(to, from)| *to = *from);
-                combined.push(boxed);
             }
         }
         combined

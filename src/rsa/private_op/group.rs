@@ -1,19 +1,18 @@
 //! Sorts the lanes of a batch by what is public about their keys, once for all who compute on them.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
-use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb};
 
-use super::op::PrivateOp;
+use crate::rsa::KeyHandle;
 use crate::rsa::key::{Crt, KeyParts, Private};
 use crate::secret::Secret;
-use crate::{BatchModExp, Error, ModExp};
 
-/// The values of one stage of a group, one for each lane or two, wiped on drop.
+/// The values of one stage as numbers of their own, wiped on drop.
 pub(super) type Values = Secret<Vec<BoxedUint>>;
 
-/// What all keys of a group have in common; public.
+/// What all keys of a batch have in common; public.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct KeyClass {
     /// The width of n in bits.
@@ -26,7 +25,7 @@ pub(super) struct KeyClass {
     pub(super) prime: Option<PrimeClass>,
 }
 
-/// What all primes of a group have in common; public.
+/// What all primes of a batch have in common; public.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct PrimeClass {
     /// The width of both primes in bits.
@@ -51,6 +50,11 @@ impl KeyClass {
             prime,
         }
     }
+
+    /// Limbs in n.
+    pub(super) fn limbs(&self) -> usize {
+        (self.n_width / Limb::BITS) as usize
+    }
 }
 
 /// The value modulo `2^64`.
@@ -64,144 +68,43 @@ fn low_64_bits(value: &BoxedUint) -> u64 {
     })
 }
 
-/// Lanes whose keys are of one class, those of one key next to each other, because backends prepare a modulus
-/// once for each run of equal references.
-pub(super) struct Group<'a> {
-    pub(super) class: KeyClass,
-    /// Whether its lanes are blinded: all or none.
-    pub(super) is_blinded: bool,
-    pub(super) ops: Vec<PrivateOp<'a>>,
-    /// The position of each lane in the batch.
-    pub(super) indices: Vec<usize>,
-}
-
-/// What comes of each lane of a batch, or the reason why the whole batch failed.
-type Lanes<T> = Result<Vec<Result<T, Error>>, Error>;
-
-/// Runs `f` on each group of `batch` and returns the results in the order of `batch`.
+/// The positions of lanes in a batch, sorted by their keys, and which of them are of which class. Keys of one class
+/// whose exponents are longer than 64 bits and differ are not told apart by the class, but here.
 ///
-/// All numbers of a group are equally wide, so a width or a length that the backend does not serve is an
-/// error of every lane of the group, each with its own position; it does not touch the others.
-///
-/// # Panics
-///
-/// If a representative or a blind is not as wide as its modulus.
-pub(super) fn in_groups<'a, T>(
-    batch: &[PrivateOp<'a>],
-    mut f: impl FnMut(&Group<'a>) -> Lanes<T>,
-) -> Lanes<T> {
-    check_widths(batch);
+/// Lanes of one key are neighbours, because whoever computes prepares a modulus once for a run of them.
+pub(super) fn sort(keys: &[&KeyHandle]) -> (Vec<usize>, Vec<(KeyClass, Range<usize>)>) {
     // Neighbours with one key stay together: what is sorted are runs of them, of which there are often few.
-    let is_run = |a: &PrivateOp<'_>, b: &PrivateOp<'_>| {
-        address(a) == address(b) && a.blind.is_some() == b.blind.is_some()
-    };
     let mut start = 0;
-    let mut runs: Vec<_> = batch
-        .chunk_by(is_run)
+    let mut runs: Vec<_> = keys
+        .chunk_by(|a, b| address(a) == address(b))
         .map(|run| {
-            let group = (KeyClass::of(run[0].key.parts()), run[0].blind.is_some());
+            let parts = run[0].parts();
             start += run.len();
-            (group, address(&run[0]), start - run.len(), run.len())
+            let group = (KeyClass::of(parts), parts.e.as_limbs());
+            (group, address(run[0]), start - run.len(), run.len())
         })
         .collect();
     runs.sort_unstable();
 
-    let mut results: Vec<_> = batch.iter().map(|_| Err(Error::Fault)).collect();
+    let mut positions = Vec::with_capacity(keys.len());
+    let mut classes = Vec::new();
     for runs in runs.chunk_by(|a, b| a.0 == b.0) {
-        let (class, is_blinded) = runs[0].0;
-        let lanes = runs.iter().flat_map(|run| run.2..run.2 + run.3);
-        let indices: Vec<_> = lanes.collect();
-        let group = Group {
-            class,
-            is_blinded,
-            ops: indices.iter().map(|&index| batch[index]).collect(),
-            indices,
-        };
-        match f(&group) {
-            Ok(of_group) => {
-                for (&index, result) in group.indices.iter().zip(of_group) {
-                    results[index] = result;
-                }
-            }
-            Err(error) => {
-                for &index in &group.indices {
-                    results[index] = Err(error.of_instance(index).ok_or_else(|| error.clone())?);
-                }
-            }
-        }
+        let first = positions.len();
+        positions.extend(runs.iter().flat_map(|run| run.2..run.2 + run.3));
+        classes.push((runs[0].0.0, first..positions.len()));
     }
-    Ok(results)
-}
-
-/// Gives each error that names a position the position of its lane.
-pub(super) fn number_errors<T>(results: &mut [Result<T, Error>]) {
-    for (index, result) in results.iter_mut().enumerate() {
-        if let Err(error) = result
-            && let Some(numbered) = error.of_instance(index)
-        {
-            *error = numbered;
-        }
-    }
-}
-
-/// Panics unless representatives and blinds are as wide as their moduli.
-fn check_widths(batch: &[PrivateOp<'_>]) {
-    for op in batch {
-        let width = op.key.parts().n.bits_precision();
-        assert_eq!(
-            op.representative.bits_precision(),
-            width,
-            "a representative must be as wide as its modulus"
-        );
-        if let Some(blind) = op.blind {
-            assert_eq!(
-                blind.bits_precision(),
-                width,
-                "a blind must be as wide as its modulus"
-            );
-        }
-    }
+    (positions, classes)
 }
 
 /// Tells keys apart.
-fn address(op: &PrivateOp<'_>) -> *const KeyParts {
-    op.key.parts()
+fn address(key: &KeyHandle) -> *const KeyParts {
+    key.parts()
 }
 
 /// Lanes of one class in runs of one key.
-pub(super) fn runs<'s, 'a>(ops: &'s [PrivateOp<'a>]) -> impl Iterator<Item = &'s [PrivateOp<'a>]> {
-    ops.chunk_by(|a, b| address(a) == address(b))
-}
-
-impl<'a> Group<'a> {
-    /// The random number of each lane, if the lanes are blinded.
-    pub(super) fn blinds(&self) -> impl Iterator<Item = &'a BoxedUint> {
-        self.ops.iter().filter_map(|op| op.blind)
-    }
-
-    /// `value ^ e mod n` for the value of each lane, on `backend`.
-    pub(super) fn public_power<'v, B>(
-        &self,
-        backend: &B,
-        values: impl Iterator<Item = &'v BoxedUint>,
-    ) -> Result<Values, Error>
-    where
-        B: BatchModExp<BoxedUint, Error = Error> + ?Sized,
-    {
-        let batch: Vec<_> = self
-            .ops
-            .iter()
-            .zip(values)
-            .map(|(op, base)| ModExp {
-                base,
-                exponent: &op.key.parts().e,
-                params: modulus(op),
-            })
-            .collect();
-        let mut out = zeros(batch.len(), self.class.n_width);
-        backend.batch_mod_exp(&batch, self.class.e_bits, &mut out)?;
-        Ok(out)
-    }
+#[cfg(feature = "cuda")]
+pub(super) fn runs<'s, 'a>(keys: &'s [&'a KeyHandle]) -> impl Iterator<Item = &'s [&'a KeyHandle]> {
+    keys.chunk_by(|a, b| address(a) == address(b))
 }
 
 /// Room for `count` results of `width` bits.
@@ -210,23 +113,18 @@ pub(super) fn zeros(count: usize, width: u32) -> Values {
     Secret::new((0..count).map(zero).collect())
 }
 
-/// The modulus n of a lane.
-pub(super) fn modulus<'a>(op: &PrivateOp<'a>) -> &'a MontyParams<BoxedUint> {
-    op.key.parts().n.as_ref()
-}
-
-/// The CRT values of a lane, in a group whose class has primes.
-pub(super) fn crt<'a>(op: &PrivateOp<'a>) -> &'a Crt {
-    match &op.key.parts().private {
+/// The CRT values of a lane, in a batch whose class has primes.
+pub(super) fn crt<'a>(key: &&'a KeyHandle) -> &'a Crt {
+    match &key.parts().private {
         Private::Crt(crt) => crt,
-        Private::Plain { .. } => unreachable!("the class of the group has primes"),
+        Private::Plain { .. } => unreachable!("the class of the batch has primes"),
     }
 }
 
-/// The private exponent of a lane, in a group whose class has no primes.
-pub(super) fn private_exponent<'a>(op: &PrivateOp<'a>) -> &'a BoxedUint {
-    match &op.key.parts().private {
+/// The private exponent of a lane, in a batch whose class has no primes.
+pub(super) fn private_exponent<'a>(key: &'a KeyHandle) -> &'a BoxedUint {
+    match &key.parts().private {
         Private::Plain { d } => d,
-        Private::Crt(_) => unreachable!("the class of the group has no primes"),
+        Private::Crt(_) => unreachable!("the class of the batch has no primes"),
     }
 }

@@ -1,26 +1,31 @@
-//! The private operation with everything but the exponentiations on the host.
+//! The private operation with everything but the exponentiations on the calling thread.
 //!
-//! Blind, reduce modulo p and q, exponentiate, recombine, unblind: every stage runs over a whole
-//! group of lanes before the next begins, so that the backend sees large batches.
+//! Blind, reduce modulo p and q, exponentiate, recombine, unblind: every stage runs over all lanes of a chunk
+//! before the next begins, so that the backend sees many at a time.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
-use crypto_bigint::BoxedUint;
+use crypto_bigint::{BoxedUint, Limb};
 
-use super::blinding::Blinding;
+use super::batch::Batch;
+use super::chunk::Opened;
 use super::crt::{combine, split};
-use super::group::{Group, PrimeClass, Values, crt, in_groups, modulus, private_exponent, zeros};
-use super::op::{Candidates, PrivateOp};
+use super::group::{PrimeClass, crt, private_exponent, zeros};
+use crate::backend::numbers::Numbers;
 use crate::rsa::key::Crt;
 use crate::secret::Secret;
 use crate::{BatchModExp, Error, ModExp};
 
-/// See [`RsaPrivateOp::private_op`](super::RsaPrivateOp::private_op).
-pub(super) fn private_op<B>(backend: &B, batch: &[PrivateOp<'_>]) -> Candidates
+/// Numbers in a flat buffer, wiped on drop.
+type Flat = Secret<Vec<Limb>>;
+
+/// See [`Chunk::candidates`](super::Chunk::candidates).
+pub(super) fn candidates<B>(backend: &B, batch: &Batch<'_>, opened: &Opened) -> Result<Flat, Error>
 where
     B: BatchModExp<BoxedUint, Error = Error> + ?Sized,
 {
-    with_faults(backend, batch, &mut NoFaults)
+    with_faults(backend, batch, opened, &mut NoFaults)
 }
 
 /// What lies between two stages of the private operation.
@@ -40,82 +45,92 @@ enum Stage {
     Unblinded,
 }
 
+/// The numbers of all lanes at one stage.
+#[cfg_attr(not(test), allow(dead_code))]
+enum Intermediate<'a> {
+    /// So many limbs each.
+    Flat(&'a mut [Limb], usize),
+    Boxed(&'a mut [BoxedUint]),
+}
+
 /// A look at the intermediate results between two stages, for tests that flip bits in them.
 trait FaultInjection {
-    /// Called with the values of all lanes, once for each stage of each group of keys.
-    fn inject_fault(&mut self, stage: Stage, intermediate: &mut [BoxedUint]);
+    /// Called with the numbers of all lanes, once for each stage.
+    fn inject_fault(&mut self, stage: Stage, intermediate: Intermediate<'_>);
 }
 
 /// The real world: no fault is injected.
 struct NoFaults;
 
 impl FaultInjection for NoFaults {
-    fn inject_fault(&mut self, _: Stage, _: &mut [BoxedUint]) {}
+    fn inject_fault(&mut self, _: Stage, _: Intermediate<'_>) {}
 }
 
-fn with_faults<B, F>(backend: &B, batch: &[PrivateOp<'_>], faults: &mut F) -> Candidates
+fn with_faults<B, F>(
+    backend: &B,
+    batch: &Batch<'_>,
+    opened: &Opened,
+    faults: &mut F,
+) -> Result<Flat, Error>
 where
     B: BatchModExp<BoxedUint, Error = Error> + ?Sized,
     F: FaultInjection,
 {
-    in_groups(batch, |group| {
-        let mut candidates = group_op(backend, group, faults)?;
-        Ok(candidates
-            .drain(..)
-            .map(|value| Ok(Secret::new(value)))
-            .collect())
-    })
-}
-
-/// The private operation for one group.
-fn group_op<B, F>(backend: &B, group: &Group<'_>, faults: &mut F) -> Result<Values, Error>
-where
-    B: BatchModExp<BoxedUint, Error = Error> + ?Sized,
-    F: FaultInjection,
-{
-    let copies = group.ops.iter().map(|op| op.representative.clone());
-    let mut values: Values = Secret::new(copies.collect());
-    faults.inject_fault(Stage::Input, &mut values);
-
-    let blinding = if group.is_blinded {
-        let powers = group.public_power(backend, group.blinds())?;
-        Some(Blinding::new(&group.ops, powers)?)
-    } else {
-        None
+    let limbs = batch.class.limbs();
+    let (numbers, moduli) = (Numbers::fastest(), opened.moduli(batch));
+    let mut look = |stage, values: &mut Flat| {
+        faults.inject_fault(stage, Intermediate::Flat(values, limbs));
     };
-    if let Some(blinding) = &blinding {
-        blinding.blind(&group.ops, &mut values);
-    }
-    faults.inject_fault(Stage::Blinded, &mut values);
+    let mut values = Secret::new(opened.representatives.to_vec());
+    look(Stage::Input, &mut values);
 
-    let mut values = match group.class.prime {
-        Some(prime) => crt_op(backend, group, prime, &values, faults)?,
-        None => plain_op(backend, group, &values)?,
+    // `values * power ^ exponent`.
+    let multiply = |values: Flat, powers: &[Limb], exponent: &BoxedUint| {
+        let mut products = Secret::new(vec![Limb::ZERO; values.len()]);
+        numbers.mul_public_power(&moduli, exponent, powers, Some(&values), &mut products);
+        products
     };
-    faults.inject_fault(Stage::Combined, &mut values);
-
-    if let Some(blinding) = &blinding {
-        blinding.unblind(&group.ops, &mut values);
+    if let (Some(blinds), Some(key)) = (&opened.blinds, opened.keys(batch).first()) {
+        values = multiply(values, &blinds.numbers, &key.parts().e);
     }
-    faults.inject_fault(Stage::Unblinded, &mut values);
+    look(Stage::Blinded, &mut values);
+
+    let mut values = match batch.class.prime {
+        Some(prime) => crt_op(backend, batch, opened, prime, &values, faults)?,
+        None => plain_op(backend, batch, opened, &values)?,
+    };
+    let mut look = |stage, values: &mut Flat| {
+        faults.inject_fault(stage, Intermediate::Flat(values, limbs));
+    };
+    look(Stage::Combined, &mut values);
+
+    if let Some(blinds) = &opened.blinds {
+        values = multiply(values, &blinds.inverses, &BoxedUint::one());
+    }
+    look(Stage::Unblinded, &mut values);
     Ok(values)
 }
 
 /// `values[i] ^ d mod n` by the Chinese remainder theorem (RFC 8017, section 5.2.1, step 2.b).
 fn crt_op<B, F>(
     backend: &B,
-    group: &Group<'_>,
+    batch: &Batch<'_>,
+    opened: &Opened,
     prime: PrimeClass,
-    values: &[BoxedUint],
+    values: &[Limb],
     faults: &mut F,
-) -> Result<Values, Error>
+) -> Result<Flat, Error>
 where
     B: BatchModExp<BoxedUint, Error = Error> + ?Sized,
     F: FaultInjection,
 {
-    let keys: Vec<&Crt> = group.ops.iter().map(crt).collect();
-    let mut residues = split(&keys, values);
-    faults.inject_fault(Stage::Residues, &mut residues);
+    let keys: Vec<&Crt> = opened.keys(batch).iter().map(crt).collect();
+    if keys.is_empty() {
+        return Ok(Secret::new(Vec::new()));
+    }
+    let limbs = batch.class.limbs();
+    let mut residues = split(&keys, values, limbs);
+    faults.inject_fault(Stage::Residues, Intermediate::Boxed(&mut residues));
 
     let exponents = keys
         .iter()
@@ -136,31 +151,44 @@ where
         .collect();
     let mut powers = zeros(halves.len(), prime.width);
     backend.batch_mod_exp(&halves, prime.bits, &mut powers)?;
-    faults.inject_fault(Stage::Halves, &mut powers);
+    faults.inject_fault(Stage::Halves, Intermediate::Boxed(&mut powers));
 
     let (powers_p, powers_q) = powers.split_at(keys.len());
-    Ok(combine(&keys, powers_p, powers_q, group.class.n_width))
+    Ok(combine(&keys, powers_p, powers_q, limbs))
 }
 
 /// `values[i] ^ d mod n`, for keys without CRT values.
-fn plain_op<B>(backend: &B, group: &Group<'_>, values: &[BoxedUint]) -> Result<Values, Error>
+fn plain_op<B>(
+    backend: &B,
+    batch: &Batch<'_>,
+    opened: &Opened,
+    values: &[Limb],
+) -> Result<Flat, Error>
 where
     B: BatchModExp<BoxedUint, Error = Error> + ?Sized,
 {
-    let batch: Vec<ModExp<'_, BoxedUint>> = group
-        .ops
+    let (width, limbs) = (batch.class.n_width, batch.class.limbs());
+    let keys = opened.keys(batch);
+    let mut bases = zeros(keys.len(), width);
+    for (base, value) in bases.iter_mut().zip(values.chunks_exact(limbs)) {
+        base.as_mut_limbs().copy_from_slice(value);
+    }
+    let instances: Vec<ModExp<'_, BoxedUint>> = keys
         .iter()
-        .zip(values)
-        .map(|(op, base)| ModExp {
+        .zip(bases.iter())
+        .map(|(key, base)| ModExp {
             base,
-            exponent: private_exponent(op),
-            params: modulus(op),
+            exponent: private_exponent(key),
+            params: key.parts().n.as_ref(),
         })
         .collect();
-    let width = group.class.n_width;
-    let mut out = zeros(batch.len(), width);
-    backend.batch_mod_exp(&batch, width, &mut out)?;
-    Ok(out)
+    let mut powers = zeros(instances.len(), width);
+    backend.batch_mod_exp(&instances, width, &mut powers)?;
+    let mut flat = Secret::new(Vec::with_capacity(values.len()));
+    powers
+        .iter()
+        .for_each(|power| flat.extend_from_slice(power.as_limbs()));
+    Ok(flat)
 }
 
 #[cfg(test)]

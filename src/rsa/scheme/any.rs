@@ -11,7 +11,6 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 use super::{Scheme, emsa_pkcs1_v15, emsa_pss, sealed};
 use crate::Error;
 use crate::rsa::key::Restriction;
-use crate::secret::Secret;
 
 /// RSASSA-PKCS1-v1_5 or RSASSA-PSS (RFC 8017, section 8) with parameters that are known at run time, as TLS asks for
 /// both: see [`BatchSigner::sign_mixed`](crate::rsa::BatchSigner::sign_mixed).
@@ -127,18 +126,23 @@ impl Scheme for AnyScheme {
         }
     }
 
+    fn is_randomized(&self) -> bool {
+        matches!(*self, Self::Pss { salt_len, .. } if salt_len > 0)
+    }
+
     fn encode<R: TryCryptoRng + ?Sized>(
         &self,
         digest: &[u8],
         n_bits: u32,
         rng: &mut R,
-    ) -> Result<Secret<Vec<u8>>, Error> {
+        em: &mut [u8],
+    ) -> Result<(), Error> {
         match *self {
-            Self::Pkcs1v15 { hash } => emsa_pkcs1_v15::encode(hash.oid(), digest, n_bits),
+            Self::Pkcs1v15 { hash } => emsa_pkcs1_v15::encode(hash.oid(), digest, n_bits, em),
             Self::Pss { hash, salt_len } => match hash {
-                Hash::Sha256 => emsa_pss::encode::<Sha256, R>(digest, salt_len, n_bits, rng),
-                Hash::Sha384 => emsa_pss::encode::<Sha384, R>(digest, salt_len, n_bits, rng),
-                Hash::Sha512 => emsa_pss::encode::<Sha512, R>(digest, salt_len, n_bits, rng),
+                Hash::Sha256 => emsa_pss::encode::<Sha256, R>(digest, salt_len, n_bits, rng, em),
+                Hash::Sha384 => emsa_pss::encode::<Sha384, R>(digest, salt_len, n_bits, rng, em),
+                Hash::Sha512 => emsa_pss::encode::<Sha512, R>(digest, salt_len, n_bits, rng, em),
             },
         }
     }

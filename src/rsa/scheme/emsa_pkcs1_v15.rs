@@ -1,18 +1,17 @@
 //! EMSA-PKCS1-v1_5 (RFC 8017, section 9.2).
 
-use alloc::vec::Vec;
-
 use pkcs8::ObjectIdentifier;
 
 use crate::Error;
-use crate::secret::Secret;
 
-/// `0x00 01 ff .. ff 00 || DigestInfo`, with at least eight `ff`, for a digest of the hash function `oid`.
+/// `0x00 01 ff .. ff 00 || DigestInfo`, with at least eight `ff`, for a digest of the hash function `oid`, in `em`,
+/// which is as long as a modulus of `n_bits` bits.
 pub(super) fn encode(
     oid: ObjectIdentifier,
     digest: &[u8],
     n_bits: u32,
-) -> Result<Secret<Vec<u8>>, Error> {
+    em: &mut [u8],
+) -> Result<(), Error> {
     // DigestInfo ::= SEQUENCE { SEQUENCE { OBJECT IDENTIFIER, NULL }, OCTET STRING }, before each its tag and length.
     let oid = oid.as_bytes();
     let (oid_len, digest_len) = (short_length(oid.len()), short_length(digest.len()));
@@ -35,7 +34,8 @@ pub(super) fn encode(
             min_bits: 8 * (min_len as u32 - 1) + 1,
         });
     }
-    let mut em = Secret::new(alloc::vec![0xff; len]);
+    assert_eq!(em.len(), len, "room for the encoded message");
+    em.fill(0xff);
     let mut at = len - info_len;
     em[0] = 0;
     em[1] = 1;
@@ -44,7 +44,7 @@ pub(super) fn encode(
         em[at..][..part.len()].copy_from_slice(part);
         at += part.len();
     }
-    Ok(em)
+    Ok(())
 }
 
 /// A length that DER writes in one octet. The longest digest of SHA-2 has 64, and its DigestInfo 81.
@@ -61,7 +61,8 @@ mod tests {
     /// RFC 8017, section 9.2, note 1.
     #[test]
     fn digest_info_of_sha_256() {
-        let em = encode(sha2::Sha256::OID, &[7; 32], 1024).unwrap();
+        let mut em = [0; 128];
+        encode(sha2::Sha256::OID, &[7; 32], 1024, &mut em).unwrap();
         let info = [
             0x30, 0x31, 0x30, 0x0d, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02,
             0x01, 0x05, 0x00, 0x04, 0x20,

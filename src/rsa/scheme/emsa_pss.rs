@@ -1,28 +1,32 @@
 //! EMSA-PSS (RFC 8017, section 9.1.1) with MGF1 (appendix B.2.1).
 
-use alloc::vec::Vec;
-
 use rand_core::TryCryptoRng;
 use sha2::Digest;
 use sha2::digest::FixedOutputReset;
 
 use crate::Error;
-use crate::secret::Secret;
 
-/// `maskedDB || H || 0xbc`, with a zero byte before it if the modulus is one bit longer than a whole
-/// number of bytes; the salt, of `salt_len` bytes, is drawn from `rng`.
+/// `maskedDB || H || 0xbc` in `encoded`, which is as long as a modulus of `n_bits` bits, with a zero byte before it if
+/// the modulus is one bit longer than a whole number of bytes; the salt, of `salt_len` bytes, is drawn from `rng`.
 pub(super) fn encode<D: Digest + FixedOutputReset, R: TryCryptoRng + ?Sized>(
     digest: &[u8],
     salt_len: usize,
     n_bits: u32,
     rng: &mut R,
-) -> Result<Secret<Vec<u8>>, Error> {
-    // Before anything is allocated that might not fit into the memory either.
+    encoded: &mut [u8],
+) -> Result<(), Error> {
     check_room(digest.len(), salt_len, n_bits)?;
-    let mut salt = Secret::new(alloc::vec![0; salt_len]);
-    rng.try_fill_bytes(&mut salt).map_err(|_| Error::Rng)?;
     let em_bits = n_bits - 1;
     let em_len = em_bits.div_ceil(8) as usize;
+    let len = n_bits.div_ceil(8) as usize;
+    assert_eq!(encoded.len(), len, "room for the encoded message");
+    let (top, em) = encoded.split_at_mut(len - em_len);
+    top.fill(0);
+    let (db, rest) = em.split_at_mut(em_len - digest.len() - 1);
+    let (padding, salt) = db.split_at_mut(db.len() - salt_len);
+    if salt_len > 0 {
+        rng.try_fill_bytes(salt).map_err(|_| Error::Rng)?;
+    }
 
     let mut hash = D::new();
     Digest::update(&mut hash, [0; 8]);
@@ -30,13 +34,8 @@ pub(super) fn encode<D: Digest + FixedOutputReset, R: TryCryptoRng + ?Sized>(
     Digest::update(&mut hash, &*salt);
     let h = hash.finalize_reset();
 
-    let mut encoded = Secret::new(alloc::vec![0; n_bits.div_ceil(8) as usize]);
-    let start = encoded.len() - em_len;
-    let em = &mut encoded[start..];
-    let (db, rest) = em.split_at_mut(em_len - h.len() - 1);
-    let salt_start = db.len() - salt.len();
-    db[salt_start - 1] = 1;
-    db[salt_start..].copy_from_slice(&salt);
+    padding.fill(0);
+    padding[padding.len() - 1] = 1;
     for (counter, chunk) in (0u32..).zip(db.chunks_mut(h.len())) {
         Digest::update(&mut hash, &h);
         Digest::update(&mut hash, counter.to_be_bytes());
@@ -49,7 +48,7 @@ pub(super) fn encode<D: Digest + FixedOutputReset, R: TryCryptoRng + ?Sized>(
     db[0] &= 0xff >> (8 * em_len as u32 - em_bits);
     rest[..h.len()].copy_from_slice(&h);
     rest[h.len()] = 0xbc;
-    Ok(encoded)
+    Ok(())
 }
 
 /// Fails unless a modulus of `n_bits` bits has room for a digest and a salt of these lengths in bytes, whatever they

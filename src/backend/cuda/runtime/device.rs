@@ -1,4 +1,4 @@
-//! One device: its kernels, its two slots, its records, and what it has shown of itself.
+//! One device: its kernels, its slots, its records, and what it has shown of itself.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -16,8 +16,8 @@ use super::shares::Worker;
 use super::slot::Slot;
 use crate::Error;
 
-/// Two, so that one chunk is copied while the other is computed.
-pub(super) const SLOTS: usize = 2;
+/// Three, so that one chunk waits on the device while another is computed and the host has the third.
+pub(super) const SLOTS: usize = 3;
 
 /// Locked while a call uses a device. Its own lock, because owners of records outlive devices.
 pub(super) type Calls = Arc<Mutex<()>>;
@@ -39,7 +39,9 @@ impl Device {
     pub(crate) fn open(info: &DeviceInfo) -> Result<Self, Error> {
         let open = || {
             let context = CudaContext::new(info.ordinal())?;
-            let slots = Mutex::new([Slot::new(&context)?, Slot::new(&context)?]);
+            let slot = || Slot::new(&context);
+            let slots: [Slot; SLOTS] = [slot()?, slot()?, slot()?];
+            let slots = Mutex::new(slots);
             Ok((context, slots))
         };
         let (context, slots) = open().map_err(|error: DriverError| Error::Cuda {

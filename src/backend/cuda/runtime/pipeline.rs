@@ -1,4 +1,4 @@
-//! The way of a batch through all devices: shares, chunks, two of them under way at a time on each.
+//! The way of a batch through all devices: shares, chunks, and several of them under way at a time on each.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -13,7 +13,7 @@ use super::device::{Device, InUse, SLOTS};
 use super::module::KernelKey;
 use super::probe::DeviceInfo;
 use super::process::Process;
-use super::shares::{cut, run_on_all};
+use super::shares::{Piece, Share, run_on_all};
 use super::slot::Slot;
 use crate::Error;
 
@@ -28,12 +28,8 @@ pub(crate) trait Job<P>: Sync {
     /// should take; `None` if the device has no kernel for this job.
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast>;
 
-    /// Gets the device that the slots belong to ready for its share.
-    fn prepare(
-        &self,
-        slots: &InUse<'_>,
-        share: &Range<usize>,
-    ) -> Result<Prepared<Self::Share>, Error>;
+    /// Gets the device that the slots belong to ready for about `count` instances, any of the batch.
+    fn prepare(&self, slots: &InUse<'_>, count: usize) -> Result<Prepared<Self::Share>, Error>;
 
     /// Sends a chunk off.
     fn submit(
@@ -41,10 +37,24 @@ pub(crate) trait Job<P>: Sync {
         share: &Self::Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
-    ) -> Result<Self::Chunk, DriverError>;
+    ) -> Result<Self::Chunk, Stop>;
 
     /// Puts the results of a chunk, the output of its layout, to their places.
     fn take(&self, kept: Self::Chunk, chunk: &Range<usize>, output: &[u64], places: &mut [P]);
+}
+
+/// Why a chunk cannot be computed.
+pub(crate) enum Stop {
+    /// The driver has an error.
+    Device(DriverError),
+    /// No device could compute it.
+    Batch(Error),
+}
+
+impl From<DriverError> for Stop {
+    fn from(error: DriverError) -> Self {
+        Self::Device(error)
+    }
 }
 
 /// What a share should take.
@@ -132,8 +142,8 @@ impl Devices {
                 device.pace(forecast.key) / forecast.milliseconds
             })
         };
-        let timings = run_on_all(&able, speed, places, |device, share, places| {
-            run_share(job, device, &share, places)
+        let timings = run_on_all(&able, speed, places, |device, share| {
+            run_share(job, device, &share)
         })?;
         let mut sum = Timing::default();
         timings.into_iter().for_each(|timing| sum += timing);
@@ -154,26 +164,16 @@ impl Drop for Devices {
 fn run_share<P, J: Job<P>>(
     job: &J,
     device: &Device,
-    share: &Range<usize>,
-    places: &mut [P],
+    share: &Share<'_, '_, P>,
 ) -> Result<Timing, Error> {
     let mut slots = device.slots();
-    let prepared = job.prepare(&slots, share)?;
-    let chunks = cut(share, prepared.chunk, prepared.per_block);
+    let prepared = job.prepare(&slots, share.len())?;
     let started = Instant::now();
-    let timing = send_through(
-        &mut slots,
-        &chunks,
-        |slot, chunk| job.submit(&prepared.share, chunk, slot),
-        |kept, chunk, output| {
-            let places = &mut places[chunk.start - share.start..chunk.end - share.start];
-            job.take(kept, chunk, output, places);
-        },
-    )?;
+    let (timing, count) = send_through(job, &mut slots, &prepared, share)?;
     // A share that does not fill the device says little about its speed.
     if let (true, Some(forecast)) = (
-        share.len() >= prepared.resident,
-        job.forecast(device.info(), share.len()),
+        count >= prepared.resident,
+        job.forecast(device.info(), count),
     ) {
         let milliseconds = started.elapsed().as_secs_f64().max(1e-9) * 1e3;
         device.set_pace(forecast.key, forecast.milliseconds / milliseconds);
@@ -181,41 +181,79 @@ fn run_share<P, J: Job<P>>(
     Ok(timing)
 }
 
-/// Sends chunks through the slots in turn, so that one is copied while the other is computed, and hands the
-/// results to `take`, in order.
-fn send_through<C>(
+/// A chunk that a device works on.
+struct UnderWay<'p, C, P> {
+    kept: C,
+    piece: Piece<'p, P>,
+}
+
+/// Sends chunks through the slots in turn: while the device computes one, the host fills another and takes the
+/// results of a third. Returns how many instances there were, too.
+///
+/// If the device is lost, what was under way goes back to the share.
+fn send_through<P, J: Job<P>>(
+    job: &J,
     slots: &mut InUse<'_>,
-    chunks: &[Range<usize>],
-    mut submit: impl FnMut(&mut Slot, &Range<usize>) -> Result<C, DriverError>,
-    mut take: impl FnMut(C, &Range<usize>, &[u64]),
-) -> Result<Timing, Error> {
+    prepared: &Prepared<J::Share>,
+    share: &Share<'_, '_, P>,
+) -> Result<(Timing, usize), Error> {
     slots.device().check_lost()?;
-    let mut work = || {
-        let mut timing = Timing::default();
-        let mut under_way = [const { None }; SLOTS];
-        // As many more rounds than chunks, in which what is under way is finished.
-        for round in 0..chunks.len() + SLOTS {
-            let slot = &mut slots.slots()[round % SLOTS];
-            let under_way = &mut under_way[round % SLOTS];
-            if let Some((kept, chunk)) = under_way.take() {
-                timing += Timing {
-                    kernel: slot.finish(|output| take(kept, chunk, output))?,
-                    launches: 1,
-                };
-            }
-            if let Some(chunk) = chunks.get(round) {
-                *under_way = Some((submit(slot, chunk)?, chunk));
-            }
-        }
-        Ok(timing)
-    };
-    let result = work();
-    if let Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) = result {
+    let mut under_way = [const { None }; SLOTS];
+    let result = through(job, slots, prepared, share, &mut under_way);
+    if let Err(Stop::Device(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY))) = result {
         slots.slots().iter_mut().for_each(|slot| {
             slot.abandon();
             slot.release();
         });
     }
     slots.slots().iter_mut().for_each(Slot::abandon);
-    result.map_err(|error| slots.device().fault(error))
+    result.map_err(|stop| {
+        let under_way = under_way.into_iter().flatten();
+        under_way.for_each(|chunk| share.give_back(chunk.piece));
+        match stop {
+            Stop::Device(error) => slots.device().fault(error),
+            Stop::Batch(error) => error,
+        }
+    })
+}
+
+fn through<'p, P, J: Job<P>>(
+    job: &J,
+    slots: &mut InUse<'_>,
+    prepared: &Prepared<J::Share>,
+    share: &Share<'_, 'p, P>,
+    under_way: &mut [Option<UnderWay<'p, J::Chunk, P>>; SLOTS],
+) -> Result<(Timing, usize), Stop> {
+    let (mut timing, mut count) = (Timing::default(), 0);
+    for round in 0.. {
+        let slot = &mut slots.slots()[round % SLOTS];
+        if let Some(UnderWay { kept, piece }) = under_way[round % SLOTS].take() {
+            count += piece.range.len();
+            let (range, places) = (&piece.range, &mut *piece.places);
+            match slot.finish(|output| job.take(kept, range, output, places)) {
+                Ok(kernel) => {
+                    timing += Timing {
+                        kernel,
+                        launches: 1,
+                    }
+                }
+                Err(error) => {
+                    share.give_back(piece);
+                    return Err(error.into());
+                }
+            }
+        }
+        if let Some(piece) = share.next(prepared.chunk, prepared.per_block) {
+            match job.submit(&prepared.share, &piece.range, slot) {
+                Ok(kept) => under_way[round % SLOTS] = Some(UnderWay { kept, piece }),
+                Err(stop) => {
+                    share.give_back(piece);
+                    return Err(stop);
+                }
+            }
+        } else if under_way.iter().all(Option::is_none) {
+            break;
+        }
+    }
+    Ok((timing, count))
 }

@@ -1,8 +1,9 @@
-//! How a batch is shared out among devices, and what becomes of the share of one that is lost.
+//! How a batch is shared out among devices: each has a share by its speed, from which it takes a chunk at a time;
+//! whoever has finished its own helps the one with the most left, and what a lost one leaves is done by the others.
 
 use alloc::vec::Vec;
-use core::iter;
 use core::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Shares of several workers are multiples of this many instances, about a block.
 const GRANULARITY: usize = 256;
@@ -15,36 +16,153 @@ pub(super) trait Worker: Sync {
     fn check(&self) -> Result<(), Self::Error>;
 }
 
-/// Runs `work` on shares of a batch of `places.len()` instances, in proportion to `speed`, each on a thread of
-/// its own with its part of `places`. Workers of no speed get no share.
+/// Consecutive instances of a batch that nobody has computed yet, and the places for their results.
+pub(super) struct Piece<'p, P> {
+    pub(super) range: Range<usize>,
+    pub(super) places: &'p mut [P],
+}
+
+impl<'p, P> Piece<'p, P> {
+    /// The first `len` instances, and the others.
+    fn split_at(self, len: usize) -> (Self, Self) {
+        let Self { range, places } = self;
+        let (head, tail) = places.split_at_mut(len);
+        let middle = range.start + len;
+        let piece = |range, places| Piece { range, places };
+        (
+            piece(range.start..middle, head),
+            piece(middle..range.end, tail),
+        )
+    }
+}
+
+/// What is left of a batch: for each worker the pieces of its share, the next one last.
+struct Queue<'p, P>(Mutex<Vec<Vec<Piece<'p, P>>>>);
+
+impl<'p, P> Queue<'p, P> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<Piece<'p, P>>>> {
+        // It is whole at any time.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shares all that is left out anew.
+    fn share_out(&self, speeds: &[f64]) {
+        let mut workers = self.lock();
+        let mut pieces: Vec<_> = workers.drain(..).flatten().collect();
+        pieces.sort_unstable_by_key(|piece| piece.range.start);
+        workers.resize_with(speeds.len(), Vec::new);
+        for mut piece in pieces {
+            for (worker, share) in shares(piece.range.clone(), speeds, GRANULARITY) {
+                let (head, tail) = piece.split_at(share.len());
+                workers[worker].insert(0, head);
+                piece = tail;
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lock().iter().all(Vec::is_empty)
+    }
+
+    fn clear(&self) {
+        self.lock().iter_mut().for_each(Vec::clear);
+    }
+}
+
+/// A worker's access to the batch.
+pub(super) struct Share<'q, 'p, P> {
+    queue: &'q Queue<'p, P>,
+    worker: usize,
+    /// The instances of its own share at the beginning.
+    len: usize,
+}
+
+impl<'p, P> Share<'_, 'p, P> {
+    /// About how many instances the worker will get.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The next instances to compute, or `None` if there are no more: at most `most`, or somewhat more to make
+    /// them whole blocks, and about as many as the other chunks of a share.
+    pub(super) fn next(&self, most: usize, per_block: usize) -> Option<Piece<'p, P>> {
+        let mut workers = self.queue.lock();
+        if let Some(piece) = workers[self.worker].pop() {
+            let len = chunk_len(piece.range.len(), most, per_block).min(piece.range.len());
+            let (head, tail) = piece.split_at(len);
+            if !tail.range.is_empty() {
+                workers[self.worker].push(tail);
+            }
+            return Some(head);
+        }
+        let left = |pieces: &Vec<Piece<'_, P>>| -> usize {
+            pieces.iter().map(|piece| piece.range.len()).sum()
+        };
+        let slowest = workers.iter_mut().max_by_key(|pieces| left(pieces))?;
+        // What its owner would come to last.
+        let piece = (!slowest.is_empty()).then(|| slowest.remove(0))?;
+        let half = piece.range.len().div_ceil(2).next_multiple_of(per_block);
+        let len = half.min(most.max(1)).min(piece.range.len());
+        let start = piece.range.len() - len;
+        let (head, tail) = piece.split_at(start);
+        if !head.range.is_empty() {
+            slowest.insert(0, head);
+        }
+        Some(tail)
+    }
+
+    /// Takes back what the worker could not finish.
+    pub(super) fn give_back(&self, piece: Piece<'p, P>) {
+        self.queue.lock()[self.worker].push(piece);
+    }
+}
+
+/// Runs `work` for workers, each with a share of a batch of `places.len()` instances in proportion to `speed` and on
+/// a thread of its own. Workers of no speed get no share.
 ///
-/// The share of a worker that is lost on the way, whole, goes to those that are left. Any other error, and the
-/// loss of the last worker, ends the batch when all shares have ended.
-pub(super) fn run_on_all<W: Worker, P: Send, R: Send>(
+/// What a worker that is lost on the way gives back or has not taken goes to those that are left. Any other
+/// error, and the loss of the last worker, ends the batch when all have ended.
+pub(super) fn run_on_all<'p, W: Worker, P: Send, R: Send>(
     workers: &[W],
     speed: impl Fn(&W) -> f64,
-    places: &mut [P],
-    work: impl Fn(&W, Range<usize>, &mut [P]) -> Result<R, W::Error> + Sync,
+    places: &'p mut [P],
+    work: impl Fn(&W, Share<'_, 'p, P>) -> Result<R, W::Error> + Sync,
 ) -> Result<Vec<R>, W::Error> {
-    let mut open: Vec<_> = iter::once(0..places.len()).collect();
+    let range = 0..places.len();
+    let all = Piece { range, places };
+    let queue = Queue(Mutex::new(Vec::from([Vec::from([all])])));
     let mut results = Vec::new();
-    while !open.is_empty() {
+    while !queue.is_empty() {
         let usable: Vec<&W> = workers.iter().filter(|w| w.check().is_ok()).collect();
         if usable.is_empty() {
             workers.iter().try_for_each(Worker::check)?;
         }
         let speeds: Vec<f64> = usable.iter().map(|worker| speed(worker)).collect();
-        let shares: Vec<_> = open
-            .drain(..)
-            .flat_map(|range| shares(range, &speeds, GRANULARITY))
+        queue.share_out(&speeds);
+        let lens: Vec<usize> = queue
+            .lock()
+            .iter()
+            .map(|pieces| pieces.iter().map(|piece| piece.range.len()).sum())
             .collect();
-        let done = on_each(shares.clone(), places, |worker, share, places| {
-            work(usable[worker], share, places)
+        let busy: Vec<_> = lens
+            .into_iter()
+            .enumerate()
+            .filter(|share| share.1 > 0)
+            .collect();
+        let done = on_each(&busy, |&(worker, len)| {
+            let queue = &queue;
+            let share = Share { queue, worker, len };
+            let result = work(usable[worker], share);
+            if result.is_err() && usable[worker].check().is_ok() {
+                // The others need not go on.
+                queue.clear();
+            }
+            result
         });
-        for ((worker, share), result) in shares.into_iter().zip(done) {
+        for (&(worker, _), result) in busy.iter().zip(done) {
             match result {
                 Ok(result) => results.push(result),
-                Err(_) if usable[worker].check().is_err() => open.push(share),
+                Err(_) if usable[worker].check().is_err() => {}
                 Err(error) => return Err(error),
             }
         }
@@ -52,27 +170,18 @@ pub(super) fn run_on_all<W: Worker, P: Send, R: Send>(
     Ok(results)
 }
 
-/// Runs `work` for each share with its part of `places`, each on a thread of its own. Shares ascend.
+/// Runs `work` for each item, each on a thread of its own.
 ///
-/// A single share has the calling thread, unless that belongs to a pool, which gives it other work while
+/// A single item has the calling thread, unless that belongs to a pool, which gives it other work while
 /// it waits for the copies: that work may come back here and wait for the device that this thread holds.
-fn on_each<P: Send, R: Send>(
-    shares: Vec<(usize, Range<usize>)>,
-    places: &mut [P],
-    work: impl Fn(usize, Range<usize>, &mut [P]) -> R + Sync,
-) -> Vec<R> {
-    if let ([(worker, share)], None) = (shares.as_slice(), rayon::current_thread_index()) {
-        return Vec::from([work(*worker, share.clone(), &mut places[share.clone()])]);
+fn on_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    if let ([item], None) = (items, rayon::current_thread_index()) {
+        return Vec::from([work(item)]);
     }
-    let (mut rest, mut start, work) = (places, 0, &work);
+    let work = &work;
     std::thread::scope(|scope| {
-        let mut threads = Vec::new();
-        for (worker, share) in shares {
-            let (_, from_here) = rest.split_at_mut(share.start - start);
-            let (places, others) = from_here.split_at_mut(share.len());
-            (rest, start) = (others, share.end);
-            threads.push(scope.spawn(move || work(worker, share, places)));
-        }
+        let start = |item| scope.spawn(move || work(item));
+        let threads: Vec<_> = items.iter().map(start).collect();
         let join = |thread: std::thread::ScopedJoinHandle<'_, R>| {
             thread
                 .join()
@@ -105,15 +214,11 @@ fn shares(range: Range<usize>, speeds: &[f64], granularity: usize) -> Vec<(usize
     shares
 }
 
-/// Cuts a share into chunks of at most `most` instances, or somewhat more to make them whole blocks, all
-/// about equally long.
-pub(super) fn cut(share: &Range<usize>, most: usize, per_block: usize) -> Vec<Range<usize>> {
-    let count = share.len().div_ceil(most.max(1)).max(1);
-    let len = share.len().div_ceil(count).next_multiple_of(per_block);
-    let starts = share.clone().step_by(len.max(1));
-    starts
-        .map(|start| start..(start + len).min(share.end))
-        .collect()
+/// The length of the first of several chunks of a share of `len` instances: at most `most`, or somewhat more to make
+/// it whole blocks, all about equally long.
+fn chunk_len(len: usize, most: usize, per_block: usize) -> usize {
+    let count = len.div_ceil(most.max(1)).max(1);
+    len.div_ceil(count).next_multiple_of(per_block)
 }
 
 #[cfg(test)]

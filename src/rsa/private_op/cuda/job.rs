@@ -1,79 +1,80 @@
-//! A group of private operations as a job for devices: from the representatives to the results, each with the
-//! device's verdict, in one go.
+//! Private operations as a job for devices: from the representatives to the candidates in one go.
+//!
+//! Around each chunk the host's threads do what is theirs: they open lanes while the chunk before is computed, and
+//! check candidates while the chunk after is.
 
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crypto_bigint::BoxedUint;
+use crypto_bigint::Limb;
 use cudarc::driver::DriverError;
 
+use super::super::batch::{Batch, Octets};
+use super::super::chunk::Opened;
 use super::super::group::{PrimeClass, crt, runs};
-use super::super::op::PrivateOp;
 use crate::Error;
 use crate::backend::cuda::family::crt::{CrtChunk, CrtClass, CrtKernels, CrtModulus, CrtWork};
 use crate::backend::cuda::plan::CrtPlan;
 use crate::backend::cuda::runtime::device::InUse;
 use crate::backend::cuda::runtime::launch::Loaded;
 use crate::backend::cuda::runtime::layout::Part;
-use crate::backend::cuda::runtime::pipeline::{Forecast, Job, Prepared};
+use crate::backend::cuda::runtime::pipeline::{Forecast, Job, Prepared, Stop};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::records::HeldTable;
 use crate::backend::cuda::runtime::slot::Slot;
-use crate::backend::cuda::words::{HostPool, copy_in, copy_out, nth, write_indices};
+use crate::backend::cuda::words::{HostPool, copy_in, copy_out, write_indices};
 use crate::secret::Secret;
 use crate::window::Window;
 
-/// Private operations with keys that have all public numbers but n in common.
+/// Private operations with keys of one class.
 pub(super) struct CrtJob<'a> {
     pub(super) classes: &'a [CrtClass],
     pub(super) threads: HostPool<'a>,
-    /// The width of n in bits.
-    pub(super) n_bits: u32,
     pub(super) prime: PrimeClass,
-    pub(super) public_exponent: u64,
-    /// The lanes, of which the keys are used.
-    pub(super) ops: &'a [PrivateOp<'a>],
-    /// The number of each lane, below n and as wide, in place of its own.
-    pub(super) representatives: Vec<&'a BoxedUint>,
+    pub(super) batch: &'a Batch<'a>,
+    /// Those of the batch's lanes that are computed. Chunks count from the first of them.
+    pub(super) lanes: Range<usize>,
     pub(super) inject_fault: InjectFault<'a>,
 }
 
-/// What tests do to the inputs of each chunk on their way to the device: the words of the representatives, of
-/// their copies, and of the indices of keys, two to a word.
-pub(super) type InjectFault<'a> = &'a (dyn Fn([&mut [u64]; 3]) + Sync);
-
-/// A result, or `None` for a lane that did not pass the device's check.
-pub(super) type Verdict = Option<Secret<BoxedUint>>;
+/// What tests do to the inputs of each chunk on their way to the device: the words of the representatives, and of the
+/// indices of keys, two to a word.
+pub(super) type InjectFault<'a> = &'a (dyn Fn([&mut [u64]; 2]) + Sync);
 
 /// What a device computes its share with.
 pub(super) struct Share {
     kernels: CrtKernels,
     loaded: Loaded,
     window: Window,
-    /// The first lane of the share, and for each of its lanes the index of its key in the table.
-    start: usize,
-    key_indices: Vec<u32>,
+    /// For each run of lanes with one key the last of them and the index of its key in the table.
+    key_indices: Vec<(usize, u32)>,
 }
 
-impl Job<Verdict> for CrtJob<'_> {
+/// A chunk that a device works on: parts of its lanes, each as a thread has opened it, and where the powers are in the
+/// output.
+pub(super) struct UnderWay {
+    opened: Vec<Opened>,
+    power: Part,
+}
+
+impl Job<Octets> for CrtJob<'_> {
     type Share = Share;
-    /// Where the powers and the verdicts are in the output.
-    type Chunk = (Part, Part);
+    type Chunk = UnderWay;
 
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
         let plan = CrtPlan::new(self.classes, self.prime.bits, count, device)?;
         Some(plan.halves.forecast)
     }
 
-    fn prepare(&self, slots: &InUse<'_>, share: &Range<usize>) -> Result<Prepared<Share>, Error> {
+    fn prepare(&self, slots: &InUse<'_>, count: usize) -> Result<Prepared<Share>, Error> {
         let device = slots.device();
-        let plan = CrtPlan::new(self.classes, self.prime.bits, share.len(), device.info());
+        let plan = CrtPlan::new(self.classes, self.prime.bits, count, device.info());
         let Some(CrtPlan { class, halves }) = plan else {
             unreachable!("a device without a forecast has no share");
         };
         let table = slots.table(class.records());
-        let key_indices = self.key_indices(share, class, &table);
+        let key_indices = self.key_indices(class, &table);
         let entries = [halves.entry, class.recombine, class.check, class.blind];
         let [exp, recombine, check, blind] = entries.map(|entry| device.kernel(&entry.image));
         let (exp, recombine, check, blind) = (exp?, recombine?, check?, blind?);
@@ -97,7 +98,6 @@ impl Job<Verdict> for CrtJob<'_> {
                     records: Some(table.into_table()),
                 },
                 window: halves.window,
-                start: share.start,
                 key_indices: key_indices.map_err(|error| device.fault(error))?,
             },
         })
@@ -108,54 +108,91 @@ impl Job<Verdict> for CrtJob<'_> {
         share: &Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
-    ) -> Result<(Part, Part), DriverError> {
+    ) -> Result<UnderWay, Stop> {
+        let opened = self.open(chunk).map_err(Stop::Batch)?;
         let what = CrtChunk {
             count: chunk.len(),
-            n_bits: self.n_bits,
+            n_bits: self.batch.class.n_width,
             prime_bits: self.prime.width,
             exponent_bits: self.prime.bits,
-            public_exponent: self.public_exponent,
+            public_exponent: self.batch.class.e_low,
             window: share.window,
-            is_blinded: false,
+            is_blinded: self.batch.is_blinded,
         };
         let work = share.kernels.exponentiate(&what);
-        let fill = |input: &mut [u64]| self.fill(share, chunk, &work, input);
+        let fill = |input: &mut [u64]| self.fill(share, chunk, &opened, &work, input);
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
-        Ok((work.power, work.verdict))
+        let power = work.power;
+        Ok(UnderWay { opened, power })
     }
 
-    /// Copies the results that passed the device's check.
+    /// Checks the candidates, and puts those that pass to their places. What the device's own check refused is a
+    /// zero here, which does not pass.
     fn take(
         &self,
-        (power, verdict): (Part, Part),
+        UnderWay { opened, power }: UnderWay,
         chunk: &Range<usize>,
         output: &[u64],
-        places: &mut [Verdict],
+        places: &mut [Octets],
     ) {
-        let (powers, verdicts) = (&output[power.range()], &output[verdict.range()]);
-        let size = powers.len() / chunk.len();
-        let passed = |lane: usize| (verdicts[lane / 2] >> (32 * (lane % 2))) as u32 == 1;
-        self.threads.each(places, |lane, place| {
-            *place = passed(lane).then(|| {
-                let mut value = Secret::new(BoxedUint::zero_with_precision(self.n_bits));
-                copy_out(&powers[nth(lane, size)], value.as_mut_limbs());
-                value
-            });
+        let powers = &output[power.range()];
+        let (size, limbs) = (powers.len() / chunk.len(), self.batch.class.limbs());
+        let mut rest = places;
+        let parts = opened.into_iter().map(|opened| {
+            let (places, others) = core::mem::take(&mut rest).split_at_mut(opened.range.len());
+            rest = others;
+            let first = opened.range.start - self.lanes.start - chunk.start;
+            (
+                opened,
+                &powers[first * size..][..places.len() * size],
+                places,
+            )
         });
+        self.threads
+            .each_item(parts.collect(), |(opened, powers, places)| {
+                let mut candidates = Secret::new(vec![Limb::ZERO; places.len() * limbs]);
+                let numbers = candidates.chunks_exact_mut(limbs);
+                for (number, power) in numbers.zip(powers.chunks_exact(size)) {
+                    copy_out(power, number);
+                }
+                opened.close(self.batch, &candidates, places);
+            });
     }
 }
 
 impl CrtJob<'_> {
-    /// The indices of the lanes' keys in the table. Neighbours with the same key are looked up once.
+    /// Opens the lanes of a chunk on all threads, in parts.
+    fn open(&self, chunk: &Range<usize>) -> Result<Vec<Opened>, Error> {
+        let range = self.lanes.start + chunk.start..self.lanes.start + chunk.end;
+        let len = self.part_len(chunk.len());
+        let ends = range.end;
+        let starts: Vec<_> = range.step_by(len).collect();
+        let opened = self.threads.map_items(starts, |start| {
+            Opened::new(self.batch, start..(start + len).min(ends))
+        });
+        opened.into_iter().collect()
+    }
+
+    /// How many lanes a thread takes at a time: few enough for each to have some, enough to share an inversion.
+    fn part_len(&self, count: usize) -> usize {
+        const FEWEST: usize = 16;
+        const MOST: usize = 256;
+        count
+            .div_ceil(2 * self.threads.count())
+            .clamp(FEWEST, MOST)
+            .next_multiple_of(8)
+    }
+
+    /// The indices of the lanes' keys in the table, which get a place there if they have none yet.
     fn key_indices(
         &self,
-        share: &Range<usize>,
         class: &CrtClass,
         table: &HeldTable<'_>,
-    ) -> Result<Vec<u32>, DriverError> {
-        let mut indices = Vec::with_capacity(share.len());
-        for run in runs(&self.ops[share.clone()]) {
-            let (parts, crt) = (run[0].key.parts(), crt(&run[0]));
+    ) -> Result<Vec<(usize, u32)>, DriverError> {
+        let mut indices = Vec::new();
+        let mut end = 0;
+        for run in runs(&self.batch.keys[self.lanes.clone()]) {
+            let (parts, crt) = (run[0].parts(), crt(&run[0]));
             let modulus = CrtModulus {
                 p: crt.p(),
                 dp: &crt.dp,
@@ -165,30 +202,64 @@ impl CrtJob<'_> {
                 n: parts.n.as_ref(),
             };
             let write = |record: &mut [u64]| class.family().write_record(class, &modulus, record);
-            let index = table.index_of(&parts.on_devices, write)?;
-            indices.extend(run.iter().map(|_| index));
+            end += run.len();
+            indices.push((end, table.index_of(&parts.on_devices, write)?));
         }
         Ok(indices)
     }
 
-    /// Writes representatives, their copies and the indices of their keys to `input`, all of it.
-    fn fill(&self, share: &Share, chunk: &Range<usize>, work: &CrtWork, input: &mut [u64]) {
-        let representatives = &self.representatives[chunk.clone()];
-        let (Some(base_copy), None) = (work.base_copy, work.blind) else {
-            unreachable!("numbers that are not blinded have a copy");
+    /// Writes numbers and the indices of keys to `input`, all of it.
+    fn fill(
+        &self,
+        share: &Share,
+        chunk: &Range<usize>,
+        opened: &[Opened],
+        work: &CrtWork,
+        input: &mut [u64],
+    ) {
+        let limbs = self.batch.class.limbs();
+        let mut numbers = |part: Part, of: fn(&Opened) -> &[Limb]| {
+            let size = part.len() / chunk.len();
+            let mut rest = &mut input[part.range()];
+            let parts = opened.iter().map(|opened| {
+                let words = opened.range.len() * size;
+                let (words, others) = core::mem::take(&mut rest).split_at_mut(words);
+                rest = others;
+                (of(opened), words)
+            });
+            self.threads.each_item(parts.collect(), |(numbers, words)| {
+                let numbers = numbers.chunks_exact(limbs);
+                for (number, place) in numbers.zip(words.chunks_exact_mut(size)) {
+                    copy_in(number, place);
+                }
+            });
         };
-        // Twice from the caller's number: a fault in one of the copies shows in the check.
-        for copy in [work.base, base_copy] {
-            let size = copy.len() / chunk.len();
-            self.threads
-                .each_chunk(&mut input[copy.range()], size, |lane, place| {
-                    copy_in(representatives[lane].as_limbs(), place);
-                });
+        numbers(work.base, |opened| &opened.representatives);
+        if let Some(copy) = work.base_copy {
+            numbers(copy, |opened| &opened.representatives);
         }
-        let indices = &share.key_indices[chunk.start - share.start..chunk.end - share.start];
-        write_indices(indices, &mut input[work.record_index.range()]);
+        if let Some((blind, inverse)) = work.blind {
+            numbers(blind, |opened| {
+                opened.blinds.as_ref().map_or(&[], |b| &b.numbers)
+            });
+            numbers(inverse, |opened| {
+                opened.blinds.as_ref().map_or(&[], |b| &b.inverses)
+            });
+        }
+        let first = share
+            .key_indices
+            .partition_point(|run| run.0 <= chunk.start);
+        let mut run = share.key_indices[first..].iter().peekable();
+        let indices: Vec<u32> = chunk
+            .clone()
+            .map(|lane| {
+                while run.next_if(|run| run.0 <= lane).is_some() {}
+                run.peek().map_or(0, |run| run.1)
+            })
+            .collect();
+        write_indices(&indices, &mut input[work.record_index.range()]);
 
-        let parts = [work.base, base_copy, work.record_index].map(Part::range);
+        let parts = [work.base, work.record_index].map(Part::range);
         if let Ok(parts) = input.get_disjoint_mut(parts) {
             (self.inject_fault)(parts);
         }

@@ -1,15 +1,17 @@
 //! Run where there is a GPU; elsewhere they say that they were skipped.
 
-use super::super::check::checked;
-use super::super::group::KeyClass;
-use super::*;
-use crate::backend::Serial;
-use crate::rsa::KeyHandle;
 use alloc::vec;
-use crypto_bigint::{Limb, Word};
+
 use rsa::RsaPrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::pkcs8::DecodePrivateKey;
+
+use super::super::batch::{Octets, Source, private_ops};
+use super::super::random::{Randomness, Streams};
+use super::*;
+use crate::backend::Serial;
+use crate::rsa::KeyHandle;
+use crate::secret::Secret;
 
 fn gpu() -> Option<Cuda> {
     crate::need::available("cuda", Cuda::probe()).map(|_| Cuda::new().unwrap())
@@ -30,27 +32,72 @@ fn keys() -> Vec<KeyHandle> {
         .into()
 }
 
-/// A number below the modulus that no two `seed`s share.
-fn number(key: &KeyHandle, seed: u64) -> BoxedUint {
-    let mut number = BoxedUint::zero_with_precision(key.parts().n.bits_precision());
-    let limbs = number.as_mut_limbs();
-    // With a zero at the top it is below the modulus.
-    let most = limbs.len() - 1;
-    for (limb, i) in limbs[..most].iter_mut().zip(1..) {
-        *limb = Limb(
-            (seed + 2)
+/// Numbers below any modulus that no two positions share, but for those that are as many apart as this.
+struct Numbered(usize);
+
+impl Source for Numbered {
+    fn representative(
+        &self,
+        position: usize,
+        _: &KeyHandle,
+        _: &mut Randomness,
+        octets: &mut [u8],
+    ) -> Result<(), Error> {
+        octets[0] = 0;
+        let seed = (position % self.0) as u64 + 2;
+        for (octets, i) in octets[1..].chunks_mut(8).zip(1..) {
+            let word = seed
                 .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-                .wrapping_pow(2 * i + 1) as Word,
-        );
+                .wrapping_pow(2 * i + 1);
+            octets.copy_from_slice(&word.to_be_bytes()[..octets.len()]);
+        }
+        Ok(())
     }
-    number
 }
 
-/// Blocks and blinds for `count` lanes, with keys in turn.
-fn numbers(keys: &[KeyHandle], count: u64) -> Vec<(&KeyHandle, BoxedUint, BoxedUint)> {
-    let keys = keys.iter().cycle();
-    keys.zip(0..count)
-        .map(|(key, i)| (key, number(key, 2 * i), number(key, 2 * i + 1)))
+/// The private operations of `count` lanes, with `keys` in turn.
+fn run(
+    backend: &impl RsaPrivateOp,
+    keys: &[KeyHandle],
+    count: usize,
+    blinded: bool,
+) -> Vec<Octets> {
+    let lanes: Vec<_> = keys.iter().cycle().take(count).collect();
+    let streams = Streams::seeded(&mut getrandom::SysRng).unwrap();
+    private_ops(backend, &lanes, &Numbered(64), &streams, blinded).unwrap()
+}
+
+/// Does something to the inputs on their way to the devices.
+struct WithFaults<'a>(&'a Cuda, InjectFault<'a>);
+
+impl crate::BatchModExp<crypto_bigint::BoxedUint> for WithFaults<'_> {
+    type Error = Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[crate::ModExp<'_, crypto_bigint::BoxedUint>],
+        exponent_bits: u32,
+        out: &mut [crypto_bigint::BoxedUint],
+    ) -> Result<(), Error> {
+        self.0.batch_mod_exp(batch, exponent_bits, out)
+    }
+}
+
+impl RsaPrivateOp for WithFaults<'_> {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+        with_faults(self.0, ops, self.1).map(|_| ())
+    }
+}
+
+fn value(octets: &Octets) -> &Secret<Vec<u8>> {
+    octets.as_ref().unwrap()
+}
+
+fn passed(results: &[Octets]) -> Vec<bool> {
+    let is_fault = |error: &Error| assert_eq!(*error, Error::Fault);
+    results
+        .iter()
+        .map(|lane| lane.as_ref().inspect_err(|e| is_fault(e)).is_ok())
         .collect()
 }
 
@@ -58,70 +105,27 @@ fn numbers(keys: &[KeyHandle], count: u64) -> Vec<(&KeyHandle, BoxedUint, BoxedU
 fn results_are_those_of_the_host() {
     let Some(cuda) = gpu() else { return };
     let keys = keys();
-    let numbers = numbers(&keys, 100);
-    // One lane in three is not blinded.
-    let ops: Vec<_> = (0..)
-        .zip(&numbers)
-        .map(|(i, (key, block, blind))| PrivateOp {
-            key,
-            representative: block,
-            blind: (i % 3 != 0).then_some(blind),
-        })
-        .collect();
-    for batch in [&ops[..], &ops[..1], &ops[3..40], &[]] {
-        let device = cuda.private_op(batch).unwrap();
-        let host = Serial.private_op(batch).unwrap();
-        assert_eq!(device.len(), host.len());
-        for (device, host) in device.iter().zip(&host) {
-            let (device, host) = (device.as_ref().unwrap(), host.as_ref().unwrap());
-            assert_eq!(**device, **host);
-            assert_eq!(device.bits_precision(), host.bits_precision());
+    for blinded in [false, true] {
+        for count in [100, 1, 40, 0] {
+            let device = run(&cuda, &keys, count, blinded);
+            let host = run(&Serial, &keys, count, blinded);
+            assert_eq!(device.len(), count);
+            for (device, host) in device.iter().zip(&host) {
+                assert_eq!(**value(device), **value(host));
+            }
         }
     }
 }
 
-/// Private operations without blinding.
-fn ops<'a>(numbers: &'a [(&'a KeyHandle, BoxedUint, BoxedUint)]) -> Vec<PrivateOp<'a>> {
-    let op = |(key, representative, _): &'a (&'a KeyHandle, BoxedUint, BoxedUint)| PrivateOp {
-        key,
-        representative,
-        blind: None,
-    };
-    numbers.iter().map(op).collect()
-}
-
-/// What comes from the devices for lanes of one class, with something done to the inputs on the way.
-fn candidates(
-    cuda: &Cuda,
-    ops: &[PrivateOp<'_>],
-    inject_fault: InjectFault<'_>,
-) -> Vec<Result<Secret<BoxedUint>, Error>> {
-    let group = Group {
-        class: KeyClass::of(ops[0].key.parts()),
-        is_blinded: false,
-        indices: (0..ops.len()).collect(),
-        ops: ops.to_vec(),
-    };
-    let mut group = DeviceGroup::new(cuda, &group).unwrap();
-    group.inject_fault = inject_fault;
-    group.plain().unwrap()
-}
-
-fn passed<T>(results: &[Result<T, Error>]) -> Vec<bool> {
-    results.iter().map(Result::is_ok).collect()
-}
-
-/// A bit of the representative that is computed on, and one of the copy that it is compared with.
+/// A bit of the representative that is computed on.
 #[test]
 fn a_flipped_bit_fails_its_lane_alone() {
     let Some(cuda) = gpu() else { return };
     let keys = &keys()[2..3];
-    let numbers = numbers(keys, 5);
     let words = 2048 / 64;
-    let in_number = |[numbers, _, _]: [&mut [u64]; 3]| numbers[words + 3] ^= 1 << 17;
-    let in_copy = |[_, copies, _]: [&mut [u64]; 3]| copies[words] ^= 1;
-    for fault in [&in_number as InjectFault<'_>, &in_copy] {
-        let results = candidates(&cuda, &ops(&numbers), fault);
+    let flip = |[numbers, _]: [&mut [u64]; 2]| numbers[words + 3] ^= 1 << 17;
+    for blinded in [false, true] {
+        let results = run(&WithFaults(&cuda, &flip), keys, 5, blinded);
         assert_eq!(passed(&results), [true, false, true, true, true]);
     }
 }
@@ -136,11 +140,12 @@ fn a_wrong_key_fails_its_lane_alone() {
         right.with_crt(|crt| crt.qinv.clone_from(&crt.dp)),
         right.with_crt(|crt| core::mem::swap(&mut crt.p, &mut crt.q)),
     ];
-    for wrong in &wrong {
-        let mut numbers = numbers(core::slice::from_ref(right), 3);
-        numbers[1].0 = wrong;
-        let results = candidates(&cuda, &ops(&numbers), &|_| ());
-        assert_eq!(passed(&results), [true, false, true]);
+    for wrong in wrong {
+        let keys = [right.clone(), wrong, right.clone()];
+        for blinded in [false, true] {
+            let results = run(&cuda, &keys, 3, blinded);
+            assert_eq!(passed(&results), [true, false, true]);
+        }
     }
 }
 
@@ -152,14 +157,18 @@ fn the_index_of_another_key_is_a_fault() {
     let other = include_str!("../../../../tests/keys/rsa2048-pkcs8.pem");
     let other = RsaPrivateKey::from_pkcs8_pem(other).unwrap();
     let keys = [keys()[2].clone(), KeyHandle::new(&other).unwrap()];
-    let numbers = numbers(&keys, 4);
-    let ops = ops(&numbers);
-    let swap = |[_, _, indices]: [&mut [u64]; 3]| indices[0] = indices[0].rotate_left(32);
-    let results = candidates(&cuda, &ops, &swap);
-    assert_eq!(passed(&results), [true; 4]);
-    let results = checked(cuda.check_threads(), &ops, results).unwrap();
-    assert_eq!(passed(&results), [false, false, true, true]);
-    assert_eq!(results[0].as_ref().err(), Some(&Error::Fault));
+    // Lanes are sorted by their keys: two of each, and one index to a half word.
+    let swap = |[_, indices]: [&mut [u64]; 2]| {
+        let (first, second) = (indices[0] as u32, indices[1] as u32);
+        indices[0] = indices[0] & !0xffff_ffff | u64::from(second);
+        indices[1] = indices[1] & !0xffff_ffff | u64::from(first);
+    };
+    for blinded in [false, true] {
+        let results = run(&WithFaults(&cuda, &swap), &keys, 4, blinded);
+        let failed: Vec<_> = (0..4).filter(|&lane| !passed(&results)[lane]).collect();
+        // The first lane of each key.
+        assert_eq!(failed, [0, 1]);
+    }
 }
 
 /// Enough for several chunks, with keys that come and go.
@@ -167,28 +176,24 @@ fn the_index_of_another_key_is_a_fault() {
 fn large_batches_and_short_lived_keys() {
     let Some(cuda) = gpu() else { return };
     let mut expected = vec![];
-    for _ in 0..3 {
+    for blinded in [false, true, true] {
         let keys = keys()[2..4].to_vec();
-        let numbers = numbers(&keys, 64);
-        let ops = numbers
-            .iter()
-            .cycle()
-            .take(40_000)
-            .map(|(key, block, _)| PrivateOp {
-                key,
-                representative: block,
-                blind: None,
-            });
-        let ops: Vec<_> = ops.collect();
         if expected.is_empty() {
-            expected = Serial.private_op(&ops[..64]).unwrap();
+            expected = run(&Serial, &keys, 64, false);
         }
-        let results = cuda.private_op(&ops).unwrap();
+        let results = run(&cuda, &keys, 40_000, blinded);
         for (i, result) in results.iter().enumerate() {
-            assert_eq!(
-                **result.as_ref().unwrap(),
-                **expected[i % 64].as_ref().unwrap()
-            );
+            assert_eq!(**value(result), **value(&expected[i % 64]));
         }
+    }
+}
+
+/// What the devices' buffers held of keys, messages and blinds is gone after the call.
+#[test]
+fn buffers_are_wiped() {
+    let Some(cuda) = gpu() else { return };
+    for blinded in [false, true] {
+        run(&cuda, &keys()[2..3], 20_000, blinded);
+        assert!(cuda.is_wiped());
     }
 }

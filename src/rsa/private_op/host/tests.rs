@@ -2,21 +2,61 @@
 
 use alloc::vec::Vec;
 
-use crypto_bigint::{BoxedUint, Limb, Word};
+use crypto_bigint::{Limb, Word};
 use rsa::RsaPrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
-use rsa::traits::PublicKeyParts;
 
-use super::super::check::checked;
-use super::{FaultInjection, NoFaults, Stage, with_faults};
-use crate::Error;
+use super::super::batch::{Octets, Source};
+use super::super::blinding::Blinds;
+use super::super::group::KeyClass;
+use super::super::random::{Randomness, Streams};
+use super::*;
 use crate::backend::Serial;
-use crate::rsa::{Checked, HostThreads, KeyHandle, PrivateOp};
+use crate::rsa::KeyHandle;
 
-/// The private operation with faults, and the check above it.
-fn private_op(batch: &[PrivateOp<'_>], faults: &mut impl FaultInjection) -> Checked<BoxedUint> {
-    let candidates = with_faults(&Serial, batch, faults)?;
-    checked(HostThreads::calling_thread(), batch, candidates)
+/// Nobody asks for representatives: they are given.
+struct NoSource;
+
+impl Source for NoSource {
+    fn representative(
+        &self,
+        _: usize,
+        _: &KeyHandle,
+        _: &mut Randomness,
+        _: &mut [u8],
+    ) -> Result<(), Error> {
+        unreachable!("the representatives are given")
+    }
+}
+
+/// Three representatives, and three numbers to blind them with.
+const LANES: usize = 3;
+
+/// The private operation of `key` with faults, and the check above it.
+fn private_op(
+    key: &KeyHandle,
+    numbers: &[Limb],
+    blinding: bool,
+    faults: &mut impl FaultInjection,
+) -> Result<Vec<Octets>, Error> {
+    let batch = Batch {
+        class: KeyClass::of(key.parts()),
+        keys: &[key; LANES],
+        positions: &[0, 1, 2],
+        source: &NoSource,
+        streams: &Streams::none(),
+        is_blinded: blinding,
+    };
+    let (representatives, numbers) = numbers.split_at(numbers.len() / 2);
+    let blinds = match blinding {
+        true => Some(Blinds::of(batch.keys, Secret::new(numbers.to_vec()))?),
+        false => None,
+    };
+    let opened = Opened::with(0..LANES, representatives, blinds);
+    let candidates = with_faults(&Serial, &batch, &opened, faults)?;
+    let mut places: Vec<Octets> = (0..LANES).map(|_| Err(Error::Rng)).collect();
+    opened.close(&batch, &candidates, &mut places);
+    Ok(places)
 }
 
 /// Flips one bit of one value of one stage.
@@ -28,11 +68,13 @@ struct BitFlip {
 }
 
 impl FaultInjection for BitFlip {
-    fn inject_fault(&mut self, stage: Stage, intermediate: &mut [BoxedUint]) {
+    fn inject_fault(&mut self, stage: Stage, intermediate: Intermediate<'_>) {
         if stage == self.stage {
-            let limb =
-                &mut intermediate[self.value].as_mut_limbs()[(self.bit / Limb::BITS) as usize];
-            *limb ^= Limb(1 << (self.bit % Limb::BITS));
+            let number = match intermediate {
+                Intermediate::Flat(numbers, limbs) => &mut numbers[self.value * limbs..][..limbs],
+                Intermediate::Boxed(numbers) => numbers[self.value].as_mut_limbs(),
+            };
+            number[(self.bit / Limb::BITS) as usize] ^= Limb(1 << (self.bit % Limb::BITS));
             self.injected = true;
         }
     }
@@ -42,43 +84,29 @@ fn rsa_key() -> RsaPrivateKey {
     RsaPrivateKey::from_pkcs1_pem(include_str!("../../../../tests/keys/rsa1024.pem")).unwrap()
 }
 
-/// Three representatives and three numbers to blind them with.
-fn numbers(key: &RsaPrivateKey) -> [BoxedUint; 6] {
+/// Representatives, then the numbers to blind them with.
+fn numbers(key: &KeyHandle) -> Vec<Limb> {
+    let limbs = key.parts().n.bits_precision() / Limb::BITS;
     let number = |i: Word| {
-        let mut number = BoxedUint::zero_with_precision(key.n().bits_precision());
-        for (limb, j) in number.as_mut_limbs()[..8].iter_mut().zip(1..) {
-            *limb = Limb((i + 2).wrapping_pow(17 * j));
-        }
-        number
-    };
-    [0, 1, 2, 3, 4, 5].map(number)
-}
-
-fn ops<'a>(key: &'a KeyHandle, numbers: &'a [BoxedUint; 6], blinding: bool) -> Vec<PrivateOp<'a>> {
-    let (representatives, blinds) = numbers.split_at(3);
-    representatives
-        .iter()
-        .zip(blinds)
-        .map(|(representative, blind)| PrivateOp {
-            key,
-            representative,
-            blind: blinding.then_some(blind),
+        (1..=limbs).map(move |j| match j {
+            1..=8 => Limb((i + 2).wrapping_pow(17 * j)),
+            _ => Limb::ZERO,
         })
-        .collect()
+    };
+    (0..2 * LANES as Word).flat_map(number).collect()
 }
 
 /// Injects a fault into `stage` once for each value and several bits, and expects the lane of that value to fail, and
 /// it alone.
 fn every_fault_is_found(
     key: &KeyHandle,
-    numbers: &[BoxedUint; 6],
+    numbers: &[Limb],
     stage: Stage,
     values: usize,
     bits: &[u32],
 ) {
     for blinding in [true, false] {
-        let ops = ops(key, numbers, blinding);
-        let sound = private_op(&ops, &mut NoFaults).unwrap();
+        let sound = private_op(key, numbers, blinding, &mut NoFaults).unwrap();
         for value in 0..values {
             for &bit in bits {
                 let mut flip = BitFlip {
@@ -87,10 +115,10 @@ fn every_fault_is_found(
                     bit,
                     injected: false,
                 };
-                let results = private_op(&ops, &mut flip).unwrap();
+                let results = private_op(key, numbers, blinding, &mut flip).unwrap();
                 assert!(flip.injected, "{stage:?} was never reached");
                 for (lane, (result, sound)) in results.iter().zip(&sound).enumerate() {
-                    if lane == value % ops.len() {
+                    if lane == value % LANES {
                         let error = result.as_ref().err();
                         assert_eq!(
                             error,
@@ -110,7 +138,8 @@ fn every_fault_is_found(
 #[test]
 fn no_fault_in_a_crt_operation_gets_through() {
     let rsa_key = rsa_key();
-    let (key, numbers) = (KeyHandle::new(&rsa_key).unwrap(), numbers(&rsa_key));
+    let key = KeyHandle::new(&rsa_key).unwrap();
+    let numbers = numbers(&key);
     assert!(key.has_crt());
     for stage in [
         Stage::Input,
@@ -130,7 +159,8 @@ fn no_fault_in_a_crt_operation_gets_through() {
 fn no_fault_in_a_plain_operation_gets_through() {
     let mut rsa_key = rsa_key();
     rsa_key.clear_precomputed();
-    let (key, numbers) = (KeyHandle::new(&rsa_key).unwrap(), numbers(&rsa_key));
+    let key = KeyHandle::new(&rsa_key).unwrap();
+    let numbers = numbers(&key);
     assert!(!key.has_crt());
     for stage in [
         Stage::Input,
@@ -148,55 +178,63 @@ fn results_above_the_modulus_do_not_get_through() {
     struct AddModulus(BoxedUint);
 
     impl FaultInjection for AddModulus {
-        fn inject_fault(&mut self, stage: Stage, intermediate: &mut [BoxedUint]) {
-            if stage == Stage::Unblinded {
-                intermediate[0] = intermediate[0].wrapping_add(&self.0);
+        fn inject_fault(&mut self, stage: Stage, intermediate: Intermediate<'_>) {
+            if let (Stage::Unblinded, Intermediate::Flat(numbers, _)) = (stage, intermediate) {
+                let mut carry = Limb::ZERO;
+                for (limb, n) in numbers.iter_mut().zip(self.0.as_limbs()) {
+                    (*limb, carry) = limb.carrying_add(*n, carry);
+                }
+                assert_eq!(carry, Limb::ZERO, "there is room above the modulus");
             }
         }
     }
 
     let key =
         RsaPrivateKey::from_pkcs1_pem(include_str!("../../../../tests/keys/rsa1025.pem")).unwrap();
-    let (handle, numbers) = (KeyHandle::new(&key).unwrap(), numbers(&key));
-    let mut fault = AddModulus(key.n().as_ref().clone());
-    let results = private_op(&ops(&handle, &numbers, false), &mut fault).unwrap();
+    let handle = KeyHandle::new(&key).unwrap();
+    let mut fault = AddModulus(handle.parts().n.modulus().as_ref().clone());
+    let results = private_op(&handle, &numbers(&handle), false, &mut fault).unwrap();
     assert_eq!(results[0].as_ref().err(), Some(&Error::Fault));
     assert!(results[1].is_ok() && results[2].is_ok());
 }
 
-/// The lanes of one batch may belong to keys of different sizes, in any order.
+/// More or fewer candidates than lanes: nobody knows which belongs where.
 #[test]
-fn results_are_in_the_order_of_the_batch() {
-    let keys = [
-        include_str!("../../../../tests/keys/rsa1024.pem"),
-        include_str!("../../../../tests/keys/rsa1025.pem"),
-    ]
-    .map(|pem| RsaPrivateKey::from_pkcs1_pem(pem).unwrap());
-    let handles = keys.each_ref().map(|key| KeyHandle::new(key).unwrap());
-    let numbers = keys.each_ref().map(numbers);
-    let order = [0, 1, 1, 0, 1, 0];
-    let batch: Vec<_> = (0..order.len())
-        .map(|lane| PrivateOp {
-            key: &handles[order[lane]],
-            representative: &numbers[order[lane]][lane / 2],
-            blind: None,
-        })
-        .collect();
-    for (op, result) in batch.iter().zip(private_op(&batch, &mut NoFaults).unwrap()) {
-        let alone = private_op(&[*op], &mut NoFaults)
-            .unwrap()
-            .remove(0)
-            .unwrap();
-        assert_eq!(*result.unwrap(), *alone);
+fn candidates_of_another_number_do_not_get_through() {
+    let key = KeyHandle::new(&rsa_key()).unwrap();
+    let batch = Batch {
+        class: KeyClass::of(key.parts()),
+        keys: &[&key; LANES],
+        positions: &[0, 1, 2],
+        source: &NoSource,
+        streams: &Streams::none(),
+        is_blinded: false,
+    };
+    let numbers = numbers(&key);
+    let opened = || Opened::with(0..LANES, &numbers[..numbers.len() / 2], None);
+    let candidates = with_faults(&Serial, &batch, &opened(), &mut NoFaults).unwrap();
+    let limbs = candidates.len();
+    let longer = [&candidates[..], &[Limb::ZERO]].concat();
+    for candidates in [
+        &candidates[..limbs - 1],
+        &candidates[..limbs / LANES],
+        &longer,
+        &[],
+    ] {
+        let mut places: Vec<Octets> = (0..LANES).map(|_| Err(Error::Rng)).collect();
+        opened().close(&batch, candidates, &mut places);
+        let is_fault = |place: &Octets| place.as_ref().err() == Some(&Error::Fault);
+        assert!(places.iter().all(is_fault));
     }
 }
 
 /// 0 has no inverse: a broken random number generator is an error, not a weak signature.
 #[test]
 fn a_blind_without_an_inverse_is_an_error() {
-    let rsa_key = rsa_key();
-    let (key, mut numbers) = (KeyHandle::new(&rsa_key).unwrap(), numbers(&rsa_key));
-    numbers[4] = BoxedUint::zero_with_precision(1024);
-    let error = private_op(&ops(&key, &numbers, true), &mut NoFaults).err();
+    let key = KeyHandle::new(&rsa_key()).unwrap();
+    let mut numbers = numbers(&key);
+    let limbs = numbers.len() / (2 * LANES);
+    numbers[4 * limbs..][..limbs].fill(Limb::ZERO);
+    let error = private_op(&key, &numbers, true, &mut NoFaults).err();
     assert_eq!(error, Some(Error::Rng));
 }

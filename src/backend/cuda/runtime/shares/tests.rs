@@ -20,19 +20,25 @@ impl Mortal {
         }
     }
 
-    /// Writes its own speed to all places, or half of them and fails.
-    fn work(&self, share: Range<usize>, places: &mut [f64]) -> Result<usize, &'static str> {
-        assert_eq!(share.len(), places.len());
+    /// Writes its own speed to all places that it gets, as `chunk` of them at a time, or to half of a chunk and fails.
+    fn work(&self, share: &Share<'_, '_, f64>, chunk: usize) -> Result<usize, &'static str> {
         assert!(!self.is_lost.load(Ordering::Relaxed), "it was set aside");
-        if self.lives.load(Ordering::Relaxed) == 0 {
-            self.is_lost.store(true, Ordering::Relaxed);
-            let half = places.len() / 2;
-            places[..half].fill(-self.speed);
-            return Err("lost on the way");
+        let mut count = 0;
+        while let Some(piece) = share.next(chunk, 1) {
+            assert_eq!(piece.range.len(), piece.places.len());
+            assert!((1..=chunk).contains(&piece.range.len()));
+            if self.lives.load(Ordering::Relaxed) == 0 {
+                self.is_lost.store(true, Ordering::Relaxed);
+                let half = piece.places.len() / 2;
+                piece.places[..half].fill(-self.speed);
+                share.give_back(piece);
+                return Err("lost on the way");
+            }
+            self.lives.fetch_sub(1, Ordering::Relaxed);
+            count += piece.range.len();
+            piece.places.fill(self.speed);
         }
-        self.lives.fetch_sub(1, Ordering::Relaxed);
-        places.fill(self.speed);
-        Ok(share.len())
+        Ok(count)
     }
 }
 
@@ -48,19 +54,59 @@ impl Worker for Mortal {
 }
 
 fn run(workers: &[Mortal], places: &mut [f64]) -> Result<usize, &'static str> {
-    let done = run_on_all(workers, |w| w.speed, places, Mortal::work);
-    done.map(|lens| lens.into_iter().sum())
+    let len = places.len();
+    let work = |worker: &Mortal, share: Share<'_, '_, f64>| worker.work(&share, 512);
+    // What a lost worker had done before it was lost is not among the results.
+    let done: usize = run_on_all(workers, |w| w.speed, places, work)?
+        .into_iter()
+        .sum();
+    assert!(done <= len);
+    Ok(done)
 }
 
 const ALWAYS: usize = usize::MAX;
 
+/// Shares are by speed, but whoever is done with its own helps.
 #[test]
 fn everybody_gets_a_share_by_speed() {
     let workers = [3.0, 1.0].map(|speed| Mortal::new(ALWAYS, speed));
     let mut places = [0.0; 4096];
-    assert_eq!(run(&workers, &mut places), Ok(4096));
-    assert_eq!(places.iter().filter(|&&p| p == 3.0).count(), 3072);
-    assert_eq!(places.iter().filter(|&&p| p == 1.0).count(), 1024);
+    let lens = run_on_all(
+        &workers,
+        |w| w.speed,
+        &mut places,
+        |worker, share| {
+            let len = share.len();
+            worker.work(&share, 512).map(|_| len)
+        },
+    );
+    assert_eq!(lens, Ok(Vec::from([3072, 1024])));
+    assert!(places.iter().all(|&place| place > 0.0));
+}
+
+/// One that does nothing until the other has done all: its share is done for it.
+#[test]
+fn nobody_waits_for_a_slow_one() {
+    let workers = [1.0, 2.0].map(|speed| Mortal::new(ALWAYS, speed));
+    let is_done = AtomicBool::new(false);
+    let mut places = [0.0; 4096];
+    let done = run_on_all(
+        &workers,
+        |_| 1.0,
+        &mut places,
+        |worker, share| {
+            if worker.speed == 1.0 {
+                while !is_done.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+            }
+            let count = worker.work(&share, 512);
+            is_done.store(true, Ordering::Release);
+            count
+        },
+    );
+    assert_eq!(done, Ok(Vec::from([0, 4096])));
+    assert!(places.iter().all(|&place| place == 2.0));
 }
 
 /// Whoever is lost, first, last or in the middle, the others finish, and the next batch goes by without it.
@@ -71,10 +117,11 @@ fn the_share_of_a_lost_worker_is_finished_by_the_others() {
         let workers = [0, 1, 2].map(|i| Mortal::new(lives(i), 1.0 + i as f64));
         for round in 0..4 {
             let mut places = [0.0; 5000];
-            assert_eq!(run(&workers, &mut places), Ok(5000), "round {round}");
-            assert!(places.iter().all(|&place| place > 0.0));
+            run(&workers, &mut places).unwrap();
+            assert!(places.iter().all(|&place| place > 0.0), "round {round}");
             let speed = workers[lost].speed;
-            assert_eq!(places.contains(&speed), round == 0);
+            let is_lost = workers[lost].check().is_err();
+            assert!(round == 0 || !is_lost || !places.contains(&speed));
         }
     }
 }
@@ -88,7 +135,7 @@ fn several_lost_at_once() {
         Mortal::new(0, 3.0),
     ];
     let mut places = [0.0; 3000];
-    assert_eq!(run(&workers, &mut places), Ok(3000));
+    run(&workers, &mut places).unwrap();
     assert!(places.iter().all(|&place| place == 2.0));
 }
 
@@ -98,10 +145,10 @@ fn lost_one_after_the_other() {
     let workers = [
         Mortal::new(0, 1.0),
         Mortal::new(1, 1.0),
-        Mortal::new(3, 1.0),
+        Mortal::new(ALWAYS, 1.0),
     ];
     let mut places = [0.0; 3000];
-    assert_eq!(run(&workers, &mut places), Ok(3000));
+    run(&workers, &mut places).unwrap();
     assert!(places.iter().all(|&place| place == 1.0));
 }
 
@@ -124,13 +171,10 @@ fn other_errors_end_the_batch() {
         &workers,
         |_| 1.0,
         &mut places,
-        |_, share, _| {
+        |_, share| {
             attempts.fetch_add(1, Ordering::Relaxed);
-            if share.start == 0 {
-                Err("out of memory")
-            } else {
-                Ok(())
-            }
+            share.next(100, 1);
+            Err::<(), _>("out of memory")
         },
     );
     assert_eq!(done, Err("out of memory"));
@@ -147,12 +191,16 @@ fn a_single_share_leaves_a_pool_thread() {
     let workers = [Mortal::new(ALWAYS, 1.0)];
     let thread = || std::thread::current().id();
     let places = &mut [(); 10];
+    let on_this = |_: &Mortal, share: Share<'_, '_, ()>| {
+        while share.next(4, 1).is_some() {}
+        Ok(thread())
+    };
     let inside = pool.install(|| {
-        let done = run_on_all(&workers, |_| 1.0, places, |_, _, _| Ok(thread()));
+        let done = run_on_all(&workers, |_| 1.0, places, on_this);
         done.unwrap()[0] != thread()
     });
     assert!(inside);
-    let outside = run_on_all(&workers, |_| 1.0, places, |_, _, _| Ok(thread()));
+    let outside = run_on_all(&workers, |_| 1.0, places, on_this);
     assert_eq!(outside, Ok(Vec::from([thread()])));
 }
 
@@ -180,8 +228,9 @@ fn shares_are_in_proportion_and_leave_nothing_out() {
 
 #[test]
 fn chunks_are_whole_blocks_about_equally_long() {
-    assert!(cut(&(0..10), 100, 4).into_iter().eq(iter::once(0..10)));
-    assert_eq!(cut(&(3..13), 5, 1), [3..8, 8..13]);
-    assert_eq!(cut(&(0..10), 9, 4), [0..8, 8..10]);
-    assert!(cut(&(0..0), 9, 4).is_empty());
+    assert_eq!(chunk_len(10, 100, 4), 12);
+    assert_eq!(chunk_len(10, 5, 1), 5);
+    assert_eq!(chunk_len(10, 9, 4), 8);
+    assert_eq!(chunk_len(10_000, 8448, 256), 5120);
+    assert_eq!(chunk_len(1, 0, 1), 1);
 }

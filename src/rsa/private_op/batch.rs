@@ -1,0 +1,220 @@
+//! What a backend is asked for: lanes of keys of one class, which can be cut like a slice.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::chunk::{Chunk, Opened};
+use super::group::{KeyClass, sort};
+use super::random::{Randomness, Streams};
+use super::{RsaPrivateOp, host};
+use crate::Error;
+use crate::rsa::KeyHandle;
+use crate::secret::Secret;
+
+/// What comes of a lane: the octets of the result, as many as the modulus has.
+pub(in crate::rsa) type Octets = Result<Secret<Vec<u8>>, Error>;
+
+/// Where message representatives come from.
+pub(in crate::rsa) trait Source: Sync {
+    /// Writes the representative of the lane at `position` of the caller's batch: a number below n, most
+    /// significant octet first, as many octets as the modulus has. What cannot be represented is an error of
+    /// this lane alone, with any index; but if `randomness` fails, the whole batch does.
+    ///
+    /// Called from any thread, and more than once for a lane that is computed again after a device was lost.
+    fn representative(
+        &self,
+        position: usize,
+        key: &KeyHandle,
+        randomness: &mut Randomness,
+        octets: &mut [u8],
+    ) -> Result<(), Error>;
+}
+
+/// Runs private operations, one for each of `keys`, and returns the results that pass their check, each with the
+/// position of its lane in its error. With `is_blinded` the bases are blinded, for which there must be `streams`.
+///
+/// # Errors
+///
+/// [`Error::Rng`], or the backend's error if it failed as a whole.
+pub(in crate::rsa) fn private_ops<B>(
+    backend: &B,
+    keys: &[&KeyHandle],
+    source: &dyn Source,
+    streams: &Streams,
+    is_blinded: bool,
+) -> Result<Vec<Octets>, Error>
+where
+    B: RsaPrivateOp + ?Sized,
+{
+    let (positions, classes) = sort(keys);
+    let sorted: Vec<_> = positions.iter().map(|&position| keys[position]).collect();
+    // Whatever a backend forgets is a fault.
+    let mut places: Vec<Octets> = keys.iter().map(|_| Err(Error::Fault)).collect();
+    for (class, range) in classes {
+        let places = &mut places[range.clone()];
+        let batch = Batch {
+            class,
+            keys: &sorted[range.clone()],
+            positions: &positions[range],
+            source,
+            streams,
+            is_blinded,
+        };
+        let ops = PrivateOps {
+            batch: &batch,
+            first: 0,
+            places,
+        };
+        if let Err(error) = backend.private_op(ops) {
+            // All numbers of a class are equally wide: what is wrong with one lane is wrong with all.
+            for (place, &position) in places.iter_mut().zip(batch.positions) {
+                *place = Err(error.of_instance(position).ok_or_else(|| error.clone())?);
+            }
+        }
+    }
+    let mut results: Vec<Octets> = keys.iter().map(|_| Err(Error::Fault)).collect();
+    for (place, position) in places.into_iter().zip(positions) {
+        results[position] = place;
+    }
+    Ok(results)
+}
+
+/// Lanes of keys of one class, those of one key next to each other.
+pub(super) struct Batch<'a> {
+    pub(super) class: KeyClass,
+    pub(super) keys: &'a [&'a KeyHandle],
+    /// The positions of the lanes in the caller's batch.
+    pub(super) positions: &'a [usize],
+    pub(super) source: &'a dyn Source,
+    pub(super) streams: &'a Streams,
+    pub(super) is_blinded: bool,
+}
+
+/// Private operations that a backend is to compute: lanes whose keys have all public numbers but n in common.
+///
+/// It can be [cut](Self::split_at) like a slice, so that threads or devices get parts. Whoever has a part
+/// [opens](Self::open) it, which makes the message representatives and the blinding factors on the calling thread,
+/// computes, and [delivers](Chunk::deliver) the candidates, which are checked there. Lanes that nobody delivers
+/// fail with [`Error::Fault`].
+#[allow(missing_debug_implementations)]
+pub struct PrivateOps<'a> {
+    pub(super) batch: &'a Batch<'a>,
+    /// The first lane of the batch that is in here; there are as many as places.
+    pub(super) first: usize,
+    pub(super) places: &'a mut [Octets],
+}
+
+impl<'a> PrivateOps<'a> {
+    /// The number of lanes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The key of each lane. Those of one key are neighbours.
+    #[must_use]
+    pub fn keys(&self) -> &'a [&'a KeyHandle] {
+        &self.batch.keys[self.first..][..self.places.len()]
+    }
+
+    /// Whether the lanes have blinding factors: all or none.
+    #[must_use]
+    pub fn is_blinded(&self) -> bool {
+        self.batch.is_blinded
+    }
+
+    /// How many exponentiations a lane is: two for keys with CRT values, else one.
+    #[must_use]
+    pub fn exponentiations(&self) -> usize {
+        match self.batch.class.prime {
+            Some(_) => 2,
+            None => 1,
+        }
+    }
+
+    /// The same lanes once more, for a second attempt.
+    #[must_use]
+    pub fn again(&mut self) -> PrivateOps<'_> {
+        PrivateOps {
+            batch: self.batch,
+            first: self.first,
+            places: self.places,
+        }
+    }
+
+    /// The first `middle` lanes, and the others.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer.
+    #[must_use]
+    pub fn split_at(self, middle: usize) -> (Self, Self) {
+        let (head, tail) = self.places.split_at_mut(middle);
+        let Self { batch, first, .. } = self;
+        let part = |first, places| PrivateOps {
+            batch,
+            first,
+            places,
+        };
+        (part(first, head), part(first + middle, tail))
+    }
+
+    /// Parts of `len` lanes, the last one perhaps of fewer.
+    ///
+    /// # Panics
+    ///
+    /// If `len` is 0.
+    pub fn chunks(self, len: usize) -> impl Iterator<Item = Self> {
+        let Self {
+            batch,
+            first,
+            places,
+        } = self;
+        let starts = (first..).step_by(len);
+        places
+            .chunks_mut(len)
+            .zip(starts)
+            .map(move |(places, first)| Self {
+                batch,
+                first,
+                places,
+            })
+    }
+
+    /// Makes the representatives and, if they are blinded, the blinding factors, on the calling thread.
+    ///
+    /// A few hundred lanes at a time are best: they share one inversion for each key among them, and their
+    /// numbers stay in a cache.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rng`].
+    pub fn open(self) -> Result<Chunk<'a>, Error> {
+        let opened = Opened::new(self.batch, self.range())?;
+        Ok(Chunk::new(self.batch, opened, self.places))
+    }
+
+    /// The lanes of the batch that are in here.
+    pub(super) fn range(&self) -> Range<usize> {
+        self.first..self.first + self.places.len()
+    }
+
+    /// Computes all lanes on the calling thread, the exponentiations on `backend`.
+    pub(super) fn compute_on<B>(self, backend: &B, lanes_at_a_time: usize) -> Result<(), Error>
+    where
+        B: crate::BatchModExp<crypto_bigint::BoxedUint, Error = Error> + ?Sized,
+    {
+        for ops in self.chunks(lanes_at_a_time) {
+            let chunk = ops.open()?;
+            let candidates = host::candidates(backend, chunk.batch, &chunk.opened)?;
+            chunk.close(candidates)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+//! Lanes while they are computed: from the source to their numbers, and from candidates through the check to
+//! octets.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{BoxedUint, Limb};
+
+use super::batch::{Batch, Octets};
+use super::blinding::Blinds;
+use super::{check, host};
+use crate::backend::numbers::Numbers;
+use crate::rsa::KeyHandle;
+use crate::rsa::octets::{limbs_to_octets, octets_to_limbs};
+use crate::secret::Secret;
+use crate::{BatchModExp, Error};
+
+/// Lanes with their numbers. All numbers are in flat buffers: [`limbs`](Self::limbs) limbs each, as many as the
+/// moduli have, least significant first, those of all lanes one after the other.
+#[allow(missing_debug_implementations)]
+pub struct Chunk<'a> {
+    pub(super) batch: &'a Batch<'a>,
+    pub(super) opened: Opened,
+    places: &'a mut [Octets],
+}
+
+impl<'a> Chunk<'a> {
+    pub(super) fn new(batch: &'a Batch<'a>, opened: Opened, places: &'a mut [Octets]) -> Self {
+        Self {
+            batch,
+            opened,
+            places,
+        }
+    }
+
+    /// The key of each lane.
+    #[must_use]
+    pub fn keys(&self) -> &'a [&'a KeyHandle] {
+        self.opened.keys(self.batch)
+    }
+
+    /// Limbs in each number.
+    #[must_use]
+    pub fn limbs(&self) -> usize {
+        self.batch.class.limbs()
+    }
+
+    /// The message representatives, each below its modulus: secret.
+    #[must_use]
+    pub fn representatives(&self) -> &[Limb] {
+        &self.opened.representatives
+    }
+
+    /// For blinded lanes a random number r from 1 to n - 1 for each, and then its inverse modulo n: secret.
+    #[must_use]
+    pub fn blinds(&self) -> Option<(&[Limb], &[Limb])> {
+        let blinds = self.opened.blinds.as_ref()?;
+        Some((&blinds.numbers, &blinds.inverses))
+    }
+
+    /// Computes the candidates on the calling thread, blinded if the lanes are, with the exponentiations on
+    /// `backend`. Nobody has checked them yet.
+    ///
+    /// # Errors
+    ///
+    /// Those of `backend`.
+    pub fn candidates<B>(&self, backend: &B) -> Result<Secret<Vec<Limb>>, Error>
+    where
+        B: BatchModExp<BoxedUint, Error = Error> + ?Sized,
+    {
+        host::candidates(backend, self.batch, &self.opened)
+    }
+
+    /// Checks `candidates`, which should be `representative ^ d mod n`, unblinded: each is raised to e and
+    /// compared with the representative of its lane, by an engine of this crate, whatever the backend is. Those
+    /// that pass are on their way to the caller; the others are [`Error::Fault`] in their lanes. If there are
+    /// more or fewer candidates than lanes, all of them are.
+    ///
+    /// # Errors
+    ///
+    /// None at present.
+    pub fn deliver(self, candidates: &[Limb]) -> Result<(), Error> {
+        // A copy, so that nobody changes what was checked.
+        self.close(Secret::new(candidates.to_vec()))
+    }
+
+    pub(super) fn close(self, candidates: Secret<Vec<Limb>>) -> Result<(), Error> {
+        self.opened.close(self.batch, &candidates, self.places);
+        Ok(())
+    }
+}
+
+/// The numbers of lanes, wiped on drop.
+pub(super) struct Opened {
+    /// Which lanes of the batch they are.
+    pub(super) range: Range<usize>,
+    /// Lanes without a representative, by their places in the range. They are computed as zeros.
+    refused: Vec<(usize, Error)>,
+    pub(super) representatives: Secret<Vec<Limb>>,
+    pub(super) blinds: Option<Blinds>,
+}
+
+impl Opened {
+    /// Asks the source for representatives, and draws blinding factors.
+    pub(super) fn new(batch: &Batch<'_>, range: Range<usize>) -> Result<Self, Error> {
+        let (keys, limbs) = (&batch.keys[range.clone()], batch.class.limbs());
+        let mut randomness = batch.streams.next();
+        let mut representatives = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
+        let mut refused = Vec::new();
+        let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
+        let lanes = keys.iter().zip(representatives.chunks_exact_mut(limbs));
+        for (lane, (key, number)) in lanes.enumerate() {
+            let position = batch.positions[range.start + lane];
+            let octets = &mut octets[..key.size()];
+            match batch
+                .source
+                .representative(position, key, &mut randomness, octets)
+            {
+                Ok(()) => octets_to_limbs(octets, number),
+                Err(Error::Rng) => return Err(Error::Rng),
+                Err(error) => {
+                    let error = error.of_instance(position).unwrap_or(error);
+                    refused.push((lane, error));
+                }
+            }
+        }
+        let blinds = match batch.is_blinded {
+            true => Some(Blinds::draw(keys, limbs, &mut randomness)?),
+            false => None,
+        };
+        Ok(Self {
+            range,
+            refused,
+            representatives,
+            blinds,
+        })
+    }
+
+    /// Lanes with given numbers, for tests.
+    #[cfg(test)]
+    pub(super) fn with(
+        range: Range<usize>,
+        representatives: &[Limb],
+        blinds: Option<Blinds>,
+    ) -> Self {
+        Self {
+            range,
+            refused: Vec::new(),
+            representatives: Secret::new(representatives.to_vec()),
+            blinds,
+        }
+    }
+
+    pub(super) fn keys<'a>(&self, batch: &Batch<'a>) -> &'a [&'a KeyHandle] {
+        &batch.keys[self.range.clone()]
+    }
+
+    /// The moduli of the lanes.
+    pub(super) fn moduli<'a>(&self, batch: &Batch<'a>) -> Vec<&'a MontyParams<BoxedUint>> {
+        let keys = self.keys(batch).iter();
+        keys.map(|key| key.parts().n.as_ref()).collect()
+    }
+
+    /// Checks candidates, and puts the octets of those that pass to their places.
+    pub(super) fn close(self, batch: &Batch<'_>, candidates: &[Limb], places: &mut [Octets]) {
+        let (keys, limbs) = (self.keys(batch), batch.class.limbs());
+        assert_eq!(places.len(), keys.len(), "a place for each lane");
+        places.fill_with(|| Err(Error::Fault));
+        // Otherwise nobody knows which candidate belongs to which lane.
+        if candidates.len() == keys.len() * limbs {
+            let (moduli, numbers) = (self.moduli(batch), Numbers::fastest());
+            // Of one class, so of one e.
+            let Some(first) = keys.first() else { return };
+            let e = &first.parts().e;
+            let verdicts = check::verdicts(numbers, &moduli, e, &self.representatives, candidates);
+            let lanes = candidates.chunks_exact(limbs).zip(keys).zip(verdicts);
+            for (((candidate, key), passed), place) in lanes.zip(&mut *places) {
+                if passed {
+                    *place = Ok(limbs_to_octets(candidate, key.size()));
+                }
+            }
+        }
+        for (lane, error) in self.refused {
+            places[lane] = Err(error);
+        }
+    }
+}

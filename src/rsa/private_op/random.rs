@@ -1,0 +1,144 @@
+//! Randomness for many threads from one generator of the caller's.
+
+use core::fmt;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use chacha20::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};
+
+use crate::Error;
+use crate::secret::Secret;
+
+/// Independent streams of random octets: ChaCha20 (RFC 8439) under one key, 256 bits from the caller's generator,
+/// with another nonce for each stream.
+///
+/// So the caller's generator is asked once for each batch, and neither its speed nor a lock around it matters. What
+/// the streams give is as good as a generator for cryptography that is seeded with those 256 bits.
+pub(in crate::rsa) struct Streams {
+    seed: Option<Secret<[u8; 32]>>,
+    next: AtomicU32,
+}
+
+impl Streams {
+    /// Takes 32 octets from `rng`.
+    pub(in crate::rsa) fn seeded<R: TryCryptoRng + ?Sized>(rng: &mut R) -> Result<Self, Error> {
+        let mut seed = Secret::new([0; 32]);
+        rng.try_fill_bytes(&mut *seed).map_err(|_| Error::Rng)?;
+        Ok(Self {
+            seed: Some(seed),
+            next: AtomicU32::new(0),
+        })
+    }
+
+    /// For batches that need no randomness. Whoever asks for some gets an error.
+    pub(in crate::rsa) fn none() -> Self {
+        Self {
+            seed: None,
+            next: AtomicU32::new(0),
+        }
+    }
+
+    /// A stream that nobody else has.
+    pub(in crate::rsa) fn next(&self) -> Randomness {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        // No batch has so many parts: each has a lane.
+        assert!(number < u32::MAX, "the streams are used up");
+        Randomness(self.seed.as_ref().map(|seed| {
+            let mut stream = ChaCha20Rng::from_seed(**seed);
+            stream.set_stream(number.into());
+            stream
+        }))
+    }
+}
+
+/// One of the [`Streams`], or none.
+pub(in crate::rsa) struct Randomness(Option<ChaCha20Rng>);
+
+impl TryRng for Randomness {
+    type Error = NoRandomness;
+
+    fn try_next_u32(&mut self) -> Result<u32, NoRandomness> {
+        self.0.as_mut().map(Rng::next_u32).ok_or(NoRandomness)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, NoRandomness> {
+        self.0.as_mut().map(Rng::next_u64).ok_or(NoRandomness)
+    }
+
+    fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), NoRandomness> {
+        let stream = self.0.as_mut().ok_or(NoRandomness)?;
+        stream.fill_bytes(octets);
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for Randomness {}
+
+/// What was said to need no randomness needs some.
+#[derive(Debug)]
+pub(in crate::rsa) struct NoRandomness;
+
+impl fmt::Display for NoRandomness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("there is no randomness")
+    }
+}
+
+impl core::error::Error for NoRandomness {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives octets that count up.
+    struct Counter(u8);
+
+    impl TryRng for Counter {
+        type Error = NoRandomness;
+
+        fn try_next_u32(&mut self) -> Result<u32, NoRandomness> {
+            Err(NoRandomness)
+        }
+
+        fn try_next_u64(&mut self) -> Result<u64, NoRandomness> {
+            Err(NoRandomness)
+        }
+
+        fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), NoRandomness> {
+            octets.fill_with(|| {
+                self.0 += 1;
+                self.0
+            });
+            Ok(())
+        }
+    }
+
+    impl TryCryptoRng for Counter {}
+
+    fn first_octets(streams: &Streams) -> [u8; 40] {
+        let mut octets = [0; 40];
+        streams.next().try_fill_bytes(&mut octets).unwrap();
+        octets
+    }
+
+    #[test]
+    fn streams_differ_and_follow_from_the_seed() {
+        let streams = Streams::seeded(&mut Counter(0)).unwrap();
+        let (first, second) = (first_octets(&streams), first_octets(&streams));
+        assert_ne!(first, second);
+        let again = Streams::seeded(&mut Counter(0)).unwrap();
+        assert_eq!(
+            [first_octets(&again), first_octets(&again)],
+            [first, second]
+        );
+        let other = Streams::seeded(&mut Counter(1)).unwrap();
+        assert_ne!(first_octets(&other), first);
+    }
+
+    #[test]
+    fn without_a_seed_there_is_none() {
+        let mut randomness = Streams::none().next();
+        assert!(randomness.try_fill_bytes(&mut [0; 4]).is_err());
+        assert!(randomness.try_next_u32().is_err() && randomness.try_next_u64().is_err());
+    }
+}
