@@ -92,7 +92,8 @@ impl<'a, U: Unsigned> Group<'a, U> {
 
     /// The moduli of a chunk. Which instances share a reference is public.
     fn moduli(&self, chunk: &Range<usize>) -> Moduli {
-        let mut seen = HashMap::<_, u32, BuildHasherDefault<AddressHasher>>::default();
+        let hasher = BuildHasherDefault::<AddressHasher>::default();
+        let mut seen = HashMap::<_, u32, _>::with_capacity_and_hasher(chunk.len(), hasher);
         let mut distinct = Vec::new();
         let mut index = Vec::with_capacity(chunk.len());
         for member in chunk.clone() {

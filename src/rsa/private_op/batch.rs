@@ -196,7 +196,8 @@ impl<'a> PrivateOps<'a> {
     ///
     /// [`Error::Rng`].
     pub fn open(self) -> Result<Chunk<'a>, Error> {
-        let opened = Opened::new(self.batch, self.range())?;
+        let mut opened = Opened::new(self.batch, self.range())?;
+        opened.invert_blinds(self.batch)?;
         Ok(Chunk::new(self.batch, opened, self.places))
     }
 

@@ -17,15 +17,14 @@ use crate::secret::{Secret, reveal};
 pub(super) struct Blinds {
     /// A random number r for each lane, from 1 to n - 1.
     pub(super) numbers: Secret<Vec<Limb>>,
-    /// Its inverse modulo n.
+    /// Its inverse modulo n; empty until [`invert`](Self::invert) is called.
     pub(super) inverses: Secret<Vec<Limb>>,
 }
 
 impl Blinds {
     /// Fresh ones for lanes of `keys`, whose moduli have `limbs` limbs.
     ///
-    /// Fails with [`Error::Rng`] if the generator fails, or gives a number without an inverse, which is as
-    /// likely as guessing a prime factor.
+    /// Fails with [`Error::Rng`] if the generator fails.
     pub(super) fn draw<R: TryCryptoRng + ?Sized>(
         keys: &[&KeyHandle],
         limbs: usize,
@@ -36,16 +35,28 @@ impl Blinds {
         for (key, number) in keys.iter().zip(numbers.chunks_exact_mut(limbs)) {
             draw(key, rng, &mut octets[..key.size()], number)?;
         }
-        Self::of(keys, numbers)
+        Ok(Self::of(numbers))
     }
 
     /// Those with the given numbers.
-    pub(super) fn of(keys: &[&KeyHandle], numbers: Secret<Vec<Limb>>) -> Result<Self, Error> {
+    pub(super) fn of(numbers: Secret<Vec<Limb>>) -> Self {
+        let inverses = Secret::new(Vec::new());
+        Self { numbers, inverses }
+    }
+
+    /// Computes the inverses, for lanes of `keys`, if that has not been done.
+    ///
+    /// Fails with [`Error::Rng`] if a number has none, which is as likely as guessing a prime factor.
+    pub(super) fn invert(&mut self, keys: &[&KeyHandle]) -> Result<(), Error> {
+        if self.inverses.len() == self.numbers.len() {
+            return Ok(());
+        }
         let moduli: Vec<_> = keys.iter().map(|key| key.parts().n.as_ref()).collect();
-        let mut inverses = Secret::new(vec![Limb::ZERO; numbers.len()]);
-        let inverted = Numbers::fastest().invert(&moduli, &numbers, &mut inverses);
+        let mut inverses = Secret::new(vec![Limb::ZERO; self.numbers.len()]);
+        let inverted = Numbers::fastest().invert(&moduli, &self.numbers, &mut inverses);
         inverted.ok_or(Error::Rng)?;
-        Ok(Self { numbers, inverses })
+        self.inverses = inverses;
+        Ok(())
     }
 }
 

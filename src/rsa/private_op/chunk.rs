@@ -103,7 +103,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Asks the source for representatives, and draws blinding factors.
+    /// Asks the source for representatives, and draws blinding factors, whose inverses are still to be computed.
     pub(super) fn new(batch: &Batch<'_>, range: Range<usize>) -> Result<Self, Error> {
         let (keys, limbs) = (&batch.keys[range.clone()], batch.class.limbs());
         let mut randomness = batch.streams.next();
@@ -151,6 +151,50 @@ impl Opened {
             representatives: Secret::new(representatives.to_vec()),
             blinds,
         }
+    }
+
+    /// Computes the inverses of the blinding factors, if there are any.
+    pub(super) fn invert_blinds(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
+        let keys = self.keys(batch);
+        let blinds = self.blinds.as_mut();
+        blinds.map_or(Ok(()), |blinds| blinds.invert(keys))
+    }
+
+    /// The representatives times the blinding factors to the power of e, if there are any, in a new buffer.
+    pub(super) fn blinded(&self, batch: &Batch<'_>) -> Secret<Vec<Limb>> {
+        let values = Secret::new(self.representatives.to_vec());
+        match (&self.blinds, self.keys(batch).first()) {
+            (Some(blinds), Some(key)) => {
+                self.multiply(batch, values, &blinds.numbers, &key.parts().e)
+            }
+            _ => values,
+        }
+    }
+
+    /// Powers divided by the blinding factors, if there are any. The inverses must be there.
+    pub(super) fn unblinded(
+        &self,
+        batch: &Batch<'_>,
+        powers: Secret<Vec<Limb>>,
+    ) -> Secret<Vec<Limb>> {
+        match &self.blinds {
+            Some(blinds) => self.multiply(batch, powers, &blinds.inverses, &BoxedUint::one()),
+            None => powers,
+        }
+    }
+
+    /// `values * bases ^ exponent`.
+    fn multiply(
+        &self,
+        batch: &Batch<'_>,
+        values: Secret<Vec<Limb>>,
+        bases: &[Limb],
+        exponent: &BoxedUint,
+    ) -> Secret<Vec<Limb>> {
+        let mut products = Secret::new(vec![Limb::ZERO; values.len()]);
+        let (numbers, moduli) = (Numbers::fastest(), self.moduli(batch));
+        numbers.mul_public_power(&moduli, exponent, bases, Some(&values), &mut products);
+        products
     }
 
     pub(super) fn keys<'a>(&self, batch: &Batch<'a>) -> &'a [&'a KeyHandle] {

@@ -3,7 +3,6 @@
 //! Blind, reduce modulo p and q, exponentiate, recombine, unblind: every stage runs over all lanes of a chunk
 //! before the next begins, so that the backend sees many at a time.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use crypto_bigint::{BoxedUint, Limb};
@@ -12,7 +11,6 @@ use super::batch::Batch;
 use super::chunk::Opened;
 use super::crt::{combine, split};
 use super::group::{PrimeClass, crt, private_exponent, zeros};
-use crate::backend::numbers::Numbers;
 use crate::rsa::key::Crt;
 use crate::secret::Secret;
 use crate::{BatchModExp, Error, ModExp};
@@ -31,9 +29,7 @@ where
 /// What lies between two stages of the private operation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stage {
-    /// The copy of the representatives that is computed on.
-    Input,
-    /// The representatives times the blinding factors.
+    /// The copy of the representatives that is computed on, times the blinding factors if they are blinded.
     Blinded,
     /// The representatives modulo p, then modulo q.
     Residues,
@@ -77,37 +73,20 @@ where
     F: FaultInjection,
 {
     let limbs = batch.class.limbs();
-    let (numbers, moduli) = (Numbers::fastest(), opened.moduli(batch));
-    let mut look = |stage, values: &mut Flat| {
+    let look = |stage, values: &mut Flat, faults: &mut F| {
         faults.inject_fault(stage, Intermediate::Flat(values, limbs));
     };
-    let mut values = Secret::new(opened.representatives.to_vec());
-    look(Stage::Input, &mut values);
-
-    // `values * power ^ exponent`.
-    let multiply = |values: Flat, powers: &[Limb], exponent: &BoxedUint| {
-        let mut products = Secret::new(vec![Limb::ZERO; values.len()]);
-        numbers.mul_public_power(&moduli, exponent, powers, Some(&values), &mut products);
-        products
-    };
-    if let (Some(blinds), Some(key)) = (&opened.blinds, opened.keys(batch).first()) {
-        values = multiply(values, &blinds.numbers, &key.parts().e);
-    }
-    look(Stage::Blinded, &mut values);
+    let mut values = opened.blinded(batch);
+    look(Stage::Blinded, &mut values, faults);
 
     let mut values = match batch.class.prime {
         Some(prime) => crt_op(backend, batch, opened, prime, &values, faults)?,
         None => plain_op(backend, batch, opened, &values)?,
     };
-    let mut look = |stage, values: &mut Flat| {
-        faults.inject_fault(stage, Intermediate::Flat(values, limbs));
-    };
-    look(Stage::Combined, &mut values);
+    look(Stage::Combined, &mut values, faults);
 
-    if let Some(blinds) = &opened.blinds {
-        values = multiply(values, &blinds.inverses, &BoxedUint::one());
-    }
-    look(Stage::Unblinded, &mut values);
+    let mut values = opened.unblinded(batch, values);
+    look(Stage::Unblinded, &mut values, faults);
     Ok(values)
 }
 

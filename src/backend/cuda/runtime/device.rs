@@ -39,7 +39,8 @@ impl Device {
     pub(crate) fn open(info: &DeviceInfo) -> Result<Self, Error> {
         let open = || {
             let context = CudaContext::new(info.ordinal())?;
-            let slot = || Slot::new(&context);
+            let kernels = context.new_stream()?;
+            let slot = || Slot::new(&context, &kernels);
             let slots: [Slot; SLOTS] = [slot()?, slot()?, slot()?];
             let slots = Mutex::new(slots);
             Ok((context, slots))

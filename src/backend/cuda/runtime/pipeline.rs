@@ -226,6 +226,8 @@ fn through<'p, P, J: Job<P>>(
 ) -> Result<(Timing, usize), Stop> {
     let (mut timing, mut count) = (Timing::default(), 0);
     for round in 0.. {
+        // The device has what came last by now, or soon.
+        slots.slots()[(round + SLOTS - 1) % SLOTS].wipe_input()?;
         let slot = &mut slots.slots()[round % SLOTS];
         if let Some(UnderWay { kept, piece }) = under_way[round % SLOTS].take() {
             count += piece.range.len();

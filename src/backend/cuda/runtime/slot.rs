@@ -1,6 +1,9 @@
-//! One of a device's two sets of buffers with a stream: a chunk on its way through the device.
+//! One of a device's sets of buffers with a stream: a chunk on its way through the device.
 //!
-//! The order on the stream is: inputs to the device, kernels, results to the host, device buffers cleared.
+//! The order is: inputs to the device, kernels, results to the host, device buffers cleared. Copies are queued on the
+//! slot's own stream, so that they run beside the kernels of other chunks. Where a chunk is several launches, they are
+//! queued on one stream of the device for all slots: the long one of a chunk would keep the short ones of another
+//! waiting. A single launch is queued behind its copy, and fills the gaps that another chunk's leaves.
 //! While a chunk is under way the slot is *busy*, and nothing reads, writes or frees its buffers.
 #![allow(unsafe_code)]
 
@@ -18,6 +21,9 @@ use super::layout::{Addresses, Layout, Sizes, check_indices};
 pub(crate) struct Slot {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
+    /// Of all slots of the device.
+    kernels: Arc<CudaStream>,
+    input_there: CudaEvent,
     kernel_start: CudaEvent,
     kernel_end: CudaEvent,
     buffers: Option<Buffers>,
@@ -40,16 +46,22 @@ enum State {
     Clean,
     /// The inputs are in, or being put into, the host's buffer.
     Filled { sizes: Sizes },
-    /// The device is at work.
-    Busy { sizes: Sizes },
+    /// The device is at work. Until `is_input_wiped`, the host's buffer holds the inputs.
+    Busy { sizes: Sizes, is_input_wiped: bool },
 }
 
 impl Slot {
-    pub(super) fn new(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
+    /// With a stream of its own for copies, and `kernels` for kernels, both of `context`.
+    pub(super) fn new(
+        context: &Arc<CudaContext>,
+        kernels: &Arc<CudaStream>,
+    ) -> Result<Self, DriverError> {
         let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
         Ok(Self {
             context: context.clone(),
             stream: context.new_stream()?,
+            kernels: kernels.clone(),
+            input_there: context.new_event(None)?,
             kernel_start: context.new_event(timed)?,
             kernel_end: context.new_event(timed)?,
             buffers: None,
@@ -93,19 +105,30 @@ impl Slot {
             check_indices(launch.arguments(), loaded, input);
         }
 
-        self.state = State::Busy { sizes };
+        self.state = State::Busy {
+            sizes,
+            is_input_wiped: false,
+        };
         self.context.bind_to_thread()?;
         let stream = self.stream.cu_stream();
         // SAFETY: the buffers are at least as long as `sizes`, stay allocated and are not touched while
-        // the slot is busy: `finish` and `abandon` wait for the stream first.
+        // the slot is busy: `finish` waits for the stream first, which waits for the kernels, and `abandon`
+        // for both.
         unsafe { result::memcpy_htod_async(addresses.input, input, stream)? };
-        self.kernel_start.record(&self.stream)?;
+        self.input_there.record(&self.stream)?;
+        let kernels = match launches {
+            [_] => &self.stream,
+            _ => &self.kernels,
+        };
+        kernels.wait(&self.input_there)?;
+        self.kernel_start.record(kernels)?;
         for launch in launches {
             // SAFETY: as above; every part is within the sizes, and every index in range. Records stay where
             // they are while the slots of their device are held.
-            unsafe { launch.queue(loaded, &addresses, &self.stream)? };
+            unsafe { launch.queue(loaded, &addresses, kernels)? };
         }
-        self.kernel_end.record(&self.stream)?;
+        self.kernel_end.record(kernels)?;
+        self.stream.wait(&self.kernel_end)?;
         let output = &mut buffers.host_out.as_mut_slice()[..sizes.output];
         let clear = |address: CUdeviceptr, words: usize| match words {
             0 => Ok(()),
@@ -119,6 +142,27 @@ impl Slot {
         clear(addresses.intermediate, sizes.intermediate)
     }
 
+    /// If the slot is busy: waits until the inputs are on the device, and wipes the host's copy, while the device
+    /// goes on.
+    pub(super) fn wipe_input(&mut self) -> Result<(), DriverError> {
+        if let (
+            State::Busy {
+                sizes,
+                is_input_wiped: false,
+            },
+            Some(buffers),
+        ) = (self.state, &mut self.buffers)
+        {
+            self.input_there.synchronize()?;
+            buffers.host_in.as_mut_slice()[..sizes.input].zeroize();
+            self.state = State::Busy {
+                sizes,
+                is_input_wiped: true,
+            };
+        }
+        Ok(())
+    }
+
     /// Waits for the chunk, lets `take` read the results, and wipes the host's buffers. Returns the time
     /// that the kernels took.
     ///
@@ -126,12 +170,12 @@ impl Slot {
     ///
     /// If the slot is not busy.
     pub(super) fn finish(&mut self, take: impl FnOnce(&[u64])) -> Result<Duration, DriverError> {
-        let (State::Busy { sizes }, Some(buffers)) = (self.state, &mut self.buffers) else {
+        self.wipe_input()?;
+        let (State::Busy { sizes, .. }, Some(buffers)) = (self.state, &mut self.buffers) else {
             panic!("the slot has nothing to finish");
         };
         self.stream.synchronize()?;
         take(&buffers.host_out.as_slice()[..sizes.output]);
-        buffers.host_in.as_mut_slice()[..sizes.input].zeroize();
         buffers.host_out.as_mut_slice()[..sizes.output].zeroize();
         self.state = State::Clean;
         let milliseconds = self.kernel_start.elapsed_ms(&self.kernel_end)?;
@@ -143,9 +187,10 @@ impl Slot {
     pub(super) fn abandon(&mut self) {
         let sizes = match self.state {
             State::Clean => return,
-            State::Filled { sizes } | State::Busy { sizes } => sizes,
+            State::Filled { sizes } | State::Busy { sizes, .. } => sizes,
         };
-        let answered = self.stream.synchronize().is_ok();
+        let streams = [&self.kernels, &self.stream];
+        let answered = streams.map(|stream| stream.synchronize().is_ok()) == [true; 2];
         let Some(buffers) = &mut self.buffers else {
             return;
         };

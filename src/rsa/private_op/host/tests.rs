@@ -49,10 +49,11 @@ fn private_op(
     };
     let (representatives, numbers) = numbers.split_at(numbers.len() / 2);
     let blinds = match blinding {
-        true => Some(Blinds::of(batch.keys, Secret::new(numbers.to_vec()))?),
+        true => Some(Blinds::of(Secret::new(numbers.to_vec()))),
         false => None,
     };
-    let opened = Opened::with(0..LANES, representatives, blinds);
+    let mut opened = Opened::with(0..LANES, representatives, blinds);
+    opened.invert_blinds(&batch)?;
     let candidates = with_faults(&Serial, &batch, &opened, faults)?;
     let mut places: Vec<Octets> = (0..LANES).map(|_| Err(Error::Rng)).collect();
     opened.close(&batch, &candidates, &mut places);
@@ -141,12 +142,7 @@ fn no_fault_in_a_crt_operation_gets_through() {
     let key = KeyHandle::new(&rsa_key).unwrap();
     let numbers = numbers(&key);
     assert!(key.has_crt());
-    for stage in [
-        Stage::Input,
-        Stage::Blinded,
-        Stage::Combined,
-        Stage::Unblinded,
-    ] {
+    for stage in [Stage::Blinded, Stage::Combined, Stage::Unblinded] {
         every_fault_is_found(&key, &numbers, stage, 3, &[0, 513, 1023]);
     }
     // Three values modulo p, then three modulo q.
@@ -162,12 +158,7 @@ fn no_fault_in_a_plain_operation_gets_through() {
     let key = KeyHandle::new(&rsa_key).unwrap();
     let numbers = numbers(&key);
     assert!(!key.has_crt());
-    for stage in [
-        Stage::Input,
-        Stage::Blinded,
-        Stage::Combined,
-        Stage::Unblinded,
-    ] {
+    for stage in [Stage::Blinded, Stage::Combined, Stage::Unblinded] {
         every_fault_is_found(&key, &numbers, stage, 3, &[0, 1023]);
     }
 }

@@ -115,13 +115,13 @@ fn the_share_of_a_lost_worker_is_finished_by_the_others() {
     for lost in 0..3 {
         let lives = |i| if i == lost { 1 } else { ALWAYS };
         let workers = [0, 1, 2].map(|i| Mortal::new(lives(i), 1.0 + i as f64));
+        // If the others are quick it does not come to the chunk that it is lost with in the first round.
         for round in 0..4 {
+            let was_lost = workers[lost].check().is_err();
             let mut places = [0.0; 5000];
             run(&workers, &mut places).unwrap();
             assert!(places.iter().all(|&place| place > 0.0), "round {round}");
-            let speed = workers[lost].speed;
-            let is_lost = workers[lost].check().is_err();
-            assert!(round == 0 || !is_lost || !places.contains(&speed));
+            assert!(!was_lost || !places.contains(&workers[lost].speed));
         }
     }
 }
