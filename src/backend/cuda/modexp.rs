@@ -4,10 +4,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::hash::{BuildHasherDefault, Hasher};
 use core::ops::Range;
 use core::ptr;
-use std::collections::HashMap;
 
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Limb, Odd, Uint, Unsigned};
@@ -43,9 +41,14 @@ impl<'a, U: Unsigned> Group<'a, U> {
     /// One group for each width, the narrowest first.
     pub(super) fn by_width(batch: &'a [ModExp<'a, U>], exponent_bits: u32) -> Vec<Self> {
         let mut widths = BTreeMap::<u32, Vec<usize>>::new();
-        for (i, instance) in batch.iter().enumerate() {
-            let limbs = instance.params.modulus().as_ref().as_limbs().len();
-            widths.entry(limbs as u32 * Limb::BITS).or_default().push(i);
+        let limbs = |x: &ModExp<'_, U>| x.params.modulus().as_ref().as_limbs().len();
+        let mut start = 0;
+        for run in batch.chunk_by(|a, b| limbs(a) == limbs(b)) {
+            let members = widths
+                .entry(limbs(&run[0]) as u32 * Limb::BITS)
+                .or_default();
+            members.extend(start..start + run.len());
+            start += run.len();
         }
         widths
             .into_iter()
@@ -64,6 +67,9 @@ impl<'a, U: Unsigned> Group<'a, U> {
 
     /// The elements of `out` at the indices of the members.
     pub(super) fn places<'o>(&self, out: &'o mut [U]) -> Vec<&'o mut U> {
+        if self.members.len() == out.len() {
+            return out.iter_mut().collect();
+        }
         let mut members = self.members.iter().peekable();
         let wanted = out.iter_mut().enumerate();
         wanted
@@ -90,20 +96,19 @@ impl<'a, U: Unsigned> Group<'a, U> {
         Ok(())
     }
 
-    /// The moduli of a chunk. Which instances share a reference is public.
+    /// The moduli of a chunk: one for each run of instances that share a reference, which is public.
     fn moduli(&self, chunk: &Range<usize>) -> Moduli {
-        let hasher = BuildHasherDefault::<AddressHasher>::default();
-        let mut seen = HashMap::<_, u32, _>::with_capacity_and_hasher(chunk.len(), hasher);
-        let mut distinct = Vec::new();
+        let mut distinct: Vec<usize> = Vec::with_capacity(chunk.len());
         let mut index = Vec::with_capacity(chunk.len());
+        let params = |member: usize| ptr::from_ref(self.instance(member).params);
         for member in chunk.clone() {
-            let number = *seen
-                .entry(ptr::from_ref(self.instance(member).params))
-                .or_insert_with(|| {
-                    distinct.push(member);
-                    distinct.len() as u32 - 1
-                });
-            index.push(number);
+            if distinct
+                .last()
+                .is_none_or(|&last| params(last) != params(member))
+            {
+                distinct.push(member);
+            }
+            index.push(distinct.len() as u32 - 1);
         }
         Moduli { distinct, index }
     }
@@ -111,7 +116,7 @@ impl<'a, U: Unsigned> Group<'a, U> {
 
 /// Which modulus each instance of a chunk has.
 struct Moduli {
-    /// A member of the group for each different modulus.
+    /// A member of the group for each of them.
     distinct: Vec<usize>,
     /// For each instance of the chunk, the index of its modulus among these.
     index: Vec<u32>,
@@ -280,35 +285,6 @@ impl WithLimbs for WideR2<'_> {
         let params = FixedMontyParams::new(Odd::new(*wide).expect("an odd modulus"));
         let params = Secret::new(params);
         Secret::new(params.r2().as_limbs().to_vec())
-    }
-}
-
-/// Spreads addresses, which are public and not chosen by anyone who could gain by it, over a table
-/// (Knuth, The Art of Computer Programming, volume 3, section 6.4: multiplicative hashing).
-#[derive(Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0 ^ word)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(32);
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }
 

@@ -13,11 +13,12 @@ use super::module::{Cache, Image, Kernel, KernelKey, Module};
 use super::probe::DeviceInfo;
 use super::records::{HeldTable, RecordKind, RecordTable};
 use super::shares::Worker;
-use super::slot::Slot;
+use super::slot::{KernelStream, Slot};
 use crate::Error;
 
-/// Three, so that one chunk waits on the device while another is computed and the host has the third.
-pub(super) const SLOTS: usize = 3;
+/// Four, two for each of the threads that drive the device: so one chunk waits on it while another is computed and the
+/// host has the other two.
+pub(super) const SLOTS: usize = 4;
 
 /// Locked while a call uses a device. Its own lock, because owners of records outlive devices.
 pub(super) type Calls = Arc<Mutex<()>>;
@@ -39,9 +40,9 @@ impl Device {
     pub(crate) fn open(info: &DeviceInfo) -> Result<Self, Error> {
         let open = || {
             let context = CudaContext::new(info.ordinal())?;
-            let kernels = context.new_stream()?;
+            let kernels = Arc::new(KernelStream::new(&context)?);
             let slot = || Slot::new(&context, &kernels);
-            let slots: [Slot; SLOTS] = [slot()?, slot()?, slot()?];
+            let slots: [Slot; SLOTS] = [slot()?, slot()?, slot()?, slot()?];
             let slots = Mutex::new(slots);
             Ok((context, slots))
         };

@@ -3,7 +3,10 @@
 use alloc::vec::Vec;
 use core::mem;
 use core::ops::Range;
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
+use std::panic::resume_unwind;
+use std::thread;
 use std::time::Instant;
 
 use cudarc::driver::DriverError;
@@ -20,7 +23,7 @@ use crate::Error;
 /// Work that devices do in chunks. `P` is where the result of an instance goes.
 pub(crate) trait Job<P>: Sync {
     /// What the chunks of a device's share have in common.
-    type Share;
+    type Share: Sync;
     /// What is kept of a chunk while it is under way.
     type Chunk;
 
@@ -161,7 +164,7 @@ impl Drop for Devices {
 }
 
 /// Computes a share on one device.
-fn run_share<P, J: Job<P>>(
+fn run_share<P: Send, J: Job<P>>(
     job: &J,
     device: &Device,
     share: &Share<'_, '_, P>,
@@ -187,49 +190,86 @@ struct UnderWay<'p, C, P> {
     piece: Piece<'p, P>,
 }
 
-/// Sends chunks through the slots in turn: while the device computes one, the host fills another and takes the
-/// results of a third. Returns how many instances there were, too.
+/// Sends the chunks of a share through the slots. Returns how many instances there were, too.
 ///
-/// If the device is lost, what was under way goes back to the share.
-fn send_through<P, J: Job<P>>(
+/// Where there are several chunks, two threads do that, each with half of the slots: while one fills or empties a slot
+/// of its own, with the help of the host's other threads, the other does the same, and neither waits for the other to
+/// be done. If the device is lost, what was under way goes back to the share.
+fn send_through<P: Send, J: Job<P>>(
     job: &J,
     slots: &mut InUse<'_>,
     prepared: &Prepared<J::Share>,
     share: &Share<'_, '_, P>,
 ) -> Result<(Timing, usize), Error> {
     slots.device().check_lost()?;
-    let mut under_way = [const { None }; SLOTS];
-    let result = through(job, slots, prepared, share, &mut under_way);
-    if let Err(Stop::Device(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY))) = result {
-        slots.slots().iter_mut().for_each(|slot| {
-            slot.abandon();
-            slot.release();
-        });
-    }
-    slots.slots().iter_mut().for_each(Slot::abandon);
-    result.map_err(|stop| {
-        let under_way = under_way.into_iter().flatten();
-        under_way.for_each(|chunk| share.give_back(chunk.piece));
-        match stop {
-            Stop::Device(error) => slots.device().fault(error),
-            Stop::Batch(error) => error,
+    let is_stopped = AtomicBool::new(false);
+    let drive = |slots: &mut [Slot]| through(job, slots, prepared, share, &is_stopped);
+    let result = match share.len() > 2 * prepared.chunk {
+        false => drive(slots.slots()),
+        true => {
+            let (first, second) = slots.slots().split_at_mut(SLOTS / 2);
+            thread::scope(|scope| {
+                let other = scope.spawn(|| drive(second));
+                let this = drive(first);
+                let other = other.join().unwrap_or_else(|panic| resume_unwind(panic));
+                let ((mut timing, count), (of_other, other_count)) = (this?, other?);
+                timing += of_other;
+                Ok((timing, count + other_count))
+            })
         }
+    };
+    let is_full = matches!(
+        result,
+        Err(Stop::Device(DriverError(
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY
+        )))
+    );
+    slots.slots().iter_mut().for_each(|slot| {
+        slot.abandon();
+        if is_full {
+            slot.release();
+        }
+    });
+    result.map_err(|stop| match stop {
+        Stop::Device(error) => slots.device().fault(error),
+        Stop::Batch(error) => error,
     })
 }
 
-fn through<'p, P, J: Job<P>>(
+/// Sends chunks through some slots in turn, until there are no more, or somebody has stopped: while the device
+/// computes some, the host fills another or takes its results.
+fn through<P, J: Job<P>>(
     job: &J,
-    slots: &mut InUse<'_>,
+    slots: &mut [Slot],
+    prepared: &Prepared<J::Share>,
+    share: &Share<'_, '_, P>,
+    is_stopped: &AtomicBool,
+) -> Result<(Timing, usize), Stop> {
+    let mut under_way: Vec<_> = slots.iter().map(|_| None).collect();
+    let result = in_turn(job, slots, prepared, share, is_stopped, &mut under_way);
+    if result.is_err() {
+        is_stopped.store(true, Ordering::Relaxed);
+        let under_way = under_way.into_iter().flatten();
+        under_way.for_each(|chunk| share.give_back(chunk.piece));
+    }
+    result
+}
+
+fn in_turn<'p, P, J: Job<P>>(
+    job: &J,
+    slots: &mut [Slot],
     prepared: &Prepared<J::Share>,
     share: &Share<'_, 'p, P>,
-    under_way: &mut [Option<UnderWay<'p, J::Chunk, P>>; SLOTS],
+    is_stopped: &AtomicBool,
+    under_way: &mut [Option<UnderWay<'p, J::Chunk, P>>],
 ) -> Result<(Timing, usize), Stop> {
     let (mut timing, mut count) = (Timing::default(), 0);
-    for round in 0.. {
+    let mut last = 0;
+    for turn in (0..slots.len()).cycle() {
         // The device has what came last by now, or soon.
-        slots.slots()[(round + SLOTS - 1) % SLOTS].wipe_input()?;
-        let slot = &mut slots.slots()[round % SLOTS];
-        if let Some(UnderWay { kept, piece }) = under_way[round % SLOTS].take() {
+        slots[last].wipe_input()?;
+        let slot = &mut slots[turn];
+        if let Some(UnderWay { kept, piece }) = under_way[turn].take() {
             count += piece.range.len();
             let (range, places) = (&piece.range, &mut *piece.places);
             match slot.finish(|output| job.take(kept, range, output, places)) {
@@ -237,7 +277,7 @@ fn through<'p, P, J: Job<P>>(
                     timing += Timing {
                         kernel,
                         launches: 1,
-                    }
+                    };
                 }
                 Err(error) => {
                     share.give_back(piece);
@@ -245,9 +285,13 @@ fn through<'p, P, J: Job<P>>(
                 }
             }
         }
-        if let Some(piece) = share.next(prepared.chunk, prepared.per_block) {
+        let piece = match is_stopped.load(Ordering::Relaxed) {
+            false => share.next(prepared.chunk, prepared.per_block),
+            true => None,
+        };
+        if let Some(piece) = piece {
             match job.submit(&prepared.share, &piece.range, slot) {
-                Ok(kept) => under_way[round % SLOTS] = Some(UnderWay { kept, piece }),
+                Ok(kept) => under_way[turn] = Some(UnderWay { kept, piece }),
                 Err(stop) => {
                     share.give_back(piece);
                     return Err(stop);
@@ -256,6 +300,7 @@ fn through<'p, P, J: Job<P>>(
         } else if under_way.iter().all(Option::is_none) {
             break;
         }
+        last = turn;
     }
     Ok((timing, count))
 }

@@ -9,6 +9,7 @@
 
 use alloc::sync::Arc;
 use core::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{CUdeviceptr, CUevent_flags};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
@@ -21,13 +22,32 @@ use super::layout::{Addresses, Layout, Sizes, check_indices};
 pub(crate) struct Slot {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
-    /// Of all slots of the device.
-    kernels: Arc<CudaStream>,
+    kernels: Arc<KernelStream>,
     input_there: CudaEvent,
     kernel_start: CudaEvent,
     kernel_end: CudaEvent,
     buffers: Option<Buffers>,
     state: State,
+}
+
+/// The stream of a device for chunks of several launches.
+pub(super) struct KernelStream {
+    stream: Arc<CudaStream>,
+    /// Held while the launches of a chunk are queued, so that they stay together.
+    order: Mutex<()>,
+}
+
+impl KernelStream {
+    pub(super) fn new(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
+        Ok(Self {
+            stream: context.new_stream()?,
+            order: Mutex::default(),
+        })
+    }
+
+    fn in_order(&self) -> MutexGuard<'_, ()> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// They only grow, and hold nothing but zeros between calls.
@@ -54,7 +74,7 @@ impl Slot {
     /// With a stream of its own for copies, and `kernels` for kernels, both of `context`.
     pub(super) fn new(
         context: &Arc<CudaContext>,
-        kernels: &Arc<CudaStream>,
+        kernels: &Arc<KernelStream>,
     ) -> Result<Self, DriverError> {
         let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
         Ok(Self {
@@ -116,9 +136,10 @@ impl Slot {
         // for both.
         unsafe { result::memcpy_htod_async(addresses.input, input, stream)? };
         self.input_there.record(&self.stream)?;
-        let kernels = match launches {
-            [_] => &self.stream,
-            _ => &self.kernels,
+        let chain = (launches.len() > 1).then(|| self.kernels.in_order());
+        let kernels = match chain {
+            Some(_) => &self.kernels.stream,
+            None => &self.stream,
         };
         kernels.wait(&self.input_there)?;
         self.kernel_start.record(kernels)?;
@@ -128,6 +149,7 @@ impl Slot {
             unsafe { launch.queue(loaded, &addresses, kernels)? };
         }
         self.kernel_end.record(kernels)?;
+        drop(chain);
         self.stream.wait(&self.kernel_end)?;
         let output = &mut buffers.host_out.as_mut_slice()[..sizes.output];
         let clear = |address: CUdeviceptr, words: usize| match words {
@@ -189,7 +211,7 @@ impl Slot {
             State::Clean => return,
             State::Filled { sizes } | State::Busy { sizes, .. } => sizes,
         };
-        let streams = [&self.kernels, &self.stream];
+        let streams = [&self.kernels.stream, &self.stream];
         let answered = streams.map(|stream| stream.synchronize().is_ok()) == [true; 2];
         let Some(buffers) = &mut self.buffers else {
             return;

@@ -45,6 +45,9 @@ type Base = Option<Secret<Vec<Limb>>>;
 /// thousands: measured with RSA-2048, 0.23 ms each way on an H200 against 3 us a lane.
 const BLINDED_BY_A_THREAD: usize = 128;
 
+/// Chunks of fewer lanes are copied by the thread that drives the device.
+const COPIED_BY_ONE_THREAD: usize = 1024;
+
 /// What tests do to the inputs of each chunk on their way to the device: the words of the representatives, and of the
 /// indices of keys, two to a word.
 pub(super) type InjectFault<'a> = &'a (dyn Fn([&mut [u64]; 2]) + Sync);
@@ -281,15 +284,19 @@ impl CrtJob<'_> {
             ];
             (places, [&base[..], base, r, inverse])
         });
-        self.threads
-            .each_item(lanes.collect(), |(places, numbers)| {
-                for (words, numbers) in places.into_iter().zip(numbers) {
-                    let numbers = numbers.chunks_exact(limbs);
-                    for (number, place) in numbers.zip(words.chunks_exact_mut(size)) {
-                        copy_in(number, place);
-                    }
+        // Waking threads takes longer than copying a few numbers.
+        let threads = match chunk.len() {
+            0..COPIED_BY_ONE_THREAD => HostPool(None),
+            _ => self.threads,
+        };
+        threads.each_item(lanes.collect(), |(places, numbers)| {
+            for (words, numbers) in places.into_iter().zip(numbers) {
+                let numbers = numbers.chunks_exact(limbs);
+                for (number, place) in numbers.zip(words.chunks_exact_mut(size)) {
+                    copy_in(number, place);
                 }
-            });
+            }
+        });
         let first = share
             .key_indices
             .partition_point(|run| run.0 <= chunk.start);
