@@ -4,6 +4,7 @@
 mod job;
 
 use alloc::vec::Vec;
+use std::sync::Mutex;
 
 use self::job::{CrtJob, InjectFault};
 use super::{PrivateOps, RsaPrivateOp};
@@ -56,6 +57,7 @@ fn with_faults(
         batch: ops.batch,
         lanes: ops.range(),
         inject_fault,
+        opening: Mutex::default(),
     };
     cuda.run_job(&job, ops.places)
 }

@@ -6,6 +6,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use crypto_bigint::Limb;
 use cudarc::driver::DriverError;
@@ -36,6 +37,8 @@ pub(super) struct CrtJob<'a> {
     /// Those of the batch's lanes that are computed. Chunks count from the first of them.
     pub(super) lanes: Range<usize>,
     pub(super) inject_fault: InjectFault<'a>,
+    /// Held while a chunk is opened: two at a time would both be late.
+    pub(super) opening: Mutex<()>,
 }
 
 /// The numbers that a part of the lanes is computed from, if they are not the representatives.
@@ -133,7 +136,10 @@ impl Job<Octets> for CrtJob<'_> {
             is_blinded: on_device,
         };
         let work = share.kernels.exponentiate(&what);
-        let opened = self.open(chunk, on_device).map_err(Stop::Batch)?;
+        let opened = {
+            let _alone = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+            self.open(chunk, on_device).map_err(Stop::Batch)?
+        };
         let fill = |input: &mut [u64]| self.fill(share, chunk, &opened, &work, input);
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
         let mut parts: Vec<_> = opened.into_iter().map(|(opened, _)| opened).collect();
@@ -218,7 +224,7 @@ impl CrtJob<'_> {
     /// How many lanes a thread takes at a time: few enough for each to have some, enough to share an inversion.
     fn part_len(&self, count: usize) -> usize {
         const FEWEST: usize = 16;
-        const MOST: usize = 512;
+        const MOST: usize = 1024;
         count
             .div_ceil(self.threads.count())
             .clamp(FEWEST, MOST)
