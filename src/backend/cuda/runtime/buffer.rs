@@ -2,11 +2,11 @@
 #![allow(unsafe_code)]
 
 use alloc::sync::Arc;
+use core::hint::black_box;
 use core::slice;
 
 use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaContext, DriverError, result};
-use zeroize::Zeroize;
 
 /// Words in page-locked host memory, which the device can copy from and to while the host goes on.
 ///
@@ -46,11 +46,18 @@ impl PinnedWords {
         // SAFETY: the words are owned, initialised, and no copy is under way.
         unsafe { slice::from_raw_parts_mut(self.words, self.len) }
     }
+
+    /// Overwrites the first `len` words with 0, as fast as memory allows. The compiler cannot leave it out, since it
+    /// must take it that others read the memory, which the driver has the address of.
+    pub(super) fn wipe(&mut self, len: usize) {
+        self.as_mut_slice()[..len].fill(0);
+        black_box(self.words);
+    }
 }
 
 impl Drop for PinnedWords {
     fn drop(&mut self) {
-        self.as_mut_slice().zeroize();
+        self.wipe(self.len);
         // If the context is lost the memory goes with the process; it is wiped in any case.
         if self.context.bind_to_thread().is_ok() {
             // SAFETY: the memory comes from `malloc_host` and is not used after this.

@@ -302,5 +302,6 @@ fn in_turn<'p, P, J: Job<P>>(
         }
         last = turn;
     }
+    slots.iter().try_for_each(Slot::settle)?;
     Ok((timing, count))
 }

@@ -1,9 +1,10 @@
 //! One of a device's sets of buffers with a stream: a chunk on its way through the device.
 //!
-//! The order is: inputs to the device, kernels, results to the host, device buffers cleared. Copies are queued on the
-//! slot's own stream, so that they run beside the kernels of other chunks. Where a chunk is several launches, they are
-//! queued on one stream of the device for all slots: the long one of a chunk would keep the short ones of another
-//! waiting. A single launch is queued behind its copy, and fills the gaps that another chunk's leaves.
+//! The order is: inputs to the device, kernels, results to the host, device buffers cleared. Copies and clearing are
+//! queued on a stream of the slot's with priority, so that they run beside or before the kernels of other chunks, which
+//! may fill the device for long. Where a chunk is several launches, they are queued on one stream of the device for all
+//! slots: the long one of a chunk would keep the short ones of another waiting. A single launch has a stream of the
+//! slot's, and fills the gaps that another chunk's leaves.
 //! While a chunk is under way the slot is *busy*, and nothing reads, writes or frees its buffers.
 #![allow(unsafe_code)]
 
@@ -13,7 +14,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{CUdeviceptr, CUevent_flags};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
-use zeroize::Zeroize;
 
 use super::buffer::{DeviceWords, PinnedWords};
 use super::launch::{Launch, Loaded};
@@ -21,9 +21,13 @@ use super::layout::{Addresses, Layout, Sizes, check_indices};
 
 pub(crate) struct Slot {
     context: Arc<CudaContext>,
+    /// For copies and clearing.
     stream: Arc<CudaStream>,
+    /// For chunks of a single launch.
+    single: Arc<CudaStream>,
     kernels: Arc<KernelStream>,
     input_there: CudaEvent,
+    output_there: CudaEvent,
     kernel_start: CudaEvent,
     kernel_end: CudaEvent,
     buffers: Option<Buffers>,
@@ -62,7 +66,7 @@ struct Buffers {
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
-    /// All buffers are zero.
+    /// All buffers are zero, or will be before anything else happens to them.
     Clean,
     /// The inputs are in, or being put into, the host's buffer.
     Filled { sizes: Sizes },
@@ -77,11 +81,15 @@ impl Slot {
         kernels: &Arc<KernelStream>,
     ) -> Result<Self, DriverError> {
         let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
+        context.bind_to_thread()?;
+        let (_, highest_priority) = result::stream::get_priority_range()?;
         Ok(Self {
             context: context.clone(),
-            stream: context.new_stream()?,
+            stream: context.new_stream_with_priority(highest_priority)?,
+            single: context.new_stream()?,
             kernels: kernels.clone(),
             input_there: context.new_event(None)?,
+            output_there: context.new_event(None)?,
             kernel_start: context.new_event(timed)?,
             kernel_end: context.new_event(timed)?,
             buffers: None,
@@ -132,14 +140,13 @@ impl Slot {
         self.context.bind_to_thread()?;
         let stream = self.stream.cu_stream();
         // SAFETY: the buffers are at least as long as `sizes`, stay allocated and are not touched while
-        // the slot is busy: `finish` waits for the stream first, which waits for the kernels, and `abandon`
-        // for both.
+        // the slot is busy: `finish` waits for the results first, and `abandon` for all streams.
         unsafe { result::memcpy_htod_async(addresses.input, input, stream)? };
         self.input_there.record(&self.stream)?;
         let chain = (launches.len() > 1).then(|| self.kernels.in_order());
         let kernels = match chain {
             Some(_) => &self.kernels.stream,
-            None => &self.stream,
+            None => &self.single,
         };
         kernels.wait(&self.input_there)?;
         self.kernel_start.record(kernels)?;
@@ -159,6 +166,7 @@ impl Slot {
         };
         // SAFETY: as above.
         unsafe { result::memcpy_dtoh_async(output, addresses.output, stream)? };
+        self.output_there.record(&self.stream)?;
         clear(addresses.input, sizes.input)?;
         clear(addresses.output, sizes.output)?;
         clear(addresses.intermediate, sizes.intermediate)
@@ -176,7 +184,7 @@ impl Slot {
         ) = (self.state, &mut self.buffers)
         {
             self.input_there.synchronize()?;
-            buffers.host_in.as_mut_slice()[..sizes.input].zeroize();
+            buffers.host_in.wipe(sizes.input);
             self.state = State::Busy {
                 sizes,
                 is_input_wiped: true,
@@ -185,8 +193,9 @@ impl Slot {
         Ok(())
     }
 
-    /// Waits for the chunk, lets `take` read the results, and wipes the host's buffers. Returns the time
-    /// that the kernels took.
+    /// Waits for the results of the chunk, lets `take` read them, and wipes the host's buffers. Those on the device
+    /// are cleared before the slot's next chunk; [`settle`](Self::settle) waits for it. Returns the time that the
+    /// kernels took.
     ///
     /// # Panics
     ///
@@ -196,12 +205,17 @@ impl Slot {
         let (State::Busy { sizes, .. }, Some(buffers)) = (self.state, &mut self.buffers) else {
             panic!("the slot has nothing to finish");
         };
-        self.stream.synchronize()?;
+        self.output_there.synchronize()?;
         take(&buffers.host_out.as_slice()[..sizes.output]);
-        buffers.host_out.as_mut_slice()[..sizes.output].zeroize();
+        buffers.host_out.wipe(sizes.output);
         self.state = State::Clean;
         let milliseconds = self.kernel_start.elapsed_ms(&self.kernel_end)?;
         Ok(Duration::from_secs_f64(f64::from(milliseconds) / 1e3))
+    }
+
+    /// Waits until the device's buffers are cleared.
+    pub(super) fn settle(&self) -> Result<(), DriverError> {
+        self.stream.synchronize()
     }
 
     /// After an error or a panic: waits for the device, then wipes everything that the chunk may have
@@ -211,13 +225,13 @@ impl Slot {
             State::Clean => return,
             State::Filled { sizes } | State::Busy { sizes, .. } => sizes,
         };
-        let streams = [&self.kernels.stream, &self.stream];
-        let answered = streams.map(|stream| stream.synchronize().is_ok()) == [true; 2];
+        let streams = [&self.kernels.stream, &self.single, &self.stream];
+        let answered = streams.map(|stream| stream.synchronize().is_ok()) == [true; 3];
         let Some(buffers) = &mut self.buffers else {
             return;
         };
-        buffers.host_in.as_mut_slice()[..sizes.input].zeroize();
-        buffers.host_out.as_mut_slice()[..sizes.output].zeroize();
+        buffers.host_in.wipe(sizes.input);
+        buffers.host_out.wipe(sizes.output);
         let device = [
             &buffers.device_in,
             &buffers.device_out,

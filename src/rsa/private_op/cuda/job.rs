@@ -37,7 +37,7 @@ pub(super) struct CrtJob<'a> {
     /// Those of the batch's lanes that are computed. Chunks count from the first of them.
     pub(super) lanes: Range<usize>,
     pub(super) inject_fault: InjectFault<'a>,
-    /// Held while a chunk is opened: two at a time would both be late.
+    /// Held while a chunk is opened and sent off: two at a time would both be late.
     pub(super) opening: Mutex<()>,
 }
 
@@ -136,12 +136,11 @@ impl Job<Octets> for CrtJob<'_> {
             is_blinded: on_device,
         };
         let work = share.kernels.exponentiate(&what);
-        let opened = {
-            let _alone = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-            self.open(chunk, on_device).map_err(Stop::Batch)?
-        };
+        let alone = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let opened = self.open(chunk, on_device).map_err(Stop::Batch)?;
         let fill = |input: &mut [u64]| self.fill(share, chunk, &opened, &work, input);
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
+        drop(alone);
         let mut parts: Vec<_> = opened.into_iter().map(|(opened, _)| opened).collect();
         if !on_device {
             // The device is at work now.
