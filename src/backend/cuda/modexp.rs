@@ -18,7 +18,7 @@ use super::runtime::device::InUse;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;
 use super::runtime::module::Grid;
-use super::runtime::pipeline::{Forecast, Job, Prepared, Stop};
+use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
 use super::words::{HostPool, copy_in, copy_out, nth, write_indices};
@@ -223,15 +223,18 @@ impl<U: Unsigned + Sync + Send> Job<&mut U> for ModExpJob<'_, U> {
         };
         let kernel = device.kernel(&plan.entry.image)?;
         let grid = kernel.grid();
-        let resident = grid.resident_instances();
+        let (resident, per_block) = (
+            grid.resident_instances(),
+            plan.entry.image.instances_per_block,
+        );
         Ok(Prepared {
             resident,
             chunk: if self.tuning.single_launch {
                 count
             } else {
-                resident
+                half_of(resident, per_block)
             },
-            per_block: plan.entry.image.instances_per_block,
+            per_block,
             share: Share {
                 plan,
                 grid,

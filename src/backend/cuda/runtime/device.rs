@@ -13,11 +13,11 @@ use super::module::{Cache, Image, Kernel, KernelKey, Module};
 use super::probe::DeviceInfo;
 use super::records::{HeldTable, RecordKind, RecordTable};
 use super::shares::Worker;
-use super::slot::{KernelStream, Slot};
+use super::slot::Slot;
 use crate::Error;
 
-/// Four, two for each of the threads that drive the device: so one chunk waits on it while another is computed and the
-/// host has the other two.
+/// Four, two for each of the threads that drive the device: so one of its chunks waits on the device while another is
+/// computed.
 pub(super) const SLOTS: usize = 4;
 
 /// Locked while a call uses a device. Its own lock, because owners of records outlive devices.
@@ -40,9 +40,10 @@ impl Device {
     pub(crate) fn open(info: &DeviceInfo) -> Result<Self, Error> {
         let open = || {
             let context = CudaContext::new(info.ordinal())?;
-            let kernels = Arc::new(KernelStream::new(&context)?);
-            let slot = || Slot::new(&context, &kernels);
-            let slots: [Slot; SLOTS] = [slot()?, slot()?, slot()?, slot()?];
+            let slot = |kernels| Slot::new(&context, kernels);
+            let (first, second) = (context.new_stream()?, context.new_stream()?);
+            let slots: [Slot; SLOTS] =
+                [slot(&first)?, slot(&first)?, slot(&second)?, slot(&second)?];
             let slots = Mutex::new(slots);
             Ok((context, slots))
         };

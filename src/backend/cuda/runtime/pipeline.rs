@@ -72,10 +72,16 @@ pub(crate) struct Prepared<S> {
     pub(crate) share: S,
     /// Instances that the device works on at a time.
     pub(crate) resident: usize,
-    /// The most instances in a chunk.
+    /// The most instances in a chunk: as a rule [half a device's](half_of), so that two are computed side by side, and
+    /// the first starts and the last ends with less of the host's work before and after it.
     pub(crate) chunk: usize,
     /// Chunks are multiples of so many instances, a block's.
     pub(crate) per_block: usize,
+}
+
+/// Half of the instances that a device works on at a time, in whole blocks.
+pub(crate) fn half_of(resident: usize, per_block: usize) -> usize {
+    resident.div_ceil(2).next_multiple_of(per_block)
 }
 
 /// What a batch cost on the devices.
@@ -193,8 +199,7 @@ struct UnderWay<'p, C, P> {
 /// Sends the chunks of a share through the slots. Returns how many instances there were, too.
 ///
 /// Where there are several chunks, two threads do that, each with half of the slots: while one fills or empties a slot
-/// of its own, with the help of the host's other threads, the other does the same, and neither waits for the other to
-/// be done. If the device is lost, what was under way goes back to the share.
+/// of its own, with the help of the host's other threads, the other does the same, and neither waits for the other. If the device is lost, what was under way goes back to the share.
 fn send_through<P: Send, J: Job<P>>(
     job: &J,
     slots: &mut InUse<'_>,
@@ -204,7 +209,7 @@ fn send_through<P: Send, J: Job<P>>(
     slots.device().check_lost()?;
     let is_stopped = AtomicBool::new(false);
     let drive = |slots: &mut [Slot]| through(job, slots, prepared, share, &is_stopped);
-    let result = match share.len() > 2 * prepared.chunk {
+    let result = match share.len() > prepared.chunk {
         false => drive(slots.slots()),
         true => {
             let (first, second) = slots.slots().split_at_mut(SLOTS / 2);

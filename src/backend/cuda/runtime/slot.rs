@@ -2,15 +2,14 @@
 //!
 //! The order is: inputs to the device, kernels, results to the host, device buffers cleared. Copies and clearing are
 //! queued on a stream of the slot's with priority, so that they run beside or before the kernels of other chunks, which
-//! may fill the device for long. Where a chunk is several launches, they are queued on one stream of the device for all
-//! slots: the long one of a chunk would keep the short ones of another waiting. A single launch has a stream of the
-//! slot's, and fills the gaps that another chunk's leaves.
+//! may fill the device for long. Where a chunk is several launches, they are queued on a stream that the slot shares with
+//! the other of its half: the long ones of many chunks would keep the short ones of the first waiting. A single launch
+//! has a stream of the slot's, and fills the gaps that another chunk's leaves.
 //! While a chunk is under way the slot is *busy*, and nothing reads, writes or frees its buffers.
 #![allow(unsafe_code)]
 
 use alloc::sync::Arc;
 use core::time::Duration;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{CUdeviceptr, CUevent_flags};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
@@ -25,33 +24,14 @@ pub(crate) struct Slot {
     stream: Arc<CudaStream>,
     /// For chunks of a single launch.
     single: Arc<CudaStream>,
-    kernels: Arc<KernelStream>,
+    /// For chunks of several.
+    chains: Arc<CudaStream>,
     input_there: CudaEvent,
     output_there: CudaEvent,
     kernel_start: CudaEvent,
     kernel_end: CudaEvent,
     buffers: Option<Buffers>,
     state: State,
-}
-
-/// The stream of a device for chunks of several launches.
-pub(super) struct KernelStream {
-    stream: Arc<CudaStream>,
-    /// Held while the launches of a chunk are queued, so that they stay together.
-    order: Mutex<()>,
-}
-
-impl KernelStream {
-    pub(super) fn new(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
-        Ok(Self {
-            stream: context.new_stream()?,
-            order: Mutex::default(),
-        })
-    }
-
-    fn in_order(&self) -> MutexGuard<'_, ()> {
-        self.order.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// They only grow, and hold nothing but zeros between calls.
@@ -75,10 +55,10 @@ enum State {
 }
 
 impl Slot {
-    /// With a stream of its own for copies, and `kernels` for kernels, both of `context`.
+    /// With streams of its own, and `chains` for chunks of several launches.
     pub(super) fn new(
         context: &Arc<CudaContext>,
-        kernels: &Arc<KernelStream>,
+        chains: &Arc<CudaStream>,
     ) -> Result<Self, DriverError> {
         let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
         context.bind_to_thread()?;
@@ -87,7 +67,7 @@ impl Slot {
             context: context.clone(),
             stream: context.new_stream_with_priority(highest_priority)?,
             single: context.new_stream()?,
-            kernels: kernels.clone(),
+            chains: chains.clone(),
             input_there: context.new_event(None)?,
             output_there: context.new_event(None)?,
             kernel_start: context.new_event(timed)?,
@@ -143,10 +123,9 @@ impl Slot {
         // the slot is busy: `finish` waits for the results first, and `abandon` for all streams.
         unsafe { result::memcpy_htod_async(addresses.input, input, stream)? };
         self.input_there.record(&self.stream)?;
-        let chain = (launches.len() > 1).then(|| self.kernels.in_order());
-        let kernels = match chain {
-            Some(_) => &self.kernels.stream,
-            None => &self.single,
+        let kernels = match launches {
+            [_] => &self.single,
+            _ => &self.chains,
         };
         kernels.wait(&self.input_there)?;
         self.kernel_start.record(kernels)?;
@@ -156,7 +135,6 @@ impl Slot {
             unsafe { launch.queue(loaded, &addresses, kernels)? };
         }
         self.kernel_end.record(kernels)?;
-        drop(chain);
         self.stream.wait(&self.kernel_end)?;
         let output = &mut buffers.host_out.as_mut_slice()[..sizes.output];
         let clear = |address: CUdeviceptr, words: usize| match words {
@@ -225,7 +203,7 @@ impl Slot {
             State::Clean => return,
             State::Filled { sizes } | State::Busy { sizes, .. } => sizes,
         };
-        let streams = [&self.kernels.stream, &self.single, &self.stream];
+        let streams = [&self.chains, &self.single, &self.stream];
         let answered = streams.map(|stream| stream.synchronize().is_ok()) == [true; 3];
         let Some(buffers) = &mut self.buffers else {
             return;

@@ -20,7 +20,7 @@ use crate::backend::cuda::plan::CrtPlan;
 use crate::backend::cuda::runtime::device::InUse;
 use crate::backend::cuda::runtime::launch::Loaded;
 use crate::backend::cuda::runtime::layout::Part;
-use crate::backend::cuda::runtime::pipeline::{Forecast, Job, Prepared, Stop};
+use crate::backend::cuda::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::records::HeldTable;
 use crate::backend::cuda::runtime::slot::Slot;
@@ -102,10 +102,11 @@ impl Job<Octets> for CrtJob<'_> {
         };
         // An instance of the kernel is a half.
         let resident = exp.grid().resident_instances() / 2;
+        let per_block = halves.entry.image.instances_per_block.div_ceil(2);
         Ok(Prepared {
             resident,
-            chunk: resident,
-            per_block: halves.entry.image.instances_per_block.div_ceil(2),
+            chunk: half_of(resident, per_block),
+            per_block,
             share: Share {
                 kernels,
                 loaded: Loaded {
