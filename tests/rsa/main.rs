@@ -1,5 +1,4 @@
 //! The RSA layer against the `rsa` crate, num-bigint and the Wycheproof vectors.
-#![cfg(all(feature = "std", feature = "rsa", feature = "hazmat"))]
 
 mod errors;
 mod import;
