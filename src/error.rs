@@ -17,15 +17,13 @@ pub enum Error {
         /// Width of the exponent in bits.
         width: u32,
     },
-    /// The base or the exponent of instance `index` is wider than its modulus.
+    /// The base of instance `index` is wider than its modulus.
     ///
     /// Only possible with `BoxedUint`, whose width is known at run time.
-    OperandWidth {
+    BaseWidth {
         /// Position of the instance in the batch.
         index: usize,
-        /// Which operand: `"base"` or `"exponent"`.
-        operand: &'static str,
-        /// Width of the operand in bits.
+        /// Width of the base in bits.
         bits: u32,
         /// Width of the modulus in bits.
         modulus_bits: u32,
@@ -133,7 +131,6 @@ impl Error {
     }
 
     /// The same error for a batch in which the instance at fault has another index.
-    #[cfg(feature = "std")]
     pub(crate) fn with_index(mut self, in_batch: impl FnOnce(usize) -> usize) -> Self {
         if let Some(index) = self.index_mut() {
             *index = in_batch(*index);
@@ -150,11 +147,10 @@ impl Error {
     }
 
     /// Which instance of the batch it is about.
-    #[cfg(any(feature = "std", feature = "sign"))]
     fn index_mut(&mut self) -> Option<&mut usize> {
         match self {
             Self::ExponentBits { index, .. }
-            | Self::OperandWidth { index, .. }
+            | Self::BaseWidth { index, .. }
             | Self::ModulusWidth { index, .. } => Some(index),
             #[cfg(feature = "sign")]
             Self::KeyTooShort { index, .. }
@@ -180,15 +176,14 @@ impl fmt::Display for Error {
                 f,
                 "instance {index}: exponent_bits is {exponent_bits}, but the exponent has only {width} bits"
             ),
-            Self::OperandWidth {
+            Self::BaseWidth {
                 index,
-                operand,
                 bits,
                 modulus_bits,
             } => write!(
                 f,
-                "instance {index}: the {operand} is {bits} bits wide, the modulus only {modulus_bits}; \
-                 reduce the {operand} or widen the modulus"
+                "instance {index}: the base is {bits} bits wide, the modulus only {modulus_bits}; \
+                 reduce the base or widen the modulus"
             ),
             Self::ModulusWidth {
                 index,

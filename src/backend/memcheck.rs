@@ -21,7 +21,7 @@ use crypto_bigint::{BoxedUint, Choice, Odd, Uint};
 pub(crate) use super::lanes::testing::Random;
 use super::{Fma, Serial, ifma};
 use crate::window::{Window, recode_into};
-use crate::{BatchModExp, Error, ModExp, need};
+use crate::{BatchModExp, BatchModExpEach as _, Error, ModExp, need};
 
 /// What a case exits with if valgrind found something.
 const FOUND: i32 = 99;
@@ -248,6 +248,12 @@ fn boxed(backend: &impl BatchModExp<BoxedUint, Error = Error>, bits: u32) {
         .collect();
     let mut out = vec![BoxedUint::zero(); batch.len()];
     backend.batch_mod_exp(&batch, 70, &mut out).unwrap();
+    black_box(&out);
+    // Lengths are public, also when each instance has its own.
+    let lengths = [70, 3, 17, 3, 0, 17, 70, 3, 3];
+    backend
+        .batch_mod_exp_each(&batch, &lengths, &mut out)
+        .unwrap();
     black_box(&out);
     mark(false);
 }

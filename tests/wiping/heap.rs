@@ -3,7 +3,7 @@
 use batch_modexp::backend::{Auto, Cpu, Parallel, Serial};
 use batch_modexp::secret::Secret;
 use batch_modexp::window::{Digits, Window};
-use batch_modexp::{BatchModExp, Error, ModExp};
+use batch_modexp::{BatchModExp, BatchModExpEach as _, Error, ModExp};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd, U1024};
 use num_bigint::BigUint;
@@ -100,6 +100,23 @@ fn exponentiations() {
             .batch_mod_exp(&batch, exponent_bits, &mut out)
             .is_ok()
     };
+    let run_each = |exponent_bits: u32| {
+        let batch = [ModExp::new(&base, &exponent, params.as_ref()); 3];
+        let old = || BoxedUint::from_be_slice(&[0x3c; 128], 1024).unwrap();
+        let mut out = Secret::new(vec![old(), old(), old()]);
+        let lengths = [512, 300, exponent_bits];
+        Serial
+            .batch_mod_exp_each(&batch, &lengths, &mut out)
+            .is_ok()
+    };
+    assert_eq!(
+        watch.found_in_freed_blocks(&needles, || assert!(run_each(512))),
+        NOTHING
+    );
+    assert_eq!(
+        watch.found_in_freed_blocks(&needles, || assert!(!run_each(513))),
+        NOTHING
+    );
     assert_eq!(
         watch.found_in_freed_blocks(&needles, || assert!(run(512))),
         NOTHING
