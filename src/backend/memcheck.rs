@@ -300,6 +300,18 @@ pub(crate) fn declassified(verdict: Choice) -> Choice {
     Choice::from_u8_nz(black_box(&mut byte)[0])
 }
 
+/// The same length, on which branches and addresses may depend from here on.
+#[allow(
+    dead_code,
+    reason = "nothing is declassified without a layer above the backends"
+)]
+pub(crate) fn declassified_len(len: u16) -> u16 {
+    let mut len = [len];
+    let shared: &mut [u16] = black_box(&mut len);
+    set_undefined(shared, false);
+    black_box(&mut len)[0]
+}
+
 /// A client request as valgrind.h encodes it for amd64: four rotations by 128 bits in all, which change
 /// nothing, and an exchange of `rbx` with itself.
 #[allow(unsafe_code)]
