@@ -74,16 +74,13 @@ pub(crate) fn check_batch<U: Unsigned>(
                 max_bits,
             });
         }
-        for (operand, value) in [("base", instance.base), ("exponent", instance.exponent)] {
-            let bits = width(value);
-            if bits > modulus_bits {
-                return Err(Error::OperandWidth {
-                    index,
-                    operand,
-                    bits,
-                    modulus_bits,
-                });
-            }
+        let bits = width(instance.base);
+        if bits > modulus_bits {
+            return Err(Error::BaseWidth {
+                index,
+                bits,
+                modulus_bits,
+            });
         }
         let width = width(instance.exponent);
         if exponent_bits > width {
@@ -105,6 +102,6 @@ pub(crate) fn clear<U: Unsigned>(out: &mut [U]) {
 }
 
 /// The width of `value` in bits: its precision, not the length of what it holds.
-fn width<U: Unsigned>(value: &U) -> u32 {
+pub(crate) fn width<U: Unsigned>(value: &U) -> u32 {
     value.as_limbs().len() as u32 * Limb::BITS
 }

@@ -17,15 +17,13 @@ pub enum Error {
         /// Width of the exponent in bits.
         width: u32,
     },
-    /// The base or the exponent of instance `index` is wider than its modulus.
+    /// The base of instance `index` is wider than its modulus.
     ///
     /// Only possible with `BoxedUint`, whose width is known at run time.
-    OperandWidth {
+    BaseWidth {
         /// Position of the instance in the batch.
         index: usize,
-        /// Which operand: `"base"` or `"exponent"`.
-        operand: &'static str,
-        /// Width of the operand in bits.
+        /// Width of the base in bits.
         bits: u32,
         /// Width of the modulus in bits.
         modulus_bits: u32,
@@ -105,16 +103,22 @@ pub enum Error {
         /// Length of a digest, in bytes.
         expected: usize,
     },
-    /// A raw block has the wrong length or a value that is not below the modulus (RFC 8017,
-    /// section 5.2.1: "message representative out of range").
-    #[cfg(feature = "hazmat")]
+    /// A ciphertext or a raw block has the wrong length, or a value that is not below the modulus (RFC 8017,
+    /// sections 5.1.2 and 5.2.1: "representative out of range") or that SP 800-56B refuses.
+    #[cfg(feature = "sign")]
     BlockOutOfRange {
         /// Position of the block in the batch.
         index: usize,
         /// Length of what was given, in bytes.
         len: usize,
-        /// Length of the modulus, in bytes. If it equals `len`, then the block is not below the modulus.
+        /// Length of the modulus, in bytes. If it equals `len`, then the block is out of range as a number.
         expected: usize,
+    },
+    /// A ciphertext does not decrypt: its padding is not that of the scheme with this key, hash and label.
+    #[cfg(feature = "sign")]
+    Decryption {
+        /// Position of the ciphertext in the batch.
+        index: usize,
     },
     /// The random number generator failed.
     #[cfg(feature = "sign")]
@@ -133,7 +137,6 @@ impl Error {
     }
 
     /// The same error for a batch in which the instance at fault has another index.
-    #[cfg(feature = "std")]
     pub(crate) fn with_index(mut self, in_batch: impl FnOnce(usize) -> usize) -> Self {
         if let Some(index) = self.index_mut() {
             *index = in_batch(*index);
@@ -150,18 +153,17 @@ impl Error {
     }
 
     /// Which instance of the batch it is about.
-    #[cfg(any(feature = "std", feature = "sign"))]
     fn index_mut(&mut self) -> Option<&mut usize> {
         match self {
             Self::ExponentBits { index, .. }
-            | Self::OperandWidth { index, .. }
+            | Self::BaseWidth { index, .. }
             | Self::ModulusWidth { index, .. } => Some(index),
             #[cfg(feature = "sign")]
             Self::KeyTooShort { index, .. }
             | Self::KeyRestricted { index, .. }
-            | Self::DigestLength { index, .. } => Some(index),
-            #[cfg(feature = "hazmat")]
-            Self::BlockOutOfRange { index, .. } => Some(index),
+            | Self::DigestLength { index, .. }
+            | Self::BlockOutOfRange { index, .. }
+            | Self::Decryption { index } => Some(index),
             // Of the features that this is compiled with, some have no other errors.
             #[allow(unreachable_patterns)]
             _ => None,
@@ -180,15 +182,14 @@ impl fmt::Display for Error {
                 f,
                 "instance {index}: exponent_bits is {exponent_bits}, but the exponent has only {width} bits"
             ),
-            Self::OperandWidth {
+            Self::BaseWidth {
                 index,
-                operand,
                 bits,
                 modulus_bits,
             } => write!(
                 f,
-                "instance {index}: the {operand} is {bits} bits wide, the modulus only {modulus_bits}; \
-                 reduce the {operand} or widen the modulus"
+                "instance {index}: the base is {bits} bits wide, the modulus only {modulus_bits}; \
+                 reduce the base or widen the modulus"
             ),
             Self::ModulusWidth {
                 index,
@@ -249,15 +250,18 @@ impl fmt::Display for Error {
                 f,
                 "message {index}: the prehashed message has {len} bytes, a digest of this hash has {expected}"
             ),
-            #[cfg(feature = "hazmat")]
+            #[cfg(feature = "sign")]
             Self::BlockOutOfRange {
                 index,
                 len,
                 expected,
             } if len == expected => {
-                write!(f, "block {index}: as a number it is not below the modulus")
+                write!(
+                    f,
+                    "block {index}: as a number it is out of range for the modulus"
+                )
             }
-            #[cfg(feature = "hazmat")]
+            #[cfg(feature = "sign")]
             Self::BlockOutOfRange {
                 index,
                 len,
@@ -265,6 +269,11 @@ impl fmt::Display for Error {
             } => write!(
                 f,
                 "block {index}: it has {len} bytes, the modulus has {expected}"
+            ),
+            #[cfg(feature = "sign")]
+            Self::Decryption { index } => write!(
+                f,
+                "ciphertext {index}: it was not encrypted for this key with this hash and label"
             ),
             #[cfg(feature = "sign")]
             Self::Rng => f.write_str("the random number generator failed"),

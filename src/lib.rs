@@ -29,4 +29,4 @@ mod width;
 pub mod window;
 
 pub use error::Error;
-pub use traits::{BatchModExp, ModExp};
+pub use traits::{BatchModExp, BatchModExpEach, ModExp};

@@ -1,8 +1,9 @@
-//! RSA signatures by the batch.
+//! RSA signatures and decryption by the batch.
 //!
 //! [`BatchSigner`] turns keys and messages into signatures, which any verifier accepts: RSASSA-PKCS1-v1_5 and
 //! RSASSA-PSS (RFC 8017, section 8). Keys come from PKCS#8, PKCS#1 or numbers, signatures are octets; with the
-//! feature `rsa`, keys and signatures of the `rsa` crate are converted too.
+//! feature `rsa`, keys and signatures of the `rsa` crate are converted too. [`BatchDecryptor`] does the same for
+//! RSAES-PKCS1-v1_5, with implicit rejection, and RSAES-OAEP (RFC 8017, section 7).
 //!
 //! * A key is prepared once, as a [`KeyHandle`], and used in as many calls as you like.
 //! * One call may sign with many keys, of different sizes too ([`BatchSigner::sign_each`]).
@@ -26,13 +27,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod decryptor;
+mod encryption;
 #[cfg(feature = "hazmat")]
 pub mod hazmat;
 mod key;
 #[cfg(all(test, feature = "std", feature = "rsa", target_arch = "x86_64"))]
 mod memcheck;
+mod mgf1;
 mod octets;
 mod private_op;
+mod representative;
 mod scheme;
 mod signature;
 mod signer;
@@ -40,6 +45,8 @@ mod signer;
 /// The hash functions, in the version that the schemes take.
 pub use sha2;
 
+pub use decryptor::BatchDecryptor;
+pub use encryption::{EncryptionScheme, RsaesOaep, RsaesPkcs1v15};
 pub use key::{KeyFault, KeyHandle, Restriction, RsaComponents};
 pub use private_op::{Checked, Chunk, PrivateOps, RsaPrivateOp};
 pub use scheme::{AnyScheme, Hash, Pkcs1v15, Pss, Scheme};

@@ -1,10 +1,14 @@
 //! The trait that every backend implements.
 
+mod each;
+
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use crypto_bigint::Unsigned;
 use crypto_bigint::modular::MontyParams;
+
+pub use self::each::BatchModExpEach;
 
 /// One exponentiation, `base ^ exponent mod params.modulus()`.
 ///
@@ -14,7 +18,7 @@ use crypto_bigint::modular::MontyParams;
 ///
 /// * `base`: any value; it is reduced modulo the modulus. A `BoxedUint` may be narrower than the
 ///   modulus but not wider.
-/// * `exponent`: any value. A `BoxedUint` may be narrower than the modulus but not wider.
+/// * `exponent`: any value. A `BoxedUint` may be narrower or wider than the modulus.
 /// * `params`: of any odd modulus, 1 included. Instances that share a modulus should share the
 ///   reference: a backend may then prepare the modulus once.
 ///
@@ -40,6 +44,39 @@ impl<U: Unsigned> Clone for ModExp<'_, U> {
 
 impl<U: Unsigned> Copy for ModExp<'_, U> {}
 
+impl<'a, U: Unsigned> ModExp<'a, U> {
+    /// The instance `base ^ exponent mod params.modulus()`.
+    ///
+    /// With `BoxedUint`, whose `BoxedMontyParams` lend out the parameters by `as_ref`:
+    ///
+    /// ```
+    /// use batch_modexp::{BatchModExp, ModExp, backend::Serial};
+    /// use crypto_bigint::{BoxedUint, Odd, modular::BoxedMontyParams};
+    ///
+    /// let modulus = BoxedUint::from_be_hex("f0000000000000000000000000000001", 128).unwrap();
+    /// // Constant-time, for secret moduli too; `new_vartime` is for public ones.
+    /// let params = BoxedMontyParams::new(Odd::new(modulus).unwrap());
+    /// let base = BoxedUint::from(3u64); // as wide as the modulus or narrower
+    /// let exponent = BoxedUint::from(5u64); // of any width
+    /// let batch = [ModExp::new(&base, &exponent, params.as_ref())];
+    ///
+    /// // Results get the width of their modulus, whatever stands here before.
+    /// let mut out = [BoxedUint::zero()];
+    /// Serial.batch_mod_exp(&batch, 64, &mut out)?;
+    /// assert_eq!(out[0], BoxedUint::from(243u64));
+    /// assert_eq!(out[0].bits_precision(), 128);
+    /// # Ok::<(), batch_modexp::Error>(())
+    /// ```
+    #[must_use]
+    pub const fn new(base: &'a U, exponent: &'a U, params: &'a MontyParams<U>) -> Self {
+        Self {
+            base,
+            exponent,
+            params,
+        }
+    }
+}
+
 /// Constant-time modular exponentiation of many independent instances.
 ///
 /// ```
@@ -64,8 +101,9 @@ pub trait BatchModExp<U: Unsigned> {
     ///
     /// Bases, exponents and moduli are secret; `exponent_bits`, the number of instances, their widths
     /// and which of them share a reference are public and visible in the running time.
-    /// `exponent_bits` is at most the width of the narrowest exponent of the batch; with 0 every
-    /// result is `1 mod modulus`. Instances of different widths may stand in one batch of `BoxedUint`;
+    /// `exponent_bits` is at most the width of the narrowest exponent of the batch, and may be more than the width
+    /// of a modulus; with 0 every result is `1 mod modulus`. Each instance costs as much as an exponent of
+    /// `exponent_bits` bits; [`batch_mod_exp_each`](BatchModExpEach::batch_mod_exp_each) takes lengths that differ. Instances of different widths may stand in one batch of `BoxedUint`;
     /// each result has the width of its modulus.
     ///
     /// # Errors

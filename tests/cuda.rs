@@ -1,6 +1,5 @@
 //! What only a GPU can show: large batches, several shares, memory that runs out. On a machine without one
 //! these tests say so and pass; `ptx-machine/tests/shipped/` runs the kernels anywhere.
-#![cfg(feature = "cuda")]
 
 #[path = "common/need.rs"]
 mod need;
@@ -237,7 +236,6 @@ fn out_of_memory_is_an_error_that_passes() {
 }
 
 /// A key is wiped while others sign with it, again and again, and no signature suffers.
-#[cfg(feature = "sign")]
 #[test]
 fn evicted_keys_come_back() {
     use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, sha2::Sha256};

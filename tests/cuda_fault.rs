@@ -1,6 +1,5 @@
 //! A device that fails under the backend. What happens here ends the use of the GPU in this process, so
 //! that it has a process of its own.
-#![cfg(feature = "cuda")]
 #![allow(unsafe_code)]
 
 #[path = "common/need.rs"]

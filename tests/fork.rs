@@ -1,6 +1,6 @@
 //! Backends in a child process that `fork` made: the threads stay behind in the parent, and nothing may
 //! wait for them.
-#![cfg(all(feature = "std", unix))]
+#![cfg(unix)]
 #![allow(unsafe_code)]
 
 #[cfg(feature = "cuda")]
@@ -153,7 +153,7 @@ fn a_grandchild_works_too() {
 }
 
 #[test]
-#[cfg(feature = "rsa")]
+#[cfg(feature = "sign")]
 fn signing_works_on_the_calling_thread() {
     use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15};
     use rsa::RsaPrivateKey;
@@ -165,7 +165,7 @@ fn signing_works_on_the_calling_thread() {
     let pem = include_str!("keys/rsa1024.pem");
     let private_key = RsaPrivateKey::from_pkcs1_pem(pem).unwrap();
     let verifying_key = VerifyingKey::<Sha256>::new(private_key.to_public_key());
-    let key = KeyHandle::new(&private_key).unwrap();
+    let key = KeyHandle::from_pkcs1_pem(pem).unwrap();
     let parallel = Parallel::with_threads(Serial, two()).unwrap();
     let signer = BatchSigner::new(parallel, Pkcs1v15::<Sha256>::new());
     let sign = || {
@@ -174,7 +174,8 @@ fn signing_works_on_the_calling_thread() {
             .sign(&mut getrandom::SysRng, &key, &messages)
             .unwrap();
         for (message, signature) in messages.iter().zip(signatures) {
-            let signature = signature.unwrap().into();
+            let signature = signature.unwrap();
+            let signature = rsa::pkcs1v15::Signature::try_from(signature.as_ref()).unwrap();
             let verified = verifying_key.verify(message.as_bytes(), &signature);
             assert_eq!(verified.ok(), Some(()));
         }

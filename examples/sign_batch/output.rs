@@ -8,7 +8,7 @@ use data_encoding::{BASE64, HEXLOWER};
 
 use super::failure::Failure;
 use super::options::Encoding;
-use super::stdio::STDOUT;
+use super::stdio::{self, STDOUT};
 use super::temporary::Temporary;
 
 /// Where signatures can go.
@@ -41,10 +41,13 @@ impl Output {
     /// Opens `target`. A file that is there already stays as it is until [`commit`](Self::commit).
     pub fn new(target: Target<'_>, encoding: Encoding) -> Result<Self, Failure> {
         let sink = match target {
-            Target::Stdout => Sink::Stream {
-                name: STDOUT.into(),
-                writer: Box::new(BufWriter::new(io::stdout())),
-            },
+            Target::Stdout => {
+                stdio::check()?;
+                Sink::Stream {
+                    name: STDOUT.into(),
+                    writer: Box::new(BufWriter::new(io::stdout())),
+                }
+            }
             Target::File(path) => Sink::open(path).map_err(|error| {
                 Failure::Input(format!("cannot write {}: {error}", path.display()))
             })?,

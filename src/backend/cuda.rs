@@ -3,7 +3,7 @@
 //! The kernels are in the crate as PTX (see `kernels/`), which the driver compiles when a width is first
 //! used. Building needs no CUDA toolkit, and the driver library is looked for at run time; where there is
 //! none, [`Cuda::probe`] says so. Any chip since Volta (compute capability 7.0) and any driver since 450
-//! will do; chips whose double-precision units are cut down, as those for games are, are slow at this.
+//! will do (in a tree that builds cudarc for CUDA 13: since 580); chips whose double-precision units are cut down, as those for games are, are slow at this.
 //!
 //! ```
 //! use batch_modexp::backend::Cuda;
@@ -47,7 +47,7 @@ pub(crate) use self::runtime::records::Residence;
 /// Computes batches on one or several GPUs.
 ///
 /// Instances of up to [`MAX_BITS`](Self::MAX_BITS) bits run on the devices; wider ones, which may stand in
-/// the same batch, run on the host's threads. The result does not depend on where it was computed.
+/// the same batch, and those with exponents longer than the width of their modulus, run on the host's threads. The result does not depend on where it was computed.
 ///
 /// Bases, exponents, moduli and results pass through buffers in pinned host memory and in device memory
 /// that belong to this value, grow to the largest batch, are wiped after each call, whichever way it
@@ -278,7 +278,8 @@ impl Cuda {
         self.devices.check()?;
         let (on_devices, on_host): (Vec<_>, Vec<_>) = Group::by_width(batch, exponent_bits)
             .into_iter()
-            .partition(|group| self.has_kernel(group.bits));
+            // Kernels take no exponents that are longer than their moduli.
+            .partition(|group| self.has_kernel(group.bits) && exponent_bits <= group.bits);
         // The host first, which may find a modulus too wide.
         for group in on_host {
             group.compute_on(&self.host, out)?;

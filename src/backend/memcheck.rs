@@ -21,7 +21,7 @@ use crypto_bigint::{BoxedUint, Choice, Odd, Uint};
 pub(crate) use super::lanes::testing::Random;
 use super::{Fma, Serial, ifma};
 use crate::window::{Window, recode_into};
-use crate::{BatchModExp, Error, ModExp, need};
+use crate::{BatchModExp, BatchModExpEach as _, Error, ModExp, need};
 
 /// What a case exits with if valgrind found something.
 const FOUND: i32 = 99;
@@ -249,6 +249,12 @@ fn boxed(backend: &impl BatchModExp<BoxedUint, Error = Error>, bits: u32) {
     let mut out = vec![BoxedUint::zero(); batch.len()];
     backend.batch_mod_exp(&batch, 70, &mut out).unwrap();
     black_box(&out);
+    // Lengths are public, also when each instance has its own.
+    let lengths = [70, 3, 17, 3, 0, 17, 70, 3, 3];
+    backend
+        .batch_mod_exp_each(&batch, &lengths, &mut out)
+        .unwrap();
+    black_box(&out);
     mark(false);
 }
 
@@ -292,6 +298,18 @@ pub(crate) fn declassified(verdict: Choice) -> Choice {
     let shared: &mut [u8] = black_box(&mut byte);
     set_undefined(shared, false);
     Choice::from_u8_nz(black_box(&mut byte)[0])
+}
+
+/// The same length, on which branches and addresses may depend from here on.
+#[allow(
+    dead_code,
+    reason = "nothing is declassified without a layer above the backends"
+)]
+pub(crate) fn declassified_len(len: u16) -> u16 {
+    let mut len = [len];
+    let shared: &mut [u16] = black_box(&mut len);
+    set_undefined(shared, false);
+    black_box(&mut len)[0]
 }
 
 /// A client request as valgrind.h encodes it for amd64: four rotations by 128 bits in all, which change

@@ -6,14 +6,12 @@
 
 use alloc::vec::Vec;
 
-use crypto_bigint::CtLt;
 use rand_core::TryCryptoRng;
 
 use super::key::KeyHandle;
-use super::octets::os2ip;
 use super::private_op::{Checked, Randomness, RsaPrivateOp, Source, Streams, private_ops};
+use super::representative::{Range, check_range};
 use crate::Error;
-use crate::secret::{Secret, reveal};
 
 /// RSASP1 (RFC 8017, section 5.2.1) on whole blocks of octets, each with its own key, whatever its
 /// [`restriction`](KeyHandle::restriction).
@@ -49,16 +47,49 @@ where
     T: AsRef<[u8]> + Sync,
     R: TryCryptoRng + ?Sized,
 {
+    raw(backend, rng, blocks, Range::BelowModulus)
+}
+
+/// RSADP as SP 800-56B (Rev. 2, section 7.1.2) and its validation have it: [`rsasp1`] on ciphertexts c with
+/// 1 < c < n - 1 alone.
+///
+/// # Errors
+///
+/// Those of [`rsasp1`]; the ciphertexts 0, 1 and n - 1 are out of range too.
+pub fn rsadp<B, T, R>(
+    backend: &B,
+    rng: Option<&mut R>,
+    ciphertexts: &[(&KeyHandle, T)],
+) -> Checked<Vec<u8>>
+where
+    B: RsaPrivateOp + ?Sized,
+    T: AsRef<[u8]> + Sync,
+    R: TryCryptoRng + ?Sized,
+{
+    raw(backend, rng, ciphertexts, Range::Sp800_56b)
+}
+
+fn raw<B, T, R>(
+    backend: &B,
+    rng: Option<&mut R>,
+    blocks: &[(&KeyHandle, T)],
+    range: Range,
+) -> Checked<Vec<u8>>
+where
+    B: RsaPrivateOp + ?Sized,
+    T: AsRef<[u8]> + Sync,
+    R: TryCryptoRng + ?Sized,
+{
     let keys: Vec<_> = blocks.iter().map(|(key, _)| *key).collect();
     let (streams, is_blinded) = match rng {
         Some(rng) => (Streams::seeded(rng)?, true),
         None => (Streams::none(), false),
     };
-    private_ops(backend, &keys, &Blocks(blocks), &streams, is_blinded)
+    private_ops(backend, &keys, &Blocks(blocks, range), &streams, is_blinded)
 }
 
 /// Representatives that are given.
-struct Blocks<'a, 'k, T>(&'a [(&'k KeyHandle, T)]);
+struct Blocks<'a, 'k, T>(&'a [(&'k KeyHandle, T)], Range);
 
 impl<T: AsRef<[u8]> + Sync> Source for Blocks<'_, '_, T> {
     fn representative(
@@ -69,20 +100,7 @@ impl<T: AsRef<[u8]> + Sync> Source for Blocks<'_, '_, T> {
         octets: &mut [u8],
     ) -> Result<(), Error> {
         let block = self.0[position].1.as_ref();
-        // The caller of all lanes gets their positions.
-        let out_of_range = Error::BlockOutOfRange {
-            index: 0,
-            len: block.len(),
-            expected: key.size(),
-        };
-        if block.len() != key.size() {
-            return Err(out_of_range);
-        }
-        let n = &key.parts().n;
-        let number = Secret::new(os2ip(block, n.bits_precision()));
-        if !reveal(number.ct_lt(n.modulus().as_ref())) {
-            return Err(out_of_range);
-        }
+        check_range(key, block, self.1)?;
         octets.copy_from_slice(block);
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! A private key, prepared once for any number of calls.
 
-#[cfg(feature = "rsa")]
+// Unit tests take their keys from the rsa crate, whatever features they are built with.
+#[cfg(any(feature = "rsa", test))]
 mod adapter;
 pub(super) mod check;
 mod components;
@@ -19,6 +20,7 @@ use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 pub use self::components::RsaComponents;
 pub use self::fault::KeyFault;
 pub use self::restriction::Restriction;
+use super::encryption::pkcs1_v15::hash_of_exponent;
 use crate::Error;
 use crate::secret::Secret;
 
@@ -63,6 +65,8 @@ pub(super) struct KeyParts {
     /// The length of e in bits.
     pub(super) e_bits: u32,
     pub(super) private: Private,
+    /// SHA-256 of d, from which messages for implicit rejection are made.
+    pub(super) d_hash: Secret<[u8; 32]>,
     /// What the key may sign by.
     pub(super) restriction: Restriction,
     /// Where the key lies on GPUs, until it is dropped.
@@ -115,7 +119,9 @@ impl KeyHandle {
             }),
             check::Private::Plain { d } => Private::Plain { d },
         };
+        let size = checked.n_bits.div_ceil(8) as usize;
         Ok(Self(Arc::new(KeyParts {
+            d_hash: hash_of_exponent(components.d, size),
             n: checked.n,
             n_bits: checked.n_bits,
             e_bits: checked.e.bits_vartime(),
@@ -213,6 +219,7 @@ impl KeyHandle {
             e: parts.e.clone(),
             e_bits: parts.e_bits,
             private: Private::Crt(crt),
+            d_hash: Secret::new(*parts.d_hash),
             restriction: parts.restriction,
             on_devices: Default::default(),
         }))

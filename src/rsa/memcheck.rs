@@ -13,9 +13,12 @@ use rand_core::{TryCryptoRng, TryRng};
 use rsa::RsaPrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
+use sha2::{Digest as _, Sha256};
 
+use super::encryption::{oaep, pkcs1_v15};
 use super::key::Private;
 use super::key::check::check as check_numbers;
+use super::mgf1::add_mask;
 use super::private_op::{Randomness, RsaPrivateOp, Source, Streams, private_ops};
 use super::{KeyHandle, RsaComponents};
 use crate::Error;
@@ -31,9 +34,11 @@ fn no_branch_or_address_depends_on_a_secret() {
         "fma",
         "import",
         "import_without_crt",
+        "unpad_pkcs1_v15",
+        "unpad_oaep",
     ];
     // What the check is worth: each of these leaks what the code above must not leak.
-    let leaks = ["leak_by_comparison", "leak_by_blind"];
+    let leaks = ["leak_by_comparison", "leak_by_blind", "leak_by_padding"];
     run_under_valgrind("rsa::memcheck", &clean, &leaks);
 }
 
@@ -120,6 +125,57 @@ fn leak_by_comparison() {
         println!("p is the smaller one");
     }
     set_secrets_undefined(&rsa_key, false);
+}
+
+/// Right and wrong padding, with zeros in several places and in none. Of what is found only lengths are revealed.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn unpad_pkcs1_v15() {
+    let ciphertext = [0x39; 128];
+    for (kind, zero) in [(2, 40), (2, 11), (2, 10), (2, 9), (2, 127), (1, 40), (2, 0)] {
+        let mut em = [0xc5; 128];
+        (em[0], em[1]) = (0, kind);
+        em[zero] = 0;
+        let d_hash = [0x11; 32];
+        set_undefined(&em, true);
+        set_undefined(&d_hash, true);
+        let alternative = pkcs1_v15::Alternative::new(&d_hash, &ciphertext);
+        let message = pkcs1_v15::decode(&em, &alternative);
+        black_box(&message);
+    }
+}
+
+/// Right padding and each kind of wrong padding. Whether it is right is revealed, and then the length.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn unpad_oaep() {
+    let label_hash = Sha256::digest([]);
+    for (first, label, end) in [(0, 0, 1), (1, 0, 1), (0, 1, 1), (0, 0, 2), (0, 0, 0)] {
+        let mut em = [0; 128];
+        let (octet, masked) = em.split_at_mut(1);
+        let (seed, db) = masked.split_at_mut(32);
+        octet[0] = first;
+        db[..32].copy_from_slice(&label_hash);
+        db[3] ^= label;
+        db[50] = end;
+        add_mask::<Sha256>(seed, db);
+        add_mask::<Sha256>(db, seed);
+        set_undefined(&em, true);
+        let message = oaep::decode::<Sha256>(&mut em, &label_hash);
+        assert_eq!(message.is_ok(), (first, label, end) == (0, 0, 1));
+        black_box(&message);
+    }
+}
+
+/// What unpadding is tempted to do.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn leak_by_padding() {
+    let em = [0xc5; 128];
+    set_undefined(&em, true);
+    if black_box(&em)[1] != 2 {
+        println!("the padding is wrong");
+    }
 }
 
 /// A random number that reaches a branch.

@@ -11,7 +11,7 @@ use super::reference::{
     Boxed, Fixed, Instance, boxed_params, check_boxed, check_fixed, to_big, to_boxed,
 };
 
-fn rng() -> ChaCha20Rng {
+pub fn rng() -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(0x6261_7463_682d_6d65)
 }
 
@@ -24,7 +24,7 @@ fn all_ones(width: u32) -> BigUint {
 }
 
 /// A random instance whose modulus has exactly `width` bits.
-fn random_instance(rng: &mut ChaCha20Rng, width: u32) -> Instance {
+pub fn random_instance(rng: &mut ChaCha20Rng, width: u32) -> Instance {
     let mut modulus = rng.random_biguint(width.into());
     modulus.set_bit(0, true);
     modulus.set_bit(u64::from(width) - 1, true);

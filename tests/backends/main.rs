@@ -2,6 +2,7 @@
 
 mod edge_cases;
 mod errors;
+mod exponents;
 #[path = "../common/need.rs"]
 mod need;
 mod random;
@@ -73,6 +74,20 @@ macro_rules! suite {
             fn every_exponent_length() {
                 if let Some(backend) = $backend {
                     edge_cases::exponent_lengths(backend);
+                }
+            }
+
+            #[test]
+            fn mixed_exponent_lengths() {
+                if let Some(backend) = $backend {
+                    exponents::mixed_lengths(backend);
+                }
+            }
+
+            #[test]
+            fn exponents_wider_than_moduli() {
+                if let Some(backend) = $backend {
+                    exponents::wider_than_moduli(backend);
                 }
             }
 

@@ -14,9 +14,11 @@ use core::panic::Location;
 use std::io::Write;
 
 /// What may be missing, and so what `BATCH_MODEXP_REQUIRE` may name.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     // A GPU that `Cuda` can use.
     "cuda",
+    // All features of the crate.
+    "features",
     // AVX2 and FMA, or NEON.
     "fma",
     // AVX-512 IFMA.

@@ -1,6 +1,6 @@
 //! The RSA layer against the `rsa` crate, num-bigint and the Wycheproof vectors.
-#![cfg(all(feature = "std", feature = "rsa", feature = "hazmat"))]
 
+mod decryption;
 mod errors;
 mod import;
 mod keys;

@@ -53,7 +53,7 @@ pub fn start_command(command: &mut Command) -> Child {
         .unwrap()
 }
 
-fn run_command(command: &mut Command, input: &[u8]) -> Output {
+pub fn run_command(command: &mut Command, input: &[u8]) -> Output {
     let mut child = start_command(command);
     let mut stdin = child.stdin.take().unwrap();
     std::thread::scope(|scope| {

@@ -205,6 +205,26 @@ fn a_full_standard_output() {
     cannot_write(|| full().unwrap().into(), "No space left");
 }
 
+/// Not a pipe whose reader is gone but none at all, as a shell's `>&-` makes it; what is meant for /dev/null goes there.
+#[test]
+#[cfg(target_os = "linux")]
+fn no_standard_output() {
+    for (redirection, status, line) in [
+        (">&-", 1, "error: cannot write to standard output: closed\n"),
+        (">/dev/null", 0, ""),
+    ] {
+        for args in printers() {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("exec \"$@\" {redirection}"), "sh"]);
+            shell.arg(program::path()).args(&args);
+            let output = program::run_command(&mut shell, b"a\nb\n");
+            let printed = stderr(&output);
+            assert_eq!(output.status.code(), Some(status), "{args:?}: {printed}");
+            assert!(status == 0 || printed == line, "{args:?}: {printed}");
+        }
+    }
+}
+
 /// What would go to standard error is lost; the work is not.
 #[test]
 #[cfg(unix)]

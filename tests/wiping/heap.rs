@@ -1,15 +1,17 @@
 //! No freed block holds a secret.
 
 use batch_modexp::backend::{Auto, Cpu, Parallel, Serial};
+use batch_modexp::rsa::{BatchDecryptor, KeyHandle, RsaesOaep, RsaesPkcs1v15};
 use batch_modexp::secret::Secret;
 use batch_modexp::window::{Digits, Window};
-use batch_modexp::{BatchModExp, Error, ModExp};
+use batch_modexp::{BatchModExp, BatchModExpEach as _, Error, ModExp};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd, U1024};
 use num_bigint::BigUint;
+use rsa::traits::PublicKeyParts;
 
 use super::freed::Watch;
-use super::needles::{Needle, cases, fixed_case};
+use super::needles::{Known, Needle, cases, fixed_case};
 
 const NOTHING: [&str; 0] = [];
 
@@ -42,6 +44,68 @@ fn signing() {
         let parallel = || Parallel::with_threads(Serial, 2.try_into().unwrap()).unwrap();
         assert_eq!(found(&|| case.sign(parallel())), NOTHING);
         assert_eq!(found(&|| case.sign(Auto::with_gpus().unwrap())), NOTHING);
+    }
+}
+
+/// Messages out of ciphertexts, with right padding and with wrong.
+#[test]
+fn decrypting() {
+    let watch = Watch::begin();
+    let message: [u8; 32] = core::array::from_fn(|i| 0x80 + 3 * i as u8);
+    for case in cases() {
+        let size = case.key.size();
+        let mut em = vec![0xd7; size];
+        em[..2].copy_from_slice(&[0, 2]);
+        em[size - message.len() - 1] = 0;
+        em[size - message.len()..].copy_from_slice(&message);
+        let mut wrong = em.clone();
+        wrong[1] = 1;
+        let [n, e] = [case.key.n().as_ref(), case.key.e()]
+            .map(|number| BigUint::from_bytes_be(&number.to_be_bytes()));
+        let encrypted = |em: &[u8]| {
+            let c = BigUint::from_bytes_be(em).modpow(&e, &n).to_bytes_be();
+            [vec![0; size - c.len()], c].concat()
+        };
+        let ciphertexts = [encrypted(&em), encrypted(&wrong)];
+        let oaep = rsa::RsaPublicKey::from(&case.key)
+            .encrypt(
+                &mut Known::default(),
+                rsa::Oaep::<sha2::Sha256>::new(),
+                &message,
+            )
+            .unwrap();
+        let mut needles = case.needles.clone();
+        // What signing computes does not come up.
+        needles.retain(|needle| matches!(needle.name, "d" | "p" | "q" | "dp" | "dq" | "qinv"));
+        needles.push(Needle::new("encoded message", &BigUint::from_bytes_be(&em)));
+        needles.push(Needle {
+            name: "message",
+            bytes: message[8..24].try_into().unwrap(),
+        });
+        let decrypt = || {
+            let handle = KeyHandle::new(&case.key).unwrap();
+            let rng = &mut Known::default();
+            let pkcs1 = BatchDecryptor::new(Serial, RsaesPkcs1v15).blinding(case.blinded);
+            let messages = pkcs1.decrypt(rng, &handle, &ciphertexts).unwrap();
+            assert_eq!(**messages[0].as_ref().unwrap(), message);
+            assert_ne!(**messages[1].as_ref().unwrap(), message);
+            let scheme = RsaesOaep::<sha2::Sha256>::new();
+            let decryptor = BatchDecryptor::new(Serial, scheme).blinding(case.blinded);
+            let messages = decryptor.decrypt(rng, &handle, &[&oaep]).unwrap();
+            assert_eq!(**messages[0].as_ref().unwrap(), message);
+        };
+        assert!(needles.len() > 2);
+        assert_eq!(watch.found_in_freed_blocks(&needles, decrypt), NOTHING);
+        // A control: without its wrapper the message stays behind.
+        let handle = KeyHandle::new(&case.key).unwrap();
+        let leak = || {
+            let decryptor = BatchDecryptor::new(Serial, RsaesPkcs1v15);
+            let mut messages = decryptor
+                .decrypt(&mut Known::default(), &handle, &ciphertexts)
+                .unwrap();
+            drop(messages.remove(0).unwrap().into_inner());
+        };
+        assert_eq!(watch.found_in_freed_blocks(&needles, leak), ["message"]);
     }
 }
 
@@ -100,6 +164,23 @@ fn exponentiations() {
             .batch_mod_exp(&batch, exponent_bits, &mut out)
             .is_ok()
     };
+    let run_each = |exponent_bits: u32| {
+        let batch = [ModExp::new(&base, &exponent, params.as_ref()); 3];
+        let old = || BoxedUint::from_be_slice(&[0x3c; 128], 1024).unwrap();
+        let mut out = Secret::new(vec![old(), old(), old()]);
+        let lengths = [512, 300, exponent_bits];
+        Serial
+            .batch_mod_exp_each(&batch, &lengths, &mut out)
+            .is_ok()
+    };
+    assert_eq!(
+        watch.found_in_freed_blocks(&needles, || assert!(run_each(512))),
+        NOTHING
+    );
+    assert_eq!(
+        watch.found_in_freed_blocks(&needles, || assert!(!run_each(513))),
+        NOTHING
+    );
     assert_eq!(
         watch.found_in_freed_blocks(&needles, || assert!(run(512))),
         NOTHING

@@ -1,6 +1,6 @@
 //! Looks for secrets in memory that has been given back: freed heap blocks, and the stack of a thread that
 //! has ended.
-#![cfg(all(feature = "std", feature = "rsa", unix))]
+#![cfg(unix)]
 #![allow(unsafe_code)]
 
 mod freed;

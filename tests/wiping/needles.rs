@@ -141,7 +141,7 @@ const LANE: usize = 1;
 
 /// A generator whose numbers are known, and which keeps no copies of them.
 #[derive(Default)]
-struct Known(u64);
+pub struct Known(u64);
 
 impl TryRng for Known {
     type Error = Infallible;

@@ -8,6 +8,8 @@ use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
 use super::{Crt, KeyHandle, KeyParts, Private, Restriction};
 use crate::Error;
+use crate::rsa::encryption::pkcs1_v15::hash_of_exponent;
+use crate::rsa::octets::limbs_to_octets;
 use crate::rsa::{MAX_BITS, MIN_BITS};
 use crate::secret::Secret;
 
@@ -33,12 +35,14 @@ impl KeyHandle {
             return Err(Error::KeySize { bits: n_bits });
         }
         let e_bits = key.e().bits_vartime();
+        let size = n_bits.div_ceil(8) as usize;
         Ok(Self(Arc::new(KeyParts {
             n: key.n_params().clone(),
             n_bits,
             e: resized(key.e(), e_bits),
             e_bits,
             private: Private::new(key, n_bits),
+            d_hash: hash_of_exponent(&limbs_to_octets(key.d().as_limbs(), size), size),
             restriction: Restriction::None,
             #[cfg(feature = "cuda")]
             on_devices: Default::default(),

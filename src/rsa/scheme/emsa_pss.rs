@@ -5,6 +5,7 @@ use sha2::Digest;
 use sha2::digest::FixedOutputReset;
 
 use crate::Error;
+use crate::rsa::mgf1::add_mask;
 
 /// `maskedDB || H || 0xbc` in `encoded`, which is as long as a modulus of `n_bits` bits, with a zero byte before it if
 /// the modulus is one bit longer than a whole number of bytes; the salt, of `salt_len` bytes, is drawn from `rng`.
@@ -32,19 +33,11 @@ pub(super) fn encode<D: Digest + FixedOutputReset, R: TryCryptoRng + ?Sized>(
     Digest::update(&mut hash, [0; 8]);
     Digest::update(&mut hash, digest);
     Digest::update(&mut hash, &*salt);
-    let h = hash.finalize_reset();
+    let h = hash.finalize();
 
     padding.fill(0);
     padding[padding.len() - 1] = 1;
-    for (counter, chunk) in (0u32..).zip(db.chunks_mut(h.len())) {
-        Digest::update(&mut hash, &h);
-        Digest::update(&mut hash, counter.to_be_bytes());
-        let mask = hash.finalize_reset();
-        chunk
-            .iter_mut()
-            .zip(mask)
-            .for_each(|(byte, mask)| *byte ^= mask);
-    }
+    add_mask::<D>(&h, db);
     db[0] &= 0xff >> (8 * em_len as u32 - em_bits);
     rest[..h.len()].copy_from_slice(&h);
     rest[h.len()] = 0xbc;

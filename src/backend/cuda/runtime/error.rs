@@ -14,10 +14,12 @@ use crate::Error;
 pub enum Unavailable {
     /// The driver library (`libcuda.so` or `nvcuda.dll`) is not installed.
     NoDriver,
-    /// The driver is older than CUDA 11.0.
+    /// The driver is older than CUDA 11.0, or than 13.0 in a tree that builds cudarc for that or for a later one.
     DriverTooOld {
         /// The driver's CUDA version, 1000 times the major plus 10 times the minor.
         version: i32,
+        /// The one that is needed, in the same form.
+        needed: i32,
     },
     /// The driver is there but could not start.
     DriverFailed {
@@ -44,11 +46,13 @@ impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoDriver => f.write_str("no NVIDIA driver library was found; install the driver"),
-            Self::DriverTooOld { version } => write!(
+            Self::DriverTooOld { version, needed } => write!(
                 f,
-                "the NVIDIA driver knows CUDA {}.{}, but 11.0 is needed; install driver 450 or newer",
+                "the NVIDIA driver knows CUDA {}.{}, but {}.{} is needed; install a newer driver",
                 version / 1000,
-                version % 1000 / 10
+                version % 1000 / 10,
+                needed / 1000,
+                needed % 1000 / 10
             ),
             Self::DriverFailed { name } => write!(f, "the NVIDIA driver does not start: {name}"),
             Self::NoDevice => f.write_str("an NVIDIA driver is installed, but it sees no device"),

@@ -12,7 +12,11 @@ use cudarc::driver::{DriverError, result};
 use super::error::{Unavailable, name_of};
 
 /// CUDA 11.0, the first that takes PTX 7.0.
-const MIN_CUDA_VERSION: i32 = 11_000;
+const MIN_CUDA_VERSION: i32 = match sys::CUDA_VERSION {
+    // Of what is used here, cudarc takes the times of events from a function that older drivers lack.
+    13_000.. => 13_000,
+    _ => 11_000,
+};
 /// Volta, the first chip whose lanes keep step by `__syncwarp` and for which the PTX is made.
 const MIN_COMPUTE_CAPABILITY: (i32, i32) = (7, 0);
 
@@ -95,8 +99,7 @@ impl fmt::Display for DeviceInfo {
 
 /// See [`Cuda::probe`](crate::backend::Cuda::probe).
 pub(crate) fn devices() -> Result<Vec<DeviceInfo>, Unavailable> {
-    // SAFETY: this loads the driver's library, whose initialisers are the vendor's.
-    if !unsafe { sys::is_culib_present() } {
+    if !is_driver_present() {
         return Err(Unavailable::NoDriver);
     }
     // From here on the library is there, so that its functions, and the names of its errors, can be used.
@@ -105,7 +108,8 @@ pub(crate) fn devices() -> Result<Vec<DeviceInfo>, Unavailable> {
     };
     let version = driver_version().map_err(failed)?;
     if version < MIN_CUDA_VERSION {
-        return Err(Unavailable::DriverTooOld { version });
+        let needed = MIN_CUDA_VERSION;
+        return Err(Unavailable::DriverTooOld { version, needed });
     }
     result::init().map_err(|error| match error.0 {
         sys::CUresult::CUDA_ERROR_NO_DEVICE => Unavailable::NoDevice,
@@ -128,6 +132,25 @@ pub(crate) fn devices() -> Result<Vec<DeviceInfo>, Unavailable> {
     }
     let new_enough = |device: &DeviceInfo| device.compute_capability >= MIN_COMPUTE_CAPABILITY;
     Ok(all.into_iter().filter(new_enough).collect())
+}
+
+fn is_driver_present() -> bool {
+    // What cudarc has goes before what is outside this function.
+    #[allow(unused_imports, clippy::wildcard_imports)]
+    use sys::*;
+    // SAFETY: this loads the driver's library, whose initialisers are the vendor's.
+    unsafe { is_culib_present() }
+}
+
+/// In place of cudarc's function of this name, which it has only where it loads the driver's library itself. In a tree
+/// that asks it to link (`dynamic-linking`, `static-linking`) no program starts without the library.
+///
+/// # Safety
+///
+/// None is needed; cudarc's is `unsafe`.
+#[allow(dead_code)]
+unsafe fn is_culib_present() -> bool {
+    true
 }
 
 fn driver_version() -> Result<i32, DriverError> {

@@ -1,0 +1,167 @@
+//! From keys and ciphertexts to messages.
+
+use alloc::vec::Vec;
+
+use rand_core::TryCryptoRng;
+
+use super::encryption::{EncryptionScheme, check_key};
+use super::key::KeyHandle;
+use super::private_op::{Checked, Randomness, RsaPrivateOp, Source, Streams, private_ops};
+use super::representative::{Range, check_range};
+use crate::Error;
+use crate::secret::Secret;
+use crate::width::scrubbed;
+
+/// Decrypts batches of ciphertexts with a backend and a scheme.
+///
+/// The private operation is that of [`BatchSigner`](super::BatchSigner): blinded unless that is turned off, and checked
+/// with the public exponent above whatever backend computed it, so that a fault is an error and no oracle. From
+/// there to the message no branch and no address depends on a secret but on what the scheme makes public.
+///
+/// ```
+/// use batch_modexp::backend::Serial;
+/// use batch_modexp::rsa::{BatchDecryptor, KeyHandle, RsaesOaep, sha2::Sha256};
+/// # use batch_modexp::Error;
+///
+/// # let pem = std::fs::read_to_string("tests/keys/rsa2048-pkcs8.pem")?;
+/// let key = KeyHandle::from_pkcs8_pem(&pem)?;
+/// let decryptor = BatchDecryptor::new(Serial, RsaesOaep::<Sha256>::new());
+/// let ciphertexts = [vec![1; key.size()], vec![2; key.size()]]; // made up
+/// let messages = decryptor.decrypt(&mut getrandom::SysRng, &key, &ciphertexts)?;
+/// assert_eq!(messages[1].as_ref().unwrap_err(), &Error::Decryption { index: 1 });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[allow(missing_debug_implementations)]
+pub struct BatchDecryptor<B, S> {
+    backend: B,
+    scheme: S,
+    blinding: bool,
+    range: Range,
+}
+
+impl<B: RsaPrivateOp, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
+    /// A decryptor that blinds and checks. `backend` may be a reference.
+    pub fn new(backend: B, scheme: S) -> Self {
+        Self {
+            backend,
+            scheme,
+            blinding: true,
+            range: Range::BelowModulus,
+        }
+    }
+
+    /// Turns the blinding of the base on or off; it is on at first. See
+    /// [`BatchSigner::blinding`](super::BatchSigner::blinding). Here it matters more, since others choose the ciphertexts.
+    #[must_use]
+    pub fn blinding(mut self, on: bool) -> Self {
+        self.blinding = on;
+        self
+    }
+
+    /// Turns the range of SP 800-56B (Rev. 2, section 7.1.2) on or off; it is off at first. With it, a ciphertext c must
+    /// be a number with 1 < c < n - 1, as validation under FIPS 140-3 asks; without, 0 <= c < n, as in RFC 8017,
+    /// section 5.1.2. The ciphertexts that make the difference are 0, 1 and n - 1, which no key hides anyway.
+    #[must_use]
+    pub fn sp800_56b_range(mut self, on: bool) -> Self {
+        self.range = if on {
+            Range::Sp800_56b
+        } else {
+            Range::BelowModulus
+        };
+        self
+    }
+
+    /// The backend.
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// Decrypts `ciphertexts` with one key. The messages are in their order, each wiped when it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rng`], or the backend's error if it failed as a whole. What is wrong with a single ciphertext stands in
+    /// its place: [`Error::BlockOutOfRange`] if it is not as long as the modulus in bytes, or not in the range;
+    /// [`Error::KeyTooShort`]; [`Error::KeyRestricted`] for a key that may only sign; [`Error::Decryption`] with
+    /// [`RsaesOaep`](super::RsaesOaep), and never with [`RsaesPkcs1v15`](super::RsaesPkcs1v15), if the padding is
+    /// wrong; and [`Error::Fault`] for a result that did not pass its check.
+    pub fn decrypt<C, R>(&self, rng: &mut R, key: &KeyHandle, ciphertexts: &[C]) -> Checked<Vec<u8>>
+    where
+        C: AsRef<[u8]> + Sync,
+        R: TryCryptoRng + ?Sized,
+    {
+        let keys: Vec<_> = ciphertexts.iter().map(|_| key).collect();
+        self.decrypt_lanes(rng, &keys, |index| ciphertexts[index].as_ref())
+    }
+
+    /// Decrypts ciphertexts, each with its own key. The keys may have different sizes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`decrypt`](Self::decrypt).
+    pub fn decrypt_each<C, R>(
+        &self,
+        rng: &mut R,
+        ciphertexts: &[(&KeyHandle, C)],
+    ) -> Checked<Vec<u8>>
+    where
+        C: AsRef<[u8]> + Sync,
+        R: TryCryptoRng + ?Sized,
+    {
+        let keys: Vec<_> = ciphertexts.iter().map(|(key, _)| *key).collect();
+        self.decrypt_lanes(rng, &keys, |index| ciphertexts[index].1.as_ref())
+    }
+
+    fn decrypt_lanes<'c, R: TryCryptoRng + ?Sized>(
+        &self,
+        rng: &mut R,
+        keys: &[&KeyHandle],
+        ciphertext: impl Fn(usize) -> &'c [u8] + Sync,
+    ) -> Checked<Vec<u8>> {
+        let streams = match self.blinding {
+            true => Streams::seeded(rng)?,
+            false => Streams::none(),
+        };
+        let source = Ciphertexts {
+            scheme: &self.scheme,
+            range: self.range,
+            ciphertext: &ciphertext,
+        };
+        let results = private_ops(&self.backend, keys, &source, &streams, self.blinding)?;
+        let message = |(index, result): (usize, Result<Secret<Vec<u8>>, Error>)| {
+            let mut em = result?;
+            // Enough for what hash functions leave on the stack.
+            scrubbed::<16, _>(|| self.scheme.decode(keys[index], ciphertext(index), &mut em))
+                .map_err(|error| error.with_index(|_| index))
+        };
+        Ok(results.into_iter().enumerate().map(message).collect())
+    }
+}
+
+/// Representatives that are given as octets.
+struct Ciphertexts<'a, S, F> {
+    scheme: &'a S,
+    range: Range,
+    /// At each position of the batch.
+    ciphertext: &'a F,
+}
+
+impl<'c, S, F> Source for Ciphertexts<'_, S, F>
+where
+    S: EncryptionScheme + Sync,
+    F: Fn(usize) -> &'c [u8] + Sync,
+{
+    fn representative(
+        &self,
+        position: usize,
+        key: &KeyHandle,
+        _: &mut Randomness,
+        octets: &mut [u8],
+    ) -> Result<(), Error> {
+        check_key(self.scheme, key)?;
+        let ciphertext = (self.ciphertext)(position);
+        check_range(key, ciphertext, self.range)?;
+        octets.copy_from_slice(ciphertext);
+        Ok(())
+    }
+}

@@ -1,0 +1,46 @@
+//! EME-OAEP decoding (RFC 8017, section 7.1.2, step 3).
+
+use alloc::vec::Vec;
+
+use crypto_bigint::{Choice, CtAssign, CtEq};
+use sha2::Digest;
+
+use crate::Error;
+use crate::rsa::mgf1::add_mask;
+use crate::secret::{Secret, reveal, reveal_len};
+
+/// The message in `em`, whose masks are taken off in place. The mask generation is with `M`; `em` has at least 2 octets
+/// more than two hashes like that of the label.
+///
+/// # Errors
+///
+/// [`Error::Decryption`] for a batch of this one. That there is an error is all that becomes known.
+pub(in crate::rsa) fn decode<M: Digest>(
+    em: &mut [u8],
+    label_hash: &[u8],
+) -> Result<Secret<Vec<u8>>, Error> {
+    let (first, masked) = em.split_at_mut(1);
+    let (seed, db) = masked.split_at_mut(label_hash.len());
+    add_mask::<M>(db, seed);
+    add_mask::<M>(seed, db);
+
+    let (hash, rest) = db.split_at(label_hash.len());
+    let mut differ = Secret::new(first[0]);
+    for (a, b) in hash.iter().zip(label_hash) {
+        *differ |= a ^ b;
+    }
+    // Zeros, a one, and the message.
+    let (mut found, mut bad) = (Choice::FALSE, Choice::FALSE);
+    let mut end = Secret::new(0);
+    for (index, octet) in (0u16..).zip(rest) {
+        let (is_zero, is_one) = (octet.ct_eq(&0), octet.ct_eq(&1));
+        end.ct_assign(&index, is_one & !found);
+        bad |= !found & !is_zero & !is_one;
+        found |= is_one;
+    }
+    if !reveal(differ.ct_eq(&0) & found & !bad) {
+        return Err(Error::Decryption { index: 0 });
+    }
+    let start = usize::from(reveal_len(*end)) + 1;
+    Ok(Secret::new(rest[start..].to_vec()))
+}

@@ -1,0 +1,43 @@
+//! Blocks of octets that others made, and the numbers that the private operation takes.
+
+use crypto_bigint::{BoxedUint, CtEq, CtLt, Limb};
+
+use super::key::KeyHandle;
+use super::octets::os2ip;
+use crate::Error;
+use crate::secret::{Secret, reveal};
+
+/// Which numbers are taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Range {
+    /// Those below n: RFC 8017, sections 5.1.2 and 5.2.1.
+    BelowModulus,
+    /// Those above 1 and below n - 1: SP 800-56B Rev. 2, section 7.1.2.
+    Sp800_56b,
+}
+
+/// Fails unless a block is as long as the modulus and, as a number, in the range. The error is that of a batch of one.
+pub(super) fn check_range(key: &KeyHandle, block: &[u8], range: Range) -> Result<(), Error> {
+    let out_of_range = Error::BlockOutOfRange {
+        index: 0,
+        len: block.len(),
+        expected: key.size(),
+    };
+    if block.len() != key.size() {
+        return Err(out_of_range);
+    }
+    let n = &key.parts().n;
+    let number = Secret::new(os2ip(block, n.bits_precision()));
+    let mut fits = number.ct_lt(n.modulus().as_ref());
+    if let Range::Sp800_56b = range {
+        // n is odd.
+        let mut last = n.modulus().as_ref().clone();
+        last.as_mut_limbs()[0] ^= Limb::ONE;
+        let one = BoxedUint::one_with_precision(n.bits_precision());
+        fits = fits & one.ct_lt(&number) & !number.ct_eq(&last);
+    }
+    if !reveal(fits) {
+        return Err(out_of_range);
+    }
+    Ok(())
+}
