@@ -105,7 +105,12 @@ impl Job<Octets> for CrtJob<'_> {
         let per_block = halves.entry.image.instances_per_block.div_ceil(2);
         Ok(Prepared {
             resident,
-            chunk: half_of(resident, per_block),
+            // Where one fills the device, two halves begin and end with less of the host's work; of many, whole ones
+            // have fewer threads wait for each other.
+            chunk: match count > resident {
+                true => resident,
+                false => half_of(resident, per_block),
+            },
             per_block,
             share: Share {
                 kernels,
