@@ -11,6 +11,9 @@ use super::options::Encoding;
 use super::stdio::{self, STDOUT};
 use super::temporary::Temporary;
 
+/// Bytes that are written at a time.
+const BUFFER: usize = 1 << 18;
+
 /// Where signatures can go.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Target<'a> {
@@ -45,7 +48,7 @@ impl Output {
                 stdio::check()?;
                 Sink::Stream {
                     name: STDOUT.into(),
-                    writer: Box::new(BufWriter::new(io::stdout())),
+                    writer: Box::new(BufWriter::with_capacity(BUFFER, io::stdout())),
                 }
             }
             Target::File(path) => Sink::open(path).map_err(|error| {
@@ -121,7 +124,7 @@ impl Sink {
         let permissions = existing.map(|file| file.permissions()).or_else(new_file);
         Ok(Self::File {
             path,
-            temporary: BufWriter::new(Temporary::new(&folder, permissions)?),
+            temporary: BufWriter::with_capacity(BUFFER, Temporary::new(&folder, permissions)?),
         })
     }
 }
@@ -131,12 +134,16 @@ fn write_lines(
     encoding: Encoding,
     signatures: &[Vec<u8>],
 ) -> io::Result<()> {
+    let encoding = match encoding {
+        Encoding::Hex => HEXLOWER,
+        Encoding::Base64 => BASE64,
+    };
+    let mut text = String::new();
     for signature in signatures {
-        let text = match encoding {
-            Encoding::Hex => HEXLOWER.encode(signature),
-            Encoding::Base64 => BASE64.encode(signature),
-        };
-        writeln!(writer, "{text}")?;
+        text.clear();
+        encoding.encode_append(signature, &mut text);
+        text.push('\n');
+        writer.write_all(text.as_bytes())?;
     }
     Ok(())
 }

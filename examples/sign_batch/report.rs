@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::bench::Rate;
 use super::failure::Failure;
-use super::options::{Compute, SchemeName};
+use super::options::{Compute, SAMPLED, SchemeName, Verified};
 use super::schemes::Signer;
 use super::sign::Summary;
 use super::stdio;
@@ -70,7 +70,9 @@ impl<'a> Report<'a> {
             "signatures_per_second": self.summary.rate(),
             "seconds": self.summary.signing.as_secs_f64(),
             "batch_seconds_median": self.summary.median_batch().as_secs_f64(),
-            "verified": !self.compute.no_verify,
+            "signatures_per_second_overall": self.summary.overall_rate(),
+            "seconds_overall": self.summary.elapsed.as_secs_f64(),
+            "verified": self.verified().name(),
         });
         if let Some(rates) = self.baseline {
             object["rsa_one_by_one"] = rates
@@ -92,8 +94,13 @@ impl<'a> Report<'a> {
             "{} by {}, {} a second",
             signatures(self.summary.count),
             self.backend(),
-            rounded(self.summary.rate()),
+            rounded(self.summary.overall_rate()),
         )
+    }
+
+    /// Which signatures the `rsa` crate has checked.
+    fn verified(&self) -> Verified {
+        self.compute.verified(self.signer.backend())
     }
 
     fn table(&self, baseline: &[Rate]) -> String {
@@ -138,10 +145,10 @@ impl<'a> Report<'a> {
         } else {
             "blinded"
         };
-        let verified = if self.compute.no_verify {
-            ""
-        } else {
-            ", verified with the rsa crate"
+        let verified = match self.verified() {
+            Verified::None => "".into(),
+            Verified::Sample => format!(", one in {SAMPLED} verified with the rsa crate"),
+            Verified::All => ", verified with the rsa crate".into(),
         };
         format!(
             "{}, RSA-{} {scheme} {hash}, in batches of {}\n{blinded}, checked{verified}\nbackend: {}",

@@ -199,7 +199,7 @@ where
         };
         signatures
             .into_iter()
-            .map(|signature| Ok(signature?.to_vec()))
+            .map(|signature| Ok(signature?.into()))
             .collect()
     }
 

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use super::failure::Failure;
 use super::feed::Messages;
-use super::options::Compute;
+use super::options::{Compute, SAMPLED, Verified};
 use super::output::Output;
 use super::schemes::Signer;
 
@@ -22,14 +22,26 @@ pub struct Summary {
     pub signing: Duration,
     /// The time that each batch took, sorted.
     pub batches: Vec<Duration>,
+    /// The time from the first message to the last signature written.
+    pub elapsed: Duration,
 }
 
 impl Summary {
+    /// Signatures a second of signing.
     pub fn rate(&self) -> f64 {
+        self.per_second(self.signing)
+    }
+
+    /// Signatures a second from input to output.
+    pub fn overall_rate(&self) -> f64 {
+        self.per_second(self.elapsed)
+    }
+
+    fn per_second(&self, time: Duration) -> f64 {
         if self.count == 0 {
             0.0
         } else {
-            self.count as f64 / self.signing.as_secs_f64()
+            self.count as f64 / time.as_secs_f64()
         }
     }
 
@@ -42,7 +54,14 @@ impl Summary {
     }
 }
 
-/// Signs all messages. Writing goes on while the next batch is signed.
+/// A batch on its way to the output.
+struct Signed {
+    messages: Vec<Vec<u8>>,
+    signatures: Vec<Vec<u8>>,
+}
+
+/// Signs all messages. Reading goes on while a batch is signed, and so does writing, which comes after the check by the
+/// `rsa` crate.
 pub fn all(
     compute: &Compute,
     signer: &dyn Signer,
@@ -57,20 +76,23 @@ pub fn all(
     };
     thread::scope(|scope| {
         // One batch waits, so that a slow reader of the signatures holds up signing, not memory.
-        let (sender, receiver) = mpsc::sync_channel::<Vec<Vec<u8>>>(1);
+        let (sender, receiver) = mpsc::sync_channel::<Signed>(1);
         let writer = scope.spawn(move || -> Result<Output, Failure> {
-            for signatures in receiver {
-                output.write(&signatures)?;
+            for signed in receiver {
+                verify(signer, &signed, compute.verified(signer.backend()))?;
+                output.write(&signed.signatures)?;
             }
             Ok(output)
         });
+        let start = Instant::now();
         let summary = batches(compute, signer, key, messages, &sender, &progress);
         drop(sender);
         progress.finish_and_clear();
         // If writing failed, that is why signing ended.
         let written = writer.join();
         let output = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        Ok((summary?, output))
+        let elapsed = start.elapsed();
+        Ok((Summary { elapsed, ..summary? }, output))
     })
 }
 
@@ -80,7 +102,7 @@ fn batches(
     signer: &dyn Signer,
     key: &KeyHandle,
     messages: &mut Messages,
-    writer: &SyncSender<Vec<Vec<u8>>>,
+    writer: &SyncSender<Signed>,
     progress: &ProgressBar,
 ) -> Result<Summary, Failure> {
     let batch_size = compute.batch_size(signer.backend());
@@ -88,6 +110,7 @@ fn batches(
         count: 0,
         signing: Duration::ZERO,
         batches: Vec::new(),
+        elapsed: Duration::ZERO,
     };
     loop {
         let batch = messages.next_batch(batch_size)?;
@@ -97,42 +120,46 @@ fn batches(
         let start = Instant::now();
         let signatures = signer.sign(key, &batch)?;
         let elapsed = start.elapsed();
-        if !compute.no_verify {
-            verify(signer, &batch, &signatures)?;
-        }
-        if writer.send(signatures).is_err() {
+        let count = batch.len() as u64;
+        let signed = Signed {
+            messages: batch,
+            signatures,
+        };
+        if writer.send(signed).is_err() {
             break;
         }
-        summary.count += batch.len() as u64;
+        summary.count += count;
         summary.signing += elapsed;
         summary.batches.push(elapsed);
-        progress.inc(batch.len() as u64);
+        progress.inc(count);
     }
     summary.batches.sort_unstable();
     Ok(summary)
 }
 
-/// Checks every signature with the `rsa` crate, on as many threads as signed it.
-fn verify(
-    signer: &dyn Signer,
-    messages: &[Vec<u8>],
-    signatures: &[Vec<u8>],
-) -> Result<(), Failure> {
-    let share = messages.len().div_ceil(signer.backend().threads());
-    let accepts = |(message, signature): (&Vec<u8>, &Vec<u8>)| signer.accepts(message, signature);
+/// Checks signatures with the `rsa` crate, on as many threads as signed them.
+fn verify(signer: &dyn Signer, signed: &Signed, which: Verified) -> Result<(), Failure> {
+    let step = match which {
+        Verified::None => return Ok(()),
+        Verified::Sample => SAMPLED,
+        Verified::All => 1,
+    };
+    let pairs = signed.messages.iter().zip(&signed.signatures);
+    // The last one too: it tells that none is missing.
+    let last = pairs.clone().last();
+    let picked: Vec<_> = pairs.step_by(step).chain(last).collect();
+    let share = picked.len().div_ceil(signer.backend().threads()).max(1);
+    let accepts = |(message, signature): &(&Vec<u8>, &Vec<u8>)| signer.accepts(message, signature);
     let all_accepted = thread::scope(|scope| {
-        let shares: Vec<_> = messages
-            .chunks(share)
-            .zip(signatures.chunks(share))
-            .map(|(messages, signatures)| {
-                scope.spawn(move || messages.iter().zip(signatures).all(accepts))
-            })
+        let shares = picked.chunks(share);
+        let shares: Vec<_> = shares
+            .map(|share| scope.spawn(move || share.iter().all(accepts)))
             .collect();
         shares
             .into_iter()
             .all(|share| share.join().unwrap_or(false))
     });
-    if all_accepted && messages.len() == signatures.len() {
+    if all_accepted && signed.messages.len() == signed.signatures.len() {
         Ok(())
     } else {
         Err(Failure::Work(

@@ -227,7 +227,7 @@ fn json_is_one_object() {
         ("count", 9.into()),
         ("batch_size", 256.into()),
         ("threads", 1.into()),
-        ("verified", true.into()),
+        ("verified", "all".into()),
         ("blinding", true.into()),
     ] {
         assert_eq!(generated[name], expected, "{name}");
@@ -250,8 +250,11 @@ fn json_is_one_object() {
     assert_eq!((&lines["count"], &lines["threads"]), (&3.into(), &2.into()));
     assert_eq!(
         (&lines["verified"], &lines["blinding"]),
-        (&false.into(), &false.into())
+        (&"none".into(), &false.into())
     );
+    let [rate, seconds] = ["signatures_per_second_overall", "seconds_overall"]
+        .map(|name| lines[name].as_f64().unwrap());
+    assert!((rate * seconds - 3.0).abs() < 1e-6);
     assert_eq!(lines.get("rsa_one_by_one"), None);
 }
 
