@@ -73,6 +73,7 @@ impl<'a> Report<'a> {
             "signatures_per_second_overall": self.summary.overall_rate(),
             "seconds_overall": self.summary.elapsed.as_secs_f64(),
             "verified": self.verified().name(),
+            "break_even": backend.rsa_break_even(self.key),
         });
         if let Some(rates) = self.baseline {
             object["rsa_one_by_one"] = rates
@@ -161,7 +162,11 @@ impl<'a> Report<'a> {
 
     fn backend(&self) -> String {
         let backend = self.signer.backend();
-        format!("{}, {}", backend.name(), backend.reason())
+        let break_even = backend.rsa_break_even(self.key);
+        let break_even =
+            break_even.map(|count| format!("; GPUs from {} on", signatures(count as u64)));
+        let break_even = break_even.unwrap_or_default();
+        format!("{}, {}{break_even}", backend.name(), backend.reason())
     }
 }
 

@@ -92,7 +92,13 @@ pub fn all(
         let written = writer.join();
         let output = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let elapsed = start.elapsed();
-        Ok((Summary { elapsed, ..summary? }, output))
+        Ok((
+            Summary {
+                elapsed,
+                ..summary?
+            },
+            output,
+        ))
     })
 }
 

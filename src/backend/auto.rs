@@ -1,4 +1,9 @@
-//! Picks a backend at run time.
+//! Picks a backend at run time, and where there are GPUs, picks again for each batch.
+
+#[cfg(feature = "cuda")]
+pub(crate) mod both;
+#[cfg(feature = "cuda")]
+pub(crate) mod cost;
 
 use alloc::string::String;
 #[cfg(feature = "cuda")]
@@ -9,6 +14,8 @@ use std::sync::OnceLock;
 
 use crypto_bigint::Unsigned;
 
+#[cfg(feature = "cuda")]
+use self::both::Both;
 use super::Serial;
 use super::cpu::{Cpu, Engine};
 #[cfg(feature = "cuda")]
@@ -75,6 +82,21 @@ pub(crate) enum Chosen {
     Cpu(Cpu),
     #[cfg(feature = "cuda")]
     Cuda(Cuda),
+    /// GPUs and the processor, whichever is sooner.
+    #[cfg(feature = "cuda")]
+    Both(Both),
+}
+
+impl Chosen {
+    /// The GPUs, if there are any.
+    #[cfg(feature = "cuda")]
+    fn gpus(&self) -> Option<&Cuda> {
+        match self {
+            Self::Cuda(cuda) => Some(cuda),
+            Self::Both(both) => Some(both.cuda()),
+            Self::Serial(_) | Self::Cpu(_) => None,
+        }
+    }
 }
 
 impl Auto {
@@ -87,9 +109,13 @@ impl Auto {
         Self::with(Kind::Cpu, None)
     }
 
-    /// Picks the fastest backend of this machine, GPUs included: those that are made for double precision, all of
+    /// Picks the fastest of this machine, GPUs included: those that are made for double precision, all of
     /// them, where there are any, and the processor where there are none, where none starts, or without the
     /// feature `cuda`.
+    ///
+    /// With GPUs every batch goes where it is done sooner: what a GPU would take longer for stays on the processor. That
+    /// is foreseen by a model, and corrected by what batches of each width and size have taken, so that the first ones
+    /// near the [break-even](Self::break_even) may go to the wrong side.
     ///
     /// With this call the caller allows secrets to leave the host: the operands of every batch pass through the memory
     /// of the devices, and an RSA key with two primes stays there until its last handle is dropped, until
@@ -112,11 +138,10 @@ impl Auto {
     pub fn with(kind: Kind, threads: Option<NonZeroUsize>) -> Result<Self, Error> {
         #[cfg(feature = "cuda")]
         if let Some(cuda) = gpu(kind, threads)? {
-            let why = match kind {
-                Kind::Cuda => "as asked",
-                _ => "the fastest on this machine",
-            };
-            return Ok(Self::cuda(cuda, why));
+            return Ok(match kind {
+                Kind::Cuda => Self::cuda(cuda, "as asked"),
+                _ => Self::both(cuda),
+            });
         }
         let engine = match kind {
             Kind::Cpu | Kind::GpuOrCpu => Engine::fastest(),
@@ -165,6 +190,39 @@ impl Auto {
         Self::new_with(Chosen::Cuda(cuda), reason)
     }
 
+    #[cfg(feature = "cuda")]
+    fn both(cuda: Cuda) -> Self {
+        let names: Vec<_> = cuda.devices().map(DeviceInfo::name).collect();
+        let reason = alloc::format!(
+            "the fastest on this machine, {}; small batches on the processor, {}",
+            names.join(", "),
+            name_of(cuda.host())
+        );
+        Self::new_with(Chosen::Both(Both::new(cuda)), reason)
+    }
+
+    /// The smallest batch of exponentiations, modulo numbers of `bits` bits with exponents of `exponent_bits` bits, that
+    /// goes to the GPUs because the processor would take longer, as things look now: by a model of both that the
+    /// batches of this backend correct as they come. `None` if no batch does: there are no GPUs, or they were asked
+    /// for by name, or none has a kernel for that width.
+    ///
+    /// Measures the processor, for some milliseconds, when a width is asked for or used first.
+    #[must_use]
+    pub fn break_even(&self, bits: u32, exponent_bits: u32) -> Option<usize> {
+        match &self.chosen {
+            #[cfg(feature = "cuda")]
+            Chosen::Both(both) => both.break_even(cost::Shape {
+                kind: "exponentiation",
+                bits,
+                exponent_bits,
+            }),
+            _ => {
+                let _ = (bits, exponent_bits);
+                None
+            }
+        }
+    }
+
     fn new_with(chosen: Chosen, reason: String) -> Self {
         Self {
             chosen,
@@ -181,23 +239,24 @@ impl Auto {
             Chosen::Serial(_) => "serial",
             Chosen::Cpu(cpu) => name_of(cpu),
             #[cfg(feature = "cuda")]
-            Chosen::Cuda(cuda) if cuda.is_over() => name_of(cuda.host()),
-            #[cfg(feature = "cuda")]
-            Chosen::Cuda(_) => "cuda",
+            gpus => match gpus.gpus() {
+                Some(cuda) if cuda.is_over() => name_of(cuda.host()),
+                _ => "cuda",
+            },
         }
     }
 
     /// Why it is that one, in a few words for a log or a terminal.
     #[must_use]
     pub fn reason(&self) -> &str {
-        match self.chosen() {
-            #[cfg(feature = "cuda")]
-            Chosen::Cuda(cuda) if cuda.is_over() => self.without_gpu.get_or_init(|| {
+        #[cfg(feature = "cuda")]
+        if let Some(cuda) = self.chosen.gpus().filter(|cuda| cuda.is_over()) {
+            return self.without_gpu.get_or_init(|| {
                 let lost: Vec<_> = cuda.lost().collect();
                 why_without_gpu(&lost, cuda.host_threads())
-            }),
-            _ => &self.reason,
+            });
         }
+        &self.reason
     }
 
     /// The number of threads that it computes on; for GPUs, that it prepares and checks their work on.
@@ -208,6 +267,8 @@ impl Auto {
             Chosen::Cpu(cpu) => cpu.threads(),
             #[cfg(feature = "cuda")]
             Chosen::Cuda(cuda) => cuda.host_threads(),
+            #[cfg(feature = "cuda")]
+            Chosen::Both(both) => both.cuda().host_threads(),
         }
     }
 
@@ -261,6 +322,8 @@ where
                 Err(_) if cuda.is_over() => cuda.host().batch_mod_exp(batch, exponent_bits, out),
                 result => result,
             },
+            #[cfg(feature = "cuda")]
+            Chosen::Both(both) => both.batch_mod_exp(batch, exponent_bits, out),
         }
     }
 
@@ -270,6 +333,8 @@ where
             Chosen::Cpu(cpu) => <_ as BatchModExp<U>>::granularity(cpu),
             #[cfg(feature = "cuda")]
             Chosen::Cuda(cuda) => <_ as BatchModExp<U>>::granularity(cuda),
+            #[cfg(feature = "cuda")]
+            Chosen::Both(both) => <_ as BatchModExp<U>>::granularity(both),
         }
     }
 }
@@ -329,7 +394,7 @@ mod tests {
         let devices = Cuda::probe().unwrap_or_default();
         let allowed = Auto::with_gpus().unwrap();
         assert_eq!(
-            matches!(allowed.chosen, Chosen::Cuda(_)),
+            matches!(allowed.chosen, Chosen::Both(_)),
             devices.iter().any(plan::is_fast)
         );
     }

@@ -37,6 +37,7 @@ use self::{family::crt::CrtClass, runtime::pipeline::Job};
 use super::{Cpu, Serial, check_batch, clear};
 use crate::{BatchModExp, Error, ModExp};
 
+use self::plan::Plan;
 pub use self::plan::{EntryPoint, Tuning, entry_points, widths};
 pub use self::runtime::error::{DeviceFault, Unavailable};
 pub use self::runtime::pipeline::Timing;
@@ -227,6 +228,19 @@ impl Cuda {
         let mut classes = plan::crt_classes(SHIPPED, n_bits, prime_bits);
         classes.retain(|class| self.devices().any(|device| class.runs_on(device)));
         classes
+    }
+
+    /// The time in milliseconds that the devices should take for `count` exponentiations modulo numbers of `bits` bits;
+    /// `None` if one of them has no kernel for it.
+    pub(crate) fn foreseen_ms(&self, bits: u32, exponent_bits: u32, count: usize) -> Option<f64> {
+        let usable = || self.devices.iter().filter(|device| device.lost().is_none());
+        let share = count.div_ceil(usable().count().max(1));
+        let times = usable().map(|device| {
+            let info = device.info();
+            let plan = Plan::new(SHIPPED, bits, exponent_bits, share, info, Tuning::default())?;
+            Some(plan.forecast.milliseconds / device.pace(plan.forecast.key))
+        });
+        times.reduce(|a, b| Some(a?.max(b?))).flatten()
     }
 
     /// Runs other work on all devices that have kernels for it. One of them must have.

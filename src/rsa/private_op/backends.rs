@@ -40,11 +40,19 @@ mod threads {
     use rayon::prelude::*;
 
     use super::super::LANES_AT_A_TIME;
+    #[cfg(feature = "cuda")]
+    use super::super::group::KeyClass;
     use super::*;
     use crate::BatchModExp;
     use crate::backend::auto::Chosen;
+    #[cfg(feature = "cuda")]
+    use crate::backend::auto::{
+        both::Both,
+        cost::{Shape, Side},
+    };
     use crate::backend::cpu::Engine;
     use crate::backend::{Auto, Cpu, Parallel};
+    use crate::rsa::KeyHandle;
 
     impl RsaPrivateOp for Engine {}
 
@@ -73,6 +81,49 @@ mod threads {
         }
     }
 
+    /// A private operation is two exponentiations modulo primes, or one modulo n.
+    #[cfg(feature = "cuda")]
+    impl RsaPrivateOp for Both {
+        fn private_op(&self, mut ops: PrivateOps<'_>) -> Result<(), Error> {
+            let shape = shape(&ops.batch.class);
+            let count = ops.exponentiations() * ops.len();
+            self.run(shape, count, &mut ops, |ops, side| match side {
+                Side::Cpu => self.cuda().host().private_op(ops.again()),
+                Side::Gpu => self.cuda().private_op(ops.again()),
+            })
+        }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn shape(class: &KeyClass) -> Shape {
+        Shape {
+            kind: "private operation",
+            bits: class.prime.map_or(class.n_width, |prime| prime.width),
+            exponent_bits: class.prime.map_or(class.n_width, |prime| prime.bits),
+        }
+    }
+
+    impl Auto {
+        /// The smallest batch of private operations with keys like `key` that goes to the GPUs, as
+        /// [`break_even`](Self::break_even) has it for exponentiations.
+        #[must_use]
+        pub fn rsa_break_even(&self, key: &KeyHandle) -> Option<usize> {
+            match self.chosen() {
+                #[cfg(feature = "cuda")]
+                Chosen::Both(both) => {
+                    let class = KeyClass::of(key.parts());
+                    let exponentiations = class.exponentiations();
+                    let count = both.break_even(shape(&class))?;
+                    Some(count.div_ceil(exponentiations))
+                }
+                _ => {
+                    let _ = key;
+                    None
+                }
+            }
+        }
+    }
+
     impl RsaPrivateOp for Auto {
         fn private_op(&self, #[allow(unused_mut)] mut ops: PrivateOps<'_>) -> Result<(), Error> {
             match self.chosen() {
@@ -83,6 +134,8 @@ mod threads {
                     Err(_) if cuda.is_over() => cuda.host().private_op(ops),
                     result => result,
                 },
+                #[cfg(feature = "cuda")]
+                Chosen::Both(both) => both.private_op(ops),
             }
         }
     }

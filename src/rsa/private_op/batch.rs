@@ -132,10 +132,7 @@ impl<'a> PrivateOps<'a> {
     /// How many exponentiations a lane is: two for keys with CRT values, else one.
     #[must_use]
     pub fn exponentiations(&self) -> usize {
-        match self.batch.class.prime {
-            Some(_) => 2,
-            None => 1,
-        }
+        self.batch.class.exponentiations()
     }
 
     /// The same lanes once more, for a second attempt.

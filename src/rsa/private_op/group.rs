@@ -51,6 +51,14 @@ impl KeyClass {
         }
     }
 
+    /// How many exponentiations a private operation is.
+    pub(super) fn exponentiations(&self) -> usize {
+        match self.prime {
+            Some(_) => 2,
+            None => 1,
+        }
+    }
+
     /// Limbs in n.
     pub(super) fn limbs(&self) -> usize {
         (self.n_width / Limb::BITS) as usize

@@ -89,7 +89,7 @@ impl Device {
     }
 
     /// How much faster a kernel is than foretold; 1 before it was measured.
-    pub(super) fn pace(&self, key: KernelKey) -> f64 {
+    pub(crate) fn pace(&self, key: KernelKey) -> f64 {
         lock(&self.paces).get(&key).copied().unwrap_or(1.0)
     }
 

@@ -1,0 +1,174 @@
+//! The processor and GPUs together: each batch goes where it is done sooner.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use crypto_bigint::modular::BoxedMontyParams;
+use crypto_bigint::{BoxedUint, Limb, Odd, Unsigned};
+
+use super::cost::{Costs, Model, Shape, Side};
+use crate::backend::{Cpu, Cuda, Serial, width};
+use crate::{BatchModExp, Error, ModExp};
+
+/// See [`Auto::with_gpus`](super::Auto::with_gpus).
+#[derive(Debug)]
+pub(crate) struct Both {
+    cuda: Cuda,
+    costs: Costs,
+    /// The time in seconds that a thread takes for what it computes side by side, by width, for each bit of the
+    /// exponents.
+    per_bit: Mutex<BTreeMap<u32, f64>>,
+}
+
+/// What a call takes on a GPU besides the exponentiations: copies, launches, waiting. Measured on an H200.
+const CALL_SECONDS: f64 = 0.4e-3;
+
+/// The longest exponents that the processor is measured with.
+const MEASURED_BITS: u32 = 128;
+
+impl Both {
+    pub(crate) fn new(cuda: Cuda) -> Self {
+        Self {
+            cuda,
+            costs: Costs::default(),
+            per_bit: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn cuda(&self) -> &Cuda {
+        &self.cuda
+    }
+
+    fn cpu(&self) -> &Cpu {
+        self.cuda.host()
+    }
+
+    /// Runs a batch of `exponentiations` in all, on the GPUs or on the processor; there too if the last GPU is lost on
+    /// the way.
+    pub(crate) fn run<W>(
+        &self,
+        shape: Shape,
+        exponentiations: usize,
+        work: &mut W,
+        on: impl Fn(&mut W, Side) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let model = match self.cuda.is_over() {
+            true => None,
+            false => self.model(shape, exponentiations),
+        };
+        let Some(model) = model else {
+            return on(work, Side::Cpu);
+        };
+        let side = self.costs.choose(shape, exponentiations, model);
+        let started = Instant::now();
+        match (on(work, side), side) {
+            (Err(_), Side::Gpu) if self.cuda.is_over() => on(work, Side::Cpu),
+            (Ok(()), _) => {
+                let seconds = started.elapsed().as_secs_f64();
+                self.costs
+                    .measured(shape, exponentiations, model, side, seconds);
+                Ok(())
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// The smallest number of exponentiations that goes to the GPUs, as things look now; `None` if there is no kernel
+    /// for them, or the GPUs are never sooner.
+    pub(crate) fn break_even(&self, shape: Shape) -> Option<usize> {
+        const MOST: u32 = 24;
+        let on_gpu = |count: usize| -> Option<bool> {
+            let model = self.model(shape, count)?;
+            Some(self.costs.foresee(shape, count, model) == Side::Gpu)
+        };
+        // The first power of two, and then between it and the one before.
+        let power = (0..=MOST).find(|&power| on_gpu(1 << power) == Some(true))?;
+        let (mut low, mut high) = (1usize << power >> 1, 1usize << power);
+        while low + 1 < high {
+            let middle = low.midpoint(high);
+            match on_gpu(middle)? {
+                true => high = middle,
+                false => low = middle,
+            }
+        }
+        Some(high)
+    }
+
+    /// `None` where there is no kernel.
+    fn model(&self, shape: Shape, count: usize) -> Option<Model> {
+        let gpu = self
+            .cuda
+            .foreseen_ms(shape.bits, shape.exponent_bits, count)?;
+        let cpu = self.cpu();
+        let at_a_time = <_ as BatchModExp<BoxedUint>>::granularity(cpu);
+        let rounds = count.div_ceil(at_a_time).div_ceil(cpu.threads());
+        let round = self.per_bit(shape.bits) * f64::from(shape.exponent_bits.max(1));
+        Some(Model {
+            cpu: rounds as f64 * round,
+            gpu: CALL_SECONDS + gpu * 1e-3,
+        })
+    }
+
+    /// Measures the processor with short exponents, once for each width.
+    fn per_bit(&self, bits: u32) -> f64 {
+        let mut known = self.per_bit.lock().unwrap_or_else(PoisonError::into_inner);
+        *known.entry(bits).or_insert_with(|| {
+            let engine = self.cpu().inner().inner();
+            let modulus = BoxedUint::max(bits.next_multiple_of(Limb::BITS));
+            // All ones is odd.
+            let params = BoxedMontyParams::new(Odd::new(modulus.clone()).expect("an odd modulus"));
+            let exponent_bits = MEASURED_BITS.min(bits);
+            let instance = ModExp {
+                base: &modulus,
+                exponent: &modulus,
+                params: params.as_ref(),
+            };
+            let count = <_ as BatchModExp<BoxedUint>>::granularity(engine);
+            let mut out: Vec<BoxedUint> = (0..count).map(|_| modulus.clone()).collect();
+            let mut run = || {
+                let started = Instant::now();
+                // Nothing is wrong with this batch.
+                let _ = engine.batch_mod_exp(&vec_of(instance, count), exponent_bits, &mut out);
+                started.elapsed().as_secs_f64()
+            };
+            run().min(run()) / f64::from(exponent_bits)
+        })
+    }
+}
+
+fn vec_of<'a>(instance: ModExp<'a, BoxedUint>, count: usize) -> Vec<ModExp<'a, BoxedUint>> {
+    alloc::vec![instance; count]
+}
+
+/// Batches of several widths go by the widest of them.
+impl<U> BatchModExp<U> for Both
+where
+    U: Unsigned + Sync + Send,
+    Serial: BatchModExp<U, Error = Error>,
+{
+    type Error = Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        mut out: &mut [U],
+    ) -> Result<(), Error> {
+        let widths = batch.iter().map(|x| width(x.params.modulus().as_ref()));
+        let shape = Shape {
+            kind: "exponentiation",
+            bits: widths.max().unwrap_or(0),
+            exponent_bits,
+        };
+        self.run(shape, batch.len(), &mut out, |out, side| match side {
+            Side::Cpu => self.cpu().batch_mod_exp(batch, exponent_bits, out),
+            Side::Gpu => self.cuda.batch_mod_exp(batch, exponent_bits, out),
+        })
+    }
+
+    fn granularity(&self) -> usize {
+        <_ as BatchModExp<U>>::granularity(self.cpu())
+    }
+}

@@ -1,0 +1,250 @@
+//! Where a batch is done sooner, on the processor or on GPUs: by a model of both, corrected by what batches like it
+//! have taken.
+//!
+//! All of it depends on public numbers and on how long whole batches take, which does not depend on secrets.
+
+use alloc::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// One of the two.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Side {
+    Cpu,
+    Gpu,
+}
+
+/// What batches that cost alike have in common; public.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Shape {
+    /// What is around the exponentiations.
+    pub(crate) kind: &'static str,
+    /// The width of the moduli in bits.
+    pub(crate) bits: u32,
+    pub(crate) exponent_bits: u32,
+}
+
+/// What is foreseen for a batch, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Model {
+    pub(crate) cpu: f64,
+    pub(crate) gpu: f64,
+}
+
+impl Model {
+    fn of(&self, side: Side) -> f64 {
+        match side {
+            Side::Cpu => self.cpu,
+            Side::Gpu => self.gpu,
+        }
+    }
+}
+
+/// How much longer than foreseen batches take, by shape and size.
+#[derive(Debug, Default)]
+pub(crate) struct Costs(Mutex<BTreeMap<(Shape, u32), Factors>>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Factors {
+    cpu: Factor,
+    gpu: Factor,
+}
+
+/// Measured time over foreseen time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Factor {
+    /// `None` before the first measurement.
+    value: Option<f64>,
+    /// Whether there was a call at all: the first one loads kernels and allocates, and is not counted.
+    is_warm: bool,
+}
+
+/// The other side is tried once for batches of a size for which it should take at most so many times as long.
+const WORTH_A_TRY: f64 = 1.6;
+
+/// What is left of a factor whenever the other side is taken: a side that was slow once, because others had it, is tried
+/// again after a while.
+const FORGOTTEN: f64 = 0.998;
+
+/// The weight of the last measurement.
+const WEIGHT: f64 = 0.3;
+
+impl Costs {
+    /// The side that should be done sooner with `count` instances.
+    pub(crate) fn choose(&self, shape: Shape, count: usize, model: Model) -> Side {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let nearest = nearest(&all, shape, count);
+        let factors = all.entry((shape, size_class(count))).or_default();
+        let time = |side| model.of(side) * factors.of(side).value.unwrap_or(nearest.value(side));
+        let (cpu, gpu) = (time(Side::Cpu), time(Side::Gpu));
+        let (sooner, later) = match cpu <= gpu {
+            true => (Side::Cpu, Side::Gpu),
+            false => (Side::Gpu, Side::Cpu),
+        };
+        let is_close = time(later) <= WORTH_A_TRY * time(sooner);
+        if is_close && factors.of(later).value.is_none() {
+            return later;
+        }
+        if let Some(value) = &mut factors.of_mut(later).value {
+            *value *= FORGOTTEN;
+        }
+        sooner
+    }
+
+    /// The side as it would be chosen, with nothing tried.
+    pub(crate) fn foresee(&self, shape: Shape, count: usize, model: Model) -> Side {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let nearest = nearest(&all, shape, count);
+        match model.cpu * nearest.value(Side::Cpu) <= model.gpu * nearest.value(Side::Gpu) {
+            true => Side::Cpu,
+            false => Side::Gpu,
+        }
+    }
+
+    /// Takes note of what a batch took, in seconds.
+    pub(crate) fn measured(
+        &self,
+        shape: Shape,
+        count: usize,
+        model: Model,
+        side: Side,
+        seconds: f64,
+    ) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let factors = all.entry((shape, size_class(count))).or_default();
+        let factor = factors.of_mut(side);
+        let now = seconds / model.of(side).max(1e-9);
+        if factor.is_warm {
+            factor.value = Some(match factor.value {
+                Some(before) => before + WEIGHT * (now - before),
+                None => now,
+            });
+        }
+        factor.is_warm = true;
+    }
+}
+
+impl Factors {
+    fn of(&self, side: Side) -> &Factor {
+        match side {
+            Side::Cpu => &self.cpu,
+            Side::Gpu => &self.gpu,
+        }
+    }
+
+    fn of_mut(&mut self, side: Side) -> &mut Factor {
+        match side {
+            Side::Cpu => &mut self.cpu,
+            Side::Gpu => &mut self.gpu,
+        }
+    }
+
+    fn value(&self, side: Side) -> f64 {
+        self.of(side).value.unwrap_or(1.0)
+    }
+}
+
+/// The factors of batches of the nearest sizes that were measured, each side by itself.
+fn nearest(all: &BTreeMap<(Shape, u32), Factors>, shape: Shape, count: usize) -> Factors {
+    let class = size_class(count);
+    let of_shape = || all.range((shape, 0)..=(shape, u32::MAX));
+    let side = |side: Side| {
+        let measured = of_shape().filter(|(_, factors)| factors.of(side).value.is_some());
+        let nearest = measured.min_by_key(|((_, other), _)| other.abs_diff(class));
+        nearest.map_or(Factor::default(), |(_, factors)| *factors.of(side))
+    };
+    Factors {
+        cpu: side(Side::Cpu),
+        gpu: side(Side::Gpu),
+    }
+}
+
+/// Half octaves.
+fn size_class(count: usize) -> u32 {
+    (2.0 * (count.max(1) as f64).log2()).round() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    const SHAPE: Shape = Shape {
+        kind: "test",
+        bits: 1024,
+        exponent_bits: 1024,
+    };
+
+    /// A processor that takes 10 us for each instance, and a device that takes 4 ms for up to 10,000.
+    fn model(count: usize) -> Model {
+        Model {
+            cpu: count as f64 * 1e-5,
+            gpu: 4e-3,
+        }
+    }
+
+    /// Runs a batch where `costs` says, on machines that are so many times as slow as foreseen.
+    fn run(costs: &Costs, count: usize, cpu: f64, gpu: f64) -> Side {
+        let model = model(count);
+        let side = costs.choose(SHAPE, count, model);
+        let seconds = match side {
+            Side::Cpu => model.cpu * cpu,
+            Side::Gpu => model.gpu * gpu,
+        };
+        costs.measured(SHAPE, count, model, side, seconds);
+        side
+    }
+
+    #[test]
+    fn far_from_the_break_even_nothing_is_tried() {
+        let costs = Costs::default();
+        for _ in 0..20 {
+            assert_eq!(run(&costs, 10, 1.0, 1.0), Side::Cpu);
+            assert_eq!(run(&costs, 5000, 1.0, 1.0), Side::Gpu);
+        }
+    }
+
+    /// The model is wrong for both machines; a few batches tell.
+    #[test]
+    fn measurements_correct_the_model() {
+        for (cpu, gpu) in [(2.0, 1.0), (1.0, 2.0), (0.5, 0.7), (1.0, 1.0), (3.0, 3.0)] {
+            let costs = Costs::default();
+            for count in [1, 50, 130, 200, 300, 420, 500, 1000, 3000] {
+                let last: Vec<_> = (0..40).map(|_| run(&costs, count, cpu, gpu)).collect();
+                let (on_cpu, on_gpu) = (model(count).cpu * cpu, model(count).gpu * gpu);
+                let best = on_cpu.min(on_gpu);
+                let time = |side: &Side| match side {
+                    Side::Cpu => on_cpu,
+                    Side::Gpu => on_gpu,
+                };
+                let (tried, settled) = last.split_at(10);
+                assert!(
+                    settled.iter().all(|side| time(side) <= 1.1 * best),
+                    "{count}"
+                );
+                // What was tried was no adventure.
+                assert!(tried.iter().all(|side| time(side) <= 5.0 * best), "{count}");
+            }
+        }
+    }
+
+    /// A side that was busy for a while is not given up for ever.
+    #[test]
+    fn slow_times_are_forgotten() {
+        let costs = Costs::default();
+        let count = 1000;
+        (0..20).for_each(|_| drop(run(&costs, count, 1.0, 1.0)));
+        (0..20).for_each(|_| drop(run(&costs, count, 1.0, 9.0)));
+        assert_eq!(run(&costs, count, 1.0, 9.0), Side::Cpu);
+        let sides: Vec<_> = (0..2000).map(|_| run(&costs, count, 1.0, 1.0)).collect();
+        assert_eq!(sides.last(), Some(&Side::Gpu));
+    }
+
+    #[test]
+    fn what_is_foreseen_changes_nothing() {
+        let costs = Costs::default();
+        assert_eq!(costs.foresee(SHAPE, 100, model(100)), Side::Cpu);
+        assert_eq!(costs.foresee(SHAPE, 1000, model(1000)), Side::Gpu);
+        (0..20).for_each(|_| drop(run(&costs, 300, 3.0, 1.0)));
+        assert_eq!(costs.foresee(SHAPE, 200, model(200)), Side::Gpu);
+    }
+}
