@@ -232,8 +232,8 @@ mod tests {
     fn slow_times_are_forgotten() {
         let costs = Costs::default();
         let count = 1000;
-        (0..20).for_each(|_| drop(run(&costs, count, 1.0, 1.0)));
-        (0..20).for_each(|_| drop(run(&costs, count, 1.0, 9.0)));
+        (0..20).for_each(|_| _ = run(&costs, count, 1.0, 1.0));
+        (0..20).for_each(|_| _ = run(&costs, count, 1.0, 9.0));
         assert_eq!(run(&costs, count, 1.0, 9.0), Side::Cpu);
         let sides: Vec<_> = (0..2000).map(|_| run(&costs, count, 1.0, 1.0)).collect();
         assert_eq!(sides.last(), Some(&Side::Gpu));
@@ -244,7 +244,7 @@ mod tests {
         let costs = Costs::default();
         assert_eq!(costs.foresee(SHAPE, 100, model(100)), Side::Cpu);
         assert_eq!(costs.foresee(SHAPE, 1000, model(1000)), Side::Gpu);
-        (0..20).for_each(|_| drop(run(&costs, 300, 3.0, 1.0)));
+        (0..20).for_each(|_| _ = run(&costs, 300, 3.0, 1.0));
         assert_eq!(costs.foresee(SHAPE, 200, model(200)), Side::Gpu);
     }
 }
