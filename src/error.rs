@@ -126,7 +126,10 @@ pub enum Error {
     /// The result of a private operation did not pass its check and was discarded: the hardware, the
     /// backend or the key is faulty.
     #[cfg(feature = "sign")]
-    Fault,
+    Fault {
+        /// Position of the operation in the batch.
+        index: usize,
+    },
 }
 
 impl Error {
@@ -163,7 +166,8 @@ impl Error {
             | Self::KeyRestricted { index, .. }
             | Self::DigestLength { index, .. }
             | Self::BlockOutOfRange { index, .. }
-            | Self::Decryption { index } => Some(index),
+            | Self::Decryption { index }
+            | Self::Fault { index } => Some(index),
             // Of the features that this is compiled with, some have no other errors.
             #[allow(unreachable_patterns)]
             _ => None,
@@ -278,9 +282,10 @@ impl fmt::Display for Error {
             #[cfg(feature = "sign")]
             Self::Rng => f.write_str("the random number generator failed"),
             #[cfg(feature = "sign")]
-            Self::Fault => f.write_str(
-                "the result of a private operation failed its check and was discarded; \
-                 suspect the hardware or the key",
+            Self::Fault { index } => write!(
+                f,
+                "lane {index}: the result of a private operation failed its check and was discarded; \
+                 suspect the hardware or the key"
             ),
         }
     }

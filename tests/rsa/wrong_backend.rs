@@ -68,7 +68,8 @@ fn a_bad_lane_fails_alone() {
             for (lane, (signature, sound)) in sign(&OneBadLane(bad)).iter().zip(&sound).enumerate()
             {
                 if lane == bad % messages.len() {
-                    assert_eq!(signature.as_ref().unwrap_err(), &Error::Fault);
+                    let fault = Error::Fault { index: lane };
+                    assert_eq!(signature.as_ref().unwrap_err(), &fault);
                 } else {
                     assert_eq!(signature, sound);
                 }
@@ -199,7 +200,11 @@ fn no_wrong_candidate_gets_through() {
             other_key: &other_key,
         };
         let expected: Vec<_> = (0..messages.len())
-            .map(|lane| bad_lanes.contains(&lane).then_some(Error::Fault))
+            .map(|lane| {
+                bad_lanes
+                    .contains(&lane)
+                    .then_some(Error::Fault { index: lane })
+            })
             .collect();
         for blinding in [true, false] {
             let signer = BatchSigner::new(&backend, Pkcs1v15::<Sha256>::new()).blinding(blinding);

@@ -49,7 +49,8 @@ where
     let (positions, classes) = sort(keys);
     let sorted: Vec<_> = positions.iter().map(|&position| keys[position]).collect();
     // Whatever a backend forgets is a fault.
-    let mut places: Vec<Octets> = keys.iter().map(|_| Err(Error::Fault)).collect();
+    let fault = |&index: &usize| Err(Error::Fault { index });
+    let mut places: Vec<Octets> = positions.iter().map(fault).collect();
     for (class, range) in classes {
         let places = &mut places[range.clone()];
         let batch = Batch {
@@ -72,7 +73,10 @@ where
             }
         }
     }
-    let mut results: Vec<Octets> = keys.iter().map(|_| Err(Error::Fault)).collect();
+    // In the caller's order, and with the caller's positions already.
+    let mut results: Vec<Octets> = (0..keys.len())
+        .map(|index| Err(Error::Fault { index }))
+        .collect();
     for (place, position) in places.into_iter().zip(positions) {
         results[position] = place;
     }

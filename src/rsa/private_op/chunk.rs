@@ -211,7 +211,10 @@ impl Opened {
     pub(super) fn close(self, batch: &Batch<'_>, candidates: &[Limb], places: &mut [Octets]) {
         let (keys, limbs) = (self.keys(batch), batch.class.limbs());
         assert_eq!(places.len(), keys.len(), "a place for each lane");
-        places.fill_with(|| Err(Error::Fault));
+        let positions = &batch.positions[self.range.clone()];
+        for (place, &index) in places.iter_mut().zip(positions) {
+            *place = Err(Error::Fault { index });
+        }
         // Otherwise nobody knows which candidate belongs to which lane.
         if candidates.len() == keys.len() * limbs {
             let (moduli, numbers) = (self.moduli(batch), Numbers::fastest());

@@ -123,7 +123,7 @@ fn every_fault_is_found(
                         let error = result.as_ref().err();
                         assert_eq!(
                             error,
-                            Some(&Error::Fault),
+                            Some(&Error::Fault { index: lane }),
                             "{stage:?}, value {value}, bit {bit}"
                         );
                     } else {
@@ -185,7 +185,7 @@ fn results_above_the_modulus_do_not_get_through() {
     let handle = KeyHandle::new(&key).unwrap();
     let mut fault = AddModulus(handle.parts().n.modulus().as_ref().clone());
     let results = private_op(&handle, &numbers(&handle), false, &mut fault).unwrap();
-    assert_eq!(results[0].as_ref().err(), Some(&Error::Fault));
+    assert_eq!(results[0].as_ref().err(), Some(&Error::Fault { index: 0 }));
     assert!(results[1].is_ok() && results[2].is_ok());
 }
 
@@ -214,8 +214,9 @@ fn candidates_of_another_number_do_not_get_through() {
     ] {
         let mut places: Vec<Octets> = (0..LANES).map(|_| Err(Error::Rng)).collect();
         opened().close(&batch, candidates, &mut places);
-        let is_fault = |place: &Octets| place.as_ref().err() == Some(&Error::Fault);
-        assert!(places.iter().all(is_fault));
+        for (index, place) in places.iter().enumerate() {
+            assert_eq!(place.as_ref().err(), Some(&Error::Fault { index }));
+        }
     }
 }
 
