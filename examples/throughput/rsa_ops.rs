@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use batch_modexp::backend::cuda::Timing;
-use batch_modexp::backend::{Cpu, Cuda};
+use batch_modexp::backend::{Auto, Cpu, Cuda, Kind};
 use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, PrivateOps, RsaPrivateOp};
 use batch_modexp::{BatchModExp, ModExp};
 use chacha20::ChaCha20Rng;
@@ -43,6 +43,7 @@ pub(crate) fn measure(
     let devices = cuda.devices().count();
     let threads = cuda.host_threads();
     let cpu = Cpu::with_threads(threads.try_into()?)?;
+    let auto = Auto::with(Kind::GpuOrCpu, Some(threads.try_into()?))?;
 
     println!("RSA-{bits}, one key, {devices} devices, {threads} threads");
     println!(
@@ -63,6 +64,7 @@ pub(crate) fn measure(
             ("host alone, blinded", &answers, true),
             ("cpu", &cpu, false),
             ("cpu, blinded", &cpu, true),
+            ("auto, blinded", &auto, true),
         ] {
             // The processor takes long for what a GPU is there for.
             if what.starts_with("cpu") && batch > 16_384 {
@@ -82,8 +84,10 @@ pub(crate) fn measure(
                     took
                 })
             };
-            // Once without a look at the clock, to load kernels and allocate buffers.
-            sign()?;
+            // Without a look at the clock, to load kernels and allocate buffers, and for `auto` to find out.
+            for _ in 0..if what.starts_with("auto") { 8 } else { 1 } {
+                sign()?;
+            }
             let mut times: Vec<Duration> = Vec::new();
             let started = Instant::now();
             while times.len() < 5
@@ -102,6 +106,9 @@ pub(crate) fn measure(
             row.print();
             rows.push(row);
         }
+    }
+    if let Some(count) = auto.rsa_break_even(&key) {
+        println!("auto: GPUs from {count} signatures on");
     }
     Ok(csv(bits, threads, &rows)?)
 }
