@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 
+import sass
 import wheels
 
 # The oldest assembler that knows sm_90, and the newest one for the newest chips.
@@ -44,6 +45,11 @@ def measure(ptx):
     for name, requirements, chips in ASSEMBLERS:
         ptxas = wheels.find(name, requirements, "nvidia/*/bin/ptxas")
         jobs += [(name, ptxas, chip, module) for module in modules for chip in own_chip(module) or chips]
+        with_products = [module for module in modules if own_chip(module)]
+        for module in with_products[:1]:
+            sass.prove_that_missing_products_are_noticed(ptxas, own_chip(module)[0], module)
+        for module in with_products:
+            sass.check(ptxas, own_chip(module)[0], module)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         found = {}
         for figures in pool.map(lambda job: assemble(*job), jobs):
