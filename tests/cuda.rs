@@ -148,6 +148,68 @@ fn every_entry_point_and_window() {
     }
 }
 
+/// All entry points of a width, of whatever family, give the same for many random instances with exponents of full length;
+/// some of them are compared with num-bigint.
+#[test]
+fn families_agree() {
+    let Some((cuda, _memory)) = gpu() else { return };
+    for (width, len) in [(1024, 100_000), (1536, 50_000), (2048, 30_000)] {
+        let batch = Batch::random(width, len, 1000);
+        let mut first: Option<Vec<BoxedUint>> = None;
+        for entry_point in entry_points(width) {
+            let mut tuning = Tuning::default();
+            tuning.entry_point = Some(entry_point);
+            let mut out = batch.zeros();
+            cuda.batch_mod_exp_tuned(&batch.mod_exps(), width, &mut out, tuning)
+                .unwrap();
+            match &first {
+                None => first = Some(out),
+                Some(first) => assert_same(&out, first),
+            }
+        }
+        let number = |x: &BoxedUint| BigUint::from_bytes_le(&x.to_le_bytes());
+        let results = first.unwrap();
+        for (x, result) in batch.mod_exps().iter().zip(&results).step_by(len / 100) {
+            let modulus = number(x.params.modulus().as_ref());
+            let expected = number(x.base).modpow(&number(x.exponent), &modulus);
+            assert_eq!(number(result), expected);
+        }
+    }
+}
+
+/// Moduli that have a factor in common with the moduli of residue number systems, among others.
+#[test]
+fn moduli_that_a_family_refuses() {
+    let Some((cuda, _memory)) = gpu() else { return };
+    let host = Parallel::new(Serial).unwrap();
+    for width in [1024, 1536, 2048] {
+        let ones = (BigUint::from(1u8) << width) - 1u8;
+        // The first prime of base A, twice it, and the first of base B.
+        let primes = [3u32, 3, 33].map(|distance| BigUint::from((1u32 << 29) - distance));
+        let moduli: Vec<_> = (0..40usize)
+            .map(|i| match i % 5 {
+                0 => &primes[0] * 15u8,
+                1 => &primes[1] * (&ones / &primes[1] - (&ones / &primes[1] + 1u8) % 2u8),
+                2 => primes[i % 3].clone(),
+                3 => &primes[2] * 15u8,
+                _ => &ones - 2 * i,
+            })
+            .collect();
+        let operands: Vec<_> = (0..1000u32)
+            .map(|i| [&ones / (i + 2), &ones / (3 * i + 1)])
+            .collect();
+        let batch = Batch::new(width, &moduli, &operands);
+        for entry_point in entry_points(width) {
+            let mut tuning = Tuning::default();
+            tuning.entry_point = Some(entry_point);
+            let mut out = batch.zeros();
+            cuda.batch_mod_exp_tuned(&batch.mod_exps(), 100, &mut out, tuning)
+                .unwrap();
+            assert_same(&out, &batch.run(&host, 100));
+        }
+    }
+}
+
 /// Limbs of all ones, around multiples of 52 bits, and operands that carry through every thread.
 #[test]
 fn adversarial_limbs() {

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 
+import sass
 import wheels
 
 # The oldest assembler that knows sm_90, and the newest one for the newest chips.
@@ -25,6 +26,8 @@ ASSEMBLERS = [
         ["sm_80", "sm_90", "sm_100", "sm_120"],
     ),
 ]
+# What is made for one chip and no other runs there alone.
+ONE_CHIP = re.compile(r"^\.target (sm_\d+a)$", re.M)
 KEY = ["assembler", "chip", "module", "entry"]
 FIGURES = ["registers", "stack_bytes", "spill_store_bytes", "spill_load_bytes"]
 # The part of ptxas's report that is about one entry point.
@@ -41,12 +44,23 @@ def measure(ptx):
     jobs = []
     for name, requirements, chips in ASSEMBLERS:
         ptxas = wheels.find(name, requirements, "nvidia/*/bin/ptxas")
-        jobs += [(name, ptxas, chip, module) for chip in chips for module in modules]
+        jobs += [(name, ptxas, chip, module) for module in modules for chip in own_chip(module) or chips]
+        with_products = [module for module in modules if own_chip(module)]
+        for module in with_products[:1]:
+            sass.prove_that_missing_products_are_noticed(ptxas, own_chip(module)[0], module)
+        for module in with_products:
+            sass.check(ptxas, own_chip(module)[0], module)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         found = {}
         for figures in pool.map(lambda job: assemble(*job), jobs):
             found.update(figures)
     return found
+
+
+def own_chip(path):
+    """The only chip that a module is for, in a list, if there is one."""
+    with open(path, encoding="ascii") as file:
+        return ONE_CHIP.findall(file.read())
 
 
 def assemble(name, ptxas, chip, path):

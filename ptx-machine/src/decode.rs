@@ -8,11 +8,13 @@ use std::collections::HashMap;
 mod control;
 mod float;
 mod integer;
+mod matrix;
 mod memory;
 mod moves;
 mod warp;
 
 use crate::error::{Problem, PtxError};
+use crate::memory::Variables;
 use crate::module::{Entry, Operand, Statement};
 use crate::program::{Instruction, Op, Program, Reg, Special, Width};
 use crate::supported::{self, Family};
@@ -31,17 +33,14 @@ pub(crate) fn program(entry: &Entry) -> Result<Program, PtxError> {
         let guard = guard.map(|(name, negated)| Ok((decoder.register(name)?, !negated)));
         let guard = guard.transpose().map_err(fail)?;
         for op in ops {
-            instructions.push(Instruction { guard, op });
+            instructions.push(Instruction::new(guard, op));
             origins.push(number);
         }
     }
     // The end of the body ends the kernel too, and a label may stand there.
     starts.push(instructions.len());
     origins.push(entry.statements.len());
-    instructions.push(Instruction {
-        guard: None,
-        op: Op::Exit,
-    });
+    instructions.push(Instruction::new(None, Op::Exit));
     for instruction in &mut instructions {
         if let Op::Branch { target } = &mut instruction.op {
             *target = starts[*target];
@@ -54,6 +53,7 @@ pub(crate) fn program(entry: &Entry) -> Result<Program, PtxError> {
         count,
         constants,
         specials,
+        variables,
         ..
     } = decoder;
     Ok(Program {
@@ -68,6 +68,7 @@ pub(crate) fn program(entry: &Entry) -> Result<Program, PtxError> {
             .map(|(value, reg)| (reg, value))
             .collect(),
         specials: specials.into_values().collect(),
+        variables,
         origins,
         statements,
     })
@@ -80,6 +81,9 @@ struct Decoder<'a> {
     names: HashMap<String, Reg>,
     constants: HashMap<u64, Reg>,
     specials: HashMap<&'static str, (Reg, Special)>,
+    variables: Variables,
+    /// Where the variables are that are used.
+    addresses: HashMap<String, u64>,
     count: usize,
 }
 
@@ -102,6 +106,8 @@ impl<'a> Decoder<'a> {
             names: HashMap::new(),
             constants: HashMap::new(),
             specials: HashMap::new(),
+            variables: Variables::default(),
+            addresses: HashMap::new(),
             count: 0,
         }
     }
@@ -121,6 +127,7 @@ impl<'a> Decoder<'a> {
             Family::Memory => self.memory(&parts, operands),
             Family::Warp => self.warp(&parts, operands),
             Family::Control => self.control(&parts, operands),
+            Family::Matrix => self.matrix(&parts, operands),
         }
     }
 
@@ -146,7 +153,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// The register that holds what an operand means: a register, a number, a special register or the
-    /// address of a shared variable.
+    /// address of a variable in shared or global memory.
     fn value(&mut self, name: &str) -> Result<Reg, Problem> {
         if let Some(&(known, special)) = SPECIALS.iter().find(|(known, _)| *known == name) {
             if let Some(&(reg, _)) = self.specials.get(known) {
@@ -160,11 +167,22 @@ impl<'a> Decoder<'a> {
             let value = number(name).ok_or(Problem::Number)?;
             return Ok(self.constant(value));
         }
-        // A register may hide a shared variable of the module.
-        match (self.register(name), self.entry.shared_offset(name)) {
-            (Err(_), Some(offset)) => Ok(self.constant(offset as u64)),
-            (register, _) => register,
+        // A register may hide a variable of the module.
+        self.register(name).or_else(|unknown| {
+            let shared = self.entry.shared_offset(name).map(|offset| offset as u64);
+            let address = shared.or_else(|| self.variable(name)).ok_or(unknown)?;
+            Ok(self.constant(address))
+        })
+    }
+
+    /// The address of an initialised variable of the module.
+    fn variable(&mut self, name: &str) -> Option<u64> {
+        if let Some(address) = self.addresses.get(name) {
+            return Some(*address);
         }
+        let address = self.variables.push(self.entry.variable(name)?);
+        self.addresses.insert(name.to_owned(), address);
+        Some(address)
     }
 
     fn register(&mut self, name: &str) -> Result<Reg, Problem> {
@@ -191,6 +209,16 @@ impl<'a> Decoder<'a> {
         let reg = self.fresh();
         self.constants.insert(value, reg);
         reg
+    }
+
+    /// A number that is written as negative, as an instruction for unsigned ones takes it; registers are narrow
+    /// already.
+    fn narrowed(&mut self, reg: Reg, width: Width) -> Reg {
+        let is_it = |constant: &(&u64, &Reg)| *constant.1 == reg && *constant.0 > width.mask();
+        match self.constants.iter().find(is_it).map(|(value, _)| *value) {
+            Some(value) => self.constant(value & width.mask()),
+            None => reg,
+        }
     }
 
     fn fresh(&mut self) -> Reg {

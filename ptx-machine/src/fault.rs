@@ -30,8 +30,18 @@ pub enum Fault {
     ReadOnly(Location),
     /// Two warps use the same shared memory, at least one of them to write, with no barrier between.
     Race(Location),
-    /// A shuffle or barrier that names lanes which are elsewhere in the program.
+    /// A shuffle or barrier that names lanes which are elsewhere in the program, or a matrix product in a part of a
+    /// warp, or in a block without whole warpgroups.
     NotConverged,
+    /// A register that a matrix product works on is used before the warp has waited for the product; or the warp
+    /// comes to a barrier of the block or to its end before it has.
+    InFlight,
+    /// A matrix product on registers that were written after the last `wgmma.fence`.
+    Unfenced,
+    /// A matrix product reads shared memory that ordinary stores have written with no `fence.proxy.async` after them.
+    Unseen(Location),
+    /// A matrix product whose matrix has a layout that the machine does not know.
+    MatrixLayout,
     /// Floating-point operands or results that are infinite or not a number.
     NotFinite,
     /// The launch took more instructions than [`Launch::max_steps`](crate::Launch::max_steps).
@@ -47,6 +57,8 @@ pub enum Location {
     Shared(u64),
     /// In or behind a buffer, at this byte of it.
     Buffer(Pointer, u64),
+    /// In or behind an initialised variable of the module, at this byte of it.
+    Variable(u64),
     /// A global address that belongs to no buffer.
     Nowhere(u64),
 }
@@ -92,6 +104,7 @@ impl Fault {
             | Self::Misaligned(location)
             | Self::Uninitialised(location)
             | Self::ReadOnly(location)
+            | Self::Unseen(location)
             | Self::Race(location) => Some(location),
             _ => None,
         }
@@ -117,6 +130,15 @@ impl fmt::Display for Fault {
             Self::NotConverged => {
                 f.write_str("a shuffle or barrier names lanes that are elsewhere in the program")
             }
+            Self::InFlight => f.write_str("a matrix product has not been waited for"),
+            Self::Unfenced => {
+                f.write_str("a matrix product on registers that were written after the last fence")
+            }
+            Self::Unseen(place) => write!(
+                f,
+                "a matrix product reads what was stored with no fence between, {place}"
+            ),
+            Self::MatrixLayout => f.write_str("a layout of a matrix that is not known"),
             Self::NotFinite => f.write_str("a number that is infinite or not a number"),
             Self::TooLong => f.write_str("more steps than the launch allows"),
         }
@@ -131,6 +153,7 @@ impl fmt::Display for Location {
             Self::Buffer(buffer, byte) => {
                 write!(f, "at byte {byte} of buffer {}", buffer.index())
             }
+            Self::Variable(byte) => write!(f, "at byte {byte} of a variable of the module"),
             Self::Nowhere(address) => write!(f, "at {address:#x}, where no buffer is"),
         }
     }

@@ -148,6 +148,8 @@ impl Program {
                     shared: &mut *shared,
                     touched: &mut touched,
                     warp: *number,
+                    threads_per_block: launch.threads_per_block,
+                    variables: &self.variables,
                     global: &mut *global,
                 };
                 let before = warp.steps;

@@ -11,6 +11,9 @@ pub struct Global {
     buffers: Vec<Buffer>,
 }
 
+/// Where the variables of modules begin, each in its own 4 GiB too: behind all buffers.
+const VARIABLES: u64 = 1 << 63;
+
 /// Where a buffer of a [`Global`] begins: what the host passes to a kernel. Aligned to anything.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Pointer(u64);
@@ -119,6 +122,9 @@ impl Global {
     /// What an address means.
     pub(crate) fn location(&self, address: u64) -> Location {
         let (pointer, offset) = split(address);
+        if address >= VARIABLES {
+            return Location::Variable(offset);
+        }
         match self.buffers.get(pointer.index()) {
             Some(_) => Location::Buffer(pointer, offset),
             None => Location::Nowhere(address),
@@ -234,6 +240,40 @@ impl Buffer {
     }
 }
 
+/// Initialised variables of a module in global memory, which kernels read.
+#[derive(Default)]
+pub(crate) struct Variables(Vec<Buffer>);
+
+impl Variables {
+    /// Adds one. Its address.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> u64 {
+        let mut buffer = Buffer::new(bytes.len());
+        buffer.bytes.copy_from_slice(bytes);
+        buffer.written.fill(true);
+        self.0.push(buffer);
+        VARIABLES + ((self.0.len() as u64 - 1) << 32)
+    }
+
+    /// Whether an address is among the variables.
+    pub(crate) fn hold(address: u64) -> bool {
+        address >= VARIABLES
+    }
+
+    /// Reads a variable.
+    pub(crate) fn read<const SIZE: usize>(&self, address: u64) -> Result<(u64, u64), Fault> {
+        let offset = address & u64::from(u32::MAX);
+        let number = ((address - VARIABLES) >> 32) as usize;
+        let buffer = self.0.get(number).ok_or(Denied::OutOfBounds);
+        let value = buffer.and_then(|buffer| buffer.read::<SIZE>(offset));
+        value.map_err(|denied| denied.at(Location::Variable(offset)))
+    }
+
+    /// Refuses a write.
+    pub(crate) fn refuse(address: u64) -> Fault {
+        Fault::ReadOnly(Location::Variable(address & u64::from(u32::MAX)))
+    }
+}
+
 /// Why a buffer refuses an access.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Denied {
@@ -287,6 +327,20 @@ mod tests {
             let nowhere = Fault::OutOfBounds(Location::Nowhere(address));
             assert_eq!(global.read::<8>(address), Err(nowhere));
         }
+    }
+
+    #[test]
+    fn variables_are_read_only() {
+        let mut variables = Variables::default();
+        let address = variables.push(&[1, 2, 3, 4]);
+        let second = variables.push(&[5, 6]);
+        assert_eq!(variables.read::<4>(address), Ok((0x0403_0201, 0)));
+        assert_eq!(variables.read::<1>(second + 1), Ok((6, 0)));
+        let beyond = Fault::OutOfBounds(Location::Variable(2));
+        assert_eq!(variables.read::<1>(second + 2), Err(beyond.clone()));
+        let beyond = Fault::OutOfBounds(Location::Variable(0));
+        assert_eq!(variables.read::<1>(second + (1 << 32)), Err(beyond));
+        assert!(Variables::hold(address) && !Variables::hold(1 << 32));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! From the text of a PTX module to its entry points, statement by statement (PTX ISA 7.0, chapters 4 and 5).
 //!
-//! Functions and variables in global and constant memory are passed over: an entry point that uses them
-//! cannot be decoded.
+//! Functions, variables in constant memory and those in global memory that are not initialised with numbers are passed
+//! over: an entry point that uses them cannot be decoded.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -45,6 +45,8 @@ pub struct Entry {
     pub(crate) registers: Registers,
     /// Names of the variables that stand for dynamic shared memory, the same for all of a module.
     dynamic: Arc<HashSet<String>>,
+    /// Initialised variables in global memory by their names, the same for all of a module.
+    variables: Arc<HashMap<String, Vec<u8>>>,
 }
 
 /// A parameter of an entry point.
@@ -171,6 +173,7 @@ struct Parser {
     entries: Vec<Entry>,
     /// Names of `.extern .shared` variables.
     dynamic: HashSet<String>,
+    variables: HashMap<String, Vec<u8>>,
     /// The entry point whose body is being read; none in the body of a function.
     current: Option<Entry>,
     depth: usize,
@@ -245,10 +248,13 @@ impl Parser {
         Ok(())
     }
 
-    /// Of what stands outside bodies, dynamic shared memory alone is of interest.
+    /// Of what stands outside bodies, dynamic shared memory and initialised variables are of interest.
     fn outside(&mut self, line: u32, text: &str) -> Result<(), PtxError> {
         if text.starts_with(".extern .shared ") {
             self.dynamic.insert(declaration::variable(line, text)?.name);
+            Ok(())
+        } else if let Some((name, bytes)) = declaration::initialised(line, text)? {
+            self.variables.insert(name, bytes);
             Ok(())
         } else if text.starts_with('.') {
             Ok(())
@@ -263,8 +269,10 @@ impl Parser {
             return Err(PtxError::new(entry.line, &entry.name, Problem::EndOfText));
         }
         let dynamic = Arc::new(self.dynamic);
+        let variables = Arc::new(self.variables);
         for entry in &mut self.entries {
             entry.dynamic = Arc::clone(&dynamic);
+            entry.variables = Arc::clone(&variables);
         }
         Ok(Module {
             entries: self.entries,
@@ -277,6 +285,11 @@ impl Entry {
     pub(crate) fn shared_offset(&self, name: &str) -> Option<usize> {
         let dynamic = || self.dynamic.contains(name).then(|| self.dynamic_start());
         self.shared.get(name).copied().or_else(dynamic)
+    }
+
+    /// What an initialised variable of the module holds.
+    pub(crate) fn variable(&self, name: &str) -> Option<&[u8]> {
+        self.variables.get(name).map(Vec::as_slice)
     }
 
     /// Where dynamic shared memory begins: behind the static variables.

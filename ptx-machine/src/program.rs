@@ -3,6 +3,7 @@
 //! Constants, special registers and the addresses of shared variables are registers too, which are set
 //! once and never written again; so every operand is a register number.
 
+use crate::memory::Variables;
 use crate::module::{Parameter, Threads};
 
 /// An entry point that is ready to run.
@@ -17,6 +18,8 @@ pub struct Program {
     pub(crate) register_count: usize,
     pub(crate) constants: Vec<(Reg, u64)>,
     pub(crate) specials: Vec<(Reg, Special)>,
+    /// The variables of the module that it uses.
+    pub(crate) variables: Variables,
     /// For each instruction the number of its statement.
     pub(crate) origins: Vec<usize>,
     /// Line and text of each statement.
@@ -48,6 +51,33 @@ pub(crate) struct Instruction {
     /// The predicate's register, and the value with which it lets a lane take part.
     pub(crate) guard: Option<(Reg, bool)>,
     pub(crate) op: Op,
+    /// As from [`Op::registers`].
+    pub(crate) reads: Vec<Reg>,
+    pub(crate) writes: Vec<Reg>,
+}
+
+impl Instruction {
+    pub(crate) fn new(guard: Option<(Reg, bool)>, op: Op) -> Self {
+        let (reads, writes) = op.registers();
+        Self {
+            guard,
+            op,
+            reads,
+            writes,
+        }
+    }
+}
+
+/// A product of bytes by the tensor cores: `wgmma.mma_async` of 64 rows by 32 by 8 columns for every four sums.
+pub(crate) struct MatrixProduct {
+    /// The sums of a lane, to which the products are added.
+    pub(crate) sums: Vec<Reg>,
+    /// The bytes of its rows.
+    pub(crate) rows: [Reg; 4],
+    /// The descriptor of the other factor, in shared memory.
+    pub(crate) matrix: Reg,
+    /// Whether the sums start from what they are, and not from 0.
+    pub(crate) keep: Reg,
 }
 
 pub(crate) enum Op {
@@ -122,6 +152,69 @@ pub(crate) enum Op {
     WarpBarrier {
         members: Reg,
     },
+    /// `to, low, high, selector`: four of eight bytes.
+    Permute([Reg; 4]),
+    MatrixProduct(Box<MatrixProduct>),
+    /// Orders registers before the matrix products that follow.
+    MatrixFence,
+    /// Closes a group of matrix products.
+    MatrixCommit,
+    /// Until all groups but the last `pending` are done.
+    MatrixWait {
+        pending: usize,
+    },
+    /// Makes stores to shared memory visible to matrix products.
+    ProxyFence,
+}
+
+impl Op {
+    /// The registers that it reads, and those that it writes, other than the sums and rows of a matrix product.
+    pub(crate) fn registers(&self) -> (Vec<Reg>, Vec<Reg>) {
+        match *self {
+            Self::Binary(_, _, [to, a, b])
+            | Self::ShiftRightSigned(_, [to, a, b])
+            | Self::Float(_, [to, a, b])
+            | Self::Compare { to, a, b, .. }
+            | Self::Pack {
+                to,
+                low: a,
+                high: b,
+            } => (vec![a, b], vec![to]),
+            Self::Convert { to, from, .. }
+            | Self::NegateFloat([to, from])
+            | Self::ToDouble { to, from, .. } => (vec![from], vec![to]),
+            Self::Unpack { low, high, from } => (vec![from], low.into_iter().chain(high).collect()),
+            Self::Select(_, [to, a, b, c])
+            | Self::ExtractField(_, [to, a, b, c])
+            | Self::FmaTowardZero([to, a, b, c])
+            | Self::Permute([to, a, b, c]) => (vec![a, b, c], vec![to]),
+            Self::InsertField(_, [to, a, b, c, d]) => (vec![a, b, c, d], vec![to]),
+            Self::Parameter { to, .. } => (vec![], vec![to]),
+            Self::Load(ref access) => (vec![access.base], access.values.clone()),
+            Self::Store(ref access) => ([&[access.base], &access.values[..]].concat(), vec![]),
+            Self::Shuffle {
+                to,
+                valid,
+                from,
+                lane,
+                clamp,
+                members,
+                ..
+            } => {
+                let written = [to].into_iter().chain(valid).collect();
+                (vec![from, lane, clamp, members], written)
+            }
+            Self::WarpBarrier { members } => (vec![members], vec![]),
+            Self::MatrixProduct(ref product) => (vec![product.matrix, product.keep], vec![]),
+            Self::Branch { .. }
+            | Self::Exit
+            | Self::BlockBarrier
+            | Self::MatrixFence
+            | Self::MatrixCommit
+            | Self::MatrixWait { .. }
+            | Self::ProxyFence => (vec![], vec![]),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -13,6 +13,8 @@ const SEVERAL: u8 = u8::MAX;
 pub(crate) struct Touched {
     writer: Vec<u8>,
     reader: Vec<u8>,
+    /// The warp that wrote it, with no `fence.proxy.async` of this warp since then. Barriers do not count.
+    unfenced: Vec<u8>,
 }
 
 impl Touched {
@@ -20,6 +22,7 @@ impl Touched {
         Self {
             writer: vec![0; bytes],
             reader: vec![0; bytes],
+            unfenced: vec![0; bytes],
         }
     }
 
@@ -54,8 +57,30 @@ impl Touched {
                 return Err(race(address));
             }
             self.writer[byte] = own;
+            self.unfenced[byte] = own;
         }
         Ok(())
+    }
+
+    /// What warp number `warp` has written is visible to matrix products of warps that meet it after this.
+    pub(crate) fn proxy_fence(&mut self, warp: u32) {
+        let own = warp as u8 + 1;
+        let mine = self.unfenced.iter_mut().filter(|writer| **writer == own);
+        mine.for_each(|writer| *writer = 0);
+    }
+
+    /// [`read`](Self::read) by a matrix product.
+    pub(crate) fn read_by_product(
+        &mut self,
+        warp: u32,
+        address: u64,
+        size: usize,
+    ) -> Result<(), Fault> {
+        let range = address as usize..address as usize + size;
+        if self.unfenced[range].iter().any(|&writer| writer != 0) {
+            return Err(Fault::Unseen(Location::Shared(address)));
+        }
+        self.read(warp, address, size)
     }
 }
 
@@ -66,6 +91,24 @@ fn race(address: u64) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn products_want_a_fence_after_stores() {
+        let unseen = Err(Fault::Unseen(Location::Shared(8)));
+        let mut touched = Touched::new(32);
+        touched.write(0, 8, 8).unwrap();
+        touched.proxy_fence(1);
+        touched.barrier();
+        assert_eq!(touched.read_by_product(0, 8, 8), unseen);
+        touched.proxy_fence(0);
+        assert_eq!(touched.read_by_product(0, 8, 8), Ok(()));
+        assert_eq!(touched.read_by_product(1, 8, 8), Ok(()));
+        touched.barrier();
+        touched.write(0, 8, 8).unwrap();
+        touched.proxy_fence(0);
+        // Fenced, but the warps have not met.
+        assert_eq!(touched.read_by_product(1, 8, 8), Err(race(8)));
+    }
 
     #[test]
     fn warps_must_meet_between_their_accesses() {

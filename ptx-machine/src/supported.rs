@@ -10,7 +10,7 @@ pub struct Form {
     /// The opcode. `{a,b}` stands for one of `a` and `b`, `[.c]` may be left out.
     pub spelling: &'static str,
     /// The operands: `d` to `g` are results or what is stored, `p` and `q` predicates, `a` to `c`, `m` and `n`
-    /// values, which may be numbers.
+    /// values, which may be numbers. `{d, ..}` are as many results as the opcode says.
     pub operands: &'static str,
 }
 
@@ -30,6 +30,8 @@ pub enum Family {
     Warp,
     /// Branches, the end, and the barrier of a block.
     Control,
+    /// Products of matrices, and the fences around them.
+    Matrix,
 }
 
 /// Every instruction that the machine knows.
@@ -50,6 +52,8 @@ pub const SUPPORTED: &[Form] = &[
     integer("shr.{b16,b32,b64,u16,u32,u64,s16,s32,s64}", "d, a, b"),
     integer("bfi.{b32,b64}", "d, a, b, c, n"),
     integer("bfe.{u32,u64}", "d, a, b, c"),
+    integer("prmt.b32", "d, a, b, c"),
+    integer("shf.{l,r}.wrap.b32", "d, a, b, c"),
     integer(
         "selp.{b16,b32,b64,u16,u32,u64,s16,s32,s64,f32,f64}",
         "d, a, b, p",
@@ -135,6 +139,16 @@ pub const SUPPORTED: &[Form] = &[
     control("bra[.uni]", "label"),
     control("ret[.uni]", ""),
     control("exit", ""),
+    matrix("wgmma.fence.sync.aligned", ""),
+    matrix("wgmma.commit_group.sync.aligned", ""),
+    matrix("wgmma.wait_group.sync.aligned", "0"),
+    matrix(
+        "wgmma.mma_async.sync.aligned.{m64n8k32,m64n16k32,m64n24k32,m64n32k32,m64n48k32,m64n64k32,m64n80k32,\
+         m64n96k32,m64n112k32,m64n128k32,m64n144k32,m64n160k32,m64n176k32,m64n192k32,m64n208k32,m64n224k32,\
+         m64n240k32,m64n256k32}.s32.u8.u8",
+        "{d, ..}, {a, b, c, e}, m, p",
+    ),
+    matrix("fence.proxy.async[.shared::cta]", ""),
 ];
 
 impl Form {
@@ -154,6 +168,7 @@ impl fmt::Display for Family {
             Self::Memory => "memory",
             Self::Warp => "warp",
             Self::Control => "control",
+            Self::Matrix => "matrix",
         })
     }
 }
@@ -201,6 +216,10 @@ const fn memory(spelling: &'static str, operands: &'static str) -> Form {
 
 const fn warp(spelling: &'static str, operands: &'static str) -> Form {
     form(Family::Warp, spelling, operands)
+}
+
+const fn matrix(spelling: &'static str, operands: &'static str) -> Form {
+    form(Family::Matrix, spelling, operands)
 }
 
 const fn control(spelling: &'static str, operands: &'static str) -> Form {

@@ -6,13 +6,15 @@
 mod access;
 mod float;
 mod integer;
+mod matrix;
 mod shuffle;
 
 use crate::fault::{Fault, Location};
-use crate::memory::{Buffer, Global};
+use crate::memory::{Buffer, Global, Variables};
 use crate::program::{Instruction, Op, Program, Reg, Special};
 use crate::race::Touched;
 use crate::taint::Lanes;
+use matrix::Products;
 
 /// All lanes.
 const ALL: u32 = u32::MAX;
@@ -40,6 +42,8 @@ pub(crate) struct Memory<'a> {
     /// Who touched shared memory, and the number of the warp that runs.
     pub(crate) touched: &'a mut Touched,
     pub(crate) warp: u32,
+    pub(crate) threads_per_block: u32,
+    pub(crate) variables: &'a Variables,
     pub(crate) global: &'a mut Global,
 }
 
@@ -54,6 +58,7 @@ pub(crate) struct Warp<'a> {
     /// Groups of lanes that wait at other instructions.
     waiting: Vec<(usize, u32)>,
     failed_lane: Option<u32>,
+    products: Products,
     pub(crate) steps: u64,
 }
 
@@ -67,6 +72,7 @@ impl<'a> Warp<'a> {
             active: ALL,
             waiting: Vec::new(),
             failed_lane: None,
+            products: Products::new(program.register_count),
             steps: 0,
         };
         for &(reg, value) in &program.constants {
@@ -107,6 +113,7 @@ impl<'a> Warp<'a> {
             self.steps += 1;
             let instruction = &program.instructions[self.at];
             let lanes = self.guarded(instruction)?;
+            self.products.check(instruction, self.steps)?;
             match instruction.op {
                 Op::Branch { target } => self.branch(lanes, target),
                 Op::Exit => {
@@ -115,7 +122,7 @@ impl<'a> Warp<'a> {
                     if self.active == 0 {
                         match self.waiting.pop() {
                             Some((at, lanes)) => (self.at, self.active) = (at, lanes),
-                            None => return Ok(Pause::Finished),
+                            None => return self.products.none_left().map(|()| Pause::Finished),
                         }
                     }
                 }
@@ -123,6 +130,7 @@ impl<'a> Warp<'a> {
                     if lanes != self.active || !self.waiting.is_empty() {
                         return Err(Fault::NotConverged);
                     }
+                    self.products.none_left()?;
                     self.at += 1;
                     return Ok(Pause::Barrier);
                 }
@@ -257,6 +265,27 @@ impl<'a> Warp<'a> {
                 self.shuffle(mode, to, valid, [from, lane, clamp], lanes)
             }
             Op::WarpBarrier { members } => self.converged(members, lanes),
+            Op::Permute(regs) => {
+                self.permute(regs, lanes);
+                Ok(())
+            }
+            Op::MatrixProduct(ref product) => self.matrix_product(product, lanes, memory),
+            Op::MatrixFence => {
+                self.products.fence(self.steps);
+                Ok(())
+            }
+            Op::MatrixCommit => {
+                self.products.commit();
+                Ok(())
+            }
+            Op::MatrixWait { pending } => {
+                self.products.wait(pending);
+                Ok(())
+            }
+            Op::ProxyFence => {
+                memory.touched.proxy_fence(memory.warp);
+                Ok(())
+            }
             Op::Branch { .. } | Op::Exit | Op::BlockBarrier => unreachable!("handled by run"),
         }
     }

@@ -23,6 +23,9 @@ const CASES: &[Case] = &[
         low(((signed(a) * signed(b)) >> 32) as u64)
     }),
     ("mul.wide.u32 %rd4, %r1, %r2;", |a, b, _| low(a) * low(b)),
+    ("mul.wide.u32 %rd4, %r1, -1431655765;", |a, _, _| {
+        low(a) * 0xaaaa_aaab
+    }),
     ("mul.wide.s32 %rd4, %r1, %r2;", |a, b, _| {
         (signed(a) * signed(b)) as u64
     }),
@@ -63,6 +66,21 @@ const CASES: &[Case] = &[
     }),
     ("bfi.b64 %rd4, %rd1, %rd2, 60, 11;", |a, b, _| {
         b & !(0xf << 60) | a << 60
+    }),
+    ("shf.l.wrap.b32 %r4, %r1, %r2, 3;", |a, b, _| {
+        low(b << 3 | low(a) >> 29)
+    }),
+    ("shf.r.wrap.b32 %r4, %r1, %r2, %r3;", |a, b, c| {
+        low((low(a) | b << 32) >> (c & 31))
+    }),
+    ("prmt.b32 %r4, %r1, %r2, 30212;", |a, b, _| {
+        // Bytes 4, 0, 6, 7 of both, 30212 being 0x7604.
+        low(b & 0xff | (a & 0xff) << 8 | (b >> 16 & 0xffff) << 16)
+    }),
+    ("prmt.b32 %r4, %r1, %r2, 0x9b31;", |a, b, _| {
+        let sign = |byte: u64| if byte & 0x80 == 0 { 0 } else { 0xff };
+        let byte = |number: u64| (low(a) | b << 32) >> (8 * number) & 0xff;
+        byte(1) | byte(3) << 8 | sign(byte(3)) << 16 | sign(byte(1)) << 24
     }),
     ("bfe.u64 %rd4, %rd1, 7, 20;", |a, _, _| a >> 7 & 0xf_ffff),
     ("mov.b64 %rd4, {%r1, %r2};", |a, b, _| low(a) | b << 32),

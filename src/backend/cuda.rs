@@ -24,6 +24,7 @@ pub(crate) mod words;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
 
 use crypto_bigint::Unsigned;
 
@@ -305,8 +306,16 @@ impl Cuda {
                 registry: SHIPPED,
                 tuning,
                 threads: self.host_pool(),
+                refused: Mutex::default(),
             };
             timing += self.devices.run(&job, &mut group.places(out))?;
+            let refused = job
+                .refused
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner);
+            if !refused.is_empty() {
+                group.only(&refused).compute_on(&self.host, out)?;
+            }
         }
         Ok(timing)
     }

@@ -54,11 +54,41 @@ impl Decoder<'_> {
             "selp" => Op::Select(width, self.operands(operands)?),
             "bfi" => Op::InsertField(width, self.operands(operands)?),
             "bfe" => Op::ExtractField(width, self.operands(operands)?),
+            "prmt" => Op::Permute(self.operands(operands)?),
+            "shf" => return self.funnel_shift(parts[1] == "l", operands),
             "mul" | "mad" => return self.multiply(parts, width, signed, operands),
             "setp" => return self.compare(parts, width, signed, operands),
             _ => return Err(Problem::Instruction),
         };
         Ok(vec![op])
+    }
+
+    /// The high word of two after a shift to the left, or the low one after a shift to the right, by less than 32.
+    fn funnel_shift(&mut self, left: bool, operands: &[Operand]) -> Result<Vec<Op>, Problem> {
+        let [to, low, high, distance] = self.operands(operands)?;
+        let (both, within) = (self.fresh(), self.fresh());
+        let (word, pair) = (Width(32), Width(64));
+        let mut ops = vec![
+            Op::Pack {
+                to: both,
+                low,
+                high,
+            },
+            Op::Binary(Binary::And, word, [within, distance, self.constant(31)]),
+        ];
+        if left {
+            let word_up = self.constant(32);
+            ops.push(Op::Binary(Binary::ShiftLeft, pair, [both, both, within]));
+            ops.push(Op::Binary(Binary::ShiftRight, pair, [to, both, word_up]));
+        } else {
+            ops.push(Op::Binary(Binary::ShiftRight, pair, [both, both, within]));
+            ops.push(Op::Binary(
+                Binary::And,
+                word,
+                [to, both, self.constant(word.mask())],
+            ));
+        }
+        Ok(ops)
     }
 
     /// `mul` and `mad`, as a product in 64 bits, a shift for the high half, and a sum.
@@ -78,7 +108,7 @@ impl Decoder<'_> {
         let mut ops = Vec::new();
         let mut extended = |decoder: &mut Self, from: Reg| {
             if !signed || width == Width(64) {
-                return from;
+                return decoder.narrowed(from, width);
             }
             let to = decoder.fresh();
             ops.push(Op::Convert {

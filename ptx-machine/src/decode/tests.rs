@@ -51,13 +51,22 @@ fn spellings(pattern: &str) -> Vec<String> {
     }
 }
 
+/// As many results as a matrix product of this shape has.
+fn results(spelling: &str) -> String {
+    let columns = spelling.split("m64n").nth(1);
+    let columns = columns.and_then(|rest| rest.split('k').next());
+    let count = columns.map_or(0, |columns| columns.parse::<usize>().unwrap() / 2);
+    format!("{{{}}}", vec!["d"; count].join(", "))
+}
+
 #[test]
 fn everything_that_is_listed_is_taken() {
     let mut count = 0;
     for form in SUPPORTED {
         for spelling in spellings(form.spelling) {
             assert!(form.matches(&spelling), "{spelling}");
-            let statement = format!("{spelling} {};", form.operands);
+            let operands = form.operands.replace("{d, ..}", &results(&spelling));
+            let statement = format!("{spelling} {operands};");
             if let Err(error) = decode(&statement) {
                 panic!("{error}");
             }
@@ -65,7 +74,7 @@ fn everything_that_is_listed_is_taken() {
             if form.operands != "0" && !form.operands.is_empty() {
                 assert!(decode(&format!("{spelling};")).is_err(), "{spelling}");
             }
-            let more = format!("{spelling} {}, a;", form.operands);
+            let more = format!("{spelling} {operands}, a;");
             assert!(decode(&more).is_err(), "{more}");
             count += 1;
         }

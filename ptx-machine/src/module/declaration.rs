@@ -139,6 +139,31 @@ pub(super) fn variable(line: u32, declaration: &str) -> Result<Variable, PtxErro
     })
 }
 
+/// Reads `.global .align 4 .b8 name[8] = {1, 2, 3}` or `.global .u32 name = 7`; `None` for what is no such variable,
+/// or is initialised with other things than numbers. What is not said is 0.
+pub(super) fn initialised(line: u32, text: &str) -> Result<Option<(String, Vec<u8>)>, PtxError> {
+    let is_global = text.split(' ').any(|word| word == ".global");
+    let Some((left, right)) = text.split_once('=').filter(|_| is_global) else {
+        return Ok(None);
+    };
+    let variable = variable(line, left)?;
+    let element = variable.kind.split('[').next().and_then(type_bytes);
+    let element = element.unwrap_or(1);
+    let values = right.trim().trim_start_matches('{').trim_end_matches('}');
+    let mut bytes = Vec::with_capacity(variable.bytes);
+    for value in values.split(',') {
+        let Ok(value) = value.trim().parse::<i128>() else {
+            return Ok(None);
+        };
+        bytes.extend_from_slice(&value.to_le_bytes()[..element]);
+    }
+    if bytes.len() > variable.bytes {
+        return Err(PtxError::new(line, left.trim(), Problem::Declaration));
+    }
+    bytes.resize(variable.bytes, 0);
+    Ok(Some((variable.name, bytes)))
+}
+
 impl Registers {
     /// The width in bits of a register: 1 for predicates.
     pub(crate) fn width(&self, name: &str) -> Option<u32> {

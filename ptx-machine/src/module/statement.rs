@@ -25,8 +25,8 @@ pub(crate) enum Operand {
     Pair(String, String),
 }
 
-/// More operands than any instruction has, in a vector too.
-const MAX_OPERANDS: usize = 16;
+/// As many operands as any instruction has, in a vector too: the sums of a matrix product.
+const MAX_OPERANDS: usize = 128;
 
 impl Statement {
     pub(super) fn parse(line: u32, text: String) -> Result<Self, PtxError> {

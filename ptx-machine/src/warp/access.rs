@@ -3,6 +3,7 @@
 
 use super::{Memory, Warp, active_lanes};
 use crate::fault::{Fault, Location};
+use crate::memory::Variables;
 use crate::program::{Access, Space};
 use crate::taint::{self, Lanes};
 
@@ -109,6 +110,7 @@ fn read<const SIZE: usize>(
             memory.touched.read(memory.warp, address, SIZE)?;
             Ok(value)
         }
+        Space::Global if Variables::hold(address) => memory.variables.read::<SIZE>(address),
         Space::Global => memory.global.read::<SIZE>(address),
     }
 }
@@ -126,6 +128,7 @@ fn write<const SIZE: usize>(
             written.map_err(|denied| denied.at(Location::Shared(address)))?;
             memory.touched.write(memory.warp, address, SIZE)
         }
+        Space::Global if Variables::hold(address) => Err(Variables::refuse(address)),
         Space::Global => memory.global.write::<SIZE>(address, value, taint),
     }
 }

@@ -4,6 +4,8 @@
 #[cfg(feature = "sign")]
 pub(crate) mod crt;
 pub(crate) mod dpf;
+mod modexp;
+pub(crate) mod rns;
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -45,6 +47,12 @@ pub(crate) trait Family: fmt::Debug + Sync {
 
     /// Writes the record of a modulus, all of it. `r2` is `2^(2 * r2_bits)` modulo the modulus.
     fn write_modulus(&self, entry: &Entry, modulus: &[Limb], r2: &[Limb], record: &mut [u64]);
+
+    /// Whether what a kernel wrote in place of a power says that its modulus is none for the family. Such an instance
+    /// is computed on the host, which makes the answer public.
+    fn is_refused(&self, _power: &[u64]) -> bool {
+        false
+    }
 
     /// The operations on numbers modulo a product of two primes, if the family has them.
     #[cfg(feature = "sign")]

@@ -6,6 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::ptr;
+use std::sync::{Mutex, PoisonError};
 
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Limb, Odd, Uint, Unsigned};
@@ -59,6 +60,13 @@ impl<'a, U: Unsigned> Group<'a, U> {
                 exponent_bits,
             })
             .collect()
+    }
+
+    /// Some of the members as a group of their own.
+    pub(super) fn only(&self, members: &[usize]) -> Self {
+        let mut members: Vec<_> = members.iter().map(|&member| self.members[member]).collect();
+        members.sort_unstable();
+        Self { members, ..*self }
     }
 
     fn instance(&self, member: usize) -> &'a ModExp<'a, U> {
@@ -128,6 +136,15 @@ pub(super) struct ModExpJob<'a, U: Unsigned> {
     pub(super) registry: Registry,
     pub(super) tuning: Tuning,
     pub(super) threads: HostPool<'a>,
+    /// Members whose moduli a family has refused.
+    pub(super) refused: Mutex<Vec<usize>>,
+}
+
+/// A chunk that is under way.
+pub(super) struct Submitted {
+    entry: &'static Entry,
+    /// Where the powers are in the output.
+    power: Part,
 }
 
 /// What a device computes its share with.
@@ -192,11 +209,15 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         write_indices(&moduli.index, &mut input[work.modulus_index.range()]);
     }
 
-    /// Copies powers to their places, each as wide as its modulus.
-    fn store(&self, chunk: &Range<usize>, words: &[u64], out: &mut [&mut U]) {
+    /// Copies powers to their places, each as wide as its modulus, and notes what was refused.
+    fn store(&self, entry: &Entry, chunk: &Range<usize>, words: &[u64], out: &mut [&mut U]) {
         let size = words.len() / chunk.len();
         self.threads.each(out, |i, out| {
             let member = chunk.start + i;
+            if entry.family.is_refused(&words[nth(i, size)]) {
+                let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+                refused.push(member);
+            }
             let modulus = self.group.instance(member).params.modulus().as_ref();
             if out.as_limbs().len() != modulus.as_limbs().len() {
                 out.as_mut_limbs().zeroize();
@@ -209,8 +230,7 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
 
 impl<U: Unsigned + Sync + Send> Job<&mut U> for ModExpJob<'_, U> {
     type Share = Share;
-    /// Where the powers are in the output.
-    type Chunk = Part;
+    type Chunk = Submitted;
 
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
         self.plan(device, count).map(|plan| plan.forecast)
@@ -246,7 +266,12 @@ impl<U: Unsigned + Sync + Send> Job<&mut U> for ModExpJob<'_, U> {
         })
     }
 
-    fn submit(&self, share: &Share, chunk: &Range<usize>, slot: &mut Slot) -> Result<Part, Stop> {
+    fn submit(
+        &self,
+        share: &Share,
+        chunk: &Range<usize>,
+        slot: &mut Slot,
+    ) -> Result<Submitted, Stop> {
         let (entry, moduli) = (share.plan.entry, self.group.moduli(chunk));
         let what = ModExpChunk {
             count: chunk.len(),
@@ -258,11 +283,21 @@ impl<U: Unsigned + Sync + Send> Job<&mut U> for ModExpJob<'_, U> {
         let work = entry.family.mod_exp(entry, share.grid, &what);
         let fill = |input: &mut [u64]| self.fill(entry, chunk, &moduli, &work, input);
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
-        Ok(work.power)
+        Ok(Submitted {
+            entry,
+            power: work.power,
+        })
     }
 
-    fn take(&self, power: Part, chunk: &Range<usize>, output: &[u64], places: &mut [&mut U]) {
-        self.store(chunk, &output[power.range()], places);
+    fn take(
+        &self,
+        chunk: Submitted,
+        members: &Range<usize>,
+        output: &[u64],
+        places: &mut [&mut U],
+    ) {
+        let powers = &output[chunk.power.range()];
+        self.store(chunk.entry, members, powers, places);
     }
 }
 

@@ -92,7 +92,13 @@ impl Plan {
         };
         let plan = match registry.serving(bits).find(asked) {
             Some(entry) => Self::with(entry, exponent_bits, count, device),
-            None => Self::fastest(registry.serving(bits), exponent_bits, count, device)?,
+            None => {
+                let serving = || registry.serving(bits).filter(|entry| entry.runs_on(device));
+                // A kernel that wants wider Montgomery parameters costs the host more than it saves.
+                let direct = |entry: &&Entry| entry.r2_bits(bits) == bits;
+                Self::fastest(serving().filter(direct), exponent_bits, count, device)
+                    .or_else(|| Self::fastest(serving(), exponent_bits, count, device))?
+            }
         };
         Some(Self {
             window: tuning.window.unwrap_or(plan.window),

@@ -2,12 +2,12 @@
 
 use alloc::vec::Vec;
 
-use super::family::{Family, dpf};
+use super::family::{Family, dpf, rns};
 use super::runtime::module::Image;
 use super::runtime::probe::DeviceInfo;
 
 /// Every family has a line here.
-static FAMILIES: [&[Entry]; 1] = [&dpf::ENTRIES];
+static FAMILIES: [&[Entry]; 2] = [&dpf::ENTRIES, &rns::ENTRIES];
 
 /// What a kernel computes; `kernels/README.md` has the definitions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

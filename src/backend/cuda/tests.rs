@@ -43,6 +43,7 @@ fn job<'a>(cuda: &'a Cuda, group: &'a Group<'a, U1024>) -> ModExpJob<'a, U1024> 
         registry: SHIPPED,
         tuning: Tuning::default(),
         threads: cuda.host_pool(),
+        refused: Mutex::default(),
     }
 }
 

@@ -18,6 +18,7 @@ fn job<'a>(group: &'a Group<'a, BoxedUint>) -> ModExpJob<'a, BoxedUint> {
         registry: SHIPPED,
         tuning: Tuning::default(),
         threads: HostPool(None),
+        refused: Mutex::default(),
     }
 }
 
@@ -106,8 +107,41 @@ fn results_have_the_width_of_their_modulus() {
     let groups = Group::by_width(&batch, 1);
     let mut wide = BoxedUint::max(512);
     let words = [3, 4, 0, 0, 0, 0, 0, 0];
-    job(&groups[0]).store(&(0..1), &words, &mut [&mut wide]);
+    job(&groups[0]).store(entry(), &(0..1), &words, &mut [&mut wide]);
     assert_eq!(wide.as_words(), [3, 4]);
+}
+
+/// What a family refuses is noted, and computed on the host.
+#[test]
+fn refused_instances_are_computed_on_the_host() {
+    let rns = SHIPPED
+        .serving(1024)
+        .find(|entry| entry.image.key.family == "rns");
+    // Of the second instance the modulus is the first prime of base A.
+    let (sound, refused) = (params(15, 1024), params((1 << 29) - 3, 1024));
+    let (base, exponent) = (BoxedUint::from(7u64), BoxedUint::from(2u64));
+    let batch = [&sound, &refused, &sound].map(|params| ModExp {
+        base: &base,
+        exponent: &exponent,
+        params: params.as_ref(),
+    });
+    let groups = Group::by_width(&batch, 2);
+    let job = job(&groups[0]);
+    let mut words = [[4; 16], [u64::MAX; 16], [4; 16]];
+    words
+        .iter_mut()
+        .step_by(2)
+        .for_each(|power| power[1..].fill(0));
+    let mut out = [0u64; 3].map(BoxedUint::from);
+    let places: &mut [_] = &mut out.each_mut();
+    job.store(rns.unwrap(), &(0..3), words.as_flattened(), places);
+    let refused = job.refused.into_inner().unwrap();
+    assert_eq!(refused, [1]);
+    groups[0]
+        .only(&refused)
+        .compute_on(&Serial, &mut out)
+        .unwrap();
+    assert_eq!(out, [4u64, 49, 4].map(BoxedUint::from));
 }
 
 #[test]

@@ -14,7 +14,8 @@ fn name(bits: u32, count: usize, device: &DeviceInfo, tuning: Tuning) -> Option<
 
 #[test]
 fn small_batches_take_more_lanes_for_each_instance() {
-    let device = DeviceInfo::imaginary(100, 227 << 10);
+    // Of a chip that one family alone has kernels for.
+    let device = DeviceInfo::imaginary(100, 227 << 10).with_compute_capability((8, 0));
     let pairs = [
         (512, "modexp_512_t2", "modexp_512_t1"),
         (1024, "modexp_1024_t4", "modexp_1024_t1"),
@@ -28,10 +29,34 @@ fn small_batches_take_more_lanes_for_each_instance() {
     }
 }
 
-/// The choice of the measured table, whatever the length of the exponents: 132 multiprocessors, 227 KiB.
+fn family(bits: u32, exponent_bits: u32, count: usize, device: &DeviceInfo) -> &'static str {
+    let tuning = Tuning::default();
+    let plan = Plan::new(SHIPPED, bits, exponent_bits, count, device, tuning).unwrap();
+    plan.entry.image.key.family
+}
+
+/// On an H200 tensor cores compute large batches, at the widths that they have kernels for.
+#[test]
+fn families_are_chosen_by_what_was_measured() {
+    let device = DeviceInfo::imaginary(132, 227 << 10);
+    for bits in [1024, 1536, 2048] {
+        assert_eq!(family(bits, bits, 1_000_000, &device), "rns", "{bits}");
+        assert_eq!(family(bits, bits, 1, &device), "dpf", "{bits}");
+    }
+    for bits in [512, 768, 3072, 4096] {
+        assert_eq!(family(bits, bits, 1_000_000, &device), "dpf", "{bits}");
+    }
+    let older = device.clone().with_compute_capability((8, 0));
+    assert_eq!(family(1024, 1024, 1_000_000, &older), "dpf");
+    // It would want Montgomery parameters that the host does not have.
+    assert_eq!(family(960, 960, 1_000_000, &device), "dpf");
+}
+
+/// The choice of the measured table, whatever the length of the exponents: 132 multiprocessors, 227 KiB, no tensor
+/// cores.
 #[test]
 fn an_h200_changes_kernels_where_it_was_measured() {
-    let device = DeviceInfo::imaginary(132, 227 << 10);
+    let device = DeviceInfo::imaginary(132, 227 << 10).with_compute_capability((8, 0));
     for bits in SHIPPED.widths() {
         for exponent_bits in [17, bits] {
             let at = |count: usize| {
@@ -49,6 +74,7 @@ fn an_h200_changes_kernels_where_it_was_measured() {
                 };
                 let best = SHIPPED
                     .serving(bits)
+                    .filter(|entry| entry.runs_on(&device))
                     .map(time)
                     .fold(f64::INFINITY, f64::min);
                 assert_eq!(time(at(count)), best, "{bits} bits, {count}");
@@ -76,22 +102,21 @@ fn a_tuned_entry_point_must_serve_the_width() {
 #[test]
 fn chips_are_told_apart() {
     assert!(is_fast(&DeviceInfo::imaginary(100, 227 << 10)));
-    assert!(!is_fast(
-        &DeviceInfo::imaginary(100, 100 << 10).with_few_doubles()
-    ));
+    let game = DeviceInfo::imaginary(100, 100 << 10).with_compute_capability((8, 9));
+    assert!(!is_fast(&game.with_few_doubles()));
 }
 
 /// A kernel for few instances, more of them, and devices with few doubles take longer.
 #[test]
 fn forecasts_follow_the_work() {
-    let device = DeviceInfo::imaginary(100, 227 << 10);
+    let device = DeviceInfo::imaginary(100, 227 << 10).with_compute_capability((8, 0));
     let ms = |bits, count, device: &DeviceInfo| {
         let plan = planned(SHIPPED, bits, count, device);
         plan.unwrap().forecast.milliseconds
     };
     assert!(ms(1024, 1_000_000, &device) > 1.9 * ms(1024, 500_000, &device));
     assert!(ms(2048, 100_000, &device) > 6.0 * ms(1024, 100_000, &device));
-    let slow = DeviceInfo::imaginary(100, 227 << 10).with_few_doubles();
+    let slow = device.clone().with_few_doubles();
     assert!((ms(1024, 1000, &slow) / ms(1024, 1000, &device) - 32.0).abs() < 1e-6);
 }
 

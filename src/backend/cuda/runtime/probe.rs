@@ -31,6 +31,7 @@ pub struct DeviceInfo {
     memory_bytes: usize,
     single_to_double: u32,
     shared_bytes_per_block: u32,
+    cuda_version: i32,
 }
 
 impl DeviceInfo {
@@ -77,6 +78,11 @@ impl DeviceInfo {
         self.shared_bytes_per_block
     }
 
+    /// The CUDA version of the driver, 1000 times the major and 10 times the minor number.
+    pub(crate) fn cuda_version(&self) -> i32 {
+        self.cuda_version
+    }
+
     /// The clock of the multiprocessors in kHz.
     pub(crate) fn clock_khz(&self) -> u32 {
         self.clock_khz
@@ -117,7 +123,7 @@ pub(crate) fn devices() -> Result<Vec<DeviceInfo>, Unavailable> {
     })?;
     let count = result::device::get_count().map_err(failed)?;
     let all: Vec<_> = (0..count)
-        .map(describe)
+        .map(|ordinal| describe(ordinal, version))
         .collect::<Result<_, _>>()
         .map_err(failed)?;
     let newest = all
@@ -160,7 +166,7 @@ fn driver_version() -> Result<i32, DriverError> {
     Ok(version)
 }
 
-fn describe(ordinal: i32) -> Result<DeviceInfo, DriverError> {
+fn describe(ordinal: i32, cuda_version: i32) -> Result<DeviceInfo, DriverError> {
     use CUdevice_attribute as Attribute;
     let device = result::device::get(ordinal)?;
     Ok(DeviceInfo {
@@ -189,6 +195,7 @@ fn describe(ordinal: i32) -> Result<DeviceInfo, DriverError> {
             device,
             Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
         )? as u32,
+        cuda_version,
     })
 }
 
@@ -213,6 +220,15 @@ mod tests {
                 memory_bytes: 1 << 30,
                 single_to_double: 2,
                 shared_bytes_per_block,
+                cuda_version: 13_000,
+            }
+        }
+
+        /// The same with another driver.
+        pub(crate) fn with_cuda_version(self, cuda_version: i32) -> Self {
+            Self {
+                cuda_version,
+                ..self
             }
         }
 

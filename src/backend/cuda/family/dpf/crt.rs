@@ -4,9 +4,12 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{Dpf, check_count, check_kernel, check_r2_bits, scratch_words};
+use super::Dpf;
 use crate::backend::cuda::family::crt::{
     CrtChunk, CrtClass, CrtFamily, CrtKernels, CrtModulus, CrtWork,
+};
+use crate::backend::cuda::family::modexp::{
+    check_count, check_kernel, check_r2_bits, scratch_words,
 };
 use crate::backend::cuda::registry::Operation;
 use crate::backend::cuda::runtime::launch::{Argument, Launch};

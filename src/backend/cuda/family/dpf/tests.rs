@@ -1,6 +1,8 @@
 //! Tests of the parent module.
 
 use super::*;
+use crate::backend::cuda::runtime::launch::Argument;
+use alloc::vec;
 
 fn entry(operation: Operation, bits: u32) -> &'static Entry {
     let found = |entry: &&Entry| entry.operation == operation && entry.bits == bits;

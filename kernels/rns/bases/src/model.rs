@@ -1,0 +1,361 @@
+//! The kernels' arithmetic on the host, word for word, one instance at a time.
+//!
+//! Names and steps are those of `kernels/rns/*.cuh`. Sums and products that must not exceed their words are written with
+//! operators that overflow in debug builds, and those that may with `wrapping_`.
+
+use crate::{Bases, Constants, Public};
+
+/// A prime modulus `m = 2^29 - distance`.
+#[derive(Clone, Copy, Debug)]
+pub struct Modulus {
+    /// `2^29 - m`.
+    pub distance: u32,
+}
+
+impl Modulus {
+    /// The modulus itself.
+    #[must_use]
+    pub fn value(self) -> u32 {
+        (1 << 29) - self.distance
+    }
+
+    fn minus(self) -> u32 {
+        self.value().wrapping_neg()
+    }
+
+    /// `low + 2^16 high`, congruent.
+    #[must_use]
+    pub fn fold(self, low: u32, high: u32) -> u32 {
+        let above_16 = high + (low >> 16);
+        let word = low.wrapping_add(high.wrapping_shl(16));
+        word.wrapping_add((above_16 >> 13).wrapping_mul(self.minus()))
+    }
+
+    /// Congruent to `x`, and below 2.5 m.
+    ///
+    /// # Panics
+    ///
+    /// If `x` is not below `2^61`.
+    #[must_use]
+    pub fn reduce(self, x: u64) -> u32 {
+        let (low, high) = (x as u32, (x >> 32) as u32);
+        assert!(x >> 61 == 0, "the product is too large");
+        let mut quotient = (x >> 29) as u32;
+        quotient = quotient.wrapping_add(((high >> 13) * self.distance) >> 13);
+        low.wrapping_add(quotient.wrapping_mul(self.minus()))
+    }
+
+    /// Congruent to `x`, and below `2^29 + 2^15`.
+    #[must_use]
+    pub fn reduce_word(self, x: u32) -> u32 {
+        x.wrapping_add((x >> 29).wrapping_mul(self.minus()))
+    }
+
+    /// `x - m` if that is not negative, else `x`.
+    #[must_use]
+    pub fn subtract_once(self, x: u32) -> u32 {
+        x.min(x.wrapping_add(self.minus()))
+    }
+
+    /// `floor(2^32 factor / m)` for a factor below m.
+    #[must_use]
+    pub fn quotient_of_factor(self, factor: u32) -> u32 {
+        let mut quotient = (factor << 3) + (((factor >> 13) * self.distance) >> 13);
+        let mut rest = quotient.wrapping_mul(self.minus());
+        for _ in 0..2 {
+            let less = self.subtract_once(rest);
+            quotient += u32::from(less != rest);
+            rest = less;
+        }
+        quotient
+    }
+
+    /// `x factor`, congruent, for the quotient that goes with the factor.
+    #[must_use]
+    pub fn times_constant(self, x: u32, factor: u32, quotient: u32) -> u32 {
+        let high = ((u64::from(x) * u64::from(quotient)) >> 32) as u32;
+        x.wrapping_mul(factor)
+            .wrapping_add(high.wrapping_mul(self.minus()))
+    }
+
+    /// `x y`, congruent.
+    #[must_use]
+    pub fn times(self, x: u32, y: u32) -> u32 {
+        self.reduce(u64::from(x) * u64::from(y))
+    }
+
+    fn square_times(self, mut x: u32, squarings: u32, y: u32) -> u32 {
+        for _ in 0..squarings {
+            x = self.times(x, x);
+        }
+        self.times(x, y)
+    }
+
+    /// The inverse of `x`, or 0 for a multiple of m; congruent.
+    #[must_use]
+    pub fn inverse(self, x: u32) -> u32 {
+        let ones_2 = self.square_times(x, 1, x);
+        let ones_4 = self.square_times(ones_2, 2, ones_2);
+        let ones_8 = self.square_times(ones_4, 4, ones_4);
+        let ones_16 = self.square_times(ones_8, 8, ones_8);
+        let mut power = self.square_times(ones_16, 1, x);
+        let exponent = (1 << 12) - 2 - self.distance;
+        for bit in (0..12).rev() {
+            power = self.square_times(power, 1, if exponent >> bit & 1 == 1 { x } else { 1 });
+        }
+        power
+    }
+}
+
+/// The four byte columns of a residue, as `low + 2^16 high`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Columns {
+    /// Of the bytes 0 and 1.
+    pub low: u32,
+    /// Of the bytes 2 and 3.
+    pub high: u32,
+}
+
+/// What an instance knows of its modulus.
+#[derive(Clone, Debug)]
+pub struct InstanceModulus {
+    /// `M / A mod b_j`.
+    pub residues: Vec<u32>,
+    /// `-M^-1 (A / a_i)^-1 B^2 mod a_i`, 0 in all or none that M has in common with A.
+    pub factors: Vec<u32>,
+    quotients: Vec<u32>,
+}
+
+/// The kernels' arithmetic for a pair of bases.
+#[derive(Debug)]
+pub struct Model {
+    a: Vec<Modulus>,
+    b: Vec<Modulus>,
+    constants: Constants,
+    words: usize,
+}
+
+impl Model {
+    /// For these bases.
+    #[must_use]
+    pub fn new(bases: &Bases) -> Self {
+        let constants = Constants::new(bases);
+        let moduli = |distances: &[u32]| {
+            let modulus = |&distance| Modulus { distance };
+            distances.iter().map(modulus).collect()
+        };
+        Self {
+            a: moduli(&constants.distance_a),
+            b: moduli(&constants.distance_b),
+            words: bases.bits as usize / 32,
+            constants,
+        }
+    }
+
+    /// The moduli of base A.
+    #[must_use]
+    pub fn base_a(&self) -> &[Modulus] {
+        &self.a
+    }
+
+    /// The moduli of base B.
+    #[must_use]
+    pub fn base_b(&self) -> &[Modulus] {
+        &self.b
+    }
+
+    /// A product on the tensor cores: the columns that residue or word `column` gets from the bytes of `operand`. A row of
+    /// `matrix` belongs to byte 0; those of the others are `2^(8 q)` times as much, modulo `modulus`.
+    fn product(operand: &[u32], matrix: &[Vec<u32>], column: usize, modulus: Modulus) -> Columns {
+        let mut sums = [0u32; 4];
+        for (&word, row) in operand.iter().zip(matrix) {
+            let mut value = row[column];
+            for byte in word.to_le_bytes() {
+                for (sum, part) in sums.iter_mut().zip(value.to_le_bytes()) {
+                    *sum += u32::from(byte) * u32::from(part);
+                }
+                let quotient = value >> 21;
+                let next = (value << 8).wrapping_add(quotient.wrapping_mul(modulus.minus()));
+                value = modulus.subtract_once(next);
+            }
+        }
+        Columns {
+            low: sums[0] + (sums[1] << 8),
+            high: sums[2] + (sums[3] << 8),
+        }
+    }
+
+    /// The exact quotient of an extension from base B: `low + 2^16 high`.
+    #[must_use]
+    pub fn quotient(&self, z: &[u32]) -> Columns {
+        let mut sums = [0u32; 6];
+        for (&residue, &[low, high]) in z.iter().zip(&self.constants.weight) {
+            let weight = u64::from(high) << 32 | u64::from(low);
+            for (q, byte) in residue.to_le_bytes().into_iter().enumerate() {
+                let weight = (weight >> (24 - 8 * q)).to_le_bytes();
+                for (sum, part) in sums.iter_mut().zip(weight) {
+                    *sum += u32::from(byte) * u32::from(part);
+                }
+            }
+        }
+        let [bits_0, bits_16, bits_32] =
+            [0, 2, 4].map(|column| sums[column] + (sums[column + 1] << 8));
+        let lowest = bits_0 + ((bits_16 & 255) << 16) + (1 << 23);
+        Columns {
+            low: (lowest >> 24) + (bits_16 >> 8) + ((bits_32 & 255) << 8),
+            high: bits_32 >> 8,
+        }
+    }
+
+    /// The columns from which the residues in base A come, the quotient added.
+    #[must_use]
+    pub fn columns_in_a(&self, z: &[u32]) -> Vec<Columns> {
+        let theta = self.quotient(z);
+        let columns = self.a.iter().enumerate().map(|(i, &m)| {
+            let columns = Self::product(z, &self.constants.b_to_a, i, m);
+            Columns {
+                low: columns.low + theta.low,
+                high: columns.high + theta.high,
+            }
+        });
+        columns.collect()
+    }
+
+    /// The columns from which the extension of quotient digits to base B comes.
+    #[must_use]
+    pub fn columns_in_b(&self, x: &[u32]) -> Vec<Columns> {
+        let columns = self.b.iter().enumerate();
+        columns
+            .map(|(j, &m)| Self::product(x, &self.constants.a_to_b, j, m))
+            .collect()
+    }
+
+    /// `-z / B mod a_i` from `z / A mod b_j`.
+    #[must_use]
+    pub fn extend(&self, z: &[u32]) -> Vec<u32> {
+        let columns = self.columns_in_a(z);
+        let folded = self.a.iter().zip(columns);
+        folded.map(|(m, c)| m.fold(c.low, c.high)).collect()
+    }
+
+    /// `x / A mod b_j` from the words of x.
+    ///
+    /// # Panics
+    ///
+    /// If x has another width.
+    #[must_use]
+    pub fn from_words(&self, words: &[u32]) -> Vec<u32> {
+        assert_eq!(words.len(), self.words, "the number has another width");
+        let residue = |(j, &m): (usize, &Modulus)| {
+            let columns = Self::product(words, &self.constants.enter, j, m);
+            m.fold(columns.low, columns.high)
+        };
+        self.b.iter().enumerate().map(residue).collect()
+    }
+
+    /// What is kept of a modulus.
+    #[must_use]
+    pub fn modulus(&self, words: &[u32]) -> InstanceModulus {
+        let z = self.from_words(words);
+        let in_a = self.extend(&z);
+        let canonical = self.b.iter().zip(&z);
+        let factors: Vec<_> = (self.a.iter().zip(in_a).zip(&self.constants.gamma))
+            .map(|((m, residue), &gamma)| {
+                let factor = m.times(m.inverse(residue), gamma);
+                m.subtract_once(m.subtract_once(factor))
+            })
+            .collect();
+        let quotients = self.a.iter().zip(&factors);
+        InstanceModulus {
+            residues: canonical.map(|(m, &z)| m.subtract_once(z)).collect(),
+            quotients: quotients.map(|(m, &f)| m.quotient_of_factor(f)).collect(),
+            factors,
+        }
+    }
+
+    /// `z y / A` modulo the modulus.
+    #[must_use]
+    pub fn multiply(&self, z: &[u32], y: &[u32], modulus: &InstanceModulus) -> Vec<u32> {
+        self.multiply_by(z, &self.extend(y), y, modulus)
+    }
+
+    /// The same by a public integer.
+    #[must_use]
+    pub fn multiply_public(&self, z: &[u32], y: &Public, modulus: &InstanceModulus) -> Vec<u32> {
+        self.multiply_by(z, &y.in_a, &y.in_b, modulus)
+    }
+
+    fn multiply_by(
+        &self,
+        z: &[u32],
+        y_in_a: &[u32],
+        y_in_b: &[u32],
+        modulus: &InstanceModulus,
+    ) -> Vec<u32> {
+        let in_a = self.extend(z);
+        let digits: Vec<_> = (0..self.a.len())
+            .map(|i| {
+                let product = self.a[i].times(in_a[i], y_in_a[i]);
+                self.a[i].times_constant(product, modulus.factors[i], modulus.quotients[i])
+            })
+            .collect();
+        let columns = self.columns_in_b(&digits);
+        let residue = |j: usize| {
+            let m = self.b[j];
+            let quotient = m.fold(columns[j].low, columns[j].high);
+            let product = u64::from(z[j]) * u64::from(y_in_b[j]);
+            m.reduce(product + u64::from(quotient) * u64::from(modulus.residues[j]))
+        };
+        (0..self.b.len()).map(residue).collect()
+    }
+
+    /// `A^2` modulo the modulus, from `r2` as `from_words` gives it.
+    #[must_use]
+    pub fn a_squared(&self, r2: &[u32], modulus: &InstanceModulus) -> Vec<u32> {
+        let [one, c0, l, h, c2] = self.constants.public.as_slice() else {
+            unreachable!("there are five constants");
+        };
+        let add = |x: Vec<u32>, y: &[u32]| -> Vec<u32> {
+            let sums = self.b.iter().zip(x.iter().zip(y));
+            sums.map(|(m, (x, y))| m.reduce_word(x + y)).collect()
+        };
+        let sum = self.multiply_public(&one.in_b, c0, modulus);
+        let sum = add(self.multiply_public(r2, l, modulus), &sum);
+        let sum = self.multiply_public(&sum, one, modulus);
+        let sum = add(self.multiply_public(r2, h, modulus), &sum);
+        let square = self.multiply(r2, r2, modulus);
+        add(self.multiply_public(&square, c2, modulus), &sum)
+    }
+
+    /// The words of the integer that z stands for, before the reduction modulo M: one more than numbers have.
+    #[must_use]
+    pub fn to_words(&self, z: &[u32]) -> Vec<u32> {
+        let theta = self.quotient(z);
+        let theta = u64::from(theta.low) + (u64::from(theta.high) << 16);
+        let mut carry = 0u64;
+        let word = |w: usize| {
+            let mut sum = 0u64;
+            for (&residue, row) in z.iter().zip(&self.constants.leave) {
+                let below = if w == 0 { 0 } else { row[w - 1] };
+                let pair = u64::from(row[w]) << 32 | u64::from(below);
+                for (q, byte) in residue.to_le_bytes().into_iter().enumerate() {
+                    let moved = (pair >> (32 - 8 * q)) as u32;
+                    sum += u64::from(byte) * u64::from(moved);
+                }
+            }
+            let minus_b = u64::from(self.constants.minus_b[w]);
+            let product = (theta & 0xffff_ffff) * minus_b;
+            carry += sum;
+            let low = (carry & 0xffff_ffff) + (product & 0xffff_ffff);
+            carry = (carry >> 32) + (low >> 32) + (product >> 32) + (theta >> 32) * minus_b;
+            low as u32
+        };
+        (0..=self.words).map(word).collect()
+    }
+
+    /// The public integer 1 as residues in base B.
+    #[must_use]
+    pub fn one(&self) -> &Public {
+        &self.constants.public[0]
+    }
+}

@@ -1,0 +1,20 @@
+//! The headers of the kernels are what this program writes.
+
+use std::fs;
+use std::path::Path;
+
+use rns_bases::{Bases, WIDTHS, file_name, text};
+
+#[test]
+fn headers_are_up_to_date() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for (bits, _) in WIDTHS {
+        let committed = fs::read_to_string(folder.join(file_name(bits))).unwrap();
+        let bases = Bases::new(bits).unwrap();
+        assert!(committed == text(&bases), "run `cargo run -p rns-bases`");
+        // A changed word would be noticed.
+        let mut changed = bases;
+        changed.a.swap(0, 1);
+        assert!(committed != text(&changed));
+    }
+}

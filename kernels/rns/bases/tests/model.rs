@@ -1,0 +1,159 @@
+//! The model against big integers: what the kernels' arithmetic means.
+
+use num_bigint::BigUint;
+use rns_bases::model::{InstanceModulus, Model};
+use rns_bases::{Bases, WIDTHS};
+
+/// Numbers of `bits` bits that follow from a seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn word(&mut self) -> u32 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 32 ^ self.0 >> 17) as u32
+    }
+
+    fn number(&mut self, bits: u32) -> BigUint {
+        BigUint::new((0..bits / 32).map(|_| self.word()).collect())
+    }
+}
+
+struct Case {
+    bases: Bases,
+    model: Model,
+    modulus: BigUint,
+    of_modulus: InstanceModulus,
+}
+
+impl Case {
+    fn new(bits: u32, modulus: BigUint) -> Self {
+        let bases = Bases::new(bits).unwrap();
+        let model = Model::new(&bases);
+        let of_modulus = model.modulus(&words(&modulus, bits));
+        Self {
+            bases,
+            model,
+            modulus,
+            of_modulus,
+        }
+    }
+
+    fn enter(&self, number: &BigUint) -> Vec<u32> {
+        self.model.from_words(&words(number, self.bases.bits))
+    }
+
+    /// The integer that z stands for, by the Chinese remainder theorem.
+    fn integer(&self, z: &[u32]) -> BigUint {
+        let (a, b) = (self.bases.product_a(), self.bases.product_b());
+        let terms = z.iter().zip(&self.bases.b).map(|(&z, &m)| {
+            let cofactor = &b / m;
+            let inverse = (&cofactor % m).modpow(&BigUint::from(m - 2), &BigUint::from(m));
+            BigUint::from(z) * &a % m * inverse % m * cofactor
+        });
+        terms.sum::<BigUint>() % b
+    }
+
+    fn r2(&self) -> BigUint {
+        (BigUint::from(1u32) << (2 * self.bases.bits)) % &self.modulus
+    }
+}
+
+fn words(number: &BigUint, bits: u32) -> Vec<u32> {
+    let mut words = number.to_u32_digits();
+    words.resize(bits as usize / 32, 0);
+    words
+}
+
+/// A narrow, an ordinary and the widest odd modulus.
+fn moduli(bits: u32) -> Vec<BigUint> {
+    let ones = (BigUint::from(1u32) << bits) - 1u32;
+    let middle = Numbers(bits.into()).number(bits) | BigUint::from(1u32);
+    vec![BigUint::from(1u32), BigUint::from(3u32), middle, ones]
+}
+
+#[test]
+fn numbers_enter_and_leave() {
+    for (bits, _) in WIDTHS {
+        let case = Case::new(bits, moduli(bits)[2].clone());
+        let ones = (BigUint::from(1u32) << bits) - 1u32;
+        for number in [
+            BigUint::ZERO,
+            BigUint::from(1u32),
+            ones,
+            Numbers(7).number(bits),
+        ] {
+            let z = case.enter(&number);
+            assert_eq!(case.integer(&z), number);
+            assert_eq!(BigUint::new(case.model.to_words(&z)), number);
+            let in_a = case.model.extend(&z);
+            let (a, b) = (&case.bases.a, case.bases.product_b());
+            for (&m, residue) in a.iter().zip(in_a) {
+                assert_eq!(&b * residue % m, (BigUint::from(m) - &number % m) % m);
+            }
+        }
+    }
+}
+
+#[test]
+fn products_are_montgomery_products() {
+    for (bits, _) in WIDTHS {
+        for modulus in moduli(bits) {
+            let case = Case::new(bits, modulus);
+            let (model, m) = (&case.model, &case.modulus);
+            let mut numbers = Numbers(u64::from(bits) + 1);
+            let (x, y) = (numbers.number(bits), numbers.number(bits));
+            let z = model.multiply(&case.enter(&x), &case.enter(&y), &case.of_modulus);
+            let integer = case.integer(&z);
+            let a = case.bases.product_a();
+            assert_eq!(&integer * &a % m, &x * &y % m);
+            assert!(integer < x * y / a + m * 2u32 * case.bases.count() as u32 + 1u32);
+        }
+    }
+}
+
+/// A whole way: in, two squarings and a product, and out.
+#[test]
+fn powers() {
+    for (bits, _) in WIDTHS {
+        for modulus in moduli(bits) {
+            let case = Case::new(bits, modulus);
+            let (model, of_modulus) = (&case.model, &case.of_modulus);
+            let square = model.a_squared(&case.enter(&case.r2()), of_modulus);
+            let a = case.bases.product_a();
+            assert_eq!(
+                case.integer(&square) % &case.modulus,
+                &a * &a % &case.modulus
+            );
+            let number = Numbers(3).number(bits);
+            let x = model.multiply(&case.enter(&number), &square, of_modulus);
+            let second = model.multiply(&x, &x, of_modulus);
+            let fourth = model.multiply(&second, &second, of_modulus);
+            let fifth = model.multiply(&fourth, &x, of_modulus);
+            let left = model.multiply_public(&fifth, model.one(), of_modulus);
+            let result = BigUint::new(model.to_words(&left));
+            assert!(result < &case.modulus * 128u32);
+            assert_eq!(
+                result % &case.modulus,
+                number.modpow(&BigUint::from(5u32), &case.modulus)
+            );
+        }
+    }
+}
+
+/// What a modulus has in common with A is seen in its factors.
+#[test]
+fn common_factors() {
+    let bases = Bases::new(1024).unwrap();
+    let case = Case::new(1024, BigUint::from(bases.a[5]) * 3u32);
+    let zeros = case
+        .of_modulus
+        .factors
+        .iter()
+        .filter(|&&factor| factor == 0);
+    assert_eq!(zeros.count(), 1);
+    let other = Case::new(1024, BigUint::from(bases.b[5]) * 3u32);
+    assert!(other.of_modulus.factors.iter().all(|&factor| factor != 0));
+}

@@ -1,0 +1,158 @@
+//! The bounds of docs/rns.md at the worst operands of every stage, for every modulus of every base.
+//!
+//! The model's sums overflow, and stop the test, where a word of the kernels would.
+
+use num_bigint::BigUint;
+use rns_bases::model::{Columns, Model, Modulus};
+use rns_bases::{Bases, WIDTHS};
+
+/// Residues in base B are below 2.5 m, quotient digits below 1.3125 m: the words with the greatest bytes below these.
+const GREATEST_RESIDUE: u32 = 0x4fff_ffff;
+const GREATEST_DIGIT: u32 = 0x29ff_ffff;
+/// What `fold` gives.
+const GREATEST_FOLDED: u32 = (1 << 29) + (1 << 28) - 1;
+
+fn models() -> impl Iterator<Item = (Bases, Model)> {
+    let bases = WIDTHS.iter().map(|&(bits, _)| Bases::new(bits).unwrap());
+    bases.map(|bases| {
+        let model = Model::new(&bases);
+        (bases, model)
+    })
+}
+
+fn moduli() -> impl Iterator<Item = Modulus> {
+    models().flat_map(|(_, model)| [model.base_a(), model.base_b()].concat())
+}
+
+fn below_two_and_a_half(value: u32, m: Modulus) -> bool {
+    u64::from(value) * 2 < u64::from(m.value()) * 5
+}
+
+fn check_fold(m: Modulus, columns: Columns) {
+    let Columns { low, high } = columns;
+    assert!(high < 1 << 30);
+    let folded = m.fold(low, high);
+    let value = u64::from(low) + (u64::from(high) << 16);
+    assert!(folded <= GREATEST_FOLDED, "{folded:#x}");
+    assert_eq!(
+        u64::from(folded) % u64::from(m.value()),
+        value % u64::from(m.value())
+    );
+}
+
+#[test]
+fn extensions_of_the_greatest_residues() {
+    for (bases, model) in models() {
+        let columns = model.columns_in_a(&vec![GREATEST_RESIDUE; bases.count()]);
+        for (&m, columns) in model.base_a().iter().zip(columns) {
+            check_fold(m, columns);
+        }
+        let columns = model.columns_in_b(&vec![GREATEST_DIGIT; bases.count()]);
+        for (&m, columns) in model.base_b().iter().zip(columns) {
+            check_fold(m, columns);
+        }
+        let words = model.from_words(&vec![u32::MAX; bases.bits as usize / 32]);
+        assert!(words.iter().all(|&residue| residue <= GREATEST_FOLDED));
+    }
+}
+
+/// The sums of any residues are below those of the greatest possible matrix bytes: no base comes near the end of a word.
+#[test]
+fn sums_have_room() {
+    for (bases, _) in models() {
+        let bytes = u64::from(
+            GREATEST_RESIDUE
+                .to_le_bytes()
+                .map(u32::from)
+                .iter()
+                .sum::<u32>(),
+        );
+        let rows = bases.count() as u64 * bytes;
+        let quotient_low = (1 << 8) + (1 << 24) + (1 << 16);
+        assert!(rows * 255 * 257 + quotient_low + (1 << 24) < 1 << 32);
+        // The highest byte of a constant below 2^29 is below 32.
+        assert!(rows * (255 + 31 * 256) + (1 << 24) < 1 << 30);
+    }
+}
+
+#[test]
+fn greatest_folds() {
+    for m in moduli() {
+        for low in [u32::MAX, u32::MAX << 16, 0xffff] {
+            for high in [(1 << 30) - 1, (1 << 30) - (1 << 13), (1 << 13) - 1] {
+                if m.distance < 1 << 11 || high < 1 << 29 {
+                    check_fold(m, Columns { low, high });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn greatest_products() {
+    let greatest = u64::from(GREATEST_RESIDUE);
+    // z^2 + q M in base B; (X Y) in base A is less.
+    assert!(greatest * greatest + u64::from(GREATEST_FOLDED) * (1 << 29) < 1 << 61);
+    for m in moduli() {
+        // All that is cut off is as great as can be.
+        for top in [(1u64 << 16) - 1, (1 << 16) - 2, 1 << 15, 12_345, 1, 0] {
+            for low in [(1u64 << 45) - 1, (1 << 45) - (1 << 29), (1 << 29) - 1, 0] {
+                let x = top << 45 | low;
+                let reduced = m.reduce(x);
+                assert!(below_two_and_a_half(reduced, m), "{x:#x}");
+                assert_eq!(
+                    u64::from(reduced) % u64::from(m.value()),
+                    x % u64::from(m.value())
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn greatest_constants() {
+    for m in moduli() {
+        let value = u64::from(m.value());
+        for factor in [m.value() - 1, m.value() - 2, m.value() / 2, 1, 0] {
+            let quotient = m.quotient_of_factor(factor);
+            assert_eq!(u64::from(quotient), (u64::from(factor) << 32) / value);
+            for x in [GREATEST_RESIDUE, GREATEST_RESIDUE - 1, 1, 0] {
+                let product = m.times_constant(x, factor, quotient);
+                assert!(product <= GREATEST_DIGIT, "{product:#x}");
+                let expected = u64::from(x) * u64::from(factor) % value;
+                assert_eq!(u64::from(product) % value, expected);
+            }
+        }
+        assert_eq!(m.inverse(0), 0);
+        for x in [1, 2, m.value() - 1, GREATEST_FOLDED] {
+            assert_eq!(u64::from(m.inverse(x)) * u64::from(x) % value, 1);
+        }
+        assert!(m.reduce_word(u32::MAX) < (1 << 29) + (1 << 15));
+    }
+}
+
+/// The quotient of the extension from base B, by definition: `sum z_j kappa_j / b_j` is it and the number over B.
+#[test]
+fn quotients_are_exact() {
+    for (bases, model) in models() {
+        let (a, b) = (bases.product_a(), bases.product_b());
+        // The greatest number that occurs: six sums of products of 2 n moduli each, of all ones.
+        let greatest = (BigUint::from(12 * bases.count()) << bases.bits) - 1u32;
+        for number in [greatest, BigUint::from(0u32)] {
+            let mut terms = BigUint::ZERO;
+            let mut z = Vec::new();
+            for &m in &bases.b {
+                let inverse = |x: &BigUint| x.modpow(&BigUint::from(m - 2), &BigUint::from(m));
+                let canonical = u32::try_from(&number * inverse(&(&a % m)) % m).unwrap();
+                // As great a representative as there may be.
+                let residue = canonical + (GREATEST_RESIDUE - canonical) / m * m;
+                let kappa = &a * inverse(&(&b / m % m)) % m;
+                terms += kappa * residue * (&b / m);
+                z.push(residue);
+            }
+            let Columns { low, high } = model.quotient(&z);
+            let theta = BigUint::from(low) + (BigUint::from(high) << 16u32);
+            assert_eq!(terms, theta * &b + &number);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+// The fixed-window (2^w-ary) method, Handbook of Applied Cryptography, algorithm 14.82, and the products that lead to it.
+//
+// Every digit costs `window` squarings, one look-up of the whole table and one multiplication, the digit 0 too.
+#pragma once
+
+#include "enter.cuh"
+#include "table.cuh"
+
+namespace rns {
+
+// What a warp keeps in scratch memory.
+enum Kept { KEPT_MODULUS, KEPT_R2, KEPT_BASE, KEPT_SUM };
+
+// Bits `position .. position + bits` of an exponent of S::WORDS words; positions are public.
+template <class S>
+__device__ __forceinline__ u32 exponent_digit(const u32* words, int position, int bits) {
+    int word = position >> 5;
+    u64 low = words[word];
+    u64 high = words[min(word + 1, S::WORDS - 1)];
+    return static_cast<u32>((high << 32 | low) >> (position & 31)) & ((1u << bits) - 1);
+}
+
+// z plus a sum that is kept, both below 2.5 m, below 2^29 + 2^15.
+template <class W>
+__device__ __forceinline__ void add_kept(Residues<typename W::S> z, const W& w) {
+    Lane<32> kept = w.keep(KEPT_SUM);
+#pragma unroll
+    for (int r = 0; r < W::S::SLOTS; r++) {
+        uint2 other = kept[r];
+        Modulus m = w.modulus_b(r);
+        z[0][r] = reduce_word(z[0][r] + other.x, m);
+        z[1][r] = reduce_word(z[1][r] + other.y, m);
+    }
+}
+
+// z becomes base^exponent mod M and a multiple of M below 2^LEAVE_BITS M, M, r2 and the base being kept.
+//
+// All products but the squarings are one piece of code: in each step `z` and the operand are prepared, and then
+// multiplied. Steps, exponent_bits and window are public.
+template <class W>
+__device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, const Table<typename W::S>& table,
+                                             const u32* exponent_0, const u32* exponent_1, int exponent_bits,
+                                             int window) {
+    using S = typename W::S;
+    const int entries = 1 << window;
+    const int digits = max((exponent_bits + window - 1) / window, 1);
+    constexpr int FIRST_ENTRY = 9;
+    const int first_digit = FIRST_ENTRY + entries - 1;
+    const int last = first_digit + digits;
+
+#pragma unroll 1
+    for (int step = 0; step <= last; step++) {
+        bool new_operand = false;
+        bool product = true;
+        if (step < FIRST_ENTRY) {
+            // A^2 = (r2 l / A + c_0 / A) / A + r2 h / A + (r2 r2 / A) c_2 / A modulo M.
+            if (step == 1) make_factors(w);
+            if (step == 2 || step == 4) w.keep(KEPT_SUM).store(z);
+            if (step == 3 || step == 5 || step == 7) add_kept<W>(z, w);
+            if (step == 5) w.keep(KEPT_SUM).store(z);
+            if (step == 7) w.operand_b.store(z);
+            if (step == 8) table.put(0, z);
+            if (step == 1 || step == 7) w.get_one(z);
+            int kept = step == 0 ? KEPT_MODULUS : step == 8 ? KEPT_BASE : KEPT_R2;
+            if (step == 0 || step == 2 || step == 4 || step == 5 || step == 8) w.keep(kept).load(z);
+            if (step == 0 || step == 5) w.operand_b.store(z);
+            if (step == 1) w.put_public(C0);
+            if (step == 2) w.put_public(L);
+            if (step == 3) w.put_public(ONE);
+            if (step == 4) w.put_public(H);
+            if (step == 6) w.put_public(C2);
+            new_operand = step == 0 || step == 5 || step == 7;
+            product = step > 0;
+        } else if (step < first_digit) {
+            int entry = step - FIRST_ENTRY + 1;
+            table.put(entry, z);
+            if (entry == 1) w.operand_b.store(z);
+            new_operand = entry == 1;
+            product = entry < entries - 1;
+        } else if (step < last) {
+            int digit = last - 1 - step;
+            int position = digit * window;
+            int bits = min(window, exponent_bits - position);
+            u32 digit_0 = exponent_digit<S>(exponent_0, position, bits);
+            u32 digit_1 = exponent_digit<S>(exponent_1, position, bits);
+            Scan<S, decltype(w.operand_b)> scan(table, digit_0, digit_1, w.operand_b);
+            bool highest = step == first_digit;
+#pragma unroll 1
+            for (int k = highest ? 0 : window; k > 0; k--) square(z, w, scan);
+            scan.finish();
+            if (highest) w.operand_b.load(z);
+            new_operand = !highest;
+            product = !highest;
+        } else {
+            w.put_public(ONE);
+        }
+        if (new_operand) complete_operand(w);
+        if (product) multiply(z, w);
+    }
+}
+
+}  // namespace rns

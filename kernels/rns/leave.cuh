@@ -1,0 +1,131 @@
+// From residues to words, with the exact reduction into [0, M). docs/rns.md, "Leaving".
+#pragma once
+
+#include "enter.cuh"
+
+namespace rns {
+
+// The words of an instance of the warp while it leaves, in the operand's memory: word 4 r + t in slot r of lane 4 g + t.
+template <class W>
+struct WordsOfInstance {
+    using S = typename W::S;
+
+    uint2* low;
+    uint2* high;
+    int h;
+
+    __device__ __forceinline__ WordsOfInstance(const W& w, int instance) : h(instance >> 3) {
+        int lane = static_cast<int>(threadIdx.x) & 31;
+        int first = 4 * (instance & 7) - lane;
+        low = w.operand_b.first + first;
+        high = w.operand_a.first + first;
+    }
+
+    __device__ __forceinline__ int offset(int word) const { return (word >> 2) * W::OPERAND_STRIDE + (word & 3); }
+    __device__ __forceinline__ u32& operator[](int word) const {
+        return reinterpret_cast<u32*>(low + offset(word))[h];
+    }
+    __device__ __forceinline__ u64 sum(int word) const {
+        return static_cast<u64>(reinterpret_cast<u32*>(high + offset(word))[h]) << 32 | (*this)[word];
+    }
+};
+
+// Word `word` of M 2^shift, with `modulus` of S::WORDS words.
+template <class S>
+__device__ __forceinline__ u32 shifted_word(const u32* modulus, int word, int shift) {
+    u64 low = word > 0 ? modulus[word > 0 ? word - 1 : 0] : 0;
+    u64 high = word < S::WORDS ? modulus[word < S::WORDS ? word : 0] : 0;
+    return static_cast<u32>((high << 32 | low) << shift >> 32);
+}
+
+// z / A modulo b_j, for z below 2^LEAVE_BITS M, becomes the words of z mod M. The first matrix is that of `leave`.
+template <class W>
+__device__ __forceinline__ void to_words(ConstResidues<typename W::S> z, u32* out, const u32* const (&modulus)[2],
+                                         const u64 (&index)[2], const W& w) {
+    using S = typename W::S;
+    constexpr int COUNT = Constants<S>::LEAVE_WORDS;
+    u32 common[2];
+    find_common_factors(common, w);
+
+    u32 weights[4];
+    u32 sum[S::SUMS];
+    uint2 behind = make_uint2(zero_register(), zero_register());
+    start_quotient<S>(weights, z, behind, w.address + W::WEIGHTS);
+    wait_groups<0>();
+    take_sums(weights);
+    Quotient theta(weights);
+#pragma unroll
+    for (int group = 0; group < S::GROUPS; group++) {
+        start_product<S>(sum, z, behind, w.address, group);
+        wait_groups<0>();
+        take_sums(sum);
+#pragma unroll
+        for (int slot = 0; slot < S::GROUP_SLOTS; slot++) {
+            const int r = group * S::GROUP_SLOTS + slot;
+            u64 word[2];
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                u64 low = sum[8 * slot + 2 * h] + (static_cast<u64>(sum[8 * slot + 2 * h + 1]) << 8);
+                u64 high = sum[8 * slot + 4 + 2 * h] + (static_cast<u64>(sum[8 * slot + 4 + 2 * h + 1]) << 8);
+                word[h] = low + (high << 16);
+            }
+            w.operand_b[r] = make_uint2(static_cast<u32>(word[0]), static_cast<u32>(word[1]));
+            w.operand_a[r] = make_uint2(static_cast<u32>(word[0] >> 32), static_cast<u32>(word[1] >> 32));
+        }
+    }
+
+    // From here on a lane has an instance to itself; the upper half of the warp has none.
+    int lane = static_cast<int>(threadIdx.x) & 31;
+    int instance = lane & 15;
+    int h = instance >> 3;
+    u64 quotient[2];
+    u32 flags[2];
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+        u32 low = __shfl_sync(ALL_LANES, theta.low[k], 4 * (instance & 7));
+        u32 high = __shfl_sync(ALL_LANES, theta.high[k], 4 * (instance & 7));
+        quotient[k] = low + (static_cast<u64>(high) << 16);
+        flags[k] = __shfl_sync(ALL_LANES, common[k], 4 * (instance & 7));
+    }
+    __syncwarp();
+    if (lane < INSTANCES_PER_WARP) {
+        WordsOfInstance<W> words(w, instance);
+        u64 theta_of_instance = h == 0 ? quotient[0] : quotient[1];
+        u32 theta_low = static_cast<u32>(theta_of_instance);
+        u32 theta_high = static_cast<u32>(theta_of_instance >> 32);
+        const u32* minus_b = w.constants + Constants<S>::MINUS_B;
+        u64 carry = 0;
+#pragma unroll 1
+        for (int i = 0; i < COUNT; i++) {
+            u64 product = wide_product(theta_low, minus_b[i]);
+            carry += words.sum(i);
+            u64 low = (carry & 0xffffffff) + (product & 0xffffffff);
+            words[i] = static_cast<u32>(low);
+            carry = (carry >> 32) + (low >> 32) + (product >> 32) + wide_product(theta_high, minus_b[i]);
+        }
+        const u32* m = h == 0 ? modulus[0] : modulus[1];
+#pragma unroll 1
+        for (int shift = S::LEAVE_BITS - 1; shift >= 0; shift--) {
+            u64 borrow = 0;
+#pragma unroll 1
+            for (int i = 0; i < COUNT; i++) {
+                borrow = static_cast<u64>(words[i]) - shifted_word<S>(m, i, shift) - (borrow >> 63);
+            }
+            // All ones if the number is not below M 2^shift.
+            u32 mask = static_cast<u32>(borrow >> 63) - 1;
+            borrow = 0;
+#pragma unroll 1
+            for (int i = 0; i < COUNT; i++) {
+                borrow = static_cast<u64>(words[i]) - (shifted_word<S>(m, i, shift) & mask) - (borrow >> 63);
+                words[i] = static_cast<u32>(borrow);
+            }
+        }
+        u32 flag = h == 0 ? flags[0] : flags[1];
+        u32* to = out + (h == 0 ? index[0] : index[1]) * S::WORDS;
+#pragma unroll 1
+        for (int i = 0; i < S::WORDS; i++) to[i] = words[i] | flag;
+    }
+    __syncwarp();
+}
+
+}  // namespace rns

@@ -1,0 +1,89 @@
+// Matrices of bytes in shared memory, made by a block from the table of constants. All of this is public.
+#pragma once
+
+#include "shape.cuh"
+
+namespace rns {
+
+// Where residue (or word) `column` has its byte `byte`: lane t = column % 4 gets the sums of all four bytes.
+__device__ __forceinline__ int column_offset(int column, int byte) {
+    return (2 * (column >> 2) + (byte >> 1)) * 128 + (2 * (column & 3) + (byte & 1)) * 16;
+}
+
+// The four bytes of residue (or word) `row` lie together, below each other.
+template <class S>
+__device__ __forceinline__ u32* place(unsigned char* matrix, int row, int column, int byte) {
+    return reinterpret_cast<u32*>(matrix + (row >> 2) * S::ROW_STRIDE + column_offset(column, byte) + 4 * (row & 3));
+}
+
+// Rows `row`, columns `column` from `values`: what residue (or word) `row` of the operand contributes to residue `column`
+// of the result, of the base whose moduli are 2^29 - distances. Rows from `rows` on are 0, but N and N + 1, which stand for
+// 1 and 2^16.
+template <class S, int THREADS>
+__device__ __forceinline__ void fill_residues(unsigned char* matrix, const u32* values, int rows,
+                                              const u32* distances) {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < S::STEPS * 8 * S::N; i += THREADS) {
+        int row = i / S::N;
+        int column = i - row * S::N;
+        Modulus m(distances[column]);
+        u32 value = row < rows ? values[row < rows ? i : 0] : row == S::N ? 1 : row == S::N + 1 ? 1 << 16 : 0;
+        u32 bytes[4] = {};
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+#pragma unroll
+            for (int byte = 0; byte < 4; byte++) bytes[byte] |= (value >> 8 * byte & 255) << 8 * q;
+            // 2^8 value below 2^37: the quotient's upper bits are those of the value.
+            u32 quotient = value >> (MODULUS_BITS - 8);
+            value = subtract_once((value << 8) + quotient * m.minus, m);
+        }
+#pragma unroll
+        for (int byte = 0; byte < 4; byte++) *place<S>(matrix, row, column, byte) = bytes[byte];
+    }
+}
+
+// The same for words of a number: row j has the words of values[j], moved up by a byte from one byte of the operand to
+// the next.
+template <class S, int THREADS>
+__device__ __forceinline__ void fill_words(unsigned char* matrix, const u32* values) {
+    constexpr int COUNT = Constants<S>::LEAVE_WORDS;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < S::STEPS * 8 * S::N; i += THREADS) {
+        int row = i / S::N;
+        int word = i - row * S::N;
+        bool inside = row < S::N && word < COUNT;
+        int index = inside ? row * COUNT + word : 0;
+        u32 low = inside && word > 0 ? values[index - (word > 0 ? 1 : 0)] : 0;
+        u32 high = inside ? values[index] : 0;
+#pragma unroll
+        for (int byte = 0; byte < 4; byte++) {
+            u32 bytes = 0;
+#pragma unroll
+            for (int q = 0; q < 4; q++) {
+                u32 from = q <= byte ? high >> 8 * (byte - q) : low >> 8 * (4 + byte - q);
+                bytes |= (from & 255) << 8 * q;
+            }
+            *place<S>(matrix, row, word, byte) = bytes;
+        }
+    }
+}
+
+// Columns 0 .. 6: the bytes of floor(kappa_j 2^(24 + 8 q) / b_j) for byte q of residue j.
+template <class S, int THREADS>
+__device__ __forceinline__ void fill_weights(unsigned char* matrix, const u32* values) {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < S::STEPS * 64; i += THREADS) {
+        int row = i >> 3;
+        int column = i & 7;
+        u64 weight = 0;
+        if (row < S::N) weight = static_cast<u64>(values[2 * row + 1]) << 32 | values[2 * row];
+        u32 bytes = 0;
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            bytes |= static_cast<u32>(weight >> (24 - 8 * q) >> 8 * column & 255) << 8 * q;
+        }
+        *reinterpret_cast<u32*>(matrix + (row >> 2) * 128 + column * 16 + 4 * (row & 3)) = bytes;
+    }
+}
+
+}  // namespace rns

@@ -1,0 +1,245 @@
+// Montgomery multiplication x y A^-1 mod M, in two halves: `quotient_digits` computes in base A, `new_residues` in base B.
+//
+// A number x is held as z_j = x / A modulo b_j. docs/rns.md derives both halves and their bounds.
+#pragma once
+
+#include "workspace.cuh"
+
+namespace rns {
+
+// Starts steps FROM .. TO of a product: of the rows x and the columns of `group` of a matrix. A slot behind the last of x
+// is `behind`.
+template <class S, int FROM = 0, int TO = S::STEPS>
+__device__ __forceinline__ void start_product(u32 (&sum)[S::SUMS], ConstResidues<S> x, uint2 behind,
+                                              u32 matrix, int group) {
+    static_assert(2 * S::STEPS <= S::SLOTS + 2, "there is at most one slot behind the last");
+    u64 descriptor = matrix_descriptor(matrix, S::COLUMN_STRIDE, S::ROW_STRIDE);
+    descriptor += group * (2 * S::GROUP_SLOTS * S::COLUMN_STRIDE >> 4);
+    fence_registers();
+#pragma unroll
+    for (int k = FROM; k < TO; k++) {
+        bool whole = 2 * k + 1 < S::SLOTS;
+        int next = whole ? 2 * k + 1 : 0;
+        u32 upper_0 = whole ? x[0][next] : behind.x;
+        u32 upper_1 = whole ? x[1][next] : behind.y;
+        u64 rows = descriptor + k * (2 * S::ROW_STRIDE >> 4);
+        if (k == 0) {
+            multiply_add(sum, x[0][0], x[1][0], upper_0, upper_1, rows, 0);
+        } else {
+            multiply_add(sum, x[0][2 * k], x[1][2 * k], upper_0, upper_1, rows, 1);
+        }
+    }
+    commit_group();
+}
+
+// The same for the columns of the weights.
+template <class S>
+__device__ __forceinline__ void start_quotient(u32 (&sum)[4], ConstResidues<S> z, uint2 behind, u32 weights) {
+    u64 descriptor = matrix_descriptor(weights, 128, 128);
+    fence_registers();
+#pragma unroll
+    for (int k = 0; k < S::STEPS; k++) {
+        bool whole = 2 * k + 1 < S::SLOTS;
+        int next = whole ? 2 * k + 1 : 0;
+        u32 upper_0 = whole ? z[0][next] : behind.x;
+        u32 upper_1 = whole ? z[1][next] : behind.y;
+        u64 rows = descriptor + k * (256 >> 4);
+        if (k == 0) {
+            multiply_add(sum, z[0][0], z[1][0], upper_0, upper_1, rows, 0);
+        } else {
+            multiply_add(sum, z[0][2 * k], z[1][2 * k], upper_0, upper_1, rows, 1);
+        }
+    }
+    commit_group();
+}
+
+// The exact quotient Theta of an extension from base B: low + 2^16 high.
+struct Quotient {
+    u32 low[2];
+    u32 high[2];
+
+    // From the sums of the weights, which are Theta 2^24 and less than half of 2^24 more or less.
+    __device__ __forceinline__ explicit Quotient(const u32 (&sum)[4]) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            u32 pair = sum[2 * h] + (sum[2 * h + 1] << 8);
+            u32 bits_0 = __shfl_sync(ALL_LANES, pair, 0, 4);
+            u32 bits_16 = __shfl_sync(ALL_LANES, pair, 1, 4);
+            u32 bits_32 = __shfl_sync(ALL_LANES, pair, 2, 4);
+            u32 lowest = bits_0 + ((bits_16 & 255) << 16) + (1u << 23);
+            low[h] = (lowest >> 24) + (bits_16 >> 8) + ((bits_32 & 255) << 8);
+            high[h] = bits_32 >> 8;
+        }
+    }
+
+    // What the lanes of an instance have behind their last slots, if the quotient is a part of the product.
+    __device__ __forceinline__ u32 as_rows(int t, int h) const { return t == 0 ? low[h] : t == 1 ? high[h] : 0; }
+};
+
+// The four columns of bytes of slot `slot` of a group, as low + 2^16 high.
+template <int SUMS>
+__device__ __forceinline__ u32 low_columns(const u32 (&sum)[SUMS], int slot, int h) {
+    return sum[8 * slot + 2 * h] + (sum[8 * slot + 2 * h + 1] << 8);
+}
+
+template <int SUMS>
+__device__ __forceinline__ u32 high_columns(const u32 (&sum)[SUMS], int slot, int h) {
+    return sum[8 * slot + 4 + 2 * h] + (sum[8 * slot + 4 + 2 * h + 1] << 8);
+}
+
+// What base A is wanted for: the digits of a product's quotient, or the residues of the operand.
+enum class InA { SQUARE, PRODUCT, OPERAND };
+
+// The slots of `group` in base A, from the sums of a product that is done.
+template <InA WHAT, int GROUP, class W, class Reads>
+__device__ __forceinline__ void digits_of_group(const u32 (&sum)[W::S::SUMS], const Quotient& theta,
+                                                Residues<typename W::S> x, const W& w, Reads& reads) {
+    using S = typename W::S;
+#pragma unroll
+    for (int slot = 0; slot < S::GROUP_SLOTS; slot++) {
+        const int r = GROUP * S::GROUP_SLOTS + slot;
+        Modulus m = w.modulus_a(r);
+        u32 residue[2];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            u32 low = low_columns(sum, slot, h);
+            u32 high = high_columns(sum, slot, h);
+            if constexpr (!S::QUOTIENT_IN_PRODUCT) {
+                low += theta.low[h];
+                high += theta.high[h];
+            }
+            residue[h] = fold(low, high, m);
+        }
+        if constexpr (WHAT == InA::OPERAND) {
+            w.operand_a[r] = make_uint2(residue[0], residue[1]);
+        } else {
+            uint2 y = make_uint2(residue[0], residue[1]);
+            if constexpr (WHAT == InA::PRODUCT) y = w.operand_a[r];
+            uint2 factor = make_uint2(w.factor[0][r], w.factor[1][r]);
+            if constexpr (!S::FACTORS_IN_REGISTERS) factor = w.factors[r];
+            uint2 quotient = w.quotients[r];
+            x[0][r] = times_constant(times(residue[0], y.x, m), factor.x, quotient.x, m);
+            x[1][r] = times_constant(times(residue[1], y.y, m), factor.y, quotient.y, m);
+            reads.after_slot(0, GROUP, slot, x[1][r]);
+        }
+    }
+}
+
+// Extends z from base B to base A. There:
+//   SQUARE, PRODUCT   x becomes the digits of -z^2 M^-1 or of -z y M^-1 in base A;
+//   OPERAND           z is the operand, and its residues go to `operand_a`.
+// `reads` has steps of a look-up to do, between which the other work should stand.
+template <InA WHAT, class W, class Reads>
+__device__ __forceinline__ void quotient_digits(ConstResidues<typename W::S> z, Residues<typename W::S> x, const W& w,
+                                                Reads& reads) {
+    using S = typename W::S;
+    constexpr bool IN_PRODUCT = S::QUOTIENT_IN_PRODUCT;
+    const u32 matrix = w.address + W::B_TO_A;
+    u32 weights[4];
+    u32 sum[S::SUMS];
+    uint2 behind = make_uint2(zero_register(), zero_register());
+    start_quotient<S>(weights, z, behind, w.address + W::WEIGHTS);
+    start_product<S, 0, IN_PRODUCT ? S::STEPS - 1 : S::STEPS>(sum, z, behind, matrix, 0);
+    reads.after_start(0, 0, z[1][S::SLOTS - 1]);
+    wait_groups<1>();
+    take_sums(weights);
+    Quotient theta(weights);
+    if constexpr (IN_PRODUCT) {
+        uint2 rows = make_uint2(theta.as_rows(w.t, 0), theta.as_rows(w.t, 1));
+        start_product<S, S::STEPS - 1>(sum, z, rows, matrix, 0);
+    }
+    wait_groups<0>();
+    take_sums(sum);
+    digits_of_group<WHAT, 0>(sum, theta, x, w, reads);
+    if constexpr (S::GROUPS > 1) {
+        start_product<S>(sum, z, behind, matrix, 1);
+        reads.after_start(0, 1, x[1][S::GROUP_SLOTS - 1]);
+        wait_groups<0>();
+        take_sums(sum);
+        digits_of_group<WHAT, 1>(sum, theta, x, w, reads);
+    }
+}
+
+// The slots of `group` in base B, from the sums of a product that is done.
+template <bool SQUARE, int GROUP, class W, class Reads>
+__device__ __forceinline__ void residues_of_group(const u32 (&sum)[W::S::SUMS], Residues<typename W::S> z, const W& w,
+                                                  Reads& reads) {
+    using S = typename W::S;
+#pragma unroll
+    for (int slot = 0; slot < S::GROUP_SLOTS; slot++) {
+        const int r = GROUP * S::GROUP_SLOTS + slot;
+        Modulus m = w.modulus_b(r);
+        uint2 modulus;
+        if (r < S::MODULUS_SLOTS_IN_SHARED) {
+            modulus = w.modulus[r];
+        } else {
+            const int upper = r < S::MODULUS_SLOTS_IN_SHARED ? 0 : r - S::MODULUS_SLOTS_IN_SHARED;
+            modulus = make_uint2(w.upper_modulus[0][upper], w.upper_modulus[1][upper]);
+        }
+        uint2 y = make_uint2(z[0][r], z[1][r]);
+        if constexpr (!SQUARE) y = w.operand_b[r];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            u32 quotient = fold(low_columns(sum, slot, h), high_columns(sum, slot, h), m);
+            u64 product = wide_product(z[h][r], h == 0 ? y.x : y.y);
+            z[h][r] = reduce(product + wide_product(quotient, h == 0 ? modulus.x : modulus.y), m);
+        }
+        reads.after_slot(1, GROUP, slot, z[1][r]);
+    }
+}
+
+// Extends the quotient's digits x from base A to base B, where z becomes z^2 or z y plus the quotient times M, over A.
+template <bool SQUARE, class W, class Reads>
+__device__ __forceinline__ void new_residues(ConstResidues<typename W::S> x, Residues<typename W::S> z, const W& w,
+                                             Reads& reads) {
+    using S = typename W::S;
+    u32 sum[S::SUMS];
+    uint2 behind = make_uint2(zero_register(), zero_register());
+    start_product<S>(sum, x, behind, w.address, 0);
+    reads.after_start(1, 0, x[1][S::SLOTS - 1]);
+    wait_groups<0>();
+    take_sums(sum);
+    residues_of_group<SQUARE, 0>(sum, z, w, reads);
+    if constexpr (S::GROUPS > 1) {
+        start_product<S>(sum, x, behind, w.address, 1);
+        reads.after_start(1, 1, z[1][S::GROUP_SLOTS - 1]);
+        wait_groups<0>();
+        take_sums(sum);
+        residues_of_group<SQUARE, 1>(sum, z, w, reads);
+    }
+}
+
+// Where no look-up goes on beside a product.
+struct NoReads {
+    __device__ __forceinline__ void after_start(int, int, u32) {}
+    __device__ __forceinline__ void after_slot(int, int, int, u32) {}
+};
+
+// z becomes z y / A modulo M.
+template <class W>
+__device__ __forceinline__ void multiply(Residues<typename W::S> z, const W& w) {
+    NoReads none;
+    u32 x[2][W::S::SLOTS];
+    quotient_digits<InA::PRODUCT>(z, x, w, none);
+    new_residues<false>(x, z, w, none);
+}
+
+// z becomes z^2 / A modulo M.
+template <class W, class Reads>
+__device__ __forceinline__ void square(Residues<typename W::S> z, const W& w, Reads& reads) {
+    u32 x[2][W::S::SLOTS];
+    quotient_digits<InA::SQUARE>(z, x, w, reads);
+    new_residues<true>(x, z, w, reads);
+}
+
+// Completes the operand, of which `operand_b` is there.
+template <class W>
+__device__ __forceinline__ void complete_operand(const W& w) {
+    NoReads none;
+    u32 y[2][W::S::SLOTS];
+    u32 unused[2][W::S::SLOTS];
+    w.operand_b.load(y);
+    quotient_digits<InA::OPERAND>(y, unused, w, none);
+}
+
+}  // namespace rns

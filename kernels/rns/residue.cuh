@@ -1,0 +1,98 @@
+// Arithmetic modulo m = 2^29 - d, d < 4,094, on 32-bit words that are reduced only as far as the next step needs.
+//
+// The bounds of all results are derived in docs/rns.md; none of these has a branch.
+#pragma once
+
+namespace rns {
+
+using u32 = unsigned;
+using u64 = unsigned long long;
+
+constexpr int MODULUS_BITS = 29;
+constexpr u32 ALL_LANES = 0xffffffffu;
+
+// What the arithmetic needs of a modulus: -m modulo 2^32, and d.
+struct Modulus {
+    u32 minus;
+    u32 distance;
+
+    __device__ __forceinline__ explicit Modulus(uint2 words) : minus(words.x), distance(words.y) {}
+    __device__ __forceinline__ explicit Modulus(u32 distance)
+        : minus(distance - (1u << MODULUS_BITS)), distance(distance) {}
+
+    __device__ __forceinline__ uint2 words() const { return make_uint2(minus, distance); }
+};
+
+__device__ __forceinline__ u64 wide_product(u32 a, u32 b) { return static_cast<u64>(a) * b; }
+
+// low + 2^16 high, congruent and below 2^29 + 2^28, for low < 2^32 and high < 2^30.
+__device__ __forceinline__ u32 fold(u32 low, u32 high, Modulus m) {
+    u32 above_16 = high + (low >> 16);
+    return low + (high << 16) + (above_16 >> (MODULUS_BITS - 16)) * m.minus;
+}
+
+// Congruent to x < 2^61, and below 2.5 m.
+__device__ __forceinline__ u32 reduce(u64 x, Modulus m) {
+    u32 low = static_cast<u32>(x);
+    u32 high = static_cast<u32>(x >> 32);
+    u32 quotient = __funnelshift_l(low, high, 32 - MODULUS_BITS);
+    quotient += (high >> 13) * m.distance >> 13;
+    return low + quotient * m.minus;
+}
+
+// Congruent to x, and below 2^29 + 2^15.
+__device__ __forceinline__ u32 reduce_word(u32 x, Modulus m) { return x + (x >> MODULUS_BITS) * m.minus; }
+
+// x - m if that is not negative, else x.
+__device__ __forceinline__ u32 subtract_once(u32 x, Modulus m) { return min(x, x + m.minus); }
+
+// A constant factor and the quotient that goes with it (Shoup): floor(2^32 factor / m).
+__device__ __forceinline__ u32 quotient_of_factor(u32 factor, Modulus m) {
+    u32 quotient = (factor << 3) + ((factor >> 13) * m.distance >> 13);
+    u32 rest = quotient * m.minus;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        u32 less = subtract_once(rest, m);
+        quotient += less != rest ? 1 : 0;
+        rest = less;
+    }
+    return quotient;
+}
+
+// x * factor for any word x, congruent and below 2 m.
+__device__ __forceinline__ u32 times_constant(u32 x, u32 factor, u32 quotient, Modulus m) {
+    return x * factor + __umulhi(x, quotient) * m.minus;
+}
+
+__device__ __forceinline__ u32 times(u32 x, u32 y, Modulus m) { return reduce(wide_product(x, y), m); }
+
+__device__ __forceinline__ u32 square_times(u32 x, int squarings, u32 y, Modulus m) {
+#pragma unroll 1
+    for (int i = 0; i < squarings; i++) x = times(x, x, m);
+    return times(x, y, m);
+}
+
+// The inverse modulo a prime m, by Fermat: x^(m - 2); 0 for a multiple of m. The exponent has 17 ones above 12 bits of
+// the modulus, which is public.
+__device__ __forceinline__ u32 inverse(u32 x, Modulus m) {
+    u32 ones_2 = square_times(x, 1, x, m);
+    u32 ones_4 = square_times(ones_2, 2, ones_2, m);
+    u32 ones_8 = square_times(ones_4, 4, ones_4, m);
+    u32 ones_16 = square_times(ones_8, 8, ones_8, m);
+    u32 power = square_times(ones_16, 1, x, m);
+    u32 exponent = (1u << 12) - 2 - m.distance;
+#pragma unroll 1
+    for (int bit = 11; bit >= 0; bit--) {
+        power = square_times(power, 1, (exponent >> bit & 1) != 0 ? x : 1, m);
+    }
+    return power;
+}
+
+// All ones if x is y, else none. In one piece of assembler, so that the compiler makes no branch of it.
+__device__ __forceinline__ u32 mask_if_equal(u32 x, u32 y) {
+    u32 mask;
+    asm("{.reg .pred equal; setp.eq.u32 equal, %1, %2; selp.b32 %0, -1, 0, equal;}" : "=r"(mask) : "r"(x), "r"(y));
+    return mask;
+}
+
+}  // namespace rns

@@ -1,0 +1,88 @@
+// How instances are spread over a warp, and what lies where.
+//
+// A warp computes 16 instances. Lane 4 g + t holds the residues 4 r + t, for all slots r, of the instances g and g + 8:
+// what a product on the tensor cores takes from it, and what it gets from one. So no residue ever moves.
+#pragma once
+
+#include "residue.cuh"
+
+namespace rns {
+
+constexpr int INSTANCES_PER_WARP = 16;
+
+// N moduli in each base, for numbers of BITS bits.
+template <int N_, int BITS_>
+struct Shape {
+    static constexpr int N = N_;
+    static constexpr int BITS = BITS_;
+    static constexpr int WORDS = BITS / 32;
+
+    // Residues of each of its two instances that a lane holds.
+    static constexpr int SLOTS = N / 4;
+    static_assert(N % 4 == 0 && WORDS % 4 == 0 && WORDS < N, "four lanes share an instance");
+
+    // Products are computed for so many groups of columns, one after the other: sums take registers.
+    static constexpr int GROUPS = N <= 36 ? 1 : 2;
+    static constexpr int GROUP_SLOTS = SLOTS / GROUPS;
+    static_assert(GROUP_SLOTS * GROUPS == SLOTS, "groups of columns are equally wide");
+    static constexpr int SUMS = 8 * GROUP_SLOTS;
+
+    // A matrix has four columns of bytes for each modulus, and as many rows, rounded up to whole steps of 32.
+    static constexpr int STEPS = (4 * N + 31) / 32;
+    static constexpr int COLUMN_STRIDE = 128;
+    static constexpr int ROW_STRIDE = 64 * N;
+    static constexpr int MATRIX_BYTES = 2 * STEPS * ROW_STRIDE;
+    // Rows N and N + 1 of a matrix, where there are such, are for an exact quotient.
+    static constexpr bool QUOTIENT_IN_PRODUCT = 8 * STEPS >= N + 2;
+    // The weights of the exact quotient have 8 columns.
+    static constexpr int WEIGHT_BYTES = STEPS * 256;
+
+    // A look-up reads an entry of the window table in so many parts, in so many steps between two products.
+    static constexpr int PARTS = SLOTS == 18 ? 6 : SLOTS == 14 ? 4 : 2;
+    static constexpr int PART_WORDS = 2 * SLOTS / PARTS;
+    static_assert(PART_WORDS * PARTS == 2 * SLOTS && PARTS % 2 == 0, "parts hold words of one instance");
+    static constexpr int READS_PER_GROUP = PARTS / GROUPS;
+    static constexpr int READS_AHEAD = PART_WORDS > 7 ? 1 : 2;
+
+    // Of the reads of a step, four words each, so many leave their words in the second-level cache: 17 to 26 MB of the
+    // tables of all multiprocessors of an H200.
+    static constexpr int QUADS_IN_CACHE = N > 36 ? 1 : 2;
+
+    // What leaves is below 2^LEAVE_BITS M.
+    static constexpr int LEAVE_BITS = N > 36 ? 7 : 6;
+
+    // Where there is not enough shared memory for all that belongs to a thread, some of it is elsewhere.
+    static constexpr bool FACTORS_IN_REGISTERS = N > 36;
+    static constexpr bool OPERAND_IN_SCRATCH = N > 56;
+    static constexpr int MODULUS_SLOTS_IN_SHARED = N > 56 ? 12 : SLOTS;
+};
+
+// The table of constants that kernels/rns/bases makes; offsets in words.
+template <class S>
+struct Constants {
+    static constexpr int N = S::N;
+    static constexpr int DISTANCE_A = 0;
+    static constexpr int DISTANCE_B = DISTANCE_A + N;
+    static constexpr int A_TO_B = DISTANCE_B + N;
+    static constexpr int B_TO_A = A_TO_B + N * N;
+    static constexpr int ENTER = B_TO_A + N * N;
+    static constexpr int LEAVE = ENTER + S::WORDS * N;
+    static constexpr int LEAVE_WORDS = S::WORDS + 1;
+    static constexpr int MINUS_B = LEAVE + N * LEAVE_WORDS;
+    static constexpr int WEIGHT = MINUS_B + LEAVE_WORDS;
+    static constexpr int GAMMA = WEIGHT + 2 * N;
+    static constexpr int PUBLIC = GAMMA + N;
+    static constexpr int COUNT = PUBLIC + 5 * 2 * N;
+};
+
+// The integers 1, c_0, l, h, c_2 of docs/rns.md, "Entering", in the table.
+enum PublicInteger { ONE, C0, L, H, C2 };
+
+// The compiler's message names both numbers.
+template <int IN_THE_TABLE, int COMPUTED>
+constexpr bool same() {
+    static_assert(IN_THE_TABLE == COMPUTED, "a column of shapes.csv is not what the kernels need");
+    return true;
+}
+
+}  // namespace rns

@@ -1,0 +1,165 @@
+// What a block, a warp and a thread work with, in shared memory and in the scratch buffer.
+#pragma once
+
+#include "matrix.cuh"
+#include "tensor.cuh"
+
+namespace rns {
+
+// Residues of both instances of a lane.
+template <class S>
+using Residues = u32 (&)[2][S::SLOTS];
+
+template <class S>
+using ConstResidues = const u32 (&)[2][S::SLOTS];
+
+// For each slot a word of both instances; slots lie STRIDE apart.
+template <int STRIDE>
+struct Lane {
+    static constexpr int STEP = STRIDE;
+
+    uint2* first;
+
+    __device__ __forceinline__ uint2& operator[](int slot) const { return first[slot * STRIDE]; }
+
+    __device__ __forceinline__ u32 get(int instance, int slot) const {
+        uint2 pair = first[slot * STRIDE];
+        return instance == 0 ? pair.x : pair.y;
+    }
+
+    template <int COUNT>
+    __device__ __forceinline__ void load(u32 (&value)[2][COUNT]) const {
+#pragma unroll
+        for (int r = 0; r < COUNT; r++) {
+            uint2 pair = first[r * STRIDE];
+            value[0][r] = pair.x;
+            value[1][r] = pair.y;
+        }
+    }
+
+    template <int COUNT>
+    __device__ __forceinline__ void store(const u32 (&value)[2][COUNT]) const {
+#pragma unroll
+        for (int r = 0; r < COUNT; r++) first[r * STRIDE] = make_uint2(value[0][r], value[1][r]);
+    }
+};
+
+template <class S_, int THREADS_>
+struct Workspace {
+    using S = S_;
+    static constexpr int THREADS = THREADS_;
+    static_assert(THREADS % 128 == 0, "warpgroups are whole");
+
+    // Shared memory: the matrix that is wanted at the time, the one from base B to base A, weights, moduli of A and of B,
+    // and then what belongs to the threads.
+    static constexpr int B_TO_A = S::MATRIX_BYTES;
+    static constexpr int WEIGHTS = 2 * S::MATRIX_BYTES;
+    static constexpr int MODULI_A = WEIGHTS + S::WEIGHT_BYTES;
+    static constexpr int MODULI_B = MODULI_A + 8 * S::N;
+    static constexpr int QUOTIENTS = MODULI_B + 8 * S::N;
+    static constexpr int SLOT_BYTES = 8 * THREADS;
+    static constexpr int MODULUS = QUOTIENTS + S::SLOTS * SLOT_BYTES;
+    static constexpr int FACTORS = MODULUS + S::MODULUS_SLOTS_IN_SHARED * SLOT_BYTES;
+    static constexpr int OPERAND = FACTORS + (S::FACTORS_IN_REGISTERS ? 0 : S::SLOTS * SLOT_BYTES);
+    static constexpr int BYTES = OPERAND + (S::OPERAND_IN_SCRATCH ? 0 : 2 * S::SLOTS * SLOT_BYTES);
+
+    // Scratch memory of a warp: the window table, then residues that are kept for a while.
+    static constexpr int KEPT = S::OPERAND_IN_SCRATCH ? 6 : 4;
+    static constexpr int KEPT_BYTES = S::SLOTS * 32 * 8;
+    static constexpr int SCRATCH_DOUBLES = S::SLOTS + (KEPT * S::SLOTS + 7) / 8;
+
+    static constexpr int OPERAND_STRIDE = S::OPERAND_IN_SCRATCH ? 32 : THREADS;
+    static constexpr int MODULUS_SLOTS_IN_REGISTERS = S::SLOTS - S::MODULUS_SLOTS_IN_SHARED;
+
+    unsigned char* shared;
+    u32 address;
+    const u32* constants;
+    // This lane's number among the four of an instance.
+    int t;
+    // -M^-1 times a constant, modulo a_i, and Shoup's quotient of it. In registers where FACTORS_IN_REGISTERS.
+    Lane<THREADS> factors;
+    Lane<THREADS> quotients;
+    u32 factor[2][S::SLOTS];
+    // M / A modulo b_j; the upper slots in registers.
+    Lane<THREADS> modulus;
+    u32 upper_modulus[2][MODULUS_SLOTS_IN_REGISTERS + 1];
+    // The operand y of products: y / A modulo b_j, and -y / B modulo a_i.
+    Lane<OPERAND_STRIDE> operand_b;
+    Lane<OPERAND_STRIDE> operand_a;
+    // The modulus, r2, the base, and a sum, all as z / A modulo b_j.
+    Lane<32> kept;
+
+    __device__ __forceinline__ Workspace(unsigned char* shared, unsigned char* scratch, const u32* constants)
+        : shared(shared),
+          address(static_cast<u32>(__cvta_generic_to_shared(shared))),
+          constants(constants),
+          t(static_cast<int>(threadIdx.x) & 3),
+          factors{of_thread(shared, FACTORS)},
+          quotients{of_thread(shared, QUOTIENTS)},
+          modulus{of_thread(shared, MODULUS)},
+          operand_b{S::OPERAND_IN_SCRATCH ? of_lane(scratch, 4) : of_thread(shared, OPERAND)},
+          operand_a{S::OPERAND_IN_SCRATCH ? of_lane(scratch, 5)
+                                          : of_thread(shared, OPERAND + S::SLOTS * SLOT_BYTES)},
+          kept{of_lane(scratch, 0)} {}
+
+    __device__ static __forceinline__ uint2* of_thread(unsigned char* shared, int offset) {
+        return reinterpret_cast<uint2*>(shared + offset) + threadIdx.x;
+    }
+
+    __device__ static __forceinline__ uint2* of_lane(unsigned char* scratch, int number) {
+        return reinterpret_cast<uint2*>(scratch + number * KEPT_BYTES) + threadIdx.x % 32;
+    }
+
+    // The modulus of slot r.
+    __device__ __forceinline__ Modulus modulus_a(int r) const {
+        return Modulus(reinterpret_cast<const uint2*>(shared + MODULI_A)[4 * r + t]);
+    }
+
+    __device__ __forceinline__ Modulus modulus_b(int r) const {
+        return Modulus(reinterpret_cast<const uint2*>(shared + MODULI_B)[4 * r + t]);
+    }
+
+    __device__ __forceinline__ Lane<32> keep(int number) const { return Lane<32>{kept.first + number * S::SLOTS * 32}; }
+
+    // Moduli and what of the matrices stays. Before a barrier.
+    __device__ __forceinline__ void fill() const {
+        using C = Constants<S>;
+        uint2* moduli = reinterpret_cast<uint2*>(shared + MODULI_A);
+        for (int i = threadIdx.x; i < 2 * S::N; i += THREADS) moduli[i] = Modulus(constants[i]).words();
+        fill_residues<S, THREADS>(shared + B_TO_A, constants + C::B_TO_A, S::N, constants + C::DISTANCE_A);
+        fill_weights<S, THREADS>(shared + WEIGHTS, constants + C::WEIGHT);
+    }
+
+    // The operand is a public integer.
+    __device__ __forceinline__ void put_public(PublicInteger number) const {
+        const u32* in_a = constants + Constants<S>::PUBLIC + number * 2 * S::N + t;
+#pragma unroll 1
+        for (int r = 0; r < S::SLOTS; r++) {
+            u32 a = in_a[4 * r];
+            u32 b = in_a[4 * r + S::N];
+            operand_a[r] = make_uint2(a, a);
+            operand_b[r] = make_uint2(b, b);
+        }
+    }
+
+    __device__ __forceinline__ void get_one(u32 (&z)[2][S::SLOTS]) const {
+        const u32* in_b = constants + Constants<S>::PUBLIC + ONE * 2 * S::N + S::N + t;
+#pragma unroll
+        for (int r = 0; r < S::SLOTS; r++) z[0][r] = z[1][r] = in_b[4 * r];
+    }
+
+    __device__ __forceinline__ void clear() {
+        uint2 zero = make_uint2(0, 0);
+#pragma unroll 1
+        for (int r = 0; r < S::SLOTS; r++) {
+            quotients[r] = zero;
+            if (r < S::MODULUS_SLOTS_IN_SHARED) modulus[r] = zero;
+            if (!S::FACTORS_IN_REGISTERS) factors[r] = zero;
+            operand_b[r] = zero;
+            operand_a[r] = zero;
+            for (int number = 0; number < 4; number++) keep(number)[r] = zero;
+        }
+    }
+};
+
+}  // namespace rns

@@ -1,0 +1,197 @@
+// Small kernels with a product on the tensor cores, on which the PTX machine is tried out: one that does as it should, and
+// one for each thing that it must notice.
+//
+// A warpgroup multiplies 64 rows of 32 secret bytes, which it has in registers, by a matrix of 32 rows and 8 columns in
+// shared memory. Thread i has the words 4 i .. 4 i + 4 of `rows`, and writes its four sums.
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+struct Product {
+    u32 row[4];
+    u32 sum[4];
+
+    __device__ Product(const u32* rows) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            row[i] = rows[4 * threadIdx.x + i];
+            sum[i] = 0;
+        }
+    }
+
+    __device__ void fence() {
+        // Nothing is written behind the fence that the product works on.
+#pragma unroll
+        for (int i = 0; i < 4; i++) asm volatile("" : "+r"(row[i]), "+r"(sum[i]));
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    }
+
+    __device__ void start(u64 matrix, u32 keep) {
+        asm volatile(
+            "{.reg .pred keep; setp.ne.b32 keep, %9, 0; "
+            "wgmma.mma_async.sync.aligned.m64n8k32.s32.u8.u8 {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, keep;}"
+            : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+            : "r"(row[0]), "r"(row[1]), "r"(row[2]), "r"(row[3]), "l"(matrix), "r"(keep));
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    }
+
+    __device__ void wait() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+
+    __device__ void store(u32* out) const {
+#pragma unroll
+        for (int i = 0; i < 4; i++) out[4 * threadIdx.x + i] = sum[i];
+    }
+};
+
+// The descriptor of 256 bytes at an address in shared memory: 16 rows after the other, a column after the other.
+static __device__ u64 descriptor(const void* shared) {
+    u32 address = static_cast<u32>(__cvta_generic_to_shared(shared));
+    return (address & 0x3ffff) >> 4 | 8ull << 16 | 8ull << 32;
+}
+
+static __device__ void fence_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+#define CONTROL(NAME) extern "C" __global__ void __launch_bounds__(128) NAME(u32* out, const u32* rows, const u32* matrix)
+
+#define SHARED_MATRIX                             \
+    __shared__ __align__(128) u32 shared[64 + 4]; \
+    if (threadIdx.x < 64) shared[threadIdx.x] = matrix[threadIdx.x];
+
+// Does as it should.
+CONTROL(whole_product) {
+    SHARED_MATRIX
+    fence_stores();
+    __syncthreads();
+    Product product(rows);
+    product.fence();
+    product.start(descriptor(shared), 0);
+    product.wait();
+    product.store(out);
+}
+
+// Another product adds to the first, with no fence between, as it may.
+CONTROL(chained_products) {
+    SHARED_MATRIX
+    fence_stores();
+    __syncthreads();
+    Product product(rows);
+    product.fence();
+    product.start(descriptor(shared), 0);
+    product.start(descriptor(shared), 1);
+    product.wait();
+    product.store(out);
+}
+
+// The stores to the matrix are not fenced.
+CONTROL(unseen_matrix) {
+    SHARED_MATRIX
+    __syncthreads();
+    Product product(rows);
+    product.fence();
+    product.start(descriptor(shared), 0);
+    product.wait();
+    product.store(out);
+}
+
+// The first warp stores the matrix, and the others do not wait for it.
+CONTROL(racing_matrix) {
+    __shared__ __align__(128) u32 shared[64];
+    if (threadIdx.x < 32) {
+        shared[threadIdx.x] = matrix[threadIdx.x];
+        shared[threadIdx.x + 32] = matrix[threadIdx.x + 32];
+    }
+    fence_stores();
+    Product product(rows);
+    product.fence();
+    product.start(descriptor(shared), 0);
+    product.wait();
+    product.store(out);
+}
+
+// A row is written behind the fence.
+CONTROL(unfenced_rows) {
+    SHARED_MATRIX
+    fence_stores();
+    __syncthreads();
+    Product product(rows);
+    product.fence();
+    asm volatile("add.u32 %0, %0, 1;" : "+r"(product.row[0]));
+    product.start(descriptor(shared), 0);
+    product.wait();
+    product.store(out);
+}
+
+// A row is written while the product may still read it.
+CONTROL(overwritten_rows) {
+    SHARED_MATRIX
+    fence_stores();
+    __syncthreads();
+    Product product(rows);
+    product.fence();
+    product.start(descriptor(shared), 0);
+    asm volatile("add.u32 %0, %0, 1;" : "+r"(product.row[0]));
+    product.wait();
+    product.store(out);
+    out[4 * threadIdx.x] += product.row[0];
+}
+
+// The sums are read before they are there.
+CONTROL(early_sums) {
+    SHARED_MATRIX
+    fence_stores();
+    __syncthreads();
+    Product product(rows);
+    product.fence();
+    product.start(descriptor(shared), 0);
+    product.store(out);
+    product.wait();
+}
+
+// The kernel ends with a product under way.
+CONTROL(unfinished_product) {
+    SHARED_MATRIX
+    fence_stores();
+    __syncthreads();
+    Product product(rows);
+    out[threadIdx.x] = product.row[0];
+    product.fence();
+    product.start(descriptor(shared), 0);
+}
+
+// The place of the matrix is a secret bit.
+CONTROL(secret_matrix) {
+    SHARED_MATRIX
+    fence_stores();
+    __syncthreads();
+    u32 secret = __shfl_sync(0xffffffffu, rows[0], 0) & 1;
+    Product product(rows);
+    product.fence();
+    product.start(descriptor(shared) + secret, 0);
+    product.wait();
+    product.store(out);
+}
+
+// Whether the product is added is a secret bit.
+CONTROL(secret_sum) {
+    SHARED_MATRIX
+    fence_stores();
+    __syncthreads();
+    u32 secret = __shfl_sync(0xffffffffu, rows[0], 0) & 1;
+    Product product(rows);
+    product.fence();
+    product.start(descriptor(shared), secret);
+    product.wait();
+    product.store(out);
+}
+
+// A matrix in another layout, with swizzling.
+CONTROL(swizzled_matrix) {
+    SHARED_MATRIX
+    fence_stores();
+    __syncthreads();
+    Product product(rows);
+    product.fence();
+    product.start(descriptor(shared) | 1ull << 62, 0);
+    product.wait();
+    product.store(out);
+}

@@ -1,0 +1,325 @@
+//! Products of matrices. Each warp computes the rows that are its own: of the products themselves, nothing passes from
+//! one warp to another.
+//!
+//! A device computes them while the warp goes on. Here they are done at once; what is checked is that the warp could
+//! not have noticed the difference.
+
+use super::{ALL, Memory, Warp};
+use crate::fault::{Fault, Location};
+use crate::program::{Instruction, MatrixProduct, Reg};
+use crate::taint::{self, Lanes};
+
+/// Rows of a warp, bytes in each of them, and columns that lie together.
+const ROWS: usize = 16;
+const DEPTH: usize = 32;
+const COLUMNS: usize = 8;
+/// Bytes of the depth that lie together.
+const TOGETHER: usize = 16;
+
+/// The products that a warp has started, and what it did to the registers that they work on.
+pub(super) struct Products {
+    /// For each register the step that wrote it last, other than as a sum.
+    written: Vec<u64>,
+    fenced: u64,
+    /// Registers of the products that are on their way: sums, rows, and the number of groups closed before.
+    started: Vec<(Vec<Reg>, [Reg; 4], usize)>,
+    groups: usize,
+}
+
+impl Products {
+    pub(super) fn new(register_count: usize) -> Self {
+        Self {
+            written: vec![0; register_count],
+            fenced: 0,
+            started: Vec::new(),
+            groups: 0,
+        }
+    }
+
+    /// Whether an instruction leaves alone what products are working on. Notes what it writes.
+    pub(super) fn check(&mut self, instruction: &Instruction, step: u64) -> Result<(), Fault> {
+        let guard = instruction.guard.map(|(predicate, _)| predicate);
+        for (sums, rows, _) in &self.started {
+            let mut read = instruction.reads.iter().chain(&guard);
+            let mut written = instruction.writes.iter();
+            if read.any(|reg| sums.contains(reg))
+                || written.any(|reg| sums.contains(reg) || rows.contains(reg))
+            {
+                return Err(Fault::InFlight);
+            }
+        }
+        for &reg in &instruction.writes {
+            self.written[reg] = step;
+        }
+        Ok(())
+    }
+
+    pub(super) fn fence(&mut self, step: u64) {
+        self.fenced = step;
+    }
+
+    pub(super) fn commit(&mut self) {
+        self.groups += 1;
+    }
+
+    /// Until at most `pending` groups are on their way. What is in no group yet stays.
+    pub(super) fn wait(&mut self, pending: usize) {
+        let done = self.groups.saturating_sub(pending);
+        self.started.retain(|(_, _, group)| *group >= done);
+    }
+
+    /// Nothing may be on its way.
+    pub(super) fn none_left(&self) -> Result<(), Fault> {
+        match self.started.is_empty() {
+            true => Ok(()),
+            false => Err(Fault::InFlight),
+        }
+    }
+
+    /// Starts a product. Several may add to the same sums one after the other.
+    fn start(&mut self, product: &MatrixProduct) -> Result<(), Fault> {
+        let mut all = product.sums.iter().chain(&product.rows);
+        if all.any(|&reg| self.written[reg] > self.fenced) {
+            return Err(Fault::Unfenced);
+        }
+        for (sums, rows, _) in &self.started {
+            let shared = |reg: &Reg| sums.contains(reg);
+            let same = *sums == product.sums;
+            if product.rows.iter().any(shared)
+                || (!same && product.sums.iter().any(shared))
+                || product.sums.iter().any(|reg| rows.contains(reg))
+            {
+                return Err(Fault::InFlight);
+            }
+        }
+        self.started
+            .push((product.sums.clone(), product.rows, self.groups));
+        Ok(())
+    }
+}
+
+/// The matrix in shared memory: where it begins, and the bytes from 16 of its rows to the next 16 and from 8 of its
+/// columns to the next 8.
+struct Layout {
+    start: u64,
+    row_stride: u64,
+    column_stride: u64,
+}
+
+impl Layout {
+    /// "Matrix descriptor" in the PTX ISA, for a factor that lies column by column and without swizzling.
+    fn new(descriptor: u64) -> Result<Self, Fault> {
+        let field = |shift: u32| (descriptor >> shift & 0x3fff) << 4;
+        let known = 0x3fff | 0x3fff << 16 | 0x3fff << 32;
+        if descriptor & !known != 0 {
+            return Err(Fault::MatrixLayout);
+        }
+        Ok(Self {
+            start: field(0),
+            row_stride: field(16),
+            column_stride: field(32),
+        })
+    }
+
+    /// Where the first of 16 bytes of a column is.
+    fn address(&self, column: usize, half: usize) -> u64 {
+        self.start
+            + half as u64 * self.row_stride
+            + (column / COLUMNS) as u64 * self.column_stride
+            + (column % COLUMNS * TOGETHER) as u64
+    }
+}
+
+impl Warp<'_> {
+    pub(super) fn matrix_product(
+        &mut self,
+        product: &MatrixProduct,
+        lanes: u32,
+        memory: &mut Memory<'_>,
+    ) -> Result<(), Fault> {
+        if lanes != ALL || !memory.threads_per_block.is_multiple_of(128) {
+            return Err(Fault::NotConverged);
+        }
+        let secret = self.taint[product.matrix];
+        if secret != 0 {
+            return Err(Fault::SecretAddress { bits: secret });
+        }
+        if self.taint[product.keep] != 0 {
+            return Err(Fault::SecretBranch);
+        }
+        let descriptor = self.regs[product.matrix];
+        let keep = self.regs[product.keep];
+        let differs = |lanes: &Lanes| lanes.iter().any(|value| *value != lanes[0]);
+        if differs(&descriptor) || differs(&keep) {
+            return Err(Fault::NotConverged);
+        }
+        let layout = Layout::new(descriptor[0])?;
+        self.products.start(product)?;
+        let rows = self.rows(product);
+        let mut secret = product
+            .rows
+            .iter()
+            .fold(0, |all, &reg| all | self.taint[reg]);
+        for block in 0..product.sums.len() / 4 {
+            let mut columns = [[0; DEPTH]; COLUMNS];
+            for (number, column) in columns.iter_mut().enumerate() {
+                for half in 0..2 {
+                    let address = layout.address(block * COLUMNS + number, half);
+                    let place = &mut column[half * TOGETHER..][..TOGETHER];
+                    secret |= read_column(memory, address, place)?;
+                }
+            }
+            // Four sums of each lane: two columns of its first row, and of its second.
+            for number in 0..4 {
+                let sum = product.sums[4 * block + number];
+                let before = self.regs[sum];
+                let value = core::array::from_fn(|lane| {
+                    let row = &rows[lane / 4 + 8 * (number / 2)];
+                    let column = &columns[2 * (lane % 4) + number % 2];
+                    let terms = row
+                        .iter()
+                        .zip(column)
+                        .map(|(&a, &b)| u32::from(a) * u32::from(b));
+                    let kept = if keep[0] & 1 == 1 {
+                        before[lane] as u32
+                    } else {
+                        0
+                    };
+                    u64::from(kept.wrapping_add(terms.sum()))
+                });
+                let kept = if keep[0] & 1 == 1 { self.taint[sum] } else { 0 };
+                self.set(
+                    sum,
+                    value,
+                    taint::any(secret | kept) & u64::from(u32::MAX),
+                    lanes,
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes of the warp's rows: of rows g and g + 8 lane 4 g + t has the bytes 4 t .. 4 t + 4 and those 16 further on.
+    fn rows(&self, product: &MatrixProduct) -> [[u8; DEPTH]; ROWS] {
+        let mut rows = [[0; DEPTH]; ROWS];
+        for (number, &reg) in product.rows.iter().enumerate() {
+            for (lane, value) in self.regs[reg].iter().enumerate() {
+                let row = &mut rows[lane / 4 + 8 * (number % 2)];
+                let at = 4 * (lane % 4) + TOGETHER * (number / 2);
+                row[at..at + 4].copy_from_slice(&value.to_le_bytes()[..4]);
+            }
+        }
+        rows
+    }
+
+    pub(super) fn permute(&mut self, [to, low, high, selector]: [Reg; 4], lanes: u32) {
+        let byte = |word: u64, number: u64| word >> (8 * number) & 0xff;
+        let permute = |low: u64, high: u64, selector: u64| {
+            let word = low & u64::from(u32::MAX) | high << 32;
+            (0..4).fold(0, |result, at| {
+                let choice = selector >> (4 * at) & 0xf;
+                let chosen = byte(word, choice & 7);
+                let sign = if chosen >> 7 == 1 { 0xff } else { 0 };
+                result | (if choice & 8 == 0 { chosen } else { sign }) << (8 * at)
+            })
+        };
+        let value = core::array::from_fn(|lane| {
+            let [low, high, selector] = [low, high, selector].map(|reg| self.regs[reg][lane]);
+            permute(low, high, selector)
+        });
+        let (secret_low, secret_high) = (self.taint[low], self.taint[high]);
+        let tainted = match self.taint[selector] {
+            0 => self.regs[selector].iter().fold(0, |all, &selector| {
+                // A copied sign depends on the highest bit of its byte alone.
+                all | permute(secret_low, secret_high, selector)
+            }),
+            _ => u64::from(u32::MAX),
+        };
+        self.set(to, value, tainted, lanes);
+    }
+}
+
+/// Reads 16 bytes of a column. Their taint.
+fn read_column(memory: &mut Memory<'_>, address: u64, place: &mut [u8]) -> Result<u64, Fault> {
+    let mut tainted = 0;
+    for (number, eight) in place.chunks_exact_mut(8).enumerate() {
+        let address = address + 8 * number as u64;
+        let value = memory.shared.read::<8>(address);
+        let (value, taint) = value.map_err(|denied| denied.at(Location::Shared(address)))?;
+        memory.touched.read_by_product(memory.warp, address, 8)?;
+        eight.copy_from_slice(&value.to_le_bytes());
+        tainted |= taint;
+    }
+    Ok(tainted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Op;
+
+    fn instruction(op: Op) -> Instruction {
+        Instruction::new(None, op)
+    }
+
+    fn product(sums: &[Reg]) -> MatrixProduct {
+        MatrixProduct {
+            sums: sums.to_vec(),
+            rows: [10, 11, 12, 13],
+            matrix: 14,
+            keep: 15,
+        }
+    }
+
+    fn copy(to: Reg, from: Reg) -> Instruction {
+        instruction(Op::NegateFloat([to, from]))
+    }
+
+    #[test]
+    fn registers_of_a_product_are_left_alone_until_it_is_done() {
+        let mut products = Products::new(20);
+        products.fence(1);
+        products.start(&product(&[0, 1, 2, 3])).unwrap();
+        // The same sums again, and rows that are read, are well.
+        products.start(&product(&[0, 1, 2, 3])).unwrap();
+        assert_eq!(products.check(&copy(16, 10), 2), Ok(()));
+        for (to, from) in [(16, 0), (3, 16), (11, 16)] {
+            assert_eq!(products.check(&copy(to, from), 2), Err(Fault::InFlight));
+        }
+        let crossed = products.start(&product(&[3, 4, 5, 6]));
+        assert_eq!(crossed, Err(Fault::InFlight));
+        products.commit();
+        products.start(&product(&[4, 5, 6, 7])).unwrap();
+        products.commit();
+        products.wait(1);
+        assert_eq!(products.check(&copy(16, 0), 3), Ok(()));
+        assert_eq!(products.check(&copy(16, 4), 3), Err(Fault::InFlight));
+        assert_eq!(products.none_left(), Err(Fault::InFlight));
+        products.wait(0);
+        assert_eq!(products.none_left(), Ok(()));
+    }
+
+    #[test]
+    fn registers_that_are_written_want_a_fence() {
+        let mut products = Products::new(20);
+        products.fence(1);
+        products.check(&copy(10, 16), 2).unwrap();
+        assert_eq!(
+            products.start(&product(&[0, 1, 2, 3])),
+            Err(Fault::Unfenced)
+        );
+        products.fence(3);
+        assert_eq!(products.start(&product(&[0, 1, 2, 3])), Ok(()));
+    }
+
+    #[test]
+    fn layouts() {
+        let layout = Layout::new(0x8 << 32 | 0x90 << 16 | 0x100).unwrap();
+        assert_eq!(layout.address(0, 0), 0x1000);
+        assert_eq!(layout.address(9, 1), 0x1000 + 0x900 + 0x80 + 16);
+        // A swizzled one, and one with an offset of its base.
+        for descriptor in [1 << 62, 1 << 49] {
+            assert!(Layout::new(descriptor).is_err());
+        }
+    }
+}

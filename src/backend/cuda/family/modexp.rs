@@ -1,0 +1,103 @@
+//! Launches of `modexp_BITS_tT`, whose parameters and records are the same in all families (`kernels/README.md`).
+#![allow(unsafe_code)]
+
+use alloc::vec;
+use core::ptr;
+
+use crypto_bigint::Limb;
+
+use super::{ModExpChunk, ModExpWork};
+use crate::backend::cuda::registry::{Entry, Operation};
+use crate::backend::cuda::runtime::launch::{Argument, Launch};
+use crate::backend::cuda::runtime::layout::Layout;
+use crate::backend::cuda::runtime::module::Grid;
+use crate::backend::cuda::words::copy_in;
+use crate::window::Window;
+
+/// Lays a chunk out in memory, and makes its launch.
+pub(super) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
+    let ModExpChunk {
+        count,
+        moduli,
+        exponent_bits,
+        r2_bits,
+        window,
+    } = *chunk;
+    check_kernel(entry, Operation::ModExp, grid);
+    check_count(count);
+    check_r2_bits(entry, r2_bits);
+    assert!(exponent_bits <= entry.bits, "the exponents are too long");
+    let (numbers, blocks) = (count * entry.words(), grid.blocks(count));
+
+    let mut layout = Layout::default();
+    let base = layout.input(numbers);
+    let exponent = layout.input(numbers);
+    let records = layout.input(moduli * 2 * entry.words());
+    let modulus_index = layout.input(count.div_ceil(2));
+    let power = layout.output(numbers);
+    let scratch = layout.scratch(scratch_words(entry, blocks, window));
+    let arguments = vec![
+        Argument::Words(power),
+        Argument::Words(base),
+        Argument::Words(exponent),
+        Argument::Words(records),
+        Argument::Indices {
+            part: modulus_index,
+            count,
+            below: moduli,
+        },
+        Argument::Words(scratch),
+        Argument::U32(count as u32),
+        Argument::U32(exponent_bits),
+        Argument::U32(r2_bits),
+        Argument::U32(window.bits()),
+    ];
+    // SAFETY: these are the parameters of `modexp_BITS_tT`, checked above; every part has the length that
+    // its buffer must have.
+    let launch = unsafe { Launch::new(grid.image(), blocks, arguments) };
+    ModExpWork {
+        layout,
+        base,
+        exponent,
+        moduli: records,
+        modulus_index,
+        power,
+        launches: vec![launch],
+    }
+}
+
+/// Writes the record of a modulus: itself, then `r2`.
+pub(super) fn write_modulus(entry: &Entry, modulus: &[Limb], r2: &[Limb], record: &mut [u64]) {
+    let (first, second) = record.split_at_mut(entry.words());
+    copy_in(modulus, first);
+    copy_in(r2, second);
+}
+
+/// A table of `2^window` powers, for the threads of all blocks. Other numbers share its place, so that there are never
+/// fewer than eight.
+pub(super) fn scratch_words(entry: &Entry, blocks: usize, window: Window) -> usize {
+    let entries = window.table_len().max(8);
+    blocks * entry.image.threads as usize * entry.scratch_doubles * entries
+}
+
+pub(super) fn check_kernel(entry: &Entry, operation: Operation, grid: Grid) {
+    assert!(
+        entry.operation == operation && ptr::eq(&entry.image, grid.image()),
+        "a kernel for another operation"
+    );
+}
+
+pub(super) fn check_count(count: usize) {
+    assert!(
+        (1..=1 << 30).contains(&count),
+        "too many instances, or none"
+    );
+}
+
+/// With narrower parameters a kernel would not end, or give something else.
+pub(super) fn check_r2_bits(entry: &Entry, r2_bits: u32) {
+    assert!(
+        (entry.min_r2_bits..=entry.bits).contains(&r2_bits),
+        "Montgomery parameters of the wrong width"
+    );
+}

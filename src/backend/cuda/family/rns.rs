@@ -1,0 +1,105 @@
+//! Modular exponentiation in residue number systems on tensor cores (RNS): `kernels/rns`, `docs/rns.md`.
+
+use crypto_bigint::Limb;
+
+use super::{Family, ModExpChunk, ModExpWork, modexp};
+use crate::backend::cuda::registry::{BlockTimes, Entry, Operation};
+use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
+use crate::backend::cuda::runtime::probe::DeviceInfo;
+use crate::backend::cuda::runtime::ptx::CompressedPtx;
+use crate::window::Window;
+
+/// The family; its kernels' parameters are in `kernels/README.md`.
+#[derive(Debug)]
+pub(crate) struct Rns;
+
+/// The chip whose instructions the kernels have: code for `sm_90a` runs on no other.
+const COMPUTE_CAPABILITY: (i32, i32) = (9, 0);
+
+/// CUDA 12.0, whose driver is the first that takes PTX 8.0.
+const MIN_CUDA_VERSION: i32 = 12_000;
+
+/// The clock of the H200 on which the times were measured, in kHz.
+const REFERENCE_CLOCK_KHZ: f64 = 1_980_000.0;
+
+/// What everything but the exponentiation costs, in multiplications: the way into residues and out of them, the
+/// constants of the modulus. From the times for exponents of 17 bits.
+const SETUP_COST: f64 = 75.0;
+
+/// What a multiplication by an entry of the table costs: half of one more than a squaring, for the entry has residues in
+/// one base only.
+const ENTRY_COST: f64 = 1.5;
+
+/// What reading an entry of the table costs, in multiplications.
+const SCAN_COST: f64 = 0.043;
+
+/// With wider ones the squarings before a look-up end before its reads do.
+const WIDEST_WINDOW: u32 = 4;
+
+impl Family for Rns {
+    fn runs_on(&self, entry: &Entry, device: &DeviceInfo) -> bool {
+        device.compute_capability() == COMPUTE_CAPABILITY
+            && device.cuda_version() >= MIN_CUDA_VERSION
+            && entry.image.shared_bytes <= device.shared_bytes_per_block()
+    }
+
+    fn is_fast_on(&self, device: &DeviceInfo) -> bool {
+        device.compute_capability() == COMPUTE_CAPABILITY
+    }
+
+    /// The rounds of blocks that a multiprocessor needs, by the times of the H200 and the clock.
+    fn milliseconds(
+        &self,
+        entry: &Entry,
+        device: &DeviceInfo,
+        count: usize,
+        exponent_bits: u32,
+    ) -> f64 {
+        let Some(times) = entry.times else {
+            unreachable!("kernels that exponentiate have times");
+        };
+        let per_multiprocessor = count.div_ceil(device.multiprocessors().max(1) as usize);
+        let blocks = per_multiprocessor.div_ceil(entry.image.instances_per_block);
+        let on_reference = times.alone_ms.max(blocks as f64 * times.shared_ms);
+        let clock = f64::from(device.clock_khz().max(1)) / REFERENCE_CLOCK_KHZ;
+        let whole = |bits| SETUP_COST + cost(self.best_window(bits), bits);
+        on_reference * whole(exponent_bits) / whole(entry.bits) / clock
+    }
+
+    /// The window with the fewest multiplications, table look-ups counted by what they cost.
+    fn best_window(&self, exponent_bits: u32) -> Window {
+        let windows = (Window::MIN_BITS..=WIDEST_WINDOW).filter_map(Window::new);
+        windows
+            .min_by(|&a, &b| cost(a, exponent_bits).total_cmp(&cost(b, exponent_bits)))
+            .unwrap_or_else(|| unreachable!("there are windows"))
+    }
+
+    fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
+        modexp::launch(entry, grid, chunk)
+    }
+
+    fn write_modulus(&self, entry: &Entry, modulus: &[Limb], r2: &[Limb], record: &mut [u64]) {
+        modexp::write_modulus(entry, modulus, r2, record);
+    }
+
+    /// All ones: the modulus has a prime of base A for a factor.
+    fn is_refused(&self, power: &[u64]) -> bool {
+        power.iter().fold(u64::MAX, |all, word| all & word) == u64::MAX
+    }
+}
+
+/// What an exponentiation costs beyond the setup, in multiplications.
+fn cost(window: Window, exponent_bits: u32) -> f64 {
+    let digits = window.digit_count(exponent_bits) as f64;
+    let table = window.table_len() as f64;
+    let squarings = digits * f64::from(window.bits());
+    squarings + digits * (ENTRY_COST + table * SCAN_COST) + table
+}
+
+const FAMILY: &dyn Family = &Rns;
+
+// The kernels' table and the name of their folder, which the build script makes from `kernels/rns/shapes.csv`.
+include!(concat!(env!("OUT_DIR"), "/rns.rs"));
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Tests of the parent module.
+
+use alloc::vec;
+
+use super::*;
+use crate::backend::cuda::runtime::launch::Argument;
+
+fn entry(bits: u32) -> &'static Entry {
+    ENTRIES.iter().find(|entry| entry.bits == bits).unwrap()
+}
+
+/// The windows that were fastest on an H200.
+#[test]
+fn windows_are_those_that_were_measured() {
+    for bits in [1024, 1536, 2048] {
+        assert_eq!(Rns.best_window(bits).bits(), 4);
+    }
+    assert!(Rns.best_window(17).bits() <= 3);
+}
+
+/// An exponent of 17 bits takes far more than 17/1024 of the time: 0.305 ms of 4.3 at 1024 bits, 0.63 of 19 at 2048.
+#[test]
+fn short_exponents_cost_their_setup() {
+    let device = DeviceInfo::imaginary(132, 227 << 10);
+    for (bits, measured) in [(1024, 0.0715), (2048, 0.0333)] {
+        let ms = |exponent_bits| Rns.milliseconds(entry(bits), &device, 100_000, exponent_bits);
+        let share = ms(17) / ms(bits);
+        assert!((0.7..1.4).contains(&(share / measured)), "{bits}: {share}");
+    }
+}
+
+/// Code for sm_90a runs on chips of compute capability 9.0 alone, and old drivers cannot read it.
+#[test]
+fn chips_and_drivers() {
+    let device = DeviceInfo::imaginary(132, 227 << 10);
+    let runs = |device: &DeviceInfo| ENTRIES.iter().all(|entry| Rns.runs_on(entry, device));
+    let runs_one = |device: &DeviceInfo| ENTRIES.iter().any(|entry| Rns.runs_on(entry, device));
+    assert!(runs(&device) && Rns.is_fast_on(&device));
+    for chip in [(8, 0), (8, 9), (10, 0), (12, 0)] {
+        let other = device.clone().with_compute_capability(chip);
+        assert!(!runs_one(&other) && !Rns.is_fast_on(&other));
+    }
+    assert!(!runs_one(&device.clone().with_cuda_version(11_080)));
+    assert!(!runs_one(&DeviceInfo::imaginary(132, 99 << 10)));
+}
+
+#[test]
+fn results_of_all_ones_are_none() {
+    let mut power = vec![u64::MAX; 16];
+    assert!(Rns.is_refused(&power));
+    power[7] = u64::MAX - 1;
+    assert!(!Rns.is_refused(&power));
+}
+
+/// The parameters are those of all families; the scratch memory and the width of the parameters are its own.
+#[test]
+fn arguments_of_exponentiations() {
+    let entry = entry(1024);
+    let grid = Grid::new(&entry.image, 132);
+    let chunk = ModExpChunk {
+        count: 1001,
+        moduli: 7,
+        exponent_bits: 70,
+        r2_bits: 1024,
+        window: Window::new(2).unwrap(),
+    };
+    let work = Rns.mod_exp(entry, grid, &chunk);
+    let [_, _, _, _, _, scratch, rest @ ..] = work.launches[0].arguments() else {
+        panic!("ten parameters");
+    };
+    let Argument::Words(scratch) = scratch else {
+        panic!("scratch is memory");
+    };
+    let doubles = 1001usize.div_ceil(192) * 384 * 14 * 8;
+    assert_eq!(scratch.len(), doubles);
+    assert_eq!(*rest, [1001, 70, 1024, 2].map(Argument::U32));
+    let narrow = ModExpChunk {
+        r2_bits: 960,
+        ..chunk
+    };
+    let call = || Rns.mod_exp(entry, grid, &narrow);
+    assert!(std::panic::catch_unwind(core::panic::AssertUnwindSafe(call)).is_err());
+}
