@@ -2,15 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use batch_modexp::rsa::KeyHandle;
-
 use super::args::BenchArgs;
 use super::failure::Failure;
 use super::feed::Messages;
 use super::key;
 use super::output::Output;
 use super::report::Report;
-use super::schemes::{self, Signer};
+use super::schemes::{self, Single};
 use super::sign;
 
 /// How long each comparison runs.
@@ -28,15 +26,12 @@ pub struct Rate {
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     let compute = &args.compute;
     let backend = compute.backend()?;
-    let rsa_key = match &args.key {
-        Some(path) => key::load_private(path, &args.passphrase, compute.scheme)?,
+    let (handle, rsa_key) = match &args.key {
+        Some(path) => key::load_for_comparison(path, &args.passphrase, compute.scheme)?,
         None => key::generate(args.bits, compute.quiet)?,
     };
-    let handle = KeyHandle::new(&rsa_key).map_err(|error| match &args.key {
-        Some(path) => Failure::bad_file(path, &error.to_string()),
-        None => error.into(),
-    })?;
-    let signer = schemes::signer(compute, backend, &rsa_key, false);
+    let signer = schemes::signer(compute, backend, &rsa_key.to_public_key(), false);
+    let single = schemes::single(compute.scheme, &rsa_key);
     let mut messages = Messages::generated(args.count);
     let (summary, _) = sign::all(
         compute,
@@ -45,25 +40,24 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         &mut messages,
         Output::nowhere(),
     )?;
-    let rates = one_by_one(signer.as_ref())?;
+    let rates = one_by_one(single.as_ref(), signer.backend().threads())?;
     Report::new(compute, signer.as_ref(), &handle, &summary, Some(&rates)).print()
 }
 
 /// One-by-one signing on one thread, and on all threads that the backend has if it has more.
-fn one_by_one(signer: &dyn Signer) -> Result<Vec<Rate>, Failure> {
-    let threads = signer.backend().threads();
-    let mut rates = vec![on_threads(signer, 1)?];
+fn one_by_one(single: &dyn Single, threads: usize) -> Result<Vec<Rate>, Failure> {
+    let mut rates = vec![on_threads(single, 1)?];
     if threads > 1 {
-        rates.push(on_threads(signer, threads)?);
+        rates.push(on_threads(single, threads)?);
     }
     Ok(rates)
 }
 
-fn on_threads(signer: &dyn Signer, threads: usize) -> Result<Rate, Failure> {
+fn on_threads(single: &dyn Single, threads: usize) -> Result<Rate, Failure> {
     let start = Instant::now();
     let times: Option<Vec<Vec<Duration>>> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
-            .map(|_| scope.spawn(move || sign_until(signer, start + PATIENCE)))
+            .map(|_| scope.spawn(move || sign_until(single, start + PATIENCE)))
             .collect();
         workers
             .into_iter()
@@ -83,13 +77,12 @@ fn on_threads(signer: &dyn Signer, threads: usize) -> Result<Rate, Failure> {
 }
 
 /// Signs at least once, and again until `deadline`; the time of each.
-fn sign_until(signer: &dyn Signer, deadline: Instant) -> Option<Vec<Duration>> {
+fn sign_until(single: &dyn Single, deadline: Instant) -> Option<Vec<Duration>> {
     let mut times = Vec::new();
     loop {
         let start = Instant::now();
-        signer
-            .sign_with_rsa(format!("message {}", times.len()).as_bytes())
-            .ok()?;
+        let message = format!("message {}", times.len());
+        single.sign(message.as_bytes()).ok()?;
         times.push(start.elapsed());
         if Instant::now() >= deadline {
             return Some(times);

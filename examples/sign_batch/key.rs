@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
+use batch_modexp::rsa::KeyHandle;
 use batch_modexp::secret::Secret;
 use getrandom::SysRng;
 use indicatif::ProgressBar;
@@ -30,12 +31,34 @@ pub fn load_private(
     path: &Path,
     passphrase: &Passphrase,
     scheme: SchemeOptions,
-) -> Result<RsaPrivateKey, Failure> {
+) -> Result<KeyHandle, Failure> {
+    let document = private_document(path, passphrase)?;
+    let bad_key = |what: String| Failure::bad_file(path, &what);
+    numbers::private_key(&document, scheme).map_err(bad_key)
+}
+
+/// The same key, for the `rsa` crate too.
+pub fn load_for_comparison(
+    path: &Path,
+    passphrase: &Passphrase,
+    scheme: SchemeOptions,
+) -> Result<(KeyHandle, RsaPrivateKey), Failure> {
+    let document = private_document(path, passphrase)?;
+    let bad_key = |what: String| Failure::bad_file(path, &what);
+    let handle = numbers::private_key(&document, scheme).map_err(bad_key)?;
+    Ok((handle, numbers::of_rsa(&document).map_err(bad_key)?))
+}
+
+/// The public half of a key, for the `rsa` crate.
+pub fn public_half(key: &KeyHandle) -> Result<RsaPublicKey, Failure> {
+    numbers::public_half(key).map_err(Failure::Work)
+}
+
+fn private_document(path: &Path, passphrase: &Passphrase) -> Result<Document, Failure> {
     let bytes = read(path)?;
     let bad_key = |what: String| Failure::bad_file(path, &what);
     let document = container::private_key(&bytes).map_err(bad_key)?;
-    let document = decrypted(document, path, passphrase)?;
-    numbers::private_key(&document, scheme).map_err(bad_key)
+    decrypted(document, path, passphrase)
 }
 
 /// Reads the public key in the file at `path`, or that of the private key in it.
@@ -52,7 +75,7 @@ pub fn load_public(
 }
 
 /// Makes a key of `bits` bits.
-pub fn generate(bits: u32, quiet: bool) -> Result<RsaPrivateKey, Failure> {
+pub fn generate(bits: u32, quiet: bool) -> Result<(KeyHandle, RsaPrivateKey), Failure> {
     let progress = if quiet {
         ProgressBar::hidden()
     } else {
@@ -62,7 +85,8 @@ pub fn generate(bits: u32, quiet: bool) -> Result<RsaPrivateKey, Failure> {
     progress.enable_steady_tick(Duration::from_millis(100));
     let key = RsaPrivateKey::new(&mut UnwrapErr(SysRng), bits as usize);
     progress.finish_and_clear();
-    key.map_err(|error| Failure::Work(format!("cannot generate a key: {error}")))
+    let key = key.map_err(|error| Failure::Work(format!("cannot generate a key: {error}")))?;
+    Ok((KeyHandle::new(&key)?, key))
 }
 
 /// Decrypts `document`, which comes from `path`, if it is encrypted.

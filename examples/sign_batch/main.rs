@@ -22,7 +22,6 @@ mod verify;
 use std::process::ExitCode;
 
 use args::{Command, SignArgs};
-use batch_modexp::rsa::KeyHandle;
 use failure::Failure;
 use feed::{Feed, Messages};
 use lines::{Content, Lines};
@@ -54,13 +53,12 @@ fn sign(args: &SignArgs) -> Result<(), Failure> {
     let content = Content::new(args.prehashed, compute.scheme.hash);
     let lines = Lines::open(args.input(), content)?;
     let output = Output::new(args.output_target(), args.encoding)?;
-    let rsa_key = key::load_private(args.key(), &args.passphrase, compute.scheme)?;
-    let handle = KeyHandle::new(&rsa_key)
-        .map_err(|error| Failure::bad_file(args.key(), &error.to_string()))?;
-    let signer = schemes::signer(compute, compute.backend()?, &rsa_key, args.prehashed);
+    let key = key::load_private(args.key(), &args.passphrase, compute.scheme)?;
+    let public = key::public_half(&key)?;
+    let signer = schemes::signer(compute, compute.backend()?, &public, args.prehashed);
 
     let mut messages = Messages::Lines(Feed::start(lines, args.flush_after())?);
-    let (summary, output) = sign::all(compute, signer.as_ref(), &handle, &mut messages, output)?;
+    let (summary, output) = sign::all(compute, signer.as_ref(), &key, &mut messages, output)?;
     output.commit()?;
-    Report::new(compute, signer.as_ref(), &handle, &summary, None).print()
+    Report::new(compute, signer.as_ref(), &key, &summary, None).print()
 }

@@ -16,15 +16,18 @@ use rsa::{RsaPrivateKey, RsaPublicKey, pkcs1v15, pss};
 
 use super::options::{Compute, HashName, SchemeName, SchemeOptions};
 
-/// A scheme with a private key: by the batch, one by one with the `rsa` crate, and back.
+/// A scheme with a private key, by the batch, and back.
 pub trait Signer: Check {
     fn backend(&self) -> &Auto;
 
     /// Signs messages, or digests if the signer was made for them, by the batch.
     fn sign(&self, key: &KeyHandle, messages: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error>;
+}
 
-    /// Signs one message with the `rsa` crate, blinded, which is its default.
-    fn sign_with_rsa(&self, message: &[u8]) -> Result<Vec<u8>, rsa::signature::Error>;
+/// A scheme with a private key of the `rsa` crate, for comparison.
+pub trait Single: Sync {
+    /// Signs one message, blinded, which is that crate's default.
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, rsa::signature::Error>;
 }
 
 /// A scheme with a public key.
@@ -37,7 +40,7 @@ pub trait Check: Sync {
 pub fn signer(
     compute: &Compute,
     backend: Auto,
-    key: &RsaPrivateKey,
+    key: &RsaPublicKey,
     prehashed: bool,
 ) -> Box<dyn Signer> {
     let job = Job {
@@ -77,7 +80,8 @@ pub fn verifier(scheme: SchemeOptions, key: &RsaPublicKey, prehashed: bool) -> B
 /// What a signer is made of, but for scheme and hash.
 struct Job<'a> {
     backend: Auto,
-    key: &'a RsaPrivateKey,
+    /// For the check of the signatures.
+    key: &'a RsaPublicKey,
     blinding: bool,
     prehashed: bool,
 }
@@ -88,10 +92,8 @@ impl Job<'_> {
         D: Digest + AssociatedOid + Sync + Send + 'static,
     {
         Box::new(Pair {
-            of_rsa: PhantomData::<fn() -> pkcs1v15::Signature>,
             batch: BatchSigner::new(self.backend, Pkcs1v15::<D>::new()).blinding(self.blinding),
-            single: pkcs1v15::SigningKey::<D>::new(self.key.clone()),
-            verifier: pkcs1v15_with::<D>(&self.key.to_public_key(), self.prehashed),
+            verifier: pkcs1v15_with::<D>(self.key, self.prehashed),
         })
     }
 
@@ -100,20 +102,67 @@ impl Job<'_> {
         D: Digest + FixedOutputReset + Sync + Send + 'static,
     {
         Box::new(Pair {
-            of_rsa: PhantomData::<fn() -> pss::Signature>,
             batch: BatchSigner::new(self.backend, Pss::<D>::new()).blinding(self.blinding),
-            single: pss::SigningKey::<D>::new(self.key.clone()),
-            verifier: pss_with::<D>(&self.key.to_public_key(), self.prehashed),
+            verifier: pss_with::<D>(self.key, self.prehashed),
         })
     }
 }
 
-/// Our signer beside the `rsa` crate's.
-struct Pair<S, K, V, T> {
-    of_rsa: PhantomData<fn() -> T>,
+/// Our signer beside the `rsa` crate's verifier.
+struct Pair<S, V> {
     batch: BatchSigner<Auto, S>,
-    single: K,
     verifier: With<V>,
+}
+
+/// A signing key of the `rsa` crate, with the type of its signatures.
+struct OneByOne<K, T> {
+    key: K,
+    signature: PhantomData<fn() -> T>,
+}
+
+impl<T, K> Single for OneByOne<K, T>
+where
+    T: SignatureEncoding,
+    K: RandomizedSigner<T> + Sync,
+{
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, rsa::signature::Error> {
+        let signature = self
+            .key
+            .try_sign_with_rng(&mut UnwrapErr(SysRng), message)?;
+        Ok(signature.to_vec())
+    }
+}
+
+/// The same scheme one by one, with the `rsa` crate.
+pub fn single(scheme: SchemeOptions, key: &RsaPrivateKey) -> Box<dyn Single> {
+    match (scheme.scheme, scheme.hash) {
+        (SchemeName::Pkcs1v15, HashName::Sha256) => single_pkcs1v15::<Sha256>(key),
+        (SchemeName::Pkcs1v15, HashName::Sha384) => single_pkcs1v15::<Sha384>(key),
+        (SchemeName::Pkcs1v15, HashName::Sha512) => single_pkcs1v15::<Sha512>(key),
+        (SchemeName::Pss, HashName::Sha256) => single_pss::<Sha256>(key),
+        (SchemeName::Pss, HashName::Sha384) => single_pss::<Sha384>(key),
+        (SchemeName::Pss, HashName::Sha512) => single_pss::<Sha512>(key),
+    }
+}
+
+fn single_pkcs1v15<D>(key: &RsaPrivateKey) -> Box<dyn Single>
+where
+    D: Digest + AssociatedOid + Sync + 'static,
+{
+    Box::new(OneByOne {
+        key: pkcs1v15::SigningKey::<D>::new(key.clone()),
+        signature: PhantomData::<fn() -> pkcs1v15::Signature>,
+    })
+}
+
+fn single_pss<D>(key: &RsaPrivateKey) -> Box<dyn Single>
+where
+    D: Digest + FixedOutputReset + Sync + 'static,
+{
+    Box::new(OneByOne {
+        key: pss::SigningKey::<D>::new(key.clone()),
+        signature: PhantomData::<fn() -> pss::Signature>,
+    })
 }
 
 /// A verifying key of the `rsa` crate, for messages or for digests.
@@ -168,7 +217,7 @@ impl<D: Digest + FixedOutputReset + Sync> Check for With<pss::VerifyingKey<D>> {
     }
 }
 
-impl<S, K: Sync, V, T> Check for Pair<S, K, V, T>
+impl<S, V> Check for Pair<S, V>
 where
     S: Sync,
     V: Sync,
@@ -179,11 +228,9 @@ where
     }
 }
 
-impl<S, K, V, T> Signer for Pair<S, K, V, T>
+impl<S, V> Signer for Pair<S, V>
 where
     S: Scheme + Sync,
-    T: SignatureEncoding,
-    K: RandomizedSigner<T> + Sync,
     V: Sync,
     With<V>: Check,
 {
@@ -201,12 +248,5 @@ where
             .into_iter()
             .map(|signature| Ok(signature?.into()))
             .collect()
-    }
-
-    fn sign_with_rsa(&self, message: &[u8]) -> Result<Vec<u8>, rsa::signature::Error> {
-        Ok(self
-            .single
-            .try_sign_with_rng(&mut UnwrapErr(SysRng), message)?
-            .to_vec())
     }
 }

@@ -1,13 +1,11 @@
-//! From DER to the numbers of a key.
+//! From DER to keys.
 
-use batch_modexp::secret::Secret;
-use crypto_bigint::BoxedUint;
-use rsa::pkcs1;
+use batch_modexp::Error;
+use batch_modexp::rsa::KeyHandle;
+use rsa::pkcs1::{self, DecodeRsaPrivateKey};
 use rsa::pkcs8::PrivateKeyInfoRef;
-use rsa::pkcs8::der::asn1::UintRef;
-use rsa::pkcs8::der::{Decode, Error};
+use rsa::pkcs8::der::{self, Decode};
 use rsa::pkcs8::spki::SubjectPublicKeyInfoRef;
-use rsa::traits::PrivateKeyParts;
 use rsa::{RsaPrivateKey, RsaPublicKey};
 
 use super::container::{Document, Kind};
@@ -15,16 +13,22 @@ use super::restriction;
 use crate::options::SchemeOptions;
 
 /// The private key in `document`, which holds one, not encrypted.
-pub fn private_key(document: &Document, scheme: SchemeOptions) -> Result<RsaPrivateKey, String> {
+pub fn private_key(document: &Document, scheme: SchemeOptions) -> Result<KeyHandle, String> {
     let der = document.der.as_bytes();
-    match document.kind {
+    let key = match document.kind {
         Kind::Pkcs8 => {
+            // Looked at here too, for messages that name the options of this program.
             let info = PrivateKeyInfoRef::from_der(der).map_err(damaged("PKCS#8"))?;
             restriction::check(&info.algorithm, scheme)?;
-            private_from_pkcs1(info.private_key.as_bytes())
+            check_pkcs1(info.private_key.as_bytes())?;
+            KeyHandle::from_pkcs8_der(der)
         }
-        _ => private_from_pkcs1(der),
-    }
+        _ => {
+            check_pkcs1(der)?;
+            KeyHandle::from_pkcs1_der(der)
+        }
+    };
+    key.map_err(|error: Error| error.to_string())
 }
 
 /// The public key in `document`, which is not encrypted, or that of the private key in it.
@@ -38,8 +42,16 @@ pub fn public_key(document: &Document, scheme: SchemeOptions) -> Result<RsaPubli
             public_from_pkcs1(bits.ok_or("damaged public key")?)
         }
         Kind::Pkcs1Public => public_from_pkcs1(der),
-        _ => Ok(private_key(document, scheme)?.to_public_key()),
+        _ => public_half(&private_key(document, scheme)?),
     }
+}
+
+/// The public key of `key` for the `rsa` crate, which checks signatures.
+pub fn public_half(key: &KeyHandle) -> Result<RsaPublicKey, String> {
+    let der = key.public_key_der();
+    let info = SubjectPublicKeyInfoRef::from_der(&der).map_err(damaged("public key"))?;
+    let bits = info.subject_public_key.as_bytes();
+    public_from_pkcs1(bits.ok_or("damaged public key")?)
 }
 
 fn public_from_pkcs1(der: &[u8]) -> Result<RsaPublicKey, String> {
@@ -49,31 +61,25 @@ fn public_from_pkcs1(der: &[u8]) -> Result<RsaPublicKey, String> {
     })
 }
 
-fn private_from_pkcs1(der: &[u8]) -> Result<RsaPrivateKey, String> {
-    let parts = pkcs1::RsaPrivateKeyRef::from_der(der).map_err(damaged("PKCS#1"))?;
-    if parts.version() != pkcs1::Version::TwoPrime {
-        return Err("keys with more than two primes cannot be read".into());
-    }
-    let crt_values = [parts.exponent1, parts.exponent2, parts.coefficient].map(number);
-    let mismatch = "the parts of the key do not belong together; export it again";
-    let key = RsaPrivateKey::try_from(parts).map_err(|_| mismatch)?;
-    // rsa computes these three itself. If the file has others, then something has damaged it.
-    let qinv = key.crt_coefficient().map(Secret::new);
-    let expected = [key.dp(), key.dq(), qinv.as_deref()];
-    if crt_values
-        .iter()
-        .zip(expected)
-        .any(|(found, expected)| expected != Some(&**found))
-    {
-        return Err(mismatch.into());
-    }
-    Ok(key)
+/// The private key in `document` for the `rsa` crate, once [`private_key`] has accepted it.
+pub fn of_rsa(document: &Document) -> Result<RsaPrivateKey, String> {
+    let der = document.der.as_bytes();
+    let key = match document.kind {
+        Kind::Pkcs8 => {
+            let info = PrivateKeyInfoRef::from_der(der).map_err(damaged("PKCS#8"))?;
+            RsaPrivateKey::from_pkcs1_der(info.private_key.as_bytes())
+        }
+        _ => RsaPrivateKey::from_pkcs1_der(der),
+    };
+    key.map_err(|error| format!("the rsa crate cannot use the key: {error}"))
 }
 
-fn number(value: UintRef<'_>) -> Secret<BoxedUint> {
-    Secret::new(BoxedUint::from_be_slice_vartime(value.as_bytes()))
+/// Says where DER is damaged, which the library does not.
+fn check_pkcs1(der: &[u8]) -> Result<(), String> {
+    let parts = pkcs1::RsaPrivateKeyRef::from_der(der);
+    parts.map(|_| ()).map_err(damaged("PKCS#1"))
 }
 
-fn damaged(what: &str) -> impl Fn(Error) -> String {
+fn damaged(what: &str) -> impl Fn(der::Error) -> String {
     move |error| format!("damaged {what}: {error}")
 }
