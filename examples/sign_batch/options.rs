@@ -26,7 +26,7 @@ pub struct Compute {
     #[command(flatten)]
     pub scheme: SchemeOptions,
 
-    /// What computes; auto takes the fastest, GPUs too, cpu the fastest that is none
+    /// What computes; auto takes GPUs too
     #[arg(long, value_enum, default_value_t = BackendName::Auto)]
     pub backend: BackendName,
 
@@ -50,7 +50,7 @@ pub struct Compute {
     #[arg(long)]
     pub no_verify: bool,
 
-    /// Check every signature with the `rsa` crate, on a GPU too; else one in 256 there
+    /// Check all with the `rsa` crate, on a GPU too instead of one in 256
     #[arg(long, conflicts_with = "no_verify")]
     pub verify_all: bool,
 
