@@ -102,6 +102,10 @@ impl core::ops::AddAssign for Timing {
     }
 }
 
+/// Devices that are slower than the fastest by less than this are taken to be as fast: measurements differ by more from
+/// call to call than two devices of one kind do.
+const ALIKE: f64 = 0.85;
+
 /// The devices of a backend.
 #[derive(Debug)]
 pub(crate) struct Devices {
@@ -146,10 +150,15 @@ impl Devices {
         let able = |device: &&Device| job.forecast(device.info(), 1).is_some();
         let able: Vec<_> = self.iter().filter(able).collect();
         let count = places.len().div_ceil(able.len().max(1));
-        let speed = |device: &&Device| {
+        let measured = |device: &&Device| {
             job.forecast(device.info(), count).map_or(0.0, |forecast| {
                 device.pace(forecast.key) / forecast.milliseconds
             })
+        };
+        let fastest = able.iter().map(measured).fold(0.0, f64::max);
+        let speed = |device: &&Device| match measured(device) {
+            speed if speed > ALIKE * fastest => fastest,
+            speed => speed,
         };
         let timings = run_on_all(&able, speed, places, |device, share| {
             run_share(job, device, &share)
@@ -179,11 +188,9 @@ fn run_share<P: Send, J: Job<P>>(
     let prepared = job.prepare(&slots, share.len())?;
     let started = Instant::now();
     let (timing, count) = send_through(job, &mut slots, &prepared, share)?;
-    // A share that does not fill the device says little about its speed.
-    if let (true, Some(forecast)) = (
-        count >= prepared.resident,
-        job.forecast(device.info(), count),
-    ) {
+    // A share of few chunks says more about the host than about the device's speed.
+    let is_long = count >= 2 * prepared.resident && count >= 2 * prepared.chunk;
+    if let (true, Some(forecast)) = (is_long, job.forecast(device.info(), count)) {
         let milliseconds = started.elapsed().as_secs_f64().max(1e-9) * 1e3;
         device.set_pace(forecast.key, forecast.milliseconds / milliseconds);
     }
