@@ -8,7 +8,7 @@ use batch_modexp::rsa::{KeyHandle, RsaPrivateOp};
 pub fn blind_sign<B: RsaPrivateOp>(
     backend: &B,
     key: &KeyHandle,
-    blind_messages: &[impl AsRef<[u8]>],
+    blind_messages: &[impl AsRef<[u8]> + Sync],
 ) -> Result<Vec<Vec<u8>>, Error> {
     let blocks: Vec<_> = blind_messages.iter().map(|block| (key, block)).collect();
     let results = rsasp1(backend, Some(&mut getrandom::SysRng), &blocks)?;
