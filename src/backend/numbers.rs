@@ -3,8 +3,9 @@
 //! fastest at.
 //!
 //! A flat buffer holds numbers one after the other, each as many limbs long as the moduli, least significant
-//! limb first. Number `i` belongs to modulus `i`. All numbers and moduli are secret; how many there are, how
-//! wide they are and which moduli are the same reference is public, and so are the exponents.
+//! limb first. Number `i` belongs to modulus `i`. All numbers are secret, and the moduli too but for inverses, whose
+//! moduli are public; how many there are, how wide they are and which moduli are the same reference is public, and so
+//! are the exponents.
 
 pub(super) mod scalar;
 #[cfg(test)]
@@ -68,7 +69,8 @@ impl Numbers {
         }
     }
 
-    /// `out[i] = values[i]^-1 mod moduli[i]`. `None` if one of the values has no inverse, which is no secret.
+    /// `out[i] = values[i]^-1 mod moduli[i]`. `None` if one of the values has no inverse, which is no secret; nor are the
+    /// moduli.
     ///
     /// Neighbours with one modulus have one inversion between them (Montgomery, "Speeding the Pollard and
     /// elliptic curve methods of factorization", 1987, section 10.3.1), and three products each.

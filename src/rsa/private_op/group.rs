@@ -130,7 +130,7 @@ pub(super) fn crt<'a>(key: &&'a KeyHandle) -> &'a Crt {
 }
 
 /// The private exponent of a lane, in a batch whose class has no primes.
-pub(super) fn private_exponent<'a>(key: &'a KeyHandle) -> &'a BoxedUint {
+pub(super) fn private_exponent(key: &KeyHandle) -> &BoxedUint {
     match &key.parts().private {
         Private::Plain { d } => d,
         Private::Crt(_) => unreachable!("the class of the batch has no primes"),

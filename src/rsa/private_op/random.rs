@@ -4,10 +4,11 @@ use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use chacha20::ChaCha20Rng;
+use crypto_bigint::CtEq;
 use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};
 
 use crate::Error;
-use crate::secret::Secret;
+use crate::secret::{Secret, reveal};
 
 /// Independent streams of random octets: ChaCha20 (RFC 8439) under one key, 256 bits from the caller's generator,
 /// with another nonce for each stream.
@@ -20,14 +21,24 @@ pub(in crate::rsa) struct Streams {
 }
 
 impl Streams {
-    /// Takes 32 octets from `rng`.
+    /// Takes 32 octets from `rng`. Fails with [`Error::Rng`] if it does, or if all of them are equal.
     pub(in crate::rsa) fn seeded<R: TryCryptoRng + ?Sized>(rng: &mut R) -> Result<Self, Error> {
         let mut seed = Secret::new([0; 32]);
         rng.try_fill_bytes(&mut *seed).map_err(|_| Error::Rng)?;
-        Ok(Self {
+        // A generator that is stuck gives the same octet over and over; a sound one does so once in 2^248 times.
+        let difference = seed.iter().fold(0, |bits, octet| bits | (octet ^ seed[0]));
+        if reveal(!difference.ct_eq(&0)) {
+            Ok(Self::of(seed))
+        } else {
+            Err(Error::Rng)
+        }
+    }
+
+    fn of(seed: Secret<[u8; 32]>) -> Self {
+        Self {
             seed: Some(seed),
             next: AtomicU32::new(0),
-        })
+        }
     }
 
     /// For batches that need no randomness. Whoever asks for some gets an error.
