@@ -72,6 +72,7 @@ struct Options {
 pub(crate) struct Row {
     pub(crate) bits: u32,
     pub(crate) batch: usize,
+    family: &'static str,
     entry_point: &'static str,
     window: Option<u32>,
     exponent_bits: u32,
@@ -126,9 +127,10 @@ fn run() -> Result<(), Box<dyn Error>> {
     }
 
     println!(
-        "{:>5} {:>7} {:>16} {:>6} {:>5} {:>12} {:>12} {:>12} {:>12} {:>12}",
+        "{:>5} {:>7} {:>6} {:>16} {:>6} {:>5} {:>12} {:>12} {:>12} {:>12} {:>12}",
         "bits",
         "batch",
+        "family",
         "entry point",
         "window",
         "runs",
@@ -215,6 +217,7 @@ fn measure(
     Ok(Row {
         bits,
         batch,
+        family: entry_point.family(),
         entry_point: entry_point.name(),
         window: window.map(Window::bits),
         exponent_bits,
@@ -240,9 +243,10 @@ fn window_name(window: Option<u32>) -> String {
 
 fn print(row: &Row) {
     println!(
-        "{:>5} {:>7} {:>16} {:>6} {:>5} {:>12.3} {:>12.0} {:>12.3} {:>12.3} {:>12.0}",
+        "{:>5} {:>7} {:>6} {:>16} {:>6} {:>5} {:>12.3} {:>12.0} {:>12.3} {:>12.3} {:>12.0}",
         row.bits,
         row.batch,
+        row.family,
         row.entry_point,
         window_name(row.window),
         row.runs,
@@ -258,14 +262,15 @@ fn csv(rows: &[Row]) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     writeln!(
         text,
-        "bits,batch,entry_point,window,exponent_bits,runs,kernel_ms,kernel_per_s,p50_ms,p99_ms,end_to_end_per_s"
+        "bits,batch,family,entry_point,window,exponent_bits,runs,kernel_ms,kernel_per_s,p50_ms,p99_ms,end_to_end_per_s"
     )?;
     for row in rows {
         writeln!(
             text,
-            "{},{},{},{},{},{},{:.4},{:.0},{:.4},{:.4},{:.0}",
+            "{},{},{},{},{},{},{},{:.4},{:.0},{:.4},{:.4},{:.0}",
             row.bits,
             row.batch,
+            row.family,
             row.entry_point,
             window_name(row.window),
             row.exponent_bits,

@@ -102,7 +102,8 @@ impl Both {
             .cuda
             .foreseen_ms(shape.bits, shape.exponent_bits, count)?;
         let cpu = self.cpu();
-        let at_a_time = <_ as BatchModExp<BoxedUint>>::granularity(cpu);
+        // Of one thread.
+        let at_a_time = <_ as BatchModExp<BoxedUint>>::granularity(cpu.inner().inner());
         let rounds = count.div_ceil(at_a_time).div_ceil(cpu.threads());
         let round = self.per_bit(shape.bits) * f64::from(shape.exponent_bits.max(1));
         Some(Model {

@@ -37,6 +37,12 @@ impl EntryPoint {
         self.0.image.function
     }
 
+    /// Its family, `dpf` or `rns`: what it does its arithmetic with.
+    #[must_use]
+    pub fn family(&self) -> &'static str {
+        self.0.image.key.family
+    }
+
     /// The widest modulus that it takes, in bits.
     #[must_use]
     pub fn bits(&self) -> u32 {
