@@ -96,8 +96,11 @@ impl Both {
         Some(high)
     }
 
-    /// `None` where there is no kernel.
+    /// `None` where there is no kernel, or nothing to do.
     fn model(&self, shape: Shape, count: usize) -> Option<Model> {
+        if count == 0 || shape.bits == 0 {
+            return None;
+        }
         let gpu = self
             .cuda
             .foreseen_ms(shape.bits, shape.exponent_bits, count)?;
