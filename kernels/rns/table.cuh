@@ -138,8 +138,11 @@ struct Scan {
             kept[k] ^= (kept[k] ^ pair.word(S::PART_WORDS + k)) & odd;
         }
         relative -= 2;
+        // As early as it can be, where the registers of two pairs are at hand.
+        constexpr bool EARLY = S::READS_AHEAD > 1;
+        if (EARLY) issue(pair);
         if (--pairs_left == 0) finish_part();
-        issue(pair);
+        if (!EARLY) issue(pair);
         // Keeps the compiler from moving the reads down to where they are wanted.
         __syncwarp();
     }
