@@ -152,7 +152,7 @@ fn verify(signer: &dyn Signer, signed: &Signed, which: Verified) -> Result<(), F
     };
     let pairs = signed.messages.iter().zip(&signed.signatures);
     // The last one too: it tells that none is missing.
-    let last = pairs.clone().last();
+    let last = pairs.clone().next_back();
     let picked: Vec<_> = pairs.step_by(step).chain(last).collect();
     let share = picked.len().div_ceil(signer.backend().threads()).max(1);
     let accepts = |(message, signature): &(&Vec<u8>, &Vec<u8>)| signer.accepts(message, signature);

@@ -3,8 +3,10 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+#[cfg(feature = "sign")]
+use crypto_bigint::BoxedUint;
 use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{BoxedUint, Limb, Unsigned};
+use crypto_bigint::{Limb, Unsigned};
 use zeroize::Zeroize;
 
 use super::convert::{bits_at, from_digits, reduce_once};
@@ -78,21 +80,6 @@ impl<L: Lanes> Workspace<L> {
             recoded: Secret::new(vec![0; digit_count]),
             digits: Secret::new(vec![0; L::COUNT * digit_count]),
         }
-    }
-
-    /// Buffers for numbers of `size` limbs of crypto-bigint, without exponents.
-    pub(super) fn for_numbers(lanes: L, size: usize) -> Self {
-        Self::new(lanes, L::limb_count(size as u32 * Limb::BITS), 0)
-    }
-
-    /// The limbs of an operand.
-    pub(super) fn limbs(&self) -> usize {
-        self.limbs
-    }
-
-    /// The number in every lane.
-    pub(super) fn value(&self) -> &[L::Limb] {
-        &self.value
     }
 
     /// Imports the modulus of every lane, all equally wide, and computes their Montgomery constants.
@@ -183,26 +170,6 @@ impl<L: Lanes> Workspace<L> {
         }
     }
 
-    /// Imports numbers of `size` limbs of crypto-bigint, one for each lane; lanes to spare repeat the last one.
-    pub(super) fn load_numbers(&mut self, numbers: &[Limb], size: usize) {
-        load_all::<L>(&mut self.value, numbers, size);
-    }
-
-    /// The same for the second factor.
-    pub(super) fn load_factors(&mut self, numbers: &[Limb], size: usize) {
-        load_all::<L>(&mut self.factor, numbers, size);
-    }
-
-    /// Exports the number of each lane that has a modulus here, reduced.
-    pub(super) fn store_numbers(&self, moduli: &[&MontyParams<BoxedUint>], numbers: &mut [Limb]) {
-        store_all::<L>(&self.value, moduli, numbers);
-    }
-
-    /// The same for what the last multiplication put aside.
-    pub(super) fn store_aside(&self, moduli: &[&MontyParams<BoxedUint>], numbers: &mut [Limb]) {
-        store_all::<L>(&self.spare, moduli, numbers);
-    }
-
     /// What the ladder works on.
     pub(super) fn parts(&mut self) -> Parts<'_, L> {
         Parts {
@@ -222,6 +189,45 @@ impl<L: Lanes> Workspace<L> {
     }
 }
 
+/// For numbers in flat buffers: see `products`.
+#[cfg(feature = "sign")]
+impl<L: Lanes> Workspace<L> {
+    /// Buffers for numbers of `size` limbs of crypto-bigint, without exponents.
+    pub(super) fn for_numbers(lanes: L, size: usize) -> Self {
+        Self::new(lanes, L::limb_count(size as u32 * Limb::BITS), 0)
+    }
+
+    /// The limbs of an operand.
+    pub(super) fn limbs(&self) -> usize {
+        self.limbs
+    }
+
+    /// The number in every lane.
+    pub(super) fn value(&self) -> &[L::Limb] {
+        &self.value
+    }
+
+    /// Imports numbers of `size` limbs of crypto-bigint, one for each lane; lanes to spare repeat the last one.
+    pub(super) fn load_numbers(&mut self, numbers: &[Limb], size: usize) {
+        load_all::<L>(&mut self.value, numbers, size);
+    }
+
+    /// The same for the second factor.
+    pub(super) fn load_factors(&mut self, numbers: &[Limb], size: usize) {
+        load_all::<L>(&mut self.factor, numbers, size);
+    }
+
+    /// Exports the number of each lane that has a modulus here, reduced.
+    pub(super) fn store_numbers(&self, moduli: &[&MontyParams<BoxedUint>], numbers: &mut [Limb]) {
+        store_all::<L>(&self.value, moduli, numbers);
+    }
+
+    /// The same for what the last multiplication put aside.
+    pub(super) fn store_aside(&self, moduli: &[&MontyParams<BoxedUint>], numbers: &mut [Limb]) {
+        store_all::<L>(&self.spare, moduli, numbers);
+    }
+}
+
 /// Cuts `value` into the limbs of one lane.
 fn load_lane<L: Lanes>(limbs: &mut [L::Limb], lane: usize, value: &[Limb]) {
     for (i, limb) in (0u32..).zip(limbs) {
@@ -230,6 +236,7 @@ fn load_lane<L: Lanes>(limbs: &mut [L::Limb], lane: usize, value: &[Limb]) {
 }
 
 /// Cuts a number of `size` limbs into the limbs of each lane; lanes to spare repeat the last one.
+#[cfg(feature = "sign")]
 fn load_all<L: Lanes>(limbs: &mut [L::Limb], numbers: &[Limb], size: usize) {
     let last = numbers.len() / size - 1;
     for lane in 0..L::COUNT {
@@ -238,6 +245,7 @@ fn load_all<L: Lanes>(limbs: &mut [L::Limb], numbers: &[Limb], size: usize) {
 }
 
 /// The numbers of the first lanes, each reduced modulo its modulus.
+#[cfg(feature = "sign")]
 fn store_all<L: Lanes>(
     limbs: &[L::Limb],
     moduli: &[&MontyParams<BoxedUint>],

@@ -51,6 +51,7 @@ pub(crate) enum Stop {
     /// The driver has an error.
     Device(DriverError),
     /// No device could compute it.
+    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
     Batch(Error),
 }
 
