@@ -1,0 +1,73 @@
+//! Tests of the parent module.
+
+use super::*;
+use crypto_bigint::{Odd, U512, modular::MontyParams};
+
+#[test]
+fn the_processor_is_named_when_it_was_asked_for() {
+    let auto = Auto::with(Kind::Cpu, NonZeroUsize::new(2)).unwrap();
+    assert!(matches!(&auto.chosen, Chosen::Cpu(cpu) if cpu.threads() == 2));
+    assert_ne!(auto.name(), "cuda");
+    assert_eq!(
+        auto.reason(),
+        "the fastest on this processor, 2 threads (as asked)"
+    );
+}
+
+/// With a GPU in the machine too: only a call that names GPUs allows them.
+#[test]
+fn gpus_are_taken_only_when_allowed() {
+    assert_eq!(Kind::default(), Kind::Cpu);
+    assert!(matches!(Auto::new().unwrap().chosen, Chosen::Cpu(_)));
+    let devices = Cuda::probe().unwrap_or_default();
+    let allowed = Auto::with_gpus().unwrap();
+    assert_eq!(
+        matches!(allowed.chosen, Chosen::Both(_)),
+        devices.iter().any(plan::is_fast)
+    );
+}
+
+#[test]
+fn what_is_said_of_gpus_that_are_gone() {
+    let lost = [3, 5].map(|ordinal| LostDevice {
+        ordinal,
+        error: String::from("CUDA_ERROR_ECC_UNCORRECTABLE"),
+    });
+    assert_eq!(
+        why_without_gpu(&lost, 8),
+        "all GPUs are lost (device 3: CUDA_ERROR_ECC_UNCORRECTABLE, device 5: \
+         CUDA_ERROR_ECC_UNCORRECTABLE), 8 threads"
+    );
+    assert_eq!(
+        why_without_gpu(&[], 1),
+        "GPUs cannot be used in a forked child, one thread"
+    );
+}
+
+/// Needs a GPU, which it takes for lost.
+#[test]
+fn the_processor_goes_on_when_all_gpus_are_lost() {
+    if crate::need::available("cuda", Cuda::probe()).is_none() {
+        return;
+    }
+    let auto = Auto::with(Kind::Cuda, None).unwrap();
+    let Chosen::Cuda(cuda) = &auto.chosen else {
+        panic!("a GPU was asked for");
+    };
+    let params = MontyParams::new(Odd::new(U512::MAX).unwrap());
+    let (base, exponent) = (U512::from(2u8), U512::from(511u16));
+    let batch = [ModExp {
+        base: &base,
+        exponent: &exponent,
+        params: &params,
+    }; 3];
+    for name in ["cuda", "cpu"] {
+        assert_eq!(auto.name() == "cuda", name == "cuda");
+        let mut out = [U512::MAX; 3];
+        auto.batch_mod_exp(&batch, 9, &mut out).unwrap();
+        assert_eq!(out, [U512::ONE << 511; 3]);
+        cuda.inject_loss_of_all("CUDA_ERROR_TEST");
+    }
+    assert!(auto.reason().starts_with("all GPUs are lost (device "));
+    assert!(auto.reason().contains("CUDA_ERROR_TEST"));
+}
