@@ -32,8 +32,8 @@ pub enum Kind {
     /// [`Cpu`]: threads of the fastest that the processor has instructions for; never a GPU.
     #[default]
     Cpu,
-    /// GPUs that are made for double precision, all of them, where there are any; else as [`Kind::Cpu`]. Keys and
-    /// operands reach the memory of the devices (see [`Auto::with_gpus`]).
+    /// GPUs that are made for double precision, all of them, where there are any, for the batches that they do sooner;
+    /// else as [`Kind::Cpu`]. Keys and operands reach the memory of the devices (see [`Auto::with_gpus`]).
     GpuOrCpu,
     /// [`Serial`], on the calling thread.
     Serial,

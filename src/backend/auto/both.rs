@@ -1,6 +1,7 @@
 //! The processor and GPUs together: each batch goes where it is done sooner.
 
 use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -131,19 +132,16 @@ impl Both {
             };
             let count = <_ as BatchModExp<BoxedUint>>::granularity(engine);
             let mut out: Vec<BoxedUint> = (0..count).map(|_| modulus.clone()).collect();
+            let batch = vec![instance; count];
             let mut run = || {
                 let started = Instant::now();
                 // Nothing is wrong with this batch.
-                let _ = engine.batch_mod_exp(&vec_of(instance, count), exponent_bits, &mut out);
+                let _ = engine.batch_mod_exp(&batch, exponent_bits, &mut out);
                 started.elapsed().as_secs_f64()
             };
             run().min(run()) / f64::from(exponent_bits)
         })
     }
-}
-
-fn vec_of<'a>(instance: ModExp<'a, BoxedUint>, count: usize) -> Vec<ModExp<'a, BoxedUint>> {
-    alloc::vec![instance; count]
 }
 
 /// Batches of several widths go by the widest of them.
