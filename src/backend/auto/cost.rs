@@ -65,6 +65,9 @@ const WORTH_A_TRY: f64 = 1.6;
 /// again after a while.
 const FORGOTTEN: f64 = 0.998;
 
+/// How many half octaves apart batches say something of each other.
+const NEAR: u32 = 4;
+
 /// The weight of the last measurement.
 const WEIGHT: f64 = 0.3;
 
@@ -148,7 +151,9 @@ fn nearest(all: &BTreeMap<(Shape, u32), Factors>, shape: Shape, count: usize) ->
     let class = size_class(count);
     let of_shape = || all.range((shape, 0)..=(shape, u32::MAX));
     let side = |side: Side| {
-        let measured = of_shape().filter(|(_, factors)| factors.of(side).value.is_some());
+        let is_near = |other: u32| other.abs_diff(class) <= NEAR;
+        let measured = of_shape()
+            .filter(|((_, other), factors)| is_near(*other) && factors.of(side).value.is_some());
         let nearest = measured.min_by_key(|((_, other), _)| other.abs_diff(class));
         nearest.map_or(Factor::default(), |(_, factors)| *factors.of(side))
     };
