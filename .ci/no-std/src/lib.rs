@@ -4,12 +4,15 @@
 #![no_std]
 
 use core::alloc::{GlobalAlloc, Layout};
+use core::convert::Infallible;
 use core::panic::PanicInfo;
 
 use batch_modexp::backend::Serial;
-use batch_modexp::rsa::{KeyHandle, PrivateOp, RsaPrivateOp};
+use batch_modexp::rsa::KeyHandle;
+use batch_modexp::rsa::hazmat::rsasp1;
 use batch_modexp::{BatchModExp, Error, ModExp};
 use crypto_bigint::{BoxedUint, U2048};
+use rand_core::{TryCryptoRng, TryRng};
 
 /// Uses the trait at a fixed width.
 pub fn fixed(batch: &[ModExp<'_, U2048>], out: &mut [U2048]) -> Result<(), Error> {
@@ -22,11 +25,31 @@ pub fn boxed(batch: &[ModExp<'_, BoxedUint>], out: &mut [BoxedUint]) -> Result<(
 }
 
 /// Uses the RSA layer.
-pub fn private_op(key: &KeyHandle, block: &BoxedUint) -> Result<usize, Error> {
-    Ok(Serial
-        .private_op(&[PrivateOp::new(key, block, None)])?
-        .len())
+pub fn private_op(key: &KeyHandle, block: &[u8], rng: &mut Constant) -> Result<usize, Error> {
+    Ok(rsasp1(&Serial, Some(rng), &[(key, block)])?.len())
 }
+
+/// Stands for a generator of random numbers.
+pub struct Constant;
+
+impl TryRng for Constant {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(7)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(7)
+    }
+
+    fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), Infallible> {
+        octets.fill(7);
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for Constant {}
 
 /// Has no memory to give.
 struct NoMemory;
