@@ -20,9 +20,9 @@ pub(super) fn octets_to_limbs(octets: &[u8], limbs: &mut [Limb]) {
     let mut octets = octets.rchunks(Limb::BYTES);
     for limb in limbs {
         let octets = octets.next().unwrap_or_default();
-        let mut word = [0; Limb::BYTES];
+        let mut word = Secret::new([0; Limb::BYTES]);
         word[Limb::BYTES - octets.len()..].copy_from_slice(octets);
-        *limb = Limb(Word::from_be_bytes(word));
+        *limb = Limb(Word::from_be_bytes(*word));
     }
 }
 
@@ -37,7 +37,8 @@ pub(super) fn os2ip(octets: &[u8], width: u32) -> BoxedUint {
 pub(super) fn limbs_to_octets(limbs: &[Limb], len: usize) -> Secret<Vec<u8>> {
     let mut octets = Secret::new(vec![0; len]);
     for (octets, limb) in octets.rchunks_mut(Limb::BYTES).zip(limbs) {
-        octets.copy_from_slice(&limb.0.to_be_bytes()[Limb::BYTES - octets.len()..]);
+        let word = Secret::new(limb.0.to_be_bytes());
+        octets.copy_from_slice(&word[Limb::BYTES - octets.len()..]);
     }
     octets
 }
