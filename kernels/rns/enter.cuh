@@ -14,8 +14,8 @@ __device__ __forceinline__ void from_words(Residues<typename W::S> z, const u32*
 #pragma unroll
     for (int r = 0; r < S::SLOTS; r++) {
         bool inside = 4 * r < S::WORDS;
-        x[0][r] = inside ? words_0[inside ? 4 * r + w.t : 0] : 0;
-        x[1][r] = inside ? words_1[inside ? 4 * r + w.t : 0] : 0;
+        x[0][r] = inside ? words_0[inside ? 4 * r + w.t : 0] : zero_register();
+        x[1][r] = inside ? words_1[inside ? 4 * r + w.t : 0] : zero_register();
     }
     u32 sum[S::SUMS];
     uint2 behind = make_uint2(zero_register(), zero_register());

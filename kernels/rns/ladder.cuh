@@ -8,8 +8,8 @@
 
 namespace rns {
 
-// What a warp keeps in scratch memory.
-enum Kept { KEPT_MODULUS, KEPT_R2, KEPT_BASE, KEPT_SUM };
+// What a warp keeps in scratch memory: r2 and, later, A^2; a sum; both parts of the base.
+enum Kept { KEPT_R2, KEPT_SUM, KEPT_BASE, KEPT_UPPER_BASE };
 
 // Bits `position .. position + bits` of an exponent of S::WORDS words; positions are public.
 template <class S>
@@ -20,10 +20,10 @@ __device__ __forceinline__ u32 exponent_digit(const u32* words, int position, in
     return static_cast<u32>((high << 32 | low) >> (position & 31)) & ((1u << bits) - 1);
 }
 
-// z plus a sum that is kept, both below 2.5 m, below 2^29 + 2^15.
+// z plus what is kept, both below 2.5 m, below 2^29 + 2^15.
 template <class W>
-__device__ __forceinline__ void add_kept(Residues<typename W::S> z, const W& w) {
-    Lane<32> kept = w.keep(KEPT_SUM);
+__device__ __forceinline__ void add_kept(Residues<typename W::S> z, int number, const W& w) {
+    Lane<32> kept = w.keep(number);
 #pragma unroll
     for (int r = 0; r < W::S::SLOTS; r++) {
         uint2 other = kept[r];
@@ -33,18 +33,28 @@ __device__ __forceinline__ void add_kept(Residues<typename W::S> z, const W& w) 
     }
 }
 
-// z becomes base^exponent mod M and a multiple of M below 2^LEAVE_BITS M, M, r2 and the base being kept.
+// The operand in base B becomes what is kept.
+template <class W>
+__device__ __forceinline__ void put_kept(int number, const W& w) {
+    Lane<32> kept = w.keep(number);
+#pragma unroll
+    for (int r = 0; r < W::S::SLOTS; r++) w.operand_b[r] = kept[r];
+}
+
+// z becomes base^exponent mod M and a multiple of M below 2^LEAVE_BITS M, M being the operand, and r2 and the base kept.
+// A base of two parts is upper 2^BITS + lower.
 //
 // All products but the squarings are one piece of code: in each step `z` and the operand are prepared, and then
 // multiplied. Steps, exponent_bits and window are public.
-template <class W>
+template <int PARTS, class W>
 __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, const Table<typename W::S>& table,
                                              const u32* exponent_0, const u32* exponent_1, int exponent_bits,
                                              int window) {
     using S = typename W::S;
     const int entries = 1 << window;
     const int digits = max((exponent_bits + window - 1) / window, 1);
-    constexpr int FIRST_ENTRY = 9;
+    static_assert(PARTS == 1 || PARTS == 2, "a base has one part or two");
+    constexpr int FIRST_ENTRY = PARTS == 1 ? 9 : 11;
     const int first_digit = FIRST_ENTRY + entries - 1;
     const int last = first_digit + digits;
 
@@ -53,23 +63,30 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
         bool new_operand = false;
         bool product = true;
         if (step < FIRST_ENTRY) {
-            // A^2 = (r2 l / A + c_0 / A) / A + r2 h / A + (r2 r2 / A) c_2 / A modulo M.
+            // A^2 = (r2 l / A + c_0 / A) / A + r2 h / A + (r2 r2 / A) c_2 / A modulo M. With it the base A is the product by
+            // the base, or, of two parts, (upper A^2 / A) 2^BITS / A + lower is.
             if (step == 1) make_factors(w);
             if (step == 2 || step == 4) w.keep(KEPT_SUM).store(z);
-            if (step == 3 || step == 5 || step == 7) add_kept<W>(z, w);
+            if (step == 3 || step == 5 || step == 7) add_kept<W>(z, KEPT_SUM, w);
             if (step == 5) w.keep(KEPT_SUM).store(z);
             if (step == 7) w.operand_b.store(z);
+            if (step == 7 && PARTS == 2) w.keep(KEPT_R2).store(z);
             if (step == 8) table.put(0, z);
             if (step == 1 || step == 7) w.get_one(z);
-            int kept = step == 0 ? KEPT_MODULUS : step == 8 ? KEPT_BASE : KEPT_R2;
-            if (step == 0 || step == 2 || step == 4 || step == 5 || step == 8) w.keep(kept).load(z);
-            if (step == 0 || step == 5) w.operand_b.store(z);
+            int kept = step != 8 ? KEPT_R2 : PARTS == 1 ? KEPT_BASE : KEPT_UPPER_BASE;
+            if (step == 2 || step == 4 || step == 5 || step == 8) w.keep(kept).load(z);
+            if (step == 5) w.operand_b.store(z);
             if (step == 1) w.put_public(C0);
             if (step == 2) w.put_public(L);
             if (step == 3) w.put_public(ONE);
             if (step == 4) w.put_public(H);
             if (step == 6) w.put_public(C2);
-            new_operand = step == 0 || step == 5 || step == 7;
+            if (step == 9) w.put_public(POWER_OF_TWO);
+            if (step == 10) {
+                add_kept<W>(z, KEPT_BASE, w);
+                put_kept(KEPT_R2, w);
+            }
+            new_operand = step == 0 || step == 5 || step == 7 || step == 10;
             product = step > 0;
         } else if (step < first_digit) {
             int entry = step - FIRST_ENTRY + 1;

@@ -72,11 +72,11 @@ struct Constants {
     static constexpr int WEIGHT = MINUS_B + LEAVE_WORDS;
     static constexpr int GAMMA = WEIGHT + 2 * N;
     static constexpr int PUBLIC = GAMMA + N;
-    static constexpr int COUNT = PUBLIC + 5 * 2 * N;
+    static constexpr int COUNT = PUBLIC + 6 * 2 * N;
 };
 
-// The integers 1, c_0, l, h, c_2 of docs/rns.md, "Entering", in the table.
-enum PublicInteger { ONE, C0, L, H, C2 };
+// The integers 1, c_0, l, h, c_2, 2^BITS of docs/rns.md, "Entering", in the table.
+enum PublicInteger { ONE, C0, L, H, C2, POWER_OF_TWO };
 
 // The compiler's message names both numbers.
 template <int IN_THE_TABLE, int COMPUTED>

@@ -145,14 +145,12 @@ impl Plan {
 /// family the narrowest that take both widths of Montgomery parameters.
 #[cfg(feature = "sign")]
 pub(crate) fn crt_classes(registry: Registry, n_bits: u32, prime_bits: u32) -> Vec<CrtClass> {
-    let narrowest = |mut classes: Vec<CrtClass>| {
-        classes.retain(|class| class.takes(n_bits, prime_bits));
-        classes.into_iter().min_by_key(|class| class.bits)
+    let narrowest = |entries| {
+        let classes = CrtClass::of_family(entries, registry).into_iter();
+        let taking = classes.filter_map(|class| class.taking(n_bits, prime_bits));
+        taking.min_by_key(|class| class.bits)
     };
-    let families = registry.families();
-    families
-        .filter_map(|entries| narrowest(CrtClass::of_family(entries)))
-        .collect()
+    registry.families().filter_map(narrowest).collect()
 }
 
 /// What exponentiations modulo products of two factors are computed with: the kernel for the halves, which take

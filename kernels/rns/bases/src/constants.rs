@@ -123,13 +123,16 @@ impl Public {
     }
 }
 
-/// `1, c_0, l, h, c_2` with `A^4 = c_2 R^2 + (h A + l) R + c_0`, where `R = 2^(2 bits)`, each as small as can be.
-pub(crate) fn entry_constants(bases: &Bases) -> [BigUint; 5] {
+/// `1, c_0, l, h, c_2` with `A^4 = c_2 R^2 + (h A + l) R + c_0`, where `R = 2^(2 bits)`, each as small as can be; and
+/// `2^bits`.
+pub(crate) fn entry_constants(bases: &Bases) -> [BigUint; 6] {
     let (a, r) = (bases.product_a(), BigUint::from(1u32) << (2 * bases.bits));
     let fourth = a.pow(4);
     let (rest, c0) = (&fourth / &r, &fourth % &r);
     let (c2, c1) = (&rest / &r, &rest % &r);
-    [BigUint::from(1u32), c0, &c1 % &a, &c1 / &a, c2]
+    let one = BigUint::from(1u32);
+    let power = &one << bases.bits;
+    [one, c0, &c1 % &a, &c1 / &a, c2, power]
 }
 
 /// `A (B / b_j)^-1 mod b_j` for each j: the residue of `x / A` times this is the digit of x in base B.

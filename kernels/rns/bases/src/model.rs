@@ -312,19 +312,35 @@ impl Model {
     /// `A^2` modulo the modulus, from `r2` as `from_words` gives it.
     #[must_use]
     pub fn a_squared(&self, r2: &[u32], modulus: &InstanceModulus) -> Vec<u32> {
-        let [one, c0, l, h, c2] = self.constants.public.as_slice() else {
-            unreachable!("there are five constants");
+        let [one, c0, l, h, c2, _] = self.constants.public.as_slice() else {
+            unreachable!("there are six constants");
         };
-        let add = |x: Vec<u32>, y: &[u32]| -> Vec<u32> {
-            let sums = self.b.iter().zip(x.iter().zip(y));
-            sums.map(|(m, (x, y))| m.reduce_word(x + y)).collect()
-        };
+        let add = |x, y: &[u32]| self.add(x, y);
         let sum = self.multiply_public(&one.in_b, c0, modulus);
         let sum = add(self.multiply_public(r2, l, modulus), &sum);
         let sum = self.multiply_public(&sum, one, modulus);
         let sum = add(self.multiply_public(r2, h, modulus), &sum);
         let square = self.multiply(r2, r2, modulus);
         add(self.multiply_public(&square, c2, modulus), &sum)
+    }
+
+    /// `(upper 2^bits + lower) A` modulo the modulus, from both parts as `from_words` gives them and from `a_squared`.
+    #[must_use]
+    pub fn two_parts(
+        &self,
+        lower: &[u32],
+        upper: &[u32],
+        a_squared: &[u32],
+        modulus: &InstanceModulus,
+    ) -> Vec<u32> {
+        let upper = self.multiply(upper, a_squared, modulus);
+        let upper = self.multiply_public(&upper, &self.constants.public[5], modulus);
+        self.multiply(&self.add(upper, lower), a_squared, modulus)
+    }
+
+    fn add(&self, x: Vec<u32>, y: &[u32]) -> Vec<u32> {
+        let sums = self.b.iter().zip(x.iter().zip(y));
+        sums.map(|(m, (x, y))| m.reduce_word(x + y)).collect()
     }
 
     /// The words of the integer that z stands for, before the reduction modulo M: one more than numbers have.

@@ -14,7 +14,7 @@ pub fn text(bases: &Bases) -> String {
     let bits = bases.bits;
     let table = Constants::new(bases).flat();
     let mut text = format!(
-        "// Made by kernels/rns/bases from the primes below 2^29: do not edit. Layout: constants.cuh.\n\
+        "// Made by kernels/rns/bases from the primes below 2^29: do not edit. Layout: shape.cuh.\n\
          #pragma once\n\n\
          namespace rns {{\n\n\
          constexpr int BASES_{bits}_COUNT = {};\n\n\

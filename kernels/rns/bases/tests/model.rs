@@ -143,6 +143,32 @@ fn powers() {
     }
 }
 
+/// A number of twice the width, such as a message that is reduced modulo a prime of its key.
+#[test]
+fn numbers_of_two_parts() {
+    for (bits, _) in WIDTHS {
+        let ones = (BigUint::from(1u32) << (2 * bits)) - 1u32;
+        for modulus in moduli(bits) {
+            for number in [&ones, &Numbers(11).number(2 * bits), &BigUint::ZERO] {
+                let case = Case::new(bits, modulus.clone());
+                let (model, of_modulus) = (&case.model, &case.of_modulus);
+                let square = model.a_squared(&case.enter(&case.r2()), of_modulus);
+                let upper = number >> bits;
+                let lower = number - (&upper << bits);
+                let parts = [lower, upper].map(|part| case.enter(&part));
+                let x = model.two_parts(&parts[0], &parts[1], &square, of_modulus);
+                let integer = case.integer(&x);
+                // The bound for products.
+                assert!(integer < BigUint::from(97u32) << bits);
+                assert_eq!(
+                    integer % &modulus,
+                    number * case.bases.product_a() % &modulus
+                );
+            }
+        }
+    }
+}
+
 /// What a modulus has in common with A is seen in its factors.
 #[test]
 fn common_factors() {

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use crypto_bigint::BoxedUint;
 use crypto_bigint::modular::MontyParams;
 
-use crate::backend::cuda::registry::{Entry, Operation};
+use crate::backend::cuda::registry::{Entry, Operation, Registry};
 use crate::backend::cuda::runtime::launch::Launch;
 use crate::backend::cuda::runtime::layout::{Layout, Part};
 use crate::backend::cuda::runtime::module::Grid;
@@ -16,7 +16,8 @@ use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::records::RecordKind;
 use crate::window::Window;
 
-/// What a family with kernels for these operations says of them.
+/// What a family with kernels for recombination, check and blinding says of all these operations. Kernels for the halves
+/// may be any family's: their parameters are the same in all (`kernels/README.md`), and so are the records that they read.
 pub(crate) trait CrtFamily: Sync {
     /// The name of the family.
     fn name(&self) -> &'static str;
@@ -43,7 +44,7 @@ pub(crate) struct CrtModulus<'a> {
     pub(crate) n: &'a MontyParams<BoxedUint>,
 }
 
-/// The kernels of one family for moduli of up to `bits` bits.
+/// Kernels for moduli of up to `bits` bits: of one family, and those for the halves of all.
 #[derive(Clone, Debug)]
 pub(crate) struct CrtClass {
     pub(crate) bits: u32,
@@ -56,33 +57,37 @@ pub(crate) struct CrtClass {
 }
 
 impl CrtClass {
-    /// The classes of a family.
-    pub(crate) fn of_family(entries: &'static [Entry]) -> Vec<Self> {
-        let doing = |operation: Operation, bits: u32| {
+    /// The classes of a family, with everybody's kernels for their halves.
+    pub(crate) fn of_family(entries: &'static [Entry], registry: Registry) -> Vec<Self> {
+        let doing = |entries: &'static [Entry], operation: Operation, bits: u32| {
             let does = move |entry: &&Entry| entry.operation == operation && entry.bits == bits;
             entries.iter().filter(does)
         };
         let class = |check: &'static Entry| {
+            let prime = check.bits / 2;
+            let halves = |family| doing(family, Operation::CrtHalves, prime);
             Some(Self {
                 bits: check.bits,
-                halves: doing(Operation::CrtHalves, check.bits / 2).collect(),
-                recombine: doing(Operation::CrtRecombine, check.bits / 2).next()?,
+                halves: registry.families().flat_map(halves).collect(),
+                recombine: doing(entries, Operation::CrtRecombine, prime).next()?,
                 check,
-                blind: doing(Operation::CrtBlind, check.bits).next()?,
+                blind: doing(entries, Operation::CrtBlind, check.bits).next()?,
             })
         };
         let checks = |entry: &&Entry| entry.operation == Operation::CrtCheck;
         entries.iter().filter(checks).filter_map(class).collect()
     }
 
-    /// Whether it takes moduli of `n_bits` bits with factors of `prime_bits` bits, all of them widths of their
-    /// Montgomery parameters.
-    pub(crate) fn takes(&self, n_bits: u32, prime_bits: u32) -> bool {
-        let on_primes = self.halves.iter().copied().chain([self.recombine]);
-        let fits = |entry: &Entry, bits| (entry.min_r2_bits..=entry.bits).contains(&bits);
-        let mut on_n = [self.check, self.blind].into_iter();
-        on_n.all(|entry| fits(entry, n_bits))
-            && on_primes.into_iter().all(|entry| fits(entry, prime_bits))
+    /// The class for moduli of `n_bits` bits with factors of `prime_bits` bits, all of them widths of their
+    /// Montgomery parameters: without the kernels for halves that do not take these; `None` if there is nothing else.
+    pub(crate) fn taking(mut self, n_bits: u32, prime_bits: u32) -> Option<Self> {
+        let takes = |entry: &Entry, bits| (entry.min_r2_bits..=entry.bits).contains(&bits);
+        self.halves.retain(|entry| takes(entry, prime_bits));
+        let fits = !self.halves.is_empty()
+            && takes(self.recombine, prime_bits)
+            && takes(self.check, n_bits)
+            && takes(self.blind, n_bits);
+        fits.then_some(self)
     }
 
     /// Whether a device can run it.
@@ -107,7 +112,7 @@ impl CrtClass {
     }
 }
 
-/// Panics if the family has kernels for these operations but does not say how they are used.
+/// Panics if the family has kernels for the check but does not say how they are used.
 fn family_of(check: &'static Entry) -> &'static dyn CrtFamily {
     let family = check.family.crt();
     family.expect("a family with these kernels has these operations")

@@ -123,7 +123,8 @@ fn forecasts_follow_the_work() {
 #[cfg(feature = "sign")]
 #[test]
 fn the_halves_decide_among_classes() {
-    let device = DeviceInfo::imaginary(100, 227 << 10);
+    let hopper = DeviceInfo::imaginary(100, 227 << 10);
+    let device = hopper.clone().with_compute_capability((8, 0));
     let classes = crt_classes(SHIPPED, 2048, 1024);
     let halves = |count, device: &DeviceInfo| {
         let plan = CrtPlan::new(&classes, 1024, count, device)?;
@@ -132,8 +133,14 @@ fn the_halves_decide_among_classes() {
     };
     assert_eq!(halves(1, &device), Some("rsa_2048_exp_t4"));
     assert_eq!(halves(1_000_000, &device), Some("rsa_2048_exp_t1"));
+    // The halves may be another family's.
+    assert_eq!(halves(1, &hopper), Some("rsa_2048_exp_t4"));
+    assert_eq!(halves(1_000_000, &hopper), Some("rsa_2048_exp_t2"));
     // The check needs more shared memory than such a chip has.
     assert_eq!(halves(1, &DeviceInfo::imaginary(100, 64 << 10)), None);
+    // Tensor cores take full widths alone.
+    let narrow = crt_classes(SHIPPED, 1984, 960);
+    assert_eq!(narrow[0].halves.len(), 2);
     // Unequal factors, and moduli for which there is no class.
     assert!(
         crt_classes(SHIPPED, 2048, 1088)

@@ -73,10 +73,11 @@ fn entries_cost_what_was_measured_of_their_shape() {
     #[cfg(feature = "sign")]
     for class in classes() {
         for half in &class.halves {
-            let threads = half.image.threads;
-            let mut same = SHIPPED
-                .serving(half.bits)
-                .filter(|entry| entry.image.threads == threads);
+            let alike = |entry: &&Entry| {
+                let (ours, theirs) = (&half.image, &entry.image);
+                ours.threads == theirs.threads && ours.key.family == theirs.key.family
+            };
+            let mut same = SHIPPED.serving(half.bits).filter(alike);
             let (ours, theirs) = (half.times.unwrap(), same.next().unwrap().times.unwrap());
             assert_eq!(ours.alone_ms, theirs.alone_ms);
             assert_eq!(ours.shared_ms, theirs.shared_ms);
@@ -86,7 +87,8 @@ fn entries_cost_what_was_measured_of_their_shape() {
 
 #[cfg(feature = "sign")]
 fn classes() -> Vec<CrtClass> {
-    SHIPPED.families().flat_map(CrtClass::of_family).collect()
+    let of_family = |entries| CrtClass::of_family(entries, SHIPPED);
+    SHIPPED.families().flat_map(of_family).collect()
 }
 
 #[cfg(feature = "sign")]
@@ -100,17 +102,25 @@ fn every_class_with_factors_has_all_its_kernels() {
 
 #[cfg(feature = "sign")]
 #[test]
-fn classes_take_the_widths_that_all_their_kernels_take() {
+fn classes_take_the_widths_that_their_kernels_take() {
     for class in classes() {
         let bits = class.bits;
-        assert!(class.takes(bits, bits / 2));
-        assert!(!class.takes(bits + 64, bits / 2));
-        assert!(!class.takes(bits, bits / 2 + 64));
-        let on_primes = class.halves.iter().chain([&class.recombine]);
-        let narrowest = on_primes.map(|entry| entry.min_r2_bits).max().unwrap();
-        assert!(class.takes(bits, narrowest) && !class.takes(bits, narrowest - 1));
+        let halves = |n_bits, prime_bits| {
+            let class = class.clone().taking(n_bits, prime_bits)?;
+            Some(class.halves.len())
+        };
+        // All kernels take full widths; narrower ones those of doubles alone.
+        assert_eq!(halves(bits, bits / 2), Some(class.halves.len()));
+        assert_eq!(halves(bits, bits / 2 - 64), Some(2));
+        assert_eq!(halves(bits + 64, bits / 2), None);
+        assert_eq!(halves(bits, bits / 2 + 64), None);
+        let on_primes = class.halves.iter().map(|entry| entry.min_r2_bits);
+        let narrowest = on_primes.min().unwrap().max(class.recombine.min_r2_bits);
+        assert!(halves(bits, narrowest).is_some());
+        assert_eq!(halves(bits, narrowest - 1), None);
         let narrowest = class.check.min_r2_bits.max(class.blind.min_r2_bits);
-        assert!(class.takes(narrowest, bits / 2) && !class.takes(narrowest - 1, bits / 2));
+        assert!(halves(narrowest, bits / 2).is_some());
+        assert_eq!(halves(narrowest - 1, bits / 2), None);
     }
 }
 

@@ -2,14 +2,14 @@
 
 use super::super::ENTRIES;
 use super::*;
-use crate::backend::cuda::registry::Entry;
+use crate::backend::cuda::registry::{Entry, SHIPPED};
 use crate::backend::cuda::runtime::module::Grid;
 use crate::window::Window;
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Odd};
 
 fn class() -> CrtClass {
-    let classes = CrtClass::of_family(&ENTRIES);
+    let classes = CrtClass::of_family(&ENTRIES, SHIPPED);
     classes
         .into_iter()
         .find(|class| class.bits == 1536)

@@ -1,0 +1,109 @@
+// Batch modular exponentiation: sixteen instances in a warp, in constant time.
+//
+// What a thread does, and where it reads and writes, depends on its place in the grid and on the launch
+// parameters alone. Parameters and buffers: kernels/README.md.
+#pragma once
+
+#include "bases.cuh"
+#include "ladder.cuh"
+#include "leave.cuh"
+
+namespace rns {
+
+// Powers of `count` instances, to `out`, S::WORDS words each.
+//
+// Operands says where the words of an instance are: modulus(instance), r2(instance), exponent(instance), and base(instance,
+// part) for PARTS parts of S::WORDS words, lowest first.
+template <class S, int THREADS, class Operands>
+__device__ __forceinline__ void powers(const Operands& operands, u32* out, double* scratch, u32 count, u32 exponent_bits,
+                                       u32 window) {
+    using W = Workspace<S, THREADS>;
+    using C = Constants<S>;
+    constexpr u32 INSTANCES = THREADS / 32 * INSTANCES_PER_WARP;
+    const u32* constants = Bases<S>::constants();
+    extern __shared__ uint4 dynamic[];
+    unsigned char* shared = reinterpret_cast<unsigned char*>(dynamic);
+
+    const u32 warp = threadIdx.x / 32;
+    const u32 entries = max(1u << window, 8u);
+    const u32 scratch_bytes = W::SCRATCH_DOUBLES * 8 * 32 * entries;
+    const u32 table_bytes = S::SLOTS * 8 * 32 * entries;
+    unsigned char* own = reinterpret_cast<unsigned char*>(scratch);
+    own += (static_cast<u64>(blockIdx.x) * (THREADS / 32) + warp) * scratch_bytes;
+    Table<S> table(own, 1 << window);
+    W w(shared, own + table_bytes, constants);
+    w.fill();
+
+#pragma unroll 1
+    for (u32 first = blockIdx.x * INSTANCES; first < count; first += gridDim.x * INSTANCES) {
+        // Instances past the end of the batch are its last one again.
+        u64 index[2];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            u32 row = warp * INSTANCES_PER_WARP + 8 * h + threadIdx.x % 32 / 4;
+            index[h] = min(first + row, count - 1);
+        }
+
+        u32 z[2][S::SLOTS];
+        __syncthreads();
+        fill_residues<S, THREADS>(shared, constants + C::ENTER, S::WORDS, constants + C::DISTANCE_B);
+        fence_matrices();
+        __syncthreads();
+        // The modulus is the last, and not kept: it is the first operand.
+#pragma unroll 1
+        for (int number = 0; number <= Operands::PARTS + 1; number++) {
+            const u32* words[2];
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                const u32* modulus = operands.modulus(index[h]);
+                const u32* r2 = operands.r2(index[h]);
+                bool is_base = number < Operands::PARTS;
+                const u32* base = operands.base(index[h], is_base ? number : 0);
+                words[h] = is_base ? base : number == Operands::PARTS ? r2 : modulus;
+            }
+            from_words(z, words[0], words[1], w);
+            if (number <= Operands::PARTS) w.keep(number < Operands::PARTS ? KEPT_BASE + number : KEPT_R2).store(z);
+        }
+        take_modulus(z, w);
+        w.operand_b.store(z);
+
+        __syncthreads();
+        fill_residues<S, THREADS>(shared, constants + C::A_TO_B, S::N, constants + C::DISTANCE_B);
+        fence_matrices();
+        __syncthreads();
+        exponentiate<Operands::PARTS>(z, w, table, operands.exponent(index[0]), operands.exponent(index[1]),
+                                      static_cast<int>(exponent_bits), static_cast<int>(window));
+
+        __syncthreads();
+        fill_words<S, THREADS>(shared, constants + C::LEAVE);
+        fence_matrices();
+        __syncthreads();
+        // A lane leaves with an instance of its own.
+        u64 leaving[2];
+        const u32* moduli[2];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            u32 row = warp * INSTANCES_PER_WARP + 8 * h + threadIdx.x % 8;
+            leaving[h] = min(first + row, count - 1);
+            moduli[h] = operands.modulus(leaving[h]);
+        }
+        to_words(z, out, moduli, leaving, w);
+        table.clear(table_bytes);
+        w.clear();
+    }
+}
+
+// The columns of shapes.csv that follow from the others: true, or the compiler says which is wrong. MIN_R2_BITS is
+// the width.
+template <int LANES, int LIMBS, int THREADS, int SHARED_BYTES, int MIN_R2_BITS>
+constexpr bool is_shape() {
+    return same<SHARED_BYTES, Workspace<Shape<LANES * LIMBS, MIN_R2_BITS>, THREADS>::BYTES>();
+}
+
+// The same for a shape with a window table. The width plays no part.
+template <int LANES, int LIMBS, int SCRATCH_DOUBLES>
+constexpr bool has_table() {
+    return same<SCRATCH_DOUBLES, Workspace<Shape<LANES * LIMBS, 512>, 128>::SCRATCH_DOUBLES>();
+}
+
+}  // namespace rns
