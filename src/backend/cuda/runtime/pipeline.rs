@@ -198,6 +198,16 @@ fn run_share<P: Send, J: Job<P>>(
     Ok(timing)
 }
 
+/// How a thread waits for its device.
+#[derive(Clone, Copy)]
+struct Waiting<'a> {
+    /// Whether it is of no use any more, because another has failed.
+    is_stopped: &'a AtomicBool,
+    /// Whether it sleeps meanwhile. Where there are many chunks, the host's other threads can do with its processor, and some
+    /// microseconds do not matter.
+    sleeps: bool,
+}
+
 /// A chunk that a device works on.
 struct UnderWay<'p, C, P> {
     kept: C,
@@ -216,8 +226,13 @@ fn send_through<P: Send, J: Job<P>>(
 ) -> Result<(Timing, usize), Error> {
     slots.device().check_lost()?;
     let is_stopped = AtomicBool::new(false);
-    let drive = |slots: &mut [Slot]| through(job, slots, prepared, share, &is_stopped);
-    let result = match share.len() > prepared.chunk {
+    let has_many = share.len() > prepared.chunk;
+    let waiting = Waiting {
+        is_stopped: &is_stopped,
+        sleeps: has_many,
+    };
+    let drive = |slots: &mut [Slot]| through(job, slots, prepared, share, waiting);
+    let result = match has_many {
         false => drive(slots.slots()),
         true => {
             let (first, second) = slots.slots().split_at_mut(SLOTS / 2);
@@ -256,12 +271,12 @@ fn through<P, J: Job<P>>(
     slots: &mut [Slot],
     prepared: &Prepared<J::Share>,
     share: &Share<'_, '_, P>,
-    is_stopped: &AtomicBool,
+    waiting: Waiting<'_>,
 ) -> Result<(Timing, usize), Stop> {
     let mut under_way: Vec<_> = slots.iter().map(|_| None).collect();
-    let result = in_turn(job, slots, prepared, share, is_stopped, &mut under_way);
+    let result = in_turn(job, slots, prepared, share, waiting, &mut under_way);
     if result.is_err() {
-        is_stopped.store(true, Ordering::Relaxed);
+        waiting.is_stopped.store(true, Ordering::Relaxed);
         let under_way = under_way.into_iter().flatten();
         under_way.for_each(|chunk| share.give_back(chunk.piece));
     }
@@ -273,19 +288,19 @@ fn in_turn<'p, P, J: Job<P>>(
     slots: &mut [Slot],
     prepared: &Prepared<J::Share>,
     share: &Share<'_, 'p, P>,
-    is_stopped: &AtomicBool,
+    waiting: Waiting<'_>,
     under_way: &mut [Option<UnderWay<'p, J::Chunk, P>>],
 ) -> Result<(Timing, usize), Stop> {
     let (mut timing, mut count) = (Timing::default(), 0);
-    let mut last = 0;
+    let mut has_ended = false;
     for turn in (0..slots.len()).cycle() {
-        // The device has what came last by now, or soon.
-        slots[last].wipe_input()?;
         let slot = &mut slots[turn];
         if let Some(UnderWay { kept, piece }) = under_way[turn].take() {
             count += piece.range.len();
             let (range, places) = (&piece.range, &mut *piece.places);
-            match slot.finish(|output| job.take(kept, range, output, places)) {
+            match slot.finish(waiting.sleeps, |output| {
+                job.take(kept, range, output, places)
+            }) {
                 Ok(kernel) => {
                     timing += Timing {
                         kernel,
@@ -298,7 +313,7 @@ fn in_turn<'p, P, J: Job<P>>(
                 }
             }
         }
-        let piece = match is_stopped.load(Ordering::Relaxed) {
+        let piece = match has_ended || waiting.is_stopped.load(Ordering::Relaxed) {
             false => share.next(prepared.chunk, prepared.per_block),
             true => None,
         };
@@ -310,11 +325,15 @@ fn in_turn<'p, P, J: Job<P>>(
                     return Err(stop);
                 }
             }
-        } else if under_way.iter().all(Option::is_none) {
-            break;
+        } else {
+            has_ended = true;
+            if under_way.iter().all(Option::is_none) {
+                break;
+            }
+            // While the device computes the last ones.
+            slots.iter_mut().try_for_each(Slot::wipe_input)?;
         }
-        last = turn;
     }
-    slots.iter().try_for_each(Slot::settle)?;
+    slots.iter_mut().try_for_each(Slot::settle)?;
     Ok((timing, count))
 }

@@ -6,9 +6,13 @@
 //! the other of its half: the long ones of many chunks would keep the short ones of the first waiting. A single launch
 //! has a stream of the slot's, and fills the gaps that another chunk's leaves.
 //! While a chunk is under way the slot is *busy*, and nothing reads, writes or frees its buffers.
+//!
+//! Buffers of the host keep what was in them while chunks follow one another, for each overwrites what the last one
+//! left; when no more follow, they are wiped.
 #![allow(unsafe_code)]
 
 use alloc::sync::Arc;
+use core::mem;
 use core::time::Duration;
 
 use cudarc::driver::sys::{CUdeviceptr, CUevent_flags};
@@ -28,6 +32,8 @@ pub(crate) struct Slot {
     chains: Arc<CudaStream>,
     input_there: CudaEvent,
     output_there: CudaEvent,
+    /// The same, for whoever sleeps meanwhile.
+    output_there_later: CudaEvent,
     kernel_start: CudaEvent,
     kernel_end: CudaEvent,
     buffers: Option<Buffers>,
@@ -38,6 +44,9 @@ pub(crate) struct Slot {
 struct Buffers {
     host_in: PinnedWords,
     host_out: PinnedWords,
+    /// So many words at the start of the two before may be others than zeros.
+    used_in: usize,
+    used_out: usize,
     device_in: DeviceWords,
     device_out: DeviceWords,
     scratch: DeviceWords,
@@ -46,12 +55,12 @@ struct Buffers {
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
-    /// All buffers are zero, or will be before anything else happens to them.
+    /// The device's buffers are zero, or will be before anything else happens to them.
     Clean,
     /// The inputs are in, or being put into, the host's buffer.
     Filled { sizes: Sizes },
-    /// The device is at work. Until `is_input_wiped`, the host's buffer holds the inputs.
-    Busy { sizes: Sizes, is_input_wiped: bool },
+    /// The device is at work.
+    Busy { sizes: Sizes },
 }
 
 impl Slot {
@@ -61,6 +70,7 @@ impl Slot {
         chains: &Arc<CudaStream>,
     ) -> Result<Self, DriverError> {
         let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
+        let sleep = CUevent_flags::CU_EVENT_BLOCKING_SYNC;
         context.bind_to_thread()?;
         let (_, highest_priority) = result::stream::get_priority_range()?;
         Ok(Self {
@@ -70,6 +80,7 @@ impl Slot {
             chains: chains.clone(),
             input_there: context.new_event(None)?,
             output_there: context.new_event(None)?,
+            output_there_later: context.new_event(Some(sleep))?,
             kernel_start: context.new_event(timed)?,
             kernel_end: context.new_event(timed)?,
             buffers: None,
@@ -107,16 +118,15 @@ impl Slot {
         };
         self.state = State::Filled { sizes };
         let addresses = buffers.addresses();
+        buffers.used_in = buffers.used_in.max(sizes.input);
+        buffers.used_out = buffers.used_out.max(sizes.output);
         let input = &mut buffers.host_in.as_mut_slice()[..sizes.input];
         fill(input);
         for launch in launches {
             check_indices(launch.arguments(), loaded, input);
         }
 
-        self.state = State::Busy {
-            sizes,
-            is_input_wiped: false,
-        };
+        self.state = State::Busy { sizes };
         self.context.bind_to_thread()?;
         let stream = self.stream.cu_stream();
         // SAFETY: the buffers are at least as long as `sizes`, stay allocated and are not touched while
@@ -145,71 +155,81 @@ impl Slot {
         // SAFETY: as above.
         unsafe { result::memcpy_dtoh_async(output, addresses.output, stream)? };
         self.output_there.record(&self.stream)?;
+        self.output_there_later.record(&self.stream)?;
         clear(addresses.input, sizes.input)?;
         clear(addresses.output, sizes.output)?;
         clear(addresses.intermediate, sizes.intermediate)
     }
 
-    /// If the slot is busy: waits until the inputs are on the device, and wipes the host's copy, while the device
-    /// goes on.
+    /// Wipes the host's inputs; if the slot is busy, when they are on the device, which goes on.
     pub(super) fn wipe_input(&mut self) -> Result<(), DriverError> {
-        if let (
-            State::Busy {
-                sizes,
-                is_input_wiped: false,
-            },
-            Some(buffers),
-        ) = (self.state, &mut self.buffers)
+        if let Some(buffers) = &mut self.buffers
+            && buffers.used_in > 0
         {
-            self.input_there.synchronize()?;
-            buffers.host_in.wipe(sizes.input);
-            self.state = State::Busy {
-                sizes,
-                is_input_wiped: true,
-            };
+            if let State::Busy { .. } = self.state {
+                self.input_there.synchronize()?;
+            }
+            buffers.wipe_input();
         }
         Ok(())
     }
 
-    /// Waits for the results of the chunk, lets `take` read them, and wipes the host's buffers. Those on the device
-    /// are cleared before the slot's next chunk; [`settle`](Self::settle) waits for it. Returns the time that the
-    /// kernels took.
+    /// Waits for the results of the chunk, and lets `take` read them. The device's buffers are cleared before the slot's next
+    /// chunk, the host's by [`settle`](Self::settle). Returns the time that the kernels took.
+    ///
+    /// A thread that `sleeps` leaves its processor to others, and wakes somewhat later.
     ///
     /// # Panics
     ///
     /// If the slot is not busy.
-    pub(super) fn finish(&mut self, take: impl FnOnce(&[u64])) -> Result<Duration, DriverError> {
-        self.wipe_input()?;
-        let (State::Busy { sizes, .. }, Some(buffers)) = (self.state, &mut self.buffers) else {
+    pub(super) fn finish(
+        &mut self,
+        sleeps: bool,
+        take: impl FnOnce(&[u64]),
+    ) -> Result<Duration, DriverError> {
+        let (State::Busy { sizes }, Some(buffers)) = (self.state, &self.buffers) else {
             panic!("the slot has nothing to finish");
         };
-        self.output_there.synchronize()?;
+        match sleeps {
+            true => self.output_there_later.synchronize()?,
+            false => self.output_there.synchronize()?,
+        }
         take(&buffers.host_out.as_slice()[..sizes.output]);
-        buffers.host_out.wipe(sizes.output);
         self.state = State::Clean;
         let milliseconds = self.kernel_start.elapsed_ms(&self.kernel_end)?;
         Ok(Duration::from_secs_f64(f64::from(milliseconds) / 1e3))
     }
 
-    /// Waits until the device's buffers are cleared.
-    pub(super) fn settle(&self) -> Result<(), DriverError> {
+    /// When no more chunks follow: wipes the host's buffers, and waits until the device's are cleared.
+    ///
+    /// # Panics
+    ///
+    /// If the slot is in use.
+    pub(super) fn settle(&mut self) -> Result<(), DriverError> {
+        assert!(self.state == State::Clean, "the slot is in use");
+        if let Some(buffers) = &mut self.buffers {
+            buffers.wipe_input();
+            buffers.wipe_output();
+        }
         self.stream.synchronize()
     }
 
     /// After an error or a panic: waits for the device, then wipes everything that the chunk may have
     /// left. If the device does not answer any more, its buffers are given up with its context.
     pub(super) fn abandon(&mut self) {
-        let sizes = match self.state {
-            State::Clean => return,
-            State::Filled { sizes } | State::Busy { sizes, .. } => sizes,
-        };
         let streams = [&self.chains, &self.single, &self.stream];
-        let answered = streams.map(|stream| stream.synchronize().is_ok()) == [true; 3];
+        let answered = match self.state {
+            State::Clean => true,
+            _ => streams.map(|stream| stream.synchronize().is_ok()) == [true; 3],
+        };
         let Some(buffers) = &mut self.buffers else {
             return;
         };
-        buffers.host_in.wipe(sizes.input);
-        buffers.host_out.wipe(sizes.output);
+        buffers.wipe_input();
+        buffers.wipe_output();
+        if self.state == State::Clean {
+            return;
+        }
         let device = [
             &buffers.device_in,
             &buffers.device_out,
@@ -277,11 +297,21 @@ impl Buffers {
         Ok(Self {
             host_in: PinnedWords::zeroed(context, sizes.input)?,
             host_out: PinnedWords::zeroed(context, sizes.output)?,
+            used_in: 0,
+            used_out: 0,
             device_in: DeviceWords::zeroed(context, sizes.input)?,
             device_out: DeviceWords::zeroed(context, sizes.output)?,
             scratch: DeviceWords::zeroed(context, sizes.scratch)?,
             intermediate: DeviceWords::zeroed(context, sizes.intermediate)?,
         })
+    }
+
+    fn wipe_input(&mut self) {
+        self.host_in.wipe(mem::take(&mut self.used_in));
+    }
+
+    fn wipe_output(&mut self) {
+        self.host_out.wipe(mem::take(&mut self.used_out));
     }
 
     fn sizes(&self) -> Sizes {
