@@ -44,6 +44,7 @@ pub(crate) struct Launch {
     image: &'static Image,
     blocks: usize,
     arguments: Vec<Argument>,
+    is_short: bool,
 }
 
 impl Launch {
@@ -63,7 +64,22 @@ impl Launch {
             image,
             blocks,
             arguments,
+            is_short: false,
         }
+    }
+
+    /// The same, to go before what other chunks have waiting: it takes little time, and who waits for it would have to
+    /// wait for long launches.
+    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
+    pub(crate) fn short(self) -> Self {
+        Self {
+            is_short: true,
+            ..self
+        }
+    }
+
+    pub(super) fn is_short(&self) -> bool {
+        self.is_short
     }
 
     pub(crate) fn arguments(&self) -> &[Argument] {

@@ -1,10 +1,10 @@
 //! One of a device's sets of buffers with a stream: a chunk on its way through the device.
 //!
-//! The order is: inputs to the device, kernels, results to the host, device buffers cleared. Copies and clearing are
-//! queued on a stream of the slot's with priority, so that they run beside or before the kernels of other chunks, which
-//! may fill the device for long. Where a chunk is several launches, they are queued on a stream that the slot shares with
-//! the other of its half: the long ones of many chunks would keep the short ones of the first waiting. A single launch
-//! has a stream of the slot's, and fills the gaps that another chunk's leaves.
+//! The order is: inputs to the device, kernels, results to the host, device buffers cleared. Copies, clearing and short
+//! launches are queued on a stream of the slot's with priority, so that they run beside or before the long launches of other
+//! chunks, which may fill the device. Where a chunk is several launches, the long one is queued on a stream that the slot
+//! shares with the others of its half: they would but share the device. A single launch has a stream of the slot's, and fills
+//! the gaps that another chunk's leaves.
 //! While a chunk is under way the slot is *busy*, and nothing reads, writes or frees its buffers.
 //!
 //! Buffers of the host keep what was in them while chunks follow one another, for each overwrites what the last one
@@ -24,13 +24,16 @@ use super::layout::{Addresses, Layout, Sizes, check_indices};
 
 pub(crate) struct Slot {
     context: Arc<CudaContext>,
-    /// For copies and clearing.
+    /// For copies, clearing and short launches.
     stream: Arc<CudaStream>,
-    /// For chunks of a single launch.
+    /// For the long launches of chunks that have no other.
     single: Arc<CudaStream>,
-    /// For chunks of several.
+    /// For those of chunks that have others.
     chains: Arc<CudaStream>,
     input_there: CudaEvent,
+    /// Where a chunk goes from short launches to long ones, and back.
+    before_long: CudaEvent,
+    after_long: CudaEvent,
     output_there: CudaEvent,
     /// The same, for whoever sleeps meanwhile.
     output_there_later: CudaEvent,
@@ -79,6 +82,8 @@ impl Slot {
             single: context.new_stream()?,
             chains: chains.clone(),
             input_there: context.new_event(None)?,
+            before_long: context.new_event(None)?,
+            after_long: context.new_event(None)?,
             output_there: context.new_event(None)?,
             output_there_later: context.new_event(Some(sleep))?,
             kernel_start: context.new_event(timed)?,
@@ -133,19 +138,29 @@ impl Slot {
         // the slot is busy: `finish` waits for the results first, and `abandon` for all streams.
         unsafe { result::memcpy_htod_async(addresses.input, input, stream)? };
         self.input_there.record(&self.stream)?;
-        let kernels = match launches {
+        let long = match launches {
             [_] => &self.single,
             _ => &self.chains,
         };
-        kernels.wait(&self.input_there)?;
-        self.kernel_start.record(kernels)?;
-        for launch in launches {
-            // SAFETY: as above; every part is within the sizes, and every index in range. Records stay where
-            // they are while the slots of their device are held.
-            unsafe { launch.queue(loaded, &addresses, kernels)? };
+        self.kernel_start.record(&self.stream)?;
+        for run in launches.chunk_by(|a, b| a.is_short() == b.is_short()) {
+            let is_short = run[0].is_short();
+            let kernels = if is_short { &self.stream } else { long };
+            if !is_short {
+                self.before_long.record(&self.stream)?;
+                kernels.wait(&self.before_long)?;
+            }
+            for launch in run {
+                // SAFETY: as above; every part is within the sizes, and every index in range. Records stay where
+                // they are while the slots of their device are held.
+                unsafe { launch.queue(loaded, &addresses, kernels)? };
+            }
+            if !is_short {
+                self.after_long.record(kernels)?;
+                self.stream.wait(&self.after_long)?;
+            }
         }
-        self.kernel_end.record(kernels)?;
-        self.stream.wait(&self.kernel_end)?;
+        self.kernel_end.record(&self.stream)?;
         let output = &mut buffers.host_out.as_mut_slice()[..sizes.output];
         let clear = |address: CUdeviceptr, words: usize| match words {
             0 => Ok(()),

@@ -3,6 +3,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ptr;
 
 use super::Dpf;
 use crate::backend::cuda::family::crt::{
@@ -159,10 +160,15 @@ impl CrtFamily for Dpf {
             steps.push((blind_grid, blocks, reveal));
         }
         let launch = |(grid, blocks, arguments): (Grid, usize, Vec<Argument>)| {
+            let is_short = !ptr::eq(grid.image(), halves_grid.image());
             // SAFETY: these are the parameters of `rsa_BITS_exp_tT`, `rsa_BITS_garner`, `rsa_BITS_check` and
             // `rsa_BITS_blind`, each with its own grid, checked above; every part has the length that its
             // buffer must have.
-            unsafe { Launch::new(grid.image(), blocks, arguments) }
+            let launch = unsafe { Launch::new(grid.image(), blocks, arguments) };
+            match is_short {
+                true => launch.short(),
+                false => launch,
+            }
         };
         CrtWork {
             layout,
