@@ -2,13 +2,13 @@
 //
 //   rsa_exp      m^dP mod p and m^dQ mod q, side by side in one grid
 //   rsa_garner   h = (m_1 - m_2) qInv mod p
-//   rsa_check    s = m_2 + q h, and the check s^e = m mod n against a second copy of m
+//   rsa_join     s = m_2 + q h
 //
 // and what hides m from them, before the first and after the last of the three:
 //
 //   rsa_blind    m r^e mod n, and with r^-1 and 1 in place of r and e the way back
 //
-// Constant time in all but n and e, which are public, and the verdict. Parameters and the record of a key:
+// Constant time in all but n and e, which are public. Nothing is checked here: the host checks. Parameters and the record of a key:
 // kernels/README.md.
 #pragma once
 
@@ -185,23 +185,10 @@ __device__ __forceinline__ void public_power(u64 (&result)[W::L], double (&power
     work.canonical(result, power);
 }
 
-// The number that is 0 where `x` is 0 in all lanes of the instance, else all ones.
-template <class S>
-__device__ __forceinline__ u64 any_bit(u64 x) {
-    u32 folded = static_cast<u32>(x) | static_cast<u32>(x >> 32);
-#pragma unroll
-    for (int step = 1; step < S::T; step *= 2) {
-        folded |= __shfl_sync(ALL_LANES, folded, S::lane() ^ step, S::T);
-    }
-    return 0 - static_cast<u64>(folded != 0);
-}
-
-// s = m_2 + q h, which is below n. Where s^e mod n is the second copy of the message, the verdict is 1 and s goes
-// out; elsewhere the verdict is 0 and zeros go out.
+// s = m_2 + q h, which is below n.
 template <class S, int MODULUS_BITS, int THREADS>
-__device__ __forceinline__ void rsa_check(u64* out, u32* verdict, const u64* halves, const u64* h,
-                                          const u64* second_copy, const u64* keys, const u32* key_index,
-                                          u64 public_exponent, u32 count, u32 r2_bits) {
+__device__ __forceinline__ void rsa_join(u64* out, const u64* halves, const u64* h, const u64* keys,
+                                         const u32* key_index, u32 count, u32 r2_bits) {
     static_assert(LIMB_BITS * S::N >= MODULUS_BITS + 8, "R must exceed the modulus by 8 bits");
     constexpr int WORDS = MODULUS_BITS / 64;
     constexpr int PRIME_WORDS = WORDS / 2;
@@ -216,44 +203,29 @@ __device__ __forceinline__ void rsa_check(u64* out, u32* verdict, const u64* hal
         const u64* key = keys + static_cast<u64>(key_index[index]) * Key::WORDS;
 
         double value[S::L];
-        u64 signature[S::L], opened[S::L];
         work.take_modulus(value, key + Key::MODULUS, WORDS);
         const int r2_steps = work.r2_steps(static_cast<int>(r2_bits));
-        work.products(value, r2_steps + 3, [&](int step) {
+        work.products(value, r2_steps + 2, [&](int step) {
             if (step < r2_steps) {
                 work.prepare_r2(value, step, r2_steps, static_cast<int>(r2_bits));
             } else if (step == r2_steps) {
                 work.operand.put(value);
-                work.park(value);
                 import_words<S>(value, key + Key::PRIME_RECORD, PRIME_WORDS);
-            } else if (step == r2_steps + 1) {
+            } else {
                 double factor[S::L];
                 import_words<S>(factor, h + index * PRIME_WORDS, PRIME_WORDS);
                 work.operand.put(factor);
-            } else {
-                // q h mod n is q h itself, and the sum is below n.
-                double other[S::L];
-                work.canonical(signature, value);
-                import_words<S>(other, halves + (2 * index + 1) * PRIME_WORDS, PRIME_WORDS);
-#pragma unroll
-                for (int j = 0; j < S::L; j++) signature[j] += to_column(other[j]);
-                resolve_fully<S>(signature);
-#pragma unroll
-                for (int j = 0; j < S::L; j++) value[j] = to_double(signature[j]);
-                work.unpark(other);
-                work.operand.put(other);
             }
         });
 
-        public_power(opened, value, public_exponent, work, [&] { work.operand.put_power_of_two(0); });
-        import_words<S>(value, second_copy + index * WORDS, WORDS);
-        u64 wrong = 0;
+        // q h mod n is q h itself, and the sum is below n.
+        u64 signature[S::L];
+        work.canonical(signature, value);
+        import_words<S>(value, halves + (2 * index + 1) * PRIME_WORDS, PRIME_WORDS);
 #pragma unroll
-        for (int j = 0; j < S::L; j++) wrong |= opened[j] ^ to_column(value[j]);
-        wrong = any_bit<S>(wrong);
-
-        work.write_words(out + index * WORDS, WORDS, signature, ~wrong);
-        verdict[index] = static_cast<u32>(wrong + 1);
+        for (int j = 0; j < S::L; j++) signature[j] += to_column(value[j]);
+        resolve_fully<S>(signature);
+        work.write_words(out + index * WORDS, WORDS, signature, ~0ull);
         work.clear();
     }
 }
@@ -322,14 +294,12 @@ __device__ __forceinline__ void rsa_blind(u64* out, const u64* factors, const u6
         dpf::rsa_garner<dpf::Shape<T, L>, BITS / 2, THREADS>(h, halves, keys, key_index, count, r2_bits); \
     }
 
-// Defines rsa_BITS_check for keys of BITS bits.
-#define CRT_CHECK_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                    \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                       \
-        rsa_##BITS##_check(dpf::u64* out, dpf::u32* verdict, const dpf::u64* halves, const dpf::u64* h, \
-                           const dpf::u64* copy, const dpf::u64* keys, const dpf::u32* key_index,       \
-                           dpf::u64 public_exponent, dpf::u32 count, dpf::u32 r2_bits) {                \
-        dpf::rsa_check<dpf::Shape<T, L>, BITS, THREADS>(out, verdict, halves, h, copy, keys, key_index, \
-                                                        public_exponent, count, r2_bits);               \
+// Defines rsa_BITS_join for keys of BITS bits.
+#define CRT_JOIN_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                                   \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                     \
+        rsa_##BITS##_join(dpf::u64* out, const dpf::u64* halves, const dpf::u64* h, const dpf::u64* keys,             \
+                          const dpf::u32* key_index, dpf::u32 count, dpf::u32 r2_bits) {                              \
+        dpf::rsa_join<dpf::Shape<T, L>, BITS, THREADS>(out, halves, h, keys, key_index, count, r2_bits);              \
     }
 
 // Defines rsa_BITS_blind for keys of BITS bits.

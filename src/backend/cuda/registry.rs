@@ -20,9 +20,9 @@ pub(crate) enum Operation {
     /// Garner's recombination of the two.
     #[cfg(feature = "sign")]
     CrtRecombine,
-    /// The number from its recombination, and the comparison of its public power.
+    /// The number from what the recombination gave.
     #[cfg(feature = "sign")]
-    CrtCheck,
+    CrtJoin,
     /// The product of a number and a public power of another, modulo n: blinding, and unblinding.
     #[cfg(feature = "sign")]
     CrtBlind,

@@ -21,7 +21,7 @@ pub(super) struct RsaEntries {
     pub(super) bits: u32,
     pub(super) exp: Vec<ShippedEntry>,
     pub(super) garner: ShippedEntry,
-    pub(super) check: ShippedEntry,
+    pub(super) join: ShippedEntry,
     pub(super) blind: ShippedEntry,
 }
 
@@ -33,14 +33,14 @@ impl RsaEntries {
             let found = all.iter().filter(|entry| entry.name.starts_with(&start));
             found.cloned().collect()
         };
-        let checks = all.iter().filter(|entry| entry.name.ends_with("_check"));
-        checks
-            .map(|check| Self {
-                bits: check.bits,
-                exp: with(check.bits, "exp"),
-                garner: with(check.bits, "garner").remove(0),
-                check: check.clone(),
-                blind: with(check.bits, "blind").remove(0),
+        let joins = all.iter().filter(|entry| entry.name.ends_with("_join"));
+        joins
+            .map(|join| Self {
+                bits: join.bits,
+                exp: with(join.bits, "exp"),
+                garner: with(join.bits, "garner").remove(0),
+                join: join.clone(),
+                blind: with(join.bits, "blind").remove(0),
             })
             .collect()
     }
@@ -220,28 +220,11 @@ impl<'a> Batch<'a> {
         halves
     }
 
-    /// The second and the third launch: signatures and verdicts.
-    pub(super) fn recombine(
-        &mut self,
-        halves: Pointer,
-        messages: &[BigUint],
-    ) -> (Vec<BigUint>, Vec<u32>) {
-        let bytes = self.class.bits as usize / 8;
-        let copy = self.secrets(messages.iter().cloned(), bytes);
-        let (signatures, verdicts) = self.recombine_on_device(halves, copy);
-        (self.numbers(signatures, bytes), verdicts)
-    }
-
-    /// The same, from a copy of the messages that is on the device to signatures that stay there.
-    pub(super) fn recombine_on_device(
-        &mut self,
-        halves: Pointer,
-        copy: Pointer,
-    ) -> (Pointer, Vec<u32>) {
+    /// The second and the third launch: signatures.
+    pub(super) fn recombine(&mut self, halves: Pointer) -> Pointer {
         let bytes = self.class.prime_bits() as usize / 8;
         let h = self.global.uninitialised(bytes * self.count);
         let out = self.global.uninitialised(2 * bytes * self.count);
-        let verdict = self.global.uninitialised(4 * self.count);
         let class = self.class;
         let garner = [
             Argument::Pointer(h),
@@ -252,24 +235,17 @@ impl<'a> Batch<'a> {
             Argument::U32(class.prime_bits()),
         ];
         self.run(&class.garner, self.count, &garner);
-        let check = [
+        let join = [
             Argument::Pointer(out),
-            Argument::Pointer(verdict),
             Argument::Pointer(halves),
             Argument::Pointer(h),
-            Argument::Pointer(copy),
             Argument::Pointer(self.keys),
             Argument::Pointer(self.key_index),
-            Argument::U64(PUBLIC_EXPONENT),
             Argument::U32(self.count as u32),
             Argument::U32(class.bits),
         ];
-        self.run(&class.check, self.count, &check);
-        let verdicts = self.numbers(verdict, 4);
-        let verdicts = verdicts
-            .iter()
-            .map(|verdict| u32::try_from(verdict).unwrap());
-        (out, verdicts.collect())
+        self.run(&class.join, self.count, &join);
+        out
     }
 
     /// `factor * base^exponent mod n` of every instance.

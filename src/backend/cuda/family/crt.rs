@@ -1,6 +1,5 @@
 //! Exponentiation modulo a product n = p q of two primes by the Chinese remainder theorem: both half
-//! exponentiations, Garner's recombination, and the check that the public power of the result is the number
-//! that it came from. Before and after them, if asked for, blinding: with e the public exponent and d the secret
+//! exponentiations, and Garner's recombination. What comes out is not checked here. Before and after them, if asked for, blinding: with e the public exponent and d the secret
 //! one, `m^d = (m r^e)^d r^-1 mod n`.
 
 use alloc::vec::Vec;
@@ -16,7 +15,7 @@ use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::records::RecordKind;
 use crate::window::Window;
 
-/// What a family with kernels for recombination, check and blinding says of all these operations. Kernels for the halves
+/// What a family with kernels for recombination and blinding says of all these operations. Kernels for the halves
 /// may be any family's: their parameters are the same in all (`kernels/README.md`), and so are the records that they read.
 pub(crate) trait CrtFamily: Sync {
     /// The name of the family.
@@ -51,7 +50,7 @@ pub(crate) struct CrtClass {
     /// To choose from.
     pub(crate) halves: Vec<&'static Entry>,
     pub(crate) recombine: &'static Entry,
-    pub(crate) check: &'static Entry,
+    pub(crate) join: &'static Entry,
     /// Blinds, and unblinds.
     pub(crate) blind: &'static Entry,
 }
@@ -63,19 +62,19 @@ impl CrtClass {
             let does = move |entry: &&Entry| entry.operation == operation && entry.bits == bits;
             entries.iter().filter(does)
         };
-        let class = |check: &'static Entry| {
-            let prime = check.bits / 2;
+        let class = |join: &'static Entry| {
+            let prime = join.bits / 2;
             let halves = |family| doing(family, Operation::CrtHalves, prime);
             Some(Self {
-                bits: check.bits,
+                bits: join.bits,
                 halves: registry.families().flat_map(halves).collect(),
                 recombine: doing(entries, Operation::CrtRecombine, prime).next()?,
-                check,
-                blind: doing(entries, Operation::CrtBlind, check.bits).next()?,
+                join,
+                blind: doing(entries, Operation::CrtBlind, join.bits).next()?,
             })
         };
-        let checks = |entry: &&Entry| entry.operation == Operation::CrtCheck;
-        entries.iter().filter(checks).filter_map(class).collect()
+        let joins = |entry: &&Entry| entry.operation == Operation::CrtJoin;
+        entries.iter().filter(joins).filter_map(class).collect()
     }
 
     /// The class for moduli of `n_bits` bits with factors of `prime_bits` bits, all of them widths of their
@@ -85,7 +84,7 @@ impl CrtClass {
         self.halves.retain(|entry| takes(entry, prime_bits));
         let fits = !self.halves.is_empty()
             && takes(self.recombine, prime_bits)
-            && takes(self.check, n_bits)
+            && takes(self.join, n_bits)
             && takes(self.blind, n_bits);
         fits.then_some(self)
     }
@@ -94,12 +93,12 @@ impl CrtClass {
     pub(crate) fn runs_on(&self, device: &DeviceInfo) -> bool {
         self.halves.iter().any(|entry| entry.runs_on(device))
             && self.recombine.runs_on(device)
-            && self.check.runs_on(device)
+            && self.join.runs_on(device)
             && self.blind.runs_on(device)
     }
 
     pub(crate) fn family(&self) -> &'static dyn CrtFamily {
-        family_of(self.check)
+        family_of(self.join)
     }
 
     /// What the records of its moduli are.
@@ -112,9 +111,9 @@ impl CrtClass {
     }
 }
 
-/// Panics if the family has kernels for the check but does not say how they are used.
-fn family_of(check: &'static Entry) -> &'static dyn CrtFamily {
-    let family = check.family.crt();
+/// Panics if the family has these kernels but does not say how they are used.
+fn family_of(join: &'static Entry) -> &'static dyn CrtFamily {
+    let family = join.family.crt();
     family.expect("a family with these kernels has these operations")
 }
 
@@ -123,7 +122,7 @@ fn family_of(check: &'static Entry) -> &'static dyn CrtFamily {
 pub(crate) struct CrtKernels {
     pub(crate) halves: (&'static Entry, Grid),
     pub(crate) recombine: (&'static Entry, Grid),
-    pub(crate) check: (&'static Entry, Grid),
+    pub(crate) join: (&'static Entry, Grid),
     pub(crate) blind: (&'static Entry, Grid),
     /// What the records of the moduli are.
     pub(crate) records: RecordKind,
@@ -132,8 +131,8 @@ pub(crate) struct CrtKernels {
 impl CrtKernels {
     /// Lays a chunk out in memory, and makes its launches.
     pub(crate) fn exponentiate(&self, chunk: &CrtChunk) -> CrtWork {
-        let (check, _) = self.check;
-        family_of(check).exponentiate(self, chunk)
+        let (join, _) = self.join;
+        family_of(join).exponentiate(self, chunk)
     }
 }
 
@@ -147,7 +146,7 @@ pub(crate) struct CrtChunk {
     pub(crate) prime_bits: u32,
     /// A bound for the lengths of both exponents.
     pub(crate) exponent_bits: u32,
-    /// The exponent of the check and of the blinding, at least 1.
+    /// The exponent of the blinding, at least 1.
     pub(crate) public_exponent: u64,
     pub(crate) window: Window,
     /// Whether the numbers are blinded for the exponentiation.
@@ -160,17 +159,11 @@ pub(crate) struct CrtWork {
     pub(crate) layout: Layout,
     /// The numbers, below n.
     pub(crate) base: Part,
-    /// The same numbers once more, which the check compares with. Not if they are blinded: then it compares with
-    /// the blinded numbers, and tells nothing of the two steps that blind and unblind.
-    pub(crate) base_copy: Option<Part>,
     /// If the numbers are blinded, for each of them a number `r` below n and `r^-1 mod n`, both secret.
     pub(crate) blind: Option<(Part, Part)>,
     /// For each instance the index of the record of its modulus, 32 bits.
     pub(crate) record_index: Part,
-    /// The powers, or zeros where the check failed.
+    /// The powers.
     pub(crate) power: Part,
-    /// For each instance 1 where the check passed, else 0; 32 bits. Whoever reads the powers sees it from them.
-    #[cfg_attr(not(test), allow(dead_code))]
-    pub(crate) verdict: Part,
     pub(crate) launches: Vec<Launch>,
 }

@@ -118,7 +118,7 @@ fn classes_take_the_widths_that_their_kernels_take() {
         let narrowest = on_primes.min().unwrap().max(class.recombine.min_r2_bits);
         assert!(halves(bits, narrowest).is_some());
         assert_eq!(halves(bits, narrowest - 1), None);
-        let narrowest = class.check.min_r2_bits.max(class.blind.min_r2_bits);
+        let narrowest = class.join.min_r2_bits.max(class.blind.min_r2_bits);
         assert!(halves(narrowest, bits / 2).is_some());
         assert_eq!(halves(narrowest - 1, bits / 2), None);
     }

@@ -90,13 +90,13 @@ impl Job<Octets> for CrtJob<'_> {
         };
         let table = slots.table(class.records());
         let key_indices = self.key_indices(class, &table);
-        let entries = [halves.entry, class.recombine, class.check, class.blind];
-        let [exp, recombine, check, blind] = entries.map(|entry| device.kernel(&entry.image));
-        let (exp, recombine, check, blind) = (exp?, recombine?, check?, blind?);
+        let entries = [halves.entry, class.recombine, class.join, class.blind];
+        let [exp, recombine, join, blind] = entries.map(|entry| device.kernel(&entry.image));
+        let (exp, recombine, join, blind) = (exp?, recombine?, join?, blind?);
         let kernels = CrtKernels {
             halves: (halves.entry, exp.grid()),
             recombine: (class.recombine, recombine.grid()),
-            check: (class.check, check.grid()),
+            join: (class.join, join.grid()),
             blind: (class.blind, blind.grid()),
             records: class.records(),
         };
@@ -115,7 +115,7 @@ impl Job<Octets> for CrtJob<'_> {
             share: Share {
                 kernels,
                 loaded: Loaded {
-                    kernels: vec![exp, recombine, check, blind],
+                    kernels: vec![exp, recombine, join, blind],
                     records: Some(table.into_table()),
                 },
                 window: halves.window,
@@ -162,8 +162,7 @@ impl Job<Octets> for CrtJob<'_> {
         })
     }
 
-    /// Checks the candidates, and puts those that pass to their places. What the device's own check refused is a
-    /// zero here, which does not pass.
+    /// Checks the candidates, and puts those that pass to their places.
     fn take(
         &self,
         UnderWay {
@@ -274,7 +273,7 @@ impl CrtJob<'_> {
         let size = work.base.len() / chunk.len();
         let range = |part: Option<Part>| part.map_or(0..0, Part::range);
         let (blind, inverse) = work.blind.unzip();
-        let parts = [Some(work.base), work.base_copy, blind, inverse].map(range);
+        let parts = [Some(work.base), blind, inverse].map(range);
         let Ok(parts) = input.get_disjoint_mut(parts) else {
             unreachable!("parts of a layout do not overlap");
         };
@@ -293,7 +292,7 @@ impl CrtJob<'_> {
                 blinds.map_or(&[][..], |blinds| &blinds.numbers),
                 blinds.map_or(&[][..], |blinds| &blinds.inverses),
             ];
-            (places, [&base[..], base, r, inverse])
+            (places, [&base[..], r, inverse])
         });
         // Waking threads takes longer than copying a few numbers.
         let threads = match chunk.len() {

@@ -66,7 +66,7 @@ impl CrtFamily for Dpf {
         let CrtKernels {
             halves: (halves_entry, halves_grid),
             recombine: (_, recombine_grid),
-            check: (_, check_grid),
+            join: (_, join_grid),
             blind: (_, blind_grid),
             records: kind,
         } = *kernels;
@@ -76,15 +76,13 @@ impl CrtFamily for Dpf {
 
         let mut layout = Layout::default();
         let base = layout.input(numbers);
-        let (base_copy, blind) = match chunk.is_blinded {
-            false => (Some(layout.input(numbers)), None),
-            true => (None, Some((layout.input(numbers), layout.input(numbers)))),
-        };
+        let blind = chunk
+            .is_blinded
+            .then(|| (layout.input(numbers), layout.input(numbers)));
         let record_index = layout.input(indices);
         let halves = layout.intermediate(numbers);
         let h = layout.intermediate(words * count);
         let power = layout.output(numbers);
-        let verdict = layout.output(indices);
         let scratch = layout.scratch(scratch_words(halves_entry, blocks, chunk.window));
         let blinding = blind.map(|(r, inverse)| Blinding {
             r,
@@ -93,7 +91,7 @@ impl CrtFamily for Dpf {
             power: layout.intermediate(numbers),
         });
         let exponentiated = blinding.as_ref().map_or(base, |blinding| blinding.base);
-        let recombined = blinding.as_ref().map_or(power, |blinding| blinding.power);
+        let joined = blinding.as_ref().map_or(power, |blinding| blinding.power);
 
         let records = Argument::Records(kind);
         let index = Argument::RecordIndices {
@@ -131,15 +129,12 @@ impl CrtFamily for Dpf {
             Argument::U32(count as u32),
             Argument::U32(prime_bits),
         ];
-        let check_arguments = vec![
-            Argument::Words(recombined),
-            Argument::Words(verdict),
+        let join_arguments = vec![
+            Argument::Words(joined),
             Argument::Words(halves),
             Argument::Words(h),
-            Argument::Words(base_copy.unwrap_or(exponentiated)),
             records,
             index,
-            Argument::U64(chunk.public_exponent),
             Argument::U32(count as u32),
             Argument::U32(n_bits),
         ];
@@ -150,7 +145,7 @@ impl CrtFamily for Dpf {
                 recombine_grid.blocks(count),
                 recombine_arguments,
             ),
-            (check_grid, check_grid.blocks(count), check_arguments),
+            (join_grid, join_grid.blocks(count), join_arguments),
         ];
         if let Some(with) = blinding {
             let hide = blind_arguments(with.base, base, with.r, chunk.public_exponent);
@@ -161,7 +156,7 @@ impl CrtFamily for Dpf {
         }
         let launch = |(grid, blocks, arguments): (Grid, usize, Vec<Argument>)| {
             let is_short = !ptr::eq(grid.image(), halves_grid.image());
-            // SAFETY: these are the parameters of `rsa_BITS_exp_tT`, `rsa_BITS_garner`, `rsa_BITS_check` and
+            // SAFETY: these are the parameters of `rsa_BITS_exp_tT`, `rsa_BITS_garner`, `rsa_BITS_join` and
             // `rsa_BITS_blind`, each with its own grid, checked above; every part has the length that its
             // buffer must have.
             let launch = unsafe { Launch::new(grid.image(), blocks, arguments) };
@@ -173,11 +168,9 @@ impl CrtFamily for Dpf {
         CrtWork {
             layout,
             base,
-            base_copy,
             blind,
             record_index,
             power,
-            verdict,
             launches: steps.into_iter().map(launch).collect(),
         }
     }
@@ -197,16 +190,16 @@ struct Blinding {
 fn check(kernels: &CrtKernels, chunk: &CrtChunk) {
     let (halves, halves_grid) = kernels.halves;
     let (recombine, recombine_grid) = kernels.recombine;
-    let (check, check_grid) = kernels.check;
+    let (join, join_grid) = kernels.join;
     let (blind, blind_grid) = kernels.blind;
     check_kernel(halves, Operation::CrtHalves, halves_grid);
     check_kernel(recombine, Operation::CrtRecombine, recombine_grid);
-    check_kernel(check, Operation::CrtCheck, check_grid);
+    check_kernel(join, Operation::CrtJoin, join_grid);
     check_kernel(blind, Operation::CrtBlind, blind_grid);
     check_count(chunk.count);
     check_r2_bits(halves, chunk.prime_bits);
     check_r2_bits(recombine, chunk.prime_bits);
-    check_r2_bits(check, chunk.n_bits);
+    check_r2_bits(join, chunk.n_bits);
     check_r2_bits(blind, chunk.n_bits);
     assert!(
         chunk.exponent_bits <= halves.bits,
@@ -216,7 +209,7 @@ fn check(kernels: &CrtKernels, chunk: &CrtChunk) {
     let words = halves.words();
     assert!(
         words == recombine.words()
-            && 2 * words == check.words()
+            && 2 * words == join.words()
             && 2 * words == blind.words()
             && 11 * words == kernels.records.words,
         "kernels and records of different classes"

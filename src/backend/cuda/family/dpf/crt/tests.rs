@@ -21,7 +21,7 @@ fn kernels(class: &CrtClass) -> CrtKernels {
     CrtKernels {
         halves: with_grid(class.halves[0]),
         recombine: with_grid(class.recombine),
-        check: with_grid(class.check),
+        join: with_grid(class.join),
         blind: with_grid(class.blind),
         records: class.records(),
     }
@@ -44,7 +44,7 @@ fn arguments_of_the_three_launches() {
     let class = class();
     let kernels = kernels(&class);
     let work = Dpf.exponentiate(&kernels, &chunk());
-    let [exp, garner, check] = work.launches.as_slice() else {
+    let [exp, garner, join] = work.launches.as_slice() else {
         panic!("three launches");
     };
     let (count, p) = (Argument::U32(101), 1536 / 128);
@@ -53,12 +53,9 @@ fn arguments_of_the_three_launches() {
         part: work.record_index,
         count: 101,
     };
-    let base_copy = work.base_copy.expect("a copy for the check");
     assert!(work.blind.is_none());
-    let lens = [work.base, base_copy, work.record_index].map(|part| part.len());
-    assert_eq!(lens, [101 * 2 * p, 101 * 2 * p, 51]);
-    let lens = [work.power, work.verdict].map(|part| part.len());
-    assert_eq!(lens, [101 * 2 * p, 51]);
+    let lens = [work.base, work.record_index, work.power].map(|part| part.len());
+    assert_eq!(lens, [101 * 2 * p, 51, 101 * 2 * p]);
 
     let [halves, base, rest @ ..] = exp.arguments() else {
         panic!("halves and numbers");
@@ -90,20 +87,17 @@ fn arguments_of_the_three_launches() {
 
     let expected = [
         Argument::Words(work.power),
-        Argument::Words(work.verdict),
         halves,
         Argument::Words(h),
-        Argument::Words(base_copy),
         records,
         index,
-        Argument::U64(65537),
         count,
         Argument::U32(1472),
     ];
-    assert_eq!(*check.arguments(), expected);
+    assert_eq!(*join.arguments(), expected);
 }
 
-/// The exponentiation and its check see blinded numbers only; what comes out is unblinded.
+/// The exponentiation sees blinded numbers only; what comes out is unblinded.
 #[test]
 fn arguments_of_blinded_launches() {
     let class = class();
@@ -112,7 +106,7 @@ fn arguments_of_blinded_launches() {
         ..chunk()
     };
     let work = Dpf.exponentiate(&kernels(&class), &blinded);
-    let [blind, exp, garner, check, unblind] = work.launches.as_slice() else {
+    let [blind, exp, garner, join, unblind] = work.launches.as_slice() else {
         panic!("five launches");
     };
     let (count, p) = (Argument::U32(101), 1536 / 128);
@@ -121,7 +115,6 @@ fn arguments_of_blinded_launches() {
         part: work.record_index,
         count: 101,
     };
-    assert!(work.base_copy.is_none());
     let (r, inverse) = work.blind.expect("places for the random numbers");
     let inputs = [work.base, r, inverse, work.record_index];
     let mut end = 0usize;
@@ -151,13 +144,10 @@ fn arguments_of_blinded_launches() {
     };
     assert_eq!(*from, Argument::Words(*halves));
 
-    let [Argument::Words(power), rest @ ..] = check.arguments() else {
+    let [Argument::Words(power), rest @ ..] = join.arguments() else {
         panic!("powers are words");
     };
-    let [verdict, halves_and_h @ ..] = [work.verdict, *halves, *h].map(Argument::Words);
-    assert_eq!(rest[0], verdict);
-    assert_eq!(rest[1..3], halves_and_h);
-    assert_eq!(rest[3], Argument::Words(*hidden));
+    assert_eq!(rest[..2], [*halves, *h].map(Argument::Words));
 
     let expected = [
         Argument::Words(work.power),
@@ -205,8 +195,8 @@ fn arguments_out_of_range_are_refused() {
         std::panic::catch_unwind(call).is_err()
     };
     assert!(!swapped(|_| ()));
-    assert!(swapped(|kernels| kernels.blind = kernels.check));
-    assert!(swapped(|kernels| kernels.check = kernels.blind));
+    assert!(swapped(|kernels| kernels.blind = kernels.join));
+    assert!(swapped(|kernels| kernels.join = kernels.blind));
 }
 
 /// p, its constant, dP, q, its constant, dQ, qInv, n, its constant; zeros above.
