@@ -5,15 +5,12 @@
 
 namespace rns {
 
-// Where residue (or word) `column` has its byte `byte`: lane t = column % 4 gets the sums of all four bytes.
-__device__ __forceinline__ int column_offset(int column, int byte) {
-    return (2 * (column >> 2) + (byte >> 1)) * 128 + (2 * (column & 3) + (byte & 1)) * 16;
-}
-
-// The four bytes of residue (or word) `row` lie together, below each other.
+// The four bytes of residue (or word) `row` lie together, below each other; the columns are those of byte `byte` of residue
+// (or word) `column`: lane t = column % 4 gets the sums of all four bytes.
 template <class S>
 __device__ __forceinline__ u32* place(unsigned char* matrix, int row, int column, int byte) {
-    return reinterpret_cast<u32*>(matrix + (row >> 2) * S::ROW_STRIDE + column_offset(column, byte) + 4 * (row & 3));
+    int offset = Matrix<S::ROW_STRIDE>::place(row >> 2, row & 3, 2 * (column >> 2) + (byte >> 1), 2 * (column & 3) + (byte & 1));
+    return reinterpret_cast<u32*>(matrix + offset);
 }
 
 // Rows `row`, columns `column` from `values`: what residue (or word) `row` of the operand contributes to residue `column`
@@ -82,7 +79,7 @@ __device__ __forceinline__ void fill_weights(unsigned char* matrix, const u32* v
         for (int q = 0; q < 4; q++) {
             bytes |= static_cast<u32>(weight >> (24 - 8 * q) >> 8 * column & 255) << 8 * q;
         }
-        *reinterpret_cast<u32*>(matrix + (row >> 2) * 128 + column * 16 + 4 * (row & 3)) = bytes;
+        *reinterpret_cast<u32*>(matrix + Matrix<128>::place(row >> 2, row & 3, 0, column)) = bytes;
     }
 }
 

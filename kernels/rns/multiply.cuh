@@ -13,8 +13,7 @@ template <class S, int FROM = 0, int TO = S::STEPS>
 __device__ __forceinline__ void start_product(u32 (&sum)[S::SUMS], ConstResidues<S> x, uint2 behind,
                                               u32 matrix, int group) {
     static_assert(2 * S::STEPS <= S::SLOTS + 2, "there is at most one slot behind the last");
-    u64 descriptor = matrix_descriptor(matrix, S::COLUMN_STRIDE, S::ROW_STRIDE);
-    descriptor += group * (2 * S::GROUP_SLOTS * S::COLUMN_STRIDE >> 4);
+    const Matrix<S::ROW_STRIDE> constants(matrix);
     fence_registers();
 #pragma unroll
     for (int k = FROM; k < TO; k++) {
@@ -22,7 +21,7 @@ __device__ __forceinline__ void start_product(u32 (&sum)[S::SUMS], ConstResidues
         int next = whole ? 2 * k + 1 : 0;
         u32 upper_0 = whole ? x[0][next] : behind.x;
         u32 upper_1 = whole ? x[1][next] : behind.y;
-        u64 rows = descriptor + k * (2 * S::ROW_STRIDE >> 4);
+        auto rows = constants.at(k, group * 2 * S::GROUP_SLOTS);
         if (k == 0) {
             multiply_add(sum, x[0][0], x[1][0], upper_0, upper_1, rows, 0);
         } else {
@@ -35,7 +34,7 @@ __device__ __forceinline__ void start_product(u32 (&sum)[S::SUMS], ConstResidues
 // The same for the columns of the weights.
 template <class S>
 __device__ __forceinline__ void start_quotient(u32 (&sum)[4], ConstResidues<S> z, uint2 behind, u32 weights) {
-    u64 descriptor = matrix_descriptor(weights, 128, 128);
+    const Matrix<128> constants(weights);
     fence_registers();
 #pragma unroll
     for (int k = 0; k < S::STEPS; k++) {
@@ -43,7 +42,7 @@ __device__ __forceinline__ void start_quotient(u32 (&sum)[4], ConstResidues<S> z
         int next = whole ? 2 * k + 1 : 0;
         u32 upper_0 = whole ? z[0][next] : behind.x;
         u32 upper_1 = whole ? z[1][next] : behind.y;
-        u64 rows = descriptor + k * (256 >> 4);
+        auto rows = constants.at(k, 0);
         if (k == 0) {
             multiply_add(sum, z[0][0], z[1][0], upper_0, upper_1, rows, 0);
         } else {

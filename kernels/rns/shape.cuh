@@ -4,7 +4,7 @@
 // what a product on the tensor cores takes from it, and what it gets from one. So no residue ever moves.
 #pragma once
 
-#include "residue.cuh"
+#include "tensor.cuh"
 
 namespace rns {
 
@@ -29,7 +29,6 @@ struct Shape {
 
     // A matrix has four columns of bytes for each modulus, and as many rows, rounded up to whole steps of 32.
     static constexpr int STEPS = (4 * N + 31) / 32;
-    static constexpr int COLUMN_STRIDE = 128;
     static constexpr int ROW_STRIDE = 64 * N;
     static constexpr int MATRIX_BYTES = 2 * STEPS * ROW_STRIDE;
     // Rows N and N + 1 of a matrix, where there are such, are for an exact quotient.
@@ -52,8 +51,8 @@ struct Shape {
     static constexpr int LEAVE_BITS = N > 36 ? 7 : 6;
 
     // Where there is not enough shared memory for all that belongs to a thread, some of it is elsewhere.
-    static constexpr bool FACTORS_IN_REGISTERS = N > 36;
-    static constexpr bool OPERAND_IN_SCRATCH = N > 56;
+    static constexpr bool FACTORS_IN_REGISTERS = N > 36 || IS_SHARED_MEMORY_SCARCE;
+    static constexpr bool OPERAND_IN_SCRATCH = N > 56 || IS_SHARED_MEMORY_SCARCE;
     static constexpr int MODULUS_SLOTS_IN_SHARED = N > 56 ? 12 : SLOTS;
 };
 

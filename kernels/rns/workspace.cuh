@@ -2,7 +2,6 @@
 #pragma once
 
 #include "matrix.cuh"
-#include "tensor.cuh"
 
 namespace rns {
 

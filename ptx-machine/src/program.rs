@@ -80,6 +80,18 @@ pub(crate) struct MatrixProduct {
     pub(crate) keep: Reg,
 }
 
+/// A product of bytes by the tensor cores at the pace of its warp: `mma.sync` of 16 rows by 32 by 8 columns.
+pub(crate) struct WarpProduct {
+    /// The sums of a lane.
+    pub(crate) to: [Reg; 4],
+    /// The bytes of its rows.
+    pub(crate) rows: [Reg; 4],
+    /// The bytes of its column.
+    pub(crate) column: [Reg; 2],
+    /// What the products are added to.
+    pub(crate) from: [Reg; 4],
+}
+
 pub(crate) enum Op {
     Binary(Binary, Width, [Reg; 3]),
     /// Shift right, keeping the sign.
@@ -155,6 +167,7 @@ pub(crate) enum Op {
     /// `to, low, high, selector`: four of eight bytes.
     Permute([Reg; 4]),
     MatrixProduct(Box<MatrixProduct>),
+    WarpProduct(Box<WarpProduct>),
     /// Orders registers before the matrix products that follow.
     MatrixFence,
     /// Closes a group of matrix products.
@@ -206,6 +219,10 @@ impl Op {
             }
             Self::WarpBarrier { members } => (vec![members], vec![]),
             Self::MatrixProduct(ref product) => (vec![product.matrix, product.keep], vec![]),
+            Self::WarpProduct(ref product) => {
+                let read = [&product.rows[..], &product.column, &product.from].concat();
+                (read, product.to.to_vec())
+            }
             Self::Branch { .. }
             | Self::Exit
             | Self::BlockBarrier

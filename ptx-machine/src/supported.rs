@@ -149,6 +149,10 @@ pub const SUPPORTED: &[Form] = &[
         "{d, ..}, {a, b, c, e}, m, p",
     ),
     matrix("fence.proxy.async[.shared::cta]", ""),
+    matrix(
+        "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32",
+        "{d, e, f, g}, {a, b, c, m}, {a, b}, {c, d, e, f}",
+    ),
 ];
 
 impl Form {

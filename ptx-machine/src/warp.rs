@@ -7,6 +7,7 @@ mod access;
 mod float;
 mod integer;
 mod matrix;
+mod product;
 mod shuffle;
 
 use crate::fault::{Fault, Location};
@@ -270,6 +271,7 @@ impl<'a> Warp<'a> {
                 Ok(())
             }
             Op::MatrixProduct(ref product) => self.matrix_product(product, lanes, memory),
+            Op::WarpProduct(ref product) => self.warp_product(product, lanes),
             Op::MatrixFence => {
                 self.products.fence(self.steps);
                 Ok(())

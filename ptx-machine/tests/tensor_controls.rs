@@ -65,7 +65,8 @@ fn expected(seed: u32) -> Vec<u32> {
 }
 
 /// What must be noticed, and how.
-const BROKEN: [(&str, Fault); 9] = [
+const BROKEN: [(&str, Fault); 10] = [
+    ("parted_warp", Fault::NotConverged),
     ("unseen_matrix", Fault::Unseen(Location::Shared(0))),
     ("racing_matrix", Fault::Race(Location::Shared(0))),
     ("unfenced_rows", Fault::Unfenced),
@@ -83,7 +84,7 @@ fn every_control_is_tested() {
     let mut entries: Vec<_> = module.entries().iter().map(|entry| entry.name()).collect();
     let broken = BROKEN.iter().map(|(name, _)| *name);
     let mut tested: Vec<_> = broken
-        .chain(["whole_product", "chained_products"])
+        .chain(["whole_product", "chained_products", "warp_products"])
         .collect();
     entries.sort_unstable();
     tested.sort_unstable();
@@ -99,6 +100,13 @@ fn products_are_right() {
         let twice = run("chained_products", 128, seed).unwrap().0;
         let doubled = expected.iter().map(|sum| 2 * sum);
         assert_eq!(twice, doubled.collect::<Vec<_>>());
+        // The same by other instructions, which want no warpgroup.
+        for threads in [128, 64] {
+            let (sums, is_tainted) = run("warp_products", threads, seed).unwrap();
+            let count = 4 * threads as usize;
+            assert_eq!(sums[..count], twice[..count]);
+            assert!(is_tainted || threads < 128);
+        }
     }
 }
 

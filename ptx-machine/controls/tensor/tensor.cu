@@ -35,6 +35,17 @@ struct Product {
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     }
 
+    // Adds the product of the warp's 16 rows, without any other warp. Lane 4 g + t takes the bytes of column g.
+    __device__ void add(const u32* shared) {
+        u32 lower = shared[threadIdx.x % 32];
+        u32 upper = shared[threadIdx.x % 32 + 32];
+        asm volatile(
+            "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 "
+            "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+            : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+            : "r"(row[0]), "r"(row[1]), "r"(row[2]), "r"(row[3]), "r"(lower), "r"(upper));
+    }
+
     __device__ void wait() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
 
     __device__ void store(u32* out) const {
@@ -79,6 +90,25 @@ CONTROL(chained_products) {
     product.start(descriptor(shared), 0);
     product.start(descriptor(shared), 1);
     product.wait();
+    product.store(out);
+}
+
+// The same product by each warp for itself, twice.
+CONTROL(warp_products) {
+    SHARED_MATRIX
+    __syncthreads();
+    Product product(rows);
+    product.add(shared);
+    product.add(shared);
+    product.store(out);
+}
+
+// A warp does its product in two parts.
+CONTROL(parted_warp) {
+    SHARED_MATRIX
+    __syncthreads();
+    Product product(rows);
+    if (threadIdx.x % 2 == 0) product.add(shared);
     product.store(out);
 }
 

@@ -1,10 +1,10 @@
 //! Products of matrices by the tensor cores, and the fences around them (PTX ISA, "Asynchronous warpgroup level matrix
-//! instructions").
+//! instructions", and `mma` in "Warp level matrix multiply-accumulate instructions").
 
 use super::{Decoder, name_of};
 use crate::error::Problem;
 use crate::module::Operand;
-use crate::program::{MatrixProduct, Op};
+use crate::program::{MatrixProduct, Op, Reg, WarpProduct};
 
 impl Decoder<'_> {
     pub(super) fn matrix(
@@ -41,8 +41,32 @@ impl Decoder<'_> {
                     keep: self.register(name_of(keep)?)?,
                 }))
             }
+            (
+                "mma",
+                "sync",
+                [
+                    Operand::Vector(to),
+                    Operand::Vector(rows),
+                    Operand::Vector(column),
+                    Operand::Vector(from),
+                ],
+            ) => {
+                let to: Result<Vec<_>, _> = to.iter().map(|name| self.register(name)).collect();
+                Op::WarpProduct(Box::new(WarpProduct {
+                    to: to?.try_into().map_err(|_| Problem::Operands)?,
+                    rows: self.values(rows)?,
+                    column: self.values(column)?,
+                    from: self.values(from)?,
+                }))
+            }
             _ => return Err(Problem::Operands),
         };
         Ok(vec![op])
+    }
+
+    /// As many values as there must be.
+    fn values<const N: usize>(&mut self, names: &[String]) -> Result<[Reg; N], Problem> {
+        let values: Result<Vec<_>, _> = names.iter().map(|name| self.value(name)).collect();
+        values?.try_into().map_err(|_| Problem::Operands)
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod crt;
 pub(crate) mod dpf;
 mod modexp;
 pub(crate) mod rns;
+pub(crate) mod rns_mma;
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -15,7 +15,7 @@ fn name(bits: u32, count: usize, device: &DeviceInfo, tuning: Tuning) -> Option<
 #[test]
 fn small_batches_take_more_lanes_for_each_instance() {
     // Of a chip that one family alone has kernels for.
-    let device = DeviceInfo::imaginary(100, 227 << 10).with_compute_capability((8, 0));
+    let device = DeviceInfo::imaginary(100, 227 << 10).with_compute_capability((7, 0));
     let pairs = [
         (512, "modexp_512_t2", "modexp_512_t1"),
         (1024, "modexp_1024_t4", "modexp_1024_t1"),
@@ -46,8 +46,12 @@ fn families_are_chosen_by_what_was_measured() {
     for bits in [512, 768, 3072, 4096] {
         assert_eq!(family(bits, bits, 1_000_000, &device), "dpf", "{bits}");
     }
-    let older = device.clone().with_compute_capability((8, 0));
+    let older = device.clone().with_compute_capability((7, 0));
     assert_eq!(family(1024, 1024, 1_000_000, &older), "dpf");
+    // Other chips have tensor cores too, some of them with next to no units for doubles.
+    let game = DeviceInfo::imaginary(132, 99 << 10).with_compute_capability((8, 9));
+    let game = game.with_few_doubles();
+    assert_eq!(family(1024, 1024, 1_000_000, &game), "rns_mma");
     // It would want Montgomery parameters that the host does not have.
     assert_eq!(family(960, 960, 1_000_000, &device), "dpf");
 }
@@ -56,7 +60,7 @@ fn families_are_chosen_by_what_was_measured() {
 /// cores.
 #[test]
 fn an_h200_changes_kernels_where_it_was_measured() {
-    let device = DeviceInfo::imaginary(132, 227 << 10).with_compute_capability((8, 0));
+    let device = DeviceInfo::imaginary(132, 227 << 10).with_compute_capability((7, 0));
     for bits in SHIPPED.widths() {
         for exponent_bits in [17, bits] {
             let at = |count: usize| {
@@ -109,7 +113,7 @@ fn chips_are_told_apart() {
 /// A kernel for few instances, more of them, and devices with few doubles take longer.
 #[test]
 fn forecasts_follow_the_work() {
-    let device = DeviceInfo::imaginary(100, 227 << 10).with_compute_capability((8, 0));
+    let device = DeviceInfo::imaginary(100, 227 << 10).with_compute_capability((7, 0));
     let ms = |bits, count, device: &DeviceInfo| {
         let plan = planned(SHIPPED, bits, count, device);
         plan.unwrap().forecast.milliseconds
@@ -124,7 +128,7 @@ fn forecasts_follow_the_work() {
 #[test]
 fn the_halves_decide_among_classes() {
     let hopper = DeviceInfo::imaginary(100, 227 << 10);
-    let device = hopper.clone().with_compute_capability((8, 0));
+    let device = hopper.clone().with_compute_capability((7, 0));
     let classes = crt_classes(SHIPPED, 2048, 1024);
     let halves = |count, device: &DeviceInfo| {
         let plan = CrtPlan::new(&classes, 1024, count, device)?;

@@ -1,0 +1,89 @@
+// Products on the tensor cores of chips from sm_80 on: mma.sync, unsigned bytes, sums of 32 bits (PTX ISA, "Matrix multiply-accumulate
+// operation using mma instruction", m16n8k32).
+//
+// A warp multiplies 16 rows of 32 bytes by a matrix, all of it from registers; what a lane holds of rows and sums is what it
+// holds for wgmma: see wgmma.cuh, whose place this file takes. Products are done when they stand there, so that what
+// orders those of wgmma is nothing here.
+#pragma once
+
+#include "residue.cuh"
+
+namespace rns {
+
+__device__ __forceinline__ void fence_registers() {}
+
+__device__ __forceinline__ u32 zero_register() { return 0; }
+
+__device__ __forceinline__ void commit_group() {}
+
+template <int PENDING>
+__device__ __forceinline__ void wait_groups() {}
+
+__device__ __forceinline__ void fence_matrices() {}
+
+template <int COUNT>
+__device__ __forceinline__ void take_sums(u32 (&)[COUNT]) {}
+
+// A matrix in shared memory for products. Of 32 rows and 16 columns each lane takes its four words with one load; they
+// lie together. A matrix of 8 columns has two words for each lane.
+template <int ROW_STRIDE>
+struct Matrix {
+    static constexpr bool IS_NARROW = ROW_STRIDE == 128;
+
+    u32 address;
+
+    __device__ __forceinline__ explicit Matrix(u32 address)
+        : address(address + threadIdx.x % 32 * (IS_NARROW ? 8 : 16)) {}
+
+    // What `multiply_add` takes for 32 rows, of which `step` times as many are above, and the columns from 8 `block` on,
+    // `block` being even.
+    __device__ __forceinline__ u32 at(int step, int block) const { return address + step * 2 * ROW_STRIDE + block * 256; }
+
+    // Where the rows 16 row_block + 4 row and the three below it have their bytes of column 8 column_block + column.
+    __device__ static __forceinline__ int place(int row_block, int row, int column_block, int column) {
+        int lane = 4 * column + row;
+        int step = (row_block >> 1) * 2 * ROW_STRIDE;
+        int half = row_block & 1;
+        if (IS_NARROW) return step + lane * 8 + half * 4;
+        return step + (column_block >> 1) * 512 + lane * 16 + (column_block & 1) * 8 + half * 4;
+    }
+};
+
+// A block has 99 KiB.
+constexpr bool IS_SHARED_MEMORY_SCARCE = true;
+
+// sum = rows * matrix, plus sum if `keep` is 1, for 8 columns. a to d are the lane's bytes: of row g, of row g + 8, and the
+// same 16 columns further on; e and f are the matrix's, of column g: the rows from 4 t on, and the same 16 rows further on.
+__device__ __forceinline__ void multiply_add_block(u32* sum, u32 a, u32 b, u32 c, u32 d, u32 e, u32 f, int keep) {
+    u32 zero = 0;
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
+        : "=r"(sum[0]), "=r"(sum[1]), "=r"(sum[2]), "=r"(sum[3])
+        : "r"(a), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f), "r"(keep ? sum[0] : zero), "r"(keep ? sum[1] : zero),
+          "r"(keep ? sum[2] : zero), "r"(keep ? sum[3] : zero));
+}
+
+// The same for all columns of a group.
+template <int COUNT>
+__device__ __forceinline__ void multiply_add(u32 (&sum)[COUNT], u32 a, u32 b, u32 c, u32 d, u32 matrix, int keep) {
+    if constexpr (COUNT == 4) {
+        u32 e, f;
+        asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(e), "=r"(f) : "r"(matrix) : "memory");
+        multiply_add_block(sum, a, b, c, d, e, f, keep);
+    } else {
+        static_assert(COUNT % 8 == 0, "blocks of 8 columns come in pairs");
+#pragma unroll
+        for (int i = 0; i < COUNT; i += 8) {
+            u32 e[4];
+            asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(e[0]), "=r"(e[1]), "=r"(e[2]), "=r"(e[3])
+                         : "r"(matrix + i * 64)
+                         : "memory");
+            multiply_add_block(sum + i, a, b, c, d, e[0], e[1], keep);
+            multiply_add_block(sum + i + 4, a, b, c, d, e[2], e[3], keep);
+        }
+    }
+}
+
+}  // namespace rns
