@@ -49,6 +49,8 @@ struct Matrix {
     }
 };
 
+constexpr int WARPS_TOGETHER = 1;
+
 // A block has 99 KiB.
 constexpr bool IS_SHARED_MEMORY_SCARCE = true;
 

@@ -53,7 +53,7 @@ struct Shape {
     // Where there is not enough shared memory for all that belongs to a thread, some of it is elsewhere.
     static constexpr bool FACTORS_IN_REGISTERS = N > 36 || IS_SHARED_MEMORY_SCARCE;
     static constexpr bool OPERAND_IN_SCRATCH = N > 56 || IS_SHARED_MEMORY_SCARCE;
-    static constexpr int MODULUS_SLOTS_IN_SHARED = N > 56 ? 12 : SLOTS;
+    static constexpr int MODULUS_SLOTS_IN_SHARED = N > 56 ? 12 : IS_SHARED_MEMORY_SCARCE ? SLOTS - 1 : SLOTS;
 };
 
 // The table of constants that kernels/rns/bases makes; offsets in words.

@@ -60,6 +60,9 @@ struct Matrix {
     }
 };
 
+// Warps that do a product together.
+constexpr int WARPS_TOGETHER = 4;
+
 // There is much shared memory.
 constexpr bool IS_SHARED_MEMORY_SCARCE = false;
 

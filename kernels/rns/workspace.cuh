@@ -47,7 +47,7 @@ template <class S_, int THREADS_>
 struct Workspace {
     using S = S_;
     static constexpr int THREADS = THREADS_;
-    static_assert(THREADS % 128 == 0, "warpgroups are whole");
+    static_assert(THREADS % (32 * WARPS_TOGETHER) == 0, "warps that multiply together are in one block");
 
     // Shared memory: the matrix that is wanted at the time, the one from base B to base A, weights, moduli of A and of B,
     // and then what belongs to the threads.
