@@ -11,6 +11,7 @@ use super::{PrivateOps, RsaPrivateOp};
 use crate::Error;
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
+use crate::backend::cuda::registry::Entry;
 
 /// Lanes whose keys there are no kernels for: so many at a time, so that the exponentiations fill a device.
 const LANES_BY_WAY_OF_THE_HOST: usize = 8192;
@@ -19,7 +20,7 @@ const LANES_BY_WAY_OF_THE_HOST: usize = 8192;
 /// recombination and unblinding on the devices.
 impl RsaPrivateOp for Cuda {
     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
-        with_faults(self, ops, &|_| ()).map(|_| ())
+        tampered(self, ops, Tampering::NONE).map(|_| ())
     }
 }
 
@@ -31,21 +32,38 @@ impl Cuda {
     ///
     /// Those of [`private_op`](RsaPrivateOp::private_op).
     pub fn private_op_timed(&self, ops: PrivateOps<'_>) -> Result<Timing, Error> {
-        with_faults(self, ops, &|_| ())
+        tampered(self, ops, Tampering::NONE)
     }
 }
 
-/// With something done to the inputs on the way to a device.
-fn with_faults(
-    cuda: &Cuda,
-    ops: PrivateOps<'_>,
-    inject_fault: InjectFault<'_>,
-) -> Result<Timing, Error> {
+/// What tests do to a batch.
+#[derive(Clone, Copy)]
+struct Tampering<'a> {
+    inject_fault: InjectFault<'a>,
+    /// The only family whose kernels may compute the halves.
+    halves_by: Option<&'a str>,
+}
+
+impl Tampering<'_> {
+    const NONE: Self = Self {
+        inject_fault: &|_| (),
+        halves_by: None,
+    };
+}
+
+/// With something done to the batch on its way to a device.
+fn tampered(cuda: &Cuda, ops: PrivateOps<'_>, tampering: Tampering<'_>) -> Result<Timing, Error> {
     let class = &ops.batch.class;
     let fits = (1..=u64::BITS).contains(&class.e_bits);
-    let classes = class.prime.filter(|_| fits).map_or_else(Vec::new, |prime| {
+    let mut classes = class.prime.filter(|_| fits).map_or_else(Vec::new, |prime| {
         cuda.crt_classes(class.n_width, prime.width)
     });
+    if let Some(family) = tampering.halves_by {
+        let by_it = |entry: &&Entry| entry.image.key.family == family;
+        classes
+            .iter_mut()
+            .for_each(|class| class.halves.retain(by_it));
+    }
     let Some(prime) = class.prime.filter(|_| !classes.is_empty()) else {
         ops.compute_on(cuda, LANES_BY_WAY_OF_THE_HOST)?;
         return Ok(Timing::default());
@@ -56,7 +74,7 @@ fn with_faults(
         prime,
         batch: ops.batch,
         lanes: ops.range(),
-        inject_fault,
+        inject_fault: tampering.inject_fault,
         opening: Mutex::default(),
     };
     cuda.run_job(&job, ops.places)

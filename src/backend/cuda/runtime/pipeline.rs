@@ -299,7 +299,7 @@ fn in_turn<'p, P, J: Job<P>>(
             count += piece.range.len();
             let (range, places) = (&piece.range, &mut *piece.places);
             match slot.finish(waiting.sleeps, |output| {
-                job.take(kept, range, output, places)
+                job.take(kept, range, output, places);
             }) {
                 Ok(kernel) => {
                     timing += Timing {

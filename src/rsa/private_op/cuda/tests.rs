@@ -10,6 +10,7 @@ use super::super::batch::{Octets, Source, private_ops};
 use super::super::random::{Randomness, Streams};
 use super::*;
 use crate::backend::Serial;
+use crate::backend::cuda::family::crt::CrtClass;
 use crate::rsa::KeyHandle;
 use crate::secret::Secret;
 
@@ -67,10 +68,20 @@ fn run(
     private_ops(backend, &lanes, &Numbered(64), &streams, blinded).unwrap()
 }
 
-/// Does something to the inputs on their way to the devices.
-struct WithFaults<'a>(&'a Cuda, InjectFault<'a>);
+/// Does something to batches on their way to the devices.
+struct Tampered<'a>(&'a Cuda, Tampering<'a>);
 
-impl crate::BatchModExp<crypto_bigint::BoxedUint> for WithFaults<'_> {
+impl<'a> Tampered<'a> {
+    fn with_faults(cuda: &'a Cuda, inject_fault: InjectFault<'a>) -> Self {
+        let tampering = Tampering {
+            inject_fault,
+            ..Tampering::NONE
+        };
+        Self(cuda, tampering)
+    }
+}
+
+impl crate::BatchModExp<crypto_bigint::BoxedUint> for Tampered<'_> {
     type Error = Error;
 
     fn batch_mod_exp(
@@ -83,9 +94,9 @@ impl crate::BatchModExp<crypto_bigint::BoxedUint> for WithFaults<'_> {
     }
 }
 
-impl RsaPrivateOp for WithFaults<'_> {
+impl RsaPrivateOp for Tampered<'_> {
     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
-        with_faults(self.0, ops, self.1).map(|_| ())
+        tampered(self.0, ops, self.1).map(|_| ())
     }
 }
 
@@ -117,6 +128,48 @@ fn results_are_those_of_the_host() {
     }
 }
 
+/// Whatever the chip would choose. Families without kernels for it are passed over: those for other chips.
+#[test]
+fn every_family_computes_halves() {
+    let Some(cuda) = gpu() else { return };
+    let families = ["dpf", "rns", "rns_mma"].map(|family| {
+        let mut done = 0;
+        for key in &keys()[2..] {
+            let keys = core::slice::from_ref(key);
+            let has_kernels = |class: &CrtClass| {
+                let mut by_it = class.halves.iter();
+                by_it.any(|entry| {
+                    let runs = cuda.devices().any(|device| entry.runs_on(device));
+                    entry.image.key.family == family && runs
+                })
+            };
+            let prime_bits = key.bits().div_ceil(128) * 64;
+            if !cuda
+                .crt_classes(2 * prime_bits, prime_bits)
+                .iter()
+                .any(has_kernels)
+            {
+                continue;
+            }
+            let tampering = Tampering {
+                halves_by: Some(family),
+                ..Tampering::NONE
+            };
+            let host = run(&Serial, keys, 7, false);
+            for blinded in [false, true] {
+                let device = run(&Tampered(&cuda, tampering), keys, 7, blinded);
+                for (device, host) in device.iter().zip(&host) {
+                    assert_eq!(**value(device), **value(host), "{family}");
+                }
+            }
+            done += 1;
+        }
+        done
+    });
+    // Doubles compute all widths.
+    assert_eq!(families[0], 5);
+}
+
 /// A bit of the representative that is computed on.
 #[test]
 fn a_flipped_bit_fails_its_lane_alone() {
@@ -125,7 +178,7 @@ fn a_flipped_bit_fails_its_lane_alone() {
     let words = 2048 / 64;
     let flip = |[numbers, _]: [&mut [u64]; 2]| numbers[words + 3] ^= 1 << 17;
     for blinded in [false, true] {
-        let results = run(&WithFaults(&cuda, &flip), keys, 5, blinded);
+        let results = run(&Tampered::with_faults(&cuda, &flip), keys, 5, blinded);
         assert_eq!(passed(&results), [true, false, true, true, true]);
     }
 }
@@ -164,7 +217,7 @@ fn the_index_of_another_key_is_a_fault() {
         indices[1] = indices[1] & !0xffff_ffff | u64::from(first);
     };
     for blinded in [false, true] {
-        let results = run(&WithFaults(&cuda, &swap), &keys, 4, blinded);
+        let results = run(&Tampered::with_faults(&cuda, &swap), &keys, 4, blinded);
         let failed: Vec<_> = (0..4).filter(|&lane| !passed(&results)[lane]).collect();
         // The first lane of each key.
         assert_eq!(failed, [0, 1]);
