@@ -36,6 +36,8 @@ mod builder;
 mod counters;
 mod error;
 mod generator;
+#[cfg(feature = "signature")]
+mod key;
 mod reply;
 mod room;
 mod shared;
@@ -59,6 +61,9 @@ pub use self::builder::QueueBuilder;
 
 pub use self::counters::{Histogram, QueueStats};
 pub use self::error::QueueError;
+#[cfg(feature = "signature")]
+#[cfg_attr(docsrs, doc(cfg(feature = "signature")))]
+pub use self::key::{AsyncQueueKey, QueueKey};
 use self::reply::reply;
 use self::shared::{Request, Shared};
 pub use self::signing::Signing;
@@ -319,3 +324,8 @@ impl fmt::Debug for BatchQueue {
 fn wake(waker: Waker) {
     let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
+
+/// The programs of the guide.
+#[cfg(all(doctest, feature = "rsa", feature = "signature"))]
+#[doc = include_str!("../docs/queue.md")]
+struct Guide;

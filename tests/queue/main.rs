@@ -10,3 +10,4 @@ mod policy;
 mod shutdown;
 mod signatures;
 mod stress;
+mod traits;
