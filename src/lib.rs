@@ -21,6 +21,9 @@ mod monty;
 ))]
 #[path = "../tests/common/need.rs"]
 mod need;
+#[cfg(feature = "queue")]
+#[cfg_attr(docsrs, doc(cfg(feature = "queue")))]
+pub mod queue;
 #[cfg(feature = "sign")]
 pub mod rsa;
 pub mod secret;

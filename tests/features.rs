@@ -11,6 +11,7 @@ fn all_tests_are_built() {
         ("cuda", cfg!(feature = "cuda")),
         ("encrypted", cfg!(feature = "encrypted")),
         ("hazmat", cfg!(feature = "hazmat")),
+        ("queue", cfg!(feature = "queue")),
         ("rsa", cfg!(feature = "rsa")),
     ];
     let off: Vec<_> = features

@@ -211,3 +211,29 @@ mod gpu {
         check_fixed(&cuda);
     }
 }
+
+/// Nobody would answer there.
+#[cfg(feature = "queue")]
+#[test]
+fn a_queue_says_that_its_workers_are_elsewhere() {
+    use batch_modexp::queue::{BatchQueue, QueueError, Shutdown};
+    use batch_modexp::rsa::{AnyScheme, Hash, KeyHandle};
+
+    let key = KeyHandle::from_pkcs8_pem(include_str!("keys/rsa2048-pkcs8.pem")).unwrap();
+    let scheme = AnyScheme::Pkcs1v15 { hash: Hash::Sha256 };
+    let queue = BatchQueue::new(Serial, getrandom::SysRng).unwrap();
+    let before = queue.sign(&key, scheme, b"m");
+    in_child(|| {
+        let error = queue.sign_blocking(&key, scheme, b"m").unwrap_err();
+        assert_eq!(error, QueueError::Forked);
+        let error = queue.try_sign(&key, scheme, b"m").unwrap_err();
+        assert_eq!(error, QueueError::Forked);
+        let _ = (format!("{queue:?}"), queue.stats());
+        queue.shutdown(Shutdown::Drain);
+        drop(queue.clone());
+        let made_here = BatchQueue::new(Serial, getrandom::SysRng).unwrap();
+        made_here.sign_blocking(&key, scheme, b"m").unwrap();
+    });
+    before.wait().unwrap();
+    queue.sign_blocking(&key, scheme, b"m").unwrap();
+}

@@ -19,6 +19,7 @@ use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 
 pub use self::components::RsaComponents;
 pub use self::fault::KeyFault;
+pub use self::public::PublicKey;
 pub use self::restriction::Restriction;
 use super::encryption::pkcs1_v15::hash_of_exponent;
 use crate::Error;

@@ -38,6 +38,34 @@ impl From<Signature> for Vec<u8> {
     }
 }
 
+impl From<Signature> for Box<[u8]> {
+    fn from(signature: Signature) -> Self {
+        signature.0
+    }
+}
+
+/// Octets of a signature of any kind of key that this crate has. Whether they are valid is for a verifier to say.
+#[cfg(feature = "signature")]
+#[cfg_attr(docsrs, doc(cfg(feature = "signature")))]
+impl TryFrom<&[u8]> for Signature {
+    type Error = signature::Error;
+
+    /// Fails if no key that this crate accepts has a modulus of that length.
+    fn try_from(octets: &[u8]) -> Result<Self, signature::Error> {
+        let lengths = super::MIN_BITS.div_ceil(8) as usize..=super::MAX_BITS.div_ceil(8) as usize;
+        match lengths.contains(&octets.len()) {
+            true => Ok(Self(octets.into())),
+            false => Err(signature::Error::new()),
+        }
+    }
+}
+
+#[cfg(feature = "signature")]
+#[cfg_attr(docsrs, doc(cfg(feature = "signature")))]
+impl signature::SignatureEncoding for Signature {
+    type Repr = Box<[u8]>;
+}
+
 impl fmt::LowerHex for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))

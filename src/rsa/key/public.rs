@@ -2,17 +2,56 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use crypto_bigint::BoxedUint;
 use pkcs1::{RsaPublicKeyRef, UintRef};
 use pkcs8::der::asn1::BitStringRef;
 use pkcs8::der::{self, Encode, pem};
-use pkcs8::spki::SubjectPublicKeyInfoRef;
+use pkcs8::spki::{self, Document, EncodePublicKey, SubjectPublicKeyInfoRef};
 
 use super::KeyHandle;
 use crate::rsa::octets::limbs_to_octets;
 
+/// The public half of a key by itself: its SubjectPublicKeyInfo, which
+/// [`public_key_der`](KeyHandle::public_key_der) describes.
+///
+/// The traits of spki (`pkcs8::EncodePublicKey`) give it to other libraries, and so do its octets:
+/// `rsa::RsaPublicKey::from_public_key_der(key.as_der())`.
+#[derive(Clone, Eq, Hash, PartialEq)]
+pub struct PublicKey(Vec<u8>);
+
+impl PublicKey {
+    /// SubjectPublicKeyInfo in DER.
+    #[must_use]
+    pub fn as_der(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl EncodePublicKey for PublicKey {
+    fn to_public_key_der(&self) -> Result<Document, spki::Error> {
+        Ok(Document::try_from(self.as_der())?)
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PublicKey(")?;
+        self.0
+            .iter()
+            .try_for_each(|octet| write!(f, "{octet:02x}"))?;
+        f.write_str(")")
+    }
+}
+
 impl KeyHandle {
+    /// The public key, which may outlive the private one.
+    #[must_use]
+    pub fn public_key(&self) -> PublicKey {
+        PublicKey(self.public_key_der())
+    }
+
     /// The modulus n, big-endian, as many bytes as [`size`](Self::size).
     #[must_use]
     pub fn n(&self) -> Vec<u8> {

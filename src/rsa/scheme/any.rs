@@ -8,7 +8,7 @@ use rand_core::TryCryptoRng;
 use sha2::digest::const_oid::AssociatedOid;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
-use super::{Scheme, emsa_pkcs1_v15, emsa_pss, sealed};
+use super::{Pkcs1v15, Pss, Scheme, emsa_pkcs1_v15, emsa_pss, sealed};
 use crate::Error;
 use crate::rsa::key::Restriction;
 
@@ -100,6 +100,28 @@ impl AnyScheme {
 }
 
 impl sealed::Sealed for AnyScheme {}
+
+/// The scheme of a type, for each hash function that [`Hash`] has.
+macro_rules! from_types {
+    ($($hash:ident),*) => {$(
+        impl From<Pkcs1v15<$hash>> for AnyScheme {
+            fn from(_: Pkcs1v15<$hash>) -> Self {
+                Self::Pkcs1v15 { hash: Hash::$hash }
+            }
+        }
+
+        impl From<Pss<$hash>> for AnyScheme {
+            fn from(scheme: Pss<$hash>) -> Self {
+                Self::Pss {
+                    hash: Hash::$hash,
+                    salt_len: scheme.salt_len,
+                }
+            }
+        }
+    )*};
+}
+
+from_types!(Sha256, Sha384, Sha512);
 
 impl Scheme for AnyScheme {
     type Digest = Vec<u8>;

@@ -20,22 +20,43 @@ pub fn blind_sign<B: RsaPrivateOp>(
 mod tests {
     use super::*;
     use batch_modexp::backend::Auto;
-    use blind_rsa_signatures::{BlindSignature, DefaultRng, PublicKeySha384PSSRandomized};
+    use blind_rsa_signatures::*;
 
-    #[test]
-    fn tokens_are_issued_and_redeemed() {
+    const MESSAGES: [&[u8]; 2] = [b"one", b"two"];
+
+    /// One variant of RFC 9474, section 5, from blinding to verification.
+    fn tokens_are_issued_and_redeemed<S: SaltMode, M: MessagePrepare>() {
         let pem = include_str!("../../../../tests/keys/rsa2048-pkcs8.pem");
         let key = KeyHandle::from_pkcs8_pem(pem).unwrap();
-        let public = PublicKeySha384PSSRandomized::from_der(&key.public_key_der()).unwrap();
-        let blinded =
-            [b"one", b"two"].map(|message| public.blind(&mut DefaultRng, message).unwrap());
+        let public = PublicKey::<Sha384, S, M>::from_der(&key.public_key_der()).unwrap();
+        let blinded = MESSAGES.map(|message| public.blind(&mut DefaultRng, message).unwrap());
         let messages = blinded.each_ref().map(|result| &result.blind_message);
         let signed = blind_sign(&Auto::new().unwrap(), &key, &messages).unwrap();
-        for ((message, result), signed) in [b"one", b"two"].iter().zip(&blinded).zip(signed) {
+        for ((message, result), signed) in MESSAGES.iter().zip(&blinded).zip(signed) {
+            assert_eq!(result.msg_randomizer.is_some(), M::RANDOMIZE);
             let signature = public.finalize(&BlindSignature(signed), result, message).unwrap();
             let randomizer = result.msg_randomizer;
             public.verify(&signature, randomizer, message).unwrap();
             assert!(public.verify(&signature, randomizer, b"three").is_err());
+        }
+    }
+
+    #[test]
+    fn all_variants() {
+        tokens_are_issued_and_redeemed::<PSS, Randomized>();
+        tokens_are_issued_and_redeemed::<PSSZero, Randomized>();
+        tokens_are_issued_and_redeemed::<PSS, Deterministic>();
+        tokens_are_issued_and_redeemed::<PSSZero, Deterministic>();
+    }
+
+    #[test]
+    fn what_is_no_blinded_message_is_refused() {
+        let pem = include_str!("../../../../tests/keys/rsa2048-pkcs8.pem");
+        let key = KeyHandle::from_pkcs8_pem(pem).unwrap();
+        for wrong in [vec![0xff; 256], vec![1; 255], vec![1; 257]] {
+            let messages = [vec![1; 256], wrong];
+            let error = blind_sign(&Auto::new().unwrap(), &key, &messages).unwrap_err();
+            assert!(matches!(error, Error::BlockOutOfRange { index: 1, .. }), "{error}");
         }
     }
 }

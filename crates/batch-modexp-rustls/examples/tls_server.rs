@@ -1,0 +1,126 @@
+//! A TLS server with a thread for each connection, whose handshakes are signed by the batch.
+//!
+//! ```text
+//! cargo run --release -p batch-modexp-rustls --example tls_server -- --certificates chain.pem --key key.pem
+//! openssl s_client -connect localhost:8443
+//! ```
+
+use std::error::Error;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use batch_modexp::backend::{Auto, Kind};
+use batch_modexp::queue::BatchQueue;
+use batch_modexp::rsa::KeyHandle;
+use batch_modexp::secret::Secret;
+use batch_modexp_rustls::QueueSigningKey;
+use clap::Parser;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::sign::SingleCertAndKey;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+/// Serves one line of text to whoever connects by TLS and asks for something.
+#[derive(Parser)]
+struct Options {
+    /// The certificate of the key and those that lead from it to a root, in PEM.
+    #[arg(long)]
+    certificates: PathBuf,
+    /// The private RSA key in PEM: PKCS#8 or PKCS#1.
+    #[arg(long)]
+    key: PathBuf,
+    /// Where to listen.
+    #[arg(long, default_value = "localhost:8443")]
+    listen: String,
+    /// The most connections at a time; others wait.
+    #[arg(long, default_value = "256")]
+    connections: std::num::NonZeroUsize,
+    /// Lets GPUs compute, where there are any: the key reaches their memory.
+    #[arg(long)]
+    gpus: bool,
+}
+
+/// For a client that says nothing.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(never) => match never {},
+        Err(error) => {
+            eprintln!("tls_server: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<std::convert::Infallible, Box<dyn Error>> {
+    let kind = if options.gpus {
+        Kind::GpuOrCpu
+    } else {
+        Kind::Cpu
+    };
+    let backend = Auto::with(kind, None)?;
+    println!("signs on {}: {}", backend.name(), backend.reason());
+    let queue = BatchQueue::new(backend, getrandom::SysRng)?;
+    let pem = Secret::new(fs::read_to_string(&options.key)?);
+    let key = match pem.contains("BEGIN RSA PRIVATE KEY") {
+        true => KeyHandle::from_pkcs1_pem(&pem)?,
+        false => KeyHandle::from_pkcs8_pem(&pem)?,
+    };
+    let chain = CertificateDer::pem_file_iter(&options.certificates)?.collect::<Result<_, _>>()?;
+    let certified = QueueSigningKey::new(&queue, &key)?.certified(chain)?;
+    let config =
+        ServerConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+    let config = Arc::new(config);
+
+    let listener = TcpListener::bind(&options.listen)?;
+    println!("listens on {}", listener.local_addr()?);
+    let threads: Vec<_> = (0..options.connections.get())
+        .map(|_| {
+            let (listener, config, queue) = (listener.try_clone()?, config.clone(), queue.clone());
+            let serve = move || {
+                loop {
+                    let served = listener
+                        .accept()
+                        .and_then(|(socket, _)| answer(socket, &config, &queue));
+                    if let Err(error) = served {
+                        eprintln!("tls_server: {error}");
+                    }
+                }
+            };
+            thread::Builder::new().spawn(serve)
+        })
+        .collect::<Result<_, _>>()?;
+    for thread in threads {
+        let _ = thread.join();
+    }
+    Err("all threads have ended".into())
+}
+
+/// One line in, one line out.
+fn answer(
+    socket: TcpStream,
+    config: &Arc<ServerConfig>,
+    queue: &BatchQueue,
+) -> std::io::Result<()> {
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(PATIENCE))?;
+    let connection = ServerConnection::new(config.clone()).map_err(std::io::Error::other)?;
+    let mut stream = BufReader::new(StreamOwned::new(connection, socket));
+    stream.read_line(&mut String::new())?;
+    let stats = queue.stats();
+    let text = format!("{} handshakes in {} batches\n", stats.signed, stats.batches);
+    let stream = stream.get_mut();
+    stream.write_all(text.as_bytes())?;
+    stream.conn.send_close_notify();
+    stream.flush()
+}

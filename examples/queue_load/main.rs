@@ -1,0 +1,176 @@
+//! Measures what a queue costs and what it gives: one request alone against the backend itself, a saturated queue against
+//! whole batches, and latencies at a given load.
+//!
+//! ```text
+//! cargo run --release --example queue_load
+//! cargo run --release --example queue_load -- --gpus --in-flight 65536 --max-batch 32768
+//! cargo run --release --example queue_load -- --rate 500 --rate 2000
+//! ```
+
+mod load;
+
+use core::error::Error;
+use core::num::NonZeroUsize;
+use core::time::Duration;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use batch_modexp::backend::Auto;
+use batch_modexp::queue::{BatchQueue, QueueStats};
+use batch_modexp::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle, RsaPrivateOp};
+use clap::Parser;
+use rsa::RsaPrivateKey;
+
+use load::Customers;
+
+/// Requests through a queue against batches without one.
+#[derive(Parser)]
+struct Options {
+    /// Length of the key in bits; it is made afresh.
+    #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1024..=8192))]
+    bits: u32,
+    /// Lets GPUs compute, where there are any.
+    #[arg(long)]
+    gpus: bool,
+    /// Threads of the backend; the default is one for each core.
+    #[arg(long)]
+    threads: Option<NonZeroUsize>,
+    /// Requests that are in flight at the same time when the queue is saturated.
+    #[arg(long, default_value = "512")]
+    in_flight: NonZeroUsize,
+    /// Threads that keep them in flight.
+    #[arg(long, default_value = "4")]
+    customers: NonZeroUsize,
+    /// The queue's largest batch.
+    #[arg(long, default_value = "256")]
+    max_batch: NonZeroUsize,
+    /// The longest wait of the oldest request, in microseconds.
+    #[arg(long, default_value_t = 1000)]
+    max_wait: u64,
+    /// The queue's workers.
+    #[arg(long, default_value = "2")]
+    workers: NonZeroUsize,
+    /// Requests a second, at random times, whose latency is to be measured; may be given more than once.
+    #[arg(long)]
+    rate: Vec<f64>,
+    /// Seconds for each measurement.
+    #[arg(long, default_value_t = 10.0)]
+    seconds: f64,
+    /// Rounds of the comparisons, in which both sides take turns.
+    #[arg(long, default_value = "5")]
+    rounds: NonZeroUsize,
+}
+
+const SCHEME: AnyScheme = AnyScheme::Pkcs1v15 { hash: Hash::Sha256 };
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("queue_load: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    let span = Duration::try_from_secs_f64(options.seconds)?;
+    let (max_batch, in_flight) = (options.max_batch.get(), options.in_flight.get());
+    let backend = Arc::new(match options.gpus {
+        true => Auto::with(batch_modexp::backend::Kind::GpuOrCpu, options.threads)?,
+        false => Auto::with(batch_modexp::backend::Kind::Cpu, options.threads)?,
+    });
+    println!("backend: {}, {}", backend.name(), backend.reason());
+    let mut rng = rand_core::UnwrapErr(getrandom::SysRng);
+    let key = RsaPrivateKey::new(&mut rng, options.bits as usize)?;
+    let key = KeyHandle::new(&key)?;
+    let builder = BatchQueue::builder(backend.clone(), getrandom::SysRng)
+        .max_batch(max_batch)
+        .capacity(in_flight.max(max_batch))
+        .max_wait(Duration::from_micros(options.max_wait))
+        .workers(options.workers);
+    let queue = builder.build()?;
+    // The first calls start threads and, on GPUs, bring the key there.
+    batches(&*backend, &key, max_batch, span / 4)?;
+
+    let each = span / options.rounds.get() as u32 / 2;
+    let (mut alone, mut alone_queued) = (Vec::new(), Vec::new());
+    let (mut rate, mut rate_queued) = (Vec::new(), Vec::new());
+    let customers = Customers {
+        queue: &queue,
+        key: &key,
+        scheme: SCHEME,
+    };
+    for _ in 0..options.rounds.get() {
+        alone.push(one_by_one(each, || {
+            let signer = BatchSigner::new(&*backend, SCHEME);
+            signer.sign(&mut getrandom::SysRng, &key, &["m"])?.remove(0)
+        })?);
+        alone_queued.push(one_by_one(each, || {
+            queue.sign_blocking(&key, SCHEME, b"m")
+        })?);
+        rate.push(batches(&*backend, &key, max_batch, each)?);
+        let saturated = customers.saturate(options.customers, in_flight, each)?;
+        rate_queued.push(saturated);
+    }
+    let (alone, alone_queued) = (median(alone), median(alone_queued));
+    println!(
+        "one request alone: {:.1} us by the backend, {:.1} us through the queue: {:+.1} %",
+        alone * 1e6,
+        alone_queued * 1e6,
+        100.0 * (alone_queued / alone - 1.0)
+    );
+    let (rate, rate_queued) = (median(rate), median(rate_queued));
+    println!(
+        "batches of {max_batch}: {rate:.0}/s by the backend; {in_flight} in flight: {rate_queued:.0}/s through the queue: {:.1} %",
+        100.0 * rate_queued / rate
+    );
+    for &rate in &options.rate {
+        let before = queue.stats();
+        let latencies = customers.arrive(rate, span)?;
+        let after = queue.stats();
+        println!("{}", latencies.line(rate, mean_batch(&before, &after)));
+    }
+    Ok(())
+}
+
+fn mean_batch(before: &QueueStats, after: &QueueStats) -> f64 {
+    let requests = after.batch_sizes.sum() - before.batch_sizes.sum();
+    requests as f64 / (after.batches - before.batches).max(1) as f64
+}
+
+/// Seconds for a call of `sign`, the median.
+fn one_by_one<T, E>(span: Duration, sign: impl Fn() -> Result<T, E>) -> Result<f64, E> {
+    let (started, mut times) = (Instant::now(), Vec::new());
+    while started.elapsed() < span || times.is_empty() {
+        let started = Instant::now();
+        sign()?;
+        times.push(started.elapsed().as_secs_f64());
+    }
+    Ok(median(times))
+}
+
+/// Signatures a second in batches of `size`.
+fn batches(
+    backend: &dyn RsaPrivateOp,
+    key: &KeyHandle,
+    size: usize,
+    span: Duration,
+) -> Result<f64, batch_modexp::Error> {
+    let signer = BatchSigner::new(backend, SCHEME);
+    let messages = vec!["m"; size];
+    let (started, mut count) = (Instant::now(), 0);
+    while started.elapsed() < span || count == 0 {
+        for signature in signer.sign(&mut getrandom::SysRng, key, &messages)? {
+            signature?;
+        }
+        count += size;
+    }
+    Ok(count as f64 / started.elapsed().as_secs_f64())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

@@ -1,0 +1,331 @@
+//! Single requests in, batches out: signatures for callers who have one message at a time, on many threads or in many
+//! tasks.
+//!
+//! A [`BatchQueue`] collects what they ask for while the backend computes, and gives it to the backend as one batch, of
+//! any keys and schemes. What is asked of an idle queue is computed at once, so that a lonely request costs two changes
+//! of threads and little else; [`QueueBuilder`] has the whole policy, and `docs/queue.md` what it means for a service.
+//!
+//! ```
+//! use batch_modexp::backend::Auto;
+//! use batch_modexp::queue::BatchQueue;
+//! use batch_modexp::rsa::{KeyHandle, Pss, sha2::Sha256};
+//!
+//! let pem = std::fs::read_to_string("tests/keys/rsa2048-pkcs8.pem")?;
+//! let key = KeyHandle::from_pkcs8_pem(&pem)?;
+//! let queue = BatchQueue::new(Auto::new()?, getrandom::SysRng)?;
+//!
+//! std::thread::scope(|scope| {
+//!     for message in ["one", "two", "three"] {
+//!         scope.spawn(|| {
+//!             let signature = queue.sign_blocking(&key, Pss::<Sha256>::new(), message.as_bytes());
+//!             println!("{:x}", signature.unwrap());
+//!         });
+//!     }
+//! });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! * [`sign`](BatchQueue::sign) returns a future that needs no particular runtime, [`sign_blocking`](BatchQueue::sign_blocking)
+//!   the signature; [`try_sign`](BatchQueue::try_sign) fails at once where the others wait because the queue is full.
+//! * A request whose future is dropped is not signed, unless its batch has begun.
+//! * A backend that fails as a whole, by an error or a panic, costs nobody a signature: another one computes the batch, and
+//!   [`QueueStats::fallbacks`] counts that. Every result is checked, as always.
+//! * Messages are hashed on the caller's thread. The caller's random number generator seeds each batch.
+
+mod builder;
+mod counters;
+mod error;
+mod generator;
+#[cfg(feature = "signature")]
+mod key;
+mod reply;
+mod room;
+mod shared;
+mod signing;
+mod sync;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::Cell;
+use core::fmt;
+use core::num::NonZeroUsize;
+use core::panic::AssertUnwindSafe;
+use core::task::Waker;
+use std::panic::catch_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rand_core::TryCryptoRng;
+
+pub use self::builder::QueueBuilder;
+
+pub use self::counters::{Histogram, QueueStats};
+pub use self::error::QueueError;
+#[cfg(feature = "signature")]
+#[cfg_attr(docsrs, doc(cfg(feature = "signature")))]
+pub use self::key::{AsyncQueueKey, QueueKey};
+use self::reply::reply;
+use self::shared::{Request, Shared};
+pub use self::signing::Signing;
+use crate::Error;
+use crate::rsa::{AnyScheme, KeyHandle, RsaPrivateOp, Scheme, Signature};
+
+/// A bounded queue of single requests in front of a backend; see [the module](self).
+///
+/// Clones are handles of one queue. When the last is dropped, the queue is shut down as by [`Shutdown::Drain`], but nobody
+/// waits for it: what has been accepted is signed in the background.
+#[derive(Clone)]
+pub struct BatchQueue(Arc<Handle>);
+
+/// What becomes of the requests that wait when a queue is shut down.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Shutdown {
+    /// They are signed.
+    Drain,
+    /// They are answered with [`QueueError::ShutDown`]. Batches that are under way are completed all the same.
+    Cancel,
+}
+
+std::thread_local! {
+    /// Whether this thread is a worker, of whatever queue.
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+struct Handle {
+    shared: Arc<Shared>,
+    workers: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl BatchQueue {
+    /// A queue with the default settings of [`builder`](Self::builder).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ThreadPool`] if the operating system refuses the threads.
+    pub fn new<B, R>(backend: B, rng: R) -> Result<Self, Error>
+    where
+        B: RsaPrivateOp + Send + Sync + 'static,
+        R: TryCryptoRng + Send + 'static,
+    {
+        Self::builder(backend, rng).build()
+    }
+
+    /// A queue in front of `backend`, which may be an `Arc`, with settings to be made. `rng` gives 32 octets for
+    /// each batch, from which come the blinding factors and the salts of PSS; the operating system's is a good one.
+    pub fn builder<B, R>(backend: B, rng: R) -> QueueBuilder
+    where
+        B: RsaPrivateOp + Send + Sync + 'static,
+        R: TryCryptoRng + Send + 'static,
+    {
+        QueueBuilder::new(backend, rng)
+    }
+
+    fn start(shared: Arc<Shared>, workers: NonZeroUsize) -> Result<Self, Error> {
+        // Dropping it ends those that have been started.
+        let queue = Self(Arc::new(Handle {
+            shared,
+            workers: Mutex::default(),
+        }));
+        for number in 0..workers.get() {
+            let shared = queue.0.shared.clone();
+            let work = move || {
+                IS_WORKER.set(true);
+                // A caller's destructor may panic, and another request must not wait for ever because of that.
+                while catch_unwind(AssertUnwindSafe(|| shared.work())).is_err() {}
+            };
+            let worker = std::thread::Builder::new()
+                .name(alloc::format!("batch-modexp-queue-{number}"))
+                .spawn(work)
+                .map_err(|_| Error::ThreadPool {
+                    threads: workers.get(),
+                })?;
+            queue.workers().push(worker);
+        }
+        Ok(queue)
+    }
+
+    /// Hashes `message` on the calling thread and puts it into the queue at once, or, if the queue is full, when the
+    /// future is polled and there is room.
+    pub fn sign(&self, key: &KeyHandle, scheme: impl Into<AnyScheme>, message: &[u8]) -> Signing {
+        let scheme = scheme.into();
+        self.submit(key, scheme, scheme.digest(message))
+    }
+
+    /// The same for a digest made by the scheme's hash function.
+    pub fn sign_prehash(
+        &self,
+        key: &KeyHandle,
+        scheme: impl Into<AnyScheme>,
+        digest: &[u8],
+    ) -> Signing {
+        let scheme = scheme.into();
+        if digest.len() != scheme.digest_len() {
+            let error = Error::DigestLength {
+                index: 0,
+                len: digest.len(),
+                expected: scheme.digest_len(),
+            };
+            return Signing::failed(&self.0.shared, error.into());
+        }
+        self.submit(key, scheme, digest.to_vec())
+    }
+
+    /// As [`sign`](Self::sign), but without waiting for room. The signature itself is still to be waited for.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueError::Full`], [`QueueError::ShutDown`], or what is wrong with the request.
+    pub fn try_sign(
+        &self,
+        key: &KeyHandle,
+        scheme: impl Into<AnyScheme>,
+        message: &[u8],
+    ) -> Result<Signing, QueueError> {
+        // So that nothing is hashed in vain.
+        if !self.0.shared.is_forked() && self.0.shared.room.is_full() {
+            self.0.shared.counters.full.add(1);
+            return Err(QueueError::Full);
+        }
+        self.if_inside(self.sign(key, scheme, message))
+    }
+
+    /// As [`sign_prehash`](Self::sign_prehash), but without waiting for room.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`try_sign`](Self::try_sign), and [`Error::DigestLength`].
+    pub fn try_sign_prehash(
+        &self,
+        key: &KeyHandle,
+        scheme: impl Into<AnyScheme>,
+        digest: &[u8],
+    ) -> Result<Signing, QueueError> {
+        self.if_inside(self.sign_prehash(key, scheme, digest))
+    }
+
+    /// Hashes and signs, and blocks until that is done; while the queue is full, it waits for room. With a time limit:
+    /// `queue.sign(..).wait_timeout(limit)`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Signing::wait`].
+    pub fn sign_blocking(
+        &self,
+        key: &KeyHandle,
+        scheme: impl Into<AnyScheme>,
+        message: &[u8],
+    ) -> Result<Signature, QueueError> {
+        self.sign(key, scheme, message).wait()
+    }
+
+    /// The same for a digest.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Signing::wait`], and [`Error::DigestLength`].
+    pub fn sign_prehash_blocking(
+        &self,
+        key: &KeyHandle,
+        scheme: impl Into<AnyScheme>,
+        digest: &[u8],
+    ) -> Result<Signature, QueueError> {
+        self.sign_prehash(key, scheme, digest).wait()
+    }
+
+    /// What the queue has done so far.
+    #[must_use]
+    pub fn stats(&self) -> QueueStats {
+        let shared = &self.0.shared;
+        // In a forked child nobody else is there to let go of a lock.
+        let occupancy = match shared.is_forked() {
+            true => (0, 0),
+            false => shared.room.occupancy(),
+        };
+        shared.counters.read(occupancy)
+    }
+
+    /// Accepts no more requests, on any handle, and waits until the workers are done with those that were accepted. May be
+    /// called more than once: `Cancel` after `Drain` cancels what is left.
+    ///
+    /// It waits for nothing on the thread of a worker, where wakers are called. In a forked child it does nothing.
+    pub fn shutdown(&self, how: Shutdown) {
+        if self.0.shared.is_forked() {
+            return;
+        }
+        self.0.shared.close(how == Shutdown::Cancel);
+        if IS_WORKER.get() {
+            return;
+        }
+        // Under the lock, so that another call waits too.
+        for worker in self.workers().drain(..) {
+            // Workers catch panics.
+            let _ = worker.join();
+        }
+    }
+
+    fn submit(&self, key: &KeyHandle, scheme: AnyScheme, digest: Vec<u8>) -> Signing {
+        let shared = &self.0.shared;
+        let restriction = key.restriction();
+        if shared.is_forked() {
+            return Signing::failed(shared, QueueError::Forked);
+        }
+        if !scheme.is_permitted_by(restriction) {
+            let error = Error::KeyRestricted {
+                index: 0,
+                restriction,
+            };
+            return Signing::failed(shared, error.into());
+        }
+        let (reply, answer) = reply();
+        let request = Request {
+            key: key.clone(),
+            scheme,
+            digest,
+            reply,
+        };
+        Signing::submit(shared, request, answer)
+    }
+
+    fn if_inside(&self, signing: Signing) -> Result<Signing, QueueError> {
+        let result = signing.if_inside();
+        if let Err(QueueError::Full) = result {
+            self.0.shared.counters.full.add(1);
+        }
+        result
+    }
+
+    fn workers(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
+        let workers = self.0.workers.lock();
+        workers.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if !self.shared.is_forked() {
+            self.shared.close(false);
+        }
+    }
+}
+
+impl fmt::Debug for BatchQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut queue = f.debug_struct("BatchQueue");
+        if !self.0.shared.is_forked() {
+            let (waiting, under_way) = self.0.shared.room.occupancy();
+            queue.field("waiting", &waiting);
+            queue.field("under_way", &under_way);
+        }
+        queue.finish_non_exhaustive()
+    }
+}
+
+/// Wakes a task. A waker is somebody else's code, and what it panics with must not end a worker or leave others asleep.
+fn wake(waker: Waker) {
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+}
+
+/// The programs of the guide.
+#[cfg(all(doctest, feature = "rsa", feature = "signature"))]
+#[doc = include_str!("../docs/queue.md")]
+struct Guide;

@@ -1,0 +1,171 @@
+//! How a queue is set up.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
+use core::num::NonZeroUsize;
+use core::time::Duration;
+use std::sync::OnceLock;
+
+use rand_core::TryCryptoRng;
+
+use super::BatchQueue;
+use super::counters::Counters;
+use super::generator::Generator;
+use super::room::{Policy, Room};
+use super::shared::{Backend, Fallback, Shared};
+use crate::Error;
+use crate::rsa::RsaPrivateOp;
+
+/// Settings of a [`BatchQueue`]: what it computes with, and when a batch begins.
+///
+/// # When a batch begins
+///
+/// A free worker takes the oldest requests, at most [`max_batch`](Self::max_batch), as soon as one of these holds:
+///
+/// 1. No batch is under way, and [`min_batch`](Self::min_batch) requests wait: with the default, 1, an idle backend
+///    never waits.
+/// 2. A batch is under way, and `max_batch` requests wait.
+/// 3. The oldest request has waited for [`max_wait`](Self::max_wait).
+/// 4. The queue is full, or shut down.
+///
+/// While all [`workers`](Self::workers) are busy requests collect, so that batches grow with the load by themselves, and
+/// an answer comes after at most `max_wait` and the times of two batches, as long as no more requests wait than make a batch.
+pub struct QueueBuilder {
+    backend: Backend,
+    generator: Generator,
+    fallback: Fallback,
+    blinding: bool,
+    policy: Policy,
+    capacity: Option<usize>,
+    workers: NonZeroUsize,
+}
+
+impl QueueBuilder {
+    pub(super) fn new<B, R>(backend: B, rng: R) -> Self
+    where
+        B: RsaPrivateOp + Send + Sync + 'static,
+        R: TryCryptoRng + Send + 'static,
+    {
+        Self {
+            backend: Box::new(backend),
+            generator: Generator::new(rng),
+            fallback: Fallback::Cpu(OnceLock::new()),
+            blinding: true,
+            policy: Policy {
+                capacity: 0,
+                min_batch: 1,
+                max_batch: 1024,
+                max_wait: Duration::from_millis(1),
+            },
+            capacity: None,
+            workers: NonZeroUsize::MIN.saturating_add(1),
+        }
+    }
+
+    /// The most requests of a batch, 1,024 at first. 0 counts as 1.
+    ///
+    /// Processors reach their rate with some hundred; GPUs want tens of thousands
+    /// (`docs/performance.md` has rates and times by the size of a batch).
+    #[must_use]
+    pub fn max_batch(mut self, requests: usize) -> Self {
+        self.policy.max_batch = requests.max(1);
+        self
+    }
+
+    /// How many requests an idle backend waits for, though no longer than [`max_wait`](Self::max_wait). 1 at first: it never
+    /// waits. More than `max_batch` counts as `max_batch`.
+    ///
+    /// More makes single requests later and a busy processor more efficient: lanes of a SIMD backend that have nothing to
+    /// compute take as long as the others. It is of no use with `Auto`, which computes small batches on the processor,
+    /// unless the processor has other things to do: then
+    /// `Auto::rsa_break_even` is the number from which on the GPUs compute.
+    #[must_use]
+    pub fn min_batch(mut self, requests: usize) -> Self {
+        self.policy.min_batch = requests;
+        self
+    }
+
+    /// How long the oldest request waits for others: while a batch is under way, or while there are fewer than
+    /// [`min_batch`](Self::min_batch). 1 ms at first.
+    #[must_use]
+    pub fn max_wait(mut self, time: Duration) -> Self {
+        self.policy.max_wait = time;
+        self
+    }
+
+    /// The most requests that wait; beyond it calls wait for room, and `try_sign` fails. Eight times
+    /// [`max_batch`](Self::max_batch) at first. 0 counts as 1.
+    ///
+    /// A waiting request takes some hundred bytes. Besides those, the queue holds `workers` batches.
+    #[must_use]
+    pub fn capacity(mut self, requests: usize) -> Self {
+        self.capacity = Some(requests.max(1));
+        self
+    }
+
+    /// The number of threads that give batches to the backend, 2 at first: one prepares a batch, or hands out answers,
+    /// while the backend computes that of the other. The backend has threads of its own to compute on.
+    #[must_use]
+    pub fn workers(mut self, threads: NonZeroUsize) -> Self {
+        self.workers = threads;
+        self
+    }
+
+    /// Whether bases are blinded, as in [`BatchSigner::blinding`](crate::rsa::BatchSigner::blinding); they are at first.
+    #[must_use]
+    pub fn blinding(mut self, on: bool) -> Self {
+        self.blinding = on;
+        self
+    }
+
+    /// The backend that computes a batch with which the first one fails as a whole, by an error or a panic. At first
+    /// [`Cpu`](crate::backend::Cpu), whose threads are started when they are needed.
+    #[must_use]
+    pub fn fallback<B>(mut self, backend: B) -> Self
+    where
+        B: RsaPrivateOp + Send + Sync + 'static,
+    {
+        self.fallback = Fallback::Given(Box::new(backend));
+        self
+    }
+
+    /// Requests of a batch with which the backend fails as a whole get its error.
+    #[must_use]
+    pub fn no_fallback(mut self) -> Self {
+        self.fallback = Fallback::None;
+        self
+    }
+
+    /// Starts the workers.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ThreadPool`] if the operating system refuses the threads.
+    pub fn build(self) -> Result<BatchQueue, Error> {
+        let mut policy = self.policy;
+        let most = policy.max_batch.saturating_mul(8);
+        policy.capacity = self.capacity.unwrap_or(most);
+        let shared = Arc::new(Shared {
+            room: Room::new(policy),
+            counters: Counters::default(),
+            backend: self.backend,
+            fallback: self.fallback,
+            generator: self.generator,
+            blinding: self.blinding,
+            process: std::process::id(),
+        });
+        BatchQueue::start(shared, self.workers)
+    }
+}
+
+impl fmt::Debug for QueueBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueueBuilder")
+            .field("policy", &self.policy)
+            .field("capacity", &self.capacity)
+            .field("workers", &self.workers)
+            .field("blinding", &self.blinding)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,214 @@
+//! What a queue has done so far, in numbers.
+
+use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::time::Duration;
+
+/// What a queue has done since it was made: [`BatchQueue::stats`](super::BatchQueue::stats).
+///
+/// The numbers are read one after the other while the queue works, so that they may differ by what happens in
+/// between. At rest `accepted` is `signed` + `failed` + `cancelled`.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct QueueStats {
+    /// Requests that were let in.
+    pub accepted: u64,
+    /// Requests that were signed, also those that nobody waited for any more.
+    pub signed: u64,
+    /// Requests that were answered with the signer's error, or that of a panic.
+    pub failed: u64,
+    /// Requests that left before their batch began: their future was dropped, their time was over, or the queue was shut
+    /// down.
+    pub cancelled: u64,
+    /// Calls of [`try_sign`](super::BatchQueue::try_sign) and
+    /// [`try_sign_prehash`](super::BatchQueue::try_sign_prehash) that found the queue full.
+    pub full: u64,
+    /// Batches that were given to the backend.
+    pub batches: u64,
+    /// Batches that failed as a whole on the backend and were given to the one to fall back to.
+    pub fallbacks: u64,
+    /// Requests that wait now.
+    pub waiting: usize,
+    /// Batches that are being computed now.
+    pub under_way: usize,
+    /// The numbers of requests in batches.
+    pub batch_sizes: Histogram,
+    /// From the moment at which a request was let in to its answer, in microseconds.
+    pub latency_us: Histogram,
+}
+
+/// Values counted in buckets: the bucket with bound 2^i has those from 2^(i-1), exclusive, to 2^i, inclusive. The first has
+/// 0 and 1, the last everything that is too large for those before.
+#[derive(Clone, Eq, PartialEq)]
+pub struct Histogram {
+    counts: [u64; BUCKETS],
+    sum: u64,
+}
+
+/// The last bound is 2^35, which is more than nine hours in microseconds.
+const BUCKETS: usize = 36;
+
+impl Histogram {
+    /// The number of values.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The sum of all values.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// Each bucket's upper bound, inclusive, and its number of values.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
+        let bounds = (0..).map(|power| 1 << power);
+        bounds.zip(self.counts)
+    }
+
+    /// The upper bound of the bucket with the value below or at which the share `q` of all values lies: 0.5 is for the
+    /// median. `None` if there are no values. A `q` outside of 0 to 1 counts as the nearer of the two.
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Option<u64> {
+        let rank = (self.count() as f64 * q.clamp(0.0, 1.0)).ceil().max(1.0) as u64;
+        let mut values = 0;
+        self.buckets().find_map(|(bound, count)| {
+            values += count;
+            (values >= rank).then_some(bound)
+        })
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self {
+            counts: [0; BUCKETS],
+            sum: 0,
+        }
+    }
+}
+
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let used = self.buckets().filter(|(_, count)| *count > 0);
+        f.debug_map().entries(used).finish()
+    }
+}
+
+/// The numbers while they change. None of them guards memory, so their order is of no concern.
+#[derive(Default)]
+pub(super) struct Counters {
+    pub(super) accepted: Counter,
+    pub(super) signed: Counter,
+    pub(super) failed: Counter,
+    pub(super) cancelled: Counter,
+    pub(super) full: Counter,
+    pub(super) batches: Counter,
+    pub(super) fallbacks: Counter,
+    batch_sizes: Buckets,
+    latency_us: Buckets,
+}
+
+impl Counters {
+    pub(super) fn batch(&self, size: usize) {
+        self.batches.add(1);
+        self.batch_sizes.add(size as u64);
+    }
+
+    pub(super) fn answered(&self, is_signed: bool, latency: Duration) {
+        match is_signed {
+            true => self.signed.add(1),
+            false => self.failed.add(1),
+        }
+        let microseconds = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
+        self.latency_us.add(microseconds);
+    }
+
+    pub(super) fn read(&self, (waiting, under_way): (usize, usize)) -> QueueStats {
+        QueueStats {
+            accepted: self.accepted.get(),
+            signed: self.signed.get(),
+            failed: self.failed.get(),
+            cancelled: self.cancelled.get(),
+            full: self.full.get(),
+            batches: self.batches.get(),
+            fallbacks: self.fallbacks.get(),
+            waiting,
+            under_way,
+            batch_sizes: self.batch_sizes.read(),
+            latency_us: self.latency_us.read(),
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(super) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+struct Buckets {
+    counts: [Counter; BUCKETS],
+    sum: Counter,
+}
+
+impl Default for Buckets {
+    fn default() -> Self {
+        Self {
+            counts: core::array::from_fn(|_| Counter::default()),
+            sum: Counter::default(),
+        }
+    }
+}
+
+impl Buckets {
+    fn add(&self, value: u64) {
+        self.counts[bucket(value)].add(1);
+        self.sum.add(value);
+    }
+
+    fn read(&self) -> Histogram {
+        Histogram {
+            counts: core::array::from_fn(|i| self.counts[i].get()),
+            sum: self.sum.get(),
+        }
+    }
+}
+
+/// The first whose bound is not below `value`.
+fn bucket(value: u64) -> usize {
+    let power = u64::BITS - value.saturating_sub(1).leading_zeros();
+    (power as usize).min(BUCKETS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_inclusive() {
+        let places = [0, 1, 2, 3, 4, 5, 8, 9, 1 << 34, (1 << 34) + 1, u64::MAX].map(bucket);
+        assert_eq!(places, [0, 0, 1, 2, 2, 3, 3, 4, 34, 35, 35]);
+    }
+
+    #[test]
+    fn quantiles_are_bounds() {
+        let buckets = Buckets::default();
+        assert_eq!(buckets.read().quantile(0.5), None);
+        for value in 1..=100 {
+            buckets.add(value);
+        }
+        let histogram = buckets.read();
+        assert_eq!((histogram.count(), histogram.sum()), (100, 5050));
+        let quantiles = [-1.0, 0.0, 0.5, 0.65, 1.0, 2.0].map(|q| histogram.quantile(q).unwrap());
+        assert_eq!(quantiles, [1, 1, 64, 128, 128, 128]);
+    }
+}

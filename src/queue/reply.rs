@@ -1,0 +1,68 @@
+//! The way of an answer from a worker to whoever waits for it.
+
+use core::task::{Context, Poll, Waker};
+
+use super::sync::{Arc, Mutex, PoisonError};
+
+/// Makes the two ends.
+pub(super) fn reply<A>() -> (Reply<A>, Answer<A>) {
+    let slot = Arc::new(Mutex::new(Slot::Open(None)));
+    (Reply(Some(slot.clone())), Answer(slot))
+}
+
+enum Slot<A> {
+    /// With the waker of who waits, if somebody does.
+    Open(Option<Waker>),
+    Answered(A),
+    /// The reply was dropped.
+    Unanswered,
+}
+
+/// Where the one answer is put. Dropping it is an answer too: that there will be none.
+pub(super) struct Reply<A>(Option<Arc<Mutex<Slot<A>>>>);
+
+impl<A> Reply<A> {
+    pub(super) fn send(mut self, answer: A) {
+        self.put(Slot::Answered(answer));
+    }
+
+    fn put(&mut self, content: Slot<A>) {
+        if let Some(slot) = self.0.take() {
+            let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            let old = core::mem::replace(&mut *slot, content);
+            drop(slot);
+            if let Slot::Open(Some(waker)) = old {
+                super::wake(waker);
+            }
+        }
+    }
+}
+
+impl<A> Drop for Reply<A> {
+    fn drop(&mut self) {
+        self.put(Slot::Unanswered);
+    }
+}
+
+/// Where it is waited for.
+pub(super) struct Answer<A>(Arc<Mutex<Slot<A>>>);
+
+impl<A> Answer<A> {
+    /// The answer, once, or `None` if there will be none.
+    pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<Option<A>> {
+        // A waker is the caller's code: not under the lock.
+        let waker = context.waker().clone();
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = match &*slot {
+            Slot::Open(_) => Slot::Open(Some(waker)),
+            Slot::Answered(_) | Slot::Unanswered => Slot::Unanswered,
+        };
+        let old = core::mem::replace(&mut *slot, new);
+        drop(slot);
+        match old {
+            Slot::Open(_) => Poll::Pending,
+            Slot::Answered(answer) => Poll::Ready(Some(answer)),
+            Slot::Unanswered => Poll::Ready(None),
+        }
+    }
+}

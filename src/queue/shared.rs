@@ -1,0 +1,180 @@
+//! What callers and workers share: the waiting room, the backends, and how a batch is computed.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::panic::AssertUnwindSafe;
+use core::task::Waker;
+use std::panic::catch_unwind;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use super::QueueError;
+use super::counters::Counters;
+use super::generator::Generator;
+use super::reply::Reply;
+use super::room::{Refused, Room};
+use crate::Error;
+use crate::backend::Cpu;
+use crate::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle, RsaPrivateOp, Signature};
+
+/// A backend that workers share.
+pub(super) type Backend = Box<dyn RsaPrivateOp + Send + Sync>;
+
+/// What a request comes to.
+pub(super) type Outcome = Result<Signature, QueueError>;
+
+pub(super) struct Request {
+    pub(super) key: KeyHandle,
+    pub(super) scheme: AnyScheme,
+    /// As long as the scheme's digests.
+    pub(super) digest: Vec<u8>,
+    pub(super) reply: Reply<Outcome>,
+}
+
+pub(super) struct Shared {
+    pub(super) room: Room<Request>,
+    pub(super) counters: Counters,
+    pub(super) backend: Backend,
+    pub(super) fallback: Fallback,
+    pub(super) generator: Generator,
+    pub(super) blinding: bool,
+    /// The process that has the workers.
+    pub(super) process: u32,
+}
+
+/// Where batches go with which the backend failed.
+pub(super) enum Fallback {
+    None,
+    /// The processor, whose threads are started when they are needed.
+    Cpu(OnceLock<Option<Cpu>>),
+    Given(Backend),
+}
+
+impl Fallback {
+    fn get(&self) -> Option<&dyn RsaPrivateOp> {
+        match self {
+            Self::None => None,
+            Self::Cpu(cpu) => {
+                let cpu = cpu.get_or_init(|| Cpu::new().ok()).as_ref();
+                cpu.map(|cpu| cpu as &dyn RsaPrivateOp)
+            }
+            Self::Given(backend) => Some(&**backend),
+        }
+    }
+}
+
+type Lanes<'a> = [(&'a KeyHandle, AnyScheme, &'a [u8])];
+
+/// The callers' side.
+impl Shared {
+    /// Whether the workers, and whoever holds a lock, are in another process.
+    pub(super) fn is_forked(&self) -> bool {
+        self.process != std::process::id()
+    }
+
+    pub(super) fn enter(&self, request: Request) -> Result<u64, Refused<Request>> {
+        let result = self.room.enter(request);
+        self.count_accepted(&result);
+        result
+    }
+
+    pub(super) fn enter_or_wait(
+        &self,
+        request: Request,
+        ticket: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Result<u64, Refused<Request>> {
+        let result = self.room.enter_or_wait(request, ticket, waker);
+        self.count_accepted(&result);
+        result
+    }
+
+    fn count_accepted<E>(&self, result: &Result<u64, E>) {
+        if result.is_ok() {
+            self.counters.accepted.add(1);
+        }
+    }
+
+    pub(super) fn cancel(&self, number: u64) {
+        if !self.is_forked() && self.room.leave(number).is_some() {
+            self.counters.cancelled.add(1);
+        }
+    }
+
+    pub(super) fn stop_waiting(&self, ticket: Option<u64>) {
+        if let Some(ticket) = ticket.filter(|_| !self.is_forked()) {
+            self.room.stop_waiting(ticket);
+        }
+    }
+
+    pub(super) fn close(&self, cancelled: bool) {
+        let requests = self.room.close(cancelled);
+        self.counters.cancelled.add(requests.len() as u64);
+        // Their replies say that they are not signed.
+        drop(requests);
+    }
+}
+
+/// The workers' side.
+impl Shared {
+    /// Signs until the queue is closed and empty.
+    pub(super) fn work(&self) {
+        while let Some((requests, under_way)) = self.room.take() {
+            self.counters.batch(requests.len());
+            let lanes = requests
+                .iter()
+                .map(|(_, request)| (&request.key, request.scheme, &request.digest[..]));
+            let lanes: Vec<_> = lanes.collect();
+            let outcomes = self.compute(&lanes);
+            // The backend is idle; the next batch may begin while answers are given.
+            drop(under_way);
+            let now = Instant::now();
+            for ((since, request), outcome) in requests.into_iter().zip(outcomes) {
+                let latency = now.saturating_duration_since(since);
+                self.counters.answered(outcome.is_ok(), latency);
+                request.reply.send(outcome);
+            }
+        }
+    }
+
+    fn compute(&self, lanes: &Lanes<'_>) -> Vec<Outcome> {
+        let failure = match self.attempt(&self.backend, lanes) {
+            Ok(outcomes) => return outcomes,
+            Err(failure) => failure,
+        };
+        // Without random numbers no backend does better.
+        let fallback = match failure {
+            QueueError::Sign(Error::Rng) => None,
+            _ => self.fallback.get(),
+        };
+        let second = fallback.map(|backend| {
+            self.counters.fallbacks.add(1);
+            self.attempt(backend, lanes)
+        });
+        match second.unwrap_or(Err(failure)) {
+            Ok(outcomes) => outcomes,
+            Err(failure) => vec![Err(failure); lanes.len()],
+        }
+    }
+
+    /// One outcome for each lane, or why the backend failed as a whole.
+    fn attempt<B>(&self, backend: &B, lanes: &Lanes<'_>) -> Result<Vec<Outcome>, QueueError>
+    where
+        B: RsaPrivateOp + ?Sized,
+    {
+        let sign = || {
+            // Each lane brings its own.
+            let scheme = AnyScheme::Pkcs1v15 { hash: Hash::Sha256 };
+            let signer = BatchSigner::new(backend, scheme).blinding(self.blinding);
+            signer.sign_prehash_mixed(&mut &self.generator, lanes)
+        };
+        // What a batch leaves behind when it unwinds are its own buffers, which are wiped.
+        let results = catch_unwind(AssertUnwindSafe(sign)).map_err(|_| QueueError::Panicked)??;
+        let alone = |error: Error| QueueError::Sign(error.with_index(|_| 0));
+        Ok(results
+            .into_iter()
+            .map(|result| result.map_err(alone))
+            .collect())
+    }
+}

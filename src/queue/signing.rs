@@ -1,0 +1,199 @@
+//! A request from the caller's side: a future, or something to block on.
+
+use alloc::sync::Arc;
+use alloc::task::Wake;
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+use std::thread::{self, Thread};
+use std::time::Instant;
+
+use super::QueueError;
+use super::reply::Answer;
+use super::room::Refused;
+use super::shared::{Outcome, Request, Shared};
+use crate::rsa::Signature;
+
+/// A signature to come. It is a future of any runtime, and [`wait`](Self::wait) blocks instead.
+///
+/// Dropping it cancels the request: if its batch has not begun, it is never signed and its place in the queue is
+/// free at once.
+#[must_use = "a request is cancelled when this is dropped"]
+pub struct Signing {
+    shared: Arc<Shared>,
+    stage: Stage,
+}
+
+enum Stage {
+    /// It was wrong from the beginning.
+    Failed(QueueError),
+    /// There has been no room for it yet.
+    Outside {
+        request: Request,
+        answer: Answer<Outcome>,
+        ticket: Option<u64>,
+    },
+    Inside {
+        number: u64,
+        answer: Answer<Outcome>,
+    },
+    Over,
+}
+
+impl Signing {
+    pub(super) fn failed(shared: &Arc<Shared>, error: QueueError) -> Self {
+        Self {
+            shared: shared.clone(),
+            stage: Stage::Failed(error),
+        }
+    }
+
+    pub(super) fn submit(shared: &Arc<Shared>, request: Request, answer: Answer<Outcome>) -> Self {
+        let stage = match shared.enter(request) {
+            Ok(number) => Stage::Inside { number, answer },
+            Err(Refused::Closed(_)) => Stage::Failed(QueueError::ShutDown),
+            Err(Refused::Full(request)) => Stage::Outside {
+                request,
+                answer,
+                ticket: None,
+            },
+        };
+        Self {
+            shared: shared.clone(),
+            stage,
+        }
+    }
+
+    /// What it failed with already; `Full` if it is not in the queue.
+    pub(super) fn if_inside(mut self) -> Result<Self, QueueError> {
+        match &self.stage {
+            Stage::Outside { .. } => Err(QueueError::Full),
+            Stage::Failed(error) => {
+                let error = error.clone();
+                self.stage = Stage::Over;
+                Err(error)
+            }
+            Stage::Inside { .. } | Stage::Over => Ok(self),
+        }
+    }
+
+    /// Blocks until there is an answer. While the queue is full, it waits for room first.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueError::Sign`] with the signer's error, and the others but [`QueueError::Full`] and
+    /// [`QueueError::TimedOut`].
+    ///
+    /// # Panics
+    ///
+    /// If the future has come back already.
+    pub fn wait(self) -> Result<Signature, QueueError> {
+        self.block(None)
+    }
+
+    /// The same for at most `limit`; then the request is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`wait`](Self::wait), and [`QueueError::TimedOut`].
+    ///
+    /// # Panics
+    ///
+    /// If the future has come back already.
+    pub fn wait_timeout(self, limit: Duration) -> Result<Signature, QueueError> {
+        // What no clock reaches is no limit.
+        self.block(Instant::now().checked_add(limit))
+    }
+
+    fn block(mut self, deadline: Option<Instant>) -> Result<Signature, QueueError> {
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let mut context = Context::from_waker(&waker);
+        loop {
+            if let Poll::Ready(outcome) = Pin::new(&mut self).poll(&mut context) {
+                return outcome;
+            }
+            match deadline.map(|at| at.saturating_duration_since(Instant::now())) {
+                None => thread::park(),
+                Some(Duration::ZERO) => return Err(QueueError::TimedOut),
+                Some(rest) => thread::park_timeout(rest),
+            }
+        }
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// # Panics
+///
+/// If it is polled again after it has come back.
+impl Future for Signing {
+    type Output = Result<Signature, QueueError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            match core::mem::replace(&mut self.stage, Stage::Over) {
+                Stage::Failed(error) => return Poll::Ready(Err(error)),
+                Stage::Outside {
+                    request,
+                    answer,
+                    mut ticket,
+                } => match self
+                    .shared
+                    .enter_or_wait(request, &mut ticket, context.waker())
+                {
+                    Ok(number) => self.stage = Stage::Inside { number, answer },
+                    Err(Refused::Closed(_)) => return Poll::Ready(Err(QueueError::ShutDown)),
+                    Err(Refused::Full(request)) => {
+                        self.stage = Stage::Outside {
+                            request,
+                            answer,
+                            ticket,
+                        };
+                        return Poll::Pending;
+                    }
+                },
+                Stage::Inside { number, answer } => {
+                    return match answer.poll(context) {
+                        Poll::Pending => {
+                            self.stage = Stage::Inside { number, answer };
+                            Poll::Pending
+                        }
+                        Poll::Ready(outcome) => {
+                            Poll::Ready(outcome.unwrap_or(Err(QueueError::ShutDown)))
+                        }
+                    };
+                }
+                Stage::Over => panic!("a `Signing` was polled after it had come back"),
+            }
+        }
+    }
+}
+
+impl Drop for Signing {
+    fn drop(&mut self) {
+        match &self.stage {
+            Stage::Failed(_) | Stage::Over => {}
+            Stage::Outside { ticket, .. } => self.shared.stop_waiting(*ticket),
+            Stage::Inside { number, .. } => self.shared.cancel(*number),
+        }
+    }
+}
+
+impl fmt::Debug for Signing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.stage {
+            Stage::Failed(_) => "Signing(failed)",
+            Stage::Outside { .. } => "Signing(waits for room)",
+            Stage::Inside { .. } => "Signing(in the queue)",
+            Stage::Over => "Signing(over)",
+        })
+    }
+}

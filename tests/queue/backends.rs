@@ -1,0 +1,162 @@
+//! Backends that the tests can look into.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex};
+
+use batch_modexp::backend::Serial;
+use batch_modexp::rsa::{PrivateOps, RsaPrivateOp};
+use batch_modexp::{BatchModExp, Error, ModExp};
+use crypto_bigint::{BoxedUint, Limb};
+
+/// Computes with `Serial`, but not before it is opened. Counts the calls and lanes that come in.
+#[derive(Default)]
+pub struct Gate {
+    is_open: Mutex<bool>,
+    changed: Condvar,
+    calls: AtomicUsize,
+    lanes: AtomicUsize,
+}
+
+impl Gate {
+    pub fn shut() -> Arc<Self> {
+        Arc::default()
+    }
+
+    pub fn open(&self) {
+        *self.is_open.lock().unwrap() = true;
+        self.changed.notify_all();
+    }
+
+    /// Calls so far, those that wait included.
+    pub fn calls(&self) -> usize {
+        self.calls.load(SeqCst)
+    }
+
+    /// Lanes so far.
+    pub fn lanes(&self) -> usize {
+        self.lanes.load(SeqCst)
+    }
+
+    /// Returns when there have been `count` calls.
+    pub fn wait_for_calls(&self, count: usize) {
+        while self.calls() < count {
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl RsaPrivateOp for Gate {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+        self.lanes.fetch_add(ops.len(), SeqCst);
+        self.calls.fetch_add(1, SeqCst);
+        let shut = |is_open: &mut bool| !*is_open;
+        drop(self.changed.wait_while(self.is_open.lock().unwrap(), shut));
+        Serial.private_op(ops)
+    }
+}
+
+/// What a backend does with every call.
+#[derive(Clone, Copy, Debug)]
+pub enum Fails {
+    WithAnError,
+    WithAPanic,
+    /// By leaving all lanes out.
+    Silently,
+    /// Every third call with an error, and every fifth with a panic.
+    AtTimes,
+}
+
+/// Fails, or computes with another backend.
+pub struct Failing<B> {
+    pub how: Fails,
+    pub backend: B,
+    calls: AtomicUsize,
+    failures: AtomicUsize,
+}
+
+impl<B> Failing<B> {
+    pub fn new(how: Fails, backend: B) -> Self {
+        Self {
+            how,
+            backend,
+            calls: AtomicUsize::new(0),
+            failures: AtomicUsize::new(0),
+        }
+    }
+
+    pub fn failures(&self) -> usize {
+        self.failures.load(SeqCst)
+    }
+}
+
+impl<B: RsaPrivateOp> RsaPrivateOp for Failing<B> {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+        let number = self.calls.fetch_add(1, SeqCst) + 1;
+        let how = match self.how {
+            Fails::AtTimes if number.is_multiple_of(3) => Fails::WithAnError,
+            Fails::AtTimes if number.is_multiple_of(5) => Fails::WithAPanic,
+            Fails::AtTimes => return self.backend.private_op(ops),
+            how => how,
+        };
+        self.failures.fetch_add(1, SeqCst);
+        match how {
+            Fails::WithAnError => Err(Error::ThreadPool { threads: 7 }),
+            // Without a message for each.
+            Fails::WithAPanic => std::panic::resume_unwind(Box::new("as asked")),
+            Fails::Silently | Fails::AtTimes => Ok(()),
+        }
+    }
+}
+
+/// Computes each private operation once, and remembers it: cheap for unblinded lanes that come again. They are
+/// checked like all others.
+#[derive(Default)]
+pub struct Memory(Mutex<HashMap<Vec<Limb>, Vec<Limb>>>);
+
+impl RsaPrivateOp for Memory {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+        let keys = ops.keys();
+        let chunk = ops.open()?;
+        let limbs = chunk.limbs();
+        let mut known = self.0.lock().unwrap();
+        // The numbers of a lane, with its modulus.
+        let names = chunk.representatives().chunks(limbs).zip(keys);
+        let names = names.map(|(number, key)| {
+            let modulus = key.n().into_iter().map(|octet| Limb(octet.into()));
+            number.iter().copied().chain(modulus).collect()
+        });
+        let names: Vec<Vec<Limb>> = names.collect();
+        if names.iter().any(|name| !known.contains_key(name)) {
+            let candidates = chunk.candidates(&Serial)?;
+            known.extend(
+                names
+                    .iter()
+                    .cloned()
+                    .zip(candidates.chunks(limbs).map(Vec::from)),
+            );
+        }
+        let candidates: Vec<_> = names.iter().flat_map(|name| known[name].clone()).collect();
+        drop(known);
+        chunk.deliver(&candidates)
+    }
+}
+
+macro_rules! exponentiate_serially {
+    ($($type:ty $(: $backend:ident)?),*) => {$(
+        impl$(<$backend: RsaPrivateOp>)? BatchModExp<BoxedUint> for $type {
+            type Error = Error;
+
+            fn batch_mod_exp(
+                &self,
+                batch: &[ModExp<'_, BoxedUint>],
+                exponent_bits: u32,
+                out: &mut [BoxedUint],
+            ) -> Result<(), Error> {
+                Serial.batch_mod_exp(batch, exponent_bits, out)
+            }
+        }
+    )*};
+}
+
+exponentiate_serially!(Gate, Memory, Failing<B>: B);

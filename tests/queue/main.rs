@@ -1,0 +1,13 @@
+//! The queue: what it signs, when a batch begins, and what happens when things go wrong.
+
+mod backends;
+mod cancellation;
+mod failures;
+#[path = "../rsa/keys.rs"]
+#[allow(dead_code)]
+mod keys;
+mod policy;
+mod shutdown;
+mod signatures;
+mod stress;
+mod traits;

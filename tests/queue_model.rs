@@ -1,0 +1,268 @@
+//! The queue's waiting room and its answers, compiled from the library's own source with other locks: shuttle's, whose
+//! scheduler tries thousands of interleavings and notices when nobody can go on.
+
+extern crate alloc;
+
+#[path = "../src/queue/reply.rs"]
+mod reply;
+#[path = "../src/queue/room.rs"]
+#[allow(dead_code)]
+mod room;
+
+use core::future::poll_fn;
+use core::task::{Poll, Waker};
+use core::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use shuttle::future::block_on;
+use shuttle::thread;
+
+use self::reply::{Answer, Reply, reply};
+use self::room::{Policy, Refused, Room};
+
+/// What stands in for `src/queue/sync.rs`.
+mod sync {
+    use core::time::Duration;
+    pub(super) use std::sync::Arc;
+    pub(super) use std::sync::PoisonError;
+    use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+    use std::sync::{LazyLock, LockResult};
+    pub(super) use std::time::Instant;
+
+    use shuttle::sync;
+    pub(super) use shuttle::sync::{Mutex, MutexGuard};
+
+    pub(super) struct Condvar(Arc<sync::Condvar>);
+
+    impl Condvar {
+        pub(super) fn new() -> Self {
+            Self(Arc::new(sync::Condvar::new()))
+        }
+
+        pub(super) fn wait<'a, T>(
+            &self,
+            guard: MutexGuard<'a, T>,
+        ) -> LockResult<MutexGuard<'a, T>> {
+            self.0.wait(guard)
+        }
+
+        pub(super) fn notify_one(&self) {
+            self.0.notify_one();
+        }
+
+        pub(super) fn notify_all(&self) {
+            self.0.notify_all();
+        }
+    }
+
+    /// Time passes when somebody waits for it.
+    static MICROSECONDS: AtomicU64 = AtomicU64::new(0);
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+    pub(super) fn now() -> Instant {
+        *START + Duration::from_micros(MICROSECONDS.load(SeqCst))
+    }
+
+    /// A thread of its own ends the wait, sooner or later.
+    pub(super) fn wait_timeout<'a, T>(
+        condvar: &Condvar,
+        guard: MutexGuard<'a, T>,
+        limit: Duration,
+    ) -> MutexGuard<'a, T> {
+        let sleepers = condvar.0.clone();
+        shuttle::thread::spawn(move || {
+            MICROSECONDS.fetch_add(limit.as_micros() as u64, SeqCst);
+            sleepers.notify_all();
+        });
+        condvar
+            .0
+            .wait(guard)
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn wake(waker: Waker) {
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+}
+
+type Desk = Room<Request>;
+
+/// The answer is the question.
+struct Request(u32, Reply<u32>);
+
+fn desk(capacity: usize, min_batch: usize, max_batch: usize) -> Arc<Desk> {
+    Arc::new(Room::new(Policy {
+        capacity,
+        min_batch,
+        max_batch,
+        max_wait: Duration::from_millis(1),
+    }))
+}
+
+/// Answers until the room is closed and empty. Counts what it answers.
+fn work(desk: &Desk, max_batch: usize) -> usize {
+    let mut count = 0;
+    while let Some((requests, under_way)) = desk.take() {
+        assert!((1..=max_batch).contains(&requests.len()));
+        count += requests.len();
+        drop(under_way);
+        for (_, Request(question, reply)) in requests {
+            reply.send(question);
+        }
+    }
+    count
+}
+
+/// Waits for room, as the library's future does; `None` if the room is closed. Gives up after `patience` attempts.
+fn enter(desk: &Desk, question: u32, patience: usize) -> Option<(u64, Answer<u32>)> {
+    let (reply, answer) = reply();
+    let (mut request, mut ticket) = (Some(Request(question, reply)), None);
+    let mut attempts = 0;
+    let number = block_on(poll_fn(|context| {
+        let Some(own) = request.take() else {
+            return Poll::Ready(None);
+        };
+        match desk.enter_or_wait(own, &mut ticket, context.waker()) {
+            Ok(number) => Poll::Ready(Some(number)),
+            Err(Refused::Closed(_)) => Poll::Ready(None),
+            Err(Refused::Full(own)) if attempts < patience => {
+                attempts += 1;
+                request = Some(own);
+                Poll::Pending
+            }
+            Err(Refused::Full(_)) => Poll::Ready(None),
+        }
+    }));
+    if let Some(ticket) = ticket {
+        desk.stop_waiting(ticket);
+    }
+    Some((number?, answer))
+}
+
+fn ask(desk: &Desk, question: u32) -> Option<u32> {
+    let (_, answer) = enter(desk, question, usize::MAX)?;
+    block_on(poll_fn(|context| answer.poll(context)))
+}
+
+/// By chance, and by few changes of threads at chosen points (Burckhardt et al., ASPLOS 2010).
+fn in_any_order(test: impl Fn() + Send + Sync + Copy + 'static) {
+    shuttle::check_random(test, 2000);
+    shuttle::check_pct(test, 2000, 3);
+}
+
+#[test]
+fn everyone_is_answered() {
+    in_any_order(|| {
+        let desk = desk(1, 1, 2);
+        let workers = [0; 2].map(|_| {
+            let desk = desk.clone();
+            thread::spawn(move || work(&desk, 2))
+        });
+        let customers = [10, 20, 30].map(|first| {
+            let desk = desk.clone();
+            thread::spawn(move || {
+                for question in first..first + 2 {
+                    assert_eq!(ask(&desk, question), Some(question));
+                }
+            })
+        });
+        customers
+            .into_iter()
+            .for_each(|customer| customer.join().unwrap());
+        assert!(desk.close(false).is_empty());
+        let answered = workers.map(|worker| worker.join().unwrap());
+        assert_eq!(answered.iter().sum::<usize>(), 6);
+    });
+}
+
+/// Two workers, of which one waits for others to come.
+#[test]
+fn nobody_waits_for_a_batch_that_does_not_come() {
+    in_any_order(|| {
+        let desk = desk(8, 3, 4);
+        let workers = [0; 2].map(|_| {
+            let desk = desk.clone();
+            thread::spawn(move || work(&desk, 4))
+        });
+        let customers = [1, 2].map(|question| {
+            let desk = desk.clone();
+            thread::spawn(move || assert_eq!(ask(&desk, question), Some(question)))
+        });
+        customers
+            .into_iter()
+            .for_each(|customer| customer.join().unwrap());
+        assert!(desk.close(false).is_empty());
+        workers
+            .into_iter()
+            .for_each(|worker| assert!(worker.join().unwrap() <= 2));
+    });
+}
+
+/// A request is either answered or taken back, and whoever leaves lets others in.
+#[test]
+fn leaving_holds_nobody_up() {
+    in_any_order(|| {
+        let desk = desk(1, 1, 1);
+        let worker = {
+            let desk = desk.clone();
+            thread::spawn(move || work(&desk, 1))
+        };
+        let taken_back = Arc::new(AtomicUsize::new(0));
+        let entered = Arc::new(AtomicUsize::new(0));
+        let leaving = [10, 20].map(|question| {
+            let (desk, taken_back, entered) = (desk.clone(), taken_back.clone(), entered.clone());
+            thread::spawn(move || {
+                // One that is impatient, and one that waits for room.
+                let patience = question as usize / 10 - 1;
+                if let Some((number, _answer)) = enter(&desk, question, patience) {
+                    entered.fetch_add(1, SeqCst);
+                    if desk.leave(number).is_some() {
+                        taken_back.fetch_add(1, SeqCst);
+                    }
+                }
+            })
+        });
+        let staying = [1, 2].map(|question| {
+            let desk = desk.clone();
+            thread::spawn(move || assert_eq!(ask(&desk, question), Some(question)))
+        });
+        leaving
+            .into_iter()
+            .for_each(|customer| customer.join().unwrap());
+        staying
+            .into_iter()
+            .for_each(|customer| customer.join().unwrap());
+        assert!(desk.close(false).is_empty());
+        let answered = worker.join().unwrap();
+        let entered = entered.load(SeqCst);
+        assert_eq!(answered + taken_back.load(SeqCst), entered + 2);
+    });
+}
+
+#[test]
+fn closing_leaves_nobody_behind() {
+    for cancelled in [false, true] {
+        in_any_order(move || {
+            let desk = desk(1, 1, 2);
+            let worker = {
+                let desk = desk.clone();
+                thread::spawn(move || work(&desk, 2))
+            };
+            let customers = [1, 2, 3].map(|question| {
+                let desk = desk.clone();
+                thread::spawn(move || {
+                    let answer = ask(&desk, question);
+                    assert!(answer.is_none() || answer == Some(question));
+                    usize::from(answer.is_some())
+                })
+            });
+            let returned = desk.close(cancelled).len();
+            assert!(cancelled || returned == 0);
+            let answered = worker.join().unwrap();
+            let told = customers.map(|customer| customer.join().unwrap());
+            assert_eq!(answered, told.iter().sum::<usize>());
+        });
+    }
+}
