@@ -5,10 +5,12 @@
 //! cargo run --release --example throughput -- --bits 1024,2048 --csv throughput.csv --svg throughput.svg
 //! cargo run --release --example throughput -- --bits 1024 --secrets
 //! cargo run --release --example throughput -- --rsa 2048
+//! cargo run --release --example throughput -- --rsa 2048 --host
 //! ```
 
 extern crate alloc;
 
+mod host;
 mod plot;
 mod rsa_ops;
 mod workload;
@@ -60,6 +62,9 @@ struct Options {
     /// alone.
     #[arg(long)]
     rsa: Option<usize>,
+    /// With `--rsa`: measures the host's part of signing alone, and where its time goes. Needs no GPU.
+    #[arg(long, requires = "rsa")]
+    host: bool,
     /// Where to write the measurements as comma-separated values.
     #[arg(long)]
     csv: Option<std::path::PathBuf>,
@@ -104,6 +109,9 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
+    if let (Some(bits), true) = (options.rsa, options.host) {
+        return host::measure(bits, &options.batch, options.threads, options.seconds);
+    }
     let mut cuda = match options.device.as_slice() {
         [] => Cuda::new()?,
         devices => Cuda::with_devices(devices)?,

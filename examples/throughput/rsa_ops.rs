@@ -12,11 +12,11 @@ use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, PrivateOps, RsaPrivate
 use batch_modexp::{BatchModExp, ModExp};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
-use crypto_bigint::{BoxedUint, Limb};
-use rayon::prelude::*;
+use crypto_bigint::BoxedUint;
 use rsa::RsaPrivateKey;
 use rsa::sha2::Sha256;
 
+use super::host::Answers;
 use super::{milliseconds, percentile};
 
 /// A line of the table.
@@ -54,7 +54,7 @@ pub(crate) fn measure(
     for &batch in batches {
         let messages = &messages[..batch];
         let timed = Timed::new(cuda);
-        let answers = Answers::of(cuda, &mut rng, &key, messages)?;
+        let answers = Answers::of(cuda, threads, &mut rng, &key, messages)?;
         for (what, backend, blinding) in [
             ("kernels", &timed as &dyn RsaPrivateOp, false),
             ("kernels, blinded", &timed, true),
@@ -190,63 +190,5 @@ impl BatchModExp<BoxedUint> for Timed<'_> {
         out: &mut [BoxedUint],
     ) -> Result<(), Self::Error> {
         self.cuda.batch_mod_exp(batch, exponent_bits, out)
-    }
-}
-
-/// A device that answers at once, since it has been told the answers: what is left is the host's part.
-struct Answers {
-    /// Those of a batch of one key, in order.
-    candidates: Vec<Limb>,
-    threads: rayon::ThreadPool,
-}
-
-impl Answers {
-    fn of(
-        cuda: &Cuda,
-        rng: &mut ChaCha20Rng,
-        key: &KeyHandle,
-        messages: &[[u8; 8]],
-    ) -> Result<Self, Box<dyn Error>> {
-        let signer = BatchSigner::new(cuda, Pkcs1v15::<Sha256>::new());
-        let mut candidates = Vec::new();
-        for signature in signer.sign(rng, key, messages)? {
-            let width = (key.bits()).next_multiple_of(Limb::BITS);
-            let number = BoxedUint::from_be_slice(signature?.as_ref(), width);
-            candidates.extend_from_slice(number.map_err(|_| "it is as wide as n")?.as_limbs());
-        }
-        let threads = rayon::ThreadPoolBuilder::new().num_threads(cuda.host_threads());
-        let threads = threads.build()?;
-        Ok(Self {
-            candidates,
-            threads,
-        })
-    }
-}
-
-impl RsaPrivateOp for Answers {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::Error> {
-        const LANES: usize = 256;
-        let limbs = self.candidates.len() / ops.len().max(1);
-        let parts: Vec<_> = ops
-            .chunks(LANES)
-            .zip(self.candidates.chunks(LANES * limbs))
-            .collect();
-        self.threads.install(|| {
-            let answer = |(ops, answers): (PrivateOps<'_>, &[Limb])| ops.open()?.deliver(answers);
-            parts.into_par_iter().try_for_each(answer)
-        })
-    }
-}
-
-impl BatchModExp<BoxedUint> for Answers {
-    type Error = batch_modexp::Error;
-
-    fn batch_mod_exp(
-        &self,
-        _: &[ModExp<'_, BoxedUint>],
-        _: u32,
-        _: &mut [BoxedUint],
-    ) -> Result<(), Self::Error> {
-        unreachable!("nobody asks for an exponentiation")
     }
 }
