@@ -17,12 +17,15 @@ pub(super) fn octets_to_limbs(octets: &[u8], limbs: &mut [Limb]) {
         octets.len() <= limbs.len() * Limb::BYTES,
         "the octets do not fit"
     );
-    let mut octets = octets.rchunks(Limb::BYTES);
-    for limb in limbs {
-        let octets = octets.next().unwrap_or_default();
-        let mut word = Secret::new([0; Limb::BYTES]);
-        word[Limb::BYTES - octets.len()..].copy_from_slice(octets);
+    let (high, words) = octets.as_rchunks();
+    let (low, rest) = limbs.split_at_mut(words.len());
+    for (limb, word) in low.iter_mut().zip(words.iter().rev()) {
         *limb = Limb(Word::from_be_bytes(*word));
+    }
+    rest.fill(Limb::ZERO);
+    if let Some(limb) = rest.first_mut() {
+        let bits = |bits: Word, octet: &u8| bits << 8 | Word::from(*octet);
+        *limb = Limb(high.iter().fold(0, bits));
     }
 }
 
@@ -36,9 +39,14 @@ pub(super) fn os2ip(octets: &[u8], width: u32) -> BoxedUint {
 /// I2OSP: the low `len` octets of the number in `limbs`, most significant first.
 pub(super) fn limbs_to_octets(limbs: &[Limb], len: usize) -> Secret<Vec<u8>> {
     let mut octets = Secret::new(vec![0; len]);
-    for (octets, limb) in octets.rchunks_mut(Limb::BYTES).zip(limbs) {
-        let word = Secret::new(limb.0.to_be_bytes());
-        octets.copy_from_slice(&word[Limb::BYTES - octets.len()..]);
+    let (high, words) = octets.as_rchunks_mut();
+    for (word, limb) in words.iter_mut().rev().zip(limbs) {
+        *word = limb.0.to_be_bytes();
+    }
+    if let Some(limb) = limbs.get(words.len()) {
+        for (octet, shift) in high.iter_mut().rev().zip((0..).step_by(8)) {
+            *octet = (limb.0 >> shift) as u8;
+        }
     }
     octets
 }
