@@ -1,10 +1,11 @@
 //! What a backend is asked for: lanes of keys of one class, which can be cut like a slice.
 
+use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::chunk::{Chunk, Opened};
-use super::group::{KeyClass, sort};
+use super::group::{KeyClass, Positions, sort};
 use super::random::{Randomness, Streams};
 use super::{RsaPrivateOp, host};
 use crate::Error;
@@ -47,16 +48,20 @@ where
     B: RsaPrivateOp + ?Sized,
 {
     let (positions, classes) = sort(keys);
-    let sorted: Vec<_> = positions.iter().map(|&position| keys[position]).collect();
+    let sorted: Cow<'_, [&KeyHandle]> = match &positions {
+        Positions::Same => Cow::Borrowed(keys),
+        Positions::Sorted(positions) => positions.iter().map(|&i| keys[i]).collect(),
+    };
     // Whatever a backend forgets is a fault.
-    let fault = |&index: &usize| Err(Error::Fault { index });
-    let mut places: Vec<Octets> = positions.iter().map(fault).collect();
+    let fault = |index| Err(Error::Fault { index });
+    let mut places: Vec<Octets> = (0..keys.len()).map(|i| fault(positions.of(i))).collect();
     for (class, range) in classes {
         let places = &mut places[range.clone()];
         let batch = Batch {
             class,
             keys: &sorted[range.clone()],
-            positions: &positions[range],
+            positions: &positions,
+            start: range.start,
             source,
             streams,
             is_blinded,
@@ -68,15 +73,17 @@ where
         };
         if let Err(error) = backend.private_op(ops) {
             // All numbers of a class are equally wide: what is wrong with one lane is wrong with all.
-            for (place, &position) in places.iter_mut().zip(batch.positions) {
+            for (lane, place) in places.iter_mut().enumerate() {
+                let position = batch.position(lane);
                 *place = Err(error.of_instance(position).ok_or_else(|| error.clone())?);
             }
         }
     }
+    let Positions::Sorted(positions) = positions else {
+        return Ok(places);
+    };
     // In the caller's order, and with the caller's positions already.
-    let mut results: Vec<Octets> = (0..keys.len())
-        .map(|index| Err(Error::Fault { index }))
-        .collect();
+    let mut results: Vec<Octets> = (0..keys.len()).map(fault).collect();
     for (place, position) in places.into_iter().zip(positions) {
         results[position] = place;
     }
@@ -87,11 +94,20 @@ where
 pub(super) struct Batch<'a> {
     pub(super) class: KeyClass,
     pub(super) keys: &'a [&'a KeyHandle],
-    /// The positions of the lanes in the caller's batch.
-    pub(super) positions: &'a [usize],
+    /// The positions in the caller's batch of the lanes of all classes.
+    pub(super) positions: &'a Positions,
+    /// Which of those lanes is the first here.
+    pub(super) start: usize,
     pub(super) source: &'a dyn Source,
     pub(super) streams: &'a Streams,
     pub(super) is_blinded: bool,
+}
+
+impl Batch<'_> {
+    /// The position of a lane in the caller's batch.
+    pub(super) fn position(&self, lane: usize) -> usize {
+        self.positions.of(self.start + lane)
+    }
 }
 
 /// Private operations that a backend is to compute: lanes whose keys have all public numbers but n in common.

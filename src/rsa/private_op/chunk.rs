@@ -112,7 +112,7 @@ impl Opened {
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
         let lanes = keys.iter().zip(representatives.chunks_exact_mut(limbs));
         for (lane, (key, number)) in lanes.enumerate() {
-            let position = batch.positions[range.start + lane];
+            let position = batch.position(range.start + lane);
             let octets = &mut octets[..key.size()];
             match batch
                 .source
@@ -211,8 +211,8 @@ impl Opened {
     pub(super) fn close(self, batch: &Batch<'_>, candidates: &[Limb], places: &mut [Octets]) {
         let (keys, limbs) = (self.keys(batch), batch.class.limbs());
         assert_eq!(places.len(), keys.len(), "a place for each lane");
-        let positions = &batch.positions[self.range.clone()];
-        for (place, &index) in places.iter_mut().zip(positions) {
+        for (place, lane) in places.iter_mut().zip(self.range.clone()) {
+            let index = batch.position(lane);
             *place = Err(Error::Fault { index });
         }
         // Otherwise nobody knows which candidate belongs to which lane.

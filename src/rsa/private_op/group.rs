@@ -76,11 +76,28 @@ fn low_64_bits(value: &BoxedUint) -> u64 {
     })
 }
 
+/// Where the lanes of a batch, sorted by their keys, stand in the caller's batch.
+pub(super) enum Positions {
+    /// Where they stand here: there is one key.
+    Same,
+    Sorted(Vec<usize>),
+}
+
+impl Positions {
+    /// The caller's position of a lane.
+    pub(super) fn of(&self, lane: usize) -> usize {
+        match self {
+            Self::Same => lane,
+            Self::Sorted(positions) => positions[lane],
+        }
+    }
+}
+
 /// The positions of lanes in a batch, sorted by their keys, and which of them are of which class. Keys of one class
 /// whose exponents are longer than 64 bits and differ are not told apart by the class, but here.
 ///
 /// Lanes of one key are neighbours, because whoever computes prepares a modulus once for a run of them.
-pub(super) fn sort(keys: &[&KeyHandle]) -> (Vec<usize>, Vec<(KeyClass, Range<usize>)>) {
+pub(super) fn sort(keys: &[&KeyHandle]) -> (Positions, Vec<(KeyClass, Range<usize>)>) {
     // Neighbours with one key stay together: what is sorted are runs of them, of which there are often few.
     let mut start = 0;
     let mut runs: Vec<_> = keys
@@ -92,6 +109,9 @@ pub(super) fn sort(keys: &[&KeyHandle]) -> (Vec<usize>, Vec<(KeyClass, Range<usi
             (group, address(run[0]), start - run.len(), run.len())
         })
         .collect();
+    if let [run] = &runs[..] {
+        return (Positions::Same, Vec::from([(run.0.0, 0..run.3)]));
+    }
     runs.sort_unstable();
 
     let mut positions = Vec::with_capacity(keys.len());
@@ -101,7 +121,7 @@ pub(super) fn sort(keys: &[&KeyHandle]) -> (Vec<usize>, Vec<(KeyClass, Range<usi
         positions.extend(runs.iter().flat_map(|run| run.2..run.2 + run.3));
         classes.push((runs[0].0.0, first..positions.len()));
     }
-    (positions, classes)
+    (Positions::Sorted(positions), classes)
 }
 
 /// Tells keys apart.

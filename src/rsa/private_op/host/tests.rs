@@ -8,7 +8,7 @@ use rsa::pkcs1::DecodeRsaPrivateKey;
 
 use super::super::batch::{Octets, Source};
 use super::super::blinding::Blinds;
-use super::super::group::KeyClass;
+use super::super::group::{KeyClass, Positions};
 use super::super::random::{Randomness, Streams};
 use super::*;
 use crate::backend::Serial;
@@ -42,7 +42,8 @@ fn private_op(
     let batch = Batch {
         class: KeyClass::of(key.parts()),
         keys: &[key; LANES],
-        positions: &[0, 1, 2],
+        positions: &Positions::Same,
+        start: 0,
         source: &NoSource,
         streams: &Streams::none(),
         is_blinded: blinding,
@@ -196,7 +197,8 @@ fn candidates_of_another_number_do_not_get_through() {
     let batch = Batch {
         class: KeyClass::of(key.parts()),
         keys: &[&key; LANES],
-        positions: &[0, 1, 2],
+        positions: &Positions::Same,
+        start: 0,
         source: &NoSource,
         streams: &Streams::none(),
         is_blinded: false,
