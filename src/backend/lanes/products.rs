@@ -8,7 +8,7 @@ use crypto_bigint::{BoxedUint, Limb};
 
 use super::Lanes;
 use super::pow::set_one;
-use super::workspace::{Parts, Workspace};
+use super::workspace::{Parts, Workspace, load_all};
 use crate::backend::numbers::{Exponent, Moduli, scalar};
 use crate::secret::Secret;
 use crate::width::scrubbed;
@@ -36,7 +36,7 @@ pub(crate) fn mul_public_power<L: Lanes>(
             workspace.load_numbers(&bases[range.clone()], size);
             let factors = factors.map(|factors| &factors[range.clone()]);
             public_power(&mut workspace, exponent, factors, size);
-            workspace.store_numbers(block, &mut out[range]);
+            workspace.store_value(size, &mut out[range]);
         }
     });
 }
@@ -59,28 +59,33 @@ pub(crate) fn invert<L: Lanes>(
         workspace.prepare_moduli(|_| modulus);
         let block = L::COUNT * size;
 
+        // The factors, and before each of them the product of those before it.
         let limbs = workspace.limbs();
-        let mut prefixes = Secret::new(vec![L::ZERO; limbs * count.div_ceil(L::COUNT)]);
-        workspace.set_to_r();
-        for (values, prefix) in values.chunks(block).zip(prefixes.chunks_exact_mut(limbs)) {
-            prefix.copy_from_slice(workspace.value());
-            workspace.load_factors(values, size);
-            workspace.mul_factor();
+        let blocks = count.div_ceil(L::COUNT);
+        let mut factors = Secret::new(vec![L::ZERO; limbs * blocks]);
+        let mut prefixes = Secret::new(vec![L::ZERO; limbs * (blocks + 1)]);
+        workspace.set_to_r(&mut prefixes[..limbs]);
+        for (i, values) in values.chunks(block).enumerate() {
+            let factor = &mut factors[i * limbs..][..limbs];
+            load_all::<L>(factor, values, size, 0..size);
+            let (prefix, next) = prefixes[i * limbs..].split_at_mut(limbs);
+            workspace.mul(&mut next[..limbs], prefix, factor);
         }
+        let (prefixes, product) = prefixes.split_at_mut(blocks * limbs);
 
         let mut last = Secret::new(vec![Limb::ZERO; block]);
-        let moduli = vec![modulus; L::COUNT];
-        workspace.store_numbers(&moduli, &mut last);
+        workspace.store_numbers(product, size, &mut last);
         let mut suffixes = Secret::new(vec![Limb::ZERO; block]);
         scalar::invert(modulus, &last, &mut suffixes)?;
-        workspace.load_numbers(&suffixes, size);
+        let [mut suffix, mut spare] = [(); 2].map(|()| Secret::new(vec![L::ZERO; limbs]));
+        load_all::<L>(&mut suffix, &suffixes, size, 0..size);
 
-        let blocks = values.chunks(block).zip(out.chunks_mut(block));
-        for ((values, out), prefix) in blocks.zip(prefixes.chunks_exact(limbs)).rev() {
-            workspace.mul_aside(prefix);
-            workspace.store_aside(&moduli[..out.len() / size], out);
-            workspace.load_factors(values, size);
-            workspace.mul_factor();
+        let blocks = out.chunks_mut(block).zip(factors.chunks_exact(limbs));
+        for ((out, factor), prefix) in blocks.zip(prefixes.chunks_exact(limbs)).rev() {
+            workspace.mul(&mut spare, &suffix, prefix);
+            workspace.store_numbers(&spare, size, out);
+            workspace.mul(&mut spare, &suffix, factor);
+            mem::swap(&mut *suffix, &mut *spare);
         }
         Some(())
     })
@@ -133,17 +138,17 @@ fn public_power<L: Lanes>(
     spare.copy_from_slice(value);
 }
 
-fn limbs(modulus: &MontyParams<BoxedUint>) -> usize {
+pub(super) fn limbs(modulus: &MontyParams<BoxedUint>) -> usize {
     modulus.modulus().as_ref().as_limbs().len()
 }
 
 /// The modulus of each lane; lanes to spare repeat the last one.
-fn lane_of<'a>(block: Moduli<'a>) -> impl Fn(usize) -> &'a MontyParams<BoxedUint> {
+pub(super) fn lane_of<'a>(block: Moduli<'a>) -> impl Fn(usize) -> &'a MontyParams<BoxedUint> {
     move |lane| block[lane.min(block.len() - 1)]
 }
 
 /// Whether lane by lane the moduli are the same references.
-fn same(block: Moduli<'_>, prepared: Moduli<'_>) -> bool {
+pub(super) fn same(block: Moduli<'_>, prepared: Moduli<'_>) -> bool {
     let pairs = || block.iter().zip(prepared);
     block.len() <= prepared.len() && pairs().all(|(a, b)| core::ptr::eq(*a, *b))
 }
@@ -154,46 +159,26 @@ impl<L: Lanes> Workspace<L> {
         set_one::<L>(self.parts().factor);
     }
 
-    /// `value = R mod modulus`, the Montgomery form of one.
-    fn set_to_r(&mut self) {
+    /// `out = R mod modulus`, the Montgomery form of one.
+    fn set_to_r(&mut self, out: &mut [L::Limb]) {
         let lanes = self.lanes;
         let Parts {
             modulus,
             r2,
-            value,
             factor,
             scratch,
             ..
         } = self.parts();
         set_one::<L>(factor);
-        lanes.mul(value, r2, factor, modulus, scratch);
+        lanes.mul(out, r2, factor, modulus, scratch);
     }
 
-    /// `value = value * factor / R`.
-    fn mul_factor(&mut self) {
+    /// `out = a * b / R`.
+    fn mul(&mut self, out: &mut [L::Limb], a: &[L::Limb], b: &[L::Limb]) {
         let lanes = self.lanes;
         let Parts {
-            modulus,
-            value,
-            spare,
-            factor,
-            scratch,
-            ..
+            modulus, scratch, ..
         } = self.parts();
-        lanes.mul(spare, value, factor, modulus, scratch);
-        value.copy_from_slice(spare);
-    }
-
-    /// `value * by / R`, put aside.
-    fn mul_aside(&mut self, by: &[L::Limb]) {
-        let lanes = self.lanes;
-        let Parts {
-            modulus,
-            value,
-            spare,
-            scratch,
-            ..
-        } = self.parts();
-        lanes.mul(spare, value, by, modulus, scratch);
+        lanes.mul(out, a, b, modulus, scratch);
     }
 }

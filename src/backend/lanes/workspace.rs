@@ -2,14 +2,16 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-
 #[cfg(feature = "sign")]
-use crypto_bigint::BoxedUint;
+use core::ops::Range;
+
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Limb, Unsigned};
 use zeroize::Zeroize;
 
-use super::convert::{bits_at, from_digits, reduce_once};
+#[cfg(feature = "sign")]
+use super::convert::MAX_COUNT;
+use super::convert::{bits_at, pack, reduce_once, to_digits};
 use super::{Lanes, Modulus, lanes_of, window};
 use crate::ModExp;
 use crate::backend::width;
@@ -25,6 +27,8 @@ pub(super) struct Workspace<L: Lanes> {
     limbs: usize,
     /// Modulus.
     modulus: Secret<Vec<L::Limb>>,
+    /// The same as digits: see `convert`.
+    modulus_digits: Secret<Vec<u64>>,
     /// `-1 / modulus mod 2^RADIX_BITS`.
     neg_inv: Secret<[L::Limb; 1]>,
     /// What else the multiplication needs of the modulus.
@@ -40,6 +44,8 @@ pub(super) struct Workspace<L: Lanes> {
     /// `base^0 .. base^(2^w - 1)` in Montgomery form.
     table: Secret<Vec<L::Limb>>,
     scratch: Secret<Vec<L::Limb>>,
+    /// For numbers on their way out, and what else that needs.
+    plain_digits: Secret<[Vec<u64>; 2]>,
     /// The digits of one lane, least significant first.
     recoded: Secret<Vec<u8>>,
     /// The least significant digits of all lanes, then the next ones.
@@ -69,6 +75,7 @@ impl<L: Lanes> Workspace<L> {
             exponent_bits,
             limbs,
             modulus: zeros(limbs),
+            modulus_digits: Secret::new(vec![0; L::COUNT * limbs]),
             neg_inv: Secret::new([L::ZERO]),
             constants: zeros(L::constants_len(limbs)),
             r2: zeros(limbs),
@@ -77,6 +84,7 @@ impl<L: Lanes> Workspace<L> {
             factor: zeros(limbs),
             table: zeros(limbs * window.table_len()),
             scratch: zeros(L::scratch_len(limbs)),
+            plain_digits: Secret::new([(); 2].map(|()| vec![0; L::COUNT * limbs])),
             recoded: Secret::new(vec![0; digit_count]),
             digits: Secret::new(vec![0; L::COUNT * digit_count]),
         }
@@ -100,6 +108,7 @@ impl<L: Lanes> Workspace<L> {
             let neg_inv = inverse.wrapping_neg() & ((1 << L::RADIX_BITS) - 1);
             L::set_lane(&mut self.neg_inv[0], lane, neg_inv);
         }
+        to_digits::<L>(&self.modulus, &mut self.modulus_digits);
         self.lanes.prepare(
             &mut self.constants,
             &self.modulus,
@@ -159,15 +168,24 @@ impl<L: Lanes> Workspace<L> {
     }
 
     /// Exports the results of a block.
-    pub(super) fn store<U: Unsigned>(&self, block: &[ModExp<'_, U>], out: &mut [U]) {
+    pub(super) fn store<U: Unsigned>(&mut self, block: &[ModExp<'_, U>], out: &mut [U]) {
+        let digits = self.reduced_value();
         for (lane, (instance, out)) in block.iter().zip(out).enumerate() {
             let modulus = instance.params.modulus().as_ref();
             if width(out) != width(modulus) {
                 out.as_mut_limbs().zeroize();
                 *out = modulus.clone();
             }
-            store_lane::<L>(&self.value, lane, modulus.as_limbs(), out.as_mut_limbs());
+            pack::<L>(digits, lane, out.as_mut_limbs());
         }
+    }
+
+    /// The digits of the number in every lane, which is below `BOUND * modulus` or, where the multiplication before
+    /// was by one, at most `(BOUND - 1) * modulus` (see the end of `pow`), reduced.
+    pub(super) fn reduced_value(&mut self) -> &[u64] {
+        let [digits, spare] = &mut *self.plain_digits;
+        reduced::<L>(&self.value, &self.modulus_digits, digits, spare);
+        digits
     }
 
     /// What the ladder works on.
@@ -194,7 +212,12 @@ impl<L: Lanes> Workspace<L> {
 impl<L: Lanes> Workspace<L> {
     /// Buffers for numbers of `size` limbs of crypto-bigint, without exponents.
     pub(super) fn for_numbers(lanes: L, size: usize) -> Self {
-        Self::new(lanes, L::limb_count(size as u32 * Limb::BITS), 0)
+        Self::with_limbs(lanes, L::limb_count(size as u32 * Limb::BITS))
+    }
+
+    /// Buffers for operands of `limbs` limbs, without exponents.
+    pub(super) fn with_limbs(lanes: L, limbs: usize) -> Self {
+        Self::new(lanes, limbs, 0)
     }
 
     /// The limbs of an operand.
@@ -202,29 +225,34 @@ impl<L: Lanes> Workspace<L> {
         self.limbs
     }
 
-    /// The number in every lane.
-    pub(super) fn value(&self) -> &[L::Limb] {
-        &self.value
-    }
-
     /// Imports numbers of `size` limbs of crypto-bigint, one for each lane; lanes to spare repeat the last one.
     pub(super) fn load_numbers(&mut self, numbers: &[Limb], size: usize) {
-        load_all::<L>(&mut self.value, numbers, size);
+        load_all::<L>(&mut self.value, numbers, size, 0..size);
     }
 
     /// The same for the second factor.
     pub(super) fn load_factors(&mut self, numbers: &[Limb], size: usize) {
-        load_all::<L>(&mut self.factor, numbers, size);
+        load_all::<L>(&mut self.factor, numbers, size, 0..size);
     }
 
-    /// Exports the number of each lane that has a modulus here, reduced.
-    pub(super) fn store_numbers(&self, moduli: &[&MontyParams<BoxedUint>], numbers: &mut [Limb]) {
-        store_all::<L>(&self.value, moduli, numbers);
+    /// Exports `value` to the lanes that have a place here, reduced.
+    pub(super) fn store_value(&mut self, size: usize, numbers: &mut [Limb]) {
+        pack_all::<L>(self.reduced_value(), size, numbers);
     }
 
-    /// The same for what the last multiplication put aside.
-    pub(super) fn store_aside(&self, moduli: &[&MontyParams<BoxedUint>], numbers: &mut [Limb]) {
-        store_all::<L>(&self.spare, moduli, numbers);
+    /// The same with numbers below `BOUND * modulus` that are elsewhere.
+    pub(super) fn store_numbers(&mut self, limbs: &[L::Limb], size: usize, numbers: &mut [Limb]) {
+        let [digits, spare] = &mut *self.plain_digits;
+        reduced::<L>(limbs, &self.modulus_digits, digits, spare);
+        pack_all::<L>(digits, size, numbers);
+    }
+}
+
+/// The digits of the number in every lane, below `BOUND * modulus`, reduced.
+fn reduced<L: Lanes>(limbs: &[L::Limb], modulus: &[u64], digits: &mut [u64], spare: &mut [u64]) {
+    to_digits::<L>(limbs, digits);
+    for _ in 1..L::BOUND {
+        reduce_once::<L>(digits, modulus, spare);
     }
 }
 
@@ -235,35 +263,31 @@ fn load_lane<L: Lanes>(limbs: &mut [L::Limb], lane: usize, value: &[Limb]) {
     }
 }
 
-/// Cuts a number of `size` limbs into the limbs of each lane; lanes to spare repeat the last one.
+/// Cuts those limbs `of` each number of `size` limbs into the limbs of its lane; lanes to spare repeat the last number.
 #[cfg(feature = "sign")]
-fn load_all<L: Lanes>(limbs: &mut [L::Limb], numbers: &[Limb], size: usize) {
-    let last = numbers.len() / size - 1;
-    for lane in 0..L::COUNT {
-        load_lane::<L>(limbs, lane, &numbers[lane.min(last) * size..][..size]);
-    }
-}
-
-/// The numbers of the first lanes, each reduced modulo its modulus.
-#[cfg(feature = "sign")]
-fn store_all<L: Lanes>(
-    limbs: &[L::Limb],
-    moduli: &[&MontyParams<BoxedUint>],
-    numbers: &mut [Limb],
+pub(super) fn load_all<L: Lanes>(
+    limbs: &mut [L::Limb],
+    numbers: &[Limb],
+    size: usize,
+    of: Range<usize>,
 ) {
-    let size = numbers.len() / moduli.len();
-    let numbers = numbers.chunks_exact_mut(size);
-    for (lane, (number, modulus)) in numbers.zip(moduli).enumerate() {
-        store_lane::<L>(limbs, lane, modulus.modulus().as_ref().as_limbs(), number);
+    let last = numbers.len() / size - 1;
+    let mut of_lane = [&[][..]; MAX_COUNT];
+    for (lane, number) in of_lane.iter_mut().enumerate() {
+        *number = &numbers[lane.min(last) * size..][..size][of.clone()];
+    }
+    for (i, limb) in (0..).zip(limbs) {
+        let low = i * L::RADIX_BITS;
+        for (lane, number) in of_lane[..L::COUNT].iter().enumerate() {
+            L::set_lane(limb, lane, bits_at(number, low, L::RADIX_BITS));
+        }
     }
 }
 
-/// The number of one lane, which is below `BOUND * modulus` or, where the multiplication before was by one, at most
-/// `(BOUND - 1) * modulus` (see the end of `pow`), reduced.
-fn store_lane<L: Lanes>(limbs: &[L::Limb], lane: usize, modulus: &[Limb], out: &mut [Limb]) {
-    let digit = |i: usize| limbs.get(i).map_or(0, |limb| L::lane(limb, lane));
-    let mut high = from_digits(out, L::RADIX_BITS, digit);
-    for _ in 1..L::BOUND {
-        reduce_once(out, &mut high, modulus);
+/// The numbers of the first lanes, `size` limbs each.
+#[cfg(feature = "sign")]
+fn pack_all<L: Lanes>(digits: &[u64], size: usize, numbers: &mut [Limb]) {
+    for (lane, number) in numbers.chunks_exact_mut(size).enumerate() {
+        pack::<L>(digits, lane, number);
     }
 }
