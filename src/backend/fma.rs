@@ -39,9 +39,12 @@ mod product;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "sign")]
+use alloc::vec::Vec;
+
 use crypto_bigint::Unsigned;
 #[cfg(feature = "sign")]
-use crypto_bigint::{BoxedUint, Limb, modular::MontyParams};
+use crypto_bigint::{BoxedUint, Choice, Limb, modular::MontyParams};
 
 #[cfg(target_arch = "x86_64")]
 use self::avx2::Token;
@@ -51,8 +54,8 @@ use self::neon::Token;
 use super::lanes;
 #[cfg(feature = "sign")]
 use super::{
-    lanes::products,
-    numbers::{Exponent, Moduli},
+    lanes::{powers_agree::powers_agree, products},
+    numbers::{Exponent, Moduli, Powers},
 };
 use crate::{BatchModExp, Error, ModExp};
 
@@ -108,6 +111,10 @@ impl Fma {
         out: &mut [Limb],
     ) {
         products::mul_public_power(self.0, moduli, exponent, bases, factors, out);
+    }
+
+    pub(super) fn powers_agree(self, powers: &Powers<'_>) -> Vec<Choice> {
+        powers_agree(self.0, powers)
     }
 
     pub(super) fn invert(

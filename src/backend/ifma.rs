@@ -11,17 +11,20 @@ mod size;
 mod tests;
 mod token;
 
+#[cfg(feature = "sign")]
+use alloc::vec::Vec;
+
 use crypto_bigint::Unsigned;
 #[cfg(feature = "sign")]
-use crypto_bigint::{BoxedUint, Limb, modular::MontyParams};
+use crypto_bigint::{BoxedUint, Choice, Limb, modular::MontyParams};
 
 use self::lanes8::Lanes8;
 use self::token::Token;
 use super::lanes;
 #[cfg(feature = "sign")]
 use super::{
-    lanes::products,
-    numbers::{Exponent, Moduli},
+    lanes::{powers_agree::powers_agree, products},
+    numbers::{Exponent, Moduli, Powers},
 };
 use crate::{BatchModExp, Error, ModExp};
 
@@ -80,6 +83,10 @@ impl Ifma {
         out: &mut [Limb],
     ) {
         products::mul_public_power(self.0, moduli, exponent, bases, factors, out);
+    }
+
+    pub(super) fn powers_agree(self, powers: &Powers<'_>) -> Vec<Choice> {
+        powers_agree(self.0, powers)
     }
 
     pub(super) fn invert(
@@ -144,6 +151,10 @@ impl PortableIfma {
         out: &mut [Limb],
     ) {
         products::mul_public_power(self.0, moduli, exponent, bases, factors, out);
+    }
+
+    pub(super) fn powers_agree(&self, powers: &Powers<'_>) -> Vec<Choice> {
+        powers_agree(self.0, powers)
     }
 
     pub(super) fn invert(

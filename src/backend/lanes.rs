@@ -14,6 +14,8 @@
 mod convert;
 mod pow;
 #[cfg(feature = "sign")]
+pub(crate) mod powers_agree;
+#[cfg(feature = "sign")]
 pub(crate) mod products;
 #[cfg(test)]
 pub(crate) mod testing;

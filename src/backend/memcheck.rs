@@ -129,8 +129,8 @@ fn ifma_portable() {
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn numbers() {
-    use super::numbers::Exponent;
     use super::numbers::tests::{Random, for_each_unit};
+    use super::numbers::{Exponent, Powers};
 
     let mut random = Random(5);
     let exponent = BoxedUint::from(65_537u32);
@@ -147,6 +147,17 @@ fn numbers() {
                 (unit.mul_public_power)(&moduli, exponent, &values, factors, &mut out);
             }
             black_box(&out);
+            let masks: Vec<_> = values.iter().map(|limb| limb.0 as u16).collect();
+            for masks in [None, Some(&masks[..2 * 19])] {
+                let powers = Powers {
+                    factors: [&moduli, &moduli],
+                    exponent: Exponent::new(&exponent),
+                    bases: &values,
+                    expected: &values,
+                    masks,
+                };
+                black_box(unit.powers_agree.map(|powers_agree| powers_agree(&powers)));
+            }
         });
         // The modulus of an inverse is public, and so is whether there is one.
         set_params_undefined(params.as_ref(), false);

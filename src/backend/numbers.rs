@@ -11,14 +11,35 @@ pub(super) mod scalar;
 #[cfg(test)]
 pub(super) mod tests;
 
+use alloc::vec::Vec;
+
 use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{BoxedUint, Limb};
+use crypto_bigint::{BoxedUint, Choice, Limb};
 
 #[cfg(feature = "std")]
 use super::cpu::Engine;
 
 /// The moduli of flat numbers: all equally wide, at most [`MAX_BITS`](crate::width::MAX_BITS) bits.
 pub(crate) type Moduli<'a> = &'a [&'a MontyParams<BoxedUint>];
+
+/// The bits of a mask: see [`Powers`].
+#[cfg_attr(not(feature = "std"), allow(dead_code))] // Vectors are chosen at run time.
+pub(crate) const MASK_BITS: u32 = 12;
+
+/// Powers that should be what is expected, modulo numbers with two factors. Flat numbers may be twice as long as the
+/// factors here. All is secret but the exponent, and which factors are the same reference.
+#[cfg_attr(not(feature = "std"), allow(dead_code))]
+pub(crate) struct Powers<'a> {
+    /// The first factors, and then the second ones: odd, and all of them equally wide.
+    pub(crate) factors: [Moduli<'a>; 2],
+    pub(crate) exponent: Exponent<'a>,
+    pub(crate) bases: &'a [Limb],
+    pub(crate) expected: &'a [Limb],
+    /// Random numbers, one for each factor: the lane's computation is modulo an odd multiple of the factor that follows
+    /// from the low [`MASK_BITS`] bits. So what is known to others, the base and its power, is not reduced by the same
+    /// secret number again and again.
+    pub(crate) masks: Option<&'a [u16]>,
+}
 
 /// What the calling thread computes with.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +87,29 @@ impl Numbers {
             #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
             Engine::Fma(fma) => fma.mul_public_power(moduli, exponent, bases, factors, out),
             _ => scalar::mul_public_power(moduli, exponent, bases, factors, out),
+        }
+    }
+
+    /// For each lane whether `bases[i]^exponent` is `expected[i]` modulo both factors. `None` where there are no SIMD
+    /// lanes that serve the width.
+    ///
+    /// # Panics
+    ///
+    /// If the factors are not equally wide or too short for the numbers, or if a buffer does not have a number, or a
+    /// mask, for each of them.
+    pub(crate) fn powers_agree(self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
+        let [first, second] = powers.factors;
+        let (count, size) = (first.len(), size_of_all(first));
+        assert_eq!([size_of_all(second), second.len()], [size, count]);
+        assert_eq!(powers.bases.len(), powers.expected.len());
+        assert!(powers.bases.len().is_multiple_of(count.max(1)));
+        assert_eq!(powers.masks.map_or(2 * count, <[u16]>::len), 2 * count);
+        match self.0 {
+            #[cfg(all(feature = "std", target_arch = "x86_64"))]
+            Engine::Ifma(ifma) => Some(ifma.powers_agree(powers)),
+            #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
+            Engine::Fma(fma) => Some(fma.powers_agree(powers)),
+            _ => None,
         }
     }
 
@@ -137,7 +181,7 @@ pub(crate) struct Exponent<'a> {
 }
 
 impl<'a> Exponent<'a> {
-    pub(super) fn new(exponent: &'a BoxedUint) -> Self {
+    pub(crate) fn new(exponent: &'a BoxedUint) -> Self {
         let bits = exponent.bits_vartime();
         assert!(bits >= 1, "a public exponent is at least 1");
         Self {

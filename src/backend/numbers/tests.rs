@@ -10,11 +10,13 @@ use num_bigint::BigUint;
 use super::*;
 
 type Mul<'a> = &'a dyn Fn(Moduli<'_>, Exponent<'_>, &[Limb], Option<&[Limb]>, &mut [Limb]);
+type Agree<'a> = &'a dyn Fn(&Powers<'_>) -> Vec<Choice>;
 type Invert<'a> = &'a dyn Fn(&MontyParams<BoxedUint>, &[Limb], &mut [Limb]) -> Option<()>;
 
-/// Something that has both.
+/// Something that computes them; not all say whether powers agree.
 pub(crate) struct Unit<'a> {
     pub(crate) mul_public_power: Mul<'a>,
+    pub(crate) powers_agree: Option<Agree<'a>>,
     pub(crate) invert: Invert<'a>,
 }
 
@@ -24,6 +26,7 @@ pub(crate) fn for_each_unit(mut f: impl FnMut(&str, &Unit<'_>)) {
         "scalar",
         &Unit {
             mul_public_power: &scalar::mul_public_power,
+            powers_agree: None,
             invert: &scalar::invert,
         },
     );
@@ -37,6 +40,7 @@ pub(crate) fn for_each_unit(mut f: impl FnMut(&str, &Unit<'_>)) {
                 mul_public_power: &|moduli, exponent, bases, factors, out| {
                     portable.mul_public_power(moduli, exponent, bases, factors, out);
                 },
+                powers_agree: Some(&|powers| portable.powers_agree(powers)),
                 invert: &|modulus, values, out| portable.invert(modulus, values, out),
             },
         );
@@ -47,6 +51,7 @@ pub(crate) fn for_each_unit(mut f: impl FnMut(&str, &Unit<'_>)) {
                     mul_public_power: &|moduli, exponent, bases, factors, out| {
                         ifma.mul_public_power(moduli, exponent, bases, factors, out);
                     },
+                    powers_agree: Some(&|powers| ifma.powers_agree(powers)),
                     invert: &|modulus, values, out| ifma.invert(modulus, values, out),
                 },
             );
@@ -62,6 +67,7 @@ pub(crate) fn for_each_unit(mut f: impl FnMut(&str, &Unit<'_>)) {
                     mul_public_power: &|moduli, exponent, bases, factors, out| {
                         fma.mul_public_power(moduli, exponent, bases, factors, out);
                     },
+                    powers_agree: Some(&|powers| fma.powers_agree(powers)),
                     invert: &|modulus, values, out| fma.invert(modulus, values, out),
                 },
             );
@@ -151,6 +157,93 @@ fn products_with_public_powers() {
             });
         }
     }
+}
+
+/// Right powers agree whatever the masks are, and powers that are wrong modulo one factor or both do not.
+#[test]
+fn powers_modulo_two_factors() {
+    let mut random = Random(6);
+    let exponents = [1u64, 2, 3, 65_537, u64::MAX].map(BoxedUint::from);
+    let widths = [(4, 1), (8, 0), (16, 0), (17, 40), (33, 5)];
+    for ((half, zeros), exponent) in widths.iter().zip(&exponents).cycle().take(10) {
+        for (size, count) in [(2 * half, 9), (2 * half - 1, 17), (*half, 3)] {
+            let factors = [(); 2].map(|()| [(); 2].map(|()| random.modulus(*half, *zeros)));
+            let factors = factors.each_ref().map(|factors| lanes(count, factors));
+            let mut bases = random.limbs(count * size);
+            bases[..size].fill(Limb::ZERO);
+            bases[(count - 1) * size..].fill(Limb::MAX);
+            let number = |limbs: &[Limb], lane: usize| value(&limbs[lane * size..][..size]);
+            let n = |lane: usize| modulus_of(factors[0][lane]) * modulus_of(factors[1][lane]);
+            let power = |lane: usize| {
+                let power = number(&bases, lane).modpow(&value(exponent.as_limbs()), &n(lane));
+                // What need not be reduced to be congruent, and fits, agrees too.
+                let widest = BigUint::from(1u8) << (size as u32 * Limb::BITS);
+                (power < widest).then_some(power)
+            };
+            let mut expected = vec![Limb::MAX; count * size];
+            let is_right: Vec<bool> = (0..count)
+                .map(|lane| {
+                    let place = &mut expected[lane * size..][..size];
+                    let power = power(lane);
+                    if let Some(power) = &power {
+                        let mut digits = power.to_u64_digits().into_iter();
+                        place.fill_with(|| Limb(digits.next().unwrap_or(0) as _));
+                    }
+                    power.is_some()
+                })
+                .collect();
+            let ones = vec![1; 2 * count];
+            let masks: Vec<_> = random.limbs(2 * count);
+            let masks: Vec<_> = masks.iter().map(|limb| limb.0 as u16).collect();
+            let largest = vec![u16::MAX; 2 * count];
+            let all_masks = [None, Some(&ones), Some(&masks), Some(&largest)];
+            for masks in all_masks.map(|masks| masks.map(Vec::as_slice)) {
+                for_each_unit(|name, unit| {
+                    let Some(powers_agree) = unit.powers_agree else {
+                        return;
+                    };
+                    let agree = |bases: &[Limb], expected: &[Limb]| -> Vec<bool> {
+                        let powers = Powers {
+                            factors: [&factors[0], &factors[1]],
+                            exponent: Exponent::new(exponent),
+                            bases,
+                            expected,
+                            masks,
+                        };
+                        let verdicts = powers_agree(&powers);
+                        verdicts.iter().map(|verdict| verdict.to_bool()).collect()
+                    };
+                    assert_eq!(agree(&bases, &expected), is_right, "{name}, {half} limbs");
+                    // One lane, wrong modulo both factors, modulo the first and modulo the second.
+                    let lane = count / 2;
+                    let place = lane * size..(lane + 1) * size;
+                    let mut wrong = expected.clone();
+                    wrong[place.end - 1] ^= Limb::ONE;
+                    let mut others = is_right.clone();
+                    others[lane] = false;
+                    assert_eq!(agree(&bases, &wrong), others, "{name}, {half} limbs");
+                    for factor in &factors {
+                        let mut wrong = expected.clone();
+                        let by = factor[lane].modulus().as_ref().as_limbs();
+                        let mut carry = Limb::ZERO;
+                        for (limb, by) in wrong[place.clone()].iter_mut().zip(by) {
+                            (*limb, carry) = limb.carrying_add(*by, carry);
+                        }
+                        assert_eq!(agree(&bases, &wrong), others, "{name}, {half} limbs");
+                    }
+                });
+            }
+        }
+    }
+    let powers = Powers {
+        factors: [&[], &[]],
+        exponent: Exponent::new(&exponents[0]),
+        bases: &[],
+        expected: &[],
+        masks: None,
+    };
+    let agree = Numbers::fastest().powers_agree(&powers);
+    assert!(agree.is_none_or(|verdicts| verdicts.is_empty()));
 }
 
 /// Counts up to a number that has an inverse.

@@ -19,6 +19,8 @@ pub(super) struct Blinds {
     pub(super) numbers: Secret<Vec<Limb>>,
     /// Its inverse modulo n; empty until [`invert`](Self::invert) is called.
     pub(super) inverses: Secret<Vec<Limb>>,
+    /// Random numbers for the check: one for the p of each lane, and then one for the q of each.
+    pub(super) masks: Secret<Vec<u16>>,
 }
 
 impl Blinds {
@@ -35,13 +37,20 @@ impl Blinds {
         for (key, number) in keys.iter().zip(numbers.chunks_exact_mut(limbs)) {
             draw(key, rng, &mut octets[..key.size()], number)?;
         }
-        Ok(Self::of(numbers))
+        let mut blinds = Self::of(numbers, keys.len());
+        for mask in &mut *blinds.masks {
+            *mask = rng.try_next_u32().map_err(|_| Error::Rng)? as u16;
+        }
+        Ok(blinds)
     }
 
-    /// Those with the given numbers.
-    pub(super) fn of(numbers: Secret<Vec<Limb>>) -> Self {
-        let inverses = Secret::new(Vec::new());
-        Self { numbers, inverses }
+    /// Those with the given numbers for so many lanes, and masks that are all alike.
+    pub(super) fn of(numbers: Secret<Vec<Limb>>, lanes: usize) -> Self {
+        Self {
+            numbers,
+            inverses: Secret::new(Vec::new()),
+            masks: Secret::new(vec![1; 2 * lanes]),
+        }
     }
 
     /// Computes the inverses, for lanes of `keys`, if that has not been done.

@@ -3,35 +3,89 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Choice, CtEq, Limb};
 
-use crate::backend::numbers::{Moduli, Numbers};
+use super::crt::are_factors;
+use super::group::{KeyClass, crt};
+use crate::backend::numbers::{Exponent, Numbers, Powers};
+use crate::rsa::KeyHandle;
+use crate::rsa::key::Crt;
 use crate::secret::{Secret, reveal};
 
 /// For each candidate whether it is a number below its modulus whose power of e is the representative of its
 /// lane: the one that the source made, not a copy that a backend may have touched. The power is computed on the
 /// calling thread, not by the backend.
+///
+/// Where there are SIMD lanes, and the keys have primes, the power is computed modulo p and q, which are compared with n:
+/// in three fifths of the time. For lanes that are blinded there are `masks`: see [`Powers`].
 pub(super) fn verdicts(
+    class: &KeyClass,
+    keys: &[&KeyHandle],
+    representatives: &[Limb],
+    candidates: &[Limb],
+    masks: Option<&[u16]>,
+) -> Vec<bool> {
+    let Some(first) = keys.first() else {
+        return Vec::new();
+    };
+    // Keys of one class have one e.
+    let (numbers, e) = (Numbers::fastest(), &first.parts().e);
+    let agree = modulo_primes(numbers, class, keys, e, representatives, candidates, masks);
+    let agree = agree.unwrap_or_else(|| modulo_n(numbers, keys, e, representatives, candidates));
+    let candidates = candidates.chunks_exact(class.limbs());
+    candidates
+        .zip(keys)
+        .zip(agree)
+        .map(|((candidate, key), agree)| {
+            let n = key.parts().n.modulus().as_ref();
+            reveal(agree & is_below(candidate, n.as_limbs()))
+        })
+        .collect()
+}
+
+fn modulo_primes(
     numbers: Numbers,
-    moduli: Moduli<'_>,
+    class: &KeyClass,
+    keys: &[&KeyHandle],
     e: &BoxedUint,
     representatives: &[Limb],
     candidates: &[Limb],
-) -> Vec<bool> {
-    let limbs = candidates.len() / moduli.len().max(1);
+    masks: Option<&[u16]>,
+) -> Option<Vec<Choice>> {
+    class.prime?;
+    let primes = |prime: fn(&Crt) -> &MontyParams<BoxedUint>| -> Vec<_> {
+        keys.iter().map(|key| prime(crt(key))).collect()
+    };
+    let [p, q] = [primes(Crt::p), primes(Crt::q)];
+    let mut agree = numbers.powers_agree(&Powers {
+        factors: [&p, &q],
+        exponent: Exponent::new(e),
+        bases: candidates,
+        expected: representatives,
+        masks,
+    })?;
+    for (agree, are_factors) in agree.iter_mut().zip(are_factors(keys)) {
+        *agree &= are_factors;
+    }
+    Some(agree)
+}
+
+fn modulo_n(
+    numbers: Numbers,
+    keys: &[&KeyHandle],
+    e: &BoxedUint,
+    representatives: &[Limb],
+    candidates: &[Limb],
+) -> Vec<Choice> {
+    let moduli: Vec<_> = keys.iter().map(|key| key.parts().n.as_ref()).collect();
+    let limbs = candidates.len() / keys.len();
     let mut powers = Secret::new(vec![Limb::ZERO; candidates.len()]);
-    numbers.mul_public_power(moduli, e, candidates, None, &mut powers);
-    let lanes = powers
-        .chunks_exact(limbs)
-        .zip(representatives.chunks_exact(limbs))
-        .zip(candidates.chunks_exact(limbs));
+    numbers.mul_public_power(&moduli, e, candidates, None, &mut powers);
+    let lanes = powers.chunks_exact(limbs);
     lanes
-        .zip(moduli)
-        .map(|(((power, representative), candidate), modulus)| {
-            let is_equal = ct_eq(power, representative);
-            let is_reduced = is_below(candidate, modulus.modulus().as_ref().as_limbs());
-            reveal(is_equal & is_reduced)
-        })
+        .zip(representatives.chunks_exact(limbs))
+        .map(|(power, representative)| ct_eq(power, representative))
         .collect()
 }
 

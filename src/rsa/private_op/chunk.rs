@@ -217,11 +217,9 @@ impl Opened {
         }
         // Otherwise nobody knows which candidate belongs to which lane.
         if candidates.len() == keys.len() * limbs {
-            let (moduli, numbers) = (self.moduli(batch), Numbers::fastest());
-            // Of one class, so of one e.
-            let Some(first) = keys.first() else { return };
-            let e = &first.parts().e;
-            let verdicts = check::verdicts(numbers, &moduli, e, &self.representatives, candidates);
+            let masks = self.blinds.as_ref().map(|blinds| &blinds.masks[..]);
+            let (class, expected) = (&batch.class, &self.representatives);
+            let verdicts = check::verdicts(class, keys, expected, candidates, masks);
             let lanes = candidates.chunks_exact(limbs).zip(keys).zip(verdicts);
             for (((candidate, key), passed), place) in lanes.zip(&mut *places) {
                 if passed {

@@ -13,6 +13,8 @@ use super::super::random::{Randomness, Streams};
 use super::*;
 use crate::backend::Serial;
 use crate::rsa::KeyHandle;
+#[cfg(feature = "cuda")]
+use crate::rsa::octets::octets_to_limbs;
 
 /// Nobody asks for representatives: they are given.
 struct NoSource;
@@ -50,7 +52,7 @@ fn private_op(
     };
     let (representatives, numbers) = numbers.split_at(numbers.len() / 2);
     let blinds = match blinding {
-        true => Some(Blinds::of(Secret::new(numbers.to_vec()))),
+        true => Some(Blinds::of(Secret::new(numbers.to_vec()), LANES)),
         false => None,
     };
     let mut opened = Opened::with(0..LANES, representatives, blinds);
@@ -188,6 +190,51 @@ fn results_above_the_modulus_do_not_get_through() {
     let results = private_op(&handle, &numbers(&handle), false, &mut fault).unwrap();
     assert_eq!(results[0].as_ref().err(), Some(&Error::Fault { index: 0 }));
     assert!(results[1].is_ok() && results[2].is_ok());
+}
+
+/// What is right modulo q alone passes under no key, not even under one that takes q for p.
+#[cfg(feature = "cuda")]
+#[test]
+fn factors_that_are_not_those_of_the_modulus_do_not_help() {
+    let key = KeyHandle::new(&rsa_key()).unwrap();
+    let twice_q = key.with_crt(|crt| crt.p = Secret::new(crt.q.clone()));
+    let numbers = numbers(&key);
+    let verdicts = |key: &KeyHandle, candidates: &[Limb]| -> Vec<bool> {
+        let batch = Batch {
+            class: KeyClass::of(key.parts()),
+            keys: &[key; LANES],
+            positions: &Positions::Same,
+            start: 0,
+            source: &NoSource,
+            streams: &Streams::none(),
+            is_blinded: false,
+        };
+        let opened = Opened::with(0..LANES, &numbers[..numbers.len() / 2], None);
+        let mut places: Vec<Octets> = (0..LANES).map(|_| Err(Error::Rng)).collect();
+        opened.close(&batch, candidates, &mut places);
+        places.iter().map(Result::is_ok).collect()
+    };
+    let sound = private_op(&key, &numbers, false, &mut NoFaults).unwrap();
+    let limbs = numbers.len() / (2 * LANES);
+    let mut candidates = alloc::vec![Limb::ZERO; LANES * limbs];
+    for (place, sound) in candidates.chunks_exact_mut(limbs).zip(&sound) {
+        octets_to_limbs(sound.as_ref().unwrap(), place);
+    }
+    assert_eq!(verdicts(&key, &candidates), [true; LANES]);
+    assert_eq!(verdicts(&twice_q, &candidates), [false; LANES]);
+    // Another number with the same residue modulo q, and below n: the key is one of 1,024 bits, and its q below n / 4.
+    let q = crt(&&key).q().modulus().as_ref().clone();
+    let is_high = candidates[limbs - 1].0 >> (Limb::BITS - 2) != 0;
+    let mut carry = Limb::ZERO;
+    for (i, limb) in candidates[..limbs].iter_mut().enumerate() {
+        let digit = q.as_limbs().get(i).copied().unwrap_or(Limb::ZERO);
+        (*limb, carry) = match is_high {
+            true => limb.borrowing_sub(digit, carry),
+            false => limb.carrying_add(digit, carry),
+        };
+    }
+    assert_eq!(verdicts(&key, &candidates), [false, true, true]);
+    assert_eq!(verdicts(&twice_q, &candidates), [false; LANES]);
 }
 
 /// More or fewer candidates than lanes: nobody knows which belongs where.

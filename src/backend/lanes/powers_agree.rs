@@ -1,0 +1,272 @@
+//! Whether powers are what they should be, modulo both factors of their moduli: see `backend::numbers`.
+//!
+//! A lane may have a multiple of its factor in the factor's place, another one in each lane: what is congruent modulo
+//! the multiple is so modulo the factor. Only the last step is modulo the factor itself, and its input is a multiple of
+//! the factor wherever the power is right.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::mem;
+
+use crypto_bigint::{Choice, CtEq, Limb};
+use zeroize::Zeroize;
+
+use super::convert::MAX_COUNT;
+use super::pow::set_one;
+use super::products::{lane_of, limbs, same};
+use super::workspace::{Parts, Workspace, load_all};
+use super::{Lanes, Modulus};
+use crate::backend::numbers::{Exponent, MASK_BITS, Moduli, Powers};
+use crate::secret::Secret;
+use crate::width::scrubbed;
+
+/// Bits of an operand above those of the factor. With `B = 2^(width + MASK_BITS)`, which is above the multiple, that
+/// makes `R > 4 * BOUND^2 * B`. A number that is brought below R is below `(BOUND + 1) * B`, so its product with another
+/// number, below `BOUND` multiples, is a factor's.
+const HEADROOM: u32 = MASK_BITS + 2;
+
+/// A difference of such a number and one below `BOUND` multiples gets `2^LIFT` multiples, so as not to be negative. It
+/// stays below `(BOUND + 5) * B`, which is below R.
+const LIFT: u32 = 2;
+
+/// For each lane whether the power is right.
+pub(crate) fn powers_agree<L: Lanes>(lanes: L, powers: &Powers<'_>) -> Vec<Choice> {
+    const { assert!(L::BOUND <= 4) };
+    let count = powers.factors[0].len();
+    let mut verdicts = Vec::with_capacity(count);
+    let Some(first) = powers.factors[0].first() else {
+        return verdicts;
+    };
+    let (size, half) = (powers.bases.len() / count, limbs(first));
+    assert!(
+        size <= 2 * half,
+        "the factors are too short for the numbers"
+    );
+    scrubbed::<16, _>(|| {
+        let mut sides = [(); 2].map(|()| Side::new(lanes, half));
+        let mut numbers = [(); 2].map(|()| Halves::new(&sides[0].workspace));
+        for start in (0..count).step_by(L::COUNT) {
+            let block = start..(start + L::COUNT).min(count);
+            let flat = block.start * size..block.end * size;
+            numbers[0].load(&powers.bases[flat.clone()], size, half);
+            numbers[1].load(&powers.expected[flat], size, half);
+            let mut verdict = [Choice::TRUE; MAX_COUNT];
+            for (i, side) in sides.iter_mut().enumerate() {
+                let masks = powers.masks.map(|masks| &masks[i * count..][block.clone()]);
+                side.prepare(&powers.factors[i][block.clone()], masks);
+                side.compare(powers.exponent, &numbers, &mut verdict);
+            }
+            verdicts.extend_from_slice(&verdict[..block.len()]);
+        }
+    });
+    verdicts
+}
+
+/// The low and the high half of the number in each lane.
+struct Halves<L: Lanes> {
+    low: Secret<Vec<L::Limb>>,
+    high: Secret<Vec<L::Limb>>,
+}
+
+impl<L: Lanes> Halves<L> {
+    fn new(workspace: &Workspace<L>) -> Self {
+        let [low, high] = [(); 2].map(|()| Secret::new(vec![L::ZERO; workspace.limbs()]));
+        Self { low, high }
+    }
+
+    /// Imports numbers of `size` limbs of crypto-bigint, `half` of which are the low ones.
+    fn load(&mut self, numbers: &[Limb], size: usize, half: usize) {
+        let half = half.min(size);
+        load_all::<L>(&mut self.low, numbers, size, 0..half);
+        load_all::<L>(&mut self.high, numbers, size, half..size);
+    }
+}
+
+/// One of the two factors of each lane.
+struct Side<'a, L: Lanes> {
+    workspace: Workspace<L>,
+    /// The factors that the workspace has.
+    prepared: Moduli<'a>,
+    /// The bits of the factors.
+    width: u32,
+    /// `2^width * R`, which takes high halves to where they belong.
+    high_r: Secret<Vec<L::Limb>>,
+    /// The multiples, and what belongs to them.
+    multiple: Secret<Vec<L::Limb>>,
+    neg_inv: Secret<[L::Limb; 1]>,
+    constants: Secret<Vec<L::Limb>>,
+}
+
+impl<'a, L: Lanes> Side<'a, L> {
+    /// For factors of `half` limbs of crypto-bigint.
+    fn new(lanes: L, half: usize) -> Self {
+        let width = half as u32 * Limb::BITS;
+        let limbs = L::limb_count(width + HEADROOM);
+        let zeros = |len| Secret::new(vec![L::ZERO; len]);
+        Self {
+            workspace: Workspace::with_limbs(lanes, limbs),
+            prepared: &[],
+            width,
+            high_r: zeros(limbs),
+            multiple: zeros(limbs),
+            neg_inv: Secret::new([L::ZERO]),
+            constants: zeros(L::constants_len(limbs)),
+        }
+    }
+
+    /// Imports the factor of every lane, and makes the multiple of it by its mask.
+    fn prepare(&mut self, block: Moduli<'a>, masks: Option<&[u16]>) {
+        let is_new = !same(block, self.prepared);
+        if is_new {
+            self.workspace.prepare_moduli(lane_of(block));
+            self.prepared = block;
+            self.set_high_r();
+        }
+        match masks {
+            Some(masks) => self.multiply_by(|lane| masks[lane.min(masks.len() - 1)]),
+            None if is_new => self.multiply_by(|_| 1),
+            None => {}
+        }
+    }
+
+    fn set_high_r(&mut self) {
+        let lanes = self.workspace.lanes;
+        let Parts {
+            modulus,
+            r2,
+            factor,
+            scratch,
+            ..
+        } = self.workspace.parts();
+        let limb = (self.width / L::RADIX_BITS) as usize;
+        factor.fill(L::ZERO);
+        for lane in 0..L::COUNT {
+            L::set_lane(&mut factor[limb], lane, 1 << (self.width % L::RADIX_BITS));
+        }
+        lanes.mul(&mut self.high_r, r2, factor, modulus, scratch);
+    }
+
+    /// `multiple = mask * factor` in every lane, for an odd mask.
+    fn multiply_by(&mut self, mask: impl Fn(usize) -> u16) {
+        let lanes = self.workspace.lanes;
+        let Parts {
+            modulus, scratch, ..
+        } = self.workspace.parts();
+        let digit_mask = (1 << L::RADIX_BITS) - 1;
+        for lane in 0..L::COUNT {
+            let mask = u64::from(mask(lane) | 1) & ((1 << MASK_BITS) - 1);
+            let mut carry = 0;
+            for (multiple, limb) in self.multiple.iter_mut().zip(modulus.limbs) {
+                // Below 2^64: a digit of at most 52 bits, a mask of at most 12.
+                let product = L::lane(limb, lane) * mask + carry;
+                L::set_lane(multiple, lane, product & digit_mask);
+                carry = product >> L::RADIX_BITS;
+            }
+            let neg_inv = L::lane(modulus.neg_inv, lane).wrapping_mul(inverse(mask));
+            L::set_lane(&mut self.neg_inv[0], lane, neg_inv & digit_mask);
+        }
+        let constants = &mut self.constants;
+        lanes.prepare(constants, &self.multiple, &self.neg_inv[0], scratch);
+    }
+
+    /// Clears the verdict of each lane in which `bases ^ exponent` differs from `expected` modulo the factor.
+    fn compare(
+        &mut self,
+        exponent: Exponent<'_>,
+        [bases, expected]: &[Halves<L>; 2],
+        verdict: &mut [Choice; MAX_COUNT],
+    ) {
+        let lanes = self.workspace.lanes;
+        let Parts {
+            modulus: factor_itself,
+            r2,
+            mut value,
+            mut spare,
+            factor,
+            table,
+            scratch,
+            ..
+        } = self.workspace.parts();
+        let multiple = Modulus {
+            limbs: &self.multiple,
+            neg_inv: &self.neg_inv[0],
+            constants: &self.constants,
+        };
+        let below_r = |out: &mut [L::Limb], number: &Halves<L>, scratch: &mut _| {
+            lanes.mul(out, &number.high, &self.high_r, multiple, scratch);
+            add::<L>(out, &number.low);
+        };
+        let (base, ordinary) = table.split_at_mut(value.len());
+        below_r(ordinary, bases, scratch);
+        lanes.mul(base, ordinary, r2, multiple, scratch);
+        value.copy_from_slice(base);
+        let mut is_ordinary = false;
+        for (is_set, is_last) in exponent.lower_bits() {
+            lanes.square(spare, value, multiple, scratch);
+            mem::swap(&mut value, &mut spare);
+            if is_set {
+                // The product of a Montgomery form and an ordinary number is an ordinary number.
+                is_ordinary = is_last;
+                let by = if is_last { &*ordinary } else { &*base };
+                lanes.mul(spare, value, by, multiple, scratch);
+                mem::swap(&mut value, &mut spare);
+            }
+        }
+        set_one::<L>(factor);
+        if !is_ordinary {
+            lanes.mul(spare, value, factor, multiple, scratch);
+            mem::swap(&mut value, &mut spare);
+        }
+        let difference = base;
+        below_r(difference, expected, scratch);
+        subtract::<L>(difference, value, multiple.limbs);
+        // At most the factor, and congruent to the difference divided by R.
+        lanes.mul(spare, difference, factor, factor_itself, scratch);
+        value.copy_from_slice(spare);
+
+        let mut bits = [0; MAX_COUNT];
+        for digits in self.workspace.reduced_value().chunks_exact(L::COUNT) {
+            for lane in 0..L::COUNT {
+                bits[lane] |= digits[lane];
+            }
+        }
+        for (verdict, bits) in verdict.iter_mut().zip(&bits) {
+            *verdict &= bits.ct_eq(&0);
+        }
+        bits.zeroize();
+    }
+}
+
+/// `1 / value` modulo `2^64`, of an odd value: each step doubles the bits that are right, of which there are three.
+fn inverse(value: u64) -> u64 {
+    (0..5).fold(value, |inverse: u64, _| {
+        let error = inverse.wrapping_mul(value);
+        inverse.wrapping_mul(2u64.wrapping_sub(error))
+    })
+}
+
+/// `a += b` in every lane.
+fn add<L: Lanes>(a: &mut [L::Limb], b: &[L::Limb]) {
+    let mut carry = [0; MAX_COUNT];
+    for (a, b) in a.iter_mut().zip(b) {
+        for (lane, carry) in carry[..L::COUNT].iter_mut().enumerate() {
+            let sum = L::lane(a, lane) + L::lane(b, lane) + *carry;
+            L::set_lane(a, lane, sum & ((1 << L::RADIX_BITS) - 1));
+            *carry = sum >> L::RADIX_BITS;
+        }
+    }
+}
+
+/// `a += 2^LIFT * modulus - b` in every lane, where b is at most what is added.
+fn subtract<L: Lanes>(a: &mut [L::Limb], b: &[L::Limb], modulus: &[L::Limb]) {
+    // With a sign.
+    let mut carry = [0i64; MAX_COUNT];
+    for ((a, b), modulus) in a.iter_mut().zip(b).zip(modulus) {
+        for (lane, carry) in carry[..L::COUNT].iter_mut().enumerate() {
+            let sum = L::lane(a, lane) + (L::lane(modulus, lane) << LIFT);
+            let sum = sum as i64 - L::lane(b, lane) as i64 + *carry;
+            L::set_lane(a, lane, sum as u64 & ((1 << L::RADIX_BITS) - 1));
+            *carry = sum >> L::RADIX_BITS;
+        }
+    }
+}
