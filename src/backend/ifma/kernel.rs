@@ -51,13 +51,25 @@ macro_rules! shift {
 
 /// Adds the multiple of the modulus that makes the lowest sum a multiple of 2^52, carries what is above
 /// and shifts. Returns the quotient limb.
+///
+/// What the lowest sum `s` becomes is not computed: the quotient adds `-s mod 2^52` to it, whatever the modulus is, so
+/// that it carries `s / 2^52`, rounded up.
 macro_rules! reduce_row {
     ($t:ident, $b:ident, $sums:ident, $top:ident, $modulus:expr, $neg_inv:ident) => {{
         let quotient = $t.madd_lo($t.zero(), $sums[0], $neg_inv);
-        add_row!($t, $b, $sums, $top, $modulus, quotient);
-        let carry = $t.carry($sums[0]);
+        $sums[1] = $t.add($sums[1], $t.carry_of_cleared($sums[0]));
+        unrolled!($b, J, {
+            let limb = $t.load(&$modulus[J]);
+            if J > 0 {
+                $sums[J] = $t.madd_lo($sums[J], limb, quotient);
+            }
+            if J + 1 < $b {
+                $sums[J + 1] = $t.madd_hi($sums[J + 1], limb, quotient);
+            } else {
+                $top = $t.madd_hi($top, limb, quotient);
+            }
+        });
         shift!($b, $sums, $top);
-        $sums[0] = $t.add($sums[0], carry);
         quotient
     }};
 }

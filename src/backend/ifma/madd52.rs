@@ -47,6 +47,9 @@ pub(super) trait Madd52: Copy {
     /// `floor(a / 2^52)`.
     fn carry(self, a: Self::Vector) -> Self::Vector;
 
+    /// `a / 2^52`, rounded up; `a` is below `2^64 - 2^52`.
+    fn carry_of_cleared(self, a: Self::Vector) -> Self::Vector;
+
     /// `a mod 2^52`.
     fn low(self, a: Self::Vector) -> Self::Vector;
 

@@ -54,6 +54,11 @@ impl Madd52 for Portable {
     }
 
     #[inline(never)]
+    fn carry_of_cleared(self, a: [u64; 8]) -> [u64; 8] {
+        a.map(|lane| (lane + MASK) >> RADIX_BITS)
+    }
+
+    #[inline(never)]
     fn low(self, a: [u64; 8]) -> [u64; 8] {
         a.map(|lane| lane & MASK)
     }

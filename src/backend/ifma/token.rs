@@ -73,6 +73,15 @@ impl Madd52 for Token {
     }
 
     #[inline(always)]
+    fn carry_of_cleared(self, a: __m512i) -> __m512i {
+        // SAFETY: the token proves AVX-512 F.
+        unsafe {
+            let mask = _mm512_set1_epi64((1 << RADIX_BITS) - 1);
+            _mm512_srli_epi64::<RADIX_BITS>(_mm512_add_epi64(a, mask))
+        }
+    }
+
+    #[inline(always)]
     fn low(self, a: __m512i) -> __m512i {
         // SAFETY: the token proves AVX-512 F.
         unsafe { _mm512_and_si512(a, _mm512_set1_epi64((1 << RADIX_BITS) - 1)) }
