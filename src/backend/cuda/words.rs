@@ -102,6 +102,12 @@ const LIMBS_PER_WORD: usize = (u64::BITS / Limb::BITS) as usize;
 // A limb has 32 bits on some targets.
 #[allow(clippy::unnecessary_cast)]
 pub(crate) fn copy_in(limbs: &[Limb], words: &mut [u64]) {
+    if LIMBS_PER_WORD == 1 {
+        let (low, high) = words.split_at_mut(limbs.len().min(words.len()));
+        let pairs = low.iter_mut().zip(limbs);
+        pairs.for_each(|(word, limb)| *word = limb.0 as u64);
+        return high.fill(0);
+    }
     let mut limbs = limbs.chunks(LIMBS_PER_WORD);
     for word in words {
         let parts = limbs.next().unwrap_or_default();
@@ -113,6 +119,10 @@ pub(crate) fn copy_in(limbs: &[Limb], words: &mut [u64]) {
 
 /// Copies the low part of `words` to `limbs`.
 pub(crate) fn copy_out(words: &[u64], limbs: &mut [Limb]) {
+    if LIMBS_PER_WORD == 1 {
+        let pairs = limbs.iter_mut().zip(words);
+        return pairs.for_each(|(limb, word)| *limb = Limb(*word as _));
+    }
     for (parts, word) in limbs.chunks_mut(LIMBS_PER_WORD).zip(words) {
         for (i, limb) in (0..).zip(parts) {
             *limb = Limb((word >> (i * Limb::BITS)) as _);

@@ -228,7 +228,7 @@ impl CrtJob<'_> {
     /// How many lanes a thread takes at a time: few enough for each to have some, enough to share an inversion.
     fn part_len(&self, count: usize) -> usize {
         const FEWEST: usize = 16;
-        const MOST: usize = 1024;
+        const MOST: usize = 4096;
         count
             .div_ceil(self.threads.count())
             .clamp(FEWEST, MOST)
