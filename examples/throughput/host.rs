@@ -34,7 +34,9 @@ pub(crate) fn measure(
     let threads = threads.map_or_else(std::thread::available_parallelism, Ok)?;
 
     println!("RSA-{bits}, one key, the host's part alone, {threads} threads");
-    println!("open, deliver: microseconds of a thread a signature; rest: milliseconds a batch on the calling thread");
+    println!(
+        "open, deliver: microseconds of a thread a signature; rest: milliseconds a batch on the calling thread"
+    );
     println!(
         "{:>7} {:>9} {:>5} {:>10} {:>11} {:>7} {:>8} {:>7}",
         "batch", "blinded", "runs", "p50 ms", "per second", "open", "deliver", "rest"
@@ -151,13 +153,13 @@ fn timed<R>(spent: &AtomicU64, f: impl FnOnce() -> R) -> R {
 }
 
 impl RsaPrivateOp for Answers {
-    /// In parts as long as those of a chunk that fills a device.
+    /// In parts like those of chunks of 32,768 lanes.
     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::Error> {
-        const FEWEST: usize = 16;
-        const MOST: usize = 1024;
+        const CHUNK: usize = 32_768;
         let limbs = self.candidates.len() / ops.len().max(1);
-        let len = ops.len().div_ceil(self.threads.current_num_threads());
-        let len = len.clamp(FEWEST, MOST).next_multiple_of(8);
+        let len = ops.len().min(CHUNK);
+        let len = len.div_ceil(self.threads.current_num_threads());
+        let len = len.max(16).next_multiple_of(8);
         let parts: Vec<_> = ops
             .chunks(len)
             .zip(self.candidates.chunks(len * limbs))
