@@ -11,7 +11,7 @@ use rsa::sha2::digest::FixedOutputReset;
 use rsa::sha2::digest::const_oid::AssociatedOid;
 use rsa::sha2::{Digest, Sha256, Sha384, Sha512};
 use rsa::signature::hazmat::PrehashVerifier;
-use rsa::signature::{RandomizedSigner, SignatureEncoding, Verifier};
+use rsa::signature::{self, RandomizedSigner, SignatureEncoding, Verifier};
 use rsa::{RsaPrivateKey, RsaPublicKey, pkcs1v15, pss};
 
 use super::options::{Compute, HashName, SchemeName, SchemeOptions};
@@ -27,7 +27,7 @@ pub trait Signer: Check {
 /// A scheme with a private key of the `rsa` crate, for comparison.
 pub trait Single: Sync {
     /// Signs one message, blinded, which is that crate's default.
-    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, rsa::signature::Error>;
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, signature::Error>;
 }
 
 /// A scheme with a public key.
@@ -125,7 +125,7 @@ where
     T: SignatureEncoding,
     K: RandomizedSigner<T> + Sync,
 {
-    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, rsa::signature::Error> {
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, signature::Error> {
         let signature = self
             .key
             .try_sign_with_rng(&mut UnwrapErr(SysRng), message)?;

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
@@ -68,12 +68,15 @@ fn run(options: &Options) -> Result<std::convert::Infallible, Box<dyn Error>> {
     let backend = Auto::with(kind, None)?;
     println!("signs on {}: {}", backend.name(), backend.reason());
     let queue = BatchQueue::new(backend, getrandom::SysRng)?;
-    let pem = Secret::new(fs::read_to_string(&options.key)?);
+    let pem = fs::read_to_string(&options.key).map_err(|error| at(&options.key, &error))?;
+    let pem = Secret::new(pem);
     let key = match pem.contains("BEGIN RSA PRIVATE KEY") {
         true => KeyHandle::from_pkcs1_pem(&pem)?,
         false => KeyHandle::from_pkcs8_pem(&pem)?,
     };
-    let chain = CertificateDer::pem_file_iter(&options.certificates)?.collect::<Result<_, _>>()?;
+    let chain = CertificateDer::pem_file_iter(&options.certificates)
+        .and_then(Iterator::collect)
+        .map_err(|error| at(&options.certificates, &error))?;
     let certified = QueueSigningKey::new(&queue, &key)?.certified(chain)?;
     let config =
         ServerConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
@@ -104,6 +107,11 @@ fn run(options: &Options) -> Result<std::convert::Infallible, Box<dyn Error>> {
         let _ = thread.join();
     }
     Err("all threads have ended".into())
+}
+
+/// An error with the file in which it is.
+fn at(path: &Path, error: &dyn Error) -> String {
+    format!("{}: {error}", path.display())
 }
 
 /// One line in, one line out.

@@ -1,0 +1,43 @@
+//! TLS, with certificates of clients if they are asked for.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+
+pub(crate) fn config(
+    certificates: &Path,
+    key: &Path,
+    client_ca: Option<&Path>,
+) -> Result<ServerConfig, Box<dyn Error>> {
+    let provider = Arc::new(default_provider());
+    let builder = ServerConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()?;
+    let builder = match client_ca {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let mut roots = RootCertStore::empty();
+            for certificate in read(path)? {
+                roots.add(certificate)?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
+            builder.with_client_cert_verifier(verifier.build()?)
+        }
+    };
+    let key_der =
+        PrivateKeyDer::from_pem_file(key).map_err(|error| format!("{}: {error}", key.display()))?;
+    let mut config = builder.with_single_cert(read(certificates)?, key_der)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let failed = |error| format!("{}: {error}", path.display());
+    let certificates = CertificateDer::pem_file_iter(path).map_err(failed)?;
+    certificates.collect::<Result<_, _>>().map_err(failed)
+}
