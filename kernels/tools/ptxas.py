@@ -26,8 +26,8 @@ ASSEMBLERS = [
         ["sm_80", "sm_90", "sm_100", "sm_120"],
     ),
 ]
-# What is made for one chip and no other runs there alone.
-ONE_CHIP = re.compile(r"^\.target (sm_\d+a)$", re.M)
+# What is made for one chip and no other runs there alone, everything else on that chip and later ones.
+TARGET = re.compile(r"^\.target sm_(\d+)(a?)$", re.M)
 KEY = ["assembler", "chip", "module", "entry"]
 FIGURES = ["registers", "stack_bytes", "spill_store_bytes", "spill_load_bytes"]
 # The part of ptxas's report that is about one entry point.
@@ -44,7 +44,7 @@ def measure(ptx):
     jobs = []
     for name, requirements, chips in ASSEMBLERS:
         ptxas = wheels.find(name, requirements, "nvidia/*/bin/ptxas")
-        jobs += [(name, ptxas, chip, module) for module in modules for chip in own_chip(module) or chips]
+        jobs += [(name, ptxas, chip, module) for module in modules for chip in own_chip(module) or later(module, chips)]
         with_products = [module for module in modules if own_chip(module)]
         for module in with_products[:1]:
             sass.prove_that_missing_products_are_noticed(ptxas, own_chip(module)[0], module)
@@ -57,10 +57,23 @@ def measure(ptx):
     return found
 
 
+def target(path):
+    """The number of the chip that a module is made for, and whether it is for no other."""
+    with open(path, encoding="ascii") as file:
+        number, only = TARGET.search(file.read()).groups()
+    return int(number), bool(only)
+
+
 def own_chip(path):
     """The only chip that a module is for, in a list, if there is one."""
-    with open(path, encoding="ascii") as file:
-        return ONE_CHIP.findall(file.read())
+    number, only = target(path)
+    return [f"sm_{number}a"] if only else []
+
+
+def later(path, chips):
+    """Those of the chips that a module is for."""
+    number, _ = target(path)
+    return [chip for chip in chips if int(chip.removeprefix("sm_")) >= number]
 
 
 def assemble(name, ptxas, chip, path):
