@@ -31,9 +31,13 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, Server
 /// Handshakes a second and their latency, with RSA-2048.
 #[derive(Parser)]
 struct Options {
-    /// Handshakes at a time: so many threads of the server, and so many of the client.
+    /// Handshakes at a time: so many threads of the client, and of the server unless it has fewer.
     #[arg(long, value_delimiter = ',', default_values = ["1", "8", "64"])]
     in_flight: Vec<NonZeroUsize>,
+    /// The most threads of the server. One for each core is what an asynchronous server has, whose handshakes wait for
+    /// signatures one on a thread.
+    #[arg(long)]
+    server_threads: Option<NonZeroUsize>,
     /// Seconds for each measurement.
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
@@ -74,9 +78,17 @@ fn run(options: &Options) -> Result<(), Failure> {
     );
     for &in_flight in &options.in_flight {
         let mut rounds = [Vec::new(), Vec::new()];
+        let threads = options
+            .server_threads
+            .map_or(in_flight, |most| most.min(in_flight));
         for _ in 0..options.rounds.get() {
             for ((_, server), rounds) in contenders.iter().zip(&mut rounds) {
-                rounds.push(measure(server, &client, in_flight.get(), span)?);
+                rounds.push(measure(
+                    server,
+                    &client,
+                    [threads, in_flight].map(NonZeroUsize::get),
+                    span,
+                )?);
             }
         }
         for ((name, _), mut rounds) in contenders.iter().zip(rounds) {
@@ -125,14 +137,14 @@ type Failure = Box<dyn Error + Send + Sync>;
 fn measure(
     server: &Arc<ServerConfig>,
     client: &Arc<ClientConfig>,
-    in_flight: usize,
+    [threads, in_flight]: [usize; 2],
     span: Duration,
 ) -> Result<Measured, Failure> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     let (is_over, started) = (AtomicBool::new(false), Instant::now());
     let mut latencies = thread::scope(|scope| {
-        for _ in 0..in_flight {
+        for _ in 0..threads {
             scope.spawn(|| serve(&listener, server, &is_over));
         }
         let clients: Vec<_> = (0..in_flight)
@@ -141,7 +153,7 @@ fn measure(
         let results: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
         is_over.store(true, Relaxed);
         // Each wakes a thread that waits for a connection.
-        for _ in 0..in_flight {
+        for _ in 0..threads {
             drop(TcpStream::connect(address));
         }
         let mut latencies = Vec::new();
