@@ -71,7 +71,8 @@ pub(crate) fn measure(
                 continue;
             }
             let signer = BatchSigner::new(backend, Pkcs1v15::<Sha256>::new()).blinding(blinding);
-            let mut sign = || -> Result<Duration, Box<dyn Error>> {
+            // `None` where chunks overlap on the device: the times of their kernels then say nothing of the rate.
+            let mut sign = || -> Result<Option<Duration>, Box<dyn Error>> {
                 let called = Instant::now();
                 let signatures = signer.sign(&mut rng, &key, messages)?;
                 let took = called.elapsed();
@@ -79,9 +80,13 @@ pub(crate) fn measure(
                     return Err("a signature failed its check".into());
                 }
                 Ok(if what.starts_with("kernels") {
-                    timed.take()
+                    let Timing {
+                        kernel, launches, ..
+                    } = timed.take();
+                    let is_alone = (1..=devices as u32).contains(&launches);
+                    is_alone.then(|| kernel / launches)
                 } else {
-                    took
+                    Some(took)
                 })
             };
             // Without a look at the clock, to load kernels and allocate buffers, and for `auto` to find out.
@@ -93,7 +98,13 @@ pub(crate) fn measure(
             while times.len() < 5
                 || (started.elapsed().as_secs_f64() < seconds && times.len() < 500)
             {
-                times.push(sign()?);
+                match sign()? {
+                    Some(time) => times.push(time),
+                    None => break,
+                }
+            }
+            if times.is_empty() {
+                continue;
             }
             let row = Row {
                 what,
@@ -157,7 +168,7 @@ fn csv(bits: usize, threads: usize, rows: &[Row]) -> std::io::Result<Vec<u8>> {
 /// wave tell the most.
 struct Timed<'a> {
     cuda: &'a Cuda,
-    kernels: Mutex<Duration>,
+    kernels: Mutex<Timing>,
 }
 
 impl<'a> Timed<'a> {
@@ -167,15 +178,15 @@ impl<'a> Timed<'a> {
     }
 
     /// The time since the last call.
-    fn take(&self) -> Duration {
+    fn take(&self) -> Timing {
         core::mem::take(&mut *self.kernels.lock().unwrap_or_else(|lock| lock.into_inner()))
     }
 }
 
 impl RsaPrivateOp for Timed<'_> {
     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::Error> {
-        let Timing { kernel, .. } = self.cuda.private_op_timed(ops)?;
-        *self.kernels.lock().unwrap_or_else(|lock| lock.into_inner()) += kernel;
+        let timing = self.cuda.private_op_timed(ops)?;
+        *self.kernels.lock().unwrap_or_else(|lock| lock.into_inner()) += timing;
         Ok(())
     }
 }
