@@ -19,6 +19,7 @@ pub fn blind_sign<B: RsaPrivateOp>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use batch_modexp::Error;
     use batch_modexp::backend::Auto;
     use blind_rsa_signatures::*;
 
