@@ -202,8 +202,8 @@ fn a_wrong_key_fails_its_lane_alone() {
     }
 }
 
-/// With the index of another key all steps agree, the device's check too, and the result is right for that
-/// key. The check above all backends takes the lane's own.
+/// With the index of another key all steps agree, and the result is right for that key. The check above all backends takes
+/// the lane's own.
 #[test]
 fn the_index_of_another_key_is_a_fault() {
     let Some(cuda) = gpu() else { return };
