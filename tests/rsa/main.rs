@@ -4,6 +4,7 @@ mod decryption;
 mod errors;
 mod import;
 mod keys;
+mod mixed;
 mod raw;
 mod schemes;
 mod wrong_backend;
