@@ -15,6 +15,7 @@ mod plot;
 mod rsa_ops;
 mod workload;
 
+use alloc::collections::BTreeMap;
 use core::error::Error;
 use core::time::Duration;
 use std::fs;
@@ -55,7 +56,7 @@ struct Options {
     seconds: f64,
     /// Compares exponents of all zeros, all ones, one bit and random bits instead, to show that the kernel's
     /// time does not depend on them.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["rsa", "csv", "svg"])]
     secrets: bool,
     /// Measures RSA with a fresh key of this many bits instead, with and without blinding: the kernels, whole
     /// signatures from message to octets, what the host could do for a device that answers at once, and the processor
@@ -63,7 +64,7 @@ struct Options {
     #[arg(long)]
     rsa: Option<usize>,
     /// With `--rsa`: measures the host's part of signing alone, and where its time goes. Needs no GPU.
-    #[arg(long, requires = "rsa")]
+    #[arg(long, requires = "rsa", conflicts_with_all = ["csv", "svg"])]
     host: bool,
     /// Where to write the measurements as comma-separated values.
     #[arg(long)]
@@ -75,15 +76,15 @@ struct Options {
 
 /// One line of the table.
 pub(crate) struct Row {
-    pub(crate) bits: u32,
-    pub(crate) batch: usize,
+    bits: u32,
+    batch: usize,
     family: &'static str,
     entry_point: &'static str,
     window: Option<u32>,
     exponent_bits: u32,
     runs: usize,
     kernel: Duration,
-    pub(crate) p50: Duration,
+    p50: Duration,
     p99: Duration,
 }
 
@@ -92,7 +93,7 @@ impl Row {
         self.batch as f64 / self.kernel.as_secs_f64()
     }
 
-    pub(crate) fn per_second(&self) -> f64 {
+    fn per_second(&self) -> f64 {
         self.batch as f64 / self.p50.as_secs_f64()
     }
 }
@@ -127,9 +128,12 @@ fn run() -> Result<(), Box<dyn Error>> {
     }
 
     if let Some(bits) = options.rsa {
-        let csv = rsa_ops::measure(&cuda, bits, &options.batch, options.seconds)?;
+        let table = rsa_ops::measure(&cuda, bits, &options.batch, options.seconds)?;
         if let Some(path) = &options.csv {
-            fs::write(path, csv)?;
+            fs::write(path, table.csv()?)?;
+        }
+        if let Some(path) = &options.svg {
+            fs::write(path, table.svg())?;
         }
         return Ok(());
     }
@@ -172,9 +176,26 @@ fn run() -> Result<(), Box<dyn Error>> {
         fs::write(path, csv(&rows)?)?;
     }
     if let Some(path) = &options.svg {
-        fs::write(path, plot::svg(&rows))?;
+        fs::write(path, plot::svg("exponentiations", &lines(&rows), None))?;
     }
     Ok(())
+}
+
+/// A line for each width: at each size the least latency of all kernels and windows.
+fn lines(rows: &[Row]) -> Vec<plot::Line> {
+    let mut lines = BTreeMap::<u32, BTreeMap<usize, Duration>>::new();
+    for row in rows {
+        let line = lines.entry(row.bits).or_default();
+        let best = line.entry(row.batch).or_insert(row.p50);
+        *best = row.p50.min(*best);
+    }
+    let lines = lines.into_iter();
+    lines
+        .map(|(bits, latency)| plot::Line {
+            name: format!("{bits} bits"),
+            latency,
+        })
+        .collect()
 }
 
 /// The windows that were asked for, or `None` for the backend's own choice.

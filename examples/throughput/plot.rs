@@ -1,10 +1,9 @@
 //! Two diagrams above each other: throughput and latency of whole calls against the batch size, both axes
-//! logarithmic, one line for each width.
+//! logarithmic.
 
 use alloc::collections::BTreeMap;
 use core::fmt::Write as _;
-
-use super::Row;
+use core::time::Duration;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 320.0;
@@ -12,57 +11,62 @@ const LEFT: f64 = 80.0;
 const RIGHT: f64 = 110.0;
 const TOP: f64 = 36.0;
 const BOTTOM: f64 = 44.0;
+const LABEL_HEIGHT: f64 = 13.0;
 const COLORS: [&str; 7] = [
     "#1b6ca8", "#d1495b", "#2e8b57", "#8e5ea2", "#c77d0a", "#0f8b8d", "#555555",
 ];
 
-/// The drawing as text.
-pub(crate) fn svg(rows: &[Row]) -> String {
+/// Latencies by batch size.
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(crate) latency: BTreeMap<usize, Duration>,
+}
+
+/// A batch size that is marked.
+pub(crate) struct Mark {
+    pub(crate) name: &'static str,
+    pub(crate) batch: usize,
+}
+
+/// The drawing as text; `what` is counted for the throughput.
+pub(crate) fn svg(what: &str, lines: &[Line], mark: Option<&Mark>) -> String {
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {}\" font-family=\"sans-serif\" \
          font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
         2.0 * HEIGHT
     );
-    diagram(
-        &mut text,
-        0.0,
-        "exponentiations per second, end to end",
-        rows,
-        Row::per_second,
-    );
-    diagram(
-        &mut text,
-        HEIGHT,
-        "latency in milliseconds, median",
-        rows,
-        |row| row.p50.as_secs_f64() * 1e3,
-    );
+    let per_second = |batch: usize, latency: Duration| batch as f64 / latency.as_secs_f64();
+    let title = format!("{what} per second, end to end");
+    diagram(&mut text, 0.0, &title, lines, mark, per_second);
+    let title = "latency in milliseconds, median";
+    diagram(&mut text, HEIGHT, title, lines, mark, |_, latency| {
+        latency.as_secs_f64() * 1e3
+    });
     text.push_str("</svg>\n");
     text
 }
 
-fn diagram(text: &mut String, top: f64, title: &str, rows: &[Row], value: impl Fn(&Row) -> f64) {
-    let mut lines = BTreeMap::<u32, BTreeMap<usize, f64>>::new();
-    for row in rows {
-        let best = lines
-            .entry(row.bits)
-            .or_default()
-            .entry(row.batch)
-            .or_insert(value(row));
-        // Where several windows were measured, the fastest: the most per second, the least latency.
-        *best = if title.starts_with("latency") {
-            best.min(value(row))
-        } else {
-            best.max(value(row))
-        };
-    }
-    let points = || lines.values().flatten();
-    let x_axis = Axis::new(
-        points().map(|(&batch, _)| batch as f64),
-        LEFT,
-        WIDTH - RIGHT,
-    );
-    let y_axis = Axis::new(points().map(|(_, &y)| y), top + HEIGHT - BOTTOM, top + TOP);
+fn diagram(
+    text: &mut String,
+    top: f64,
+    title: &str,
+    lines: &[Line],
+    mark: Option<&Mark>,
+    value: impl Fn(usize, Duration) -> f64,
+) {
+    let points = |line: &Line| -> Vec<(f64, f64)> {
+        let latency = line.latency.iter();
+        latency
+            .map(|(&batch, &latency)| (batch as f64, value(batch, latency)))
+            .collect()
+    };
+    let lines: Vec<_> = lines
+        .iter()
+        .map(|line| (&line.name, points(line)))
+        .collect();
+    let points = || lines.iter().flat_map(|(_, line)| line);
+    let x_axis = Axis::new(points().map(|&(batch, _)| batch), LEFT, WIDTH - RIGHT);
+    let y_axis = Axis::new(points().map(|&(_, y)| y), top + HEIGHT - BOTTOM, top + TOP);
 
     push(text, LEFT, top + 20.0, "start", "#000000", title);
     push(
@@ -97,25 +101,39 @@ fn diagram(text: &mut String, top: f64, title: &str, rows: &[Row], value: impl F
             &format!("{power}"),
         );
     }
-    for ((bits, line), color) in lines.iter().zip(COLORS.iter().cycle()) {
+    if let Some(mark) = mark {
+        let x = x_axis.place(mark.batch as f64);
+        let _ = writeln!(
+            text,
+            "<line x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\" stroke=\"#000000\" \
+             stroke-dasharray=\"4\"/>",
+            top + TOP,
+            top + HEIGHT - BOTTOM
+        );
+        let label = format!("{}: {}", mark.name, mark.batch);
+        push(text, x + 4.0, top + TOP + 12.0, "start", "#000000", &label);
+    }
+    let mut labels = Vec::new();
+    for ((name, line), color) in lines.iter().zip(COLORS.iter().cycle()) {
         let mut path = String::new();
         let mut end = (0.0, 0.0);
-        for (&batch, &y) in line {
-            end = (x_axis.place(batch as f64), y_axis.place(y));
+        for &(batch, y) in line {
+            end = (x_axis.place(batch), y_axis.place(y));
             let _ = write!(path, "{:.1},{:.1} ", end.0, end.1);
         }
         let _ = writeln!(
             text,
             "<polyline points=\"{path}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>"
         );
-        push(
-            text,
-            end.0 + 6.0,
-            end.1 + 4.0,
-            "start",
-            color,
-            &format!("{bits} bits"),
-        );
+        labels.push((end, name, color));
+    }
+    // From the highest down, none on another.
+    labels.sort_by(|(a, ..), (b, ..)| a.1.total_cmp(&b.1));
+    let mut free = f64::NEG_INFINITY;
+    for ((x, y), name, color) in labels {
+        let y = y.max(free);
+        push(text, x + 6.0, y + 4.0, "start", color, name);
+        free = y + LABEL_HEIGHT;
     }
 }
 

@@ -17,10 +17,18 @@ use rsa::RsaPrivateKey;
 use rsa::sha2::Sha256;
 
 use super::host::Answers;
-use super::{milliseconds, percentile};
+use super::{milliseconds, percentile, plot};
+
+/// What was measured with keys of one size.
+pub(crate) struct Table {
+    bits: usize,
+    threads: usize,
+    rows: Vec<Row>,
+    break_even: Option<usize>,
+}
 
 /// A line of the table.
-pub(crate) struct Row {
+struct Row {
     what: &'static str,
     devices: usize,
     batch: usize,
@@ -29,13 +37,13 @@ pub(crate) struct Row {
     p99: Duration,
 }
 
-/// Measures and prints, and returns the table as comma-separated values.
+/// Measures and prints.
 pub(crate) fn measure(
     cuda: &Cuda,
     bits: usize,
     batches: &[usize],
     seconds: f64,
-) -> Result<Vec<u8>, Box<dyn Error>> {
+) -> Result<Table, Box<dyn Error>> {
     let mut rng = ChaCha20Rng::seed_from_u64(bits as u64);
     let key = KeyHandle::new(&RsaPrivateKey::new(&mut rng, bits)?)?;
     let most = batches.iter().copied().max().unwrap_or(0);
@@ -118,10 +126,16 @@ pub(crate) fn measure(
             rows.push(row);
         }
     }
-    if let Some(count) = auto.rsa_break_even(&key) {
+    let break_even = auto.rsa_break_even(&key);
+    if let Some(count) = break_even {
         println!("auto: GPUs from {count} signatures on");
     }
-    Ok(csv(bits, threads, &rows)?)
+    Ok(Table {
+        bits,
+        threads,
+        rows,
+        break_even,
+    })
 }
 
 impl Row {
@@ -142,26 +156,55 @@ impl Row {
     }
 }
 
-fn csv(bits: usize, threads: usize, rows: &[Row]) -> std::io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    writeln!(
-        text,
-        "bits,threads,devices,what,batch,runs,p50_ms,p99_ms,per_s"
-    )?;
-    for row in rows {
+impl Table {
+    /// As comma-separated values.
+    pub(crate) fn csv(&self) -> std::io::Result<Vec<u8>> {
+        let Self { bits, threads, .. } = self;
+        let mut text = Vec::new();
         writeln!(
             text,
-            "{bits},{threads},{},\"{}\",{},{},{:.4},{:.4},{:.0}",
-            row.devices,
-            row.what,
-            row.batch,
-            row.runs,
-            milliseconds(row.p50),
-            milliseconds(row.p99),
-            row.per_second()
+            "bits,threads,devices,what,batch,runs,p50_ms,p99_ms,per_s"
         )?;
+        for row in &self.rows {
+            writeln!(
+                text,
+                "{bits},{threads},{},\"{}\",{},{},{:.4},{:.4},{:.0}",
+                row.devices,
+                row.what,
+                row.batch,
+                row.runs,
+                milliseconds(row.p50),
+                milliseconds(row.p99),
+                row.per_second()
+            )?;
+        }
+        Ok(text)
     }
-    Ok(text)
+
+    /// As a drawing of what users get, with blinding.
+    pub(crate) fn svg(&self) -> String {
+        let names = [
+            ("signatures, blinded", "GPUs"),
+            ("cpu, blinded", "CPU"),
+            ("auto, blinded", "Auto"),
+            ("host alone, blinded", "host's part"),
+        ];
+        let line = |(what, name): (&str, &str)| plot::Line {
+            name: name.to_owned(),
+            latency: self
+                .rows
+                .iter()
+                .filter(|row| row.what == what)
+                .map(|row| (row.batch, row.p50))
+                .collect(),
+        };
+        let mark = self.break_even.map(|batch| plot::Mark {
+            name: "break-even",
+            batch,
+        });
+        let what = format!("RSA-{} signatures", self.bits);
+        plot::svg(&what, &names.map(line), mark.as_ref())
+    }
 }
 
 /// Counts the time of the kernels, by the devices' clocks. Launches that overlap count in full each, so batches of one
