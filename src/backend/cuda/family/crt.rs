@@ -1,6 +1,6 @@
 //! Exponentiation modulo a product n = p q of two primes by the Chinese remainder theorem: both half
-//! exponentiations, and Garner's recombination. What comes out is not checked here. Before and after them, if asked for, blinding: with e the public exponent and d the secret
-//! one, `m^d = (m r^e)^d r^-1 mod n`.
+//! exponentiations, and Garner's recombination. What comes out is not checked here. Before and after them, if asked for,
+//! blinding: with e the public exponent and d the secret one, `m^d = (m r^e)^d r^-1 mod n`.
 
 use alloc::vec::Vec;
 
