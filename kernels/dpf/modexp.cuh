@@ -45,7 +45,7 @@ __device__ __forceinline__ void modexp(u64* out, const u64* base, const u64* exp
 
         u64 result[S::L];
         work.canonical(result, value);
-        work.write_words(out + index * WORDS, WORDS, result, ~0ull);
+        work.write_words(out + index * WORDS, WORDS, result);
         table.clear();
         work.clear();
     }

@@ -109,7 +109,7 @@ __device__ __forceinline__ void rsa_exp(u64* halves, const u64* messages, const 
 
         u64 result[S::L];
         work.canonical(result, value);
-        work.write_words(halves + half * WORDS, WORDS, result, ~0ull);
+        work.write_words(halves + half * WORDS, WORDS, result);
         table.clear();
         work.clear();
     }
@@ -154,7 +154,7 @@ __device__ __forceinline__ void rsa_garner(u64* h, const u64* halves, const u64*
 
         u64 result[S::L];
         work.canonical(result, value);
-        work.write_words(h + index * WORDS, WORDS, result, ~0ull);
+        work.write_words(h + index * WORDS, WORDS, result);
         work.clear();
     }
 }
@@ -225,7 +225,7 @@ __device__ __forceinline__ void rsa_join(u64* out, const u64* halves, const u64*
 #pragma unroll
         for (int j = 0; j < S::L; j++) signature[j] += to_column(value[j]);
         resolve_fully<S>(signature);
-        work.write_words(out + index * WORDS, WORDS, signature, ~0ull);
+        work.write_words(out + index * WORDS, WORDS, signature);
         work.clear();
     }
 }
@@ -269,7 +269,7 @@ __device__ __forceinline__ void rsa_blind(u64* out, const u64* factors, const u6
             }
             __syncwarp();
         });
-        work.write_words(out + index * WORDS, WORDS, result, ~0ull);
+        work.write_words(out + index * WORDS, WORDS, result);
         work.clear();
     }
 }

@@ -97,8 +97,8 @@ struct Workspace {
         reduce_once<S>(result, modulus);
     }
 
-    // Writes limbs in [0, 2^52) as `count` words, each after `mask`. Overwrites the operand.
-    __device__ __forceinline__ void write_words(u64* words, int count, const u64 (&limbs)[L], u64 mask) const {
+    // Writes limbs in [0, 2^52) as `count` words. Overwrites the operand.
+    __device__ __forceinline__ void write_words(u64* words, int count, const u64 (&limbs)[L]) const {
         double value[L];
 #pragma unroll
         for (int j = 0; j < L; j++) value[j] = from_bits(limbs[j]);
@@ -106,7 +106,7 @@ struct Workspace {
 #pragma unroll 1
         for (int i = 0; i < count; i += S::T) {
             int word = i + S::lane();
-            words[word] = mask & word_of_limbs<S>(word, [&](u32 index) { return bits_of(operand[index]); });
+            words[word] = word_of_limbs<S>(word, [&](u32 index) { return bits_of(operand[index]); });
         }
     }
 
