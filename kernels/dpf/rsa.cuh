@@ -1,12 +1,14 @@
-// The RSA private operation with the Chinese remainder theorem (RFC 8017, section 5.1.2), in three steps:
+// The RSA private operation m^d = f b^(d - 1) with the Chinese remainder theorem (RFC 8017, section 5.1.2), in three steps:
 //
-//   rsa_exp      m^dP mod p and m^dQ mod q, side by side in one grid
+//   rsa_exp      b^(dP - 1) mod p and b^(dQ - 1) mod q, side by side in one grid
 //   rsa_garner   h = (m_1 - m_2) qInv mod p
-//   rsa_join     s = m_2 + q h
+//   rsa_join     s = f (m_2 + q h) mod n
 //
-// and what hides m from them, before the first and after the last of the three:
+// with f = b = m, or, so that nobody can know what is exponentiated, with what a step before them makes of m and a random r:
 //
-//   rsa_blind    m r^e mod n, and with r^-1 and 1 in place of r and e the way back
+//   rsa_blind    f = m r^(e - 1) mod n, b = f r mod n
+//
+// f b^(d - 1) is m^d then too, since r^(ed) = r: docs/dpf.md, "Blinding".
 //
 // Constant time in all but n and e, which are public. Nothing is checked here: the host checks. Parameters and the record of a key:
 // kernels/README.md.
@@ -55,13 +57,24 @@ __device__ __forceinline__ void subtract(double (&difference)[W::L], const doubl
     for (int j = 0; j < S::L; j++) difference[j] = to_double(column[j]);
 }
 
-// A message m of 2 * WORDS words as a base: m mod P is m_high (2^(64 WORDS) R) / R + m_low.
+// Replaces the operand by a number of `count` words, a few limbs at a time: values take the registers.
+template <class S, int THREADS>
+__device__ __forceinline__ void put_words(const Operand<S, THREADS>& operand, const u64* words, int count) {
+    __syncwarp();
+#pragma unroll 5
+    for (int j = 0; j < S::L; j++) {
+        operand.put_limb(j, to_double(limb_of_words(words, count, S::lane() * S::L + j)));
+    }
+    __syncwarp();
+}
+
+// A number b of 2 * WORDS words as a base: b mod P is b_high (2^(64 WORDS) R) / R + b_low.
 template <class W, int WORDS>
-struct MessageBase {
+struct WideBase {
     using S = typename W::S;
     static constexpr int STEPS = 3;
 
-    const u64* message;
+    const u64* words;
     const W& work;
 
     __device__ __forceinline__ void prepare(int step, double (&value)[S::L]) const {
@@ -71,10 +84,10 @@ struct MessageBase {
             power_of_two<S>(value, 64 * WORDS);
         } else if (step == 1) {
             work.operand.put(value);
-            import_words<S>(value, message + WORDS, WORDS);
+            import_words<S>(value, words + WORDS, WORDS);
         } else {
             double other[S::L];
-            import_words<S>(other, message, WORDS);
+            import_words<S>(other, words, WORDS);
             add<S>(value, value, other);
             work.unpark(other);
             work.operand.put(other);
@@ -82,9 +95,9 @@ struct MessageBase {
     }
 };
 
-// Half 2 i is m^dP mod p of message i, half 2 i + 1 is m^dQ mod q.
+// Half 2 i is the power of base i modulo p, half 2 i + 1 that modulo q, with the exponents of the key.
 template <class S, int PRIME_BITS, int THREADS>
-__device__ __forceinline__ void rsa_exp(u64* halves, const u64* messages, const u64* keys, const u32* key_index,
+__device__ __forceinline__ void rsa_exp(u64* halves, const u64* bases, const u64* keys, const u32* key_index,
                                         double* scratch, u32 count, u32 exponent_bits, u32 r2_bits, u32 window) {
     static_assert(LIMB_BITS * S::N >= PRIME_BITS + 8, "R must exceed the prime by 8 bits");
     constexpr int WORDS = PRIME_BITS / 64;
@@ -103,7 +116,7 @@ __device__ __forceinline__ void rsa_exp(u64* halves, const u64* messages, const 
 
         double value[S::L];
         work.take_modulus(value, prime, WORDS);
-        MessageBase<Workspace<S, THREADS>, WORDS> base{messages + index * (2 * WORDS), work};
+        WideBase<Workspace<S, THREADS>, WORDS> base{bases + index * (2 * WORDS), work};
         exponentiate(value, base, work, table, prime + Key::EXPONENT, WORDS, static_cast<int>(exponent_bits),
                      static_cast<int>(window), static_cast<int>(r2_bits));
 
@@ -159,36 +172,10 @@ __device__ __forceinline__ void rsa_garner(u64* h, const u64* halves, const u64*
     }
 }
 
-// factor * power^exponent mod P, canonical limbs, for `power` in Montgomery form and a public exponent of at least
-// 1, the same for the whole grid. From its highest bit down; after the lowest comes a multiplication by the factor,
-// which is below R / 2 and not in Montgomery form, so that the product is not either. put_factor() makes it the
-// operand.
-template <class W, class PutFactor>
-__device__ __forceinline__ void public_power(u64 (&result)[W::L], double (&power)[W::L], u64 exponent, const W& work,
-                                             PutFactor put_factor) {
-    using S = typename W::S;
-    work.operand.put(power);
-    int bit = 63;
-#pragma unroll 1
-    while (bit > 0 && exponent >> bit == 0) bit--;
-    Idle idle;
-#pragma unroll 1
-    while (--bit >= -1) {
-        if (bit < 0) {
-            put_factor();
-        } else {
-            work.square(power, work.p, idle);
-            if ((exponent >> bit & 1) == 0) continue;
-        }
-        multiply<S>(power, power, work.operand, work.p);
-    }
-    work.canonical(result, power);
-}
-
-// s = m_2 + q h, which is below n.
+// s = f (m_2 + q h) mod n.
 template <class S, int MODULUS_BITS, int THREADS>
-__device__ __forceinline__ void rsa_join(u64* out, const u64* halves, const u64* h, const u64* keys,
-                                         const u32* key_index, u32 count, u32 r2_bits) {
+__device__ __forceinline__ void rsa_join(u64* out, const u64* halves, const u64* h, const u64* factors,
+                                         const u64* keys, const u32* key_index, u32 count, u32 r2_bits) {
     static_assert(LIMB_BITS * S::N >= MODULUS_BITS + 8, "R must exceed the modulus by 8 bits");
     constexpr int WORDS = MODULUS_BITS / 64;
     constexpr int PRIME_WORDS = WORDS / 2;
@@ -205,35 +192,48 @@ __device__ __forceinline__ void rsa_join(u64* out, const u64* halves, const u64*
         double value[S::L];
         work.take_modulus(value, key + Key::MODULUS, WORDS);
         const int r2_steps = work.r2_steps(static_cast<int>(r2_bits));
-        work.products(value, r2_steps + 2, [&](int step) {
+        u64 result[S::L];
+        work.products(value, r2_steps + 4, [&](int step) {
             if (step < r2_steps) {
                 work.prepare_r2(value, step, r2_steps, static_cast<int>(r2_bits));
             } else if (step == r2_steps) {
+                work.park(value);
                 work.operand.put(value);
                 import_words<S>(value, key + Key::PRIME_RECORD, PRIME_WORDS);
+            } else if (step == r2_steps + 1) {
+                double other[S::L];
+                import_words<S>(other, h + index * PRIME_WORDS, PRIME_WORDS);
+                work.operand.put(other);
+            } else if (step == r2_steps + 2) {
+                // q h mod n is q h itself, and the sum is below n.
+                work.canonical(result, value);
+                import_words<S>(value, halves + (2 * index + 1) * PRIME_WORDS, PRIME_WORDS);
+#pragma unroll
+                for (int j = 0; j < S::L; j++) result[j] += to_column(value[j]);
+                resolve_fully<S>(result);
+#pragma unroll
+                for (int j = 0; j < S::L; j++) value[j] = to_double(result[j]);
+                put_words(work.operand, factors + index * WORDS, WORDS);
             } else {
-                double factor[S::L];
-                import_words<S>(factor, h + index * PRIME_WORDS, PRIME_WORDS);
-                work.operand.put(factor);
+                // Two ordinary numbers: the product lacks R.
+                double other[S::L];
+                work.unpark(other);
+                work.operand.put(other);
             }
         });
 
-        // q h mod n is q h itself, and the sum is below n.
-        u64 signature[S::L];
-        work.canonical(signature, value);
-        import_words<S>(value, halves + (2 * index + 1) * PRIME_WORDS, PRIME_WORDS);
-#pragma unroll
-        for (int j = 0; j < S::L; j++) signature[j] += to_column(value[j]);
-        resolve_fully<S>(signature);
-        work.write_words(out + index * WORDS, WORDS, signature);
+        work.canonical(result, value);
+        work.write_words(out + index * WORDS, WORDS, result);
         work.clear();
     }
 }
 
-// factor * base^e mod n.
+// f = m r^(e - 1) mod n and b = f r mod n; public_exponent is e - 1. Lanes past the end of the batch write what comes of its
+// last instance to places of their own: they are not in step with the lanes of that instance, which use b's place twice.
 template <class S, int MODULUS_BITS, int THREADS>
-__device__ __forceinline__ void rsa_blind(u64* out, const u64* factors, const u64* bases, const u64* keys,
-                                          const u32* key_index, u64 public_exponent, u32 count, u32 r2_bits) {
+__device__ __forceinline__ void rsa_blind(u64* factors, u64* bases, const u64* messages, const u64* randoms,
+                                          const u64* keys, const u32* key_index, u64 public_exponent, u32 count,
+                                          u32 r2_bits) {
     static_assert(LIMB_BITS * S::N >= MODULUS_BITS + 8, "R must exceed the modulus by 8 bits");
     constexpr int WORDS = MODULUS_BITS / 64;
     using Key = KeyRecord<WORDS / 2>;
@@ -243,8 +243,10 @@ __device__ __forceinline__ void rsa_blind(u64* out, const u64* factors, const u6
 
 #pragma unroll 1
     for (u32 first = blockIdx.x * INSTANCES; first < count; first += gridDim.x * INSTANCES) {
-        u64 index = min(first + static_cast<u32>(threadIdx.x) / S::T, count - 1);
+        u64 place = first + static_cast<u32>(threadIdx.x) / S::T;
+        u64 index = min(place, static_cast<u64>(count - 1));
         const u64* key = keys + static_cast<u64>(key_index[index]) * Key::WORDS;
+        u64* base = bases + place * WORDS;
 
         double value[S::L];
         work.take_modulus(value, key + Key::MODULUS, WORDS);
@@ -254,22 +256,39 @@ __device__ __forceinline__ void rsa_blind(u64* out, const u64* factors, const u6
                 work.prepare_r2(value, step, r2_steps, static_cast<int>(r2_bits));
             } else {
                 work.operand.put(value);
-                import_words<S>(value, bases + index * WORDS, WORDS);
+                import_words<S>(value, randoms + index * WORDS, WORDS);
             }
         });
-
+        // Squarings take the place where a value could be parked: r in Montgomery form stays where b will be.
         u64 result[S::L];
-        public_power(result, value, public_exponent, work, [&] {
-            // A few limbs at a time, for the power takes the registers.
-            __syncwarp();
-#pragma unroll 5
-            for (int j = 0; j < S::L; j++) {
-                u64 limb = limb_of_words(factors + index * WORDS, WORDS, S::lane() * S::L + j);
-                work.operand.put_limb(j, to_double(limb));
+        work.canonical(result, value);
+        work.write_words(base, WORDS, result);
+
+        // From the highest bit of the exponent down. After the lowest come two more products.
+        work.operand.put(value);
+        int bit = 63;
+#pragma unroll 1
+        while (bit > 0 && public_exponent >> bit == 0) bit--;
+        Idle idle;
+#pragma unroll 1
+        while (--bit >= -2) {
+            if (bit >= 0) {
+                work.square(value, work.p, idle);
+                if ((public_exponent >> bit & 1) == 0) continue;
+            } else if (bit == -1) {
+                // m is not in Montgomery form, so f comes out of it.
+                put_words(work.operand, messages + index * WORDS, WORDS);
+            } else {
+                work.canonical(result, value);
+                work.write_words(factors + place * WORDS, WORDS, result);
+                put_words(work.operand, base, WORDS);
+#pragma unroll
+                for (int j = 0; j < S::L; j++) value[j] = to_double(result[j]);
             }
-            __syncwarp();
-        });
-        work.write_words(out + index * WORDS, WORDS, result);
+            multiply<S>(value, value, work.operand, work.p);
+        }
+        work.canonical(result, value);
+        work.write_words(base, WORDS, result);
         work.clear();
     }
 }
@@ -279,10 +298,10 @@ __device__ __forceinline__ void rsa_blind(u64* out, const u64* factors, const u6
 // Defines rsa_BITS_exp_tT for keys of BITS bits: T lanes of L limbs for each half.
 #define CRT_HALVES_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                        \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                            \
-        rsa_##BITS##_exp_t##T(dpf::u64* halves, const dpf::u64* messages, const dpf::u64* keys,              \
+        rsa_##BITS##_exp_t##T(dpf::u64* halves, const dpf::u64* bases, const dpf::u64* keys,                 \
                               const dpf::u32* key_index, double* scratch, dpf::u32 count,                    \
                               dpf::u32 exponent_bits, dpf::u32 r2_bits, dpf::u32 window) {                   \
-        dpf::rsa_exp<dpf::Shape<T, L>, BITS / 2, THREADS>(halves, messages, keys, key_index, scratch, count, \
+        dpf::rsa_exp<dpf::Shape<T, L>, BITS / 2, THREADS>(halves, bases, keys, key_index, scratch, count,    \
                                                           exponent_bits, r2_bits, window);                   \
     }
 
@@ -297,17 +316,17 @@ __device__ __forceinline__ void rsa_blind(u64* out, const u64* factors, const u6
 // Defines rsa_BITS_join for keys of BITS bits.
 #define CRT_JOIN_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                                   \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                     \
-        rsa_##BITS##_join(dpf::u64* out, const dpf::u64* halves, const dpf::u64* h, const dpf::u64* keys,             \
-                          const dpf::u32* key_index, dpf::u32 count, dpf::u32 r2_bits) {                              \
-        dpf::rsa_join<dpf::Shape<T, L>, BITS, THREADS>(out, halves, h, keys, key_index, count, r2_bits);              \
+        rsa_##BITS##_join(dpf::u64* out, const dpf::u64* halves, const dpf::u64* h, const dpf::u64* factors,          \
+                          const dpf::u64* keys, const dpf::u32* key_index, dpf::u32 count, dpf::u32 r2_bits) {        \
+        dpf::rsa_join<dpf::Shape<T, L>, BITS, THREADS>(out, halves, h, factors, keys, key_index, count, r2_bits);     \
     }
 
 // Defines rsa_BITS_blind for keys of BITS bits.
-#define CRT_BLIND_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                           \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                              \
-        rsa_##BITS##_blind(dpf::u64* out, const dpf::u64* factors, const dpf::u64* bases,                      \
-                           const dpf::u64* keys, const dpf::u32* key_index, dpf::u64 public_exponent,          \
-                           dpf::u32 count, dpf::u32 r2_bits) {                                                 \
-        dpf::rsa_blind<dpf::Shape<T, L>, BITS, THREADS>(out, factors, bases, keys, key_index, public_exponent, \
-                                                        count, r2_bits);                                       \
+#define CRT_BLIND_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                                  \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                     \
+        rsa_##BITS##_blind(dpf::u64* factors, dpf::u64* bases, const dpf::u64* messages, const dpf::u64* randoms,     \
+                           const dpf::u64* keys, const dpf::u32* key_index, dpf::u64 public_exponent,                 \
+                           dpf::u32 count, dpf::u32 r2_bits) {                                                        \
+        dpf::rsa_blind<dpf::Shape<T, L>, BITS, THREADS>(factors, bases, messages, randoms, keys, key_index,           \
+                                                        public_exponent, count, r2_bits);                             \
     }

@@ -14,9 +14,9 @@ mod token;
 #[cfg(feature = "sign")]
 use alloc::vec::Vec;
 
-use crypto_bigint::Unsigned;
 #[cfg(feature = "sign")]
-use crypto_bigint::{BoxedUint, Choice, Limb, modular::MontyParams};
+use crypto_bigint::Choice;
+use crypto_bigint::Unsigned;
 
 use self::lanes8::Lanes8;
 use self::token::Token;
@@ -24,7 +24,7 @@ use super::lanes;
 #[cfg(feature = "sign")]
 use super::{
     lanes::{powers_agree::powers_agree, products},
-    numbers::{Exponent, Moduli, Powers},
+    numbers::{Powers, Product},
 };
 use crate::{BatchModExp, Error, ModExp};
 
@@ -74,28 +74,12 @@ impl Ifma {
 /// See `backend::numbers`.
 #[cfg(feature = "sign")]
 impl Ifma {
-    pub(super) fn mul_public_power(
-        self,
-        moduli: Moduli<'_>,
-        exponent: Exponent<'_>,
-        bases: &[Limb],
-        factors: Option<&[Limb]>,
-        out: &mut [Limb],
-    ) {
-        products::mul_public_power(self.0, moduli, exponent, bases, factors, out);
+    pub(super) fn mul_public_power(self, product: Product<'_>) {
+        products::mul_public_power(self.0, product);
     }
 
     pub(super) fn powers_agree(self, powers: &Powers<'_>) -> Vec<Choice> {
         powers_agree(self.0, powers)
-    }
-
-    pub(super) fn invert(
-        self,
-        modulus: &MontyParams<BoxedUint>,
-        values: &[Limb],
-        out: &mut [Limb],
-    ) -> Option<()> {
-        products::invert(self.0, modulus, values, out)
     }
 }
 
@@ -142,27 +126,11 @@ impl<U: Unsigned> BatchModExp<U> for PortableIfma {
 
 #[cfg(all(test, feature = "sign"))]
 impl PortableIfma {
-    pub(super) fn mul_public_power(
-        &self,
-        moduli: Moduli<'_>,
-        exponent: Exponent<'_>,
-        bases: &[Limb],
-        factors: Option<&[Limb]>,
-        out: &mut [Limb],
-    ) {
-        products::mul_public_power(self.0, moduli, exponent, bases, factors, out);
+    pub(super) fn mul_public_power(&self, product: Product<'_>) {
+        products::mul_public_power(self.0, product);
     }
 
     pub(super) fn powers_agree(&self, powers: &Powers<'_>) -> Vec<Choice> {
         powers_agree(self.0, powers)
-    }
-
-    pub(super) fn invert(
-        &self,
-        modulus: &MontyParams<BoxedUint>,
-        values: &[Limb],
-        out: &mut [Limb],
-    ) -> Option<()> {
-        products::invert(self.0, modulus, values, out)
     }
 }

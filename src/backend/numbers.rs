@@ -1,11 +1,10 @@
-//! Arithmetic on many numbers in flat buffers: products with public powers, and inverses. It is what RSA needs
-//! around its exponentiations with secret exponents, and runs on the calling thread with what the processor is
+//! Arithmetic on many numbers in flat buffers: products with public powers, and comparisons of such powers. It is what RSA
+//! needs around its exponentiations with secret exponents, and runs on the calling thread with what the processor is
 //! fastest at.
 //!
 //! A flat buffer holds numbers one after the other, each as many limbs long as the moduli, least significant
-//! limb first. Number `i` belongs to modulus `i`. All numbers are secret, and the moduli too but for inverses, whose
-//! moduli are public; how many there are, how wide they are and which moduli are the same reference is public, and so
-//! are the exponents.
+//! limb first. Number `i` belongs to modulus `i`. All numbers and moduli are secret; how many there are, how wide they
+//! are and which moduli are the same reference is public, and so are the exponents.
 
 pub(super) mod scalar;
 #[cfg(test)]
@@ -25,6 +24,20 @@ pub(crate) type Moduli<'a> = &'a [&'a MontyParams<BoxedUint>];
 /// The bits of a mask: see [`Powers`].
 #[cfg_attr(not(feature = "std"), allow(dead_code))] // Vectors are chosen at run time.
 pub(crate) const MASK_BITS: u32 = 12;
+
+/// Products with public powers, and where they go: below the moduli, for bases and factors of any value.
+pub(crate) struct Product<'a> {
+    pub(crate) moduli: Moduli<'a>,
+    /// The exponent of all bases.
+    pub(crate) exponent: Exponent<'a>,
+    pub(crate) bases: &'a [Limb],
+    /// Factors of the powers, if there are any.
+    pub(crate) factors: Option<&'a [Limb]>,
+    /// `factors[i] * bases[i]^exponent mod moduli[i]`, without `factors` the power alone.
+    pub(crate) out: &'a mut [Limb],
+    /// If wanted, `out[i] * bases[i] mod moduli[i]`.
+    pub(crate) times_base: Option<&'a mut [Limb]>,
+}
 
 /// Powers that should be what is expected, modulo numbers with two factors. Flat numbers may be twice as long as the
 /// factors here. All is secret but the exponent, and which factors are the same reference.
@@ -61,32 +74,26 @@ impl Numbers {
         Self(())
     }
 
-    /// `out[i] = factors[i] * bases[i]^exponent mod moduli[i]`, without `factors` the power alone: below the
-    /// modulus, for bases and factors of any value.
-    ///
-    /// `exponent` is public, and at least 1.
+    /// Products with public powers: see [`Product`].
     ///
     /// # Panics
     ///
     /// If the moduli are not equally wide, or a buffer does not have a number for each modulus.
-    pub(crate) fn mul_public_power(
-        self,
-        moduli: Moduli<'_>,
-        exponent: &BoxedUint,
-        bases: &[Limb],
-        factors: Option<&[Limb]>,
-        out: &mut [Limb],
-    ) {
-        let len = moduli.len() * size_of_all(moduli);
-        let lens = [bases.len(), out.len(), factors.map_or(len, <[Limb]>::len)];
-        assert_eq!(lens, [len; 3], "a number for each modulus");
-        let exponent = Exponent::new(exponent);
+    pub(crate) fn mul_public_power(self, product: Product<'_>) {
+        let len = product.moduli.len() * size_of_all(product.moduli);
+        let lens = [
+            product.bases.len(),
+            product.out.len(),
+            product.factors.map_or(len, <[Limb]>::len),
+            product.times_base.as_ref().map_or(len, |out| out.len()),
+        ];
+        assert_eq!(lens, [len; 4], "a number for each modulus");
         match self.0 {
             #[cfg(all(feature = "std", target_arch = "x86_64"))]
-            Engine::Ifma(ifma) => ifma.mul_public_power(moduli, exponent, bases, factors, out),
+            Engine::Ifma(ifma) => ifma.mul_public_power(product),
             #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
-            Engine::Fma(fma) => fma.mul_public_power(moduli, exponent, bases, factors, out),
-            _ => scalar::mul_public_power(moduli, exponent, bases, factors, out),
+            Engine::Fma(fma) => fma.mul_public_power(product),
+            _ => scalar::mul_public_power(product),
         }
     }
 
@@ -112,53 +119,6 @@ impl Numbers {
             _ => None,
         }
     }
-
-    /// `out[i] = values[i]^-1 mod moduli[i]`. `None` if one of the values has no inverse, which is no secret; nor are the
-    /// moduli.
-    ///
-    /// Neighbours with one modulus have one inversion between them (Montgomery, "Speeding the Pollard and
-    /// elliptic curve methods of factorization", 1987, section 10.3.1), and three products each.
-    ///
-    /// # Panics
-    ///
-    /// Those of [`mul_public_power`](Self::mul_public_power).
-    pub(crate) fn invert(
-        self,
-        moduli: Moduli<'_>,
-        values: &[Limb],
-        out: &mut [Limb],
-    ) -> Option<()> {
-        let size = size_of_all(moduli);
-        let len = moduli.len() * size;
-        assert_eq!(
-            [values.len(), out.len()],
-            [len; 2],
-            "a number for each modulus"
-        );
-        let mut start = 0;
-        for run in moduli.chunk_by(|a, b| core::ptr::eq(*a, *b)) {
-            let range = start * size..(start + run.len()) * size;
-            self.invert_run(run[0], &values[range.clone()], &mut out[range])?;
-            start += run.len();
-        }
-        Some(())
-    }
-
-    /// The inverses of numbers with one modulus.
-    fn invert_run(
-        self,
-        modulus: &MontyParams<BoxedUint>,
-        values: &[Limb],
-        out: &mut [Limb],
-    ) -> Option<()> {
-        match self.0 {
-            #[cfg(all(feature = "std", target_arch = "x86_64"))]
-            Engine::Ifma(ifma) => ifma.invert(modulus, values, out),
-            #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
-            Engine::Fma(fma) => fma.invert(modulus, values, out),
-            _ => scalar::invert(modulus, values, out),
-        }
-    }
 }
 
 /// The limbs of each number.
@@ -178,15 +138,34 @@ pub(crate) struct Exponent<'a> {
     limbs: &'a [Limb],
     /// The index of its highest bit.
     top: u32,
+    /// The index of its lowest bit that counts; those below are taken for 0.
+    lowest: u32,
 }
 
 impl<'a> Exponent<'a> {
+    pub(crate) const ONE: Exponent<'static> = Exponent {
+        limbs: &[Limb::ONE],
+        top: 0,
+        lowest: 0,
+    };
+
     pub(crate) fn new(exponent: &'a BoxedUint) -> Self {
         let bits = exponent.bits_vartime();
         assert!(bits >= 1, "a public exponent is at least 1");
         Self {
             limbs: exponent.as_limbs(),
             top: bits - 1,
+            lowest: 0,
+        }
+    }
+
+    /// An odd number above 1, less 1.
+    pub(crate) fn one_less(odd: &'a BoxedUint) -> Self {
+        let exponent = Self::new(odd);
+        assert!(exponent.top >= 1 && exponent.limbs[0].0 & 1 == 1);
+        Self {
+            lowest: 1,
+            ..exponent
         }
     }
 
@@ -194,7 +173,8 @@ impl<'a> Exponent<'a> {
     pub(crate) fn lower_bits(self) -> impl Iterator<Item = (bool, bool)> {
         (0..self.top).rev().map(move |bit| {
             let limb = self.limbs[(bit / Limb::BITS) as usize].0;
-            ((limb >> (bit % Limb::BITS)) & 1 == 1, bit == 0)
+            let is_set = (limb >> (bit % Limb::BITS)) & 1 == 1;
+            (is_set && bit >= self.lowest, bit == 0)
         })
     }
 }

@@ -6,11 +6,6 @@ use super::Monty;
 use crate::secret::Secret;
 
 impl<const LIMBS: usize> Monty<LIMBS> {
-    /// The modulus.
-    pub(crate) fn modulus(&self) -> &Uint<LIMBS> {
-        &self.modulus
-    }
-
     /// `out = a - b mod modulus`, for a and b below the modulus.
     pub(crate) fn sub(&self, a: &Uint<LIMBS>, b: &Uint<LIMBS>, out: &mut Uint<LIMBS>) {
         let mut borrow = Limb::ZERO;

@@ -14,8 +14,8 @@ mod restriction;
 use alloc::sync::Arc;
 use core::fmt;
 
-use crypto_bigint::BoxedUint;
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
+use crypto_bigint::{BoxedUint, Limb};
 
 pub use self::components::RsaComponents;
 pub use self::fault::KeyFault;
@@ -79,18 +79,19 @@ pub(super) struct KeyParts {
 pub(super) enum Private {
     /// Two primes, by the Chinese remainder theorem (RFC 8017, section 3.2, second form).
     Crt(Crt),
-    /// Any other key: the private exponent d, at the width of n.
-    Plain { d: Secret<BoxedUint> },
+    /// Any other key: the private exponent d, at the width of n, less 1.
+    Plain { d_less_1: Secret<BoxedUint> },
 }
 
-/// The quintuple of RFC 8017, section 3.2, for two primes. `p` and `q` are equally wide.
+/// The quintuple of RFC 8017, section 3.2, for two primes, with the exponents less 1 (see `private_op/blinding.rs`). `p` and
+/// `q` are equally wide.
 pub(super) struct Crt {
     pub(super) p: Secret<MontyParams<BoxedUint>>,
     pub(super) q: Secret<MontyParams<BoxedUint>>,
-    pub(super) dp: Secret<BoxedUint>,
-    pub(super) dq: Secret<BoxedUint>,
+    pub(super) dp_less_1: Secret<BoxedUint>,
+    pub(super) dq_less_1: Secret<BoxedUint>,
     pub(super) qinv: Secret<BoxedUint>,
-    /// A public bound for the length of both primes, and so of `dp` and `dq`, in bits.
+    /// A public bound for the length of both primes, and so of dP and dQ, in bits.
     pub(super) prime_bits: u32,
 }
 
@@ -113,12 +114,14 @@ impl KeyHandle {
             check::Private::Crt(crt) => Private::Crt(Crt {
                 p: params::secret(&crt.p),
                 q: params::secret(&crt.q),
-                dp: crt.dp,
-                dq: crt.dq,
+                dp_less_1: less_1(crt.dp),
+                dq_less_1: less_1(crt.dq),
                 qinv: crt.qinv,
                 prime_bits: crt.prime_bits,
             }),
-            check::Private::Plain { d } => Private::Plain { d },
+            check::Private::Plain { d } => Private::Plain {
+                d_less_1: less_1(d),
+            },
         };
         let size = checked.n_bits.div_ceil(8) as usize;
         Ok(Self(Arc::new(KeyParts {
@@ -187,6 +190,13 @@ impl fmt::Debug for KeyHandle {
     }
 }
 
+/// An odd number, less 1. The private exponents are odd: e times them is 1 modulo an even number.
+fn less_1(mut odd: Secret<BoxedUint>) -> Secret<BoxedUint> {
+    let lowest = &mut odd.as_mut_limbs()[0];
+    *lowest = Limb(lowest.0 & !1);
+    odd
+}
+
 impl Crt {
     pub(super) fn p(&self) -> &MontyParams<BoxedUint> {
         &self.p
@@ -208,8 +218,8 @@ impl KeyHandle {
         let mut crt = Crt {
             p: Secret::new(crt.p.clone()),
             q: Secret::new(crt.q.clone()),
-            dp: Secret::new(crt.dp.clone()),
-            dq: Secret::new(crt.dq.clone()),
+            dp_less_1: Secret::new(crt.dp_less_1.clone()),
+            dq_less_1: Secret::new(crt.dq_less_1.clone()),
             qinv: Secret::new(crt.qinv.clone()),
             prime_bits: crt.prime_bits,
         };

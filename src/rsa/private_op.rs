@@ -31,8 +31,7 @@ use crate::{BatchModExp, Error};
 /// its own verdict; or the reason why the whole batch failed.
 pub type Checked<T> = Result<Vec<Result<Secret<T>, Error>>, Error>;
 
-/// How many lanes a thread takes through all stages at a time. More would share an inversion among more lanes of
-/// one key, but not stay in a cache.
+/// How many lanes a thread takes through all stages at a time. More would not stay in a cache.
 const LANES_AT_A_TIME: usize = 512;
 
 /// A backend that computes RSA private operations.

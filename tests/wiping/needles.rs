@@ -66,7 +66,8 @@ pub fn case(crt: bool, blinded: bool) -> Case {
         big(key.d()),
     );
     needles.extend(if crt {
-        let (dp, dq) = (&d % (&p - 1u8), &d % (&q - 1u8));
+        // The exponents less 1, whose pieces are those of dP and dQ.
+        let (dp, dq) = (&d % (&p - 1u8) - 1u8, &d % (&q - 1u8) - 1u8);
         let qinv = q.modinv(&p).unwrap();
         let (m1, m2) = (m.modpow(&dp, &p), m.modpow(&dq, &q));
         let h = (&m1 + &p - &m2 % &p) * &qinv % &p;
@@ -79,8 +80,8 @@ pub fn case(crt: bool, blinded: bool) -> Case {
             Needle::new("qinv", &qinv),
             Needle::new("m mod p", &(&m % &p)),
             Needle::new("m mod q", &(&m % &q)),
-            Needle::new("m^dp mod p", &m1),
-            Needle::new("m^dq mod q", &m2),
+            Needle::new("m^(dp - 1) mod p", &m1),
+            Needle::new("m^(dq - 1) mod q", &m2),
             Needle::new("h", &h),
             Needle::new(
                 "m^7 mod p in Montgomery form",
@@ -122,18 +123,21 @@ fn blind(m: &BigUint, n: &BigUint, e: &BigUint, needles: &mut Vec<Needle>) -> Bi
         }
     }
     let r = BigUint::from_bytes_be(&octets);
-    let (power, inverse) = (r.modpow(e, n), r.modinv(n).unwrap());
+    let power = r.modpow(&(e - 1u8), n);
+    let factor = m * &power % n;
+    let base = &factor * &r % n;
     let form = |number: &BigUint| (number << 2048) % n;
     needles.extend([
         Needle::new("r", &r),
         Needle::new("octets of r", &BigUint::from_bytes_le(&octets)),
-        Needle::new("r^e", &power),
-        Needle::new("r^e in Montgomery form", &form(&power)),
-        Needle::new("1/r", &inverse),
-        Needle::new("1/r in Montgomery form", &form(&inverse)),
-        Needle::new("m * r^e", &(m * &power % n)),
+        Needle::new("r in Montgomery form", &form(&r)),
+        Needle::new("r^(e - 1)", &power),
+        Needle::new("r^(e - 1) in Montgomery form", &form(&power)),
+        Needle::new("m * r^(e - 1)", &factor),
+        Needle::new("m * r^(e - 1) in Montgomery form", &form(&factor)),
+        Needle::new("m * r^e", &base),
     ]);
-    m * power % n
+    base
 }
 
 /// The lane whose random number is looked for: one with others before and after it.

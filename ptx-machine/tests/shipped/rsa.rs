@@ -1,4 +1,4 @@
-//! The RSA private operation: three launches, or five with blinding, as kernels/README.md describes them, with
+//! The RSA private operation: three launches, or four with blinding, as kernels/README.md describes them, with
 //! everything secret but moduli and public exponents.
 
 mod batch;
@@ -32,45 +32,48 @@ fn half_exponentiations() {
         let keys = class.keys();
         for entry in &class.exp {
             let count = (entry.instances_per_block as usize / 2).min(24) + 1;
-            let messages = below_moduli(&keys, count);
+            let bases = below_moduli(&keys, count);
             let mut batch = Batch::new(class, &keys, count);
-            let halves = batch.exp(entry, &messages, 35);
+            let bases_at = batch.secrets(bases.iter().cloned(), class.bits as usize / 8);
+            let halves = batch.exp(entry, bases_at, 35);
             let halves = batch.numbers(halves, class.prime_bits() as usize / 8);
             let mask = (one() << 35usize) - 1u32;
-            for (i, message) in messages.iter().enumerate() {
-                let Key { p, q, dp, dq } = &keys[i % keys.len()];
-                let name = &entry.name;
-                assert_eq!(
-                    halves[2 * i],
-                    message.modpow(&(dp & &mask), p),
-                    "{name}, {i}"
-                );
-                assert_eq!(
-                    halves[2 * i + 1],
-                    message.modpow(&(dq & &mask), q),
-                    "{name}, {i}"
-                );
+            for (i, base) in bases.iter().enumerate() {
+                let Key { p, q, exponents } = &keys[i % keys.len()];
+                for (half, (exponent, prime)) in exponents.iter().zip([p, q]).enumerate() {
+                    let expected = base.modpow(&(exponent & &mask), prime);
+                    assert_eq!(halves[2 * i + half], expected, "{}, {i}", entry.name);
+                }
             }
         }
     }
 }
 
-/// From halves to signatures.
+/// From halves to products with factors: edges of both with each other.
 #[test]
 fn recombination() {
     for class in &RsaEntries::all() {
         let (keys, count) = (class.keys(), 21);
-        let signatures = below_moduli(&keys, count);
-        let mut batch = Batch::new(class, &keys, count);
-        let halves = signatures.iter().enumerate().flat_map(|(i, signature)| {
-            let Key { p, q, .. } = &keys[i % keys.len()];
-            [signature % p, signature % q]
-        });
-        let halves = batch.secrets(halves, class.prime_bits() as usize / 8);
-        let out = batch.recombine(halves);
-        assert!(batch.global.buffer(out).holds_secrets());
-        let found = batch.numbers(out, class.bits as usize / 8);
-        assert_eq!(found, signatures, "{}", class.bits);
+        let (bytes, powers) = (class.bits as usize / 8, below_moduli(&keys, count));
+        for turn in 0..3 {
+            let mut factors = powers.clone();
+            // Each number stays with its key.
+            factors.rotate_left(turn * keys.len());
+            let mut batch = Batch::new(class, &keys, count);
+            let halves = powers.iter().enumerate().flat_map(|(i, power)| {
+                let Key { p, q, .. } = &keys[i % keys.len()];
+                [power % p, power % q]
+            });
+            let halves = batch.secrets(halves, class.prime_bits() as usize / 8);
+            let factors_at = batch.secrets(factors.iter().cloned(), bytes);
+            let out = batch.recombine(halves, factors_at);
+            assert!(batch.global.buffer(out).holds_secrets());
+            let found = batch.numbers(out, bytes);
+            for (i, (power, factor)) in powers.iter().zip(&factors).enumerate() {
+                let expected = power * factor % keys[i % keys.len()].n();
+                assert_eq!(found[i], expected, "{}, {i}", class.bits);
+            }
+        }
     }
 }
 
@@ -81,11 +84,12 @@ fn whole_private_operations() {
     let (key, d) = key_with_primes(class);
     let keys = [key];
     for entry in &class.exp {
-        let messages = below_moduli(&keys, 12);
+        let (messages, bytes) = (below_moduli(&keys, 12), class.bits as usize / 8);
         let mut batch = Batch::new(class, &keys, messages.len());
-        let halves = batch.exp(entry, &messages, class.prime_bits());
-        let out = batch.recombine(halves);
-        let signatures = batch.numbers(out, class.bits as usize / 8);
+        let messages_at = batch.secrets(messages.iter().cloned(), bytes);
+        let halves = batch.exp(entry, messages_at, class.prime_bits());
+        let out = batch.recombine(halves, messages_at);
+        let signatures = batch.numbers(out, bytes);
         for (i, message) in messages.iter().enumerate() {
             let expected = message.modpow(&d, &keys[0].n());
             assert_eq!(signatures[i], expected, "{}, {i}", entry.name);
@@ -93,19 +97,15 @@ fn whole_private_operations() {
     }
 }
 
-/// A key whose exponents belong together, and its private exponent.
+/// A key whose exponents, less 1, belong together, and its private exponent.
 fn key_with_primes(class: &RsaEntries) -> (Key, BigUint) {
     let power = one() << class.prime_bits() as usize;
     let p = prime_below(&power - 1_000_000u32);
     let q = prime_below(power);
     let exponent = |order: BigUint| BigUint::from(PUBLIC_EXPONENT).modinv(&order).unwrap();
     let d = exponent((&p - 1u32) * (&q - 1u32));
-    let key = Key {
-        dp: exponent(&p - 1u32),
-        dq: exponent(&q - 1u32),
-        p,
-        q,
-    };
+    let exponents = [&p, &q].map(|prime| exponent(prime - 1u32) - 1u32);
+    let key = Key { p, q, exponents };
     (key, d)
 }
 

@@ -1,6 +1,5 @@
-//! Products with public powers, and inverses, of numbers in flat buffers: see `backend::numbers`.
+//! Products with public powers of numbers in flat buffers: see `backend::numbers`.
 
-use alloc::vec;
 use core::mem;
 
 use crypto_bigint::modular::MontyParams;
@@ -8,20 +7,20 @@ use crypto_bigint::{BoxedUint, Limb};
 
 use super::Lanes;
 use super::pow::set_one;
-use super::workspace::{Parts, Workspace, load_all};
-use crate::backend::numbers::{Exponent, Moduli, scalar};
-use crate::secret::Secret;
+use super::workspace::{Parts, Workspace};
+use crate::backend::numbers::{Exponent, Moduli, Product};
 use crate::width::scrubbed;
 
 /// `out[i] = factors[i] * bases[i]^exponent mod moduli[i]`, the moduli equally wide.
-pub(crate) fn mul_public_power<L: Lanes>(
-    lanes: L,
-    moduli: Moduli<'_>,
-    exponent: Exponent<'_>,
-    bases: &[Limb],
-    factors: Option<&[Limb]>,
-    out: &mut [Limb],
-) {
+pub(crate) fn mul_public_power<L: Lanes>(lanes: L, product: Product<'_>) {
+    let Product {
+        moduli,
+        exponent,
+        bases,
+        factors,
+        out,
+        mut times_base,
+    } = product;
     let Some(first) = moduli.first() else { return };
     let size = limbs(first);
     scrubbed::<16, _>(|| {
@@ -36,59 +35,13 @@ pub(crate) fn mul_public_power<L: Lanes>(
             workspace.load_numbers(&bases[range.clone()], size);
             let factors = factors.map(|factors| &factors[range.clone()]);
             public_power(&mut workspace, exponent, factors, size);
-            workspace.store_value(size, &mut out[range]);
+            workspace.store_value(size, &mut out[range.clone()]);
+            if let Some(out) = &mut times_base {
+                multiply_by_base(&mut workspace);
+                workspace.store_value(size, &mut out[range]);
+            }
         }
     });
-}
-
-/// Inverses of numbers with one modulus, or `None` if one has none: a chain of prefixes in each lane, as in
-/// `numbers::scalar`, and the last ones of all lanes inverted there.
-pub(crate) fn invert<L: Lanes>(
-    lanes: L,
-    modulus: &MontyParams<BoxedUint>,
-    values: &[Limb],
-    out: &mut [Limb],
-) -> Option<()> {
-    let size = limbs(modulus);
-    let count = values.len() / size;
-    if count < 2 * L::COUNT {
-        return scalar::invert(modulus, values, out);
-    }
-    scrubbed::<16, _>(|| {
-        let mut workspace = Workspace::for_numbers(lanes, size);
-        workspace.prepare_moduli(|_| modulus);
-        let block = L::COUNT * size;
-
-        // The factors, and before each of them the product of those before it.
-        let limbs = workspace.limbs();
-        let blocks = count.div_ceil(L::COUNT);
-        let mut factors = Secret::new(vec![L::ZERO; limbs * blocks]);
-        let mut prefixes = Secret::new(vec![L::ZERO; limbs * (blocks + 1)]);
-        workspace.set_to_r(&mut prefixes[..limbs]);
-        for (i, values) in values.chunks(block).enumerate() {
-            let factor = &mut factors[i * limbs..][..limbs];
-            load_all::<L>(factor, values, size, 0..size);
-            let (prefix, next) = prefixes[i * limbs..].split_at_mut(limbs);
-            workspace.mul(&mut next[..limbs], prefix, factor);
-        }
-        let (prefixes, product) = prefixes.split_at_mut(blocks * limbs);
-
-        let mut last = Secret::new(vec![Limb::ZERO; block]);
-        workspace.store_numbers(product, size, &mut last);
-        let mut suffixes = Secret::new(vec![Limb::ZERO; block]);
-        scalar::invert(modulus, &last, &mut suffixes)?;
-        let [mut suffix, mut spare] = [(); 2].map(|()| Secret::new(vec![L::ZERO; limbs]));
-        load_all::<L>(&mut suffix, &suffixes, size, 0..size);
-
-        let blocks = out.chunks_mut(block).zip(factors.chunks_exact(limbs));
-        for ((out, factor), prefix) in blocks.zip(prefixes.chunks_exact(limbs)).rev() {
-            workspace.mul(&mut spare, &suffix, prefix);
-            workspace.store_numbers(&spare, size, out);
-            workspace.mul(&mut spare, &suffix, factor);
-            mem::swap(&mut *suffix, &mut *spare);
-        }
-        Some(())
-    })
 }
 
 /// From bases, as loaded, to the products, both in ordinary form.
@@ -138,6 +91,22 @@ fn public_power<L: Lanes>(
     spare.copy_from_slice(value);
 }
 
+/// From the products, as [`public_power`] leaves them and the bases, to their products with the bases.
+fn multiply_by_base<L: Lanes>(workspace: &mut Workspace<L>) {
+    let lanes = workspace.lanes;
+    let Parts {
+        modulus,
+        value,
+        spare,
+        table,
+        scratch,
+        ..
+    } = workspace.parts();
+    // The base is in Montgomery form and the product is not.
+    lanes.mul(spare, value, &table[..value.len()], modulus, scratch);
+    value.copy_from_slice(spare);
+}
+
 pub(super) fn limbs(modulus: &MontyParams<BoxedUint>) -> usize {
     modulus.modulus().as_ref().as_limbs().len()
 }
@@ -157,28 +126,5 @@ impl<L: Lanes> Workspace<L> {
     /// One in every lane of the second factor.
     fn set_factor_to_one(&mut self) {
         set_one::<L>(self.parts().factor);
-    }
-
-    /// `out = R mod modulus`, the Montgomery form of one.
-    fn set_to_r(&mut self, out: &mut [L::Limb]) {
-        let lanes = self.lanes;
-        let Parts {
-            modulus,
-            r2,
-            factor,
-            scratch,
-            ..
-        } = self.parts();
-        set_one::<L>(factor);
-        lanes.mul(out, r2, factor, modulus, scratch);
-    }
-
-    /// `out = a * b / R`.
-    fn mul(&mut self, out: &mut [L::Limb], a: &[L::Limb], b: &[L::Limb]) {
-        let lanes = self.lanes;
-        let Parts {
-            modulus, scratch, ..
-        } = self.parts();
-        lanes.mul(out, a, b, modulus, scratch);
     }
 }

@@ -239,13 +239,6 @@ impl<L: Lanes> Workspace<L> {
     pub(super) fn store_value(&mut self, size: usize, numbers: &mut [Limb]) {
         pack_all::<L>(self.reduced_value(), size, numbers);
     }
-
-    /// The same with numbers below `BOUND * modulus` that are elsewhere.
-    pub(super) fn store_numbers(&mut self, limbs: &[L::Limb], size: usize, numbers: &mut [Limb]) {
-        let [digits, spare] = &mut *self.plain_digits;
-        reduced::<L>(limbs, &self.modulus_digits, digits, spare);
-        pack_all::<L>(digits, size, numbers);
-    }
 }
 
 /// The digits of the number in every lane, below `BOUND * modulus`, reduced.

@@ -1,25 +1,26 @@
 //! One number after the other, in Montgomery arithmetic on `Uint<LIMBS>`: for processors without a vector unit
-//! that we have, and for a few numbers with a modulus of their own.
+//! that we have.
 
-use alloc::vec::Vec;
 use core::{mem, ptr};
 
 use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{BoxedUint, Limb, Odd, Uint};
+use crypto_bigint::{BoxedUint, Limb, Uint};
 
-use super::{Exponent, Moduli};
+use super::{Exponent, Product};
 use crate::monty::Monty;
-use crate::secret::{Secret, reveal};
+use crate::secret::Secret;
 use crate::width::{WithLimbs, with_limbs};
 
 /// See [`Numbers::mul_public_power`](super::Numbers::mul_public_power).
-pub(super) fn mul_public_power(
-    moduli: Moduli<'_>,
-    exponent: Exponent<'_>,
-    bases: &[Limb],
-    factors: Option<&[Limb]>,
-    out: &mut [Limb],
-) {
+pub(super) fn mul_public_power(product: Product<'_>) {
+    let Product {
+        moduli,
+        exponent,
+        bases,
+        factors,
+        out,
+        mut times_base,
+    } = product;
     let mut start = 0;
     for run in moduli.chunk_by(|a, b| ptr::eq(*a, *b)) {
         let size = limbs(run[0]);
@@ -29,27 +30,12 @@ pub(super) fn mul_public_power(
             exponent,
             bases: &bases[range.clone()],
             factors: factors.map(|factors| &factors[range.clone()]),
-            out: &mut out[range],
+            out: &mut out[range.clone()],
+            times_base: times_base.as_mut().map(|out| &mut out[range]),
         };
         with_limbs(size, power);
         start += run.len();
     }
-}
-
-/// Inverses of numbers with one modulus.
-pub(crate) fn invert(
-    modulus: &MontyParams<BoxedUint>,
-    values: &[Limb],
-    out: &mut [Limb],
-) -> Option<()> {
-    with_limbs(
-        limbs(modulus),
-        Invert {
-            modulus,
-            values,
-            out,
-        },
-    )
 }
 
 fn limbs(modulus: &MontyParams<BoxedUint>) -> usize {
@@ -73,12 +59,13 @@ struct PublicPower<'a> {
     bases: &'a [Limb],
     factors: Option<&'a [Limb]>,
     out: &'a mut [Limb],
+    times_base: Option<&'a mut [Limb]>,
 }
 
 impl WithLimbs for PublicPower<'_> {
     type Output = ();
 
-    fn run<const LIMBS: usize>(self) {
+    fn run<const LIMBS: usize>(mut self) {
         let n = Monty::<LIMBS>::widened(self.modulus);
         let size = limbs(self.modulus);
         let [mut base, mut power, mut spare] = [(); 3].map(|()| Secret::new(Uint::ZERO));
@@ -105,60 +92,10 @@ impl WithLimbs for PublicPower<'_> {
             };
             n.mul(&Secret::new(factor), &power, &mut spare);
             store(&spare, out);
+            if let Some(out) = &mut self.times_base {
+                n.mul(&spare, &base, &mut power);
+                store(&power, &mut out[i * size..][..size]);
+            }
         }
     }
-}
-
-struct Invert<'a> {
-    modulus: &'a MontyParams<BoxedUint>,
-    values: &'a [Limb],
-    out: &'a mut [Limb],
-}
-
-impl WithLimbs for Invert<'_> {
-    type Output = Option<()>;
-
-    /// Inverts the product of all and divides the others out again.
-    ///
-    /// A Montgomery product divides by R. So with `x_i = r_i / R` the prefixes, from R on, are
-    /// `R * x_1 * .. * x_i`. The plain inverse of the last one is the first suffix, `1 / (R * x_1 * .. * x_k)`; its
-    /// Montgomery product with the prefix before it is `1 / (x_k * R) = 1 / r_k`, and with `r_k` the next
-    /// suffix. Nothing has to enter or leave Montgomery form on the way.
-    fn run<const LIMBS: usize>(self) -> Option<()> {
-        let n = Monty::<LIMBS>::widened(self.modulus);
-        let size = limbs(self.modulus);
-        let [mut product, mut spare] = [(); 2].map(|()| Secret::new(Uint::ZERO));
-        n.enter(&Uint::ONE, &mut product);
-        let count = self.values.len() / size;
-        let mut prefixes = Secret::new(Vec::with_capacity(count));
-        for value in self.values.chunks_exact(size) {
-            prefixes.push(*product);
-            n.mul(&Secret::new(load(value)), &product, &mut spare);
-            mem::swap(&mut *product, &mut *spare);
-        }
-
-        let mut suffix = plain_inverse(&product, &n)?;
-        let values = self.values.chunks_exact(size);
-        let outs = self.out.chunks_exact_mut(size);
-        for ((value, out), prefix) in values.zip(outs).zip(prefixes.iter()).rev() {
-            n.mul(prefix, &suffix, &mut spare);
-            store(&spare, out);
-            n.mul(&Secret::new(load(value)), &suffix, &mut spare);
-            mem::swap(&mut *suffix, &mut *spare);
-        }
-        Some(())
-    }
-}
-
-/// `1 / value mod n`, or `None` if there is no inverse, which is no secret. By the constant-time method of
-/// Bernstein and Yang ("Fast constant-time gcd computation and modular inversion", 2019), in crypto-bigint.
-fn plain_inverse<const LIMBS: usize>(
-    value: &Uint<LIMBS>,
-    n: &Monty<LIMBS>,
-) -> Option<Secret<Uint<LIMBS>>> {
-    let modulus = Odd::new(*n.modulus()).expect("an odd modulus");
-    let inverse = value.invert_odd_mod(&modulus);
-    let exists = reveal(inverse.is_some());
-    let inverse = Secret::new(inverse.to_inner_unchecked());
-    exists.then_some(inverse)
 }

@@ -1,4 +1,4 @@
-//! Products, powers and inverses of every unit, against num-bigint.
+//! Products and powers of every unit, against num-bigint.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,15 +9,13 @@ use num_bigint::BigUint;
 
 use super::*;
 
-type Mul<'a> = &'a dyn Fn(Moduli<'_>, Exponent<'_>, &[Limb], Option<&[Limb]>, &mut [Limb]);
+type Mul<'a> = &'a dyn Fn(Product<'_>);
 type Agree<'a> = &'a dyn Fn(&Powers<'_>) -> Vec<Choice>;
-type Invert<'a> = &'a dyn Fn(&MontyParams<BoxedUint>, &[Limb], &mut [Limb]) -> Option<()>;
 
 /// Something that computes them; not all say whether powers agree.
 pub(crate) struct Unit<'a> {
     pub(crate) mul_public_power: Mul<'a>,
     pub(crate) powers_agree: Option<Agree<'a>>,
-    pub(crate) invert: Invert<'a>,
 }
 
 /// All units that this machine has, and those that are emulated.
@@ -27,7 +25,6 @@ pub(crate) fn for_each_unit(mut f: impl FnMut(&str, &Unit<'_>)) {
         &Unit {
             mul_public_power: &scalar::mul_public_power,
             powers_agree: None,
-            invert: &scalar::invert,
         },
     );
     #[cfg(all(feature = "std", target_arch = "x86_64"))]
@@ -37,22 +34,16 @@ pub(crate) fn for_each_unit(mut f: impl FnMut(&str, &Unit<'_>)) {
         f(
             "portable ifma",
             &Unit {
-                mul_public_power: &|moduli, exponent, bases, factors, out| {
-                    portable.mul_public_power(moduli, exponent, bases, factors, out);
-                },
+                mul_public_power: &|product| portable.mul_public_power(product),
                 powers_agree: Some(&|powers| portable.powers_agree(powers)),
-                invert: &|modulus, values, out| portable.invert(modulus, values, out),
             },
         );
         if let Some(ifma) = Ifma::new() {
             f(
                 "ifma",
                 &Unit {
-                    mul_public_power: &|moduli, exponent, bases, factors, out| {
-                        ifma.mul_public_power(moduli, exponent, bases, factors, out);
-                    },
+                    mul_public_power: &|product| ifma.mul_public_power(product),
                     powers_agree: Some(&|powers| ifma.powers_agree(powers)),
-                    invert: &|modulus, values, out| ifma.invert(modulus, values, out),
                 },
             );
         }
@@ -64,11 +55,8 @@ pub(crate) fn for_each_unit(mut f: impl FnMut(&str, &Unit<'_>)) {
             f(
                 "fma",
                 &Unit {
-                    mul_public_power: &|moduli, exponent, bases, factors, out| {
-                        fma.mul_public_power(moduli, exponent, bases, factors, out);
-                    },
+                    mul_public_power: &|product| fma.mul_public_power(product),
                     powers_agree: Some(&|powers| fma.powers_agree(powers)),
-                    invert: &|modulus, values, out| fma.invert(modulus, values, out),
                 },
             );
         }
@@ -142,16 +130,40 @@ fn products_with_public_powers() {
             factors[(count - 1) * limbs..].fill(Limb::MAX);
             bases[(count - 1) * limbs..].fill(Limb::MAX);
             for_each_unit(|name, unit| {
-                for factors in [None, Some(&factors[..])] {
-                    let mut out = vec![Limb::MAX; count * limbs];
-                    let power = Exponent::new(exponent);
-                    (unit.mul_public_power)(&moduli, power, &bases, factors, &mut out);
+                let big = value(exponent.as_limbs());
+                let mut powers = vec![(Exponent::new(exponent), big.clone())];
+                if big.bit(0) && big > BigUint::from(1u8) {
+                    powers.push((Exponent::one_less(exponent), big - 1u8));
+                }
+                for ((power, big), factors) in powers
+                    .iter()
+                    .flat_map(|power| [None, Some(&factors[..])].map(|factors| (power, factors)))
+                {
+                    let [mut out, mut times_base] =
+                        [(); 2].map(|()| vec![Limb::MAX; count * limbs]);
+                    let mut product = |times_base| {
+                        (unit.mul_public_power)(Product {
+                            moduli: &moduli,
+                            exponent: *power,
+                            bases: &bases,
+                            factors,
+                            out: &mut out,
+                            times_base,
+                        });
+                        out.clone()
+                    };
+                    let alone = product(None);
+                    let out = product(Some(&mut times_base));
+                    assert_eq!(alone, out, "{name}, {limbs} limbs");
                     for lane in 0..count {
                         let number = |limbs_: &[Limb]| value(&limbs_[lane * limbs..][..limbs]);
                         let n = modulus_of(moduli[lane]);
-                        let power = number(&bases).modpow(&value(exponent.as_limbs()), &n);
-                        let expected = power * factors.map_or(BigUint::from(1u8), number) % &n;
+                        let (base, factor) = (number(&bases), factors.map(number));
+                        let expected = base.modpow(big, &n) * factor.unwrap_or(1u8.into()) % &n;
                         assert_eq!(number(&out), expected, "{name}, {limbs} limbs, lane {lane}");
+                        let expected = expected * base % &n;
+                        let found = number(&times_base);
+                        assert_eq!(found, expected, "{name}, {limbs} limbs, lane {lane}");
                     }
                 }
             });
@@ -246,70 +258,30 @@ fn powers_modulo_two_factors() {
     assert!(agree.is_none_or(|verdicts| verdicts.is_empty()));
 }
 
-/// Counts up to a number that has an inverse.
-fn make_invertible(number: &mut [Limb], n: &BigUint) {
-    while value(number).modinv(n).is_none() {
-        number[0] = number[0].wrapping_add(Limb::ONE);
-    }
-}
-
-#[test]
-fn inverses() {
-    let mut random = Random(2);
-    for (limbs, zeros) in [(1, 0), (4, 1), (16, 0), (33, 9)] {
-        let params = random.modulus(limbs, zeros);
-        let n = modulus_of(params.as_ref());
-        for count in [1, 2, 15, 16, 17, 40] {
-            let mut values = random.limbs(count * limbs);
-            let numbers = values.chunks_exact_mut(limbs);
-            numbers.for_each(|number| make_invertible(number, &n));
-            for_each_unit(|name, unit| {
-                let mut out = vec![Limb::MAX; count * limbs];
-                (unit.invert)(params.as_ref(), &values, &mut out).unwrap();
-                for lane in 0..count {
-                    let number = |limbs_: &[Limb]| value(&limbs_[lane * limbs..][..limbs]);
-                    let expected = number(&values).modinv(&n).unwrap();
-                    assert_eq!(number(&out), expected, "{name}, {count}, lane {lane}");
-                }
-            });
-        }
-    }
-}
-
-/// One number without an inverse, wherever it stands, is enough.
-#[test]
-fn what_has_no_inverse_is_said() {
-    let mut random = Random(3);
-    let params = random.modulus(4, 0);
-    for (count, bad) in [(1, 0), (5, 4), (40, 0), (40, 39), (40, 17)] {
-        let mut values = random.limbs(count * 4);
-        values[bad * 4..][..4].fill(Limb::ZERO);
-        for_each_unit(|name, unit| {
-            let mut out = vec![Limb::ZERO; values.len()];
-            let inverted = (unit.invert)(params.as_ref(), &values, &mut out);
-            assert!(inverted.is_none(), "{name}, {count}, {bad}");
-        });
-    }
-}
-
-/// Runs of several moduli go through the same call.
+/// Runs of several moduli go through the same call, and none at all.
 #[test]
 fn the_fastest_unit_takes_runs() {
     let mut random = Random(4);
     let moduli = [(); 2].map(|()| random.modulus(5, 0));
     let moduli: Vec<_> = (0..30).map(|lane| moduli[lane / 20].as_ref()).collect();
-    let mut values = random.limbs(30 * 5);
-    for (number, modulus) in values.chunks_exact_mut(5).zip(&moduli) {
-        make_invertible(number, &modulus_of(modulus));
+    let (bases, factors) = (random.limbs(30 * 5), random.limbs(30 * 5));
+    let mut products = vec![Limb::ZERO; 30 * 5];
+    let product = |moduli: Moduli<'_>, bases: &[Limb], factors: &[Limb], out: &mut [Limb]| {
+        Numbers::fastest().mul_public_power(Product {
+            moduli,
+            exponent: Exponent::ONE,
+            bases,
+            factors: Some(factors),
+            out,
+            times_base: None,
+        });
+    };
+    product(&moduli, &bases, &factors, &mut products);
+    let numbers = |limbs: &[Limb]| -> Vec<_> { limbs.chunks_exact(5).map(value).collect() };
+    let operands = numbers(&bases).into_iter().zip(numbers(&factors));
+    for ((product, (base, factor)), modulus) in numbers(&products).iter().zip(operands).zip(&moduli)
+    {
+        assert_eq!(*product, base * factor % modulus_of(modulus));
     }
-    let [mut inverses, mut products] = [(); 2].map(|()| vec![Limb::ZERO; 30 * 5]);
-    let numbers = Numbers::fastest();
-    numbers.invert(&moduli, &values, &mut inverses).unwrap();
-    let one = BoxedUint::one();
-    numbers.mul_public_power(&moduli, &one, &values, Some(&inverses), &mut products);
-    for product in products.chunks_exact(5) {
-        assert_eq!(value(product), BigUint::from(1u8));
-    }
-    numbers.mul_public_power(&[], &one, &[], None, &mut []);
-    numbers.invert(&[], &[], &mut []).unwrap();
+    product(&[], &[], &[], &mut []);
 }

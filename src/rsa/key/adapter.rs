@@ -6,7 +6,7 @@ use crypto_bigint::BoxedUint;
 use rsa::RsaPrivateKey;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
-use super::{Crt, KeyHandle, KeyParts, Private, Restriction};
+use super::{Crt, KeyHandle, KeyParts, Private, Restriction, less_1};
 use crate::Error;
 use crate::rsa::encryption::pkcs1_v15::hash_of_exponent;
 use crate::rsa::octets::limbs_to_octets;
@@ -76,7 +76,7 @@ impl Private {
         let (2, (Some(p), Some(q), Some(dp), Some(dq), Some(qinv))) = (key.primes().len(), crt)
         else {
             return Self::Plain {
-                d: Secret::new(resized(key.d(), n_bits)),
+                d_less_1: less_1(Secret::new(resized(key.d(), n_bits))),
             };
         };
         // rsa stores both primes at the same public width. That is half of n rounded up to whole limbs,
@@ -88,8 +88,8 @@ impl Private {
         Self::Crt(Crt {
             p: Secret::new(p.clone()),
             q: Secret::new(q.clone()),
-            dp: at_width(dp),
-            dq: at_width(dq),
+            dp_less_1: less_1(at_width(dp)),
+            dq_less_1: less_1(at_width(dq)),
             qinv: at_width(&qinv),
             prime_bits: if half_fits { half } else { width },
         })

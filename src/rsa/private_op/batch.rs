@@ -204,17 +204,15 @@ impl<'a> PrivateOps<'a> {
             })
     }
 
-    /// Makes the representatives and, if they are blinded, the blinding factors, on the calling thread.
+    /// Makes the representatives and, if they are blinded, the random numbers to blind them with, on the calling thread.
     ///
-    /// A few hundred lanes at a time are best: they share one inversion for each key among them, and their
-    /// numbers stay in a cache.
+    /// A few hundred lanes at a time are best: their numbers stay in a cache.
     ///
     /// # Errors
     ///
     /// [`Error::Rng`].
     pub fn open(self) -> Result<Chunk<'a>, Error> {
-        let mut opened = Opened::new(self.batch, self.range())?;
-        opened.invert_blinds(self.batch)?;
+        let opened = Opened::new(self.batch, self.range())?;
         Ok(Chunk::new(self.batch, opened, self.places))
     }
 

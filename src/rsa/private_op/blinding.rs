@@ -1,14 +1,26 @@
-//! Base blinding (Chaum, 1982; Kocher, 1996): `(m * r^e)^d * r^-1 = m^d` for a fresh random r.
+//! Base blinding (Chaum, 1982; Kocher, 1996) without an inversion.
+//!
+//! Usually `(m r^e)^d = m^d r` is divided by r. Here the private operation is computed as `m^d = f b^(d - 1)`, with the
+//! *base* b and the *factor* f:
+//!
+//! * not blinded, `f = b = m`;
+//! * blinded, for a fresh random r, `f = m r^(e - 1)` and `b = f r = m r^e`. The product is m^d again, since
+//!   `r^(e - 1) r^(e (d - 1)) = r^(e d - 1) = 1`, modulo p and modulo q and so modulo n.
+//!
+//! What is exponentiated is the same `m r^e` as ever, a random number that says nothing about m. Computing f and b takes as
+//! many products as computing `m r^e`, and there is nothing to invert. The exponent `d - 1` is d with its lowest bit
+//! cleared, since d, dP and dQ are odd: e times each of them is 1 modulo an even number.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crypto_bigint::{CtEq, Limb};
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{BoxedUint, CtEq, Limb};
 use rand_core::TryCryptoRng;
 
 use super::check::is_below;
 use crate::Error;
-use crate::backend::numbers::Numbers;
+use crate::backend::numbers::{Exponent, Numbers, Product};
 use crate::rsa::KeyHandle;
 use crate::rsa::octets::octets_to_limbs;
 use crate::secret::{Secret, reveal};
@@ -17,8 +29,6 @@ use crate::secret::{Secret, reveal};
 pub(super) struct Blinds {
     /// A random number r for each lane, from 1 to n - 1.
     pub(super) numbers: Secret<Vec<Limb>>,
-    /// Its inverse modulo n; empty until [`invert`](Self::invert) is called.
-    pub(super) inverses: Secret<Vec<Limb>>,
     /// Random numbers for the check: one for the p of each lane, and then one for the q of each.
     pub(super) masks: Secret<Vec<u16>>,
 }
@@ -48,25 +58,62 @@ impl Blinds {
     pub(super) fn of(numbers: Secret<Vec<Limb>>, lanes: usize) -> Self {
         Self {
             numbers,
-            inverses: Secret::new(Vec::new()),
             masks: Secret::new(vec![1; 2 * lanes]),
         }
     }
+}
 
-    /// Computes the inverses, for lanes of `keys`, if that has not been done.
-    ///
-    /// Fails with [`Error::Rng`] if a number has none, which is as likely as guessing a prime factor.
-    pub(super) fn invert(&mut self, keys: &[&KeyHandle]) -> Result<(), Error> {
-        if self.inverses.len() == self.numbers.len() {
-            return Ok(());
+/// What the private operations of lanes are computed from, in flat buffers: see the [module](self).
+pub(super) struct Operands {
+    pub(super) bases: Secret<Vec<Limb>>,
+    pub(super) factors: Secret<Vec<Limb>>,
+}
+
+impl Operands {
+    /// Those of lanes that are not blinded.
+    pub(super) fn plain(representatives: &[Limb]) -> Self {
+        let copy = || Secret::new(representatives.to_vec());
+        Self {
+            bases: copy(),
+            factors: copy(),
         }
-        let moduli: Vec<_> = keys.iter().map(|key| key.parts().n.as_ref()).collect();
-        let mut inverses = Secret::new(vec![Limb::ZERO; self.numbers.len()]);
-        let inverted = Numbers::fastest().invert(&moduli, &self.numbers, &mut inverses);
-        inverted.ok_or(Error::Rng)?;
-        self.inverses = inverses;
-        Ok(())
     }
+
+    /// Those of lanes of `keys`, which have one e.
+    pub(super) fn blinded(keys: &[&KeyHandle], representatives: &[Limb], blinds: &Blinds) -> Self {
+        let zeros = || Secret::new(vec![Limb::ZERO; representatives.len()]);
+        let (mut bases, mut factors) = (zeros(), zeros());
+        if let Some(key) = keys.first() {
+            Numbers::fastest().mul_public_power(Product {
+                moduli: &moduli(keys),
+                exponent: Exponent::one_less(&key.parts().e),
+                bases: &blinds.numbers,
+                factors: Some(representatives),
+                out: &mut factors,
+                times_base: Some(&mut bases),
+            });
+        }
+        Self { bases, factors }
+    }
+
+    /// The results of lanes of `keys`, given the powers of their bases.
+    pub(super) fn results(&self, keys: &[&KeyHandle], powers: &[Limb]) -> Secret<Vec<Limb>> {
+        let mut results = Secret::new(vec![Limb::ZERO; powers.len()]);
+        Numbers::fastest().mul_public_power(Product {
+            moduli: &moduli(keys),
+            exponent: Exponent::ONE,
+            bases: powers,
+            factors: Some(&self.factors),
+            out: &mut results,
+            times_base: None,
+        });
+        results
+    }
+}
+
+/// The moduli of lanes.
+fn moduli<'a>(keys: &[&'a KeyHandle]) -> Vec<&'a MontyParams<BoxedUint>> {
+    keys.iter().map(|key| key.parts().n.as_ref()).collect()
 }
 
 /// Draws a random number from 1 to n - 1, of the n of `key`, by way of `octets`, as many as n has.

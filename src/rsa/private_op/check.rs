@@ -8,7 +8,7 @@ use crypto_bigint::{BoxedUint, Choice, CtEq, Limb};
 
 use super::crt::are_factors;
 use super::group::{KeyClass, crt};
-use crate::backend::numbers::{Exponent, Numbers, Powers};
+use crate::backend::numbers::{Exponent, Numbers, Powers, Product};
 use crate::rsa::KeyHandle;
 use crate::rsa::key::Crt;
 use crate::secret::{Secret, reveal};
@@ -81,7 +81,14 @@ fn modulo_n(
     let moduli: Vec<_> = keys.iter().map(|key| key.parts().n.as_ref()).collect();
     let limbs = candidates.len() / keys.len();
     let mut powers = Secret::new(vec![Limb::ZERO; candidates.len()]);
-    numbers.mul_public_power(&moduli, e, candidates, None, &mut powers);
+    numbers.mul_public_power(Product {
+        moduli: &moduli,
+        exponent: Exponent::new(e),
+        bases: candidates,
+        factors: None,
+        out: &mut powers,
+        times_base: None,
+    });
     let lanes = powers.chunks_exact(limbs);
     lanes
         .zip(representatives.chunks_exact(limbs))

@@ -5,13 +5,11 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb};
 
 use super::batch::{Batch, Octets};
-use super::blinding::Blinds;
+use super::blinding::{Blinds, Operands};
 use super::{check, host};
-use crate::backend::numbers::Numbers;
 use crate::rsa::KeyHandle;
 use crate::rsa::octets::{limbs_to_octets, octets_to_limbs};
 use crate::secret::Secret;
@@ -53,11 +51,13 @@ impl<'a> Chunk<'a> {
         &self.opened.representatives
     }
 
-    /// For blinded lanes a random number r from 1 to n - 1 for each, and then its inverse modulo n: secret.
+    /// For blinded lanes a random number r from 1 to n - 1 for each: secret.
+    ///
+    /// There is no need to invert them: with the representative m, the factor `f = m r^(e - 1)` and the base `b = f r`, the
+    /// result is `f b^(d - 1) = m^d mod n`.
     #[must_use]
-    pub fn blinds(&self) -> Option<(&[Limb], &[Limb])> {
-        let blinds = self.opened.blinds.as_ref()?;
-        Some((&blinds.numbers, &blinds.inverses))
+    pub fn blinds(&self) -> Option<&[Limb]> {
+        Some(&self.opened.blinds.as_ref()?.numbers)
     }
 
     /// Computes the candidates on the calling thread, blinded if the lanes are, with the exponentiations on
@@ -103,7 +103,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Asks the source for representatives, and draws blinding factors, whose inverses are still to be computed.
+    /// Asks the source for representatives, and draws random numbers to blind them with.
     pub(super) fn new(batch: &Batch<'_>, range: Range<usize>) -> Result<Self, Error> {
         let (keys, limbs) = (&batch.keys[range.clone()], batch.class.limbs());
         let mut randomness = batch.streams.next();
@@ -153,58 +153,16 @@ impl Opened {
         }
     }
 
-    /// Computes the inverses of the blinding factors, if there are any.
-    pub(super) fn invert_blinds(&mut self, batch: &Batch<'_>) -> Result<(), Error> {
-        let keys = self.keys(batch);
-        let blinds = self.blinds.as_mut();
-        blinds.map_or(Ok(()), |blinds| blinds.invert(keys))
-    }
-
-    /// The representatives times the blinding factors to the power of e, if there are any, in a new buffer.
-    pub(super) fn blinded(&self, batch: &Batch<'_>) -> Secret<Vec<Limb>> {
-        let values = Secret::new(self.representatives.to_vec());
-        match (&self.blinds, self.keys(batch).first()) {
-            (Some(blinds), Some(key)) => {
-                self.multiply(batch, values, &blinds.numbers, &key.parts().e)
-            }
-            _ => values,
-        }
-    }
-
-    /// Powers divided by the blinding factors, if there are any. The inverses must be there.
-    pub(super) fn unblinded(
-        &self,
-        batch: &Batch<'_>,
-        powers: Secret<Vec<Limb>>,
-    ) -> Secret<Vec<Limb>> {
+    /// What the results are computed from, blinded if the lanes are.
+    pub(super) fn operands(&self, batch: &Batch<'_>) -> Operands {
         match &self.blinds {
-            Some(blinds) => self.multiply(batch, powers, &blinds.inverses, &BoxedUint::one()),
-            None => powers,
+            Some(blinds) => Operands::blinded(self.keys(batch), &self.representatives, blinds),
+            None => Operands::plain(&self.representatives),
         }
-    }
-
-    /// `values * bases ^ exponent`.
-    fn multiply(
-        &self,
-        batch: &Batch<'_>,
-        values: Secret<Vec<Limb>>,
-        bases: &[Limb],
-        exponent: &BoxedUint,
-    ) -> Secret<Vec<Limb>> {
-        let mut products = Secret::new(vec![Limb::ZERO; values.len()]);
-        let (numbers, moduli) = (Numbers::fastest(), self.moduli(batch));
-        numbers.mul_public_power(&moduli, exponent, bases, Some(&values), &mut products);
-        products
     }
 
     pub(super) fn keys<'a>(&self, batch: &Batch<'a>) -> &'a [&'a KeyHandle] {
         &batch.keys[self.range.clone()]
-    }
-
-    /// The moduli of the lanes.
-    pub(super) fn moduli<'a>(&self, batch: &Batch<'a>) -> Vec<&'a MontyParams<BoxedUint>> {
-        let keys = self.keys(batch).iter();
-        keys.map(|key| key.parts().n.as_ref()).collect()
     }
 
     /// Checks candidates, and puts the octets of those that pass to their places.

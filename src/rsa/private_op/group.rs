@@ -149,10 +149,10 @@ pub(super) fn crt<'a>(key: &&'a KeyHandle) -> &'a Crt {
     }
 }
 
-/// The private exponent of a lane, in a batch whose class has no primes.
-pub(super) fn private_exponent(key: &KeyHandle) -> &BoxedUint {
+/// The private exponent of a lane less 1, in a batch whose class has no primes.
+pub(super) fn d_less_1(key: &KeyHandle) -> &BoxedUint {
     match &key.parts().private {
-        Private::Plain { d } => d,
+        Private::Plain { d_less_1 } => d_less_1,
         Private::Crt(_) => unreachable!("the class of the batch has no primes"),
     }
 }

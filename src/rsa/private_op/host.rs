@@ -1,7 +1,7 @@
 //! The private operation with everything but the exponentiations on the calling thread.
 //!
-//! Blind, reduce modulo p and q, exponentiate, recombine, unblind: every stage runs over all lanes of a chunk
-//! before the next begins, so that the backend sees many at a time.
+//! Make bases and factors, reduce bases modulo p and q, exponentiate, recombine, multiply by the factors: every stage runs
+//! over all lanes of a chunk before the next begins, so that the backend sees many at a time.
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,7 @@ use crypto_bigint::{BoxedUint, Limb};
 use super::batch::Batch;
 use super::chunk::Opened;
 use super::crt::{combine, split};
-use super::group::{PrimeClass, crt, private_exponent, zeros};
+use super::group::{PrimeClass, crt, d_less_1, zeros};
 use crate::rsa::key::Crt;
 use crate::secret::Secret;
 use crate::{BatchModExp, Error, ModExp};
@@ -29,16 +29,18 @@ where
 /// What lies between two stages of the private operation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stage {
-    /// The copy of the representatives that is computed on, times the blinding factors if they are blinded.
-    Blinded,
-    /// The representatives modulo p, then modulo q.
+    /// What is exponentiated.
+    Bases,
+    /// What the powers are multiplied by.
+    Factors,
+    /// The bases modulo p, then modulo q.
     Residues,
-    /// The half results modulo p, then modulo q.
+    /// The half powers modulo p, then modulo q.
     Halves,
-    /// The results modulo n.
+    /// The powers modulo n.
     Combined,
-    /// The results without the blinding factors.
-    Unblinded,
+    /// The powers times the factors.
+    Results,
 }
 
 /// The numbers of all lanes at one stage.
@@ -76,21 +78,22 @@ where
     let look = |stage, values: &mut Flat, faults: &mut F| {
         faults.inject_fault(stage, Intermediate::Flat(values, limbs));
     };
-    let mut values = opened.blinded(batch);
-    look(Stage::Blinded, &mut values, faults);
+    let mut operands = opened.operands(batch);
+    look(Stage::Bases, &mut operands.bases, faults);
+    look(Stage::Factors, &mut operands.factors, faults);
 
-    let mut values = match batch.class.prime {
-        Some(prime) => crt_op(backend, batch, opened, prime, &values, faults)?,
-        None => plain_op(backend, batch, opened, &values)?,
+    let mut powers = match batch.class.prime {
+        Some(prime) => crt_op(backend, batch, opened, prime, &operands.bases, faults)?,
+        None => plain_op(backend, batch, opened, &operands.bases)?,
     };
-    look(Stage::Combined, &mut values, faults);
+    look(Stage::Combined, &mut powers, faults);
 
-    let mut values = opened.unblinded(batch, values);
-    look(Stage::Unblinded, &mut values, faults);
-    Ok(values)
+    let mut results = operands.results(opened.keys(batch), &powers);
+    look(Stage::Results, &mut results, faults);
+    Ok(results)
 }
 
-/// `values[i] ^ d mod n` by the Chinese remainder theorem (RFC 8017, section 5.2.1, step 2.b).
+/// `values[i] ^ (d - 1) mod n` by the Chinese remainder theorem (RFC 8017, section 5.2.1, step 2.b).
 fn crt_op<B, F>(
     backend: &B,
     batch: &Batch<'_>,
@@ -113,8 +116,8 @@ where
 
     let exponents = keys
         .iter()
-        .map(|key| &key.dp)
-        .chain(keys.iter().map(|key| &key.dq));
+        .map(|key| &key.dp_less_1)
+        .chain(keys.iter().map(|key| &key.dq_less_1));
     let moduli = keys
         .iter()
         .map(|key| &key.p)
@@ -136,7 +139,7 @@ where
     Ok(combine(&keys, powers_p, powers_q, limbs))
 }
 
-/// `values[i] ^ d mod n`, for keys without CRT values.
+/// `values[i] ^ (d - 1) mod n`, for keys without CRT values.
 fn plain_op<B>(
     backend: &B,
     batch: &Batch<'_>,
@@ -157,7 +160,7 @@ where
         .zip(bases.iter())
         .map(|(key, base)| ModExp {
             base,
-            exponent: private_exponent(key),
+            exponent: d_less_1(key),
             params: key.parts().n.as_ref(),
         })
         .collect();

@@ -12,8 +12,8 @@ pub(super) const PUBLIC_EXPONENT: u64 = 65_537;
 pub(super) struct Key {
     pub(super) p: BigUint,
     pub(super) q: BigUint,
-    pub(super) dp: BigUint,
-    pub(super) dq: BigUint,
+    /// The exponents for p and q.
+    pub(super) exponents: [BigUint; 2],
 }
 
 /// The entry points for keys of `bits` bits.
@@ -75,8 +75,8 @@ impl RsaEntries {
                 q ^= one() << bit;
                 bit += 1usize;
             }
-            let (dp, dq) = (&ones / 7u32, &ones - 1u32);
-            Key { p, q, dp, dq }
+            let exponents = [&ones / 7u32, &ones - 1u32];
+            Key { p, q, exponents }
         });
         keys.collect()
     }
@@ -98,10 +98,10 @@ impl Key {
         [
             padded(&self.p, bytes),
             padded(&r2(class.prime_bits(), &self.p), bytes),
-            padded(&self.dp, bytes),
+            padded(&self.exponents[0], bytes),
             padded(&self.q, bytes),
             padded(&r2(class.prime_bits(), &self.q), bytes),
-            padded(&self.dq, bytes),
+            padded(&self.exponents[1], bytes),
             padded(&qinv, bytes),
             padded(&self.n(), 2 * bytes),
             padded(&r2(class.bits, &self.n()), 2 * bytes),
@@ -174,23 +174,11 @@ impl<'a> Batch<'a> {
         assert!(!outcome.secrets_left_in_shared, "{}", entry.name);
     }
 
-    /// The first launch: both half exponentiations of every message.
+    /// The first launch: both half exponentiations of every base.
     pub(super) fn exp(
         &mut self,
         entry: &ShippedEntry,
-        messages: &[BigUint],
-        exponent_bits: u32,
-    ) -> Pointer {
-        let bytes = self.class.bits as usize / 8;
-        let messages = self.secrets(messages.iter().cloned(), bytes);
-        self.exp_on_device(entry, messages, exponent_bits)
-    }
-
-    /// The same, of messages that are on the device.
-    pub(super) fn exp_on_device(
-        &mut self,
-        entry: &ShippedEntry,
-        messages: Pointer,
+        bases: Pointer,
         exponent_bits: u32,
     ) -> Pointer {
         let bytes = self.class.prime_bits() as usize / 8;
@@ -202,7 +190,7 @@ impl<'a> Batch<'a> {
             .uninitialised(scratch_bytes(entry, blocks, window));
         let arguments = [
             Argument::Pointer(halves),
-            Argument::Pointer(messages),
+            Argument::Pointer(bases),
             Argument::Pointer(self.keys),
             Argument::Pointer(self.key_index),
             Argument::Pointer(scratch),
@@ -220,8 +208,8 @@ impl<'a> Batch<'a> {
         halves
     }
 
-    /// The second and the third launch: signatures.
-    pub(super) fn recombine(&mut self, halves: Pointer) -> Pointer {
+    /// The second and the third launch: the powers modulo n, times the factors.
+    pub(super) fn recombine(&mut self, halves: Pointer, factors: Pointer) -> Pointer {
         let bytes = self.class.prime_bits() as usize / 8;
         let h = self.global.uninitialised(bytes * self.count);
         let out = self.global.uninitialised(2 * bytes * self.count);
@@ -239,6 +227,7 @@ impl<'a> Batch<'a> {
             Argument::Pointer(out),
             Argument::Pointer(halves),
             Argument::Pointer(h),
+            Argument::Pointer(factors),
             Argument::Pointer(self.keys),
             Argument::Pointer(self.key_index),
             Argument::U32(self.count as u32),
@@ -248,16 +237,25 @@ impl<'a> Batch<'a> {
         out
     }
 
-    /// `factor * base^exponent mod n` of every instance.
-    pub(super) fn blind(&mut self, factors: Pointer, bases: Pointer, exponent: u64) -> Pointer {
+    /// The launch before them: the factors `m r^exponent mod n`, and the bases, which are r times that.
+    pub(super) fn blind(
+        &mut self,
+        messages: Pointer,
+        randoms: Pointer,
+        exponent: u64,
+    ) -> [Pointer; 2] {
         let class = self.class;
-        let out = self
-            .global
-            .uninitialised(class.bits as usize / 8 * self.count);
+        // Lanes past the end have places of their own.
+        let places = self
+            .count
+            .next_multiple_of(class.blind.instances_per_block as usize);
+        let bytes = class.bits as usize / 8 * places;
+        let [factors, bases] = [(); 2].map(|()| self.global.uninitialised(bytes));
         let arguments = [
-            Argument::Pointer(out),
             Argument::Pointer(factors),
             Argument::Pointer(bases),
+            Argument::Pointer(messages),
+            Argument::Pointer(randoms),
             Argument::Pointer(self.keys),
             Argument::Pointer(self.key_index),
             Argument::U64(exponent),
@@ -265,7 +263,7 @@ impl<'a> Batch<'a> {
             Argument::U32(class.bits),
         ];
         self.run(&class.blind, self.count, &arguments);
-        out
+        [factors, bases]
     }
 }
 

@@ -1,14 +1,14 @@
-//! The step that blinds and unblinds, alone and around the other three.
+//! The step that blinds, alone and before the other three.
 
 use num_bigint::BigUint;
 
 use super::batch::{Batch, PUBLIC_EXPONENT, RsaEntries, one};
 use super::{below_moduli, key_with_primes};
 
-/// Factors and bases of every kind together, with short and long public exponents. Exponent 1 unblinds. The longest
-/// takes as many products as seven others, and is tried with one shape only.
+/// Messages and random numbers of every kind together, with short and long public exponents. The longest takes as many
+/// products as seven others, and is tried with one shape only.
 #[test]
-fn products_with_public_powers() {
+fn factors_and_bases() {
     for class in &RsaEntries::all() {
         let (keys, bytes) = (class.keys(), class.bits as usize / 8);
         // 0, 1, n - 1 and a number between them, for each of the keys in turn.
@@ -26,56 +26,59 @@ fn products_with_public_powers() {
             };
             (0..count).map(operand).collect()
         };
-        let factors = operands(&|pair| pair % kinds);
-        let bases = operands(&|pair| pair / kinds);
-        let exponents = [1, 3, PUBLIC_EXPONENT, u64::MAX];
+        let messages = operands(&|pair| pair % kinds);
+        let randoms = operands(&|pair| pair / kinds);
+        let exponents = [2, 5, PUBLIC_EXPONENT - 1, u64::MAX - 1];
         let of_this_class = exponents.len() - usize::from(class.bits != 1536);
         for &exponent in &exponents[..of_this_class] {
             let mut batch = Batch::new(class, &keys, count);
-            let inputs = [&factors, &bases];
-            let [factors_at, bases_at] =
+            let inputs = [&messages, &randoms];
+            let [messages_at, randoms_at] =
                 inputs.map(|numbers| batch.secrets(numbers.iter().cloned(), bytes));
-            let out = batch.blind(factors_at, bases_at, exponent);
-            assert!(batch.global.buffer(out).holds_secrets());
-            let found = batch.numbers(out, bytes);
-            for i in 0..count {
-                let n = keys[i % keys.len()].n();
-                let expected = &factors[i] * bases[i].modpow(&exponent.into(), &n) % n;
+            let outs = batch.blind(messages_at, randoms_at, exponent);
+            for out in outs {
+                assert!(batch.global.buffer(out).holds_secrets());
+            }
+            let [factors, bases] = outs.map(|out| batch.numbers(out, bytes));
+            for i in 0..factors.len() {
+                // Lanes past the end repeat the last one.
+                let j = i.min(count - 1);
+                let n = keys[j % keys.len()].n();
+                let factor = &messages[j] * randoms[j].modpow(&exponent.into(), &n) % &n;
+                let base = &factor * &randoms[j] % n;
                 let name = &class.blind.name;
-                assert_eq!(found[i], expected, "{name}, exponent {exponent}, {i}");
+                assert_eq!(factors[i], factor, "{name}, exponent {exponent}, {i}");
+                assert_eq!(bases[i], base, "{name}, exponent {exponent}, {i}");
             }
         }
     }
 }
 
-/// From messages to signatures in five launches: `m^d = (m r^e)^d r^-1`.
+/// From messages to signatures in four launches: `m^d = f b^(d - 1)` with `f = m r^(e - 1)` and `b = f r`.
 #[test]
 fn whole_blinded_private_operations() {
     let class = &RsaEntries::of_1024_bits();
     let (key, d) = key_with_primes(class);
     let (n, keys, bytes) = (key.n(), [key], class.bits as usize / 8);
     let messages = below_moduli(&keys, 12);
-    // No multiples of p or q, so that each has an inverse.
+    // No multiples of p or q, which hide nothing.
     let randoms: Vec<_> = (0..messages.len())
         .map(|i| BigUint::from(0xd1b5_4a32_d192_ed03 + i as u64).pow(31) % &n)
         .collect();
-    let inverses = randoms.iter().map(|r| r.modinv(&n).expect("an inverse"));
 
     let mut batch = Batch::new(class, &keys, messages.len());
-    let messages_at = batch.secrets(messages.iter().cloned(), bytes);
-    let randoms_at = batch.secrets(randoms.iter().cloned(), bytes);
-    let inverses_at = batch.secrets(inverses, bytes);
-    let blinded = batch.blind(messages_at, randoms_at, PUBLIC_EXPONENT);
-    batch.global.set_read_only(blinded);
-    let halves = batch.exp_on_device(&class.exp[1], blinded, class.prime_bits());
-    let powers = batch.recombine(halves);
-    let out = batch.blind(powers, inverses_at, 1);
-    let signatures = batch.numbers(out, bytes);
-    let powers = batch.numbers(powers, bytes);
+    let [messages_at, randoms_at] =
+        [&messages, &randoms].map(|numbers| batch.secrets(numbers.iter().cloned(), bytes));
+    let [factors, bases] = batch.blind(messages_at, randoms_at, PUBLIC_EXPONENT - 1);
+    for operands in [factors, bases] {
+        batch.global.set_read_only(operands);
+    }
+    let halves = batch.exp(&class.exp[1], bases, class.prime_bits());
+    let out = batch.recombine(halves, factors);
+    let (signatures, bases) = (batch.numbers(out, bytes), batch.numbers(bases, bytes));
     for (i, message) in messages.iter().enumerate() {
-        let blinded_message = message * randoms[i].modpow(&PUBLIC_EXPONENT.into(), &n) % &n;
-        assert_eq!(powers[i], blinded_message.modpow(&d, &n), "{i}");
-        let expected = message.modpow(&d, &n);
-        assert_eq!(signatures[i], expected, "{i}");
+        let base = message * randoms[i].modpow(&PUBLIC_EXPONENT.into(), &n) % &n;
+        assert_eq!(bases[i], base, "{i}");
+        assert_eq!(signatures[i], message.modpow(&d, &n), "{i}");
     }
 }

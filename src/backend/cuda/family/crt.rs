@@ -1,6 +1,6 @@
-//! Exponentiation modulo a product n = p q of two primes by the Chinese remainder theorem: both half
-//! exponentiations, and Garner's recombination. What comes out is not checked here. Before and after them, if asked for,
-//! blinding: with e the public exponent and d the secret one, `m^d = (m r^e)^d r^-1 mod n`.
+//! Products `factor * base^exponent` modulo a product n = p q of two primes by the Chinese remainder theorem: both half
+//! exponentiations, Garner's recombination, and the product. What comes out is not checked here. Before them, if asked for,
+//! both operands are made of a number and a random one, so that the base is one that nobody can know: see [`Operands`].
 
 use alloc::vec::Vec;
 
@@ -31,14 +31,14 @@ pub(crate) trait CrtFamily: Sync {
     fn exponentiate(&self, kernels: &CrtKernels, chunk: &CrtChunk) -> CrtWork;
 }
 
-/// The numbers that a record is made of: `n = p q`, the exponents modulo p and q, and `q^-1 mod p`. All of them
+/// The numbers that a record is made of: `n = p q`, the exponents for p and q, and `q^-1 mod p`. All of them
 /// but n are secret.
 #[derive(Clone, Copy)]
 pub(crate) struct CrtModulus<'a> {
     pub(crate) p: &'a MontyParams<BoxedUint>,
-    pub(crate) dp: &'a BoxedUint,
+    pub(crate) exponent_p: &'a BoxedUint,
     pub(crate) q: &'a MontyParams<BoxedUint>,
-    pub(crate) dq: &'a BoxedUint,
+    pub(crate) exponent_q: &'a BoxedUint,
     pub(crate) qinv: &'a BoxedUint,
     pub(crate) n: &'a MontyParams<BoxedUint>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct CrtClass {
     pub(crate) halves: Vec<&'static Entry>,
     pub(crate) recombine: &'static Entry,
     pub(crate) join: &'static Entry,
-    /// Blinds, and unblinds.
+    /// Makes operands that are blinded.
     pub(crate) blind: &'static Entry,
 }
 
@@ -136,7 +136,19 @@ impl CrtKernels {
     }
 }
 
-/// A chunk of exponentiations modulo n; all of it is public.
+/// What the operands of `factor * base^exponent` are, and what is copied to the device for them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Operands {
+    /// One number m is both.
+    Same,
+    /// A number for each: the base, and then the factor.
+    Given,
+    /// They are made of two numbers, m and r: with e the public exponent, the factor is `m r^(e - 1)`, and the base is r
+    /// times that.
+    Blinded,
+}
+
+/// A chunk of products of powers modulo n; all of it is public.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrtChunk {
     /// The number of instances, at least 1.
@@ -146,24 +158,23 @@ pub(crate) struct CrtChunk {
     pub(crate) prime_bits: u32,
     /// A bound for the lengths of both exponents.
     pub(crate) exponent_bits: u32,
-    /// The exponent of the blinding, at least 1.
+    /// e, odd and above 1.
     pub(crate) public_exponent: u64,
     pub(crate) window: Window,
-    /// Whether the numbers are blinded for the exponentiation.
-    pub(crate) is_blinded: bool,
+    pub(crate) operands: Operands,
 }
 
 /// Where the operands of a chunk lie, and what is launched. Numbers are little-endian 64-bit words, those of
 /// all instances one after the other, as wide as the class, with zeros above.
 pub(crate) struct CrtWork {
     pub(crate) layout: Layout,
-    /// The numbers, below n.
-    pub(crate) base: Part,
-    /// If the numbers are blinded, for each of them a number `r` below n and `r^-1 mod n`, both secret.
-    pub(crate) blind: Option<(Part, Part)>,
+    /// The first number of each instance, below n: see [`Operands`].
+    pub(crate) first: Part,
+    /// The second one, if there is one.
+    pub(crate) second: Option<Part>,
     /// For each instance the index of the record of its modulus, 32 bits.
     pub(crate) record_index: Part,
-    /// The powers.
-    pub(crate) power: Part,
+    /// The products.
+    pub(crate) product: Part,
     pub(crate) launches: Vec<Launch>,
 }

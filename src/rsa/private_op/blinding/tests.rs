@@ -50,7 +50,7 @@ fn drawn(key: &KeyHandle, rng: &mut Stuck) -> Result<Vec<Limb>, Error> {
     draw(key, rng, &mut vec![0; key.size()], &mut number).map(|()| number)
 }
 
-/// Ones alone are never below n, and zero has no inverse.
+/// Ones alone are never below n, and zero hides nothing.
 #[test]
 fn a_stuck_generator_is_an_error() {
     for key in &keys() {

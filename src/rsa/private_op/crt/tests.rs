@@ -24,8 +24,8 @@ fn key(p: &BoxedUint, q: &BoxedUint, width: u32) -> Crt {
     Crt {
         p: params(p),
         q: params(q),
-        dp: Secret::new(qinv.clone()),
-        dq: Secret::new(qinv.clone()),
+        dp_less_1: Secret::new(qinv.clone()),
+        dq_less_1: Secret::new(qinv.clone()),
         qinv: Secret::new(qinv),
         prime_bits: width,
     }

@@ -189,8 +189,8 @@ fn a_wrong_key_fails_its_lane_alone() {
     let Some(cuda) = gpu() else { return };
     let right = &keys()[2];
     let wrong = [
-        right.with_crt(|crt| crt.dp.clone_from(&crt.dq)),
-        right.with_crt(|crt| crt.qinv.clone_from(&crt.dp)),
+        right.with_crt(|crt| crt.dp_less_1.clone_from(&crt.dq_less_1)),
+        right.with_crt(|crt| crt.qinv.clone_from(&crt.dp_less_1)),
         right.with_crt(|crt| core::mem::swap(&mut crt.p, &mut crt.q)),
     ];
     for wrong in wrong {

@@ -7,14 +7,14 @@ use core::ptr;
 
 use super::Dpf;
 use crate::backend::cuda::family::crt::{
-    CrtChunk, CrtClass, CrtFamily, CrtKernels, CrtModulus, CrtWork,
+    CrtChunk, CrtClass, CrtFamily, CrtKernels, CrtModulus, CrtWork, Operands,
 };
 use crate::backend::cuda::family::modexp::{
     check_count, check_kernel, check_r2_bits, scratch_words,
 };
 use crate::backend::cuda::registry::Operation;
 use crate::backend::cuda::runtime::launch::{Argument, Launch};
-use crate::backend::cuda::runtime::layout::{Layout, Part};
+use crate::backend::cuda::runtime::layout::Layout;
 use crate::backend::cuda::runtime::module::Grid;
 use crate::backend::cuda::words::copy_in;
 
@@ -28,24 +28,23 @@ impl CrtFamily for Dpf {
         super::NAME
     }
 
-    /// p, q, dP, dQ, qInv and two constants, n and its constant.
+    /// p, q, their exponents, qInv and two constants, n and its constant.
     fn record_words(&self, class: &CrtClass) -> usize {
         11 * prime_words(class)
     }
 
     fn write_record(&self, class: &CrtClass, modulus: &CrtModulus<'_>, record: &mut [u64]) {
         let words = prime_words(class);
-        let [p, r2_p, dp, q, r2_q, dq, qinv] = [
+        let (primes, n) = record.split_at_mut(7 * words);
+        let parts = [
             modulus.p.modulus().as_ref(),
             modulus.p.r2(),
-            modulus.dp,
+            modulus.exponent_p,
             modulus.q.modulus().as_ref(),
             modulus.q.r2(),
-            modulus.dq,
+            modulus.exponent_q,
             modulus.qinv,
         ];
-        let (primes, n) = record.split_at_mut(7 * words);
-        let parts = [p, r2_p, dp, q, r2_q, dq, qinv];
         for (place, part) in primes.chunks_exact_mut(words).zip(parts) {
             copy_in(part.as_limbs(), place);
         }
@@ -67,7 +66,7 @@ impl CrtFamily for Dpf {
             halves: (halves_entry, halves_grid),
             recombine: (_, recombine_grid),
             join: (_, join_grid),
-            blind: (_, blind_grid),
+            blind: (blind_entry, blind_grid),
             records: kind,
         } = *kernels;
         let words = halves_entry.words();
@@ -75,44 +74,34 @@ impl CrtFamily for Dpf {
         let (numbers, indices) = (2 * words * count, count.div_ceil(2));
 
         let mut layout = Layout::default();
-        let base = layout.input(numbers);
-        let blind = chunk
-            .is_blinded
-            .then(|| (layout.input(numbers), layout.input(numbers)));
+        let first = layout.input(numbers);
+        let second = match chunk.operands {
+            Operands::Same => None,
+            Operands::Given | Operands::Blinded => Some(layout.input(numbers)),
+        };
         let record_index = layout.input(indices);
         let halves = layout.intermediate(numbers);
         let h = layout.intermediate(words * count);
-        let power = layout.output(numbers);
+        let product = layout.output(numbers);
         let scratch = layout.scratch(scratch_words(halves_entry, blocks, chunk.window));
-        let blinding = blind.map(|(r, inverse)| Blinding {
-            r,
-            inverse,
-            base: layout.intermediate(numbers),
-            power: layout.intermediate(numbers),
-        });
-        let exponentiated = blinding.as_ref().map_or(base, |blinding| blinding.base);
-        let joined = blinding.as_ref().map_or(power, |blinding| blinding.power);
+        let (base, factor) = match chunk.operands {
+            // Its lanes past the end have places of their own.
+            Operands::Blinded => {
+                let per_block = blind_entry.image.instances_per_block;
+                let numbers = 2 * words * count.next_multiple_of(per_block);
+                (layout.intermediate(numbers), layout.intermediate(numbers))
+            }
+            Operands::Given | Operands::Same => (first, second.unwrap_or(first)),
+        };
 
         let records = Argument::Records(kind);
         let index = Argument::RecordIndices {
             part: record_index,
             count,
         };
-        let blind_arguments = |out, factor, base, exponent| {
-            vec![
-                Argument::Words(out),
-                Argument::Words(factor),
-                Argument::Words(base),
-                records,
-                index,
-                Argument::U64(exponent),
-                Argument::U32(count as u32),
-                Argument::U32(n_bits),
-            ]
-        };
         let halves_arguments = vec![
             Argument::Words(halves),
-            Argument::Words(exponentiated),
+            Argument::Words(base),
             records,
             index,
             Argument::Words(scratch),
@@ -130,9 +119,10 @@ impl CrtFamily for Dpf {
             Argument::U32(prime_bits),
         ];
         let join_arguments = vec![
-            Argument::Words(joined),
+            Argument::Words(product),
             Argument::Words(halves),
             Argument::Words(h),
+            Argument::Words(factor),
             records,
             index,
             Argument::U32(count as u32),
@@ -147,12 +137,20 @@ impl CrtFamily for Dpf {
             ),
             (join_grid, join_grid.blocks(count), join_arguments),
         ];
-        if let Some(with) = blinding {
-            let hide = blind_arguments(with.base, base, with.r, chunk.public_exponent);
-            let reveal = blind_arguments(power, with.power, with.inverse, 1);
+        if let (Operands::Blinded, Some(random)) = (chunk.operands, second) {
+            let blind_arguments = vec![
+                Argument::Words(factor),
+                Argument::Words(base),
+                Argument::Words(first),
+                Argument::Words(random),
+                records,
+                index,
+                Argument::U64(chunk.public_exponent - 1),
+                Argument::U32(count as u32),
+                Argument::U32(n_bits),
+            ];
             let blocks = blind_grid.blocks(count);
-            steps.insert(0, (blind_grid, blocks, hide));
-            steps.push((blind_grid, blocks, reveal));
+            steps.insert(0, (blind_grid, blocks, blind_arguments));
         }
         let launch = |(grid, blocks, arguments): (Grid, usize, Vec<Argument>)| {
             let is_short = !ptr::eq(grid.image(), halves_grid.image());
@@ -167,23 +165,13 @@ impl CrtFamily for Dpf {
         };
         CrtWork {
             layout,
-            base,
-            blind,
+            first,
+            second,
             record_index,
-            power,
+            product,
             launches: steps.into_iter().map(launch).collect(),
         }
     }
-}
-
-/// What blinding adds to a chunk.
-struct Blinding {
-    /// Inputs: random numbers, and their inverses modulo n.
-    r: Part,
-    inverse: Part,
-    /// The blinded numbers, and their powers.
-    base: Part,
-    power: Part,
 }
 
 /// Panics unless the kernels are those of one class, and take the numbers of the chunk.
@@ -205,7 +193,10 @@ fn check(kernels: &CrtKernels, chunk: &CrtChunk) {
         chunk.exponent_bits <= halves.bits,
         "the exponents are too long"
     );
-    assert!(chunk.public_exponent >= 1, "the public exponent is 0");
+    assert!(
+        chunk.public_exponent > 1 && chunk.public_exponent % 2 == 1,
+        "the public exponent is none"
+    );
     let words = halves.words();
     assert!(
         words == recombine.words()

@@ -35,7 +35,7 @@ fn chunk() -> CrtChunk {
         exponent_bits: 736,
         public_exponent: 65537,
         window: Window::new(5).unwrap(),
-        is_blinded: false,
+        operands: Operands::Same,
     }
 }
 
@@ -53,8 +53,8 @@ fn arguments_of_the_three_launches() {
         part: work.record_index,
         count: 101,
     };
-    assert!(work.blind.is_none());
-    let lens = [work.base, work.record_index, work.power].map(|part| part.len());
+    assert!(work.second.is_none());
+    let lens = [work.first, work.record_index, work.product].map(|part| part.len());
     assert_eq!(lens, [101 * 2 * p, 51, 101 * 2 * p]);
 
     let [halves, base, rest @ ..] = exp.arguments() else {
@@ -64,7 +64,7 @@ fn arguments_of_the_three_launches() {
         panic!("halves are words");
     };
     assert_eq!(halves.len(), 101 * 2 * p);
-    assert_eq!(*base, Argument::Words(work.base));
+    assert_eq!(*base, Argument::Words(work.first));
     assert_eq!(rest[..2], [records, index]);
     let Argument::Words(scratch) = rest[2] else {
         panic!("scratch is memory");
@@ -86,9 +86,10 @@ fn arguments_of_the_three_launches() {
     assert_eq!(*rest, [halves, records, index, count, prime_bits]);
 
     let expected = [
-        Argument::Words(work.power),
+        Argument::Words(work.product),
         halves,
         Argument::Words(h),
+        *base,
         records,
         index,
         count,
@@ -97,17 +98,36 @@ fn arguments_of_the_three_launches() {
     assert_eq!(*join.arguments(), expected);
 }
 
-/// The exponentiation sees blinded numbers only; what comes out is unblinded.
+/// Of two numbers the exponentiation sees the first alone, and the product takes the second.
+#[test]
+fn arguments_of_given_operands() {
+    let class = class();
+    let given = CrtChunk {
+        operands: Operands::Given,
+        ..chunk()
+    };
+    let work = Dpf.exponentiate(&kernels(&class), &given);
+    let [exp, _, join] = work.launches.as_slice() else {
+        panic!("three launches");
+    };
+    let factor = work.second.expect("a place for factors");
+    assert_eq!(exp.arguments()[1], Argument::Words(work.first));
+    assert_eq!(join.arguments()[3], Argument::Words(factor));
+    assert_eq!(factor.len(), work.first.len());
+}
+
+/// The exponentiation sees blinded numbers only.
 #[test]
 fn arguments_of_blinded_launches() {
     let class = class();
+    let kernels = kernels(&class);
     let blinded = CrtChunk {
-        is_blinded: true,
+        operands: Operands::Blinded,
         ..chunk()
     };
-    let work = Dpf.exponentiate(&kernels(&class), &blinded);
-    let [blind, exp, garner, join, unblind] = work.launches.as_slice() else {
-        panic!("five launches");
+    let work = Dpf.exponentiate(&kernels, &blinded);
+    let [blind, exp, garner, join] = work.launches.as_slice() else {
+        panic!("four launches");
     };
     let (count, p) = (Argument::U32(101), 1536 / 128);
     let records = Argument::Records(class.records());
@@ -115,59 +135,57 @@ fn arguments_of_blinded_launches() {
         part: work.record_index,
         count: 101,
     };
-    let (r, inverse) = work.blind.expect("places for the random numbers");
-    let inputs = [work.base, r, inverse, work.record_index];
+    let random = work.second.expect("places for the random numbers");
     let mut end = 0usize;
-    for (part, len) in inputs
-        .into_iter()
-        .zip([101 * 2 * p; 3].into_iter().chain([51]))
+    for (part, len) in
+        [work.first, random, work.record_index]
+            .into_iter()
+            .zip([101 * 2 * p, 101 * 2 * p, 51])
     {
         let start = end.next_multiple_of(8);
         assert_eq!(part.range(), start..start + len);
         end = start + len;
     }
-    assert_eq!(work.power.len(), 101 * 2 * p);
+    assert_eq!(work.product.len(), 101 * 2 * p);
 
-    let [Argument::Words(hidden), rest @ ..] = blind.arguments() else {
-        panic!("blinded numbers are words");
+    let [Argument::Words(factor), Argument::Words(base), rest @ ..] = blind.arguments() else {
+        panic!("both operands are words");
     };
-    let (base, r) = (Argument::Words(work.base), Argument::Words(r));
-    let (exponent, n_bits) = (Argument::U64(65537), Argument::U32(1472));
-    assert_eq!(*rest, [base, r, records, index, exponent, count, n_bits]);
+    let inputs = [work.first, random].map(Argument::Words);
+    let (exponent, n_bits) = (Argument::U64(65536), Argument::U32(1472));
+    assert_eq!(rest[..2], inputs);
+    assert_eq!(rest[2..], [records, index, exponent, count, n_bits]);
+    // Places for whole blocks.
+    let per_block = kernels.blind.0.image.instances_per_block;
+    let places = 101usize.next_multiple_of(per_block) * 2 * p;
+    assert_eq!([factor.len(), base.len()], [places; 2]);
 
-    let [Argument::Words(halves), base, ..] = exp.arguments() else {
+    let [Argument::Words(halves), from, ..] = exp.arguments() else {
         panic!("halves are words");
     };
-    assert_eq!(*base, Argument::Words(*hidden));
+    assert_eq!(*from, Argument::Words(*base));
     let [Argument::Words(h), from, ..] = garner.arguments() else {
         panic!("h is words");
     };
     assert_eq!(*from, Argument::Words(*halves));
-
-    let [Argument::Words(power), rest @ ..] = join.arguments() else {
-        panic!("powers are words");
-    };
-    assert_eq!(rest[..2], [*halves, *h].map(Argument::Words));
-
     let expected = [
-        Argument::Words(work.power),
-        Argument::Words(*power),
-        Argument::Words(inverse),
+        Argument::Words(work.product),
+        Argument::Words(*halves),
+        Argument::Words(*h),
+        Argument::Words(*factor),
         records,
         index,
-        Argument::U64(1),
         count,
         n_bits,
     ];
-    assert_eq!(*unblind.arguments(), expected);
+    assert_eq!(*join.arguments(), expected);
 
     // What lies between the launches has places of its own, and none of it is an output.
-    let mut between = [*hidden, *halves, *h, *power].map(|part| part.range());
+    let mut between = [*factor, *base, *halves, *h].map(|part| part.range());
     between.sort_by_key(|range| range.start);
     assert!(between.windows(2).all(|pair| pair[0].end <= pair[1].start));
-    assert_ne!(work.power, *power);
     let lens = between.map(|range| range.len());
-    assert_eq!(lens.iter().sum::<usize>(), 7 * 101 * p);
+    assert_eq!(lens.iter().sum::<usize>(), 2 * places + 3 * 101 * p);
 }
 
 /// With these a kernel would not end, or go beyond its numbers.
@@ -187,7 +205,8 @@ fn arguments_out_of_range_are_refused() {
     assert!(refuses(|chunk| chunk.prime_bits = 384));
     assert!(refuses(|chunk| chunk.prime_bits = 832));
     assert!(refuses(|chunk| chunk.exponent_bits = 769));
-    assert!(refuses(|chunk| chunk.public_exponent = 0));
+    assert!(refuses(|chunk| chunk.public_exponent = 1));
+    assert!(refuses(|chunk| chunk.public_exponent = 4));
     let swapped = |change: fn(&mut CrtKernels)| {
         let mut kernels = kernels(&class);
         change(&mut kernels);
@@ -199,19 +218,19 @@ fn arguments_out_of_range_are_refused() {
     assert!(swapped(|kernels| kernels.join = kernels.blind));
 }
 
-/// p, its constant, dP, q, its constant, dQ, qInv, n, its constant; zeros above.
+/// p, its constant and exponent, q, its constant and exponent, qInv, n, its constant; zeros above.
 #[test]
 fn records_of_moduli() {
     let class = class();
     let number = |value: u64| BoxedUint::from(value);
     let params = |value: u64| BoxedMontyParams::new(Odd::new(number(value)).unwrap());
     let (p, q, n) = (params(11), params(13), params(143));
-    let [dp, dq, qinv] = [3, 5, 6].map(number);
+    let (exponents, qinv) = ([3, 5].map(number), number(6));
     let modulus = CrtModulus {
         p: p.as_ref(),
-        dp: &dp,
+        exponent_p: &exponents[0],
         q: q.as_ref(),
-        dq: &dq,
+        exponent_q: &exponents[1],
         qinv: &qinv,
         n: n.as_ref(),
     };
