@@ -65,7 +65,7 @@ pub use self::error::QueueError;
 #[cfg_attr(docsrs, doc(cfg(feature = "signature")))]
 pub use self::key::{AsyncQueueKey, QueueKey};
 use self::reply::reply;
-use self::shared::{Request, Shared};
+use self::shared::{Digest, Request, Shared};
 pub use self::signing::Signing;
 use crate::Error;
 use crate::rsa::{AnyScheme, KeyHandle, RsaPrivateOp, Scheme, Signature};
@@ -148,7 +148,7 @@ impl BatchQueue {
     /// future is polled and there is room.
     pub fn sign(&self, key: &KeyHandle, scheme: impl Into<AnyScheme>, message: &[u8]) -> Signing {
         let scheme = scheme.into();
-        self.submit(key, scheme, scheme.digest(message))
+        self.submit(key, scheme, &scheme.digest(message))
     }
 
     /// The same for a digest made by the scheme's hash function.
@@ -167,7 +167,7 @@ impl BatchQueue {
             };
             return Signing::failed(&self.0.shared, error.into());
         }
-        self.submit(key, scheme, digest.to_vec())
+        self.submit(key, scheme, digest)
     }
 
     /// As [`sign`](Self::sign), but without waiting for room. The signature itself is still to be waited for.
@@ -263,7 +263,7 @@ impl BatchQueue {
         }
     }
 
-    fn submit(&self, key: &KeyHandle, scheme: AnyScheme, digest: Vec<u8>) -> Signing {
+    fn submit(&self, key: &KeyHandle, scheme: AnyScheme, digest: &[u8]) -> Signing {
         let shared = &self.0.shared;
         let restriction = key.restriction();
         if shared.is_forked() {
@@ -280,7 +280,7 @@ impl BatchQueue {
         let request = Request {
             key: key.clone(),
             scheme,
-            digest,
+            digest: Digest::new(digest),
             reply,
         };
         Signing::submit(shared, request, answer)

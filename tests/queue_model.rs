@@ -109,7 +109,7 @@ fn work(desk: &Desk, max_batch: usize) -> usize {
         count += requests.len();
         drop(under_way);
         for (_, Request(question, reply)) in requests {
-            reply.send(question);
+            reply.put(question).map(wake);
         }
     }
     count

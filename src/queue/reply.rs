@@ -22,25 +22,27 @@ enum Slot<A> {
 pub(super) struct Reply<A>(Option<Arc<Mutex<Slot<A>>>>);
 
 impl<A> Reply<A> {
-    pub(super) fn send(mut self, answer: A) {
-        self.put(Slot::Answered(answer));
+    /// Puts the answer there, and returns who is to be woken for it.
+    #[must_use]
+    pub(super) fn put(mut self, answer: A) -> Option<Waker> {
+        self.replace(Slot::Answered(answer))
     }
 
-    fn put(&mut self, content: Slot<A>) {
-        if let Some(slot) = self.0.take() {
-            let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-            let old = core::mem::replace(&mut *slot, content);
-            drop(slot);
-            if let Slot::Open(Some(waker)) = old {
-                super::wake(waker);
-            }
+    fn replace(&mut self, content: Slot<A>) -> Option<Waker> {
+        let slot = self.0.take()?;
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        match core::mem::replace(&mut *slot, content) {
+            Slot::Open(waker) => waker,
+            Slot::Answered(_) | Slot::Unanswered => None,
         }
     }
 }
 
 impl<A> Drop for Reply<A> {
     fn drop(&mut self) {
-        self.put(Slot::Unanswered);
+        if let Some(waker) = self.replace(Slot::Unanswered) {
+            super::wake(waker);
+        }
     }
 }
 

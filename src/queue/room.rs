@@ -86,7 +86,8 @@ impl<T> Room<T> {
 
     /// Lets a request in and says under which number.
     pub(super) fn enter(&self, request: T) -> Result<u64, Refused<T>> {
-        self.admit(&mut self.lock(), request)
+        let since = now();
+        self.admit(&mut self.lock(), since, request)
     }
 
     /// The same for a caller who waits for room: if there is none, `waker` will be woken when there is. `ticket` is the
@@ -100,8 +101,9 @@ impl<T> Room<T> {
     ) -> Result<u64, Refused<T>> {
         // A waker is the caller's code.
         let waker = waker.clone();
+        let since = now();
         let mut state = self.lock();
-        let result = self.admit(&mut state, request);
+        let result = self.admit(&mut state, since, request);
         let old = match result {
             Err(Refused::Full(_)) => {
                 let number = *ticket.get_or_insert_with(|| state.number());
@@ -116,7 +118,8 @@ impl<T> Room<T> {
         result
     }
 
-    fn admit(&self, state: &mut State<T>, request: T) -> Result<u64, Refused<T>> {
+    /// Every caller passes through here, one at a time.
+    fn admit(&self, state: &mut State<T>, since: Instant, request: T) -> Result<u64, Refused<T>> {
         if state.is_closed {
             return Err(Refused::Closed(request));
         }
@@ -124,7 +127,7 @@ impl<T> Room<T> {
             return Err(Refused::Full(request));
         }
         let number = state.number();
-        state.waiting.insert(number, (now(), request));
+        state.waiting.insert(number, (since, request));
         // The first request is watched from now on by a worker, if one sleeps; to the others it matters whether
         // there are enough.
         let count = state.waiting.len();

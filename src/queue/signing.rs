@@ -108,7 +108,7 @@ impl Signing {
     }
 
     fn block(mut self, deadline: Option<Instant>) -> Result<Signature, QueueError> {
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let waker = unpark_this_thread();
         let mut context = Context::from_waker(&waker);
         loop {
             if let Poll::Ready(outcome) = Pin::new(&mut self).poll(&mut context) {
@@ -121,6 +121,17 @@ impl Signing {
             }
         }
     }
+}
+
+std::thread_local! {
+    static UNPARK: Waker = Waker::from(Arc::new(Unpark(thread::current())));
+}
+
+/// The waker of the calling thread, which keeps one.
+fn unpark_this_thread() -> Waker {
+    let new = || Waker::from(Arc::new(Unpark(thread::current())));
+    // There is none any more where the thread ends and a destructor waits.
+    UNPARK.try_with(Waker::clone).unwrap_or_else(|_| new())
 }
 
 struct Unpark(Thread);

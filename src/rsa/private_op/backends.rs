@@ -63,8 +63,8 @@ mod threads {
             let Some(pool) = self.pool_here() else {
                 return self.inner().private_op(ops);
             };
-            // As few shares as there are threads, if they are not too long: lanes of one key in one share have
-            // one inversion between them. And as many lanes as the backend computes exponentiations at a time.
+            // As few shares as there are threads, if they are not too long: a share prepares each of its moduli once. And as
+            // many lanes as the backend computes exponentiations at a time.
             let at_a_time = BatchModExp::<_>::granularity(self.inner());
             let at_a_time = at_a_time.div_ceil(ops.exponentiations());
             let share = ops.len().div_ceil(pool.current_num_threads());
