@@ -26,9 +26,9 @@ use self::room::{Policy, Refused, Room};
 mod sync {
     use core::time::Duration;
     pub(super) use std::sync::Arc;
-    pub(super) use std::sync::PoisonError;
     use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
     use std::sync::{LazyLock, LockResult};
+    pub(super) use std::sync::{PoisonError, TryLockError};
     pub(super) use std::time::Instant;
 
     use shuttle::sync;

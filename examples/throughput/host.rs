@@ -1,5 +1,5 @@
 //! The host's part of signing on a device, measured with a device that answers at once: what is left is to open lanes
-//! (hash, encode, draw and invert blinding factors) and to deliver the candidates (check, octets).
+//! (hash, encode, draw random numbers) and to deliver the candidates (check, octets).
 
 use core::error::Error;
 use core::sync::atomic::{AtomicU64, Ordering};

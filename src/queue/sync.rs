@@ -3,7 +3,7 @@
 
 pub(super) use alloc::sync::Arc;
 use core::time::Duration;
-pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 pub(super) use std::time::Instant;
 
 pub(super) fn now() -> Instant {
