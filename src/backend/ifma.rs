@@ -1,6 +1,7 @@
 //! AVX-512 IFMA in radix 2^52: eight instances at a time, and two at a time where there are few.
 
 mod blocks;
+mod cost;
 mod kernel;
 mod lanes8;
 mod madd52;
@@ -33,16 +34,20 @@ use crate::{BatchModExp, Error, ModExp};
 /// Runs a batch on the calling thread with AVX-512 IFMA, eight instances at a time (x86-64: Intel since
 /// Ice Lake, AMD since Zen 4).
 ///
-/// Each instance has one 64-bit lane of the vector registers to itself, so a batch whose length is no
-/// multiple of eight costs as much as the next multiple. Moduli of up to 16,384 bits are served, wider
-/// ones fail with [`Error::ModulusWidth`]. An instance costs the same whatever its neighbours are:
+/// In a block of eight each instance has one 64-bit lane of the vector registers to itself. What is left
+/// over of a batch goes by twos, an instance across four lanes each, where that takes less time: from 384 to
+/// 4,096 bits, up to two instances, four from 1,024 bits on and six from 1,728 on. Two take from nine to three
+/// tenths of the time of a block; where more are left over they cost as much as a block. Moduli of up to 16,384 bits
+/// are served, wider ones fail with [`Error::ModulusWidth`]. An instance costs the same whatever its neighbours are:
 /// moduli of different values may stand side by side. Instances of equal width should stand together,
 /// since each change of width starts new vectors.
 ///
 /// The processor is asked at run time; nothing has to be set when the crate is built.
 ///
 /// Source: S. Gueron and V. Krasnov, "Accelerating Big Integer Arithmetic Using Intel IFMA Extensions",
-/// ARITH 2016, with one instance a lane, so that nothing moves across lanes.
+/// ARITH 2016, with one instance a lane, so that nothing moves across lanes; and by the same authors "Software
+/// Implementation of Modular Exponentiation, Using Advanced Vector Instructions Architectures", WAIFI 2012, for limbs
+/// of one number across lanes.
 ///
 /// ```
 /// use batch_modexp::{BatchModExp, ModExp, backend::Ifma};
@@ -100,9 +105,13 @@ impl<U: Unsigned> BatchModExp<U> for Ifma {
     fn granularity(&self) -> usize {
         Self::LANES
     }
+
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        cost::relative_time(bits, count)
+    }
 }
 
-/// As many instances as fill eight lanes in those, what is left over by twos if they are few.
+/// As many instances as fill eight lanes in those, what is left over by twos where that takes less time.
 fn batch_mod_exp<T: Across, U: Unsigned>(
     lanes: Lanes8<T>,
     batch: &[ModExp<'_, U>],
@@ -112,25 +121,17 @@ fn batch_mod_exp<T: Across, U: Unsigned>(
     check_batch(batch, exponent_bits, out, lanes::MAX_BITS).inspect_err(|_| clear(out))?;
     let bits = |instance: &ModExp<'_, U>| width(instance.params.modulus().as_ref());
     for run in batch.chunk_by(|a, b| bits(a) == bits(b)) {
-        let left_over = run.len() % Ifma::LANES;
-        let (blocks, left_over) = match bits(&run[0]) {
-            bits if bits <= pair::MAX_BITS && left_over <= MOST_IN_PAIRS => {
-                run.split_at(run.len() - left_over)
-            }
-            _ => run.split_at(run.len()),
-        };
-        let (out_blocks, rest) = out.split_at_mut(blocks.len());
-        let (out_left_over, rest) = rest.split_at_mut(left_over.len());
+        let (in_lanes, in_pairs) =
+            run.split_at(run.len() - cost::in_pairs(bits(&run[0]), run.len()));
+        let (out_in_lanes, rest) = out.split_at_mut(in_lanes.len());
+        let (out_in_pairs, rest) = rest.split_at_mut(in_pairs.len());
         // All of it has been checked, so nothing fails here, with half of the results there.
-        lanes::batch_mod_exp(lanes, blocks, exponent_bits, out_blocks)?;
-        lanes::batch_mod_exp(Pairs(lanes.0), left_over, exponent_bits, out_left_over)?;
+        lanes::batch_mod_exp(lanes, in_lanes, exponent_bits, out_in_lanes)?;
+        lanes::batch_mod_exp(Pairs(lanes.0), in_pairs, exponent_bits, out_in_pairs)?;
         out = rest;
     }
     Ok(())
 }
-
-/// Up to so many instances take less time by twos than in a block of eight lanes, at every width. Measured.
-const MOST_IN_PAIRS: usize = 4;
 
 /// The same kernels without AVX-512.
 #[cfg(test)]

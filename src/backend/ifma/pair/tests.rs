@@ -60,17 +60,12 @@ fn look_up_on_the_portable_unit() {
     check_select(Pairs(Portable), 2048);
 }
 
-/// The same number in columns: borrows from every limb what it can, so that columns are far above the base and carry
-/// everywhere.
-fn as_columns(limbs: &[Pair], random: &mut Random) -> Vec<Pair> {
+/// The same number in columns: each limb borrows from the one above what `borrowed` says, of what there is.
+fn as_columns(limbs: &[Pair], mut borrowed: impl FnMut(u64) -> u64) -> Vec<Pair> {
     let mut columns = limbs.to_vec();
     for i in (1..limbs.len()).rev() {
         for lane in 0..2 {
-            let borrowed = match random.next() % 4 {
-                0 => 0,
-                1 => columns[i].0[lane].min(1),
-                _ => columns[i].0[lane].min(255 + random.next() % 256),
-            };
+            let borrowed = borrowed(columns[i].0[lane]);
             columns[i].0[lane] -= borrowed;
             columns[i - 1].0[lane] += borrowed << RADIX_BITS;
         }
@@ -78,34 +73,34 @@ fn as_columns(limbs: &[Pair], random: &mut Random) -> Vec<Pair> {
     columns
 }
 
-/// Factors whose limbs are sums of columns, with runs of limbs of which each carries into the next.
-fn check_columns<T: Across>(unit: Pairs<T>, bits: u32, rounds: usize) {
+/// Factors whose limbs are sums of columns, also such that a carry goes through all limbs.
+fn check_columns<T: Across>(unit: Pairs<T>, bits: u32, rounds: u64) {
     let limbs = Pairs::<T>::limb_count(bits);
-    let r = BigUint::from(1u8) << (limbs as u32 * RADIX_BITS);
+    let one = BigUint::from(1u8);
+    let r = &one << (limbs as u32 * RADIX_BITS);
     let mut random = Random(u64::from(bits));
     for round in 0..rounds {
         let moduli: Vec<BigUint> = (0..2)
-            .map(|_| {
-                number::<Pairs<T>>(&mut random, bits)
-                    | BigUint::from(1u8) << (bits - 1)
-                    | BigUint::from(1u8)
-            })
+            .map(|_| number::<Pairs<T>>(&mut random, bits) | &one << (bits - 1) | &one)
             .collect();
-        // All ones but for the lowest bits: a carry goes through all limbs that there are.
-        let ones = (BigUint::from(1u8) << bits) - 1u8;
         let mut factors = || -> Vec<BigUint> {
             (0..2)
-                .map(|lane| match (round + lane) % 3 {
-                    0 => (&ones >> 1u8) - (random.next() & 3),
-                    1 => &moduli[lane] * 2u8 - 1u8,
+                .map(|lane| match (round + lane) % 4 {
+                    // Borrowed from everywhere, all ones down to the lowest limb, which is the base.
+                    0 => &one << (bits - 1),
+                    1 => (&one << bits) - 1u8 - (random.next() & 3),
+                    2 => &moduli[lane as usize] * 2u8 - 1u8,
                     _ => number::<Pairs<T>>(&mut random, bits),
                 })
                 .collect()
         };
         let numbers = [factors(), factors()];
-        let [a, b] = numbers
-            .each_ref()
-            .map(|x| as_columns(&pack::<Pairs<T>>(x, limbs), &mut random));
+        let [a, b] = numbers.each_ref().map(|x| {
+            as_columns(&pack::<Pairs<T>>(x, limbs), |there| match round / 4 % 2 {
+                0 => there.min(1),
+                _ => there.min(random.next() % 512),
+            })
+        });
         for lane in 0..2 {
             assert_eq!(unpack::<Pairs<T>>(&a, lane), numbers[0][lane]);
         }
@@ -119,7 +114,7 @@ fn check_columns<T: Across>(unit: Pairs<T>, bits: u32, rounds: usize) {
             constants: &constants,
         };
         let mut out = vec![Pair::ZERO; limbs];
-        let mut check = |out: &[Pair], a: &[Pair], b: &[Pair]| {
+        let check = |out: &[Pair], a: &[Pair], b: &[Pair]| {
             for (lane, modulus) in moduli.iter().enumerate() {
                 let [out, a, b] = [out, a, b].map(|x| unpack::<Pairs<T>>(x, lane));
                 assert!(out < modulus * 2u8, "{bits} bits: out of range");
