@@ -26,8 +26,8 @@ use self::token::Token;
 use super::{check_batch, clear, lanes, width};
 #[cfg(feature = "sign")]
 use super::{
-    lanes::{powers_agree::powers_agree, products},
-    numbers::{Powers, Product},
+    lanes::products,
+    numbers::{Moduli, Powers, Product},
 };
 use crate::{BatchModExp, Error, ModExp};
 
@@ -82,12 +82,39 @@ impl Ifma {
 #[cfg(feature = "sign")]
 impl Ifma {
     pub(super) fn mul_public_power(self, product: Product<'_>) {
-        products::mul_public_power(self.0, product);
+        mul_public_power(self.0, product);
     }
 
     pub(super) fn powers_agree(self, powers: &Powers<'_>) -> Vec<Choice> {
         powers_agree(self.0, powers)
     }
+}
+
+/// Few products by twos.
+#[cfg(feature = "sign")]
+fn mul_public_power<T: Across>(lanes: Lanes8<T>, product: Product<'_>) {
+    match go_by_twos(product.moduli) {
+        true => products::mul_public_power(Pairs(lanes.0), product),
+        false => products::mul_public_power(lanes, product),
+    }
+}
+
+/// Few powers by twos.
+#[cfg(feature = "sign")]
+fn powers_agree<T: Across>(lanes: Lanes8<T>, powers: &Powers<'_>) -> Vec<Choice> {
+    match go_by_twos(powers.factors[0]) {
+        true => lanes::powers_agree::powers_agree(Pairs(lanes.0), powers),
+        false => lanes::powers_agree::powers_agree(lanes, powers),
+    }
+}
+
+/// Whether there are so few moduli, equally wide, that all of them go by twos.
+#[cfg(feature = "sign")]
+fn go_by_twos(moduli: Moduli<'_>) -> bool {
+    let bits = moduli
+        .first()
+        .map_or(0, |modulus| width(modulus.modulus().as_ref()));
+    cost::in_pairs(bits, moduli.len()) == moduli.len()
 }
 
 impl<U: Unsigned> BatchModExp<U> for Ifma {
@@ -160,7 +187,7 @@ impl<U: Unsigned> BatchModExp<U> for PortableIfma {
 #[cfg(all(test, feature = "sign"))]
 impl PortableIfma {
     pub(super) fn mul_public_power(&self, product: Product<'_>) {
-        products::mul_public_power(self.0, product);
+        mul_public_power(self.0, product);
     }
 
     pub(super) fn powers_agree(&self, powers: &Powers<'_>) -> Vec<Choice> {

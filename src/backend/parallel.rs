@@ -75,7 +75,7 @@ impl<B> Parallel<B> {
         }
         let end = |share: usize| {
             let shares = len.div_ceil(share);
-            (shares.div_ceil(self.threads()) as u64) * time(share)
+            shares.div_ceil(self.threads()) as u64 * time(share.min(len))
         };
         let work = |share: usize| len.div_ceil(share) as u64 * time(share);
         let shares = 1..=most.min(len).max(1);
@@ -199,5 +199,69 @@ where
         let share = self.share_of(bits, count);
         let shares = count.div_ceil(share).div_ceil(self.threads());
         shares as u64 * self.inner.relative_time(bits, share.min(count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Serial;
+
+    fn threads(count: usize) -> Parallel<Serial> {
+        Parallel::with_threads(Serial, count.try_into().unwrap()).unwrap()
+    }
+
+    /// Blocks of eight, and pairs for up to four that are left over.
+    fn time(count: usize) -> u64 {
+        let left_over = match count % 8 {
+            few @ 0..=4 => 460 * few.div_ceil(2),
+            _ => 1000,
+        };
+        (1000 * (count / 8) + left_over) as u64
+    }
+
+    #[test]
+    fn few_are_spread_and_many_are_not() {
+        for (len, count, most, expected) in [
+            (1, 2, 8, 1),
+            (4, 2, 8, 2),
+            // Two pairs on each thread end before one block.
+            (8, 2, 8, 4),
+            (16, 2, 8, 8),
+            (16, 16, 8, 2),
+            // As soon as by ones, with half of the work.
+            (8, 16, 8, 2),
+            (17, 2, 16, 9),
+            (4096, 2, 512, 512),
+        ] {
+            assert_eq!(
+                threads(count).share(len, most, time),
+                expected,
+                "{len} on {count}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_last_share_ends_no_later_than_with_long_ones() {
+        for count in [1, 2, 3, 7] {
+            let parallel = threads(count);
+            for len in 0..200 {
+                for most in [8, 16, 40] {
+                    let end = |share: usize| {
+                        len.div_ceil(share).div_ceil(count) as u64 * time(share.min(len))
+                    };
+                    let share = parallel.share(len, most, time);
+                    assert!((1..=most).contains(&share));
+                    assert!(end(share) <= end(most), "{len} on {count}, at most {most}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn time_on_threads() {
+        let time = |len| BatchModExp::<crypto_bigint::U64>::relative_time(&threads(3), 64, len);
+        assert_eq!([0, 1, 3, 4, 7, 300].map(time), [0, 1, 1, 2, 3, 100]);
     }
 }
