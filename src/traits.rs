@@ -126,6 +126,26 @@ pub trait BatchModExp<U: Unsigned> {
     fn granularity(&self) -> usize {
         1
     }
+
+    /// How long `count` instances of `bits` bits take, about, all with exponents of one length: in a unit of the
+    /// backend's own, so that only times of one backend and width can be compared. Public, as what it is foreseen from.
+    ///
+    /// Whoever cuts a batch into parts may ask where: few instances may be done sooner than
+    /// [`granularity`](Self::granularity) says. By default they take as long as the next multiple of that.
+    ///
+    /// ```
+    /// use batch_modexp::{BatchModExp, backend::Cpu};
+    /// use crypto_bigint::U1024;
+    ///
+    /// let cpu = Cpu::new()?;
+    /// let time = |count| BatchModExp::<U1024>::relative_time(&cpu, 1024, count);
+    /// assert!(time(1) <= time(64));
+    /// # Ok::<(), batch_modexp::Error>(())
+    /// ```
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        let _ = bits;
+        count.div_ceil(self.granularity()) as u64
+    }
 }
 
 impl<U: Unsigned, B: BatchModExp<U> + ?Sized> BatchModExp<U> for &B {
@@ -142,6 +162,10 @@ impl<U: Unsigned, B: BatchModExp<U> + ?Sized> BatchModExp<U> for &B {
 
     fn granularity(&self) -> usize {
         (**self).granularity()
+    }
+
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        (**self).relative_time(bits, count)
     }
 }
 
@@ -160,6 +184,10 @@ impl<U: Unsigned, B: BatchModExp<U> + ?Sized> BatchModExp<U> for Arc<B> {
     fn granularity(&self) -> usize {
         (**self).granularity()
     }
+
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        (**self).relative_time(bits, count)
+    }
 }
 
 impl<U: Unsigned, B: BatchModExp<U> + ?Sized> BatchModExp<U> for Box<B> {
@@ -176,5 +204,9 @@ impl<U: Unsigned, B: BatchModExp<U> + ?Sized> BatchModExp<U> for Box<B> {
 
     fn granularity(&self) -> usize {
         (**self).granularity()
+    }
+
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        (**self).relative_time(bits, count)
     }
 }

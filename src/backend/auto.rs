@@ -337,6 +337,17 @@ where
             Chosen::Both(both) => <_ as BatchModExp<U>>::granularity(both),
         }
     }
+
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        match self.chosen() {
+            Chosen::Serial(_) => count as u64,
+            Chosen::Cpu(cpu) => <_ as BatchModExp<U>>::relative_time(cpu, bits, count),
+            #[cfg(feature = "cuda")]
+            Chosen::Cuda(cuda) => <_ as BatchModExp<U>>::relative_time(cuda, bits, count),
+            #[cfg(feature = "cuda")]
+            Chosen::Both(both) => <_ as BatchModExp<U>>::relative_time(both, bits, count),
+        }
+    }
 }
 
 /// The GPUs, if they were asked for or are worth using.

@@ -92,4 +92,8 @@ where
     fn granularity(&self) -> usize {
         <_ as BatchModExp<U>>::granularity(self.inner())
     }
+
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        <_ as BatchModExp<U>>::relative_time(self.inner(), bits, count)
+    }
 }

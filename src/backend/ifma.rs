@@ -1,9 +1,11 @@
-//! AVX-512 IFMA: eight instances at a time in radix 2^52.
+//! AVX-512 IFMA in radix 2^52: eight instances at a time, and two at a time where there are few.
 
 mod blocks;
+mod cost;
 mod kernel;
 mod lanes8;
 mod madd52;
+mod pair;
 #[cfg(test)]
 mod portable;
 mod size;
@@ -19,28 +21,33 @@ use crypto_bigint::Choice;
 use crypto_bigint::Unsigned;
 
 use self::lanes8::Lanes8;
+use self::pair::{Across, Pairs};
 use self::token::Token;
-use super::lanes;
+use super::{check_batch, clear, lanes, width};
 #[cfg(feature = "sign")]
 use super::{
-    lanes::{powers_agree::powers_agree, products},
-    numbers::{Powers, Product},
+    lanes::products,
+    numbers::{Moduli, Powers, Product},
 };
 use crate::{BatchModExp, Error, ModExp};
 
 /// Runs a batch on the calling thread with AVX-512 IFMA, eight instances at a time (x86-64: Intel since
 /// Ice Lake, AMD since Zen 4).
 ///
-/// Each instance has one 64-bit lane of the vector registers to itself, so a batch whose length is no
-/// multiple of eight costs as much as the next multiple. Moduli of up to 16,384 bits are served, wider
-/// ones fail with [`Error::ModulusWidth`]. An instance costs the same whatever its neighbours are:
+/// In a block of eight each instance has one 64-bit lane of the vector registers to itself. What is left
+/// over of a batch goes by twos, an instance across four lanes each, where that takes less time: from 384 to
+/// 4,096 bits, up to two instances, four from 1,024 bits on and six from 1,728 on. Two take from nine to three
+/// tenths of the time of a block; where more are left over they cost as much as a block. Moduli of up to 16,384 bits
+/// are served, wider ones fail with [`Error::ModulusWidth`]. An instance costs the same whatever its neighbours are:
 /// moduli of different values may stand side by side. Instances of equal width should stand together,
 /// since each change of width starts new vectors.
 ///
 /// The processor is asked at run time; nothing has to be set when the crate is built.
 ///
 /// Source: S. Gueron and V. Krasnov, "Accelerating Big Integer Arithmetic Using Intel IFMA Extensions",
-/// ARITH 2016, with one instance a lane, so that nothing moves across lanes.
+/// ARITH 2016, with one instance a lane, so that nothing moves across lanes; and by the same authors "Software
+/// Implementation of Modular Exponentiation, Using Advanced Vector Instructions Architectures", WAIFI 2012, for limbs
+/// of one number across lanes.
 ///
 /// ```
 /// use batch_modexp::{BatchModExp, ModExp, backend::Ifma};
@@ -75,12 +82,39 @@ impl Ifma {
 #[cfg(feature = "sign")]
 impl Ifma {
     pub(super) fn mul_public_power(self, product: Product<'_>) {
-        products::mul_public_power(self.0, product);
+        mul_public_power(self.0, product);
     }
 
     pub(super) fn powers_agree(self, powers: &Powers<'_>) -> Vec<Choice> {
         powers_agree(self.0, powers)
     }
+}
+
+/// Few products by twos.
+#[cfg(feature = "sign")]
+fn mul_public_power<T: Across>(lanes: Lanes8<T>, product: Product<'_>) {
+    match go_by_twos(product.moduli) {
+        true => products::mul_public_power(Pairs(lanes.0), product),
+        false => products::mul_public_power(lanes, product),
+    }
+}
+
+/// Few powers by twos.
+#[cfg(feature = "sign")]
+fn powers_agree<T: Across>(lanes: Lanes8<T>, powers: &Powers<'_>) -> Vec<Choice> {
+    match go_by_twos(powers.factors[0]) {
+        true => lanes::powers_agree::powers_agree(Pairs(lanes.0), powers),
+        false => lanes::powers_agree::powers_agree(lanes, powers),
+    }
+}
+
+/// Whether there are so few moduli, equally wide, that all of them go by twos.
+#[cfg(feature = "sign")]
+fn go_by_twos(moduli: Moduli<'_>) -> bool {
+    let bits = moduli
+        .first()
+        .map_or(0, |modulus| width(modulus.modulus().as_ref()));
+    cost::in_pairs(bits, moduli.len()) == moduli.len()
 }
 
 impl<U: Unsigned> BatchModExp<U> for Ifma {
@@ -92,12 +126,38 @@ impl<U: Unsigned> BatchModExp<U> for Ifma {
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        lanes::batch_mod_exp(self.0, batch, exponent_bits, out)
+        batch_mod_exp(self.0, batch, exponent_bits, out)
     }
 
     fn granularity(&self) -> usize {
         Self::LANES
     }
+
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        cost::relative_time(bits, count)
+    }
+}
+
+/// As many instances as fill eight lanes in those, what is left over by twos where that takes less time.
+fn batch_mod_exp<T: Across, U: Unsigned>(
+    lanes: Lanes8<T>,
+    batch: &[ModExp<'_, U>],
+    exponent_bits: u32,
+    mut out: &mut [U],
+) -> Result<(), Error> {
+    check_batch(batch, exponent_bits, out, lanes::MAX_BITS).inspect_err(|_| clear(out))?;
+    let bits = |instance: &ModExp<'_, U>| width(instance.params.modulus().as_ref());
+    for run in batch.chunk_by(|a, b| bits(a) == bits(b)) {
+        let (in_lanes, in_pairs) =
+            run.split_at(run.len() - cost::in_pairs(bits(&run[0]), run.len()));
+        let (out_in_lanes, rest) = out.split_at_mut(in_lanes.len());
+        let (out_in_pairs, rest) = rest.split_at_mut(in_pairs.len());
+        // All of it has been checked, so nothing fails here, with half of the results there.
+        lanes::batch_mod_exp(lanes, in_lanes, exponent_bits, out_in_lanes)?;
+        lanes::batch_mod_exp(Pairs(lanes.0), in_pairs, exponent_bits, out_in_pairs)?;
+        out = rest;
+    }
+    Ok(())
 }
 
 /// The same kernels without AVX-512.
@@ -120,14 +180,14 @@ impl<U: Unsigned> BatchModExp<U> for PortableIfma {
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        lanes::batch_mod_exp(self.0, batch, exponent_bits, out)
+        batch_mod_exp(self.0, batch, exponent_bits, out)
     }
 }
 
 #[cfg(all(test, feature = "sign"))]
 impl PortableIfma {
     pub(super) fn mul_public_power(&self, product: Product<'_>) {
-        products::mul_public_power(self.0, product);
+        mul_public_power(self.0, product);
     }
 
     pub(super) fn powers_agree(&self, powers: &Powers<'_>) -> Vec<Choice> {

@@ -22,7 +22,7 @@ pub(crate) mod testing;
 mod window;
 mod workspace;
 
-use core::ptr;
+use core::{mem, ptr};
 
 use crypto_bigint::Unsigned;
 use zeroize::Zeroize;
@@ -100,6 +100,22 @@ pub(crate) trait Lanes: Copy {
         modulus: Modulus<'_, Self::Limb>,
         scratch: &mut [Self::Limb],
     );
+
+    /// Squares `value` `count` times. Returns the buffer that has the result, and then the other one.
+    fn square_times<'a>(
+        self,
+        mut value: &'a mut [Self::Limb],
+        mut spare: &'a mut [Self::Limb],
+        count: u32,
+        modulus: Modulus<'_, Self::Limb>,
+        scratch: &mut [Self::Limb],
+    ) -> (&'a mut [Self::Limb], &'a mut [Self::Limb]) {
+        for _ in 0..count {
+            self.square(spare, value, modulus, scratch);
+            mem::swap(&mut value, &mut spare);
+        }
+        (value, spare)
+    }
 
     /// Copies entry `digits[lane]` of `table` to `out` in every lane. Reads the whole table in the same
     /// order whatever the digits are. An entry is `out.len()` limbs long.

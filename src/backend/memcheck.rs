@@ -4,7 +4,8 @@
 //!
 //! Each case below is an ignored test, which the test at the top runs under valgrind. It needs a build
 //! without debug assertions, since those are branches: `cargo test --release --lib memcheck`. Valgrind
-//! knows no AVX-512, so the IFMA kernels run on their portable unit; those of FMA run as they are.
+//! knows no AVX-512, so the IFMA kernels, in lanes and in pairs, run on their portable unit; those of FMA run as they
+//! are.
 
 use alloc::string::String;
 use alloc::vec;
@@ -122,6 +123,7 @@ fn ifma_portable() {
     fixed::<8>(&ifma::on_portable_unit());
     fixed::<17>(&ifma::on_portable_unit());
     boxed(&ifma::on_portable_unit(), 1536);
+    boxed(&ifma::on_portable_unit(), 2048);
 }
 
 /// Products and powers, with everything marked but the exponent.
@@ -228,6 +230,13 @@ fn fixed<const LIMBS: usize>(backend: &impl BatchModExp<Uint<LIMBS>, Error = Err
             .batch_mod_exp(&batch, exponent_bits, &mut out)
             .unwrap();
         black_box(&out);
+        // Few have ways of their own.
+        for count in [1, 2, 4] {
+            backend
+                .batch_mod_exp(&batch[..count], exponent_bits, &mut out[..count])
+                .unwrap();
+            black_box(&out);
+        }
     }
     set_undefined(&values, false);
 }

@@ -7,13 +7,14 @@ use crypto_bigint::Unsigned;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::clear;
+use super::{clear, width};
 use crate::{BatchModExp, Error, ModExp};
 
 /// Runs a batch on several threads, each with its share of the instances, through `B`.
 ///
 /// The threads belong to this value and end when it is dropped. How a batch is cut depends on its
-/// length and the number of threads alone.
+/// length, the widths and the number of threads alone: so that the last thread ends soonest, by what `B` says of
+/// its [`relative_time`](BatchModExp::relative_time).
 ///
 /// A child process that `fork` made has no threads but the one that called it. What was made before the
 /// fork works there all the same, on the calling thread; for the speed of several, make another
@@ -65,13 +66,37 @@ impl<B> Parallel<B> {
         &self.inner
     }
 
-    /// How many instances of a batch of `len` a thread takes at a time: a quarter of its fair share, so
-    /// that a thread that is interrupted holds up the others by little, but whole multiples of what the
-    /// backend computes at the same time.
-    fn share(&self, len: usize, granularity: usize) -> usize {
-        len.div_ceil(4 * self.threads())
-            .max(1)
-            .next_multiple_of(granularity)
+    /// How many of `len` things a thread takes at a time, so that the last one ends soonest, by the `time` that so many
+    /// take on one thread. At most `most`, which is what long batches are cut into.
+    pub(crate) fn share(&self, len: usize, most: usize, time: impl Fn(usize) -> u64) -> usize {
+        // A batch that gives each thread a few of those is even enough.
+        if len.div_ceil(most) >= 4 * self.threads() {
+            return most;
+        }
+        let end = |share: usize| {
+            let shares = len.div_ceil(share);
+            shares.div_ceil(self.threads()) as u64 * time(share.min(len))
+        };
+        let work = |share: usize| len.div_ceil(share) as u64 * time(share);
+        let shares = 1..=most.min(len).max(1);
+        shares
+            .rev()
+            .min_by_key(|&share| (end(share), work(share)))
+            .expect("one at least")
+    }
+}
+
+impl<B> Parallel<B> {
+    /// How many instances of a batch of `len` of `bits` bits a thread takes at a time.
+    fn share_of<U: Unsigned>(&self, bits: u32, len: usize) -> usize
+    where
+        B: BatchModExp<U>,
+    {
+        // A quarter of the fair share, so that a thread that is interrupted holds up the others by little, but whole
+        // multiples of what the backend computes at the same time.
+        let most = len.div_ceil(4 * self.threads()).max(1);
+        let most = most.next_multiple_of(self.inner.granularity());
+        self.share(len, most, |count| self.inner.relative_time(bits, count))
     }
 }
 
@@ -150,7 +175,8 @@ where
         let Some(pool) = self.pool_here() else {
             return self.inner.batch_mod_exp(batch, exponent_bits, out);
         };
-        let share = self.share(batch.len(), self.inner.granularity());
+        let widths = batch.iter().map(|x| width(x.params.modulus().as_ref()));
+        let share = self.share_of(widths.max().unwrap_or(0), batch.len());
         let result = pool.install(|| {
             batch
                 .par_chunks(share)
@@ -167,5 +193,75 @@ where
 
     fn granularity(&self) -> usize {
         self.threads() * self.inner.granularity()
+    }
+
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        let share = self.share_of(bits, count);
+        let shares = count.div_ceil(share).div_ceil(self.threads());
+        shares as u64 * self.inner.relative_time(bits, share.min(count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Serial;
+
+    fn threads(count: usize) -> Parallel<Serial> {
+        Parallel::with_threads(Serial, count.try_into().unwrap()).unwrap()
+    }
+
+    /// Blocks of eight, and pairs for up to four that are left over.
+    fn time(count: usize) -> u64 {
+        let left_over = match count % 8 {
+            few @ 0..=4 => 460 * few.div_ceil(2),
+            _ => 1000,
+        };
+        (1000 * (count / 8) + left_over) as u64
+    }
+
+    #[test]
+    fn few_are_spread_and_many_are_not() {
+        for (len, count, most, expected) in [
+            (1, 2, 8, 1),
+            (4, 2, 8, 2),
+            // Two pairs on each thread end before one block.
+            (8, 2, 8, 4),
+            (16, 2, 8, 8),
+            (16, 16, 8, 2),
+            // As soon as by ones, with half of the work.
+            (8, 16, 8, 2),
+            (17, 2, 16, 9),
+            (4096, 2, 512, 512),
+        ] {
+            assert_eq!(
+                threads(count).share(len, most, time),
+                expected,
+                "{len} on {count}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_last_share_ends_no_later_than_with_long_ones() {
+        for count in [1, 2, 3, 7] {
+            let parallel = threads(count);
+            for len in 0..200 {
+                for most in [8, 16, 40] {
+                    let end = |share: usize| {
+                        len.div_ceil(share).div_ceil(count) as u64 * time(share.min(len))
+                    };
+                    let share = parallel.share(len, most, time);
+                    assert!((1..=most).contains(&share));
+                    assert!(end(share) <= end(most), "{len} on {count}, at most {most}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn time_on_threads() {
+        let time = |len| BatchModExp::<crypto_bigint::U64>::relative_time(&threads(3), 64, len);
+        assert_eq!([0, 1, 3, 4, 7, 300].map(time), [0, 1, 1, 2, 3, 100]);
     }
 }

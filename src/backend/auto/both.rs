@@ -106,12 +106,14 @@ impl Both {
             .cuda
             .foreseen_ms(shape.bits, shape.exponent_bits, count)?;
         let cpu = self.cpu();
-        // Of one thread.
-        let at_a_time = <_ as BatchModExp<BoxedUint>>::granularity(cpu.inner().inner());
-        let rounds = count.div_ceil(at_a_time).div_ceil(cpu.threads());
-        let round = self.per_bit(shape.bits) * f64::from(shape.exponent_bits.max(1));
+        let engine = cpu.inner().inner();
+        // Of one thread, with what was measured.
+        let at_a_time = <_ as BatchModExp<BoxedUint>>::granularity(engine);
+        let round = <_ as BatchModExp<BoxedUint>>::relative_time(engine, shape.bits, at_a_time);
+        let rounds = <_ as BatchModExp<BoxedUint>>::relative_time(cpu, shape.bits, count);
+        let seconds = self.per_bit(shape.bits) * f64::from(shape.exponent_bits.max(1));
         Some(Model {
-            cpu: rounds as f64 * round,
+            cpu: seconds * rounds as f64 / round.max(1) as f64,
             gpu: CALL_SECONDS + gpu * 1e-3,
         })
     }
@@ -172,5 +174,9 @@ where
 
     fn granularity(&self) -> usize {
         <_ as BatchModExp<U>>::granularity(self.cpu())
+    }
+
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        <_ as BatchModExp<U>>::relative_time(self.cpu(), bits, count)
     }
 }

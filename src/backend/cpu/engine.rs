@@ -21,10 +21,14 @@ pub(crate) enum Engine {
     Ifma(Ifma),
 }
 
-/// The widest modulus, in bits, of which [`Serial`] computes a single one faster than a vector unit
+/// The widest modulus, in bits, of which [`Serial`] computes a single one faster than a vector unit of doubles
 /// computes a block of lanes. Measured; two instances are faster in lanes at every width.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-const SINGLE_ON_SERIAL: u32 = 960;
+const SINGLE_ON_SERIAL_BY_FMA: u32 = 960;
+
+/// The same for `Ifma`, which has pairs of lanes for wider ones.
+#[cfg(target_arch = "x86_64")]
+const SINGLE_ON_SERIAL_BY_IFMA: u32 = 320;
 
 impl Engine {
     /// The best that this processor offers.
@@ -85,9 +89,13 @@ where
         match self {
             Self::Serial => Serial.batch_mod_exp(batch, exponent_bits, out),
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Fma(fma) => share_with_serial(fma, batch, exponent_bits, out),
+            Self::Fma(fma) => {
+                share_with_serial(fma, SINGLE_ON_SERIAL_BY_FMA, batch, exponent_bits, out)
+            }
             #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => share_with_serial(ifma, batch, exponent_bits, out),
+            Self::Ifma(ifma) => {
+                share_with_serial(ifma, SINGLE_ON_SERIAL_BY_IFMA, batch, exponent_bits, out)
+            }
         }
     }
 
@@ -100,12 +108,26 @@ where
             Self::Ifma(_) => Ifma::LANES,
         }
     }
+
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        match self {
+            Self::Serial => count as u64,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            _ if bits > lanes::MAX_BITS => count as u64,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(fma) => BatchModExp::<U>::relative_time(fma, bits, count),
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(ifma) => BatchModExp::<U>::relative_time(ifma, bits, count),
+        }
+    }
 }
 
-/// Full blocks of lanes on `simd`, what is left over wherever it is faster.
+/// Full blocks of lanes on `simd`, what is left over wherever it is faster: a single instance of at most `single_bits`
+/// bits on [`Serial`].
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn share_with_serial<U, B>(
     simd: &B,
+    single_bits: u32,
     batch: &[ModExp<'_, U>],
     exponent_bits: u32,
     out: &mut [U],
@@ -123,7 +145,7 @@ where
             bits if bits > lanes::MAX_BITS => 0,
             bits => {
                 let single = run.len() % simd.granularity() == 1;
-                run.len() - usize::from(single && bits <= SINGLE_ON_SERIAL)
+                run.len() - usize::from(single && bits <= single_bits)
             }
         };
         let (first, second) = run.split_at(on_simd);

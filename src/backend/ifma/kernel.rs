@@ -21,6 +21,7 @@ macro_rules! unrolled {
         if $j < $b $body
     })* };
 }
+pub(super) use unrolled;
 
 /// Column sums in registers, least significant first.
 pub(super) type Sums<T, const B: usize> = [<T as Madd52>::Vector; B];

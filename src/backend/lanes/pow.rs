@@ -29,10 +29,7 @@ impl<L: Lanes> Workspace<L> {
             None => value.copy_from_slice(&table[..value.len()]),
         }
         for digit in digits {
-            for _ in 0..window_bits {
-                lanes.square(spare, value, modulus, scratch);
-                mem::swap(&mut value, &mut spare);
-            }
+            (value, spare) = lanes.square_times(value, spare, window_bits, modulus, scratch);
             lanes.select(factor, table, digit);
             lanes.mul(spare, value, factor, modulus, scratch);
             mem::swap(&mut value, &mut spare);

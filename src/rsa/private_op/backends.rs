@@ -37,6 +37,7 @@ impl RsaPrivateOp for crate::backend::Ifma {}
 mod threads {
     use alloc::vec::Vec;
 
+    use crypto_bigint::BoxedUint;
     use rayon::prelude::*;
 
     use super::super::LANES_AT_A_TIME;
@@ -64,11 +65,16 @@ mod threads {
                 return self.inner().private_op(ops);
             };
             // As few shares as there are threads, if they are not too long: a share prepares each of its moduli once. And as
-            // many lanes as the backend computes exponentiations at a time.
-            let at_a_time = BatchModExp::<_>::granularity(self.inner());
+            // many lanes as the backend computes exponentiations at a time, or fewer, if so the last thread ends sooner.
+            let at_a_time = BatchModExp::<BoxedUint>::granularity(self.inner());
             let at_a_time = at_a_time.div_ceil(ops.exponentiations());
-            let share = ops.len().div_ceil(pool.current_num_threads());
-            let share = share.clamp(1, LANES_AT_A_TIME).next_multiple_of(at_a_time);
+            let most = ops.len().div_ceil(pool.current_num_threads());
+            let most = most.clamp(1, LANES_AT_A_TIME).next_multiple_of(at_a_time);
+            let (bits, exponentiations) = (ops.exponentiation_bits(), ops.exponentiations());
+            let share = self.share(ops.len(), most, |lanes| {
+                let count = lanes * exponentiations;
+                BatchModExp::<BoxedUint>::relative_time(self.inner(), bits, count)
+            });
             let shares: Vec<_> = ops.chunks(share).collect();
             let work = |ops: PrivateOps<'_>| self.inner().private_op(ops);
             pool.install(|| shares.into_par_iter().try_for_each(work))

@@ -155,6 +155,13 @@ impl<'a> PrivateOps<'a> {
         self.batch.class.exponentiations()
     }
 
+    /// The width of the moduli of those exponentiations, in bits.
+    #[cfg(feature = "std")]
+    pub(super) fn exponentiation_bits(&self) -> u32 {
+        let class = &self.batch.class;
+        class.prime.map_or(class.n_width, |prime| prime.width)
+    }
+
     /// The same lanes once more, for a second attempt.
     #[must_use]
     pub fn again(&mut self) -> PrivateOps<'_> {
