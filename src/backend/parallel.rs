@@ -246,7 +246,7 @@ mod tests {
     fn the_last_share_ends_no_later_than_with_long_ones() {
         for count in [1, 2, 3, 7] {
             let parallel = threads(count);
-            for len in 0..200 {
+            for len in 0usize..200 {
                 for most in [8, 16, 40] {
                     let end = |share: usize| {
                         len.div_ceil(share).div_ceil(count) as u64 * time(share.min(len))

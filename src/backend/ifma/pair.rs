@@ -18,6 +18,8 @@ mod portable;
 mod tests;
 mod token;
 
+use zeroize::Zeroize;
+
 pub(super) use self::across::Across;
 use self::across::{Pair, PairKernel};
 use self::multiply::{Mul, Select, Squares};
@@ -46,7 +48,7 @@ impl<T: Across> Lanes for Pairs<T> {
     /// twos.
     fn limb_count(bits: u32) -> usize {
         let quarter = (bits + 2).div_ceil(RADIX_BITS).div_ceil(4).max(2) as usize;
-        assert!(quarter <= MAX_QUARTER, "{bits} bits are too wide for pairs");
+        assert!(bits <= MAX_BITS, "{bits} bits are too wide for pairs");
         4 * quarter
     }
 
@@ -133,10 +135,15 @@ impl<T: Across> Lanes for Pairs<T> {
     }
 
     fn select(self, out: &mut [Pair], table: &[Pair], digits: &[u8]) {
-        let digits = Pair([0, 1].map(|lane| u64::from(digits[lane])));
+        let mut digits = Pair([0, 1].map(|lane| u64::from(digits[lane])));
         let limbs = out.len();
-        let select = Select { out, table, digits };
+        let select = Select {
+            out,
+            table,
+            digits: &digits,
+        };
         dispatch(self.0, limbs, select);
+        digits.zeroize();
     }
 }
 

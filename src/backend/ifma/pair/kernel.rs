@@ -181,11 +181,11 @@ pub(super) fn multiply<T: Across, const J: usize>(
     }
     reduce_rows!(t, J, sums, low, ahead, modulus, {});
 
-    // `low` has the two lowest columns of `ahead`.
+    // With what the last rows added to them.
+    [ahead[0], ahead[1]] = low;
     let mut out = [t.zero(); J];
     unrolled!(J, I, {
-        let other = if I < 2 { low[I] } else { ahead[I] };
-        out[I] = t.add(sums[I], other);
+        out[I] = t.add(sums[I], ahead[I]);
     });
     out
 }

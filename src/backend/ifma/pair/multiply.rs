@@ -62,13 +62,13 @@ impl PairKernel for Squares<'_> {
 pub(super) struct Select<'a> {
     pub(super) out: &'a mut [Pair],
     pub(super) table: &'a [Pair],
-    pub(super) digits: Pair,
+    pub(super) digits: &'a Pair,
 }
 
 impl PairKernel for Select<'_> {
     #[inline(always)]
     fn run<T: Across, const J: usize>(self, t: T) {
-        let digits = t.spread(&self.digits);
+        let digits = t.spread(self.digits);
         let mut sums = [t.zero(); J];
         for (entry, number) in (0..).zip(self.table.chunks_exact(4 * J)) {
             let number: &[[Pair; 4]; J] = vectors(number.as_chunks().0);
