@@ -236,12 +236,12 @@ impl BatchQueue {
     #[must_use]
     pub fn stats(&self) -> QueueStats {
         let shared = &self.0.shared;
-        // In a forked child nobody else is there to let go of a lock.
+        // In a forked child nobody works.
         let occupancy = match shared.is_forked() {
             true => (0, 0),
             false => shared.room.occupancy(),
         };
-        shared.counters.read(occupancy)
+        shared.counters.read(shared.room.accepted(), occupancy)
     }
 
     /// Accepts no more requests, on any handle, and waits until the workers are done with those that were accepted. May be

@@ -20,19 +20,27 @@ use shuttle::future::block_on;
 use shuttle::thread;
 
 use self::reply::{Answer, Reply, reply};
-use self::room::{Policy, Refused, Room};
+use self::room::{Place, Policy, Refused, Room};
 
 /// What stands in for `src/queue/sync.rs`.
 mod sync {
     use core::time::Duration;
     pub(super) use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+    pub(super) use std::sync::PoisonError;
+    use std::sync::atomic::AtomicU64;
+    pub(super) use std::sync::atomic::Ordering::SeqCst;
     use std::sync::{LazyLock, LockResult};
-    pub(super) use std::sync::{PoisonError, TryLockError};
     pub(super) use std::time::Instant;
 
     use shuttle::sync;
+    pub(super) use shuttle::sync::atomic::{AtomicBool, AtomicUsize};
     pub(super) use shuttle::sync::{Mutex, MutexGuard};
+
+    /// Another one for each request.
+    pub(super) fn door() -> usize {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        NEXT.fetch_add(1, SeqCst) as usize
+    }
 
     pub(super) struct Condvar(Arc<sync::Condvar>);
 
@@ -116,7 +124,7 @@ fn work(desk: &Desk, max_batch: usize) -> usize {
 }
 
 /// Waits for room, as the library's future does; `None` if the room is closed. Gives up after `patience` attempts.
-fn enter(desk: &Desk, question: u32, patience: usize) -> Option<(u64, Answer<u32>)> {
+fn enter(desk: &Desk, question: u32, patience: usize) -> Option<(Place, Answer<u32>)> {
     let (reply, answer) = reply();
     let (mut request, mut ticket) = (Some(Request(question, reply)), None);
     let mut attempts = 0;

@@ -99,7 +99,6 @@ impl fmt::Debug for Histogram {
 /// The numbers while they change. None of them guards memory, so their order is of no concern.
 #[derive(Default)]
 pub(super) struct Counters {
-    pub(super) accepted: Counter,
     pub(super) signed: Counter,
     pub(super) failed: Counter,
     pub(super) cancelled: Counter,
@@ -125,9 +124,10 @@ impl Counters {
         self.latency_us.add(microseconds);
     }
 
-    pub(super) fn read(&self, (waiting, under_way): (usize, usize)) -> QueueStats {
+    /// With what the waiting room knows.
+    pub(super) fn read(&self, accepted: u64, (waiting, under_way): (usize, usize)) -> QueueStats {
         QueueStats {
-            accepted: self.accepted.get(),
+            accepted,
             signed: self.signed.get(),
             failed: self.failed.get(),
             cancelled: self.cancelled.get(),

@@ -1,15 +1,18 @@
 //! The waiting room: requests from their call until a worker takes them, and callers for whom there is no room yet.
 //!
-//! All of it is under one lock. No caller's code runs under that lock: wakers are called, and requests dropped, after it.
+//! Callers come in by several doors, each with a lock of its own, so that they seldom wait for each other. Workers let in from
+//! all doors. They, and callers who wait for room, are under one lock, which may be taken before a door's, never after
+//! it. No caller's code runs under a lock: wakers are called, and requests dropped, after it.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::hint::spin_loop;
+use core::array;
 use core::task::Waker;
 use core::time::Duration;
 
 use super::sync::{
-    Condvar, Instant, Mutex, MutexGuard, PoisonError, TryLockError, now, wait_timeout,
+    AtomicBool, AtomicUsize, Condvar, Instant, Mutex, MutexGuard, PoisonError, SeqCst, door, now,
+    wait_timeout,
 };
 
 /// When a batch begins; see [`QueueBuilder`](super::QueueBuilder).
@@ -41,25 +44,56 @@ impl Policy {
     }
 }
 
+/// So many callers can come in at the same time.
+const DOORS: usize = 16;
+
 pub(super) struct Room<T> {
     policy: Policy,
+    doors: [Door<T>; DOORS],
+    /// The number of requests behind the doors and inside.
+    waiting: AtomicUsize,
+    /// Batches that are being computed.
+    under_way: AtomicUsize,
+    /// Workers that sleep and have not been called. May be too high, never too low.
+    asleep: AtomicUsize,
+    is_closed: AtomicBool,
     state: Mutex<State<T>>,
     /// Where workers sleep.
     work: Condvar,
 }
 
+/// In a cache line of its own, or two where they are fetched by twos.
+#[repr(align(128))]
+struct Door<T> {
+    behind: Mutex<Behind<T>>,
+    /// How many have come in by it so far.
+    count: AtomicUsize,
+}
+
+/// What has come in by a door, until a worker lets it in.
+struct Behind<T> {
+    requests: BTreeMap<Place, T>,
+    is_closed: bool,
+}
+
+/// Where a request waits: in the order of arrival.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct Place {
+    since: Instant,
+    /// The first of its door has number 0.
+    number: usize,
+    door: usize,
+}
+
 struct State<T> {
-    /// By number, which is their order of arrival, with the time at which they came in.
-    waiting: BTreeMap<u64, (Instant, T)>,
+    /// By the door by which they came.
+    inside: [BTreeMap<Place, T>; DOORS],
     /// Callers who wait for room, by the number of their first attempt.
     outside: BTreeMap<u64, Waker>,
-    /// The next number.
+    /// The next such number.
     next: u64,
-    /// Batches that are being computed.
-    under_way: usize,
     /// Workers that sleep.
-    asleep: usize,
-    is_closed: bool,
+    sleepers: usize,
 }
 
 /// Requests with the times at which they came in.
@@ -73,24 +107,61 @@ pub(super) enum Refused<T> {
 
 impl<T> Room<T> {
     pub(super) fn new(policy: Policy) -> Self {
+        let door = |_| Door {
+            behind: Mutex::new(Behind {
+                requests: BTreeMap::new(),
+                is_closed: false,
+            }),
+            count: AtomicUsize::new(0),
+        };
         Self {
             policy,
+            doors: array::from_fn(door),
+            waiting: AtomicUsize::new(0),
+            under_way: AtomicUsize::new(0),
+            asleep: AtomicUsize::new(0),
+            is_closed: AtomicBool::new(false),
             state: Mutex::new(State {
-                waiting: BTreeMap::new(),
+                inside: array::from_fn(|_| BTreeMap::new()),
                 outside: BTreeMap::new(),
                 next: 0,
-                under_way: 0,
-                asleep: 0,
-                is_closed: false,
+                sleepers: 0,
             }),
             work: Condvar::new(),
         }
     }
 
-    /// Lets a request in and says under which number.
-    pub(super) fn enter(&self, request: T) -> Result<u64, Refused<T>> {
-        let since = now();
-        self.admit(&mut self.lock(), since, request)
+    /// Lets a request in and says where it waits.
+    pub(super) fn enter(&self, request: T) -> Result<Place, Refused<T>> {
+        let door = door() % DOORS;
+        let mut behind = self.doors[door].lock();
+        if behind.is_closed {
+            return Err(Refused::Closed(request));
+        }
+        // Under the lock of the door: who sees the number finds the request behind it.
+        let reserve = |waiting| (waiting < self.policy.capacity).then_some(waiting + 1);
+        let Ok(before) = self.waiting.fetch_update(SeqCst, SeqCst, reserve) else {
+            return Err(Refused::Full(request));
+        };
+        let place = Place {
+            since: now(),
+            number: self.doors[door].count.fetch_add(1, SeqCst),
+            door,
+        };
+        behind.requests.insert(place, request);
+        drop(behind);
+
+        // The first request is watched from now on by a worker, if one sleeps; to the others it matters whether there are
+        // enough. Who is about to sleep counts itself first, and then looks whether somebody has come.
+        let count = before + 1;
+        if self.asleep.load(SeqCst) > 0 {
+            let under_way = self.under_way.load(SeqCst);
+            let wait = self.policy.remaining_wait(count, Duration::ZERO, under_way);
+            if count == 1 || wait.is_zero() {
+                self.call_worker(&self.lock());
+            }
+        }
+        Ok(place)
     }
 
     /// The same for a caller who waits for room: if there is none, `waker` will be woken when there is. `ticket` is the
@@ -101,55 +172,49 @@ impl<T> Room<T> {
         request: T,
         ticket: &mut Option<u64>,
         waker: &Waker,
-    ) -> Result<u64, Refused<T>> {
+    ) -> Result<Place, Refused<T>> {
         // A waker is the caller's code.
         let waker = waker.clone();
-        let since = now();
-        let mut state = self.lock();
-        let result = self.admit(&mut state, since, request);
-        let old = match result {
-            Err(Refused::Full(_)) => {
-                let number = *ticket.get_or_insert_with(|| state.number());
-                state.outside.insert(number, waker)
+        let request = match self.enter(request) {
+            Err(Refused::Full(request)) => request,
+            result => {
+                let own = ticket.take();
+                drop(own.and_then(|number| self.lock().outside.remove(&number)));
+                return result;
             }
-            _ => ticket
-                .take()
-                .and_then(|number| state.outside.remove(&number)),
         };
+        let mut state = self.lock();
+        let number = *ticket.get_or_insert_with(|| state.number());
+        let old = state.outside.insert(number, waker);
         drop(state);
         drop(old);
+        // A place that became free before that was offered to others, if to anybody.
+        let result = self.enter(request);
+        if !matches!(result, Err(Refused::Full(_))) {
+            *ticket = None;
+            self.stop_waiting(number);
+        }
         result
     }
 
-    /// Every caller passes through here, one at a time.
-    fn admit(&self, state: &mut State<T>, since: Instant, request: T) -> Result<u64, Refused<T>> {
-        if state.is_closed {
-            return Err(Refused::Closed(request));
-        }
-        if state.waiting.len() >= self.policy.capacity {
-            return Err(Refused::Full(request));
-        }
-        let number = state.number();
-        state.waiting.insert(number, (since, request));
-        // The first request is watched from now on by a worker, if one sleeps; to the others it matters whether
-        // there are enough.
-        let count = state.waiting.len();
-        let wait = self
-            .policy
-            .remaining_wait(count, Duration::ZERO, state.under_way);
-        if state.asleep > 0 && (count == 1 || wait.is_zero()) {
-            self.work.notify_one();
-        }
-        Ok(number)
+    /// Takes a request back, if it has not been taken by a worker.
+    pub(super) fn leave(&self, place: Place) -> Option<T> {
+        let door = &self.doors[place.door];
+        let behind = self.remove(&mut door.lock().requests, place);
+        // If it is not behind the door any more, it is inside or gone.
+        let request = match behind {
+            Some(request) => request,
+            None => self.remove(&mut self.lock().inside[place.door], place)?,
+        };
+        let waker = self.lock().outside.pop_first();
+        wake(waker);
+        Some(request)
     }
 
-    /// Takes a request back, if it has not been taken by a worker.
-    pub(super) fn leave(&self, number: u64) -> Option<T> {
-        let mut state = self.lock();
-        let (_, request) = state.waiting.remove(&number)?;
-        let waker = state.outside.pop_first();
-        drop(state);
-        wake(waker);
+    /// Under the lock of the requests: a worker that finds them gone does not find them counted.
+    fn remove(&self, requests: &mut BTreeMap<Place, T>, place: Place) -> Option<T> {
+        let request = requests.remove(&place)?;
+        self.waiting.fetch_sub(1, SeqCst);
         Some(request)
     }
 
@@ -159,7 +224,7 @@ impl<T> Room<T> {
         let own = state.outside.remove(&ticket);
         // Who has been woken and does not come in lets another one try.
         let passed_on = match own {
-            None if state.waiting.len() < self.policy.capacity => state.outside.pop_first(),
+            None if self.waiting.load(SeqCst) < self.policy.capacity => state.outside.pop_first(),
             _ => None,
         };
         drop(state);
@@ -171,8 +236,10 @@ impl<T> Room<T> {
     pub(super) fn take(&self) -> Option<(Batch<T>, UnderWay<'_, T>)> {
         let mut state = self.lock();
         loop {
-            let Some(first) = state.waiting.first_key_value() else {
-                if state.is_closed {
+            let waiting = self.waiting.load(SeqCst);
+            let is_closed = self.is_closed.load(SeqCst);
+            if waiting == 0 {
+                if is_closed {
                     return None;
                 }
                 // Whoever was woken while there was room may be slow to come; the others need not wait for that.
@@ -183,86 +250,122 @@ impl<T> Room<T> {
                     state = self.lock();
                     continue;
                 }
-                state = self.sleep(state, None);
+                state = self.sleep(state, waiting, None);
+                continue;
+            }
+            self.let_in(&mut state);
+            // It may have left meanwhile.
+            let Some(oldest) = state.oldest() else {
                 continue;
             };
-            let age = now().saturating_duration_since(first.1.0);
-            let count = state.waiting.len();
-            let wait = self.policy.remaining_wait(count, age, state.under_way);
-            if state.is_closed || wait.is_zero() {
+            let age = now().saturating_duration_since(oldest.since);
+            let under_way = self.under_way.load(SeqCst);
+            let wait = self.policy.remaining_wait(waiting, age, under_way);
+            if is_closed || wait.is_zero() {
                 break;
             }
-            state = self.sleep(state, Some(wait));
+            state = self.sleep(state, waiting, Some(wait));
         }
         let batch = state.first(self.policy.max_batch);
-        state.under_way += 1;
+        self.under_way.fetch_add(1, SeqCst);
+        let rest = self.waiting.fetch_sub(batch.len(), SeqCst) - batch.len();
         // Someone else is to watch over the rest.
-        if !state.waiting.is_empty() && state.asleep > 0 {
-            self.work.notify_one();
+        if rest > 0 {
+            self.call_worker(&state);
         }
-        let wakers = state.let_try(self.policy.capacity);
+        let wakers = state.let_try(self.policy.capacity.saturating_sub(rest));
         drop(state);
         wake(wakers);
-        Some((batch.into_values().collect(), UnderWay(self)))
+        Some((batch, UnderWay(self)))
     }
 
     /// Lets nobody in from now on, and returns the requests that wait, if they are to be `cancelled`; else workers take
     /// them still.
     pub(super) fn close(&self, cancelled: bool) -> Vec<T> {
         let mut state = self.lock();
-        state.is_closed = true;
+        self.is_closed.store(true, SeqCst);
+        for door in &self.doors {
+            door.lock().is_closed = true;
+        }
+        self.let_in(&mut state);
         let wakers = core::mem::take(&mut state.outside);
         let requests = match cancelled {
-            true => core::mem::take(&mut state.waiting),
-            false => BTreeMap::new(),
+            true => state.first(usize::MAX),
+            false => Vec::new(),
         };
+        self.waiting.fetch_sub(requests.len(), SeqCst);
         self.work.notify_all();
         drop(state);
         wake(wakers);
-        requests.into_values().map(|(_, request)| request).collect()
+        requests.into_iter().map(|(_, request)| request).collect()
+    }
+
+    /// How many requests have come in so far.
+    pub(super) fn accepted(&self) -> u64 {
+        let counts = self.doors.iter().map(|door| door.count.load(SeqCst));
+        counts.map(|count| count as u64).sum()
     }
 
     /// The number of requests that wait, and that of batches under way.
     pub(super) fn occupancy(&self) -> (usize, usize) {
-        let state = self.lock();
-        (state.waiting.len(), state.under_way)
+        (self.waiting.load(SeqCst), self.under_way.load(SeqCst))
     }
 
     /// Whether there is neither room nor a shutdown.
     pub(super) fn is_full(&self) -> bool {
-        let state = self.lock();
-        !state.is_closed && state.waiting.len() >= self.policy.capacity
+        !self.is_closed.load(SeqCst) && self.waiting.load(SeqCst) >= self.policy.capacity
     }
 
+    /// Brings inside what is behind the doors.
+    fn let_in(&self, state: &mut State<T>) {
+        for (door, inside) in self.doors.iter().zip(&mut state.inside) {
+            let mut behind = core::mem::take(&mut door.lock().requests);
+            inside.append(&mut behind);
+        }
+    }
+
+    /// Lets a worker that sleeps look at the room, if there is one that nobody has called.
+    fn call_worker(&self, _under_lock: &MutexGuard<'_, State<T>>) {
+        if self.asleep.load(SeqCst) > 0 {
+            self.asleep.fetch_sub(1, SeqCst);
+            self.work.notify_one();
+        }
+    }
+
+    /// Sleeps, unless there are no longer `waiting` requests.
     fn sleep<'a>(
         &self,
         mut state: MutexGuard<'a, State<T>>,
+        waiting: usize,
         limit: Option<Duration>,
     ) -> MutexGuard<'a, State<T>> {
-        state.asleep += 1;
+        state.sleepers += 1;
+        self.asleep.fetch_add(1, SeqCst);
+        // Who has come before that was counted has called nobody.
         let mut state = match limit {
+            _ if self.waiting.load(SeqCst) != waiting => state,
             Some(limit) => wait_timeout(&self.work, state, limit),
             None => {
                 let result = self.work.wait(state);
                 result.unwrap_or_else(PoisonError::into_inner)
             }
         };
-        state.asleep -= 1;
+        state.sleepers -= 1;
+        // Whoever was not called has woken by itself.
+        self.asleep.fetch_min(state.sleepers, SeqCst);
         state
     }
 
-    /// Tries for some microseconds before it sleeps: the lock is held for a tenth of one, and whoever sleeps costs its holder a
-    /// system call. Nothing panics under the lock.
+    /// Nothing panics under the lock.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        const DOUBLINGS: u32 = 6;
-        for doubling in 0..DOUBLINGS {
-            match self.state.try_lock() {
-                Ok(state) => return state,
-                Err(TryLockError::Poisoned(state)) => return state.into_inner(),
-                Err(TryLockError::WouldBlock) => (0..1 << doubling).for_each(|_| spin_loop()),
-            }
-        }
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Door<T> {
+    /// Nothing panics under the lock.
+    fn lock(&self) -> MutexGuard<'_, Behind<T>> {
+        self.behind.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -272,20 +375,35 @@ impl<T> State<T> {
         self.next
     }
 
-    /// Takes the oldest requests, at most `count`.
-    fn first(&mut self, count: usize) -> BTreeMap<u64, (Instant, T)> {
-        let mut taken = core::mem::take(&mut self.waiting);
-        if taken.len() > count {
-            // Numbers have gaps, where requests have left.
-            let next = taken.keys().nth(count).copied();
-            self.waiting = next.map_or_else(BTreeMap::new, |next| taken.split_off(&next));
+    /// Where the oldest request inside waits.
+    fn oldest(&self) -> Option<Place> {
+        let firsts = self.inside.iter().filter_map(BTreeMap::first_key_value);
+        firsts.map(|(place, _)| *place).min()
+    }
+
+    /// Takes the oldest requests, at most `count`. They are in the order of arrival for each door.
+    fn first(&mut self, count: usize) -> Batch<T> {
+        let all = self.inside.iter().map(BTreeMap::len).sum::<usize>();
+        // The first one that stays.
+        let stays = (all > count).then(|| {
+            let mut places: Vec<_> = self.inside.iter().flat_map(BTreeMap::keys).collect();
+            **places.select_nth_unstable(count).1
+        });
+        let mut batch = Vec::with_capacity(all.min(count));
+        for inside in &mut self.inside {
+            let rest = stays.map_or_else(BTreeMap::new, |place| inside.split_off(&place));
+            let taken = core::mem::replace(inside, rest);
+            batch.extend(
+                taken
+                    .into_iter()
+                    .map(|(place, request)| (place.since, request)),
+            );
         }
-        taken
+        batch
     }
 
     /// The wakers of as many callers as there is room for.
-    fn let_try(&mut self, capacity: usize) -> Vec<(u64, Waker)> {
-        let room = capacity.saturating_sub(self.waiting.len());
+    fn let_try(&mut self, room: usize) -> Vec<(u64, Waker)> {
         let wakers = core::iter::from_fn(|| self.outside.pop_first());
         wakers.take(room).collect()
     }
@@ -296,11 +414,11 @@ pub(super) struct UnderWay<'a, T>(&'a Room<T>);
 
 impl<T> Drop for UnderWay<'_, T> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.under_way -= 1;
+        let room = self.0;
+        room.under_way.fetch_sub(1, SeqCst);
         // Fewer requests may be enough now.
-        if !state.waiting.is_empty() && state.asleep > 0 {
-            self.0.work.notify_one();
+        if room.waiting.load(SeqCst) > 0 {
+            room.call_worker(&room.lock());
         }
     }
 }

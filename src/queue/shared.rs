@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::panic::AssertUnwindSafe;
-use core::task::Waker;
 use std::panic::catch_unwind;
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -13,7 +12,7 @@ use super::QueueError;
 use super::counters::Counters;
 use super::generator::Generator;
 use super::reply::Reply;
-use super::room::{Refused, Room};
+use super::room::{Place, Room};
 use crate::Error;
 use crate::backend::Cpu;
 use crate::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle, RsaPrivateOp, Signature};
@@ -101,31 +100,8 @@ impl Shared {
         self.process != std::process::id()
     }
 
-    pub(super) fn enter(&self, request: Request) -> Result<u64, Refused<Request>> {
-        let result = self.room.enter(request);
-        self.count_accepted(&result);
-        result
-    }
-
-    pub(super) fn enter_or_wait(
-        &self,
-        request: Request,
-        ticket: &mut Option<u64>,
-        waker: &Waker,
-    ) -> Result<u64, Refused<Request>> {
-        let result = self.room.enter_or_wait(request, ticket, waker);
-        self.count_accepted(&result);
-        result
-    }
-
-    fn count_accepted<E>(&self, result: &Result<u64, E>) {
-        if result.is_ok() {
-            self.counters.accepted.add(1);
-        }
-    }
-
-    pub(super) fn cancel(&self, number: u64) {
-        if !self.is_forked() && self.room.leave(number).is_some() {
+    pub(super) fn cancel(&self, place: Place) {
+        if !self.is_forked() && self.room.leave(place).is_some() {
             self.counters.cancelled.add(1);
         }
     }

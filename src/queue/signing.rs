@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use super::QueueError;
 use super::reply::Answer;
-use super::room::Refused;
+use super::room::{Place, Refused};
 use super::shared::{Outcome, Request, Shared};
 use crate::rsa::Signature;
 
@@ -36,7 +36,7 @@ enum Stage {
         ticket: Option<u64>,
     },
     Inside {
-        number: u64,
+        place: Place,
         answer: Answer<Outcome>,
     },
     Over,
@@ -51,8 +51,8 @@ impl Signing {
     }
 
     pub(super) fn submit(shared: &Arc<Shared>, request: Request, answer: Answer<Outcome>) -> Self {
-        let stage = match shared.enter(request) {
-            Ok(number) => Stage::Inside { number, answer },
+        let stage = match shared.room.enter(request) {
+            Ok(place) => Stage::Inside { place, answer },
             Err(Refused::Closed(_)) => Stage::Failed(QueueError::ShutDown),
             Err(Refused::Full(request)) => Stage::Outside {
                 request,
@@ -158,9 +158,10 @@ impl Future for Signing {
                     mut ticket,
                 } => match self
                     .shared
+                    .room
                     .enter_or_wait(request, &mut ticket, context.waker())
                 {
-                    Ok(number) => self.stage = Stage::Inside { number, answer },
+                    Ok(place) => self.stage = Stage::Inside { place, answer },
                     Err(Refused::Closed(_)) => return Poll::Ready(Err(QueueError::ShutDown)),
                     Err(Refused::Full(request)) => {
                         self.stage = Stage::Outside {
@@ -171,10 +172,10 @@ impl Future for Signing {
                         return Poll::Pending;
                     }
                 },
-                Stage::Inside { number, answer } => {
+                Stage::Inside { place, answer } => {
                     return match answer.poll(context) {
                         Poll::Pending => {
-                            self.stage = Stage::Inside { number, answer };
+                            self.stage = Stage::Inside { place, answer };
                             Poll::Pending
                         }
                         Poll::Ready(outcome) => {
@@ -193,7 +194,7 @@ impl Drop for Signing {
         match &self.stage {
             Stage::Failed(_) | Stage::Over => {}
             Stage::Outside { ticket, .. } => self.shared.stop_waiting(*ticket),
-            Stage::Inside { number, .. } => self.shared.cancel(*number),
+            Stage::Inside { place, .. } => self.shared.cancel(*place),
         }
     }
 }
