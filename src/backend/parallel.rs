@@ -231,7 +231,7 @@ mod tests {
             (16, 16, 8, 2),
             // As soon as by ones, with half of the work.
             (8, 16, 8, 2),
-            (17, 2, 16, 9),
+            (17, 2, 16, 10),
             (4096, 2, 512, 512),
         ] {
             assert_eq!(
