@@ -3,6 +3,7 @@
 mod blocks;
 mod kernel;
 mod lanes8;
+mod look_up;
 mod madd52;
 #[cfg(test)]
 mod portable;

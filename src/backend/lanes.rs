@@ -22,7 +22,7 @@ pub(crate) mod testing;
 mod window;
 mod workspace;
 
-use core::ptr;
+use core::{mem, ptr};
 
 use crypto_bigint::Unsigned;
 use zeroize::Zeroize;
@@ -104,6 +104,49 @@ pub(crate) trait Lanes: Copy {
     /// Copies entry `digits[lane]` of `table` to `out` in every lane. Reads the whole table in the same
     /// order whatever the digits are. An entry is `out.len()` limbs long.
     fn select(self, out: &mut [Self::Limb], table: &[Self::Limb], digits: &[u8]);
+
+    /// What the ladder does for a digit: squares `value` as often as it is told to, and multiplies it by entry
+    /// `digits[lane]` of the table.
+    fn step(
+        self,
+        step: Step<'_, Self::Limb>,
+        modulus: Modulus<'_, Self::Limb>,
+        scratch: &mut [Self::Limb],
+    ) {
+        let Step {
+            squarings,
+            table,
+            digits,
+            factor,
+            mut value,
+            mut spare,
+        } = step;
+        for _ in 0..squarings {
+            self.square(spare, value, modulus, scratch);
+            mem::swap(&mut value, &mut spare);
+        }
+        self.select(factor, table, digits);
+        self.mul(spare, value, factor, modulus, scratch);
+        if squarings.is_multiple_of(2) {
+            value.copy_from_slice(spare);
+        }
+    }
+}
+
+/// The operands of [`Lanes::step`].
+pub(crate) struct Step<'a, L> {
+    /// At least 1: the bits of the window.
+    pub(crate) squarings: u32,
+    /// `2^squarings` entries of the length of `value`.
+    pub(crate) table: &'a [L],
+    /// The number of an entry for each lane.
+    pub(crate) digits: &'a [u8],
+    /// Space for the entry of each lane.
+    pub(crate) factor: &'a mut [L],
+    /// What is squared and multiplied, and the result.
+    pub(crate) value: &'a mut [L],
+    /// Space for another number.
+    pub(crate) spare: &'a mut [L],
 }
 
 /// The moduli of all lanes.
