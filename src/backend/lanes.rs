@@ -51,6 +51,10 @@ pub(crate) trait Lanes: Copy {
     const BOUND: u8;
     /// Zero in every lane.
     const ZERO: Self::Limb;
+    /// Exponents of more bits than this take a window of 5 bits, shorter ones at most 4. The value here is measured, for
+    /// a look-up that takes time of its own: as long as a table of 16 entries stays in the first-level cache, one of 32
+    /// does not pay.
+    const LONG_EXPONENT_BITS: u32 = 1600;
 
     /// How many limbs hold an operand for moduli of `bits` bits: so many that `R > BOUND^2 * modulus`, or
     /// more if the multiplication needs it.

@@ -17,6 +17,9 @@ impl<T: Madd52> Lanes for Lanes8<T> {
     const RADIX_BITS: u32 = RADIX_BITS;
     const BOUND: u8 = 2;
     const ZERO: Limb = Limb::ZERO;
+    /// Look-ups are hidden beside squarings, so this is where the multiplications that a larger window saves pay for its
+    /// table.
+    const LONG_EXPONENT_BITS: u32 = 320;
 
     fn limb_count(bits: u32) -> usize {
         size::limb_count(bits)
