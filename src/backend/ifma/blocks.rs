@@ -67,8 +67,9 @@ impl Kernel for Mul<'_> {
             };
             // No columns come in from above before the second row of blocks, nor above the number.
             let tops = if first { zeros } else { &columns[i + 1] };
+            let quotient = (count > 1).then_some(&mut *q);
             let mut sums =
-                kernel::multiply_low(t, sums, tops, &a[0], &b[i], &modulus[0], neg_inv, q);
+                kernel::multiply_low(t, sums, tops, &a[0], &b[i], &modulus[0], neg_inv, quotient);
             for j in 1..count {
                 let (low, high) = columns.split_at_mut(i + j + 1);
                 let tops = if first || j + 1 == count {
@@ -125,12 +126,13 @@ impl Kernel for Square<'_> {
             let last = i + 1 == count;
             let sums = kernel::load(t, &columns[i]);
             let (tops, modulus_0) = (&columns[i + 1], &modulus[0]);
+            let quotient = (count > 1).then_some(&mut *q);
             let mut sums: Sums<T, B> = match &mut self.share {
                 Some(share) => {
                     let rows = &mut share.block::<T, B>(t, i);
-                    kernel::reduce_low(t, sums, tops, modulus_0, neg_inv, q, rows)
+                    kernel::reduce_low(t, sums, tops, modulus_0, neg_inv, quotient, rows)
                 }
-                None => kernel::reduce_low(t, sums, tops, modulus_0, neg_inv, q, &mut ()),
+                None => kernel::reduce_low(t, sums, tops, modulus_0, neg_inv, quotient, &mut ()),
             };
             for j in 1..count {
                 let (low, high) = columns.split_at_mut(i + j + 1);

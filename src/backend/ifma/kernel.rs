@@ -86,7 +86,7 @@ macro_rules! reduce_limb {
 const LAG: usize = 4;
 
 /// The lowest block of a Montgomery multiplication: `sums = (sums + a * b + q * modulus) / 2^(52 * B)`,
-/// where `tops` are the columns above `sums`. Writes the quotient to `q`.
+/// where `tops` are the columns above `sums`. Writes the quotient to `q` if there are blocks above.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 #[allow(clippy::absurd_extreme_comparisons)] // The comparisons are written out for `J = 0` too.
@@ -98,7 +98,7 @@ pub(super) fn multiply_low<T: Madd52, const B: usize>(
     b: &[Limb; B],
     modulus: &[Limb; B],
     neg_inv: T::Vector,
-    q: &mut [Limb; B],
+    mut q: Option<&mut [Limb; B]>,
 ) -> Sums<T, B> {
     for row in 0..B {
         let (a, modulus) = (t.reload(a), t.reload(modulus));
@@ -107,7 +107,9 @@ pub(super) fn multiply_low<T: Madd52, const B: usize>(
         let lowest = t.load(&a[0]);
         sums[0] = t.madd_lo(sums[0], lowest, factor);
         let quotient = t.madd_lo(t.zero(), sums[0], neg_inv);
-        t.store(&mut q[row], quotient);
+        if let Some(q) = &mut q {
+            t.store(&mut q[row], quotient);
+        }
         sums[1] = t.madd_hi(sums[1], lowest, factor);
         unrolled!(B, J, {
             if J >= 1 {
@@ -141,13 +143,15 @@ pub(super) fn reduce_low<T: Madd52, const B: usize>(
     tops: &[Limb; B],
     modulus: &[Limb; B],
     neg_inv: T::Vector,
-    q: &mut [Limb; B],
+    mut q: Option<&mut [Limb; B]>,
     beside: &mut impl Beside<T>,
 ) -> Sums<T, B> {
     let mut quotient = t.madd_lo(t.zero(), sums[0], neg_inv);
     for row in 0..B {
         let modulus = t.reload(modulus);
-        t.store(&mut q[row], quotient);
+        if let Some(q) = &mut q {
+            t.store(&mut q[row], quotient);
+        }
         let mut top = t.load(&tops[row]);
         // The next quotient first: the rest of the row hides how long it takes.
         complete_next!(t, sums, modulus, quotient);
