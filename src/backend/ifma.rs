@@ -4,6 +4,7 @@ mod blocks;
 mod cost;
 mod kernel;
 mod lanes8;
+mod look_up;
 mod madd52;
 mod pair;
 #[cfg(test)]

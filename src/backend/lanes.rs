@@ -51,6 +51,10 @@ pub(crate) trait Lanes: Copy {
     const BOUND: u8;
     /// Zero in every lane.
     const ZERO: Self::Limb;
+    /// Exponents of more bits than this take a window of 5 bits, shorter ones at most 4. The value here is measured, for
+    /// a look-up that takes time of its own: as long as a table of 16 entries stays in the first-level cache, one of 32
+    /// does not pay.
+    const LONG_EXPONENT_BITS: u32 = 1600;
 
     /// How many limbs hold an operand for moduli of `bits` bits: so many that `R > BOUND^2 * modulus`, or
     /// more if the multiplication needs it.
@@ -120,6 +124,45 @@ pub(crate) trait Lanes: Copy {
     /// Copies entry `digits[lane]` of `table` to `out` in every lane. Reads the whole table in the same
     /// order whatever the digits are. An entry is `out.len()` limbs long.
     fn select(self, out: &mut [Self::Limb], table: &[Self::Limb], digits: &[u8]);
+
+    /// What the ladder does for a digit: squares `value` as often as it is told to, and multiplies it by entry
+    /// `digits[lane]` of the table.
+    fn step(
+        self,
+        step: Step<'_, Self::Limb>,
+        modulus: Modulus<'_, Self::Limb>,
+        scratch: &mut [Self::Limb],
+    ) {
+        let Step {
+            squarings,
+            table,
+            digits,
+            factor,
+            value,
+            spare,
+        } = step;
+        let (power, other) = self.square_times(value, spare, squarings, modulus, scratch);
+        self.select(factor, table, digits);
+        self.mul(other, power, factor, modulus, scratch);
+        // Both buffers get the result, since they may have changed places.
+        power.copy_from_slice(other);
+    }
+}
+
+/// The operands of [`Lanes::step`].
+pub(crate) struct Step<'a, L> {
+    /// At least 1: the bits of the window.
+    pub(crate) squarings: u32,
+    /// `2^squarings` entries of the length of `value`.
+    pub(crate) table: &'a [L],
+    /// The number of an entry for each lane.
+    pub(crate) digits: &'a [u8],
+    /// Space for the entry of each lane.
+    pub(crate) factor: &'a mut [L],
+    /// What is squared and multiplied, and the result.
+    pub(crate) value: &'a mut [L],
+    /// Space for another number.
+    pub(crate) spare: &'a mut [L],
 }
 
 /// The moduli of all lanes.

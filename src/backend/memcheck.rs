@@ -122,6 +122,9 @@ fn fma_boxed() {
 fn ifma_portable() {
     fixed::<8>(&ifma::on_portable_unit());
     fixed::<17>(&ifma::on_portable_unit());
+    // The largest window.
+    fixed_by::<8>(&ifma::on_portable_unit(), &[321]);
+    fixed_by::<17>(&ifma::on_portable_unit(), &[321]);
     boxed(&ifma::on_portable_unit(), 1536);
     boxed(&ifma::on_portable_unit(), 2048);
 }
@@ -203,6 +206,14 @@ fn secret_digits() -> Vec<u8> {
 /// Exponentiations with everything secret in `Uint`s, more than fill the lanes, by exponents of several
 /// lengths.
 fn fixed<const LIMBS: usize>(backend: &impl BatchModExp<Uint<LIMBS>, Error = Error>) {
+    fixed_by(backend, &[0, 17, 110]);
+}
+
+/// The same by exponents of these lengths, in bits.
+fn fixed_by<const LIMBS: usize>(
+    backend: &impl BatchModExp<Uint<LIMBS>, Error = Error>,
+    lengths: &[u32],
+) {
     let mut random = Random(1);
     let mut number = || {
         let mut number = Uint::<LIMBS>::ZERO;
@@ -224,10 +235,10 @@ fn fixed<const LIMBS: usize>(backend: &impl BatchModExp<Uint<LIMBS>, Error = Err
             params,
         })
         .collect();
-    for exponent_bits in [0, 17, 110] {
+    for exponent_bits in lengths {
         let mut out = vec![Uint::ZERO; batch.len()];
         backend
-            .batch_mod_exp(&batch, exponent_bits, &mut out)
+            .batch_mod_exp(&batch, *exponent_bits, &mut out)
             .unwrap();
         black_box(&out);
         // Few have ways of their own.

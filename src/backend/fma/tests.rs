@@ -2,7 +2,7 @@ use super::Token;
 use super::fma51::{Fma51, Limb};
 use super::lanes4::Lanes4;
 use super::portable::Portable;
-use crate::backend::lanes::testing::{Random, check_products, check_select};
+use crate::backend::lanes::testing::{Random, check_products, check_select, check_step};
 
 fn unit() -> Option<Lanes4<Token>> {
     let token = Token::detect().ok_or("this processor has no AVX2 and FMA, nor NEON");
@@ -90,4 +90,12 @@ fn look_up() {
 #[test]
 fn look_up_on_the_portable_unit() {
     check_select(Lanes4(Portable), 512);
+}
+
+#[test]
+fn step() {
+    let Some(unit) = unit() else { return };
+    for bits in [64, 512, 1024] {
+        check_step(unit, bits);
+    }
 }

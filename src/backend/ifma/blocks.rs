@@ -1,13 +1,17 @@
-//! Montgomery multiplication and squaring over blocks, and the table look-up.
+//! Montgomery multiplication and squaring over blocks, and what the ladder does for a digit.
 //!
 //! Operand scanning over blocks (C. K. Koc, T. Acar, B. S. Kaliski, "Analyzing and Comparing Montgomery
 //! Multiplication Algorithms", IEEE Micro 16(3), 1996, coarsely integrated): for each block of `b`, from
 //! the lowest, add `a` times that block and the multiple of the modulus that clears the lowest block of
 //! the sum. Column sums are kept in registers while they pass from block to block of `a`.
 
+use core::mem;
+
 use super::kernel::{self, Sums};
+use super::look_up::{Select, Share};
 use super::madd52::{Kernel, Limb, Madd52};
-use crate::backend::lanes::Modulus;
+use super::size::MAX_BLOCK;
+use crate::backend::lanes::{self, Modulus};
 
 /// Scratch limbs for operands of `limbs` limbs: the columns of a product, the doubled operand, and one
 /// block of quotients.
@@ -40,27 +44,22 @@ pub(super) struct Mul<'a> {
     pub(super) out: &'a mut [Limb],
     pub(super) a: &'a [Limb],
     pub(super) b: &'a [Limb],
-    pub(super) modulus: Modulus<'a, Limb>,
+    pub(super) modulus: &'a Modulus<'a, Limb>,
     pub(super) scratch: &'a mut [Limb],
 }
 
 impl Kernel for Mul<'_> {
     #[inline(always)]
-    fn run<T: Madd52, const B: usize>(self, t: T) {
+    fn run<T: Madd52, const B: usize>(&mut self, t: T) {
         let (a, b, modulus) = (blocks(self.a), blocks(self.b), blocks(self.modulus.limbs));
-        let count = modulus.len();
+        let count = block_count::<B>(modulus);
         let neg_inv = t.load(self.modulus.neg_inv);
-        let out = self.out.as_chunks_mut().0;
-        if count == 1 {
-            let sums = kernel::multiply_block(t, &a[0], &b[0], &modulus[0], neg_inv);
-            kernel::normalise(t, &mut out[0], sums, t.zero());
-            return;
-        }
         let Scratch { columns, q, .. } = Scratch::<B>::new(self.scratch, count);
+        let out = self.out.as_chunks_mut().0;
         let zeros = const { &[Limb::ZERO; B] };
 
         for i in 0..count {
-            let first = i == 0;
+            let (first, last) = (i == 0, i + 1 == count);
             let sums = if first {
                 [t.zero(); B]
             } else {
@@ -68,8 +67,9 @@ impl Kernel for Mul<'_> {
             };
             // No columns come in from above before the second row of blocks, nor above the number.
             let tops = if first { zeros } else { &columns[i + 1] };
+            let quotient = (count > 1).then_some(&mut *q);
             let mut sums =
-                kernel::multiply_low(t, sums, tops, &a[0], &b[i], &modulus[0], neg_inv, q);
+                kernel::multiply_low(t, sums, tops, &a[0], &b[i], &modulus[0], neg_inv, quotient);
             for j in 1..count {
                 let (low, high) = columns.split_at_mut(i + j + 1);
                 let tops = if first || j + 1 == count {
@@ -77,20 +77,16 @@ impl Kernel for Mul<'_> {
                 } else {
                     &high[0]
                 };
-                sums = kernel::multiply_high(
-                    t,
-                    sums,
-                    tops,
-                    &a[j],
-                    &b[i],
-                    &modulus[j],
-                    q,
-                    &mut low[i + j],
-                );
+                let low = if last {
+                    &mut out[j - 1]
+                } else {
+                    &mut low[i + j]
+                };
+                sums =
+                    kernel::multiply_high(t, sums, tops, &a[j], &b[i], &modulus[j], q, low, last);
             }
-            kernel::store(t, &mut columns[i + count], sums);
+            finish(t, sums, out, columns, i);
         }
-        normalise(t, out, &columns[count..]);
     }
 }
 
@@ -98,17 +94,19 @@ impl Kernel for Mul<'_> {
 pub(super) struct Square<'a> {
     pub(super) out: &'a mut [Limb],
     pub(super) a: &'a [Limb],
-    pub(super) modulus: Modulus<'a, Limb>,
+    pub(super) modulus: &'a Modulus<'a, Limb>,
     pub(super) scratch: &'a mut [Limb],
+    /// A part of a look-up, to be done on the way.
+    pub(super) share: Option<Share<'a>>,
 }
 
 impl Kernel for Square<'_> {
     /// The squares of the blocks come first; the products of different blocks are added row by row with
     /// the doubled operand, so that each is computed once.
     #[inline(always)]
-    fn run<T: Madd52, const B: usize>(self, t: T) {
+    fn run<T: Madd52, const B: usize>(&mut self, t: T) {
         let (a, modulus) = (blocks(self.a), blocks(self.modulus.limbs));
-        let count = modulus.len();
+        let count = block_count::<B>(modulus);
         let neg_inv = t.load(self.modulus.neg_inv);
         let Scratch {
             columns,
@@ -117,25 +115,33 @@ impl Kernel for Square<'_> {
         } = Scratch::<B>::new(self.scratch, count);
         let out = self.out.as_chunks_mut().0;
 
-        for (a, columns) in a.iter().zip(columns.chunks_exact_mut(2)) {
+        if count > 1 {
+            double(t, doubled.as_flattened_mut(), self.a);
+        }
+        for (a, columns) in a[..count].iter().zip(columns.chunks_exact_mut(2)) {
             let (low, high) = columns.split_at_mut(1);
             kernel::square_block(t, a, &mut low[0], &mut high[0]);
         }
-        if count == 1 {
-            let sums = kernel::load(t, &columns[0]);
-            let sums = kernel::reduce_low(t, sums, &columns[1], &modulus[0], neg_inv, q);
-            kernel::normalise(t, &mut out[0], sums, t.zero());
-            return;
-        }
-
-        double(t, doubled.as_flattened_mut(), self.a);
         for i in 0..count {
+            let last = i + 1 == count;
             let sums = kernel::load(t, &columns[i]);
-            let mut sums: Sums<T, B> =
-                kernel::reduce_low(t, sums, &columns[i + 1], &modulus[0], neg_inv, q);
+            let (tops, modulus_0) = (&columns[i + 1], &modulus[0]);
+            let quotient = (count > 1).then_some(&mut *q);
+            let mut sums: Sums<T, B> = match &mut self.share {
+                Some(share) => {
+                    let rows = &mut share.block::<T, B>(t, i);
+                    kernel::reduce_low(t, sums, tops, modulus_0, neg_inv, quotient, rows)
+                }
+                None => kernel::reduce_low(t, sums, tops, modulus_0, neg_inv, quotient, &mut ()),
+            };
             for j in 1..count {
                 let (low, high) = columns.split_at_mut(i + j + 1);
-                let (low, tops) = (&mut low[i + j], &high[0]);
+                let tops = &high[0];
+                let low = if last {
+                    &mut out[j - 1]
+                } else {
+                    &mut low[i + j]
+                };
                 sums = if j > i {
                     if j == i + 1 {
                         // What the block below carries into this one belongs to rows below. This is
@@ -143,34 +149,98 @@ impl Kernel for Square<'_> {
                         let limb = t.load(&a[j][0]);
                         t.store(&mut doubled[j][0], t.low(t.add(limb, limb)));
                     }
-                    kernel::multiply_high(t, sums, tops, &doubled[j], &a[i], &modulus[j], q, low)
+                    kernel::multiply_high(
+                        t,
+                        sums,
+                        tops,
+                        &doubled[j],
+                        &a[i],
+                        &modulus[j],
+                        q,
+                        low,
+                        last,
+                    )
                 } else {
-                    kernel::reduce_high(t, sums, tops, &modulus[j], q, low)
+                    kernel::reduce_high(t, sums, tops, &modulus[j], q, low, last)
                 };
             }
-            kernel::store(t, &mut columns[i + count], sums);
+            finish(t, sums, out, columns, i);
         }
-        normalise(t, out, &columns[count..]);
     }
 }
 
-/// See [`Lanes::select`](crate::backend::lanes::Lanes::select).
-pub(super) struct Select<'a> {
-    pub(super) out: &'a mut [Limb],
-    pub(super) table: &'a [Limb],
-    pub(super) digits: &'a Limb,
+/// See [`Lanes::step`](crate::backend::lanes::Lanes::step).
+pub(super) struct Step<'a> {
+    pub(super) step: lanes::Step<'a, Limb>,
+    pub(super) digits: [u8; 8],
+    pub(super) modulus: &'a Modulus<'a, Limb>,
+    pub(super) scratch: &'a mut [Limb],
 }
 
-impl Kernel for Select<'_> {
+impl Kernel for Step<'_> {
     #[inline(always)]
-    fn run<T: Madd52, const B: usize>(self, t: T) {
-        let digits = t.load(self.digits);
-        let table = blocks(self.table);
-        let out: &mut [[Limb; B]] = self.out.as_chunks_mut().0;
-        let count = out.len();
-        for (j, out) in out.iter_mut().enumerate() {
-            kernel::select_block(t, out, &table[j..], count, digits);
+    fn run<T: Madd52, const B: usize>(&mut self, t: T) {
+        let (digits, modulus) = (self.digits, self.modulus);
+        let lanes::Step {
+            squarings,
+            table,
+            ref mut factor,
+            ref mut value,
+            ref mut spare,
+            ..
+        } = self.step;
+        let (mut value, mut spare) = (&mut **value, &mut **spare);
+        let beside = Share::suffice(squarings);
+        for squaring in 0..squarings {
+            t.run::<_, B>(&mut Square {
+                out: spare,
+                a: value,
+                modulus,
+                scratch: self.scratch,
+                share: beside.then(|| Share::new(squaring, factor, table, digits)),
+            });
+            mem::swap(&mut value, &mut spare);
         }
+        if !beside {
+            t.run::<_, B>(&mut Select {
+                out: factor,
+                table,
+                digits,
+            });
+        }
+        t.run::<_, B>(&mut Mul {
+            out: spare,
+            a: value,
+            b: factor,
+            modulus,
+            scratch: self.scratch,
+        });
+        if squarings.is_multiple_of(2) {
+            value.copy_from_slice(spare);
+        }
+    }
+}
+
+/// How many blocks a number has. That short blocks are alone spares the compiler the rest.
+#[inline(always)]
+fn block_count<const B: usize>(number: &[[Limb; B]]) -> usize {
+    if B <= MAX_BLOCK / 2 { 1 } else { number.len() }
+}
+
+/// What becomes of the sums at the end of row `i` of blocks.
+#[inline(always)]
+fn finish<T: Madd52, const B: usize>(
+    t: T,
+    sums: Sums<T, B>,
+    out: &mut [[Limb; B]],
+    columns: &mut [[Limb; B]],
+    i: usize,
+) {
+    let count = out.len();
+    if i + 1 == count {
+        kernel::normalise(t, &mut out[count - 1], sums);
+    } else {
+        kernel::store(t, &mut columns[i + count], sums);
     }
 }
 
@@ -185,17 +255,9 @@ fn double<T: Madd52>(t: T, out: &mut [Limb], a: &[Limb]) {
     let mut carry = t.zero();
     for (out, a) in out.iter_mut().zip(a) {
         let limb = t.load(a);
-        let sum = t.add(t.add(limb, limb), carry);
-        carry = t.carry(sum);
-        t.store(out, t.low(sum));
-    }
-}
-
-/// From column sums to limbs.
-#[inline(always)]
-fn normalise<T: Madd52, const B: usize>(t: T, out: &mut [[Limb; B]], columns: &[[Limb; B]]) {
-    let mut carry = t.zero();
-    for (out, columns) in out.iter_mut().zip(columns) {
-        carry = kernel::normalise(t, out, kernel::load(t, columns), carry);
+        let twice = t.add(limb, limb);
+        // The lowest bit of `twice` is free for the carry, which therefore goes no further.
+        t.store(out, t.add(t.low(twice), carry));
+        carry = t.carry(twice);
     }
 }

@@ -26,18 +26,23 @@ pub(super) use unrolled;
 /// Column sums in registers, least significant first.
 pub(super) type Sums<T, const B: usize> = [<T as Madd52>::Vector; B];
 
-/// Adds `block * factor` to `sums`, with `top` as the column above them.
-macro_rules! add_row {
-    ($t:ident, $b:ident, $sums:ident, $top:ident, $block:expr, $factor:ident) => {
-        unrolled!($b, J, {
-            let limb = $t.load(&$block[J]);
-            $sums[J] = $t.madd_lo($sums[J], limb, $factor);
-            if J + 1 < $b {
-                $sums[J + 1] = $t.madd_hi($sums[J + 1], limb, $factor);
-            } else {
-                $top = $t.madd_hi($top, limb, $factor);
-            }
-        });
+/// Adds the high half of `limb * factor`, whose low half belongs to column `$j`; `top` is the column above the sums.
+macro_rules! add_high {
+    ($t:ident, $b:ident, $sums:ident, $top:ident, $limb:ident, $j:ident, $factor:ident) => {
+        if $j + 1 < $b {
+            $sums[$j + 1] = $t.madd_hi($sums[$j + 1], $limb, $factor);
+        } else {
+            $top = $t.madd_hi($top, $limb, $factor);
+        }
+    };
+}
+
+/// Adds `block[$j] * factor`.
+macro_rules! add_limb {
+    ($t:ident, $b:ident, $sums:ident, $top:ident, $block:ident, $j:ident, $factor:ident) => {
+        let limb = $t.load(&$block[$j]);
+        $sums[$j] = $t.madd_lo($sums[$j], limb, $factor);
+        add_high!($t, $b, $sums, $top, limb, $j, $factor);
     };
 }
 
@@ -50,35 +55,41 @@ macro_rules! shift {
     };
 }
 
-/// Adds the multiple of the modulus that makes the lowest sum a multiple of 2^52, carries what is above
-/// and shifts. Returns the quotient limb.
+/// Adds those products of `modulus * quotient` that complete column 1, and what the cleared column 0 carries.
 ///
 /// What the lowest sum `s` becomes is not computed: the quotient adds `-s mod 2^52` to it, whatever the modulus is, so
 /// that it carries `s / 2^52`, rounded up.
-macro_rules! reduce_row {
-    ($t:ident, $b:ident, $sums:ident, $top:ident, $modulus:expr, $neg_inv:ident) => {{
-        let quotient = $t.madd_lo($t.zero(), $sums[0], $neg_inv);
-        $sums[1] = $t.add($sums[1], $t.carry_of_cleared($sums[0]));
-        unrolled!($b, J, {
-            let limb = $t.load(&$modulus[J]);
-            if J > 0 {
-                $sums[J] = $t.madd_lo($sums[J], limb, quotient);
-            }
-            if J + 1 < $b {
-                $sums[J + 1] = $t.madd_hi($sums[J + 1], limb, quotient);
-            } else {
-                $top = $t.madd_hi($top, limb, quotient);
-            }
-        });
-        shift!($b, $sums, $top);
-        quotient
-    }};
+///
+/// The two products are summed up apart: the way from one quotient to the next is what a short row waits for.
+macro_rules! complete_next {
+    ($t:ident, $sums:ident, $modulus:ident, $quotient:ident) => {
+        let carry = $t.carry_of_cleared($sums[0]);
+        let high = $t.madd_hi(carry, $t.load(&$modulus[0]), $quotient);
+        $sums[1] = $t.madd_lo($sums[1], $t.load(&$modulus[1]), $quotient);
+        $sums[1] = $t.add($sums[1], high);
+    };
 }
 
+/// Adds the rest of `modulus[$j] * quotient` for `$j` of at least 1.
+macro_rules! reduce_limb {
+    ($t:ident, $b:ident, $sums:ident, $top:ident, $modulus:ident, $j:ident, $quotient:ident) => {
+        let limb = $t.load(&$modulus[$j]);
+        if $j > 1 {
+            $sums[$j] = $t.madd_lo($sums[$j], limb, $quotient);
+        }
+        add_high!($t, $b, $sums, $top, limb, $j, $quotient);
+    };
+}
+
+/// How many limbs the products with the modulus are behind those with `a` in a row of [`multiply_low`], so that the
+/// quotient, which needs the lowest column, is there when it is used.
+const LAG: usize = 4;
+
 /// The lowest block of a Montgomery multiplication: `sums = (sums + a * b + q * modulus) / 2^(52 * B)`,
-/// where `tops` are the columns above `sums`. Writes the quotient to `q`.
+/// where `tops` are the columns above `sums`. Writes the quotient to `q` if there are blocks above.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
+#[allow(clippy::absurd_extreme_comparisons)] // The comparisons are written out for `J = 0` too.
 pub(super) fn multiply_low<T: Madd52, const B: usize>(
     t: T,
     mut sums: Sums<T, B>,
@@ -87,61 +98,101 @@ pub(super) fn multiply_low<T: Madd52, const B: usize>(
     b: &[Limb; B],
     modulus: &[Limb; B],
     neg_inv: T::Vector,
-    q: &mut [Limb; B],
+    mut q: Option<&mut [Limb; B]>,
 ) -> Sums<T, B> {
     for row in 0..B {
         let (a, modulus) = (t.reload(a), t.reload(modulus));
         let factor = t.load(&b[row]);
         let mut top = t.load(&tops[row]);
-        add_row!(t, B, sums, top, a, factor);
-        let quotient = reduce_row!(t, B, sums, top, modulus, neg_inv);
-        t.store(&mut q[row], quotient);
+        let lowest = t.load(&a[0]);
+        sums[0] = t.madd_lo(sums[0], lowest, factor);
+        let quotient = t.madd_lo(t.zero(), sums[0], neg_inv);
+        if let Some(q) = &mut q {
+            t.store(&mut q[row], quotient);
+        }
+        sums[1] = t.madd_hi(sums[1], lowest, factor);
+        unrolled!(B, J, {
+            if J >= 1 {
+                add_limb!(t, B, sums, top, a, J, factor);
+            }
+            if J == LAG || J + 1 == B && J < LAG {
+                complete_next!(t, sums, modulus, quotient);
+            }
+            if J > LAG {
+                const K: usize = J.saturating_sub(LAG);
+                reduce_limb!(t, B, sums, top, modulus, K, quotient);
+            }
+        });
+        unrolled!(B, J, {
+            if J >= 1 && J + LAG >= B {
+                reduce_limb!(t, B, sums, top, modulus, J, quotient);
+            }
+        });
+        shift!(B, sums, top);
     }
     sums
 }
 
-/// The whole of a Montgomery multiplication of one block, less the carries:
-/// `(a * b + q * modulus) / 2^(52 * B)`.
+/// The same without a product, `sums = (sums + q * modulus) / 2^(52 * B)`, and with something done `beside` each row.
 #[inline(always)]
-pub(super) fn multiply_block<T: Madd52, const B: usize>(
-    t: T,
-    a: &[Limb; B],
-    b: &[Limb; B],
-    modulus: &[Limb; B],
-    neg_inv: T::Vector,
-) -> Sums<T, B> {
-    let mut sums = [t.zero(); B];
-    for factor in b {
-        let (a, modulus) = (t.reload(a), t.reload(modulus));
-        let factor = t.load(factor);
-        let mut top = t.zero();
-        add_row!(t, B, sums, top, a, factor);
-        reduce_row!(t, B, sums, top, modulus, neg_inv);
-    }
-    sums
-}
-
-/// The same without a product: `sums = (sums + q * modulus) / 2^(52 * B)`.
-#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+#[allow(clippy::absurd_extreme_comparisons)] // The comparisons are written out for `J = 0` too.
 pub(super) fn reduce_low<T: Madd52, const B: usize>(
     t: T,
     mut sums: Sums<T, B>,
     tops: &[Limb; B],
     modulus: &[Limb; B],
     neg_inv: T::Vector,
-    q: &mut [Limb; B],
+    mut q: Option<&mut [Limb; B]>,
+    beside: &mut impl Beside<T>,
 ) -> Sums<T, B> {
+    let mut quotient = t.madd_lo(t.zero(), sums[0], neg_inv);
     for row in 0..B {
         let modulus = t.reload(modulus);
+        if let Some(q) = &mut q {
+            t.store(&mut q[row], quotient);
+        }
         let mut top = t.load(&tops[row]);
-        let quotient = reduce_row!(t, B, sums, top, modulus, neg_inv);
-        t.store(&mut q[row], quotient);
+        // The next quotient first: the rest of the row hides how long it takes.
+        complete_next!(t, sums, modulus, quotient);
+        let next = t.madd_lo(t.zero(), sums[1], neg_inv);
+        unrolled!(B, J, {
+            if J >= 1 {
+                reduce_limb!(t, B, sums, top, modulus, J, quotient);
+            }
+        });
+        beside.row(t, row);
+        shift!(B, sums, top);
+        quotient = next;
     }
     sums
 }
 
+/// What is done beside the rows of [`reduce_low`].
+pub(super) trait Beside<T> {
+    /// The part of row `row`. Must be `#[inline(always)]`.
+    fn row(&mut self, t: T, row: usize);
+}
+
+/// Nothing.
+impl<T> Beside<T> for () {
+    #[inline(always)]
+    fn row(&mut self, _: T, _: usize) {}
+}
+
+/// Writes the lowest column, as a limb if nothing more is to be added to it.
+macro_rules! write_lowest {
+    ($t:ident, $sums:ident, $out:expr, $limbs:ident) => {
+        if $limbs {
+            $sums[1] = $t.add($sums[1], $t.carry($sums[0]));
+            $sums[0] = $t.low($sums[0]);
+        }
+        $t.store(&mut $out, $sums[0]);
+    };
+}
+
 /// A block further up: adds `a * b + modulus * q`, writes the low `B` columns to `low` and returns the
-/// high ones.
+/// high ones. With `limbs`, no more is to be added to the low ones, and they are written as limbs.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn multiply_high<T: Madd52, const B: usize>(
@@ -153,14 +204,17 @@ pub(super) fn multiply_high<T: Madd52, const B: usize>(
     modulus: &[Limb; B],
     q: &[Limb; B],
     low: &mut [Limb; B],
+    limbs: bool,
 ) -> Sums<T, B> {
     for row in 0..B {
         let (a, modulus) = (t.reload(a), t.reload(modulus));
         let (factor, quotient) = (t.load(&b[row]), t.load(&q[row]));
         let mut top = t.load(&tops[row]);
-        add_row!(t, B, sums, top, a, factor);
-        add_row!(t, B, sums, top, modulus, quotient);
-        t.store(&mut low[row], sums[0]);
+        unrolled!(B, J, {
+            add_limb!(t, B, sums, top, a, J, factor);
+            add_limb!(t, B, sums, top, modulus, J, quotient);
+        });
+        write_lowest!(t, sums, low[row], limbs);
         shift!(B, sums, top);
     }
     sums
@@ -175,68 +229,76 @@ pub(super) fn reduce_high<T: Madd52, const B: usize>(
     modulus: &[Limb; B],
     q: &[Limb; B],
     low: &mut [Limb; B],
+    limbs: bool,
 ) -> Sums<T, B> {
     for row in 0..B {
         let modulus = t.reload(modulus);
         let quotient = t.load(&q[row]);
         let mut top = t.load(&tops[row]);
-        add_row!(t, B, sums, top, modulus, quotient);
-        t.store(&mut low[row], sums[0]);
+        unrolled!(B, J, {
+            add_limb!(t, B, sums, top, modulus, J, quotient);
+        });
+        write_lowest!(t, sums, low[row], limbs);
         shift!(B, sums, top);
     }
     sums
 }
 
 /// The columns of `a^2`, low and high: half of the cross products, doubled, and the squares of the limbs.
+///
+/// A row has the products of one limb with those below it, so that it does not wait for those above, which the operation
+/// before this one makes one after the other.
 #[inline(always)]
-#[allow(clippy::absurd_extreme_comparisons)] // `J > I` is written out for `J = 0` too.
+#[allow(clippy::absurd_extreme_comparisons)] // `I < J` is written out for `J = 0` too.
 pub(super) fn square_block<T: Madd52, const B: usize>(
     t: T,
     a: &[Limb; B],
     low: &mut [Limb; B],
     high: &mut [Limb; B],
 ) {
-    // The cross products of column c are summed up in register c mod B. After row i the columns up to
-    // 2i + 2 are complete, and row i + 1 opens column i + 1 + B in the register of column i + 1.
+    // The cross products of column c are summed up in register c mod B. Row j opens the columns 2j - 1 and 2j, and
+    // completes column j, whose register is that of column j + B.
     let mut sums = [t.zero(); B];
-    let mut write = |column: usize, vector| {
-        let limb = if column < B {
-            &mut low[column]
-        } else {
-            &mut high[column - B]
-        };
-        t.store(limb, vector);
-    };
-    let first = t.load(&a[0]);
-    write(0, t.madd_lo(t.zero(), first, first));
-    unrolled!(B, I, {
+    unrolled!(B, J, {
         let a = t.reload(a);
-        let factor = t.load(&a[I]);
-        unrolled!(B, J, {
-            if J > I {
-                let limb = t.load(&a[J]);
-                sums[(I + J) % B] = t.madd_lo(sums[(I + J) % B], limb, factor);
-                let sum = if J + 1 < B {
-                    sums[(I + J + 1) % B]
-                } else {
+        let factor = t.load(&a[J]);
+        unrolled!(B, I, {
+            if I < J {
+                let limb = t.load(&a[I]);
+                let sum = if J == 1 { t.zero() } else { sums[(I + J) % B] };
+                sums[(I + J) % B] = t.madd_lo(sum, limb, factor);
+                let sum = if I + 2 >= J {
                     t.zero()
+                } else {
+                    sums[(I + J + 1) % B]
                 };
                 sums[(I + J + 1) % B] = t.madd_hi(sum, limb, factor);
             }
         });
-        // No cross product reaches the highest column.
-        let odd = if I + 1 < B {
-            sums[(2 * I + 1) % B]
-        } else {
-            t.zero()
-        };
-        write(2 * I + 1, t.madd_hi(t.add(odd, odd), factor, factor));
-        if I + 1 < B {
-            let next = t.load(&a[I + 1]);
-            let even = sums[(2 * I + 2) % B];
-            write(2 * I + 2, t.madd_lo(t.add(even, even), next, next));
-        }
+        t.store(&mut low[J], whole_column(t, a, J, sums[J]));
     });
+    unrolled!(B, J, {
+        // No cross product reaches the highest column.
+        let sum = if J + 1 < B { sums[J] } else { t.zero() };
+        t.store(&mut high[J], whole_column(t, a, B + J, sum));
+    });
+}
+
+/// Column `column` of `a^2`, given half of its cross products.
+#[inline(always)]
+fn whole_column<T: Madd52, const B: usize>(
+    t: T,
+    a: &[Limb; B],
+    column: usize,
+    half: T::Vector,
+) -> T::Vector {
+    let limb = t.load(&a[column / 2]);
+    let cross = t.add(half, half);
+    if column.is_multiple_of(2) {
+        t.madd_lo(cross, limb, limb)
+    } else {
+        t.madd_hi(cross, limb, limb)
+    }
 }
 
 /// Reads `B` column sums.
@@ -257,36 +319,17 @@ pub(super) fn store<T: Madd52, const B: usize>(t: T, block: &mut [Limb; B], sums
     });
 }
 
-/// Writes the limbs of `B` column sums, given the carry from below, and returns the carry.
+/// Writes the limbs of the highest `B` column sums.
 #[inline(always)]
 pub(super) fn normalise<T: Madd52, const B: usize>(
     t: T,
     out: &mut [Limb; B],
-    sums: Sums<T, B>,
-    mut carry: T::Vector,
-) -> T::Vector {
-    unrolled!(B, J, {
-        let sum = t.add(sums[J], carry);
-        carry = t.carry(sum);
-        t.store(&mut out[J], t.low(sum));
-    });
-    carry
-}
-
-/// Picks an entry of a table of `entries` whose blocks are `stride` blocks apart, by the digit of each lane.
-#[inline(always)]
-pub(super) fn select_block<T: Madd52, const B: usize>(
-    t: T,
-    out: &mut [Limb; B],
-    table: &[[Limb; B]],
-    stride: usize,
-    digits: T::Vector,
+    mut sums: Sums<T, B>,
 ) {
-    let mut sums = [t.zero(); B];
-    for (entry, block) in (0..).zip(table.iter().step_by(stride)) {
-        unrolled!(B, J, {
-            sums[J] = t.pick(sums[J], &block[J], digits, entry);
-        });
-    }
-    store(t, out, sums);
+    unrolled!(B, J, {
+        if J + 1 < B {
+            sums[J + 1] = t.add(sums[J + 1], t.carry(sums[J]));
+        }
+        t.store(&mut out[J], t.low(sums[J]));
+    });
 }

@@ -1,11 +1,10 @@
 //! The eight lanes as the common ladder sees them.
 
-use zeroize::Zeroize;
-
-use super::blocks::{self, Mul, Select, Square};
+use super::blocks::{self, Mul, Square};
+use super::look_up::Select;
 use super::madd52::{Limb, Madd52, RADIX_BITS};
 use super::size;
-use crate::backend::lanes::{Lanes, Modulus};
+use crate::backend::lanes::{Lanes, Modulus, Step};
 
 /// Eight instances on the instructions of `T`.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +17,9 @@ impl<T: Madd52> Lanes for Lanes8<T> {
     const RADIX_BITS: u32 = RADIX_BITS;
     const BOUND: u8 = 2;
     const ZERO: Limb = Limb::ZERO;
+    /// Look-ups are hidden beside squarings, so this is where the multiplications that a larger window saves pay for its
+    /// table.
+    const LONG_EXPONENT_BITS: u32 = 320;
 
     fn limb_count(bits: u32) -> usize {
         size::limb_count(bits)
@@ -43,14 +45,14 @@ impl<T: Madd52> Lanes for Lanes8<T> {
         modulus: Modulus<'_, Limb>,
         scratch: &mut [Limb],
     ) {
-        let mul = Mul {
+        let mut mul = Mul {
             out,
             a,
             b,
-            modulus,
+            modulus: &modulus,
             scratch,
         };
-        size::dispatch(self.0, modulus.limbs.len(), mul);
+        size::dispatch(self.0, modulus.limbs.len(), &mut mul);
     }
 
     fn square(
@@ -60,27 +62,39 @@ impl<T: Madd52> Lanes for Lanes8<T> {
         modulus: Modulus<'_, Limb>,
         scratch: &mut [Limb],
     ) {
-        let square = Square {
+        let mut square = Square {
             out,
             a,
-            modulus,
+            modulus: &modulus,
             scratch,
+            share: None,
         };
-        size::dispatch(self.0, modulus.limbs.len(), square);
+        size::dispatch(self.0, modulus.limbs.len(), &mut square);
     }
 
     fn select(self, out: &mut [Limb], table: &[Limb], digits: &[u8]) {
-        let mut limb = Limb::ZERO;
-        for (lane, digit) in limb.0.iter_mut().zip(digits) {
-            *lane = u64::from(*digit);
-        }
         let limbs = out.len();
-        let select = Select {
+        let mut select = Select {
             out,
             table,
-            digits: &limb,
+            digits: eight(digits),
         };
-        size::dispatch(self.0, limbs, select);
-        limb.zeroize();
+        size::dispatch(self.0, limbs, &mut select);
     }
+
+    fn step(self, step: Step<'_, Limb>, modulus: Modulus<'_, Limb>, scratch: &mut [Limb]) {
+        let digits = eight(step.digits);
+        let mut step = blocks::Step {
+            step,
+            digits,
+            modulus: &modulus,
+            scratch,
+        };
+        size::dispatch(self.0, modulus.limbs.len(), &mut step);
+    }
+}
+
+/// The digits of all lanes.
+fn eight(digits: &[u8]) -> [u8; 8] {
+    digits.try_into().expect("a digit for each lane")
 }

@@ -26,6 +26,9 @@ pub(super) trait Madd52: Copy {
     /// Eight lanes in a register.
     type Vector: Copy;
 
+    /// A choice of lanes.
+    type Mask: Copy;
+
     /// Zero.
     fn zero(self) -> Self::Vector;
 
@@ -35,10 +38,11 @@ pub(super) trait Madd52: Copy {
     /// Writes to memory.
     fn store(self, limb: &mut Limb, vector: Self::Vector);
 
-    /// `sum + (a * b mod 2^52)`, where `a` and `b` count modulo 2^52.
+    /// `sum + (a * b mod 2^52)`, where `a` and `b` count modulo 2^52. The compiler leaves multiply-adds in the order in
+    /// which they are written.
     fn madd_lo(self, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 
-    /// `sum + floor(a * b / 2^52)`, where `a` and `b` count modulo 2^52.
+    /// `sum + floor(a * b / 2^52)`, likewise.
     fn madd_hi(self, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 
     /// `a + b`.
@@ -53,19 +57,26 @@ pub(super) trait Madd52: Copy {
     /// `a mod 2^52`.
     fn low(self, a: Self::Vector) -> Self::Vector;
 
-    /// `old`, but `new` in the lanes whose digit is `entry`.
-    fn pick(self, old: Self::Vector, new: &Limb, digits: Self::Vector, entry: u64) -> Self::Vector;
+    /// Each byte in a lane.
+    fn widen(self, bytes: [u8; 8]) -> Self::Vector;
+
+    /// The lanes in which `a` is `b`.
+    fn equal(self, a: Self::Vector, b: u64) -> Self::Mask;
+
+    /// `old`, but `new` in the lanes of `mask`.
+    fn merge(self, old: Self::Vector, mask: Self::Mask, new: &Limb) -> Self::Vector;
 
     /// The same reference, of unknown origin to the compiler, which therefore cannot hoist loads
     /// through it out of a loop. It would have to spill them again: there are more limbs than registers.
     fn reload<T>(self, reference: &T) -> &T;
 
     /// Runs `kernel` compiled for these instructions.
-    fn run<K: Kernel, const B: usize>(self, kernel: K);
+    fn run<K: Kernel, const B: usize>(self, kernel: &mut K);
 }
 
-/// A computation over vectors and blocks of `B` limbs.
+/// A computation over vectors and blocks of `B` limbs. It is passed on by reference: a copy of what has just been written
+/// would wait for it.
 pub(super) trait Kernel {
     /// Must be `#[inline(always)]`, to be compiled with the instructions of its caller.
-    fn run<T: Madd52, const B: usize>(self, unit: T);
+    fn run<T: Madd52, const B: usize>(&mut self, unit: T);
 }

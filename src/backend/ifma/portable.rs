@@ -18,6 +18,8 @@ fn product(a: u64, b: u64) -> u128 {
 
 impl Madd52 for Portable {
     type Vector = [u64; 8];
+    /// All ones in the lanes that are chosen.
+    type Mask = [u64; 8];
 
     fn zero(self) -> [u64; 8] {
         [0; 8]
@@ -63,13 +65,18 @@ impl Madd52 for Portable {
         a.map(|lane| lane & MASK)
     }
 
+    fn widen(self, bytes: [u8; 8]) -> [u64; 8] {
+        bytes.map(u64::from)
+    }
+
     #[inline(never)]
-    fn pick(self, old: [u64; 8], new: &Limb, digits: [u64; 8], entry: u64) -> [u64; 8] {
-        from_fn(|i| {
-            // All ones where the digit is the entry.
-            let mask = black_box((((digits[i] ^ entry) as i64 - 1) >> 63) as u64);
-            old[i] & !mask | new.0[i] & mask
-        })
+    fn equal(self, a: [u64; 8], b: u64) -> [u64; 8] {
+        a.map(|lane| black_box((((lane ^ b) as i64 - 1) >> 63) as u64))
+    }
+
+    #[inline(never)]
+    fn merge(self, old: [u64; 8], mask: [u64; 8], new: &Limb) -> [u64; 8] {
+        from_fn(|i| old[i] & !mask[i] | new.0[i] & mask[i])
     }
 
     fn reload<T>(self, reference: &T) -> &T {
@@ -77,7 +84,7 @@ impl Madd52 for Portable {
     }
 
     #[inline(never)]
-    fn run<K: Kernel, const B: usize>(self, kernel: K) {
+    fn run<K: Kernel, const B: usize>(self, kernel: &mut K) {
         kernel.run::<Self, B>(self);
     }
 }

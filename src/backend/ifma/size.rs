@@ -4,7 +4,7 @@ use super::madd52::{Kernel, Madd52, RADIX_BITS};
 
 /// The largest block, in limbs. A block multiplication holds one column sum for each limb of a block in
 /// registers, and needs up to eight more of the 32.
-const MAX_BLOCK: usize = 20;
+pub(super) const MAX_BLOCK: usize = 20;
 
 /// The number of limbs for moduli of `bits` bits: the fewest that give `2^(52 * limbs) > 4 * modulus`
 /// and are a whole number of equal blocks. At most one limb a block is more than needed.
@@ -19,7 +19,7 @@ fn block_count(limbs: usize) -> usize {
 }
 
 /// Runs `kernel` with the block length of operands of `limbs` limbs, a number that [`limb_count`] gave.
-pub(super) fn dispatch<T: Madd52, K: Kernel>(unit: T, limbs: usize, kernel: K) {
+pub(super) fn dispatch<T: Madd52, K: Kernel>(unit: T, limbs: usize, kernel: &mut K) {
     match limbs / block_count(limbs) {
         2 => unit.run::<K, 2>(kernel),
         3 => unit.run::<K, 3>(kernel),

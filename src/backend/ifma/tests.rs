@@ -1,7 +1,7 @@
 use super::lanes8::Lanes8;
 use super::portable::Portable;
 use super::token::Token;
-use crate::backend::lanes::testing::{check_products, check_select};
+use crate::backend::lanes::testing::{check_products, check_select, check_step};
 
 /// All block lengths, and one, two and more blocks of the longest.
 const WIDTHS: [u32; 12] = [
@@ -43,4 +43,18 @@ fn look_up() {
 fn look_up_on_the_portable_unit() {
     check_select(Lanes8(Portable), 512);
     check_select(Lanes8(Portable), 2048);
+}
+
+#[test]
+fn step() {
+    let Some(unit) = unit() else { return };
+    for bits in WIDTHS {
+        check_step(unit, bits);
+    }
+}
+
+#[test]
+fn step_on_the_portable_unit() {
+    check_step(Lanes8(Portable), 512);
+    check_step(Lanes8(Portable), 2048);
 }

@@ -4,9 +4,9 @@
 
 use core::arch::asm;
 use core::arch::x86_64::{
-    __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_cmpeq_epi64_mask, _mm512_load_si512,
-    _mm512_madd52hi_epu64, _mm512_madd52lo_epu64, _mm512_mask_load_epi64, _mm512_set1_epi64,
-    _mm512_setzero_si512, _mm512_srli_epi64, _mm512_store_si512,
+    __m512i, __mmask8, _mm_cvtsi64_si128, _mm512_add_epi64, _mm512_and_si512,
+    _mm512_cmpeq_epi64_mask, _mm512_cvtepu8_epi64, _mm512_load_si512, _mm512_mask_load_epi64,
+    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srli_epi64, _mm512_store_si512,
 };
 use core::ptr;
 
@@ -29,6 +29,7 @@ impl Token {
 /// instruction.
 impl Madd52 for Token {
     type Vector = __m512i;
+    type Mask = __mmask8;
 
     #[inline(always)]
     fn zero(self) -> __m512i {
@@ -51,13 +52,13 @@ impl Madd52 for Token {
     #[inline(always)]
     fn madd_lo(self, sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
         // SAFETY: the token proves AVX-512 IFMA.
-        unsafe { _mm512_madd52lo_epu64(sum, a, b) }
+        unsafe { madd_lo(sum, a, b) }
     }
 
     #[inline(always)]
     fn madd_hi(self, sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
         // SAFETY: the token proves AVX-512 IFMA.
-        unsafe { _mm512_madd52hi_epu64(sum, a, b) }
+        unsafe { madd_hi(sum, a, b) }
     }
 
     #[inline(always)]
@@ -88,12 +89,21 @@ impl Madd52 for Token {
     }
 
     #[inline(always)]
-    fn pick(self, old: __m512i, new: &Limb, digits: __m512i, entry: u64) -> __m512i {
+    fn widen(self, bytes: [u8; 8]) -> __m512i {
+        // SAFETY: the token proves AVX-512 F.
+        unsafe { _mm512_cvtepu8_epi64(_mm_cvtsi64_si128(i64::from_le_bytes(bytes))) }
+    }
+
+    #[inline(always)]
+    fn equal(self, a: __m512i, b: u64) -> __mmask8 {
+        // SAFETY: the token proves AVX-512 F.
+        unsafe { _mm512_cmpeq_epi64_mask(a, _mm512_set1_epi64(b.cast_signed())) }
+    }
+
+    #[inline(always)]
+    fn merge(self, old: __m512i, mask: __mmask8, new: &Limb) -> __m512i {
         // SAFETY: the token proves AVX-512 F; a `Limb` is 64 bytes, aligned to 64.
-        unsafe {
-            let mask = _mm512_cmpeq_epi64_mask(digits, _mm512_set1_epi64(entry as i64));
-            _mm512_mask_load_epi64(old, mask, new.0.as_ptr().cast())
-        }
+        unsafe { _mm512_mask_load_epi64(old, mask, new.0.as_ptr().cast()) }
     }
 
     #[inline(always)]
@@ -110,7 +120,7 @@ impl Madd52 for Token {
     }
 
     #[inline(always)]
-    fn run<K: Kernel, const B: usize>(self, kernel: K) {
+    fn run<K: Kernel, const B: usize>(self, kernel: &mut K) {
         // SAFETY: the token proves AVX-512 F and IFMA.
         unsafe { with_features::<K, B>(self, kernel) }
     }
@@ -118,6 +128,37 @@ impl Madd52 for Token {
 
 /// Compiles `kernel` with AVX-512.
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn with_features<K: Kernel, const B: usize>(token: Token, kernel: K) {
+fn with_features<K: Kernel, const B: usize>(token: Token, kernel: &mut K) {
     kernel.run::<Token, B>(token);
+}
+
+/// See [`Madd52::madd_lo`]. Assembly that is not `pure` stays where it is written. Of the intrinsic the compiler knows that
+/// it may be moved, and not that the next quotient is what everything waits for: it computes that at the end of a row.
+#[target_feature(enable = "avx512f,avx512ifma")]
+#[inline]
+fn madd_lo(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+    // SAFETY: the instruction is there, and changes `sum` alone.
+    unsafe {
+        asm!(
+            "vpmadd52luq {0}, {1}, {2}",
+            inout(zmm_reg) sum, in(zmm_reg) a, in(zmm_reg) b,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    sum
+}
+
+/// See [`Madd52::madd_hi`] and [`madd_lo`].
+#[target_feature(enable = "avx512f,avx512ifma")]
+#[inline]
+fn madd_hi(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+    // SAFETY: the instruction is there, and changes `sum` alone.
+    unsafe {
+        asm!(
+            "vpmadd52huq {0}, {1}, {2}",
+            inout(zmm_reg) sum, in(zmm_reg) a, in(zmm_reg) b,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    sum
 }

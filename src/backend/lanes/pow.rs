@@ -1,9 +1,7 @@
 //! The ladder: fixed window, every digit multiplied, the digit 0 too.
 
-use core::mem;
-
-use super::Lanes;
 use super::workspace::{Parts, Workspace};
+use super::{Lanes, Step};
 
 impl<L: Lanes> Workspace<L> {
     /// From bases to powers, both in ordinary form. The powers are at most `(BOUND - 1) * modulus`.
@@ -14,8 +12,8 @@ impl<L: Lanes> Workspace<L> {
         self.fill_table();
         let Parts {
             modulus,
-            mut value,
-            mut spare,
+            value,
+            spare,
             factor,
             table,
             scratch,
@@ -29,15 +27,19 @@ impl<L: Lanes> Workspace<L> {
             None => value.copy_from_slice(&table[..value.len()]),
         }
         for digit in digits {
-            (value, spare) = lanes.square_times(value, spare, window_bits, modulus, scratch);
-            lanes.select(factor, table, digit);
-            lanes.mul(spare, value, factor, modulus, scratch);
-            mem::swap(&mut value, &mut spare);
+            let step = Step {
+                squarings: window_bits,
+                table,
+                digits: digit,
+                factor,
+                value,
+                spare,
+            };
+            lanes.step(step, modulus, scratch);
         }
 
         // Leave Montgomery form. A product `T` comes out below `T / R + (BOUND - 1) * modulus`, so with
-        // `T < BOUND * modulus < R` it is at most `(BOUND - 1) * modulus`. Both buffers get the result,
-        // since they may have changed places.
+        // `T < BOUND * modulus < R` it is at most `(BOUND - 1) * modulus`.
         set_one::<L>(factor);
         lanes.mul(spare, value, factor, modulus, scratch);
         value.copy_from_slice(spare);

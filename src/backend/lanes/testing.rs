@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use num_bigint::BigUint;
 
-use super::{Lanes, Modulus};
+use super::{Lanes, Modulus, Step};
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.
 pub(crate) struct Random(pub(crate) u64);
@@ -169,6 +169,67 @@ pub(crate) fn check_select<L: Lanes>(lanes: L, bits: u32) {
             lanes.select(&mut out, &table, &digits);
             for (lane, digit) in digits.iter().enumerate() {
                 assert_eq!(unpack::<L>(&out, lane), numbers[usize::from(*digit)][lane]);
+            }
+        }
+    }
+}
+
+/// Takes steps of the ladder with windows of all lengths, and compares with big integers.
+pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
+    let limbs = L::limb_count(bits);
+    let r = BigUint::from(1u8) << (limbs as u32 * L::RADIX_BITS);
+    let mut random = Random(u64::from(bits) + 1);
+    let one = BigUint::from(1u8);
+    let moduli: Vec<BigUint> = (0..L::COUNT)
+        .map(|_| number::<L>(&mut random, bits) | &one | &one << (bits - 1))
+        .collect();
+    let mut numbers = || -> Vec<BigUint> {
+        let number = |modulus: &BigUint| number::<L>(&mut random, bits + 2) % (modulus * L::BOUND);
+        moduli.iter().map(number).collect()
+    };
+    let mut scratch = vec![L::ZERO; L::scratch_len(limbs)];
+    let mut constants = vec![L::ZERO; L::constants_len(limbs)];
+    let (packed_m, neg_inv) = (pack::<L>(&moduli, limbs), neg_inv::<L>(&moduli));
+    lanes.prepare(&mut constants, &packed_m, &neg_inv, &mut scratch);
+    let modulus = Modulus {
+        limbs: &packed_m,
+        neg_inv: &neg_inv,
+        constants: &constants,
+    };
+    for squarings in 1..=6 {
+        let entries: Vec<Vec<BigUint>> = (0..1 << squarings).map(|_| numbers()).collect();
+        let table: Vec<L::Limb> = entries
+            .iter()
+            .flat_map(|entry| pack::<L>(entry, limbs))
+            .collect();
+        // Every digit comes in some lane.
+        for first in (0..entries.len()).step_by(L::COUNT) {
+            let digits: Vec<usize> = (0..L::COUNT)
+                .map(|lane| (first + lane) % entries.len())
+                .collect();
+            let start = numbers();
+            let mut value = pack::<L>(&start, limbs);
+            // What was there before must not matter.
+            let mut factor = pack::<L>(&numbers(), limbs);
+            let step = Step {
+                squarings,
+                table: &table,
+                digits: &digits.iter().map(|digit| *digit as u8).collect::<Vec<_>>(),
+                factor: &mut factor,
+                value: &mut value,
+                spare: &mut vec![L::ZERO; limbs],
+            };
+            lanes.step(step, modulus, &mut scratch);
+            for lane in 0..L::COUNT {
+                let m = &moduli[lane];
+                let r_inv = (&r % m).modinv(m).unwrap();
+                let squared = (0..squarings).fold(start[lane].clone(), |number, _| {
+                    &number * &number * &r_inv % m
+                });
+                let expected = squared * &entries[digits[lane]][lane] * r_inv % m;
+                let power = unpack::<L>(&value, lane);
+                assert!(power < m * L::BOUND, "{bits} bits, {squarings} squarings");
+                assert_eq!(power % m, expected, "{bits} bits, {squarings} squarings");
             }
         }
     }

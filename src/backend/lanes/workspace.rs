@@ -66,7 +66,7 @@ pub(super) struct Parts<'a, L: Lanes> {
 
 impl<L: Lanes> Workspace<L> {
     pub(super) fn new(lanes: L, limbs: usize, exponent_bits: u32) -> Self {
-        let window = window::window(exponent_bits);
+        let window = window::window::<L>(exponent_bits);
         let digit_count = window.digit_count(exponent_bits);
         let zeros = |len| Secret::new(vec![L::ZERO; len]);
         Self {

@@ -1,0 +1,112 @@
+//! The table look-up, alone or a few entries beside each row of a reduction.
+//!
+//! All entries are read in the same order whatever the digits are, and merged under masks that hold where the digit is
+//! the entry.
+
+#![allow(clippy::out_of_bounds_indexing)] // In bodies of `unrolled!` that are left out.
+
+use super::kernel::{self, Beside, unrolled};
+use super::madd52::{Kernel, Limb, Madd52};
+
+/// See [`Lanes::select`](crate::backend::lanes::Lanes::select).
+pub(super) struct Select<'a> {
+    pub(super) out: &'a mut [Limb],
+    pub(super) table: &'a [Limb],
+    pub(super) digits: [u8; 8],
+}
+
+impl Kernel for Select<'_> {
+    #[inline(always)]
+    fn run<T: Madd52, const B: usize>(&mut self, t: T) {
+        let digits = t.widen(self.digits);
+        let table = self.table.as_chunks::<B>().0;
+        let out = self.out.as_chunks_mut::<B>().0;
+        let stride = out.len();
+        for (i, out) in out.iter_mut().enumerate() {
+            let mut picked = [t.zero(); B];
+            for (entry, block) in (0..).zip(table[i..].iter().step_by(stride)) {
+                let mask = t.equal(digits, entry);
+                unrolled!(B, J, {
+                    picked[J] = t.merge(picked[J], mask, &block[J]);
+                });
+            }
+            kernel::store(t, out, picked);
+        }
+    }
+}
+
+/// How many entries of the table one squaring looks at: as many as there are mask registers to merge under, and enough
+/// for a window of 5 bits.
+const ENTRIES: usize = 7;
+
+/// What one squaring looks at in a table of at least [`ENTRIES`] entries.
+pub(super) struct Share<'a> {
+    /// Where lanes whose digit is among these entries get them; the others keep what they have.
+    pub(super) out: &'a mut [Limb],
+    pub(super) table: &'a [Limb],
+    pub(super) digits: [u8; 8],
+    /// The first entry.
+    first: usize,
+}
+
+impl<'a> Share<'a> {
+    /// Whether `squarings` shares, one for each squaring before the multiplication, are all of the table.
+    pub(super) fn suffice(squarings: u32) -> bool {
+        (ENTRIES..=ENTRIES * squarings as usize).contains(&(1 << squarings))
+    }
+
+    /// The share of squaring `squaring`. The last one may have entries that the one before it had, which changes
+    /// nothing.
+    pub(super) fn new(
+        squaring: u32,
+        out: &'a mut [Limb],
+        table: &'a [Limb],
+        digits: [u8; 8],
+    ) -> Self {
+        let entries = table.len() / out.len();
+        Self {
+            first: (squaring as usize * ENTRIES).min(entries - ENTRIES),
+            out,
+            table,
+            digits,
+        }
+    }
+
+    /// Block `i` of these entries.
+    #[inline(always)]
+    pub(super) fn block<T: Madd52, const B: usize>(&mut self, t: T, i: usize) -> Rows<'_, T, B> {
+        let digits = t.widen(self.digits);
+        let out = self.out.as_chunks_mut::<B>().0;
+        let table = &self.table.as_chunks::<B>().0[self.first * out.len() + i..];
+        let mut masks = [t.equal(digits, self.first as u64); ENTRIES];
+        let mut entries = [&table[0]; ENTRIES];
+        unrolled!(ENTRIES, E, {
+            masks[E] = t.equal(digits, (self.first + E) as u64);
+            entries[E] = &table[E * out.len()];
+        });
+        Rows {
+            masks,
+            entries,
+            out: &mut out[i],
+        }
+    }
+}
+
+/// One block of a [`Share`].
+pub(super) struct Rows<'a, T: Madd52, const B: usize> {
+    masks: [T::Mask; ENTRIES],
+    entries: [&'a [Limb; B]; ENTRIES],
+    out: &'a mut [Limb; B],
+}
+
+impl<T: Madd52, const B: usize> Beside<T> for Rows<'_, T, B> {
+    /// One limb.
+    #[inline(always)]
+    fn row(&mut self, t: T, row: usize) {
+        let mut picked = t.load(&self.out[row]);
+        unrolled!(ENTRIES, E, {
+            picked = t.merge(picked, self.masks[E], &self.entries[E][row]);
+        });
+        t.store(&mut self.out[row], picked);
+    }
+}
