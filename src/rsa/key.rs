@@ -3,6 +3,8 @@
 // Unit tests take their keys from the rsa crate, whatever features they are built with.
 #[cfg(any(feature = "rsa", test))]
 mod adapter;
+#[cfg(test)]
+mod altered;
 pub(super) mod check;
 mod components;
 mod fault;
@@ -204,35 +206,5 @@ impl Crt {
 
     pub(super) fn q(&self) -> &MontyParams<BoxedUint> {
         &self.q
-    }
-}
-
-#[cfg(all(test, feature = "cuda"))]
-impl KeyHandle {
-    /// The same key with some of its CRT values changed, so that they do not belong together.
-    pub(super) fn with_crt(&self, change: impl FnOnce(&mut Crt)) -> Self {
-        let parts = self.parts();
-        let Private::Crt(crt) = &parts.private else {
-            panic!("the key has no CRT values");
-        };
-        let mut crt = Crt {
-            p: Secret::new(crt.p.clone()),
-            q: Secret::new(crt.q.clone()),
-            dp_less_1: Secret::new(crt.dp_less_1.clone()),
-            dq_less_1: Secret::new(crt.dq_less_1.clone()),
-            qinv: Secret::new(crt.qinv.clone()),
-            prime_bits: crt.prime_bits,
-        };
-        change(&mut crt);
-        Self(Arc::new(KeyParts {
-            n: parts.n.clone(),
-            n_bits: parts.n_bits,
-            e: parts.e.clone(),
-            e_bits: parts.e_bits,
-            private: Private::Crt(crt),
-            d_hash: Secret::new(*parts.d_hash),
-            restriction: parts.restriction,
-            on_devices: Default::default(),
-        }))
     }
 }

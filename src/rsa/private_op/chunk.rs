@@ -90,6 +90,13 @@ impl<'a> Chunk<'a> {
         self.opened.close(self.batch, &candidates, self.places);
         Ok(())
     }
+
+    /// Delivers with a hand on the verdicts, for tests of what the check is worth.
+    #[cfg(test)]
+    pub(super) fn close_with(self, candidates: &[Limb], verdicts: impl FnOnce(&mut [bool])) {
+        self.opened
+            .close_with(self.batch, candidates, self.places, verdicts);
+    }
 }
 
 /// The numbers of lanes, wiped on drop.
@@ -167,6 +174,17 @@ impl Opened {
 
     /// Checks candidates, and puts the octets of those that pass to their places.
     pub(super) fn close(self, batch: &Batch<'_>, candidates: &[Limb], places: &mut [Octets]) {
+        self.close_with(batch, candidates, places, |_| ());
+    }
+
+    /// The same with a look at the verdicts of all lanes, for tests that change them.
+    fn close_with(
+        self,
+        batch: &Batch<'_>,
+        candidates: &[Limb],
+        places: &mut [Octets],
+        look: impl FnOnce(&mut [bool]),
+    ) {
         let (keys, limbs) = (self.keys(batch), batch.class.limbs());
         assert_eq!(places.len(), keys.len(), "a place for each lane");
         for (place, lane) in places.iter_mut().zip(self.range.clone()) {
@@ -177,7 +195,8 @@ impl Opened {
         if candidates.len() == keys.len() * limbs {
             let masks = self.blinds.as_ref().map(|blinds| &blinds.masks[..]);
             let (class, expected) = (&batch.class, &self.representatives);
-            let verdicts = check::verdicts(class, keys, expected, candidates, masks);
+            let mut verdicts = check::verdicts(class, keys, expected, candidates, masks);
+            look(&mut verdicts);
             let lanes = candidates.chunks_exact(limbs).zip(keys).zip(verdicts);
             for (((candidate, key), passed), place) in lanes.zip(&mut *places) {
                 if passed {

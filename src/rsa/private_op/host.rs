@@ -27,7 +27,7 @@ where
 }
 
 /// What lies between two stages of the private operation.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Stage {
     /// What is exponentiated.
     Bases,
@@ -173,5 +173,7 @@ where
     Ok(flat)
 }
 
+#[cfg(all(test, feature = "std"))]
+pub(super) mod campaign;
 #[cfg(test)]
 mod tests;

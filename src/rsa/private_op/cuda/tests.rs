@@ -2,15 +2,22 @@
 
 use alloc::vec;
 
+use std::sync::Mutex;
+
+use chacha20::ChaCha20Rng;
+use crypto_bigint::Limb;
+use rand_core::SeedableRng;
 use rsa::RsaPrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::pkcs8::DecodePrivateKey;
 
 use super::super::batch::{Octets, Source, private_ops};
+use super::super::host::campaign::fault::Kind;
 use super::super::random::{Randomness, Streams};
 use super::*;
 use crate::backend::Serial;
 use crate::backend::cuda::family::crt::CrtClass;
+use crate::backend::cuda::words::{copy_in, copy_out};
 use crate::rsa::KeyHandle;
 use crate::secret::Secret;
 
@@ -181,6 +188,46 @@ fn a_flipped_bit_fails_its_lane_alone() {
         let results = run(&Tampered::with_faults(&cuda, &flip), keys, 5, blinded);
         assert_eq!(passed(&results), [true, false, true, true, true]);
     }
+}
+
+/// Of the numbers that are computed on: none makes a wrong result, nor one in another lane, nor one in the next call.
+#[test]
+fn faults_of_every_kind_fail_their_lanes_alone() {
+    let Some(cuda) = gpu() else { return };
+    let (keys, count) = (&keys()[2..3], 5);
+    let sound = run(&Serial, keys, count, false);
+    let mut failures = 0;
+    for (seed, kind) in (0..400).zip(Kind::ALL.into_iter().cycle()) {
+        let hit = Mutex::new(vec![]);
+        let strike = |[words, _]: [&mut [u64]; 2]| {
+            let size = words.len() / count;
+            let mut numbers = vec![Limb::ZERO; words.len() * (u64::BITS / Limb::BITS) as usize];
+            let limbs = numbers.len() / count;
+            let places = numbers.chunks_exact_mut(limbs);
+            let mut lanes: Vec<_> = places.collect();
+            for (lane, words) in lanes.iter_mut().zip(words.chunks_exact(size)) {
+                copy_out(words, lane);
+            }
+            let mut random = ChaCha20Rng::seed_from_u64(seed);
+            *hit.lock().unwrap() = kind.strike(&mut lanes, &mut random);
+            for (lane, words) in lanes.iter().zip(words.chunks_exact_mut(size)) {
+                copy_in(lane, words);
+            }
+        };
+        let blinded = seed % 3 != 0;
+        let results = run(&Tampered::with_faults(&cuda, &strike), keys, count, blinded);
+        let later = run(&cuda, keys, count, blinded);
+        for (lane, passed) in passed(&results).into_iter().enumerate() {
+            let is_hit = hit.lock().unwrap().contains(&lane);
+            assert_eq!(passed, !is_hit, "{kind:?}, seed {seed}, lane {lane}");
+            failures += usize::from(!passed);
+            if passed {
+                assert_eq!(**value(&results[lane]), **value(&sound[lane]));
+            }
+            assert_eq!(**value(&later[lane]), **value(&sound[lane]));
+        }
+    }
+    assert!(failures > 400 / 2);
 }
 
 /// A key in which one CRT value is wrong never gives a result; the others are not affected.

@@ -14,7 +14,6 @@ use super::super::random::{Randomness, Streams};
 use super::*;
 use crate::backend::Serial;
 use crate::rsa::KeyHandle;
-#[cfg(feature = "cuda")]
 use crate::rsa::octets::octets_to_limbs;
 
 /// Nobody asks for representatives: they are given.
@@ -203,7 +202,6 @@ fn results_above_the_modulus_do_not_get_through() {
 }
 
 /// What is right modulo q alone passes under no key, not even under one that takes q for p.
-#[cfg(feature = "cuda")]
 #[test]
 fn factors_that_are_not_those_of_the_modulus_do_not_help() {
     let key = KeyHandle::new(&rsa_key()).unwrap();

@@ -1,0 +1,47 @@
+//! Keys whose numbers do not belong together, as faults in memory make them.
+
+use alloc::sync::Arc;
+
+use super::{Crt, KeyHandle, KeyParts, Private};
+use crate::secret::Secret;
+
+impl KeyHandle {
+    /// The same key with some of its numbers changed; nothing checks them.
+    pub(in crate::rsa) fn altered(&self, change: impl FnOnce(&mut KeyParts)) -> Self {
+        let parts = self.parts();
+        let private = match &parts.private {
+            Private::Crt(crt) => Private::Crt(Crt {
+                p: Secret::new(crt.p.clone()),
+                q: Secret::new(crt.q.clone()),
+                dp_less_1: Secret::new(crt.dp_less_1.clone()),
+                dq_less_1: Secret::new(crt.dq_less_1.clone()),
+                qinv: Secret::new(crt.qinv.clone()),
+                prime_bits: crt.prime_bits,
+            }),
+            Private::Plain { d_less_1 } => Private::Plain {
+                d_less_1: Secret::new((**d_less_1).clone()),
+            },
+        };
+        let mut copy = KeyParts {
+            n: parts.n.clone(),
+            n_bits: parts.n_bits,
+            e: parts.e.clone(),
+            e_bits: parts.e_bits,
+            private,
+            d_hash: Secret::new(*parts.d_hash),
+            restriction: parts.restriction,
+            #[cfg(feature = "cuda")]
+            on_devices: Default::default(),
+        };
+        change(&mut copy);
+        Self(Arc::new(copy))
+    }
+
+    /// The same key with some of its CRT values changed.
+    pub(in crate::rsa) fn with_crt(&self, change: impl FnOnce(&mut Crt)) -> Self {
+        self.altered(|parts| match &mut parts.private {
+            Private::Crt(crt) => change(crt),
+            Private::Plain { .. } => panic!("the key has no CRT values"),
+        })
+    }
+}
