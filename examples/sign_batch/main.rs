@@ -3,21 +3,22 @@
 //! Alone, or as `sign_batch bench`, it signs generated messages with a fresh key and compares the rate with
 //! signing one by one with the `rsa` crate. `sign_batch verify` checks a file of signatures.
 
-mod args;
+// What more than this program uses are the fuzz targets in tests/fuzz.
+pub(crate) mod args;
 mod bench;
 mod failure;
 mod feed;
-mod key;
-mod lines;
-mod options;
+pub(crate) mod key;
+pub(crate) mod lines;
+pub(crate) mod options;
 mod output;
 mod report;
 mod same_file;
-mod schemes;
+pub(crate) mod schemes;
 mod sign;
 mod stdio;
 mod temporary;
-mod verify;
+pub(crate) mod verify;
 
 use std::process::ExitCode;
 

@@ -20,7 +20,7 @@ const MAX_PAIRS: usize = 8192;
 const MAX_BYTES: usize = 64 << 20;
 
 /// A message and its signature; one of them is missing if the files are not equally long.
-type Pair = (Option<Vec<u8>>, Option<Vec<u8>>);
+pub type Pair = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// Prints the lines that fail on standard output, and fails if there are any.
 pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
@@ -61,7 +61,8 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn next_pairs(messages: &mut Lines, signatures: &mut Lines) -> Result<Vec<Pair>, Failure> {
+/// The next pairs; none at the end.
+pub fn next_pairs(messages: &mut Lines, signatures: &mut Lines) -> Result<Vec<Pair>, Failure> {
     let (mut pairs, mut bytes) = (Vec::new(), 0);
     while pairs.len() < MAX_PAIRS && bytes < MAX_BYTES {
         let pair = (messages.next()?, signatures.next()?);
@@ -78,8 +79,8 @@ fn next_pairs(messages: &mut Lines, signatures: &mut Lines) -> Result<Vec<Pair>,
     Ok(pairs)
 }
 
-/// What is wrong with each pair.
-fn faults(
+/// What is wrong with each pair. There is at least one, and at least one thread.
+pub fn faults(
     check: &dyn Check,
     encoding: Encoding,
     pairs: &[Pair],

@@ -8,9 +8,9 @@ use rsa::pkcs8::der::{self, Decode};
 use rsa::pkcs8::spki::SubjectPublicKeyInfoRef;
 use rsa::{RsaPrivateKey, RsaPublicKey};
 
+use super::super::options::SchemeOptions;
 use super::container::{Document, Kind};
 use super::restriction;
-use crate::options::SchemeOptions;
 
 /// The private key in `document`, which holds one, not encrypted.
 pub fn private_key(document: &Document, scheme: SchemeOptions) -> Result<KeyHandle, String> {

@@ -6,7 +6,7 @@ use rsa::pkcs1::RsaPssParamsOwned;
 use rsa::pkcs8::ObjectIdentifier;
 use rsa::pkcs8::spki::AlgorithmIdentifierRef;
 
-use crate::options::{HashName, SchemeName, SchemeOptions};
+use super::super::options::{HashName, SchemeName, SchemeOptions};
 
 const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 const RSASSA_PSS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.10");

@@ -7,13 +7,15 @@ const BLOCK: u64 = 1000;
 
 /// `(largest width in bits, what a pair takes)`. Measured with two 512-bit multiply-adds a cycle, with exponents as long as
 /// the moduli. Below the first width and above the last one there are no pairs.
-const PAIRS: [(u32, u64); 6] = [
-    (448, 900),
-    (640, 800),
-    (832, 600),
-    (960, 540),
-    (1664, 460),
-    (4096, 310),
+const PAIRS: [(u32, u64); 8] = [
+    (384, 920),
+    (512, BLOCK),
+    (640, 890),
+    (704, 750),
+    (896, 680),
+    (960, 570),
+    (1664, 490),
+    (4096, 380),
 ];
 
 /// The narrowest moduli that go by twos. Those of less than 208 bits could not: the Montgomery constants of
@@ -53,10 +55,11 @@ mod tests {
         for (bits, most) in [
             (256, 0),
             (384, 2),
+            (512, 0),
             (960, 2),
             (1024, 4),
-            (2048, 6),
-            (4096, 6),
+            (2048, 4),
+            (4096, 4),
             (4160, 0),
         ] {
             for count in 0..40 {

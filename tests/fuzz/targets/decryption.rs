@@ -1,0 +1,129 @@
+//! Ciphertexts of all kinds, against the `rsa` crate.
+
+use batch_modexp::Error;
+use batch_modexp::backend::Serial;
+use batch_modexp::rsa::{BatchDecryptor, RsaesOaep, RsaesPkcs1v15};
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::SeedableRng;
+use num_bigint::BigUint;
+use rsa::sha2::{Digest, Sha256};
+use rsa::{Oaep, Pkcs1v15Encrypt};
+use sha1::Sha1;
+
+use super::input::Input;
+use super::keys::{TestKey, keys};
+
+/// How an input ended, for the test that the corpus has all of these.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Outcome {
+    OutOfRange,
+    /// PKCS#1 v1.5, whose padding may be right or wrong.
+    Pkcs1v15,
+    OaepAccepted,
+    OaepRejected,
+}
+
+pub fn run(data: &[u8]) -> Outcome {
+    let mut input = Input::new(data);
+    let (kind, seed) = (input.octet(), input.octet());
+    let key = &keys()[input.below(keys().len())];
+    let ciphertext = ciphertext(&mut input, kind, key);
+    let is_blinded = kind & 0x80 != 0;
+    let mut rng = ChaCha20Rng::seed_from_u64(seed.into());
+    let messages = match kind & 3 {
+        0 | 1 => BatchDecryptor::new(Serial, RsaesPkcs1v15)
+            .blinding(is_blinded)
+            .decrypt(&mut rng, &key.handle, &[&ciphertext]),
+        2 => BatchDecryptor::new(Serial, RsaesOaep::<Sha256>::new())
+            .blinding(is_blinded)
+            .decrypt(&mut rng, &key.handle, &[&ciphertext]),
+        _ => BatchDecryptor::new(Serial, RsaesOaep::<Sha1>::new())
+            .blinding(is_blinded)
+            .decrypt(&mut rng, &key.handle, &[&ciphertext]),
+    };
+    let message = messages.unwrap().remove(0);
+
+    let size = key.handle.size();
+    if ciphertext.len() != size || BigUint::from_bytes_be(&ciphertext) >= key.n {
+        let error = Error::BlockOutOfRange {
+            index: 0,
+            len: ciphertext.len(),
+            expected: size,
+        };
+        assert_eq!(message.unwrap_err(), error);
+        return Outcome::OutOfRange;
+    }
+    let expected = match kind & 3 {
+        0 | 1 => key.rsa.decrypt(Pkcs1v15Encrypt, &ciphertext),
+        2 => key.rsa.decrypt(Oaep::<Sha256>::new(), &ciphertext),
+        _ => key.rsa.decrypt(Oaep::<Sha1>::new(), &ciphertext),
+    };
+    match (message, expected) {
+        (Ok(message), Ok(expected)) => {
+            assert_eq!(*message, expected);
+            match kind & 3 {
+                0 | 1 => Outcome::Pkcs1v15,
+                _ => Outcome::OaepAccepted,
+            }
+        }
+        (Err(error), Err(_)) => {
+            assert!(kind & 3 > 1, "PKCS#1 v1.5 rejects: {error}");
+            assert_eq!(error, Error::Decryption { index: 0 });
+            Outcome::OaepRejected
+        }
+        (message, expected) => panic!(
+            "decrypts: {}; with the rsa crate: {}",
+            message.is_ok(),
+            expected.is_ok()
+        ),
+    }
+}
+
+/// Octets as they are, or a block that is encrypted, so that mutations reach the padding behind the private operation.
+fn ciphertext(input: &mut Input<'_>, kind: u8, key: &TestKey) -> Vec<u8> {
+    let size = key.handle.size();
+    if kind & 0x0c == 0 {
+        return input.octets(size + 1).to_vec();
+    }
+    let mut block = vec![0; size];
+    if kind & 3 < 2 || kind & 0x0c == 4 {
+        let given = input.octets(size);
+        block[..given.len()].copy_from_slice(given);
+    } else if kind & 3 == 2 {
+        oaep::<Sha256>(input, &mut block);
+    } else {
+        oaep::<Sha1>(input, &mut block);
+    }
+    let number = BigUint::from_bytes_be(&block) % &key.n;
+    key.block(&number.modpow(&key.e, &key.n))
+}
+
+/// EME-OAEP encoding (RFC 8017, section 7.1.1) of a data block that need not be right: the hash of the label is, but for
+/// what the input changes in it.
+fn oaep<D: Digest>(input: &mut Input<'_>, block: &mut [u8]) {
+    let len = <D as Digest>::output_size();
+    block[0] = input.octet();
+    let (seed, db) = block[1..].split_at_mut(len);
+    seed.fill(input.octet());
+    db[..len].copy_from_slice(&D::digest([]));
+    let (place, change) = (input.below(len), input.octet());
+    db[place] ^= change;
+    // Zeros, and then octets up to the end.
+    let rest = &mut db[len..];
+    let given = input.octets(rest.len());
+    let start = rest.len() - given.len();
+    rest[start..].copy_from_slice(given);
+    add_mask::<D>(db, seed);
+    add_mask::<D>(seed, db);
+}
+
+/// MGF1 (RFC 8017, appendix B.2.1).
+fn add_mask<D: Digest>(octets: &mut [u8], seed: &[u8]) {
+    for (counter, chunk) in (0u32..).zip(octets.chunks_mut(<D as Digest>::output_size())) {
+        let mask = D::new()
+            .chain_update(seed)
+            .chain_update(counter.to_be_bytes())
+            .finalize();
+        chunk.iter_mut().zip(mask).for_each(|(a, b)| *a ^= b);
+    }
+}

@@ -1,0 +1,192 @@
+//! Documents with keys: whatever is no key is an error, and keys are what a reader of another make finds in them.
+
+use batch_modexp::Error;
+use batch_modexp::rsa::{KeyFault, KeyHandle};
+use data_encoding::BASE64;
+use num_bigint::BigUint;
+
+use super::key_components::{Numbers, check_use};
+
+/// Returns what an import of PKCS#1, and then one of PKCS#8, said; of PEM if the input is text.
+pub fn run(data: &[u8]) -> [Result<(), Error>; 2] {
+    let imports = match str::from_utf8(data) {
+        Ok(text) => [
+            text_import(text, KeyHandle::from_pkcs1_pem, KeyHandle::from_pkcs1_der),
+            text_import(text, KeyHandle::from_pkcs8_pem, KeyHandle::from_pkcs8_der),
+        ],
+        Err(_) => [
+            der_import(
+                data,
+                "RSA PRIVATE KEY",
+                KeyHandle::from_pkcs1_der,
+                KeyHandle::from_pkcs1_pem,
+            ),
+            der_import(
+                data,
+                "PRIVATE KEY",
+                KeyHandle::from_pkcs8_der,
+                KeyHandle::from_pkcs8_pem,
+            ),
+        ],
+    };
+    // Each says what is wrong.
+    for error in imports.iter().filter_map(|import| import.as_ref().err()) {
+        assert!(!error.to_string().is_empty());
+    }
+    let [pkcs1, pkcs8] = &imports;
+    if str::from_utf8(data).is_err() {
+        match numbers(data) {
+            Some(Some(numbers)) => {
+                assert_eq!(pkcs1.as_ref().err(), numbers.verdict().as_ref().err());
+            }
+            // A key of more than two primes.
+            Some(None) => {}
+            None => assert_eq!(*pkcs1, Err(not_der("RSAPrivateKey"))),
+        }
+        // No document is both.
+        assert!(pkcs1.is_err() || pkcs8.is_err());
+    }
+    imports
+}
+
+fn not_der(expected: &'static str) -> Error {
+    Error::Key(KeyFault::Der { expected })
+}
+
+type Import<T> = fn(&T) -> Result<KeyHandle, Error>;
+
+/// Reads DER; the same in PEM must say the same.
+fn der_import(
+    der: &[u8],
+    label: &str,
+    from_der: Import<[u8]>,
+    from_pem: Import<str>,
+) -> Result<(), Error> {
+    let key = from_der(der);
+    let end = ["\n", "\r\n"][der.len() % 2];
+    let mut text = format!("-----BEGIN {label}-----{end}");
+    for line in BASE64.encode(der).as_bytes().chunks(64) {
+        text.push_str(str::from_utf8(line).unwrap());
+        text.push_str(end);
+    }
+    text.push_str(&format!("-----END {label}-----{end}"));
+    let again = from_pem(&text);
+    assert_eq!(key.as_ref().err(), again.as_ref().err());
+    let key = key?;
+    assert_eq!(key.public_key(), again?.public_key());
+    check_public_half(&key);
+    Ok(())
+}
+
+/// Reads PEM; what it accepts is base64 of DER that says the same.
+fn text_import(text: &str, from_pem: Import<str>, from_der: Import<[u8]>) -> Result<(), Error> {
+    let key = from_pem(text);
+    let body = text.split_once("-----BEGIN ").and_then(|(_, rest)| {
+        let (_, rest) = rest.split_once("-----")?;
+        let (body, _) = rest.split_once("-----END ")?;
+        let octets = body.bytes().filter(|octet| !octet.is_ascii_whitespace());
+        BASE64.decode(&octets.collect::<Vec<_>>()).ok()
+    });
+    match (&key, body) {
+        (Err(Error::Key(KeyFault::Pem | KeyFault::Label { .. } | KeyFault::Encrypted)), _) => {}
+        (_, None) => panic!("a document was found in what is no base64"),
+        (_, Some(der)) => assert_eq!(key.as_ref().err(), from_der(&der).as_ref().err()),
+    }
+    check_public_half(&key?);
+    Ok(())
+}
+
+fn check_public_half(key: &KeyHandle) {
+    let (n, e) = (
+        BigUint::from_bytes_be(&key.n()),
+        BigUint::from_bytes_be(&key.e()),
+    );
+    let spki = key.public_key_der();
+    let mut info = sequence(&spki).unwrap();
+    field(&mut info, 0x30).unwrap();
+    let bits = field(&mut info, 0x03).unwrap();
+    let mut public = sequence(&bits[1..]).unwrap();
+    assert_eq!(
+        [integer(&mut public), integer(&mut public)],
+        [Some(n.clone()), Some(e.clone())]
+    );
+    // Long keys would take most of the time.
+    if key.bits() <= 2048 {
+        check_use(key, &n, &e);
+    }
+}
+
+/// The numbers of an `RSAPrivateKey` (RFC 8017, appendix A.1.2) in strict DER; `Some(None)` if it has more than two primes.
+fn numbers(der: &[u8]) -> Option<Option<Numbers>> {
+    let mut fields = sequence(der)?;
+    let version = field(&mut fields, 0x02)?;
+    let [n, e, d, p, q, dp, dq, qinv] = {
+        let mut all = [const { BigUint::ZERO }; 8];
+        for number in &mut all {
+            *number = integer(&mut fields)?;
+        }
+        all
+    };
+    match version {
+        [0] if fields.is_empty() => Some(Some(Numbers {
+            n,
+            e,
+            d,
+            primes: Some([p, q]),
+            dp: Some(dp),
+            dq: Some(dq),
+            qinv: Some(qinv),
+        })),
+        [1] => {
+            let mut others = field(&mut fields, 0x30)?;
+            while !others.is_empty() {
+                let mut other = field(&mut others, 0x30)?;
+                for _ in 0..3 {
+                    integer(&mut other)?;
+                }
+                other.is_empty().then_some(())?;
+            }
+            fields.is_empty().then_some(None)
+        }
+        _ => None,
+    }
+}
+
+/// The contents of a SEQUENCE that is all of `der`.
+fn sequence(mut der: &[u8]) -> Option<&[u8]> {
+    let contents = field(&mut der, 0x30)?;
+    der.is_empty().then_some(contents)
+}
+
+/// Takes the contents of the next field, which must have this tag, from its fields (X.690, section 10.1).
+fn field<'a>(fields: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
+    let [first, length, rest @ ..] = *fields else {
+        return None;
+    };
+    let (len, rest) = match length {
+        0..=0x7f => (usize::from(*length), rest),
+        0x81..=0x84 => {
+            let (octets, rest) = rest.split_at_checked(usize::from(length - 0x80))?;
+            let len = octets
+                .iter()
+                .fold(0, |len, octet| len << 8 | usize::from(*octet));
+            let is_shortest = octets[0] != 0 && len >= 0x80;
+            is_shortest.then_some((len, rest))?
+        }
+        _ => return None,
+    };
+    let (contents, rest) = rest.split_at_checked(len)?;
+    *fields = rest;
+    (*first == tag).then_some(contents)
+}
+
+/// Takes an INTEGER that is not negative (X.690, section 8.3).
+fn integer(fields: &mut &[u8]) -> Option<BigUint> {
+    let octets = field(fields, 0x02)?;
+    let is_shortest = match octets {
+        [] => false,
+        [0, next, ..] => *next >= 0x80,
+        [first, ..] => *first < 0x80,
+    };
+    is_shortest.then(|| BigUint::from_bytes_be(octets))
+}

@@ -1,0 +1,95 @@
+//! Keys, and what the other implementations say of them.
+
+use std::sync::LazyLock;
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use batch_modexp::backend::Fma;
+#[cfg(target_arch = "x86_64")]
+use batch_modexp::backend::Ifma;
+use batch_modexp::backend::{Cpu, Serial};
+use batch_modexp::rsa::{KeyHandle, RsaPrivateOp};
+use num_bigint::BigUint;
+use rsa::RsaPrivateKey;
+use rsa::pkcs1::DecodeRsaPrivateKey;
+use rsa::traits::{PrivateKeyParts, PublicKeyParts};
+
+/// A key in all forms.
+pub struct TestKey {
+    pub handle: KeyHandle,
+    pub rsa: RsaPrivateKey,
+    pub n: BigUint,
+    pub e: BigUint,
+    pub d: BigUint,
+    pub primes: Vec<BigUint>,
+}
+
+impl TestKey {
+    fn new(rsa: RsaPrivateKey) -> Self {
+        Self {
+            handle: KeyHandle::new(&rsa).unwrap(),
+            n: big(rsa.n()),
+            e: big(rsa.e()),
+            d: big(rsa.d()),
+            primes: rsa
+                .primes()
+                .iter()
+                .map(|prime| big(prime.as_ref()))
+                .collect(),
+            rsa,
+        }
+    }
+
+    /// `number` at the length of the modulus.
+    pub fn block(&self, number: &BigUint) -> Vec<u8> {
+        padded(number, self.handle.size())
+    }
+}
+
+/// Keys of 1024 and 1025 bits, and one of 1024 bits without CRT values.
+pub fn keys() -> &'static [TestKey] {
+    static KEYS: LazyLock<Vec<TestKey>> = LazyLock::new(|| {
+        let pem = |text| RsaPrivateKey::from_pkcs1_pem(text).unwrap();
+        let even = pem(include_str!("../../keys/rsa1024.pem"));
+        let odd = pem(include_str!("../../keys/rsa1025.pem"));
+        let mut plain = even.clone();
+        plain.clear_precomputed();
+        [even, odd, plain].into_iter().map(TestKey::new).collect()
+    });
+    &KEYS
+}
+
+/// The processor's backends, with their names.
+pub fn backends() -> &'static [(&'static str, Box<dyn RsaPrivateOp + Send + Sync>)] {
+    type Backends = Vec<(&'static str, Box<dyn RsaPrivateOp + Send + Sync>)>;
+    static BACKENDS: LazyLock<Backends> = LazyLock::new(|| {
+        let two = 2.try_into().unwrap();
+        let mut backends: Backends = vec![
+            ("serial", Box::new(Serial)),
+            ("cpu", Box::new(Cpu::with_threads(two).unwrap())),
+        ];
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        if let Some(fma) = Fma::new() {
+            backends.push(("fma", Box::new(fma)));
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(ifma) = Ifma::new() {
+            backends.push(("ifma", Box::new(ifma)));
+        }
+        backends
+    });
+    &BACKENDS
+}
+
+fn big(number: &crypto_bigint::BoxedUint) -> BigUint {
+    BigUint::from_bytes_be(&number.to_be_bytes())
+}
+
+/// `number` in `len` octets, which it fits in.
+pub fn padded(number: &BigUint, len: usize) -> Vec<u8> {
+    let octets = number.to_bytes_be();
+    let mut padded = vec![0; len];
+    if *number != BigUint::ZERO {
+        padded[len - octets.len()..].copy_from_slice(&octets);
+    }
+    padded
+}
