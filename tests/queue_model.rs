@@ -117,7 +117,9 @@ fn work(desk: &Desk, max_batch: usize) -> usize {
         count += requests.len();
         drop(under_way);
         for (_, Request(question, reply)) in requests {
-            reply.put(question).map(wake);
+            if let Some(waker) = reply.put(question) {
+                wake(waker);
+            }
         }
     }
     count
