@@ -1,6 +1,7 @@
 //! The fuzz targets over their committed corpora, and over mutations of those by a seeded generator. `fuzz/` runs the same
 //! targets under libFuzzer, which finds more.
 
+mod encrypted;
 mod mutation;
 mod targets;
 

@@ -76,6 +76,9 @@ impl KeyHandle {
     /// [`from_pkcs8_der`](Self::from_pkcs8_der). Supported is PBES2 (RFC 8018) with PBKDF2 or scrypt, HMAC-SHA-2 and
     /// AES-CBC, which is what `openssl pkcs8 -topk8` makes.
     ///
+    /// The document says how much its derivation takes: scrypt may take `128 N r p` octets up to 1 GiB, 64 times
+    /// what OpenSSL asks for, and PBKDF2 100 million iterations, which are many seconds.
+    ///
     /// # Errors
     ///
     /// [`KeyFault::Decryption`] in [`Error::Key`], and those of [`from_pkcs8_der`](Self::from_pkcs8_der).
@@ -90,6 +93,9 @@ impl KeyHandle {
         };
         let info =
             pkcs8::EncryptedPrivateKeyInfoRef::from_der(der).map_err(|_| Error::Key(fault))?;
+        if !is_affordable(&info.encryption_algorithm) {
+            return Err(Error::Key(KeyFault::Decryption));
+        }
         // The document is wiped when it is dropped.
         let document = info
             .decrypt(passphrase)
@@ -155,6 +161,19 @@ fn decode(text: &str, expected: &'static str) -> Result<Secret<Vec<u8>>, Error> 
     let len = decoded.len();
     der.truncate(len);
     Ok(der)
+}
+
+/// Whether a derivation by scrypt (RFC 7914, section 2) has a cost N that is a power of two, and takes at most 1 GiB. For
+/// what is allocated is what the document says, and with N = 0 pkcs5 panics.
+#[cfg(feature = "encrypted")]
+fn is_affordable(encryption: &pkcs8::pkcs5::EncryptionScheme) -> bool {
+    const MAX_OCTETS: u128 = 1 << 30;
+    let Some(scrypt) = encryption.pbes2().and_then(|pbes2| pbes2.kdf.scrypt()) else {
+        return true;
+    };
+    let n = scrypt.cost_parameter;
+    let r_p = u128::from(scrypt.block_size) * u128::from(scrypt.parallelization);
+    n.is_power_of_two() && 128 * u128::from(n) * r_p <= MAX_OCTETS
 }
 
 /// Whether this looks like an `EncryptedPrivateKeyInfo`, the SEQUENCE of an algorithm and an OCTET STRING: what a

@@ -1,6 +1,7 @@
 //! The files that the program `sign_batch` reads: keys, lines, and pairs of messages and signatures.
 
 use std::io::Write;
+use std::path::Path;
 
 use batch_modexp::rsa::{KeyHandle, Restriction};
 use data_encoding::{BASE64, HEXLOWER, HEXUPPER};
@@ -38,6 +39,19 @@ pub fn run(data: &[u8]) {
         4 => signatures(data, Encoding::Hex),
         _ => signatures(data, Encoding::Base64),
     }
+}
+
+/// Whether the program takes an encrypted key.
+#[allow(dead_code, reason = "libFuzzer has no use for it")]
+pub fn loads_encrypted(key: &Path, passphrase: &Path) -> bool {
+    let passphrase = Passphrase {
+        passphrase_file: Some(passphrase.into()),
+    };
+    let scheme = SchemeOptions {
+        scheme: SchemeName::Pss,
+        hash: HashName::Sha256,
+    };
+    load_private(key, &passphrase, scheme).is_ok()
 }
 
 fn file(octets: &[u8]) -> NamedTempFile {
