@@ -244,7 +244,7 @@ fn fixed_by<const LIMBS: usize>(
         // Few have ways of their own.
         for count in [1, 2, 4] {
             backend
-                .batch_mod_exp(&batch[..count], exponent_bits, &mut out[..count])
+                .batch_mod_exp(&batch[..count], *exponent_bits, &mut out[..count])
                 .unwrap();
             black_box(&out);
         }
