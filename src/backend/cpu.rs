@@ -17,6 +17,8 @@ use crate::{BatchModExp, Error, ModExp};
 /// moduli too wide for vectors, go to [`Serial`] where that is faster; which ones depends on the number
 /// of instances and their widths alone.
 ///
+/// What is not worth cutting is computed on the calling thread.
+///
 /// In a child process that `fork` made it works on the calling thread, like [`Parallel`].
 ///
 /// ```

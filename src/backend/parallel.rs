@@ -14,7 +14,8 @@ use crate::{BatchModExp, Error, ModExp};
 ///
 /// The threads belong to this value and end when it is dropped. How a batch is cut depends on its
 /// length, the widths and the number of threads alone: so that the last thread ends soonest, or nearly so with less
-/// work, by what `B` says of its [`relative_time`](BatchModExp::relative_time).
+/// work, by what `B` says of its [`relative_time`](BatchModExp::relative_time). What is not worth cutting is computed on
+/// the calling thread: to wake another one takes some tens of microseconds.
 ///
 /// A child process that `fork` made has no threads but the one that called it. What was made before the
 /// fork works there all the same, on the calling thread; for the speed of several, make another
@@ -182,6 +183,9 @@ where
         };
         let widths = batch.iter().map(|x| width(x.params.modulus().as_ref()));
         let share = self.share_of(widths.max().unwrap_or(0), batch.len());
+        if share >= batch.len() {
+            return self.inner.batch_mod_exp(batch, exponent_bits, out);
+        }
         let result = pool.install(|| {
             batch
                 .par_chunks(share)

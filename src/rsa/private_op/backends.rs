@@ -75,6 +75,9 @@ mod threads {
                 let count = lanes * exponentiations;
                 BatchModExp::<BoxedUint>::relative_time(self.inner(), bits, count)
             });
+            if share >= ops.len() {
+                return self.inner().private_op(ops);
+            }
             let shares: Vec<_> = ops.chunks(share).collect();
             let work = |ops: PrivateOps<'_>| self.inner().private_op(ops);
             pool.install(|| shares.into_par_iter().try_for_each(work))
