@@ -13,6 +13,7 @@ use batch_modexp::backend::Cpu;
 use batch_modexp::queue::{BatchQueue, QueueError, Shutdown};
 use batch_modexp::rsa::KeyHandle;
 use batch_modexp_rustls::QueueSigningKey;
+use rustls::client::Resumption;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::CertificateDer;
 use rustls::sign::{SigningKey, SingleCertAndKey};
@@ -49,11 +50,13 @@ fn server(queue: &BatchQueue, version: &'static SupportedProtocolVersion) -> Arc
 fn client(version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(certificate()).unwrap();
-    let config = ClientConfig::builder_with_provider(default_provider().into())
+    let mut config = ClientConfig::builder_with_provider(default_provider().into())
         .with_protocol_versions(&[version])
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
+    // A session that is resumed needs no signature.
+    config.resumption = Resumption::disabled();
     Arc::new(config)
 }
 
