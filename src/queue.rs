@@ -38,6 +38,7 @@ mod error;
 mod generator;
 #[cfg(feature = "signature")]
 mod key;
+mod policy;
 mod reply;
 mod room;
 mod shared;
@@ -87,9 +88,13 @@ pub enum Shutdown {
 }
 
 std::thread_local! {
-    /// Whether this thread is a worker, of whatever queue.
-    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread computes a batch, of whatever queue, or hands out its answers; workers always do.
+    static IS_WORKING: Cell<bool> = const { Cell::new(false) };
 }
+
+/// Whether the calling thread may compute a batch before it has its answer.
+#[derive(Clone, Copy)]
+struct MayCompute(bool);
 
 struct Handle {
     shared: Arc<Shared>,
@@ -129,7 +134,7 @@ impl BatchQueue {
         for number in 0..workers.get() {
             let shared = queue.0.shared.clone();
             let work = move || {
-                IS_WORKER.set(true);
+                IS_WORKING.set(true);
                 // A caller's destructor may panic, and another request must not wait for ever because of that.
                 while catch_unwind(AssertUnwindSafe(|| shared.work())).is_err() {}
             };
@@ -148,7 +153,7 @@ impl BatchQueue {
     /// future is polled and there is room.
     pub fn sign(&self, key: &KeyHandle, scheme: impl Into<AnyScheme>, message: &[u8]) -> Signing {
         let scheme = scheme.into();
-        self.submit(key, scheme, &scheme.digest(message))
+        self.submit(key, scheme, &scheme.digest(message), MayCompute(false))
     }
 
     /// The same for a digest made by the scheme's hash function.
@@ -158,16 +163,7 @@ impl BatchQueue {
         scheme: impl Into<AnyScheme>,
         digest: &[u8],
     ) -> Signing {
-        let scheme = scheme.into();
-        if digest.len() != scheme.digest_len() {
-            let error = Error::DigestLength {
-                index: 0,
-                len: digest.len(),
-                expected: scheme.digest_len(),
-            };
-            return Signing::failed(&self.0.shared, error.into());
-        }
-        self.submit(key, scheme, digest)
+        self.check_and_submit(key, scheme.into(), digest, MayCompute(false))
     }
 
     /// As [`sign`](Self::sign), but without waiting for room. The signature itself is still to be waited for.
@@ -206,6 +202,9 @@ impl BatchQueue {
     /// Hashes and signs, and blocks until that is done; while the queue is full, it waits for room. With a time limit:
     /// `queue.sign(..).wait_timeout(limit)`.
     ///
+    /// If a batch may begin at once, the calling thread computes it, with requests of others that wait, and is not held up by
+    /// changes of threads ([`QueueBuilder::callers_compute`]).
+    ///
     /// # Errors
     ///
     /// Those of [`Signing::wait`].
@@ -215,7 +214,9 @@ impl BatchQueue {
         scheme: impl Into<AnyScheme>,
         message: &[u8],
     ) -> Result<Signature, QueueError> {
-        self.sign(key, scheme, message).wait()
+        let scheme = scheme.into();
+        self.submit(key, scheme, &scheme.digest(message), MayCompute(true))
+            .wait()
     }
 
     /// The same for a digest.
@@ -229,7 +230,8 @@ impl BatchQueue {
         scheme: impl Into<AnyScheme>,
         digest: &[u8],
     ) -> Result<Signature, QueueError> {
-        self.sign_prehash(key, scheme, digest).wait()
+        self.check_and_submit(key, scheme.into(), digest, MayCompute(true))
+            .wait()
     }
 
     /// What the queue has done so far.
@@ -244,16 +246,17 @@ impl BatchQueue {
         shared.counters.read(shared.room.accepted(), occupancy)
     }
 
-    /// Accepts no more requests, on any handle, and waits until the workers are done with those that were accepted. May be
-    /// called more than once: `Cancel` after `Drain` cancels what is left.
+    /// Accepts no more requests, on any handle, and waits until the workers, and callers that compute, are done with those that were
+    /// accepted. May be called more than once: `Cancel` after `Drain` cancels what is left.
     ///
-    /// It waits for nothing on the thread of a worker, where wakers are called. In a forked child it does nothing.
+    /// It waits for nothing where wakers are called: on the threads of workers, and of callers that compute. In a forked child it does
+    /// nothing.
     pub fn shutdown(&self, how: Shutdown) {
         if self.0.shared.is_forked() {
             return;
         }
         self.0.shared.close(how == Shutdown::Cancel);
-        if IS_WORKER.get() {
+        if IS_WORKING.get() {
             return;
         }
         // Under the lock, so that another call waits too.
@@ -261,9 +264,34 @@ impl BatchQueue {
             // Workers catch panics.
             let _ = worker.join();
         }
+        self.0.shared.room.wait_for_leaders();
     }
 
-    fn submit(&self, key: &KeyHandle, scheme: AnyScheme, digest: &[u8]) -> Signing {
+    fn check_and_submit(
+        &self,
+        key: &KeyHandle,
+        scheme: AnyScheme,
+        digest: &[u8],
+        may_compute: MayCompute,
+    ) -> Signing {
+        if digest.len() != scheme.digest_len() {
+            let error = Error::DigestLength {
+                index: 0,
+                len: digest.len(),
+                expected: scheme.digest_len(),
+            };
+            return Signing::failed(&self.0.shared, error.into());
+        }
+        self.submit(key, scheme, digest, may_compute)
+    }
+
+    fn submit(
+        &self,
+        key: &KeyHandle,
+        scheme: AnyScheme,
+        digest: &[u8],
+        may_compute: MayCompute,
+    ) -> Signing {
         let shared = &self.0.shared;
         let restriction = key.restriction();
         if shared.is_forked() {
@@ -283,7 +311,7 @@ impl BatchQueue {
             digest: Digest::new(digest),
             reply,
         };
-        Signing::submit(shared, request, answer)
+        Signing::submit(shared, request, answer, may_compute)
     }
 
     fn if_inside(&self, signing: Signing) -> Result<Signing, QueueError> {

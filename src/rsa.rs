@@ -48,7 +48,7 @@ pub use sha2;
 pub use decryptor::BatchDecryptor;
 pub use encryption::{EncryptionScheme, RsaesOaep, RsaesPkcs1v15};
 pub use key::{KeyFault, KeyHandle, PublicKey, Restriction, RsaComponents};
-pub use private_op::{Checked, Chunk, PrivateOps, RsaPrivateOp};
+pub use private_op::{Checked, Chunk, PerThread, PrivateOps, RsaPrivateOp};
 pub use scheme::{AnyScheme, Hash, Pkcs1v15, Pss, Scheme};
 pub use signature::Signature;
 pub use signer::{BatchSigner, Signatures};

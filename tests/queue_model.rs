@@ -3,6 +3,8 @@
 
 extern crate alloc;
 
+#[path = "../src/queue/policy.rs"]
+mod policy;
 #[path = "../src/queue/reply.rs"]
 mod reply;
 #[path = "../src/queue/room.rs"]
@@ -19,8 +21,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use shuttle::future::block_on;
 use shuttle::thread;
 
+use self::policy::{Policy, Sharing};
 use self::reply::{Answer, Reply, reply};
-use self::room::{Place, Policy, Refused, Room};
+use self::room::{Batch, Entry, Place, Refused, Room};
 
 /// What stands in for `src/queue/sync.rs`.
 mod sync {
@@ -101,13 +104,21 @@ type Desk = Room<Request>;
 struct Request(u32, Reply<u32>);
 
 fn desk(capacity: usize, min_batch: usize, max_batch: usize) -> Arc<Desk> {
+    shared_desk(capacity, min_batch, max_batch, Sharing::Whole)
+}
+
+fn shared_desk(capacity: usize, min_batch: usize, max_batch: usize, sharing: Sharing) -> Arc<Desk> {
     Arc::new(Room::new(Policy {
         capacity,
         min_batch,
         max_batch,
         max_wait: Duration::from_millis(1),
+        sharing,
     }))
 }
+
+/// Two threads, of which the last one takes two requests if it can.
+const TWO_THREADS: Sharing = Sharing::Threads { count: 2, lanes: 2 };
 
 /// Answers until the room is closed and empty. Counts what it answers.
 fn work(desk: &Desk, max_batch: usize) -> usize {
@@ -115,14 +126,19 @@ fn work(desk: &Desk, max_batch: usize) -> usize {
     while let Some((requests, under_way)) = desk.take() {
         assert!((1..=max_batch).contains(&requests.len()));
         count += requests.len();
+        // As the library does it where a batch has the whole backend; `lead` as where it has a thread.
         drop(under_way);
-        for (_, Request(question, reply)) in requests {
-            if let Some(waker) = reply.put(question) {
-                wake(waker);
-            }
-        }
+        answer(requests);
     }
     count
+}
+
+fn answer(requests: Batch<Request>) {
+    for (_, Request(question, reply)) in requests {
+        if let Some(waker) = reply.put(question) {
+            wake(waker);
+        }
+    }
 }
 
 /// Waits for room, as the library's future does; `None` if the room is closed. Gives up after `patience` attempts.
@@ -154,6 +170,24 @@ fn enter(desk: &Desk, question: u32, patience: usize) -> Option<(Place, Answer<u
 fn ask(desk: &Desk, question: u32) -> Option<u32> {
     let (_, answer) = enter(desk, question, usize::MAX)?;
     block_on(poll_fn(|context| answer.poll(context)))
+}
+
+/// The same for a caller that computes, if it may; with the number of requests that it has answered.
+fn ask_or_lead(desk: &Desk, question: u32) -> (Option<u32>, usize) {
+    let (reply, answered) = reply();
+    let led = match desk.enter_or_lead(Request(question, reply)) {
+        Ok(Entry::Waits(_)) => 0,
+        Ok(Entry::Led(requests, under_way)) => {
+            let count = requests.len();
+            answer(requests);
+            drop(under_way);
+            count
+        }
+        Err(Refused::Full(_)) => return (ask(desk, question), 0),
+        Err(Refused::Closed(_)) => return (None, 0),
+    };
+    let answer = block_on(poll_fn(|context| answered.poll(context)));
+    (answer, led)
 }
 
 /// By chance, and by few changes of threads at chosen points (Burckhardt et al., ASPLOS 2010).
@@ -273,6 +307,79 @@ fn closing_leaves_nobody_behind() {
             let answered = worker.join().unwrap();
             let told = customers.map(|customer| customer.join().unwrap());
             assert_eq!(answered, told.iter().sum::<usize>());
+        });
+    }
+}
+
+/// Callers that compute beside a worker: everyone is answered, and who closes the room finds all of them gone.
+#[test]
+fn callers_compute() {
+    for sharing in [Sharing::Whole, TWO_THREADS] {
+        in_any_order(move || {
+            let desk = shared_desk(3, 1, 4, sharing);
+            let worker = {
+                let desk = desk.clone();
+                thread::spawn(move || work(&desk, 4))
+            };
+            let leading = [10, 20].map(|first| {
+                let desk = desk.clone();
+                thread::spawn(move || {
+                    let answers = [first, first + 1].map(|question| {
+                        let (answer, led) = ask_or_lead(&desk, question);
+                        assert_eq!(answer, Some(question));
+                        led
+                    });
+                    answers.iter().sum::<usize>()
+                })
+            });
+            let waiting = {
+                let desk = desk.clone();
+                thread::spawn(move || assert_eq!(ask(&desk, 30), Some(30)))
+            };
+            let led = leading.map(|leader| leader.join().unwrap());
+            waiting.join().unwrap();
+            assert!(desk.close(false).is_empty());
+            desk.wait_for_leaders();
+            let answered = worker.join().unwrap();
+            assert_eq!(answered + led.iter().sum::<usize>(), 5);
+            assert_eq!(desk.occupancy(), (0, 0));
+        });
+    }
+}
+
+/// Who closes the room meets callers that compute, and those that come too late.
+#[test]
+fn closing_waits_for_callers_that_compute() {
+    for cancelled in [false, true] {
+        in_any_order(move || {
+            let desk = shared_desk(3, 1, 4, TWO_THREADS);
+            let worker = {
+                let desk = desk.clone();
+                thread::spawn(move || work(&desk, 4))
+            };
+            let computing = Arc::new(AtomicUsize::new(0));
+            let leaders = [1, 2].map(|question| {
+                let (desk, computing) = (desk.clone(), computing.clone());
+                thread::spawn(move || {
+                    let (reply, _answer) = reply();
+                    if let Ok(Entry::Led(requests, under_way)) =
+                        desk.enter_or_lead(Request(question, reply))
+                    {
+                        computing.fetch_add(1, SeqCst);
+                        thread::yield_now();
+                        answer(requests);
+                        computing.fetch_sub(1, SeqCst);
+                        drop(under_way);
+                    }
+                })
+            });
+            drop(desk.close(cancelled));
+            worker.join().unwrap();
+            desk.wait_for_leaders();
+            assert_eq!(computing.load(SeqCst), 0);
+            for leader in leaders {
+                leader.join().unwrap();
+            }
         });
     }
 }

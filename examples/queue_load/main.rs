@@ -48,9 +48,12 @@ struct Options {
     /// The longest wait of the oldest request, in microseconds.
     #[arg(long, default_value_t = 1000)]
     max_wait: u64,
-    /// The queue's workers.
-    #[arg(long, default_value = "2")]
-    workers: NonZeroUsize,
+    /// The queue's workers; the default is the queue's own.
+    #[arg(long)]
+    workers: Option<NonZeroUsize>,
+    /// Leaves all computing to the queue's threads.
+    #[arg(long)]
+    no_callers: bool,
     /// Requests a second, at random times, whose latency is to be measured; may be given more than once.
     #[arg(long)]
     rate: Vec<f64>,
@@ -89,8 +92,11 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         .max_batch(max_batch)
         .capacity(in_flight.max(max_batch))
         .max_wait(Duration::from_micros(options.max_wait))
-        .workers(options.workers);
-    let queue = builder.build()?;
+        .callers_compute(!options.no_callers);
+    let queue = match options.workers {
+        Some(workers) => builder.workers(workers).build()?,
+        None => builder.build()?,
+    };
     // The first calls start threads and, on GPUs, bring the key there.
     batches(&*backend, &key, max_batch, span / 4)?;
 

@@ -7,38 +7,48 @@ use core::num::NonZeroUsize;
 use core::time::Duration;
 use std::sync::OnceLock;
 
+use crypto_bigint::BoxedUint;
 use rand_core::TryCryptoRng;
 
 use super::BatchQueue;
 use super::counters::Counters;
 use super::generator::Generator;
-use super::room::{Policy, Room};
+use super::policy::{Policy, Sharing};
+use super::room::Room;
 use super::shared::{Backend, Fallback, Shared};
-use crate::Error;
-use crate::rsa::RsaPrivateOp;
+use crate::rsa::{PerThread, RsaPrivateOp};
+use crate::{BatchModExp, Error};
 
 /// Settings of a [`BatchQueue`]: what it computes with, and when a batch begins.
 ///
 /// # When a batch begins
 ///
-/// A free worker takes the oldest requests, at most [`max_batch`](Self::max_batch), as soon as one of these holds:
+/// On a **processor** ([`RsaPrivateOp::per_thread`]) each batch is computed by one thread: that of a worker, or of a caller
+/// that blocks. Whenever fewer batches are under way than the backend has threads, and [`min_batch`](Self::min_batch)
+/// requests wait (by default 1) or the oldest has waited for [`max_wait`](Self::max_wait), one takes its share of those that wait, the oldest first:
+/// all of them divided by the number of threads, at most 64 or [`max_batch`](Self::max_batch). So no request waits while a thread is idle, and more load makes
+/// larger batches, which take less time for each signature. That a batch is computed by all threads of the backend together, as below, follows from
+/// fewer [`workers`](Self::workers) than it has threads.
 ///
-/// 1. No batch is under way, and [`min_batch`](Self::min_batch) requests wait: with the default, 1, an idle backend
-///    never waits.
+/// On **other backends**, GPUs above all, a batch has the whole backend. A free worker takes the oldest requests, at most `max_batch`, as soon as one of these
+/// holds:
+///
+/// 1. No batch is under way, and `min_batch` requests wait: an idle backend never waits.
 /// 2. A batch is under way, and `max_batch` requests wait.
-/// 3. The oldest request has waited for [`max_wait`](Self::max_wait).
+/// 3. The oldest request has waited for `max_wait`.
 /// 4. The queue is full, or shut down.
 ///
-/// While all [`workers`](Self::workers) are busy requests collect, so that batches grow with the load by themselves, and
-/// an answer comes after at most `max_wait` and the times of two batches, as long as no more requests wait than make a batch.
+/// Either way requests collect while all are busy, and an answer comes after at most `max_wait` and the times of two batches, as long as no more
+/// requests wait than make a batch for each thread, or one.
 pub struct QueueBuilder {
     backend: Backend,
     generator: Generator,
     fallback: Fallback,
     blinding: bool,
+    callers_compute: bool,
     policy: Policy,
     capacity: Option<usize>,
-    workers: NonZeroUsize,
+    workers: Option<NonZeroUsize>,
 }
 
 impl QueueBuilder {
@@ -52,14 +62,16 @@ impl QueueBuilder {
             generator: Generator::new(rng),
             fallback: Fallback::Cpu(OnceLock::new()),
             blinding: true,
+            callers_compute: true,
             policy: Policy {
                 capacity: 0,
                 min_batch: 1,
                 max_batch: 1024,
                 max_wait: Duration::from_millis(1),
+                sharing: Sharing::Whole,
             },
             capacity: None,
-            workers: NonZeroUsize::MIN.saturating_add(1),
+            workers: None,
         }
     }
 
@@ -86,8 +98,8 @@ impl QueueBuilder {
         self
     }
 
-    /// How long the oldest request waits for others: while a batch is under way, or while there are fewer than
-    /// [`min_batch`](Self::min_batch). 1 ms at first.
+    /// How long the oldest request waits for others: while there are fewer than [`min_batch`](Self::min_batch), and on backends that
+    /// batches have as a whole while one is under way. 1 ms at first.
     #[must_use]
     pub fn max_wait(mut self, time: Duration) -> Self {
         self.policy.max_wait = time;
@@ -104,11 +116,26 @@ impl QueueBuilder {
         self
     }
 
-    /// The number of threads that give batches to the backend, 2 at first: one prepares a batch, or hands out answers,
-    /// while the backend computes that of the other. The backend has threads of its own to compute on.
+    /// The number of threads that give batches to the backend.
+    ///
+    /// At first as many as the backend has threads on the processor; each computes by itself. With fewer than those, and on
+    /// other backends, where it is 2 at first, a batch has the whole backend: one worker prepares a batch, or hands out answers,
+    /// while the backend computes that of another.
     #[must_use]
     pub fn workers(mut self, threads: NonZeroUsize) -> Self {
-        self.workers = threads;
+        self.workers = Some(threads);
+        self
+    }
+
+    /// Whether callers of [`sign_blocking`](BatchQueue::sign_blocking), who can do nothing else meanwhile, compute a batch on their own threads if
+    /// one may begin when they come; they do at first. A request alone then costs no change of threads, which takes some tens of microseconds
+    /// in all. A caller computes one batch, with its own request in it, and so few others that it ends soon.
+    ///
+    /// Without it, all is computed on the queue's threads and the backend's: where callers' threads have little stack, a low
+    /// priority or no time.
+    #[must_use]
+    pub fn callers_compute(mut self, on: bool) -> Self {
+        self.callers_compute = on;
         self
     }
 
@@ -146,6 +173,19 @@ impl QueueBuilder {
         let mut policy = self.policy;
         let most = policy.max_batch.saturating_mul(8);
         policy.capacity = self.capacity.unwrap_or(most);
+        let per_thread = self.backend.per_thread();
+        let enough =
+            |one: &PerThread<'_>| self.workers.is_none_or(|workers| workers >= one.threads);
+        let (sharing, workers) = match per_thread.filter(enough) {
+            Some(one) => {
+                // Two exponentiations for a signature.
+                let lanes = BatchModExp::<BoxedUint>::granularity(one.backend).div_ceil(2);
+                let count = one.threads.get();
+                (Sharing::Threads { count, lanes }, one.threads)
+            }
+            None => (Sharing::Whole, NonZeroUsize::MIN.saturating_add(1)),
+        };
+        policy.sharing = sharing;
         let shared = Arc::new(Shared {
             room: Room::new(policy),
             counters: Counters::default(),
@@ -153,9 +193,11 @@ impl QueueBuilder {
             fallback: self.fallback,
             generator: self.generator,
             blinding: self.blinding,
+            callers_compute: self.callers_compute,
+            sharing,
             process: std::process::id(),
         });
-        BatchQueue::start(shared, self.workers)
+        BatchQueue::start(shared, self.workers.unwrap_or(workers))
     }
 }
 
@@ -166,6 +208,7 @@ impl fmt::Debug for QueueBuilder {
             .field("capacity", &self.capacity)
             .field("workers", &self.workers)
             .field("blinding", &self.blinding)
+            .field("callers_compute", &self.callers_compute)
             .finish_non_exhaustive()
     }
 }

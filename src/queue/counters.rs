@@ -25,6 +25,8 @@ pub struct QueueStats {
     pub full: u64,
     /// Batches that were given to the backend.
     pub batches: u64,
+    /// Those of them that callers of [`sign_blocking`](super::BatchQueue::sign_blocking) computed on their threads.
+    pub led: u64,
     /// Batches that failed as a whole on the backend and were given to the one to fall back to.
     pub fallbacks: u64,
     /// Requests that wait now.
@@ -104,6 +106,7 @@ pub(super) struct Counters {
     pub(super) cancelled: Counter,
     pub(super) full: Counter,
     pub(super) batches: Counter,
+    pub(super) led: Counter,
     pub(super) fallbacks: Counter,
     batch_sizes: Buckets,
     latency_us: Buckets,
@@ -133,6 +136,7 @@ impl Counters {
             cancelled: self.cancelled.get(),
             full: self.full.get(),
             batches: self.batches.get(),
+            led: self.led.get(),
             fallbacks: self.fallbacks.get(),
             waiting,
             under_way,

@@ -90,15 +90,17 @@ impl<S> AsyncQueueKey<S> {
 
 impl<S: From<Signature>> Signer<S> for QueueKey<S> {
     fn try_sign(&self, message: &[u8]) -> Result<S, Error> {
-        let signing = self.queue.sign(&self.key, self.scheme, message);
-        signing.wait().map(S::from).map_err(Error::from_source)
+        let signed = self.queue.sign_blocking(&self.key, self.scheme, message);
+        signed.map(S::from).map_err(Error::from_source)
     }
 }
 
 impl<S: From<Signature>> PrehashSigner<S> for QueueKey<S> {
     fn sign_prehash(&self, digest: &[u8]) -> Result<S, Error> {
-        let signing = self.queue.sign_prehash(&self.key, self.scheme, digest);
-        signing.wait().map(S::from).map_err(Error::from_source)
+        let signed = self
+            .queue
+            .sign_prehash_blocking(&self.key, self.scheme, digest);
+        signed.map(S::from).map_err(Error::from_source)
     }
 }
 

@@ -10,39 +10,11 @@ use core::array;
 use core::task::Waker;
 use core::time::Duration;
 
+use super::policy::Policy;
 use super::sync::{
     AtomicBool, AtomicUsize, Condvar, Instant, Mutex, MutexGuard, PoisonError, SeqCst, door, now,
     wait_timeout,
 };
-
-/// When a batch begins; see [`QueueBuilder`](super::QueueBuilder).
-#[derive(Clone, Debug)]
-pub(super) struct Policy {
-    /// The most requests that wait.
-    pub(super) capacity: usize,
-    /// With fewer an idle backend waits.
-    pub(super) min_batch: usize,
-    /// The most requests of a batch, and enough for one beside another.
-    pub(super) max_batch: usize,
-    /// How long the oldest request waits for others.
-    pub(super) max_wait: Duration,
-}
-
-impl Policy {
-    /// For how much longer to wait for more than the `waiting` requests, of which the oldest came `age` ago, while
-    /// `under_way` batches are being computed; zero to begin now.
-    fn remaining_wait(&self, waiting: usize, age: Duration, under_way: usize) -> Duration {
-        let enough = match under_way {
-            0 => self.min_batch,
-            _ => self.max_batch,
-        };
-        // Where no more can come, there is nothing to wait for.
-        if waiting >= enough.min(self.max_batch).min(self.capacity) {
-            return Duration::ZERO;
-        }
-        self.max_wait.saturating_sub(age)
-    }
-}
 
 /// So many callers can come in at the same time.
 const DOORS: usize = 16;
@@ -54,12 +26,16 @@ pub(super) struct Room<T> {
     waiting: AtomicUsize,
     /// Batches that are being computed.
     under_way: AtomicUsize,
+    /// Those of them that callers compute.
+    led: AtomicUsize,
     /// Workers that sleep and have not been called. May be too high, never too low.
     asleep: AtomicUsize,
     is_closed: AtomicBool,
     state: Mutex<State<T>>,
     /// Where workers sleep.
     work: Condvar,
+    /// Where those sleep who have closed the room and wait for callers that compute.
+    leaders_gone: Condvar,
 }
 
 /// In a cache line of its own, or two where they are fetched by twos.
@@ -99,6 +75,17 @@ struct State<T> {
 /// Requests with the times at which they came in.
 pub(super) type Batch<T> = Vec<(Instant, T)>;
 
+/// Those of callers who waited for room.
+type Wakers = Vec<(u64, Waker)>;
+
+/// What became of a request that was let in with [`Room::enter_or_lead`].
+pub(super) enum Entry<'a, T> {
+    /// It waits for a worker.
+    Waits(Place),
+    /// It is the last of this batch, which the caller is to compute.
+    Led(Batch<T>, UnderWay<'a, T>),
+}
+
 /// Why a request was not let in; it comes back.
 pub(super) enum Refused<T> {
     Full(T),
@@ -119,6 +106,7 @@ impl<T> Room<T> {
             doors: array::from_fn(door),
             waiting: AtomicUsize::new(0),
             under_way: AtomicUsize::new(0),
+            led: AtomicUsize::new(0),
             asleep: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
             state: Mutex::new(State {
@@ -128,11 +116,32 @@ impl<T> Room<T> {
                 sleepers: 0,
             }),
             work: Condvar::new(),
+            leaders_gone: Condvar::new(),
         }
     }
 
     /// Lets a request in and says where it waits.
     pub(super) fn enter(&self, request: T) -> Result<Place, Refused<T>> {
+        let (place, count) = self.enter_quietly(request)?;
+        self.announce(count);
+        Ok(place)
+    }
+
+    /// The same for a caller that has time: if its request is one of those that would be computed now, it gets them as its
+    /// batch, and no worker has to be woken.
+    pub(super) fn enter_or_lead(&self, request: T) -> Result<Entry<'_, T>, Refused<T>> {
+        let (place, count) = self.enter_quietly(request)?;
+        Ok(match self.lead(place) {
+            Some((batch, under_way)) => Entry::Led(batch, under_way),
+            None => {
+                self.announce(count);
+                Entry::Waits(place)
+            }
+        })
+    }
+
+    /// Lets a request in without a word to the workers, and says how many wait with it.
+    fn enter_quietly(&self, request: T) -> Result<(Place, usize), Refused<T>> {
         let door = door() % DOORS;
         let mut behind = self.doors[door].lock();
         if behind.is_closed {
@@ -149,19 +158,45 @@ impl<T> Room<T> {
             door,
         };
         behind.requests.insert(place, request);
-        drop(behind);
+        Ok((place, before + 1))
+    }
 
-        // The first request is watched from now on by a worker, if one sleeps; to the others it matters whether there are
-        // enough. Who is about to sleep counts itself first, and then looks whether somebody has come.
-        let count = before + 1;
-        if self.asleep.load(SeqCst) > 0 {
-            let under_way = self.under_way.load(SeqCst);
-            let wait = self.policy.remaining_wait(count, Duration::ZERO, under_way);
-            if count == 1 || wait.is_zero() {
-                self.call_worker(&self.lock());
-            }
+    /// Calls a worker, if one is to look at the `count` requests that wait now that another has come in.
+    ///
+    /// The first request is watched from now on by a worker, if one sleeps; to the others it matters whether there are
+    /// enough. Who is about to sleep counts itself first, and then looks whether somebody has come.
+    fn announce(&self, count: usize) {
+        if self.asleep.load(SeqCst) == 0 {
+            return;
         }
-        Ok(place)
+        let under_way = self.under_way.load(SeqCst);
+        let wait = self.policy.remaining_wait(count, Duration::ZERO, under_way);
+        if wait.is_some_and(|wait| count == 1 || wait.is_zero()) {
+            self.call_worker(&self.lock());
+        }
+    }
+
+    /// The request that waits there, and older ones with it, if a batch may begin now.
+    fn lead(&self, place: Place) -> Option<(Batch<T>, UnderWay<'_, T>)> {
+        let share = || {
+            let (waiting, under_way) = self.occupancy();
+            self.policy.caller_share(waiting, under_way)
+        };
+        // Nobody's lock is taken for what cannot be.
+        share()?;
+        let mut state = self.lock();
+        self.let_in(&mut state);
+        let share = share()?;
+        let own = state.inside[place.door].remove(&place)?;
+        let mut batch = state.first(share.saturating_sub(1));
+        batch.push((place.since, own));
+        // Before the requests are gone: who closes the room waits for either.
+        self.led.fetch_add(1, SeqCst);
+        let wakers = self.begin(&mut state, batch.len());
+        drop(state);
+        wake(wakers);
+        let is_led = true;
+        Some((batch, UnderWay { room: self, is_led }))
     }
 
     /// The same for a caller who waits for room: if there is none, `waker` will be woken when there is. `ticket` is the
@@ -261,22 +296,30 @@ impl<T> Room<T> {
             let age = now().saturating_duration_since(oldest.since);
             let under_way = self.under_way.load(SeqCst);
             let wait = self.policy.remaining_wait(waiting, age, under_way);
-            if is_closed || wait.is_zero() {
+            if is_closed || wait == Some(Duration::ZERO) {
                 break;
             }
-            state = self.sleep(state, waiting, Some(wait));
+            state = self.sleep(state, waiting, wait);
         }
-        let batch = state.first(self.policy.max_batch);
-        self.under_way.fetch_add(1, SeqCst);
-        let rest = self.waiting.fetch_sub(batch.len(), SeqCst) - batch.len();
-        // Someone else is to watch over the rest.
-        if rest > 0 {
-            self.call_worker(&state);
-        }
-        let wakers = state.let_try(self.policy.capacity.saturating_sub(rest));
+        let (waiting, under_way) = self.occupancy();
+        let batch = state.first(self.policy.share(waiting, under_way));
+        let wakers = self.begin(&mut state, batch.len());
         drop(state);
         wake(wakers);
-        Some((batch, UnderWay(self)))
+        let is_led = false;
+        Some((batch, UnderWay { room: self, is_led }))
+    }
+
+    /// Counts a batch that has been taken, and returns whom there is room for now.
+    fn begin(&self, state: &mut MutexGuard<'_, State<T>>, count: usize) -> Wakers {
+        let under_way = self.under_way.fetch_add(1, SeqCst) + 1;
+        let rest = self.waiting.fetch_sub(count, SeqCst) - count;
+        // Someone else is to watch over the rest, unless it has to wait for the end of a batch.
+        let wait = self.policy.remaining_wait(rest, Duration::ZERO, under_way);
+        if rest > 0 && wait.is_some() {
+            self.call_worker(state);
+        }
+        state.let_try(self.policy.capacity.saturating_sub(rest))
     }
 
     /// Lets nobody in from now on, and returns the requests that wait, if they are to be `cancelled`; else workers take
@@ -300,6 +343,15 @@ impl<T> Room<T> {
         requests.into_iter().map(|(_, request)| request).collect()
     }
 
+    /// Waits until the last caller that computes is done with it, once the room is closed and empty.
+    pub(super) fn wait_for_leaders(&self) {
+        let mut state = self.lock();
+        while self.led.load(SeqCst) > 0 {
+            let result = self.leaders_gone.wait(state);
+            state = result.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     /// How many requests have come in so far.
     pub(super) fn accepted(&self) -> u64 {
         let counts = self.doors.iter().map(|door| door.count.load(SeqCst));
@@ -320,7 +372,11 @@ impl<T> Room<T> {
     fn let_in(&self, state: &mut State<T>) {
         for (door, inside) in self.doors.iter().zip(&mut state.inside) {
             let mut behind = core::mem::take(&mut door.lock().requests);
-            inside.append(&mut behind);
+            // To append makes all of it anew.
+            match behind.len() < inside.len() / 8 {
+                true => inside.extend(behind),
+                false => inside.append(&mut behind),
+            }
         }
     }
 
@@ -384,6 +440,15 @@ impl<T> State<T> {
     /// Takes the oldest requests, at most `count`. They are in the order of arrival for each door.
     fn first(&mut self, count: usize) -> Batch<T> {
         let all = self.inside.iter().map(BTreeMap::len).sum::<usize>();
+        // Few of many one by one, without a look at all the others.
+        if count < all / 8 {
+            let oldest = || {
+                let place = self.oldest()?;
+                let request = self.inside[place.door].remove(&place)?;
+                Some((place.since, request))
+            };
+            return core::iter::from_fn(oldest).take(count).collect();
+        }
         // The first one that stays.
         let stays = (all > count).then(|| {
             let mut places: Vec<_> = self.inside.iter().flat_map(BTreeMap::keys).collect();
@@ -403,22 +468,31 @@ impl<T> State<T> {
     }
 
     /// The wakers of as many callers as there is room for.
-    fn let_try(&mut self, room: usize) -> Vec<(u64, Waker)> {
+    fn let_try(&mut self, room: usize) -> Wakers {
         let wakers = core::iter::from_fn(|| self.outside.pop_first());
         wakers.take(room).collect()
     }
 }
 
 /// A batch that is being computed, until this is dropped.
-pub(super) struct UnderWay<'a, T>(&'a Room<T>);
+pub(super) struct UnderWay<'a, T> {
+    room: &'a Room<T>,
+    /// Whether a caller computes it.
+    is_led: bool,
+}
 
 impl<T> Drop for UnderWay<'_, T> {
     fn drop(&mut self) {
-        let room = self.0;
+        let room = self.room;
         room.under_way.fetch_sub(1, SeqCst);
         // Fewer requests may be enough now.
         if room.waiting.load(SeqCst) > 0 {
             room.call_worker(&room.lock());
+        }
+        // Who closes the room does that first, and then looks whether somebody is there.
+        if self.is_led && room.led.fetch_sub(1, SeqCst) == 1 && room.is_closed.load(SeqCst) {
+            let _under_lock = room.lock();
+            room.leaders_gone.notify_all();
         }
     }
 }

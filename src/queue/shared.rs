@@ -8,11 +8,12 @@ use std::panic::catch_unwind;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use super::QueueError;
 use super::counters::Counters;
 use super::generator::Generator;
+use super::policy::Sharing;
 use super::reply::Reply;
-use super::room::{Place, Room};
+use super::room::{Batch, Place, Room, UnderWay};
+use super::{IS_WORKING, QueueError};
 use crate::Error;
 use crate::backend::Cpu;
 use crate::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle, RsaPrivateOp, Signature};
@@ -66,6 +67,8 @@ pub(super) struct Shared {
     pub(super) fallback: Fallback,
     pub(super) generator: Generator,
     pub(super) blinding: bool,
+    pub(super) callers_compute: bool,
+    pub(super) sharing: Sharing,
     /// The process that has the workers.
     pub(super) process: u32,
 }
@@ -120,35 +123,65 @@ impl Shared {
     }
 }
 
-/// The workers' side.
+/// The side of workers, and of callers that compute.
 impl Shared {
     /// Signs until the queue is closed and empty.
     pub(super) fn work(&self) {
         while let Some((requests, under_way)) = self.room.take() {
-            self.counters.batch(requests.len());
-            let lanes = requests
-                .iter()
-                .map(|(_, request)| (&request.key, request.scheme, request.digest.octets()));
-            let lanes: Vec<_> = lanes.collect();
-            let outcomes = self.compute(&lanes);
-            // The backend is idle; the next batch may begin while answers are given.
-            drop(under_way);
-            let now = Instant::now();
-            let mut answers = requests.into_iter().zip(outcomes);
-            let mut wakers = Vec::new();
-            while answers.len() > 0 {
-                for ((since, request), outcome) in answers.by_ref().take(ANSWERS_AT_A_TIME) {
-                    let latency = now.saturating_duration_since(since);
-                    self.counters.answered(outcome.is_ok(), latency);
-                    wakers.extend(request.reply.put(outcome));
+            let outcomes = self.compute(&requests);
+            let _under_way = match self.sharing {
+                // The backend is idle; the next batch may begin while answers are given.
+                Sharing::Whole => {
+                    drop(under_way);
+                    None
                 }
-                wakers.drain(..).for_each(super::wake);
-            }
+                // This thread takes what waits itself, when it is done.
+                Sharing::Threads { .. } => Some(under_way),
+            };
+            self.answer(requests, outcomes);
         }
     }
 
-    fn compute(&self, lanes: &Lanes<'_>) -> Vec<Outcome> {
-        let failure = match self.attempt(&self.backend, lanes) {
+    /// Computes a batch on the thread of a caller, and answers it.
+    pub(super) fn lead(&self, requests: Batch<Request>, under_way: UnderWay<'_, Request>) {
+        let outer = IS_WORKING.replace(true);
+        let work = || {
+            // Whoever shuts the queue down waits for the answers too.
+            let _under_way = under_way;
+            self.counters.led.add(1);
+            let outcomes = self.compute(&requests);
+            self.answer(requests, outcomes);
+        };
+        // Another caller's destructor may panic, which is no concern of this one: its own reply says whether it was answered.
+        let _ = catch_unwind(AssertUnwindSafe(work));
+        IS_WORKING.set(outer);
+    }
+
+    fn answer(&self, requests: Batch<Request>, outcomes: Vec<Outcome>) {
+        let now = Instant::now();
+        let mut answers = requests.into_iter().zip(outcomes);
+        let mut wakers = Vec::new();
+        while answers.len() > 0 {
+            for ((since, request), outcome) in answers.by_ref().take(ANSWERS_AT_A_TIME) {
+                let latency = now.saturating_duration_since(since);
+                self.counters.answered(outcome.is_ok(), latency);
+                wakers.extend(request.reply.put(outcome));
+            }
+            wakers.drain(..).for_each(super::wake);
+        }
+    }
+
+    fn compute(&self, requests: &Batch<Request>) -> Vec<Outcome> {
+        self.counters.batch(requests.len());
+        let lanes = requests
+            .iter()
+            .map(|(_, request)| (&request.key, request.scheme, request.digest.octets()));
+        let lanes: &Lanes<'_> = &lanes.collect::<Vec<_>>();
+        let first = match (self.sharing, self.backend.per_thread()) {
+            (Sharing::Threads { .. }, Some(one)) => self.attempt(one.backend, lanes),
+            _ => self.attempt(&self.backend, lanes),
+        };
+        let failure = match first {
             Ok(outcomes) => return outcomes,
             Err(failure) => failure,
         };

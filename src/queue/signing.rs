@@ -10,10 +10,10 @@ use core::time::Duration;
 use std::thread::{self, Thread};
 use std::time::Instant;
 
-use super::QueueError;
 use super::reply::Answer;
-use super::room::{Place, Refused};
+use super::room::{Entry, Place, Refused};
 use super::shared::{Outcome, Request, Shared};
+use super::{MayCompute, QueueError};
 use crate::rsa::Signature;
 
 /// A signature to come. It is a future of any runtime, and [`wait`](Self::wait) blocks instead.
@@ -36,7 +36,8 @@ enum Stage {
         ticket: Option<u64>,
     },
     Inside {
-        place: Place,
+        /// `None` where the caller has computed it.
+        place: Option<Place>,
         answer: Answer<Outcome>,
     },
     Over,
@@ -50,9 +51,28 @@ impl Signing {
         }
     }
 
-    pub(super) fn submit(shared: &Arc<Shared>, request: Request, answer: Answer<Outcome>) -> Self {
-        let stage = match shared.room.enter(request) {
-            Ok(place) => Stage::Inside { place, answer },
+    pub(super) fn submit(
+        shared: &Arc<Shared>,
+        request: Request,
+        answer: Answer<Outcome>,
+        may_compute: MayCompute,
+    ) -> Self {
+        let entry = match may_compute.0 && shared.callers_compute {
+            true => shared.room.enter_or_lead(request),
+            false => shared.room.enter(request).map(Entry::Waits),
+        };
+        let stage = match entry {
+            Ok(Entry::Waits(place)) => Stage::Inside {
+                place: Some(place),
+                answer,
+            },
+            Ok(Entry::Led(batch, under_way)) => {
+                shared.lead(batch, under_way);
+                Stage::Inside {
+                    place: None,
+                    answer,
+                }
+            }
             Err(Refused::Closed(_)) => Stage::Failed(QueueError::ShutDown),
             Err(Refused::Full(request)) => Stage::Outside {
                 request,
@@ -161,7 +181,10 @@ impl Future for Signing {
                     .room
                     .enter_or_wait(request, &mut ticket, context.waker())
                 {
-                    Ok(place) => self.stage = Stage::Inside { place, answer },
+                    Ok(place) => {
+                        let place = Some(place);
+                        self.stage = Stage::Inside { place, answer };
+                    }
                     Err(Refused::Closed(_)) => return Poll::Ready(Err(QueueError::ShutDown)),
                     Err(Refused::Full(request)) => {
                         self.stage = Stage::Outside {
@@ -192,9 +215,11 @@ impl Future for Signing {
 impl Drop for Signing {
     fn drop(&mut self) {
         match &self.stage {
-            Stage::Failed(_) | Stage::Over => {}
+            Stage::Failed(_) | Stage::Over | Stage::Inside { place: None, .. } => {}
             Stage::Outside { ticket, .. } => self.shared.stop_waiting(*ticket),
-            Stage::Inside { place, .. } => self.shared.cancel(*place),
+            Stage::Inside {
+                place: Some(place), ..
+            } => self.shared.cancel(*place),
         }
     }
 }

@@ -17,6 +17,8 @@ mod host;
 mod random;
 
 use alloc::vec::Vec;
+use core::fmt;
+use core::num::NonZeroUsize;
 
 use crypto_bigint::BoxedUint;
 
@@ -89,5 +91,30 @@ pub trait RsaPrivateOp: BatchModExp<BoxedUint, Error = Error> {
     /// If the backend fails as a whole, or [`Error::Rng`].
     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
         ops.compute_on(self, LANES_AT_A_TIME)
+    }
+
+    /// What computes on the calling thread alone, and on how many threads at the same time that is of use: for who has threads
+    /// of their own and many small batches, as a queue has, and need not wait for each other then.
+    ///
+    /// `None`, as provided, for a backend that takes one batch after the other: a device, or one that has not said so.
+    fn per_thread(&self) -> Option<PerThread<'_>> {
+        None
+    }
+}
+
+/// A backend for as many threads as call it: see [`RsaPrivateOp::per_thread`].
+#[derive(Clone, Copy)]
+pub struct PerThread<'a> {
+    /// Computes on the calling thread.
+    pub backend: &'a (dyn RsaPrivateOp + Sync),
+    /// More calls at the same time than this take time from each other.
+    pub threads: NonZeroUsize,
+}
+
+impl fmt::Debug for PerThread<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PerThread")
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
     }
 }

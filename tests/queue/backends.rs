@@ -1,11 +1,12 @@
 //! Backends that the tests can look into.
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 
 use batch_modexp::backend::Serial;
-use batch_modexp::rsa::{PrivateOps, RsaPrivateOp};
+use batch_modexp::rsa::{PerThread, PrivateOps, RsaPrivateOp};
 use batch_modexp::{BatchModExp, Error, ModExp};
 use crypto_bigint::{BoxedUint, Limb};
 
@@ -53,6 +54,25 @@ impl RsaPrivateOp for Gate {
         let shut = |is_open: &mut bool| !*is_open;
         drop(self.changed.wait_while(self.is_open.lock().unwrap(), shut));
         Serial.private_op(ops)
+    }
+}
+
+/// A backend that computes on as many threads as call it, and should be called by no more than these.
+pub struct Threads<B> {
+    pub backend: B,
+    pub count: NonZeroUsize,
+}
+
+impl<B: RsaPrivateOp + Sync> RsaPrivateOp for Threads<B> {
+    fn private_op(&self, _: PrivateOps<'_>) -> Result<(), Error> {
+        unreachable!("a batch for all threads at once")
+    }
+
+    fn per_thread(&self) -> Option<PerThread<'_>> {
+        Some(PerThread {
+            backend: &self.backend,
+            threads: self.count,
+        })
     }
 }
 
@@ -159,4 +179,4 @@ macro_rules! exponentiate_serially {
     )*};
 }
 
-exponentiate_serially!(Gate, Memory, Failing<B>: B);
+exponentiate_serially!(Gate, Memory, Failing<B>: B, Threads<B>: B);

@@ -1,6 +1,7 @@
 //! The queue: what it signs, when a batch begins, and what happens when things go wrong.
 
 mod backends;
+mod callers;
 mod cancellation;
 mod failures;
 #[path = "../rsa/keys.rs"]
@@ -10,4 +11,5 @@ mod policy;
 mod shutdown;
 mod signatures;
 mod stress;
+mod threads;
 mod traits;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-use batch_modexp::queue::{BatchQueue, QueueError, Shutdown};
+use batch_modexp::queue::{BatchQueue, QueueBuilder, QueueError, Shutdown};
 use batch_modexp::rsa::{AnyScheme, Hash, KeyHandle};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
@@ -14,7 +14,7 @@ use rsa::sha2::Sha256;
 use rsa::signature::{SignatureEncoding, Signer};
 use rsa::{RsaPrivateKey, pkcs1v15};
 
-use super::backends::{Failing, Fails, Memory};
+use super::backends::{Failing, Fails, Memory, Threads};
 use super::keys;
 use super::signatures::{PKCS1V15, block_on, verify};
 
@@ -69,7 +69,8 @@ impl Customers {
                 .queue
                 .try_sign(handle, scheme, &message)
                 .and_then(|signing| signing.wait()),
-            _ => sign().wait(),
+            6 => sign().wait(),
+            _ => self.queue.sign_blocking(handle, scheme, &message),
         };
         match outcome {
             Ok(signature) => {
@@ -95,6 +96,23 @@ impl Customers {
 
 #[test]
 fn every_request_is_answered_once() {
+    // A caller may compute a batch beside three of the workers.
+    run(4, |backend| BatchQueue::builder(backend, getrandom::SysRng));
+}
+
+#[test]
+fn every_request_is_answered_once_on_threads() {
+    run(3, |backend| {
+        let threads = Threads {
+            backend,
+            count: 3.try_into().unwrap(),
+        };
+        BatchQueue::builder(threads, getrandom::SysRng)
+    });
+}
+
+/// With a queue of at most `most` batches at the same time, made for a backend that fails at times.
+fn run(most: usize, builder: impl Fn(Arc<Failing<Arc<Memory>>>) -> QueueBuilder) {
     let rsa: Vec<_> = keys::all_sizes()
         .drain(..2)
         .chain([keys::rsa2048()])
@@ -112,7 +130,7 @@ fn every_request_is_answered_once() {
     };
     let memory = Arc::new(Memory::default());
     let failing = Arc::new(Failing::new(Fails::AtTimes, memory.clone()));
-    let queue = BatchQueue::builder(failing.clone(), getrandom::SysRng)
+    let queue = builder(failing.clone())
         .fallback(memory)
         .blinding(false)
         .capacity(CAPACITY)
@@ -146,7 +164,7 @@ fn every_request_is_answered_once() {
         let bounds = scope.spawn(|| {
             while !is_over.load(SeqCst) {
                 let stats = customers.queue.stats();
-                assert!(stats.waiting <= CAPACITY && stats.under_way <= 3);
+                assert!(stats.waiting <= CAPACITY && stats.under_way <= most);
                 thread::sleep(Duration::from_millis(1));
             }
         });
@@ -170,6 +188,7 @@ fn every_request_is_answered_once() {
     assert!(stats.fallbacks > 0 && stats.fallbacks <= failing.failures() as u64);
     // Some were cancelled too late, and signed for nobody.
     assert!(stats.signed >= signed && stats.cancelled > 0, "{stats:?}");
+    assert!(stats.led > 0 && stats.led < stats.batches, "{stats:?}");
     let largest = stats.batch_sizes.buckets().filter(|(_, count)| *count > 0);
     assert!(largest.last().unwrap().0 <= MAX_BATCH.next_power_of_two() as u64);
 }

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use super::{PrivateOps, RsaPrivateOp};
+use super::{PerThread, PrivateOps, RsaPrivateOp};
 use crate::Error;
 use crate::backend::Serial;
 
@@ -13,17 +13,29 @@ impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for &B {
     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
         (**self).private_op(ops)
     }
+
+    fn per_thread(&self) -> Option<PerThread<'_>> {
+        (**self).per_thread()
+    }
 }
 
 impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for Arc<B> {
     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
         (**self).private_op(ops)
     }
+
+    fn per_thread(&self) -> Option<PerThread<'_>> {
+        (**self).per_thread()
+    }
 }
 
 impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for Box<B> {
     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
         (**self).private_op(ops)
+    }
+
+    fn per_thread(&self) -> Option<PerThread<'_>> {
+        (**self).per_thread()
     }
 }
 
@@ -36,6 +48,7 @@ impl RsaPrivateOp for crate::backend::Ifma {}
 #[cfg(feature = "std")]
 mod threads {
     use alloc::vec::Vec;
+    use core::num::NonZeroUsize;
 
     use crypto_bigint::BoxedUint;
     use rayon::prelude::*;
@@ -82,11 +95,23 @@ mod threads {
             let work = |ops: PrivateOps<'_>| self.inner().private_op(ops);
             pool.install(|| shares.into_par_iter().try_for_each(work))
         }
+
+        fn per_thread(&self) -> Option<PerThread<'_>> {
+            let threads = NonZeroUsize::new(self.threads())?;
+            Some(PerThread {
+                backend: self.inner(),
+                threads,
+            })
+        }
     }
 
     impl RsaPrivateOp for Cpu {
         fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
             self.inner().private_op(ops)
+        }
+
+        fn per_thread(&self) -> Option<PerThread<'_>> {
+            self.inner().per_thread()
         }
     }
 
@@ -145,6 +170,14 @@ mod threads {
                 },
                 #[cfg(feature = "cuda")]
                 Chosen::Both(both) => both.private_op(ops),
+            }
+        }
+
+        fn per_thread(&self) -> Option<PerThread<'_>> {
+            match self.chosen() {
+                Chosen::Cpu(cpu) => cpu.per_thread(),
+                // One thread, or devices.
+                _ => None,
             }
         }
     }

@@ -1,36 +1,25 @@
-//! Counts full TLS 1.3 handshakes over loopback, client and server on the same cores: signed through a queue, and by
-//! ring, in turns.
-//!
-//! ```text
-//! cargo run --release -p batch-modexp-rustls --example tls_load -- --in-flight 1,8,64
-//! ```
+//! Handshakes over loopback, of several servers in turns.
 
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroUsize;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use batch_modexp::backend::Auto;
-use batch_modexp::queue::BatchQueue;
-use batch_modexp::rsa::KeyHandle;
-use batch_modexp_rustls::QueueSigningKey;
-use clap::Parser;
+use clap::Args;
 use rustls::client::Resumption;
-use rustls::crypto::ring::{default_provider, sign::any_supported_type};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::CertificateDer;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 
-/// Handshakes a second and their latency, with RSA-2048.
-#[derive(Parser)]
-struct Options {
+/// How much is measured.
+#[derive(Args)]
+pub(crate) struct Load {
     /// Handshakes at a time: so many threads of the client, and of the server unless it has fewer.
     #[arg(long, value_delimiter = ',', default_values = ["1", "8", "64"])]
     in_flight: Vec<NonZeroUsize>,
@@ -46,68 +35,54 @@ struct Options {
     rounds: NonZeroUsize,
 }
 
-const KEY: &str = include_str!("../../../tests/keys/rsa2048-pkcs8.pem");
-const CERTIFICATE: &[u8] = include_bytes!("../tests/localhost.der");
+/// A server's name, and what it is made of.
+pub(crate) type Contender = (&'static str, Arc<ServerConfig>);
 
-fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("tls_load: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
+pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
-fn run(options: &Options) -> Result<(), Failure> {
-    let span = Duration::try_from_secs_f64(options.seconds)?;
-    let backend = Auto::new()?;
-    println!("backend: {}, {}", backend.name(), backend.reason());
-    let queue = BatchQueue::new(backend, getrandom::SysRng)?;
-    let chain = vec![CertificateDer::from(CERTIFICATE)];
-    let ours = QueueSigningKey::new(&queue, &KeyHandle::from_pkcs8_pem(KEY)?)?;
-    let rings = any_supported_type(&PrivateKeyDer::from_pem_slice(KEY.as_bytes())?)?;
-    let contenders = [
-        ("queue", server(ours.certified(chain.clone())?)?),
-        ("ring", server(CertifiedKey::new(chain, rings))?),
-    ];
-    let client = client()?;
-    println!(
-        "{:>9} {:>6} {:>13} {:>9} {:>9}",
-        "in flight", "signer", "handshakes/s", "p50, ms", "p99, ms"
-    );
-    for &in_flight in &options.in_flight {
-        let mut rounds = [Vec::new(), Vec::new()];
-        let threads = options
-            .server_threads
-            .map_or(in_flight, |most| most.min(in_flight));
-        for _ in 0..options.rounds.get() {
-            for ((_, server), rounds) in contenders.iter().zip(&mut rounds) {
-                rounds.push(measure(
-                    server,
-                    &client,
-                    [threads, in_flight].map(NonZeroUsize::get),
-                    span,
-                )?);
+impl Load {
+    /// Prints rates and latencies of all contenders, who take turns.
+    pub(crate) fn compare(&self, contenders: &[Contender]) -> Result<(), Failure> {
+        let span = Duration::try_from_secs_f64(self.seconds)?;
+        let client = client()?;
+        println!(
+            "{:>9} {:>16} {:>13} {:>9} {:>9}",
+            "in flight", "signer", "handshakes/s", "p50, ms", "p99, ms"
+        );
+        for &in_flight in &self.in_flight {
+            let mut rounds: Vec<Vec<_>> = contenders.iter().map(|_| Vec::new()).collect();
+            let threads = self
+                .server_threads
+                .map_or(in_flight, |most| most.min(in_flight));
+            let threads = [threads, in_flight].map(NonZeroUsize::get);
+            for _ in 0..self.rounds.get() {
+                for ((_, server), rounds) in contenders.iter().zip(&mut rounds) {
+                    rounds.push(measure(server, &client, threads, span)?);
+                }
+            }
+            for ((name, _), mut rounds) in contenders.iter().zip(rounds) {
+                rounds.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+                let Measured { rate, p50, p99 } = rounds[rounds.len() / 2];
+                let [p50, p99] = [p50, p99].map(|time| time.as_secs_f64() * 1e3);
+                println!("{in_flight:>9} {name:>16} {rate:>13.0} {p50:>9.2} {p99:>9.2}");
             }
         }
-        for ((name, _), mut rounds) in contenders.iter().zip(rounds) {
-            rounds.sort_by(|a, b| a.rate.total_cmp(&b.rate));
-            let Measured { rate, p50, p99 } = rounds[rounds.len() / 2];
-            let [p50, p99] = [p50, p99].map(|time| time.as_secs_f64() * 1e3);
-            println!("{in_flight:>9} {name:>6} {rate:>13.0} {p50:>9.2} {p99:>9.2}");
-        }
+        Ok(())
     }
-    let stats = queue.stats();
-    println!(
-        "the queue: {} signatures in {} batches",
-        stats.signed, stats.batches
-    );
-    Ok(())
 }
 
-fn server(certified: CertifiedKey) -> Result<Arc<ServerConfig>, rustls::Error> {
-    let mut config = ServerConfig::builder_with_provider(default_provider().into())
+/// The certificate of [`KEY`].
+pub(crate) const CERTIFICATE: &[u8] = include_bytes!("../../tests/localhost.der");
+
+/// RSA-2048.
+pub(crate) const KEY: &str = include_str!("../../../../tests/keys/rsa2048-pkcs8.pem");
+
+/// A server that signs with that key and leaves the rest of the handshake to `provider`.
+pub(crate) fn server(
+    certified: CertifiedKey,
+    provider: CryptoProvider,
+) -> Result<Arc<ServerConfig>, rustls::Error> {
+    let mut config = ServerConfig::builder_with_provider(provider.into())
         .with_protocol_versions(&[&TLS13])?
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
@@ -117,8 +92,8 @@ fn server(certified: CertifiedKey) -> Result<Arc<ServerConfig>, rustls::Error> {
 
 fn client() -> Result<Arc<ClientConfig>, rustls::Error> {
     let mut roots = RootCertStore::empty();
-    roots.add(CERTIFICATE.into())?;
-    let mut config = ClientConfig::builder_with_provider(default_provider().into())
+    roots.add(CertificateDer::from(CERTIFICATE))?;
+    let mut config = ClientConfig::builder_with_provider(ring::default_provider().into())
         .with_protocol_versions(&[&TLS13])?
         .with_root_certificates(roots)
         .with_no_client_auth();
@@ -131,8 +106,6 @@ struct Measured {
     p50: Duration,
     p99: Duration,
 }
-
-type Failure = Box<dyn Error + Send + Sync>;
 
 fn measure(
     server: &Arc<ServerConfig>,
