@@ -90,7 +90,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let key = KeyHandle::new(&key)?;
     let builder = BatchQueue::builder(backend.clone(), getrandom::SysRng)
         .max_batch(max_batch)
-        .capacity(in_flight.max(max_batch))
+        .capacity(in_flight.max(max_batch.saturating_mul(8)))
         .max_wait(Duration::from_micros(options.max_wait))
         .callers_compute(!options.no_callers);
     let queue = match options.workers {

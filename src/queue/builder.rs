@@ -178,8 +178,8 @@ impl QueueBuilder {
             |one: &PerThread<'_>| self.workers.is_none_or(|workers| workers >= one.threads);
         let (sharing, workers) = match per_thread.filter(enough) {
             Some(one) => {
-                // Two exponentiations for a signature.
-                let lanes = BatchModExp::<BoxedUint>::granularity(one.backend).div_ceil(2);
+                // Half of them fill the lanes of the exponentiations, two for each, but not those of blinding and the check.
+                let lanes = BatchModExp::<BoxedUint>::granularity(one.backend);
                 let count = one.threads.get();
                 (Sharing::Threads { count, lanes }, one.threads)
             }

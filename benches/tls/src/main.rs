@@ -2,9 +2,9 @@
 //! aws-lc-rs, which makes the whole handshake of its server. A third server of ours leaves all but the signature to
 //! aws-lc-rs.
 //!
-//! `cargo run --release -p batch-modexp-peers --bin tls -- --in-flight 1,8,64`
+//! `cargo run --release -p batch-modexp-tls-bench -- --in-flight 1,8,64`
 
-#[path = "../../../../crates/batch-modexp-rustls/examples/tls_load/load.rs"]
+#[path = "../../../crates/batch-modexp-rustls/examples/tls_load/load.rs"]
 mod load;
 
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ use load::{CERTIFICATE, Failure, KEY, Load, server};
 
 /// Handshakes a second and their latency, with RSA-2048 and X25519.
 #[derive(Parser)]
-#[command(name = "tls")]
+#[command(name = "batch-modexp-tls-bench")]
 struct Options {
     #[command(flatten)]
     load: Load,
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tls: {error}");
+            eprintln!("batch-modexp-tls-bench: {error}");
             ExitCode::FAILURE
         }
     }
