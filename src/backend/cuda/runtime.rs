@@ -20,3 +20,5 @@ pub(crate) mod ptx;
 pub(crate) mod records;
 mod shares;
 pub(crate) mod slot;
+#[cfg(all(test, feature = "sign"))]
+pub(crate) mod strike;

@@ -4,14 +4,18 @@
 mod job;
 
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicBool;
 use std::sync::Mutex;
 
 use self::job::{CrtJob, InjectFault};
+use super::batch::Octets;
+use super::group::runs;
 use super::{PrivateOps, RsaPrivateOp};
 use crate::Error;
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
 use crate::backend::cuda::registry::Entry;
+use crate::rsa::KeyHandle;
 
 /// Lanes whose keys there are no kernels for: so many at a time, so that the exponentiations fill a device.
 const LANES_BY_WAY_OF_THE_HOST: usize = 8192;
@@ -42,12 +46,16 @@ struct Tampering<'a> {
     inject_fault: InjectFault<'a>,
     /// The only family whose kernels may compute the halves.
     halves_by: Option<&'a str>,
+    #[cfg(test)]
+    strike: Option<&'a job::Strike>,
 }
 
 impl Tampering<'_> {
     const NONE: Self = Self {
         inject_fault: &|_| (),
         halves_by: None,
+        #[cfg(test)]
+        strike: None,
     };
 }
 
@@ -75,9 +83,31 @@ fn tampered(cuda: &Cuda, ops: PrivateOps<'_>, tampering: Tampering<'_>) -> Resul
         batch: ops.batch,
         lanes: ops.range(),
         inject_fault: tampering.inject_fault,
+        #[cfg(test)]
+        strike: tampering.strike.cloned(),
         opening: Mutex::default(),
+        any_fault: AtomicBool::new(false),
     };
-    cuda.run_job(&job, ops.places)
+    let timing = cuda.run_job(&job, ops.places);
+    if job.any_fault.into_inner() {
+        renew_records(ops.places, &ops.batch.keys[job.lanes]);
+    }
+    timing
+}
+
+/// Wipes the records of keys of which a lane has failed its check, so that the next call brings them to the devices anew: in one that
+/// a fault has changed all lanes would fail for ever.
+fn renew_records(results: &[Octets], keys: &[&KeyHandle]) {
+    let mut first = 0;
+    for run in runs(keys) {
+        let results = &results[first..first + run.len()];
+        first += run.len();
+        let is_fault = |result: &Octets| matches!(result, Err(Error::Fault { .. }));
+        if results.iter().any(is_fault) {
+            // A device that cannot wipe it is lost, or says so in the next call.
+            let _ = run[0].evict();
+        }
+    }
 }
 
 #[cfg(test)]

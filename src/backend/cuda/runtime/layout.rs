@@ -33,6 +33,11 @@ impl Part {
     pub(crate) fn len(self) -> usize {
         self.len
     }
+
+    #[cfg(all(test, feature = "sign"))]
+    pub(super) fn is_scratch(self) -> bool {
+        self.buffer == Buffer::Scratch
+    }
 }
 
 /// What a chunk needs of the buffers: parts laid out one after the other. All of it is public.

@@ -11,6 +11,8 @@
 //! left; when no more follow, they are wiped.
 #![allow(unsafe_code)]
 
+#[cfg(all(test, feature = "sign"))]
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::mem;
 use core::time::Duration;
@@ -41,7 +43,13 @@ pub(crate) struct Slot {
     kernel_end: CudaEvent,
     buffers: Option<Buffers>,
     state: State,
+    /// What tests do to the next chunk before each launch and after the last.
+    #[cfg(all(test, feature = "sign"))]
+    strike: Option<Strike>,
 }
+
+#[cfg(all(test, feature = "sign"))]
+pub(crate) type Strike = Box<dyn Fn(&super::strike::Reach<'_>) + Send>;
 
 /// They only grow, and hold nothing but zeros between calls.
 struct Buffers {
@@ -90,7 +98,15 @@ impl Slot {
             kernel_end: context.new_event(timed)?,
             buffers: None,
             state: State::Clean,
+            #[cfg(all(test, feature = "sign"))]
+            strike: None,
         })
+    }
+
+    /// Does something to the memory of the next chunk before each launch and after the last; for tests.
+    #[cfg(all(test, feature = "sign"))]
+    pub(crate) fn strike(&mut self, strike: Strike) {
+        self.strike = Some(strike);
     }
 
     /// Lets `fill` write all inputs of a chunk, and sends it off through `launches`, one after the other.
@@ -142,6 +158,21 @@ impl Slot {
             [_] => &self.single,
             _ => &self.chains,
         };
+        #[cfg(all(test, feature = "sign"))]
+        let strike = self.strike.take();
+        #[cfg(all(test, feature = "sign"))]
+        let struck = |step: usize| {
+            let Some(strike) = &strike else { return };
+            self.context.synchronize().unwrap();
+            strike(&super::strike::Reach {
+                step,
+                launch: &launches[step.min(launches.len() - 1)],
+                addresses: &addresses,
+                loaded,
+            });
+        };
+        #[cfg(all(test, feature = "sign"))]
+        let mut steps = 0..;
         self.kernel_start.record(&self.stream)?;
         for run in launches.chunk_by(|a, b| a.is_short() == b.is_short()) {
             let is_short = run[0].is_short();
@@ -151,6 +182,8 @@ impl Slot {
                 kernels.wait(&self.before_long)?;
             }
             for launch in run {
+                #[cfg(all(test, feature = "sign"))]
+                steps.next().into_iter().for_each(struck);
                 // SAFETY: as above; every part is within the sizes, and every index in range. Records stay where
                 // they are while the slots of their device are held.
                 unsafe { launch.queue(loaded, &addresses, kernels)? };
@@ -160,6 +193,8 @@ impl Slot {
                 self.stream.wait(&self.after_long)?;
             }
         }
+        #[cfg(all(test, feature = "sign"))]
+        struck(launches.len());
         self.kernel_end.record(&self.stream)?;
         let output = &mut buffers.host_out.as_mut_slice()[..sizes.output];
         let clear = |address: CUdeviceptr, words: usize| match words {

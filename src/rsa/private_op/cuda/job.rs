@@ -6,6 +6,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use crypto_bigint::Limb;
@@ -27,6 +28,8 @@ use crate::backend::cuda::runtime::pipeline::{Forecast, Job, Prepared, Stop, hal
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::records::HeldTable;
 use crate::backend::cuda::runtime::slot::Slot;
+#[cfg(test)]
+use crate::backend::cuda::runtime::strike::Reach;
 use crate::backend::cuda::words::{HostPool, copy_in, copy_out, write_indices};
 use crate::secret::Secret;
 use crate::window::Window;
@@ -40,8 +43,12 @@ pub(super) struct CrtJob<'a> {
     /// Those of the batch's lanes that are computed. Chunks count from the first of them.
     pub(super) lanes: Range<usize>,
     pub(super) inject_fault: InjectFault<'a>,
+    #[cfg(test)]
+    pub(super) strike: Option<Strike>,
     /// Held while a chunk is opened and sent off: two at a time would both be late.
     pub(super) opening: Mutex<()>,
+    /// Whether a lane has failed its check.
+    pub(super) any_fault: AtomicBool,
 }
 
 /// What a part of the lanes is computed from, if the host has made it.
@@ -57,6 +64,10 @@ const COPIED_BY_ONE_THREAD: usize = 1024;
 /// What tests do to the inputs of each chunk on their way to the device: the words of the representatives, and of the
 /// indices of keys, two to a word.
 pub(super) type InjectFault<'a> = &'a (dyn Fn([&mut [u64]; 2]) + Sync);
+
+/// What tests do to each chunk's memory on the device, between launches; with the lanes of the batch that it has.
+#[cfg(test)]
+pub(super) type Strike = alloc::sync::Arc<dyn Fn(&Range<usize>, &Reach<'_>) + Send + Sync>;
 
 /// What a device computes its share with.
 pub(super) struct Share {
@@ -150,6 +161,11 @@ impl Job<Octets> for CrtJob<'_> {
         let alone = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = self.open(chunk, operands).map_err(Stop::Batch)?;
         let fill = |input: &mut [u64]| self.fill(share, chunk, &opened, &work, input);
+        #[cfg(test)]
+        if let Some(strike) = self.strike.clone() {
+            let chunk = chunk.clone();
+            slot.strike(alloc::boxed::Box::new(move |reach| strike(&chunk, reach)));
+        }
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
         drop(alone);
         Ok(UnderWay {
@@ -187,6 +203,10 @@ impl Job<Octets> for CrtJob<'_> {
                     copy_out(words, number);
                 }
                 opened.close(self.batch, &candidates, places);
+                let is_fault = |place: &Octets| matches!(place, Err(Error::Fault { .. }));
+                if places.iter().any(is_fault) {
+                    self.any_fault.store(true, Relaxed);
+                }
             });
     }
 }

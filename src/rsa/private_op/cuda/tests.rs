@@ -1,5 +1,7 @@
 //! Run where there is a GPU; elsewhere they say that they were skipped.
 
+mod campaign;
+
 use alloc::vec;
 
 use std::sync::Mutex;

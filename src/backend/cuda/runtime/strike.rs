@@ -1,0 +1,62 @@
+//! What tests do to the memory of a device while a chunk is under way.
+#![allow(unsafe_code)]
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use cudarc::driver::result;
+use cudarc::driver::sys::CUdeviceptr;
+
+use super::launch::{Argument, Launch, Loaded};
+use super::layout::{Addresses, Part};
+
+/// The memory of a chunk between two of its launches, when nothing runs on the device.
+pub(crate) struct Reach<'a> {
+    /// How many launches are over.
+    pub(crate) step: usize,
+    /// The launch that is next, or the last one.
+    pub(crate) launch: &'a Launch,
+    pub(super) addresses: &'a Addresses,
+    pub(super) loaded: &'a Loaded,
+}
+
+impl Reach<'_> {
+    /// The part that an argument of the launch points to, unless it is a kernel's own workspace.
+    pub(crate) fn part(&self, argument: usize) -> Option<Part> {
+        match self.launch.arguments().get(argument)? {
+            Argument::Words(part) | Argument::RecordIndices { part, .. } if !part.is_scratch() => {
+                Some(*part)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether an argument is one of indices.
+    pub(crate) fn is_indices(&self, argument: usize) -> bool {
+        let argument = self.launch.arguments().get(argument);
+        matches!(argument, Some(Argument::RecordIndices { .. }))
+    }
+
+    /// Lets `change` do as it likes with the words of a part.
+    pub(crate) fn change(&self, part: Part, change: impl FnOnce(&mut [u64])) {
+        self.change_at(self.addresses.of(part), part.len(), change);
+    }
+
+    /// The same for the record with this index.
+    pub(crate) fn change_record(&self, index: usize, change: impl FnOnce(&mut [u64])) {
+        let (records, words) = (self.loaded.records(), self.loaded.records().kind().words);
+        assert!(index < records.len());
+        let start = (index * words * size_of::<u64>()) as CUdeviceptr;
+        self.change_at(records.address() + start, words, change);
+    }
+
+    fn change_at(&self, address: CUdeviceptr, len: usize, change: impl FnOnce(&mut [u64])) {
+        let mut words: Vec<u64> = vec![0; len];
+        // SAFETY: parts are within their buffers, as was checked before the first launch, records within their table, and
+        // whoever made this has waited until nothing runs.
+        unsafe { result::memcpy_dtoh_sync(&mut words, address).unwrap() };
+        change(&mut words);
+        // SAFETY: as above.
+        unsafe { result::memcpy_htod_sync(address, &words).unwrap() };
+    }
+}

@@ -1,0 +1,228 @@
+//! Faults in the memory of a device between launches: in every argument of every kernel of the private operation, each in a
+//! lane of its own. No wrong result may leave, no lane may fail that was not hit, and the next call must be right.
+//!
+//! What kernels hold only while they run, registers and the tables of the ladder, cannot be reached this way; for whoever checks results
+//! a fault there is one in what the kernel writes.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use std::println;
+use std::sync::Mutex;
+
+use chacha20::ChaCha20Rng;
+use rand_core::Rng;
+
+use super::super::job::Strike;
+use super::*;
+use crate::backend::cuda::runtime::layout::Part;
+use crate::backend::cuda::runtime::strike::Reach;
+
+/// Enough for the device to blind them itself, whatever the number of the host's threads.
+const LANES: usize = 8192;
+
+/// Lanes that are hit in the same way, one of which is left alone.
+const GROUP: usize = 8;
+
+/// At least as many faults.
+const FAULTS: usize = 100_000;
+
+/// What happened in a place.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    hit: usize,
+    caught: usize,
+}
+
+/// Damages the number of each lane of `words` but one in a group; `size` words are a lane's.
+fn damage(words: &mut [u64], size: usize, random: &mut ChaCha20Rng) {
+    for group in words.chunks_mut(GROUP * size) {
+        if group.len() < GROUP * size {
+            break;
+        }
+        let mut below = |count: usize| (random.next_u64() % count as u64) as usize;
+        let mut lanes: Vec<&mut [u64]> = group.chunks_mut(size).collect();
+        // A bit, a word of no, all or random bits, and a number that nobody has written.
+        lanes[1][below(size)] ^= 1 << below(64);
+        lanes[2][below(size)] = 0;
+        lanes[3][below(size)] = u64::MAX;
+        lanes[4].fill(0);
+        // Two that change places, or the one in place of the other too.
+        let (fifth, sixth) = lanes[5..7].split_at_mut(1);
+        match below(2) {
+            0 => fifth[0].swap_with_slice(sixth[0]),
+            _ => fifth[0].copy_from_slice(sixth[0]),
+        }
+        let at = below(size);
+        lanes[7][at] = random.next_u64();
+    }
+}
+
+/// Hits one argument of one launch in each chunk, and says which lanes of the batch are not what they were.
+fn strike(step: usize, argument: usize, seed: u64, hit: &Arc<Mutex<Vec<usize>>>) -> Strike {
+    let hit = hit.clone();
+    Arc::new(move |chunk, reach: &Reach<'_>| {
+        let (true, Some(part)) = (reach.step == step, reach.part(argument)) else {
+            return;
+        };
+        if reach.is_indices(argument) {
+            return;
+        }
+        let mut random = ChaCha20Rng::seed_from_u64(seed ^ chunk.start as u64);
+        reach.change(part, |words| {
+            let before = words.to_vec();
+            // What has places for lanes that are not there has as many words for each as a number modulo n.
+            let size = match words.len() % chunk.len() {
+                0 => words.len() / chunk.len(),
+                _ => 2048 / 64,
+            };
+            let words = &mut words[..chunk.len() * size];
+            damage(words, size, &mut random);
+            let both = words.chunks(size).zip(before.chunks(size));
+            let changed = both.enumerate().filter(|(_, (new, old))| new != old);
+            let lanes = changed.map(|(lane, _)| chunk.start + lane);
+            hit.lock().unwrap().extend(lanes);
+        });
+    })
+}
+
+fn struck<'a>(cuda: &'a Cuda, strike: &'a Strike) -> Tampered<'a> {
+    let tampering = Tampering {
+        strike: Some(strike),
+        ..Tampering::NONE
+    };
+    Tampered(cuda, tampering)
+}
+
+/// Compares with the right results, and counts.
+fn count(results: &[Octets], right: &[Octets], hit: &[usize]) -> Tally {
+    let mut was_hit = vec![false; results.len()];
+    hit.iter().for_each(|&lane| was_hit[lane] = true);
+    let mut tally = Tally {
+        hit: hit.len(),
+        caught: 0,
+    };
+    for (lane, passed) in passed(results).into_iter().enumerate() {
+        match passed {
+            true => assert_eq!(**value(&results[lane]), **value(&right[lane % 64])),
+            false => {
+                assert!(was_hit[lane], "lane {lane} failed, and was not hit");
+                tally.caught += 1;
+            }
+        }
+    }
+    tally
+}
+
+#[test]
+fn faults_between_launches_fail_their_lanes_alone() {
+    let Some(cuda) = gpu() else { return };
+    let keys = &keys()[2..3];
+    let right = run(&Serial, keys, 64, false);
+    let mut tallies = BTreeMap::<_, Tally>::new();
+    let mut sum = 0;
+    for seed in 0.. {
+        for blinded in [false, true] {
+            // More steps and arguments than there are.
+            for (step, argument) in (0..6).flat_map(|step| (0..6).map(move |i| (step, i))) {
+                let hit = Arc::default();
+                let strike = strike(step, argument, seed, &hit);
+                let results = run(&struck(&cuda, &strike), keys, LANES, blinded);
+                let hit = core::mem::take(&mut *hit.lock().unwrap());
+                let tally = count(&results, &right, &hit);
+                if tally.hit > 0 {
+                    let total = tallies.entry((blinded, step, argument)).or_default();
+                    total.hit += tally.hit;
+                    total.caught += tally.caught;
+                    sum += tally.hit;
+                }
+            }
+            let later = run(&cuda, keys, LANES, blinded);
+            assert_eq!(count(&later, &right, &[]).caught, 0);
+        }
+        if sum >= FAULTS {
+            break;
+        }
+    }
+    println!("blinded,launch,argument,faults,caught");
+    for ((blinded, step, argument), Tally { hit, caught }) in &tallies {
+        println!("{blinded},{step},{argument},{hit},{caught}");
+    }
+    // What is struck before the kernel overwrites it does no harm; most of the rest does.
+    let harmful = |tally: &&Tally| tally.caught > tally.hit / 2;
+    let launches = |blinded| {
+        let here = tallies
+            .iter()
+            .filter(|(place, tally)| place.0 == blinded && harmful(tally));
+        let mut launches: Vec<_> = here.map(|((_, step, _), _)| *step).collect();
+        launches.dedup();
+        launches
+    };
+    // Halves, recombination, product, and what leaves; with blinding before them.
+    assert_eq!(launches(false), [0, 1, 2, 3]);
+    assert_eq!(launches(true), [0, 1, 2, 3, 4]);
+}
+
+/// With the record of another key a lane's result is right, for that key.
+#[test]
+fn exchanged_indices_are_faults() {
+    let Some(cuda) = gpu() else { return };
+    let other = include_str!("../../../../../tests/keys/rsa2048-pkcs8.pem");
+    let other = RsaPrivateKey::from_pkcs8_pem(other).unwrap();
+    let keys = [keys()[2].clone(), KeyHandle::new(&other).unwrap()];
+    // Few enough for one chunk.
+    let lanes = 512;
+    let right = run(&Serial, &keys, 64, false);
+    for (step, blinded) in (0..3).flat_map(|step| [(step, false), (step, true)]) {
+        let exchanged = Arc::new(Mutex::new(0));
+        let strike: Strike = {
+            let exchanged = exchanged.clone();
+            Arc::new(move |_, reach: &Reach<'_>| {
+                if let (true, Some(part)) = (reach.step == step, indices(reach)) {
+                    reach.change(part, |words| {
+                        let (first, second) = words.split_at_mut(words.len() / 2);
+                        first.swap_with_slice(second);
+                        let changed = first.iter().zip(second.iter()).filter(|(a, b)| a != b);
+                        *exchanged.lock().unwrap() += 4 * changed.count();
+                    });
+                }
+            })
+        };
+        let results = run(&struck(&cuda, &strike), &keys, lanes, blinded);
+        let failed = count(&results, &right, &(0..lanes).collect::<Vec<_>>()).caught;
+        assert_eq!((failed, *exchanged.lock().unwrap()), (lanes, lanes));
+    }
+}
+
+/// Where the indices of records are that the next launch reads.
+fn indices(reach: &Reach<'_>) -> Option<Part> {
+    let argument = (0..9).find(|&argument| reach.is_indices(argument))?;
+    reach.part(argument)
+}
+
+/// A key that is changed on the device never gives a wrong result, and is brought there anew for the next call.
+#[test]
+fn a_key_that_changes_on_the_device_is_renewed() {
+    let Some(cuda) = gpu() else { return };
+    let keys = &keys()[2..3];
+    let right = run(&Serial, keys, 64, false);
+    // p, q, their exponents, qInv and constants, n and its constant.
+    let words = 11 * 2048 / 128;
+    let mut all_failed = 0;
+    for word in (0..words).step_by(7) {
+        for blinded in [false, true] {
+            let strike: Strike = Arc::new(move |chunk, reach: &Reach<'_>| {
+                if let (0, 0, Some(part)) = (reach.step, chunk.start, indices(reach)) {
+                    let mut index = 0;
+                    reach.change(part, |words| index = words[0] as u32 as usize);
+                    reach.change_record(index, |record| record[word] ^= 1 << (word % 64));
+                }
+            });
+            let results = run(&struck(&cuda, &strike), keys, 64, blinded);
+            let tally = count(&results, &right, &(0..64).collect::<Vec<_>>());
+            all_failed += usize::from(tally.caught == 64);
+            let later = run(&cuda, keys, 64, blinded);
+            assert_eq!(count(&later, &right, &[]).caught, 0, "word {word}");
+        }
+    }
+    assert!(all_failed > words / 7);
+}
