@@ -7,6 +7,8 @@
 #[path = "../../../crates/batch-modexp-rustls/examples/tls_load/load.rs"]
 mod load;
 
+use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::process::ExitCode;
 
 use batch_modexp::backend::Auto;
@@ -14,6 +16,8 @@ use batch_modexp::queue::BatchQueue;
 use batch_modexp::rsa::KeyHandle;
 use batch_modexp_rustls::QueueSigningKey;
 use clap::Parser;
+#[cfg(target_os = "linux")]
+use rustix::thread::{CpuSet, sched_setaffinity};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -27,6 +31,22 @@ use load::{CERTIFICATE, Failure, KEY, Load, server};
 struct Options {
     #[command(flatten)]
     load: Load,
+    /// So many cores are the server's, the first ones, and the others the client's; by default both share all. On Linux.
+    #[arg(long)]
+    server_cores: Option<NonZeroUsize>,
+}
+
+/// Leaves the calling thread, and those that it starts, these cores.
+#[cfg(target_os = "linux")]
+fn stay_on(cores: Range<usize>) -> Result<(), Failure> {
+    let mut set = CpuSet::new();
+    cores.for_each(|core| set.set(core));
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn stay_on(_: Range<usize>) -> Result<(), Failure> {
+    Err("threads are bound to cores on Linux only".into())
 }
 
 fn main() -> ExitCode {
@@ -40,12 +60,23 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), Failure> {
+    let cores = std::thread::available_parallelism()?.get();
+    let servers = options.server_cores.map(NonZeroUsize::get);
+    if let Some(servers) = servers {
+        if servers >= cores {
+            return Err(format!("no core of {cores} is left for the client").into());
+        }
+        // The queue's threads, which are started from here, and the server's.
+        stay_on(0..servers)?;
+    }
     let backend = Auto::new()?;
     println!("backend: {}, {}", backend.name(), backend.reason());
     let queue = BatchQueue::new(backend, getrandom::SysRng)?;
     let key = KeyHandle::from_pkcs8_pem(KEY)?;
     let chain = vec![CertificateDer::from(CERTIFICATE)];
-    let ours = || QueueSigningKey::new(&queue, &key)?.certified(chain.clone());
+    let ours = || -> Result<_, Failure> {
+        Ok(QueueSigningKey::new(&queue, &key)?.certified(chain.clone())?)
+    };
     let ring_key = ring::sign::any_supported_type(&PrivateKeyDer::from_pem_slice(KEY.as_bytes())?)?;
     let aws_key =
         aws_lc_rs::sign::any_supported_type(&PrivateKeyDer::from_pem_slice(KEY.as_bytes())?)?;
@@ -54,7 +85,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         kx_groups: vec![aws_lc_rs::kx_group::X25519],
         ..aws
     };
-    options.load.compare(&[
+    let contenders = [
         ("queue, ring", server(ours()?, ring.clone())?),
         (
             "ring",
@@ -65,6 +96,9 @@ fn run(options: &Options) -> Result<(), Failure> {
             "aws-lc-rs",
             server(CertifiedKey::new(chain.clone(), aws_key), aws)?,
         ),
-    ])?;
-    Ok(())
+    ];
+    options.load.compare(&contenders, &|| {
+        // It worked once.
+        let _ = servers.map(|servers| stay_on(servers..cores));
+    })
 }

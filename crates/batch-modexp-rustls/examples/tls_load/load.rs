@@ -41,8 +41,12 @@ pub(crate) type Contender = (&'static str, Arc<ServerConfig>);
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
 impl Load {
-    /// Prints rates and latencies of all contenders, who take turns.
-    pub(crate) fn compare(&self, contenders: &[Contender]) -> Result<(), Failure> {
+    /// Prints rates and latencies of all contenders, who take turns. Each thread of the client calls `begin` first.
+    pub(crate) fn compare(
+        &self,
+        contenders: &[Contender],
+        begin: &(dyn Fn() + Sync),
+    ) -> Result<(), Failure> {
         let span = Duration::try_from_secs_f64(self.seconds)?;
         let client = client()?;
         println!(
@@ -57,7 +61,7 @@ impl Load {
             let threads = [threads, in_flight].map(NonZeroUsize::get);
             for _ in 0..self.rounds.get() {
                 for ((_, server), rounds) in contenders.iter().zip(&mut rounds) {
-                    rounds.push(measure(server, &client, threads, span)?);
+                    rounds.push(measure(server, (&client, begin), threads, span)?);
                 }
             }
             for ((name, _), mut rounds) in contenders.iter().zip(rounds) {
@@ -109,7 +113,7 @@ struct Measured {
 
 fn measure(
     server: &Arc<ServerConfig>,
-    client: &Arc<ClientConfig>,
+    (client, begin): (&Arc<ClientConfig>, &(dyn Fn() + Sync)),
     [threads, in_flight]: [usize; 2],
     span: Duration,
 ) -> Result<Measured, Failure> {
@@ -121,7 +125,12 @@ fn measure(
             scope.spawn(|| serve(&listener, server, &is_over));
         }
         let clients: Vec<_> = (0..in_flight)
-            .map(|_| scope.spawn(|| connect(address, client, started + span)))
+            .map(|_| {
+                scope.spawn(|| {
+                    begin();
+                    connect(address, client, started + span)
+                })
+            })
             .collect();
         let results: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
         is_over.store(true, Relaxed);

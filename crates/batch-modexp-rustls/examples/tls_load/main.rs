@@ -45,7 +45,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let chain = vec![CertificateDer::from(CERTIFICATE)];
     let ours = QueueSigningKey::new(&queue, &KeyHandle::from_pkcs8_pem(KEY)?)?;
     let rings = any_supported_type(&PrivateKeyDer::from_pem_slice(KEY.as_bytes())?)?;
-    options.load.compare(&[
+    let contenders = [
         (
             "queue",
             server(ours.certified(chain.clone())?, default_provider())?,
@@ -54,7 +54,8 @@ fn run(options: &Options) -> Result<(), Failure> {
             "ring",
             server(CertifiedKey::new(chain, rings), default_provider())?,
         ),
-    ])?;
+    ];
+    options.load.compare(&contenders, &|| ())?;
     let stats = queue.stats();
     println!(
         "the queue: {} signatures in {} batches, {} of them on the callers' threads",
