@@ -1,4 +1,5 @@
-//! Backends: everything that implements [`BatchModExp`](crate::BatchModExp).
+//! Backends: everything that implements [`BatchModExp`](crate::BatchModExp) and, but for GPUs,
+//! [`BatchModMul`](crate::BatchModMul).
 //!
 //! | backend | runs on | notes |
 //! |---|---|---|
@@ -13,7 +14,7 @@
 use crypto_bigint::{Limb, Unsigned};
 use zeroize::Zeroize;
 
-use crate::{Error, ModExp};
+use crate::{Error, ModExp, ModMul};
 
 #[cfg(feature = "std")]
 pub(crate) mod auto;
@@ -88,6 +89,51 @@ pub(crate) fn check_batch<U: Unsigned>(
                 index,
                 exponent_bits,
                 width,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What the factors and the results of products are.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Form {
+    /// [`batch_mod_mul`](crate::BatchModMul::batch_mod_mul).
+    Ordinary,
+    /// [`batch_monty_mul`](crate::BatchModMul::batch_monty_mul).
+    Montgomery,
+}
+
+/// Checks what every backend requires of a batch of products, against the widest modulus that it supports.
+///
+/// # Panics
+///
+/// If `batch` and `out` differ in length.
+pub(crate) fn check_products<U: Unsigned>(
+    batch: &[ModMul<'_, U>],
+    out: &[U],
+    max_bits: u32,
+) -> Result<(), Error> {
+    assert_eq!(
+        batch.len(),
+        out.len(),
+        "a batch and its output must have the same length"
+    );
+    for (index, instance) in batch.iter().enumerate() {
+        let modulus_bits = width(instance.params.modulus().as_ref());
+        if modulus_bits > max_bits {
+            return Err(Error::ModulusWidth {
+                index,
+                bits: modulus_bits,
+                max_bits,
+            });
+        }
+        let bits = width(instance.a).max(width(instance.b));
+        if bits > modulus_bits {
+            return Err(Error::FactorWidth {
+                index,
+                bits,
+                modulus_bits,
             });
         }
     }

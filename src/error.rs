@@ -28,6 +28,17 @@ pub enum Error {
         /// Width of the modulus in bits.
         modulus_bits: u32,
     },
+    /// A factor of instance `index` of a batch of products is wider than its modulus.
+    ///
+    /// Only possible with `BoxedUint`, whose width is known at run time.
+    FactorWidth {
+        /// Position of the instance in the batch.
+        index: usize,
+        /// Width of the factor in bits.
+        bits: u32,
+        /// Width of the modulus in bits.
+        modulus_bits: u32,
+    },
     /// The modulus of instance `index` is wider than the backend supports.
     ModulusWidth {
         /// Position of the instance in the batch.
@@ -160,6 +171,7 @@ impl Error {
         match self {
             Self::ExponentBits { index, .. }
             | Self::BaseWidth { index, .. }
+            | Self::FactorWidth { index, .. }
             | Self::ModulusWidth { index, .. } => Some(index),
             #[cfg(feature = "sign")]
             Self::KeyTooShort { index, .. }
@@ -194,6 +206,15 @@ impl fmt::Display for Error {
                 f,
                 "instance {index}: the base is {bits} bits wide, the modulus only {modulus_bits}; \
                  reduce the base or widen the modulus"
+            ),
+            Self::FactorWidth {
+                index,
+                bits,
+                modulus_bits,
+            } => write!(
+                f,
+                "instance {index}: a factor is {bits} bits wide, the modulus only {modulus_bits}; \
+                 reduce the factor or widen the modulus"
             ),
             Self::ModulusWidth {
                 index,

@@ -32,4 +32,4 @@ mod width;
 pub mod window;
 
 pub use error::Error;
-pub use traits::{BatchModExp, BatchModExpEach, ModExp};
+pub use traits::{BatchModExp, BatchModExpEach, BatchModMul, ModExp, ModMul};

@@ -14,7 +14,7 @@ use crypto_bigint::{BoxedUint, CtAssign, CtEq, Limb, Uint, WideWord, Word};
 use zeroize::Zeroize;
 
 use crate::secret::Secret;
-use crate::width::load;
+use crate::width::{load, load_high};
 use crate::window::{Window, bits_at};
 
 #[cfg(any(feature = "sign", test))]
@@ -78,7 +78,20 @@ impl<const LIMBS: usize> Monty<LIMBS> {
         monty
     }
 
-    /// `out = a * b / R mod modulus`, for any a and for b below the modulus.
+    /// The modulus of `params`, which may be narrower but not wider, for Montgomery products with the radix of its own
+    /// width, `S = 2^width`: [`enter`](Self::enter) gives `value * S mod modulus` for a value of that width, and
+    /// [`mul`](Self::mul) `a * b / S mod modulus` where one factor has been moved up to the top limbs
+    /// ([`load_high`](crate::width::load_high)).
+    pub(crate) fn narrow(params: &MontyParams<BoxedUint>) -> Secret<Self> {
+        let width = params.modulus().as_ref().as_limbs().len();
+        Secret::new(Self {
+            modulus: load(params.modulus().as_ref()),
+            neg_inv: params.mod_neg_inv(),
+            r2: load_high(params.r2(), width),
+        })
+    }
+
+    /// `out = a * b / R mod modulus`, if `a * b` is below `R * modulus`: for any a and for b below the modulus.
     pub(crate) fn mul(&self, a: &Uint<LIMBS>, b: &Uint<LIMBS>, out: &mut Uint<LIMBS>) {
         let carry = self.product(a, b, out);
         self.reduce_once(carry, out);

@@ -1,6 +1,7 @@
-//! The trait that every backend implements.
+//! The traits that every backend implements.
 
 mod each;
+mod mul;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -9,6 +10,7 @@ use crypto_bigint::Unsigned;
 use crypto_bigint::modular::MontyParams;
 
 pub use self::each::BatchModExpEach;
+pub use self::mul::{BatchModMul, ModMul};
 
 /// One exponentiation, `base ^ exponent mod params.modulus()`.
 ///

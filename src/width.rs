@@ -87,6 +87,18 @@ pub(crate) fn load<const LIMBS: usize>(value: &BoxedUint) -> Uint<LIMBS> {
     fixed
 }
 
+/// Copies `value`, of up to `width` limbs, into `LIMBS` limbs, moved up by as many as those are more than `width`.
+///
+/// # Panics
+///
+/// If `value` has more than `width` limbs, or `width` is more than `LIMBS`.
+pub(crate) fn load_high<const LIMBS: usize>(value: &BoxedUint, width: usize) -> Uint<LIMBS> {
+    let limbs = value.as_limbs();
+    let mut fixed = Uint::ZERO;
+    fixed.as_mut_limbs()[LIMBS - width..][..width][..limbs.len()].copy_from_slice(limbs);
+    fixed
+}
+
 /// Copies the low limbs of `value` into `boxed`, in place where `boxed` has `limbs` limbs already;
 /// otherwise the old buffer is wiped and replaced.
 pub(crate) fn store<const LIMBS: usize>(value: &Uint<LIMBS>, limbs: usize, boxed: &mut BoxedUint) {

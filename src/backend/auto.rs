@@ -4,6 +4,7 @@
 pub(crate) mod both;
 #[cfg(feature = "cuda")]
 pub(crate) mod cost;
+mod mul;
 
 use alloc::string::String;
 #[cfg(feature = "cuda")]

@@ -8,7 +8,7 @@ use crypto_bigint::Unsigned;
 
 pub(crate) use self::engine::Engine;
 use super::{Parallel, Serial};
-use crate::{BatchModExp, Error, ModExp};
+use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 
 /// Spreads a batch over threads, each of which computes with the best instructions that this processor
 /// has: `Ifma`, else `Fma`, else [`Serial`].
@@ -97,5 +97,23 @@ where
 
     fn relative_time(&self, bits: u32, count: usize) -> u64 {
         <_ as BatchModExp<U>>::relative_time(self.inner(), bits, count)
+    }
+}
+
+/// What [`Serial`] computes faster, it computes: narrow products, and few of them. Which ones depends on the widths and the
+/// number of instances and on which of them share a modulus, by measurements of one processor of each kind.
+impl<U> BatchModMul<U> for Cpu
+where
+    U: Unsigned + Sync,
+    Serial: BatchModMul<U, Error = Error>,
+{
+    type Error = Error;
+
+    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        self.inner().batch_mod_mul(batch, out)
+    }
+
+    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        self.inner().batch_monty_mul(batch, out)
     }
 }

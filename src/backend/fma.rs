@@ -51,13 +51,13 @@ use self::avx2::Token;
 use self::lanes4::Lanes4;
 #[cfg(target_arch = "aarch64")]
 use self::neon::Token;
-use super::lanes;
+use super::{Form, lanes};
 #[cfg(feature = "sign")]
 use super::{
     lanes::{powers_agree::powers_agree, products},
     numbers::{Powers, Product},
 };
-use crate::{BatchModExp, Error, ModExp};
+use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 
 /// Runs a batch on the calling thread with fused multiply-add of doubles, four instances at a time
 /// (x86-64 with AVX2 and FMA: Intel since Haswell, AMD since Zen; any 64-bit Arm).
@@ -125,5 +125,17 @@ impl<U: Unsigned> BatchModExp<U> for Fma {
 
     fn granularity(&self) -> usize {
         Self::LANES
+    }
+}
+
+impl<U: Unsigned> BatchModMul<U> for Fma {
+    type Error = Error;
+
+    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        lanes::mul::batch_mod_mul(self.0, Form::Ordinary, batch, out)
+    }
+
+    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        lanes::mul::batch_mod_mul(self.0, Form::Montgomery, batch, out)
     }
 }

@@ -24,13 +24,13 @@ use crypto_bigint::Unsigned;
 use self::lanes8::Lanes8;
 use self::pair::{Across, Pairs};
 use self::token::Token;
-use super::{check_batch, clear, lanes, width};
+use super::{Form, check_batch, clear, lanes, width};
 #[cfg(feature = "sign")]
 use super::{
     lanes::products,
     numbers::{Moduli, Powers, Product},
 };
-use crate::{BatchModExp, Error, ModExp};
+use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 
 /// Runs a batch on the calling thread with AVX-512 IFMA, eight instances at a time (x86-64: Intel since
 /// Ice Lake, AMD since Zen 4).
@@ -139,6 +139,18 @@ impl<U: Unsigned> BatchModExp<U> for Ifma {
     }
 }
 
+impl<U: Unsigned> BatchModMul<U> for Ifma {
+    type Error = Error;
+
+    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        lanes::mul::batch_mod_mul(self.0, Form::Ordinary, batch, out)
+    }
+
+    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        lanes::mul::batch_mod_mul(self.0, Form::Montgomery, batch, out)
+    }
+}
+
 /// As many instances as fill eight lanes in those, what is left over by twos where that takes less time.
 fn batch_mod_exp<T: Across, U: Unsigned>(
     lanes: Lanes8<T>,
@@ -182,6 +194,19 @@ impl<U: Unsigned> BatchModExp<U> for PortableIfma {
         out: &mut [U],
     ) -> Result<(), Error> {
         batch_mod_exp(self.0, batch, exponent_bits, out)
+    }
+}
+
+#[cfg(test)]
+impl<U: Unsigned> BatchModMul<U> for PortableIfma {
+    type Error = Error;
+
+    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        lanes::mul::batch_mod_mul(self.0, Form::Ordinary, batch, out)
+    }
+
+    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        lanes::mul::batch_mod_mul(self.0, Form::Montgomery, batch, out)
     }
 }
 

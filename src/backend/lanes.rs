@@ -12,6 +12,7 @@
 //! `2 * modulus`. A lane type may have another bound. Only the export makes the result canonical.
 
 mod convert;
+pub(crate) mod mul;
 mod pow;
 #[cfg(feature = "sign")]
 pub(crate) mod powers_agree;

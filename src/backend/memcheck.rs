@@ -11,6 +11,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::hint::black_box;
+use core::num::NonZeroUsize;
 use core::slice;
 use std::io::Write;
 use std::process::Command;
@@ -20,9 +21,9 @@ use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Choice, Odd, Uint};
 
 pub(crate) use super::lanes::testing::Random;
-use super::{Fma, Serial, ifma};
+use super::{Cpu, Fma, Serial, ifma};
 use crate::window::{Window, recode_into};
-use crate::{BatchModExp, BatchModExpEach as _, Error, ModExp, need};
+use crate::{BatchModExp, BatchModExpEach as _, BatchModMul, Error, ModExp, ModMul, need};
 
 /// What a case exits with if valgrind found something.
 const FOUND: i32 = 99;
@@ -35,6 +36,7 @@ fn no_branch_or_address_depends_on_a_secret() {
         "fma",
         "fma_boxed",
         "ifma_portable",
+        "products",
         #[cfg(feature = "sign")]
         "numbers",
     ];
@@ -127,6 +129,27 @@ fn ifma_portable() {
     fixed_by::<17>(&ifma::on_portable_unit(), &[321]);
     boxed(&ifma::on_portable_unit(), 1536);
     boxed(&ifma::on_portable_unit(), 2048);
+}
+
+/// Products of numbers, on every unit, and with what chooses among them.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn products() {
+    each_product::<2>(&Serial);
+    each_product::<9>(&Serial);
+    each_product_boxed(&Serial, 4 * 64);
+    // A width that is rounded up.
+    each_product_boxed(&Serial, 17 * 64);
+    let portable = ifma::on_portable_unit();
+    each_product::<4>(&portable);
+    each_product::<17>(&portable);
+    each_product_boxed(&portable, 2048);
+    if let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) {
+        each_product::<4>(&fma);
+        each_product::<17>(&fma);
+        each_product_boxed(&fma, 1024);
+    }
+    each_product::<32>(&Cpu::with_threads(NonZeroUsize::MIN).unwrap());
 }
 
 /// Products and powers, with everything marked but the exponent.
@@ -290,6 +313,74 @@ fn boxed(backend: &impl BatchModExp<BoxedUint, Error = Error>, bits: u32) {
     backend
         .batch_mod_exp_each(&batch, &lengths, &mut out)
         .unwrap();
+    black_box(&out);
+    mark(false);
+}
+
+/// Products in either form with everything secret in `Uint`s, more than fill the lanes, of own and of shared moduli.
+fn each_product<const LIMBS: usize>(backend: &dyn BatchModMul<Uint<LIMBS>, Error = Error>) {
+    let mut random = Random(3);
+    let mut number = || {
+        let mut number = Uint::<LIMBS>::ZERO;
+        number.as_mut_limbs().fill_with(|| random.next().into());
+        number
+    };
+    let values: Vec<_> = (0..19)
+        .map(|_| {
+            let modulus = Odd::new(number() | Uint::ONE).unwrap();
+            (number(), number(), MontyParams::new(modulus))
+        })
+        .collect();
+    set_undefined(&values, true);
+    let mut batch: Vec<_> = values
+        .iter()
+        .map(|(a, b, params)| ModMul::new(a, b, params))
+        .collect();
+    for _ in 0..2 {
+        for count in [1, 19] {
+            let mut out = vec![Uint::ZERO; count];
+            backend.batch_mod_mul(&batch[..count], &mut out).unwrap();
+            black_box(&out);
+            backend.batch_monty_mul(&batch[..count], &mut out).unwrap();
+            black_box(&out);
+        }
+        for instance in &mut batch {
+            instance.params = &values[0].2;
+        }
+    }
+    set_undefined(&values, false);
+}
+
+/// The same in `BoxedUint`s.
+fn each_product_boxed(backend: &dyn BatchModMul<BoxedUint, Error = Error>, bits: u32) {
+    let mut random = Random(4);
+    let mut number = || {
+        let mut number = BoxedUint::zero_with_precision(bits);
+        number.as_mut_limbs().fill_with(|| random.next().into());
+        number
+    };
+    let values: Vec<_> = (0..9)
+        .map(|_| {
+            let modulus = Odd::new(number() | BoxedUint::one_with_precision(bits)).unwrap();
+            (number(), number(), BoxedMontyParams::new(modulus))
+        })
+        .collect();
+    let mark = |undefined| {
+        for (a, b, params) in &values {
+            set_undefined(a.as_limbs(), undefined);
+            set_undefined(b.as_limbs(), undefined);
+            set_params_undefined(params.as_ref(), undefined);
+        }
+    };
+    mark(true);
+    let batch: Vec<_> = values
+        .iter()
+        .map(|(a, b, params)| ModMul::new(a, b, params.as_ref()))
+        .collect();
+    let mut out = vec![BoxedUint::zero(); batch.len()];
+    backend.batch_mod_mul(&batch, &mut out).unwrap();
+    black_box(&out);
+    backend.batch_monty_mul(&batch, &mut out).unwrap();
     black_box(&out);
     mark(false);
 }

@@ -1,5 +1,7 @@
 //! Spreads a batch over threads.
 
+mod mul;
+
 use core::fmt;
 use core::num::NonZeroUsize;
 

@@ -1,5 +1,7 @@
 //! The portable reference backend: one instance after the other.
 
+mod mul;
+
 use core::{mem, ptr};
 
 use crypto_bigint::{BoxedUint, Uint};

@@ -15,11 +15,11 @@ pub fn rng() -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(0x6261_7463_682d_6d65)
 }
 
-fn power_of_two(exponent: u32) -> BigUint {
+pub fn power_of_two(exponent: u32) -> BigUint {
     BigUint::from(1u8) << exponent
 }
 
-fn all_ones(width: u32) -> BigUint {
+pub fn all_ones(width: u32) -> BigUint {
     power_of_two(width) - 1u8
 }
 
@@ -45,7 +45,7 @@ fn random_instances(rng: &mut ChaCha20Rng, width: u32, count: usize) -> Vec<Inst
 
 /// Moduli with little in them, with everything in them, and around the borders of 32-, 51-, 52- and
 /// 64-bit limbs.
-fn moduli(rng: &mut ChaCha20Rng, width: u32) -> Vec<BigUint> {
+pub fn moduli(rng: &mut ChaCha20Rng, width: u32) -> Vec<BigUint> {
     let mut moduli = vec![
         1u8.into(),
         3u8.into(),

@@ -5,6 +5,7 @@ mod errors;
 mod exponents;
 #[path = "../common/need.rs"]
 mod need;
+mod products;
 mod random;
 mod reference;
 

@@ -20,7 +20,7 @@ fn limb() -> impl Strategy<Value = u64> {
     ]
 }
 
-fn number(limbs: usize) -> impl Strategy<Value = BigUint> {
+pub fn number(limbs: usize) -> impl Strategy<Value = BigUint> {
     prop::collection::vec(limb(), limbs).prop_map(|limbs| {
         BigUint::from_bytes_le(
             &limbs

@@ -4,14 +4,14 @@ use batch_modexp::backend::{Auto, Cpu, Parallel, Serial};
 use batch_modexp::rsa::{BatchDecryptor, KeyHandle, RsaesOaep, RsaesPkcs1v15};
 use batch_modexp::secret::Secret;
 use batch_modexp::window::{Digits, Window};
-use batch_modexp::{BatchModExp, BatchModExpEach as _, Error, ModExp};
+use batch_modexp::{BatchModExp, BatchModExpEach as _, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd, U1024};
 use num_bigint::BigUint;
 use rsa::traits::PublicKeyParts;
 
 use super::freed::Watch;
-use super::needles::{Known, Needle, cases, fixed_case};
+use super::needles::{Known, Needle, cases, fixed_case, product_case};
 
 const NOTHING: [&str; 0] = [];
 
@@ -129,11 +129,61 @@ fn fixed_widths() {
     }
 }
 
-fn leaves_nothing<B: BatchModExp<U1024, Error = Error>>(watch: &Watch, backend: &B) {
+fn leaves_nothing<B>(watch: &Watch, backend: &B)
+where
+    B: BatchModExp<U1024, Error = Error> + BatchModMul<U1024, Error = Error>,
+{
     let case = fixed_case();
     let found = watch.found_in_freed_blocks(&case.needles, || case.compute(backend));
     assert_eq!(found, NOTHING);
     assert!(case.is_right());
+    let case = product_case();
+    let found = watch.found_in_freed_blocks(&case.needles, || case.compute(backend));
+    assert_eq!(found, NOTHING);
+    assert!(case.is_right());
+}
+
+/// Results that are replaced, and batches that fail, leave nothing behind either.
+#[test]
+fn products() {
+    let watch = Watch::begin();
+    let number = |byte: u8| BoxedUint::from_be_slice(&[byte; 64], 512).unwrap();
+    let wide = BoxedUint::from_be_slice(&[0x35; 128], 1024).unwrap();
+    let modulus = number(0xc3);
+    let params = BoxedMontyParams::new(Odd::new(modulus.clone()).unwrap());
+    let (a, b) = (number(0x71), number(0xa9));
+    let [m, big_a, big_b] = [&modulus, &a, &b].map(|x| BigUint::from_bytes_be(&x.to_be_bytes()));
+    let needles = [
+        Needle::new("modulus", &m),
+        Needle::new("a", &big_a),
+        Needle::new("b", &big_b),
+        Needle::new("product", &(&big_a * &big_b % &m)),
+        Needle::new("old output", &BigUint::from_bytes_be(&[0x3c; 128])),
+    ];
+    let run = |backend: &dyn BatchModMul<BoxedUint, Error = Error>, a: &BoxedUint| {
+        let batch = [ModMul::new(&b, a, params.as_ref()); 2];
+        let old = || BoxedUint::from_be_slice(&[0x3c; 128], 1024).unwrap();
+        let mut out = Secret::new(vec![old(), old()]);
+        backend.batch_mod_mul(&batch, &mut out).is_ok()
+            && backend.batch_monty_mul(&batch, &mut out).is_ok()
+    };
+    let backends: [Option<Box<dyn BatchModMul<BoxedUint, Error = Error>>>; 3] = [
+        Some(Box::new(Serial)),
+        #[cfg(target_arch = "x86_64")]
+        batch_modexp::backend::Ifma::new().map(|ifma| Box::new(ifma) as _),
+        #[cfg(not(target_arch = "x86_64"))]
+        None,
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        batch_modexp::backend::Fma::new().map(|fma| Box::new(fma) as _),
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        None,
+    ];
+    for backend in backends.iter().flatten() {
+        let found = watch.found_in_freed_blocks(&needles, || assert!(run(backend, &a)));
+        assert_eq!(found, NOTHING);
+        let found = watch.found_in_freed_blocks(&needles, || assert!(!run(backend, &wide)));
+        assert_eq!(found, NOTHING);
+    }
 }
 
 /// Results that are replaced, and batches that fail, leave nothing behind either.

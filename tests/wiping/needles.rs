@@ -4,7 +4,7 @@ use core::convert::Infallible;
 use std::sync::Mutex;
 
 use batch_modexp::rsa::KeyHandle;
-use batch_modexp::{BatchModExp, Error, ModExp};
+use batch_modexp::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Odd, U1024};
 use num_bigint::BigUint;
@@ -265,5 +265,64 @@ impl FixedCase {
         let out = self.out.lock().unwrap();
         out.iter()
             .all(|out| contains(&out.to_le_bytes(), &result.unwrap().bytes))
+    }
+}
+
+/// Products in `Uint`s of 1024 bits, with everything that comes up.
+pub struct ProductCase {
+    a: U1024,
+    b: U1024,
+    params: FixedMontyParams<{ U1024::LIMBS }>,
+    /// Where results go, in place of numbers that are secrets too.
+    out: Mutex<[U1024; 3]>,
+    pub needles: Vec<Needle>,
+}
+
+pub fn product_case() -> ProductCase {
+    let mut rng = Known(11);
+    let mut number = || {
+        let mut octets = [0; 128];
+        let Ok(()) = rng.try_fill_bytes(&mut octets);
+        U1024::from_be_slice(&octets)
+    };
+    let (a, b, modulus, old) = (number(), number(), number() | U1024::ONE, number());
+    let big = |number: &U1024| BigUint::from_bytes_be(&number.to_be_bytes());
+    let (big_a, big_b, m) = (big(&a), big(&b), big(&modulus));
+    let params = FixedMontyParams::new(Odd::new(modulus).unwrap());
+    let form = |number: &BigUint| (number << 1024) % &m;
+    let needles = vec![
+        Needle::new("modulus", &m),
+        Needle::new("R^2", &form(&form(&1u8.into()))),
+        Needle::new("a", &big_a),
+        Needle::new("a in Montgomery form", &form(&big_a)),
+        Needle::new("b", &big_b),
+        Needle::new("b in Montgomery form", &form(&big_b)),
+        Needle::new("product", &(&big_a * &big_b % &m)),
+        Needle::new("old output", &big(&old)),
+    ];
+    ProductCase {
+        a,
+        b,
+        params,
+        out: Mutex::new([old; 3]),
+        needles,
+    }
+}
+
+impl ProductCase {
+    /// Computes a batch of three, first in Montgomery form and then in ordinary form.
+    pub fn compute<B: BatchModMul<U1024, Error = Error>>(&self, backend: &B) {
+        let batch = [ModMul::new(&self.a, &self.b, &self.params); 3];
+        let mut out = self.out.lock().unwrap();
+        backend.batch_monty_mul(&batch, &mut *out).unwrap();
+        backend.batch_mod_mul(&batch, &mut *out).unwrap();
+    }
+
+    /// Whether the results are right. Not for the thread that computes, whose stack is looked at.
+    pub fn is_right(&self) -> bool {
+        let product = self.needles.iter().find(|needle| needle.name == "product");
+        let out = self.out.lock().unwrap();
+        out.iter()
+            .all(|out| contains(&out.to_le_bytes(), &product.unwrap().bytes))
     }
 }

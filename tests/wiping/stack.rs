@@ -7,13 +7,13 @@ use core::ptr;
 
 use batch_modexp::backend::Serial;
 use batch_modexp::rsa::RsaPrivateOp;
-use batch_modexp::{BatchModExp, Error};
+use batch_modexp::{BatchModExp, BatchModMul, Error};
 use crypto_bigint::U1024;
 
 use super::freed::{Watch, contains};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::need;
-use super::needles::{Needle, case, cases, fixed_case};
+use super::needles::{Needle, case, cases, fixed_case, product_case};
 
 const STACK_SIZE: usize = 4 << 20;
 
@@ -79,14 +79,24 @@ fn the_probe_finds_what_is_not_wiped() {
     assert!(found.iter().any(|needle| needle.name == "p"));
 }
 
-/// Signs with `backend` on a thread of its own, with and without CRT and blinding, and computes with `Uint`s, and
+/// Signs with `backend` on a thread of its own, with and without CRT and blinding, and computes with `Uint`s, powers and products, and
 /// looks for what is left.
 fn leaves_nothing<B>(backend: B)
 where
-    B: RsaPrivateOp + BatchModExp<U1024, Error = Error> + Copy + Send + 'static,
+    B: RsaPrivateOp
+        + BatchModExp<U1024, Error = Error>
+        + BatchModMul<U1024, Error = Error>
+        + Copy
+        + Send
+        + 'static,
 {
     let _watch = Watch::begin();
     let case: &_ = Box::leak(Box::new(fixed_case()));
+    let stack = stack_after(Box::new(move || case.compute(&backend)));
+    assert!(case.is_right());
+    let left = left_on(&stack, &case.needles);
+    assert!(left.is_empty(), "left on the stack: {left:?}");
+    let case: &_ = Box::leak(Box::new(product_case()));
     let stack = stack_after(Box::new(move || case.compute(&backend)));
     assert!(case.is_right());
     let left = left_on(&stack, &case.needles);

@@ -1,5 +1,7 @@
 //! What one thread computes with.
 
+mod mul;
+
 use crypto_bigint::Unsigned;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

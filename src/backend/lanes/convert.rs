@@ -29,6 +29,95 @@ pub(super) fn bits_at(limbs: &[Limb], low: u32, bits: u32) -> u64 {
     value & ((1 << bits) - 1)
 }
 
+/// The numbers of all lanes, cut into words of 64 bits: those of one place in all lanes, then those of the next. With as
+/// many rows as `words` has room for; what is beyond the end of a number is zero.
+pub(super) fn transpose<'a, L: Lanes>(number: impl Fn(usize) -> &'a [Limb], words: &mut [u64]) {
+    for lane in 0..L::COUNT {
+        let number = number(lane);
+        let mut rows = words.chunks_exact_mut(L::COUNT);
+        match Limb::BITS {
+            32 => {
+                for (pair, row) in number.chunks(2).zip(&mut rows) {
+                    row[lane] = bits_at(pair, 0, 32) | bits_at(pair, 32, 32) << 32;
+                }
+            }
+            _ => {
+                for (limb, row) in number.iter().zip(&mut rows) {
+                    #[allow(clippy::unnecessary_cast)] // A limb has 32 bits on some targets.
+                    let word = limb.0 as u64;
+                    row[lane] = word;
+                }
+            }
+        }
+        for row in rows {
+            row[lane] = 0;
+        }
+    }
+}
+
+/// Cuts the numbers of all lanes, as [`transpose`] gives them, into limbs. Times `2^shift`, if that fits.
+pub(super) fn cut<L: Lanes>(words: &[u64], shift: u32, limbs: &mut [L::Limb]) {
+    const ZEROS: [u64; MAX_COUNT] = [0; MAX_COUNT];
+    let mask = (1 << L::RADIX_BITS) - 1;
+    let row = |index: i32| {
+        let start = usize::try_from(index).ok().map(|index| index * L::COUNT);
+        let row = start.and_then(|start| words.get(start..start + L::COUNT));
+        row.unwrap_or(&ZEROS[..L::COUNT])
+    };
+    // Which is below 2^31: a modulus has at most 2^14 bits.
+    let mut low = -(shift as i32);
+    for limb in limbs {
+        let (index, shift) = (low.div_euclid(64), low.rem_euclid(64));
+        let (first, second) = (row(index), row(index + 1));
+        for lane in 0..L::COUNT {
+            // A shift by one more than `63 - shift` is one by 64 where `shift` is 0.
+            let value = first[lane] >> shift | second[lane] << 1 << (63 - shift);
+            L::set_lane(limb, lane, value & mask);
+        }
+        low += L::RADIX_BITS as i32;
+    }
+}
+
+/// The other way round, from digits to words, as many as there is room for.
+pub(super) fn join<L: Lanes>(digits: &[u64], words: &mut [u64]) {
+    for (words, low) in words.chunks_exact_mut(L::COUNT).zip((0..).step_by(64)) {
+        let (place, shift) = (low / L::RADIX_BITS, low % L::RADIX_BITS);
+        let mut rows = digits.chunks_exact(L::COUNT).skip(place as usize);
+        let Some(digits) = rows.next() else {
+            words.fill(0);
+            continue;
+        };
+        for lane in 0..L::COUNT {
+            words[lane] = digits[lane] >> shift;
+        }
+        for (digits, count) in rows.zip((L::RADIX_BITS - shift..64).step_by(L::RADIX_BITS as usize))
+        {
+            for lane in 0..L::COUNT {
+                words[lane] |= digits[lane] << count;
+            }
+        }
+    }
+}
+
+/// Writes the number of one lane, given as words, to `limbs`.
+pub(super) fn store<L: Lanes>(words: &[u64], lane: usize, limbs: &mut [Limb]) {
+    let words = words.chunks_exact(L::COUNT).map(|row| row[lane]);
+    match Limb::BITS {
+        32 => {
+            for (pair, word) in limbs.chunks_mut(2).zip(words) {
+                for (limb, half) in pair.iter_mut().zip([word, word >> 32]) {
+                    *limb = Limb(half as _);
+                }
+            }
+        }
+        _ => {
+            for (limb, word) in limbs.iter_mut().zip(words) {
+                *limb = Limb(word as _);
+            }
+        }
+    }
+}
+
 /// The limbs of all lanes as digits to base `2^RADIX_BITS` in plain words: those of one place in all lanes, then those
 /// of the next. A limb may equal the base; a digit is below it.
 pub(super) fn to_digits<L: Lanes>(limbs: &[L::Limb], digits: &mut [u64]) {
@@ -202,6 +291,40 @@ mod tests {
                         "{bits} bits"
                     );
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_all_lanes_are_cut_and_joined() {
+        let mut random = Random(2);
+        for size in [1, 2, 3, 4, 8, 17, 64] {
+            let numbers: [Vec<Limb>; 4] = core::array::from_fn(|lane| {
+                // What is narrower is continued with zeros.
+                let len = (size - lane % 2).max(1);
+                (0..len).map(|_| Limb(random.limb(63) as _)).collect()
+            });
+            let bits = size as u32 * Limb::BITS;
+            let rows = bits.div_ceil(64) as usize;
+            let mut words = vec![u64::MAX; 4 * rows];
+            transpose::<Plain>(|lane| &numbers[lane], &mut words);
+            for shift in [0, 1, 51, 63, 64, 65, 200] {
+                let mut limbs = vec![[u64::MAX; 4]; (bits + shift).div_ceil(51) as usize];
+                cut::<Plain>(&words, shift, &mut limbs);
+                for (lane, number) in numbers.iter().enumerate() {
+                    let expected = value(number) << shift;
+                    assert_eq!(unpack::<Plain>(&limbs, lane), expected, "{size} limbs");
+                }
+            }
+            let mut limbs = vec![[0; 4]; bits.div_ceil(51) as usize + 1];
+            cut::<Plain>(&words, 0, &mut limbs);
+            let mut joined = vec![u64::MAX; 4 * rows];
+            join::<Plain>(limbs.as_flattened(), &mut joined);
+            assert_eq!(joined, words);
+            for (lane, number) in numbers.iter().enumerate() {
+                let mut stored = vec![Limb::MAX; size];
+                store::<Plain>(&joined, lane, &mut stored);
+                assert_eq!(value(&stored), value(number));
             }
         }
     }

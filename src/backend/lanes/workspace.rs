@@ -11,7 +11,7 @@ use zeroize::Zeroize;
 
 #[cfg(feature = "sign")]
 use super::convert::MAX_COUNT;
-use super::convert::{bits_at, pack, reduce_once, to_digits};
+use super::convert::{bits_at, cut, join, pack, reduce_once, store, to_digits, transpose};
 use super::{Lanes, Modulus, lanes_of, window};
 use crate::ModExp;
 use crate::backend::width;
@@ -95,16 +95,29 @@ impl<L: Lanes> Workspace<L> {
         &mut self,
         modulus_of: impl Fn(usize) -> &'p MontyParams<U>,
     ) {
-        self.factor.fill(L::ZERO);
+        self.import_moduli(&modulus_of);
+        import::<L>(
+            |lane| modulus_of(lane).r2().as_limbs(),
+            0,
+            words_of::<L>(&mut self.plain_digits, width_of(modulus_of(0))),
+            &mut self.r2,
+        );
+        self.raise_r2(width_of(modulus_of(0)));
+    }
+
+    /// The same without `R^2`, which products in Montgomery form need not have.
+    pub(super) fn import_moduli<'p, U: Unsigned>(
+        &mut self,
+        modulus_of: impl Fn(usize) -> &'p MontyParams<U>,
+    ) {
+        import::<L>(
+            |lane| modulus_of(lane).modulus().as_ref().as_limbs(),
+            0,
+            words_of::<L>(&mut self.plain_digits, width_of(modulus_of(0))),
+            &mut self.modulus,
+        );
         for lane in 0..L::COUNT {
-            let params = modulus_of(lane);
-            load_lane::<L>(
-                &mut self.modulus,
-                lane,
-                params.modulus().as_ref().as_limbs(),
-            );
-            load_lane::<L>(&mut self.r2, lane, params.r2().as_limbs());
-            let inverse = Secret::new(u64::from(*params.mod_inv()));
+            let inverse = Secret::new(u64::from(*modulus_of(lane).mod_inv()));
             let neg_inv = inverse.wrapping_neg() & ((1 << L::RADIX_BITS) - 1);
             L::set_lane(&mut self.neg_inv[0], lane, neg_inv);
         }
@@ -115,7 +128,6 @@ impl<L: Lanes> Workspace<L> {
             &self.neg_inv[0],
             &mut self.scratch,
         );
-        self.raise_r2(width(modulus_of(0).modulus().as_ref()));
     }
 
     /// Turns `r2`, which holds `2^(2 * width) mod modulus`, into `R^2 mod modulus`, where
@@ -139,6 +151,7 @@ impl<L: Lanes> Workspace<L> {
         }
         if f > r_bits {
             let power = 2 * r_bits - f;
+            self.factor.fill(L::ZERO);
             let limb = &mut self.factor[(power / L::RADIX_BITS) as usize];
             for lane in 0..L::COUNT {
                 L::set_lane(limb, lane, 1 << (power % L::RADIX_BITS));
@@ -207,6 +220,37 @@ impl<L: Lanes> Workspace<L> {
     }
 }
 
+/// For products: see `mul`.
+impl<L: Lanes> Workspace<L> {
+    /// Imports factors of up to `width` bits, one of each pair to `value`, the other one, times `2^shift`, to `factor`.
+    pub(super) fn load_factors_of<'p>(
+        &mut self,
+        pair_of: impl Fn(usize) -> [&'p [Limb]; 2],
+        width: u32,
+        shift: u32,
+    ) {
+        for (i, shift, limbs) in [(0, 0, &mut self.value), (1, shift, &mut self.factor)] {
+            import::<L>(
+                |lane| pair_of(lane)[i],
+                shift,
+                words_of::<L>(&mut self.plain_digits, width),
+                limbs,
+            );
+        }
+    }
+
+    /// Exports `value` to numbers of `width` bits, those of the first lanes, reduced.
+    pub(super) fn store_products<U: Unsigned>(&mut self, width: u32, out: &mut [U]) {
+        self.reduced_value();
+        let [digits, words] = &mut *self.plain_digits;
+        let words = &mut words[..width.div_ceil(64) as usize * L::COUNT];
+        join::<L>(digits, words);
+        for (lane, out) in out.iter_mut().enumerate() {
+            store::<L>(words, lane, out.as_mut_limbs());
+        }
+    }
+}
+
 /// For numbers in flat buffers: see `products`.
 #[cfg(feature = "sign")]
 impl<L: Lanes> Workspace<L> {
@@ -247,6 +291,26 @@ fn reduced<L: Lanes>(limbs: &[L::Limb], modulus: &[u64], digits: &mut [u64], spa
     for _ in 1..L::BOUND {
         reduce_once::<L>(digits, modulus, spare);
     }
+}
+
+/// Space for numbers of `width` bits of all lanes, cut into words: what holds digits on their way out.
+fn words_of<L: Lanes>(plain_digits: &mut [Vec<u64>; 2], width: u32) -> &mut [u64] {
+    &mut plain_digits[1][..width.div_ceil(64) as usize * L::COUNT]
+}
+
+/// Cuts a number for each lane into limbs, times `2^shift`, by way of `words`.
+fn import<'a, L: Lanes>(
+    number: impl Fn(usize) -> &'a [Limb],
+    shift: u32,
+    words: &mut [u64],
+    limbs: &mut [L::Limb],
+) {
+    transpose::<L>(number, words);
+    cut::<L>(words, shift, limbs);
+}
+
+fn width_of<U: Unsigned>(params: &MontyParams<U>) -> u32 {
+    width(params.modulus().as_ref())
 }
 
 /// Cuts `value` into the limbs of one lane.
