@@ -1,13 +1,16 @@
 //! Exponentiations per second of every backend, by width and batch size, beside crypto-bigint's own
-//! `pow` and `pow_amm` on the same instances.
+//! `pow` and `pow_amm` on the same instances; and products per second, see `common/products.rs`.
 //!
 //! Exponents are as long as the modulus. The name of a measurement is `width/backend/batch size`, so
-//! `cargo bench --bench backends -- 2048/` measures one width.
+//! `cargo bench --bench backends -- '^2048/'` measures one width. Products are
+//! `products/width/moduli/backend/batch size`.
 
 #[path = "common/backends.rs"]
 mod backends;
 #[path = "common/instances.rs"]
 mod instances;
+#[path = "common/products.rs"]
+mod products;
 
 use core::hint::black_box;
 use core::time::Duration;
@@ -16,7 +19,7 @@ use criterion::{
     BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
 };
 use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams};
-use crypto_bigint::{U512, U1024, U1536, U2048, U3072, U4096, Uint};
+use crypto_bigint::{U128, U192, U256, U384, U512, U1024, U1536, U2048, U3072, U4096, Uint};
 
 use crate::backends::{At, Backend, backends};
 use crate::instances::Instances;
@@ -79,5 +82,16 @@ fn one_width<const LIMBS: usize>(
     group.finish();
 }
 
-criterion_group!(benches, every_width);
+fn products(criterion: &mut Criterion) {
+    products::one_width::<{ U128::LIMBS }>(criterion);
+    products::one_width::<{ U192::LIMBS }>(criterion);
+    products::one_width::<{ U256::LIMBS }>(criterion);
+    products::one_width::<{ U384::LIMBS }>(criterion);
+    products::one_width::<{ U512::LIMBS }>(criterion);
+    products::one_width::<{ U1024::LIMBS }>(criterion);
+    products::one_width::<{ U2048::LIMBS }>(criterion);
+    products::one_width::<{ U4096::LIMBS }>(criterion);
+}
+
+criterion_group!(benches, every_width, products);
 criterion_main!(benches);
