@@ -210,6 +210,41 @@ mod gpu {
         });
         check_fixed(&cuda);
     }
+
+    /// What may do without a GPU does. Keys that lie on one are dropped in the child without asking the driver.
+    #[test]
+    #[cfg(feature = "sign")]
+    fn the_processor_takes_over() {
+        use batch_modexp::backend::{Auto, Kind};
+        use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, sha2::Sha256};
+
+        if need::available("cuda", Cuda::probe()).is_none() {
+            return;
+        }
+        let key = KeyHandle::from_pkcs1_pem(include_str!("keys/rsa1024.pem")).unwrap();
+        let scheme = Pkcs1v15::<Sha256>::new();
+        let sign = |backend: &Auto, key: &KeyHandle| {
+            let signer = BatchSigner::new(backend, scheme);
+            signer
+                .sign(&mut getrandom::SysRng, key, &["m"; 50])
+                .unwrap()
+        };
+        let expected = sign(&Auto::new().unwrap(), &key);
+        let auto = Auto::with(Kind::Cuda, None).unwrap();
+        check_fixed(&auto);
+        assert_eq!(sign(&auto, &key), expected);
+        assert_eq!(auto.name(), "cuda");
+        in_child(|| {
+            check_fixed(&auto);
+            check_boxed(&auto);
+            assert_eq!(sign(&auto, &key), expected);
+            assert_ne!(auto.name(), "cuda");
+        });
+        assert_eq!(sign(&auto, &key), expected);
+        let (of_child, used_by_child) = (key, auto);
+        in_child(move || drop((of_child, used_by_child)));
+        check_fixed(&Cuda::new().unwrap());
+    }
 }
 
 /// Nobody would answer there.

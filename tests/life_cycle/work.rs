@@ -1,0 +1,127 @@
+//! What there is to compute, with the right results from num-bigint and the `rsa` crate.
+
+use std::process::{Command, Output};
+
+use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, RsaPrivateOp};
+use batch_modexp::{BatchModExp, Error, ModExp};
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::SeedableRng;
+use crypto_bigint::modular::BoxedMontyParams;
+use crypto_bigint::{BoxedUint, Odd};
+use num_bigint::{BigRng010 as _, BigUint};
+use rsa::RsaPrivateKey;
+use rsa::pkcs1::DecodeRsaPrivateKey;
+use rsa::sha2::Sha256;
+use rsa::signature::{SignatureEncoding, Signer};
+
+const PEM: &str = include_str!("../keys/rsa1024.pem");
+
+/// Everything that a backend does here.
+pub trait Backend: BatchModExp<BoxedUint, Error = Error> + RsaPrivateOp + Sync {}
+impl<B: BatchModExp<BoxedUint, Error = Error> + RsaPrivateOp + Sync> Backend for B {}
+
+/// A batch of exponentiations by exponents of 64 bits, with its results.
+pub struct Batch {
+    params: Vec<BoxedMontyParams>,
+    /// Base, exponent and the right result.
+    instances: Vec<(BoxedUint, BoxedUint, BoxedUint)>,
+}
+
+impl Batch {
+    /// `count` random instances of `width` bits, with 3 moduli in turn.
+    pub fn random(width: u32, count: usize, seed: u64) -> Self {
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let boxed =
+            |value: &BigUint| BoxedUint::from_le_slice(&value.to_bytes_le(), width).unwrap();
+        let moduli = [(); 3].map(|()| {
+            let mut modulus = rng.random_biguint(width.into());
+            modulus.set_bit(0, true);
+            modulus
+        });
+        let instances = (0..count).map(|i| {
+            let (base, exponent) = (rng.random_biguint(width.into()), rng.random_biguint(64));
+            let result = base.modpow(&exponent, &moduli[i % 3]);
+            (boxed(&base), boxed(&exponent), boxed(&result))
+        });
+        Self {
+            instances: instances.collect(),
+            params: moduli
+                .iter()
+                .map(|modulus| BoxedMontyParams::new(Odd::new(boxed(modulus)).unwrap()))
+                .collect(),
+        }
+    }
+
+    pub fn mod_exps(&self) -> Vec<ModExp<'_, BoxedUint>> {
+        (0..)
+            .zip(&self.instances)
+            .map(|(i, (base, exponent, _))| {
+                ModExp::new(base, exponent, self.params[i % 3].as_ref())
+            })
+            .collect()
+    }
+
+    /// Computes it, and fails if a result is wrong; an error is returned, and must have left zeros.
+    pub fn compute(
+        &self,
+        backend: &(impl BatchModExp<BoxedUint, Error = Error> + ?Sized),
+    ) -> Result<(), Error> {
+        let mut out = vec![BoxedUint::max(64); self.instances.len()];
+        let result = backend.batch_mod_exp(&self.mod_exps(), 64, &mut out);
+        for (i, (out, (.., expected))) in out.iter().zip(&self.instances).enumerate() {
+            let is_right = match result {
+                Ok(()) => out == expected,
+                Err(_) => out.is_zero().to_bool(),
+            };
+            assert!(is_right, "instance {i} after {result:?}");
+        }
+        result
+    }
+}
+
+/// A key of 1024 bits.
+pub fn key() -> KeyHandle {
+    KeyHandle::from_pkcs1_pem(PEM).unwrap()
+}
+
+/// The signature of `message` by that key, PKCS#1 v1.5 with SHA-256, from the `rsa` crate.
+pub fn signature(message: &[u8]) -> Vec<u8> {
+    let key = RsaPrivateKey::from_pkcs1_pem(PEM).unwrap();
+    rsa::pkcs1v15::SigningKey::<Sha256>::new(key)
+        .sign(message)
+        .to_vec()
+}
+
+/// Signs the same message `count` times, and fails if a signature is wrong.
+pub fn sign(
+    backend: &(impl RsaPrivateOp + ?Sized),
+    key: &KeyHandle,
+    count: usize,
+) -> Result<(), Error> {
+    let signer = BatchSigner::new(backend, Pkcs1v15::<Sha256>::new());
+    let expected = signature(b"m");
+    for signature in signer.sign(&mut getrandom::SysRng, key, &vec!["m"; count])? {
+        assert_eq!(signature?.as_ref(), expected);
+    }
+    Ok(())
+}
+
+/// An ignored test of this program in a process of its own, with `value` in the environment variable `LIFE_CYCLE`.
+pub fn child(test: &str, value: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--ignored", "--exact", "--nocapture", test])
+        .env("LIFE_CYCLE", value);
+    command
+}
+
+/// What the process that runs this was given.
+pub fn value() -> String {
+    std::env::var("LIFE_CYCLE").expect("only the tests start this one")
+}
+
+/// What it printed, for messages.
+pub fn text(output: &Output) -> String {
+    let text = [&output.stdout[..], &output.stderr].concat();
+    format!("{}: {}", output.status, String::from_utf8_lossy(&text))
+}
