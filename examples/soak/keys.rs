@@ -1,0 +1,40 @@
+//! The keys of a soak: those of the tests, which protect nothing.
+
+use batch_modexp::Error;
+use batch_modexp::rsa::KeyHandle;
+use rsa::RsaPrivateKey;
+use rsa::pkcs1::DecodeRsaPrivateKey;
+
+/// A key for this crate and for the one that its results are compared with.
+pub(crate) struct Key {
+    pub(crate) pem: &'static str,
+    pub(crate) handle: KeyHandle,
+    pub(crate) reference: RsaPrivateKey,
+}
+
+/// Of common and of odd sizes, with public exponents 65537 and 3; half of them 2048 bits or about that.
+const PEMS: [&str; 6] = [
+    include_str!("../../tests/keys/rsa1024.pem"),
+    include_str!("../../tests/keys/rsa1025.pem"),
+    include_str!("../../tests/keys/rsa2048.pem"),
+    include_str!("../../tests/keys/rsa2048-e3.pem"),
+    include_str!("../../tests/keys/rsa2056.pem"),
+    include_str!("../../tests/keys/rsa3072.pem"),
+];
+
+/// All of them.
+pub(crate) fn all() -> Result<Vec<Key>, Box<dyn core::error::Error>> {
+    PEMS.into_iter()
+        .map(|pem| {
+            Ok(Key {
+                pem,
+                handle: import(pem)?,
+                reference: RsaPrivateKey::from_pkcs1_pem(pem)?,
+            })
+        })
+        .collect()
+}
+
+pub(crate) fn import(pem: &str) -> Result<KeyHandle, Error> {
+    KeyHandle::from_pkcs1_pem(pem)
+}
