@@ -17,7 +17,12 @@ mod monty;
 #[cfg(all(
     test,
     feature = "std",
-    any(target_arch = "x86_64", target_arch = "aarch64", feature = "cuda")
+    any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        feature = "cuda",
+        feature = "sign"
+    )
 ))]
 #[path = "../tests/common/need.rs"]
 mod need;

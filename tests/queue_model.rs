@@ -1,5 +1,6 @@
 //! The queue's waiting room and its answers, compiled from the library's own source with other locks: shuttle's, whose
 //! scheduler tries thousands of interleavings and notices when nobody can go on.
+#![cfg(any(target_arch = "aarch64", target_arch = "x86", target_arch = "x86_64"))]
 
 extern crate alloc;
 

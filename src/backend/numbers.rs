@@ -22,7 +22,11 @@ use super::cpu::Engine;
 pub(crate) type Moduli<'a> = &'a [&'a MontyParams<BoxedUint>];
 
 /// The bits of a mask: see [`Powers`].
-#[cfg_attr(not(feature = "std"), allow(dead_code))] // Vectors are chosen at run time.
+// For vectors, which are chosen at run time.
+#[cfg_attr(
+    not(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64"))),
+    allow(dead_code)
+)]
 pub(crate) const MASK_BITS: u32 = 12;
 
 /// Products with public powers, and where they go: below the moduli, for bases and factors of any value.
@@ -41,7 +45,10 @@ pub(crate) struct Product<'a> {
 
 /// Powers that should be what is expected, modulo numbers with two factors. Flat numbers may be twice as long as the
 /// factors here. All is secret but the exponent, and which factors are the same reference.
-#[cfg_attr(not(feature = "std"), allow(dead_code))]
+#[cfg_attr(
+    not(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64"))),
+    allow(dead_code)
+)]
 pub(crate) struct Powers<'a> {
     /// The first factors, and then the second ones: odd, and all of them equally wide.
     pub(crate) factors: [Moduli<'a>; 2],

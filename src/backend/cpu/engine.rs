@@ -112,6 +112,8 @@ where
     }
 
     fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        // Where there are no lanes all widths are alike.
+        let _ = bits;
         match self {
             Self::Serial => count as u64,
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

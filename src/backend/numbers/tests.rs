@@ -3,8 +3,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crypto_bigint::Odd;
 use crypto_bigint::modular::BoxedMontyParams;
+use crypto_bigint::{Odd, Word};
 use num_bigint::BigUint;
 
 use super::*;
@@ -104,6 +104,16 @@ fn value(limbs: &[Limb]) -> BigUint {
     limbs.fold(BigUint::ZERO, |value, limb| (value << Limb::BITS) + limb.0)
 }
 
+/// Writes a number that fits, whatever the width of a limb.
+fn set_value(limbs: &mut [Limb], value: &BigUint) {
+    let octets = value.to_bytes_le();
+    let mut octets = octets.into_iter();
+    limbs.fill_with(|| {
+        let word = [(); Limb::BYTES].map(|()| octets.next().unwrap_or(0));
+        Limb(Word::from_le_bytes(word))
+    });
+}
+
 fn modulus_of(params: &MontyParams<BoxedUint>) -> BigUint {
     value(params.modulus().as_ref().as_limbs())
 }
@@ -198,8 +208,7 @@ fn powers_modulo_two_factors() {
                     let place = &mut expected[lane * size..][..size];
                     let power = power(lane);
                     if let Some(power) = &power {
-                        let mut digits = power.to_u64_digits().into_iter();
-                        place.fill_with(|| Limb(digits.next().unwrap_or(0) as _));
+                        set_value(place, power);
                     }
                     power.is_some()
                 })
