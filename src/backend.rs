@@ -34,6 +34,8 @@ pub(crate) mod memcheck;
 pub(crate) mod numbers;
 #[cfg(feature = "std")]
 mod parallel;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod sanitizer;
 mod serial;
 
 #[cfg(feature = "std")]

@@ -1,0 +1,22 @@
+//! The control of `.ci/run asan`: what AddressSanitizer must find, in the same kind of code as that in which it must find
+//! nothing.
+
+use alloc::vec;
+use core::arch::x86_64::{_mm_loadu_si128, _mm_storeu_si128};
+use core::hint::black_box;
+
+/// A vector that begins inside a buffer and ends beyond it.
+#[test]
+#[ignore = "out of bounds; `.ci/run asan` runs it under AddressSanitizer, which ends it"]
+#[allow(unsafe_code)]
+fn reads_out_of_bounds() {
+    let buffer = black_box(vec![7u64; 3]);
+    let mut read = [0u64; 2];
+    // SAFETY: none, on purpose: of the 16 octets that are read 8 lie behind the buffer, still within what the allocator keeps
+    // for it. The write is in bounds.
+    unsafe {
+        let vector = _mm_loadu_si128(buffer.as_ptr().add(2).cast());
+        _mm_storeu_si128(read.as_mut_ptr().cast(), vector);
+    }
+    black_box(read);
+}
