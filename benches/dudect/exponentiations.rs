@@ -1,0 +1,169 @@
+//! Exponentiations of every backend of one thread.
+
+use core::hint::black_box;
+use core::num::NonZeroUsize;
+use std::time::Instant;
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use batch_modexp::backend::Fma;
+#[cfg(target_arch = "x86_64")]
+use batch_modexp::backend::Ifma;
+use batch_modexp::backend::{Cpu, Serial};
+use batch_modexp::{BatchModExp, Error, ModExp};
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::SeedableRng;
+use crypto_bigint::Uint;
+
+use crate::inputs::{Chosen, Classes, EXPONENT_BITS, Input, all};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::need;
+use crate::subject::{Case, Subject};
+
+/// Makes a backend, on the thread that measures it.
+type Make<const LIMBS: usize> = fn() -> Box<dyn BatchModExp<Uint<LIMBS>, Error = Error>>;
+
+/// All pairs of classes on every backend that this machine has, and on the control.
+pub(crate) fn cases() -> Vec<Case> {
+    let mut cases = of_width::<8>("serial", 1, || Box::new(Serial));
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    if need::available("fma", Fma::new().ok_or("no AVX2 and FMA, nor NEON")).is_some() {
+        let make: Make<8> = || Box::new(Fma::new().expect("it was there before"));
+        cases.extend(of_width("fma", Fma::LANES, make));
+    }
+    #[cfg(target_arch = "x86_64")]
+    if need::available("ifma", Ifma::new().ok_or("no AVX-512 IFMA")).is_some() {
+        let make: Make<8> = || Box::new(Ifma::new().expect("it was there before"));
+        cases.extend(of_width("ifma", Ifma::LANES, make));
+        // At this width few instances have their limbs across lanes.
+        for few in [1, 2] {
+            let make: Make<16> = || Box::new(Ifma::new().expect("it was there before"));
+            cases.extend(of_width("ifma", few, make));
+        }
+    }
+    // A vector of the widest backend, and one more, which goes its own way.
+    cases.extend(of_width::<8>("cpu", 9, || Box::new(one_thread())));
+    let control: Make<8> = || Box::new(Serial);
+    cases.extend((0..all::<8>().len()).map(|which| case("control", 1, control, which, true)));
+    cases
+}
+
+/// All pairs of classes on a backend, in batches of `batch`.
+fn of_width<const LIMBS: usize>(name: &str, batch: usize, make: Make<LIMBS>) -> Vec<Case> {
+    let pairs = 0..all::<LIMBS>().len();
+    pairs
+        .map(|which| case(name, batch, make, which, false))
+        .collect()
+}
+
+/// The best instructions of the processor, on the thread that measures.
+pub(crate) fn one_thread() -> Cpu {
+    Cpu::with_threads(NonZeroUsize::MIN).expect("no thread to start")
+}
+
+fn case<const LIMBS: usize>(
+    name: &str,
+    batch: usize,
+    make: Make<LIMBS>,
+    which: usize,
+    is_control: bool,
+) -> Case {
+    Case {
+        subject: format!("{name}, {batch} x {} bits", Uint::<LIMBS>::BITS),
+        classes: all::<LIMBS>()[which].name,
+        is_control,
+        clocks: &["call"],
+        make: Box::new(move || {
+            Box::new(Exponentiations {
+                inputs: Inputs::new(batch, which),
+                backend: make(),
+                is_control,
+                out: vec![Uint::ZERO; batch],
+            })
+        }),
+    }
+}
+
+/// A backend with a batch.
+struct Exponentiations<const LIMBS: usize> {
+    inputs: Inputs<LIMBS>,
+    backend: Box<dyn BatchModExp<Uint<LIMBS>, Error = Error>>,
+    is_control: bool,
+    out: Vec<Uint<LIMBS>>,
+}
+
+impl<const LIMBS: usize> Subject for Exponentiations<LIMBS> {
+    fn prepare(&mut self, class: usize, rng: &mut ChaCha20Rng) {
+        self.inputs.prepare(class, rng);
+    }
+
+    fn measure(&mut self) -> Vec<f64> {
+        let batch = self.inputs.batch();
+        let start = Instant::now();
+        self.backend
+            .batch_mod_exp(&batch, EXPONENT_BITS, &mut self.out)
+            .expect("a batch that every backend takes");
+        if self.is_control {
+            spend(self.inputs.leaked());
+        }
+        let time = start.elapsed();
+        black_box(&self.out);
+        vec![time.as_nanos() as f64]
+    }
+}
+
+/// Steps that the control takes and nobody else: some nanoseconds for each.
+pub(crate) fn spend(steps: u32) {
+    let mut value = 1u64;
+    for _ in 0..steps {
+        for _ in 0..4 {
+            value = black_box(value.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1));
+        }
+    }
+    black_box(value);
+}
+
+/// A batch, whose inputs lie in the same place whatever their class.
+pub(crate) struct Inputs<const LIMBS: usize> {
+    chosen: Chosen<LIMBS>,
+    classes: Classes<LIMBS>,
+    /// Inputs of both classes, of which one is taken.
+    both: [Vec<Input<LIMBS>>; 2],
+    taken: Vec<Input<LIMBS>>,
+}
+
+impl<const LIMBS: usize> Inputs<LIMBS> {
+    pub(crate) fn new(batch: usize, which: usize) -> Self {
+        let chosen = Chosen::new();
+        let mut rng = ChaCha20Rng::seed_from_u64(3);
+        let taken: Vec<_> = (0..batch).map(|_| chosen.random(&mut rng)).collect();
+        Self {
+            chosen,
+            classes: all().swap_remove(which),
+            both: [taken.clone(), taken.clone()],
+            taken,
+        }
+    }
+
+    pub(crate) fn prepare(&mut self, class: usize, rng: &mut ChaCha20Rng) {
+        for place in 0..self.taken.len() {
+            let random = self.chosen.random(rng);
+            for (inputs, change) in self.both.iter_mut().zip(self.classes.change) {
+                inputs[place].clone_from(&random);
+                change(&mut inputs[place], &self.chosen);
+            }
+        }
+        self.taken.clone_from_slice(&self.both[black_box(class)]);
+    }
+
+    pub(crate) fn batch(&self) -> Vec<ModExp<'_, Uint<LIMBS>>> {
+        let inputs = self.taken.iter();
+        inputs
+            .map(|input| ModExp::new(&input.base, &input.exponent, &input.params))
+            .collect()
+    }
+
+    /// By how many steps the first of the batch would give itself away.
+    pub(crate) fn leaked(&self) -> u32 {
+        (self.classes.leaked)(&self.taken[0], &self.chosen)
+    }
+}

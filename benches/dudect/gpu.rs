@@ -1,0 +1,97 @@
+//! The same on a GPU: every kernel for exponentiations, by the device's clock and by that of the host, and whole private
+//! operations.
+
+use core::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use batch_modexp::backend::Cuda;
+use batch_modexp::backend::cuda::{EntryPoint, Tuning, entry_points, widths};
+use chacha20::ChaCha20Rng;
+use crypto_bigint::Uint;
+
+use crate::exponentiations::Inputs;
+use crate::inputs::{EXPONENT_BITS, all};
+use crate::private_ops;
+use crate::subject::{Case, Subject};
+
+/// Instances of a batch: a warp of most kernels.
+const BATCH: usize = 32;
+
+/// All pairs of classes on every kernel for exponentiations that a device of `cuda` runs, and whole private operations.
+pub(crate) fn cases(cuda: &Arc<Cuda>) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for bits in widths() {
+        for entry_point in entry_points(bits) {
+            match bits {
+                512 => cases.extend(kernel::<8>(cuda, entry_point)),
+                1024 => cases.extend(kernel::<16>(cuda, entry_point)),
+                1536 => cases.extend(kernel::<24>(cuda, entry_point)),
+                2048 => cases.extend(kernel::<32>(cuda, entry_point)),
+                // The kernels of other widths are instances of the same templates.
+                _ => {}
+            }
+        }
+    }
+    cases.extend(private_ops::cases_on_gpu(cuda));
+    cases
+}
+
+fn kernel<const LIMBS: usize>(
+    cuda: &Arc<Cuda>,
+    entry_point: EntryPoint,
+) -> impl Iterator<Item = Case> {
+    let name = format!(
+        "{} {}, {BATCH} x {} bits",
+        entry_point.family(),
+        entry_point.name(),
+        Uint::<LIMBS>::BITS
+    );
+    let classes = all::<LIMBS>().into_iter().enumerate();
+    classes.map(move |(which, classes)| {
+        let cuda = Arc::clone(cuda);
+        Case {
+            subject: name.clone(),
+            classes: classes.name,
+            is_control: false,
+            clocks: &["kernel", "call"],
+            make: Box::new(move || {
+                let mut tuning = Tuning::default();
+                tuning.entry_point = Some(entry_point);
+                tuning.single_launch = true;
+                Box::new(Kernel {
+                    inputs: Inputs::<LIMBS>::new(BATCH, which),
+                    cuda: Arc::clone(&cuda),
+                    tuning,
+                    out: vec![Uint::ZERO; BATCH],
+                })
+            }),
+        }
+    })
+}
+
+/// A kernel with a batch.
+struct Kernel<const LIMBS: usize> {
+    inputs: Inputs<LIMBS>,
+    cuda: Arc<Cuda>,
+    tuning: Tuning,
+    out: Vec<Uint<LIMBS>>,
+}
+
+impl<const LIMBS: usize> Subject for Kernel<LIMBS> {
+    fn prepare(&mut self, class: usize, rng: &mut ChaCha20Rng) {
+        self.inputs.prepare(class, rng);
+    }
+
+    fn measure(&mut self) -> Vec<f64> {
+        let batch = self.inputs.batch();
+        let start = Instant::now();
+        let timing = self
+            .cuda
+            .batch_mod_exp_tuned(&batch, EXPONENT_BITS, &mut self.out, self.tuning)
+            .expect("a batch that every kernel takes");
+        let call = start.elapsed();
+        black_box(&self.out);
+        vec![timing.kernel.as_nanos() as f64, call.as_nanos() as f64]
+    }
+}

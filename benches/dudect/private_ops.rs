@@ -1,0 +1,176 @@
+//! Whole RSA private operations, from octets to octets, with everything around the exponentiations.
+
+use core::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+#[cfg(feature = "cuda")]
+use batch_modexp::backend::Cuda;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use batch_modexp::backend::Fma;
+#[cfg(target_arch = "x86_64")]
+use batch_modexp::backend::Ifma;
+use batch_modexp::backend::Serial;
+use batch_modexp::rsa::hazmat::rsasp1;
+use batch_modexp::rsa::{KeyHandle, RsaPrivateOp};
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
+
+use crate::exponentiations::{one_thread, spend};
+use crate::subject::{Case, Subject};
+
+/// Two keys of 1024 bits, whose numbers have the same lengths.
+const PEMS: [&str; 2] = [
+    include_str!("../../tests/keys/rsa1024.pem"),
+    include_str!("../../tests/keys/rsa1024-other.pem"),
+];
+
+/// Each key as often as this, in other places of memory, so that no place counts for the key that lies there.
+const COPIES: usize = 16;
+
+/// What the classes differ in.
+#[derive(Clone, Copy)]
+enum Secret {
+    SmallBlock,
+    SameBlock,
+    Key,
+}
+
+const CLASSES: [(&str, Secret); 3] = [
+    ("block: below 2^16, random", Secret::SmallBlock),
+    ("block: the same, random", Secret::SameBlock),
+    ("key: one, another", Secret::Key),
+];
+
+type Make = Arc<dyn Fn() -> Box<dyn RsaPrivateOp> + Send + Sync>;
+
+/// All pairs of classes on every backend that this machine has, blinded and not, and on the control.
+pub(crate) fn cases() -> Vec<Case> {
+    let mut backends: Vec<(&str, Make)> = vec![("serial", Arc::new(|| Box::new(Serial)))];
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    if let Some(fma) = Fma::new() {
+        backends.push(("fma", Arc::new(move || Box::new(fma))));
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(ifma) = Ifma::new() {
+        backends.push(("ifma", Arc::new(move || Box::new(ifma))));
+    }
+    backends.push(("cpu", Arc::new(|| Box::new(one_thread()))));
+    let mut cases = backends
+        .iter()
+        .flat_map(|(name, make)| with_and_without_blinding(name, make))
+        .collect::<Vec<_>>();
+    let serial: Make = Arc::new(|| Box::new(Serial));
+    cases.extend(CLASSES.map(|classes| case("control", &serial, classes, false, true)));
+    cases
+}
+
+/// All pairs of classes on the devices of `cuda`.
+#[cfg(feature = "cuda")]
+pub(crate) fn cases_on_gpu(cuda: &Arc<Cuda>) -> Vec<Case> {
+    let cuda = Arc::clone(cuda);
+    let make: Make = Arc::new(move || Box::new(Arc::clone(&cuda)));
+    with_and_without_blinding("cuda", &make)
+}
+
+fn with_and_without_blinding(name: &str, make: &Make) -> Vec<Case> {
+    let cases = [false, true]
+        .map(|is_blinded| CLASSES.map(|classes| case(name, make, classes, is_blinded, false)));
+    cases.into_iter().flatten().collect()
+}
+
+fn case(
+    name: &str,
+    make: &Make,
+    (classes, secret): (&'static str, Secret),
+    is_blinded: bool,
+    is_control: bool,
+) -> Case {
+    let make = Arc::clone(make);
+    let blinding = if is_blinded { "blinded" } else { "unblinded" };
+    Case {
+        subject: format!("{name}, RSA-1024 {blinding}"),
+        classes,
+        is_control,
+        clocks: &["call"],
+        make: Box::new(move || {
+            Box::new(PrivateOp {
+                backend: make(),
+                keys: keys(),
+                secret,
+                block: Vec::new(),
+                key: 0,
+                blinding: is_blinded.then(|| ChaCha20Rng::seed_from_u64(4)),
+                is_control,
+            })
+        }),
+    }
+}
+
+/// The two keys, by turns.
+fn keys() -> Vec<KeyHandle> {
+    let pems = PEMS.iter().cycle().take(2 * COPIES);
+    pems.map(|pem| KeyHandle::from_pkcs1_pem(pem).expect("a key of the tests"))
+        .collect()
+}
+
+/// A backend with a key and a block.
+struct PrivateOp {
+    backend: Box<dyn RsaPrivateOp>,
+    keys: Vec<KeyHandle>,
+    secret: Secret,
+    block: Vec<u8>,
+    key: usize,
+    blinding: Option<ChaCha20Rng>,
+    is_control: bool,
+}
+
+impl PrivateOp {
+    /// For the control: by how many steps the secret gives itself away.
+    fn leaked(&self) -> u32 {
+        match self.secret {
+            Secret::SmallBlock => {
+                8 * self.block.iter().take_while(|octet| **octet == 0).count() as u32
+            }
+            Secret::SameBlock => 800 * u32::from(self.block[1..] == [0x5a; 127]),
+            Secret::Key => 800 * (self.key % 2) as u32,
+        }
+    }
+}
+
+impl Subject for PrivateOp {
+    fn prepare(&mut self, class: usize, rng: &mut ChaCha20Rng) {
+        let copy = 2 * (rng.next_u32() as usize % COPIES);
+        let mut random = vec![0; 128];
+        // Below the modulus.
+        rng.fill_bytes(&mut random[1..]);
+        let mut other = random.clone();
+        let mut second_key = 0;
+        match self.secret {
+            Secret::SmallBlock => other[..126].fill(0),
+            Secret::SameBlock => other[1..].fill(0x5a),
+            Secret::Key => second_key = 1,
+        }
+        self.key = copy + [0, second_key][black_box(class)];
+        // Class 0 is the special block. The copy lies where the last one lay.
+        self.block.clear();
+        self.block
+            .extend_from_slice([&other, &random][black_box(class)]);
+    }
+
+    fn measure(&mut self) -> Vec<f64> {
+        let blocks = [(&self.keys[self.key], &self.block)];
+        let rng = self.blinding.as_mut();
+        let start = Instant::now();
+        let results = rsasp1(&*self.backend, rng, &blocks).expect("a backend that works");
+        if self.is_control {
+            spend(self.leaked());
+        }
+        let time = start.elapsed();
+        assert!(
+            black_box(&results)[0].is_ok(),
+            "a result that passes its check"
+        );
+        vec![time.as_nanos() as f64]
+    }
+}
