@@ -1,4 +1,4 @@
-// Small kernels on which the PTX machine is tried out: two that keep their secrets, and one or more for each
+// Small kernels on which the PTX machine is tried out: some that keep their secrets, and one or more for each
 // way of giving them away that the machine must notice.
 //
 // Every one computes base^exponent mod modulus, 16-bit numbers, one instance in each lane, with a fixed
@@ -168,6 +168,30 @@ CONTROL(skipped_zero_digits) {
         power = multiply(power, power, x.modulus);
         if (x.digit(i) != 0) power = multiply(power, x.scanned(x.digit(i)), x.modulus);
     }
+    out[x.lane] = power;
+}
+
+// All ones if a is less than b, by the carry flag.
+static __device__ u32 borrow(u32 a, u32 b) {
+    [[maybe_unused]] u32 difference;
+    u32 mask;
+    asm volatile("sub.cc.u32 %0, %2, %3;\n\tsubc.u32 %1, 0, 0;" : "=r"(difference), "=r"(mask) : "r"(a), "r"(b));
+    return mask;
+}
+
+// Keeps its secrets: what is subtracted is chosen by a mask that is made of the carry flag.
+CONTROL(masked_by_borrow) {
+    Instance x(bases, exponents, moduli);
+    u32 power = x.power([&](u32 digit) { return x.scanned(digit); }) + x.modulus;
+    out[x.lane] = power - (x.modulus & ~borrow(power, x.modulus));
+}
+
+// Subtracts for as long as the carry flag says so.
+CONTROL(loop_on_borrow) {
+    Instance x(bases, exponents, moduli);
+    u32 power = x.power([&](u32 digit) { return x.scanned(digit); }) + x.modulus;
+#pragma unroll 1
+    while (borrow(power, x.modulus) == 0) power -= x.modulus;
     out[x.lane] = power;
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+mod carry;
 mod control;
 mod float;
 mod integer;
@@ -84,6 +85,8 @@ struct Decoder<'a> {
     variables: Variables,
     /// Where the variables are that are used.
     addresses: HashMap<String, u64>,
+    /// The register of the carry flag, if it is used.
+    flag: Option<Reg>,
     count: usize,
 }
 
@@ -108,6 +111,7 @@ impl<'a> Decoder<'a> {
             specials: HashMap::new(),
             variables: Variables::default(),
             addresses: HashMap::new(),
+            flag: None,
             count: 0,
         }
     }
@@ -122,6 +126,7 @@ impl<'a> Decoder<'a> {
         let operands = &statement.operands;
         match family.ok_or(Problem::Instruction)? {
             Family::Integer => self.integer(&parts, operands),
+            Family::Carry => self.carried(&parts, operands),
             Family::Float => self.float(&parts, operands),
             Family::Move => self.moves(&parts, operands),
             Family::Memory => self.memory(&parts, operands),

@@ -20,6 +20,8 @@ pub struct Form {
 pub enum Family {
     /// Arithmetic, logic and comparisons of integers and bits.
     Integer,
+    /// Arithmetic of integers that hands a carry on in the carry flag.
+    Carry,
     /// Arithmetic in double precision.
     Float,
     /// Moves between registers, and conversions.
@@ -76,6 +78,10 @@ pub const SUPPORTED: &[Form] = &[
         "setp.{lo,ls,hi,hs}.{and,or,xor}.{u16,u32,u64}",
         "p, a, b, q",
     ),
+    carry("{add,sub}.cc.{u32,s32}", "d, a, b"),
+    carry("{addc,subc}[.cc].{u32,s32}", "d, a, b"),
+    carry("mad.{lo,hi}.cc.u32", "d, a, b, c"),
+    carry("madc.{lo,hi}[.cc].u32", "d, a, b, c"),
     float("fma.rz.f64", "d, a, b, c"),
     float("{add,sub,mul}[.{rn,rz}].f64", "d, a, b"),
     float("neg.f64", "d, a"),
@@ -167,6 +173,7 @@ impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Integer => "integer",
+            Self::Carry => "carry",
             Self::Float => "double",
             Self::Move => "move",
             Self::Memory => "memory",
@@ -204,6 +211,10 @@ fn matches(pattern: &str, opcode: &str) -> bool {
 
 const fn integer(spelling: &'static str, operands: &'static str) -> Form {
     form(Family::Integer, spelling, operands)
+}
+
+const fn carry(spelling: &'static str, operands: &'static str) -> Form {
+    form(Family::Carry, spelling, operands)
 }
 
 const fn float(spelling: &'static str, operands: &'static str) -> Form {
@@ -262,6 +273,7 @@ mod tests {
         }
         assert_eq!(family("add.f32"), None);
         assert_eq!(family("add.s32"), Some(Family::Integer));
-        assert_eq!(family("mad.lo.cc.u32"), None);
+        assert_eq!(family("mad.lo.cc.u32"), Some(Family::Carry));
+        assert_eq!(family("mad.lo.cc.u64"), None);
     }
 }

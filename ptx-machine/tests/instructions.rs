@@ -38,6 +38,51 @@ const CASES: &[Case] = &[
     ("mad.wide.s32 %rd4, %r1, %r2, %rd3;", |a, b, c| {
         ((signed(a) * signed(b)) as u64).wrapping_add(c)
     }),
+    // The carry, or borrow, of the words %r1 and %r2.
+    ("add.cc.u32 %r5, %r1, %r2; addc.u32 %r4, 0, 0;", |a, b, _| {
+        (low(a) + low(b)) >> 32
+    }),
+    ("sub.cc.u32 %r5, %r1, %r2; subc.u32 %r4, %r3, 0;", |a, b, c| {
+        low(c.wrapping_sub(u64::from(low(a) < low(b))))
+    }),
+    // Two words and their carry.
+    (
+        "add.cc.s32 %r1, %r1, %r2; addc.cc.s32 %r2, %r3, -1; addc.u32 %r4, 0, 0;",
+        |a, b, c| (low(c) + low(u64::MAX) + ((low(a) + low(b)) >> 32)) >> 32,
+    ),
+    (
+        "sub.cc.s32 %r1, %r1, %r2; subc.cc.s32 %r4, %r3, 5; subc.u32 %r5, 0, 0; add.u32 %r4, %r4, %r5;",
+        |a, b, c| {
+            let wide = (low(c) as i64) - 5 - i64::from(low(a) < low(b));
+            low(wide as u64).wrapping_sub(u64::from(wide < 0)) & 0xffff_ffff
+        },
+    ),
+    // What has no `.cc` leaves the flag alone.
+    (
+        "add.cc.u32 %r5, %r1, %r2; mul.lo.u32 %r5, %r1, %r2; addc.u32 %r4, %r5, %r3;",
+        |a, b, c| {
+            let sum = a.wrapping_mul(b).wrapping_add(c);
+            low(sum.wrapping_add((low(a) + low(b)) >> 32))
+        },
+    ),
+    (
+        "mad.lo.cc.u32 %r5, %r1, %r2, %r3; madc.hi.u32 %r4, %r1, %r2, 7; mov.b64 %rd4, {%r5, %r4};",
+        |a, b, c| (low(a) * low(b)).wrapping_add(low(c) | 7 << 32),
+    ),
+    (
+        "mad.hi.cc.u32 %r5, %r1, %r2, %r3; madc.lo.cc.u32 %r5, %r1, %r3, %r2; addc.u32 %r4, 0, 0;",
+        |a, b, c| {
+            let first = ((low(a) * low(b)) >> 32) + low(c);
+            (low(a.wrapping_mul(c)) + low(b) + (first >> 32)) >> 32
+        },
+    ),
+    (
+        "add.cc.u32 %r5, %r1, %r1; madc.hi.cc.u32 %r5, %r2, -2, %r3; addc.u32 %r4, %r5, 0;",
+        |a, b, c| {
+            let sum = (low(b) * 0xffff_fffe >> 32) + low(c) + (low(a) >> 31);
+            low(sum + (sum >> 32))
+        },
+    ),
     ("neg.s32 %r4, %r1;", |a, _, _| low(a.wrapping_neg())),
     ("not.b64 %rd4, %rd1;", |a, _, _| !a),
     ("and.b64 %rd4, %rd1, %rd2;", |a, b, _| a & b),

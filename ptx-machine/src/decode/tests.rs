@@ -86,8 +86,9 @@ fn everything_that_is_listed_is_taken() {
 fn everything_else_is_refused() {
     for statement in [
         "add.f32 d, a, b;",
-        "add.cc.u32 d, a, b;",
-        "mad.lo.cc.u32 d, a, b, c;",
+        "add.cc.u64 d, a, b;",
+        "mad.lo.cc.s32 d, a, b, c;",
+        "madc.wide.cc.u32 d, a, b, c;",
         "fma.rn.f64 d, a, b, c;",
         "ld.local.u32 d, [a];",
         "ld.u32 d, [a];",

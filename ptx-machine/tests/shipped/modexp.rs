@@ -21,6 +21,9 @@ fn edges(bits: u32, len: u32) -> (Vec<BigUint>, Vec<Instance>) {
         ones(bits - 52),
         (ones(bits) / 5u32) | one(),
         (ones(bits) << 52usize & ones(bits)) | one(),
+        // Words of 32 bits, all ones and 0 in turn; and all ones but for one of them.
+        ones(bits) / ones(64) * ones(32),
+        ones(bits) - (ones(32) << 32usize),
     ];
     let values = [
         BigUint::ZERO,
@@ -32,6 +35,7 @@ fn edges(bits: u32, len: u32) -> (Vec<BigUint>, Vec<Instance>) {
         ones(bits) / 3u32,
         ones(bits) - ones(bits / 2),
         BigUint::from(0x9e37_79b9_7f4a_7c15u64).pow(bits / 64),
+        (ones(bits) / ones(64) * ones(32)) << 32usize,
     ];
     let batch = (0..len as usize).map(|i| {
         let modulus = i % moduli.len();
