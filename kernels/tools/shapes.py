@@ -35,6 +35,11 @@ class Shape:
     shared_bytes: int
     min_r2_bits: int
 
+    @property
+    def namespace(self):
+        """Of the family's headers: its name, unless that is a word of C++."""
+        return {"int": "integer"}.get(self.family, self.family)
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -91,9 +96,9 @@ def source(entries):
         lines.append(f"{macro}({entry.width}, {s.lanes}, {s.limbs}, {s.threads}, {s.blocks})")
     for s in unique(entry.shape for entry in entries):
         numbers = [s.lanes, s.limbs, s.threads, s.shared_bytes, s.min_r2_bits]
-        lines.append(f"static_assert({s.family}::is_shape<{', '.join(map(str, numbers))}>());")
+        lines.append(f"static_assert({s.namespace}::is_shape<{', '.join(map(str, numbers))}>());")
     for s in unique(entry.shape for entry in entries if entry.operation.window_table):
-        lines.append(f"static_assert({s.family}::has_table<{s.lanes}, {s.limbs}, {s.scratch_doubles}>());")
+        lines.append(f"static_assert({s.namespace}::has_table<{s.lanes}, {s.limbs}, {s.scratch_doubles}>());")
     return "\n".join(lines) + "\n"
 
 

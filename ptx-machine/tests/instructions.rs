@@ -39,12 +39,14 @@ const CASES: &[Case] = &[
         ((signed(a) * signed(b)) as u64).wrapping_add(c)
     }),
     // The carry, or borrow, of the words %r1 and %r2.
-    ("add.cc.u32 %r5, %r1, %r2; addc.u32 %r4, 0, 0;", |a, b, _| {
-        (low(a) + low(b)) >> 32
-    }),
-    ("sub.cc.u32 %r5, %r1, %r2; subc.u32 %r4, %r3, 0;", |a, b, c| {
-        low(c.wrapping_sub(u64::from(low(a) < low(b))))
-    }),
+    (
+        "add.cc.u32 %r5, %r1, %r2; addc.u32 %r4, 0, 0;",
+        |a, b, _| (low(a) + low(b)) >> 32,
+    ),
+    (
+        "sub.cc.u32 %r5, %r1, %r2; subc.u32 %r4, %r3, 0;",
+        |a, b, c| low(c.wrapping_sub(u64::from(low(a) < low(b)))),
+    ),
     // Two words and their carry.
     (
         "add.cc.s32 %r1, %r1, %r2; addc.cc.s32 %r2, %r3, -1; addc.u32 %r4, 0, 0;",

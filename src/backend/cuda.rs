@@ -3,7 +3,8 @@
 //! The kernels are in the crate as PTX (see `kernels/`), which the driver compiles when a width is first
 //! used. Building needs no CUDA toolkit, and the driver library is looked for at run time; where there is
 //! none, [`Cuda::probe`] says so. Any chip since Volta (compute capability 7.0) and any driver since 450
-//! will do (in a tree that builds cudarc for CUDA 13: since 580); chips whose double-precision units are cut down, as those for games are, are slow at this.
+//! will do (in a tree that builds cudarc for CUDA 13: since 580); on chips whose double-precision units are cut down, as those for
+//! games are, exponentiations go to kernels in 32-bit integers (`docs/int.md`), and RSA is slow.
 //!
 //! ```
 //! use batch_modexp::backend::Cuda;

@@ -4,6 +4,7 @@
 #[cfg(feature = "sign")]
 pub(crate) mod crt;
 pub(crate) mod dpf;
+pub(crate) mod int;
 mod modexp;
 pub(crate) mod rns;
 pub(crate) mod rns_mma;

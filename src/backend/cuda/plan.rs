@@ -37,7 +37,7 @@ impl EntryPoint {
         self.0.image.function
     }
 
-    /// Its family, `dpf` or `rns`: what it does its arithmetic with.
+    /// Its family, such as `dpf` or `int`: what it does its arithmetic with.
     #[must_use]
     pub fn family(&self) -> &'static str {
         self.0.image.key.family

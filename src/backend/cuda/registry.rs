@@ -2,12 +2,17 @@
 
 use alloc::vec::Vec;
 
-use super::family::{Family, dpf, rns, rns_mma};
+use super::family::{Family, dpf, int, rns, rns_mma};
 use super::runtime::module::Image;
 use super::runtime::probe::DeviceInfo;
 
 /// Every family has a line here.
-static FAMILIES: [&[Entry]; 3] = [&dpf::ENTRIES, &rns::ENTRIES, &rns_mma::ENTRIES];
+static FAMILIES: [&[Entry]; 4] = [
+    &dpf::ENTRIES,
+    &int::ENTRIES,
+    &rns::ENTRIES,
+    &rns_mma::ENTRIES,
+];
 
 /// What a kernel computes; `kernels/README.md` has the definitions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

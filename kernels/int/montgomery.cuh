@@ -1,0 +1,160 @@
+// Montgomery multiplication, R = 2^(32 N): a product by rows, then its reduction by rows.
+//
+// P. Montgomery, "Modular multiplication without trial division" (1985); values below R instead of P: S. Gueron,
+// "Enhanced Montgomery multiplication", CHES 2002. Bounds: docs/int.md, "Montgomery multiplication".
+#pragma once
+
+#include "row.cuh"
+
+namespace integer {
+
+// An odd modulus P below R. The limbs are in shared memory, and in registers during a reduction only.
+template <class S, int THREADS>
+struct Modulus {
+    Number<S, THREADS> limbs;
+    // -P^-1 mod 2^32.
+    u32 negated_inverse;
+};
+
+// -odd^-1 mod 2^32, by Newton's iteration: x = odd is right to 3 bits and every step doubles them.
+__device__ __forceinline__ u32 negated_inverse(u32 odd) {
+    u32 x = odd;
+#pragma unroll
+    for (int step = 0; step < 4; step++) x *= 2 - odd * x;
+    return 0 - x;
+}
+
+// Rows of a reduction that hide one step of what goes on in the background.
+constexpr int ROWS_PER_STEP = 4;
+
+// Rows that are written out. At the end of a turn the compiler moves the window about between registers, so more of them
+// are better, as long as the code of a squaring is not too long for the cache of instructions.
+template <class S>
+constexpr int ROWS_PER_TURN = S::L <= (S::T == 1 ? 24 : 32) ? 8 : 4;
+
+// Nothing to do in the background.
+struct Idle {
+    struct Step {};
+
+    __device__ __forceinline__ Step issue() { return {}; }
+    __device__ __forceinline__ void consume(const Step&) {}
+};
+
+// Carries what is above the limbs of each lane, `above`, into the lanes over it, which takes T - 1 passes whatever the
+// value. Returns what leaves the highest lane, in that lane.
+template <class S>
+__device__ __forceinline__ u32 carry_over(u32 (&value)[S::L], u32 above) {
+    if constexpr (S::T == 1) return above;
+    u32 out = 0;
+#pragma unroll 1
+    for (int pass = 1; pass < S::T; pass++) {
+        out += S::lane() == S::T - 1 ? above : 0;
+        value[0] = add_out(value[0], from_below<S>(above));
+#pragma unroll
+        for (int j = 1; j < S::L; j++) value[j] = add_through(value[j], 0);
+        above = carry();
+    }
+    return out + (S::lane() == S::T - 1 ? above : 0);
+}
+
+// Subtracts `subtrahend & mask` over all lanes. Returns all ones if that borrows, else 0, in every lane. T passes.
+template <class S>
+__device__ __forceinline__ u32 subtract(u32 (&value)[S::L], const u32 (&subtrahend)[S::L], u32 mask) {
+    value[0] = sub_out(value[0], subtrahend[0] & mask);
+#pragma unroll
+    for (int j = 1; j < S::L; j++) value[j] = sub_through(value[j], subtrahend[j] & mask);
+    u32 borrow = borrow_mask();
+    if constexpr (S::T > 1) {
+        u32 any = S::lane() == S::T - 1 ? borrow : 0;
+#pragma unroll 1
+        for (int pass = 1; pass < S::T; pass++) {
+            value[0] = sub_out(value[0], from_below<S>(borrow) & 1);
+#pragma unroll
+            for (int j = 1; j < S::L; j++) value[j] = sub_through(value[j], 0);
+            borrow = borrow_mask();
+            any |= S::lane() == S::T - 1 ? borrow : 0;
+        }
+        borrow = from_highest<S>(any);
+    }
+    return borrow;
+}
+
+// The rows of the product of `vector` and `multiplier`. What leaves the window, the lower half, goes to `lower`, which may
+// be the multiplier itself; the upper half stays in the window.
+template <class S, int THREADS>
+__device__ __forceinline__ void add_product(Window<S>& window, const u32 (&vector)[S::L],
+                                            const Number<S, THREADS>& multiplier, const Passage<S, THREADS>& lower) {
+    static_assert(S::N % ROWS_PER_TURN<S> == 0 && ROWS_PER_TURN<S> % ROWS_PER_STEP == 0, "rows come in whole turns");
+#pragma unroll 1
+    for (int i = 0; i < S::N; i += ROWS_PER_TURN<S>) {
+        u32 scalar[ROWS_PER_TURN<S>];
+#pragma unroll
+        for (int row = 0; row < ROWS_PER_TURN<S>; row++) scalar[row] = multiplier[i + row];
+        Number<S, THREADS>::sync();
+#pragma unroll
+        for (int row = 0; row < ROWS_PER_TURN<S>; row += 2) {
+            window.add_rows(
+                vector, [&](u32) { return scalar[row]; }, [&](u32) { return scalar[row + 1]; },
+                [&](int second, u32 limb) { lower.put_lowest(i + row + second, limb); });
+        }
+    }
+    Number<S, THREADS>::sync();
+}
+
+// The product of `vector` and `multiplier`: its lower half in `value`, the upper half in `upper`, which may be the
+// multiplier itself. Returns what is above the limbs of the upper half of each lane.
+template <class S, int THREADS>
+__device__ __forceinline__ u32 product(u32 (&value)[S::L], const u32 (&vector)[S::L],
+                                       const Number<S, THREADS>& multiplier, const Passage<S, THREADS>& upper) {
+    Window<S> window;
+    add_product<S, THREADS>(window, vector, multiplier, upper);
+    u32 high[S::L];
+    const u32 above = window.limbs(high);
+    upper.limbs.get(value);
+#pragma unroll
+    for (int j = 0; j < S::L; j++) upper.limbs.own(j) = high[j];
+    return above;
+}
+
+// `x / R mod P`, below R, for an `x` below R^2: the lower half in `value`, the upper half in `upper` and `above`.
+template <class S, int THREADS, class Background>
+__device__ __forceinline__ void reduce(u32 (&value)[S::L], u32 above, const Passage<S, THREADS>& upper,
+                                       const Modulus<S, THREADS>& p, Background& background) {
+    Window<S> window(value);
+    u32 modulus[S::L];
+    p.limbs.get(modulus);
+    const auto quotient = [&](u32 lowest) { return from_lowest<S>(lowest * p.negated_inverse); };
+#pragma unroll 1
+    for (int i = 0; i < S::N; i += ROWS_PER_TURN<S>) {
+#pragma unroll
+        for (int j = 0; j < ROWS_PER_TURN<S>; j += ROWS_PER_STEP) {
+            typename Background::Step step = background.issue();
+#pragma unroll
+            for (int row = 0; row < ROWS_PER_STEP; row += 2) {
+                window.add_rows(modulus, quotient, quotient, [](int, u32) {});
+            }
+            background.consume(step);
+        }
+    }
+    above += window.limbs(value);
+    value[0] = add_out(value[0], upper.limbs.own(0));
+#pragma unroll
+    for (int j = 1; j < S::L; j++) value[j] = add_through(value[j], upper.limbs.own(j));
+    above = carry_over<S>(value, above + carry());
+    subtract<S>(value, modulus, 0 - from_highest<S>(above));
+}
+
+// `result = x * multiplier / R mod P`, below R, for numbers below R.
+template <class S, int THREADS>
+__device__ __forceinline__ void multiply(u32 (&result)[S::L], const u32 (&x)[S::L],
+                                         const Number<S, THREADS>& multiplier, const Passage<S, THREADS>& upper,
+                                         const Modulus<S, THREADS>& p) {
+    u32 lower[S::L];
+    const u32 above = product<S, THREADS>(lower, x, multiplier, upper);
+    Idle idle;
+    reduce<S, THREADS>(lower, above, upper, p, idle);
+#pragma unroll
+    for (int j = 0; j < S::L; j++) result[j] = lower[j];
+}
+
+}  // namespace integer

@@ -1,0 +1,91 @@
+//! Tests of the parent module.
+
+use alloc::vec;
+
+use super::*;
+use crate::backend::cuda::runtime::launch::Argument;
+
+fn entry(bits: u32) -> &'static Entry {
+    ENTRIES.iter().find(|entry| entry.bits == bits).unwrap()
+}
+
+/// The windows that were fastest on an H200.
+#[test]
+fn exponents_have_the_windows_that_were_measured() {
+    assert!(Int.best_window(17).bits() <= 2);
+    for exponent_bits in [256, 1024, 2048, 4096] {
+        assert_eq!(Int.best_window(exponent_bits).bits(), 4);
+    }
+}
+
+/// Chips for games have the shared memory of sm_86: every width has a kernel for them.
+#[test]
+fn chips_for_games_have_every_width() {
+    let game = DeviceInfo::imaginary(100, 99 << 10)
+        .with_compute_capability((8, 6))
+        .with_few_doubles();
+    for bits in ENTRIES.iter().map(|entry| entry.bits) {
+        let mut serving = ENTRIES.iter().filter(|entry| entry.bits == bits);
+        assert!(serving.any(|entry| Int.runs_on(entry, &game)), "{bits}");
+    }
+}
+
+/// Units for doubles do not matter. Where a multiprocessor has room for one block, blocks do not share it.
+#[test]
+fn forecasts_follow_blocks_and_clock() {
+    let device = DeviceInfo::imaginary(100, 227 << 10);
+    let few_doubles = device.clone().with_few_doubles();
+    let ms = |device: &DeviceInfo, bits, blocks: usize, exponent_bits| {
+        let entry = entry(bits);
+        let count = blocks * 100 * entry.image.instances_per_block;
+        Int.milliseconds(entry, device, count, exponent_bits)
+    };
+    assert_eq!(ms(&device, 2048, 4, 2048), ms(&few_doubles, 2048, 4, 2048));
+    assert_eq!(ms(&device, 2048, 4, 2048), 2.0 * ms(&device, 2048, 4, 1024));
+    let times = entry(2048).times.unwrap();
+    let small = DeviceInfo::imaginary(100, 99 << 10);
+    let (shared, alone) = (4.0 * times.shared_ms, 4.0 * times.alone_ms);
+    // The clock of the imaginary device is 1 GHz.
+    assert!((ms(&device, 2048, 4, 2048) / 1.98 - shared).abs() < 1e-6);
+    assert!((ms(&small, 2048, 4, 2048) / 1.98 - alone).abs() < 1e-6);
+}
+
+/// The parameters of `modexp_BITS_tT` as `kernels/README.md` lists them.
+#[test]
+fn arguments_of_exponentiations() {
+    let entry = entry(768);
+    let grid = Grid::new(&entry.image, 132);
+    let chunk = ModExpChunk {
+        count: 1001,
+        moduli: 7,
+        exponent_bits: 70,
+        r2_bits: 704,
+        window: Window::new(4).unwrap(),
+    };
+    let work = Int.mod_exp(entry, grid, &chunk);
+    let [launch] = work.launches.as_slice() else {
+        panic!("one launch");
+    };
+    let [power, base, exponent, moduli, _, scratch, rest @ ..] = launch.arguments() else {
+        panic!("ten parameters");
+    };
+    assert_eq!(*power, Argument::Words(work.power));
+    assert_eq!(*base, Argument::Words(work.base));
+    assert_eq!(*exponent, Argument::Words(work.exponent));
+    assert_eq!(*moduli, Argument::Words(work.moduli));
+    let Argument::Words(scratch) = scratch else {
+        panic!("scratch is memory");
+    };
+    // A table entry of a thread has 24 limbs of 32 bits.
+    let words = grid.blocks(1001) * entry.image.threads as usize * 12 * 16;
+    assert_eq!(scratch.len(), words);
+    assert_eq!(*rest, [1001, 70, 704, 4].map(Argument::U32));
+}
+
+#[test]
+fn records_of_moduli() {
+    let entry = entry(256);
+    let mut record = vec![u64::MAX; 8];
+    Int.write_modulus(entry, &[Limb(15)], &[Limb(1)], &mut record);
+    assert_eq!(record, [15, 0, 0, 0, 1, 0, 0, 0]);
+}
