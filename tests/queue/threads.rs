@@ -96,6 +96,6 @@ fn backends_say_so_through_their_handles() {
     let boxed: Box<dyn RsaPrivateOp> = Box::new(cpu.clone());
     assert_eq!(boxed.per_thread().unwrap().threads, THREE);
     let auto = Auto::with(Default::default(), Some(THREE)).unwrap();
-    assert_eq!((&auto).per_thread().unwrap().threads, THREE);
+    assert_eq!(auto.per_thread().unwrap().threads, THREE);
     assert!(batch_modexp::backend::Serial.per_thread().is_none());
 }
