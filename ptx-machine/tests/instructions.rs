@@ -81,7 +81,7 @@ const CASES: &[Case] = &[
     (
         "add.cc.u32 %r5, %r1, %r1; madc.hi.cc.u32 %r5, %r2, -2, %r3; addc.u32 %r4, %r5, 0;",
         |a, b, c| {
-            let sum = (low(b) * 0xffff_fffe >> 32) + low(c) + (low(a) >> 31);
+            let sum = ((low(b) * 0xffff_fffe) >> 32) + low(c) + (low(a) >> 31);
             low(sum + (sum >> 32))
         },
     ),
