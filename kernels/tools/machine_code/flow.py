@@ -37,6 +37,8 @@ ARITHMETIC = set(
 )
 _SPECIAL = {"SR_TID": THREAD, "SR_LANEID": THREAD, "SR_CTAID": BLOCK}
 _CONSTANT = re.compile(r"c\[(0x[0-9a-f]+)\]\[([^\]]*)\]")
+# A uniform predicate, and twice true, all of which must hold.
+_COPY = re.compile(r"PLOP3\.LUT (P\d), PT, PT, PT, (UP\d), 0x80, 0x[08]$")
 _BRACKETS = re.compile(r"\[([^\]]*)\]")
 
 
@@ -77,7 +79,7 @@ class Kernel:
     def _states(self):
         """The state before each instruction; none where nothing leads."""
         seen = [None] * len(self.instructions)
-        joined = {0: _State([0] * (REGISTERS + _LOCAL_WORDS), {})}
+        joined = {0: _State([0] * (REGISTERS + _LOCAL_WORDS), {}, {})}
         starts = {target for instruction in self.instructions for target in instruction.targets}
         waiting = [0]
         while waiting:
@@ -209,34 +211,52 @@ class _State:
     """What registers and local memory may come from; and what a register comes from if a guard holds.
 
     The latter is known of registers that were written under a guard, for the guard and for its opposite, as long as the predicate
-    stays what it is.
+    stays what it is. Predicates that are copies of a uniform one go by its name.
     """
 
-    def __init__(self, sources, guarded):
-        self.sources, self.guarded = sources, guarded
+    def __init__(self, sources, guarded, copies):
+        self.sources, self.guarded, self.copies = sources, guarded, copies
 
     def copy(self):
-        return _State(list(self.sources), dict(self.guarded))
+        return _State(list(self.sources), dict(self.guarded), dict(self.copies))
+
+    def guards(self, instruction):
+        """The guard of an instruction, by its own name and by that of what its predicate is a copy of; none if it has none."""
+        negation, name = re.match(r"(!?)(\w*)", instruction.guard).groups()
+        return {negation + name, negation + self.copies.get(name, name)} if name else set()
+
+    def under(self, register, guards):
+        """What a register comes from if a guard holds, that goes by several names."""
+        sources = self.sources[register]
+        for guard in guards:
+            sources &= self.guarded.get((register, guard), sources)
+        return sources
 
     def as_read_by(self, instruction):
         """The sources as an instruction sees them: one with a guard reads what is there if the guard holds."""
-        sources = list(self.sources)
-        for register in instruction.reads if instruction.guard else ():
-            sources[register] = self.guarded.get((register, instruction.guard), sources[register])
+        sources, guards = list(self.sources), self.guards(instruction)
+        for register in instruction.reads if guards else ():
+            sources[register] = self.under(register, guards)
         return sources
 
     def write(self, instruction, results):
         """Takes the results of an instruction, if its guard holds, over what was there, if it does not."""
-        guard, written = instruction.guard, set(results)
-        opposite = guard[1:] if guard.startswith("!") else "!" + guard
-        kept = {register: self.guarded.get((register, opposite), self.sources[register]) for register in written if guard}
+        guards, written = self.guards(instruction), set(results)
+        opposites = {_opposite(guard) for guard in guards}
+        kept = {register: self.under(register, opposites) for register in written if guards}
         for register, known in list(self.guarded):
             if register in written or written & set(registers(known)):
                 del self.guarded[register, known]
+        for copy, original in list(self.copies.items()):
+            if written & set(registers(f"{copy} {original}")):
+                del self.copies[copy]
         for register, sources in results.items():
             self.sources[register] = sources | kept.get(register, 0)
-            if guard and not written & set(registers(guard)):
-                self.guarded[register, guard], self.guarded[register, opposite] = sources, kept[register]
+            for guard in guards:
+                if not written & set(registers(guard)):
+                    self.guarded[register, guard], self.guarded[register, _opposite(guard)] = sources, kept[register]
+        if not guards and (copied := _COPY.match(f"{instruction.opcode} {instruction.operands}")):
+            self.copies[copied[1]] = copied[2]
 
     def join(self, other):
         """Adds another way to get here. Whether that changed anything."""
@@ -244,9 +264,14 @@ class _State:
         guarded = {}
         for (register, guard), known in self.guarded.items():
             guarded[register, guard] = known | other.guarded.get((register, guard), other.sources[register])
-        changed = sources != self.sources or guarded != self.guarded
-        self.sources, self.guarded = sources, guarded
+        copies = {copy: original for copy, original in self.copies.items() if other.copies.get(copy) == original}
+        changed = sources != self.sources or guarded != self.guarded or copies != self.copies
+        self.sources, self.guarded, self.copies = sources, guarded, copies
         return changed
+
+
+def _opposite(guard):
+    return guard[1:] if guard.startswith("!") else "!" + guard
 
 
 def _may_not_happen(instruction):
