@@ -178,8 +178,8 @@ impl QueueBuilder {
             |one: &PerThread<'_>| self.workers.is_none_or(|workers| workers >= one.threads);
         let (sharing, workers) = match per_thread.filter(enough) {
             Some(one) => {
-                // Half of them fill the lanes of the exponentiations, two for each, but not those of blinding and the check.
-                let lanes = BatchModExp::<BoxedUint>::granularity(one.backend);
+                // Two exponentiations for a signature.
+                let lanes = BatchModExp::<BoxedUint>::granularity(one.backend).div_ceil(2);
                 let count = one.threads.get();
                 (Sharing::Threads { count, lanes }, one.threads)
             }

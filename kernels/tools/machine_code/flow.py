@@ -39,6 +39,11 @@ _SPECIAL = {"SR_TID": THREAD, "SR_LANEID": THREAD, "SR_CTAID": BLOCK}
 _CONSTANT = re.compile(r"c\[(0x[0-9a-f]+)\]\[([^\]]*)\]")
 # A uniform predicate, and twice true, all of which must hold.
 _COPY = re.compile(r"PLOP3\.LUT (P\d), PT, PT, PT, (UP\d), 0x80, 0x[08]$")
+# The assembler keeps predicates that find no place in single bits of a register: it clears a bit, sets it under the predicate's
+# guard, and asks for it later.
+_CLEAR = re.compile(r"LOP3\.LUT R(\d+), R\1(?:\.reuse)?, (0x[0-9a-f]+), RZ, 0xc0, !PT$")
+_SET = re.compile(r"LOP3\.LUT R(\d+), R\1(?:\.reuse)?, (0x[0-9a-f]+), RZ, 0xfc, !PT$")
+_TEST = re.compile(r"LOP3\.LUT P\d, RZ, R(\d+)(?:\.reuse)?, (0x[0-9a-f]+), RZ, 0xc0, !PT$")
 _BRACKETS = re.compile(r"\[([^\]]*)\]")
 
 
@@ -79,7 +84,7 @@ class Kernel:
     def _states(self):
         """The state before each instruction; none where nothing leads."""
         seen = [None] * len(self.instructions)
-        joined = {0: _State([0] * (REGISTERS + _LOCAL_WORDS), {}, {})}
+        joined = {0: _State([0] * (REGISTERS + _LOCAL_WORDS), {}, {}, {})}
         starts = {target for instruction in self.instructions for target in instruction.targets}
         waiting = [0]
         while waiting:
@@ -212,13 +217,16 @@ class _State:
 
     The latter is known of registers that were written under a guard, for the guard and for its opposite, as long as the predicate
     stays what it is. Predicates that are copies of a uniform one go by its name.
+
+    Bits of a register that were cleared or set by themselves, as predicates are kept, have sources of their own. All others have
+    those of the register.
     """
 
-    def __init__(self, sources, guarded, copies):
-        self.sources, self.guarded, self.copies = sources, guarded, copies
+    def __init__(self, sources, guarded, copies, bits):
+        self.sources, self.guarded, self.copies, self.bits = sources, guarded, copies, bits
 
     def copy(self):
-        return _State(list(self.sources), dict(self.guarded), dict(self.copies))
+        return _State(list(self.sources), dict(self.guarded), dict(self.copies), dict(self.bits))
 
     def guards(self, instruction):
         """The guard of an instruction, by its own name and by that of what its predicate is a copy of; none if it has none."""
@@ -237,11 +245,38 @@ class _State:
         sources, guards = list(self.sources), self.guards(instruction)
         for register in instruction.reads if guards else ():
             sources[register] = self.under(register, guards)
+        if test := _TEST.match(f"{instruction.opcode} {instruction.operands}"):
+            register, mask = int(test[1]), int(test[2], 16)
+            asked = 0
+            for bit in _bits(mask):
+                asked |= self.bits.get((register, bit), self.sources[register])
+            sources[register] &= asked
         return sources
+
+    def _write_bits(self, instruction, written):
+        """What bits come from: of a register that is written, those alone are known on which nothing else has a say."""
+        text = f"{instruction.opcode} {instruction.operands}"
+        cleared, changed = _CLEAR.match(text), _SET.match(text)
+        known = {place: sources for place, sources in self.bits.items() if place[0] not in written}
+        if one := cleared or changed:
+            register, mask = int(one[1]), int(one[2], 16)
+            # A constant; or, under a guard, that or what was there before.
+            touched = set(_bits(mask if changed else ~mask & 0xFFFF_FFFF))
+            guard = 0
+            for name in registers(instruction.guard):
+                guard |= self.sources[name]
+            for bit in range(32):
+                before = self.bits.get((register, bit), self.sources[register])
+                if bit not in touched:
+                    known[register, bit] = before
+                else:
+                    known[register, bit] = guard | before if instruction.guard else 0
+        self.bits = known
 
     def write(self, instruction, results):
         """Takes the results of an instruction, if its guard holds, over what was there, if it does not."""
         guards, written = self.guards(instruction), set(results)
+        self._write_bits(instruction, written)
         opposites = {_opposite(guard) for guard in guards}
         kept = {register: self.under(register, opposites) for register in written if guards}
         for register, known in list(self.guarded):
@@ -265,9 +300,16 @@ class _State:
         for (register, guard), known in self.guarded.items():
             guarded[register, guard] = known | other.guarded.get((register, guard), other.sources[register])
         copies = {copy: original for copy, original in self.copies.items() if other.copies.get(copy) == original}
-        changed = sources != self.sources or guarded != self.guarded or copies != self.copies
-        self.sources, self.guarded, self.copies = sources, guarded, copies
-        return changed
+        bits = {}
+        for (register, bit), known in self.bits.items():
+            bits[register, bit] = known | other.bits.get((register, bit), other.sources[register])
+        before = self.sources, self.guarded, self.copies, self.bits
+        self.sources, self.guarded, self.copies, self.bits = sources, guarded, copies, bits
+        return before != (sources, guarded, copies, bits)
+
+
+def _bits(mask):
+    return [bit for bit in range(32) if mask >> bit & 1]
 
 
 def _opposite(guard):

@@ -146,6 +146,10 @@ impl Worker for &Device {
     fn check(&self) -> Result<(), Error> {
         self.check_lost()
     }
+
+    fn refused(&self) -> Error {
+        Error::ThreadPool { threads: 1 }
+    }
 }
 
 /// Owners of records may outlive the backend; what it keeps of them does not.

@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ScopedJoinHandle};
 
 /// Shares of several workers are multiples of this many instances, about a block.
 const GRANULARITY: usize = 256;
@@ -14,6 +15,9 @@ pub(super) trait Worker: Sync {
 
     /// An error if the worker is lost: it is set aside then, and gets no share any more.
     fn check(&self) -> Result<(), Self::Error>;
+
+    /// The error for a worker that the operating system refuses a thread.
+    fn refused(&self) -> Self::Error;
 }
 
 /// Consecutive instances of a batch that nobody has computed yet, and the places for their results.
@@ -160,7 +164,7 @@ pub(super) fn run_on_all<'p, W: Worker, P: Send, R: Send>(
             result
         });
         for (&(worker, _), result) in busy.iter().zip(done) {
-            match result {
+            match result.unwrap_or_else(|| Err(usable[worker].refused())) {
                 Ok(result) => results.push(result),
                 Err(_) if usable[worker].check().is_err() => {}
                 Err(error) => return Err(error),
@@ -170,24 +174,27 @@ pub(super) fn run_on_all<'p, W: Worker, P: Send, R: Send>(
     Ok(results)
 }
 
-/// Runs `work` for each item, each on a thread of its own.
+/// Runs `work` for each item, each on a thread of its own; `None` for those that the operating system refuses one.
 ///
 /// A single item has the calling thread, unless that belongs to a pool, which gives it other work while
 /// it waits for the copies: that work may come back here and wait for the device that this thread holds.
-fn on_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+fn on_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<Option<R>> {
     if let ([item], None) = (items, rayon::current_thread_index()) {
-        return Vec::from([work(item)]);
+        return Vec::from([Some(work(item))]);
     }
     let work = &work;
-    std::thread::scope(|scope| {
-        let start = |item| scope.spawn(move || work(item));
+    thread::scope(|scope| {
+        let start = |item| {
+            let thread = thread::Builder::new();
+            thread.spawn_scoped(scope, move || work(item)).ok()
+        };
         let threads: Vec<_> = items.iter().map(start).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, R>| {
+        let join = |thread: ScopedJoinHandle<'_, R>| {
             thread
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        threads.into_iter().map(join).collect()
+        threads.into_iter().map(|thread| thread.map(join)).collect()
     })
 }
 

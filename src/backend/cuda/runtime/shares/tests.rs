@@ -51,6 +51,10 @@ impl Worker for Mortal {
             false => Ok(()),
         }
     }
+
+    fn refused(&self) -> &'static str {
+        "refused"
+    }
 }
 
 fn run(workers: &[Mortal], places: &mut [f64]) -> Result<usize, &'static str> {
@@ -97,7 +101,7 @@ fn nobody_waits_for_a_slow_one() {
         |worker, share| {
             if worker.speed == 1.0 {
                 while !is_done.load(Ordering::Acquire) {
-                    std::thread::yield_now();
+                    thread::yield_now();
                 }
             }
             let count = worker.work(&share, 512);
@@ -189,7 +193,7 @@ fn a_single_share_leaves_a_pool_thread() {
         .build()
         .unwrap();
     let workers = [Mortal::new(ALWAYS, 1.0)];
-    let thread = || std::thread::current().id();
+    let thread = || thread::current().id();
     let places = &mut [(); 10];
     let on_this = |_: &Mortal, share: Share<'_, '_, ()>| {
         while share.next(4, 1).is_some() {}
