@@ -34,8 +34,10 @@
 
 mod builder;
 mod counters;
+mod doors;
 mod error;
 mod generator;
+mod inside;
 #[cfg(feature = "signature")]
 mod key;
 mod policy;

@@ -4,6 +4,11 @@
 
 extern crate alloc;
 
+#[path = "../src/queue/doors.rs"]
+#[allow(dead_code)]
+mod doors;
+#[path = "../src/queue/inside.rs"]
+mod inside;
 #[path = "../src/queue/policy.rs"]
 mod policy;
 #[path = "../src/queue/reply.rs"]
@@ -22,9 +27,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use shuttle::future::block_on;
 use shuttle::thread;
 
+use self::doors::{Place, Refused};
+use self::inside::Batch;
 use self::policy::{Policy, Sharing};
 use self::reply::{Answer, Reply, reply};
-use self::room::{Batch, Entry, Place, Refused, Room};
+use self::room::{Entry, Room};
 
 /// What stands in for `src/queue/sync.rs`.
 mod sync {

@@ -1,27 +1,24 @@
 //! The waiting room: requests from their call until a worker takes them, and callers for whom there is no room yet.
 //!
-//! Callers come in by several doors, each with a lock of its own, so that they seldom wait for each other. Workers let in from
+//! Callers come in by several [doors](super::doors), each with a lock of its own. Workers, and callers who compute, let in from
 //! all doors. They, and callers who wait for room, are under one lock, which may be taken before a door's, never after
 //! it. No caller's code runs under a lock: wakers are called, and requests dropped, after it.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::array;
 use core::task::Waker;
 use core::time::Duration;
 
+use super::doors::{Doors, Place, Refused};
+use super::inside::{Batch, Inside};
 use super::policy::Policy;
 use super::sync::{
-    AtomicBool, AtomicUsize, Condvar, Instant, Mutex, MutexGuard, PoisonError, SeqCst, door, now,
-    wait_timeout,
+    AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, PoisonError, SeqCst, now, wait_timeout,
 };
-
-/// So many callers can come in at the same time.
-const DOORS: usize = 16;
 
 pub(super) struct Room<T> {
     policy: Policy,
-    doors: [Door<T>; DOORS],
+    doors: Doors<T>,
     /// The number of requests behind the doors and inside.
     waiting: AtomicUsize,
     /// Batches that are being computed.
@@ -38,32 +35,8 @@ pub(super) struct Room<T> {
     leaders_gone: Condvar,
 }
 
-/// In a cache line of its own, or two where they are fetched by twos.
-#[repr(align(128))]
-struct Door<T> {
-    behind: Mutex<Behind<T>>,
-    /// How many have come in by it so far.
-    count: AtomicUsize,
-}
-
-/// What has come in by a door, until a worker lets it in.
-struct Behind<T> {
-    requests: BTreeMap<Place, T>,
-    is_closed: bool,
-}
-
-/// Where a request waits: in the order of arrival.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct Place {
-    since: Instant,
-    /// The first of its door has number 0.
-    number: usize,
-    door: usize,
-}
-
 struct State<T> {
-    /// By the door by which they came.
-    inside: [BTreeMap<Place, T>; DOORS],
+    inside: Inside<T>,
     /// Callers who wait for room, by the number of their first attempt.
     outside: BTreeMap<u64, Waker>,
     /// The next such number.
@@ -71,9 +44,6 @@ struct State<T> {
     /// Workers that sleep.
     sleepers: usize,
 }
-
-/// Requests with the times at which they came in.
-pub(super) type Batch<T> = Vec<(Instant, T)>;
 
 /// Those of callers who waited for room.
 type Wakers = Vec<(u64, Waker)>;
@@ -86,31 +56,18 @@ pub(super) enum Entry<'a, T> {
     Led(Batch<T>, UnderWay<'a, T>),
 }
 
-/// Why a request was not let in; it comes back.
-pub(super) enum Refused<T> {
-    Full(T),
-    Closed(T),
-}
-
 impl<T> Room<T> {
     pub(super) fn new(policy: Policy) -> Self {
-        let door = |_| Door {
-            behind: Mutex::new(Behind {
-                requests: BTreeMap::new(),
-                is_closed: false,
-            }),
-            count: AtomicUsize::new(0),
-        };
         Self {
             policy,
-            doors: array::from_fn(door),
+            doors: Doors::new(),
             waiting: AtomicUsize::new(0),
             under_way: AtomicUsize::new(0),
             led: AtomicUsize::new(0),
             asleep: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
             state: Mutex::new(State {
-                inside: array::from_fn(|_| BTreeMap::new()),
+                inside: Inside::new(),
                 outside: BTreeMap::new(),
                 next: 0,
                 sleepers: 0,
@@ -142,22 +99,10 @@ impl<T> Room<T> {
 
     /// Lets a request in without a word to the workers, and says how many wait with it.
     fn enter_quietly(&self, request: T) -> Result<(Place, usize), Refused<T>> {
-        let door = door() % DOORS;
-        let mut behind = self.doors[door].lock();
-        if behind.is_closed {
-            return Err(Refused::Closed(request));
-        }
         // Under the lock of the door: who sees the number finds the request behind it.
         let reserve = |waiting| (waiting < self.policy.capacity).then_some(waiting + 1);
-        let Ok(before) = self.waiting.fetch_update(SeqCst, SeqCst, reserve) else {
-            return Err(Refused::Full(request));
-        };
-        let place = Place {
-            since: now(),
-            number: self.doors[door].count.fetch_add(1, SeqCst),
-            door,
-        };
-        behind.requests.insert(place, request);
+        let admit = || self.waiting.fetch_update(SeqCst, SeqCst, reserve).ok();
+        let (place, before) = self.doors.enter(request, admit)?;
         Ok((place, before + 1))
     }
 
@@ -185,10 +130,10 @@ impl<T> Room<T> {
         // Nobody's lock is taken for what cannot be.
         share()?;
         let mut state = self.lock();
-        self.let_in(&mut state);
+        state.inside.let_in(&self.doors);
         let share = share()?;
-        let own = state.inside[place.door].remove(&place)?;
-        let mut batch = state.first(share.saturating_sub(1));
+        let own = state.inside.remove(place)?;
+        let mut batch = state.inside.first(share.saturating_sub(1));
         batch.push((place.since, own));
         // Before the requests are gone: who closes the room waits for either.
         self.led.fetch_add(1, SeqCst);
@@ -234,22 +179,22 @@ impl<T> Room<T> {
 
     /// Takes a request back, if it has not been taken by a worker.
     pub(super) fn leave(&self, place: Place) -> Option<T> {
-        let door = &self.doors[place.door];
-        let behind = self.remove(&mut door.lock().requests, place);
+        // Under the lock of the requests: a worker that finds them gone does not find them counted.
+        let uncount = || {
+            self.waiting.fetch_sub(1, SeqCst);
+        };
         // If it is not behind the door any more, it is inside or gone.
-        let request = match behind {
+        let request = match self.doors.remove(place, uncount) {
             Some(request) => request,
-            None => self.remove(&mut self.lock().inside[place.door], place)?,
+            None => {
+                let mut state = self.lock();
+                let request = state.inside.remove(place)?;
+                uncount();
+                request
+            }
         };
         let waker = self.lock().outside.pop_first();
         wake(waker);
-        Some(request)
-    }
-
-    /// Under the lock of the requests: a worker that finds them gone does not find them counted.
-    fn remove(&self, requests: &mut BTreeMap<Place, T>, place: Place) -> Option<T> {
-        let request = requests.remove(&place)?;
-        self.waiting.fetch_sub(1, SeqCst);
         Some(request)
     }
 
@@ -288,9 +233,9 @@ impl<T> Room<T> {
                 state = self.sleep(state, waiting, None);
                 continue;
             }
-            self.let_in(&mut state);
+            state.inside.let_in(&self.doors);
             // It may have left meanwhile.
-            let Some(oldest) = state.oldest() else {
+            let Some(oldest) = state.inside.oldest() else {
                 continue;
             };
             let age = now().saturating_duration_since(oldest.since);
@@ -302,7 +247,7 @@ impl<T> Room<T> {
             state = self.sleep(state, waiting, wait);
         }
         let (waiting, under_way) = self.occupancy();
-        let batch = state.first(self.policy.share(waiting, under_way));
+        let batch = state.inside.first(self.policy.share(waiting, under_way));
         let wakers = self.begin(&mut state, batch.len());
         drop(state);
         wake(wakers);
@@ -327,13 +272,11 @@ impl<T> Room<T> {
     pub(super) fn close(&self, cancelled: bool) -> Vec<T> {
         let mut state = self.lock();
         self.is_closed.store(true, SeqCst);
-        for door in &self.doors {
-            door.lock().is_closed = true;
-        }
-        self.let_in(&mut state);
+        self.doors.close();
+        state.inside.let_in(&self.doors);
         let wakers = core::mem::take(&mut state.outside);
         let requests = match cancelled {
-            true => state.first(usize::MAX),
+            true => state.inside.first(usize::MAX),
             false => Vec::new(),
         };
         self.waiting.fetch_sub(requests.len(), SeqCst);
@@ -354,8 +297,7 @@ impl<T> Room<T> {
 
     /// How many requests have come in so far.
     pub(super) fn accepted(&self) -> u64 {
-        let counts = self.doors.iter().map(|door| door.count.load(SeqCst));
-        counts.map(|count| count as u64).sum()
+        self.doors.count()
     }
 
     /// The number of requests that wait, and that of batches under way.
@@ -366,18 +308,6 @@ impl<T> Room<T> {
     /// Whether there is neither room nor a shutdown.
     pub(super) fn is_full(&self) -> bool {
         !self.is_closed.load(SeqCst) && self.waiting.load(SeqCst) >= self.policy.capacity
-    }
-
-    /// Brings inside what is behind the doors.
-    fn let_in(&self, state: &mut State<T>) {
-        for (door, inside) in self.doors.iter().zip(&mut state.inside) {
-            let mut behind = core::mem::take(&mut door.lock().requests);
-            // To append makes all of it anew.
-            match behind.len() < inside.len() / 8 {
-                true => inside.extend(behind),
-                false => inside.append(&mut behind),
-            }
-        }
     }
 
     /// Lets a worker that sleeps look at the room, if there is one that nobody has called.
@@ -418,53 +348,10 @@ impl<T> Room<T> {
     }
 }
 
-impl<T> Door<T> {
-    /// Nothing panics under the lock.
-    fn lock(&self) -> MutexGuard<'_, Behind<T>> {
-        self.behind.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl<T> State<T> {
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
-    }
-
-    /// Where the oldest request inside waits.
-    fn oldest(&self) -> Option<Place> {
-        let firsts = self.inside.iter().filter_map(BTreeMap::first_key_value);
-        firsts.map(|(place, _)| *place).min()
-    }
-
-    /// Takes the oldest requests, at most `count`. They are in the order of arrival for each door.
-    fn first(&mut self, count: usize) -> Batch<T> {
-        let all = self.inside.iter().map(BTreeMap::len).sum::<usize>();
-        // Few of many one by one, without a look at all the others.
-        if count < all / 8 {
-            let oldest = || {
-                let place = self.oldest()?;
-                let request = self.inside[place.door].remove(&place)?;
-                Some((place.since, request))
-            };
-            return core::iter::from_fn(oldest).take(count).collect();
-        }
-        // The first one that stays.
-        let stays = (all > count).then(|| {
-            let mut places: Vec<_> = self.inside.iter().flat_map(BTreeMap::keys).collect();
-            **places.select_nth_unstable(count).1
-        });
-        let mut batch = Vec::with_capacity(all.min(count));
-        for inside in &mut self.inside {
-            let rest = stays.map_or_else(BTreeMap::new, |place| inside.split_off(&place));
-            let taken = core::mem::replace(inside, rest);
-            batch.extend(
-                taken
-                    .into_iter()
-                    .map(|(place, request)| (place.since, request)),
-            );
-        }
-        batch
     }
 
     /// The wakers of as many callers as there is room for.

@@ -9,10 +9,12 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use super::counters::Counters;
+use super::doors::Place;
 use super::generator::Generator;
+use super::inside::Batch;
 use super::policy::Sharing;
 use super::reply::Reply;
-use super::room::{Batch, Place, Room, UnderWay};
+use super::room::{Room, UnderWay};
 use super::{IS_WORKING, QueueError};
 use crate::Error;
 use crate::backend::Cpu;

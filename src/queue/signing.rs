@@ -10,8 +10,9 @@ use core::time::Duration;
 use std::thread::{self, Thread};
 use std::time::Instant;
 
+use super::doors::{Place, Refused};
 use super::reply::Answer;
-use super::room::{Entry, Place, Refused};
+use super::room::Entry;
 use super::shared::{Outcome, Request, Shared};
 use super::{MayCompute, QueueError};
 use crate::rsa::Signature;
