@@ -3,6 +3,9 @@
 import sys
 
 from . import listing, observed
+from .disassembly import Instruction, number, registers
+from .flow import Kernel
+from .sources import SECRET, THREAD
 
 # What is found in each of them, on every chip; nothing in those with None.
 CONTROLS = {
@@ -42,3 +45,42 @@ def prove_that_leaks_are_noticed(path):
             wrong = [line for line in seen[name] if not (expected and line.startswith(f"{expected} depends on a secret"))]
             if wrong or bool(expected) != bool(seen[name]):
                 sys.exit(f"{chip} {name}: {expected or 'nothing'} should be found, not: {seen[name]}")
+
+
+# Predicates that are kept in bits of a register: one of the thread in bit 8, a secret one in bit 0.
+_KEPT = """
+    S2R R0, SR_TID.X
+    LDS R2, [R4]
+    ISETP.NE.AND P0, PT, R0, RZ, PT
+    ISETP.NE.AND P1, PT, R2, RZ, PT
+    LOP3.LUT R9, R9, 0xfffffeff, RZ, 0xc0, !PT
+    LOP3.LUT R9, R9, 0xfffffffe, RZ, 0xc0, !PT
+    @P0 LOP3.LUT R9, R9, 0x100, RZ, 0xfc, !PT
+    @P1 LOP3.LUT R9, R9, 0x1, RZ, 0xfc, !PT
+    LOP3.LUT P2, RZ, R9, 0x100, RZ, 0xc0, !PT
+    LOP3.LUT P3, RZ, R9, 0x1, RZ, 0xc0, !PT
+    LOP3.LUT P4, RZ, R9, 0x101, RZ, 0xc0, !PT
+    MOV R10, R9
+    @P1 LOP3.LUT R9, R9, 0x100, RZ, 0xfc, !PT
+    LOP3.LUT P5, RZ, R9, 0x100, RZ, 0xc0, !PT
+    LOP3.LUT R9, R9, 0xfffffeff, RZ, 0xc0, !PT
+    MOV R9, R2
+    LOP3.LUT P6, RZ, R9, 0x100, RZ, 0xc0, !PT
+    EXIT
+"""
+
+
+def prove_that_bits_are_kept_apart():
+    """A secret in one bit is not taken for one in another, and is found in its own, with others, and in the whole register."""
+    instructions = []
+    for line in _KEPT.strip().split("\n"):
+        guard, _, text = line.strip().rpartition("@")[2].partition(" ") if "@" in line else ("", "", line.strip())
+        opcode, _, operands = text.partition(" ")
+        written, _, read = operands.partition(", ")
+        instructions.append(Instruction(len(instructions), guard, opcode, operands, registers(f"{guard} {read}"), registers(written)))
+    last = Kernel("bits", instructions, 0, [], []).states[-1]
+    public, secret = ["P2"], ["P3", "P4", "P5", "P6", "R10"]
+    for name in public + secret:
+        sources = last[number(name[0], name[1:])]
+        if sources & SECRET != (SECRET if name in secret else 0) or name in public and sources != THREAD:
+            sys.exit(f"bits of a register: {name} should come from {'a secret' if name in secret else 'the thread alone'}")
