@@ -5,7 +5,6 @@ mod job;
 
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicBool;
-use std::sync::Mutex;
 
 use self::job::{CrtJob, InjectFault};
 use super::batch::Octets;
@@ -85,7 +84,6 @@ fn tampered(cuda: &Cuda, ops: PrivateOps<'_>, tampering: Tampering<'_>) -> Resul
         inject_fault: tampering.inject_fault,
         #[cfg(test)]
         strike: tampering.strike.cloned(),
-        opening: Mutex::default(),
         any_fault: AtomicBool::new(false),
     };
     let timing = cuda.run_job(&job, ops.places);

@@ -45,8 +45,6 @@ pub(super) struct CrtJob<'a> {
     pub(super) inject_fault: InjectFault<'a>,
     #[cfg(test)]
     pub(super) strike: Option<Strike>,
-    /// Held while a chunk is opened and sent off: two at a time would both be late.
-    pub(super) opening: Mutex<()>,
     /// Whether a lane has failed its check.
     pub(super) any_fault: AtomicBool,
 }
@@ -76,6 +74,9 @@ pub(super) struct Share {
     window: Window,
     /// For each run of lanes with one key the last of them and the index of its key in the table.
     key_indices: Vec<(usize, u32)>,
+    /// Held while a chunk for this device is opened and sent off: two at a time would both be late. Those for others wait for
+    /// nobody but the host's threads.
+    opening: Mutex<()>,
 }
 
 /// A chunk that a device works on: parts of its lanes, each as a thread has opened it, and where the candidates are in
@@ -132,6 +133,7 @@ impl Job<Octets> for CrtJob<'_> {
                 },
                 window: halves.window,
                 key_indices: key_indices.map_err(|error| device.fault(error))?,
+                opening: Mutex::default(),
             },
         })
     }
@@ -158,7 +160,7 @@ impl Job<Octets> for CrtJob<'_> {
             operands,
         };
         let work = share.kernels.exponentiate(&what);
-        let alone = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = share.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = self.open(chunk, operands).map_err(Stop::Batch)?;
         let fill = |input: &mut [u64]| self.fill(share, chunk, &opened, &work, input);
         #[cfg(test)]
