@@ -68,7 +68,16 @@ pub(crate) fn check_batch<U: Unsigned>(
         out.len(),
         "a batch and its output must have the same length"
     );
-    for (index, instance) in batch.iter().enumerate() {
+    check_instances(batch, exponent_bits, max_bits)
+}
+
+/// The same for a part of a batch.
+pub(crate) fn check_instances<U: Unsigned>(
+    instances: &[ModExp<'_, U>],
+    exponent_bits: u32,
+    max_bits: u32,
+) -> Result<(), Error> {
+    for (index, instance) in instances.iter().enumerate() {
         let modulus_bits = width(instance.params.modulus().as_ref());
         if modulus_bits > max_bits {
             return Err(Error::ModulusWidth {

@@ -36,7 +36,7 @@ use self::runtime::pipeline::Devices;
 use self::words::HostPool;
 #[cfg(feature = "sign")]
 use self::{family::crt::CrtClass, runtime::pipeline::Job};
-use super::{Cpu, Serial, check_batch, clear};
+use super::{Cpu, Serial, check_instances, clear};
 use crate::{BatchModExp, Error, ModExp};
 
 use self::plan::Plan;
@@ -213,7 +213,7 @@ impl Cuda {
     where
         Serial: BatchModExp<U, Error = Error>,
     {
-        check_batch(batch, exponent_bits, out, Self::MAX_BITS)
+        self.check(batch, exponent_bits, out, Self::MAX_BITS)
             .and_then(|()| self.run(batch, exponent_bits, out, tuning))
             .inspect_err(|_| clear(out))
     }
@@ -280,6 +280,27 @@ impl Cuda {
         entries.any(|entry| self.devices().any(|device| entry.runs_on(device)))
     }
 
+    /// Checks what every backend requires of a batch, on all threads: of many instances one would take as long as the devices
+    /// for a tenth of them.
+    fn check<U: Unsigned + Sync>(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &[U],
+        max_bits: u32,
+    ) -> Result<(), Error> {
+        assert_eq!(
+            batch.len(),
+            out.len(),
+            "a batch and its output must have the same length"
+        );
+        let wrong = self.host_pool().first(batch, |first, instances| {
+            let checked = check_instances(instances, exponent_bits, max_bits);
+            Some(checked.err()?.with_index(|index| first + index))
+        });
+        wrong.map_or(Ok(()), Err)
+    }
+
     /// Computes a batch that is known to be as it should.
     fn run<U: Unsigned + Sync + Send>(
         &self,
@@ -292,10 +313,12 @@ impl Cuda {
         Serial: BatchModExp<U, Error = Error>,
     {
         self.devices.check()?;
-        let (on_devices, on_host): (Vec<_>, Vec<_>) = Group::by_width(batch, exponent_bits)
-            .into_iter()
-            // Kernels take no exponents that are longer than their moduli.
-            .partition(|group| self.has_kernel(group.bits) && exponent_bits <= group.bits);
+        let threads = self.host_pool();
+        let (on_devices, on_host): (Vec<_>, Vec<_>) =
+            Group::by_width(batch, exponent_bits, threads)
+                .into_iter()
+                // Kernels take no exponents that are longer than their moduli.
+                .partition(|group| self.has_kernel(group.bits) && exponent_bits <= group.bits);
         // The host first, which may find a modulus too wide.
         for group in on_host {
             group.compute_on(&self.host, out)?;
@@ -306,10 +329,10 @@ impl Cuda {
                 group: &group,
                 registry: SHIPPED,
                 tuning,
-                threads: self.host_pool(),
+                threads,
                 refused: Mutex::default(),
             };
-            timing += self.devices.run(&job, &mut group.places(out))?;
+            timing += self.devices.run(&job, &mut group.places(out, threads))?;
             let refused = job
                 .refused
                 .into_inner()
@@ -339,7 +362,7 @@ where
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        check_batch(batch, exponent_bits, out, u32::MAX)
+        self.check(batch, exponent_bits, out, u32::MAX)
             .and_then(|()| self.run(batch, exponent_bits, out, Tuning::default()))
             .map(|_| ())
             .inspect_err(|_| clear(out))

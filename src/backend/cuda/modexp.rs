@@ -38,11 +38,29 @@ pub(super) struct Group<'a, U: Unsigned> {
     pub(super) exponent_bits: u32,
 }
 
-impl<'a, U: Unsigned> Group<'a, U> {
+impl<'a, U: Unsigned + Sync + Send> Group<'a, U> {
     /// One group for each width, the narrowest first.
-    pub(super) fn by_width(batch: &'a [ModExp<'a, U>], exponent_bits: u32) -> Vec<Self> {
+    pub(super) fn by_width(
+        batch: &'a [ModExp<'a, U>],
+        exponent_bits: u32,
+        threads: HostPool<'_>,
+    ) -> Vec<Self> {
         let mut widths = BTreeMap::<u32, Vec<usize>>::new();
         let limbs = |x: &ModExp<'_, U>| x.params.modulus().as_ref().as_limbs().len();
+        let [first, ..] = batch else {
+            return Vec::new();
+        };
+        let width = limbs(first);
+        let differ =
+            |_, part: &[ModExp<'_, U>]| part.iter().find(|x| limbs(x) != width).map(|_| ());
+        if threads.first(batch, differ).is_none() {
+            return Vec::from([Self {
+                batch,
+                members: threads.collect(0..batch.len()),
+                bits: width as u32 * Limb::BITS,
+                exponent_bits,
+            }]);
+        }
         let mut start = 0;
         for run in batch.chunk_by(|a, b| limbs(a) == limbs(b)) {
             let members = widths
@@ -74,9 +92,9 @@ impl<'a, U: Unsigned> Group<'a, U> {
     }
 
     /// The elements of `out` at the indices of the members.
-    pub(super) fn places<'o>(&self, out: &'o mut [U]) -> Vec<&'o mut U> {
+    pub(super) fn places<'o>(&self, out: &'o mut [U], threads: HostPool<'_>) -> Vec<&'o mut U> {
         if self.members.len() == out.len() {
-            return out.iter_mut().collect();
+            return threads.collect(out);
         }
         let mut members = self.members.iter().peekable();
         let wanted = out.iter_mut().enumerate();
@@ -97,7 +115,11 @@ impl<'a, U: Unsigned> Group<'a, U> {
         host.batch_mod_exp(&instances, self.exponent_bits, &mut results)
             .map_err(|error| error.with_index(|index| self.members[index]))?;
         // Results change places with what stood there before, and then all of that is wiped.
-        for (place, result) in self.places(out).into_iter().zip(&mut results) {
+        for (place, result) in self
+            .places(out, HostPool(None))
+            .into_iter()
+            .zip(&mut results)
+        {
             core::mem::swap(place, result);
         }
         clear(&mut results);

@@ -133,14 +133,17 @@ impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
 fn buffers_are_wiped_after_a_panic() {
     let Some(cuda) = gpu(1) else { return };
     with_batch(|batch, _| {
-        let group = &Group::by_width(batch, 32)[0];
+        let group = &Group::by_width(batch, 32, HostPool(None))[0];
         let failing = Failing {
             job: job(&cuda, group),
             victim: cuda.devices.iter().next().unwrap(),
             how: Failure::Panic,
         };
         let mut out = vec![U1024::ZERO; batch.len()];
-        let panicking = || cuda.devices.run(&failing, &mut group.places(&mut out));
+        let panicking = || {
+            cuda.devices
+                .run(&failing, &mut group.places(&mut out, HostPool(None)))
+        };
         let unwound = std::panic::catch_unwind(core::panic::AssertUnwindSafe(panicking));
         assert!(unwound.is_err());
         assert!(cuda.devices.iter().all(Device::is_wiped));
@@ -152,7 +155,7 @@ fn buffers_are_wiped_after_a_panic() {
 fn a_lost_device_is_set_aside() {
     let Some(cuda) = gpu(3) else { return };
     with_batch(|batch, expected| {
-        let group = &Group::by_width(batch, 32)[0];
+        let group = &Group::by_width(batch, 32, HostPool(None))[0];
         let failing = Failing {
             job: job(&cuda, group),
             victim: cuda.devices.iter().nth(1).unwrap(),
@@ -160,7 +163,7 @@ fn a_lost_device_is_set_aside() {
         };
         assert_eq!(cuda.lost().count(), 0);
         let mut out = vec![U1024::ZERO; batch.len()];
-        let mut places = group.places(&mut out);
+        let mut places = group.places(&mut out, HostPool(None));
         cuda.devices.run(&failing, &mut places).unwrap();
         assert!(out.iter().all(|result| *result == expected));
         let lost: Vec<_> = cuda.lost().collect();

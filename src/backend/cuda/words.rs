@@ -1,6 +1,5 @@
 //! Limbs become words in buffers and back, on many threads where there are many.
 
-#[cfg(feature = "sign")]
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -10,6 +9,9 @@ use rayon::prelude::*;
 
 /// Numbers that a thread copies at a time; waking another takes longer than copying fewer.
 const COPIED_AT_A_TIME: usize = 1024;
+
+/// Elements that a thread looks at, without their numbers, at a time.
+const SEEN_AT_A_TIME: usize = 8192;
 
 /// The host's threads beside a device: those of a pool, or else the calling one.
 #[derive(Clone, Copy)]
@@ -48,6 +50,37 @@ impl HostPool<'_> {
                 .chunks_exact_mut(size)
                 .enumerate()
                 .for_each(|(i, place)| f(i, place)),
+        }
+    }
+
+    /// What `f` gives for the first of some thousand neighbours each, with the place of the first of them, for which it gives anything.
+    pub(crate) fn first<T: Sync, R: Send>(
+        self,
+        elements: &[T],
+        f: impl Fn(usize, &[T]) -> Option<R> + Sync + Send,
+    ) -> Option<R> {
+        let f = |(i, part)| f(i * SEEN_AT_A_TIME, part);
+        match self.0 {
+            Some(pool) if elements.len() > SEEN_AT_A_TIME => {
+                let parts = elements.par_chunks(SEEN_AT_A_TIME).enumerate();
+                pool.install(|| parts.find_map_first(f))
+            }
+            _ => elements.chunks(SEEN_AT_A_TIME).enumerate().find_map(f),
+        }
+    }
+
+    /// Numbers in a row, or references to neighbours, in a vector.
+    pub(crate) fn collect<T: Send>(
+        self,
+        elements: impl IntoParallelIterator<Item = T, Iter: IndexedParallelIterator>
+        + IntoIterator<Item = T>,
+    ) -> Vec<T> {
+        match self.0 {
+            Some(pool) => {
+                let elements = elements.into_par_iter().with_min_len(SEEN_AT_A_TIME);
+                pool.install(|| elements.collect())
+            }
+            None => elements.into_iter().collect(),
         }
     }
 }

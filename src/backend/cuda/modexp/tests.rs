@@ -55,7 +55,7 @@ fn words_of_a_chunk() {
         exponent: &exponent,
         params: params.as_ref(),
     });
-    let groups = Group::by_width(&batch, 3);
+    let groups = Group::by_width(&batch, 3, HostPool(None));
     assert_eq!(groups.len(), 1);
     let (work, words) = filled(&groups[0], 1..4);
 
@@ -85,7 +85,7 @@ fn narrow_moduli_get_wider_parameters() {
         exponent: &one,
         params: params.as_ref(),
     }];
-    let groups = Group::by_width(&batch, 1);
+    let groups = Group::by_width(&batch, 1, HostPool(None));
     assert_eq!(entry().r2_bits(groups[0].bits), entry().bits);
     let (work, words) = filled(&groups[0], 0..1);
     let mut expected = 1u64;
@@ -104,7 +104,7 @@ fn results_have_the_width_of_their_modulus() {
         exponent: &one,
         params: params.as_ref(),
     }];
-    let groups = Group::by_width(&batch, 1);
+    let groups = Group::by_width(&batch, 1, HostPool(None));
     let mut wide = BoxedUint::max(512);
     let words = [3, 4, 0, 0, 0, 0, 0, 0];
     job(&groups[0]).store(entry(), &(0..1), &words, &mut [&mut wide]);
@@ -125,7 +125,7 @@ fn refused_instances_are_computed_on_the_host() {
         exponent: &exponent,
         params: params.as_ref(),
     });
-    let groups = Group::by_width(&batch, 2);
+    let groups = Group::by_width(&batch, 2, HostPool(None));
     let job = job(&groups[0]);
     let mut words = [[4; 16], [u64::MAX; 16], [4; 16]];
     words
@@ -153,7 +153,7 @@ fn instances_of_one_width_make_a_group() {
         exponent: &one,
         params: params.as_ref(),
     });
-    let groups = Group::by_width(&batch, 1);
+    let groups = Group::by_width(&batch, 1, HostPool(None));
     let members: Vec<_> = groups.iter().map(|group| &group.members[..]).collect();
     assert_eq!(members, [&[1][..], &[0, 2]]);
 
@@ -180,7 +180,7 @@ fn errors_of_the_host_have_the_callers_index() {
         params: params.as_ref(),
     });
     let mut out = [10u64, 11, 12].map(BoxedUint::from);
-    let groups = Group::by_width(&batch, 1);
+    let groups = Group::by_width(&batch, 1, HostPool(None));
     let error = groups[1].compute_on(&Serial, &mut out).unwrap_err();
     assert!(
         matches!(error, Error::ModulusWidth { index: 2, .. }),
