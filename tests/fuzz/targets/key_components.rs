@@ -200,7 +200,8 @@ fn change(numbers: &mut Numbers, input: &mut Input<'_>) {
             // The order of the primes, with what follows from it.
             if let Some([p, q]) = &mut numbers.primes {
                 std::mem::swap(p, q);
-                numbers.qinv = q.modinv(p);
+                // An earlier change may have made a zero of it.
+                numbers.qinv = (*p > BigUint::ZERO).then(|| q.modinv(p)).flatten();
                 std::mem::swap(&mut numbers.dp, &mut numbers.dq);
             }
             return;
