@@ -7,23 +7,31 @@
 //! knows no AVX-512, so the IFMA kernels, in lanes and in pairs, run on their portable unit; those of FMA run as they
 //! are.
 
+mod products;
+mod requests;
+
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::hint::black_box;
 use core::num::NonZeroUsize;
-use core::slice;
 use std::io::Write;
 use std::process::Command;
 use std::{env, println};
 
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
-use crypto_bigint::{BoxedUint, Choice, Odd, Uint};
+use crypto_bigint::{BoxedUint, Odd, Uint};
 
+use self::products::{each_product, each_product_boxed};
+// Nothing is declassified without a layer above the backends.
+#[cfg_attr(not(feature = "sign"), allow(unused_imports))]
+pub(crate) use self::requests::{
+    declassified, declassified_len, set_params_undefined, set_undefined,
+};
 pub(crate) use super::lanes::testing::Random;
 use super::{Cpu, Fma, Serial, ifma};
 use crate::window::{Window, recode_into};
-use crate::{BatchModExp, BatchModExpEach as _, BatchModMul, Error, ModExp, ModMul, need};
+use crate::{BatchModExp, BatchModExpEach as _, Error, ModExp, need};
 
 /// What a case exits with if valgrind found something.
 const FOUND: i32 = 99;
@@ -315,146 +323,4 @@ fn boxed(backend: &impl BatchModExp<BoxedUint, Error = Error>, bits: u32) {
         .unwrap();
     black_box(&out);
     mark(false);
-}
-
-/// Products in either form with everything secret in `Uint`s, more than fill the lanes, of own and of shared moduli.
-fn each_product<const LIMBS: usize>(backend: &dyn BatchModMul<Uint<LIMBS>, Error = Error>) {
-    let mut random = Random(3);
-    let mut number = || {
-        let mut number = Uint::<LIMBS>::ZERO;
-        number.as_mut_limbs().fill_with(|| random.next().into());
-        number
-    };
-    let values: Vec<_> = (0..19)
-        .map(|_| {
-            let modulus = Odd::new(number() | Uint::ONE).unwrap();
-            (number(), number(), MontyParams::new(modulus))
-        })
-        .collect();
-    set_undefined(&values, true);
-    let mut batch: Vec<_> = values
-        .iter()
-        .map(|(a, b, params)| ModMul::new(a, b, params))
-        .collect();
-    for _ in 0..2 {
-        for count in [1, 19] {
-            let mut out = vec![Uint::ZERO; count];
-            backend.batch_mod_mul(&batch[..count], &mut out).unwrap();
-            black_box(&out);
-            backend.batch_monty_mul(&batch[..count], &mut out).unwrap();
-            black_box(&out);
-        }
-        for instance in &mut batch {
-            instance.params = &values[0].2;
-        }
-    }
-    set_undefined(&values, false);
-}
-
-/// The same in `BoxedUint`s.
-fn each_product_boxed(backend: &dyn BatchModMul<BoxedUint, Error = Error>, bits: u32) {
-    let mut random = Random(4);
-    let mut number = || {
-        let mut number = BoxedUint::zero_with_precision(bits);
-        number.as_mut_limbs().fill_with(|| random.next().into());
-        number
-    };
-    let values: Vec<_> = (0..9)
-        .map(|_| {
-            let modulus = Odd::new(number() | BoxedUint::one_with_precision(bits)).unwrap();
-            (number(), number(), BoxedMontyParams::new(modulus))
-        })
-        .collect();
-    let mark = |undefined| {
-        for (a, b, params) in &values {
-            set_undefined(a.as_limbs(), undefined);
-            set_undefined(b.as_limbs(), undefined);
-            set_params_undefined(params.as_ref(), undefined);
-        }
-    };
-    mark(true);
-    let batch: Vec<_> = values
-        .iter()
-        .map(|(a, b, params)| ModMul::new(a, b, params.as_ref()))
-        .collect();
-    let mut out = vec![BoxedUint::zero(); batch.len()];
-    backend.batch_mod_mul(&batch, &mut out).unwrap();
-    black_box(&out);
-    backend.batch_monty_mul(&batch, &mut out).unwrap();
-    black_box(&out);
-    mark(false);
-}
-
-/// Marks a modulus and its constants.
-pub(crate) fn set_params_undefined(params: &MontyParams<BoxedUint>, undefined: bool) {
-    set_undefined(params.modulus().as_ref().as_limbs(), undefined);
-    set_undefined(params.one().as_limbs(), undefined);
-    set_undefined(params.r2().as_limbs(), undefined);
-    set_undefined(slice::from_ref(params.mod_inv()), undefined);
-}
-
-/// Marks memory as undefined, or as defined again, for valgrind; does nothing elsewhere.
-pub(crate) fn set_undefined<T>(values: &[T], undefined: bool) {
-    /// `VALGRIND_MAKE_MEM_UNDEFINED` of memcheck.h: the letters M and C, and number 1.
-    const MAKE_MEM_UNDEFINED: u64 = 0x4d43_0001;
-    /// `VALGRIND_MAKE_MEM_DEFINED`.
-    const MAKE_MEM_DEFINED: u64 = 0x4d43_0002;
-    let request = [
-        if undefined {
-            MAKE_MEM_UNDEFINED
-        } else {
-            MAKE_MEM_DEFINED
-        },
-        values.as_ptr() as u64,
-        size_of_val(values) as u64,
-        0,
-        0,
-        0,
-    ];
-    client_request(&request);
-}
-
-/// The same verdict, on which branches may depend from here on.
-#[allow(
-    dead_code,
-    reason = "nothing is declassified without a layer above the backends"
-)]
-pub(crate) fn declassified(verdict: Choice) -> Choice {
-    let mut byte = [verdict.to_u8()];
-    // The compiler cannot keep the byte in a register meanwhile.
-    let shared: &mut [u8] = black_box(&mut byte);
-    set_undefined(shared, false);
-    Choice::from_u8_nz(black_box(&mut byte)[0])
-}
-
-/// The same length, on which branches and addresses may depend from here on.
-#[allow(
-    dead_code,
-    reason = "nothing is declassified without a layer above the backends"
-)]
-pub(crate) fn declassified_len(len: u16) -> u16 {
-    let mut len = [len];
-    let shared: &mut [u16] = black_box(&mut len);
-    set_undefined(shared, false);
-    black_box(&mut len)[0]
-}
-
-/// A client request as valgrind.h encodes it for amd64: four rotations by 128 bits in all, which change
-/// nothing, and an exchange of `rbx` with itself.
-#[allow(unsafe_code)]
-fn client_request(request: &[u64; 6]) {
-    // SAFETY: outside of valgrind nothing changes; valgrind reads the request, writes its answer to
-    // `rdx`, and changes what it believes about the memory, not the memory.
-    unsafe {
-        core::arch::asm!(
-            "rol rdi, 3",
-            "rol rdi, 13",
-            "rol rdi, 61",
-            "rol rdi, 51",
-            "xchg rbx, rbx",
-            inout("rdx") 0u64 => _,
-            in("rax") request.as_ptr(),
-            inout("rdi") 0u64 => _,
-        );
-    }
 }

@@ -1,0 +1,81 @@
+//! What a program under valgrind tells it: which memory is undefined, and which is so no longer.
+
+use core::hint::black_box;
+use core::slice;
+
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{BoxedUint, Choice};
+
+/// Marks a modulus and its constants.
+pub(crate) fn set_params_undefined(params: &MontyParams<BoxedUint>, undefined: bool) {
+    set_undefined(params.modulus().as_ref().as_limbs(), undefined);
+    set_undefined(params.one().as_limbs(), undefined);
+    set_undefined(params.r2().as_limbs(), undefined);
+    set_undefined(slice::from_ref(params.mod_inv()), undefined);
+}
+
+/// Marks memory as undefined, or as defined again, for valgrind; does nothing elsewhere.
+pub(crate) fn set_undefined<T>(values: &[T], undefined: bool) {
+    /// `VALGRIND_MAKE_MEM_UNDEFINED` of memcheck.h: the letters M and C, and number 1.
+    const MAKE_MEM_UNDEFINED: u64 = 0x4d43_0001;
+    /// `VALGRIND_MAKE_MEM_DEFINED`.
+    const MAKE_MEM_DEFINED: u64 = 0x4d43_0002;
+    let request = [
+        if undefined {
+            MAKE_MEM_UNDEFINED
+        } else {
+            MAKE_MEM_DEFINED
+        },
+        values.as_ptr() as u64,
+        size_of_val(values) as u64,
+        0,
+        0,
+        0,
+    ];
+    client_request(&request);
+}
+
+/// The same verdict, on which branches may depend from here on.
+#[allow(
+    dead_code,
+    reason = "nothing is declassified without a layer above the backends"
+)]
+pub(crate) fn declassified(verdict: Choice) -> Choice {
+    let mut byte = [verdict.to_u8()];
+    // The compiler cannot keep the byte in a register meanwhile.
+    let shared: &mut [u8] = black_box(&mut byte);
+    set_undefined(shared, false);
+    Choice::from_u8_nz(black_box(&mut byte)[0])
+}
+
+/// The same length, on which branches and addresses may depend from here on.
+#[allow(
+    dead_code,
+    reason = "nothing is declassified without a layer above the backends"
+)]
+pub(crate) fn declassified_len(len: u16) -> u16 {
+    let mut len = [len];
+    let shared: &mut [u16] = black_box(&mut len);
+    set_undefined(shared, false);
+    black_box(&mut len)[0]
+}
+
+/// A client request as valgrind.h encodes it for amd64: four rotations by 128 bits in all, which change
+/// nothing, and an exchange of `rbx` with itself.
+#[allow(unsafe_code)]
+fn client_request(request: &[u64; 6]) {
+    // SAFETY: outside of valgrind nothing changes; valgrind reads the request, writes its answer to
+    // `rdx`, and changes what it believes about the memory, not the memory.
+    unsafe {
+        core::arch::asm!(
+            "rol rdi, 3",
+            "rol rdi, 13",
+            "rol rdi, 61",
+            "rol rdi, 51",
+            "xchg rbx, rbx",
+            inout("rdx") 0u64 => _,
+            in("rax") request.as_ptr(),
+            inout("rdi") 0u64 => _,
+        );
+    }
+}
