@@ -18,18 +18,32 @@ const SEEN_AT_A_TIME: usize = 8192;
 pub(crate) struct HostPool<'a>(pub(crate) Option<&'a ThreadPool>);
 
 impl HostPool<'_> {
-    /// Calls `f` with the index and the place of each element, on several threads if there are many.
-    pub(crate) fn each<T: Send>(self, places: &mut [T], f: impl Fn(usize, &mut T) + Sync + Send) {
+    /// Calls `f` for each part, on all threads if there are several.
+    ///
+    /// Each part is a task of its own, and no task waits for another. With rayon's parallel iterators tasks do: a thread that waits for
+    /// what others have taken from it begins with parts for another device meanwhile, and whoever waits for the first ones waits for those
+    /// too. In a model of four devices and 64 threads (sleeps for work, the times of RSA-2048) that cost 15 to 20 % of the time.
+    pub(crate) fn each_part<T: Send>(
+        self,
+        parts: impl ExactSizeIterator<Item = T>,
+        f: impl Fn(T) + Sync,
+    ) {
         match self.0 {
-            Some(pool) if places.len() > COPIED_AT_A_TIME => {
-                let places = places.par_iter_mut().with_min_len(COPIED_AT_A_TIME);
-                pool.install(|| places.enumerate().for_each(|(i, place)| f(i, place)));
-            }
-            _ => places
-                .iter_mut()
-                .enumerate()
-                .for_each(|(i, place)| f(i, place)),
+            Some(pool) if parts.len() > 1 => pool.in_place_scope(|scope| {
+                let f = &f;
+                parts.for_each(|part| scope.spawn(move |_| f(part)));
+            }),
+            _ => parts.for_each(f),
         }
+    }
+
+    /// Calls `f` with the index and the place of each element, on several threads if there are many.
+    pub(crate) fn each<T: Send>(self, places: &mut [T], f: impl Fn(usize, &mut T) + Sync) {
+        let parts = places.chunks_mut(COPIED_AT_A_TIME).enumerate();
+        self.each_part(parts, |(part, places)| {
+            let first = part * COPIED_AT_A_TIME;
+            (first..).zip(places).for_each(|(i, place)| f(i, place));
+        });
     }
 
     /// The same with chunks of `size` words.
@@ -37,20 +51,15 @@ impl HostPool<'_> {
         self,
         words: &mut [u64],
         size: usize,
-        f: impl Fn(usize, &mut [u64]) + Sync + Send,
+        f: impl Fn(usize, &mut [u64]) + Sync,
     ) {
-        match self.0 {
-            Some(pool) if words.len() > COPIED_AT_A_TIME * size => {
-                let places = words
-                    .par_chunks_exact_mut(size)
-                    .with_min_len(COPIED_AT_A_TIME);
-                pool.install(|| places.enumerate().for_each(|(i, place)| f(i, place)));
-            }
-            _ => words
-                .chunks_exact_mut(size)
-                .enumerate()
-                .for_each(|(i, place)| f(i, place)),
-        }
+        let parts = words.chunks_mut(COPIED_AT_A_TIME * size).enumerate();
+        self.each_part(parts, |(part, words)| {
+            let first = part * COPIED_AT_A_TIME;
+            (first..)
+                .zip(words.chunks_exact_mut(size))
+                .for_each(|(i, place)| f(i, place));
+        });
     }
 
     /// What `f` gives for the first of some thousand neighbours each, with the place of the first of them, for which it gives anything.
@@ -96,22 +105,18 @@ impl HostPool<'_> {
     pub(crate) fn map_items<T: Send, R: Send>(
         self,
         items: Vec<T>,
-        f: impl Fn(T) -> R + Sync + Send,
+        f: impl Fn(T) -> R + Sync,
     ) -> Vec<R> {
-        match self.0 {
-            Some(pool) if items.len() > 1 => {
-                pool.install(|| items.into_par_iter().map(f).collect())
-            }
-            _ => items.into_iter().map(f).collect(),
-        }
+        let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
+        let parts = items.into_iter().zip(&mut results);
+        self.each_part(parts, |(item, result)| *result = Some(f(item)));
+        // All of them, or the scope has panicked.
+        results.into_iter().flatten().collect()
     }
 
     /// Calls `f` for each item, on several threads.
-    pub(crate) fn each_item<T: Send>(self, items: Vec<T>, f: impl Fn(T) + Sync + Send) {
-        match self.0 {
-            Some(pool) if items.len() > 1 => pool.install(|| items.into_par_iter().for_each(f)),
-            _ => items.into_iter().for_each(f),
-        }
+    pub(crate) fn each_item<T: Send>(self, items: Vec<T>, f: impl Fn(T) + Sync) {
+        self.each_part(items.into_iter(), f);
     }
 }
 
