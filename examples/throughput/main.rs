@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! cargo run --release --example throughput -- --bits 1024,2048 --csv throughput.csv --svg throughput.svg
+//! cargo run --release --example throughput -- --full --csv kernels.csv --svg kernels.svg
 //! cargo run --release --example throughput -- --bits 1024 --secrets
 //! cargo run --release --example throughput -- --rsa 2048
 //! cargo run --release --example throughput -- --rsa 2048 --host
@@ -10,6 +11,7 @@
 
 extern crate alloc;
 
+mod full_device;
 mod host;
 mod plot;
 mod rsa_ops;
@@ -24,7 +26,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use batch_modexp::backend::Cuda;
-use batch_modexp::backend::cuda::{EntryPoint, Tuning, entry_points, widths};
+use batch_modexp::backend::cuda::{DeviceInfo, EntryPoint, Tuning, entry_points, widths};
 use batch_modexp::window::Window;
 use clap::Parser;
 
@@ -54,6 +56,10 @@ struct Options {
     /// Seconds to spend on each measurement.
     #[arg(long, default_value_t = 0.5)]
     seconds: f64,
+    /// Measures the kernels alone instead, on one device, each of them with as many instances as fill it, exponents as
+    /// long as the moduli and 256 moduli; the batch sizes are not looked at.
+    #[arg(long, conflicts_with_all = ["rsa", "secrets", "batch", "exponent_bits"])]
+    full: bool,
     /// Compares exponents of all zeros, all ones, one bit and random bits instead, to show that the kernel's
     /// time does not depend on them.
     #[arg(long, conflicts_with_all = ["rsa", "csv", "svg"])]
@@ -114,6 +120,12 @@ fn run() -> Result<(), Box<dyn Error>> {
         return host::measure(bits, &options.batch, options.threads, options.seconds);
     }
     let mut cuda = match options.device.as_slice() {
+        [_, _, ..] if options.full => return Err("--full measures one device".into()),
+        [] if options.full => {
+            let found = Cuda::probe()?;
+            let first = found.iter().map(DeviceInfo::ordinal).take(1);
+            Cuda::with_devices(&first.collect::<Vec<_>>())?
+        }
         [] => Cuda::new()?,
         devices => Cuda::with_devices(devices)?,
     };
@@ -127,6 +139,16 @@ fn run() -> Result<(), Box<dyn Error>> {
         return compare_secrets(&cuda, &options);
     }
 
+    if options.full {
+        let table = full_device::measure(&cuda, &options.bits, &options.window, options.seconds)?;
+        if let Some(path) = &options.csv {
+            fs::write(path, table.csv())?;
+        }
+        if let Some(path) = &options.svg {
+            fs::write(path, table.svg())?;
+        }
+        return Ok(());
+    }
     if let Some(bits) = options.rsa {
         let table = rsa_ops::measure(&cuda, bits, &options.batch, options.seconds)?;
         if let Some(path) = &options.csv {

@@ -1,5 +1,5 @@
-//! Two diagrams above each other: throughput and latency of whole calls against the batch size, both axes
-//! logarithmic.
+//! Diagrams with logarithmic axes: throughput and latency of whole calls against the batch size, one above the
+//! other; and rates of kernels against the width.
 
 use alloc::collections::BTreeMap;
 use core::fmt::Write as _;
@@ -30,110 +30,158 @@ pub(crate) struct Mark {
 
 /// The drawing as text; `what` is counted for the throughput.
 pub(crate) fn svg(what: &str, lines: &[Line], mark: Option<&Mark>) -> String {
+    let points = |value: &dyn Fn(usize, Duration) -> f64| -> Vec<Points<'_>> {
+        let points = |line: &Line| -> Vec<(f64, f64)> {
+            let latency = line.latency.iter();
+            latency
+                .map(|(&batch, &latency)| (batch as f64, value(batch, latency)))
+                .collect()
+        };
+        let lines = lines.iter();
+        lines
+            .map(|line| (line.name.as_str(), points(line)))
+            .collect()
+    };
+    let throughput = Diagram {
+        top: 0.0,
+        title: &format!("{what} per second, end to end"),
+        x_title: "batch size",
+        lines: points(&|batch, latency| batch as f64 / latency.as_secs_f64()),
+        mark,
+    };
+    let latency = Diagram {
+        top: HEIGHT,
+        title: "latency in milliseconds, median",
+        lines: points(&|_, latency| latency.as_secs_f64() * 1e3),
+        ..throughput
+    };
+    document(&[throughput, latency])
+}
+
+/// One diagram of what `title` says against the width in bits, with a line for each name.
+pub(crate) fn rates(title: &str, lines: &BTreeMap<&str, BTreeMap<usize, f64>>) -> String {
+    let points = |line: &BTreeMap<usize, f64>| -> Vec<(f64, f64)> {
+        line.iter()
+            .map(|(&bits, &rate)| (bits as f64, rate))
+            .collect()
+    };
+    document(&[Diagram {
+        top: 0.0,
+        title,
+        x_title: "bits",
+        lines: lines
+            .iter()
+            .map(|(&name, line)| (name, points(line)))
+            .collect(),
+        mark: None,
+    }])
+}
+
+/// A name, and places from left to right.
+type Points<'a> = (&'a str, Vec<(f64, f64)>);
+
+struct Diagram<'a> {
+    top: f64,
+    title: &'a str,
+    x_title: &'a str,
+    lines: Vec<Points<'a>>,
+    mark: Option<&'a Mark>,
+}
+
+fn document(diagrams: &[Diagram<'_>]) -> String {
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {}\" font-family=\"sans-serif\" \
          font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-        2.0 * HEIGHT
+        diagrams.len() as f64 * HEIGHT
     );
-    let per_second = |batch: usize, latency: Duration| batch as f64 / latency.as_secs_f64();
-    let title = format!("{what} per second, end to end");
-    diagram(&mut text, 0.0, &title, lines, mark, per_second);
-    let title = "latency in milliseconds, median";
-    diagram(&mut text, HEIGHT, title, lines, mark, |_, latency| {
-        latency.as_secs_f64() * 1e3
-    });
+    for diagram in diagrams {
+        diagram.draw(&mut text);
+    }
     text.push_str("</svg>\n");
     text
 }
 
-fn diagram(
-    text: &mut String,
-    top: f64,
-    title: &str,
-    lines: &[Line],
-    mark: Option<&Mark>,
-    value: impl Fn(usize, Duration) -> f64,
-) {
-    let points = |line: &Line| -> Vec<(f64, f64)> {
-        let latency = line.latency.iter();
-        latency
-            .map(|(&batch, &latency)| (batch as f64, value(batch, latency)))
-            .collect()
-    };
-    let lines: Vec<_> = lines
-        .iter()
-        .map(|line| (&line.name, points(line)))
-        .collect();
-    let points = || lines.iter().flat_map(|(_, line)| line);
-    let x_axis = Axis::new(points().map(|&(batch, _)| batch), LEFT, WIDTH - RIGHT);
-    let y_axis = Axis::new(points().map(|&(_, y)| y), top + HEIGHT - BOTTOM, top + TOP);
+impl Diagram<'_> {
+    fn draw(&self, text: &mut String) {
+        let Self {
+            top,
+            title,
+            x_title,
+            lines,
+            mark,
+        } = self;
+        let top = *top;
+        let points = || lines.iter().flat_map(|(_, line)| line);
+        let x_axis = Axis::new(points().map(|&(batch, _)| batch), LEFT, WIDTH - RIGHT);
+        let y_axis = Axis::new(points().map(|&(_, y)| y), top + HEIGHT - BOTTOM, top + TOP);
 
-    push(text, LEFT, top + 20.0, "start", "#000000", title);
-    push(
-        text,
-        WIDTH - RIGHT,
-        top + HEIGHT - 8.0,
-        "end",
-        "#000000",
-        "batch size",
-    );
-    for power in x_axis.powers_of_ten() {
-        let x = x_axis.place(power);
-        grid_line(text, (x, top + TOP), (x, top + HEIGHT - BOTTOM));
+        push(text, LEFT, top + 20.0, "start", "#000000", title);
         push(
             text,
-            x,
-            top + HEIGHT - BOTTOM + 16.0,
-            "middle",
-            "#000000",
-            &format!("{power}"),
-        );
-    }
-    for power in y_axis.powers_of_ten() {
-        let y = y_axis.place(power);
-        grid_line(text, (LEFT, y), (WIDTH - RIGHT, y));
-        push(
-            text,
-            LEFT - 6.0,
-            y + 4.0,
+            WIDTH - RIGHT,
+            top + HEIGHT - 8.0,
             "end",
             "#000000",
-            &format!("{power}"),
+            x_title,
         );
-    }
-    if let Some(mark) = mark {
-        let x = x_axis.place(mark.batch as f64);
-        let _ = writeln!(
-            text,
-            "<line x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\" stroke=\"#000000\" \
-             stroke-dasharray=\"4\"/>",
-            top + TOP,
-            top + HEIGHT - BOTTOM
-        );
-        let label = format!("{}: {}", mark.name, mark.batch);
-        push(text, x + 4.0, top + TOP + 12.0, "start", "#000000", &label);
-    }
-    let mut labels = Vec::new();
-    for ((name, line), color) in lines.iter().zip(COLORS.iter().cycle()) {
-        let mut path = String::new();
-        let mut end = (0.0, 0.0);
-        for &(batch, y) in line {
-            end = (x_axis.place(batch), y_axis.place(y));
-            let _ = write!(path, "{:.1},{:.1} ", end.0, end.1);
+        for power in x_axis.powers_of_ten() {
+            let x = x_axis.place(power);
+            grid_line(text, (x, top + TOP), (x, top + HEIGHT - BOTTOM));
+            push(
+                text,
+                x,
+                top + HEIGHT - BOTTOM + 16.0,
+                "middle",
+                "#000000",
+                &format!("{power}"),
+            );
         }
-        let _ = writeln!(
-            text,
-            "<polyline points=\"{path}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>"
-        );
-        labels.push((end, name, color));
-    }
-    // From the highest down, none on another.
-    labels.sort_by(|(a, ..), (b, ..)| a.1.total_cmp(&b.1));
-    let mut free = f64::NEG_INFINITY;
-    for ((x, y), name, color) in labels {
-        let y = y.max(free);
-        push(text, x + 6.0, y + 4.0, "start", color, name);
-        free = y + LABEL_HEIGHT;
+        for power in y_axis.powers_of_ten() {
+            let y = y_axis.place(power);
+            grid_line(text, (LEFT, y), (WIDTH - RIGHT, y));
+            push(
+                text,
+                LEFT - 6.0,
+                y + 4.0,
+                "end",
+                "#000000",
+                &format!("{power}"),
+            );
+        }
+        if let Some(mark) = mark {
+            let x = x_axis.place(mark.batch as f64);
+            let _ = writeln!(
+                text,
+                "<line x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\" stroke=\"#000000\" \
+             stroke-dasharray=\"4\"/>",
+                top + TOP,
+                top + HEIGHT - BOTTOM
+            );
+            let label = format!("{}: {}", mark.name, mark.batch);
+            push(text, x + 4.0, top + TOP + 12.0, "start", "#000000", &label);
+        }
+        let mut labels = Vec::new();
+        for ((name, line), color) in lines.iter().zip(COLORS.iter().cycle()) {
+            let mut path = String::new();
+            let mut end = (0.0, 0.0);
+            for &(batch, y) in line {
+                end = (x_axis.place(batch), y_axis.place(y));
+                let _ = write!(path, "{:.1},{:.1} ", end.0, end.1);
+            }
+            let _ = writeln!(
+                text,
+                "<polyline points=\"{path}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>"
+            );
+            labels.push((end, name, color));
+        }
+        // From the highest down, none on another.
+        labels.sort_by(|(a, ..), (b, ..)| a.1.total_cmp(&b.1));
+        let mut free = f64::NEG_INFINITY;
+        for ((x, y), name, color) in labels {
+            let y = y.max(free);
+            push(text, x + 6.0, y + 4.0, "start", color, name);
+            free = y + LABEL_HEIGHT;
+        }
     }
 }
 

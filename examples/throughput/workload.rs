@@ -39,9 +39,14 @@ pub(crate) struct Workload {
 impl Workload {
     /// Operands for batches of up to `len` instances.
     pub(crate) fn new(bits: u32, len: usize, exponents: Exponents) -> Self {
+        Self::with_moduli(bits, len, MOST_MODULI, exponents)
+    }
+
+    /// The same, with as many different moduli at most.
+    pub(crate) fn with_moduli(bits: u32, len: usize, moduli: usize, exponents: Exponents) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(u64::from(bits));
         let bits = bits.next_multiple_of(Limb::BITS);
-        let moduli = (0..len.min(MOST_MODULI)).map(|_| modulus(&mut rng, bits));
+        let moduli = (0..len.min(moduli)).map(|_| modulus(&mut rng, bits));
         let moduli = moduli.collect();
         let operands = (0..len).map(|_| {
             let base = random(&mut rng, bits);
