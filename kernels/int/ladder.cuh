@@ -60,7 +60,11 @@ __device__ __forceinline__ void exponentiate(u32 (&value)[W::L], const Base& bas
             u32 digit = exponent_digit(exponent, count, position, min(window, exponent_bits - position));
             Scan<S, W::THREADS> scan(table, digit, work.operand);
 #pragma unroll 1
-            for (int k = i < digit_count - 1 ? window : 0; k > 0; k--) square<S, W::THREADS>(value, work.upper, work.p, scan);
+            for (int k = i < digit_count - 1 ? window : 0; k > 0; k--) {
+                // The last square is the last to use the operand as spare room.
+                if constexpr (Squaring<S, W::THREADS>::NEEDS_SPARE) scan.go_up_to(k == 1 ? scan.PAIRS : scan.PAIRS / 2);
+                square<S, W::THREADS>(value, work.upper, work.operand, work.p, scan);
+            }
             scan.finish();
             if (i == digit_count - 1) {
                 work.operand.get(value);

@@ -101,10 +101,17 @@ __device__ __forceinline__ void add_product(Window<S>& window, const u32 (&vecto
     Number<S, THREADS>::sync();
 }
 
+// What the limbs of a number of 2 N limbs leave over: what is to be added to the lowest limb of each lane in the lower half, and
+// what is above the limbs of each lane in the upper half.
+struct Rest {
+    u32 lower;
+    u32 upper;
+};
+
 // The product of `vector` and `multiplier`: its lower half in `value`, the upper half in `upper`, which may be the
-// multiplier itself. Returns what is above the limbs of the upper half of each lane.
+// multiplier itself.
 template <class S, int THREADS>
-__device__ __forceinline__ u32 product(u32 (&value)[S::L], const u32 (&vector)[S::L],
+__device__ __forceinline__ Rest product(u32 (&value)[S::L], const u32 (&vector)[S::L],
                                        const Number<S, THREADS>& multiplier, const Passage<S, THREADS>& upper) {
     Window<S> window;
     add_product<S, THREADS>(window, vector, multiplier, upper);
@@ -113,14 +120,14 @@ __device__ __forceinline__ u32 product(u32 (&value)[S::L], const u32 (&vector)[S
     upper.limbs.get(value);
 #pragma unroll
     for (int j = 0; j < S::L; j++) upper.limbs.own(j) = high[j];
-    return above;
+    return {0, above};
 }
 
-// `x / R mod P`, below R, for an `x` below R^2: the lower half in `value`, the upper half in `upper` and `above`.
+// `x / R mod P`, below R, for an `x` below R^2: the lower half in `value`, the upper half in `upper`, and `rest`.
 template <class S, int THREADS, class Background>
-__device__ __forceinline__ void reduce(u32 (&value)[S::L], u32 above, const Passage<S, THREADS>& upper,
+__device__ __forceinline__ void reduce(u32 (&value)[S::L], const Rest& rest, const Passage<S, THREADS>& upper,
                                        const Modulus<S, THREADS>& p, Background& background) {
-    Window<S> window(value);
+    Window<S> window(value, rest.lower);
     u32 modulus[S::L];
     p.limbs.get(modulus);
     const auto quotient = [&](u32 lowest) { return from_lowest<S>(lowest * p.negated_inverse); };
@@ -136,7 +143,7 @@ __device__ __forceinline__ void reduce(u32 (&value)[S::L], u32 above, const Pass
             background.consume(step);
         }
     }
-    above += window.limbs(value);
+    u32 above = rest.upper + window.limbs(value);
     value[0] = add_out(value[0], upper.limbs.own(0));
 #pragma unroll
     for (int j = 1; j < S::L; j++) value[j] = add_through(value[j], upper.limbs.own(j));
@@ -150,9 +157,9 @@ __device__ __forceinline__ void multiply(u32 (&result)[S::L], const u32 (&x)[S::
                                          const Number<S, THREADS>& multiplier, const Passage<S, THREADS>& upper,
                                          const Modulus<S, THREADS>& p) {
     u32 lower[S::L];
-    const u32 above = product<S, THREADS>(lower, x, multiplier, upper);
+    const Rest rest = product<S, THREADS>(lower, x, multiplier, upper);
     Idle idle;
-    reduce<S, THREADS>(lower, above, upper, p, idle);
+    reduce<S, THREADS>(lower, rest, upper, p, idle);
 #pragma unroll
     for (int j = 0; j < S::L; j++) result[j] = lower[j];
 }

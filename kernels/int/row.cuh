@@ -44,11 +44,12 @@ struct Window {
     u32 top_low;
     u32 top_high;
 
-    __device__ __forceinline__ explicit Window(const u32 (&value)[L]) : top_low(0), top_high(0) {
+    // The sum of the limbs and, at the lowest of them, `more`.
+    __device__ __forceinline__ Window(const u32 (&value)[L], u32 more) : top_low(0), top_high(0) {
 #pragma unroll
         for (int j = 0; j < L; j++) {
             even[j] = value[j];
-            odd[j] = 0;
+            odd[j] = j == 1 ? more : 0;
         }
     }
 

@@ -80,12 +80,15 @@ struct Condition<true> {
 template <bool CONDITION>
 using EnableIf = typename Condition<CONDITION>::Type;
 
-// How the lanes of an instance square: the lower half in `value`, the upper half in `upper`. Returns what is above the
-// limbs of the upper half of each lane. This one multiplies the number by itself: for more than two lanes, and for so many
-// limbs that two lanes have no registers for what follows.
+// How the lanes of an instance square: the lower half in `value`, the upper half in `upper`. If it NEEDS_SPARE, the upper half
+// of each lane's limbs in `spare` is lost. This one multiplies the number by itself: for many lanes, for few limbs, and for so many
+// that two lanes have no registers for what follows.
 template <class S, int THREADS, class = void>
 struct Squaring {
-    __device__ static __forceinline__ u32 square(u32 (&value)[S::L], const Passage<S, THREADS>& upper) {
+    static constexpr bool NEEDS_SPARE = false;
+
+    __device__ static __forceinline__ Rest square(u32 (&value)[S::L], const Passage<S, THREADS>& upper,
+                                                      const Number<S, THREADS>&) {
         u32 x[S::L];
 #pragma unroll
         for (int j = 0; j < S::L; j++) x[j] = value[j];
@@ -97,8 +100,10 @@ struct Squaring {
 template <int L, int THREADS>
 struct Squaring<Shape<1, L>, THREADS, void> {
     using S = Shape<1, L>;
+    static constexpr bool NEEDS_SPARE = false;
 
-    __device__ static __forceinline__ u32 square(u32 (&value)[L], const Passage<S, THREADS>& upper) {
+    __device__ static __forceinline__ Rest square(u32 (&value)[L], const Passage<S, THREADS>& upper,
+                                                      const Number<S, THREADS>&) {
         u32 x[L];
 #pragma unroll
         for (int j = 0; j < L; j++) x[j] = value[j];
@@ -111,7 +116,7 @@ struct Squaring<Shape<1, L>, THREADS, void> {
                 upper.limbs[2 * i + 1 - L] = high;
             }
         });
-        return 0;
+        return {0, 0};
     }
 };
 
@@ -120,8 +125,10 @@ struct Squaring<Shape<1, L>, THREADS, void> {
 template <int L, int THREADS>
 struct Squaring<Shape<2, L>, THREADS, EnableIf<(L <= 48)>> {
     using S = Shape<2, L>;
+    static constexpr bool NEEDS_SPARE = false;
 
-    __device__ static __forceinline__ u32 square(u32 (&value)[L], const Passage<S, THREADS>& upper) {
+    __device__ static __forceinline__ Rest square(u32 (&value)[L], const Passage<S, THREADS>& upper,
+                                                      const Number<S, THREADS>&) {
         multiply_halves(value, upper);
         u32 x[L];
 #pragma unroll
@@ -168,7 +175,7 @@ struct Squaring<Shape<2, L>, THREADS, EnableIf<(L <= 48)>> {
         const u32 above = carry();
 #pragma unroll
         for (int j = 0; j < L; j++) value[j] = upper_lane ? moved[j] : kept[j];
-        return above;
+        return {0, above};
     }
 
     // The product a b: the upper half in the limbs 0 to L - 1 of `upper`, the lower half above it.
@@ -190,10 +197,10 @@ struct Squaring<Shape<2, L>, THREADS, EnableIf<(L <= 48)>> {
 
 // `value = value^2 / R mod P`, below R, for a number below R.
 template <class S, int THREADS, class Background>
-__device__ __forceinline__ void square(u32 (&value)[S::L], const Passage<S, THREADS>& upper,
+__device__ __forceinline__ void square(u32 (&value)[S::L], const Passage<S, THREADS>& upper, const Number<S, THREADS>& spare,
                                        const Modulus<S, THREADS>& p, Background& background) {
-    const u32 above = Squaring<S, THREADS>::square(value, upper);
-    reduce<S, THREADS>(value, above, upper, p, background);
+    const Rest rest = Squaring<S, THREADS>::square(value, upper, spare);
+    reduce<S, THREADS>(value, rest, upper, p, background);
 }
 
 }  // namespace integer

@@ -60,11 +60,14 @@ struct Scan {
         uint2 read[READS];
     };
 
+    static constexpr int PAIRS = Table<S>::PAIRS;
+
     const Number<S, THREADS>& operand;
     const uint2* from;
     int entries;
     u32 digit;
     int pair;
+    int end;
     int entry;
     u32 lower;
     u32 upper;
@@ -75,13 +78,17 @@ struct Scan {
           entries(table.entries),
           digit(digit),
           pair(0),
+          end(PAIRS),
           entry(0),
           lower(0),
           upper(0) {
         Number<S, THREADS>::sync();
     }
 
-    __device__ __forceinline__ bool done() const { return pair >= Table<S>::PAIRS; }
+    __device__ __forceinline__ bool done() const { return pair >= end; }
+
+    // Leaves the pairs from `pairs` on for later: the limbs of the operand that they go to are in use.
+    __device__ __forceinline__ void go_up_to(int pairs) { end = pairs; }
 
     __device__ __forceinline__ Step issue() {
         Step step = {};
@@ -113,6 +120,7 @@ struct Scan {
     }
 
     __device__ __forceinline__ void finish() {
+        end = PAIRS;
 #pragma unroll 1
         while (!done()) {
             consume(issue());

@@ -1,7 +1,7 @@
 // What an instance works with in shared memory, and the way in and out of Montgomery form.
 #pragma once
 
-#include "square.cuh"
+#include "quarters.cuh"
 
 namespace integer {
 
