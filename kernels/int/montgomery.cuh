@@ -25,7 +25,8 @@ __device__ __forceinline__ u32 negated_inverse(u32 odd) {
 }
 
 // Rows of a reduction that hide one step of what goes on in the background.
-constexpr int ROWS_PER_STEP = 4;
+template <class S>
+constexpr int ROWS_PER_STEP = S::T == 4 && S::L >= 24 ? 2 : 4;
 
 // Rows that are written out. At the end of a turn the compiler moves the window about between registers, so more of them
 // are better, as long as the code of a squaring is not too long for the cache of instructions.
@@ -40,19 +41,20 @@ struct Idle {
     __device__ __forceinline__ void consume(const Step&) {}
 };
 
-// Carries what is above the limbs of each lane, `above`, into the lanes over it, which takes T - 1 passes whatever the
-// value. Returns what leaves the highest lane, in that lane.
+// Carries what is above the limbs of each lane, `above`, into the lanes over it, and `lowest` into the lowest one, which takes
+// T - 1 passes whatever the value. Returns what leaves the highest lane, in that lane.
 template <class S>
-__device__ __forceinline__ u32 carry_over(u32 (&value)[S::L], u32 above) {
+__device__ __forceinline__ u32 carry_over(u32 (&value)[S::L], u32 above, u32 lowest) {
     if constexpr (S::T == 1) return above;
     u32 out = 0;
 #pragma unroll 1
     for (int pass = 1; pass < S::T; pass++) {
         out += S::lane() == S::T - 1 ? above : 0;
-        value[0] = add_out(value[0], from_below<S>(above));
+        value[0] = add_out(value[0], from_below<S>(above) | lowest);
 #pragma unroll
         for (int j = 1; j < S::L; j++) value[j] = add_through(value[j], 0);
         above = carry();
+        lowest = 0;
     }
     return out + (S::lane() == S::T - 1 ? above : 0);
 }
@@ -84,28 +86,29 @@ __device__ __forceinline__ u32 subtract(u32 (&value)[S::L], const u32 (&subtrahe
 template <class S, int THREADS>
 __device__ __forceinline__ void add_product(Window<S>& window, const u32 (&vector)[S::L],
                                             const Number<S, THREADS>& multiplier, const Passage<S, THREADS>& lower) {
-    static_assert(S::N % ROWS_PER_TURN<S> == 0 && ROWS_PER_TURN<S> % ROWS_PER_STEP == 0, "rows come in whole turns");
+    static_assert(S::N % ROWS_PER_TURN<S> == 0 && ROWS_PER_TURN<S> % ROWS_PER_STEP<S> == 0, "rows come in whole turns");
 #pragma unroll 1
     for (int i = 0; i < S::N; i += ROWS_PER_TURN<S>) {
         u32 scalar[ROWS_PER_TURN<S>];
 #pragma unroll
-        for (int row = 0; row < ROWS_PER_TURN<S>; row++) scalar[row] = multiplier[i + row];
+        for (int row = 0; row < ROWS_PER_TURN<S>; row++) scalar[row] = multiplier.in_half(i, row);
         Number<S, THREADS>::sync();
 #pragma unroll
         for (int row = 0; row < ROWS_PER_TURN<S>; row += 2) {
             window.add_rows(
                 vector, [&](u32) { return scalar[row]; }, [&](u32) { return scalar[row + 1]; },
-                [&](int second, u32 limb) { lower.put_lowest(i + row + second, limb); });
+                [&](int second, u32 limb) { lower.put_lowest(i, row + second, limb); });
         }
     }
     Number<S, THREADS>::sync();
 }
 
-// What the limbs of a number of 2 N limbs leave over: what is to be added to the lowest limb of each lane in the lower half, and
-// what is above the limbs of each lane in the upper half.
+// What is not yet in the limbs of a number of 2 N limbs: what is to be added to the lowest limb of each lane in the lower half,
+// and of the lowest lane in the upper half; and what is above the limbs of each lane in the upper half.
 struct Rest {
     u32 lower;
-    u32 upper;
+    u32 lowest_upper;
+    u32 above;
 };
 
 // The product of `vector` and `multiplier`: its lower half in `value`, the upper half in `upper`, which may be the
@@ -120,7 +123,7 @@ __device__ __forceinline__ Rest product(u32 (&value)[S::L], const u32 (&vector)[
     upper.limbs.get(value);
 #pragma unroll
     for (int j = 0; j < S::L; j++) upper.limbs.own(j) = high[j];
-    return {0, above};
+    return {0, 0, above};
 }
 
 // `x / R mod P`, below R, for an `x` below R^2: the lower half in `value`, the upper half in `upper`, and `rest`.
@@ -134,20 +137,20 @@ __device__ __forceinline__ void reduce(u32 (&value)[S::L], const Rest& rest, con
 #pragma unroll 1
     for (int i = 0; i < S::N; i += ROWS_PER_TURN<S>) {
 #pragma unroll
-        for (int j = 0; j < ROWS_PER_TURN<S>; j += ROWS_PER_STEP) {
+        for (int j = 0; j < ROWS_PER_TURN<S>; j += ROWS_PER_STEP<S>) {
             typename Background::Step step = background.issue();
 #pragma unroll
-            for (int row = 0; row < ROWS_PER_STEP; row += 2) {
+            for (int row = 0; row < ROWS_PER_STEP<S>; row += 2) {
                 window.add_rows(modulus, quotient, quotient, [](int, u32) {});
             }
             background.consume(step);
         }
     }
-    u32 above = rest.upper + window.limbs(value);
+    u32 above = rest.above + window.limbs(value);
     value[0] = add_out(value[0], upper.limbs.own(0));
 #pragma unroll
     for (int j = 1; j < S::L; j++) value[j] = add_through(value[j], upper.limbs.own(j));
-    above = carry_over<S>(value, above + carry());
+    above = carry_over<S>(value, above + carry(), rest.lowest_upper);
     subtract<S>(value, modulus, 0 - from_highest<S>(above));
 }
 

@@ -6,11 +6,14 @@
 namespace integer {
 
 // Shared memory of a block: limb i of instance k of the block is word `i * instances + k`, so that neighbouring
-// instances fall into neighbouring banks. All addresses depend on positions alone.
+// instances fall into neighbouring banks. With four lanes there is a gap in the middle, so that the lanes of an instance do not
+// all fall into one bank. All addresses depend on positions alone.
 template <class S, int THREADS>
 struct Number {
     static constexpr int INSTANCES = THREADS / S::T;
-    static constexpr int BYTES = S::N * INSTANCES * 4;
+    // As many words as a warp has of each limb. Of two numbers with a third between them, each has other banks again.
+    static constexpr int GAP = S::T == 4 && S::L >= 24 ? 32 / S::T : 0;
+    static constexpr int BYTES = (S::N * INSTANCES + GAP) * 4;
 
     u32* limbs;
 
@@ -24,10 +27,18 @@ struct Number {
     }
 
     // Any limb of the instance.
-    __device__ __forceinline__ u32& operator[](int index) const { return limbs[index * INSTANCES]; }
+    __device__ __forceinline__ u32& operator[](int index) const {
+        return limbs[index * INSTANCES + (GAP > 0 && index >= S::N / 2 ? GAP : 0)];
+    }
 
     // A limb of this lane.
-    __device__ __forceinline__ u32& own(int j) const { return limbs[(S::lane() * S::L + j) * INSTANCES]; }
+    __device__ __forceinline__ u32& own(int j) const { return in_half(S::lane() * S::L, j); }
+
+    // Limb `first + offset`, which is in the same half of the number as limb `first`.
+    __device__ __forceinline__ u32& in_half(int first, int offset) const {
+        if constexpr (GAP == 0) return limbs[(first + offset) * INSTANCES];
+        return (&(*this)[first])[offset * INSTANCES];
+    }
 
     // Replaces the number by the limbs that this instance's lanes hold.
     __device__ __forceinline__ void put(const u32 (&value)[S::L]) const {
@@ -88,8 +99,15 @@ struct Passage {
         return S::lane() == lane ? &limbs[index] : unwanted;
     }
 
-    // Replaces limb `index` by the value of the lowest lane.
-    __device__ __forceinline__ void put_lowest(int index, u32 value) const { *in_lane(0, index) = value; }
+    // Replaces limb `first + offset`, which is in the same half as limb `first`, by the value of the lowest lane.
+    __device__ __forceinline__ void put_lowest(int first, int offset, u32 value) const {
+        u32* limb = &limbs.in_half(first, offset);
+        if constexpr (S::T == 1) {
+            *limb = value;
+        } else {
+            *(S::lane() == 0 ? limb : unwanted) = value;
+        }
+    }
 
     __device__ __forceinline__ void clear() const {
         limbs.clear();

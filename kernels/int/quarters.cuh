@@ -9,32 +9,27 @@ namespace integer {
 // 3 L / 2 rows of each lane, with no shuffle between them. Then each lane squares its own quarter, and adds twice those
 // products as the limbs come: lane k makes the limbs 2 k L to 2 (k + 1) L - 1 of the square, its part.
 //
-// All that takes more room than `upper` has: the upper halves of the lanes' limbs in `spare` are used too. Places are
-// counted in halves of a quarter: 0 to 7 are those of `upper`, 8 to 11 those in `spare`. Which of them a lane takes follows
-// from its number, by constants that have a hexadecimal digit for each lane, the lowest lane's last.
+// The lower half of the square is made in `spare`, the upper half in `upper`, where the multipliers are at first. Places are
+// counted in halves of a quarter: 0 to 7 are those of `spare`, 8 to 15 those of `upper`. Which of them a lane takes follows from
+// its number, by constants that have a hexadecimal digit for each lane, the lowest lane's last.
 template <int L, int THREADS>
 struct Squaring<Shape<4, L>, THREADS, EnableIf<(L >= 24)>> {
     using S = Shape<4, L>;
     static constexpr bool NEEDS_SPARE = true;
     static constexpr int INSTANCES = Number<S, THREADS>::INSTANCES;
+    static constexpr int GAP = Number<S, THREADS>::GAP;
     static constexpr int HALF = L / 2;
     static constexpr int ROWS = HALF % 8 == 0 ? 8 : 4;
-    static_assert(HALF % ROWS == 0, "rows come in whole turns, and a look-up fills pairs of limbs");
-
-    // The halves of a part, from the lowest: where its sums are. The digit 15 says that there are none.
-    static constexpr u32 NO_SUMS = 15;
-    __device__ static __forceinline__ u32 part(int half) {
-        return half == 0 ? 0x064f : half == 1 ? 0x18af : half == 2 ? 0xf9b2 : 0xf573;
-    }
+    static_assert(HALF % ROWS == 0, "rows come in whole turns");
 
     // Everything is found from one address, so that the compiler sees that it is in shared memory.
     struct Places {
-        const Passage<S, THREADS>& upper;
-        const Number<S, THREADS>& spare;
+        u32* first;
+        int to_upper;
         int lane;
 
         __device__ __forceinline__ Places(const Passage<S, THREADS>& upper, const Number<S, THREADS>& spare)
-            : upper(upper), spare(spare), lane(lane_anew()) {}
+            : first(spare.limbs), to_upper(static_cast<int>(upper.limbs.limbs - spare.limbs)), lane(lane_anew()) {}
 
         // The lane's number, asked for in each square: the places that follow from it would take registers throughout.
         __device__ static __forceinline__ int lane_anew() {
@@ -43,21 +38,10 @@ struct Squaring<Shape<4, L>, THREADS, EnableIf<(L >= 24)>> {
             return thread & (S::T - 1);
         }
 
-        __device__ __forceinline__ u32 digit(u32 digits) const { return digits >> (4 * lane) & 15; }
-
-        // Words from the first one of `upper` to the half that is this lane's digit.
-        __device__ __forceinline__ int offset(u32 digits) const {
-            const int half = static_cast<int>(digit(digits));
-            const int to_spare = static_cast<int>(spare.limbs - upper.limbs.limbs);
-            return half < 8 ? INSTANCES * HALF * half : to_spare + INSTANCES * (L * (half - 8) + HALF);
-        }
-
-        __device__ __forceinline__ u32* half(u32 digits) const { return upper.limbs.limbs + offset(digits); }
-
-        // A limb of that half, or, in lanes that have none, the place that nobody looks at.
-        __device__ __forceinline__ u32* limb(bool has_one, u32 digits, int index) const {
-            const int unwanted = static_cast<int>(upper.unwanted - upper.limbs.limbs);
-            return upper.limbs.limbs + (has_one ? offset(digits) + INSTANCES * index : unwanted);
+        // The half that is this lane's digit.
+        __device__ __forceinline__ u32* half(u32 digits) const {
+            const int number = static_cast<int>(digits >> (4 * lane)) & 15;
+            return first + (number < 8 ? 0 : to_upper) + (number & 4 ? GAP : 0) + INSTANCES * HALF * (number & 7);
         }
     };
 
@@ -65,16 +49,23 @@ struct Squaring<Shape<4, L>, THREADS, EnableIf<(L >= 24)>> {
                                                   const Number<S, THREADS>& spare) {
         const Places places(upper, spare);
         u32 window[L];
-        multiply_quarters(window, value, places);
+        multiply_quarters(window, value, upper.limbs, places);
         const u32 above_sums = add_windows(window, places);
-        return add_squares(value, above_sums, places);
+        const u32 above = add_squares(value, above_sums, places);
+        Number<S, THREADS>::sync();
+        spare.get(value);
+        // What is above a part belongs to the next one.
+        const u32 above_lowest = __shfl_sync(ALL_LANES, above, 0, S::T);
+        const u32 above_others = __shfl_sync(ALL_LANES, above, places.lane == 0 ? 1 : 2, S::T);
+        return {places.lane == 2 ? above_lowest : 0, places.lane == 0 ? above_others : 0,
+                places.lane == 1 ? above_others : 0};
     }
 
     // The rows. The limbs that leave go to their places; what is in the windows after the last row is returned. Lane 0
     // multiplies a0 by a1 and the lower half of a2, lane 3 a0 by the upper half of a2 and by a3; lane 1 a1 by a2 and the lower
     // half of a3; lane 2 a1 by the upper half of a3, and then a2 by a3.
-    __device__ static __forceinline__ void multiply_quarters(u32 (&last)[L], const u32 (&value)[L], const Places& places) {
-        const Number<S, THREADS>& x = places.upper.limbs;
+    __device__ static __forceinline__ void multiply_quarters(u32 (&last)[L], const u32 (&value)[L],
+                                                             const Number<S, THREADS>& x, const Places& places) {
         x.put(value);
         u32 vector[L];
         const bool has_a0 = places.lane == 0 || places.lane == 3;
@@ -83,9 +74,9 @@ struct Squaring<Shape<4, L>, THREADS, EnableIf<(L >= 24)>> {
         Window<Shape<1, L>> window;
 #pragma unroll 1
         for (int step = 0; step < 3; step++) {
-            const u32* multiplier = places.half(step == 0 ? 0x5742 : step == 1 ? 0x6653 : 0x7764);
-            // Where nobody reads a multiplier in a later row.
-            u32* leaves_to = places.half(step == 0 ? 0xa802 : step == 1 ? 0xb913 : 0x7564);
+            const u32* multiplier = places.half(step == 0 ? 0xdfca : step == 1 ? 0xeedb : 0xffec);
+            // Where nobody reads a multiplier in a later row. What leaves lane 1 first belongs to 6 and 7, as does what leaves lane 3.
+            u32* leaves_to = places.half(step == 0 ? 0x5902 : step == 1 ? 0x6a13 : 0x7b84);
             if (step == 1) {
 #pragma unroll
                 for (int j = 0; j < L; j++) vector[j] = places.lane == 2 ? value[j] : vector[j];
@@ -108,98 +99,82 @@ struct Squaring<Shape<4, L>, THREADS, EnableIf<(L >= 24)>> {
         window.limbs(last);
     }
 
-    // Adds what the windows hold, and what has left two lanes for one place, to the parts. The window of lane 0 belongs to the
-    // middle of lane 1's part, that of lane 1 to the middle of lane 2's, that of lane 3 to the lower half of lane 2's; that of
-    // lane 2 is the lower half of lane 3's. Returns what is above the sums of the part, at most 2.
+    // Adds what the windows hold, and what has left two lanes for one place, to the parts. Returns what is above the sums of the
+    // part, at most 2.
     __device__ static __forceinline__ u32 add_windows(const u32 (&window)[L], const Places& places) {
-        const Passage<S, THREADS>& upper = places.upper;
-        const bool adds = places.lane == 1 || places.lane == 2;
-        u32 below[L];
-#pragma unroll
-        for (int j = 0; j < L; j++) below[j] = from_below<S>(window[j]);
-        u32 carries[2] = {};
-#pragma unroll
-        for (int half = 0; half < 4; half++) {
-            u32 sum[HALF];
-            u32 other[HALF];
-#pragma unroll
-            for (int j = 0; j < HALF; j++) {
-                const int at = half * HALF + j;
-                sum[j] = *places.limb(adds, part(half), j);
-                if (half < 2) {
-                    const u32 above = from_above<S>(window[at]);
-                    other[j] = places.lane == 2 ? above : 0;
-                } else {
-                    // What has left lane 1. What has left lane 3 for the same place is in the part.
-                    const u32 left = upper.limbs[at - L];
-                    other[j] = places.lane == 1 ? left : 0;
-                }
-            }
-            if (half > 0) {
-                set_carry(carries[0]);
-#pragma unroll
-                for (int j = 0; j < HALF; j++) sum[j] = add_through(sum[j], half < 3 ? below[(half - 1) * HALF + j] : 0);
-                carries[0] = carry();
-            }
-            set_carry(carries[1]);
-#pragma unroll
-            for (int j = 0; j < HALF; j++) sum[j] = add_through(sum[j], other[j]);
-            carries[1] = carry();
-#pragma unroll
-            for (int j = 0; j < HALF; j++) *places.limb(adds, part(half), j) = sum[j];
-        }
+        // The windows of the lanes 0 to 3 belong to the places from 5, 9, 12 and 8 on. That of lane 2 is the first there; that of
+        // lane 3 waits at 14.
+        u32* place = places.half(0xec95);
+        const u32 mask = places.lane < 2 ? ~0u : 0;
+        u32 overflow = add<L>(place, mask, window);
+        // From 7 and 11 on; where there is no carry, to any place of the lane's own.
+        overflow = carry_on<HALF>(places.half(0xecb7), overflow);
+        // To lane 1's part lane 0 has added, to that of lane 2 lane 1.
+        const u32 above = from_below<S>(overflow);
         Number<S, THREADS>::sync();
+
+        // What waits at 0 for lane 1, and at 14 for lane 2; nothing for the others.
+        const u32* source = places.half(0xee00);
+        const bool adds = places.lane == 1 || places.lane == 2;
+        u32 other[L];
 #pragma unroll
-        for (int j = 0; j < L; j++) *places.limb(places.lane == 3, part(j / HALF), j % HALF) = below[j];
-        return adds ? carries[0] + carries[1] : 0;
+        for (int j = 0; j < L; j++) other[j] = adds ? source[INSTANCES * j] : 0;
+        overflow = add<L>(places.half(0xc862), ~0u, other);
+        // That of lane 1 ends with its part, that of lane 2 goes on to its end.
+        const u32 ends = places.lane == 1 ? overflow : 0;
+        const u32 at_the_end = carry_on<L>(places.half(0xca62), overflow - ends);
+        Number<S, THREADS>::sync();
+        return above + ends + at_the_end;
     }
 
-    // Each lane's part of the square, and from there the limbs to where they belong.
-    __device__ static __forceinline__ Rest add_squares(u32 (&value)[L], u32 above_sums, const Places& places) {
-        const Number<S, THREADS>& upper = places.upper.limbs;
-        // In lane 0 the lowest quarter of the square, in lane 3 the highest, which get no sums.
-        u32 kept[L] = {};
+    // Adds `addend` to COUNT limbs, which count as 0 without the mask. Returns the carry.
+    template <int COUNT>
+    __device__ static __forceinline__ u32 add(u32* place, u32 mask, const u32 (&addend)[COUNT]) {
+        u32 sum[COUNT];
+#pragma unroll
+        for (int j = 0; j < COUNT; j++) sum[j] = place[INSTANCES * j] & mask;
+        sum[0] = add_out(sum[0], addend[0]);
+#pragma unroll
+        for (int j = 1; j < COUNT; j++) sum[j] = add_through(sum[j], addend[j]);
+        const u32 above = carry();
+#pragma unroll
+        for (int j = 0; j < COUNT; j++) place[INSTANCES * j] = sum[j];
+        return above;
+    }
+
+    // Adds a carry to COUNT limbs. Returns the next one.
+    template <int COUNT>
+    __device__ static __forceinline__ u32 carry_on(u32* place, u32 bit) {
+        u32 sum[COUNT];
+#pragma unroll
+        for (int j = 0; j < COUNT; j++) sum[j] = place[INSTANCES * j];
+        sum[0] = add_out(sum[0], bit);
+#pragma unroll
+        for (int j = 1; j < COUNT; j++) sum[j] = add_through(sum[j], 0);
+        const u32 above = carry();
+#pragma unroll
+        for (int j = 0; j < COUNT; j++) place[INSTANCES * j] = sum[j];
+        return above;
+    }
+
+    // Makes each lane's part of the square. Returns what is above it.
+    __device__ static __forceinline__ u32 add_squares(const u32 (&value)[L], u32 above_sums, const Places& places) {
+        u32* part = places.half(0xc840);
+        // The lowest quarter of the square and the highest have no sums.
+        const u32 masks[2] = {places.lane == 0 ? 0 : ~0u, places.lane == 3 ? 0 : ~0u};
         u32 before = 0;
         u32 sum_carry = 0;
         square_in_lane<L>(value, [&](int i, u32 low, u32 high) {
-            const u32 digits = part(2 * i / HALF);
-            const bool has_sums = places.digit(digits) != NO_SUMS;
-            u32* to[2] = {places.limb(has_sums, digits, 2 * i % HALF), places.limb(has_sums, digits, 2 * i % HALF + 1)};
-            const u32 sums[2] = {has_sums ? *to[0] : 0, has_sums ? *to[1] : 0};
+            u32* to[2] = {&part[INSTANCES * (2 * i)], &part[INSTANCES * (2 * i + 1)]};
+            const u32 mask = masks[2 * i / L];
+            const u32 sums[2] = {*to[0] & mask, *to[1] & mask};
             set_carry(sum_carry);
-            low = add_through(low, __funnelshift_l(before, sums[0], 1));
-            high = add_through(high, __funnelshift_l(sums[0], sums[1], 1));
+            *to[0] = add_through(low, __funnelshift_l(before, sums[0], 1));
+            *to[1] = add_through(high, __funnelshift_l(sums[0], sums[1], 1));
             sum_carry = carry();
             before = sums[1];
-            *to[0] = low;
-            *to[1] = high;
-            const int at = 2 * i % L;
-            kept[at] = has_sums ? kept[at] : low;
-            kept[at + 1] = has_sums ? kept[at + 1] : high;
         });
-        const u32 above = sum_carry + (before >> (LIMB_BITS - 1)) + 2 * above_sums;
-        Number<S, THREADS>::sync();
-
-        // The quarter of this lane in the lower half of the square, and the one in the upper half.
-        const u32* in_lower[2] = {places.half(0xb422), places.half(0x7a33)};
-        const u32* in_upper[2] = {places.half(0x0096), places.half(0x1158)};
-        u32 high[L];
-#pragma unroll
-        for (int j = 0; j < L; j++) {
-            const u32 from_lower = in_lower[j / HALF][INSTANCES * (j % HALF)];
-            const u32 from_upper = in_upper[j / HALF][INSTANCES * (j % HALF)];
-            value[j] = places.lane == 0 ? kept[j] : from_lower;
-            high[j] = places.lane == 3 ? kept[j] : from_upper;
-        }
-        // Above lane 0's part begins the quarter of lane 2 in the lower half, above the others those of the lanes 0 and 2 in the upper.
-        const u32 above_lowest = __shfl_sync(ALL_LANES, above, 0, S::T);
-        const u32 above_others = __shfl_sync(ALL_LANES, above, places.lane == 0 ? 1 : 2, S::T);
-        high[0] = add_out(high[0], places.lane % 2 == 0 ? above_others : 0);
-#pragma unroll
-        for (int j = 1; j < L; j++) high[j] = add_through(high[j], 0);
-        const u32 above_high = carry();
-        upper.put(high);
-        return {places.lane == 2 ? above_lowest : 0, above_high};
+        return sum_carry + (before >> (LIMB_BITS - 1)) + 2 * above_sums;
     }
 };
 

@@ -80,8 +80,8 @@ struct Condition<true> {
 template <bool CONDITION>
 using EnableIf = typename Condition<CONDITION>::Type;
 
-// How the lanes of an instance square: the lower half in `value`, the upper half in `upper`. If it NEEDS_SPARE, the upper half
-// of each lane's limbs in `spare` is lost. This one multiplies the number by itself: for many lanes, for few limbs, and for so many
+// How the lanes of an instance square: the lower half in `value`, the upper half in `upper`. If it NEEDS_SPARE, the
+// number `spare` is lost. This one multiplies the number by itself: for many lanes, for few limbs, and for so many
 // that two lanes have no registers for what follows.
 template <class S, int THREADS, class = void>
 struct Squaring {
@@ -116,7 +116,7 @@ struct Squaring<Shape<1, L>, THREADS, void> {
                 upper.limbs[2 * i + 1 - L] = high;
             }
         });
-        return {0, 0};
+        return {0, 0, 0};
     }
 };
 
@@ -175,7 +175,7 @@ struct Squaring<Shape<2, L>, THREADS, EnableIf<(L <= 48)>> {
         const u32 above = carry();
 #pragma unroll
         for (int j = 0; j < L; j++) value[j] = upper_lane ? moved[j] : kept[j];
-        return {0, above};
+        return {0, 0, above};
     }
 
     // The product a b: the upper half in the limbs 0 to L - 1 of `upper`, the lower half above it.
@@ -190,15 +190,21 @@ struct Squaring<Shape<2, L>, THREADS, EnableIf<(L <= 48)>> {
         add_product<Half, THREADS>(window, vector, b, Passage<Half, THREADS>(b, upper.unwanted));
         u32 high[L / 2];
         const u32 above = window.limbs(high);
-        carry_over<Half>(high, above);
+        carry_over<Half>(high, above, 0);
         a.put(high);
     }
 };
+
+// Whether the warps of a block begin each squaring together. Where its code is longer than the cache of instructions that they
+// share, one warp reads it for the others.
+template <class S>
+constexpr bool IN_STEP = S::N >= 48;
 
 // `value = value^2 / R mod P`, below R, for a number below R.
 template <class S, int THREADS, class Background>
 __device__ __forceinline__ void square(u32 (&value)[S::L], const Passage<S, THREADS>& upper, const Number<S, THREADS>& spare,
                                        const Modulus<S, THREADS>& p, Background& background) {
+    if constexpr (IN_STEP<S>) __syncthreads();
     const Rest rest = Squaring<S, THREADS>::square(value, upper, spare);
     reduce<S, THREADS>(value, rest, upper, p, background);
 }

@@ -19,8 +19,11 @@ const REFERENCE_CLOCK_KHZ: f64 = 1_980_000.0;
 /// What reading an entry of the table costs, in multiplications.
 const SCAN_COST: f64 = 0.018;
 
-/// With wider ones the squarings before a look-up end before its reads do.
-const WIDEST_WINDOW: u32 = 4;
+/// With wider ones the squarings before a look-up end before its reads do; of numbers in one lane, as those of up to 2048
+/// bits are, they do so with 5 bits already.
+fn widest_window(exponent_bits: u32) -> u32 {
+    if exponent_bits <= 2048 { 4 } else { 5 }
+}
 
 impl Family for Int {
     /// Any chip that the crate supports, if a block may have the shared memory.
@@ -67,7 +70,8 @@ impl Family for Int {
             let squarings = digits * f64::from(window.bits());
             squarings + digits * (1.0 + table * SCAN_COST) + table
         };
-        let windows = (Window::MIN_BITS..=WIDEST_WINDOW).filter_map(Window::new);
+        let widest = widest_window(exponent_bits);
+        let windows = (Window::MIN_BITS..=widest).filter_map(Window::new);
         windows
             .min_by(|a, b| cost(a).total_cmp(&cost(b)))
             .unwrap_or_else(|| unreachable!("there are windows"))
