@@ -62,7 +62,7 @@ __device__ __forceinline__ void exponentiate(u32 (&value)[W::L], const Base& bas
 #pragma unroll 1
             for (int k = i < digit_count - 1 ? window : 0; k > 0; k--) {
                 // The last square is the last to use the operand as spare room.
-                if constexpr (Squaring<S, W::THREADS>::NEEDS_SPARE) scan.go_up_to(k == 1 ? scan.PAIRS : 0);
+                if constexpr (IN_QUARTERS<S>) scan.go_up_to(k == 1 ? Table<S>::PAIRS : 0);
                 square<S, W::THREADS>(value, work.upper, work.operand, work.p, scan);
             }
             scan.finish();

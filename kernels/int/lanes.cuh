@@ -25,6 +25,10 @@ struct Shape {
     __device__ static __forceinline__ int lane() { return static_cast<int>(threadIdx.x) & (T - 1); }
 };
 
+// Whether squares are made in quarters of the number, one in each lane: quarters.cuh.
+template <class S>
+constexpr bool IN_QUARTERS = S::T == 4 && S::L >= 24;
+
 // The value that the lowest lane of this instance holds.
 template <class S>
 __device__ __forceinline__ u32 from_lowest(u32 x) {

@@ -24,9 +24,9 @@ __device__ __forceinline__ u32 negated_inverse(u32 odd) {
     return 0 - x;
 }
 
-// Rows of a reduction that hide one step of what goes on in the background.
+// Rows of a reduction that hide one step of what goes on in the background. With quarters all steps are behind one reduction.
 template <class S>
-constexpr int ROWS_PER_STEP = S::T == 4 && S::L >= 24 ? 2 : 4;
+constexpr int ROWS_PER_STEP = IN_QUARTERS<S> ? 2 : 4;
 
 // Rows that are written out. At the end of a turn the compiler moves the window about between registers, so more of them
 // are better, as long as the code of a squaring is not too long for the cache of instructions.

@@ -5,15 +5,17 @@
 
 namespace integer {
 
-// Shared memory of a block: limb i of instance k of the block is word `i * instances + k`, so that neighbouring
-// instances fall into neighbouring banks. With four lanes there is a gap in the middle, so that the lanes of an instance do not
-// all fall into one bank. All addresses depend on positions alone.
+// Words that are left free after each half of a number in quarters, as many as a warp has of each limb: else the four lanes of
+// an instance, at work on halves of neighbouring numbers, would all be at one bank.
+template <class S>
+constexpr int GAP = IN_QUARTERS<S> ? 32 / S::T : 0;
+
+// Shared memory of a block: limb i of instance k of the block is word `i * instances + k`, and one GAP more in the upper half, so
+// that neighbouring instances fall into neighbouring banks. All addresses depend on positions alone.
 template <class S, int THREADS>
 struct Number {
     static constexpr int INSTANCES = THREADS / S::T;
-    // As many words as a warp has of each limb. Of two numbers with a third between them, each has other banks again.
-    static constexpr int GAP = S::T == 4 && S::L >= 24 ? 32 / S::T : 0;
-    static constexpr int BYTES = (S::N * INSTANCES + GAP) * 4;
+    static constexpr int BYTES = (S::N * INSTANCES + 2 * GAP<S>) * 4;
 
     u32* limbs;
 
@@ -28,7 +30,7 @@ struct Number {
 
     // Any limb of the instance.
     __device__ __forceinline__ u32& operator[](int index) const {
-        return limbs[index * INSTANCES + (GAP > 0 && index >= S::N / 2 ? GAP : 0)];
+        return limbs[index * INSTANCES + (GAP<S> > 0 && index >= S::N / 2 ? GAP<S> : 0)];
     }
 
     // A limb of this lane.
@@ -36,7 +38,7 @@ struct Number {
 
     // Limb `first + offset`, which is in the same half of the number as limb `first`.
     __device__ __forceinline__ u32& in_half(int first, int offset) const {
-        if constexpr (GAP == 0) return limbs[(first + offset) * INSTANCES];
+        if constexpr (GAP<S> == 0) return limbs[(first + offset) * INSTANCES];
         return (&(*this)[first])[offset * INSTANCES];
     }
 

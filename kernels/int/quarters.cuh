@@ -13,11 +13,9 @@ namespace integer {
 // counted in halves of a quarter: 0 to 7 are those of `spare`, 8 to 15 those of `upper`. Which of them a lane takes follows from
 // its number, by constants that have a hexadecimal digit for each lane, the lowest lane's last.
 template <int L, int THREADS>
-struct Squaring<Shape<4, L>, THREADS, EnableIf<(L >= 24)>> {
+struct Squaring<Shape<4, L>, THREADS, EnableIf<IN_QUARTERS<Shape<4, L>>>> {
     using S = Shape<4, L>;
-    static constexpr bool NEEDS_SPARE = true;
     static constexpr int INSTANCES = Number<S, THREADS>::INSTANCES;
-    static constexpr int GAP = Number<S, THREADS>::GAP;
     static constexpr int HALF = L / 2;
     static constexpr int ROWS = HALF % 8 == 0 ? 8 : 4;
     static_assert(HALF % ROWS == 0, "rows come in whole turns");
@@ -41,7 +39,7 @@ struct Squaring<Shape<4, L>, THREADS, EnableIf<(L >= 24)>> {
         // The half that is this lane's digit.
         __device__ __forceinline__ u32* half(u32 digits) const {
             const int number = static_cast<int>(digits >> (4 * lane)) & 15;
-            return first + (number < 8 ? 0 : to_upper) + (number & 4 ? GAP : 0) + INSTANCES * HALF * (number & 7);
+            return first + (number < 8 ? 0 : to_upper) + (number & 4 ? GAP<S> : 0) + INSTANCES * HALF * (number & 7);
         }
     };
 

@@ -80,13 +80,11 @@ struct Condition<true> {
 template <bool CONDITION>
 using EnableIf = typename Condition<CONDITION>::Type;
 
-// How the lanes of an instance square: the lower half in `value`, the upper half in `upper`. If it NEEDS_SPARE, the
+// How the lanes of an instance square: the lower half in `value`, the upper half in `upper`. IN_QUARTERS the
 // number `spare` is lost. This one multiplies the number by itself: for many lanes, for few limbs, and for so many
 // that two lanes have no registers for what follows.
 template <class S, int THREADS, class = void>
 struct Squaring {
-    static constexpr bool NEEDS_SPARE = false;
-
     __device__ static __forceinline__ Rest square(u32 (&value)[S::L], const Passage<S, THREADS>& upper,
                                                       const Number<S, THREADS>&) {
         u32 x[S::L];
@@ -100,8 +98,6 @@ struct Squaring {
 template <int L, int THREADS>
 struct Squaring<Shape<1, L>, THREADS, void> {
     using S = Shape<1, L>;
-    static constexpr bool NEEDS_SPARE = false;
-
     __device__ static __forceinline__ Rest square(u32 (&value)[L], const Passage<S, THREADS>& upper,
                                                       const Number<S, THREADS>&) {
         u32 x[L];
@@ -125,8 +121,6 @@ struct Squaring<Shape<1, L>, THREADS, void> {
 template <int L, int THREADS>
 struct Squaring<Shape<2, L>, THREADS, EnableIf<(L <= 48)>> {
     using S = Shape<2, L>;
-    static constexpr bool NEEDS_SPARE = false;
-
     __device__ static __forceinline__ Rest square(u32 (&value)[L], const Passage<S, THREADS>& upper,
                                                       const Number<S, THREADS>&) {
         multiply_halves(value, upper);
@@ -195,10 +189,10 @@ struct Squaring<Shape<2, L>, THREADS, EnableIf<(L <= 48)>> {
     }
 };
 
-// Whether the warps of a block begin each squaring together. Where its code is longer than the cache of instructions that they
-// share, one warp reads it for the others.
+// Whether the warps of a block begin each squaring together. Its code is longer than the cache of instructions that they
+// share: one warp reads it for the others.
 template <class S>
-constexpr bool IN_STEP = S::N >= 48;
+constexpr bool IN_STEP = S::T > 1 && S::L >= 32;
 
 // `value = value^2 / R mod P`, below R, for a number below R.
 template <class S, int THREADS, class Background>

@@ -60,8 +60,6 @@ struct Scan {
         uint2 read[READS];
     };
 
-    static constexpr int PAIRS = Table<S>::PAIRS;
-
     const Number<S, THREADS>& operand;
     const uint2* from;
     int entries;
@@ -78,7 +76,7 @@ struct Scan {
           entries(table.entries),
           digit(digit),
           pair(0),
-          end(PAIRS),
+          end(Table<S>::PAIRS),
           entry(0),
           lower(0),
           upper(0) {
@@ -120,7 +118,7 @@ struct Scan {
     }
 
     __device__ __forceinline__ void finish() {
-        end = PAIRS;
+        end = Table<S>::PAIRS;
 #pragma unroll 1
         while (!done()) {
             consume(issue());

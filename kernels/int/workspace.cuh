@@ -12,7 +12,7 @@ struct Workspace {
     static constexpr int L = S::L;
     static constexpr int R_BITS = LIMB_BITS * S::N;
 
-    // The multiplier of products.
+    // The multiplier of products. In quarters it stands next to `upper`, with which squares share it.
     Number<S, THREADS> operand;
     Modulus<S, THREADS> p;
     Passage<S, THREADS> upper;
@@ -20,8 +20,8 @@ struct Workspace {
     static constexpr int BYTES = 2 * Number<S, THREADS>::BYTES + Passage<S, THREADS>::BYTES;
 
     __device__ __forceinline__ explicit Workspace(u32* shared)
-        : operand(shared),
-          p{Number<S, THREADS>(shared + Number<S, THREADS>::BYTES / 4), 0},
+        : operand(shared + (IN_QUARTERS<S> ? Number<S, THREADS>::BYTES / 4 : 0)),
+          p{Number<S, THREADS>(shared + (IN_QUARTERS<S> ? 0 : Number<S, THREADS>::BYTES / 4)), 0},
           upper(shared + 2 * (Number<S, THREADS>::BYTES / 4)) {}
 
     // Takes an odd modulus. After its words stand those of r2 = 2^(2 * r2_bits) mod P, which go to `r2`.
