@@ -121,6 +121,7 @@ impl Table {
         );
         for Module { name, text } in &self.modules {
             let file = format!("{name}.deflated");
+            let text = without_comments(text);
             let deflated = compress_to_vec(text.as_bytes(), COMPRESSION_LEVEL);
             store(&out.join(&file), &deflated)?;
             code += &format!(
@@ -137,6 +138,14 @@ impl Table {
         code += "];\n";
         store(&out.join(format!("{family}.rs")), code.as_bytes())
     }
+}
+
+/// The text without its lines of comments, which the compiler puts around every statement of inline assembly.
+fn without_comments(text: &str) -> String {
+    let lines = text.split_inclusive('\n');
+    lines
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect()
 }
 
 /// A Rust expression for an entry point of a module, whose index is that in `MODULES`.
