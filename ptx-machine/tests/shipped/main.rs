@@ -9,4 +9,5 @@
 mod harness;
 mod manifest;
 mod modexp;
+mod mul;
 mod rsa;

@@ -19,6 +19,8 @@ static FAMILIES: [&[Entry]; 4] = [
 pub(crate) enum Operation {
     /// One exponentiation for each instance.
     ModExp,
+    /// One product for each instance, of ordinary numbers or in Montgomery form.
+    ModMul,
     /// Two exponentiations of one number, modulo two factors of n; each of them is an instance.
     #[cfg(feature = "sign")]
     CrtHalves,
