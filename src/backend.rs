@@ -1,4 +1,4 @@
-//! Backends: everything that implements [`BatchModExp`](crate::BatchModExp) and, but for GPUs,
+//! Backends: everything that implements [`BatchModExp`](crate::BatchModExp) and
 //! [`BatchModMul`](crate::BatchModMul).
 //!
 //! | backend | runs on | notes |

@@ -3,6 +3,8 @@
 
 #[path = "common/need.rs"]
 mod need;
+#[path = "cuda/products.rs"]
+mod products;
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 

@@ -7,7 +7,7 @@ mod need;
 
 use batch_modexp::backend::cuda::DeviceFault;
 use batch_modexp::backend::{Auto, Cuda};
-use batch_modexp::{BatchModExp, Error, ModExp};
+use batch_modexp::{BatchModExp, BatchModMul as _, Error, ModExp, ModMul};
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Odd, U512};
 use cudarc::driver::{CudaContext, result};
@@ -64,6 +64,11 @@ fn a_lost_device_is_set_aside() {
             "{error}"
         );
         assert_eq!(out, [U512::ZERO; 3]);
+        let mut products = [U512::MAX; 3];
+        let product = ModMul::new(&base, &exponent, &params);
+        let result = alone.batch_mod_mul(&[product; 3], &mut products);
+        assert_eq!(result.unwrap_err(), error);
+        assert_eq!(products, [U512::ZERO; 3]);
         let lost: Vec<_> = alone.lost().collect();
         assert_eq!(lost.len(), 1);
         assert_eq!(lost[0].ordinal, ordinal);

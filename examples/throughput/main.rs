@@ -5,6 +5,7 @@
 //! cargo run --release --example throughput -- --bits 1024,2048 --csv throughput.csv --svg throughput.svg
 //! cargo run --release --example throughput -- --full --csv kernels.csv --svg kernels.svg
 //! cargo run --release --example throughput -- --bits 1024 --secrets
+//! cargo run --release --example throughput -- --products --batch 4096,65536,1048576
 //! cargo run --release --example throughput -- --rsa 2048
 //! cargo run --release --example throughput -- --rsa 2048 --host
 //! ```
@@ -14,6 +15,7 @@ extern crate alloc;
 mod full_device;
 mod host;
 mod plot;
+mod products;
 mod rsa_ops;
 mod workload;
 
@@ -64,6 +66,9 @@ struct Options {
     /// time does not depend on them.
     #[arg(long, conflicts_with_all = ["rsa", "csv", "svg"])]
     secrets: bool,
+    /// Measures products of 128 to 512 bits instead, whole calls on the GPUs and on the processor in turn.
+    #[arg(long, conflicts_with_all = ["rsa", "secrets", "csv", "svg"])]
+    products: bool,
     /// Measures RSA with a fresh key of this many bits instead, with and without blinding: the kernels, whole
     /// signatures from message to octets, what the host could do for a device that answers at once, and the processor
     /// alone.
@@ -148,6 +153,9 @@ fn run() -> Result<(), Box<dyn Error>> {
             fs::write(path, table.svg())?;
         }
         return Ok(());
+    }
+    if options.products {
+        return products::measure(&cuda, &options.batch, options.seconds);
     }
     if let Some(bits) = options.rsa {
         let table = rsa_ops::measure(&cuda, bits, &options.batch, options.seconds)?;

@@ -16,7 +16,9 @@
 //! ```
 
 pub(crate) mod family;
+mod group;
 mod modexp;
+mod mul;
 pub(crate) mod plan;
 pub(crate) mod registry;
 pub(crate) mod runtime;
@@ -29,7 +31,8 @@ use std::sync::{Mutex, PoisonError};
 
 use crypto_bigint::Unsigned;
 
-use self::modexp::{Group, ModExpJob};
+use self::group::Group;
+use self::modexp::ModExpJob;
 use self::registry::SHIPPED;
 use self::runtime::device::Device;
 use self::runtime::pipeline::Devices;
@@ -51,6 +54,7 @@ pub(crate) use self::runtime::records::Residence;
 ///
 /// Instances of up to [`MAX_BITS`](Self::MAX_BITS) bits run on the devices; wider ones, which may stand in
 /// the same batch, and those with exponents longer than the width of their modulus, run on the host's threads. The result does not depend on where it was computed.
+/// So do products, of up to 512 bits on the devices.
 ///
 /// Bases, exponents, moduli and results pass through buffers in pinned host memory and in device memory
 /// that belong to this value, grow to the largest batch, are wiped after each call, whichever way it
@@ -173,8 +177,8 @@ impl Cuda {
         })
     }
 
-    /// Compiles the kernels for moduli of `bits` bits now rather than in the first call that needs them.
-    /// Widths above [`MAX_BITS`](Self::MAX_BITS) need none.
+    /// Compiles the kernels for moduli of `bits` bits now rather than in the first call that needs them: for exponentiations, and for
+    /// products if there are any. Widths above [`MAX_BITS`](Self::MAX_BITS) need none.
     ///
     /// # Errors
     ///
@@ -183,7 +187,7 @@ impl Cuda {
         self.devices.check()?;
         let usable = self.devices.iter().filter(|device| device.lost().is_none());
         for device in usable {
-            let entries = SHIPPED.serving(bits);
+            let entries = SHIPPED.serving(bits).chain(SHIPPED.multiplying(bits));
             for entry in entries.filter(|entry| entry.runs_on(device.info())) {
                 device.kernel(&entry.image)?;
             }
@@ -314,19 +318,19 @@ impl Cuda {
     {
         self.devices.check()?;
         let threads = self.host_pool();
-        let (on_devices, on_host): (Vec<_>, Vec<_>) =
-            Group::by_width(batch, exponent_bits, threads)
-                .into_iter()
-                // Kernels take no exponents that are longer than their moduli.
-                .partition(|group| self.has_kernel(group.bits) && exponent_bits <= group.bits);
+        let (on_devices, on_host): (Vec<_>, Vec<_>) = Group::by_width(batch, threads)
+            .into_iter()
+            // Kernels take no exponents that are longer than their moduli.
+            .partition(|group| self.has_kernel(group.bits) && exponent_bits <= group.bits);
         // The host first, which may find a modulus too wide.
         for group in on_host {
-            group.compute_on(&self.host, out)?;
+            group.compute_on(&self.host, exponent_bits, out)?;
         }
         let mut timing = Timing::default();
         for group in on_devices {
             let job = ModExpJob {
                 group: &group,
+                exponent_bits,
                 registry: SHIPPED,
                 tuning,
                 threads,
@@ -338,7 +342,8 @@ impl Cuda {
                 .into_inner()
                 .unwrap_or_else(PoisonError::into_inner);
             if !refused.is_empty() {
-                group.only(&refused).compute_on(&self.host, out)?;
+                let refused = group.only(&refused);
+                refused.compute_on(&self.host, exponent_bits, out)?;
             }
         }
         Ok(timing)

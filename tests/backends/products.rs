@@ -139,6 +139,8 @@ suite!(
     Cpu::with_threads(2.try_into().unwrap()).unwrap()
 );
 suite!(cpu_of_fma if fma_alone().as_ref());
+#[cfg(feature = "cuda")]
+suite!(cuda if crate::gpu());
 suite!(auto, Auto::with_gpus().unwrap());
 
 /// The choice between `Fma` and `Serial`, also where there is `Ifma`.

@@ -6,6 +6,7 @@ pub(crate) mod crt;
 pub(crate) mod dpf;
 pub(crate) mod int;
 mod modexp;
+pub(crate) mod mul;
 pub(crate) mod rns;
 pub(crate) mod rns_mma;
 

@@ -1,18 +1,15 @@
-//! Modular exponentiations as a job for devices: the instances of a batch that are equally wide, and how they
-//! become words in buffers.
+//! Modular exponentiations as a job for devices: how the instances of a group become words in buffers.
 
-use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::ptr;
 use std::sync::{Mutex, PoisonError};
 
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Limb, Odd, Uint, Unsigned};
-use zeroize::Zeroize;
 
 use super::family::{ModExpChunk, ModExpWork};
+use super::group::{Group, Moduli};
 use super::plan::{Plan, Tuning};
 use super::registry::{Entry, Registry};
 use super::runtime::device::InUse;
@@ -22,139 +19,33 @@ use super::runtime::module::Grid;
 use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
-use super::words::{HostPool, copy_in, copy_out, nth, write_indices};
-use crate::backend::clear;
+use super::words::{HostPool, copy_in, nth, write_indices};
 use crate::secret::Secret;
 use crate::width::{WithLimbs, with_limbs};
 use crate::{BatchModExp, Error, ModExp};
 
-/// Instances of one width, with the public numbers that they share.
-pub(super) struct Group<'a, U: Unsigned> {
-    batch: &'a [ModExp<'a, U>],
-    /// Their indices in the batch, ascending.
-    pub(super) members: Vec<usize>,
-    /// The width of the moduli in bits.
-    pub(super) bits: u32,
-    pub(super) exponent_bits: u32,
-}
-
-impl<'a, U: Unsigned + Sync + Send> Group<'a, U> {
-    /// One group for each width, the narrowest first.
-    pub(super) fn by_width(
-        batch: &'a [ModExp<'a, U>],
-        exponent_bits: u32,
-        threads: HostPool<'_>,
-    ) -> Vec<Self> {
-        let mut widths = BTreeMap::<u32, Vec<usize>>::new();
-        let limbs = |x: &ModExp<'_, U>| x.params.modulus().as_ref().as_limbs().len();
-        let [first, ..] = batch else {
-            return Vec::new();
-        };
-        let width = limbs(first);
-        let differ =
-            |_, part: &[ModExp<'_, U>]| part.iter().find(|x| limbs(x) != width).map(|_| ());
-        if threads.first(batch, differ).is_none() {
-            return Vec::from([Self {
-                batch,
-                members: threads.collect(0..batch.len()),
-                bits: width as u32 * Limb::BITS,
-                exponent_bits,
-            }]);
-        }
-        let mut start = 0;
-        for run in batch.chunk_by(|a, b| limbs(a) == limbs(b)) {
-            let members = widths
-                .entry(limbs(&run[0]) as u32 * Limb::BITS)
-                .or_default();
-            members.extend(start..start + run.len());
-            start += run.len();
-        }
-        widths
-            .into_iter()
-            .map(|(bits, members)| Self {
-                batch,
-                members,
-                bits,
-                exponent_bits,
-            })
-            .collect()
-    }
-
-    /// Some of the members as a group of their own.
-    pub(super) fn only(&self, members: &[usize]) -> Self {
-        let mut members: Vec<_> = members.iter().map(|&member| self.members[member]).collect();
-        members.sort_unstable();
-        Self { members, ..*self }
-    }
-
-    fn instance(&self, member: usize) -> &'a ModExp<'a, U> {
-        &self.batch[self.members[member]]
-    }
-
-    /// The elements of `out` at the indices of the members.
-    pub(super) fn places<'o>(&self, out: &'o mut [U], threads: HostPool<'_>) -> Vec<&'o mut U> {
-        if self.members.len() == out.len() {
-            return threads.collect(out);
-        }
-        let mut members = self.members.iter().peekable();
-        let wanted = out.iter_mut().enumerate();
-        wanted
-            .filter(|(i, _)| members.next_if(|&&member| member == *i).is_some())
-            .map(|(_, place)| place)
-            .collect()
-    }
-
+impl<U: Unsigned + Sync + Send> Group<'_, ModExp<'_, U>> {
     /// Computes the group on the host.
-    pub(super) fn compute_on<B>(&self, host: &B, out: &mut [U]) -> Result<(), Error>
+    pub(super) fn compute_on<B>(
+        &self,
+        host: &B,
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Error>
     where
         B: BatchModExp<U, Error = Error>,
     {
-        let instances: Vec<_> = self.members.iter().map(|&i| self.batch[i]).collect();
-        let zero = |instance: &ModExp<'_, U>| U::zero_like(instance.params.modulus().as_ref());
-        let mut results: Vec<U> = instances.iter().map(zero).collect();
-        host.batch_mod_exp(&instances, self.exponent_bits, &mut results)
-            .map_err(|error| error.with_index(|index| self.members[index]))?;
-        // Results change places with what stood there before, and then all of that is wiped.
-        for (place, result) in self
-            .places(out, HostPool(None))
-            .into_iter()
-            .zip(&mut results)
-        {
-            core::mem::swap(place, result);
-        }
-        clear(&mut results);
-        Ok(())
+        self.compute_with(out, |instances, results| {
+            host.batch_mod_exp(instances, exponent_bits, results)
+        })
     }
-
-    /// The moduli of a chunk: one for each run of instances that share a reference, which is public.
-    fn moduli(&self, chunk: &Range<usize>) -> Moduli {
-        let mut distinct: Vec<usize> = Vec::with_capacity(chunk.len());
-        let mut index = Vec::with_capacity(chunk.len());
-        let params = |member: usize| ptr::from_ref(self.instance(member).params);
-        for member in chunk.clone() {
-            if distinct
-                .last()
-                .is_none_or(|&last| params(last) != params(member))
-            {
-                distinct.push(member);
-            }
-            index.push(distinct.len() as u32 - 1);
-        }
-        Moduli { distinct, index }
-    }
-}
-
-/// Which modulus each instance of a chunk has.
-struct Moduli {
-    /// A member of the group for each of them.
-    distinct: Vec<usize>,
-    /// For each instance of the chunk, the index of its modulus among these.
-    index: Vec<u32>,
 }
 
 /// The exponentiations of a group.
 pub(super) struct ModExpJob<'a, U: Unsigned> {
-    pub(super) group: &'a Group<'a, U>,
+    pub(super) group: &'a Group<'a, ModExp<'a, U>>,
+    /// The length of the exponents, which is public.
+    pub(super) exponent_bits: u32,
     pub(super) registry: Registry,
     pub(super) tuning: Tuning,
     pub(super) threads: HostPool<'a>,
@@ -178,15 +69,10 @@ pub(super) struct Share {
 
 impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
     fn plan(&self, device: &DeviceInfo, count: usize) -> Option<Plan> {
-        let Group {
-            bits,
-            exponent_bits,
-            ..
-        } = *self.group;
         Plan::new(
             self.registry,
-            bits,
-            exponent_bits,
+            self.group.bits,
+            self.exponent_bits,
             count,
             device,
             self.tuning,
@@ -240,12 +126,7 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
                 let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
                 refused.push(member);
             }
-            let modulus = self.group.instance(member).params.modulus().as_ref();
-            if out.as_limbs().len() != modulus.as_limbs().len() {
-                out.as_mut_limbs().zeroize();
-                **out = U::from_limb_like(Limb::ZERO, modulus);
-            }
-            copy_out(&words[nth(i, size)], out.as_mut_limbs());
+            self.group.store(member, &words[nth(i, size)], out);
         });
     }
 }
@@ -298,7 +179,7 @@ impl<U: Unsigned + Sync + Send> Job<&mut U> for ModExpJob<'_, U> {
         let what = ModExpChunk {
             count: chunk.len(),
             moduli: moduli.distinct.len(),
-            exponent_bits: self.group.exponent_bits,
+            exponent_bits: self.exponent_bits,
             r2_bits: entry.r2_bits(self.group.bits),
             window: share.plan.window,
         };

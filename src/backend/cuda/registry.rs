@@ -103,9 +103,20 @@ impl Registry {
     /// The kernels that exponentiate numbers of `bits` bits: of each family those of the narrowest class that
     /// holds them.
     pub(crate) fn serving(self, bits: u32) -> impl Iterator<Item = &'static Entry> {
+        self.narrowest(Operation::ModExp, bits)
+    }
+
+    /// The kernels that multiply numbers of `bits` bits, likewise.
+    pub(crate) fn multiplying(self, bits: u32) -> impl Iterator<Item = &'static Entry> {
+        self.narrowest(Operation::ModMul, bits)
+    }
+
+    /// Of each family the kernels of the narrowest class that holds numbers of `bits` bits.
+    fn narrowest(self, operation: Operation, bits: u32) -> impl Iterator<Item = &'static Entry> {
         self.families().flat_map(move |entries| {
-            let class = widths(entries).filter(|&width| width >= bits).min();
-            mod_exps(entries).filter(move |entry| Some(entry.bits) == class)
+            let widths = doing(entries, operation).map(|entry| entry.bits);
+            let class = widths.filter(|&width| width >= bits).min();
+            doing(entries, operation).filter(move |entry| Some(entry.bits) == class)
         })
     }
 
@@ -134,13 +145,14 @@ impl Registry {
     }
 }
 
-fn mod_exps(entries: &'static [Entry]) -> impl Iterator<Item = &'static Entry> {
-    let exponentiates = |entry: &&Entry| entry.operation == Operation::ModExp;
-    entries.iter().filter(exponentiates)
+fn doing(entries: &'static [Entry], operation: Operation) -> impl Iterator<Item = &'static Entry> {
+    entries
+        .iter()
+        .filter(move |entry| entry.operation == operation)
 }
 
 fn widths(entries: &'static [Entry]) -> impl Iterator<Item = u32> {
-    mod_exps(entries).map(|entry| entry.bits)
+    doing(entries, Operation::ModExp).map(|entry| entry.bits)
 }
 
 #[cfg(test)]

@@ -1,17 +1,20 @@
 //! What needs a GPU and a look inside: wiped buffers, and devices that are lost.
 
+use super::mul::ModMulJob;
 use super::runtime::device::InUse;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Layout;
 use super::runtime::pipeline::{Forecast, Job, Prepared, Stop};
 use super::runtime::slot::Slot;
 use super::*;
+use crate::backend::Form;
+use crate::{BatchModMul as _, ModMul};
 use alloc::vec;
 use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use crypto_bigint::modular::FixedMontyParams;
-use crypto_bigint::{NonZero, Odd, U1024};
+use crypto_bigint::{NonZero, Odd, U256, U1024};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 
@@ -37,9 +40,10 @@ fn with_batch(check: impl FnOnce(&[ModExp<'_, U1024>], U1024)) {
     check(&vec![instance; 100_000], expected[0]);
 }
 
-fn job<'a>(cuda: &'a Cuda, group: &'a Group<'a, U1024>) -> ModExpJob<'a, U1024> {
+fn job<'a>(cuda: &'a Cuda, group: &'a Group<'a, ModExp<'a, U1024>>) -> ModExpJob<'a, U1024> {
     ModExpJob {
         group,
+        exponent_bits: 32,
         registry: SHIPPED,
         tuning: Tuning::default(),
         threads: cuda.host_pool(),
@@ -57,6 +61,55 @@ fn buffers_are_wiped_after_a_call() {
         assert!(out.iter().all(|result| *result == expected));
         assert!(cuda.devices.iter().all(Device::is_wiped));
     });
+}
+
+/// Products in both forms, of several chunks.
+#[test]
+fn buffers_are_wiped_after_products() {
+    let Some(cuda) = gpu(1) else { return };
+    let params = FixedMontyParams::new(Odd::new(U256::MAX).unwrap());
+    let secret = U256::MAX.wrapping_div(&NonZero::new(U256::from(7u8)).unwrap());
+    let instance = ModMul::new(&secret, &secret, &params);
+    let batch = vec![instance; 500_000];
+    let mut out = vec![U256::ZERO; batch.len()];
+    let mut expected = [U256::ZERO];
+    Serial.batch_mod_mul(&[instance], &mut expected).unwrap();
+    cuda.batch_mod_mul(&batch, &mut out).unwrap();
+    assert!(out.iter().all(|result| *result == expected[0]));
+    assert!(cuda.devices.iter().all(Device::is_wiped));
+
+    Serial.batch_monty_mul(&[instance], &mut expected).unwrap();
+    cuda.batch_monty_mul(&batch, &mut out).unwrap();
+    assert!(out.iter().all(|result| *result == expected[0]));
+    assert!(cuda.devices.iter().all(Device::is_wiped));
+}
+
+/// A device is lost while it multiplies: the others finish its share.
+#[test]
+fn a_device_that_is_lost_with_products_is_set_aside() {
+    let Some(cuda) = gpu(2) else { return };
+    let params = FixedMontyParams::new(Odd::new(U256::MAX).unwrap());
+    let (a, b) = (U256::from(7u8), U256::ONE << 255);
+    let batch = vec![ModMul::new(&a, &b, &params); 500_000];
+    let group = &Group::by_width(&batch, HostPool(None))[0];
+    let failing = Failing {
+        job: ModMulJob {
+            group,
+            form: Form::Ordinary,
+            registry: SHIPPED,
+            threads: cuda.host_pool(),
+        },
+        victim: cuda.devices.iter().nth(1).unwrap(),
+        how: Failure::Loss,
+    };
+    let mut out = vec![U256::ZERO; batch.len()];
+    let mut places = group.places(&mut out, HostPool(None));
+    cuda.devices.run(&failing, &mut places).unwrap();
+    // 7 * 2^255 = 3 * 2^256 + 2^255.
+    let expected = (U256::ONE << 255) + U256::from(3u8);
+    assert!(out.iter().all(|result| *result == expected));
+    assert_eq!(cuda.lost().count(), 1);
+    assert!(cuda.devices.iter().all(Device::is_wiped));
 }
 
 /// A job that goes wrong with its second chunk on one of the devices.
@@ -133,7 +186,7 @@ impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
 fn buffers_are_wiped_after_a_panic() {
     let Some(cuda) = gpu(1) else { return };
     with_batch(|batch, _| {
-        let group = &Group::by_width(batch, 32, HostPool(None))[0];
+        let group = &Group::by_width(batch, HostPool(None))[0];
         let failing = Failing {
             job: job(&cuda, group),
             victim: cuda.devices.iter().next().unwrap(),
@@ -155,7 +208,7 @@ fn buffers_are_wiped_after_a_panic() {
 fn a_lost_device_is_set_aside() {
     let Some(cuda) = gpu(3) else { return };
     with_batch(|batch, expected| {
-        let group = &Group::by_width(batch, 32, HostPool(None))[0];
+        let group = &Group::by_width(batch, HostPool(None))[0];
         let failing = Failing {
             job: job(&cuda, group),
             victim: cuda.devices.iter().nth(1).unwrap(),

@@ -155,6 +155,24 @@ pub(crate) fn copy_in(limbs: &[Limb], words: &mut [u64]) {
     }
 }
 
+/// Copies `limbs` to `words`, from the place of limb number `below` on, with zeros below and above.
+// A limb has 32 bits on some targets.
+#[allow(clippy::unnecessary_cast)]
+pub(crate) fn copy_in_from(below: usize, limbs: &[Limb], words: &mut [u64]) {
+    if LIMBS_PER_WORD == 1 {
+        let (low, high) = words.split_at_mut(below);
+        low.fill(0);
+        return copy_in(limbs, high);
+    }
+    for (i, word) in words.iter_mut().enumerate() {
+        *word = (0..LIMBS_PER_WORD).fold(0, |word, part| {
+            let place = (i * LIMBS_PER_WORD + part).checked_sub(below);
+            let limb = place.and_then(|place| limbs.get(place));
+            word | limb.map_or(0, |limb| (limb.0 as u64) << (part as u32 * Limb::BITS))
+        });
+    }
+}
+
 /// Copies the low part of `words` to `limbs`.
 pub(crate) fn copy_out(words: &[u64], limbs: &mut [Limb]) {
     if LIMBS_PER_WORD == 1 {
@@ -183,6 +201,26 @@ mod tests {
         let mut back = U64::ZERO;
         copy_out(&words, back.as_mut_limbs());
         assert_eq!(back, value);
+    }
+
+    #[test]
+    fn limbs_in_higher_places() {
+        let value = U64::from(0x0123_4567_89ab_cdefu64);
+        let word = (u64::BITS / Limb::BITS) as usize;
+        for (below, expected) in [
+            (0, [0x0123_4567_89ab_cdef, 0, 0]),
+            (word, [0, 0x0123_4567_89ab_cdef, 0]),
+            (2 * word, [0, 0, 0x0123_4567_89ab_cdef]),
+        ] {
+            let mut words = [u64::MAX; 3];
+            copy_in_from(below, value.as_limbs(), &mut words);
+            assert_eq!(words, expected);
+        }
+        if word == 2 {
+            let mut words = [u64::MAX; 2];
+            copy_in_from(1, value.as_limbs(), &mut words);
+            assert_eq!(words, [0x89ab_cdef << 32, 0x0123_4567]);
+        }
     }
 
     #[test]

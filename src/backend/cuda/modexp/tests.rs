@@ -12,9 +12,13 @@ fn entry() -> &'static Entry {
     SHIPPED.serving(64).next().unwrap()
 }
 
-fn job<'a>(group: &'a Group<'a, BoxedUint>) -> ModExpJob<'a, BoxedUint> {
+fn job<'a>(
+    group: &'a Group<'a, ModExp<'a, BoxedUint>>,
+    exponent_bits: u32,
+) -> ModExpJob<'a, BoxedUint> {
     ModExpJob {
         group,
+        exponent_bits,
         registry: SHIPPED,
         tuning: Tuning::default(),
         threads: HostPool(None),
@@ -23,19 +27,23 @@ fn job<'a>(group: &'a Group<'a, BoxedUint>) -> ModExpJob<'a, BoxedUint> {
 }
 
 /// What the family makes of a chunk, and its inputs where an earlier chunk has left something.
-fn filled(group: &Group<'_, BoxedUint>, chunk: Range<usize>) -> (ModExpWork, Vec<u64>) {
+fn filled(
+    group: &Group<'_, ModExp<'_, BoxedUint>>,
+    exponent_bits: u32,
+    chunk: Range<usize>,
+) -> (ModExpWork, Vec<u64>) {
     let (entry, moduli) = (entry(), group.moduli(&chunk));
     let what = ModExpChunk {
         count: chunk.len(),
         moduli: moduli.distinct.len(),
-        exponent_bits: group.exponent_bits,
+        exponent_bits,
         r2_bits: entry.r2_bits(group.bits),
-        window: entry.family.best_window(group.exponent_bits),
+        window: entry.family.best_window(exponent_bits),
     };
     let grid = Grid::new(&entry.image, 132);
     let work = entry.family.mod_exp(entry, grid, &what);
     let mut words = vec![u64::MAX; work.modulus_index.range().end];
-    job(group).fill(entry, &chunk, &moduli, &work, &mut words);
+    job(group, exponent_bits).fill(entry, &chunk, &moduli, &work, &mut words);
     (work, words)
 }
 
@@ -55,9 +63,9 @@ fn words_of_a_chunk() {
         exponent: &exponent,
         params: params.as_ref(),
     });
-    let groups = Group::by_width(&batch, 3, HostPool(None));
+    let groups = Group::by_width(&batch, HostPool(None));
     assert_eq!(groups.len(), 1);
-    let (work, words) = filled(&groups[0], 1..4);
+    let (work, words) = filled(&groups[0], 3, 1..4);
 
     for number in words[work.base.range()].chunks(8) {
         assert_eq!(number, [u64::MAX, u64::MAX, 0, 0, 0, 0, 0, 0]);
@@ -85,9 +93,9 @@ fn narrow_moduli_get_wider_parameters() {
         exponent: &one,
         params: params.as_ref(),
     }];
-    let groups = Group::by_width(&batch, 1, HostPool(None));
+    let groups = Group::by_width(&batch, HostPool(None));
     assert_eq!(entry().r2_bits(groups[0].bits), entry().bits);
-    let (work, words) = filled(&groups[0], 0..1);
+    let (work, words) = filled(&groups[0], 1, 0..1);
     let mut expected = 1u64;
     for _ in 0..2 * entry().bits {
         expected = expected * 2 % 1_000_003;
@@ -104,10 +112,10 @@ fn results_have_the_width_of_their_modulus() {
         exponent: &one,
         params: params.as_ref(),
     }];
-    let groups = Group::by_width(&batch, 1, HostPool(None));
+    let groups = Group::by_width(&batch, HostPool(None));
     let mut wide = BoxedUint::max(512);
     let words = [3, 4, 0, 0, 0, 0, 0, 0];
-    job(&groups[0]).store(entry(), &(0..1), &words, &mut [&mut wide]);
+    job(&groups[0], 1).store(entry(), &(0..1), &words, &mut [&mut wide]);
     assert_eq!(wide.as_words(), [3, 4]);
 }
 
@@ -125,8 +133,8 @@ fn refused_instances_are_computed_on_the_host() {
         exponent: &exponent,
         params: params.as_ref(),
     });
-    let groups = Group::by_width(&batch, 2, HostPool(None));
-    let job = job(&groups[0]);
+    let groups = Group::by_width(&batch, HostPool(None));
+    let job = job(&groups[0], 2);
     let mut words = [[4; 16], [u64::MAX; 16], [4; 16]];
     words
         .iter_mut()
@@ -139,7 +147,7 @@ fn refused_instances_are_computed_on_the_host() {
     assert_eq!(refused, [1]);
     groups[0]
         .only(&refused)
-        .compute_on(&Serial, &mut out)
+        .compute_on(&Serial, 2, &mut out)
         .unwrap();
     assert_eq!(out, [4u64, 49, 4].map(BoxedUint::from));
 }
@@ -153,12 +161,12 @@ fn instances_of_one_width_make_a_group() {
         exponent: &one,
         params: params.as_ref(),
     });
-    let groups = Group::by_width(&batch, 1, HostPool(None));
+    let groups = Group::by_width(&batch, HostPool(None));
     let members: Vec<_> = groups.iter().map(|group| &group.members[..]).collect();
     assert_eq!(members, [&[1][..], &[0, 2]]);
 
     let mut out = [10u64, 11, 12].map(BoxedUint::from);
-    groups[1].compute_on(&Serial, &mut out).unwrap();
+    groups[1].compute_on(&Serial, 1, &mut out).unwrap();
     assert_eq!(
         out.each_ref().map(BoxedUint::bits_precision),
         [8192, 64, 8192]
@@ -180,8 +188,8 @@ fn errors_of_the_host_have_the_callers_index() {
         params: params.as_ref(),
     });
     let mut out = [10u64, 11, 12].map(BoxedUint::from);
-    let groups = Group::by_width(&batch, 1, HostPool(None));
-    let error = groups[1].compute_on(&Serial, &mut out).unwrap_err();
+    let groups = Group::by_width(&batch, HostPool(None));
+    let error = groups[1].compute_on(&Serial, 1, &mut out).unwrap_err();
     assert!(
         matches!(error, Error::ModulusWidth { index: 2, .. }),
         "{error}"

@@ -22,7 +22,9 @@ fn every_entry_is_in_its_module() {
         let folder = env!("CARGO_MANIFEST_DIR");
         let file = std::format!("{folder}/kernels/ptx/{}", image.module);
         let shipped = std::fs::read_to_string(file).unwrap();
-        let statements = shipped.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let statements = shipped
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"));
         assert!(text.lines().eq(statements));
         let header = std::format!(".entry {}(", image.function);
         let (_, function) = text.split_once(&header).unwrap();
@@ -137,6 +139,32 @@ fn widths_round_up_to_a_class() {
     assert_eq!(class(4097), None);
     assert_eq!(SHIPPED.max_bits(), 4096);
     assert_eq!(SHIPPED.widths().last(), Some(&4096));
+}
+
+#[test]
+fn products_have_classes_of_their_own() {
+    let class = |bits| {
+        SHIPPED
+            .multiplying(bits)
+            .map(|entry| entry.bits)
+            .collect::<Vec<_>>()
+    };
+    for (bits, expected) in [
+        (32, 128),
+        (128, 128),
+        (192, 192),
+        (256, 256),
+        (320, 384),
+        (512, 512),
+    ] {
+        assert_eq!(class(bits), [expected]);
+    }
+    assert!(class(513).is_empty());
+    assert!(
+        SHIPPED
+            .serving(256)
+            .all(|entry| entry.operation == Operation::ModExp)
+    );
 }
 
 /// Montgomery parameters of every width above the narrowest class's minimum can be used as they are, but by kernels that

@@ -1,0 +1,167 @@
+//! The instances of a batch that are equally wide, which devices compute together, and their moduli.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::{mem, ptr};
+
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{Integer as _, Limb, Unsigned, Zero as _};
+use zeroize::Zeroize;
+
+use super::words::{HostPool, copy_out};
+use crate::backend::clear;
+use crate::{Error, ModExp, ModMul};
+
+/// What all instances have, whatever is computed of them.
+pub(super) trait Instance: Copy + Sync {
+    /// The type of its numbers.
+    type Number: Unsigned + Sync + Send;
+
+    /// Its modulus with the Montgomery constants.
+    fn params(&self) -> &MontyParams<Self::Number>;
+}
+
+impl<U: Unsigned + Sync + Send> Instance for ModExp<'_, U> {
+    type Number = U;
+
+    fn params(&self) -> &MontyParams<U> {
+        self.params
+    }
+}
+
+impl<U: Unsigned + Sync + Send> Instance for ModMul<'_, U> {
+    type Number = U;
+
+    fn params(&self) -> &MontyParams<U> {
+        self.params
+    }
+}
+
+/// Instances of one width.
+pub(super) struct Group<'a, I> {
+    batch: &'a [I],
+    /// Their indices in the batch, ascending.
+    pub(super) members: Vec<usize>,
+    /// The width of the moduli in bits.
+    pub(super) bits: u32,
+}
+
+impl<'a, I: Instance> Group<'a, I> {
+    /// One group for each width, the narrowest first.
+    pub(super) fn by_width(batch: &'a [I], threads: HostPool<'_>) -> Vec<Self> {
+        let mut widths = BTreeMap::<u32, Vec<usize>>::new();
+        let limbs = |x: &I| x.params().modulus().as_ref().as_limbs().len();
+        let [first, ..] = batch else {
+            return Vec::new();
+        };
+        let width = limbs(first);
+        let differ = |_, part: &[I]| part.iter().find(|x| limbs(x) != width).map(|_| ());
+        if threads.first(batch, differ).is_none() {
+            return Vec::from([Self {
+                batch,
+                members: threads.collect(0..batch.len()),
+                bits: width as u32 * Limb::BITS,
+            }]);
+        }
+        let mut start = 0;
+        for run in batch.chunk_by(|a, b| limbs(a) == limbs(b)) {
+            let members = widths
+                .entry(limbs(&run[0]) as u32 * Limb::BITS)
+                .or_default();
+            members.extend(start..start + run.len());
+            start += run.len();
+        }
+        widths
+            .into_iter()
+            .map(|(bits, members)| Self {
+                batch,
+                members,
+                bits,
+            })
+            .collect()
+    }
+
+    /// Some of the members as a group of their own.
+    pub(super) fn only(&self, members: &[usize]) -> Self {
+        let mut members: Vec<_> = members.iter().map(|&member| self.members[member]).collect();
+        members.sort_unstable();
+        Self { members, ..*self }
+    }
+
+    pub(super) fn instance(&self, member: usize) -> &'a I {
+        &self.batch[self.members[member]]
+    }
+
+    /// The elements of `out` at the indices of the members.
+    pub(super) fn places<'o>(
+        &self,
+        out: &'o mut [I::Number],
+        threads: HostPool<'_>,
+    ) -> Vec<&'o mut I::Number> {
+        if self.members.len() == out.len() {
+            return threads.collect(out);
+        }
+        let mut members = self.members.iter().peekable();
+        let wanted = out.iter_mut().enumerate();
+        wanted
+            .filter(|(i, _)| members.next_if(|&&member| member == *i).is_some())
+            .map(|(_, place)| place)
+            .collect()
+    }
+
+    /// Has the group computed on the host, by `compute`.
+    pub(super) fn compute_with(
+        &self,
+        out: &mut [I::Number],
+        compute: impl FnOnce(&[I], &mut [I::Number]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let instances: Vec<_> = self.members.iter().map(|&i| self.batch[i]).collect();
+        let zero = |instance: &I| I::Number::zero_like(instance.params().modulus().as_ref());
+        let mut results: Vec<_> = instances.iter().map(zero).collect();
+        compute(&instances, &mut results)
+            .map_err(|error| error.with_index(|index| self.members[index]))?;
+        // Results change places with what stood there before, and then all of that is wiped.
+        let places = self.places(out, HostPool(None));
+        for (place, result) in places.into_iter().zip(&mut results) {
+            mem::swap(place, result);
+        }
+        clear(&mut results);
+        Ok(())
+    }
+
+    /// Copies the result of a member to its place, as wide as its modulus.
+    pub(super) fn store(&self, member: usize, words: &[u64], out: &mut I::Number) {
+        let modulus = self.instance(member).params().modulus().as_ref();
+        if out.as_limbs().len() != modulus.as_limbs().len() {
+            out.as_mut_limbs().zeroize();
+            *out = I::Number::from_limb_like(Limb::ZERO, modulus);
+        }
+        copy_out(words, out.as_mut_limbs());
+    }
+
+    /// The moduli of a chunk: one for each run of instances that share a reference, which is public.
+    pub(super) fn moduli(&self, chunk: &Range<usize>) -> Moduli {
+        let mut distinct: Vec<usize> = Vec::with_capacity(chunk.len());
+        let mut index = Vec::with_capacity(chunk.len());
+        let params = |member: usize| ptr::from_ref(self.instance(member).params());
+        for member in chunk.clone() {
+            if distinct
+                .last()
+                .is_none_or(|&last| params(last) != params(member))
+            {
+                distinct.push(member);
+            }
+            index.push(distinct.len() as u32 - 1);
+        }
+        Moduli { distinct, index }
+    }
+}
+
+/// Which modulus each instance of a chunk has.
+pub(super) struct Moduli {
+    /// A member of the group for each of them.
+    pub(super) distinct: Vec<usize>,
+    /// For each instance of the chunk, the index of its modulus among these.
+    pub(super) index: Vec<u32>,
+}

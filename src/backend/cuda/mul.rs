@@ -1,0 +1,218 @@
+//! Modular products as a job for devices: how the instances of a group become words in buffers.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crypto_bigint::{Limb, Unsigned};
+
+use super::Cuda;
+use super::family::mul::{self, ModMulChunk, ModMulWork};
+use super::group::{Group, Moduli};
+use super::registry::{Entry, Registry, SHIPPED};
+use super::runtime::device::InUse;
+use super::runtime::launch::Loaded;
+use super::runtime::layout::Part;
+use super::runtime::module::Grid;
+use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
+use super::runtime::probe::DeviceInfo;
+use super::runtime::slot::Slot;
+use super::words::{HostPool, copy_in, copy_in_from, nth, write_indices};
+use crate::backend::{Form, Serial, check_products, clear};
+use crate::{BatchModMul, Error, ModMul};
+
+/// Products modulo numbers of up to 512 bits run on the devices, wider ones, which may stand in the same batch, on the host's
+/// threads.
+///
+/// A product of numbers that lie in the memory of the host takes longer on a device than on the host's threads, because of the way
+/// there and back ([`Auto`](crate::backend::Auto) never sends any). Buffers are wiped as those of exponentiations are.
+impl<U: Unsigned + Sync + Send> BatchModMul<U> for Cuda
+where
+    Serial: BatchModMul<U, Error = Error>,
+{
+    type Error = Error;
+
+    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        self.multiply(Form::Ordinary, batch, out)
+    }
+
+    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        self.multiply(Form::Montgomery, batch, out)
+    }
+}
+
+impl Cuda {
+    fn multiply<U: Unsigned + Sync + Send>(
+        &self,
+        form: Form,
+        batch: &[ModMul<'_, U>],
+        out: &mut [U],
+    ) -> Result<(), Error>
+    where
+        Serial: BatchModMul<U, Error = Error>,
+    {
+        check_products(batch, out, u32::MAX)
+            .and_then(|()| self.multiply_checked(form, batch, out))
+            .inspect_err(|_| clear(out))
+    }
+
+    /// Computes a batch that is known to be as it should.
+    fn multiply_checked<U: Unsigned + Sync + Send>(
+        &self,
+        form: Form,
+        batch: &[ModMul<'_, U>],
+        out: &mut [U],
+    ) -> Result<(), Error>
+    where
+        Serial: BatchModMul<U, Error = Error>,
+    {
+        self.devices.check()?;
+        let threads = self.host_pool();
+        let has_kernel = |bits| {
+            let mut entries = SHIPPED.multiplying(bits);
+            entries.any(|entry| self.devices().any(|device| entry.runs_on(device)))
+        };
+        let (on_devices, on_host): (Vec<_>, Vec<_>) = Group::by_width(batch, threads)
+            .into_iter()
+            .partition(|group| has_kernel(group.bits));
+        // The host first, which may find a modulus too wide.
+        for group in on_host {
+            group.compute_with(out, |instances, results| match form {
+                Form::Ordinary => self.host.batch_mod_mul(instances, results),
+                Form::Montgomery => self.host.batch_monty_mul(instances, results),
+            })?;
+        }
+        for group in on_devices {
+            let job = ModMulJob {
+                group: &group,
+                form,
+                registry: SHIPPED,
+                threads,
+            };
+            self.devices.run(&job, &mut group.places(out, threads))?;
+        }
+        Ok(())
+    }
+}
+
+/// The products of a group.
+pub(super) struct ModMulJob<'a, U: Unsigned> {
+    pub(super) group: &'a Group<'a, ModMul<'a, U>>,
+    pub(super) form: Form,
+    pub(super) registry: Registry,
+    pub(super) threads: HostPool<'a>,
+}
+
+/// What a device computes its share with.
+pub(super) struct Share {
+    entry: &'static Entry,
+    grid: Grid,
+    loaded: Loaded,
+}
+
+impl<'a, U: Unsigned + Sync + Send> ModMulJob<'a, U> {
+    /// The kernel that computes products soonest on a device.
+    fn entry(&self, device: &DeviceInfo) -> Option<&'static Entry> {
+        let time = |entry: &&Entry| mul::milliseconds(entry, device, 1);
+        self.registry
+            .multiplying(self.group.bits)
+            .filter(|entry| entry.runs_on(device))
+            .min_by(|a, b| time(a).total_cmp(&time(b)))
+    }
+
+    /// Writes the inputs of a chunk, all of them.
+    ///
+    /// The kernel divides by its own radix. A factor in the highest limbs of its place makes that the radix of the modulus, which
+    /// may be narrower.
+    fn fill(
+        &self,
+        entry: &Entry,
+        chunk: &Range<usize>,
+        moduli: &Moduli,
+        work: &ModMulWork,
+        input: &mut [u64],
+    ) {
+        let group = self.group;
+        let below = ((entry.bits - group.bits) / Limb::BITS) as usize;
+        let mut numbers = |part: Part, below: usize, number: fn(&'a ModMul<'a, U>) -> &'a U| {
+            self.threads
+                .each_chunk(&mut input[part.range()], entry.words(), |i, place| {
+                    let instance = group.instance(chunk.start + i);
+                    copy_in_from(below, number(instance).as_limbs(), place);
+                });
+        };
+        numbers(work.a, 0, |x| x.a);
+        numbers(work.b, below, |x| x.b);
+
+        let records = &mut input[work.moduli.range()];
+        self.threads
+            .each_chunk(records, 2 * entry.words(), |i, record| {
+                let params = group.instance(moduli.distinct[i]).params;
+                let (modulus, r2) = record.split_at_mut(entry.words());
+                copy_in(params.modulus().as_ref().as_limbs(), modulus);
+                copy_in_from(below, params.r2().as_limbs(), r2);
+            });
+        write_indices(&moduli.index, &mut input[work.modulus_index.range()]);
+    }
+}
+
+impl<U: Unsigned + Sync + Send> Job<&mut U> for ModMulJob<'_, U> {
+    type Share = Share;
+    /// Where the products are in the output.
+    type Chunk = Part;
+
+    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
+        self.entry(device).map(|entry| Forecast {
+            key: entry.image.key,
+            milliseconds: mul::milliseconds(entry, device, count),
+        })
+    }
+
+    fn prepare(&self, slots: &InUse<'_>, _: usize) -> Result<Prepared<Share>, Error> {
+        let device = slots.device();
+        let Some(entry) = self.entry(device.info()) else {
+            unreachable!("a device without a forecast has no share");
+        };
+        let kernel = device.kernel(&entry.image)?;
+        let grid = kernel.grid();
+        let (resident, per_block) = (grid.resident_instances(), entry.image.instances_per_block);
+        Ok(Prepared {
+            resident,
+            chunk: half_of(resident, per_block),
+            per_block,
+            share: Share {
+                entry,
+                grid,
+                loaded: Loaded {
+                    kernels: vec![kernel],
+                    records: None,
+                },
+            },
+        })
+    }
+
+    fn submit(&self, share: &Share, chunk: &Range<usize>, slot: &mut Slot) -> Result<Part, Stop> {
+        let (entry, moduli) = (share.entry, self.group.moduli(chunk));
+        let what = ModMulChunk {
+            count: chunk.len(),
+            moduli: moduli.distinct.len(),
+            form: self.form,
+        };
+        let work = mul::launch(entry, share.grid, &what);
+        let fill = |input: &mut [u64]| self.fill(entry, chunk, &moduli, &work, input);
+        slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
+        Ok(work.product)
+    }
+
+    fn take(&self, product: Part, members: &Range<usize>, output: &[u64], places: &mut [&mut U]) {
+        let words = &output[product.range()];
+        let size = words.len() / members.len();
+        self.threads.each(places, |i, out| {
+            self.group
+                .store(members.start + i, &words[nth(i, size)], out);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;
