@@ -63,12 +63,21 @@ pub(crate) fn check_batch<U: Unsigned>(
     out: &[U],
     max_bits: u32,
 ) -> Result<(), Error> {
+    check_lengths(batch, out);
+    check_instances(batch, exponent_bits, max_bits)
+}
+
+/// The first of these checks.
+///
+/// # Panics
+///
+/// If `batch` and `out` differ in length.
+pub(crate) fn check_lengths<I, U>(batch: &[I], out: &[U]) {
     assert_eq!(
         batch.len(),
         out.len(),
         "a batch and its output must have the same length"
     );
-    check_instances(batch, exponent_bits, max_bits)
 }
 
 /// The same for a part of a batch.
@@ -125,12 +134,16 @@ pub(crate) fn check_products<U: Unsigned>(
     out: &[U],
     max_bits: u32,
 ) -> Result<(), Error> {
-    assert_eq!(
-        batch.len(),
-        out.len(),
-        "a batch and its output must have the same length"
-    );
-    for (index, instance) in batch.iter().enumerate() {
+    check_lengths(batch, out);
+    check_factors(batch, max_bits)
+}
+
+/// The same for a part of a batch.
+pub(crate) fn check_factors<U: Unsigned>(
+    instances: &[ModMul<'_, U>],
+    max_bits: u32,
+) -> Result<(), Error> {
+    for (index, instance) in instances.iter().enumerate() {
         let modulus_bits = width(instance.params.modulus().as_ref());
         if modulus_bits > max_bits {
             return Err(Error::ModulusWidth {

@@ -39,7 +39,7 @@ use self::runtime::pipeline::Devices;
 use self::words::HostPool;
 #[cfg(feature = "sign")]
 use self::{family::crt::CrtClass, runtime::pipeline::Job};
-use super::{Cpu, Serial, check_instances, clear};
+use super::{Cpu, Serial, check_instances, check_lengths, clear};
 use crate::{BatchModExp, Error, ModExp};
 
 use self::plan::Plan;
@@ -217,7 +217,7 @@ impl Cuda {
     where
         Serial: BatchModExp<U, Error = Error>,
     {
-        self.check(batch, exponent_bits, out, Self::MAX_BITS)
+        self.check_batch(batch, exponent_bits, out, Self::MAX_BITS)
             .and_then(|()| self.run(batch, exponent_bits, out, tuning))
             .inspect_err(|_| clear(out))
     }
@@ -284,25 +284,36 @@ impl Cuda {
         entries.any(|entry| self.devices().any(|device| entry.runs_on(device)))
     }
 
-    /// Checks what every backend requires of a batch, on all threads: of many instances one would take as long as the devices
-    /// for a tenth of them.
-    fn check<U: Unsigned + Sync>(
+    /// Has parts of a batch checked, on all threads: one would take as long for many instances as the devices for a tenth of them.
+    /// The first error, in the order of the batch.
+    ///
+    /// # Panics
+    ///
+    /// If `batch` and `out` differ in length.
+    fn check<I: Sync, U>(
+        &self,
+        batch: &[I],
+        out: &[U],
+        check: impl Fn(&[I]) -> Result<(), Error> + Sync + Send,
+    ) -> Result<(), Error> {
+        check_lengths(batch, out);
+        let wrong = self.host_pool().first(batch, |first, instances| {
+            Some(check(instances).err()?.with_index(|index| first + index))
+        });
+        wrong.map_or(Ok(()), Err)
+    }
+
+    /// Checks what every backend requires of a batch of exponentiations.
+    fn check_batch<U: Unsigned + Sync>(
         &self,
         batch: &[ModExp<'_, U>],
         exponent_bits: u32,
         out: &[U],
         max_bits: u32,
     ) -> Result<(), Error> {
-        assert_eq!(
-            batch.len(),
-            out.len(),
-            "a batch and its output must have the same length"
-        );
-        let wrong = self.host_pool().first(batch, |first, instances| {
-            let checked = check_instances(instances, exponent_bits, max_bits);
-            Some(checked.err()?.with_index(|index| first + index))
-        });
-        wrong.map_or(Ok(()), Err)
+        self.check(batch, out, |instances| {
+            check_instances(instances, exponent_bits, max_bits)
+        })
     }
 
     /// Computes a batch that is known to be as it should.
@@ -367,7 +378,7 @@ where
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        self.check(batch, exponent_bits, out, u32::MAX)
+        self.check_batch(batch, exponent_bits, out, u32::MAX)
             .and_then(|()| self.run(batch, exponent_bits, out, Tuning::default()))
             .map(|_| ())
             .inspect_err(|_| clear(out))

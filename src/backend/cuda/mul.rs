@@ -18,7 +18,7 @@ use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
 use super::words::{HostPool, copy_in, copy_in_from, nth, write_indices};
-use crate::backend::{Form, Serial, check_products, clear};
+use crate::backend::{Form, Serial, check_factors, clear};
 use crate::{BatchModMul, Error, ModMul};
 
 /// Products modulo numbers of up to 512 bits run on the devices, wider ones, which may stand in the same batch, on the host's
@@ -51,7 +51,7 @@ impl Cuda {
     where
         Serial: BatchModMul<U, Error = Error>,
     {
-        check_products(batch, out, u32::MAX)
+        self.check(batch, out, |instances| check_factors(instances, u32::MAX))
             .and_then(|()| self.multiply_checked(form, batch, out))
             .inspect_err(|_| clear(out))
     }

@@ -247,4 +247,44 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn the_first_of_several_is_found() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();
+        let pool = pool.unwrap();
+        let mut elements = vec![0; 9 * SEEN_AT_A_TIME + 5];
+        let place = |first: usize, part: &[i32]| Some(first + part.iter().position(|x| *x != 0)?);
+        for threads in [HostPool(None), HostPool(Some(&pool))] {
+            assert_eq!(threads.first(&elements, place), None);
+            for marked in [elements.len() - 1, 7 * SEEN_AT_A_TIME, SEEN_AT_A_TIME - 1] {
+                elements[marked] = 1;
+                assert_eq!(threads.first(&elements, place), Some(marked));
+            }
+            elements.fill(0);
+            assert_eq!(threads.first(&elements[..0], place), None);
+            assert!(
+                threads
+                    .collect(&mut elements)
+                    .into_iter()
+                    .eq(&mut vec![0; 9 * SEEN_AT_A_TIME + 5])
+            );
+        }
+    }
+
+    /// Results come in the order of the items, whoever computes them, and a panic of one goes to the caller.
+    #[cfg(feature = "sign")]
+    #[test]
+    fn items_keep_their_order() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();
+        let pool = pool.unwrap();
+        for threads in [HostPool(None), HostPool(Some(&pool))] {
+            for len in [0, 1, 100] {
+                let squares = threads.map_items((0..len).collect(), |i: i32| i * i);
+                assert!(squares.into_iter().eq((0..len).map(|i| i * i)));
+            }
+            let panicking = || threads.each_item(vec![1, 2, 3], |i| assert!(i != 2));
+            let panic = std::panic::catch_unwind(core::panic::AssertUnwindSafe(panicking));
+            assert!(panic.is_err());
+        }
+    }
 }
