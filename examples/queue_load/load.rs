@@ -121,17 +121,15 @@ fn exponential(rng: &mut ChaCha20Rng, rate: f64) -> Duration {
 pub(crate) struct Latencies(Vec<Duration>);
 
 impl Latencies {
-    pub(crate) fn line(&self, rate: f64, mean_batch: f64) -> String {
-        let at = |share: f64| {
-            let index = (self.0.len() as f64 * share) as usize;
-            let latency = self.0.get(index.min(self.0.len().saturating_sub(1)));
-            latency.map_or(0.0, |latency| latency.as_secs_f64() * 1e3)
-        };
-        format!(
-            "{rate:.0} requests/s: {} answered, p50 {:.2} ms, p99 {:.2} ms, {mean_batch:.1} in a batch",
-            self.0.len(),
-            at(0.5),
-            at(0.99)
-        )
+    /// How many requests were answered.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What this share of them took at most, in milliseconds; 0 if there are none.
+    pub(crate) fn milliseconds(&self, share: f64) -> f64 {
+        let index = (self.0.len() as f64 * share) as usize;
+        let latency = self.0.get(index.min(self.0.len().saturating_sub(1)));
+        latency.map_or(0.0, |latency| latency.as_secs_f64() * 1e3)
     }
 }

@@ -4,14 +4,22 @@
 //! ```text
 //! cargo run --release --example queue_load
 //! cargo run --release --example queue_load -- --gpus --in-flight 65536 --max-batch 32768
-//! cargo run --release --example queue_load -- --rate 500 --rate 2000
+//! cargo run --release --example queue_load -- --rate 500,1000,2000,4000 --csv latency.csv --svg latency.svg
 //! ```
 
+extern crate alloc;
+
 mod load;
+#[path = "../throughput/plot.rs"]
+#[allow(dead_code)]
+mod plot;
 
 use core::error::Error;
+use core::fmt;
 use core::num::NonZeroUsize;
 use core::time::Duration;
+use std::fs;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -54,15 +62,29 @@ struct Options {
     /// Leaves all computing to the queue's threads.
     #[arg(long)]
     no_callers: bool,
-    /// Requests a second, at random times, whose latency is to be measured; may be given more than once.
-    #[arg(long)]
+    /// Requests a second, at random times, whose latency is to be measured; several with commas between them.
+    #[arg(long, value_delimiter = ',', value_parser = a_rate)]
     rate: Vec<f64>,
+    /// Where to write those latencies as comma-separated values.
+    #[arg(long, requires = "rate")]
+    csv: Option<PathBuf>,
+    /// Where to draw them against the rate.
+    #[arg(long, requires = "rate")]
+    svg: Option<PathBuf>,
     /// Seconds for each measurement.
     #[arg(long, default_value_t = 10.0)]
     seconds: f64,
     /// Rounds of the comparisons, in which both sides take turns.
     #[arg(long, default_value = "5")]
     rounds: NonZeroUsize,
+}
+
+/// Requests a second: any number above 0.
+fn a_rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if rate > 0.0 && f64::is_finite(rate) => Ok(rate),
+        _ => Err("a number of requests a second, above 0".to_owned()),
+    }
 }
 
 const SCHEME: AnyScheme = AnyScheme::Pkcs1v15 { hash: Hash::Sha256 };
@@ -132,13 +154,81 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         "batches of {max_batch}: {rate:.0}/s by the backend; {in_flight} in flight: {rate_queued:.0}/s through the queue: {:.1} %",
         100.0 * rate_queued / rate
     );
+    let mut arrivals = Vec::new();
     for &rate in &options.rate {
         let before = queue.stats();
         let latencies = customers.arrive(rate, span)?;
-        let after = queue.stats();
-        println!("{}", latencies.line(rate, mean_batch(&before, &after)));
+        let arrival = Arrival {
+            rate,
+            count: latencies.count(),
+            p50: latencies.milliseconds(0.5),
+            p99: latencies.milliseconds(0.99),
+            mean_batch: mean_batch(&before, &queue.stats()),
+        };
+        println!("{arrival}");
+        arrivals.push(arrival);
+    }
+    if let Some(path) = &options.csv {
+        fs::write(path, csv(&arrivals))?;
+    }
+    if let Some(path) = &options.svg {
+        fs::write(path, svg(&arrivals))?;
     }
     Ok(())
+}
+
+/// What became of requests that came at random times.
+struct Arrival {
+    /// Requests a second.
+    rate: f64,
+    count: usize,
+    /// Latencies in milliseconds.
+    p50: f64,
+    p99: f64,
+    mean_batch: f64,
+}
+
+impl fmt::Display for Arrival {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:.0} requests/s: {} answered, p50 {:.2} ms, p99 {:.2} ms, {:.1} in a batch",
+            self.rate, self.count, self.p50, self.p99, self.mean_batch
+        )
+    }
+}
+
+fn csv(arrivals: &[Arrival]) -> String {
+    let mut text = "requests_per_s,answered,p50_ms,p99_ms,mean_batch\n".to_owned();
+    for arrival in arrivals {
+        let Arrival {
+            rate,
+            count,
+            p50,
+            p99,
+            mean_batch,
+        } = arrival;
+        text += &format!("{rate},{count},{p50:.3},{p99:.3},{mean_batch:.2}\n");
+    }
+    text
+}
+
+fn svg(arrivals: &[Arrival]) -> String {
+    let line = |latency: fn(&Arrival) -> f64| {
+        // What nobody was answered for has no place on a logarithmic axis.
+        let arrivals = arrivals.iter().filter(|arrival| arrival.count > 0);
+        arrivals
+            .map(|arrival| (arrival.rate, latency(arrival)))
+            .collect()
+    };
+    plot::diagram(
+        "latency in milliseconds, median and 99th percentile",
+        "requests a second",
+        vec![
+            ("p50", line(|arrival| arrival.p50)),
+            ("p99", line(|arrival| arrival.p99)),
+        ],
+    )
 }
 
 fn mean_batch(before: &QueueStats, after: &QueueStats) -> f64 {

@@ -1,5 +1,5 @@
 //! Diagrams with logarithmic axes: throughput and latency of whole calls against the batch size, one above the
-//! other; and rates of kernels against the width.
+//! other; rates of kernels against the width; and whatever else is to be seen against something.
 
 use alloc::collections::BTreeMap;
 use core::fmt::Write as _;
@@ -65,20 +65,23 @@ pub(crate) fn rates(title: &str, lines: &BTreeMap<&str, BTreeMap<usize, f64>>) -
             .map(|(&bits, &rate)| (bits as f64, rate))
             .collect()
     };
+    let lines = lines.iter().map(|(&name, line)| (name, points(line)));
+    diagram(title, "bits", lines.collect())
+}
+
+/// One diagram of what `title` says against `x_title`.
+pub(crate) fn diagram(title: &str, x_title: &str, lines: Vec<Points<'_>>) -> String {
     document(&[Diagram {
         top: 0.0,
         title,
-        x_title: "bits",
-        lines: lines
-            .iter()
-            .map(|(&name, line)| (name, points(line)))
-            .collect(),
+        x_title,
+        lines,
         mark: None,
     }])
 }
 
-/// A name, and places from left to right.
-type Points<'a> = (&'a str, Vec<(f64, f64)>);
+/// A name, and places from left to right, all above 0.
+pub(crate) type Points<'a> = (&'a str, Vec<(f64, f64)>);
 
 struct Diagram<'a> {
     top: f64,
