@@ -60,7 +60,7 @@ impl<'a, I: Instance> Group<'a, I> {
         if threads.first(batch, differ).is_none() {
             return Vec::from([Self {
                 batch,
-                members: threads.collect(0..batch.len()),
+                members: threads.collect(batch.len(), 0..batch.len()),
                 bits: width as u32 * Limb::BITS,
             }]);
         }
@@ -100,7 +100,7 @@ impl<'a, I: Instance> Group<'a, I> {
         threads: HostPool<'_>,
     ) -> Vec<&'o mut I::Number> {
         if self.members.len() == out.len() {
-            return threads.collect(out);
+            return threads.collect(out.len(), out);
         }
         let mut members = self.members.iter().peekable();
         let wanted = out.iter_mut().enumerate();

@@ -22,7 +22,7 @@ impl HostPool<'_> {
     ///
     /// Each part is a task of its own, and no task waits for another. With rayon's parallel iterators tasks do: a thread that waits for
     /// what others have taken from it begins with parts for another device meanwhile, and whoever waits for the first ones waits for those
-    /// too. In a model of four devices and 64 threads (sleeps for work, the times of RSA-2048) that cost 15 to 20 % of the time.
+    /// too (docs/performance.md, "Two and four H200s").
     pub(crate) fn each_part<T: Send>(
         self,
         parts: impl ExactSizeIterator<Item = T>,
@@ -78,18 +78,20 @@ impl HostPool<'_> {
         }
     }
 
-    /// Numbers in a row, or references to neighbours, in a vector.
+    /// `len` numbers in a row, or references to neighbours, in a vector; by other threads only if there are many, since a single
+    /// instance should not wait until one has woken.
     pub(crate) fn collect<T: Send>(
         self,
+        len: usize,
         elements: impl IntoParallelIterator<Item = T, Iter: IndexedParallelIterator>
         + IntoIterator<Item = T>,
     ) -> Vec<T> {
         match self.0 {
-            Some(pool) => {
+            Some(pool) if len > SEEN_AT_A_TIME => {
                 let elements = elements.into_par_iter().with_min_len(SEEN_AT_A_TIME);
                 pool.install(|| elements.collect())
             }
-            None => elements.into_iter().collect(),
+            _ => elements.into_iter().collect(),
         }
     }
 }
@@ -264,7 +266,7 @@ mod tests {
             assert_eq!(threads.first(&elements[..0], place), None);
             assert!(
                 threads
-                    .collect(&mut elements)
+                    .collect(elements.len(), &mut elements)
                     .into_iter()
                     .eq(&mut vec![0; 9 * SEEN_AT_A_TIME + 5])
             );
