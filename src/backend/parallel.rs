@@ -22,6 +22,10 @@ use crate::{BatchModExp, Error, ModExp};
 /// A child process that `fork` made has no threads but the one that called it. What was made before the
 /// fork works there all the same, on the calling thread; for the speed of several, make another
 /// `Parallel` in the child. The child is told from its parent by the process id.
+///
+/// A child can have threads only if no other thread of the parent was being started or ended during the fork: Rust's
+/// standard library takes locks then, and one that was taken stays so in the child. Threads of a `Parallel` have started
+/// when it is made; when it is dropped, they end a little later.
 pub struct Parallel<B> {
     inner: B,
     workers: Workers,
@@ -123,6 +127,9 @@ impl Workers {
             .thread_name(|i| alloc::format!("batch-modexp-{i}"))
             .build()
             .map_err(|_| Error::ThreadPool { threads })?;
+        // Until each thread has come to its first piece of work. A fork meanwhile would leave in the child, for ever, the
+        // standard library's locks for new threads taken, and what rayon shares in a process half made.
+        pool.broadcast(|_| ());
         Ok(Self {
             pool: Some(pool),
             process: std::process::id(),

@@ -14,7 +14,7 @@ use core::panic::Location;
 use std::io::Write;
 
 /// What may be missing, and so what `BATCH_MODEXP_REQUIRE` may name.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     // A GPU that `Cuda` can use.
     "cuda",
     // All features of the crate.
@@ -25,6 +25,8 @@ const NAMES: [&str; 8] = [
     "ifma",
     // A build for memcheck, which takes the branches of debug assertions for leaks.
     "no-debug-assertions",
+    // No emulator, such as qemu-user, in which cargo was told to run tests.
+    "no-emulator",
     // The command.
     "openssl",
     // The command.
