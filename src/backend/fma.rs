@@ -51,7 +51,8 @@ use self::avx2::Token;
 use self::lanes4::Lanes4;
 #[cfg(target_arch = "aarch64")]
 use self::neon::Token;
-use super::{Form, lanes};
+use super::Form;
+use super::lanes::{self, Run};
 #[cfg(feature = "sign")]
 use super::{
     lanes::{powers_agree::powers_agree, products},
@@ -99,6 +100,20 @@ impl Fma {
     }
 }
 
+/// What the kernels are compiled behind: see `lanes::run`.
+impl Fma {
+    #[inline(never)]
+    fn pow(self, exponent_bits: u32, run: &mut dyn Run<'_>) {
+        let all = 0..run.count();
+        lanes::pow(self.0, exponent_bits, run, all);
+    }
+
+    #[inline(never)]
+    fn multiply(self, form: Form, run: &mut dyn Run<'_>) {
+        lanes::mul::multiply(self.0, form, run);
+    }
+}
+
 /// See `backend::numbers`.
 #[cfg(feature = "sign")]
 impl Fma {
@@ -120,7 +135,9 @@ impl<U: Unsigned> BatchModExp<U> for Fma {
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        lanes::batch_mod_exp(self.0, batch, exponent_bits, out)
+        lanes::batch_mod_exp(batch, exponent_bits, out, |run| {
+            self.pow(exponent_bits, run)
+        })
     }
 
     fn granularity(&self) -> usize {
@@ -132,10 +149,10 @@ impl<U: Unsigned> BatchModMul<U> for Fma {
     type Error = Error;
 
     fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        lanes::mul::batch_mod_mul(self.0, Form::Ordinary, batch, out)
+        lanes::mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Ordinary, run))
     }
 
     fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        lanes::mul::batch_mod_mul(self.0, Form::Montgomery, batch, out)
+        lanes::mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Montgomery, run))
     }
 }

@@ -24,7 +24,10 @@ use crypto_bigint::Unsigned;
 use self::lanes8::Lanes8;
 use self::pair::{Across, Pairs};
 use self::token::Token;
-use super::{Form, check_batch, clear, lanes, width};
+use super::Form;
+use super::lanes::{self, Run};
+#[cfg(feature = "sign")]
+use super::width;
 #[cfg(feature = "sign")]
 use super::{
     lanes::products,
@@ -79,6 +82,19 @@ impl Ifma {
     }
 }
 
+/// What the kernels are compiled behind: see `lanes::run`.
+impl Ifma {
+    #[inline(never)]
+    fn pow(self, exponent_bits: u32, run: &mut dyn Run<'_>) {
+        pow(self.0, exponent_bits, run);
+    }
+
+    #[inline(never)]
+    fn multiply(self, form: Form, run: &mut dyn Run<'_>) {
+        lanes::mul::multiply(self.0, form, run);
+    }
+}
+
 /// See `backend::numbers`.
 #[cfg(feature = "sign")]
 impl Ifma {
@@ -127,7 +143,9 @@ impl<U: Unsigned> BatchModExp<U> for Ifma {
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        batch_mod_exp(self.0, batch, exponent_bits, out)
+        lanes::batch_mod_exp(batch, exponent_bits, out, |run| {
+            self.pow(exponent_bits, run)
+        })
     }
 
     fn granularity(&self) -> usize {
@@ -143,34 +161,20 @@ impl<U: Unsigned> BatchModMul<U> for Ifma {
     type Error = Error;
 
     fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        lanes::mul::batch_mod_mul(self.0, Form::Ordinary, batch, out)
+        lanes::mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Ordinary, run))
     }
 
     fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        lanes::mul::batch_mod_mul(self.0, Form::Montgomery, batch, out)
+        lanes::mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Montgomery, run))
     }
 }
 
 /// As many instances as fill eight lanes in those, what is left over by twos where that takes less time.
-fn batch_mod_exp<T: Across, U: Unsigned>(
-    lanes: Lanes8<T>,
-    batch: &[ModExp<'_, U>],
-    exponent_bits: u32,
-    mut out: &mut [U],
-) -> Result<(), Error> {
-    check_batch(batch, exponent_bits, out, lanes::MAX_BITS).inspect_err(|_| clear(out))?;
-    let bits = |instance: &ModExp<'_, U>| width(instance.params.modulus().as_ref());
-    for run in batch.chunk_by(|a, b| bits(a) == bits(b)) {
-        let (in_lanes, in_pairs) =
-            run.split_at(run.len() - cost::in_pairs(bits(&run[0]), run.len()));
-        let (out_in_lanes, rest) = out.split_at_mut(in_lanes.len());
-        let (out_in_pairs, rest) = rest.split_at_mut(in_pairs.len());
-        // All of it has been checked, so nothing fails here, with half of the results there.
-        lanes::batch_mod_exp(lanes, in_lanes, exponent_bits, out_in_lanes)?;
-        lanes::batch_mod_exp(Pairs(lanes.0), in_pairs, exponent_bits, out_in_pairs)?;
-        out = rest;
-    }
-    Ok(())
+fn pow<T: Across>(lanes: Lanes8<T>, exponent_bits: u32, run: &mut dyn Run<'_>) {
+    let count = run.count();
+    let in_lanes = count - cost::in_pairs(run.bits(), count);
+    lanes::pow(lanes, exponent_bits, run, 0..in_lanes);
+    lanes::pow(Pairs(lanes.0), exponent_bits, run, in_lanes..count);
 }
 
 /// The same kernels without AVX-512.
@@ -193,7 +197,9 @@ impl<U: Unsigned> BatchModExp<U> for PortableIfma {
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        batch_mod_exp(self.0, batch, exponent_bits, out)
+        lanes::batch_mod_exp(batch, exponent_bits, out, |run| {
+            pow(self.0, exponent_bits, run)
+        })
     }
 }
 
@@ -202,11 +208,15 @@ impl<U: Unsigned> BatchModMul<U> for PortableIfma {
     type Error = Error;
 
     fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        lanes::mul::batch_mod_mul(self.0, Form::Ordinary, batch, out)
+        lanes::mul::batch_mod_mul(batch, out, |run| {
+            lanes::mul::multiply(self.0, Form::Ordinary, run)
+        })
     }
 
     fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        lanes::mul::batch_mod_mul(self.0, Form::Montgomery, batch, out)
+        lanes::mul::batch_mod_mul(batch, out, |run| {
+            lanes::mul::multiply(self.0, Form::Montgomery, run)
+        })
     }
 }
 

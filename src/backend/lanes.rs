@@ -18,18 +18,22 @@ mod pow;
 pub(crate) mod powers_agree;
 #[cfg(feature = "sign")]
 pub(crate) mod products;
+mod run;
 #[cfg(test)]
 pub(crate) mod testing;
 mod window;
 mod workspace;
 
-use core::{mem, ptr};
+use core::mem;
+use core::ops::Range;
 
 use crypto_bigint::Unsigned;
 use zeroize::Zeroize;
 
+pub(crate) use self::run::Run;
+use self::run::{blocks, each_run};
 use self::workspace::Workspace;
-use super::{check_batch, clear, width};
+use super::{check_batch, clear};
 use crate::width::scrubbed;
 use crate::{Error, ModExp};
 
@@ -177,67 +181,42 @@ pub(crate) struct Modulus<'a, L> {
     pub(crate) constants: &'a [L],
 }
 
-/// [`batch_mod_exp`](crate::BatchModExp::batch_mod_exp) on the lanes of `lanes`.
-pub(crate) fn batch_mod_exp<L: Lanes, U: Unsigned>(
-    lanes: L,
-    batch: &[ModExp<'_, U>],
-    exponent_bits: u32,
-    mut out: &mut [U],
-) -> Result<(), Error> {
-    check_batch(batch, exponent_bits, out, MAX_BITS).inspect_err(|_| clear(out))?;
-    for batch in batch.chunk_by(|a, b| modulus_bits(a) == modulus_bits(b)) {
-        let (head, tail) = out.split_at_mut(batch.len());
-        // The kernels spill column sums and limbs, some kilobytes of stack.
-        scrubbed::<16, _>(|| same_width(lanes, batch, exponent_bits, head));
-        out = tail;
-    }
-    Ok(())
-}
-
-/// Consecutive instances whose moduli are equally wide.
-fn same_width<L: Lanes, U: Unsigned>(
-    lanes: L,
+/// [`batch_mod_exp`](crate::BatchModExp::batch_mod_exp) by `pow`, which gets run after run. It should be a function that
+/// is generic over nothing: see [`run`].
+pub(crate) fn batch_mod_exp<U: Unsigned>(
     batch: &[ModExp<'_, U>],
     exponent_bits: u32,
     out: &mut [U],
+    pow: impl Fn(&mut dyn Run<'_>),
+) -> Result<(), Error> {
+    check_batch(batch, exponent_bits, out, MAX_BITS).inspect_err(|_| clear(out))?;
+    each_run(batch, out, pow);
+    Ok(())
+}
+
+/// The powers of those instances of a run that are in `range`, on the lanes of `lanes`.
+pub(crate) fn pow<L: Lanes>(
+    lanes: L,
+    exponent_bits: u32,
+    run: &mut dyn Run<'_>,
+    range: Range<usize>,
 ) {
-    let limbs = L::limb_count(modulus_bits(&batch[0]));
-    let mut workspace = Workspace::new(lanes, limbs, exponent_bits);
-    let mut prepared: &[ModExp<'_, U>] = &[];
-    for (block, out) in batch.chunks(L::COUNT).zip(out.chunks_mut(L::COUNT)) {
-        if !same_moduli(block, prepared) {
-            workspace.prepare_moduli(|lane| lane_of(block, lane).params);
-            prepared = block;
-        }
-        workspace.load(block);
-        workspace.pow();
-        workspace.store(block, out);
+    if range.is_empty() {
+        return;
     }
-}
-
-/// Whether lane by lane the moduli are the same references. A shorter block may follow a longer one,
-/// since the lanes to spare then hold moduli that are of no concern.
-fn same_moduli<U: Unsigned>(block: &[ModExp<'_, U>], prepared: &[ModExp<'_, U>]) -> bool {
-    block.len() <= prepared.len()
-        && block
-            .iter()
-            .zip(prepared)
-            .all(|(a, b)| ptr::eq(a.params, b.params))
-}
-
-/// The width of an instance in bits.
-fn modulus_bits<U: Unsigned>(instance: &ModExp<'_, U>) -> u32 {
-    width(instance.params.modulus().as_ref())
-}
-
-/// The instance of each lane; lanes to spare repeat the last instance, and their results are dropped.
-fn lanes_of<'a, 'b, U: Unsigned>(
-    block: &'a [ModExp<'b, U>],
-    count: usize,
-) -> impl Iterator<Item = (usize, &'a ModExp<'b, U>)> {
-    (0..count).map(|lane| (lane, lane_of(block, lane)))
-}
-
-fn lane_of<'a, 'b, U: Unsigned>(block: &'a [ModExp<'b, U>], lane: usize) -> &'a ModExp<'b, U> {
-    &block[lane.min(block.len() - 1)]
+    // The kernels spill column sums and limbs, some kilobytes of stack.
+    scrubbed::<16, _>(|| {
+        let limbs = L::limb_count(run.bits());
+        let mut workspace = Workspace::new(lanes, limbs, exponent_bits);
+        let mut prepared = 0..0;
+        for block in blocks(range, L::COUNT) {
+            if !run.same_moduli(block.clone(), prepared.clone()) {
+                workspace.prepare_moduli(&run.moduli(block.clone()));
+                prepared = block.clone();
+            }
+            workspace.load(&run.numbers(block.clone()));
+            workspace.pow();
+            workspace.store(&mut run.results(block));
+        }
+    });
 }

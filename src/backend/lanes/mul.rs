@@ -5,63 +5,53 @@
 //! `r_bits - width` bits further up. It has room there, and `a * b < S * modulus` is what the lanes ask for:
 //! `a * (b * R / S) < R * modulus`. Nothing but the modulus is prepared for that.
 
-use core::ptr;
-
 use crypto_bigint::Unsigned;
-use zeroize::Zeroize;
 
+use super::run::{Run, blocks, each_run};
 use super::workspace::{Parts, Workspace};
 use super::{Lanes, MAX_BITS};
-use crate::backend::{Form, check_products, clear, width};
+use crate::backend::{Form, check_products, clear};
 use crate::width::scrubbed;
 use crate::{Error, ModMul};
 
-/// [`BatchModMul`](crate::BatchModMul) on the lanes of `lanes`.
-pub(crate) fn batch_mod_mul<L: Lanes, U: Unsigned>(
-    lanes: L,
-    form: Form,
+/// [`BatchModMul`](crate::BatchModMul) by `multiply`, which gets run after run. It should be a function that is generic
+/// over nothing: see [`run`](super::run).
+pub(crate) fn batch_mod_mul<U: Unsigned>(
     batch: &[ModMul<'_, U>],
-    mut out: &mut [U],
+    out: &mut [U],
+    multiply: impl Fn(&mut dyn Run<'_>),
 ) -> Result<(), Error> {
     check_products(batch, out, MAX_BITS).inspect_err(|_| clear(out))?;
-    for batch in batch.chunk_by(|a, b| modulus_bits(a) == modulus_bits(b)) {
-        let (head, tail) = out.split_at_mut(batch.len());
-        // The kernels spill column sums and limbs, some kilobytes of stack.
-        scrubbed::<16, _>(|| same_width(lanes, form, batch, head));
-        out = tail;
-    }
+    each_run(batch, out, multiply);
     Ok(())
 }
 
-/// Consecutive instances whose moduli are equally wide.
-fn same_width<L: Lanes, U: Unsigned>(lanes: L, form: Form, batch: &[ModMul<'_, U>], out: &mut [U]) {
-    let width = modulus_bits(&batch[0]);
+/// The products of a run on the lanes of `lanes`.
+pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
+    let width = run.bits();
     let limbs = L::limb_count(width);
     let shift = match form {
         Form::Ordinary => 0,
         Form::Montgomery => limbs as u32 * L::RADIX_BITS - width,
     };
-    let mut workspace = Workspace::new(lanes, limbs, 0);
-    let mut prepared: &[ModMul<'_, U>] = &[];
-    for (block, out) in batch.chunks(L::COUNT).zip(out.chunks_mut(L::COUNT)) {
-        // Lanes to spare repeat the last instance, and their results are dropped.
-        let instance_of = |lane: usize| &block[lane.min(block.len() - 1)];
-        if !same_moduli(block, prepared) {
-            match form {
-                Form::Ordinary => workspace.prepare_moduli(|lane| instance_of(lane).params),
-                Form::Montgomery => workspace.import_moduli(|lane| instance_of(lane).params),
+    // The kernels spill column sums and limbs, some kilobytes of stack.
+    scrubbed::<16, _>(|| {
+        let mut workspace = Workspace::new(lanes, limbs, 0);
+        let mut prepared = 0..0;
+        for block in blocks(0..run.count(), L::COUNT) {
+            if !run.same_moduli(block.clone(), prepared.clone()) {
+                let moduli = run.moduli(block.clone());
+                match form {
+                    Form::Ordinary => workspace.prepare_moduli(&moduli),
+                    Form::Montgomery => workspace.import_moduli(&moduli),
+                }
+                prepared = block.clone();
             }
-            prepared = block;
+            workspace.load_factors_of(&run.numbers(block.clone()), width, shift);
+            workspace.multiply(form);
+            workspace.store_products(width, &mut run.results(block));
         }
-        let factors_of = |lane: usize| {
-            let ModMul { a, b, .. } = instance_of(lane);
-            [a.as_limbs(), b.as_limbs()]
-        };
-        workspace.load_factors_of(factors_of, width, shift);
-        workspace.multiply(form);
-        resize(block, out);
-        workspace.store_products(width, out);
-    }
+    });
 }
 
 impl<L: Lanes> Workspace<L> {
@@ -88,27 +78,4 @@ impl<L: Lanes> Workspace<L> {
             }
         }
     }
-}
-
-/// Gives every result the width of its modulus. What is replaced is wiped.
-fn resize<U: Unsigned>(block: &[ModMul<'_, U>], out: &mut [U]) {
-    for (instance, out) in block.iter().zip(out) {
-        let modulus = instance.params.modulus().as_ref();
-        if width(out) != width(modulus) {
-            out.as_mut_limbs().zeroize();
-            *out = U::zero_like(modulus);
-        }
-    }
-}
-
-/// Whether lane by lane the moduli are the same references. A shorter block may follow a longer one, since the lanes to
-/// spare then hold moduli that are of no concern.
-fn same_moduli<U: Unsigned>(block: &[ModMul<'_, U>], prepared: &[ModMul<'_, U>]) -> bool {
-    let pairs = || block.iter().zip(prepared);
-    block.len() <= prepared.len() && pairs().all(|(a, b)| ptr::eq(a.params, b.params))
-}
-
-/// The width of an instance in bits.
-fn modulus_bits<U: Unsigned>(instance: &ModMul<'_, U>) -> u32 {
-    width(instance.params.modulus().as_ref())
 }

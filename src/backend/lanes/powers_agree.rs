@@ -13,7 +13,7 @@ use zeroize::Zeroize;
 
 use super::convert::MAX_COUNT;
 use super::pow::set_one;
-use super::products::{lane_of, limbs, same};
+use super::products::{each_lane, limbs, same};
 use super::workspace::{Parts, Workspace, load_all};
 use super::{Lanes, Modulus};
 use crate::backend::numbers::{Exponent, MASK_BITS, Moduli, Powers};
@@ -118,7 +118,7 @@ impl<'a, L: Lanes> Side<'a, L> {
     fn prepare(&mut self, block: Moduli<'a>, masks: Option<&[u16]>) {
         let is_new = !same(block, self.prepared);
         if is_new {
-            self.workspace.prepare_moduli(lane_of(block));
+            self.workspace.prepare_moduli(&each_lane(block));
             self.prepared = block;
             self.set_high_r();
         }

@@ -1,12 +1,14 @@
 //! Products with public powers of numbers in flat buffers: see `backend::numbers`.
 
-use core::mem;
+use core::{array, mem};
 
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb};
 
 use super::Lanes;
+use super::convert::MAX_COUNT;
 use super::pow::set_one;
+use super::run::Params;
 use super::workspace::{Parts, Workspace};
 use crate::backend::numbers::{Exponent, Moduli, Product};
 use crate::width::scrubbed;
@@ -29,7 +31,7 @@ pub(crate) fn mul_public_power<L: Lanes>(lanes: L, product: Product<'_>) {
         for (block, start) in moduli.chunks(L::COUNT).zip((0..).step_by(L::COUNT)) {
             let range = start * size..(start + block.len()) * size;
             if !same(block, prepared) {
-                workspace.prepare_moduli(lane_of(block));
+                workspace.prepare_moduli(&each_lane(block));
                 prepared = block;
             }
             workspace.load_numbers(&bases[range.clone()], size);
@@ -112,8 +114,8 @@ pub(super) fn limbs(modulus: &MontyParams<BoxedUint>) -> usize {
 }
 
 /// The modulus of each lane; lanes to spare repeat the last one.
-pub(super) fn lane_of<'a>(block: Moduli<'a>) -> impl Fn(usize) -> &'a MontyParams<BoxedUint> {
-    move |lane| block[lane.min(block.len() - 1)]
+pub(super) fn each_lane<'a>(block: Moduli<'a>) -> [Params<'a>; MAX_COUNT] {
+    array::from_fn(|lane| Params::of(block[lane.min(block.len() - 1)]))
 }
 
 /// Whether lane by lane the moduli are the same references.

@@ -5,16 +5,13 @@ use alloc::vec::Vec;
 #[cfg(feature = "sign")]
 use core::ops::Range;
 
-use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{Limb, Unsigned};
-use zeroize::Zeroize;
+use crypto_bigint::Limb;
 
-#[cfg(feature = "sign")]
-use super::convert::MAX_COUNT;
-use super::convert::{bits_at, cut, join, pack, reduce_once, store, to_digits, transpose};
-use super::{Lanes, Modulus, lanes_of, window};
-use crate::ModExp;
-use crate::backend::width;
+use super::convert::{
+    MAX_COUNT, bits_at, cut, join, pack, reduce_once, store, to_digits, transpose,
+};
+use super::run::Params;
+use super::{Lanes, Modulus, window};
 use crate::secret::Secret;
 use crate::window::{Window, recode_into};
 
@@ -91,33 +88,28 @@ impl<L: Lanes> Workspace<L> {
     }
 
     /// Imports the modulus of every lane, all equally wide, and computes their Montgomery constants.
-    pub(super) fn prepare_moduli<'p, U: Unsigned>(
-        &mut self,
-        modulus_of: impl Fn(usize) -> &'p MontyParams<U>,
-    ) {
-        self.import_moduli(&modulus_of);
+    pub(super) fn prepare_moduli(&mut self, moduli: &[Params<'_>; MAX_COUNT]) {
+        let bits = moduli[0].bits();
+        self.import_moduli(moduli);
         import::<L>(
-            |lane| modulus_of(lane).r2().as_limbs(),
+            |lane| moduli[lane].r2,
             0,
-            words_of::<L>(&mut self.plain_digits, width_of(modulus_of(0))),
+            words_of::<L>(&mut self.plain_digits, bits),
             &mut self.r2,
         );
-        self.raise_r2(width_of(modulus_of(0)));
+        self.raise_r2(bits);
     }
 
     /// The same without `R^2`, which products in Montgomery form need not have.
-    pub(super) fn import_moduli<'p, U: Unsigned>(
-        &mut self,
-        modulus_of: impl Fn(usize) -> &'p MontyParams<U>,
-    ) {
+    pub(super) fn import_moduli(&mut self, moduli: &[Params<'_>; MAX_COUNT]) {
         import::<L>(
-            |lane| modulus_of(lane).modulus().as_ref().as_limbs(),
+            |lane| moduli[lane].modulus,
             0,
-            words_of::<L>(&mut self.plain_digits, width_of(modulus_of(0))),
+            words_of::<L>(&mut self.plain_digits, moduli[0].bits()),
             &mut self.modulus,
         );
         for lane in 0..L::COUNT {
-            let inverse = Secret::new(u64::from(*modulus_of(lane).mod_inv()));
+            let inverse = Secret::new(u64::from(*moduli[lane].mod_inv));
             let neg_inv = inverse.wrapping_neg() & ((1 << L::RADIX_BITS) - 1);
             L::set_lane(&mut self.neg_inv[0], lane, neg_inv);
         }
@@ -168,10 +160,9 @@ impl<L: Lanes> Workspace<L> {
     }
 
     /// Imports the bases of a block and recodes its exponents.
-    pub(super) fn load<U: Unsigned>(&mut self, block: &[ModExp<'_, U>]) {
-        for (lane, instance) in lanes_of(block, L::COUNT) {
-            load_lane::<L>(&mut self.value, lane, instance.base.as_limbs());
-            let exponent = instance.exponent.as_limbs();
+    pub(super) fn load(&mut self, block: &[[&[Limb]; 2]; MAX_COUNT]) {
+        for (lane, [base, exponent]) in block[..L::COUNT].iter().enumerate() {
+            load_lane::<L>(&mut self.value, lane, base);
             recode_into(exponent, self.exponent_bits, self.window, &mut self.recoded);
             let digits = self.digits.iter_mut().skip(lane).step_by(L::COUNT);
             for (digit, recoded) in digits.zip(self.recoded.iter()) {
@@ -181,15 +172,10 @@ impl<L: Lanes> Workspace<L> {
     }
 
     /// Exports the results of a block.
-    pub(super) fn store<U: Unsigned>(&mut self, block: &[ModExp<'_, U>], out: &mut [U]) {
+    pub(super) fn store(&mut self, out: &mut [&mut [Limb]; MAX_COUNT]) {
         let digits = self.reduced_value();
-        for (lane, (instance, out)) in block.iter().zip(out).enumerate() {
-            let modulus = instance.params.modulus().as_ref();
-            if width(out) != width(modulus) {
-                out.as_mut_limbs().zeroize();
-                *out = modulus.clone();
-            }
-            pack::<L>(digits, lane, out.as_mut_limbs());
+        for (lane, out) in out[..L::COUNT].iter_mut().enumerate() {
+            pack::<L>(digits, lane, out);
         }
     }
 
@@ -223,15 +209,15 @@ impl<L: Lanes> Workspace<L> {
 /// For products: see `mul`.
 impl<L: Lanes> Workspace<L> {
     /// Imports factors of up to `width` bits, one of each pair to `value`, the other one, times `2^shift`, to `factor`.
-    pub(super) fn load_factors_of<'p>(
+    pub(super) fn load_factors_of(
         &mut self,
-        pair_of: impl Fn(usize) -> [&'p [Limb]; 2],
+        block: &[[&[Limb]; 2]; MAX_COUNT],
         width: u32,
         shift: u32,
     ) {
         for (i, shift, limbs) in [(0, 0, &mut self.value), (1, shift, &mut self.factor)] {
             import::<L>(
-                |lane| pair_of(lane)[i],
+                |lane| block[lane][i],
                 shift,
                 words_of::<L>(&mut self.plain_digits, width),
                 limbs,
@@ -239,14 +225,14 @@ impl<L: Lanes> Workspace<L> {
         }
     }
 
-    /// Exports `value` to numbers of `width` bits, those of the first lanes, reduced.
-    pub(super) fn store_products<U: Unsigned>(&mut self, width: u32, out: &mut [U]) {
+    /// Exports `value`, reduced, to numbers of `width` bits.
+    pub(super) fn store_products(&mut self, width: u32, out: &mut [&mut [Limb]; MAX_COUNT]) {
         self.reduced_value();
         let [digits, words] = &mut *self.plain_digits;
         let words = &mut words[..width.div_ceil(64) as usize * L::COUNT];
         join::<L>(digits, words);
-        for (lane, out) in out.iter_mut().enumerate() {
-            store::<L>(words, lane, out.as_mut_limbs());
+        for (lane, out) in out[..L::COUNT].iter_mut().enumerate() {
+            store::<L>(words, lane, out);
         }
     }
 }
@@ -307,10 +293,6 @@ fn import<'a, L: Lanes>(
 ) {
     transpose::<L>(number, words);
     cut::<L>(words, shift, limbs);
-}
-
-fn width_of<U: Unsigned>(params: &MontyParams<U>) -> u32 {
-    width(params.modulus().as_ref())
 }
 
 /// Cuts `value` into the limbs of one lane.
