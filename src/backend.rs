@@ -16,6 +16,8 @@ use zeroize::Zeroize;
 
 use crate::{Error, ModExp, ModMul};
 
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+mod adx;
 #[cfg(feature = "std")]
 pub(crate) mod auto;
 #[cfg(feature = "std")]

@@ -29,6 +29,8 @@
 mod avx2;
 mod band;
 mod bias;
+#[cfg(target_arch = "x86_64")]
+mod cost;
 mod fma51;
 mod lanes4;
 #[cfg(target_arch = "aarch64")]
@@ -52,6 +54,8 @@ use self::lanes4::Lanes4;
 #[cfg(target_arch = "aarch64")]
 use self::neon::Token;
 use super::Form;
+#[cfg(target_arch = "x86_64")]
+use super::adx::{self, Words};
 use super::lanes::{self, Run};
 #[cfg(feature = "sign")]
 use super::{
@@ -63,8 +67,9 @@ use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 /// Runs a batch on the calling thread with fused multiply-add of doubles, four instances at a time
 /// (x86-64 with AVX2 and FMA: Intel since Haswell, AMD since Zen; any 64-bit Arm).
 ///
-/// Each instance has one lane of the vector registers to itself, so a batch whose length is no multiple
-/// of four costs as much as the next multiple. Moduli of up to 16,384 bits are served, wider ones fail
+/// Each instance has one lane of the vector registers to itself. What is left over of a multiple of four costs as much as
+/// four, or is computed one by one in words of 64 bits where that takes less time: one or two instances of most widths, on
+/// x86-64 processors with BMI2 and ADX (Intel since Broadwell, AMD since Zen). Moduli of up to 16,384 bits are served, wider ones fail
 /// with [`Error::ModulusWidth`]. An instance costs the same whatever its neighbours are: moduli of
 /// different values may stand side by side. Instances of equal width should stand together, since each
 /// change of width starts new vectors.
@@ -87,7 +92,12 @@ use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 /// # Ok::<(), batch_modexp::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Fma(Lanes4<Token>);
+pub struct Fma {
+    lanes: Lanes4<Token>,
+    /// For instances that would leave lanes empty.
+    #[cfg(target_arch = "x86_64")]
+    words: Option<Words<adx::Token>>,
+}
 
 impl Fma {
     /// Instances that are computed at the same time.
@@ -96,7 +106,31 @@ impl Fma {
     /// The backend, if the processor has the instructions.
     #[must_use]
     pub fn new() -> Option<Self> {
-        Token::detect().map(Lanes4).map(Self)
+        Some(Self {
+            lanes: Lanes4(Token::detect()?),
+            #[cfg(target_arch = "x86_64")]
+            words: adx::Token::detect().map(Words),
+        })
+    }
+
+    /// With words, which valgrind has.
+    #[cfg(all(test, target_arch = "x86_64"))]
+    pub(super) fn with_words_under_valgrind(self) -> Self {
+        Self {
+            words: Some(Words(adx::Token::under_valgrind())),
+            ..self
+        }
+    }
+
+    /// How many instances at the end of a batch of `count` of equal width are computed one by one, in less time than in a
+    /// block of lanes.
+    pub(super) fn one_by_one(&self, bits: u32, count: usize) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if self.words.is_some() {
+            return cost::one_by_one(bits, count);
+        }
+        let _ = (bits, count);
+        0
     }
 }
 
@@ -104,13 +138,18 @@ impl Fma {
 impl Fma {
     #[inline(never)]
     fn pow(self, exponent_bits: u32, run: &mut dyn Run<'_>) {
-        let all = 0..run.count();
-        lanes::pow(self.0, exponent_bits, run, all);
+        let count = run.count();
+        let in_lanes = count - self.one_by_one(run.bits(), count);
+        lanes::pow(self.lanes, exponent_bits, run, 0..in_lanes);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(words) = self.words {
+            lanes::pow(words, exponent_bits, run, in_lanes..count);
+        }
     }
 
     #[inline(never)]
     fn multiply(self, form: Form, run: &mut dyn Run<'_>) {
-        lanes::mul::multiply(self.0, form, run);
+        lanes::mul::multiply(self.lanes, form, run);
     }
 }
 
@@ -118,11 +157,11 @@ impl Fma {
 #[cfg(feature = "sign")]
 impl Fma {
     pub(super) fn mul_public_power(self, product: Product<'_>) {
-        products::mul_public_power(self.0, product);
+        products::mul_public_power(self.lanes, product);
     }
 
     pub(super) fn powers_agree(self, powers: &Powers<'_>) -> Vec<Choice> {
-        powers_agree(self.0, powers)
+        powers_agree(self.lanes, powers)
     }
 }
 
@@ -142,6 +181,15 @@ impl<U: Unsigned> BatchModExp<U> for Fma {
 
     fn granularity(&self) -> usize {
         Self::LANES
+    }
+
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if self.words.is_some() {
+            return cost::relative_time(bits, count);
+        }
+        let _ = bits;
+        count.div_ceil(Self::LANES) as u64
     }
 }
 

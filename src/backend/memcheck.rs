@@ -4,8 +4,8 @@
 //!
 //! Each case below is an ignored test, which the test at the top runs under valgrind. It needs a build
 //! without debug assertions, since those are branches: `cargo test --release --lib memcheck`. Valgrind
-//! knows no AVX-512, so the IFMA kernels, in lanes and in pairs, run on their portable unit; those of FMA run as they
-//! are.
+//! knows no AVX-512, so the IFMA kernels, in lanes and in pairs, run on their portable unit; those of FMA, and the words
+//! beside them, run as they are.
 
 mod products;
 mod requests;
@@ -24,6 +24,7 @@ use crypto_bigint::{BoxedUint, Odd, Uint};
 
 use self::products::{each_product, each_product_boxed};
 // Nothing is declassified without a layer above the backends.
+pub(super) use self::requests::is_under_valgrind;
 #[cfg_attr(not(feature = "sign"), allow(unused_imports))]
 pub(crate) use self::requests::{
     declassified, declassified_len, set_params_undefined, set_undefined,
@@ -43,6 +44,7 @@ fn no_branch_or_address_depends_on_a_secret() {
         "serial_boxed",
         "fma",
         "fma_boxed",
+        "fma_words",
         "ifma_portable",
         "products",
         #[cfg(feature = "sign")]
@@ -125,6 +127,21 @@ fn fma_boxed() {
         return;
     };
     boxed(&fma, 1024);
+}
+
+/// Instances that are computed one by one.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn fma_words() {
+    let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) else {
+        return;
+    };
+    let fma = fma.with_words_under_valgrind();
+    fixed::<8>(&fma);
+    // The largest window.
+    fixed_by::<16>(&fma, &[110, 601]);
+    boxed(&fma, 1536);
+    boxed(&fma, 2048);
 }
 
 #[test]

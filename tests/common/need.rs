@@ -14,7 +14,9 @@ use core::panic::Location;
 use std::io::Write;
 
 /// What may be missing, and so what `BATCH_MODEXP_REQUIRE` may name.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
+    // MULX, ADCX, ADOX and AVX2.
+    "adx",
     // A GPU that `Cuda` can use.
     "cuda",
     // All features of the crate.

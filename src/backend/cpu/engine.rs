@@ -24,7 +24,8 @@ pub(crate) enum Engine {
 }
 
 /// The widest modulus, in bits, of which [`Serial`] computes a single one faster than a vector unit of doubles
-/// computes a block of lanes. Measured; two instances are faster in lanes at every width.
+/// computes a block of lanes, where the backend does not compute it in words. Measured; two instances are faster in lanes
+/// at every width.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const SINGLE_ON_SERIAL_BY_FMA: u32 = 960;
 
@@ -92,11 +93,14 @@ where
             Self::Serial => Serial.batch_mod_exp(batch, exponent_bits, out),
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Self::Fma(fma) => {
-                share_with_serial(fma, SINGLE_ON_SERIAL_BY_FMA, batch, exponent_bits, out)
+                let on_serial =
+                    |bits| bits <= SINGLE_ON_SERIAL_BY_FMA && fma.one_by_one(bits, 1) == 0;
+                share_with_serial(fma, on_serial, batch, exponent_bits, out)
             }
             #[cfg(target_arch = "x86_64")]
             Self::Ifma(ifma) => {
-                share_with_serial(ifma, SINGLE_ON_SERIAL_BY_IFMA, batch, exponent_bits, out)
+                let on_serial = |bits| bits <= SINGLE_ON_SERIAL_BY_IFMA;
+                share_with_serial(ifma, on_serial, batch, exponent_bits, out)
             }
         }
     }
@@ -126,12 +130,12 @@ where
     }
 }
 
-/// Full blocks of lanes on `simd`, what is left over wherever it is faster: a single instance of at most `single_bits`
-/// bits on [`Serial`].
+/// Full blocks of lanes on `simd`, what is left over wherever it is faster: a single instance on [`Serial`] if that is
+/// `on_serial` by its width.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn share_with_serial<U, B>(
     simd: &B,
-    single_bits: u32,
+    on_serial: impl Fn(u32) -> bool,
     batch: &[ModExp<'_, U>],
     exponent_bits: u32,
     out: &mut [U],
@@ -149,7 +153,7 @@ where
             bits if bits > lanes::MAX_BITS => 0,
             bits => {
                 let single = run.len() % simd.granularity() == 1;
-                run.len() - usize::from(single && bits <= single_bits)
+                run.len() - usize::from(single && on_serial(bits))
             }
         };
         let (first, second) = run.split_at(on_simd);

@@ -14,6 +14,13 @@ pub(crate) fn set_params_undefined(params: &MontyParams<BoxedUint>, undefined: b
     set_undefined(slice::from_ref(params.mod_inv()), undefined);
 }
 
+/// Whether this runs under valgrind.
+pub(crate) fn is_under_valgrind() -> bool {
+    /// `RUNNING_ON_VALGRIND` of valgrind.h.
+    const RUNNING_ON_VALGRIND: u64 = 0x1001;
+    client_request(&[RUNNING_ON_VALGRIND, 0, 0, 0, 0, 0]) != 0
+}
+
 /// Marks memory as undefined, or as defined again, for valgrind; does nothing elsewhere.
 pub(crate) fn set_undefined<T>(values: &[T], undefined: bool) {
     /// `VALGRIND_MAKE_MEM_UNDEFINED` of memcheck.h: the letters M and C, and number 1.
@@ -63,7 +70,8 @@ pub(crate) fn declassified_len(len: u16) -> u16 {
 /// A client request as valgrind.h encodes it for amd64: four rotations by 128 bits in all, which change
 /// nothing, and an exchange of `rbx` with itself.
 #[allow(unsafe_code)]
-fn client_request(request: &[u64; 6]) {
+fn client_request(request: &[u64; 6]) -> u64 {
+    let answer;
     // SAFETY: outside of valgrind nothing changes; valgrind reads the request, writes its answer to
     // `rdx`, and changes what it believes about the memory, not the memory.
     unsafe {
@@ -73,9 +81,10 @@ fn client_request(request: &[u64; 6]) {
             "rol rdi, 61",
             "rol rdi, 51",
             "xchg rbx, rbx",
-            inout("rdx") 0u64 => _,
+            inout("rdx") 0u64 => answer,
             in("rax") request.as_ptr(),
             inout("rdi") 0u64 => _,
         );
     }
+    answer
 }

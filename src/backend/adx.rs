@@ -1,0 +1,121 @@
+//! One instance at a time in words of 64 bits, for batches too small to fill lanes: MULX, ADCX and ADOX, which are in
+//! x86-64 processors since Intel's Broadwell and AMD's Zen.
+//!
+//! Numbers are cut into blocks of eight words. A block times a block stays in registers: each row of eight products has
+//! two chains of carries, one for low halves and one for high ones. E. Ozturk, J. Guilford, V. Gopal, "Large Integer
+//! Squaring on Intel Architecture Processors" (Intel, 2013) has such rows; OpenSSL multiplies by them too.
+//!
+//! Montgomery's reduction goes by blocks as well: `R` is `2^512` to the number of blocks. Nothing but a carry out of `R`
+//! is subtracted on the way, so numbers are below `R`, and not always below the modulus (S. Gueron, "Efficient Software
+//! Implementations of Modular Exponentiation", Journal of Cryptographic Engineering 2, 2012).
+//!
+//! To the common ladder this is a lane type with one lane and limbs of 32 bits, two of which are a word.
+
+mod kernels;
+mod montgomery;
+#[cfg(test)]
+mod portable;
+#[cfg(test)]
+mod tests;
+mod unit;
+
+pub(super) use self::kernels::Token;
+use self::montgomery::Odd;
+use self::unit::{BLOCK, Block, Unit};
+use super::lanes::{Lanes, Modulus};
+
+/// The narrowest moduli that are served, in bits: the Montgomery constants of crypto-bigint reach up to twice their width.
+#[cfg(test)]
+pub(super) const MIN_BITS: u32 = 320;
+
+/// One instance on the instructions of `T`.
+///
+/// Other than [`Lanes`] asks, factors may be any numbers below `R`. Products are below `R` then, and below
+/// `BOUND * modulus` if `a * b < R * modulus`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words<T>(pub(super) T);
+
+impl<T: Unit> Lanes for Words<T> {
+    type Limb = u32;
+
+    const COUNT: usize = 1;
+    const RADIX_BITS: u32 = 32;
+    const BOUND: u8 = 2;
+    const ZERO: u32 = 0;
+    /// A look-up among 32 entries takes a fifth of a multiplication of 1024 bits.
+    const LONG_EXPONENT_BITS: u32 = 500;
+
+    /// Whole blocks.
+    fn limb_count(bits: u32) -> usize {
+        (bits.div_ceil(Self::RADIX_BITS) as usize).next_multiple_of(BLOCK)
+    }
+
+    fn scratch_len(limbs: usize) -> usize {
+        montgomery::scratch_len(limbs / BLOCK) * BLOCK
+    }
+
+    fn set_lane(limb: &mut u32, _lane: usize, value: u64) {
+        *limb = value as u32;
+    }
+
+    fn lane(limb: &u32, _lane: usize) -> u64 {
+        u64::from(*limb)
+    }
+
+    fn constants_len(_: usize) -> usize {
+        2
+    }
+
+    /// `-1 / modulus mod 2^64`, as two limbs.
+    fn prepare(self, constants: &mut [u32], modulus: &[u32], neg_inv: &u32, _: &mut [u32]) {
+        let modulus = word([modulus[0], modulus[1]]);
+        // `x m = -1 + e` with a small `e` gives `x (2 + x m) m = -1 + e^2`: twice as many bits are right (Newton).
+        let x = u64::from(*neg_inv);
+        let x = x.wrapping_mul(x.wrapping_mul(modulus).wrapping_add(2));
+        constants.copy_from_slice(&[x as u32, (x >> 32) as u32]);
+    }
+
+    fn mul(
+        self,
+        out: &mut [u32],
+        a: &[u32],
+        b: &[u32],
+        modulus: Modulus<'_, u32>,
+        scratch: &mut [u32],
+    ) {
+        let (out, scratch) = (blocks_mut(out), blocks_mut(scratch));
+        montgomery::multiply(self.0, out, blocks(a), blocks(b), odd(modulus), scratch);
+    }
+
+    fn square(self, out: &mut [u32], a: &[u32], modulus: Modulus<'_, u32>, scratch: &mut [u32]) {
+        let (out, scratch) = (blocks_mut(out), blocks_mut(scratch));
+        montgomery::square(self.0, out, blocks(a), odd(modulus), scratch);
+    }
+
+    fn select(self, out: &mut [u32], table: &[u32], digits: &[u8]) {
+        self.0.select(out, table, digits[0]);
+    }
+}
+
+/// The modulus in blocks, with what `prepare` made of it.
+fn odd(modulus: Modulus<'_, u32>) -> Odd<'_> {
+    Odd {
+        modulus: blocks(modulus.limbs),
+        neg_inv: word([modulus.constants[0], modulus.constants[1]]),
+    }
+}
+
+/// Two limbs as a word.
+fn word([low, high]: [u32; 2]) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+/// Limbs, which are as many as `limb_count` says, as blocks.
+fn blocks(limbs: &[u32]) -> &[Block] {
+    limbs.as_chunks().0
+}
+
+/// The same for numbers that change.
+fn blocks_mut(limbs: &mut [u32]) -> &mut [Block] {
+    limbs.as_chunks_mut().0
+}
