@@ -175,7 +175,7 @@ impl<U: Unsigned> BatchModExp<U> for Fma {
         out: &mut [U],
     ) -> Result<(), Error> {
         lanes::batch_mod_exp(batch, exponent_bits, out, |run| {
-            self.pow(exponent_bits, run)
+            self.pow(exponent_bits, run);
         })
     }
 

@@ -144,7 +144,7 @@ impl<U: Unsigned> BatchModExp<U> for Ifma {
         out: &mut [U],
     ) -> Result<(), Error> {
         lanes::batch_mod_exp(batch, exponent_bits, out, |run| {
-            self.pow(exponent_bits, run)
+            self.pow(exponent_bits, run);
         })
     }
 
@@ -198,7 +198,7 @@ impl<U: Unsigned> BatchModExp<U> for PortableIfma {
         out: &mut [U],
     ) -> Result<(), Error> {
         lanes::batch_mod_exp(batch, exponent_bits, out, |run| {
-            pow(self.0, exponent_bits, run)
+            pow(self.0, exponent_bits, run);
         })
     }
 }
@@ -209,13 +209,13 @@ impl<U: Unsigned> BatchModMul<U> for PortableIfma {
 
     fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
         lanes::mul::batch_mod_mul(batch, out, |run| {
-            lanes::mul::multiply(self.0, Form::Ordinary, run)
+            lanes::mul::multiply(self.0, Form::Ordinary, run);
         })
     }
 
     fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
         lanes::mul::batch_mod_mul(batch, out, |run| {
-            lanes::mul::multiply(self.0, Form::Montgomery, run)
+            lanes::mul::multiply(self.0, Form::Montgomery, run);
         })
     }
 }

@@ -108,8 +108,8 @@ impl<L: Lanes> Workspace<L> {
             words_of::<L>(&mut self.plain_digits, moduli[0].bits()),
             &mut self.modulus,
         );
-        for lane in 0..L::COUNT {
-            let inverse = Secret::new(u64::from(*moduli[lane].mod_inv));
+        for (lane, params) in moduli[..L::COUNT].iter().enumerate() {
+            let inverse = Secret::new(u64::from(*params.mod_inv));
             let neg_inv = inverse.wrapping_neg() & ((1 << L::RADIX_BITS) - 1);
             L::set_lane(&mut self.neg_inv[0], lane, neg_inv);
         }
