@@ -466,7 +466,10 @@ unsafe extern "sysv64" fn eliminate(
         row_of_reduction!(
             "56", "r15", "rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"
         ),
-        "mov ebp, 0",
+        // A block that is the last one as well takes the carry.
+        "xor ebp, ebp",
+        "cmp qword ptr [rsp], 1",
+        "cmove rbp, [rsp + 8]",
         add_high_block!("rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"),
         next_block!(),
         "jz 4f",
