@@ -1,0 +1,127 @@
+//! What goes once over whole numbers, in assembly.
+
+use core::arch::naked_asm;
+
+use crate::backend::adx::unit::Block;
+
+/// Doubles two words at RDI plus `$at` and adds the square of the word at RSI plus `$from`.
+macro_rules! double_and_add_square {
+    ($from:literal, $low:literal, $high:literal) => {
+        concat!(
+            "mov rdx, [rsi + ",
+            $from,
+            "]\n",
+            "mulx r11, r10, rdx\n",
+            "mov rax, [rdi + ",
+            $low,
+            "]\n",
+            "adcx rax, rax\n",
+            "adox rax, r10\n",
+            "mov [rdi + ",
+            $low,
+            "], rax\n",
+            "mov rax, [rdi + ",
+            $high,
+            "]\n",
+            "adcx rax, rax\n",
+            "adox rax, r11\n",
+            "mov [rdi + ",
+            $high,
+            "], rax\n",
+        )
+    };
+}
+
+/// See `Unit::double_and_add_squares`.
+///
+/// # Safety
+///
+/// The processor has MULX, ADCX and ADOX; there are `count` blocks at `a`, at least one, and twice as many at `sum`.
+#[unsafe(naked)]
+pub(super) unsafe extern "sysv64" fn double_and_add_squares(
+    sum: *mut Block,
+    a: *const Block,
+    count: usize,
+) {
+    naked_asm!(
+        "mov rcx, rdx",
+        // The carries of doubling and of adding.
+        "xor r8d, r8d",
+        "xor r9d, r9d",
+        "2:",
+        "mov r10, -1",
+        "xor eax, eax",
+        "adcx r8, r10",
+        "adox r9, r10",
+        double_and_add_square!("0", "0", "8"),
+        double_and_add_square!("8", "16", "24"),
+        double_and_add_square!("16", "32", "40"),
+        double_and_add_square!("24", "48", "56"),
+        double_and_add_square!("32", "64", "72"),
+        double_and_add_square!("40", "80", "88"),
+        double_and_add_square!("48", "96", "104"),
+        double_and_add_square!("56", "112", "120"),
+        "mov r10d, 0",
+        "mov r8d, 0",
+        "mov r9d, 0",
+        "adcx r8, r10",
+        "adox r9, r10",
+        "add rsi, 64",
+        "add rdi, 128",
+        "sub rcx, 1",
+        "jnz 2b",
+        "ret",
+    )
+}
+
+/// `out = a - take * b` in the word at `$at`. MULX, since it leaves the borrow alone; RDX is `take`.
+macro_rules! subtract_word {
+    ($at:literal) => {
+        concat!(
+            "mulx r10, r9, [rcx + ",
+            $at,
+            "]\n",
+            "mov r11, [rsi + ",
+            $at,
+            "]\n",
+            "sbb r11, r9\n",
+            "mov [rdi + ",
+            $at,
+            "], r11\n",
+        )
+    };
+}
+
+/// See `Unit::subtract`.
+///
+/// # Safety
+///
+/// The processor has MULX; there are `count` blocks at each, at least one.
+#[unsafe(naked)]
+pub(super) unsafe extern "sysv64" fn subtract(
+    out: *mut Block,
+    a: *const Block,
+    take: u64,
+    b: *const Block,
+    count: usize,
+) {
+    naked_asm!(
+        "xor eax, eax",
+        "2:",
+        subtract_word!("0"),
+        subtract_word!("8"),
+        subtract_word!("16"),
+        subtract_word!("24"),
+        subtract_word!("32"),
+        subtract_word!("40"),
+        subtract_word!("48"),
+        subtract_word!("56"),
+        // Which leaves the borrow alone.
+        "lea rdi, [rdi + 64]",
+        "lea rsi, [rsi + 64]",
+        "lea rcx, [rcx + 64]",
+        "dec r8",
+        "jnz 2b",
+        "ret",
+    )
+}
