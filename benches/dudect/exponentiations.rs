@@ -29,6 +29,9 @@ pub(crate) fn cases() -> Vec<Case> {
     if need::available("fma", Fma::new().ok_or("no AVX2 and FMA, nor NEON")).is_some() {
         let make: Make<8> = || Box::new(Fma::new().expect("it was there before"));
         cases.extend(of_width("fma", Fma::LANES, make));
+        // At this width one instance is computed in words where the processor has ADX.
+        let make: Make<16> = || Box::new(Fma::new().expect("it was there before"));
+        cases.extend(of_width("fma", 1, make));
     }
     #[cfg(target_arch = "x86_64")]
     if need::available("ifma", Ifma::new().ok_or("no AVX-512 IFMA")).is_some() {
