@@ -150,12 +150,18 @@ fn every_entry_point_and_window() {
     }
 }
 
+/// How many instances of each width [`families_agree`] computes, if that is set.
+const INSTANCES: &str = "BATCH_MODEXP_INSTANCES";
+
 /// All entry points of a width, of whatever family, give the same for many random instances with exponents of full length;
 /// some of them are compared with num-bigint.
 #[test]
 fn families_agree() {
     let Some((cuda, _memory)) = gpu() else { return };
+    let asked = std::env::var(INSTANCES).ok();
+    let asked = asked.map(|count| count.parse::<usize>().expect("a number of instances"));
     for (width, len) in [(1024, 100_000), (1536, 50_000), (2048, 30_000)] {
+        let len = asked.unwrap_or(len).max(100);
         let batch = Batch::random(width, len, 1000);
         let mut first: Option<Vec<BoxedUint>> = None;
         for entry_point in entry_points(width) {

@@ -81,7 +81,7 @@ fn der_import(
 /// Reads PEM; what it accepts is base64 of DER that says the same.
 fn text_import(text: &str, from_pem: Import<str>, from_der: Import<[u8]>) -> Result<(), Error> {
     let key = from_pem(text);
-    let body = text.split_once("-----BEGIN ").and_then(|(_, rest)| {
+    let body = first_document(text).and_then(|rest| {
         let (_, rest) = rest.split_once("-----")?;
         let (body, _) = rest.split_once("-----END ")?;
         let octets = body.bytes().filter(|octet| !octet.is_ascii_whitespace());
@@ -94,6 +94,13 @@ fn text_import(text: &str, from_pem: Import<str>, from_der: Import<[u8]>) -> Res
     }
     check_public_half(&key?);
     Ok(())
+}
+
+/// What follows the beginning of the first line that starts a document; lines before it may say anything (RFC 7468, section 2).
+fn first_document(text: &str) -> Option<&str> {
+    const BEGIN: &str = "-----BEGIN ";
+    text.strip_prefix(BEGIN)
+        .or_else(|| Some(text.split_once(&format!("\n{BEGIN}"))?.1))
 }
 
 fn check_public_half(key: &KeyHandle) {
