@@ -1,0 +1,22 @@
+//! Batches of a user: what is compiled of them in the user's own crate must not be the kernels, which take many times as
+//! long to compile as all else. `.ci/run downstream` looks for their instructions in this library.
+
+use batch_modexp::backend::Cpu;
+use batch_modexp::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
+use crypto_bigint::{BoxedUint, U1024, U2048};
+
+pub fn powers(cpu: &Cpu, batch: &[ModExp<'_, U2048>], out: &mut [U2048]) -> Result<(), Error> {
+    cpu.batch_mod_exp(batch, U2048::BITS, out)
+}
+
+pub fn boxed(
+    cpu: &Cpu,
+    batch: &[ModExp<'_, BoxedUint>],
+    out: &mut [BoxedUint],
+) -> Result<(), Error> {
+    cpu.batch_mod_exp(batch, 2048, out)
+}
+
+pub fn products(cpu: &Cpu, batch: &[ModMul<'_, U1024>], out: &mut [U1024]) -> Result<(), Error> {
+    cpu.batch_mod_mul(batch, out)
+}
