@@ -224,6 +224,7 @@ fn svg(arrivals: &[Arrival]) -> String {
     plot::diagram(
         "latency in milliseconds, median and 99th percentile",
         "requests a second",
+        plot::Ticks::PowersOfTen,
         vec![
             ("p50", line(|arrival| arrival.p50)),
             ("p99", line(|arrival| arrival.p99)),

@@ -46,6 +46,7 @@ pub(crate) fn svg(what: &str, lines: &[Line], mark: Option<&Mark>) -> String {
         top: 0.0,
         title: &format!("{what} per second, end to end"),
         x_title: "batch size",
+        x_ticks: Ticks::PowersOfTen,
         lines: points(&|batch, latency| batch as f64 / latency.as_secs_f64()),
         mark,
     };
@@ -66,15 +67,21 @@ pub(crate) fn rates(title: &str, lines: &BTreeMap<&str, BTreeMap<usize, f64>>) -
             .collect()
     };
     let lines = lines.iter().map(|(&name, line)| (name, points(line)));
-    diagram(title, "bits", lines.collect())
+    diagram(title, "bits", Ticks::AtPoints, lines.collect())
 }
 
 /// One diagram of what `title` says against `x_title`.
-pub(crate) fn diagram(title: &str, x_title: &str, lines: Vec<Points<'_>>) -> String {
+pub(crate) fn diagram(
+    title: &str,
+    x_title: &str,
+    x_ticks: Ticks,
+    lines: Vec<Points<'_>>,
+) -> String {
     document(&[Diagram {
         top: 0.0,
         title,
         x_title,
+        x_ticks,
         lines,
         mark: None,
     }])
@@ -87,8 +94,18 @@ struct Diagram<'a> {
     top: f64,
     title: &'a str,
     x_title: &'a str,
+    x_ticks: Ticks,
     lines: Vec<Points<'a>>,
     mark: Option<&'a Mark>,
+}
+
+/// Where an axis has its marks.
+#[derive(Clone, Copy)]
+pub(crate) enum Ticks {
+    /// From a power of ten to another.
+    PowersOfTen,
+    /// From the least value to the largest.
+    AtPoints,
 }
 
 fn document(diagrams: &[Diagram<'_>]) -> String {
@@ -110,13 +127,16 @@ impl Diagram<'_> {
             top,
             title,
             x_title,
+            x_ticks,
             lines,
             mark,
         } = self;
         let top = *top;
         let points = || lines.iter().flat_map(|(_, line)| line);
-        let x_axis = Axis::new(points().map(|&(batch, _)| batch), LEFT, WIDTH - RIGHT);
-        let y_axis = Axis::new(points().map(|&(_, y)| y), top + HEIGHT - BOTTOM, top + TOP);
+        let (left, right) = (LEFT, WIDTH - RIGHT);
+        let x_axis = Axis::new(points().map(|&(x, _)| x), left, right, *x_ticks);
+        let (bottom, up) = (top + HEIGHT - BOTTOM, top + TOP);
+        let y_axis = Axis::new(points().map(|&(_, y)| y), bottom, up, Ticks::PowersOfTen);
 
         push(text, LEFT, top + 20.0, "start", "#000000", title);
         push(
@@ -127,8 +147,8 @@ impl Diagram<'_> {
             "#000000",
             x_title,
         );
-        for power in x_axis.powers_of_ten() {
-            let x = x_axis.place(power);
+        for &value in &x_axis.ticks {
+            let x = x_axis.place(value);
             grid_line(text, (x, top + TOP), (x, top + HEIGHT - BOTTOM));
             push(
                 text,
@@ -136,20 +156,13 @@ impl Diagram<'_> {
                 top + HEIGHT - BOTTOM + 16.0,
                 "middle",
                 "#000000",
-                &format!("{power}"),
+                &number(value),
             );
         }
-        for power in y_axis.powers_of_ten() {
-            let y = y_axis.place(power);
+        for &value in &y_axis.ticks {
+            let y = y_axis.place(value);
             grid_line(text, (LEFT, y), (WIDTH - RIGHT, y));
-            push(
-                text,
-                LEFT - 6.0,
-                y + 4.0,
-                "end",
-                "#000000",
-                &format!("{power}"),
-            );
+            push(text, LEFT - 6.0, y + 4.0, "end", "#000000", &number(value));
         }
         if let Some(mark) = mark {
             let x = x_axis.place(mark.batch as f64);
@@ -188,26 +201,41 @@ impl Diagram<'_> {
     }
 }
 
-/// A logarithmic axis from whole power of ten to whole power of ten.
+/// A logarithmic axis.
 struct Axis {
     low: f64,
     high: f64,
     from: f64,
     to: f64,
+    ticks: Vec<f64>,
 }
 
 impl Axis {
-    fn new(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
-        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for value in values {
-            (low, high) = (low.min(value.log10()), high.max(value.log10()));
-        }
-        let low = low.floor();
+    fn new(values: impl Iterator<Item = f64>, from: f64, to: f64, ticks: Ticks) -> Self {
+        let mut values: Vec<_> = values.collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let (low, high) = match values.as_slice() {
+            [low, .., high] => (low.log10(), high.log10()),
+            [value] => (value.log10(), value.log10()),
+            [] => (0.0, 1.0),
+        };
+        // A single value gives no length.
+        let (low, high, ticks) = match ticks {
+            Ticks::AtPoints if low < high => (low, high, values),
+            _ => {
+                let low = low.floor();
+                let high = high.ceil().max(low + 1.0);
+                let powers = low as i32..=high as i32;
+                (low, high, powers.map(|power| 10f64.powi(power)).collect())
+            }
+        };
         Self {
             low,
-            high: high.ceil().max(low + 1.0),
+            high,
             from,
             to,
+            ticks,
         }
     }
 
@@ -215,9 +243,15 @@ impl Axis {
         let part = (value.log10() - self.low) / (self.high - self.low);
         self.from + part * (self.to - self.from)
     }
+}
 
-    fn powers_of_ten(&self) -> impl Iterator<Item = f64> {
-        (self.low as i32..=self.high as i32).map(|power| 10f64.powi(power))
+/// A number on an axis, long ones in thousands and more.
+fn number(value: f64) -> String {
+    match value {
+        1e9.. => format!("{} G", value / 1e9),
+        1e6.. => format!("{} M", value / 1e6),
+        1e4.. => format!("{} k", value / 1e3),
+        _ => format!("{value}"),
     }
 }
 
