@@ -19,10 +19,13 @@ use chacha20::rand_core::{Rng, SeedableRng};
 use crate::exponentiations::{one_thread, spend};
 use crate::subject::{Case, Subject};
 
-/// Two keys of 1024 bits, whose numbers have the same lengths.
-const PEMS: [&str; 2] = [
+/// Keys of 1024 bits, whose numbers have the same lengths. The modulus of the last two is above 2^1024 - 2^1002: less than one
+/// in a million of the random numbers for blinding is not below it, where the first two differ in how many are.
+const PEMS: [&str; 4] = [
     include_str!("../../tests/keys/rsa1024.pem"),
     include_str!("../../tests/keys/rsa1024-other.pem"),
+    include_str!("../../tests/keys/rsa1024-high.pem"),
+    include_str!("../../tests/keys/rsa1024-high-other.pem"),
 ];
 
 /// Each key as often as this, in other places of memory, so that no place counts for the key that lies there.
@@ -34,12 +37,14 @@ enum Secret {
     SmallBlock,
     SameBlock,
     Key,
+    KeyOfHighModulus,
 }
 
-const CLASSES: [(&str, Secret); 3] = [
+const CLASSES: [(&str, Secret); 4] = [
     ("block: below 2^16, random", Secret::SmallBlock),
     ("block: the same, random", Secret::SameBlock),
     ("key: one, another", Secret::Key),
+    ("key: one, another, high moduli", Secret::KeyOfHighModulus),
 ];
 
 type Make = Arc<dyn Fn() -> Box<dyn RsaPrivateOp> + Send + Sync>;
@@ -107,9 +112,9 @@ fn case(
     }
 }
 
-/// The two keys, by turns.
+/// The keys, by turns.
 fn keys() -> Vec<KeyHandle> {
-    let pems = PEMS.iter().cycle().take(2 * COPIES);
+    let pems = PEMS.iter().cycle().take(PEMS.len() * COPIES);
     pems.map(|pem| KeyHandle::from_pkcs1_pem(pem).expect("a key of the tests"))
         .collect()
 }
@@ -133,25 +138,26 @@ impl PrivateOp {
                 8 * self.block.iter().take_while(|octet| **octet == 0).count() as u32
             }
             Secret::SameBlock => 800 * u32::from(self.block[1..] == [0x5a; 127]),
-            Secret::Key => 800 * (self.key % 2) as u32,
+            Secret::Key | Secret::KeyOfHighModulus => 800 * (self.key % 2) as u32,
         }
     }
 }
 
 impl Subject for PrivateOp {
     fn prepare(&mut self, class: usize, rng: &mut ChaCha20Rng) {
-        let copy = 2 * (rng.next_u32() as usize % COPIES);
+        let copy = PEMS.len() * (rng.next_u32() as usize % COPIES);
         let mut random = vec![0; 128];
         // Below the modulus.
         rng.fill_bytes(&mut random[1..]);
         let mut other = random.clone();
-        let mut second_key = 0;
+        let mut keys = [0; 2];
         match self.secret {
             Secret::SmallBlock => other[..126].fill(0),
             Secret::SameBlock => other[1..].fill(0x5a),
-            Secret::Key => second_key = 1,
+            Secret::Key => keys = [0, 1],
+            Secret::KeyOfHighModulus => keys = [2, 3],
         }
-        self.key = copy + [0, second_key][black_box(class)];
+        self.key = copy + keys[black_box(class)];
         // Class 0 is the special block. The copy lies where the last one lay.
         self.block.clear();
         self.block
