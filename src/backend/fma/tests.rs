@@ -1,8 +1,13 @@
-use super::Token;
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{NonZero, Odd, Uint, Word};
+use num_bigint::BigUint;
+
 use super::fma51::{Fma51, Limb};
 use super::lanes4::Lanes4;
 use super::portable::Portable;
+use super::{Fma, Token};
 use crate::backend::lanes::testing::{Random, check_products, check_select, check_step};
+use crate::{BatchModExp, ModExp};
 
 fn unit() -> Option<Lanes4<Token>> {
     let token = Token::detect().ok_or("this processor has no AVX2 and FMA, nor NEON");
@@ -98,4 +103,42 @@ fn step() {
     for bits in [64, 512, 1024] {
         check_step(unit, bits);
     }
+}
+
+/// A whole batch, small enough for Miri (`.ci/run miri`).
+#[test]
+fn a_small_batch() {
+    let fma = Fma::new().ok_or("this processor has no AVX2 and FMA, nor NEON");
+    let Some(fma) = crate::need::available("fma", fma) else {
+        return;
+    };
+    check_small_batch::<1>(fma);
+    check_small_batch::<2>(fma);
+    // More than one block of limbs.
+    check_small_batch::<16>(fma);
+}
+
+/// A block of lanes, and one instance more.
+fn check_small_batch<const LIMBS: usize>(fma: Fma) {
+    let wide =
+        |divisor: u64| Uint::<LIMBS>::MAX / NonZero::new(Uint::<LIMBS>::from(divisor)).unwrap();
+    let moduli = [1, 3, 5, 17, 257].map(|divisor| wide(divisor) | Uint::ONE);
+    let params = moduli.map(|modulus| MontyParams::new(Odd::new(modulus).unwrap()));
+    let (base, exponent) = (wide(2), Uint::<LIMBS>::from(11u8));
+    let batch = params
+        .each_ref()
+        .map(|params| ModExp::new(&base, &exponent, params));
+    let mut out = [Uint::<LIMBS>::ZERO; 5];
+    fma.batch_mod_exp(&batch, 4, &mut out).unwrap();
+    for (out, modulus) in out.iter().zip(&moduli) {
+        let [out, base, modulus] = [out, &base, modulus].map(big);
+        assert_eq!(out, base.modpow(&BigUint::from(11u8), &modulus));
+    }
+}
+
+fn big<const LIMBS: usize>(number: &Uint<LIMBS>) -> BigUint {
+    let words = number.as_words().iter();
+    words
+        .rev()
+        .fold(BigUint::ZERO, |number, word| (number << Word::BITS) + *word)
 }
