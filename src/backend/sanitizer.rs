@@ -1,5 +1,5 @@
-//! The control of `.ci/run asan`: what AddressSanitizer must find, in the same kind of code as that in which it must find
-//! nothing.
+//! The control of `.ci/run asan` and `.ci/run miri`: what AddressSanitizer and Miri must find, in the same kind of code as
+//! that in which they must find nothing.
 
 use alloc::vec;
 use core::arch::x86_64::{_mm_loadu_si128, _mm_storeu_si128};
@@ -7,7 +7,7 @@ use core::hint::black_box;
 
 /// A vector that begins inside a buffer and ends beyond it.
 #[test]
-#[ignore = "out of bounds; `.ci/run asan` runs it under AddressSanitizer, which ends it"]
+#[ignore = "out of bounds; `.ci/run asan` and `miri` run it under what ends it"]
 #[allow(unsafe_code)]
 fn reads_out_of_bounds() {
     let buffer = black_box(vec![7u64; 3]);

@@ -114,7 +114,7 @@ fn a_small_batch() {
     };
     check_small_batch::<1>(fma);
     check_small_batch::<2>(fma);
-    // More than one block of limbs.
+    // Several bands of limbs, and a part of one.
     check_small_batch::<16>(fma);
 }
 
