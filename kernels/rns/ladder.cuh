@@ -1,24 +1,13 @@
 // The fixed-window (2^w-ary) method, Handbook of Applied Cryptography, algorithm 14.82, and the products that lead to it.
 //
-// Every digit costs `window` squarings, one look-up of the whole table and one multiplication, the digit 0 too.
+// Every digit costs `window` squarings, one look-up that reads the whole table and one multiplication, the digit 0 too. Some
+// digits share what a look-up reads.
 #pragma once
 
 #include "enter.cuh"
 #include "table.cuh"
 
 namespace rns {
-
-// What a warp keeps in scratch memory: r2 and, later, A^2; a sum; both parts of the base.
-enum Kept { KEPT_R2, KEPT_SUM, KEPT_BASE, KEPT_UPPER_BASE };
-
-// Bits `position .. position + bits` of an exponent of S::WORDS words; positions are public.
-template <class S>
-__device__ __forceinline__ u32 exponent_digit(const u32* words, int position, int bits) {
-    int word = position >> 5;
-    u64 low = words[word];
-    u64 high = words[min(word + 1, S::WORDS - 1)];
-    return static_cast<u32>((high << 32 | low) >> (position & 31)) & ((1u << bits) - 1);
-}
 
 // z plus what is kept, both below 2.5 m, below 2^29 + 2^15.
 template <class W>
@@ -39,6 +28,14 @@ __device__ __forceinline__ void put_kept(int number, const W& w) {
     Lane<32> kept = w.keep(number);
 #pragma unroll
     for (int r = 0; r < W::S::SLOTS; r++) w.operand_b[r] = kept[r];
+}
+
+// The operand in base B becomes the entry for the digit `since` digits behind the one of the last pass over the table.
+template <class W>
+__device__ __forceinline__ void put_operand(int since, const W& w) {
+    u32 entry[2][W::S::SLOTS];
+    w.keep(KEPT_ENTRIES + since - 1).load(entry);
+    w.operand_b.store(entry);
 }
 
 // z becomes base^exponent mod M and a multiple of M below 2^LEAVE_BITS M, M being the operand, and r2 and the base kept.
@@ -71,6 +68,8 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
             if (step == 5) w.keep(KEPT_SUM).store(z);
             if (step == 7) w.operand_b.store(z);
             if (step == 7 && PARTS == 2) w.keep(KEPT_R2).store(z);
+            // What no entry is put into is read all the same.
+            if (step == 8 && entries < S::FEWEST_ENTRIES) table.clear(S::FEWEST_ENTRIES * S::SLOTS * 256);
             if (step == 8) table.put(0, z);
             if (step == 1 || step == 7) w.get_one(z);
             int kept = step != 8 ? KEPT_R2 : PARTS == 1 ? KEPT_BASE : KEPT_UPPER_BASE;
@@ -96,15 +95,16 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
             product = entry < entries - 1;
         } else if (step < last) {
             int digit = last - 1 - step;
-            int position = digit * window;
-            int bits = min(window, exponent_bits - position);
-            u32 digit_0 = exponent_digit<S>(exponent_0, position, bits);
-            u32 digit_1 = exponent_digit<S>(exponent_1, position, bits);
-            Scan<S, decltype(w.operand_b)> scan(table, digit_0, digit_1, w.operand_b);
             bool highest = step == first_digit;
+            // Digits since a pass over the table. Blocks are at different digits when they pass, so that not all read at once.
+            int since = min((step - first_digit + static_cast<int>(blockIdx.x)) % S::DIGITS, step - first_digit);
+            Digits<S> digits;
+            if (since == 0) digits.take(exponent_0, exponent_1, digit, exponent_bits, window);
+            Scan<W> scan(table, digits, since == 0, w);
 #pragma unroll 1
             for (int k = highest ? 0 : window; k > 0; k--) square(z, w, scan);
             scan.finish();
+            if (since > 0) put_operand(since, w);
             if (highest) w.operand_b.load(z);
             new_operand = !highest;
             product = !highest;

@@ -88,7 +88,16 @@ __device__ __forceinline__ u32 inverse(u32 x, Modulus m) {
     return power;
 }
 
-// All ones if x is y, else none. In one piece of assembler, so that the compiler makes no branch of it.
+// `value` if x is y, else `otherwise`. In one piece of assembler, so that the compiler makes no branch of it.
+__device__ __forceinline__ u32 if_equal(u32 x, u32 y, u32 value, u32 otherwise) {
+    u32 chosen;
+    asm("{.reg .pred equal; setp.eq.u32 equal, %1, %2; selp.b32 %0, %3, %4, equal;}"
+        : "=r"(chosen)
+        : "r"(x), "r"(y), "r"(value), "r"(otherwise));
+    return chosen;
+}
+
+// All ones if x is y, else none. Likewise.
 __device__ __forceinline__ u32 mask_if_equal(u32 x, u32 y) {
     u32 mask;
     asm("{.reg .pred equal; setp.eq.u32 equal, %1, %2; selp.b32 %0, -1, 0, equal;}" : "=r"(mask) : "r"(x), "r"(y));

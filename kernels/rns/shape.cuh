@@ -36,16 +36,24 @@ struct Shape {
     // The weights of the exact quotient have 8 columns.
     static constexpr int WEIGHT_BYTES = STEPS * 256;
 
-    // A look-up reads an entry of the window table in so many parts, in so many steps between two products.
-    static constexpr int PARTS = SLOTS == 18 ? 6 : SLOTS == 14 ? 4 : 2;
-    static constexpr int PART_WORDS = 2 * SLOTS / PARTS;
-    static_assert(PART_WORDS * PARTS == 2 * SLOTS && PARTS % 2 == 0, "parts hold words of one instance");
-    static constexpr int READS_PER_GROUP = PARTS / GROUPS;
-    static constexpr int READS_AHEAD = PART_WORDS > 7 ? 1 : 2;
+    // So many digits are looked up in one pass over the window table.
+    static constexpr int DIGITS = SLOTS == 14 ? 3 : 4;
 
-    // Of the reads of a step, four words each, so many leave their words in the second-level cache: 17 to 26 MB of the
-    // tables of all multiprocessors of an H200.
-    static constexpr int QUADS_IN_CACHE = N > 36 ? 1 : 2;
+    // A pass takes entries in parts, and of a part so many entries in each step.
+    static constexpr int PART_WORDS = SLOTS == 14 ? 7 : 3;
+    static constexpr int STEP_ENTRIES = SLOTS == 14 ? 2 : 4;
+    static constexpr int PARTS = 2 * SLOTS / PART_WORDS;
+    static_assert(PART_WORDS * PARTS == 2 * SLOTS && PARTS % 2 == 0, "parts hold words of one instance");
+
+    // Steps of a turn have addresses that differ by constants. Eight entries are the fewest that a table has room for.
+    static constexpr int FEWEST_ENTRIES = 8;
+    static constexpr int TURN = FEWEST_ENTRIES / STEP_ENTRIES;
+    // So many steps beside a product get all of a table of 16 entries done in the four squarings before a digit.
+    static constexpr int STEPS_PER_GROUP = PARTS * 16 / STEP_ENTRIES / (4 * 2 * GROUPS);
+    static_assert(STEPS_PER_GROUP * 2 * GROUPS % TURN == 0, "a squaring has whole turns");
+
+    // Of the reads of a step, four words each, so many leave their words in the second-level cache.
+    static constexpr int QUADS_IN_CACHE = 1;
 
     // What leaves is below 2^LEAVE_BITS M.
     static constexpr int LEAVE_BITS = N > 36 ? 7 : 6;

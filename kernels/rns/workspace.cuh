@@ -5,6 +5,10 @@
 
 namespace rns {
 
+// What a warp keeps in scratch memory: r2 and, later, A^2; a sum; both parts of the base; and entries that were looked up
+// for digits that come later.
+enum Kept { KEPT_R2, KEPT_SUM, KEPT_BASE, KEPT_UPPER_BASE, KEPT_ENTRIES };
+
 // Residues of both instances of a lane.
 template <class S>
 using Residues = u32 (&)[2][S::SLOTS];
@@ -63,7 +67,8 @@ struct Workspace {
     static constexpr int BYTES = OPERAND + (S::OPERAND_IN_SCRATCH ? 0 : 2 * S::SLOTS * SLOT_BYTES);
 
     // Scratch memory of a warp: the window table, then residues that are kept for a while.
-    static constexpr int KEPT = S::OPERAND_IN_SCRATCH ? 6 : 4;
+    static constexpr int OPERANDS_KEPT = KEPT_ENTRIES + S::DIGITS - 1;
+    static constexpr int KEPT = OPERANDS_KEPT + (S::OPERAND_IN_SCRATCH ? 2 : 0);
     static constexpr int KEPT_BYTES = S::SLOTS * 32 * 8;
     static constexpr int SCRATCH_DOUBLES = S::SLOTS + (KEPT * S::SLOTS + 7) / 8;
 
@@ -85,7 +90,7 @@ struct Workspace {
     // The operand y of products: y / A modulo b_j, and -y / B modulo a_i.
     Lane<OPERAND_STRIDE> operand_b;
     Lane<OPERAND_STRIDE> operand_a;
-    // The modulus, r2, the base, and a sum, all as z / A modulo b_j.
+    // What is kept, all as z / A modulo b_j.
     Lane<32> kept;
 
     __device__ __forceinline__ Workspace(unsigned char* shared, unsigned char* scratch, const u32* constants)
@@ -96,8 +101,8 @@ struct Workspace {
           factors{of_thread(shared, FACTORS)},
           quotients{of_thread(shared, QUOTIENTS)},
           modulus{of_thread(shared, MODULUS)},
-          operand_b{S::OPERAND_IN_SCRATCH ? of_lane(scratch, 4) : of_thread(shared, OPERAND)},
-          operand_a{S::OPERAND_IN_SCRATCH ? of_lane(scratch, 5)
+          operand_b{S::OPERAND_IN_SCRATCH ? of_lane(scratch, OPERANDS_KEPT) : of_thread(shared, OPERAND)},
+          operand_a{S::OPERAND_IN_SCRATCH ? of_lane(scratch, OPERANDS_KEPT + 1)
                                           : of_thread(shared, OPERAND + S::SLOTS * SLOT_BYTES)},
           kept{of_lane(scratch, 0)} {}
 
@@ -156,7 +161,7 @@ struct Workspace {
             if (!S::FACTORS_IN_REGISTERS) factors[r] = zero;
             operand_b[r] = zero;
             operand_a[r] = zero;
-            for (int number = 0; number < 4; number++) keep(number)[r] = zero;
+            for (int number = 0; number < OPERANDS_KEPT; number++) keep(number)[r] = zero;
         }
     }
 };

@@ -102,6 +102,18 @@ CONTROL(gathered_table) {
     out[x.lane] = x.power([&](u32 digit) { return scratch[4 * x.lane + digit]; });
 }
 
+// All of the table is read, but the entry of the digit is brought nearer first.
+CONTROL(prefetched_entry) {
+    Instance x(bases, exponents, moduli);
+    volatile u32* rows = scratch;
+#pragma unroll
+    for (int i = 0; i < 4; i++) rows[32 * i + x.lane] = x.table[i];
+    out[x.lane] = x.power([&](u32 digit) {
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(scratch + 32 * digit + x.lane));
+        return scanned_rows(rows, x.lane, digit);
+    });
+}
+
 // The digit moves the bank.
 CONTROL(moving_bank) {
     __shared__ u32 rows[32 * 4];

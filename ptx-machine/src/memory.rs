@@ -119,6 +119,15 @@ impl Global {
         }
     }
 
+    /// Refuses an address that is in no buffer.
+    pub(crate) fn hold(&self, address: u64) -> Result<(), Fault> {
+        let (pointer, offset) = split(address);
+        match self.buffers.get(pointer.index()) {
+            Some(buffer) if offset < buffer.len() as u64 => Ok(()),
+            _ => Err(Fault::OutOfBounds(self.location(address))),
+        }
+    }
+
     /// What an address means.
     pub(crate) fn location(&self, address: u64) -> Location {
         let (pointer, offset) = split(address);

@@ -147,6 +147,11 @@ pub(crate) enum Op {
     },
     Load(Access),
     Store(Access),
+    /// Brings what is at a global address nearer, and changes nothing.
+    Prefetch {
+        base: Reg,
+        offset: i64,
+    },
     Shuffle {
         mode: Shuffle,
         to: Reg,
@@ -205,6 +210,7 @@ impl Op {
             Self::Parameter { to, .. } => (vec![], vec![to]),
             Self::Load(ref access) => (vec![access.base], access.values.clone()),
             Self::Store(ref access) => ([&[access.base], &access.values[..]].concat(), vec![]),
+            Self::Prefetch { base, .. } => (vec![base], vec![]),
             Self::Shuffle {
                 to,
                 valid,

@@ -138,6 +138,7 @@ pub const SUPPORTED: &[Form] = &[
         "st[.volatile].{global,shared}.v4.{b8,b16,b32,u8,u16,u32,s8,s16,s32,f32}",
         "[a], {d, e, f, g}",
     ),
+    memory("prefetch.global.{L1,L2}", "[a]"),
     warp("shfl.sync.{idx,up,down,bfly}.b32", "d, a, b, c, m"),
     warp("shfl.sync.{idx,up,down,bfly}.b32", "d|p, a, b, c, m"),
     warp("bar.warp.sync", "m"),

@@ -253,6 +253,7 @@ impl<'a> Warp<'a> {
             }
             Op::Load(ref access) => self.load(access, lanes, memory),
             Op::Store(ref access) => self.store(access, lanes, memory),
+            Op::Prefetch { base, offset } => self.prefetch(base, offset, lanes, memory),
             Op::Shuffle {
                 mode,
                 to,

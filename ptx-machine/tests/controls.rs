@@ -52,13 +52,14 @@ fn run_on(name: &str, count: u32) -> Result<Outcome, Stop> {
 }
 
 /// Every control that must be noticed, and how.
-const LEAKS: [(&str, Fault); 10] = [
+const LEAKS: [(&str, Fault); 11] = [
     // Two bits of the digit, times the four bytes of an entry.
     ("gathered_table", SECRET_ENTRY),
     ("moving_bank", SECRET_ENTRY),
     // Two bits of the digit, times the 128 bytes of a row.
     ("lane_private_banks", SECRET_ROW),
     ("shared_bank", SECRET_ROW),
+    ("prefetched_entry", SECRET_ROW),
     ("scattered_store", SECRET_ROW),
     ("skipped_zero_digits", Fault::SecretBranch),
     ("secret_loop_bound", Fault::SecretBranch),

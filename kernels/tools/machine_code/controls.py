@@ -12,6 +12,7 @@ CONTROLS = {
     "scanned_table": None,
     "scanned_shared_table": None,
     "gathered_table": "an address",
+    "prefetched_entry": "an address",
     "moving_bank": "an address",
     "lane_private_banks": "an address",
     "shared_bank": "an address",

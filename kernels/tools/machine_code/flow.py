@@ -19,7 +19,9 @@ _STACK_POINTER = 1
 JUMPS = {"BRA", "BRX", "CALL", "EXIT"}
 # They tell the warp where lanes meet again, or wait for it.
 CONVERGENCE = {"BSSY", "BSYNC", "WARPSYNC", "BREAK", "YIELD"}
-BARRIERS = {"BAR", "MEMBAR", "FENCE", "ERRBAR", "DEPBAR", "LDGDEPBAR", "WARPGROUP", "CCTL"}
+BARRIERS = {"BAR", "MEMBAR", "FENCE", "ERRBAR", "DEPBAR", "LDGDEPBAR", "WARPGROUP"}
+# They bring what is at an address nearer.
+PREFETCHES = {"CCTL"}
 LOADS = {"LDG": "global", "LDS": "shared", "LDSM": "shared", "LDL": "local"}
 CONSTANTS = {"LDC", "LDCU", "ULDC"}
 STORES = {"STG": "global", "STS": "shared", "STSM": "shared", "STL": "local"}
@@ -323,5 +325,6 @@ def _may_not_happen(instruction):
 
 
 def address_registers(instruction):
-    """The registers from which an instruction makes its address: those in brackets."""
-    return [register for inside in _BRACKETS.findall(instruction.operands) for register in registers(inside)]
+    """The registers from which an instruction makes its address: those in brackets. Those of a prefetch do not say that they are pairs."""
+    found = [register for inside in _BRACKETS.findall(instruction.operands) for register in registers(inside)]
+    return found + [register + 1 for register in found] if instruction.name in PREFETCHES else found

@@ -5,7 +5,7 @@ import sys
 
 from .disassembly import registers
 from .flow import (
-    ARITHMETIC, BARRIERS, CONSTANTS, CONVERGENCE, JUMPS, LOADS, MATRICES, STORES, address_registers,
+    ARITHMETIC, BARRIERS, CONSTANTS, CONVERGENCE, JUMPS, LOADS, MATRICES, PREFETCHES, STORES, address_registers,
 )  # fmt: skip
 from .sources import SECRET, names
 
@@ -62,7 +62,7 @@ def _observable(kernel, instruction):
         yield "a branch", instruction.reads
     elif name in BARRIERS:
         yield "a barrier", instruction.reads
-    elif name in _MEMORY or name in CONSTANTS:
+    elif name in _MEMORY or name in CONSTANTS or name in PREFETCHES:
         yield "an address", address_registers(instruction)
         yield "whether memory is accessed", guard
     elif name == "SHFL":

@@ -1,4 +1,4 @@
-//! Loads and stores.
+//! Loads, stores and prefetches.
 
 use super::{Decoder, name_of, width};
 use crate::error::Problem;
@@ -11,6 +11,9 @@ impl Decoder<'_> {
         parts: &[&str],
         operands: &[Operand],
     ) -> Result<Vec<Op>, Problem> {
+        if parts[0] == "prefetch" {
+            return self.prefetch(operands);
+        }
         let kind = parts[parts.len() - 1];
         let count = match parts[parts.len() - 2] {
             "v2" => 2,
@@ -64,6 +67,16 @@ impl Decoder<'_> {
             self.widen(&mut ops, name, to, kind)?;
         }
         Ok(ops)
+    }
+
+    fn prefetch(&mut self, operands: &[Operand]) -> Result<Vec<Op>, Problem> {
+        let [Operand::Address(base, offset)] = operands else {
+            return Err(Problem::Operands);
+        };
+        Ok(vec![Op::Prefetch {
+            base: self.value(base)?,
+            offset: *offset,
+        }])
     }
 
     fn parameter(&mut self, kind: &str, to: &Operand, from: &Operand) -> Result<Vec<Op>, Problem> {

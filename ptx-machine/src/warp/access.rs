@@ -1,10 +1,10 @@
-//! Loads and stores. Every address is public, in shared memory too: a secret that keeps an access in its bank
+//! Loads, stores and prefetches. Every address is public, in shared memory too: a secret that keeps an access in its bank
 //! would still choose the row, and whether lanes are served together.
 
 use super::{Memory, Warp, active_lanes};
 use crate::fault::{Fault, Location};
 use crate::memory::Variables;
-use crate::program::{Access, Space};
+use crate::program::{Access, Reg, Space};
 use crate::taint::{self, Lanes};
 
 impl Warp<'_> {
@@ -62,6 +62,22 @@ impl Warp<'_> {
         Ok(())
     }
 
+    /// A cache line comes nearer, which others can measure: its address is public. Of memory that is nobody's it would do
+    /// nothing, but nobody means that.
+    pub(super) fn prefetch(
+        &mut self,
+        base: Reg,
+        offset: i64,
+        lanes: u32,
+        memory: &Memory<'_>,
+    ) -> Result<(), Fault> {
+        let addresses = self.public_addresses(base, offset, lanes)?;
+        for lane in active_lanes(lanes) {
+            self.in_lane(lane, memory.global.hold(addresses[lane]))?;
+        }
+        Ok(())
+    }
+
     /// The addresses of an access: public, and multiples of its size.
     fn addresses(
         &mut self,
@@ -69,16 +85,7 @@ impl Warp<'_> {
         lanes: u32,
         memory: &Memory<'_>,
     ) -> Result<Lanes, Fault> {
-        let base_taint = self.taint[access.base];
-        if base_taint != 0 {
-            // The offset is a constant of the instruction; its sum with the base can carry.
-            let offset = access.offset as u64;
-            let bits = active_lanes(lanes)
-                .map(|lane| taint::add(self.regs[access.base][lane], base_taint, offset, 0))
-                .fold(0, |all, bits| all | bits);
-            return Err(Fault::SecretAddress { bits });
-        }
-        let addresses = self.map(access.base, |base| base.wrapping_add_signed(access.offset));
+        let addresses = self.public_addresses(access.base, access.offset, lanes)?;
         let size = (access.bytes * access.values.len()) as u64;
         let misaligned = active_lanes(lanes).find(|&lane| !addresses[lane].is_multiple_of(size));
         match misaligned {
@@ -88,6 +95,18 @@ impl Warp<'_> {
                 self.in_lane(lane, Err(Fault::Misaligned(place)))
             }
         }
+    }
+
+    fn public_addresses(&self, base: Reg, offset: i64, lanes: u32) -> Result<Lanes, Fault> {
+        let base_taint = self.taint[base];
+        if base_taint != 0 {
+            // The offset is a constant of the instruction; its sum with the base can carry.
+            let bits = active_lanes(lanes)
+                .map(|lane| taint::add(self.regs[base][lane], base_taint, offset as u64, 0))
+                .fold(0, |all, bits| all | bits);
+            return Err(Fault::SecretAddress { bits });
+        }
+        Ok(self.map(base, |base| base.wrapping_add_signed(offset)))
     }
 }
 
