@@ -36,12 +36,11 @@ struct Shape {
     // The weights of the exact quotient have 8 columns.
     static constexpr int WEIGHT_BYTES = STEPS * 256;
 
-    // So many digits are looked up in one pass over the window table.
-    static constexpr int DIGITS = SLOTS == 14 ? 3 : 4;
-
-    // A pass takes entries in parts, and of a part so many entries in each step.
-    static constexpr int PART_WORDS = SLOTS == 14 ? 7 : 3;
-    static constexpr int STEP_ENTRIES = SLOTS == 14 ? 2 : 4;
+    // So many digits are looked up in one pass over the window table, which takes entries in parts, and of a part so many
+    // entries in each step: as many as there are registers for.
+    static constexpr int DIGITS = IS_SHARED_MEMORY_SCARCE ? 2 : SLOTS == 14 ? 3 : 4;
+    static constexpr int PART_WORDS = IS_SHARED_MEMORY_SCARCE ? 9 : SLOTS == 14 ? 7 : 3;
+    static constexpr int STEP_ENTRIES = PART_WORDS == 3 ? 4 : 2;
     static constexpr int PARTS = 2 * SLOTS / PART_WORDS;
     static_assert(PART_WORDS * PARTS == 2 * SLOTS && PARTS % 2 == 0, "parts hold words of one instance");
 
