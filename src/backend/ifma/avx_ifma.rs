@@ -20,6 +20,7 @@ pub(in crate::backend) struct Token<const EVEX: bool>(());
 
 impl Token<false> {
     /// Asks the processor and the operating system.
+    #[cfg(any(test, not(batch_modexp_ifma_evex256)))]
     pub(super) fn detect() -> Option<Self> {
         let usable =
             std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("avxifma");

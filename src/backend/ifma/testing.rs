@@ -16,7 +16,7 @@ use crate::backend::adx::{self, Words};
 #[cfg(feature = "sign")]
 use crate::backend::numbers::{Powers, Product};
 use crate::backend::{Form, lanes};
-use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul, need};
+use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 
 /// [`Ifma`](super::Ifma) on other units.
 #[derive(Clone, Copy)]
@@ -38,11 +38,9 @@ pub(in crate::backend) fn four_on_portable_unit() -> OnPortable {
     OnUnits(Units::Four(portable::FOUR, None))
 }
 
-/// Four lanes of AVX-512.
+/// Four lanes in the encoding of AVX-512, if this processor has it.
 pub(in crate::backend) fn four_by_evex() -> Option<OnEvex> {
     let token = avx_ifma::Token::<true>::detect();
-    let token = token.ok_or("this processor has no AVX-512 IFMA of 256 bits");
-    let token = need::available("avx512ifma", token);
     let words = adx::Token::detect().map(Words);
     token.map(|token| OnUnits(Units::Four(token, words)))
 }

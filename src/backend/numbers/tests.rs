@@ -83,8 +83,10 @@ pub(crate) fn for_each_unit(mut f: impl FnMut(&str, &Unit<'_>)) {
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
 #[test]
 fn units_that_this_processor_lacks() {
-    use crate::backend::{Fma, Ifma};
+    use crate::backend::{Fma, Ifma, ifma};
     crate::need::available("ifma", Ifma::new().ok_or("no IFMA"));
+    let four = ifma::testing::four_by_evex();
+    crate::need::available("avx512ifma", four.ok_or("no AVX-512 IFMA of 256 bits"));
     crate::need::available("fma", Fma::new().ok_or("no AVX2 and FMA"));
 }
 
