@@ -43,8 +43,8 @@ use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 /// 4,096 bits, up to two instances, four from 1,024 bits on and six from 1,728 on. Two take from nine to three
 /// tenths of the time of a block; where more are left over they cost as much as a block. Of four lanes there are no pairs: a
 /// single instance whose width is a multiple of 512 bits is computed in words of 64 bits, and two or three cost as much as four.
-/// Moduli of up to 16,384 bits are served, wider ones fail with [`Error::ModulusWidth`]. An instance costs the same whatever its neighbours are:
-/// moduli of different values may stand side by side. Instances of equal width should stand together,
+/// Moduli of up to 16,384 bits are served, wider ones fail with [`Error::ModulusWidth`]. An instance costs the same whatever
+/// its neighbours are: moduli of different values may stand side by side. Instances of equal width should stand together,
 /// since each change of width starts new vectors.
 ///
 /// The processor is asked at run time; nothing has to be set when the crate is built.
