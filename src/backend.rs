@@ -6,7 +6,7 @@
 //! | [`Serial`] | any target, `no_std` too | one instance after the other; the reference for all others |
 //! | `Parallel` | feature `std` | spreads a batch over threads of another backend |
 //! | `Cuda` | feature `cuda` | NVIDIA GPUs |
-//! | `Ifma` | feature `std`, x86-64 with AVX-512 IFMA | eight instances at a time in radix 2^52 |
+//! | `Ifma` | feature `std`, x86-64 with AVX-512 IFMA or AVX-IFMA | eight or four instances at a time in radix 2^52 |
 //! | `Fma` | feature `std`, x86-64 with AVX2 and FMA, or 64-bit Arm | four instances at a time in radix 2^51, in doubles |
 //! | `Cpu` | feature `std` | the best of the above that the processor has, on all its cores |
 //! | `Auto` | feature `std` | picks one of the above and says why |

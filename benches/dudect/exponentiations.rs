@@ -34,7 +34,7 @@ pub(crate) fn cases() -> Vec<Case> {
         cases.extend(of_width("fma", 1, make));
     }
     #[cfg(target_arch = "x86_64")]
-    if need::available("ifma", Ifma::new().ok_or("no AVX-512 IFMA")).is_some() {
+    if need::available("ifma", Ifma::new().ok_or("no IFMA")).is_some() {
         let make: Make<8> = || Box::new(Ifma::new().expect("it was there before"));
         cases.extend(of_width("ifma", Ifma::LANES, make));
         // At this width few instances have their limbs across lanes.

@@ -1,9 +1,13 @@
-//! AVX-512 IFMA in radix 2^52: eight instances at a time, and two at a time where there are few.
+//! AVX-512 IFMA and AVX-IFMA in radix 2^52: eight instances at a time, two where there are few, or four.
 
+mod avx512;
+mod avx_ifma;
 mod blocks;
 mod cost;
+#[cfg(all(test, target_os = "linux"))]
+mod emulator;
 mod kernel;
-mod lanes8;
+mod lanes52;
 mod look_up;
 mod madd52;
 mod pair;
@@ -11,8 +15,10 @@ mod pair;
 mod portable;
 mod size;
 #[cfg(test)]
+pub(super) mod testing;
+#[cfg(test)]
 mod tests;
-mod token;
+mod units;
 
 #[cfg(feature = "sign")]
 use alloc::vec::Vec;
@@ -21,29 +27,24 @@ use alloc::vec::Vec;
 use crypto_bigint::Choice;
 use crypto_bigint::Unsigned;
 
-use self::lanes8::Lanes8;
-use self::pair::{Across, Pairs};
-use self::token::Token;
+use self::units::Units;
 use super::Form;
+use super::adx::{self, Words};
 use super::lanes::{self, Run};
 #[cfg(feature = "sign")]
-use super::width;
-#[cfg(feature = "sign")]
-use super::{
-    lanes::products,
-    numbers::{Moduli, Powers, Product},
-};
+use super::numbers::{Powers, Product};
 use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 
-/// Runs a batch on the calling thread with AVX-512 IFMA, eight instances at a time (x86-64: Intel since
-/// Ice Lake, AMD since Zen 4).
+/// Runs a batch on the calling thread with AVX-512 IFMA, eight instances at a time (x86-64: Intel's servers since Ice Lake, AMD
+/// since Zen 4), or with AVX-IFMA, four at a time (Intel's clients since Meteor Lake, Sierra Forest).
 ///
 /// In a block of eight each instance has one 64-bit lane of the vector registers to itself. What is left
 /// over of a batch goes by twos, an instance across four lanes each, where that takes less time: from 384 to
 /// 4,096 bits, up to two instances, four from 1,024 bits on and six from 1,728 on. Two take from nine to three
-/// tenths of the time of a block; where more are left over they cost as much as a block. Moduli of up to 16,384 bits
-/// are served, wider ones fail with [`Error::ModulusWidth`]. An instance costs the same whatever its neighbours are:
-/// moduli of different values may stand side by side. Instances of equal width should stand together,
+/// tenths of the time of a block; where more are left over they cost as much as a block. Of four lanes there are no pairs: a
+/// single instance whose width is a multiple of 512 bits is computed in words of 64 bits, and two or three cost as much as four.
+/// Moduli of up to 16,384 bits are served, wider ones fail with [`Error::ModulusWidth`]. An instance costs the same whatever
+/// its neighbours are: moduli of different values may stand side by side. Instances of equal width should stand together,
 /// since each change of width starts new vectors.
 ///
 /// The processor is asked at run time; nothing has to be set when the crate is built.
@@ -69,16 +70,29 @@ use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 /// # Ok::<(), batch_modexp::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Ifma(Lanes8<Token>);
+pub struct Ifma(Units<avx512::Token, avx_ifma::Token<EVEX>>);
+
+/// Four lanes in the encoding of AVX-512, and eight never: for tests and measurements where there is no AVX-IFMA, by
+/// `RUSTFLAGS='--cfg batch_modexp_ifma_evex256'`.
+const EVEX: bool = cfg!(batch_modexp_ifma_evex256);
 
 impl Ifma {
-    /// Instances that are computed at the same time.
+    /// The most instances that are computed at the same time. With AVX-IFMA they are half as many:
+    /// [`granularity`](BatchModExp::granularity) tells.
     pub const LANES: usize = 8;
 
-    /// The backend, if the processor and the operating system support AVX-512 F and IFMA.
+    /// The backend, if the processor and the operating system support AVX-512 F and IFMA, or AVX-IFMA.
     #[must_use]
     pub fn new() -> Option<Self> {
-        Token::detect().map(Lanes8).map(Self)
+        let four = || {
+            let words = adx::Token::detect().map(Words);
+            avx_ifma::Token::<EVEX>::detect().map(|token| Units::Four(token, words))
+        };
+        let units = match EVEX {
+            true => four(),
+            false => avx512::Token::detect().map(Units::Eight).or_else(four),
+        };
+        units.map(Self)
     }
 }
 
@@ -86,12 +100,12 @@ impl Ifma {
 impl Ifma {
     #[inline(never)]
     fn pow(self, exponent_bits: u32, run: &mut dyn Run<'_>) {
-        pow(self.0, exponent_bits, run);
+        self.0.pow(exponent_bits, run);
     }
 
     #[inline(never)]
     fn multiply(self, form: Form, run: &mut dyn Run<'_>) {
-        lanes::mul::multiply(self.0, form, run);
+        self.0.multiply(form, run);
     }
 }
 
@@ -99,39 +113,12 @@ impl Ifma {
 #[cfg(feature = "sign")]
 impl Ifma {
     pub(super) fn mul_public_power(self, product: Product<'_>) {
-        mul_public_power(self.0, product);
+        self.0.mul_public_power(product);
     }
 
     pub(super) fn powers_agree(self, powers: &Powers<'_>) -> Vec<Choice> {
-        powers_agree(self.0, powers)
+        self.0.powers_agree(powers)
     }
-}
-
-/// Few products by twos.
-#[cfg(feature = "sign")]
-fn mul_public_power<T: Across>(lanes: Lanes8<T>, product: Product<'_>) {
-    match go_by_twos(product.moduli) {
-        true => products::mul_public_power(Pairs(lanes.0), product),
-        false => products::mul_public_power(lanes, product),
-    }
-}
-
-/// Few powers by twos.
-#[cfg(feature = "sign")]
-fn powers_agree<T: Across>(lanes: Lanes8<T>, powers: &Powers<'_>) -> Vec<Choice> {
-    match go_by_twos(powers.factors[0]) {
-        true => lanes::powers_agree::powers_agree(Pairs(lanes.0), powers),
-        false => lanes::powers_agree::powers_agree(lanes, powers),
-    }
-}
-
-/// Whether there are so few moduli, equally wide, that all of them go by twos.
-#[cfg(feature = "sign")]
-fn go_by_twos(moduli: Moduli<'_>) -> bool {
-    let bits = moduli
-        .first()
-        .map_or(0, |modulus| width(modulus.modulus().as_ref()));
-    cost::in_pairs(bits, moduli.len()) == moduli.len()
 }
 
 impl<U: Unsigned> BatchModExp<U> for Ifma {
@@ -149,11 +136,11 @@ impl<U: Unsigned> BatchModExp<U> for Ifma {
     }
 
     fn granularity(&self) -> usize {
-        Self::LANES
+        self.0.lanes()
     }
 
     fn relative_time(&self, bits: u32, count: usize) -> u64 {
-        cost::relative_time(bits, count)
+        self.0.relative_time(bits, count)
     }
 }
 
@@ -166,67 +153,5 @@ impl<U: Unsigned> BatchModMul<U> for Ifma {
 
     fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
         lanes::mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Montgomery, run))
-    }
-}
-
-/// As many instances as fill eight lanes in those, what is left over by twos where that takes less time.
-fn pow<T: Across>(lanes: Lanes8<T>, exponent_bits: u32, run: &mut dyn Run<'_>) {
-    let count = run.count();
-    let in_lanes = count - cost::in_pairs(run.bits(), count);
-    lanes::pow(lanes, exponent_bits, run, 0..in_lanes);
-    lanes::pow(Pairs(lanes.0), exponent_bits, run, in_lanes..count);
-}
-
-/// The same kernels without AVX-512.
-#[cfg(test)]
-pub(super) fn on_portable_unit() -> PortableIfma {
-    PortableIfma(Lanes8(portable::Portable))
-}
-
-/// See [`on_portable_unit`].
-#[cfg(test)]
-pub(super) struct PortableIfma(Lanes8<portable::Portable>);
-
-#[cfg(test)]
-impl<U: Unsigned> BatchModExp<U> for PortableIfma {
-    type Error = Error;
-
-    fn batch_mod_exp(
-        &self,
-        batch: &[ModExp<'_, U>],
-        exponent_bits: u32,
-        out: &mut [U],
-    ) -> Result<(), Error> {
-        lanes::batch_mod_exp(batch, exponent_bits, out, |run| {
-            pow(self.0, exponent_bits, run);
-        })
-    }
-}
-
-#[cfg(test)]
-impl<U: Unsigned> BatchModMul<U> for PortableIfma {
-    type Error = Error;
-
-    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        lanes::mul::batch_mod_mul(batch, out, |run| {
-            lanes::mul::multiply(self.0, Form::Ordinary, run);
-        })
-    }
-
-    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        lanes::mul::batch_mod_mul(batch, out, |run| {
-            lanes::mul::multiply(self.0, Form::Montgomery, run);
-        })
-    }
-}
-
-#[cfg(all(test, feature = "sign"))]
-impl PortableIfma {
-    pub(super) fn mul_public_power(&self, product: Product<'_>) {
-        mul_public_power(self.0, product);
-    }
-
-    pub(super) fn powers_agree(&self, powers: &Powers<'_>) -> Vec<Choice> {
-        powers_agree(self.0, powers)
     }
 }

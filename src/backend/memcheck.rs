@@ -4,7 +4,7 @@
 //!
 //! Each case below is an ignored test, which the test at the top runs under valgrind. It needs a build
 //! without debug assertions, since those are branches: `cargo test --release --lib memcheck`. Valgrind
-//! knows no AVX-512, so the IFMA kernels, in lanes and in pairs, run on their portable unit; those of FMA, and the words
+//! knows neither AVX-512 nor AVX-IFMA, so the IFMA kernels, in lanes and in pairs, run on their portable units; those of FMA, and the words
 //! beside them, run as they are.
 
 mod products;
@@ -46,6 +46,7 @@ fn no_branch_or_address_depends_on_a_secret() {
         "fma_boxed",
         "fma_words",
         "ifma_portable",
+        "ifma_portable_in_four_lanes",
         "products",
         #[cfg(feature = "sign")]
         "numbers",
@@ -147,13 +148,26 @@ fn fma_words() {
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn ifma_portable() {
-    fixed::<8>(&ifma::on_portable_unit());
-    fixed::<17>(&ifma::on_portable_unit());
+    fixed::<8>(&ifma::testing::eight_on_portable_unit());
+    fixed::<17>(&ifma::testing::eight_on_portable_unit());
     // The largest window.
-    fixed_by::<8>(&ifma::on_portable_unit(), &[321]);
-    fixed_by::<17>(&ifma::on_portable_unit(), &[321]);
-    boxed(&ifma::on_portable_unit(), 1536);
-    boxed(&ifma::on_portable_unit(), 2048);
+    fixed_by::<8>(&ifma::testing::eight_on_portable_unit(), &[321]);
+    fixed_by::<17>(&ifma::testing::eight_on_portable_unit(), &[321]);
+    boxed(&ifma::testing::eight_on_portable_unit(), 1536);
+    boxed(&ifma::testing::eight_on_portable_unit(), 2048);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn ifma_portable_in_four_lanes() {
+    let four = ifma::testing::four_on_portable_unit();
+    fixed::<8>(&four);
+    fixed::<17>(&four);
+    // The largest window.
+    fixed_by::<8>(&four, &[321]);
+    fixed_by::<17>(&four, &[321]);
+    boxed(&four, 1536);
+    boxed(&four, 2048);
 }
 
 /// Products of numbers, on every unit, and with what chooses among them.
@@ -165,10 +179,14 @@ fn products() {
     each_product_boxed(&Serial, 4 * 64);
     // A width that is rounded up.
     each_product_boxed(&Serial, 17 * 64);
-    let portable = ifma::on_portable_unit();
-    each_product::<4>(&portable);
-    each_product::<17>(&portable);
-    each_product_boxed(&portable, 2048);
+    for portable in [
+        ifma::testing::eight_on_portable_unit(),
+        ifma::testing::four_on_portable_unit(),
+    ] {
+        each_product::<4>(&portable);
+        each_product::<17>(&portable);
+        each_product_boxed(&portable, 2048);
+    }
     if let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) {
         each_product::<4>(&fma);
         each_product::<17>(&fma);

@@ -157,7 +157,7 @@ suite!(auto, Auto::with_gpus().unwrap());
 
 #[cfg(target_arch = "x86_64")]
 fn ifma() -> Option<Ifma> {
-    let ifma = Ifma::new().ok_or("this processor has no AVX-512 IFMA");
+    let ifma = Ifma::new().ok_or("this processor has no IFMA");
     need::available("ifma", ifma)
 }
 

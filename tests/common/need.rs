@@ -14,16 +14,20 @@ use core::panic::Location;
 use std::io::Write;
 
 /// What may be missing, and so what `BATCH_MODEXP_REQUIRE` may name.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 12] = [
     // MULX, ADCX, ADOX and AVX2.
     "adx",
+    // AVX-512 IFMA.
+    "avx512ifma",
+    // AVX-IFMA.
+    "avxifma",
     // A GPU that `Cuda` can use.
     "cuda",
     // All features of the crate.
     "features",
     // AVX2 and FMA, or NEON.
     "fma",
-    // AVX-512 IFMA.
+    // Either of the two IFMA.
     "ifma",
     // A build for memcheck, which takes the branches of debug assertions for leaks.
     "no-debug-assertions",

@@ -131,7 +131,7 @@ fn signing_serially() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn signing_with_ifma() {
-    let ifma = batch_modexp::backend::Ifma::new().ok_or("this processor has no AVX-512 IFMA");
+    let ifma = batch_modexp::backend::Ifma::new().ok_or("this processor has no IFMA");
     if let Some(ifma) = need::available("ifma", ifma) {
         leaves_nothing(ifma);
     }

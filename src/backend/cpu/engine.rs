@@ -53,7 +53,7 @@ impl Engine {
         })
     }
 
-    /// AVX-512 IFMA.
+    /// AVX-512 IFMA or AVX-IFMA.
     pub(crate) fn ifma() -> Result<Self, Error> {
         #[cfg(target_arch = "x86_64")]
         if let Some(ifma) = Ifma::new() {
@@ -61,7 +61,7 @@ impl Engine {
         }
         Err(Error::Unsupported {
             backend: "ifma",
-            needs: "an x86-64 processor with AVX-512 F and IFMA",
+            needs: "an x86-64 processor with AVX-512 F and IFMA, or with AVX-IFMA",
         })
     }
 
@@ -111,7 +111,7 @@ where
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Self::Fma(_) => Fma::LANES,
             #[cfg(target_arch = "x86_64")]
-            Self::Ifma(_) => Ifma::LANES,
+            Self::Ifma(ifma) => BatchModExp::<U>::granularity(ifma),
         }
     }
 

@@ -10,7 +10,6 @@ use core::mem;
 use super::kernel::{self, Sums};
 use super::look_up::{Select, Share};
 use super::madd52::{Kernel, Limb, Madd52};
-use super::size::MAX_BLOCK;
 use crate::backend::lanes::{self, Modulus};
 
 /// Scratch limbs for operands of `limbs` limbs: the columns of a product, the doubled operand, and one
@@ -20,15 +19,15 @@ pub(super) const fn scratch_len(limbs: usize) -> usize {
 }
 
 /// The scratch space, cut into blocks.
-struct Scratch<'a, const B: usize> {
-    columns: &'a mut [[Limb; B]],
-    doubled: &'a mut [[Limb; B]],
-    q: &'a mut [Limb; B],
+struct Scratch<'a, L, const B: usize> {
+    columns: &'a mut [[L; B]],
+    doubled: &'a mut [[L; B]],
+    q: &'a mut [L; B],
 }
 
-impl<'a, const B: usize> Scratch<'a, B> {
+impl<'a, L, const B: usize> Scratch<'a, L, B> {
     #[inline(always)]
-    fn new(limbs: &'a mut [Limb], blocks: usize) -> Self {
+    fn new(limbs: &'a mut [L], blocks: usize) -> Self {
         let (columns, rest) = limbs.as_chunks_mut().0.split_at_mut(2 * blocks);
         let (doubled, rest) = rest.split_at_mut(blocks);
         Self {
@@ -40,23 +39,23 @@ impl<'a, const B: usize> Scratch<'a, B> {
 }
 
 /// See [`Lanes::mul`](crate::backend::lanes::Lanes::mul).
-pub(super) struct Mul<'a> {
-    pub(super) out: &'a mut [Limb],
-    pub(super) a: &'a [Limb],
-    pub(super) b: &'a [Limb],
-    pub(super) modulus: &'a Modulus<'a, Limb>,
-    pub(super) scratch: &'a mut [Limb],
+pub(super) struct Mul<'a, L> {
+    pub(super) out: &'a mut [L],
+    pub(super) a: &'a [L],
+    pub(super) b: &'a [L],
+    pub(super) modulus: &'a Modulus<'a, L>,
+    pub(super) scratch: &'a mut [L],
 }
 
-impl Kernel for Mul<'_> {
+impl<L: Limb> Kernel<L> for Mul<'_, L> {
     #[inline(always)]
-    fn run<T: Madd52, const B: usize>(&mut self, t: T) {
+    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         let (a, b, modulus) = (blocks(self.a), blocks(self.b), blocks(self.modulus.limbs));
-        let count = block_count::<B>(modulus);
+        let count = block_count::<T, B>(modulus);
         let neg_inv = t.load(self.modulus.neg_inv);
-        let Scratch { columns, q, .. } = Scratch::<B>::new(self.scratch, count);
+        let Scratch { columns, q, .. } = Scratch::<T::Limb, B>::new(self.scratch, count);
         let out = self.out.as_chunks_mut().0;
-        let zeros = const { &[Limb::ZERO; B] };
+        let zeros = const { L::ZEROS.first_chunk::<B>().unwrap() };
 
         for i in 0..count {
             let (first, last) = (i == 0, i + 1 == count);
@@ -91,28 +90,28 @@ impl Kernel for Mul<'_> {
 }
 
 /// See [`Lanes::square`](crate::backend::lanes::Lanes::square).
-pub(super) struct Square<'a> {
-    pub(super) out: &'a mut [Limb],
-    pub(super) a: &'a [Limb],
-    pub(super) modulus: &'a Modulus<'a, Limb>,
-    pub(super) scratch: &'a mut [Limb],
+pub(super) struct Square<'a, L> {
+    pub(super) out: &'a mut [L],
+    pub(super) a: &'a [L],
+    pub(super) modulus: &'a Modulus<'a, L>,
+    pub(super) scratch: &'a mut [L],
     /// A part of a look-up, to be done on the way.
-    pub(super) share: Option<Share<'a>>,
+    pub(super) share: Option<Share<'a, L>>,
 }
 
-impl Kernel for Square<'_> {
+impl<L: Limb> Kernel<L> for Square<'_, L> {
     /// The squares of the blocks come first; the products of different blocks are added row by row with
     /// the doubled operand, so that each is computed once.
     #[inline(always)]
-    fn run<T: Madd52, const B: usize>(&mut self, t: T) {
+    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         let (a, modulus) = (blocks(self.a), blocks(self.modulus.limbs));
-        let count = block_count::<B>(modulus);
+        let count = block_count::<T, B>(modulus);
         let neg_inv = t.load(self.modulus.neg_inv);
         let Scratch {
             columns,
             doubled,
             q,
-        } = Scratch::<B>::new(self.scratch, count);
+        } = Scratch::<T::Limb, B>::new(self.scratch, count);
         let out = self.out.as_chunks_mut().0;
 
         if count > 1 {
@@ -170,16 +169,16 @@ impl Kernel for Square<'_> {
 }
 
 /// See [`Lanes::step`](crate::backend::lanes::Lanes::step).
-pub(super) struct Step<'a> {
-    pub(super) step: lanes::Step<'a, Limb>,
+pub(super) struct Step<'a, L> {
+    pub(super) step: lanes::Step<'a, L>,
     pub(super) digits: [u8; 8],
-    pub(super) modulus: &'a Modulus<'a, Limb>,
-    pub(super) scratch: &'a mut [Limb],
+    pub(super) modulus: &'a Modulus<'a, L>,
+    pub(super) scratch: &'a mut [L],
 }
 
-impl Kernel for Step<'_> {
+impl<L: Limb> Kernel<L> for Step<'_, L> {
     #[inline(always)]
-    fn run<T: Madd52, const B: usize>(&mut self, t: T) {
+    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         let (digits, modulus) = (self.digits, self.modulus);
         let lanes::Step {
             squarings,
@@ -190,7 +189,10 @@ impl Kernel for Step<'_> {
             ..
         } = self.step;
         let (mut value, mut spare) = (&mut **value, &mut **spare);
-        let beside = Share::suffice(squarings);
+        let beside = Share::<L>::suffice(squarings);
+        if beside && T::MERGES_INTO_ZERO {
+            factor.fill(L::ZERO);
+        }
         for squaring in 0..squarings {
             t.run::<_, B>(&mut Square {
                 out: spare,
@@ -223,8 +225,12 @@ impl Kernel for Step<'_> {
 
 /// How many blocks a number has. That short blocks are alone spares the compiler the rest.
 #[inline(always)]
-fn block_count<const B: usize>(number: &[[Limb; B]]) -> usize {
-    if B <= MAX_BLOCK / 2 { 1 } else { number.len() }
+fn block_count<T: Madd52, const B: usize>(number: &[[T::Limb; B]]) -> usize {
+    if B <= T::MAX_BLOCK / 2 {
+        1
+    } else {
+        number.len()
+    }
 }
 
 /// What becomes of the sums at the end of row `i` of blocks.
@@ -232,8 +238,8 @@ fn block_count<const B: usize>(number: &[[Limb; B]]) -> usize {
 fn finish<T: Madd52, const B: usize>(
     t: T,
     sums: Sums<T, B>,
-    out: &mut [[Limb; B]],
-    columns: &mut [[Limb; B]],
+    out: &mut [[T::Limb; B]],
+    columns: &mut [[T::Limb; B]],
     i: usize,
 ) {
     let count = out.len();
@@ -245,13 +251,13 @@ fn finish<T: Madd52, const B: usize>(
 }
 
 #[inline(always)]
-fn blocks<const B: usize>(limbs: &[Limb]) -> &[[Limb; B]] {
+fn blocks<L, const B: usize>(limbs: &[L]) -> &[[L; B]] {
     limbs.as_chunks().0
 }
 
 /// `out = 2 * a`, normalised; `a` is, and is below half of what its limbs can hold.
 #[inline(always)]
-fn double<T: Madd52>(t: T, out: &mut [Limb], a: &[Limb]) {
+fn double<T: Madd52>(t: T, out: &mut [T::Limb], a: &[T::Limb]) {
     let mut carry = t.zero();
     for (out, a) in out.iter_mut().zip(a) {
         let limb = t.load(a);

@@ -1,6 +1,8 @@
 //! What a batch takes, in blocks of eight lanes and in pairs; from public numbers alone.
 
-use super::Ifma;
+pub(super) mod four;
+
+use super::madd52::{Limb, Limb8};
 
 /// What a block of eight lanes takes, whatever its width is: the unit.
 const BLOCK: u64 = 1000;
@@ -24,7 +26,7 @@ const MIN_BITS: u32 = 384;
 
 /// How many instances at the end of a batch of `count` of equal width take less time by twos than in a block.
 pub(super) fn in_pairs(bits: u32, count: usize) -> usize {
-    let left_over = count % Ifma::LANES;
+    let left_over = count % Limb8::LANES;
     match pairs(bits, left_over) {
         Some(time) if time < BLOCK => left_over,
         _ => 0,
@@ -33,10 +35,10 @@ pub(super) fn in_pairs(bits: u32, count: usize) -> usize {
 
 /// See [`BatchModExp::relative_time`](crate::BatchModExp::relative_time).
 pub(super) fn relative_time(bits: u32, count: usize) -> u64 {
-    let left_over = count % Ifma::LANES;
+    let left_over = count % Limb8::LANES;
     let block = BLOCK * u64::from(left_over > 0);
     let left_over = pairs(bits, left_over).map_or(block, |time| time.min(block));
-    BLOCK * (count / Ifma::LANES) as u64 + left_over
+    BLOCK * (count / Limb8::LANES) as u64 + left_over
 }
 
 /// What `count` instances take by twos, where there are pairs.

@@ -6,9 +6,9 @@
 //! register.
 //!
 //! Column sums are not normalised in between. A column gets at most four halves below 2^52 a row, from
-//! at most 316 rows (16,384 bits), and a carry: less than 2^63.
+//! at most 320 rows (16,384 bits), and a carry: less than 2^63.
 
-use super::madd52::{Limb, Madd52};
+use super::madd52::Madd52;
 
 /// Writes `$body` out for each `$j` below `$b`, which is at most 20. A loop that the compiler unrolls
 /// later does not do: it would keep the sums in memory.
@@ -93,12 +93,12 @@ const LAG: usize = 4;
 pub(super) fn multiply_low<T: Madd52, const B: usize>(
     t: T,
     mut sums: Sums<T, B>,
-    tops: &[Limb; B],
-    a: &[Limb; B],
-    b: &[Limb; B],
-    modulus: &[Limb; B],
+    tops: &[T::Limb; B],
+    a: &[T::Limb; B],
+    b: &[T::Limb; B],
+    modulus: &[T::Limb; B],
     neg_inv: T::Vector,
-    mut q: Option<&mut [Limb; B]>,
+    mut q: Option<&mut [T::Limb; B]>,
 ) -> Sums<T, B> {
     for row in 0..B {
         let (a, modulus) = (t.reload(a), t.reload(modulus));
@@ -140,10 +140,10 @@ pub(super) fn multiply_low<T: Madd52, const B: usize>(
 pub(super) fn reduce_low<T: Madd52, const B: usize>(
     t: T,
     mut sums: Sums<T, B>,
-    tops: &[Limb; B],
-    modulus: &[Limb; B],
+    tops: &[T::Limb; B],
+    modulus: &[T::Limb; B],
     neg_inv: T::Vector,
-    mut q: Option<&mut [Limb; B]>,
+    mut q: Option<&mut [T::Limb; B]>,
     beside: &mut impl Beside<T>,
 ) -> Sums<T, B> {
     let mut quotient = t.madd_lo(t.zero(), sums[0], neg_inv);
@@ -198,12 +198,12 @@ macro_rules! write_lowest {
 pub(super) fn multiply_high<T: Madd52, const B: usize>(
     t: T,
     mut sums: Sums<T, B>,
-    tops: &[Limb; B],
-    a: &[Limb; B],
-    b: &[Limb; B],
-    modulus: &[Limb; B],
-    q: &[Limb; B],
-    low: &mut [Limb; B],
+    tops: &[T::Limb; B],
+    a: &[T::Limb; B],
+    b: &[T::Limb; B],
+    modulus: &[T::Limb; B],
+    q: &[T::Limb; B],
+    low: &mut [T::Limb; B],
     limbs: bool,
 ) -> Sums<T, B> {
     for row in 0..B {
@@ -225,10 +225,10 @@ pub(super) fn multiply_high<T: Madd52, const B: usize>(
 pub(super) fn reduce_high<T: Madd52, const B: usize>(
     t: T,
     mut sums: Sums<T, B>,
-    tops: &[Limb; B],
-    modulus: &[Limb; B],
-    q: &[Limb; B],
-    low: &mut [Limb; B],
+    tops: &[T::Limb; B],
+    modulus: &[T::Limb; B],
+    q: &[T::Limb; B],
+    low: &mut [T::Limb; B],
     limbs: bool,
 ) -> Sums<T, B> {
     for row in 0..B {
@@ -252,9 +252,9 @@ pub(super) fn reduce_high<T: Madd52, const B: usize>(
 #[allow(clippy::absurd_extreme_comparisons)] // `I < J` is written out for `J = 0` too.
 pub(super) fn square_block<T: Madd52, const B: usize>(
     t: T,
-    a: &[Limb; B],
-    low: &mut [Limb; B],
-    high: &mut [Limb; B],
+    a: &[T::Limb; B],
+    low: &mut [T::Limb; B],
+    high: &mut [T::Limb; B],
 ) {
     // The cross products of column c are summed up in register c mod B. Row j opens the columns 2j - 1 and 2j, and
     // completes column j, whose register is that of column j + B.
@@ -288,7 +288,7 @@ pub(super) fn square_block<T: Madd52, const B: usize>(
 #[inline(always)]
 fn whole_column<T: Madd52, const B: usize>(
     t: T,
-    a: &[Limb; B],
+    a: &[T::Limb; B],
     column: usize,
     half: T::Vector,
 ) -> T::Vector {
@@ -303,7 +303,7 @@ fn whole_column<T: Madd52, const B: usize>(
 
 /// Reads `B` column sums.
 #[inline(always)]
-pub(super) fn load<T: Madd52, const B: usize>(t: T, block: &[Limb; B]) -> Sums<T, B> {
+pub(super) fn load<T: Madd52, const B: usize>(t: T, block: &[T::Limb; B]) -> Sums<T, B> {
     let mut sums = [t.zero(); B];
     unrolled!(B, J, {
         sums[J] = t.load(&block[J]);
@@ -313,7 +313,7 @@ pub(super) fn load<T: Madd52, const B: usize>(t: T, block: &[Limb; B]) -> Sums<T
 
 /// Writes `B` column sums.
 #[inline(always)]
-pub(super) fn store<T: Madd52, const B: usize>(t: T, block: &mut [Limb; B], sums: Sums<T, B>) {
+pub(super) fn store<T: Madd52, const B: usize>(t: T, block: &mut [T::Limb; B], sums: Sums<T, B>) {
     unrolled!(B, J, {
         t.store(&mut block[J], sums[J]);
     });
@@ -323,7 +323,7 @@ pub(super) fn store<T: Madd52, const B: usize>(t: T, block: &mut [Limb; B], sums
 #[inline(always)]
 pub(super) fn normalise<T: Madd52, const B: usize>(
     t: T,
-    out: &mut [Limb; B],
+    out: &mut [T::Limb; B],
     mut sums: Sums<T, B>,
 ) {
     unrolled!(B, J, {

@@ -6,18 +6,18 @@
 #![allow(clippy::out_of_bounds_indexing)] // In bodies of `unrolled!` that are left out.
 
 use super::kernel::{self, Beside, unrolled};
-use super::madd52::{Kernel, Limb, Madd52};
+use super::madd52::{Kernel, Limb, MAX_LANES, Madd52};
 
 /// See [`Lanes::select`](crate::backend::lanes::Lanes::select).
-pub(super) struct Select<'a> {
-    pub(super) out: &'a mut [Limb],
-    pub(super) table: &'a [Limb],
-    pub(super) digits: [u8; 8],
+pub(super) struct Select<'a, L> {
+    pub(super) out: &'a mut [L],
+    pub(super) table: &'a [L],
+    pub(super) digits: [u8; MAX_LANES],
 }
 
-impl Kernel for Select<'_> {
+impl<L: Limb> Kernel<L> for Select<'_, L> {
     #[inline(always)]
-    fn run<T: Madd52, const B: usize>(&mut self, t: T) {
+    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         let digits = t.widen(self.digits);
         let table = self.table.as_chunks::<B>().0;
         let out = self.out.as_chunks_mut::<B>().0;
@@ -40,16 +40,17 @@ impl Kernel for Select<'_> {
 const ENTRIES: usize = 7;
 
 /// What one squaring looks at in a table of at least [`ENTRIES`] entries.
-pub(super) struct Share<'a> {
-    /// Where lanes whose digit is among these entries get them; the others keep what they have.
-    pub(super) out: &'a mut [Limb],
-    pub(super) table: &'a [Limb],
-    pub(super) digits: [u8; 8],
+pub(super) struct Share<'a, L> {
+    /// Where lanes whose digit is among these entries get them; the others keep what they have. Zero before the first
+    /// share, if [`Madd52::merge`] needs that.
+    pub(super) out: &'a mut [L],
+    pub(super) table: &'a [L],
+    pub(super) digits: [u8; MAX_LANES],
     /// The first entry.
     first: usize,
 }
 
-impl<'a> Share<'a> {
+impl<'a, L: Limb> Share<'a, L> {
     /// Whether `squarings` shares, one for each squaring before the multiplication, are all of the table.
     pub(super) fn suffice(squarings: u32) -> bool {
         (ENTRIES..=ENTRIES * squarings as usize).contains(&(1 << squarings))
@@ -59,9 +60,9 @@ impl<'a> Share<'a> {
     /// nothing.
     pub(super) fn new(
         squaring: u32,
-        out: &'a mut [Limb],
-        table: &'a [Limb],
-        digits: [u8; 8],
+        out: &'a mut [L],
+        table: &'a [L],
+        digits: [u8; MAX_LANES],
     ) -> Self {
         let entries = table.len() / out.len();
         Self {
@@ -74,7 +75,11 @@ impl<'a> Share<'a> {
 
     /// Block `i` of these entries.
     #[inline(always)]
-    pub(super) fn block<T: Madd52, const B: usize>(&mut self, t: T, i: usize) -> Rows<'_, T, B> {
+    pub(super) fn block<T: Madd52<Limb = L>, const B: usize>(
+        &mut self,
+        t: T,
+        i: usize,
+    ) -> Rows<'_, T, B> {
         let digits = t.widen(self.digits);
         let out = self.out.as_chunks_mut::<B>().0;
         let table = &self.table.as_chunks::<B>().0[self.first * out.len() + i..];
@@ -95,8 +100,8 @@ impl<'a> Share<'a> {
 /// One block of a [`Share`].
 pub(super) struct Rows<'a, T: Madd52, const B: usize> {
     masks: [T::Mask; ENTRIES],
-    entries: [&'a [Limb; B]; ENTRIES],
-    out: &'a mut [Limb; B],
+    entries: [&'a [T::Limb; B]; ENTRIES],
+    out: &'a mut [T::Limb; B],
 }
 
 impl<T: Madd52, const B: usize> Beside<T> for Rows<'_, T, B> {

@@ -1,14 +1,20 @@
 //! The instructions in plain Rust, for tests on any machine and under valgrind.
 
-use core::array::from_fn;
 use core::hint::black_box;
+use core::marker::PhantomData;
 
-use super::madd52::{Kernel, Limb, Madd52, RADIX_BITS};
+use super::madd52::{Kernel, Limb, Limb4, Limb8, MAX_LANES, Madd52, RADIX_BITS};
 
-/// Needs nothing of the processor. Its methods are not inlined: unrolled, they would take minutes to
-/// compile.
+/// As many lanes as `L` has; needs nothing of the processor. Its methods are not inlined: unrolled, they would take minutes
+/// to compile.
 #[derive(Clone, Copy)]
-pub(super) struct Portable;
+pub(in crate::backend) struct Portable<L>(PhantomData<L>);
+
+/// As AVX-512 has them.
+pub(super) const EIGHT: Portable<Limb8> = Portable(PhantomData);
+
+/// As AVX-IFMA has them.
+pub(super) const FOUR: Portable<Limb4> = Portable(PhantomData);
 
 const MASK: u64 = (1 << RADIX_BITS) - 1;
 
@@ -16,67 +22,90 @@ fn product(a: u64, b: u64) -> u128 {
     u128::from(a & MASK) * u128::from(b & MASK)
 }
 
-impl Madd52 for Portable {
-    type Vector = [u64; 8];
+/// Each lane by its number.
+fn from_fn<L: Limb>(f: impl Fn(usize) -> u64) -> L {
+    let mut vector = L::ZERO;
+    for (i, lane) in vector.lanes_mut().iter_mut().enumerate() {
+        *lane = f(i);
+    }
+    vector
+}
+
+/// Each lane by its value.
+fn map<L: Limb>(a: L, f: impl Fn(u64) -> u64) -> L {
+    from_fn(|i| f(a.lanes()[i]))
+}
+
+impl<L: Limb> Madd52 for Portable<L> {
+    const MAX_BLOCK: usize = if L::LANES == 8 { 20 } else { 10 };
+    const MERGES_INTO_ZERO: bool = L::LANES != 8;
+
+    type Limb = L;
+    type Vector = L;
     /// All ones in the lanes that are chosen.
-    type Mask = [u64; 8];
+    type Mask = L;
 
-    fn zero(self) -> [u64; 8] {
-        [0; 8]
+    fn zero(self) -> L {
+        L::ZERO
     }
 
     #[inline(never)]
-    fn load(self, limb: &Limb) -> [u64; 8] {
-        limb.0
+    fn load(self, limb: &L) -> L {
+        *limb
     }
 
     #[inline(never)]
-    fn store(self, limb: &mut Limb, vector: [u64; 8]) {
-        limb.0 = vector;
+    fn store(self, limb: &mut L, vector: L) {
+        *limb = vector;
     }
 
     #[inline(never)]
-    fn madd_lo(self, sum: [u64; 8], a: [u64; 8], b: [u64; 8]) -> [u64; 8] {
+    fn madd_lo(self, sum: L, a: L, b: L) -> L {
+        let [sum, a, b] = [&sum, &a, &b].map(L::lanes);
         from_fn(|i| sum[i] + (product(a[i], b[i]) as u64 & MASK))
     }
 
     #[inline(never)]
-    fn madd_hi(self, sum: [u64; 8], a: [u64; 8], b: [u64; 8]) -> [u64; 8] {
+    fn madd_hi(self, sum: L, a: L, b: L) -> L {
+        let [sum, a, b] = [&sum, &a, &b].map(L::lanes);
         from_fn(|i| sum[i] + (product(a[i], b[i]) >> RADIX_BITS) as u64)
     }
 
     #[inline(never)]
-    fn add(self, a: [u64; 8], b: [u64; 8]) -> [u64; 8] {
-        from_fn(|i| a[i] + b[i])
+    fn add(self, a: L, b: L) -> L {
+        from_fn(|i| a.lanes()[i] + b.lanes()[i])
     }
 
     #[inline(never)]
-    fn carry(self, a: [u64; 8]) -> [u64; 8] {
-        a.map(|lane| lane >> RADIX_BITS)
+    fn carry(self, a: L) -> L {
+        map(a, |lane| lane >> RADIX_BITS)
     }
 
     #[inline(never)]
-    fn carry_of_cleared(self, a: [u64; 8]) -> [u64; 8] {
-        a.map(|lane| (lane + MASK) >> RADIX_BITS)
+    fn carry_of_cleared(self, a: L) -> L {
+        map(a, |lane| (lane + MASK) >> RADIX_BITS)
     }
 
     #[inline(never)]
-    fn low(self, a: [u64; 8]) -> [u64; 8] {
-        a.map(|lane| lane & MASK)
+    fn low(self, a: L) -> L {
+        map(a, |lane| lane & MASK)
     }
 
-    fn widen(self, bytes: [u8; 8]) -> [u64; 8] {
-        bytes.map(u64::from)
-    }
-
-    #[inline(never)]
-    fn equal(self, a: [u64; 8], b: u64) -> [u64; 8] {
-        a.map(|lane| black_box((((lane ^ b) as i64 - 1) >> 63) as u64))
+    fn widen(self, bytes: [u8; MAX_LANES]) -> L {
+        from_fn(|i| u64::from(bytes[i]))
     }
 
     #[inline(never)]
-    fn merge(self, old: [u64; 8], mask: [u64; 8], new: &Limb) -> [u64; 8] {
-        from_fn(|i| old[i] & !mask[i] | new.0[i] & mask[i])
+    fn equal(self, a: L, b: u64) -> L {
+        map(a, |lane| black_box((((lane ^ b) as i64 - 1) >> 63) as u64))
+    }
+
+    /// With zeros only where that is allowed, as the processor does it.
+    #[inline(never)]
+    fn merge(self, old: L, mask: L, new: &L) -> L {
+        let kept = u64::from(Self::MERGES_INTO_ZERO).wrapping_neg();
+        let [old, mask, new] = [&old, &mask, new].map(L::lanes);
+        from_fn(|i| old[i] & (!mask[i] | kept) | new[i] & mask[i])
     }
 
     fn reload<T>(self, reference: &T) -> &T {
@@ -84,7 +113,7 @@ impl Madd52 for Portable {
     }
 
     #[inline(never)]
-    fn run<K: Kernel, const B: usize>(self, kernel: &mut K) {
+    fn run<K: Kernel<L>, const B: usize>(self, kernel: &mut K) {
         kernel.run::<Self, B>(self);
     }
 }

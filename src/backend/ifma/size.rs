@@ -1,26 +1,28 @@
 //! How a number is cut into blocks whose column sums fit into the vector registers.
+//!
+//! A block multiplication holds one column sum for each limb of a block in registers, and needs up to eight more. So a
+//! block has up to [`Madd52::MAX_BLOCK`] limbs: 20 with the 32 registers of AVX-512, 10 with 16 registers.
 
 use super::madd52::{Kernel, Madd52, RADIX_BITS};
 
-/// The largest block, in limbs. A block multiplication holds one column sum for each limb of a block in
-/// registers, and needs up to eight more of the 32.
+/// The largest block of any unit.
 pub(super) const MAX_BLOCK: usize = 20;
 
 /// The number of limbs for moduli of `bits` bits: the fewest that give `2^(52 * limbs) > 4 * modulus`
 /// and are a whole number of equal blocks. At most one limb a block is more than needed.
-pub(super) fn limb_count(bits: u32) -> usize {
+pub(super) fn limb_count<T: Madd52>(bits: u32) -> usize {
     let needed = (bits + 2).div_ceil(RADIX_BITS).max(2) as usize;
-    needed.next_multiple_of(block_count(needed))
+    needed.next_multiple_of(block_count::<T>(needed))
 }
 
 /// How many blocks `limbs` limbs are cut into.
-fn block_count(limbs: usize) -> usize {
-    limbs.div_ceil(MAX_BLOCK)
+fn block_count<T: Madd52>(limbs: usize) -> usize {
+    limbs.div_ceil(T::MAX_BLOCK)
 }
 
 /// Runs `kernel` with the block length of operands of `limbs` limbs, a number that [`limb_count`] gave.
-pub(super) fn dispatch<T: Madd52, K: Kernel>(unit: T, limbs: usize, kernel: &mut K) {
-    match limbs / block_count(limbs) {
+pub(super) fn dispatch<T: Madd52, K: Kernel<T::Limb>>(unit: T, limbs: usize, kernel: &mut K) {
+    match limbs / block_count::<T>(limbs) {
         2 => unit.run::<K, 2>(kernel),
         3 => unit.run::<K, 3>(kernel),
         4 => unit.run::<K, 4>(kernel),
@@ -30,6 +32,20 @@ pub(super) fn dispatch<T: Madd52, K: Kernel>(unit: T, limbs: usize, kernel: &mut
         8 => unit.run::<K, 8>(kernel),
         9 => unit.run::<K, 9>(kernel),
         10 => unit.run::<K, 10>(kernel),
+        block => {
+            // In a constant, so that nothing is compiled that a unit does not need.
+            if const { T::MAX_BLOCK > 10 } {
+                long_block(unit, block, kernel);
+            } else {
+                unreachable!("no block has {block} limbs");
+            }
+        }
+    }
+}
+
+/// The blocks of more than ten limbs.
+fn long_block<T: Madd52, K: Kernel<T::Limb>>(unit: T, block: usize, kernel: &mut K) {
+    match block {
         11 => unit.run::<K, 11>(kernel),
         12 => unit.run::<K, 12>(kernel),
         13 => unit.run::<K, 13>(kernel),
@@ -47,22 +63,27 @@ pub(super) fn dispatch<T: Madd52, K: Kernel>(unit: T, limbs: usize, kernel: &mut
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::ifma::portable;
     use crate::backend::lanes::MAX_BITS;
 
     #[test]
     fn there_is_room_and_little_waste() {
+        check(portable::EIGHT);
+        check(portable::FOUR);
+    }
+
+    fn check<T: Madd52>(_: T) {
         for bits in (64..=MAX_BITS).step_by(64) {
-            let limbs = limb_count(bits);
-            assert_eq!(limbs % block_count(limbs), 0, "{bits}");
-            assert!(
-                (2..=MAX_BLOCK).contains(&(limbs / block_count(limbs))),
-                "{bits}"
-            );
+            let limbs = limb_count::<T>(bits);
+            let blocks = block_count::<T>(limbs);
+            assert_eq!(limbs % blocks, 0, "{bits}");
+            assert!((2..=T::MAX_BLOCK).contains(&(limbs / blocks)), "{bits}");
             let needed = (bits + 2).div_ceil(RADIX_BITS) as usize;
-            assert!(limbs >= needed, "{bits}");
+            assert!((needed..needed.max(2) + blocks).contains(&limbs), "{bits}");
             // The time grows as the square of the limbs.
+            let [at_most, of] = if T::MAX_BLOCK == 20 { [6, 5] } else { [5, 4] };
             assert!(
-                5 * limbs * limbs <= 6 * needed * needed,
+                of * limbs * limbs <= at_most * needed * needed,
                 "{bits}: {needed} -> {limbs}"
             );
         }

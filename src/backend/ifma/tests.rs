@@ -1,21 +1,43 @@
-use super::lanes8::Lanes8;
-use super::portable::Portable;
-use super::token::Token;
+use super::lanes52::Lanes52;
+use super::madd52::Madd52;
+use super::{avx_ifma, avx512, portable};
 use crate::backend::lanes::testing::{check_products, check_select, check_step};
+use crate::need;
 
 /// All block lengths, and one, two and more blocks of the longest.
 const WIDTHS: [u32; 12] = [
     64, 128, 256, 512, 576, 768, 1024, 1088, 1536, 2048, 3072, 4096,
 ];
 
-fn unit() -> Option<Lanes8<Token>> {
-    let token = Token::detect().ok_or("this processor has no AVX-512 IFMA");
-    crate::need::available("ifma", token).map(Lanes8)
+/// The longest block, and two blocks.
+const EMULATED: [u32; 3] = [64, 512, 1024];
+
+fn eight() -> Option<Lanes52<avx512::Token>> {
+    let token = avx512::Token::detect().ok_or("this processor has no AVX-512 IFMA");
+    need::available("avx512ifma", token).map(Lanes52)
 }
 
-#[test]
-fn products() {
-    let Some(unit) = unit() else { return };
+fn four() -> Option<Lanes52<avx_ifma::Token<false>>> {
+    let token = avx_ifma::Token::<false>::detect().ok_or("this processor has no AVX-IFMA");
+    need::available("avxifma", token).map(Lanes52)
+}
+
+/// In the encoding of AVX-512.
+fn four_by_evex() -> Option<Lanes52<avx_ifma::Token<true>>> {
+    let token = avx_ifma::Token::<true>::detect();
+    let token = token.ok_or("this processor has no AVX-512 IFMA of 256 bits");
+    need::available("avx512ifma", token).map(Lanes52)
+}
+
+/// AVX-IFMA as it is compiled, on any processor with AVX2.
+#[cfg(target_os = "linux")]
+fn four_or_emulated() -> Option<Lanes52<avx_ifma::Token<false>>> {
+    let token = avx_ifma::Token::detect_or_emulate().ok_or("this processor has no AVX2");
+    need::available("fma", token).map(Lanes52)
+}
+
+fn check_all_products<T: Madd52>(unit: Option<Lanes52<T>>) {
+    let Some(unit) = unit else { return };
     for bits in (64..=1344).step_by(64) {
         check_products(unit, bits, 40);
     }
@@ -25,36 +47,100 @@ fn products() {
 }
 
 #[test]
-fn products_on_the_portable_unit() {
-    for bits in WIDTHS {
-        check_products(Lanes8(Portable), bits, 4);
-    }
+fn products() {
+    check_all_products(eight());
 }
 
 #[test]
-fn look_up() {
-    let Some(unit) = unit() else { return };
+fn products_in_four_lanes() {
+    check_all_products(four());
+}
+
+#[test]
+fn products_in_four_lanes_by_evex() {
+    check_all_products(four_by_evex());
+}
+
+#[test]
+fn products_on_the_portable_units() {
+    for bits in WIDTHS {
+        check_products(Lanes52(portable::EIGHT), bits, 4);
+        check_products(Lanes52(portable::FOUR), bits, 8);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn products_by_the_encoding_of_avx_ifma() {
+    let Some(unit) = four_or_emulated() else {
+        return;
+    };
+    for bits in EMULATED {
+        check_products(unit, bits, 4);
+    }
+}
+
+fn check_look_up<T: Madd52>(unit: Option<Lanes52<T>>) {
+    let Some(unit) = unit else { return };
     for bits in WIDTHS {
         check_select(unit, bits);
     }
 }
 
 #[test]
-fn look_up_on_the_portable_unit() {
-    check_select(Lanes8(Portable), 512);
-    check_select(Lanes8(Portable), 2048);
+fn look_up() {
+    check_look_up(eight());
 }
 
 #[test]
-fn step() {
-    let Some(unit) = unit() else { return };
+fn look_up_in_four_lanes() {
+    check_look_up(four());
+    check_look_up(four_by_evex());
+}
+
+#[test]
+fn look_up_on_the_portable_units() {
+    for bits in [512, 2048] {
+        check_select(Lanes52(portable::EIGHT), bits);
+        check_select(Lanes52(portable::FOUR), bits);
+    }
+}
+
+fn check_steps<T: Madd52>(unit: Option<Lanes52<T>>) {
+    let Some(unit) = unit else { return };
     for bits in WIDTHS {
         check_step(unit, bits);
     }
 }
 
 #[test]
-fn step_on_the_portable_unit() {
-    check_step(Lanes8(Portable), 512);
-    check_step(Lanes8(Portable), 2048);
+fn step() {
+    check_steps(eight());
+}
+
+#[test]
+fn step_in_four_lanes() {
+    check_steps(four());
+}
+
+#[test]
+fn step_in_four_lanes_by_evex() {
+    check_steps(four_by_evex());
+}
+
+#[test]
+fn step_on_the_portable_units() {
+    for bits in [512, 2048] {
+        check_step(Lanes52(portable::EIGHT), bits);
+        check_step(Lanes52(portable::FOUR), bits);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn step_by_the_encoding_of_avx_ifma() {
+    let Some(unit) = four_or_emulated() else {
+        return;
+    };
+    check_step(unit, 512);
 }

@@ -30,14 +30,30 @@ pub(crate) fn for_each_unit(mut f: impl FnMut(&str, &Unit<'_>)) {
     #[cfg(all(feature = "std", target_arch = "x86_64"))]
     {
         use crate::backend::{Ifma, ifma};
-        let portable = ifma::on_portable_unit();
-        f(
-            "portable ifma",
-            &Unit {
-                mul_public_power: &|product| portable.mul_public_power(product),
-                powers_agree: Some(&|powers| portable.powers_agree(powers)),
-            },
-        );
+        for (name, portable) in [
+            ("portable ifma", ifma::testing::eight_on_portable_unit()),
+            (
+                "portable ifma, four lanes",
+                ifma::testing::four_on_portable_unit(),
+            ),
+        ] {
+            f(
+                name,
+                &Unit {
+                    mul_public_power: &|product| portable.mul_public_power(product),
+                    powers_agree: Some(&|powers| portable.powers_agree(powers)),
+                },
+            );
+        }
+        if let Some(four) = ifma::testing::four_by_evex() {
+            f(
+                "ifma, four lanes",
+                &Unit {
+                    mul_public_power: &|product| four.mul_public_power(product),
+                    powers_agree: Some(&|powers| four.powers_agree(powers)),
+                },
+            );
+        }
         if let Some(ifma) = Ifma::new() {
             f(
                 "ifma",
@@ -67,8 +83,10 @@ pub(crate) fn for_each_unit(mut f: impl FnMut(&str, &Unit<'_>)) {
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
 #[test]
 fn units_that_this_processor_lacks() {
-    use crate::backend::{Fma, Ifma};
-    crate::need::available("ifma", Ifma::new().ok_or("no AVX-512 IFMA"));
+    use crate::backend::{Fma, Ifma, ifma};
+    crate::need::available("ifma", Ifma::new().ok_or("no IFMA"));
+    let four = ifma::testing::four_by_evex();
+    crate::need::available("avx512ifma", four.ok_or("no AVX-512 IFMA of 256 bits"));
     crate::need::available("fma", Fma::new().ok_or("no AVX2 and FMA"));
 }
 

@@ -9,6 +9,8 @@ use super::Engine;
 use crate::backend::{Form, Serial};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::backend::{check_products, clear, lanes, width};
+#[cfg(target_arch = "x86_64")]
+use crate::{BatchModExp, backend::Ifma};
 use crate::{BatchModMul, Error, ModMul};
 
 impl<U: Unsigned> BatchModMul<U> for Engine
@@ -40,7 +42,14 @@ where
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         Engine::Fma(fma) => share_with_serial(&fma, &FMA, form, batch, out),
         #[cfg(target_arch = "x86_64")]
-        Engine::Ifma(ifma) => share_with_serial(&ifma, &IFMA, form, batch, out),
+        Engine::Ifma(ifma) => {
+            // Four lanes are at least as fast as those of doubles.
+            let table = match BatchModExp::<U>::granularity(&ifma) {
+                Ifma::LANES => &IFMA[..],
+                _ => &FMA,
+            };
+            share_with_serial(&ifma, table, form, batch, out)
+        }
     }
 }
 

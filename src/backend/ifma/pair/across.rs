@@ -2,12 +2,12 @@
 
 use zeroize::Zeroize;
 
-use crate::backend::ifma::madd52::Madd52;
+use crate::backend::ifma::madd52::{Limb8, Madd52};
 
 /// One limb of both instances, and two neighbouring lanes of a vector.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(C, align(16))]
-pub(in crate::backend::ifma) struct Pair(pub(super) [u64; 2]);
+pub(in crate::backend) struct Pair(pub(super) [u64; 2]);
 
 impl Pair {
     pub(super) const ZERO: Self = Self([0; 2]);
@@ -20,7 +20,7 @@ impl Zeroize for Pair {
 }
 
 /// What moves pairs within a vector, which is four of them, lowest first.
-pub(in crate::backend::ifma) trait Across: Madd52 {
+pub(in crate::backend) trait Across: Madd52<Limb = Limb8> {
     /// Writes a vector; the address need not be aligned to more than a pair.
     fn store_pairs(self, pairs: &mut [Pair; 4], vector: Self::Vector);
 
@@ -65,7 +65,7 @@ pub(in crate::backend::ifma) trait Across: Madd52 {
 }
 
 /// A computation over numbers whose quarters have `J` limbs.
-pub(in crate::backend::ifma) trait PairKernel {
+pub(in crate::backend) trait PairKernel {
     /// Must be `#[inline(always)]`, to be compiled with the instructions of its caller.
     fn run<T: Across, const J: usize>(self, unit: T);
 }

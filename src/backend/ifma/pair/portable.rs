@@ -4,70 +4,76 @@ use core::array::from_fn;
 use core::hint::black_box;
 
 use super::across::{Across, Pair, PairKernel};
-use crate::backend::ifma::madd52::RADIX_BITS;
+use crate::backend::ifma::madd52::{Limb8, RADIX_BITS};
 use crate::backend::ifma::portable::Portable;
 
 /// As for `Madd52`: not inlined, since the kernels are unrolled.
-impl Across for Portable {
+impl Across for Portable<Limb8> {
     #[inline(never)]
-    fn store_pairs(self, pairs: &mut [Pair; 4], vector: [u64; 8]) {
+    fn store_pairs(self, pairs: &mut [Pair; 4], Limb8(vector): Limb8) {
         *pairs = from_fn(|i| Pair([vector[2 * i], vector[2 * i + 1]]));
     }
 
     #[inline(never)]
-    fn gather(self, pairs: [&Pair; 4]) -> [u64; 8] {
-        from_fn(|i| pairs[i / 2].0[i % 2])
+    fn gather(self, pairs: [&Pair; 4]) -> Limb8 {
+        Limb8(from_fn(|i| pairs[i / 2].0[i % 2]))
     }
 
     #[inline(never)]
-    fn scatter(self, pairs: [&mut Pair; 4], vector: [u64; 8]) {
+    fn scatter(self, pairs: [&mut Pair; 4], Limb8(vector): Limb8) {
         for (i, pair) in pairs.into_iter().enumerate() {
             *pair = Pair([vector[2 * i], vector[2 * i + 1]]);
         }
     }
 
     #[inline(never)]
-    fn spread(self, pair: &Pair) -> [u64; 8] {
-        from_fn(|i| pair.0[i % 2])
+    fn spread(self, pair: &Pair) -> Limb8 {
+        Limb8(from_fn(|i| pair.0[i % 2]))
     }
 
     #[inline(never)]
-    fn spread_lowest(self, a: [u64; 8]) -> [u64; 8] {
-        from_fn(|i| a[i % 2])
+    fn spread_lowest(self, Limb8(a): Limb8) -> Limb8 {
+        Limb8(from_fn(|i| a[i % 2]))
     }
 
     #[inline(never)]
-    fn lowest(self, a: [u64; 8]) -> [u64; 8] {
-        from_fn(|i| if i < 2 { a[i] } else { 0 })
+    fn lowest(self, Limb8(a): Limb8) -> Limb8 {
+        Limb8(from_fn(|i| if i < 2 { a[i] } else { 0 }))
     }
 
     #[inline(never)]
-    fn down(self, a: [u64; 8]) -> [u64; 8] {
-        from_fn(|i| a.get(i + 2).copied().unwrap_or(0))
+    fn down(self, Limb8(a): Limb8) -> Limb8 {
+        Limb8(from_fn(|i| a.get(i + 2).copied().unwrap_or(0)))
     }
 
     #[inline(never)]
-    fn up(self, a: [u64; 8]) -> [u64; 8] {
-        from_fn(|i| if i < 2 { 0 } else { a[i - 2] })
+    fn up(self, Limb8(a): Limb8) -> Limb8 {
+        Limb8(from_fn(|i| if i < 2 { 0 } else { a[i - 2] }))
     }
 
     #[inline(never)]
-    fn mask_of(self, bit: [u64; 8]) -> [u64; 8] {
-        bit.map(|bit| black_box(bit.wrapping_neg()) >> (64 - RADIX_BITS))
+    fn mask_of(self, Limb8(bit): Limb8) -> Limb8 {
+        Limb8(bit.map(|bit| black_box(bit.wrapping_neg()) >> (64 - RADIX_BITS)))
     }
 
     #[inline(never)]
-    fn and(self, a: [u64; 8], b: [u64; 8]) -> [u64; 8] {
-        from_fn(|i| a[i] & b[i])
+    fn and(self, Limb8(a): Limb8, Limb8(b): Limb8) -> Limb8 {
+        Limb8(from_fn(|i| a[i] & b[i]))
     }
 
     #[inline(never)]
-    fn pick_pairs(self, old: [u64; 8], new: &[Pair; 4], digits: [u64; 8], entry: u64) -> [u64; 8] {
-        from_fn(|i| {
+    fn pick_pairs(
+        self,
+        Limb8(old): Limb8,
+        new: &[Pair; 4],
+        Limb8(digits): Limb8,
+        entry: u64,
+    ) -> Limb8 {
+        Limb8(from_fn(|i| {
             // All ones where the digit is the entry.
             let mask = black_box((((digits[i] ^ entry) as i64 - 1) >> 63) as u64);
             old[i] & !mask | new[i / 2].0[i % 2] & mask
-        })
+        }))
     }
 
     #[inline(never)]

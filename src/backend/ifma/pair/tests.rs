@@ -3,8 +3,9 @@ use alloc::vec::Vec;
 
 use num_bigint::BigUint;
 
-use super::super::portable::Portable;
-use super::super::token::Token;
+use super::super::avx512::Token;
+use super::super::madd52::Limb8;
+use super::super::portable::{EIGHT, Portable};
 use super::*;
 use crate::backend::lanes::testing::{
     Random, check_products, check_select, neg_inv, number, pack, unpack,
@@ -15,13 +16,13 @@ const WIDTHS: [u32; 9] = [64, 512, 576, 1024, 1536, 2048, 3072, 4096, MAX_BITS -
 
 fn unit() -> Option<Pairs<Token>> {
     let token = Token::detect().ok_or("this processor has no AVX-512 IFMA");
-    crate::need::available("ifma", token).map(Pairs)
+    crate::need::available("avx512ifma", token).map(Pairs)
 }
 
 #[test]
 fn there_is_room_and_little_waste() {
     for bits in (64..=MAX_BITS).step_by(2) {
-        let limbs = Pairs::<Portable>::limb_count(bits) as u32;
+        let limbs = Pairs::<Portable<Limb8>>::limb_count(bits) as u32;
         assert!(limbs * RADIX_BITS >= bits + 2, "{bits}");
         assert!(
             limbs <= 8 || limbs - 4 < (bits + 2).div_ceil(RADIX_BITS),
@@ -42,7 +43,7 @@ fn products() {
 #[test]
 fn products_on_the_portable_unit() {
     for bits in WIDTHS {
-        check_products(Pairs(Portable), bits, 8);
+        check_products(Pairs(EIGHT), bits, 8);
     }
 }
 
@@ -56,8 +57,8 @@ fn look_up() {
 
 #[test]
 fn look_up_on_the_portable_unit() {
-    check_select(Pairs(Portable), 512);
-    check_select(Pairs(Portable), 2048);
+    check_select(Pairs(EIGHT), 512);
+    check_select(Pairs(EIGHT), 2048);
 }
 
 /// The same number in columns: each limb borrows from the one above what `borrowed` says, of what there is.
@@ -149,7 +150,7 @@ fn columns_are_operands() {
 #[test]
 fn columns_are_operands_on_the_portable_unit() {
     for bits in WIDTHS {
-        check_columns(Pairs(Portable), bits, 6);
+        check_columns(Pairs(EIGHT), bits, 6);
     }
 }
 
@@ -159,16 +160,16 @@ fn two_limbs_of_the_inverse() {
     let mut random = Random(9);
     for _ in 0..100 {
         let moduli: Vec<BigUint> = (0..2)
-            .map(|_| number::<Pairs<Portable>>(&mut random, 256) | BigUint::from(1u8))
+            .map(|_| number::<Pairs<Portable<Limb8>>>(&mut random, 256) | BigUint::from(1u8))
             .collect();
-        let limbs = Pairs::<Portable>::limb_count(256);
+        let limbs = Pairs::<Portable<Limb8>>::limb_count(256);
         let mut constants = [Pair::ZERO; 2];
-        let packed = pack::<Pairs<Portable>>(&moduli, limbs);
-        let neg_inv = neg_inv::<Pairs<Portable>>(&moduli);
-        Pairs(Portable).prepare(&mut constants, &packed, &neg_inv, &mut []);
+        let packed = pack::<Pairs<Portable<Limb8>>>(&moduli, limbs);
+        let neg_inv = neg_inv::<Pairs<Portable<Limb8>>>(&moduli);
+        Pairs(EIGHT).prepare(&mut constants, &packed, &neg_inv, &mut []);
         let base = BigUint::from(1u8) << (2 * RADIX_BITS);
         for (lane, modulus) in moduli.iter().enumerate() {
-            let inverse = unpack::<Pairs<Portable>>(&constants, lane);
+            let inverse = unpack::<Pairs<Portable<Limb8>>>(&constants, lane);
             assert_eq!((inverse * modulus + 1u8) % &base, BigUint::ZERO);
         }
     }

@@ -10,8 +10,8 @@ use core::arch::x86_64::{
 };
 
 use super::across::{Across, Pair, PairKernel};
+use crate::backend::ifma::avx512::Token;
 use crate::backend::ifma::madd52::RADIX_BITS;
-use crate::backend::ifma::token::Token;
 
 /// As for `Madd52`: every method is inlined into [`with_features`], where most are one instruction.
 impl Across for Token {

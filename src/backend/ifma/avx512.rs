@@ -1,5 +1,4 @@
-//! The proof that the processor has AVX-512 IFMA, and the instructions behind it. The only unsafe code of
-//! this backend.
+//! The proof that the processor has AVX-512 IFMA, and the instructions behind it.
 #![allow(unsafe_code)]
 
 use core::arch::asm;
@@ -10,7 +9,7 @@ use core::arch::x86_64::{
 };
 use core::ptr;
 
-use super::madd52::{Kernel, Limb, Madd52, RADIX_BITS};
+use super::madd52::{Kernel, Limb8, MAX_LANES, Madd52, RADIX_BITS};
 
 /// Can only be had where AVX-512 F and IFMA can be used.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +27,10 @@ impl Token {
 /// Every method is `#[inline(always)]` and compiled into [`with_features`], where each is one
 /// instruction.
 impl Madd52 for Token {
+    const MAX_BLOCK: usize = 20;
+    const MERGES_INTO_ZERO: bool = false;
+
+    type Limb = Limb8;
     type Vector = __m512i;
     type Mask = __mmask8;
 
@@ -38,14 +41,14 @@ impl Madd52 for Token {
     }
 
     #[inline(always)]
-    fn load(self, limb: &Limb) -> __m512i {
-        // SAFETY: the token proves AVX-512 F; a `Limb` is 64 bytes, aligned to 64.
+    fn load(self, limb: &Limb8) -> __m512i {
+        // SAFETY: the token proves AVX-512 F; a `Limb8` is 64 bytes, aligned to 64.
         unsafe { _mm512_load_si512(limb.0.as_ptr().cast()) }
     }
 
     #[inline(always)]
-    fn store(self, limb: &mut Limb, vector: __m512i) {
-        // SAFETY: the token proves AVX-512 F; a `Limb` is 64 bytes, aligned to 64.
+    fn store(self, limb: &mut Limb8, vector: __m512i) {
+        // SAFETY: the token proves AVX-512 F; a `Limb8` is 64 bytes, aligned to 64.
         unsafe { _mm512_store_si512(limb.0.as_mut_ptr().cast(), vector) }
     }
 
@@ -89,7 +92,7 @@ impl Madd52 for Token {
     }
 
     #[inline(always)]
-    fn widen(self, bytes: [u8; 8]) -> __m512i {
+    fn widen(self, bytes: [u8; MAX_LANES]) -> __m512i {
         // SAFETY: the token proves AVX-512 F.
         unsafe { _mm512_cvtepu8_epi64(_mm_cvtsi64_si128(i64::from_le_bytes(bytes))) }
     }
@@ -101,8 +104,8 @@ impl Madd52 for Token {
     }
 
     #[inline(always)]
-    fn merge(self, old: __m512i, mask: __mmask8, new: &Limb) -> __m512i {
-        // SAFETY: the token proves AVX-512 F; a `Limb` is 64 bytes, aligned to 64.
+    fn merge(self, old: __m512i, mask: __mmask8, new: &Limb8) -> __m512i {
+        // SAFETY: the token proves AVX-512 F; a `Limb8` is 64 bytes, aligned to 64.
         unsafe { _mm512_mask_load_epi64(old, mask, new.0.as_ptr().cast()) }
     }
 
@@ -120,7 +123,7 @@ impl Madd52 for Token {
     }
 
     #[inline(always)]
-    fn run<K: Kernel, const B: usize>(self, kernel: &mut K) {
+    fn run<K: Kernel<Limb8>, const B: usize>(self, kernel: &mut K) {
         // SAFETY: the token proves AVX-512 F and IFMA.
         unsafe { with_features::<K, B>(self, kernel) }
     }
@@ -128,7 +131,7 @@ impl Madd52 for Token {
 
 /// Compiles `kernel` with AVX-512.
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn with_features<K: Kernel, const B: usize>(token: Token, kernel: &mut K) {
+fn with_features<K: Kernel<Limb8>, const B: usize>(token: Token, kernel: &mut K) {
     kernel.run::<Token, B>(token);
 }
 

@@ -1,49 +1,49 @@
-//! The eight lanes as the common ladder sees them.
+//! The lanes as the common ladder sees them.
 
 use super::blocks::{self, Mul, Square};
 use super::look_up::Select;
-use super::madd52::{Limb, Madd52, RADIX_BITS};
+use super::madd52::{Limb, MAX_LANES, Madd52, RADIX_BITS};
 use super::size;
 use crate::backend::lanes::{Lanes, Modulus, Step};
 
-/// Eight instances on the instructions of `T`.
+/// An instance in each lane, on the instructions of `T`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lanes8<T>(pub(super) T);
+pub(super) struct Lanes52<T>(pub(super) T);
 
-impl<T: Madd52> Lanes for Lanes8<T> {
-    type Limb = Limb;
+impl<T: Madd52> Lanes for Lanes52<T> {
+    type Limb = T::Limb;
 
-    const COUNT: usize = 8;
+    const COUNT: usize = T::Limb::LANES;
     const RADIX_BITS: u32 = RADIX_BITS;
     const BOUND: u8 = 2;
-    const ZERO: Limb = Limb::ZERO;
+    const ZERO: T::Limb = T::Limb::ZERO;
     /// Look-ups are hidden beside squarings, so this is where the multiplications that a larger window saves pay for its
     /// table.
     const LONG_EXPONENT_BITS: u32 = 320;
 
     fn limb_count(bits: u32) -> usize {
-        size::limb_count(bits)
+        size::limb_count::<T>(bits)
     }
 
     fn scratch_len(limbs: usize) -> usize {
         blocks::scratch_len(limbs)
     }
 
-    fn set_lane(limb: &mut Limb, lane: usize, value: u64) {
-        limb.0[lane] = value;
+    fn set_lane(limb: &mut T::Limb, lane: usize, value: u64) {
+        limb.lanes_mut()[lane] = value;
     }
 
-    fn lane(limb: &Limb, lane: usize) -> u64 {
-        limb.0[lane]
+    fn lane(limb: &T::Limb, lane: usize) -> u64 {
+        limb.lanes()[lane]
     }
 
     fn mul(
         self,
-        out: &mut [Limb],
-        a: &[Limb],
-        b: &[Limb],
-        modulus: Modulus<'_, Limb>,
-        scratch: &mut [Limb],
+        out: &mut [T::Limb],
+        a: &[T::Limb],
+        b: &[T::Limb],
+        modulus: Modulus<'_, T::Limb>,
+        scratch: &mut [T::Limb],
     ) {
         let mut mul = Mul {
             out,
@@ -57,10 +57,10 @@ impl<T: Madd52> Lanes for Lanes8<T> {
 
     fn square(
         self,
-        out: &mut [Limb],
-        a: &[Limb],
-        modulus: Modulus<'_, Limb>,
-        scratch: &mut [Limb],
+        out: &mut [T::Limb],
+        a: &[T::Limb],
+        modulus: Modulus<'_, T::Limb>,
+        scratch: &mut [T::Limb],
     ) {
         let mut square = Square {
             out,
@@ -72,18 +72,18 @@ impl<T: Madd52> Lanes for Lanes8<T> {
         size::dispatch(self.0, modulus.limbs.len(), &mut square);
     }
 
-    fn select(self, out: &mut [Limb], table: &[Limb], digits: &[u8]) {
+    fn select(self, out: &mut [T::Limb], table: &[T::Limb], digits: &[u8]) {
         let limbs = out.len();
         let mut select = Select {
             out,
             table,
-            digits: eight(digits),
+            digits: of_lanes(digits),
         };
         size::dispatch(self.0, limbs, &mut select);
     }
 
-    fn step(self, step: Step<'_, Limb>, modulus: Modulus<'_, Limb>, scratch: &mut [Limb]) {
-        let digits = eight(step.digits);
+    fn step(self, step: Step<'_, T::Limb>, modulus: Modulus<'_, T::Limb>, scratch: &mut [T::Limb]) {
+        let digits = of_lanes(step.digits);
         let mut step = blocks::Step {
             step,
             digits,
@@ -94,7 +94,9 @@ impl<T: Madd52> Lanes for Lanes8<T> {
     }
 }
 
-/// The digits of all lanes.
-fn eight(digits: &[u8]) -> [u8; 8] {
-    digits.try_into().expect("a digit for each lane")
+/// The digits of all lanes, and zeros beyond them.
+fn of_lanes(digits: &[u8]) -> [u8; MAX_LANES] {
+    let mut of_lanes = [0; MAX_LANES];
+    of_lanes[..digits.len()].copy_from_slice(digits);
+    of_lanes
 }

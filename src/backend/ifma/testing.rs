@@ -1,0 +1,84 @@
+//! The backend on units that are none of this processor's own choice.
+
+#[cfg(feature = "sign")]
+use alloc::vec::Vec;
+
+#[cfg(feature = "sign")]
+use crypto_bigint::Choice;
+use crypto_bigint::Unsigned;
+
+use super::avx_ifma;
+use super::madd52::{Limb4, Limb8, Madd52};
+use super::pair::Across;
+use super::portable::{self, Portable};
+use super::units::Units;
+use crate::backend::adx::{self, Words};
+#[cfg(feature = "sign")]
+use crate::backend::numbers::{Powers, Product};
+use crate::backend::{Form, lanes};
+use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
+
+/// [`Ifma`](super::Ifma) on other units.
+#[derive(Clone, Copy)]
+pub(in crate::backend) struct OnUnits<E, F>(Units<E, F>);
+
+/// The kernels in plain Rust.
+pub(in crate::backend) type OnPortable = OnUnits<Portable<Limb8>, Portable<Limb4>>;
+
+/// The kernels of four lanes in the encoding of AVX-512.
+pub(in crate::backend) type OnEvex = OnUnits<Portable<Limb8>, avx_ifma::Token<true>>;
+
+/// Eight lanes without AVX-512.
+pub(in crate::backend) fn eight_on_portable_unit() -> OnPortable {
+    OnUnits(Units::Eight(portable::EIGHT))
+}
+
+/// Four lanes without AVX-IFMA.
+pub(in crate::backend) fn four_on_portable_unit() -> OnPortable {
+    OnUnits(Units::Four(portable::FOUR, None))
+}
+
+/// Four lanes in the encoding of AVX-512, if this processor has it.
+pub(in crate::backend) fn four_by_evex() -> Option<OnEvex> {
+    let token = avx_ifma::Token::<true>::detect();
+    let words = adx::Token::detect().map(Words);
+    token.map(|token| OnUnits(Units::Four(token, words)))
+}
+
+impl<E: Across, F: Madd52<Limb = Limb4>, U: Unsigned> BatchModExp<U> for OnUnits<E, F> {
+    type Error = Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Error> {
+        lanes::batch_mod_exp(batch, exponent_bits, out, |run| {
+            self.0.pow(exponent_bits, run);
+        })
+    }
+}
+
+impl<E: Across, F: Madd52<Limb = Limb4>, U: Unsigned> BatchModMul<U> for OnUnits<E, F> {
+    type Error = Error;
+
+    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        lanes::mul::batch_mod_mul(batch, out, |run| self.0.multiply(Form::Ordinary, run))
+    }
+
+    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        lanes::mul::batch_mod_mul(batch, out, |run| self.0.multiply(Form::Montgomery, run))
+    }
+}
+
+#[cfg(feature = "sign")]
+impl<E: Across, F: Madd52<Limb = Limb4>> OnUnits<E, F> {
+    pub(in crate::backend) fn mul_public_power(self, product: Product<'_>) {
+        self.0.mul_public_power(product);
+    }
+
+    pub(in crate::backend) fn powers_agree(self, powers: &Powers<'_>) -> Vec<Choice> {
+        self.0.powers_agree(powers)
+    }
+}
