@@ -10,6 +10,7 @@ use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd, Unsigned};
 
 use super::cost::{Costs, Model, Shape, Side};
+use crate::backend::cuda::{Calibration, CalibrationFault, ProcessorCosts};
 use crate::backend::{Cpu, Cuda, Serial, width};
 use crate::{BatchModExp, Error, ModExp};
 
@@ -29,6 +30,10 @@ const CALL_SECONDS: f64 = 0.4e-3;
 /// The longest exponents that the processor is measured with.
 const MEASURED_BITS: u32 = 128;
 
+/// How often the processor is measured when a width is first used, and when somebody waits for it; the fastest counts.
+const RUNS: usize = 2;
+const CALIBRATION_RUNS: usize = 10;
+
 impl Both {
     pub(crate) fn new(cuda: Cuda) -> Self {
         Self {
@@ -44,6 +49,39 @@ impl Both {
 
     fn cpu(&self) -> &Cpu {
         self.cuda.host()
+    }
+
+    /// Measures devices and processor for moduli of these widths, and chooses by what came out.
+    pub(crate) fn calibrate(&mut self, widths: &[u32]) -> Result<Calibration, Error> {
+        let mut calibration = self.cuda.calibrate(widths)?;
+        let with_kernel = widths
+            .iter()
+            .filter(|bits| (1..=Cuda::MAX_BITS).contains(bits));
+        let per_bit = |bits| self.measure_per_bit(bits, CALIBRATION_RUNS);
+        let per_bit_ps = |&bits: &u32| (bits, ((per_bit(bits) * 1e12) as u64).max(1));
+        calibration.processor = Some(ProcessorCosts {
+            backend: self.cpu().name().into(),
+            per_bit_ps: with_kernel.map(per_bit_ps).collect(),
+        });
+        self.apply(&calibration)?;
+        Ok(calibration)
+    }
+
+    /// Chooses by what was measured before. What batches have taken was compared with other forecasts, and is forgotten.
+    pub(crate) fn apply(&mut self, calibration: &Calibration) -> Result<(), Error> {
+        let backend = self.cpu().name();
+        let processor = calibration.processor.as_ref();
+        if processor.is_some_and(|processor| processor.backend != backend) {
+            return Err(CalibrationFault::OtherProcessor { backend }.into());
+        }
+        self.cuda.apply(calibration)?;
+        let measured = processor
+            .into_iter()
+            .flat_map(|processor| &processor.per_bit_ps);
+        let per_bit = measured.map(|(&bits, &ps)| (bits, ps as f64 * 1e-12));
+        self.per_bit = Mutex::new(per_bit.collect());
+        self.costs = Costs::default();
+        Ok(())
     }
 
     /// Runs a batch of `exponentiations` in all, on the GPUs or on the processor; there too if the last GPU is lost on
@@ -102,9 +140,7 @@ impl Both {
         if count == 0 || shape.bits == 0 {
             return None;
         }
-        let gpu = self
-            .cuda
-            .foreseen_ms(shape.bits, shape.exponent_bits, count)?;
+        let gpu = self.foreseen_ms(shape, count)?;
         let cpu = self.cpu();
         let engine = cpu.inner().inner();
         // Of one thread, with what was measured.
@@ -112,37 +148,65 @@ impl Both {
         let round = <_ as BatchModExp<BoxedUint>>::relative_time(engine, shape.bits, at_a_time);
         let rounds = <_ as BatchModExp<BoxedUint>>::relative_time(cpu, shape.bits, count);
         let seconds = self.per_bit(shape.bits) * f64::from(shape.exponent_bits.max(1));
+        // Around private operations there is more than was measured of exponentiations.
+        let measured = self
+            .cuda
+            .call_seconds()
+            .filter(|_| shape.product_bits.is_none());
         Some(Model {
             cpu: seconds * rounds as f64 / round.max(1) as f64,
-            gpu: CALL_SECONDS + gpu * 1e-3,
+            gpu: measured.unwrap_or(CALL_SECONDS) + gpu * 1e-3,
         })
     }
 
-    /// Measures the processor with short exponents, once for each width.
+    /// The time in milliseconds that the devices should take; `None` if they have no kernel.
+    fn foreseen_ms(&self, shape: Shape, count: usize) -> Option<f64> {
+        #[cfg(feature = "sign")]
+        if let Some(product_bits) = shape.product_bits {
+            let widths = (product_bits, shape.bits);
+            let halves = self
+                .cuda
+                .foreseen_halves_ms(widths, shape.exponent_bits, count);
+            if halves.is_some() {
+                return halves;
+            }
+            // By way of the host.
+        }
+        self.cuda
+            .foreseen_ms(shape.bits, shape.exponent_bits, count)
+    }
+
+    /// The time in seconds that a thread takes for each bit of the exponents; measured once for each width.
     fn per_bit(&self, bits: u32) -> f64 {
         let mut known = self.per_bit.lock().unwrap_or_else(PoisonError::into_inner);
-        *known.entry(bits).or_insert_with(|| {
-            let engine = self.cpu().inner().inner();
-            let modulus = BoxedUint::max(bits.next_multiple_of(Limb::BITS));
-            // All ones is odd.
-            let params = BoxedMontyParams::new(Odd::new(modulus.clone()).expect("an odd modulus"));
-            let exponent_bits = MEASURED_BITS.min(bits);
-            let instance = ModExp {
-                base: &modulus,
-                exponent: &modulus,
-                params: params.as_ref(),
-            };
-            let count = <_ as BatchModExp<BoxedUint>>::granularity(engine);
-            let mut out: Vec<BoxedUint> = (0..count).map(|_| modulus.clone()).collect();
-            let batch = vec![instance; count];
-            let mut run = || {
-                let started = Instant::now();
-                // Nothing is wrong with this batch.
-                let _ = engine.batch_mod_exp(&batch, exponent_bits, &mut out);
-                started.elapsed().as_secs_f64()
-            };
-            run().min(run()) / f64::from(exponent_bits)
-        })
+        *known
+            .entry(bits)
+            .or_insert_with(|| self.measure_per_bit(bits, RUNS))
+    }
+
+    /// Measures the processor with short exponents, so many times.
+    fn measure_per_bit(&self, bits: u32, runs: usize) -> f64 {
+        let engine = self.cpu().inner().inner();
+        let modulus = BoxedUint::max(bits.next_multiple_of(Limb::BITS));
+        // All ones is odd.
+        let params = BoxedMontyParams::new(Odd::new(modulus.clone()).expect("an odd modulus"));
+        let exponent_bits = MEASURED_BITS.min(bits);
+        let instance = ModExp {
+            base: &modulus,
+            exponent: &modulus,
+            params: params.as_ref(),
+        };
+        let count = <_ as BatchModExp<BoxedUint>>::granularity(engine);
+        let mut out: Vec<BoxedUint> = (0..count).map(|_| modulus.clone()).collect();
+        let batch = vec![instance; count];
+        let run = |_| {
+            let started = Instant::now();
+            // Nothing is wrong with this batch.
+            let _ = engine.batch_mod_exp(&batch, exponent_bits, &mut out);
+            started.elapsed().as_secs_f64()
+        };
+        let fastest = (0..runs).map(run).fold(f64::INFINITY, f64::min);
+        fastest / f64::from(exponent_bits)
     }
 }
 
@@ -164,6 +228,7 @@ where
         let shape = Shape {
             kind: "exponentiation",
             bits: widths.max().unwrap_or(0),
+            product_bits: None,
             exponent_bits,
         };
         self.run(shape, batch.len(), &mut out, |out, side| match side {
