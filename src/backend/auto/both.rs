@@ -30,9 +30,13 @@ const CALL_SECONDS: f64 = 0.4e-3;
 /// The longest exponents that the processor is measured with.
 const MEASURED_BITS: u32 = 128;
 
-/// How often the processor is measured when a width is first used, and when somebody waits for it; the fastest counts.
+/// How often it is; the fastest counts.
 const RUNS: usize = 2;
-const CALIBRATION_RUNS: usize = 10;
+
+/// With what exponents, how often, and with how many rounds of each thread, where somebody waits for it.
+const CALIBRATION_BITS: u32 = 256;
+const CALIBRATION_RUNS: usize = 5;
+const ROUNDS: usize = 2;
 
 impl Both {
     pub(crate) fn new(cuda: Cuda) -> Self {
@@ -57,7 +61,7 @@ impl Both {
         let with_kernel = widths
             .iter()
             .filter(|bits| (1..=Cuda::MAX_BITS).contains(bits));
-        let per_bit = |bits| self.measure_per_bit(bits, CALIBRATION_RUNS);
+        let per_bit = |bits| per_bit_of_all(self.cpu(), bits);
         let per_bit_ps = |&bits: &u32| (bits, ((per_bit(bits) * 1e12) as u64).max(1));
         calibration.processor = Some(ProcessorCosts {
             backend: self.cpu().name().into(),
@@ -176,38 +180,57 @@ impl Both {
             .foreseen_ms(shape.bits, shape.exponent_bits, count)
     }
 
-    /// The time in seconds that a thread takes for each bit of the exponents; measured once for each width.
+    /// The time in seconds that a thread takes for each bit of the exponents; measured once for each width, with one thread,
+    /// which does not keep the first batch waiting for long.
     fn per_bit(&self, bits: u32) -> f64 {
         let mut known = self.per_bit.lock().unwrap_or_else(PoisonError::into_inner);
-        *known
-            .entry(bits)
-            .or_insert_with(|| self.measure_per_bit(bits, RUNS))
+        *known.entry(bits).or_insert_with(|| {
+            let engine = self.cpu().inner().inner();
+            let count = <_ as BatchModExp<BoxedUint>>::granularity(engine);
+            let exponent_bits = MEASURED_BITS.min(bits);
+            fastest(engine, bits, exponent_bits, count, RUNS) / f64::from(exponent_bits)
+        })
     }
+}
 
-    /// Measures the processor with short exponents, so many times.
-    fn measure_per_bit(&self, bits: u32, runs: usize) -> f64 {
-        let engine = self.cpu().inner().inner();
-        let modulus = BoxedUint::max(bits.next_multiple_of(Limb::BITS));
-        // All ones is odd.
-        let params = BoxedMontyParams::new(Odd::new(modulus.clone()).expect("an odd modulus"));
-        let exponent_bits = MEASURED_BITS.min(bits);
-        let instance = ModExp {
-            base: &modulus,
-            exponent: &modulus,
-            params: params.as_ref(),
-        };
-        let count = <_ as BatchModExp<BoxedUint>>::granularity(engine);
-        let mut out: Vec<BoxedUint> = (0..count).map(|_| modulus.clone()).collect();
-        let batch = vec![instance; count];
-        let run = |_| {
-            let started = Instant::now();
-            // Nothing is wrong with this batch.
-            let _ = engine.batch_mod_exp(&batch, exponent_bits, &mut out);
-            started.elapsed().as_secs_f64()
-        };
-        let fastest = (0..runs).map(run).fold(f64::INFINITY, f64::min);
-        fastest / f64::from(exponent_bits)
-    }
+/// The same while all threads compute, each of which takes longer then: so that [`Both::model`] foresees for this batch what it
+/// takes.
+fn per_bit_of_all(cpu: &Cpu, bits: u32) -> f64 {
+    let engine = cpu.inner().inner();
+    let at_a_time = <_ as BatchModExp<BoxedUint>>::granularity(engine);
+    let round = <_ as BatchModExp<BoxedUint>>::relative_time(engine, bits, at_a_time);
+    let count = ROUNDS * at_a_time * cpu.threads();
+    let rounds = <_ as BatchModExp<BoxedUint>>::relative_time(cpu, bits, count);
+    let exponent_bits = CALIBRATION_BITS.min(bits);
+    let seconds = fastest(cpu, bits, exponent_bits, count, CALIBRATION_RUNS);
+    seconds * round as f64 / rounds.max(1) as f64 / f64::from(exponent_bits)
+}
+
+/// The shortest of the times in seconds that a batch took, of numbers of all ones.
+fn fastest(
+    backend: &impl BatchModExp<BoxedUint>,
+    bits: u32,
+    exponent_bits: u32,
+    count: usize,
+    runs: usize,
+) -> f64 {
+    let modulus = BoxedUint::max(bits.next_multiple_of(Limb::BITS));
+    // All ones is odd.
+    let params = BoxedMontyParams::new(Odd::new(modulus.clone()).expect("an odd modulus"));
+    let instance = ModExp {
+        base: &modulus,
+        exponent: &modulus,
+        params: params.as_ref(),
+    };
+    let mut out: Vec<BoxedUint> = (0..count).map(|_| modulus.clone()).collect();
+    let batch = vec![instance; count];
+    let run = |_| {
+        let started = Instant::now();
+        // Nothing is wrong with this batch.
+        let _ = backend.batch_mod_exp(&batch, exponent_bits, &mut out);
+        started.elapsed().as_secs_f64()
+    };
+    (0..runs).map(run).fold(f64::INFINITY, f64::min)
 }
 
 /// Batches of several widths go by the widest of them.
@@ -243,5 +266,21 @@ where
 
     fn relative_time(&self, bits: u32, count: usize) -> u64 {
         <_ as BatchModExp<U>>::relative_time(self.cpu(), bits, count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::num::NonZeroUsize;
+
+    /// Every width that there are kernels for can be measured on the processor.
+    #[test]
+    fn every_width_is_measured() {
+        let cpu = Cpu::with_threads(NonZeroUsize::new(2).unwrap()).unwrap();
+        for bits in [64, 256, 1024, Cuda::MAX_BITS] {
+            let per_bit = per_bit_of_all(&cpu, bits);
+            assert!(per_bit.is_finite() && per_bit > 0.0, "{bits}: {per_bit}");
+        }
     }
 }

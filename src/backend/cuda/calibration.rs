@@ -61,7 +61,7 @@ pub(crate) struct ProcessorCosts {
     /// The backend's name, such as `ifma`.
     pub(crate) backend: String,
     /// For each width of moduli, in bits, what a thread takes for each bit of the exponents with as many instances as it
-    /// computes at a time, in picoseconds.
+    /// computes at a time, while all threads do, in picoseconds.
     pub(crate) per_bit_ps: BTreeMap<u32, u64>,
 }
 
