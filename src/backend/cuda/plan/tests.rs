@@ -47,8 +47,8 @@ fn families_are_chosen_by_what_was_measured() {
     for bits in [512, 768, 3072, 4096] {
         assert_eq!(family(bits, bits, 1_000_000, &device), "dpf", "{bits}");
     }
-    // Doubles have no narrower kernels than those for 512 bits.
-    for bits in [128, 256] {
+    // Doubles have no kernels below 512 bits, and none above 4096.
+    for bits in [128, 256, 4160, 8192] {
         assert_eq!(family(bits, bits, 1_000_000, &device), "int", "{bits}");
     }
     let older = device.clone().with_compute_capability((7, 0));
@@ -108,7 +108,8 @@ fn a_tuned_entry_point_must_serve_the_width() {
         assert_eq!(name(4000, 1, &device, tuning), Some(asked.name()));
         assert_eq!(name(4000, 1_000_000, &device, tuning), Some(asked.name()));
         assert_eq!(name(512, 1, &device, tuning), Some("modexp_512_t2"));
-        assert_eq!(name(4097, 1, &device, tuning), None);
+        assert_eq!(name(4097, 1, &device, tuning), Some("modexp_8192_t8"));
+        assert_eq!(name(8193, 1, &device, tuning), None);
     }
 }
 
@@ -326,7 +327,7 @@ fn measured_times_decide_among_halves() {
 #[test]
 fn entry_points_say_what_they_are_chosen_by() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
-    for bits in [512, 960, 1024, 4096] {
+    for bits in [512, 960, 1024, 4096, 8192] {
         for count in [1, 1_000_000] {
             let fastest = fastest_entry_point(&device, bits, bits, count).unwrap();
             let plan = planned(SHIPPED, bits, count, &device).unwrap();
@@ -343,7 +344,7 @@ fn entry_points_say_what_they_are_chosen_by() {
             assert!((forecast / widest.unwrap().forecast.milliseconds - 1.0).abs() < 1e-3);
         }
     }
-    assert_eq!(fastest_entry_point(&device, 4097, 17, 1), None);
+    assert_eq!(fastest_entry_point(&device, 8193, 17, 1), None);
     let old = device.with_compute_capability((7, 0));
     let rns = entry_points(1024).find(|point| point.family() == "rns");
     assert_eq!(rns.unwrap().forecast(&old, 1), None);
