@@ -77,6 +77,9 @@ pub enum Error {
         /// What happened, and whether the backend can be used again.
         fault: crate::backend::cuda::DeviceFault,
     },
+    /// Running times that were measured before are not those of this machine, or cannot be read.
+    #[cfg(feature = "cuda")]
+    Calibration(crate::backend::cuda::CalibrationFault),
     /// The RSA modulus has a size that the signer does not support.
     #[cfg(feature = "sign")]
     KeySize {
@@ -242,6 +245,8 @@ impl fmt::Display for Error {
             Self::CudaUnavailable(reason) => write!(f, "no GPU can be used: {reason}"),
             #[cfg(feature = "cuda")]
             Self::Cuda { device, fault } => write!(f, "CUDA device {device}: {fault}"),
+            #[cfg(feature = "cuda")]
+            Self::Calibration(fault) => write!(f, "the calibration cannot be used: {fault}"),
             #[cfg(feature = "sign")]
             Self::KeySize { bits } => write!(
                 f,

@@ -1,6 +1,8 @@
 //! What only a GPU can show: large batches, several shares, memory that runs out. On a machine without one
 //! these tests say so and pass; `ptx-machine/tests/shipped/` runs the kernels anywhere.
 
+#[path = "cuda/calibration.rs"]
+mod calibration;
 #[path = "common/need.rs"]
 mod need;
 #[path = "cuda/products.rs"]

@@ -59,6 +59,7 @@ impl From<Error> for Failure {
             Error::ThreadPool { .. }
             | Error::Unsupported { .. }
             | Error::CudaUnavailable(_)
+            | Error::Calibration(_)
             | Error::KeySize { .. }
             | Error::KeyTooShort { .. } => Self::Input(error.to_string()),
             _ => Self::Work(error.to_string()),

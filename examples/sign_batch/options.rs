@@ -1,8 +1,12 @@
 //! Options that the sub-commands share.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
-use batch_modexp::backend::{Auto, Kind};
+use batch_modexp::backend::cuda::Calibration;
+use batch_modexp::backend::{Auto, Cuda, Kind};
 use clap::{Args, ValueEnum};
 use rsa::pkcs8::ObjectIdentifier;
 
@@ -34,11 +38,15 @@ pub struct Compute {
     #[arg(long, value_name = "N", default_value = "all", value_parser = device)]
     pub device: Device,
 
+    /// Times measured by `throughput --tune`; auto takes any GPU then
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+
     /// Signatures computed at a time [default: 256, or 131072 on a GPU]
     #[arg(long, value_name = "N")]
     pub batch_size: Option<NonZeroUsize>,
 
-    /// Threads; at most 64, or 4 a core if that is more [default: one a core]
+    /// Threads; at most 64, or 4 a core if more [default: one a core]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
 
@@ -190,14 +198,32 @@ impl Compute {
                 "--device goes with --backend cuda or auto".into(),
             ));
         }
+        if self.calibration.is_some() && !on_gpu {
+            return Err(Failure::Input(
+                "--calibration goes with --backend cuda or auto".into(),
+            ));
+        }
         Ok(())
     }
 
     /// The backend that was asked for.
     pub fn backend(&self) -> Result<Auto, Failure> {
-        Ok(match self.device {
-            Device::All => Auto::with(self.backend.into(), self.threads)?,
-            Device::Number(ordinal) => Auto::on_devices(&[ordinal], self.threads)?,
+        let measured = self.calibration.as_deref().map(calibration).transpose()?;
+        let backend = match (self.device, self.backend) {
+            (Device::Number(ordinal), _) => Auto::on_devices(&[ordinal], self.threads)?,
+            // It is known what they take, whatever they are made for.
+            (Device::All, BackendName::Auto) if measured.is_some() => {
+                let cuda = Cuda::new()?;
+                Auto::with_cuda(match self.threads {
+                    Some(threads) => cuda.with_host_threads(threads)?,
+                    None => cuda,
+                })
+            }
+            (Device::All, name) => Auto::with(name.into(), self.threads)?,
+        };
+        Ok(match measured {
+            Some(measured) => backend.with_calibration(&measured)?,
+            None => backend,
         })
     }
 
@@ -219,6 +245,22 @@ impl Compute {
         };
         self.batch_size.map_or(default, NonZeroUsize::get)
     }
+}
+
+/// More octets than a calibration of every kernel for dozens of devices has.
+const LONGEST_CALIBRATION: u64 = 1 << 20;
+
+/// Reads a calibration.
+fn calibration(path: &Path) -> Result<Calibration, Failure> {
+    let read = || -> io::Result<String> {
+        let mut text = String::new();
+        let file = File::open(path)?;
+        file.take(LONGEST_CALIBRATION).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = read().map_err(|error| Failure::unreadable(path, &error))?;
+    let parsed = text.parse::<Calibration>();
+    parsed.map_err(|fault| Failure::bad_file(path, &fault.to_string()))
 }
 
 /// Refuses more threads than can be of use: starting thousands takes longer than the work.

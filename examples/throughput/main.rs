@@ -6,6 +6,7 @@
 //! cargo run --release --example throughput -- --full --csv kernels.csv --svg kernels.svg
 //! cargo run --release --example throughput -- --bits 1024 --secrets
 //! cargo run --release --example throughput -- --products --batch 4096,65536,1048576
+//! cargo run --release --example throughput -- --tune calibration.txt
 //! cargo run --release --example throughput -- --rsa 2048
 //! cargo run --release --example throughput -- --rsa 2048 --host
 //! ```
@@ -17,6 +18,8 @@ mod host;
 mod plot;
 mod products;
 mod rsa_ops;
+mod secrets;
+mod tune;
 mod workload;
 
 use alloc::collections::BTreeMap;
@@ -69,6 +72,10 @@ struct Options {
     /// Measures products of 128 to 512 bits instead, whole calls on the GPUs and on the processor in turn.
     #[arg(long, conflicts_with_all = ["rsa", "secrets", "csv", "svg"])]
     products: bool,
+    /// Measures how fast the kernels and the processor of this machine are instead, prints what was predicted and which kernels are
+    /// chosen before and after for these batch sizes, and writes what came out to this file, a calibration.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rsa", "secrets", "csv", "svg", "full", "products", "window", "exponent_bits", "seconds"])]
+    tune: Option<std::path::PathBuf>,
     /// Measures RSA with a fresh key of this many bits instead, with and without blinding: the kernels, whole
     /// signatures from message to octets, what the host could do for a device that answers at once, and the processor
     /// alone.
@@ -124,24 +131,15 @@ fn run() -> Result<(), Box<dyn Error>> {
     if let (Some(bits), true) = (options.rsa, options.host) {
         return host::measure(bits, &options.batch, options.threads, options.seconds);
     }
-    let mut cuda = match options.device.as_slice() {
-        [_, _, ..] if options.full => return Err("--full measures one device".into()),
-        [] if options.full => {
-            let found = Cuda::probe()?;
-            let first = found.iter().map(DeviceInfo::ordinal).take(1);
-            Cuda::with_devices(&first.collect::<Vec<_>>())?
-        }
-        [] => Cuda::new()?,
-        devices => Cuda::with_devices(devices)?,
-    };
-    if let Some(threads) = options.threads {
-        cuda = cuda.with_host_threads(threads)?;
+    if let Some(path) = &options.tune {
+        return tune::run(|| open(&options), &options.bits, &options.batch, path);
     }
+    let cuda = open(&options)?;
     for device in cuda.devices() {
         println!("{device}");
     }
     if options.secrets {
-        return compare_secrets(&cuda, &options);
+        return secrets::compare(&cuda, &options.bits, &options.batch);
     }
 
     if options.full {
@@ -209,6 +207,24 @@ fn run() -> Result<(), Box<dyn Error>> {
         fs::write(path, plot::svg("exponentiations", &lines(&rows), None))?;
     }
     Ok(())
+}
+
+/// The devices that were asked for.
+fn open(options: &Options) -> Result<Cuda, Box<dyn Error>> {
+    let mut cuda = match options.device.as_slice() {
+        [_, _, ..] if options.full => return Err("--full measures one device".into()),
+        [] if options.full => {
+            let found = Cuda::probe()?;
+            let first = found.iter().map(DeviceInfo::ordinal).take(1);
+            Cuda::with_devices(&first.collect::<Vec<_>>())?
+        }
+        [] => Cuda::new()?,
+        devices => Cuda::with_devices(devices)?,
+    };
+    if let Some(threads) = options.threads {
+        cuda = cuda.with_host_threads(threads)?;
+    }
+    Ok(cuda)
 }
 
 /// A line for each width: at each size the least latency of all kernels and windows.
@@ -342,56 +358,4 @@ fn csv(rows: &[Row]) -> std::io::Result<Vec<u8>> {
         )?;
     }
     Ok(text)
-}
-
-/// Interleaves launches with different exponents, and compares the medians with the spread of repeats.
-fn compare_secrets(cuda: &Cuda, options: &Options) -> Result<(), Box<dyn Error>> {
-    const REPEATS: usize = 51;
-    for &bits in &options.bits {
-        for &batch in &options.batch {
-            let kinds = [
-                Exponents::Zeros,
-                Exponents::Ones,
-                Exponents::OneBit,
-                Exponents::Random,
-            ];
-            let workloads = kinds.map(|kind| Workload::new(bits, batch, kind));
-            let batches = workloads.each_ref().map(|workload| workload.batch(batch));
-            let mut tuning = Tuning::default();
-            tuning.single_launch = true;
-            let mut out = workloads[0].zeros(batch);
-            let mut times = [const { Vec::new() }; 4];
-            for repeat in 0..=REPEATS {
-                for (batch, times) in batches.iter().zip(&mut times) {
-                    let timing = cuda.batch_mod_exp_tuned(batch, bits, &mut out, tuning)?;
-                    // The first round warms up.
-                    if repeat > 0 {
-                        times.push(timing.kernel);
-                    }
-                }
-            }
-            let mut medians = Vec::new();
-            let mut spread = Duration::ZERO;
-            for (kind, times) in kinds.iter().zip(&mut times) {
-                let median = percentile(times, 50);
-                let quartiles = percentile(times, 75) - percentile(times, 25);
-                println!(
-                    "{bits} bits, batch {batch}, {:>8}: median {:.4} ms, between quartiles {:.4} ms",
-                    kind.name(),
-                    milliseconds(median),
-                    milliseconds(quartiles)
-                );
-                medians.push(median);
-                spread = spread.max(quartiles);
-            }
-            let largest = medians.iter().max().copied().unwrap_or_default();
-            let smallest = medians.iter().min().copied().unwrap_or_default();
-            println!(
-                "{bits} bits, batch {batch}: medians differ by {:.4} ms, repeats spread by {:.4} ms",
-                milliseconds(largest - smallest),
-                milliseconds(spread)
-            );
-        }
-    }
-    Ok(())
 }

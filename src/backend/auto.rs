@@ -22,7 +22,7 @@ use super::cpu::{Cpu, Engine};
 #[cfg(feature = "cuda")]
 use super::{
     Cuda,
-    cuda::{DeviceInfo, LostDevice, plan},
+    cuda::{Calibration, CalibrationFault, DeviceInfo, LostDevice, plan},
 };
 use crate::{BatchModExp, Error, ModExp};
 
@@ -141,7 +141,7 @@ impl Auto {
         if let Some(cuda) = gpu(kind, threads)? {
             return Ok(match kind {
                 Kind::Cuda => Self::cuda(cuda, "as asked"),
-                _ => Self::both(cuda),
+                _ => Self::both(cuda, "the fastest on this machine"),
             });
         }
         let engine = match kind {
@@ -184,6 +184,50 @@ impl Auto {
         Ok(Self::cuda(cuda, "as asked"))
     }
 
+    /// Takes these GPUs, whatever they are made for, and the processor, on the threads that the GPUs' host has: every
+    /// batch goes where it is done sooner, as from [`with_gpus`](Self::with_gpus). Worth it where a
+    /// [calibration](Self::calibrate) says so, on chips that nobody has measured.
+    ///
+    /// With this call the caller allows secrets to leave the host.
+    #[cfg(feature = "cuda")]
+    #[must_use]
+    pub fn with_cuda(cuda: Cuda) -> Self {
+        Self::both(cuda, "as asked")
+    }
+
+    /// Measures GPUs and processor for moduli of these widths, in bits, and from then on chooses kernels, and between GPUs
+    /// and processor, by what came out: [`Cuda::calibrate`], with the processor. GPUs that were asked for by name are
+    /// measured alone.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Cuda::calibrate`], and [`CalibrationFault::NoGpu`] without GPUs, where there is nothing to choose.
+    #[cfg(feature = "cuda")]
+    pub fn calibrate(&mut self, widths: &[u32]) -> Result<Calibration, Error> {
+        match &mut self.chosen {
+            Chosen::Cuda(cuda) => cuda.calibrate(widths),
+            Chosen::Both(both) => both.calibrate(widths),
+            Chosen::Serial(_) | Chosen::Cpu(_) => Err(CalibrationFault::NoGpu.into()),
+        }
+    }
+
+    /// Chooses by what was measured before. Widths of which a calibration by [`Cuda::calibrate`] says nothing for the
+    /// processor are measured when they are used first, as ever.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Calibration`] if it is not about these GPUs, or not about this backend of the processor, or if there are
+    /// no GPUs.
+    #[cfg(feature = "cuda")]
+    pub fn with_calibration(mut self, calibration: &Calibration) -> Result<Self, Error> {
+        match &mut self.chosen {
+            Chosen::Cuda(cuda) => cuda.apply(calibration)?,
+            Chosen::Both(both) => both.apply(calibration)?,
+            Chosen::Serial(_) | Chosen::Cpu(_) => return Err(CalibrationFault::NoGpu.into()),
+        }
+        Ok(self)
+    }
+
     #[cfg(feature = "cuda")]
     fn cuda(cuda: Cuda, why: &str) -> Self {
         let names: Vec<_> = cuda.devices().map(DeviceInfo::name).collect();
@@ -192,10 +236,10 @@ impl Auto {
     }
 
     #[cfg(feature = "cuda")]
-    fn both(cuda: Cuda) -> Self {
+    fn both(cuda: Cuda, why: &str) -> Self {
         let names: Vec<_> = cuda.devices().map(DeviceInfo::name).collect();
         let reason = alloc::format!(
-            "the fastest on this machine, {}; small batches on the processor, {}",
+            "{why}, {}; small batches on the processor, {}",
             names.join(", "),
             name_of(cuda.host())
         );
@@ -215,6 +259,7 @@ impl Auto {
             Chosen::Both(both) => both.break_even(cost::Shape {
                 kind: "exponentiation",
                 bits,
+                product_bits: None,
                 exponent_bits,
             }),
             _ => {

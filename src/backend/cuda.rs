@@ -15,6 +15,7 @@
 //! }
 //! ```
 
+mod calibration;
 pub(crate) mod family;
 mod group;
 mod modexp;
@@ -35,15 +36,17 @@ use self::group::Group;
 use self::modexp::ModExpJob;
 use self::registry::SHIPPED;
 use self::runtime::device::Device;
-use self::runtime::pipeline::Devices;
+use self::runtime::pipeline::{Devices, Forecast};
 use self::words::HostPool;
 #[cfg(feature = "sign")]
-use self::{family::crt::CrtClass, runtime::pipeline::Job};
+use self::{family::crt::CrtClass, plan::CrtPlan, runtime::pipeline::Job};
 use super::{Cpu, Serial, check_instances, check_lengths, clear};
 use crate::{BatchModExp, Error, ModExp};
 
+pub(crate) use self::calibration::ProcessorCosts;
+pub use self::calibration::{Calibration, CalibrationFault};
 use self::plan::Plan;
-pub use self::plan::{EntryPoint, Tuning, entry_points, widths};
+pub use self::plan::{EntryPoint, Tuning, entry_points, fastest_entry_point, widths};
 pub use self::runtime::error::{DeviceFault, Unavailable};
 pub use self::runtime::pipeline::Timing;
 pub use self::runtime::probe::DeviceInfo;
@@ -62,6 +65,10 @@ pub(crate) use self::runtime::records::Residence;
 /// their widths, which of them share a modulus, and `exponent_bits`: all public.
 ///
 /// One call uses a device at a time; calls from several threads take turns.
+///
+/// Of the kernels for a width the one is taken that should be done first. That is foretold from what an H200 takes, until
+/// [`calibrate`](Self::calibrate) has measured the devices at hand, or [`with_calibration`](Self::with_calibration) tells what
+/// was measured before.
 ///
 /// # Devices that fail
 ///
@@ -239,12 +246,39 @@ impl Cuda {
     /// The time in milliseconds that the devices should take for `count` exponentiations modulo numbers of `bits` bits;
     /// `None` if one of them has no kernel for it.
     pub(crate) fn foreseen_ms(&self, bits: u32, exponent_bits: u32, count: usize) -> Option<f64> {
+        self.slowest_ms(count, |device, share| {
+            let tuning = Tuning::default();
+            let plan = Plan::new(SHIPPED, bits, exponent_bits, share, device, tuning)?;
+            Some(plan.forecast)
+        })
+    }
+
+    /// The same for `count` exponentiations in pairs modulo two factors, and the widths of their product and of themselves in bits.
+    #[cfg(feature = "sign")]
+    pub(crate) fn foreseen_halves_ms(
+        &self,
+        (product_bits, bits): (u32, u32),
+        exponent_bits: u32,
+        count: usize,
+    ) -> Option<f64> {
+        let classes = self.crt_classes(product_bits, bits);
+        self.slowest_ms(count.div_ceil(2), |device, share| {
+            let plan = CrtPlan::new(&classes, exponent_bits, share, device)?;
+            Some(plan.halves.forecast)
+        })
+    }
+
+    /// The time in milliseconds until the last device has done its share of `count` instances; `None` if one of them cannot.
+    fn slowest_ms(
+        &self,
+        count: usize,
+        forecast: impl Fn(&DeviceInfo, usize) -> Option<Forecast>,
+    ) -> Option<f64> {
         let usable = || self.devices.iter().filter(|device| device.lost().is_none());
         let share = count.div_ceil(usable().count().max(1));
         let times = usable().map(|device| {
-            let info = device.info();
-            let plan = Plan::new(SHIPPED, bits, exponent_bits, share, info, Tuning::default())?;
-            Some(plan.forecast.milliseconds / device.pace(plan.forecast.key))
+            let forecast = forecast(device.info(), share)?;
+            Some(forecast.milliseconds / device.pace(forecast.key))
         });
         times.reduce(|a, b| Some(a?.max(b?))).flatten()
     }

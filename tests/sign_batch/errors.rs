@@ -140,6 +140,40 @@ fn gpus_that_are_not_there() {
 }
 
 #[test]
+fn calibrations_that_cannot_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let other = b"batch-modexp calibration 1\nkernels 0\nsum 0\n";
+    let cases = [
+        (
+            "no/such/calibration".into(),
+            "cannot read no/such/calibration",
+        ),
+        (file("empty", b""), "line 1 "),
+        (file("binary", b"\xff\xfe"), "binary"),
+        (
+            file("garbled", b"batch-modexp calibration 1\nkernels x\n"),
+            "line 2 ",
+        ),
+        (file("other", other), "the kernels of another version"),
+    ];
+    for (path, word) in cases {
+        let options = ["--calibration", &path];
+        refused(
+            &[&["--key", &key("rsa1024"), "--input", "-"], &options[..]].concat(),
+            &[word],
+        );
+        refused_with_line(&[&["bench"], &options[..]].concat(), &[word]);
+        let on_cpu = [&["bench", "--backend", "cpu"], &options[..]].concat();
+        refused_with_line(&on_cpu, &["--calibration goes with"]);
+    }
+}
+
+#[test]
 fn two_things_on_standard_output() {
     let args = ["--key", &key("rsa1024"), "--input", "-", "--json"];
     let output = run_with_input(&args, b"a\n");

@@ -10,6 +10,7 @@ use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd, Unsigned};
 
 use super::cost::{Costs, Model, Shape, Side};
+use crate::backend::cuda::{Calibration, CalibrationFault, ProcessorCosts};
 use crate::backend::{Cpu, Cuda, Serial, width};
 use crate::{BatchModExp, Error, ModExp};
 
@@ -29,6 +30,14 @@ const CALL_SECONDS: f64 = 0.4e-3;
 /// The longest exponents that the processor is measured with.
 const MEASURED_BITS: u32 = 128;
 
+/// How often it is; the fastest counts.
+const RUNS: usize = 2;
+
+/// With what exponents, how often, and with how many rounds of each thread, where somebody waits for it.
+const CALIBRATION_BITS: u32 = 256;
+const CALIBRATION_RUNS: usize = 5;
+const ROUNDS: usize = 2;
+
 impl Both {
     pub(crate) fn new(cuda: Cuda) -> Self {
         Self {
@@ -44,6 +53,39 @@ impl Both {
 
     fn cpu(&self) -> &Cpu {
         self.cuda.host()
+    }
+
+    /// Measures devices and processor for moduli of these widths, and chooses by what came out.
+    pub(crate) fn calibrate(&mut self, widths: &[u32]) -> Result<Calibration, Error> {
+        let mut calibration = self.cuda.calibrate(widths)?;
+        let with_kernel = widths
+            .iter()
+            .filter(|bits| (1..=Cuda::MAX_BITS).contains(bits));
+        let per_bit = |bits| per_bit_of_all(self.cpu(), bits);
+        let per_bit_ps = |&bits: &u32| (bits, ((per_bit(bits) * 1e12) as u64).max(1));
+        calibration.processor = Some(ProcessorCosts {
+            backend: self.cpu().name().into(),
+            per_bit_ps: with_kernel.map(per_bit_ps).collect(),
+        });
+        self.apply(&calibration)?;
+        Ok(calibration)
+    }
+
+    /// Chooses by what was measured before. What batches have taken was compared with other forecasts, and is forgotten.
+    pub(crate) fn apply(&mut self, calibration: &Calibration) -> Result<(), Error> {
+        let backend = self.cpu().name();
+        let processor = calibration.processor.as_ref();
+        if processor.is_some_and(|processor| processor.backend != backend) {
+            return Err(CalibrationFault::OtherProcessor { backend }.into());
+        }
+        self.cuda.apply(calibration)?;
+        let measured = processor
+            .into_iter()
+            .flat_map(|processor| &processor.per_bit_ps);
+        let per_bit = measured.map(|(&bits, &ps)| (bits, ps as f64 * 1e-12));
+        self.per_bit = Mutex::new(per_bit.collect());
+        self.costs = Costs::default();
+        Ok(())
     }
 
     /// Runs a batch of `exponentiations` in all, on the GPUs or on the processor; there too if the last GPU is lost on
@@ -102,9 +144,7 @@ impl Both {
         if count == 0 || shape.bits == 0 {
             return None;
         }
-        let gpu = self
-            .cuda
-            .foreseen_ms(shape.bits, shape.exponent_bits, count)?;
+        let gpu = self.foreseen_ms(shape, count)?;
         let cpu = self.cpu();
         let engine = cpu.inner().inner();
         // Of one thread, with what was measured.
@@ -112,38 +152,85 @@ impl Both {
         let round = <_ as BatchModExp<BoxedUint>>::relative_time(engine, shape.bits, at_a_time);
         let rounds = <_ as BatchModExp<BoxedUint>>::relative_time(cpu, shape.bits, count);
         let seconds = self.per_bit(shape.bits) * f64::from(shape.exponent_bits.max(1));
+        // Around private operations there is more than was measured of exponentiations.
+        let measured = self
+            .cuda
+            .call_seconds()
+            .filter(|_| shape.product_bits.is_none());
         Some(Model {
             cpu: seconds * rounds as f64 / round.max(1) as f64,
-            gpu: CALL_SECONDS + gpu * 1e-3,
+            gpu: measured.unwrap_or(CALL_SECONDS) + gpu * 1e-3,
         })
     }
 
-    /// Measures the processor with short exponents, once for each width.
+    /// The time in milliseconds that the devices should take; `None` if they have no kernel.
+    fn foreseen_ms(&self, shape: Shape, count: usize) -> Option<f64> {
+        #[cfg(feature = "sign")]
+        if let Some(product_bits) = shape.product_bits {
+            let widths = (product_bits, shape.bits);
+            let halves = self
+                .cuda
+                .foreseen_halves_ms(widths, shape.exponent_bits, count);
+            if halves.is_some() {
+                return halves;
+            }
+            // By way of the host.
+        }
+        self.cuda
+            .foreseen_ms(shape.bits, shape.exponent_bits, count)
+    }
+
+    /// The time in seconds that a thread takes for each bit of the exponents; measured once for each width, with one thread,
+    /// which does not keep the first batch waiting for long.
     fn per_bit(&self, bits: u32) -> f64 {
         let mut known = self.per_bit.lock().unwrap_or_else(PoisonError::into_inner);
         *known.entry(bits).or_insert_with(|| {
             let engine = self.cpu().inner().inner();
-            let modulus = BoxedUint::max(bits.next_multiple_of(Limb::BITS));
-            // All ones is odd.
-            let params = BoxedMontyParams::new(Odd::new(modulus.clone()).expect("an odd modulus"));
-            let exponent_bits = MEASURED_BITS.min(bits);
-            let instance = ModExp {
-                base: &modulus,
-                exponent: &modulus,
-                params: params.as_ref(),
-            };
             let count = <_ as BatchModExp<BoxedUint>>::granularity(engine);
-            let mut out: Vec<BoxedUint> = (0..count).map(|_| modulus.clone()).collect();
-            let batch = vec![instance; count];
-            let mut run = || {
-                let started = Instant::now();
-                // Nothing is wrong with this batch.
-                let _ = engine.batch_mod_exp(&batch, exponent_bits, &mut out);
-                started.elapsed().as_secs_f64()
-            };
-            run().min(run()) / f64::from(exponent_bits)
+            let exponent_bits = MEASURED_BITS.min(bits);
+            fastest(engine, bits, exponent_bits, count, RUNS) / f64::from(exponent_bits)
         })
     }
+}
+
+/// The same while all threads compute, each of which takes longer then: so that [`Both::model`] foresees for this batch what it
+/// takes.
+fn per_bit_of_all(cpu: &Cpu, bits: u32) -> f64 {
+    let engine = cpu.inner().inner();
+    let at_a_time = <_ as BatchModExp<BoxedUint>>::granularity(engine);
+    let round = <_ as BatchModExp<BoxedUint>>::relative_time(engine, bits, at_a_time);
+    let count = ROUNDS * at_a_time * cpu.threads();
+    let rounds = <_ as BatchModExp<BoxedUint>>::relative_time(cpu, bits, count);
+    let exponent_bits = CALIBRATION_BITS.min(bits);
+    let seconds = fastest(cpu, bits, exponent_bits, count, CALIBRATION_RUNS);
+    seconds * round as f64 / rounds.max(1) as f64 / f64::from(exponent_bits)
+}
+
+/// The shortest of the times in seconds that a batch took, of numbers of all ones.
+fn fastest(
+    backend: &impl BatchModExp<BoxedUint>,
+    bits: u32,
+    exponent_bits: u32,
+    count: usize,
+    runs: usize,
+) -> f64 {
+    let modulus = BoxedUint::max(bits.next_multiple_of(Limb::BITS));
+    // All ones is odd.
+    let params = BoxedMontyParams::new(Odd::new(modulus.clone()).expect("an odd modulus"));
+    let instance = ModExp {
+        base: &modulus,
+        exponent: &modulus,
+        params: params.as_ref(),
+    };
+    let mut out: Vec<BoxedUint> = (0..count).map(|_| modulus.clone()).collect();
+    let batch = vec![instance; count];
+    let run = |_| {
+        let started = Instant::now();
+        // Nothing is wrong with this batch.
+        let _ = backend.batch_mod_exp(&batch, exponent_bits, &mut out);
+        started.elapsed().as_secs_f64()
+    };
+    (0..runs).map(run).fold(f64::INFINITY, f64::min)
 }
 
 /// Batches of several widths go by the widest of them.
@@ -164,6 +251,7 @@ where
         let shape = Shape {
             kind: "exponentiation",
             bits: widths.max().unwrap_or(0),
+            product_bits: None,
             exponent_bits,
         };
         self.run(shape, batch.len(), &mut out, |out, side| match side {
@@ -178,5 +266,21 @@ where
 
     fn relative_time(&self, bits: u32, count: usize) -> u64 {
         <_ as BatchModExp<U>>::relative_time(self.cpu(), bits, count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::num::NonZeroUsize;
+
+    /// Every width that there are kernels for can be measured on the processor.
+    #[test]
+    fn every_width_is_measured() {
+        let cpu = Cpu::with_threads(NonZeroUsize::new(2).unwrap()).unwrap();
+        for bits in [64, 256, 1024, Cuda::MAX_BITS] {
+            let per_bit = per_bit_of_all(&cpu, bits);
+            assert!(per_bit.is_finite() && per_bit > 0.0, "{bits}: {per_bit}");
+        }
     }
 }

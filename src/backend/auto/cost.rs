@@ -20,6 +20,8 @@ pub(crate) struct Shape {
     pub(crate) kind: &'static str,
     /// The width of the moduli in bits.
     pub(crate) bits: u32,
+    /// The width of the products of two moduli in bits, if exponentiations come in pairs modulo two factors: these are other kernels.
+    pub(crate) product_bits: Option<u32>,
     pub(crate) exponent_bits: u32,
 }
 
@@ -176,6 +178,7 @@ mod tests {
     const SHAPE: Shape = Shape {
         kind: "test",
         bits: 1024,
+        product_bits: None,
         exponent_bits: 1024,
     };
 

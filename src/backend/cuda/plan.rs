@@ -1,8 +1,9 @@
 //! Which family, which kernel and which window a batch is computed with: for each device the one that should
-//! be done first, by the families' measured times. All of it follows from public numbers.
+//! be done first, by what was measured of it, or else by the families' forecasts. All of it follows from public numbers.
 
 use alloc::vec::Vec;
 use core::ptr;
+use core::time::Duration;
 
 #[cfg(feature = "sign")]
 use super::family::crt::CrtClass;
@@ -54,12 +55,49 @@ impl EntryPoint {
     pub fn instances_per_block(&self) -> usize {
         self.0.image.instances_per_block
     }
+
+    /// The time that a device should take for `count` exponentiations with exponents as long as the numbers, by which it is
+    /// chosen or not: as measured, for the devices of a backend that was [calibrated](super::Cuda::calibrate) at its
+    /// width, or else as predicted. `None` if it does not run there.
+    #[must_use]
+    pub fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Duration> {
+        let forecast = || milliseconds(self.0, device, count, self.0.bits);
+        self.0
+            .runs_on(device)
+            .then(|| Duration::from_secs_f64(forecast() * 1e-3))
+    }
+
+    pub(crate) const fn of(entry: &'static Entry) -> Self {
+        Self(entry)
+    }
 }
+
+impl PartialEq for EntryPoint {
+    fn eq(&self, other: &Self) -> bool {
+        ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for EntryPoint {}
 
 /// The entry points that serve moduli of `bits` bits; none above
 /// [`Cuda::MAX_BITS`](super::Cuda::MAX_BITS).
 pub fn entry_points(bits: u32) -> impl Iterator<Item = EntryPoint> {
     SHIPPED.serving(bits).map(EntryPoint)
+}
+
+/// The entry point that a device's share of `count` instances goes to, with moduli of `bits` bits and exponents of
+/// `exponent_bits` bits; `None` if the device has none for them.
+#[must_use]
+pub fn fastest_entry_point(
+    device: &DeviceInfo,
+    bits: u32,
+    exponent_bits: u32,
+    count: usize,
+) -> Option<EntryPoint> {
+    let tuning = Tuning::default();
+    let plan = Plan::new(SHIPPED, bits, exponent_bits, count, device, tuning)?;
+    Some(EntryPoint(plan.entry))
 }
 
 /// The widths in bits that there are kernels for, ascending. Narrower moduli take those of the next width.
@@ -135,10 +173,29 @@ impl Plan {
             window: family.best_window(exponent_bits),
             forecast: Forecast {
                 key: entry.image.key,
-                milliseconds: family.milliseconds(entry, device, count, exponent_bits),
+                milliseconds: milliseconds(entry, device, count, exponent_bits),
             },
         }
     }
+}
+
+/// The time that a kernel should take for `count` instances: by the blocks that a multiprocessor was measured to take one after
+/// the other, or else as its family foretells.
+fn milliseconds(entry: &Entry, device: &DeviceInfo, count: usize, exponent_bits: u32) -> f64 {
+    let foretold = |exponent_bits| {
+        let family = entry.family;
+        family.milliseconds(entry, device, count, exponent_bits)
+    };
+    let measured = device.costs().and_then(|costs| costs.of(entry.image.key));
+    let Some(times) = measured else {
+        return foretold(exponent_bits);
+    };
+    let per_multiprocessor = count.div_ceil(device.multiprocessors().max(1) as usize);
+    let blocks = per_multiprocessor.div_ceil(entry.image.instances_per_block);
+    let shared = blocks as f64 * times.shared_ns as f64;
+    let whole = 1e-6 * shared.max(times.alone_ns as f64);
+    // What part of it other exponents take is the families' to say.
+    whole * foretold(exponent_bits) / foretold(entry.bits)
 }
 
 /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of `prime_bits` bits: of each

@@ -106,6 +106,12 @@ impl Registry {
         self.narrowest(Operation::ModExp, bits)
     }
 
+    /// All kernels that compute one exponentiation for each instance.
+    pub(crate) fn exponentiating(self) -> impl Iterator<Item = &'static Entry> {
+        self.families()
+            .flat_map(|entries| doing(entries, Operation::ModExp))
+    }
+
     /// The kernels that multiply numbers of `bits` bits, likewise.
     pub(crate) fn multiplying(self, bits: u32) -> impl Iterator<Item = &'static Entry> {
         self.narrowest(Operation::ModMul, bits)

@@ -6,6 +6,7 @@
 //! and are checked against the buffers here.
 
 pub(crate) mod buffer;
+pub(crate) mod costs;
 pub(crate) mod device;
 pub(crate) mod error;
 pub(crate) mod launch;

@@ -133,6 +133,7 @@ mod threads {
         Shape {
             kind: "private operation",
             bits: class.prime.map_or(class.n_width, |prime| prime.width),
+            product_bits: class.prime.map(|_| class.n_width),
             exponent_bits: class.prime.map_or(class.n_width, |prime| prime.bits),
         }
     }

@@ -1,6 +1,7 @@
 //! Tests of the parent module.
 
 use super::super::plan::entry_points;
+use super::super::runtime::costs::{BlockCosts, Costs};
 use super::*;
 
 fn planned(registry: Registry, bits: u32, count: usize, device: &DeviceInfo) -> Option<Plan> {
@@ -46,8 +47,8 @@ fn families_are_chosen_by_what_was_measured() {
     for bits in [512, 768, 3072, 4096] {
         assert_eq!(family(bits, bits, 1_000_000, &device), "dpf", "{bits}");
     }
-    // Doubles have no narrower kernels than those for 512 bits.
-    for bits in [128, 256] {
+    // Doubles have no kernels below 512 bits, and none above 4096.
+    for bits in [128, 256, 4160, 8192] {
         assert_eq!(family(bits, bits, 1_000_000, &device), "int", "{bits}");
     }
     let older = device.clone().with_compute_capability((7, 0));
@@ -107,7 +108,8 @@ fn a_tuned_entry_point_must_serve_the_width() {
         assert_eq!(name(4000, 1, &device, tuning), Some(asked.name()));
         assert_eq!(name(4000, 1_000_000, &device, tuning), Some(asked.name()));
         assert_eq!(name(512, 1, &device, tuning), Some("modexp_512_t2"));
-        assert_eq!(name(4097, 1, &device, tuning), None);
+        assert_eq!(name(4097, 1, &device, tuning), Some("modexp_8192_t8"));
+        assert_eq!(name(8193, 1, &device, tuning), None);
     }
 }
 
@@ -170,4 +172,180 @@ fn the_halves_decide_among_classes() {
             .all(|class| class.bits > 2048)
     );
     assert!(crt_classes(SHIPPED, 8192, 4096).is_empty());
+}
+
+/// A device on which kernels take what `times` says, a block alone and one of many, in nanoseconds.
+fn measured(device: &DeviceInfo, times: impl Fn(&Entry) -> Option<(u64, u64)>) -> DeviceInfo {
+    let times = SHIPPED.exponentiating().filter_map(|entry| {
+        let (alone_ns, shared_ns) = times(entry)?;
+        let times = BlockCosts {
+            alone_ns,
+            shared_ns,
+        };
+        Some((entry.image.key, times))
+    });
+    device.clone().with_costs(Costs {
+        call_ns: None,
+        kernels: times.collect(),
+    })
+}
+
+/// What the families foretell for blocks of a kernel, alone and of many.
+fn foretold(entry: &Entry, device: &DeviceInfo) -> (u64, u64) {
+    let ms = |count| entry.family.milliseconds(entry, device, count, entry.bits);
+    let block = device.multiprocessors() as usize * entry.image.instances_per_block;
+    let ns = |ms: f64| (ms * 1e6) as u64;
+    (ns(ms(1)), ns(ms(1000 * block) / 1000.0))
+}
+
+/// Whatever is faster by what was measured is chosen, on chips where the forecasts say otherwise.
+#[test]
+fn measured_times_decide() {
+    for chip in [(7, 0), (8, 9), (9, 0)] {
+        let device = DeviceInfo::imaginary(132, 227 << 10).with_compute_capability(chip);
+        for fastest in ["dpf", "int", "rns", "rns_mma"] {
+            let device = measured(&device, |entry| {
+                let ns = match entry.image.key.family == fastest {
+                    true => 1_000_000,
+                    false => 100_000_000,
+                };
+                // For each instance, so that the size of blocks does not matter.
+                let per_block = entry.image.instances_per_block as u64;
+                Some((ns * u64::from(entry.bits), ns * per_block))
+            });
+            for bits in SHIPPED.widths() {
+                let mut serving = SHIPPED.serving(bits);
+                let serves = |entry: &Entry| {
+                    let is_direct = entry.r2_bits(bits) == bits;
+                    entry.image.key.family == fastest && entry.runs_on(&device) && is_direct
+                };
+                let has_kernel = serving.any(serves);
+                for count in [1, 1000, 1_000_000] {
+                    let chosen = family(bits, bits, count, &device);
+                    assert_eq!(chosen == fastest, has_kernel, "{chip:?} {bits} {fastest}");
+                }
+            }
+        }
+    }
+}
+
+/// The forecast is what was measured, in proportion to it, and never falls with the number of instances. Times that are those
+/// that were foretold change no choice.
+#[test]
+fn forecasts_follow_what_was_measured() {
+    let device = DeviceInfo::imaginary(132, 227 << 10);
+    let counts = || (0..40).map(|step| (1.5f64.powi(step)) as usize);
+    let as_foretold = measured(&device, |entry| {
+        entry.runs_on(&device).then(|| foretold(entry, &device))
+    });
+    let twice = measured(&device, |entry| {
+        let (alone, shared) = foretold(entry, &device);
+        Some((2 * alone, 2 * shared))
+    });
+    for bits in SHIPPED.widths() {
+        for exponent_bits in [17, bits] {
+            let forecasts = |device: &DeviceInfo| -> Vec<_> {
+                counts()
+                    .map(|count| {
+                        let tuning = Tuning::default();
+                        let plan =
+                            Plan::new(SHIPPED, bits, exponent_bits, count, device, tuning).unwrap();
+                        (plan.entry.image.function, plan.forecast.milliseconds)
+                    })
+                    .collect()
+            };
+            let (before, after) = (forecasts(&device), forecasts(&as_foretold));
+            for ((before, after), twice) in before.iter().zip(&after).zip(forecasts(&twice)) {
+                assert_eq!((before.0, before.0), (after.0, twice.0), "{bits}");
+                assert!((before.1 / after.1 - 1.0).abs() < 1e-3);
+                assert!((twice.1 / after.1 - 2.0).abs() < 1e-3);
+            }
+            assert!(after.is_sorted_by(|a, b| a.1 <= b.1));
+        }
+    }
+}
+
+/// A kernel that gets slower is never chosen for more batches.
+#[test]
+fn slower_kernels_are_not_chosen_more_often() {
+    let device = DeviceInfo::imaginary(132, 227 << 10);
+    for bits in SHIPPED.widths() {
+        for slowed in SHIPPED.serving(bits) {
+            let chosen = |percent: u64| {
+                let device = measured(&device, |entry| {
+                    let (alone, shared) = foretold(entry, &device);
+                    let percent = match ptr::eq(entry, slowed) {
+                        true => percent,
+                        false => 100,
+                    };
+                    Some((alone * percent / 100, shared * percent / 100))
+                });
+                let counts = (0..20).map(|power| 1usize << power);
+                let plans = counts.filter_map(|count| planned(SHIPPED, bits, count, &device));
+                plans.filter(|plan| ptr::eq(plan.entry, slowed)).count()
+            };
+            let times = [20, 50, 80, 100, 125, 200, 500].map(chosen);
+            assert!(times.is_sorted_by(|a, b| a >= b), "{bits}: {times:?}");
+        }
+    }
+}
+
+/// Widths that were not measured go by forecasts.
+#[test]
+fn what_was_not_measured_is_foretold() {
+    let device = DeviceInfo::imaginary(132, 227 << 10);
+    let partly = measured(&device, |entry| (entry.bits == 1024).then_some((1, 1)));
+    let ms = |device: &DeviceInfo, bits| {
+        let plan = planned(SHIPPED, bits, 1000, device).unwrap();
+        plan.forecast.milliseconds
+    };
+    assert_eq!(ms(&partly, 2048), ms(&device, 2048));
+    assert!(ms(&partly, 1024) < 1e-3 * ms(&device, 1024));
+}
+
+/// Exponentiations modulo the factors of a key take what those of numbers as wide do.
+#[cfg(feature = "sign")]
+#[test]
+fn measured_times_decide_among_halves() {
+    let device = DeviceInfo::imaginary(132, 227 << 10);
+    let classes = crt_classes(SHIPPED, 2048, 1024);
+    for fastest in ["dpf", "rns", "rns_mma"] {
+        let device = measured(&device, |entry| {
+            Some(match entry.image.key.family == fastest {
+                true => (1_000, 1_000),
+                false => (1_000_000, 1_000_000),
+            })
+        });
+        for count in [1, 1_000_000] {
+            let plan = CrtPlan::new(&classes, 1024, count, &device).unwrap();
+            assert_eq!(plan.halves.entry.image.key.family, fastest);
+        }
+    }
+}
+
+/// What is told to users is what is chosen.
+#[test]
+fn entry_points_say_what_they_are_chosen_by() {
+    let device = DeviceInfo::imaginary(132, 227 << 10);
+    for bits in [512, 960, 1024, 4096, 8192] {
+        for count in [1, 1_000_000] {
+            let fastest = fastest_entry_point(&device, bits, bits, count).unwrap();
+            let plan = planned(SHIPPED, bits, count, &device).unwrap();
+            assert!(ptr::eq(plan.entry, fastest.0));
+            let widest = Plan::new(
+                SHIPPED,
+                bits,
+                fastest.bits(),
+                count,
+                &device,
+                Tuning::default(),
+            );
+            let forecast = fastest.forecast(&device, count).unwrap().as_secs_f64() * 1e3;
+            assert!((forecast / widest.unwrap().forecast.milliseconds - 1.0).abs() < 1e-3);
+        }
+    }
+    assert_eq!(fastest_entry_point(&device, 8193, 17, 1), None);
+    let old = device.with_compute_capability((7, 0));
+    let rns = entry_points(1024).find(|point| point.family() == "rns");
+    assert_eq!(rns.unwrap().forecast(&old, 1), None);
 }

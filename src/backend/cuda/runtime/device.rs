@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cudarc::driver::{CudaContext, DriverError};
 
+use super::costs::Costs;
 use super::error::{DeviceFault, name_of};
 use super::module::{Cache, Image, Kernel, KernelKey, Module};
 use super::probe::DeviceInfo;
@@ -95,6 +96,12 @@ impl Device {
 
     pub(super) fn set_pace(&self, key: KernelKey, pace: f64) {
         lock(&self.paces).insert(key, pace);
+    }
+
+    /// Foretells by what was measured from now on; paces were those of other forecasts.
+    pub(crate) fn set_costs(&mut self, costs: Arc<Costs>) {
+        self.info.set_costs(costs);
+        lock(&self.paces).clear();
     }
 
     /// The driver's name for the error after which nothing works on this device any more.

@@ -233,6 +233,7 @@ mod tests {
             module: "modexp_512.ptx",
             ptx: &CompressedPtx {
                 text_bytes: 0,
+                fingerprint: 0,
                 deflated: &[],
             },
             threads: 128,

@@ -127,6 +127,10 @@ impl Devices {
         self.devices.iter()
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Device> {
+        self.devices.iter_mut()
+    }
+
     /// An error if none of them can be used any more.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.process.is_left() {
@@ -161,12 +165,18 @@ impl Devices {
             speed if speed > ALIKE * fastest => fastest,
             speed => speed,
         };
-        let timings = run_on_all(&able, speed, places, |device, share| {
-            run_share(job, device, &share)
-        })?;
-        let mut sum = Timing::default();
-        timings.into_iter().for_each(|timing| sum += timing);
-        Ok(sum)
+        run_with(job, &able, speed, places)
+    }
+
+    /// Runs a job on one of the devices alone, which must have a kernel for it.
+    pub(crate) fn run_on<P: Send, J: Job<P>>(
+        &self,
+        device: &Device,
+        job: &J,
+        places: &mut [P],
+    ) -> Result<Timing, Error> {
+        self.check()?;
+        run_with(job, &[device], |_| 1.0, places)
     }
 }
 
@@ -177,6 +187,21 @@ impl Drop for Devices {
             mem::forget(mem::take(&mut self.devices));
         }
     }
+}
+
+/// Runs a job on these devices, each with a share by its speed.
+fn run_with<P: Send, J: Job<P>>(
+    job: &J,
+    devices: &[&Device],
+    speed: impl Fn(&&Device) -> f64,
+    places: &mut [P],
+) -> Result<Timing, Error> {
+    let timings = run_on_all(devices, speed, places, |device, share| {
+        run_share(job, device, &share)
+    })?;
+    let mut sum = Timing::default();
+    timings.into_iter().for_each(|timing| sum += timing);
+    Ok(sum)
 }
 
 /// Computes a share on one device.

@@ -3,12 +3,14 @@
 #![allow(unsafe_code)]
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute};
 use cudarc::driver::{DriverError, result};
 
+use super::costs::Costs;
 use super::error::{Unavailable, name_of};
 
 /// CUDA 11.0, the first that takes PTX 7.0.
@@ -20,7 +22,7 @@ const MIN_CUDA_VERSION: i32 = match sys::CUDA_VERSION {
 /// Volta, the first chip whose lanes keep step by `__syncwarp` and for which the PTX is made.
 const MIN_COMPUTE_CAPABILITY: (i32, i32) = (7, 0);
 
-/// A GPU that this crate can use.
+/// A GPU that this crate can use; of a backend that was calibrated, with what was measured of it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DeviceInfo {
     ordinal: usize,
@@ -32,6 +34,7 @@ pub struct DeviceInfo {
     single_to_double: u32,
     shared_bytes_per_block: u32,
     cuda_version: i32,
+    costs: Option<Arc<Costs>>,
 }
 
 impl DeviceInfo {
@@ -86,6 +89,15 @@ impl DeviceInfo {
     /// The clock of the multiprocessors in kHz.
     pub(crate) fn clock_khz(&self) -> u32 {
         self.clock_khz
+    }
+
+    /// What was measured of it; `None` before that.
+    pub(crate) fn costs(&self) -> Option<&Costs> {
+        self.costs.as_deref()
+    }
+
+    pub(crate) fn set_costs(&mut self, costs: Arc<Costs>) {
+        self.costs = Some(costs);
     }
 }
 
@@ -196,6 +208,7 @@ fn describe(ordinal: i32, cuda_version: i32) -> Result<DeviceInfo, DriverError> 
             Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
         )? as u32,
         cuda_version,
+        costs: None,
     })
 }
 
@@ -221,6 +234,7 @@ mod tests {
                 single_to_double: 2,
                 shared_bytes_per_block,
                 cuda_version: 13_000,
+                costs: None,
             }
         }
 
@@ -238,6 +252,12 @@ mod tests {
                 compute_capability,
                 ..self
             }
+        }
+
+        /// The same of which this was measured.
+        pub(crate) fn with_costs(mut self, costs: Costs) -> Self {
+            self.set_costs(Arc::new(costs));
+            self
         }
 
         /// The same with as few units for doubles as chips for games have.

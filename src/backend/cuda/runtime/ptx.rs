@@ -9,6 +9,8 @@ use miniz_oxide::inflate::decompress_to_vec_with_limit;
 pub(crate) struct CompressedPtx {
     /// The length of the text.
     pub(crate) text_bytes: usize,
+    /// A hash of the text, which tells it from that of other versions of the crate.
+    pub(crate) fingerprint: u64,
     /// The text in the DEFLATE format (RFC 1951).
     pub(crate) deflated: &'static [u8],
 }

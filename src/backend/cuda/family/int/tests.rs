@@ -13,7 +13,14 @@ fn entry(bits: u32) -> &'static Entry {
 #[test]
 fn exponents_have_the_windows_that_were_measured() {
     assert!(Int.best_window(17).bits() <= 2);
-    for (exponent_bits, window) in [(256, 4), (1024, 4), (2048, 4), (3072, 5), (4096, 5)] {
+    for (exponent_bits, window) in [
+        (256, 4),
+        (1024, 4),
+        (2048, 4),
+        (3072, 5),
+        (4096, 5),
+        (8192, 5),
+    ] {
         assert_eq!(Int.best_window(exponent_bits).bits(), window);
     }
 }

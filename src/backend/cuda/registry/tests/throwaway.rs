@@ -91,6 +91,7 @@ impl Family for Throwaway {
 /// What the build script would make of `kernels/throwaway/shapes.csv`.
 static PTX: CompressedPtx = CompressedPtx {
     text_bytes: 0,
+    fingerprint: 0,
     deflated: &[],
 };
 
@@ -139,7 +140,8 @@ fn family(bits: u32, count: usize, device: &DeviceInfo) -> &'static str {
 #[test]
 fn a_family_brings_its_widths() {
     assert_eq!(REGISTRY.widths()[..3], [256, 512, 768]);
-    assert_eq!(REGISTRY.max_bits(), SHIPPED.max_bits());
+    // Of the shipped families it has doubles alone.
+    assert_eq!(REGISTRY.max_bits(), 4096);
     let classes: Vec<_> = REGISTRY.serving(200).map(|entry| entry.bits).collect();
     assert_eq!(classes, [512, 512, 256]);
 }

@@ -1,0 +1,268 @@
+//! How kernels are measured: a block alone, and as many as a device works on at a time, with exponents so short that all of
+//! them together take a few seconds on any chip.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use crypto_bigint::modular::BoxedMontyParams;
+use crypto_bigint::{BoxedUint, Limb, Odd};
+
+use super::super::group::Group;
+use super::super::modexp::ModExpJob;
+use super::super::plan::{EntryPoint, Tuning};
+use super::super::registry::{Entry, SHIPPED};
+use super::super::runtime::costs::{BlockCosts, Costs};
+use super::super::runtime::device::Device;
+use super::Cuda;
+use crate::window::Window;
+use crate::{Error, ModExp};
+
+/// Different moduli and operands in a batch; more of them change no time.
+const OPERANDS: usize = 16;
+
+/// Runs of each kind, of which the fastest counts: whatever else happens on a machine makes others slower.
+const RUNS: usize = 3;
+
+/// A run should not take much longer: exponents are no longer than that allows.
+const RUN: Duration = Duration::from_millis(10);
+
+/// Digits of the shortest exponents.
+const FEWEST_DIGITS: u32 = 8;
+
+/// Work for so long raises the clocks of a device that has done nothing.
+const WARM_UP: Duration = Duration::from_millis(200);
+
+/// What kernels for moduli of these widths take on a device.
+pub(super) fn costs(cuda: &Cuda, device: &Device, widths: &[u32]) -> Result<Costs, Error> {
+    let serving = widths.iter().filter(|&&bits| bits > 0);
+    let serving = serving.flat_map(|&bits| SHIPPED.serving(bits));
+    let running = serving.filter(|entry| entry.runs_on(device.info()));
+    let entries: BTreeMap<_, _> = running.map(|entry| (entry.image.key, entry)).collect();
+    let mut costs = Costs::default();
+    let mut calls = Vec::new();
+    for (&key, entry) in &entries {
+        let operands = Operands::new(entry.bits);
+        let of = |count| Measurement {
+            cuda,
+            device,
+            entry,
+            operands: &operands,
+            count,
+        };
+        let grid = device.kernel(&entry.image)?.grid();
+        let per_block = entry.image.instances_per_block;
+        let (one, full) = (of(per_block), of(grid.resident_instances()));
+        if calls.is_empty() {
+            full.warm_up()?;
+        }
+        let multiprocessors = device.info().multiprocessors().max(1) as usize;
+        let blocks = grid.resident_instances() / per_block;
+        let blocks_each = (blocks / multiprocessors).max(1) as u64;
+        let times = BlockCosts {
+            alone_ns: one.whole()?.max(1),
+            shared_ns: (full.whole()? / blocks_each).max(1),
+        };
+        costs.kernels.insert(key, times);
+        calls.push(one.besides_the_kernel()?);
+    }
+    calls.sort_unstable();
+    let median = calls.get(calls.len() / 2);
+    costs.call_ns = median.map(|call| nanoseconds(call).max(1));
+    Ok(costs)
+}
+
+/// A batch of a kernel on a device.
+struct Measurement<'a> {
+    cuda: &'a Cuda,
+    device: &'a Device,
+    entry: &'static Entry,
+    operands: &'a Operands,
+    count: usize,
+}
+
+impl Measurement<'_> {
+    /// The time of the kernel in nanoseconds, with exponents as long as its numbers and the window for those.
+    ///
+    /// Every digit takes as long as any other, whatever the rest takes: so two lengths tell what all others take.
+    fn whole(&self) -> Result<u64, Error> {
+        let bits = self.entry.bits;
+        let digit = self.window().bits();
+        let short = (FEWEST_DIGITS * digit).min(bits);
+        self.run(short)?;
+        let of_short = self.fastest(short)?.as_secs_f64();
+        let most = RUN.as_secs_f64() / of_short.max(1e-9) * f64::from(short);
+        let most = (most as u32).max(2 * short).min(bits);
+        // Whole digits, unless it is the whole.
+        let long = if most < bits {
+            most - most % digit
+        } else {
+            bits
+        };
+        if long == short {
+            return Ok(nanoseconds(&Duration::from_secs_f64(of_short)));
+        }
+        let of_long = self.fastest(long)?.as_secs_f64();
+        let digits = |bits: u32| f64::from(bits.div_ceil(digit));
+        let each = (of_long - of_short).max(0.0) / (digits(long) - digits(short));
+        let whole = of_long + each * (digits(bits) - digits(long));
+        Ok(nanoseconds(&Duration::from_secs_f64(whole)))
+    }
+
+    fn fastest(&self, exponent_bits: u32) -> Result<Duration, Error> {
+        let mut fastest = self.run(exponent_bits)?.kernel;
+        for _ in 1..RUNS {
+            fastest = fastest.min(self.run(exponent_bits)?.kernel);
+        }
+        Ok(fastest)
+    }
+
+    /// What a call with short exponents takes that is not the kernel's time.
+    fn besides_the_kernel(&self) -> Result<Duration, Error> {
+        let short = FEWEST_DIGITS * self.window().bits();
+        let mut least = Duration::MAX;
+        for _ in 0..RUNS {
+            let run = self.run(short.min(self.entry.bits))?;
+            least = least.min(run.call.saturating_sub(run.kernel));
+        }
+        Ok(least)
+    }
+
+    fn warm_up(&self) -> Result<(), Error> {
+        let mut left = WARM_UP;
+        while !left.is_zero() {
+            let run = self.run(FEWEST_DIGITS * self.window().bits())?;
+            left = left.saturating_sub(run.call);
+        }
+        Ok(())
+    }
+
+    fn window(&self) -> Window {
+        self.entry.family.best_window(self.entry.bits)
+    }
+
+    /// One launch. What a kernel gives is not looked at: a family that refuses one of the moduli takes as long for it.
+    fn run(&self, exponent_bits: u32) -> Result<Run, Error> {
+        let batch = self.operands.batch(self.count);
+        let mut out = self.operands.zeros(self.count);
+        let threads = self.cuda.host_pool();
+        let tuning = Tuning {
+            entry_point: Some(EntryPoint::of(self.entry)),
+            window: Some(self.window()),
+            single_launch: true,
+        };
+        let started = Instant::now();
+        let mut timing = super::super::runtime::pipeline::Timing::default();
+        for group in Group::by_width(&batch, threads) {
+            let job = ModExpJob {
+                group: &group,
+                exponent_bits,
+                registry: SHIPPED,
+                tuning,
+                threads,
+                refused: Mutex::default(),
+            };
+            let mut places = group.places(&mut out, threads);
+            timing += self.cuda.devices.run_on(self.device, &job, &mut places)?;
+        }
+        Ok(Run {
+            kernel: timing.kernel,
+            call: started.elapsed(),
+        })
+    }
+}
+
+/// What a launch took.
+struct Run {
+    kernel: Duration,
+    call: Duration,
+}
+
+/// Numbers that look like random ones, always the same.
+struct Operands {
+    bits: u32,
+    params: Vec<BoxedMontyParams>,
+    numbers: Vec<BoxedUint>,
+}
+
+impl Operands {
+    fn new(bits: u32) -> Self {
+        let mut state = u64::from(bits);
+        let mut number = || {
+            let mut number = BoxedUint::zero_with_precision(bits);
+            let limbs = number.as_mut_limbs().iter_mut();
+            limbs.for_each(|limb| *limb = Limb(split_mix(&mut state) as _));
+            number
+        };
+        let numbers: Vec<_> = (0..2 * OPERANDS).map(|_| number()).collect();
+        let params = (0..OPERANDS).map(|_| {
+            let mut modulus = number();
+            let limbs = modulus.as_mut_limbs();
+            limbs[0] |= Limb::ONE;
+            if let Some(top) = limbs.last_mut() {
+                *top |= Limb(1 << (Limb::BITS - 1));
+            }
+            BoxedMontyParams::new(Odd::new(modulus).expect("an odd number"))
+        });
+        Self {
+            bits,
+            params: params.collect(),
+            numbers,
+        }
+    }
+
+    /// Runs of instances have a modulus in common.
+    fn batch(&self, count: usize) -> Vec<ModExp<'_, BoxedUint>> {
+        let run = count.div_ceil(OPERANDS).max(1);
+        let instance = |i: usize| ModExp {
+            base: &self.numbers[i % OPERANDS],
+            exponent: &self.numbers[OPERANDS + i % OPERANDS],
+            params: self.params[i / run].as_ref(),
+        };
+        (0..count).map(instance).collect()
+    }
+
+    fn zeros(&self, count: usize) -> Vec<BoxedUint> {
+        let zero = |_| BoxedUint::zero_with_precision(self.bits);
+        (0..count).map(zero).collect()
+    }
+}
+
+/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): enough for operands that
+/// nobody keeps secret.
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn nanoseconds(time: &Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crypto_bigint::Integer as _;
+
+    #[test]
+    fn operands_fill_their_width() {
+        for bits in SHIPPED.widths() {
+            let operands = Operands::new(bits);
+            for count in [1, 16, 17, 1000] {
+                let batch = operands.batch(count);
+                assert_eq!((batch.len(), operands.zeros(count).len()), (count, count));
+                for x in batch {
+                    let modulus = x.params.modulus().as_ref();
+                    assert_eq!(modulus.bits(), bits);
+                    assert!(bool::from(modulus.is_odd()));
+                    assert!(x.base.bits() > bits - 64 && x.exponent.bits() > bits - 64);
+                }
+            }
+        }
+    }
+}
