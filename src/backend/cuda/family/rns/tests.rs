@@ -71,7 +71,7 @@ fn arguments_of_exponentiations() {
     let Argument::Words(scratch) = scratch else {
         panic!("scratch is memory");
     };
-    let doubles = 1001usize.div_ceil(192) * 384 * 14 * 8;
+    let doubles = 1001usize.div_ceil(192) * 384 * 17 * 8;
     assert_eq!(scratch.len(), doubles);
     assert_eq!(*rest, [1001, 70, 1024, 2].map(Argument::U32));
     let narrow = ModExpChunk {
