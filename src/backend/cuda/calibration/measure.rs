@@ -16,6 +16,7 @@ use super::super::plan::{EntryPoint, Tuning};
 use super::super::registry::{Entry, SHIPPED};
 use super::super::runtime::costs::{BlockCosts, Costs};
 use super::super::runtime::device::Device;
+use super::super::runtime::pipeline::Timing;
 use super::Cuda;
 use crate::window::Window;
 use crate::{Error, ModExp};
@@ -154,7 +155,7 @@ impl Measurement<'_> {
             single_launch: true,
         };
         let started = Instant::now();
-        let mut timing = super::super::runtime::pipeline::Timing::default();
+        let mut timing = Timing::default();
         for group in Group::by_width(&batch, threads) {
             let job = ModExpJob {
                 group: &group,
