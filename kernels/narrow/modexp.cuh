@@ -129,7 +129,7 @@ __device__ __forceinline__ void modexp(u64* out, const u64* base, const u64* exp
             if (squaring) {
                 square_columns(window, value, work);
             } else {
-                product_columns(window, value, work);
+                product_columns<ROWS>(window, value, work);
             }
             reduce<ROWS>(value, window, work, scan);
         }

@@ -82,11 +82,11 @@ struct Workspace {
 };
 
 // The columns of value * operand: the lower N in `window`, the others in work.columns.
-template <class W, int N>
+template <int ROWS, class W, int N>
 __device__ __forceinline__ void product_columns(double (&window)[N], const double (&value)[N], const W& work) {
 #pragma unroll
     for (int j = 0; j < N; j++) window[j] = 0.0;
-#pragma unroll 1
+#pragma unroll ROWS
     for (int i = 0; i < N; i++) {
         double limb = static_cast<double>(work.operand[i * W::THREADS]);
         work.columns[i * W::THREADS] = __fma_rn(limb, value[0], window[0]);

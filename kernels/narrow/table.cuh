@@ -11,6 +11,7 @@ namespace narrow {
 
 constexpr int WINDOW = 4;
 constexpr int ENTRIES = 1 << WINDOW;
+static_assert(WINDOW == 4, "`consume` chooses among 16 entries");
 // Of the reads of a limb, those that stay in the second-level cache; the others are streaming (kernels/dpf/table.cuh).
 constexpr int READS = ENTRIES / 4;
 constexpr int KEPT = READS / 2;
@@ -20,12 +21,12 @@ struct Table {
     // Of each thread.
     static constexpr int SINGLES = N * ENTRIES;
 
-    float4* first;
+    uint4* first;
 
     __device__ __forceinline__ explicit Table(float* scratch) {
         u64 thread = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
         u64 lane = thread % 32;
-        first = reinterpret_cast<float4*>(scratch) + (thread - lane) * static_cast<u64>(SINGLES / 4) + lane;
+        first = reinterpret_cast<uint4*>(scratch) + (thread - lane) * static_cast<u64>(SINGLES / 4) + lane;
     }
 
     __device__ __forceinline__ void put(int entry, const double (&value)[N]) const {
@@ -36,19 +37,27 @@ struct Table {
 
     __device__ __forceinline__ void clear() const {
 #pragma unroll 1
-        for (int k = 0; k < N * READS; k++) first[k * 32] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        for (int k = 0; k < N * READS; k++) first[k * 32] = make_uint4(0, 0, 0, 0);
     }
 };
+
+// `one` where the mask is all ones, `zero` where it is 0. Not a conditional: of those the compiler made branches.
+__device__ __forceinline__ u32 choose(u32 mask, u32 zero, u32 one) { return (zero & ~mask) | (one & mask); }
+
+__device__ __forceinline__ uint4 choose(u32 mask, uint4 zero, uint4 one) {
+    return make_uint4(choose(mask, zero.x, one.x), choose(mask, zero.y, one.y), choose(mask, zero.z, one.z),
+                      choose(mask, zero.w, one.w));
+}
 
 // One look-up, a limb in each step. When it is done the operand holds the entry.
 template <class W>
 struct Scan {
     struct Step {
-        float4 read[READS];
+        uint4 read[READS];
     };
 
     const W& work;
-    const float4* from;
+    const uint4* from;
     u32 digit;
     int limb;
 
@@ -73,18 +82,12 @@ struct Scan {
 
     __device__ __forceinline__ void consume(const Step& step) {
         if (done()) return;
-        float4 four = step.read[0];
-#pragma unroll
-        for (int k = 1; k < READS; k++) {
-            bool wanted = digit / 4 == k;
-            four.x = wanted ? step.read[k].x : four.x;
-            four.y = wanted ? step.read[k].y : four.y;
-            four.z = wanted ? step.read[k].z : four.z;
-            four.w = wanted ? step.read[k].w : four.w;
-        }
-        float lower = digit & 1 ? four.y : four.x;
-        float upper = digit & 1 ? four.w : four.z;
-        work.operand[limb * W::THREADS] = digit & 2 ? upper : lower;
+        auto bit = [&](int k) { return 0 - (digit >> k & 1); };
+        uint4 lower = choose(bit(2), step.read[0], step.read[1]);
+        uint4 upper = choose(bit(2), step.read[2], step.read[3]);
+        uint4 four = choose(bit(3), lower, upper);
+        u32 one = choose(bit(1), choose(bit(0), four.x, four.y), choose(bit(0), four.z, four.w));
+        work.operand[limb * W::THREADS] = __uint_as_float(one);
         from += READS * 32;
         limb++;
     }
