@@ -86,9 +86,11 @@ template <int ROWS, class W, int N>
 __device__ __forceinline__ void product_columns(double (&window)[N], const double (&value)[N], const W& work) {
 #pragma unroll
     for (int j = 0; j < N; j++) window[j] = 0.0;
+    float next = work.operand[0];
 #pragma unroll ROWS
     for (int i = 0; i < N; i++) {
-        double limb = static_cast<double>(work.operand[i * W::THREADS]);
+        double limb = static_cast<double>(next);
+        next = work.operand[min(i + 1, N - 1) * W::THREADS];
         work.columns[i * W::THREADS] = __fma_rn(limb, value[0], window[0]);
 #pragma unroll
         for (int j = 1; j < N; j++) window[j - 1] = __fma_rn(limb, value[j], window[j]);
@@ -132,13 +134,16 @@ __device__ __forceinline__ void square_columns(double (&window)[N], const double
     }
 }
 
-// Adds the quotient digit's multiple of P' and divides by 2^24: every column moves one place down.
+// Adds the multiple of P' by the quotient digit, the rest of `lowest`, and divides by 2^24: every column moves one place
+// down. `lowest` is the split column 0, before and after, which is known long before the other columns are.
 template <int N>
-__device__ __forceinline__ void reduce_row(double (&window)[N], double incoming, const double (&modulus)[N - 1]) {
-    Split s = split(window[0]);
-    window[0] = __fma_rn(s.rest, modulus[0], carried(s.multiple, window[1]));
+__device__ __forceinline__ void reduce_row(double (&window)[N], Split& lowest, double incoming,
+                                           const double (&modulus)[N - 1]) {
+    const double quotient = lowest.rest;
+    window[0] = __fma_rn(quotient, modulus[0], carried(lowest.multiple, window[1]));
+    lowest = split(window[0]);
 #pragma unroll
-    for (int j = 2; j < N; j++) window[j - 1] = __fma_rn(s.rest, modulus[j - 1], window[j]);
+    for (int j = 2; j < N; j++) window[j - 1] = __fma_rn(quotient, modulus[j - 1], window[j]);
     window[N - 1] = incoming;
 }
 
@@ -149,20 +154,17 @@ __device__ __forceinline__ void reduce(double (&value)[N], double (&window)[N], 
 #pragma unroll
     for (int j = 0; j < N - 1; j++) modulus[j] = work.modulus[j * W::THREADS];
     const double* incoming = work.columns;
+    Split lowest = split(window[0]);
+    auto rows = [&](auto count) {
+        typename Scan<W>::Step step = scan.issue();
+#pragma unroll
+        for (int row = 0; row < count(); row++) reduce_row<N>(window, lowest, incoming[row * W::THREADS], modulus);
+        incoming += count() * W::THREADS;
+        scan.consume(step);
+    };
 #pragma unroll 1
-    for (int i = 0; i < N / ROWS; i++) {
-        typename Scan<W>::Step step = scan.issue();
-#pragma unroll
-        for (int row = 0; row < ROWS; row++) reduce_row<N>(window, incoming[row * W::THREADS], modulus);
-        incoming += ROWS * W::THREADS;
-        scan.consume(step);
-    }
-    if constexpr (N % ROWS > 0) {
-        typename Scan<W>::Step step = scan.issue();
-#pragma unroll
-        for (int row = 0; row < N % ROWS; row++) reduce_row<N>(window, incoming[row * W::THREADS], modulus);
-        scan.consume(step);
-    }
+    for (int i = 0; i < N / ROWS; i++) rows([] { return ROWS; });
+    if constexpr (N % ROWS > 0) rows([] { return N % ROWS; });
     resolve<N>(window);
 #pragma unroll
     for (int j = 0; j < N; j++) value[j] = window[j];

@@ -12,9 +12,10 @@ namespace narrow {
 constexpr int WINDOW = 4;
 constexpr int ENTRIES = 1 << WINDOW;
 static_assert(WINDOW == 4, "`consume` chooses among 16 entries");
-// Of the reads of a limb, those that stay in the second-level cache; the others are streaming (kernels/dpf/table.cuh).
+// Reads of a limb of all entries, four entries each.
 constexpr int READS = ENTRIES / 4;
-constexpr int KEPT = READS / 2;
+// Limbs that are on their way from memory to the second-level cache when one is read from there.
+constexpr int AHEAD = 4;
 
 template <int N>
 struct Table {
@@ -42,12 +43,14 @@ struct Table {
 };
 
 // `one` where the mask is all ones, `zero` where it is 0. Not a conditional: of those the compiler made branches.
-__device__ __forceinline__ u32 choose(u32 mask, u32 zero, u32 one) { return (zero & ~mask) | (one & mask); }
+__device__ __forceinline__ u32 choose(u32 mask, u32 zero, u32 one) { return zero ^ ((zero ^ one) & mask); }
 
 __device__ __forceinline__ uint4 choose(u32 mask, uint4 zero, uint4 one) {
     return make_uint4(choose(mask, zero.x, one.x), choose(mask, zero.y, one.y), choose(mask, zero.z, one.z),
                       choose(mask, zero.w, one.w));
 }
+
+__device__ __forceinline__ void prefetch(const uint4* from) { asm volatile("prefetch.global.L2 [%0];" ::"l"(from)); }
 
 // One look-up, a limb in each step. When it is done the operand holds the entry.
 template <class W>
@@ -67,15 +70,21 @@ struct Scan {
         from = table.first;
         digit = wanted;
         limb = 0;
+#pragma unroll
+        for (int k = 0; k < AHEAD * READS; k++) prefetch(from + k * 32);
     }
 
     __device__ __forceinline__ bool done() const { return limb >= W::N; }
 
     __device__ __forceinline__ Step issue() const {
         Step step = {};
+        if (limb + AHEAD < W::N) {
+#pragma unroll
+            for (int k = 0; k < READS; k++) prefetch(from + (AHEAD * READS + k) * 32);
+        }
         if (!done()) {
 #pragma unroll
-            for (int k = 0; k < READS; k++) step.read[k] = k < KEPT ? from[k * 32] : __ldcs(from + k * 32);
+            for (int k = 0; k < READS; k++) step.read[k] = from[k * 32];
         }
         return step;
     }
