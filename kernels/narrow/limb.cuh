@@ -1,9 +1,9 @@
 // Narrow limbs: 24 bits with sign, in doubles that have room for sums of products.
 //
-// After J. Dong, F. Zheng, W. Pan, J. Lin, J. Jing, Y. Zhao, "Utilizing the Double-Precision Floating-Point Computing Power of
-// GPUs for RSA Acceleration", Security and Communication Networks 2017, doi:10.1155/2017/3508786, and J. Dong, F. Zheng,
-// N. Emmart, J. Lin, C. Weems, "sDPF-RSA", IPDPS 2018, who have limbs of 22 or 23 bits; the sign, the bounds, the scaled modulus
-// and squares with half of the products are ours. Measured: docs/comparison.md, "Narrow doubles".
+// After J. Dong, F. Zheng, W. Pan, J. Lin, J. Jing, Y. Zhao, "Utilizing the Double-Precision Floating-Point Computing
+// Power of GPUs for RSA Acceleration", Security and Communication Networks 2017, doi:10.1155/2017/3508786, and J. Dong,
+// F. Zheng, N. Emmart, J. Lin, C. Weems, "sDPF-RSA", IPDPS 2018, who have limbs of 22 or 23 bits. The sign, the bounds, the
+// scaled modulus and squares with half of the products are ours. Measured: docs/comparison.md, "Narrow doubles".
 //
 // A limb is an integer with |limb| <= LIMB_MAX. A product of two is below 2^46 (1 + 2^-15), and a column takes at most
 // 2 N of them and carries below 2^30: less than 2^53 for N <= 63, so that every sum of a column is exact in any order.

@@ -15,7 +15,7 @@ __device__ __forceinline__ u32 exponent_digit(const u64* words, int count, int p
     return static_cast<u32>(low) & ((1u << bits) - 1);
 }
 
-// Writes the canonical result, for limbs in work.columns of v with v = result * 2^24 modulo P and |v| <= 2^22 P (1 + 2^-23).
+// Writes the canonical result, for limbs in work.columns of v with v = result * 2^24 modulo P and |v| <= 2^22 P (1 + 2^-22).
 //
 // (v + q P) / 2^24 with a digit q, at most 2^23, is the result modulo P and at most (1/4 + 1/2) P (1 + 2^-22) in absolute
 // value; P is added under a mask where it is negative.
@@ -146,10 +146,11 @@ __device__ __forceinline__ void modexp(u64* out, const u64* base, const u64* exp
 
 // Defines the entry point narrow_BITS: N limbs for each instance, THREADS threads a block, registers for BLOCKS blocks a
 // multiprocessor, ROWS rows of a reduction for each step of a look-up.
-#define NARROW_ENTRY(BITS, N, THREADS, BLOCKS, ROWS)                                                                  \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                     \
-        narrow_##BITS(narrow::u64* out, const narrow::u64* base, const narrow::u64* exponent,                         \
-                      const narrow::u64* params, const narrow::u32* param_index, float* scratch, narrow::u32 count,   \
-                      narrow::u32 exponent_bits) {                                                                    \
-        narrow::modexp<N, BITS, THREADS, ROWS>(out, base, exponent, params, param_index, scratch, count, exponent_bits); \
+#define NARROW_ENTRY(BITS, N, THREADS, BLOCKS, ROWS)                                                              \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                 \
+        narrow_##BITS(narrow::u64* out, const narrow::u64* base, const narrow::u64* exponent,                     \
+                      const narrow::u64* params, const narrow::u32* param_index, float* scratch,                  \
+                      narrow::u32 count, narrow::u32 exponent_bits) {                                             \
+        narrow::modexp<N, BITS, THREADS, ROWS>(out, base, exponent, params, param_index, scratch, count,          \
+                                               exponent_bits);                                                    \
     }
