@@ -28,7 +28,7 @@ struct InTwoPasses {
         // Both factors are below R, and so is what the window holds.
         product.limbs(high);
 
-        Window<S> reduction(low);
+        Window<S> reduction(low, 0);
         const auto quotient = [&](u32 lowest) { return lowest * negated_inverse; };
 #pragma unroll
         for (int i = 0; i < L; i += 2) reduction.add_rows(modulus, quotient, quotient, [](int, u32) {});
