@@ -30,6 +30,13 @@ fn gpu() -> Option<(Cuda, RwLockReadGuard<'static, ()>)> {
     Some((Cuda::new().unwrap(), memory))
 }
 
+/// How many instances of each width [`families_agree`] and [`every_entry_point_and_window`] compute, if somebody says so:
+/// many for certainty, few for tools that make kernels slow.
+fn instances() -> Option<usize> {
+    let asked = std::env::var("BATCH_MODEXP_INSTANCES").ok()?;
+    Some(asked.parse().expect("a number of instances"))
+}
+
 /// A batch with its operands.
 struct Batch {
     width: u32,
@@ -133,7 +140,7 @@ fn every_entry_point_and_window() {
     let host = Parallel::new(Serial).unwrap();
     let narrower = widths().into_iter().map(|width| width - 64);
     for width in narrower.chain(widths()) {
-        let batch = Batch::random(width, 1001, 7);
+        let batch = Batch::random(width, instances().unwrap_or(1001), 7);
         let expected = batch.run(&host, 70);
         for entry_point in entry_points(width) {
             for window in 1..=6 {
@@ -152,18 +159,13 @@ fn every_entry_point_and_window() {
     }
 }
 
-/// How many instances of each width [`families_agree`] computes, if that is set.
-const INSTANCES: &str = "BATCH_MODEXP_INSTANCES";
-
 /// All entry points of a width, of whatever family, give the same for many random instances with exponents of full length;
 /// some of them are compared with num-bigint.
 #[test]
 fn families_agree() {
     let Some((cuda, _memory)) = gpu() else { return };
-    let asked = std::env::var(INSTANCES).ok();
-    let asked = asked.map(|count| count.parse::<usize>().expect("a number of instances"));
     for (width, len) in [(1024, 100_000), (1536, 50_000), (2048, 30_000)] {
-        let len = asked.unwrap_or(len).max(100);
+        let len = instances().unwrap_or(len).max(100);
         let batch = Batch::random(width, len, 1000);
         let mut first: Option<Vec<BoxedUint>> = None;
         for entry_point in entry_points(width) {
