@@ -67,9 +67,13 @@ impl Engine {
         let _ = (moduli, once);
         let is_faster = match self {
             Self::Serial => true,
-            // Which takes a few by twos.
             #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) if BatchModExp::<BoxedUint>::granularity(&ifma) == Ifma::LANES => true,
+            Self::Ifma(ifma) if BatchModExp::<BoxedUint>::granularity(&ifma) == Ifma::LANES => {
+                let by_twos = |modulus: &&MontyParams<BoxedUint>| modulus_bits(*modulus) >= BY_TWOS;
+                !once
+                    || moduli.first().is_some_and(by_twos)
+                    || is_faster(&IFMA, Form::Ordinary, moduli.iter().copied())
+            }
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             _ if once => is_faster(&FMA, Form::Ordinary, moduli.iter().copied()),
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -145,6 +149,10 @@ const IFMA: [Fewest; 8] = [
     Fewest::new(2048, [3, 4], [3, 4]),
     Fewest::new(4096, [2, 2], [2, 2]),
 ];
+
+/// The narrowest moduli, in bits, of which `Ifma` multiplies a few by twos at least as fast as [`Serial`] does.
+#[cfg(all(feature = "sign", target_arch = "x86_64"))]
+const BY_TWOS: u32 = 1024;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const FMA: [Fewest; 4] = [
@@ -281,10 +289,18 @@ mod tests {
     #[cfg(feature = "sign")]
     #[test]
     fn few_numbers_are_multiplied_one_by_one() {
+        let params =
+            [512, 1024].map(|bits| BoxedMontyParams::new(Odd::new(BoxedUint::max(bits)).unwrap()));
+        let [narrow, params] = params.each_ref().map(|params| params.as_ref());
+        if let Some(ifma) = crate::need::available("ifma", Engine::ifma()) {
+            for (count, once, expected) in [(2, true, "serial"), (2, false, "ifma")] {
+                let chosen = ifma.for_products(&vec![narrow; count], once).name();
+                assert_eq!(chosen, expected, "{count} numbers, once: {once}");
+            }
+        }
         let Some(fma) = crate::need::available("fma", Engine::fma()) else {
             return;
         };
-        let params = BoxedMontyParams::new(Odd::new(BoxedUint::max(1024)).unwrap());
         for (count, once, expected) in [
             (1, true, "serial"),
             (1, false, "serial"),
@@ -292,7 +308,7 @@ mod tests {
             (11, true, "serial"),
             (12, true, "fma"),
         ] {
-            let moduli = vec![params.as_ref(); count];
+            let moduli = vec![params; count];
             let chosen = fma.for_products(&moduli, once).name();
             assert_eq!(chosen, expected, "{count} numbers, once: {once}");
             let chosen = Engine::Serial.for_products(&moduli, once).name();
