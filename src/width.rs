@@ -81,7 +81,11 @@ pub(crate) fn with_limbs<C: WithLimbs>(limbs: usize, computation: C) -> C::Outpu
 ///
 /// If `value` has more than `LIMBS` limbs.
 pub(crate) fn load<const LIMBS: usize>(value: &BoxedUint) -> Uint<LIMBS> {
-    let limbs = value.as_limbs();
+    load_limbs(value.as_limbs())
+}
+
+/// The same for a number in a flat buffer.
+pub(crate) fn load_limbs<const LIMBS: usize>(limbs: &[Limb]) -> Uint<LIMBS> {
     let mut fixed = Uint::ZERO;
     fixed.as_mut_limbs()[..limbs.len()].copy_from_slice(limbs);
     fixed

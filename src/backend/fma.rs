@@ -59,8 +59,8 @@ use super::adx::{self, Words};
 use super::lanes::{self, Run};
 #[cfg(feature = "sign")]
 use super::{
-    lanes::{powers_agree::powers_agree, products},
-    numbers::{Powers, Product},
+    lanes::{powers_agree::powers_agree, products, reduce::reduce},
+    numbers::{Powers, Product, Reduction},
 };
 use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 
@@ -158,6 +158,10 @@ impl Fma {
 impl Fma {
     pub(super) fn mul_public_power(self, product: Product<'_>) {
         products::mul_public_power(self.lanes, product);
+    }
+
+    pub(super) fn reduce(self, reduction: Reduction<'_>) {
+        reduce(self.lanes, reduction);
     }
 
     pub(super) fn powers_agree(self, powers: &Powers<'_>) -> Vec<Choice> {

@@ -32,7 +32,7 @@ use super::Form;
 use super::adx::{self, Words};
 use super::lanes::{self, Run};
 #[cfg(feature = "sign")]
-use super::numbers::{Powers, Product};
+use super::numbers::{Powers, Product, Reduction};
 use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 
 /// Runs a batch on the calling thread with AVX-512 IFMA, eight instances at a time (x86-64: Intel's servers since Ice Lake, AMD
@@ -114,6 +114,10 @@ impl Ifma {
 impl Ifma {
     pub(super) fn mul_public_power(self, product: Product<'_>) {
         self.0.mul_public_power(product);
+    }
+
+    pub(super) fn reduce(self, reduction: Reduction<'_>) {
+        self.0.reduce(reduction);
     }
 
     pub(super) fn powers_agree(self, powers: &Powers<'_>) -> Vec<Choice> {

@@ -12,12 +12,16 @@
 //! `2 * modulus`. A lane type may have another bound. Only the export makes the result canonical.
 
 mod convert;
+#[cfg(feature = "sign")]
+mod halves;
 pub(crate) mod mul;
 mod pow;
 #[cfg(feature = "sign")]
 pub(crate) mod powers_agree;
 #[cfg(feature = "sign")]
 pub(crate) mod products;
+#[cfg(feature = "sign")]
+pub(crate) mod reduce;
 mod run;
 #[cfg(test)]
 pub(crate) mod testing;

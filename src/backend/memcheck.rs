@@ -195,13 +195,13 @@ fn products() {
     each_product::<32>(&Cpu::with_threads(NonZeroUsize::MIN).unwrap());
 }
 
-/// Products and powers, with everything marked but the exponent.
+/// Products, powers and remainders, with everything marked but the exponent.
 #[cfg(feature = "sign")]
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn numbers() {
     use super::numbers::tests::{Random, for_each_unit};
-    use super::numbers::{Exponent, Powers, Product};
+    use super::numbers::{Exponent, Powers, Product, Reduction};
 
     let mut random = Random(5);
     let exponent = BoxedUint::from(65_537u32);
@@ -225,6 +225,14 @@ fn numbers() {
                 });
             }
             black_box((&out, &times_base));
+            // Twice as long as the moduli.
+            let (numbers, count) = (&values[..18 * limbs], 9);
+            (unit.reduce)(Reduction {
+                moduli: &moduli[..count],
+                numbers,
+                out: &mut out[..count * limbs],
+            });
+            black_box(&out);
             let masks: Vec<_> = values.iter().map(|limb| limb.0 as u16).collect();
             for masks in [None, Some(&masks[..2 * 19])] {
                 let powers = Powers {

@@ -1,5 +1,5 @@
-//! Arithmetic on many numbers in flat buffers: products with public powers, and comparisons of such powers. It is what RSA
-//! needs around its exponentiations with secret exponents, and runs on the calling thread with what the processor is
+//! Arithmetic on many numbers in flat buffers: products with public powers, comparisons of such powers, and remainders. It is
+//! what RSA needs around its exponentiations with secret exponents, and runs on the calling thread with what the processor is
 //! fastest at.
 //!
 //! A flat buffer holds numbers one after the other, each as many limbs long as the moduli, least significant
@@ -41,6 +41,15 @@ pub(crate) struct Product<'a> {
     pub(crate) out: &'a mut [Limb],
     /// If wanted, `out[i] * bases[i] mod moduli[i]`.
     pub(crate) times_base: Option<&'a mut [Limb]>,
+}
+
+/// Numbers to be reduced, and where the remainders go. The numbers, of any value, are equally long, at most twice as long as
+/// the moduli; the remainders are as long as the moduli.
+pub(crate) struct Reduction<'a> {
+    pub(crate) moduli: Moduli<'a>,
+    pub(crate) numbers: &'a [Limb],
+    /// `numbers[i] mod moduli[i]`.
+    pub(crate) out: &'a mut [Limb],
 }
 
 /// Powers that should be what is expected, modulo numbers with two factors. Flat numbers may be twice as long as the
@@ -95,13 +104,45 @@ impl Numbers {
             product.times_base.as_ref().map_or(len, |out| out.len()),
         ];
         assert_eq!(lens, [len; 4], "a number for each modulus");
-        match self.0 {
+        let is_one = product.exponent.top == 0;
+        match self.for_products(product.moduli, is_one).0 {
             #[cfg(all(feature = "std", target_arch = "x86_64"))]
             Engine::Ifma(ifma) => ifma.mul_public_power(product),
             #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
             Engine::Fma(fma) => fma.mul_public_power(product),
             _ => scalar::mul_public_power(product),
         }
+    }
+
+    /// Remainders: see [`Reduction`].
+    ///
+    /// # Panics
+    ///
+    /// If the moduli are not equally wide or too short for the numbers, or if a buffer does not have a number for each of
+    /// them.
+    pub(crate) fn reduce(self, reduction: Reduction<'_>) {
+        let (count, size) = (reduction.moduli.len(), size_of_all(reduction.moduli));
+        assert_eq!(reduction.out.len(), count * size);
+        assert!(reduction.numbers.len().is_multiple_of(count.max(1)));
+        assert!(reduction.numbers.len() <= 2 * count * size);
+        match self.for_products(reduction.moduli, true).0 {
+            #[cfg(all(feature = "std", target_arch = "x86_64"))]
+            Engine::Ifma(ifma) => ifma.reduce(reduction),
+            #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
+            Engine::Fma(fma) => fma.reduce(reduction),
+            _ => scalar::reduce(reduction),
+        }
+    }
+
+    /// What is soonest for products modulo so many: see [`Engine::for_products`].
+    #[cfg(feature = "std")]
+    fn for_products(self, moduli: Moduli<'_>, once: bool) -> Self {
+        Self(self.0.for_products(moduli, once))
+    }
+
+    #[cfg(not(feature = "std"))]
+    fn for_products(self, _: Moduli<'_>, _: bool) -> Self {
+        self
     }
 
     /// For each lane whether `bases[i]^exponent` is `expected[i]` modulo both factors. `None` where there are no SIMD

@@ -82,6 +82,8 @@ pub fn case(crt: bool, blinded: bool) -> Case {
             Needle::new("m mod q", &(&m % &q)),
             Needle::new("m^(dp - 1) mod p", &m1),
             Needle::new("m^(dq - 1) mod q", &m2),
+            Needle::new("m^(dp - 1) qinv mod p", &(&m1 * &qinv % &p)),
+            Needle::new("m^(dq - 1) qinv mod p", &(&m2 * &qinv % &p)),
             Needle::new("h", &h),
             Needle::new(
                 "m^7 mod p in Montgomery form",

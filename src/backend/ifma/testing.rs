@@ -14,7 +14,7 @@ use super::portable::{self, Portable};
 use super::units::Units;
 use crate::backend::adx::{self, Words};
 #[cfg(feature = "sign")]
-use crate::backend::numbers::{Powers, Product};
+use crate::backend::numbers::{Powers, Product, Reduction};
 use crate::backend::{Form, lanes};
 use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 
@@ -76,6 +76,10 @@ impl<E: Across, F: Madd52<Limb = Limb4>, U: Unsigned> BatchModMul<U> for OnUnits
 impl<E: Across, F: Madd52<Limb = Limb4>> OnUnits<E, F> {
     pub(in crate::backend) fn mul_public_power(self, product: Product<'_>) {
         self.0.mul_public_power(product);
+    }
+
+    pub(in crate::backend) fn reduce(self, reduction: Reduction<'_>) {
+        self.0.reduce(reduction);
     }
 
     pub(in crate::backend) fn powers_agree(self, powers: &Powers<'_>) -> Vec<Choice> {

@@ -17,8 +17,8 @@ use crate::backend::lanes::{self, Run};
 use crate::backend::width;
 #[cfg(feature = "sign")]
 use crate::backend::{
-    lanes::{powers_agree::powers_agree, products},
-    numbers::{Moduli, Powers, Product},
+    lanes::{powers_agree::powers_agree, products, reduce::reduce},
+    numbers::{Moduli, Powers, Product, Reduction},
 };
 
 /// The lanes of a processor: eight on the instructions of `E`, or four on those of `F`, with words for an instance that would
@@ -86,6 +86,14 @@ impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
             }
             Self::Eight(unit) => products::mul_public_power(Lanes52(unit), product),
             Self::Four(unit, _) => products::mul_public_power(Lanes52(unit), product),
+        }
+    }
+
+    pub(super) fn reduce(self, reduction: Reduction<'_>) {
+        match self {
+            Self::Eight(unit) if go_by_twos(reduction.moduli) => reduce(Pairs(unit), reduction),
+            Self::Eight(unit) => reduce(Lanes52(unit), reduction),
+            Self::Four(unit, _) => reduce(Lanes52(unit), reduction),
         }
     }
 

@@ -12,9 +12,10 @@ use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;
 
 use super::convert::MAX_COUNT;
+use super::halves::{Halves, set_high_r};
 use super::pow::set_one;
 use super::products::{each_lane, limbs, same};
-use super::workspace::{Parts, Workspace, load_all};
+use super::workspace::{Parts, Workspace};
 use super::{Lanes, Modulus};
 use crate::backend::numbers::{Exponent, MASK_BITS, Moduli, Powers};
 use crate::secret::Secret;
@@ -62,26 +63,6 @@ pub(crate) fn powers_agree<L: Lanes>(lanes: L, powers: &Powers<'_>) -> Vec<Choic
     verdicts
 }
 
-/// The low and the high half of the number in each lane.
-struct Halves<L: Lanes> {
-    low: Secret<Vec<L::Limb>>,
-    high: Secret<Vec<L::Limb>>,
-}
-
-impl<L: Lanes> Halves<L> {
-    fn new(workspace: &Workspace<L>) -> Self {
-        let [low, high] = [(); 2].map(|()| Secret::new(vec![L::ZERO; workspace.limbs()]));
-        Self { low, high }
-    }
-
-    /// Imports numbers of `size` limbs of crypto-bigint, `half` of which are the low ones.
-    fn load(&mut self, numbers: &[Limb], size: usize, half: usize) {
-        let half = half.min(size);
-        load_all::<L>(&mut self.low, numbers, size, 0..half);
-        load_all::<L>(&mut self.high, numbers, size, half..size);
-    }
-}
-
 /// One of the two factors of each lane.
 struct Side<'a, L: Lanes> {
     workspace: Workspace<L>,
@@ -89,7 +70,7 @@ struct Side<'a, L: Lanes> {
     prepared: Moduli<'a>,
     /// The bits of the factors.
     width: u32,
-    /// `2^width * R`, which takes high halves to where they belong.
+    /// See [`set_high_r`].
     high_r: Secret<Vec<L::Limb>>,
     /// The multiples, and what belongs to them.
     multiple: Secret<Vec<L::Limb>>,
@@ -120,30 +101,13 @@ impl<'a, L: Lanes> Side<'a, L> {
         if is_new {
             self.workspace.prepare_moduli(&each_lane(block));
             self.prepared = block;
-            self.set_high_r();
+            set_high_r(&mut self.workspace, self.width, &mut self.high_r);
         }
         match masks {
             Some(masks) => self.multiply_by(|lane| masks[lane.min(masks.len() - 1)]),
             None if is_new => self.multiply_by(|_| 1),
             None => {}
         }
-    }
-
-    fn set_high_r(&mut self) {
-        let lanes = self.workspace.lanes;
-        let Parts {
-            modulus,
-            r2,
-            factor,
-            scratch,
-            ..
-        } = self.workspace.parts();
-        let limb = (self.width / L::RADIX_BITS) as usize;
-        factor.fill(L::ZERO);
-        for lane in 0..L::COUNT {
-            L::set_lane(&mut factor[limb], lane, 1 << (self.width % L::RADIX_BITS));
-        }
-        lanes.mul(&mut self.high_r, r2, factor, modulus, scratch);
     }
 
     /// `multiple = mask * factor` in every lane, for an odd mask.
@@ -192,9 +156,8 @@ impl<'a, L: Lanes> Side<'a, L> {
             neg_inv: &self.neg_inv[0],
             constants: &self.constants,
         };
-        let below_r = |out: &mut [L::Limb], number: &Halves<L>, scratch: &mut _| {
-            lanes.mul(out, &number.high, &self.high_r, multiple, scratch);
-            add::<L>(out, &number.low);
+        let below_r = |out: &mut [L::Limb], number: &Halves<L>, scratch: &mut [L::Limb]| {
+            number.fold(lanes, out, &self.high_r, multiple, scratch);
         };
         let (base, ordinary) = table.split_at_mut(value.len());
         below_r(ordinary, bases, scratch);
@@ -243,18 +206,6 @@ fn inverse(value: u64) -> u64 {
         let error = inverse.wrapping_mul(value);
         inverse.wrapping_mul(2u64.wrapping_sub(error))
     })
-}
-
-/// `a += b` in every lane.
-fn add<L: Lanes>(a: &mut [L::Limb], b: &[L::Limb]) {
-    let mut carry = [0; MAX_COUNT];
-    for (a, b) in a.iter_mut().zip(b) {
-        for (lane, carry) in carry[..L::COUNT].iter_mut().enumerate() {
-            let sum = L::lane(a, lane) + L::lane(b, lane) + *carry;
-            L::set_lane(a, lane, sum & ((1 << L::RADIX_BITS) - 1));
-            *carry = sum >> L::RADIX_BITS;
-        }
-    }
 }
 
 /// `a += 2^LIFT * modulus - b` in every lane, where b is at most what is added.

@@ -1,15 +1,16 @@
 //! One number after the other, in Montgomery arithmetic on `Uint<LIMBS>`: for processors without a vector unit
 //! that we have.
 
+use core::slice::{ChunksExact, ChunksExactMut};
 use core::{mem, ptr};
 
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb, Uint};
 
-use super::{Exponent, Product};
+use super::{Exponent, Product, Reduction};
 use crate::monty::Monty;
 use crate::secret::Secret;
-use crate::width::{WithLimbs, with_limbs};
+use crate::width::{WithLimbs, load_limbs, with_limbs};
 
 /// See [`Numbers::mul_public_power`](super::Numbers::mul_public_power).
 pub(super) fn mul_public_power(product: Product<'_>) {
@@ -38,15 +39,29 @@ pub(super) fn mul_public_power(product: Product<'_>) {
     }
 }
 
-fn limbs(modulus: &MontyParams<BoxedUint>) -> usize {
-    modulus.modulus().as_ref().as_limbs().len()
+/// See [`Numbers::reduce`](super::Numbers::reduce).
+pub(super) fn reduce(reduction: Reduction<'_>) {
+    let Reduction {
+        moduli,
+        numbers,
+        out,
+    } = reduction;
+    let size = numbers.len() / moduli.len().max(1);
+    let mut start = 0;
+    for run in moduli.chunk_by(|a, b| ptr::eq(*a, *b)) {
+        let (modulus, half, end) = (run[0], limbs(run[0]), start + run.len());
+        let remainders = Remainders {
+            modulus,
+            numbers: numbers[start * size..end * size].chunks_exact(size),
+            out: out[start * half..end * half].chunks_exact_mut(half),
+        };
+        with_limbs(half, remainders);
+        start = end;
+    }
 }
 
-/// Copies limbs to a number that may have more.
-fn load<const LIMBS: usize>(limbs: &[Limb]) -> Uint<LIMBS> {
-    let mut number = Uint::ZERO;
-    number.as_mut_limbs()[..limbs.len()].copy_from_slice(limbs);
-    number
+fn limbs(modulus: &MontyParams<BoxedUint>) -> usize {
+    modulus.modulus().as_ref().as_limbs().len()
 }
 
 fn store<const LIMBS: usize>(number: &Uint<LIMBS>, limbs: &mut [Limb]) {
@@ -75,7 +90,7 @@ impl WithLimbs for PublicPower<'_> {
             .zip(self.out.chunks_exact_mut(size))
             .enumerate()
         {
-            n.enter(&Secret::new(load(number)), &mut base);
+            n.enter(&Secret::new(load_limbs(number)), &mut base);
             *power = *base;
             for (is_set, _) in self.exponent.lower_bits() {
                 n.mul(&power, &power, &mut spare);
@@ -87,7 +102,7 @@ impl WithLimbs for PublicPower<'_> {
             }
             // A product of a Montgomery form with an ordinary number is an ordinary number.
             let factor = match self.factors {
-                Some(factors) => load(&factors[i * size..][..size]),
+                Some(factors) => load_limbs(&factors[i * size..][..size]),
                 None => Uint::ONE,
             };
             n.mul(&Secret::new(factor), &power, &mut spare);
@@ -96,6 +111,25 @@ impl WithLimbs for PublicPower<'_> {
                 n.mul(&spare, &base, &mut power);
                 store(&power, &mut out[i * size..][..size]);
             }
+        }
+    }
+}
+
+struct Remainders<'a> {
+    modulus: &'a MontyParams<BoxedUint>,
+    numbers: ChunksExact<'a, Limb>,
+    out: ChunksExactMut<'a, Limb>,
+}
+
+impl WithLimbs for Remainders<'_> {
+    type Output = ();
+
+    fn run<const LIMBS: usize>(self) {
+        let modulus = Monty::<LIMBS>::widened(self.modulus);
+        let mut remainder = Secret::new(Uint::ZERO);
+        for (number, out) in self.numbers.zip(self.out) {
+            modulus.reduce(number, &mut remainder);
+            store(&remainder, out);
         }
     }
 }

@@ -1,4 +1,6 @@
-//! Products and powers of every unit, against num-bigint.
+//! Products, powers and remainders of every unit, against num-bigint.
+
+mod remainders;
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,11 +12,13 @@ use num_bigint::BigUint;
 use super::*;
 
 type Mul<'a> = &'a dyn Fn(Product<'_>);
+type Reduce<'a> = &'a dyn Fn(Reduction<'_>);
 type Agree<'a> = &'a dyn Fn(&Powers<'_>) -> Vec<Choice>;
 
 /// Something that computes them; not all say whether powers agree.
 pub(crate) struct Unit<'a> {
     pub(crate) mul_public_power: Mul<'a>,
+    pub(crate) reduce: Reduce<'a>,
     pub(crate) powers_agree: Option<Agree<'a>>,
 }
 
@@ -24,6 +28,7 @@ pub(crate) fn for_each_unit(mut f: impl FnMut(&str, &Unit<'_>)) {
         "scalar",
         &Unit {
             mul_public_power: &scalar::mul_public_power,
+            reduce: &scalar::reduce,
             powers_agree: None,
         },
     );
@@ -41,6 +46,7 @@ pub(crate) fn for_each_unit(mut f: impl FnMut(&str, &Unit<'_>)) {
                 name,
                 &Unit {
                     mul_public_power: &|product| portable.mul_public_power(product),
+                    reduce: &|reduction| portable.reduce(reduction),
                     powers_agree: Some(&|powers| portable.powers_agree(powers)),
                 },
             );
@@ -50,6 +56,7 @@ pub(crate) fn for_each_unit(mut f: impl FnMut(&str, &Unit<'_>)) {
                 "ifma, four lanes",
                 &Unit {
                     mul_public_power: &|product| four.mul_public_power(product),
+                    reduce: &|reduction| four.reduce(reduction),
                     powers_agree: Some(&|powers| four.powers_agree(powers)),
                 },
             );
@@ -59,6 +66,7 @@ pub(crate) fn for_each_unit(mut f: impl FnMut(&str, &Unit<'_>)) {
                 "ifma",
                 &Unit {
                     mul_public_power: &|product| ifma.mul_public_power(product),
+                    reduce: &|reduction| ifma.reduce(reduction),
                     powers_agree: Some(&|powers| ifma.powers_agree(powers)),
                 },
             );
@@ -72,6 +80,7 @@ pub(crate) fn for_each_unit(mut f: impl FnMut(&str, &Unit<'_>)) {
                 "fma",
                 &Unit {
                     mul_public_power: &|product| fma.mul_public_power(product),
+                    reduce: &|reduction| fma.reduce(reduction),
                     powers_agree: Some(&|powers| fma.powers_agree(powers)),
                 },
             );

@@ -111,7 +111,7 @@ where
         return Ok(Secret::new(Vec::new()));
     }
     let limbs = batch.class.limbs();
-    let mut residues = split(&keys, values, limbs);
+    let mut residues = split(&keys, values);
     faults.inject_fault(Stage::Residues, Intermediate::Boxed(&mut residues));
 
     let exponents = keys

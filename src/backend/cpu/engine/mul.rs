@@ -3,7 +3,11 @@
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use core::ptr;
 
+#[cfg(feature = "sign")]
+use crypto_bigint::BoxedUint;
 use crypto_bigint::Unsigned;
+#[cfg(any(feature = "sign", target_arch = "x86_64", target_arch = "aarch64"))]
+use crypto_bigint::modular::MontyParams;
 
 use super::Engine;
 use crate::backend::{Form, Serial};
@@ -49,6 +53,35 @@ where
                 _ => &FMA,
             };
             share_with_serial(&ifma, table, form, batch, out)
+        }
+    }
+}
+
+/// For numbers in flat buffers: see `backend::numbers`.
+#[cfg(feature = "sign")]
+impl Engine {
+    /// What is soonest at multiplying modulo each of `moduli`, which are equally wide: itself, or [`Serial`] where its lanes would
+    /// take longer to prepare or be empty. `once` is for a product or a remainder of each number rather than a power.
+    pub(crate) fn for_products(self, moduli: &[&MontyParams<BoxedUint>], once: bool) -> Self {
+        // Where there are no lanes it does not matter.
+        let _ = (moduli, once);
+        let is_faster = match self {
+            Self::Serial => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(ifma) if BatchModExp::<BoxedUint>::granularity(&ifma) == Ifma::LANES => {
+                let by_twos = |modulus: &&MontyParams<BoxedUint>| modulus_bits(*modulus) >= BY_TWOS;
+                !once
+                    || moduli.first().is_some_and(by_twos)
+                    || is_faster(&IFMA, Form::Ordinary, moduli.iter().copied())
+            }
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            _ if once => is_faster(&FMA, Form::Ordinary, moduli.iter().copied()),
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            _ => moduli.len() > 1,
+        };
+        match is_faster {
+            true => self,
+            false => Self::Serial,
         }
     }
 }
@@ -117,6 +150,10 @@ const IFMA: [Fewest; 8] = [
     Fewest::new(4096, [2, 2], [2, 2]),
 ];
 
+/// The narrowest moduli, in bits, of which `Ifma` multiplies a few by twos at least as fast as [`Serial`] does.
+#[cfg(all(feature = "sign", target_arch = "x86_64"))]
+const BY_TWOS: u32 = 1024;
+
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const FMA: [Fewest; 4] = [
     Fewest::new(512, [256, NEVER], [NEVER, NEVER]),
@@ -139,8 +176,9 @@ where
 {
     check_products(batch, out, u32::MAX).inspect_err(|_| clear(out))?;
     let mut start = 0;
-    for run in batch.chunk_by(|a, b| modulus_bits(a) == modulus_bits(b)) {
-        let backend = match is_faster(table, form, run) {
+    for run in batch.chunk_by(|a, b| modulus_bits(a.params) == modulus_bits(b.params)) {
+        let moduli = run.iter().map(|instance| instance.params);
+        let backend = match is_faster(table, form, moduli) {
             true => simd,
             false => &Serial,
         };
@@ -152,34 +190,36 @@ where
     Ok(())
 }
 
-/// Whether `run`, of equally wide moduli, is faster in lanes.
+/// Whether products modulo so many, equally wide moduli, are faster in lanes.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn is_faster<U: Unsigned>(table: &[Fewest], form: Form, run: &[ModMul<'_, U>]) -> bool {
-    let bits = modulus_bits(&run[0]);
+fn is_faster<'a, U: Unsigned>(
+    table: &[Fewest],
+    form: Form,
+    moduli: impl ExactSizeIterator<Item = &'a MontyParams<U>> + Clone,
+) -> bool {
+    let (count, others) = (moduli.len(), moduli.clone().skip(1));
+    let bits = moduli.clone().next().map_or(0, modulus_bits);
     let row = table.iter().rev().find(|fewest| fewest.bits <= bits);
     let Some(fewest) = row.filter(|_| bits <= lanes::MAX_BITS) else {
         return false;
     };
     // A block of lanes is prepared for its moduli: twice for each change, at most.
-    let changes = run
-        .windows(2)
-        .filter(|pair| !ptr::eq(pair[0].params, pair[1].params))
-        .count();
-    let forms = match 16 * changes > run.len() {
+    let changes = moduli.zip(others).filter(|(a, b)| !ptr::eq(*a, *b)).count();
+    let forms = match 16 * changes > count {
         true => &fewest.mixed,
         false => &fewest.shared,
     };
-    run.len()
+    count
         >= match form {
             Form::Ordinary => forms.ordinary,
             Form::Montgomery => forms.montgomery,
         }
 }
 
-/// The width of an instance in bits.
+/// The width of a modulus in bits.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn modulus_bits<U: Unsigned>(instance: &ModMul<'_, U>) -> u32 {
-    width(instance.params.modulus().as_ref())
+fn modulus_bits<U: Unsigned>(modulus: &MontyParams<U>) -> u32 {
+    width(modulus.modulus().as_ref())
 }
 
 #[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -199,7 +239,7 @@ mod tests {
         let batch: Vec<_> = (0..count)
             .map(|i| ModMul::new(&modulus, &modulus, params[i * moduli / count].as_ref()))
             .collect();
-        is_faster(&FMA, form, &batch)
+        is_faster(&FMA, form, batch.iter().map(|instance| instance.params))
     }
 
     #[test]
@@ -243,6 +283,36 @@ mod tests {
                     assert!(wide[0] <= wide[1] && narrow[0] <= narrow[1]);
                 }
             }
+        }
+    }
+
+    #[cfg(feature = "sign")]
+    #[test]
+    fn few_numbers_are_multiplied_one_by_one() {
+        let params =
+            [512, 1024].map(|bits| BoxedMontyParams::new(Odd::new(BoxedUint::max(bits)).unwrap()));
+        let [narrow, params] = params.each_ref().map(|params| params.as_ref());
+        if let Some(ifma) = crate::need::available("ifma", Engine::ifma()) {
+            for (count, once, expected) in [(2, true, "serial"), (2, false, "ifma")] {
+                let chosen = ifma.for_products(&vec![narrow; count], once).name();
+                assert_eq!(chosen, expected, "{count} numbers, once: {once}");
+            }
+        }
+        let Some(fma) = crate::need::available("fma", Engine::fma()) else {
+            return;
+        };
+        for (count, once, expected) in [
+            (1, true, "serial"),
+            (1, false, "serial"),
+            (2, false, "fma"),
+            (11, true, "serial"),
+            (12, true, "fma"),
+        ] {
+            let moduli = vec![params; count];
+            let chosen = fma.for_products(&moduli, once).name();
+            assert_eq!(chosen, expected, "{count} numbers, once: {once}");
+            let chosen = Engine::Serial.for_products(&moduli, once).name();
+            assert_eq!(chosen, "serial");
         }
     }
 

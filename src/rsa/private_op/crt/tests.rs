@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crypto_bigint::modular::BoxedMontyParams;
+use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{Odd, Resize};
 use num_bigint::BigUint;
 
@@ -31,38 +31,98 @@ fn key(p: &BoxedUint, q: &BoxedUint, width: u32) -> Crt {
     }
 }
 
-#[test]
-fn splits_and_combines_as_num_bigint_does() {
-    // Mersenne primes: of 127 and 521 bits, and one of 89.
+/// Numbers below n and as wide as `size` limbs, in a flat buffer.
+fn flat(numbers: impl Iterator<Item = BigUint>, size: usize) -> Vec<Limb> {
+    let width = size as u32 * Limb::BITS;
+    numbers
+        .flat_map(|number| {
+            let number = BoxedUint::from_be_slice(&number.to_bytes_be(), width).unwrap();
+            number.as_limbs().to_vec()
+        })
+        .collect()
+}
+
+/// Keys of primes of equal and of unequal length, in either order.
+fn pairs_of_keys() -> impl Iterator<Item = [Crt; 2]> {
+    // Mersenne primes: 2^bits - 1.
     let mersenne =
         |bits: u32| BoxedUint::max(bits.next_multiple_of(64)).shr(bits.next_multiple_of(64) - bits);
-    for (p_bits, q_bits, width) in [
+    let lengths = [
         (521, 607, 640),
         (607, 521, 640),
         (127, 521, 576),
         (521, 89, 1088),
-    ] {
+        (1279, 2203, 2240),
+    ];
+    lengths.into_iter().map(move |(p_bits, q_bits, width)| {
         let (p, q) = (mersenne(p_bits), mersenne(q_bits));
-        let keys = [key(&p, &q, width), key(&q, &p, width)];
-        let n = big(&p) * big(&q);
-        let n_width = 2 * width;
-        let values: Vec<BoxedUint> = [1u8, 2, 0x80, 0xff]
-            .map(|byte| {
-                let octets = [byte; 2].repeat(n_width as usize / 16);
-                let value = BigUint::from_bytes_be(&octets) % &n;
-                BoxedUint::from_be_slice(&value.to_bytes_be(), n_width).unwrap()
-            })
-            .into();
-        let lanes = [&keys[0], &keys[0], &keys[1], &keys[0]];
-        let limbs = (n_width / Limb::BITS) as usize;
-        let flat: Vec<_> = values.iter().flat_map(|v| v.as_limbs().to_vec()).collect();
-        let residues = split(&lanes, &flat, limbs);
-        for (i, (key, value)) in lanes.iter().zip(&values).enumerate() {
-            let expected = [&key.p, &key.q].map(|prime| big(value) % big(prime.modulus().as_ref()));
-            assert_eq!([big(&residues[i]), big(&residues[i + 4])], expected);
-            assert_eq!(residues[i].bits_precision(), width);
+        [key(&p, &q, width), key(&q, &p, width)]
+    })
+}
+
+fn primes(key: &Crt) -> [BigUint; 2] {
+    [&key.p, &key.q].map(|prime| big(prime.modulus().as_ref()))
+}
+
+/// Alone and up to more than twice as many as any lanes hold.
+#[test]
+fn splits_and_combines_as_num_bigint_does() {
+    for keys in pairs_of_keys() {
+        let width = keys[0].p.modulus().bits_precision();
+        let size = 2 * width as usize / Limb::BITS as usize;
+        for count in 1..=17 {
+            // Runs of each key, and lanes of which none has the key of the one before.
+            let mixed = |i: usize| {
+                if count > 12 {
+                    i % 2
+                } else {
+                    usize::from(i > 5)
+                }
+            };
+            let lanes: Vec<_> = (0..count).map(|i| &keys[mixed(i)]).collect();
+            let values: Vec<BigUint> = (0..count)
+                .map(|i| {
+                    let [p, q] = primes(lanes[i]);
+                    let octets = [i as u8 ^ 0xa5; 2].repeat(size * Limb::BYTES / 2);
+                    let edges = [
+                        BigUint::from_bytes_be(&octets) % (&p * &q),
+                        &p * &q - 1u8,
+                        BigUint::ZERO,
+                        1u8.into(),
+                        &p - 1u8,
+                        &p * (&q - 1u8),
+                        q.clone(),
+                        &q * (&p - 1u8),
+                        &p + &q - 1u8,
+                    ];
+                    edges[(i + count) % edges.len()].clone()
+                })
+                .collect();
+            let flat = flat(values.iter().cloned(), size);
+            let residues = split(&lanes, &flat);
+            for (i, (key, value)) in lanes.iter().zip(&values).enumerate() {
+                let expected = primes(key).map(|prime| value % prime);
+                assert_eq!([big(&residues[i]), big(&residues[i + count])], expected);
+                assert_eq!(residues[i].bits_precision(), width);
+            }
+            let (mod_p, mod_q) = residues.split_at(count);
+            assert_eq!(*combine(&lanes, mod_p, mod_q, size), flat);
         }
-        let (mod_p, mod_q) = residues.split_at(lanes.len());
-        assert_eq!(*combine(&lanes, mod_p, mod_q, limbs), flat);
+    }
+}
+
+/// Numbers that are as long as n may be and not below it, as none of ours are.
+#[test]
+fn splits_what_is_not_below_n() {
+    for keys in pairs_of_keys() {
+        let size = 2 * keys[0].p.modulus().bits_precision() as usize / Limb::BITS as usize;
+        let (largest, lanes) = (vec![Limb::MAX; 2 * size], [&keys[0], &keys[1]]);
+        let value = (BigUint::from(1u8) << (size as u32 * Limb::BITS)) - 1u8;
+        let expected = lanes
+            .map(primes)
+            .map(|primes| primes.map(|prime| &value % prime));
+        let residues: Vec<_> = split(&lanes, &largest).iter().map(big).collect();
+        let [[p, q], [other_p, other_q]] = expected;
+        assert_eq!(residues, [p, other_p, q, other_q]);
     }
 }
