@@ -1,6 +1,6 @@
 //! Memory of a device that runs out.
 
-use std::sync::PoisonError;
+use std::sync::{PoisonError, RwLockWriteGuard};
 
 use batch_modexp::backend::cuda::DeviceFault;
 use batch_modexp::backend::{Cuda, Parallel, Serial};
@@ -13,13 +13,21 @@ use cudarc::driver::{CudaContext, CudaSlice};
 
 use super::{Batch, MEMORY, assert_same, gpu};
 
+/// The number of a GPU and the right to take all of its memory, or a word about why there is none.
+fn device_alone() -> Option<(usize, RwLockWriteGuard<'static, ()>)> {
+    let (cuda, memory) = gpu()?;
+    let ordinal = cuda.devices().next().unwrap().ordinal();
+    drop((cuda, memory));
+    let all_memory = MEMORY.write().unwrap_or_else(PoisonError::into_inner);
+    Some((ordinal, all_memory))
+}
+
 /// With all memory of the device taken the call fails, leaves zeros, and works again afterwards.
 #[test]
 fn out_of_memory_is_an_error_that_passes() {
-    let Some((cuda, memory)) = gpu() else { return };
-    let ordinal = cuda.devices().next().unwrap().ordinal();
-    drop((cuda, memory));
-    let _all_memory = MEMORY.write().unwrap_or_else(PoisonError::into_inner);
+    let Some((ordinal, _all_memory)) = device_alone() else {
+        return;
+    };
     let cuda = Cuda::with_devices(&[ordinal]).unwrap();
     cuda.prepare(2048).unwrap();
     let batch = Batch::random(2048, 40_000, 3);
@@ -42,10 +50,9 @@ fn out_of_memory_is_an_error_that_passes() {
 /// have room.
 #[test]
 fn memory_that_is_nearly_full() {
-    let Some((cuda, memory)) = gpu() else { return };
-    let device = cuda.devices().next().unwrap().ordinal();
-    drop((cuda, memory));
-    let _all_memory = MEMORY.write().unwrap_or_else(PoisonError::into_inner);
+    let Some((device, _all_memory)) = device_alone() else {
+        return;
+    };
     let batch = Batch::random(2048, 40_000, 3);
     let expected = batch.run(&Parallel::new(Serial).unwrap(), 17);
     let key = KeyHandle::from_pkcs8_pem(include_str!("../keys/rsa2048-pkcs8.pem")).unwrap();

@@ -4,10 +4,12 @@
 //! `cargo run --release -p batch-modexp-peers` prints two kinds of tables: RSA signatures per second
 //! beside the `rsa` crate, ring, aws-lc-rs and OpenSSL, and exponentiations per second beside
 //! crypto-bigint and OpenSSL. Every contender's results are checked before it is timed. Environment
-//! variables of the libraries apply, such as `OPENSSL_ia32cap`.
+//! variables of the libraries apply, such as `OPENSSL_ia32cap`. A third kind, of our exponentiations in
+//! cycles, is printed if `--table cycles` asks for it.
 
 #[path = "../../common/backends.rs"]
 mod backends;
+mod cycles;
 mod exponentiation;
 #[path = "../../common/instances.rs"]
 mod instances;
@@ -35,7 +37,7 @@ const WIDTHS: [u32; 5] = [1024, 1536, 2048, 3072, 4096];
 #[derive(Parser)]
 #[command(name = "batch-modexp-peers")]
 struct Arguments {
-    /// Which tables to print; all by default
+    /// Which tables to print; signatures and exponentiations by default
     #[arg(long, value_enum)]
     table: Option<Table>,
 
@@ -68,11 +70,14 @@ struct Arguments {
 enum Table {
     Signatures,
     Exponentiations,
+    /// Cycles for a bit of the exponents, of ours
+    Cycles,
 }
 
 impl Arguments {
     fn wants(&self, table: Table, bits: u32) -> bool {
-        self.table.is_none_or(|wanted| wanted == table)
+        self.table
+            .map_or(table != Table::Cycles, |wanted| wanted == table)
             && (self.bits.is_empty() || self.bits.contains(&bits))
     }
 
@@ -107,7 +112,8 @@ fn main() -> ExitCode {
     };
     let key_bits = wanted(Table::Signatures, &KEY_BITS);
     let widths = wanted(Table::Exponentiations, &WIDTHS);
-    if key_bits.is_empty() && widths.is_empty() {
+    let in_cycles = wanted(Table::Cycles, &WIDTHS);
+    if key_bits.is_empty() && widths.is_empty() && in_cycles.is_empty() {
         eprintln!("error: signatures are measured for keys of {KEY_BITS:?} bits only");
         return ExitCode::from(2);
     }
@@ -122,6 +128,10 @@ fn main() -> ExitCode {
     for width in widths {
         println!("\n## {width}-bit exponentiation, batches of {batch}\n");
         exponentiation::compare(width, batch, &backends, plan);
+    }
+    for width in in_cycles {
+        println!("\n## {width}-bit exponentiation, cycles for a batch of {batch}\n");
+        cycles::print(width, batch, &backends, plan.rounds);
     }
     ExitCode::SUCCESS
 }
