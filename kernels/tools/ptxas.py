@@ -38,14 +38,12 @@ REPORT = re.compile(
 )
 
 
-def measure(ptx, only):
-    """Assembles every module in the folder `ptx` for every chip, or for the chips of `only` and those that are a module's own. By
-    assembler, chip, module and entry."""
+def measure(ptx):
+    """Assembles every module in the folder `ptx` for every chip. By assembler, chip, module and entry."""
     modules = sorted(glob.glob(os.path.join(ptx, "*.ptx")))
     jobs = []
     for name, requirements, chips in ASSEMBLERS:
         ptxas = wheels.find(name, requirements, "nvidia/*/bin/ptxas")
-        chips = [chip for chip in chips if chip in (only or chips)]
         jobs += [(name, ptxas, chip, module) for module in modules for chip in own_chip(module) or later(module, chips)]
         with_products = [module for module in modules if own_chip(module)]
         for module in with_products[:1]:
@@ -92,11 +90,6 @@ def assemble(name, ptxas, chip, path):
     if sorted(entries) != sorted(key[-1] for key in found):
         sys.exit(f"{name} {chip} {module}: the report is not about {', '.join(entries)}:\n{done.stdout}{done.stderr}")
     return found
-
-
-def of_chips(figures, only):
-    """What `measure` finds of these figures with the same `only`."""
-    return {key: value for key, value in figures.items() if not only or key[1] in only or key[1].endswith("a")}
 
 
 def differences(expected, found):

@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 use batch_modexp::ModExp;
 use batch_modexp::rsa::RsaPrivateOp;
 use crypto_bigint::BoxedUint;
-use crypto_bigint::modular::BoxedMontyParams;
 
 use crate::backends::Backend;
-use crate::instances::Instances;
+use crate::exponentiation::instances;
 
 /// How many cycles a multiplication of 64-bit integers waits for the one before it, on AMD's processors since Zen and Intel's
 /// since Sandy Bridge.
@@ -23,10 +22,7 @@ pub(crate) fn print(
     backends: &[(&'static str, Box<dyn Backend>)],
     rounds: u32,
 ) {
-    let zero = BoxedUint::zero_with_precision(width);
-    let instances = Instances::new(batch, &zero, |modulus| {
-        BoxedMontyParams::new(modulus).as_ref().clone()
-    });
+    let instances = instances(width, batch);
     let instances = instances.batch();
     println!("|        | cycles a bit | least |  GHz |");
     println!("|--------|-------------:|------:|-----:|");

@@ -27,11 +27,8 @@ pub(crate) fn compare(
     backends: &[(&'static str, Box<dyn Backend>)],
     plan: Plan,
 ) {
-    let zero = BoxedUint::zero_with_precision(width);
     // At least two, for OpenSSL's function that takes two.
-    let instances = Instances::new(batch.max(2), &zero, |modulus| {
-        BoxedMontyParams::new(modulus).as_ref().clone()
-    });
+    let instances = instances(width, batch.max(2));
     let instances = instances.batch();
     let bn_instances: Vec<BnInstance> = instances.iter().map(to_openssl).collect();
     let expected: Vec<BoxedUint> = bn_instances
@@ -52,6 +49,14 @@ pub(crate) fn compare(
     contenders.push(openssl_x2(&bn_instances, &expected));
     let references = ["OpenSSL", "OpenSSL x2", "crypto-bigint"];
     measure(&mut contenders, &references, plan);
+}
+
+/// So many random instances.
+pub(crate) fn instances(width: u32, count: usize) -> Instances<BoxedUint> {
+    let zero = BoxedUint::zero_with_precision(width);
+    Instances::new(count, &zero, |modulus| {
+        BoxedMontyParams::new(modulus).as_ref().clone()
+    })
 }
 
 fn ours<'a>(
