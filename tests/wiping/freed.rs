@@ -18,24 +18,39 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// Freed blocks with needles in them that nobody has got since.
 static STALE: Mutex<[Option<Stale>; 64]> = Mutex::new([None; 64]);
 
+/// What no block that was given out since has covered of one.
 #[derive(Clone, Copy)]
 struct Stale {
-    address: usize,
-    len: usize,
+    begin: usize,
+    end: usize,
     name: &'static str,
 }
+
+/// What an allocator can keep between two blocks that follow one another: the rest of the first up to a multiple of
+/// its unit, and its own word.
+const BETWEEN: usize = 16;
 
 // SAFETY: every call goes to the system's allocator with the arguments unchanged. A freed block is only
 // read before that, and reading it allocates nothing.
 unsafe impl GlobalAlloc for Watching {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // Zeroed, so that looking at a block whose owner wrote only a part of it reads no uninitialised
-        // memory, nor what the block held before.
+        // SAFETY: as required of the caller.
+        let block = unsafe { System.alloc(layout) };
+        if !block.is_null() {
+            // So that looking at a block whose owner wrote only a part of it reads no uninitialised memory, nor
+            // what the block held before. Not by `alloc_zeroed`, which takes memory from elsewhere than `alloc`
+            // in some allocators: glibc before 2.41 never gives out blocks of a thread's cache there.
+            // SAFETY: the block has that many bytes.
+            unsafe { block.write_bytes(0, layout.size()) };
+            given_out(block, layout);
+        }
+        block
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as required of the caller.
         let block = unsafe { System.alloc_zeroed(layout) };
-        if ARMED.load(Ordering::SeqCst) {
-            forget_stale(block.addr(), layout.size());
-        }
+        given_out(block, layout);
         block
     }
 
@@ -55,27 +70,49 @@ fn look_into(block: &[u8]) {
         for (needle, found) in needles.iter().zip(&FOUND) {
             if contains(block, &needle.bytes) {
                 found.store(true, Ordering::SeqCst);
+                let begin = block.as_ptr().addr();
                 let stale = Stale {
-                    address: block.as_ptr().addr(),
-                    len: block.len(),
+                    begin,
+                    end: begin + block.len(),
                     name: needle.name,
                 };
-                let mut blocks = STALE.lock().unwrap();
-                // A full table is one that cannot pass.
-                let free = blocks.iter().position(Option::is_none).unwrap_or(0);
-                blocks[free] = Some(stale);
+                remember(&mut *STALE.lock().unwrap(), stale);
             }
         }
     }
 }
 
-/// The memory has been given out again, and overwritten.
-fn forget_stale(address: usize, len: usize) {
-    for block in STALE.lock().unwrap().iter_mut() {
-        let inside = |stale: &mut Stale| {
-            address <= stale.address && stale.address + stale.len <= address + len
-        };
-        block.take_if(inside);
+/// A full table is one that cannot pass.
+fn remember(blocks: &mut [Option<Stale>], stale: Stale) {
+    let free = blocks.iter().position(Option::is_none).unwrap_or(0);
+    blocks[free] = Some(stale);
+}
+
+/// The memory of `block` has a new owner, and has been overwritten.
+fn given_out(block: *mut u8, layout: Layout) {
+    if !ARMED.load(Ordering::SeqCst) {
+        return;
+    }
+    let (begin, end) = (block.addr(), block.addr() + layout.size());
+    let mut blocks = STALE.lock().unwrap();
+    for i in 0..blocks.len() {
+        let overlaps = |stale: &mut Stale| begin < stale.end && stale.begin < end;
+        if let Some(stale) = blocks[i].take_if(overlaps) {
+            let before = (stale.begin, begin.min(stale.end));
+            let behind = (end.max(stale.begin), stale.end);
+            for (begin, end) in [before, behind] {
+                if end.saturating_sub(begin) > BETWEEN {
+                    remember(
+                        &mut *blocks,
+                        Stale {
+                            begin,
+                            end,
+                            ..stale
+                        },
+                    );
+                }
+            }
+        }
     }
 }
 
@@ -121,8 +158,8 @@ impl Watch {
         found.map(|(needle, _)| needle.name).collect()
     }
 
-    /// The same, but a block counts only if nobody has got its memory again, and so overwritten it, until `action`
-    /// has ended.
+    /// The same, but a block counts only as far as nobody has got its memory again, and so overwritten it, until
+    /// `action` has ended.
     pub fn left_in_freed_blocks(
         &self,
         needles: &[Needle],

@@ -92,16 +92,27 @@ impl WithLimbs for Params<'_> {
 }
 
 /// Overwrites blocks of `bytes` bytes that began at `addresses` and have just been freed: allocates blocks of that
-/// size until all of them have come back. It is best effort, since an allocator need not return them, and another
+/// size until they cover all of them. It is best effort, since an allocator need not return them, and another
 /// thread may be faster; what it got is then overwritten by its owner.
 fn overwrite_freed(addresses: &[usize], bytes: usize) {
     const TRIES: usize = 64;
     let mut taken = Vec::with_capacity(TRIES);
-    let mut found = 0;
-    while found < addresses.len() && taken.len() < TRIES {
-        let block = Secret::new(vec![0usize; bytes / size_of::<usize>()]);
-        found += usize::from(addresses.contains(&block.as_ptr().addr()));
-        taken.push(block);
+    let covered = |taken: &[Secret<Vec<usize>>]| {
+        let within = |byte: usize| {
+            let block =
+                |block: &Secret<Vec<usize>>| byte.wrapping_sub(block.as_ptr().addr()) < bytes;
+            taken.iter().any(block)
+        };
+        // Blocks that were joined when they were freed come back with other bounds.
+        let mut ends = addresses
+            .iter()
+            .flat_map(|&address| [address, address + bytes - 1]);
+        ends.all(within)
+    };
+    while !covered(&taken) && taken.len() < TRIES {
+        // Not zeros: a vector of zeros is asked for as zeroed memory, and then glibc before 2.41 leaves out the blocks
+        // that the thread has freed last. They are zeros when the blocks are wiped.
+        taken.push(Secret::new(vec![usize::MAX; bytes / size_of::<usize>()]));
     }
 }
 
