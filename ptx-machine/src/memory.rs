@@ -205,7 +205,7 @@ impl Buffer {
     #[inline]
     pub(crate) fn read<const SIZE: usize>(&self, offset: u64) -> Result<(u64, u64), Denied> {
         let range = self.range::<SIZE>(offset)?;
-        if !self.written[range.clone()].iter().all(|&written| written) {
+        if self.written[range.clone()] != [true; SIZE] {
             return Err(Denied::Uninitialised);
         }
         let number = |bytes: &[u8]| {

@@ -12,6 +12,7 @@
 pub(crate) type Lanes = [u64; 32];
 
 /// Bits that may differ between `least` and `greatest`, and between values in the range they span.
+#[inline]
 fn between(least: u64, greatest: u64) -> u64 {
     match least ^ greatest {
         0 => 0,
@@ -20,16 +21,19 @@ fn between(least: u64, greatest: u64) -> u64 {
 }
 
 /// Everything from the lowest set bit of `mask` upwards: what a carry can reach.
+#[inline]
 pub(crate) fn upwards(mask: u64) -> u64 {
     mask | mask.wrapping_neg()
 }
 
 /// All 64 bits if any bit of `mask` is set.
+#[inline]
 pub(crate) fn any(mask: u64) -> u64 {
     if mask == 0 { 0 } else { u64::MAX }
 }
 
 /// `x + y`, modulo `2^64`.
+#[inline]
 pub(crate) fn add(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
     let (least, carry_least) = (x & !tx).overflowing_add(y & !ty);
     let (greatest, carry_greatest) = (x | tx).overflowing_add(y | ty);
@@ -42,6 +46,7 @@ pub(crate) fn add(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
 }
 
 /// `x - y`, modulo `2^64`.
+#[inline]
 pub(crate) fn sub(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
     let (least, borrow_least) = (x & !tx).overflowing_sub(y | ty);
     let (greatest, borrow_greatest) = (x | tx).overflowing_sub(y & !ty);
@@ -54,17 +59,20 @@ pub(crate) fn sub(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
 }
 
 /// `x & y`: a known 0 on one side hides the other.
+#[inline]
 pub(crate) fn and(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
     (tx | ty) & (tx | x) & (ty | y)
 }
 
 /// `x | y`: a known 1 on one side hides the other.
+#[inline]
 pub(crate) fn or(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
     (tx | ty) & (tx | !x) & (ty | !y)
 }
 
 /// The unsigned product: a known power of two shifts; otherwise nothing changes below the lowest bit that
 /// can, nor above the largest product.
+#[inline]
 pub(crate) fn mul(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
     if ty == 0 && y.is_power_of_two() {
         return tx << y.trailing_zeros();

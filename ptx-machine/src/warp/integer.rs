@@ -5,8 +5,11 @@ use crate::fault::Fault;
 use crate::program::{Binary, Comparison, Reg, Width};
 use crate::taint::{self, Lanes};
 
-/// A rule of [`taint`]: value and taint of both operands to the taint of the result.
-type Rule = fn(u64, u64, u64, u64) -> u64;
+/// A rule of [`taint`]: value and taint of both operands to the taint of the result. Not a pointer to a function, which
+/// would be called for each lane.
+trait Rule: Fn(u64, u64, u64, u64) -> u64 {}
+
+impl<F: Fn(u64, u64, u64, u64) -> u64> Rule for F {}
 
 impl Warp<'_> {
     pub(super) fn binary(
@@ -198,15 +201,16 @@ impl Warp<'_> {
         self.set(to, value, tainted, lanes);
     }
 
-    /// A rule that taints at least what either operand taints, so that full taint needs no look.
-    fn rule_above(&self, rule: Rule, a: Reg, b: Reg, mask: u64) -> u64 {
+    /// [`Warp::rule`] where the rule taints at least what either operand taints, so that full taint needs no look.
+    fn rule_above(&self, rule: impl Rule, a: Reg, b: Reg, mask: u64) -> u64 {
         if (self.taint[a] | self.taint[b]) & mask == mask {
             return mask;
         }
         self.rule(rule, a, b)
     }
 
-    fn rule(&self, rule: Rule, a: Reg, b: Reg) -> u64 {
+    /// What a rule taints in any lane.
+    fn rule(&self, rule: impl Rule, a: Reg, b: Reg) -> u64 {
         let (tx, ty) = (self.taint[a], self.taint[b]);
         or_all(self.map2(a, b, |x, y| rule(x, tx, y, ty)))
     }

@@ -155,7 +155,7 @@ impl Warp<'_> {
         }
         let layout = Layout::new(descriptor[0])?;
         self.products.start(product)?;
-        let rows = self.rows(product);
+        let rows = self.rows(&product.rows);
         let mut secret = product
             .rows
             .iter()
@@ -176,16 +176,12 @@ impl Warp<'_> {
                 let value = core::array::from_fn(|lane| {
                     let row = &rows[lane / 4 + 8 * (number / 2)];
                     let column = &columns[2 * (lane % 4) + number % 2];
-                    let terms = row
-                        .iter()
-                        .zip(column)
-                        .map(|(&a, &b)| u32::from(a) * u32::from(b));
                     let kept = if keep[0] & 1 == 1 {
                         before[lane] as u32
                     } else {
                         0
                     };
-                    u64::from(kept.wrapping_add(terms.sum()))
+                    u64::from(kept.wrapping_add(inner_product(row, column)))
                 });
                 let kept = if keep[0] & 1 == 1 { self.taint[sum] } else { 0 };
                 self.set(
@@ -200,16 +196,28 @@ impl Warp<'_> {
     }
 
     /// The bytes of the warp's rows: of rows g and g + 8 lane 4 g + t has the bytes 4 t .. 4 t + 4 and those 16 further on.
-    fn rows(&self, product: &MatrixProduct) -> [[u8; DEPTH]; ROWS] {
+    pub(super) fn rows(&self, regs: &[Reg; 4]) -> [[i16; DEPTH]; ROWS] {
         let mut rows = [[0; DEPTH]; ROWS];
-        for (number, &reg) in product.rows.iter().enumerate() {
+        for (number, &reg) in regs.iter().enumerate() {
             for (lane, value) in self.regs[reg].iter().enumerate() {
                 let row = &mut rows[lane / 4 + 8 * (number % 2)];
                 let at = 4 * (lane % 4) + TOGETHER * (number / 2);
-                row[at..at + 4].copy_from_slice(&value.to_le_bytes()[..4]);
+                place_bytes(&mut row[at..at + 4], *value);
             }
         }
         rows
+    }
+
+    /// The bytes of eight columns: of column g lane 4 g + t has the bytes 4 t .. 4 t + 4 and those 16 further on.
+    pub(super) fn columns(&self, regs: &[Reg; 2]) -> [[i16; DEPTH]; COLUMNS] {
+        let mut columns = [[0; DEPTH]; COLUMNS];
+        for (half, &reg) in regs.iter().enumerate() {
+            for (lane, value) in self.regs[reg].iter().enumerate() {
+                let at = 4 * (lane % 4) + TOGETHER * half;
+                place_bytes(&mut columns[lane / 4][at..at + 4], *value);
+            }
+        }
+        columns
     }
 
     pub(super) fn permute(&mut self, [to, low, high, selector]: [Reg; 4], lanes: u32) {
@@ -239,15 +247,31 @@ impl Warp<'_> {
     }
 }
 
+/// The sum of the products of unsigned bytes.
+pub(super) fn inner_product(row: &[i16; DEPTH], column: &[i16; DEPTH]) -> u32 {
+    // In these types most processors have an instruction for several at once.
+    let terms = row.iter().zip(column);
+    terms
+        .map(|(&a, &b)| i32::from(a) * i32::from(b))
+        .sum::<i32>() as u32
+}
+
+/// Puts the low bytes of `value` in their places.
+fn place_bytes(places: &mut [i16], value: u64) {
+    for (place, byte) in places.iter_mut().zip(value.to_le_bytes()) {
+        *place = byte.into();
+    }
+}
+
 /// Reads 16 bytes of a column. Their taint.
-fn read_column(memory: &mut Memory<'_>, address: u64, place: &mut [u8]) -> Result<u64, Fault> {
+fn read_column(memory: &mut Memory<'_>, address: u64, place: &mut [i16]) -> Result<u64, Fault> {
     let mut tainted = 0;
     for (number, eight) in place.chunks_exact_mut(8).enumerate() {
         let address = address + 8 * number as u64;
         let value = memory.shared.read::<8>(address);
         let (value, taint) = value.map_err(|denied| denied.at(Location::Shared(address)))?;
         memory.touched.read_by_product(memory.warp, address, 8)?;
-        eight.copy_from_slice(&value.to_le_bytes());
+        place_bytes(eight, value);
         tainted |= taint;
     }
     Ok(tainted)

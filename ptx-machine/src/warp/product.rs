@@ -1,8 +1,9 @@
 //! Products of matrices that a warp does by itself: `mma.sync`, `m16n8k32` ("Matrix fragments for mma.m16n8k32" in the PTX ISA).
 
+use super::matrix::inner_product;
 use super::{ALL, Warp};
 use crate::fault::Fault;
-use crate::program::{Reg, WarpProduct};
+use crate::program::WarpProduct;
 use crate::taint;
 
 impl Warp<'_> {
@@ -10,20 +11,14 @@ impl Warp<'_> {
         if lanes != ALL {
             return Err(Fault::NotConverged);
         }
-        let byte = |reg: Reg, lane: usize, number: usize| -> u32 {
-            self.regs[reg][lane].to_le_bytes()[number].into()
-        };
-        // Lane 4 g + t has of the rows g and g + 8 and of column g the bytes from 4 t on, and those 16 further on.
-        let term = |row: usize, column: usize, k: usize| {
-            let (half, t, number) = (k / 16, k % 16 / 4, k % 4);
-            let left = byte(product.rows[row / 8 + 2 * half], row % 8 * 4 + t, number);
-            left * byte(product.column[half], column * 4 + t, number)
-        };
+        let (rows, columns) = (self.rows(&product.rows), self.columns(&product.column));
+        // Lane 4 g + t has of rows g and g + 8 the sums of columns 2 t and 2 t + 1.
         let sums: [[u64; 32]; 4] = core::array::from_fn(|number| {
+            let from = &self.regs[product.from[number]];
             core::array::from_fn(|lane| {
-                let (row, column) = (lane / 4 + 8 * (number / 2), 2 * (lane % 4) + number % 2);
-                let terms: u32 = (0..32).map(|k| term(row, column, k)).sum();
-                u64::from((self.regs[product.from[number]][lane] as u32).wrapping_add(terms))
+                let row = &rows[lane / 4 + 8 * (number / 2)];
+                let column = &columns[2 * (lane % 4) + number % 2];
+                u64::from((from[lane] as u32).wrapping_add(inner_product(row, column)))
             })
         });
         let factors = product.rows.iter().chain(&product.column);
