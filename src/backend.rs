@@ -35,7 +35,7 @@ pub(crate) mod memcheck;
 #[cfg(feature = "sign")]
 pub(crate) mod numbers;
 #[cfg(feature = "std")]
-mod parallel;
+pub(crate) mod parallel;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod sanitizer;
 mod serial;

@@ -5,7 +5,7 @@
 //! by at most an eighth.
 
 use crypto_bigint::{BoxedUint, Limb, Uint};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, optimization_barrier};
 
 /// The largest number of limbs that [`with_limbs`] serves.
 pub(crate) const MAX_LIMBS: usize = 256;
@@ -136,8 +136,9 @@ fn call<R>(computation: impl FnOnce() -> R) -> R {
 fn overwrite_stack<const LIMBS: usize>() {
     /// The table of powers has 16 numbers, and the frames around it hold some 40 more.
     const NUMBERS: usize = 96;
-    let mut frame = [[Limb::ZERO; LIMBS]; NUMBERS];
-    frame.as_flattened_mut().zeroize();
+    let frame = [[Limb::ZERO; LIMBS]; NUMBERS];
+    // All at once: word by word it would take longer than many a computation.
+    optimization_barrier(&frame);
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 //! `R = 2^(RADIX_BITS * n) > 4 * modulus`, factors below `2 * modulus` give a product below
 //! `2 * modulus`. A lane type may have another bound. Only the export makes the result canonical.
 
+mod buffer;
 mod convert;
 #[cfg(feature = "sign")]
 mod halves;
@@ -49,8 +50,8 @@ pub(crate) const MAX_BITS: u32 = 16_384;
 ///
 /// Implementors are zero-size tokens: having one proves that the processor has the instructions.
 pub(crate) trait Lanes: Copy {
-    /// One limb of every lane.
-    type Limb: Copy + Zeroize;
+    /// One limb of every lane. The default is [`ZERO`](Self::ZERO).
+    type Limb: Copy + Default + Zeroize;
 
     /// The number of lanes.
     const COUNT: usize;

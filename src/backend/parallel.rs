@@ -1,20 +1,22 @@
 //! Spreads a batch over threads.
 
 mod mul;
+mod shares;
 
 use core::fmt;
 use core::num::NonZeroUsize;
 
 use crypto_bigint::Unsigned;
-use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+pub(crate) use self::shares::each_share;
 use super::{clear, width};
 use crate::{BatchModExp, Error, ModExp};
 
 /// Runs a batch on several threads, each with its share of the instances, through `B`.
 ///
-/// The threads belong to this value and end when it is dropped. How a batch is cut depends on its
+/// The threads belong to this value and end when it is dropped. The thread that calls computes, too, and all but one of them
+/// with it. How a batch is cut depends on its
 /// length, the widths and the number of threads alone: so that the last thread ends soonest, or nearly so with less
 /// work, by what `B` says of its [`relative_time`](BatchModExp::relative_time). What is not worth cutting is computed on
 /// the calling thread: to wake another one takes some tens of microseconds.
@@ -195,16 +197,11 @@ where
         if share >= batch.len() {
             return self.inner.batch_mod_exp(batch, exponent_bits, out);
         }
-        let result = pool.install(|| {
-            batch
-                .par_chunks(share)
-                .zip(out.par_chunks_mut(share))
-                .enumerate()
-                .try_for_each(|(chunk, (batch, out))| {
-                    self.inner
-                        .batch_mod_exp(batch, exponent_bits, out)
-                        .map_err(|error| error.in_batch_at(chunk * share))
-                })
+        let shares = batch.chunks(share).zip(out.chunks_mut(share)).enumerate();
+        let result = each_share(pool, shares, |(i, (batch, out))| {
+            self.inner
+                .batch_mod_exp(batch, exponent_bits, out)
+                .map_err(|error| error.in_batch_at(i * share))
         });
         result.inspect_err(|_| clear(out))
     }

@@ -32,6 +32,15 @@ impl Needle {
             bytes: bytes[middle..middle + 16].try_into().unwrap(),
         }
     }
+
+    /// A piece of `number` as the vectors of `Ifma` hold it: a limb of 52 bits, in two neighbouring lanes that have the same number.
+    pub fn in_lanes(name: &'static str, number: &BigUint) -> Self {
+        let middle = number.bits() / 2 / 52 * 52;
+        let limb = (number >> middle) % (1u64 << 52);
+        let limb = u64::try_from(limb).unwrap().to_le_bytes();
+        let bytes = [limb; 2].concat().try_into().unwrap();
+        Self { name, bytes }
+    }
 }
 
 /// A key with a message representative and everything that comes up when it is signed.
@@ -77,6 +86,8 @@ pub fn case(crt: bool, blinded: bool) -> Case {
             Needle::new("q", &q),
             Needle::new("dp", &dp),
             Needle::new("dq", &dq),
+            Needle::in_lanes("p in lanes", &p),
+            Needle::in_lanes("q in lanes", &q),
             Needle::new("qinv", &qinv),
             Needle::new("m mod p", &(&m % &p)),
             Needle::new("m mod q", &(&m % &q)),

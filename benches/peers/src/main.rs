@@ -4,11 +4,12 @@
 //! `cargo run --release -p batch-modexp-peers` prints two kinds of tables: RSA signatures per second
 //! beside the `rsa` crate, ring, aws-lc-rs and OpenSSL, and exponentiations per second beside
 //! crypto-bigint and OpenSSL. Every contender's results are checked before it is timed. Environment
-//! variables of the libraries apply, such as `OPENSSL_ia32cap`. A third kind, of our exponentiations in
-//! cycles, is printed if `--table cycles` asks for it.
+//! variables of the libraries apply, such as `OPENSSL_ia32cap`. Two more kinds, of ours alone, are printed if
+//! `--table` asks for them: signatures in batches of several sizes, and exponentiations in cycles.
 
 #[path = "../../common/backends.rs"]
 mod backends;
+mod batches;
 mod cycles;
 mod exponentiation;
 #[path = "../../common/instances.rs"]
@@ -70,14 +71,16 @@ struct Arguments {
 enum Table {
     Signatures,
     Exponentiations,
+    /// Signatures, of ours, in batches of several sizes
+    Batches,
     /// Cycles for a bit of the exponents, of ours
     Cycles,
 }
 
 impl Arguments {
     fn wants(&self, table: Table, bits: u32) -> bool {
-        self.table
-            .map_or(table != Table::Cycles, |wanted| wanted == table)
+        let by_default = matches!(table, Table::Signatures | Table::Exponentiations);
+        self.table.map_or(by_default, |wanted| wanted == table)
             && (self.bits.is_empty() || self.bits.contains(&bits))
     }
 
@@ -111,9 +114,13 @@ fn main() -> ExitCode {
         all.iter().copied().filter(wants).collect()
     };
     let key_bits = wanted(Table::Signatures, &KEY_BITS);
+    let in_batches = wanted(Table::Batches, &KEY_BITS);
     let widths = wanted(Table::Exponentiations, &WIDTHS);
     let in_cycles = wanted(Table::Cycles, &WIDTHS);
-    if key_bits.is_empty() && widths.is_empty() && in_cycles.is_empty() {
+    if [&key_bits, &in_batches, &widths, &in_cycles]
+        .iter()
+        .all(|wanted| wanted.is_empty())
+    {
         eprintln!("error: signatures are measured for keys of {KEY_BITS:?} bits only");
         return ExitCode::from(2);
     }
@@ -124,6 +131,10 @@ fn main() -> ExitCode {
     for bits in key_bits {
         println!("\n## RSA-{bits}, PKCS#1 v1.5 with SHA-256, batches of {batch}\n");
         signing::compare(bits, batch, &backends, plan);
+    }
+    for bits in in_batches {
+        println!("\n## RSA-{bits}, PKCS#1 v1.5 with SHA-256, by the size of batches");
+        batches::compare(bits, &backends, plan);
     }
     for width in widths {
         println!("\n## {width}-bit exponentiation, batches of {batch}\n");

@@ -14,7 +14,7 @@ pub(super) const HIGH: f64 = TWO_52 * TWO_52 / 2.0;
 pub(super) const LOW: f64 = HIGH + 1.5 * TWO_52;
 
 /// What four lanes hold: limbs as bit patterns of doubles, or column sums.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[repr(C, align(32))]
 pub(super) struct Limb(pub(super) [u64; 4]);
 

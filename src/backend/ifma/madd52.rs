@@ -11,7 +11,7 @@ pub(super) const RADIX_BITS: u32 = 52;
 pub(super) const MAX_LANES: usize = 8;
 
 /// One limb of all lanes, aligned as the processor loads it best.
-pub(in crate::backend) trait Limb: Copy + Zeroize + 'static {
+pub(in crate::backend) trait Limb: Copy + Default + Zeroize + 'static {
     /// The number of lanes.
     const LANES: usize;
 
@@ -29,12 +29,12 @@ pub(in crate::backend) trait Limb: Copy + Zeroize + 'static {
 }
 
 /// One limb of eight lanes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[repr(C, align(64))]
 pub(in crate::backend) struct Limb8(pub(super) [u64; 8]);
 
 /// One limb of four lanes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[repr(C, align(32))]
 pub(in crate::backend) struct Limb4(pub(super) [u64; 4]);
 

@@ -1,32 +1,31 @@
 //! Numbers up to twice as long as the moduli of the lanes, in halves.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use crypto_bigint::Limb;
 
+use super::buffer::Buffer;
 use super::convert::MAX_COUNT;
 use super::workspace::{Parts, Workspace, load_all};
 use super::{Lanes, Modulus};
-use crate::secret::Secret;
 
 /// The low and the high half of the number in each lane, the low one as wide as the moduli.
 pub(super) struct Halves<L: Lanes> {
-    low: Secret<Vec<L::Limb>>,
-    high: Secret<Vec<L::Limb>>,
+    low_and_high: Buffer<L::Limb>,
 }
 
 impl<L: Lanes> Halves<L> {
     pub(super) fn new(workspace: &Workspace<L>) -> Self {
-        let [low, high] = [(); 2].map(|()| Secret::new(vec![L::ZERO; workspace.limbs()]));
-        Self { low, high }
+        Self {
+            low_and_high: Buffer::zeros(2 * workspace.limbs()),
+        }
     }
 
     /// Imports numbers of `size` limbs of crypto-bigint, `half` of which are the low ones.
     pub(super) fn load(&mut self, numbers: &[Limb], size: usize, half: usize) {
         let half = half.min(size);
-        load_all::<L>(&mut self.low, numbers, size, 0..half);
-        load_all::<L>(&mut self.high, numbers, size, half..size);
+        let limbs = self.low_and_high.len() / 2;
+        let (low, high) = self.low_and_high.split_at_mut(limbs);
+        load_all::<L>(low, numbers, size, 0..half);
+        load_all::<L>(high, numbers, size, half..size);
     }
 
     /// `out`, congruent to the numbers and below `BOUND * modulus + 2^width`, which must be below R.
@@ -38,8 +37,9 @@ impl<L: Lanes> Halves<L> {
         modulus: Modulus<'_, L::Limb>,
         scratch: &mut [L::Limb],
     ) {
-        lanes.mul(out, &self.high, high_r, modulus, scratch);
-        add::<L>(out, &self.low);
+        let (low, high) = self.low_and_high.split_at(out.len());
+        lanes.mul(out, high, high_r, modulus, scratch);
+        add::<L>(out, low);
     }
 }
 

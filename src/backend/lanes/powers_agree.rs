@@ -4,13 +4,13 @@
 //! the multiple is so modulo the factor. Only the last step is modulo the factor itself, and its input is a multiple of
 //! the factor wherever the power is right.
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::mem;
 
 use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;
 
+use super::buffer::Buffer;
 use super::convert::MAX_COUNT;
 use super::halves::{Halves, set_high_r};
 use super::pow::set_one;
@@ -71,11 +71,11 @@ struct Side<'a, L: Lanes> {
     /// The bits of the factors.
     width: u32,
     /// See [`set_high_r`].
-    high_r: Secret<Vec<L::Limb>>,
+    high_r: Buffer<L::Limb>,
     /// The multiples, and what belongs to them.
-    multiple: Secret<Vec<L::Limb>>,
+    multiple: Buffer<L::Limb>,
     neg_inv: Secret<[L::Limb; 1]>,
-    constants: Secret<Vec<L::Limb>>,
+    constants: Buffer<L::Limb>,
 }
 
 impl<'a, L: Lanes> Side<'a, L> {
@@ -83,15 +83,14 @@ impl<'a, L: Lanes> Side<'a, L> {
     fn new(lanes: L, half: usize) -> Self {
         let width = half as u32 * Limb::BITS;
         let limbs = L::limb_count(width + HEADROOM);
-        let zeros = |len| Secret::new(vec![L::ZERO; len]);
         Self {
             workspace: Workspace::with_limbs(lanes, limbs),
             prepared: &[],
             width,
-            high_r: zeros(limbs),
-            multiple: zeros(limbs),
+            high_r: Buffer::zeros(limbs),
+            multiple: Buffer::zeros(limbs),
             neg_inv: Secret::new([L::ZERO]),
-            constants: zeros(L::constants_len(limbs)),
+            constants: Buffer::zeros(L::constants_len(limbs)),
         }
     }
 

@@ -1,17 +1,14 @@
 //! Remainders of numbers up to twice as long as the moduli: see `backend::numbers`.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use crypto_bigint::Limb;
 
 use super::Lanes;
+use super::buffer::Buffer;
 use super::halves::{Halves, set_high_r};
 use super::pow::set_one;
 use super::products::{each_lane, limbs, same};
 use super::workspace::{Parts, Workspace};
 use crate::backend::numbers::{Moduli, Reduction};
-use crate::secret::Secret;
 use crate::width::scrubbed;
 
 /// A bit of an operand above those of the modulus makes `R > 2 * BOUND^2 * 2^width`. A number that is folded is below
@@ -46,9 +43,9 @@ struct Remainders<'a, L: Lanes> {
     /// The limbs of crypto-bigint that the moduli have.
     half: usize,
     /// See [`set_high_r`].
-    high_r: Secret<Vec<L::Limb>>,
+    high_r: Buffer<L::Limb>,
     /// R modulo the moduli: a product with it only reduces.
-    r: Secret<Vec<L::Limb>>,
+    r: Buffer<L::Limb>,
     numbers: Halves<L>,
 }
 
@@ -56,7 +53,7 @@ impl<'a, L: Lanes> Remainders<'a, L> {
     fn new(lanes: L, half: usize) -> Self {
         let limbs = L::limb_count(half as u32 * Limb::BITS + HEADROOM);
         let workspace = Workspace::with_limbs(lanes, limbs);
-        let [high_r, r] = [(); 2].map(|()| Secret::new(vec![L::ZERO; limbs]));
+        let [high_r, r] = [(); 2].map(|()| Buffer::zeros(limbs));
         Self {
             prepared: &[],
             half,

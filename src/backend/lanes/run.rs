@@ -58,6 +58,11 @@ impl<'a> Params<'a> {
         }
     }
 
+    /// Whether these are the same references.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        ptr::eq(self.modulus, other.modulus) && ptr::eq(self.r2, other.r2)
+    }
+
     /// The width of the modulus in bits.
     pub(super) fn bits(&self) -> u32 {
         self.modulus.len() as u32 * Limb::BITS

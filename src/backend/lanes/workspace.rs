@@ -1,12 +1,11 @@
 //! The buffers of one exponentiation, all secret: moduli, bases, digits, tables.
 
-use alloc::vec;
-use alloc::vec::Vec;
 #[cfg(feature = "sign")]
 use core::ops::Range;
 
 use crypto_bigint::Limb;
 
+use super::buffer::{self, Buffer};
 use super::convert::{
     MAX_COUNT, bits_at, cut, join, pack, reduce_once, store, to_digits, transpose,
 };
@@ -22,31 +21,48 @@ pub(super) struct Workspace<L: Lanes> {
     pub(super) window: Window,
     exponent_bits: u32,
     limbs: usize,
-    /// Modulus.
-    modulus: Secret<Vec<L::Limb>>,
-    /// The same as digits: see `convert`.
-    modulus_digits: Secret<Vec<u64>>,
-    /// `-1 / modulus mod 2^RADIX_BITS`.
-    neg_inv: Secret<[L::Limb; 1]>,
-    /// What else the multiplication needs of the modulus.
-    constants: Secret<Vec<L::Limb>>,
+    /// See [`Operands`].
+    operands: Buffer<L::Limb>,
+    /// See [`Words`].
+    words: Buffer<u64>,
+    /// See [`Digits`].
+    digits: Buffer<u8>,
+}
+
+/// Numbers as the lanes compute with them.
+struct Operands<'a, L> {
+    modulus: &'a mut [L],
     /// `R^2 mod modulus`, below `BOUND * modulus`.
-    r2: Secret<Vec<L::Limb>>,
+    r2: &'a mut [L],
     /// First the bases, then the powers, in the end the results.
-    value: Secret<Vec<L::Limb>>,
+    value: &'a mut [L],
     /// What the next operation writes; changes places with `value`.
-    spare: Secret<Vec<L::Limb>>,
+    spare: &'a mut [L],
     /// A second factor.
-    factor: Secret<Vec<L::Limb>>,
+    factor: &'a mut [L],
     /// `base^0 .. base^(2^w - 1)` in Montgomery form.
-    table: Secret<Vec<L::Limb>>,
-    scratch: Secret<Vec<L::Limb>>,
-    /// For numbers on their way out, and what else that needs.
-    plain_digits: Secret<[Vec<u64>; 2]>,
+    table: &'a mut [L],
+    scratch: &'a mut [L],
+    /// What else the multiplication needs of the modulus.
+    constants: &'a mut [L],
+    /// `-1 / modulus mod 2^RADIX_BITS`.
+    neg_inv: &'a mut L,
+}
+
+/// Numbers in plain words, for their way in and out.
+struct Words<'a> {
+    /// The modulus as digits: see `convert`.
+    modulus: &'a mut [u64],
+    /// Digits on their way out, and what else that needs.
+    plain: [&'a mut [u64]; 2],
+}
+
+/// Exponents.
+struct Digits<'a> {
     /// The digits of one lane, least significant first.
-    recoded: Secret<Vec<u8>>,
+    recoded: &'a mut [u8],
     /// The least significant digits of all lanes, then the next ones.
-    digits: Secret<Vec<u8>>,
+    of_lanes: &'a mut [u8],
 }
 
 /// The parts of a [`Workspace`] that the ladder works on.
@@ -65,25 +81,16 @@ impl<L: Lanes> Workspace<L> {
     pub(super) fn new(lanes: L, limbs: usize, exponent_bits: u32) -> Self {
         let window = window::window::<L>(exponent_bits);
         let digit_count = window.digit_count(exponent_bits);
-        let zeros = |len| Secret::new(vec![L::ZERO; len]);
+        let operands =
+            (5 + window.table_len()) * limbs + L::scratch_len(limbs) + L::constants_len(limbs) + 1;
         Self {
             lanes,
             window,
             exponent_bits,
             limbs,
-            modulus: zeros(limbs),
-            modulus_digits: Secret::new(vec![0; L::COUNT * limbs]),
-            neg_inv: Secret::new([L::ZERO]),
-            constants: zeros(L::constants_len(limbs)),
-            r2: zeros(limbs),
-            value: zeros(limbs),
-            spare: zeros(limbs),
-            factor: zeros(limbs),
-            table: zeros(limbs * window.table_len()),
-            scratch: zeros(L::scratch_len(limbs)),
-            plain_digits: Secret::new([(); 2].map(|()| vec![0; L::COUNT * limbs])),
-            recoded: Secret::new(vec![0; digit_count]),
-            digits: Secret::new(vec![0; L::COUNT * digit_count]),
+            operands: Buffer::zeros(operands),
+            words: Buffer::zeros(3 * L::COUNT * limbs),
+            digits: Buffer::zeros((1 + L::COUNT) * digit_count),
         }
     }
 
@@ -91,34 +98,29 @@ impl<L: Lanes> Workspace<L> {
     pub(super) fn prepare_moduli(&mut self, moduli: &[Params<'_>; MAX_COUNT]) {
         let bits = moduli[0].bits();
         self.import_moduli(moduli);
-        import::<L>(
-            |lane| moduli[lane].r2,
-            0,
-            words_of::<L>(&mut self.plain_digits, bits),
-            &mut self.r2,
-        );
+        let (operands, mut words) = self.operands_and_words();
+        let words = words.of(bits, L::COUNT);
+        import_of_each::<L>(moduli, |params| params.r2, words, operands.r2);
         self.raise_r2(bits);
     }
 
     /// The same without `R^2`, which products in Montgomery form need not have.
     pub(super) fn import_moduli(&mut self, moduli: &[Params<'_>; MAX_COUNT]) {
-        import::<L>(
-            |lane| moduli[lane].modulus,
-            0,
-            words_of::<L>(&mut self.plain_digits, moduli[0].bits()),
-            &mut self.modulus,
-        );
+        let lanes = self.lanes;
+        let (operands, mut words) = self.operands_and_words();
+        let plain = words.of(moduli[0].bits(), L::COUNT);
+        import_of_each::<L>(moduli, |params| params.modulus, plain, operands.modulus);
         for (lane, params) in moduli[..L::COUNT].iter().enumerate() {
             let inverse = Secret::new(u64::from(*params.mod_inv));
             let neg_inv = inverse.wrapping_neg() & ((1 << L::RADIX_BITS) - 1);
-            L::set_lane(&mut self.neg_inv[0], lane, neg_inv);
+            L::set_lane(operands.neg_inv, lane, neg_inv);
         }
-        to_digits::<L>(&self.modulus, &mut self.modulus_digits);
-        self.lanes.prepare(
-            &mut self.constants,
-            &self.modulus,
-            &self.neg_inv[0],
-            &mut self.scratch,
+        to_digits::<L>(operands.modulus, words.modulus);
+        lanes.prepare(
+            operands.constants,
+            operands.modulus,
+            operands.neg_inv,
+            operands.scratch,
         );
     }
 
@@ -129,43 +131,49 @@ impl<L: Lanes> Workspace<L> {
     /// soon as `f` has reached `r_bits`, a Montgomery product with a power of two takes away the excess.
     fn raise_r2(&mut self, width: u32) {
         let r_bits = self.limbs as u32 * L::RADIX_BITS;
+        let lanes = self.lanes;
+        let Operands {
+            modulus,
+            r2,
+            value,
+            factor,
+            scratch,
+            constants,
+            neg_inv,
+            ..
+        } = self.operands();
         let modulus = Modulus {
-            limbs: &self.modulus,
-            neg_inv: &self.neg_inv[0],
-            constants: &self.constants,
+            limbs: modulus,
+            neg_inv,
+            constants,
         };
         let mut f = 2 * width - r_bits;
         while f < r_bits {
-            self.lanes
-                .square(&mut self.value, &self.r2, modulus, &mut self.scratch);
-            self.r2.copy_from_slice(&self.value);
+            lanes.square(value, r2, modulus, scratch);
+            r2.copy_from_slice(value);
             f *= 2;
         }
         if f > r_bits {
             let power = 2 * r_bits - f;
-            self.factor.fill(L::ZERO);
-            let limb = &mut self.factor[(power / L::RADIX_BITS) as usize];
+            factor.fill(L::ZERO);
+            let limb = &mut factor[(power / L::RADIX_BITS) as usize];
             for lane in 0..L::COUNT {
                 L::set_lane(limb, lane, 1 << (power % L::RADIX_BITS));
             }
-            self.lanes.mul(
-                &mut self.value,
-                &self.r2,
-                &self.factor,
-                modulus,
-                &mut self.scratch,
-            );
-            self.r2.copy_from_slice(&self.value);
+            lanes.mul(value, r2, factor, modulus, scratch);
+            r2.copy_from_slice(value);
         }
     }
 
     /// Imports the bases of a block and recodes its exponents.
     pub(super) fn load(&mut self, block: &[[&[Limb]; 2]; MAX_COUNT]) {
+        let (exponent_bits, window) = (self.exponent_bits, self.window);
         for (lane, [base, exponent]) in block[..L::COUNT].iter().enumerate() {
-            load_lane::<L>(&mut self.value, lane, base);
-            recode_into(exponent, self.exponent_bits, self.window, &mut self.recoded);
-            let digits = self.digits.iter_mut().skip(lane).step_by(L::COUNT);
-            for (digit, recoded) in digits.zip(self.recoded.iter()) {
+            load_lane::<L>(self.operands().value, lane, base);
+            let Digits { recoded, of_lanes } = self.digits();
+            recode_into(exponent, exponent_bits, window, recoded);
+            let digits = of_lanes.iter_mut().skip(lane).step_by(L::COUNT);
+            for (digit, recoded) in digits.zip(&*recoded) {
                 *digit = *recoded;
             }
         }
@@ -182,27 +190,48 @@ impl<L: Lanes> Workspace<L> {
     /// The digits of the number in every lane, which is below `BOUND * modulus` or, where the multiplication before
     /// was by one, at most `(BOUND - 1) * modulus` (see the end of `pow`), reduced.
     pub(super) fn reduced_value(&mut self) -> &[u64] {
-        let [digits, spare] = &mut *self.plain_digits;
-        reduced::<L>(&self.value, &self.modulus_digits, digits, spare);
+        let (operands, words) = self.operands_and_words();
+        let [digits, spare] = words.plain;
+        reduced::<L>(operands.value, words.modulus, digits, spare);
         digits
     }
 
     /// What the ladder works on.
     pub(super) fn parts(&mut self) -> Parts<'_, L> {
+        let operands = operands_of::<L>(&mut self.operands, self.limbs, self.window);
         Parts {
             modulus: Modulus {
-                limbs: &self.modulus,
-                neg_inv: &self.neg_inv[0],
-                constants: &self.constants,
+                limbs: operands.modulus,
+                neg_inv: operands.neg_inv,
+                constants: operands.constants,
             },
-            r2: &self.r2,
-            value: &mut self.value,
-            spare: &mut self.spare,
-            factor: &mut self.factor,
-            table: &mut self.table,
-            scratch: &mut self.scratch,
-            digits: &self.digits,
+            r2: operands.r2,
+            value: operands.value,
+            spare: operands.spare,
+            factor: operands.factor,
+            table: operands.table,
+            scratch: operands.scratch,
+            digits: digits_of::<L>(&mut self.digits).of_lanes,
         }
+    }
+
+    fn operands(&mut self) -> Operands<'_, L::Limb> {
+        operands_of::<L>(&mut self.operands, self.limbs, self.window)
+    }
+
+    fn operands_and_words(&mut self) -> (Operands<'_, L::Limb>, Words<'_>) {
+        let third = self.words.len() / 3;
+        let [modulus, first, second] = buffer::cut(&mut self.words, [third; 3]);
+        let words = Words {
+            modulus,
+            plain: [first, second],
+        };
+        let operands = operands_of::<L>(&mut self.operands, self.limbs, self.window);
+        (operands, words)
+    }
+
+    fn digits(&mut self) -> Digits<'_> {
+        digits_of::<L>(&mut self.digits)
     }
 }
 
@@ -215,20 +244,17 @@ impl<L: Lanes> Workspace<L> {
         width: u32,
         shift: u32,
     ) {
-        for (i, shift, limbs) in [(0, 0, &mut self.value), (1, shift, &mut self.factor)] {
-            import::<L>(
-                |lane| block[lane][i],
-                shift,
-                words_of::<L>(&mut self.plain_digits, width),
-                limbs,
-            );
+        let (operands, mut words) = self.operands_and_words();
+        for (i, shift, limbs) in [(0, 0, operands.value), (1, shift, operands.factor)] {
+            let words = words.of(width, L::COUNT);
+            import::<L>(|lane| block[lane][i], shift, words, limbs);
         }
     }
 
     /// Exports `value`, reduced, to numbers of `width` bits.
     pub(super) fn store_products(&mut self, width: u32, out: &mut [&mut [Limb]; MAX_COUNT]) {
         self.reduced_value();
-        let [digits, words] = &mut *self.plain_digits;
+        let [digits, words] = self.operands_and_words().1.plain;
         let words = &mut words[..width.div_ceil(64) as usize * L::COUNT];
         join::<L>(digits, words);
         for (lane, out) in out[..L::COUNT].iter_mut().enumerate() {
@@ -257,12 +283,12 @@ impl<L: Lanes> Workspace<L> {
 
     /// Imports numbers of `size` limbs of crypto-bigint, one for each lane; lanes to spare repeat the last one.
     pub(super) fn load_numbers(&mut self, numbers: &[Limb], size: usize) {
-        load_all::<L>(&mut self.value, numbers, size, 0..size);
+        load_all::<L>(self.operands().value, numbers, size, 0..size);
     }
 
     /// The same for the second factor.
     pub(super) fn load_factors(&mut self, numbers: &[Limb], size: usize) {
-        load_all::<L>(&mut self.factor, numbers, size, 0..size);
+        load_all::<L>(self.operands().factor, numbers, size, 0..size);
     }
 
     /// Exports `value` to the lanes that have a place here, reduced.
@@ -279,9 +305,82 @@ fn reduced<L: Lanes>(limbs: &[L::Limb], modulus: &[u64], digits: &mut [u64], spa
     }
 }
 
-/// Space for numbers of `width` bits of all lanes, cut into words: what holds digits on their way out.
-fn words_of<L: Lanes>(plain_digits: &mut [Vec<u64>; 2], width: u32) -> &mut [u64] {
-    &mut plain_digits[1][..width.div_ceil(64) as usize * L::COUNT]
+/// The parts of [`Workspace::operands`].
+fn operands_of<L: Lanes>(
+    operands: &mut [L::Limb],
+    limbs: usize,
+    window: Window,
+) -> Operands<'_, L::Limb> {
+    let lens = [
+        limbs,
+        limbs,
+        limbs,
+        limbs,
+        limbs,
+        window.table_len() * limbs,
+        L::scratch_len(limbs),
+        L::constants_len(limbs),
+        1,
+    ];
+    let [
+        modulus,
+        r2,
+        value,
+        spare,
+        factor,
+        table,
+        scratch,
+        constants,
+        neg_inv,
+    ] = buffer::cut(operands, lens);
+    Operands {
+        modulus,
+        r2,
+        value,
+        spare,
+        factor,
+        table,
+        scratch,
+        constants,
+        neg_inv: &mut neg_inv[0],
+    }
+}
+
+/// The parts of [`Workspace::digits`].
+fn digits_of<L: Lanes>(digits: &mut [u8]) -> Digits<'_> {
+    let count = digits.len() / (1 + L::COUNT);
+    let (recoded, of_lanes) = digits.split_at_mut(count);
+    Digits { recoded, of_lanes }
+}
+
+impl Words<'_> {
+    /// Space for numbers of `width` bits of so many lanes, cut into words: what holds digits on their way out.
+    fn of(&mut self, width: u32, lanes: usize) -> &mut [u64] {
+        &mut self.plain[1][..width.div_ceil(64) as usize * lanes]
+    }
+}
+
+/// Cuts a number `of` the modulus of each lane into limbs, by way of `words`; once for all lanes where they have one modulus, as those
+/// of one key have.
+fn import_of_each<'a, L: Lanes>(
+    moduli: &[Params<'a>; MAX_COUNT],
+    of: impl Fn(&Params<'a>) -> &'a [Limb],
+    words: &mut [u64],
+    limbs: &mut [L::Limb],
+) {
+    let [first, others @ ..] = &moduli[..L::COUNT] else {
+        return;
+    };
+    if others.iter().any(|other| !first.is_same(other)) {
+        return import::<L>(|lane| of(&moduli[lane]), 0, words, limbs);
+    }
+    let number = of(first);
+    for (limb, low) in limbs.iter_mut().zip((0..).step_by(L::RADIX_BITS as usize)) {
+        let digit = bits_at(number, low, L::RADIX_BITS);
+        for lane in 0..L::COUNT {
+            L::set_lane(limb, lane, digit);
+        }
+    }
 }
 
 /// Cuts a number for each lane into limbs, times `2^shift`, by way of `words`.

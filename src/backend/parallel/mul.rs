@@ -1,9 +1,8 @@
 //! Products on several threads.
 
 use crypto_bigint::Unsigned;
-use rayon::prelude::*;
 
-use super::Parallel;
+use super::{Parallel, each_share};
 use crate::backend::{Form, clear, width};
 use crate::{BatchModMul, Error, ModMul};
 
@@ -54,14 +53,9 @@ where
     let Some(pool) = parallel.pool_here().filter(|_| share < batch.len()) else {
         return inner(batch, out);
     };
-    let result = pool.install(|| {
-        batch
-            .par_chunks(share)
-            .zip(out.par_chunks_mut(share))
-            .enumerate()
-            .try_for_each(|(chunk, (batch, out))| {
-                inner(batch, out).map_err(|error| error.in_batch_at(chunk * share))
-            })
+    let shares = batch.chunks(share).zip(out.chunks_mut(share)).enumerate();
+    let result = each_share(pool, shares, |(i, (batch, out))| {
+        inner(batch, out).map_err(|error| error.in_batch_at(i * share))
     });
     result.inspect_err(|_| clear(out))
 }

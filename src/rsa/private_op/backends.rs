@@ -51,7 +51,6 @@ mod threads {
     use core::num::NonZeroUsize;
 
     use crypto_bigint::BoxedUint;
-    use rayon::prelude::*;
 
     use super::super::LANES_AT_A_TIME;
     #[cfg(feature = "cuda")]
@@ -65,6 +64,7 @@ mod threads {
         cost::{Shape, Side},
     };
     use crate::backend::cpu::Engine;
+    use crate::backend::parallel::each_share;
     use crate::backend::{Auto, Cpu, Parallel};
     use crate::rsa::KeyHandle;
 
@@ -93,7 +93,7 @@ mod threads {
             }
             let shares: Vec<_> = ops.chunks(share).collect();
             let work = |ops: PrivateOps<'_>| self.inner().private_op(ops);
-            pool.install(|| shares.into_par_iter().try_for_each(work))
+            each_share(pool, shares.into_iter(), work)
         }
 
         fn per_thread(&self) -> Option<PerThread<'_>> {

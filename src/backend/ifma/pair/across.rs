@@ -5,7 +5,7 @@ use zeroize::Zeroize;
 use crate::backend::ifma::madd52::{Limb8, Madd52};
 
 /// One limb of both instances, and two neighbouring lanes of a vector.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[repr(C, align(16))]
 pub(in crate::backend) struct Pair(pub(super) [u64; 2]);
 

@@ -1,0 +1,155 @@
+//! Shares of a batch, and the threads that take them.
+
+use core::mem;
+use std::sync::{Mutex, PoisonError};
+
+use rayon::{Scope, ThreadPool};
+
+use crate::Error;
+
+/// Does `work` on all `shares`: on the calling thread, and on as many threads of `pool` as make with it as many as the pool
+/// has. Whoever is done with a share takes the next one.
+///
+/// The calling thread does not wait for another one to wake up, which takes some tens of microseconds: a batch of few
+/// instances takes hundreds.
+///
+/// # Errors
+///
+/// That of a share. Those that nobody has begun with then are left out.
+pub(crate) fn each_share<I>(
+    pool: &ThreadPool,
+    shares: I,
+    work: impl Fn(I::Item) -> Result<(), Error> + Sync,
+) -> Result<(), Error>
+where
+    I: ExactSizeIterator + Send,
+{
+    let helpers = shares.len().min(pool.current_num_threads());
+    let helpers = helpers.saturating_sub(1);
+    let state = Mutex::new(State {
+        left: Some(shares),
+        result: Ok(()),
+    });
+    // Nothing panics under the lock but the iterator.
+    let state = || state.lock().unwrap_or_else(PoisonError::into_inner);
+    // The lock is given back before the work begins.
+    let next = || state().left.as_mut()?.next();
+    let take_shares = || {
+        while let Some(share) = next() {
+            if let Err(error) = work(share) {
+                *state() = State {
+                    left: None,
+                    result: Err(error),
+                };
+            }
+        }
+    };
+    pool.in_place_scope(|scope| {
+        wake(scope, 0, helpers, &take_shares);
+        take_shares();
+    });
+    mem::replace(&mut state().result, Ok(()))
+}
+
+struct State<I> {
+    /// The shares that nobody has taken. None are after an error.
+    left: Option<I>,
+    result: Result<(), Error>,
+}
+
+/// Has `work` done by helper `index` of `count` and by those that it wakes, two each, so that waking many takes no one
+/// long.
+fn wake<'a>(scope: &Scope<'a>, index: usize, count: usize, work: &'a (impl Fn() + Sync)) {
+    if index < count {
+        scope.spawn(move |scope| {
+            wake(scope, 2 * index + 1, count, work);
+            wake(scope, 2 * index + 2, count, work);
+            work();
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::panic::AssertUnwindSafe;
+    use core::sync::atomic::{AtomicUsize, Ordering};
+    use std::panic::catch_unwind;
+    use std::sync::Barrier;
+
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    fn pool(threads: usize) -> ThreadPool {
+        let builder = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        builder.build().unwrap()
+    }
+
+    #[test]
+    fn every_share_is_taken_once() {
+        for threads in [1, 2, 5] {
+            let pool = pool(threads);
+            for count in [0, 1, 2, 4, 5, 100] {
+                let mut taken = vec![0; count];
+                let shares = taken.iter_mut();
+                each_share(&pool, shares, |share| {
+                    *share += 1;
+                    Ok(())
+                })
+                .unwrap();
+                assert_eq!(taken, vec![1; count]);
+            }
+        }
+    }
+
+    /// Each of them waits until all have a share.
+    #[test]
+    fn as_many_threads_as_the_pool_has_are_at_work_and_the_caller_is_one() {
+        for threads in [1, 2, 3, 8] {
+            let all = Barrier::new(threads);
+            let pool = pool(threads);
+            let callers = AtomicUsize::new(0);
+            each_share(&pool, 0..threads, |_| {
+                all.wait();
+                let is_caller = pool.current_thread_index().is_none();
+                callers.fetch_add(usize::from(is_caller), Ordering::Relaxed);
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(callers.into_inner(), 1, "{threads} threads");
+        }
+    }
+
+    #[test]
+    fn after_an_error_no_share_is_begun_with() {
+        let begun = AtomicUsize::new(0);
+        let shares: Vec<usize> = (0..100).collect();
+        let result = each_share(&pool(1), shares.into_iter(), |index| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            match index {
+                7 => Err(Error::Fault { index }),
+                _ => Ok(()),
+            }
+        });
+        assert!(matches!(result, Err(Error::Fault { index: 7 })));
+        assert_eq!(begun.into_inner(), 8);
+    }
+
+    #[test]
+    fn a_panic_of_any_thread_is_one_of_the_caller() {
+        let pool = pool(2);
+        for panics in [false, true] {
+            let both = Barrier::new(2);
+            let unwound = catch_unwind(AssertUnwindSafe(|| {
+                each_share(&pool, 0..2, |_| {
+                    both.wait();
+                    let is_caller = pool.current_thread_index().is_none();
+                    assert!(is_caller != panics, "a panic by intention");
+                    Ok(())
+                })
+            }));
+            assert!(unwound.is_err());
+        }
+    }
+}
