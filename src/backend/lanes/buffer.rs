@@ -2,7 +2,6 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::mem;
 use core::ops::{Deref, DerefMut};
 
 use zeroize::{ZeroizeOnDrop, optimization_barrier};
@@ -41,12 +40,3 @@ impl<T: Copy + Default> Drop for Buffer<T> {
 }
 
 impl<T: Copy + Default> ZeroizeOnDrop for Buffer<T> {}
-
-/// Parts of these lengths, one after the other: one allocation for many takes less time, which shows where instances are few.
-pub(super) fn cut<T, const N: usize>(mut buffer: &mut [T], lens: [usize; N]) -> [&mut [T]; N] {
-    lens.map(|len| {
-        let (part, rest) = mem::take(&mut buffer).split_at_mut(len);
-        buffer = rest;
-        part
-    })
-}

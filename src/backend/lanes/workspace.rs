@@ -1,11 +1,14 @@
 //! The buffers of one exponentiation, all secret: moduli, bases, digits, tables.
 
+mod layout;
+
 #[cfg(feature = "sign")]
 use core::ops::Range;
 
 use crypto_bigint::Limb;
 
-use super::buffer::{self, Buffer};
+use self::layout::{Digits, Operands, Words};
+use super::buffer::Buffer;
 use super::convert::{
     MAX_COUNT, bits_at, cut, join, pack, reduce_once, store, to_digits, transpose,
 };
@@ -29,42 +32,6 @@ pub(super) struct Workspace<L: Lanes> {
     digits: Buffer<u8>,
 }
 
-/// Numbers as the lanes compute with them.
-struct Operands<'a, L> {
-    modulus: &'a mut [L],
-    /// `R^2 mod modulus`, below `BOUND * modulus`.
-    r2: &'a mut [L],
-    /// First the bases, then the powers, in the end the results.
-    value: &'a mut [L],
-    /// What the next operation writes; changes places with `value`.
-    spare: &'a mut [L],
-    /// A second factor.
-    factor: &'a mut [L],
-    /// `base^0 .. base^(2^w - 1)` in Montgomery form.
-    table: &'a mut [L],
-    scratch: &'a mut [L],
-    /// What else the multiplication needs of the modulus.
-    constants: &'a mut [L],
-    /// `-1 / modulus mod 2^RADIX_BITS`.
-    neg_inv: &'a mut L,
-}
-
-/// Numbers in plain words, for their way in and out.
-struct Words<'a> {
-    /// The modulus as digits: see `convert`.
-    modulus: &'a mut [u64],
-    /// Digits on their way out, and what else that needs.
-    plain: [&'a mut [u64]; 2],
-}
-
-/// Exponents.
-struct Digits<'a> {
-    /// The digits of one lane, least significant first.
-    recoded: &'a mut [u8],
-    /// The least significant digits of all lanes, then the next ones.
-    of_lanes: &'a mut [u8],
-}
-
 /// The parts of a [`Workspace`] that the ladder works on.
 pub(super) struct Parts<'a, L: Lanes> {
     pub(super) modulus: Modulus<'a, L::Limb>,
@@ -81,16 +48,14 @@ impl<L: Lanes> Workspace<L> {
     pub(super) fn new(lanes: L, limbs: usize, exponent_bits: u32) -> Self {
         let window = window::window::<L>(exponent_bits);
         let digit_count = window.digit_count(exponent_bits);
-        let operands =
-            (5 + window.table_len()) * limbs + L::scratch_len(limbs) + L::constants_len(limbs) + 1;
         Self {
             lanes,
             window,
             exponent_bits,
             limbs,
-            operands: Buffer::zeros(operands),
-            words: Buffer::zeros(3 * L::COUNT * limbs),
-            digits: Buffer::zeros((1 + L::COUNT) * digit_count),
+            operands: Buffer::zeros(Operands::len::<L>(limbs, window)),
+            words: Buffer::zeros(Words::len(limbs, L::COUNT)),
+            digits: Buffer::zeros(Digits::len(digit_count, L::COUNT)),
         }
     }
 
@@ -198,7 +163,7 @@ impl<L: Lanes> Workspace<L> {
 
     /// What the ladder works on.
     pub(super) fn parts(&mut self) -> Parts<'_, L> {
-        let operands = operands_of::<L>(&mut self.operands, self.limbs, self.window);
+        let operands = Operands::new::<L>(&mut self.operands, self.limbs, self.window);
         Parts {
             modulus: Modulus {
                 limbs: operands.modulus,
@@ -211,27 +176,22 @@ impl<L: Lanes> Workspace<L> {
             factor: operands.factor,
             table: operands.table,
             scratch: operands.scratch,
-            digits: digits_of::<L>(&mut self.digits).of_lanes,
+            digits: Digits::new(&mut self.digits, L::COUNT).of_lanes,
         }
     }
 
     fn operands(&mut self) -> Operands<'_, L::Limb> {
-        operands_of::<L>(&mut self.operands, self.limbs, self.window)
+        Operands::new::<L>(&mut self.operands, self.limbs, self.window)
     }
 
     fn operands_and_words(&mut self) -> (Operands<'_, L::Limb>, Words<'_>) {
-        let third = self.words.len() / 3;
-        let [modulus, first, second] = buffer::cut(&mut self.words, [third; 3]);
-        let words = Words {
-            modulus,
-            plain: [first, second],
-        };
-        let operands = operands_of::<L>(&mut self.operands, self.limbs, self.window);
+        let operands = Operands::new::<L>(&mut self.operands, self.limbs, self.window);
+        let words = Words::new(&mut self.words);
         (operands, words)
     }
 
     fn digits(&mut self) -> Digits<'_> {
-        digits_of::<L>(&mut self.digits)
+        Digits::new(&mut self.digits, L::COUNT)
     }
 }
 
@@ -302,61 +262,6 @@ fn reduced<L: Lanes>(limbs: &[L::Limb], modulus: &[u64], digits: &mut [u64], spa
     to_digits::<L>(limbs, digits);
     for _ in 1..L::BOUND {
         reduce_once::<L>(digits, modulus, spare);
-    }
-}
-
-/// The parts of [`Workspace::operands`].
-fn operands_of<L: Lanes>(
-    operands: &mut [L::Limb],
-    limbs: usize,
-    window: Window,
-) -> Operands<'_, L::Limb> {
-    let lens = [
-        limbs,
-        limbs,
-        limbs,
-        limbs,
-        limbs,
-        window.table_len() * limbs,
-        L::scratch_len(limbs),
-        L::constants_len(limbs),
-        1,
-    ];
-    let [
-        modulus,
-        r2,
-        value,
-        spare,
-        factor,
-        table,
-        scratch,
-        constants,
-        neg_inv,
-    ] = buffer::cut(operands, lens);
-    Operands {
-        modulus,
-        r2,
-        value,
-        spare,
-        factor,
-        table,
-        scratch,
-        constants,
-        neg_inv: &mut neg_inv[0],
-    }
-}
-
-/// The parts of [`Workspace::digits`].
-fn digits_of<L: Lanes>(digits: &mut [u8]) -> Digits<'_> {
-    let count = digits.len() / (1 + L::COUNT);
-    let (recoded, of_lanes) = digits.split_at_mut(count);
-    Digits { recoded, of_lanes }
-}
-
-impl Words<'_> {
-    /// Space for numbers of `width` bits of so many lanes, cut into words: what holds digits on their way out.
-    fn of(&mut self, width: u32, lanes: usize) -> &mut [u64] {
-        &mut self.plain[1][..width.div_ceil(64) as usize * lanes]
     }
 }
 
