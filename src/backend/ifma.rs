@@ -6,6 +6,7 @@ mod blocks;
 mod cost;
 #[cfg(all(test, target_os = "linux"))]
 mod emulator;
+mod halves;
 mod kernel;
 mod lanes52;
 mod look_up;

@@ -40,6 +40,7 @@ use self::run::{blocks, each_run};
 use self::workspace::Workspace;
 use super::{check_batch, clear};
 use crate::width::scrubbed;
+use crate::window::Window;
 use crate::{Error, ModExp};
 
 /// The widest modulus that the SIMD backends serve, in bits. Column sums would allow more; tables of
@@ -135,8 +136,37 @@ pub(crate) trait Lanes: Copy {
     /// order whatever the digits are. An entry is `out.len()` limbs long.
     fn select(self, out: &mut [Self::Limb], table: &[Self::Limb], digits: &[u8]);
 
-    /// What the ladder does for a digit: squares `value` as often as it is told to, and multiplies it by entry
-    /// `digits[lane]` of the table.
+    /// How many limbs an entry of a table takes, for powers of `limbs` limbs and that window. Where it is not `limbs`,
+    /// [`fill_table`](Self::fill_table), [`open`](Self::open) and [`step`](Self::step) know what an entry is.
+    fn entry_len(self, limbs: usize, window: Window) -> usize {
+        let _ = window;
+        limbs
+    }
+
+    /// Fills a table with the powers of a base.
+    fn fill_table(
+        self,
+        table: Table<'_, Self::Limb>,
+        modulus: Modulus<'_, Self::Limb>,
+        scratch: &mut [Self::Limb],
+    ) {
+        fill_table(self, table, modulus, scratch);
+    }
+
+    /// Copies the power that entry `digits[lane]` of the table is for to `value` in every lane; `entry` is space for one.
+    fn open(
+        self,
+        value: &mut [Self::Limb],
+        entry: &mut [Self::Limb],
+        table: &[Self::Limb],
+        digits: &[u8],
+    ) {
+        let _ = entry;
+        self.select(value, table, digits);
+    }
+
+    /// What the ladder does for a digit: squares `value` as often as it is told to, and multiplies it by the power that entry
+    /// `digits[lane]` of the table is for. `value` is below `(BOUND + 1/2) * modulus`, and so is the result.
     fn step(
         self,
         step: Step<'_, Self::Limb>,
@@ -147,13 +177,13 @@ pub(crate) trait Lanes: Copy {
             squarings,
             table,
             digits,
-            factor,
+            entry,
             value,
             spare,
         } = step;
         let (power, other) = self.square_times(value, spare, squarings, modulus, scratch);
-        self.select(factor, table, digits);
-        self.mul(other, power, factor, modulus, scratch);
+        self.select(entry, table, digits);
+        self.mul(other, power, entry, modulus, scratch);
         // Both buffers get the result, since they may have changed places.
         power.copy_from_slice(other);
     }
@@ -163,16 +193,58 @@ pub(crate) trait Lanes: Copy {
 pub(crate) struct Step<'a, L> {
     /// At least 1: the bits of the window.
     pub(crate) squarings: u32,
-    /// `2^squarings` entries of the length of `value`.
+    /// `2^squarings` entries of the length of `entry`.
     pub(crate) table: &'a [L],
     /// The number of an entry for each lane.
     pub(crate) digits: &'a [u8],
     /// Space for the entry of each lane.
-    pub(crate) factor: &'a mut [L],
+    pub(crate) entry: &'a mut [L],
     /// What is squared and multiplied, and the result.
     pub(crate) value: &'a mut [L],
     /// Space for another number.
     pub(crate) spare: &'a mut [L],
+}
+
+/// The operands of [`Lanes::fill_table`].
+pub(crate) struct Table<'a, L> {
+    /// Gets the powers 0, 1, and so on.
+    pub(crate) entries: &'a mut [L],
+    /// Limbs in one of them: see [`Lanes::entry_len`].
+    pub(crate) entry_len: usize,
+    /// One, in Montgomery form.
+    pub(crate) one: &'a [L],
+    /// The base, in Montgomery form; is overwritten.
+    pub(crate) base: &'a mut [L],
+    /// Space for another number.
+    pub(crate) spare: &'a mut [L],
+}
+
+/// [`Lanes::fill_table`], where an entry is its power.
+pub(crate) fn fill_table<L: Lanes>(
+    lanes: L,
+    table: Table<'_, L::Limb>,
+    modulus: Modulus<'_, L::Limb>,
+    scratch: &mut [L::Limb],
+) {
+    let Table {
+        entries,
+        entry_len,
+        one,
+        base,
+        ..
+    } = table;
+    entries[..entry_len].copy_from_slice(one);
+    entries[entry_len..2 * entry_len].copy_from_slice(base);
+    for i in 2..entries.len() / entry_len {
+        let (powers, rest) = entries.split_at_mut(i * entry_len);
+        let power = |i: usize| &powers[i * entry_len..][..entry_len];
+        let out = &mut rest[..entry_len];
+        if i % 2 == 0 {
+            lanes.square(out, power(i / 2), modulus, scratch);
+        } else {
+            lanes.mul(out, power(i - 1), power(1), modulus, scratch);
+        }
+    }
 }
 
 /// The moduli of all lanes.

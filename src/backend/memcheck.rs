@@ -46,6 +46,7 @@ fn no_branch_or_address_depends_on_a_secret() {
         "fma_boxed",
         "fma_words",
         "ifma_portable",
+        "ifma_portable_saving_products",
         "ifma_portable_in_four_lanes",
         "products",
         #[cfg(feature = "sign")]
@@ -155,6 +156,19 @@ fn ifma_portable() {
     fixed_by::<17>(&ifma::testing::eight_on_portable_unit(), &[321]);
     boxed(&ifma::testing::eight_on_portable_unit(), 1536);
     boxed(&ifma::testing::eight_on_portable_unit(), 2048);
+}
+
+/// As on a Zen 4: columns in registers, entries of one, two and three blocks with their halves.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn ifma_portable_saving_products() {
+    let saving = ifma::testing::eight_saving_on_portable_unit();
+    fixed::<8>(&saving);
+    fixed::<16>(&saving);
+    // The largest window.
+    fixed_by::<16>(&saving, &[321]);
+    boxed(&saving, 1536);
+    boxed(&saving, 3072);
 }
 
 #[test]

@@ -6,7 +6,9 @@ use super::fma51::{Fma51, Limb};
 use super::lanes4::Lanes4;
 use super::portable::Portable;
 use super::{Fma, Token};
-use crate::backend::lanes::testing::{Random, check_products, check_select, check_step};
+use crate::backend::lanes::testing::{
+    Random, check_ladder, check_products, check_select, check_step,
+};
 use crate::{BatchModExp, ModExp};
 
 fn unit() -> Option<Lanes4<Token>> {
@@ -102,6 +104,7 @@ fn step() {
     let Some(unit) = unit() else { return };
     for bits in [64, 512, 1024] {
         check_step(unit, bits);
+        check_ladder(unit, bits);
     }
 }
 

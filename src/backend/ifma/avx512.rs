@@ -3,7 +3,7 @@
 
 use core::arch::asm;
 use core::arch::x86_64::{
-    __m512i, __mmask8, _mm_cvtsi64_si128, _mm512_add_epi64, _mm512_and_si512,
+    __cpuid, __m512i, __mmask8, _mm_cvtsi64_si128, _mm512_add_epi64, _mm512_and_si512,
     _mm512_cmpeq_epi64_mask, _mm512_cvtepu8_epi64, _mm512_load_si512, _mm512_mask_load_epi64,
     _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srli_epi64, _mm512_store_si512,
 };
@@ -13,15 +13,32 @@ use super::madd52::{Kernel, Limb8, MAX_LANES, Madd52, RADIX_BITS};
 
 /// Can only be had where AVX-512 F and IFMA can be used.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Token(());
+pub(super) struct Token {
+    saves_products: bool,
+}
 
 impl Token {
     /// Asks the processor and the operating system.
     pub(super) fn detect() -> Option<Self> {
+        Self::saving_products(starts_one_product_a_cycle())
+    }
+
+    /// The same, told whether it [saves products](Madd52::saves_products).
+    pub(super) fn saving_products(saves_products: bool) -> Option<Self> {
         let usable =
             std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512ifma");
-        usable.then_some(Self(()))
+        usable.then_some(Self { saves_products })
     }
+}
+
+/// Whether this is a Zen 4 (AMD's family 19h, of which nothing else has AVX-512), which starts one multiply-add of eight lanes a
+/// cycle. Processors that start two have no time for longer look-ups.
+fn starts_one_product_a_cycle() -> bool {
+    let vendor = __cpuid(0);
+    let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
+    let signature = __cpuid(1).eax;
+    let family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
+    name.as_flattened() == b"AuthenticAMD" && family == 0x19
 }
 
 /// Every method is `#[inline(always)]` and compiled into [`with_features`], where each is one
@@ -29,10 +46,16 @@ impl Token {
 impl Madd52 for Token {
     const MAX_BLOCK: usize = 20;
     const MERGES_INTO_ZERO: bool = false;
+    const CAN_SAVE_PRODUCTS: bool = true;
 
     type Limb = Limb8;
     type Vector = __m512i;
     type Mask = __mmask8;
+
+    #[inline(always)]
+    fn saves_products(self) -> bool {
+        self.saves_products
+    }
 
     #[inline(always)]
     fn zero(self) -> __m512i {

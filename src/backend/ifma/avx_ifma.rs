@@ -53,11 +53,17 @@ impl Token<true> {
 impl<const EVEX: bool> Madd52 for Token<EVEX> {
     const MAX_BLOCK: usize = 10;
     const MERGES_INTO_ZERO: bool = true;
+    const CAN_SAVE_PRODUCTS: bool = false;
 
     type Limb = Limb4;
     type Vector = __m256i;
     /// All ones in the lanes that are chosen.
     type Mask = __m256i;
+
+    #[inline(always)]
+    fn saves_products(self) -> bool {
+        false
+    }
 
     #[inline(always)]
     fn zero(self) -> __m256i {

@@ -7,7 +7,8 @@
 
 use core::mem;
 
-use super::kernel::{self, Sums};
+use super::halves::{MulEntry, may_have_halves};
+use super::kernel::{self, Sums, square};
 use super::look_up::{Select, Share};
 use super::madd52::{Kernel, Limb, Madd52};
 use crate::backend::lanes::{self, Modulus};
@@ -19,15 +20,15 @@ pub(super) const fn scratch_len(limbs: usize) -> usize {
 }
 
 /// The scratch space, cut into blocks.
-struct Scratch<'a, L, const B: usize> {
-    columns: &'a mut [[L; B]],
-    doubled: &'a mut [[L; B]],
-    q: &'a mut [L; B],
+pub(super) struct Scratch<'a, L, const B: usize> {
+    pub(super) columns: &'a mut [[L; B]],
+    pub(super) doubled: &'a mut [[L; B]],
+    pub(super) q: &'a mut [L; B],
 }
 
 impl<'a, L, const B: usize> Scratch<'a, L, B> {
     #[inline(always)]
-    fn new(limbs: &'a mut [L], blocks: usize) -> Self {
+    pub(super) fn new(limbs: &'a mut [L], blocks: usize) -> Self {
         let (columns, rest) = limbs.as_chunks_mut().0.split_at_mut(2 * blocks);
         let (doubled, rest) = rest.split_at_mut(blocks);
         Self {
@@ -55,38 +56,58 @@ impl<L: Limb> Kernel<L> for Mul<'_, L> {
         let neg_inv = t.load(self.modulus.neg_inv);
         let Scratch { columns, q, .. } = Scratch::<T::Limb, B>::new(self.scratch, count);
         let out = self.out.as_chunks_mut().0;
-        let zeros = const { L::ZEROS.first_chunk::<B>().unwrap() };
-
         for i in 0..count {
-            let (first, last) = (i == 0, i + 1 == count);
-            let sums = if first {
-                [t.zero(); B]
-            } else {
-                kernel::load(t, &columns[i])
-            };
-            // No columns come in from above before the second row of blocks, nor above the number.
-            let tops = if first { zeros } else { &columns[i + 1] };
-            let quotient = (count > 1).then_some(&mut *q);
-            let mut sums =
-                kernel::multiply_low(t, sums, tops, &a[0], &b[i], &modulus[0], neg_inv, quotient);
-            for j in 1..count {
-                let (low, high) = columns.split_at_mut(i + j + 1);
-                let tops = if first || j + 1 == count {
-                    zeros
-                } else {
-                    &high[0]
-                };
-                let low = if last {
-                    &mut out[j - 1]
-                } else {
-                    &mut low[i + j]
-                };
-                sums =
-                    kernel::multiply_high(t, sums, tops, &a[j], &b[i], &modulus[j], q, low, last);
-            }
-            finish(t, sums, out, columns, i);
+            let last = i + 1 == count;
+            let row = |j: usize| [&a[j]];
+            multiply_row(t, row, [&b[i]], i, last, modulus, neg_inv, columns, q, out);
         }
     }
+}
+
+/// Row `i` of blocks of a product, or of the sum of `P`: adds the blocks that `a` gives by their numbers times those of `b`,
+/// and clears the lowest block of columns. The `last` one writes the result.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn multiply_row<'a, T: Madd52, const B: usize, const P: usize>(
+    t: T,
+    a: impl Fn(usize) -> [&'a [T::Limb; B]; P],
+    b: [&[T::Limb; B]; P],
+    i: usize,
+    last: bool,
+    modulus: &[[T::Limb; B]],
+    neg_inv: T::Vector,
+    columns: &mut [[T::Limb; B]],
+    q: &mut [T::Limb; B],
+    out: &mut [[T::Limb; B]],
+) {
+    let (count, first) = (block_count::<T, B>(modulus), i == 0);
+    let zeros = zeros::<T, B>();
+    let sums = if first {
+        [t.zero(); B]
+    } else {
+        kernel::load(t, &columns[i])
+    };
+    // No columns come in from above before the second row of blocks, nor above the number.
+    let tops = if first { zeros } else { &columns[i + 1] };
+    let quotient = (count > 1).then_some(&mut *q);
+    let limbs = b.map(|b| &b[..]);
+    let mut sums = kernel::multiply_low(t, sums, tops, a(0), limbs, &modulus[0], neg_inv, quotient);
+    for j in 1..count {
+        let (low, high) = columns.split_at_mut(i + j + 1);
+        let tops = if first || j + 1 == count {
+            zeros
+        } else {
+            &high[0]
+        };
+        let low = if last {
+            &mut out[j - 1]
+        } else {
+            &mut low[i + j]
+        };
+        let modulus = &modulus[j];
+        sums = kernel::multiply_high(t, sums, tops, a(j), b, modulus, q, low, last, &mut ());
+    }
+    finish(t, sums, out, columns, i, last);
 }
 
 /// See [`Lanes::square`](crate::backend::lanes::Lanes::square).
@@ -113,13 +134,30 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
             q,
         } = Scratch::<T::Limb, B>::new(self.scratch, count);
         let out = self.out.as_chunks_mut().0;
+        let limbs = self.modulus.limbs.len();
 
+        if const { keeps_columns::<T>(B) } && count == 1 && t.saves_products() {
+            let (a, modulus) = (&a[0], &modulus[0]);
+            let sums = match &mut self.share {
+                Some(share) if const { may_have_halves::<T>(B) } && share.has_halves(B) => {
+                    let rows = &mut share.block::<T, B, 2>(t, 0);
+                    square::square_alone(t, a, modulus, neg_inv, rows)
+                }
+                Some(share) => {
+                    let rows = &mut share.block::<T, B, 1>(t, 0);
+                    square::square_alone(t, a, modulus, neg_inv, rows)
+                }
+                None => square::square_alone(t, a, modulus, neg_inv, &mut ()),
+            };
+            return kernel::normalise(t, &mut out[0], sums);
+        }
         if count > 1 {
-            double(t, doubled.as_flattened_mut(), self.a);
+            // The lowest block is never doubled.
+            double(t, doubled[1..].as_flattened_mut(), &self.a[B - 1..]);
         }
         for (a, columns) in a[..count].iter().zip(columns.chunks_exact_mut(2)) {
             let (low, high) = columns.split_at_mut(1);
-            kernel::square_block(t, a, &mut low[0], &mut high[0]);
+            square::square_block(t, a, &mut low[0], &mut high[0]);
         }
         for i in 0..count {
             let last = i + 1 == count;
@@ -127,11 +165,15 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
             let (tops, modulus_0) = (&columns[i + 1], &modulus[0]);
             let quotient = (count > 1).then_some(&mut *q);
             let mut sums: Sums<T, B> = match &mut self.share {
-                Some(share) => {
-                    let rows = &mut share.block::<T, B>(t, i);
-                    kernel::reduce_low(t, sums, tops, modulus_0, neg_inv, quotient, rows)
+                Some(share) if const { may_have_halves::<T>(B) } && share.has_halves(limbs) => {
+                    let rows = &mut share.block::<T, B, 2>(t, i).of(0);
+                    kernel::reduce_low(t, B, sums, tops, modulus_0, neg_inv, quotient, rows)
                 }
-                None => kernel::reduce_low(t, sums, tops, modulus_0, neg_inv, quotient, &mut ()),
+                Some(share) => {
+                    let rows = &mut share.block::<T, B, 1>(t, i);
+                    kernel::reduce_low(t, B, sums, tops, modulus_0, neg_inv, quotient, rows)
+                }
+                None => kernel::reduce_low(t, B, sums, tops, modulus_0, neg_inv, quotient, &mut ()),
             };
             for j in 1..count {
                 let (low, high) = columns.split_at_mut(i + j + 1);
@@ -141,29 +183,39 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
                 } else {
                     &mut low[i + j]
                 };
-                sums = if j > i {
-                    if j == i + 1 {
-                        // What the block below carries into this one belongs to rows below. This is
-                        // the last row that uses the block.
-                        let limb = t.load(&a[j][0]);
-                        t.store(&mut doubled[j][0], t.low(t.add(limb, limb)));
+                let modulus = &modulus[j];
+                if j == i + 1 {
+                    // What the block below carries into this one belongs to rows below. This is
+                    // the last row that uses the block.
+                    let limb = t.load(&a[j][0]);
+                    t.store(&mut doubled[j][0], t.low(t.add(limb, limb)));
+                }
+                // The second number of an entry is looked up beside a block further up, whose rows have more multiply-adds.
+                let share = match &mut self.share {
+                    Some(share) if j == 1 && share.has_halves(limbs) => Some(share),
+                    _ => None,
+                };
+                let by = || ([&doubled[j]], [&a[i]]);
+                sums = match share {
+                    Some(share) if const { may_have_halves::<T>(B) } => {
+                        let beside = &mut share.block::<T, B, 2>(t, i).of(1);
+                        if j > i {
+                            let (a, b) = by();
+                            kernel::multiply_high(
+                                t, sums, tops, a, b, modulus, q, low, last, beside,
+                            )
+                        } else {
+                            kernel::reduce_high(t, sums, tops, modulus, q, low, last, beside)
+                        }
                     }
-                    kernel::multiply_high(
-                        t,
-                        sums,
-                        tops,
-                        &doubled[j],
-                        &a[i],
-                        &modulus[j],
-                        q,
-                        low,
-                        last,
-                    )
-                } else {
-                    kernel::reduce_high(t, sums, tops, &modulus[j], q, low, last)
+                    _ if j > i => {
+                        let (a, b) = by();
+                        kernel::multiply_high(t, sums, tops, a, b, modulus, q, low, last, &mut ())
+                    }
+                    _ => kernel::reduce_high(t, sums, tops, modulus, q, low, last, &mut ()),
                 };
             }
-            finish(t, sums, out, columns, i);
+            finish(t, sums, out, columns, i, last);
         }
     }
 }
@@ -183,7 +235,7 @@ impl<L: Limb> Kernel<L> for Step<'_, L> {
         let lanes::Step {
             squarings,
             table,
-            ref mut factor,
+            ref mut entry,
             ref mut value,
             ref mut spare,
             ..
@@ -191,7 +243,7 @@ impl<L: Limb> Kernel<L> for Step<'_, L> {
         let (mut value, mut spare) = (&mut **value, &mut **spare);
         let beside = Share::<L>::suffice(squarings);
         if beside && T::MERGES_INTO_ZERO {
-            factor.fill(L::ZERO);
+            entry.fill(L::ZERO);
         }
         for squaring in 0..squarings {
             t.run::<_, B>(&mut Square {
@@ -199,33 +251,49 @@ impl<L: Limb> Kernel<L> for Step<'_, L> {
                 a: value,
                 modulus,
                 scratch: self.scratch,
-                share: beside.then(|| Share::new(squaring, factor, table, digits)),
+                share: beside.then(|| Share::new(squaring, entry, table, digits)),
             });
             mem::swap(&mut value, &mut spare);
         }
         if !beside {
             t.run::<_, B>(&mut Select {
-                out: factor,
+                out: entry,
                 table,
                 digits,
             });
         }
-        t.run::<_, B>(&mut Mul {
-            out: spare,
-            a: value,
-            b: factor,
-            modulus,
-            scratch: self.scratch,
-        });
+        if entry.len() > value.len() {
+            t.run::<_, B>(&mut MulEntry {
+                out: spare,
+                a: value,
+                entry,
+                modulus,
+                scratch: self.scratch,
+            });
+        } else {
+            t.run::<_, B>(&mut Mul {
+                out: spare,
+                a: value,
+                b: entry,
+                modulus,
+                scratch: self.scratch,
+            });
+        }
         if squarings.is_multiple_of(2) {
             value.copy_from_slice(spare);
         }
     }
 }
 
+/// Whether there is code that squares numbers of one such block with their columns in registers: as for
+/// [halves](may_have_halves), and for moduli of 512 and 768 bits.
+const fn keeps_columns<T: Madd52>(block: usize) -> bool {
+    T::CAN_SAVE_PRODUCTS && block >= 10 && block.is_multiple_of(5)
+}
+
 /// How many blocks a number has. That short blocks are alone spares the compiler the rest.
 #[inline(always)]
-fn block_count<T: Madd52, const B: usize>(number: &[[T::Limb; B]]) -> usize {
+pub(super) fn block_count<T: Madd52, const B: usize>(number: &[[T::Limb; B]]) -> usize {
     if B <= T::MAX_BLOCK / 2 {
         1
     } else {
@@ -233,17 +301,24 @@ fn block_count<T: Madd52, const B: usize>(number: &[[T::Limb; B]]) -> usize {
     }
 }
 
+/// A block of zeros.
+#[inline(always)]
+pub(super) fn zeros<T: Madd52, const B: usize>() -> &'static [T::Limb; B] {
+    const { T::Limb::ZEROS.first_chunk::<B>().unwrap() }
+}
+
 /// What becomes of the sums at the end of row `i` of blocks.
 #[inline(always)]
-fn finish<T: Madd52, const B: usize>(
+pub(super) fn finish<T: Madd52, const B: usize>(
     t: T,
     sums: Sums<T, B>,
     out: &mut [[T::Limb; B]],
     columns: &mut [[T::Limb; B]],
     i: usize,
+    last: bool,
 ) {
     let count = out.len();
-    if i + 1 == count {
+    if last {
         kernel::normalise(t, &mut out[count - 1], sums);
     } else {
         kernel::store(t, &mut columns[i + count], sums);
@@ -251,15 +326,16 @@ fn finish<T: Madd52, const B: usize>(
 }
 
 #[inline(always)]
-fn blocks<L, const B: usize>(limbs: &[L]) -> &[[L; B]] {
+pub(super) fn blocks<L, const B: usize>(limbs: &[L]) -> &[[L; B]] {
     limbs.as_chunks().0
 }
 
-/// `out = 2 * a`, normalised; `a` is, and is below half of what its limbs can hold.
+/// The limbs of `2 * a` from the second one up; `a` is normalised, and below half of what its limbs can hold.
 #[inline(always)]
 fn double<T: Madd52>(t: T, out: &mut [T::Limb], a: &[T::Limb]) {
-    let mut carry = t.zero();
-    for (out, a) in out.iter_mut().zip(a) {
+    let lowest = t.load(&a[0]);
+    let mut carry = t.carry(t.add(lowest, lowest));
+    for (out, a) in out.iter_mut().zip(&a[1..]) {
         let limb = t.load(a);
         let twice = t.add(limb, limb);
         // The lowest bit of `twice` is free for the carry, which therefore goes no further.

@@ -81,39 +81,54 @@ macro_rules! reduce_limb {
     };
 }
 
+pub(super) mod square;
+
 /// How many limbs the products with the modulus are behind those with `a` in a row of [`multiply_low`], so that the
 /// quotient, which needs the lowest column, is there when it is used.
 const LAG: usize = 4;
 
-/// The lowest block of a Montgomery multiplication: `sums = (sums + a * b + q * modulus) / 2^(52 * B)`,
-/// where `tops` are the columns above `sums`. Writes the quotient to `q` if there are blocks above.
+/// The lowest block of a Montgomery multiplication: `sums = (sums + a * b + q * modulus) / 2^(52 * rows)`,
+/// where `tops` are the columns above `sums`, and `a * b` is the sum of one or two products with `rows` limbs of `b`. Writes
+/// the quotient to `q` if there are blocks above.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 #[allow(clippy::absurd_extreme_comparisons)] // The comparisons are written out for `J = 0` too.
-pub(super) fn multiply_low<T: Madd52, const B: usize>(
+pub(super) fn multiply_low<T: Madd52, const B: usize, const P: usize>(
     t: T,
     mut sums: Sums<T, B>,
     tops: &[T::Limb; B],
-    a: &[T::Limb; B],
-    b: &[T::Limb; B],
+    a: [&[T::Limb; B]; P],
+    b: [&[T::Limb]; P],
     modulus: &[T::Limb; B],
     neg_inv: T::Vector,
     mut q: Option<&mut [T::Limb; B]>,
 ) -> Sums<T, B> {
-    for row in 0..B {
-        let (a, modulus) = (t.reload(a), t.reload(modulus));
-        let factor = t.load(&b[row]);
+    for row in 0..b[0].len() {
+        let (a_0, modulus) = (t.reload(a[0]), t.reload(modulus));
+        let factor = t.load(&b[0][row]);
+        // The second product, or the first one again, and nothing is done with it.
+        let (a_1, factor_1) = (a[P - 1], t.load(&b[P - 1][row]));
+        let a_1 = if P > 1 { t.reload(a_1) } else { a_1 };
         let mut top = t.load(&tops[row]);
-        let lowest = t.load(&a[0]);
+        let lowest = t.load(&a_0[0]);
         sums[0] = t.madd_lo(sums[0], lowest, factor);
+        if P > 1 {
+            sums[0] = t.madd_lo(sums[0], t.load(&a_1[0]), factor_1);
+        }
         let quotient = t.madd_lo(t.zero(), sums[0], neg_inv);
         if let Some(q) = &mut q {
             t.store(&mut q[row], quotient);
         }
         sums[1] = t.madd_hi(sums[1], lowest, factor);
+        if P > 1 {
+            sums[1] = t.madd_hi(sums[1], t.load(&a_1[0]), factor_1);
+        }
         unrolled!(B, J, {
             if J >= 1 {
-                add_limb!(t, B, sums, top, a, J, factor);
+                add_limb!(t, B, sums, top, a_0, J, factor);
+                if P > 1 {
+                    add_limb!(t, B, sums, top, a_1, J, factor_1);
+                }
             }
             if J == LAG || J + 1 == B && J < LAG {
                 complete_next!(t, sums, modulus, quotient);
@@ -133,12 +148,13 @@ pub(super) fn multiply_low<T: Madd52, const B: usize>(
     sums
 }
 
-/// The same without a product, `sums = (sums + q * modulus) / 2^(52 * B)`, and with something done `beside` each row.
+/// The same without a product, `sums = (sums + q * modulus) / 2^(52 * rows)`, and with something done `beside` each row.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 #[allow(clippy::absurd_extreme_comparisons)] // The comparisons are written out for `J = 0` too.
 pub(super) fn reduce_low<T: Madd52, const B: usize>(
     t: T,
+    rows: usize,
     mut sums: Sums<T, B>,
     tops: &[T::Limb; B],
     modulus: &[T::Limb; B],
@@ -147,7 +163,7 @@ pub(super) fn reduce_low<T: Madd52, const B: usize>(
     beside: &mut impl Beside<T>,
 ) -> Sums<T, B> {
     let mut quotient = t.madd_lo(t.zero(), sums[0], neg_inv);
-    for row in 0..B {
+    for row in 0..rows {
         let modulus = t.reload(modulus);
         if let Some(q) = &mut q {
             t.store(&mut q[row], quotient);
@@ -168,7 +184,7 @@ pub(super) fn reduce_low<T: Madd52, const B: usize>(
     sums
 }
 
-/// What is done beside the rows of [`reduce_low`].
+/// What is done beside rows.
 pub(super) trait Beside<T> {
     /// The part of row `row`. Must be `#[inline(always)]`.
     fn row(&mut self, t: T, row: usize);
@@ -192,28 +208,37 @@ macro_rules! write_lowest {
 }
 
 /// A block further up: adds `a * b + modulus * q`, writes the low `B` columns to `low` and returns the
-/// high ones. With `limbs`, no more is to be added to the low ones, and they are written as limbs.
+/// high ones. With `limbs`, no more is to be added to the low ones, and they are written as limbs. Something is done `beside`
+/// each row.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub(super) fn multiply_high<T: Madd52, const B: usize>(
+pub(super) fn multiply_high<T: Madd52, const B: usize, const P: usize>(
     t: T,
     mut sums: Sums<T, B>,
     tops: &[T::Limb; B],
-    a: &[T::Limb; B],
-    b: &[T::Limb; B],
+    a: [&[T::Limb; B]; P],
+    b: [&[T::Limb; B]; P],
     modulus: &[T::Limb; B],
     q: &[T::Limb; B],
     low: &mut [T::Limb; B],
     limbs: bool,
+    beside: &mut impl Beside<T>,
 ) -> Sums<T, B> {
     for row in 0..B {
-        let (a, modulus) = (t.reload(a), t.reload(modulus));
-        let (factor, quotient) = (t.load(&b[row]), t.load(&q[row]));
+        let (a_0, modulus) = (t.reload(a[0]), t.reload(modulus));
+        let (factor, quotient) = (t.load(&b[0][row]), t.load(&q[row]));
+        // As in `multiply_low`.
+        let (a_1, factor_1) = (a[P - 1], t.load(&b[P - 1][row]));
+        let a_1 = if P > 1 { t.reload(a_1) } else { a_1 };
         let mut top = t.load(&tops[row]);
         unrolled!(B, J, {
-            add_limb!(t, B, sums, top, a, J, factor);
+            add_limb!(t, B, sums, top, a_0, J, factor);
+            if P > 1 {
+                add_limb!(t, B, sums, top, a_1, J, factor_1);
+            }
             add_limb!(t, B, sums, top, modulus, J, quotient);
         });
+        beside.row(t, row);
         write_lowest!(t, sums, low[row], limbs);
         shift!(B, sums, top);
     }
@@ -222,6 +247,7 @@ pub(super) fn multiply_high<T: Madd52, const B: usize>(
 
 /// The same without a product: adds `modulus * q`.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 pub(super) fn reduce_high<T: Madd52, const B: usize>(
     t: T,
     mut sums: Sums<T, B>,
@@ -230,6 +256,7 @@ pub(super) fn reduce_high<T: Madd52, const B: usize>(
     q: &[T::Limb; B],
     low: &mut [T::Limb; B],
     limbs: bool,
+    beside: &mut impl Beside<T>,
 ) -> Sums<T, B> {
     for row in 0..B {
         let modulus = t.reload(modulus);
@@ -238,67 +265,11 @@ pub(super) fn reduce_high<T: Madd52, const B: usize>(
         unrolled!(B, J, {
             add_limb!(t, B, sums, top, modulus, J, quotient);
         });
+        beside.row(t, row);
         write_lowest!(t, sums, low[row], limbs);
         shift!(B, sums, top);
     }
     sums
-}
-
-/// The columns of `a^2`, low and high: half of the cross products, doubled, and the squares of the limbs.
-///
-/// A row has the products of one limb with those below it, so that it does not wait for those above, which the operation
-/// before this one makes one after the other.
-#[inline(always)]
-#[allow(clippy::absurd_extreme_comparisons)] // `I < J` is written out for `J = 0` too.
-pub(super) fn square_block<T: Madd52, const B: usize>(
-    t: T,
-    a: &[T::Limb; B],
-    low: &mut [T::Limb; B],
-    high: &mut [T::Limb; B],
-) {
-    // The cross products of column c are summed up in register c mod B. Row j opens the columns 2j - 1 and 2j, and
-    // completes column j, whose register is that of column j + B.
-    let mut sums = [t.zero(); B];
-    unrolled!(B, J, {
-        let a = t.reload(a);
-        let factor = t.load(&a[J]);
-        unrolled!(B, I, {
-            if I < J {
-                let limb = t.load(&a[I]);
-                let sum = if J == 1 { t.zero() } else { sums[(I + J) % B] };
-                sums[(I + J) % B] = t.madd_lo(sum, limb, factor);
-                let sum = if I + 2 >= J {
-                    t.zero()
-                } else {
-                    sums[(I + J + 1) % B]
-                };
-                sums[(I + J + 1) % B] = t.madd_hi(sum, limb, factor);
-            }
-        });
-        t.store(&mut low[J], whole_column(t, a, J, sums[J]));
-    });
-    unrolled!(B, J, {
-        // No cross product reaches the highest column.
-        let sum = if J + 1 < B { sums[J] } else { t.zero() };
-        t.store(&mut high[J], whole_column(t, a, B + J, sum));
-    });
-}
-
-/// Column `column` of `a^2`, given half of its cross products.
-#[inline(always)]
-fn whole_column<T: Madd52, const B: usize>(
-    t: T,
-    a: &[T::Limb; B],
-    column: usize,
-    half: T::Vector,
-) -> T::Vector {
-    let limb = t.load(&a[column / 2]);
-    let cross = t.add(half, half);
-    if column.is_multiple_of(2) {
-        t.madd_lo(cross, limb, limb)
-    } else {
-        t.madd_hi(cross, limb, limb)
-    }
 }
 
 /// Reads `B` column sums.

@@ -1,10 +1,12 @@
 //! The lanes as the common ladder sees them.
 
 use super::blocks::{self, Mul, Square};
-use super::look_up::Select;
+use super::halves::{Enter, MulEntry, have_halves};
+use super::look_up::{Select, Share};
 use super::madd52::{Limb, MAX_LANES, Madd52, RADIX_BITS};
 use super::size;
-use crate::backend::lanes::{Lanes, Modulus, Step};
+use crate::backend::lanes::{self, Lanes, Modulus, Step, Table};
+use crate::window::Window;
 
 /// An instance in each lane, on the instructions of `T`.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +72,67 @@ impl<T: Madd52> Lanes for Lanes52<T> {
             share: None,
         };
         size::dispatch(self.0, modulus.limbs.len(), &mut square);
+    }
+
+    fn entry_len(self, limbs: usize, window: Window) -> usize {
+        let halves = have_halves(self.0, limbs) && Share::<T::Limb>::suffice(window.bits());
+        limbs * if halves { 2 } else { 1 }
+    }
+
+    fn fill_table(
+        self,
+        table: Table<'_, T::Limb>,
+        modulus: Modulus<'_, T::Limb>,
+        scratch: &mut [T::Limb],
+    ) {
+        let limbs = modulus.limbs.len();
+        if table.entry_len == limbs {
+            return lanes::fill_table(self, table, modulus, scratch);
+        }
+        let Table {
+            entries,
+            entry_len,
+            one,
+            base,
+            spare,
+        } = table;
+        let enter = |entry: &mut [T::Limb], power: &[T::Limb], scratch: &mut [T::Limb]| {
+            let mut enter = Enter {
+                entry,
+                power,
+                modulus: &modulus,
+                scratch,
+            };
+            size::dispatch(self.0, limbs, &mut enter);
+        };
+        let (zeroth, rest) = entries.split_at_mut(entry_len);
+        let (first, rest) = rest.split_at_mut(entry_len);
+        enter(zeroth, one, scratch);
+        enter(first, base, scratch);
+        for entry in rest.chunks_exact_mut(entry_len) {
+            let mut mul = MulEntry {
+                out: spare,
+                a: base,
+                entry: first,
+                modulus: &modulus,
+                scratch,
+            };
+            size::dispatch(self.0, limbs, &mut mul);
+            base.copy_from_slice(spare);
+            enter(entry, base, scratch);
+        }
+    }
+
+    fn open(self, value: &mut [T::Limb], entry: &mut [T::Limb], table: &[T::Limb], digits: &[u8]) {
+        if entry.len() == value.len() {
+            return self.select(value, table, digits);
+        }
+        self.select(entry, table, digits);
+        let block = size::block_len::<T>(value.len());
+        let pairs = entry.chunks_exact(2 * block);
+        for (value, pair) in value.chunks_exact_mut(block).zip(pairs) {
+            value.copy_from_slice(&pair[..block]);
+        }
     }
 
     fn select(self, out: &mut [T::Limb], table: &[T::Limb], digits: &[u8]) {

@@ -73,16 +73,23 @@ impl<'a, L: Limb> Share<'a, L> {
         }
     }
 
-    /// Block `i` of these entries.
+    /// Whether entries of numbers of `limbs` limbs [have halves](super::halves).
     #[inline(always)]
-    pub(super) fn block<T: Madd52<Limb = L>, const B: usize>(
+    pub(super) fn has_halves(&self, limbs: usize) -> bool {
+        self.out.len() > limbs
+    }
+
+    /// Block `i` of these entries, of `P` numbers each.
+    #[inline(always)]
+    pub(super) fn block<T: Madd52<Limb = L>, const B: usize, const P: usize>(
         &mut self,
         t: T,
         i: usize,
-    ) -> Rows<'_, T, B> {
+    ) -> Rows<'_, T, B, P> {
         let digits = t.widen(self.digits);
-        let out = self.out.as_chunks_mut::<B>().0;
-        let table = &self.table.as_chunks::<B>().0[self.first * out.len() + i..];
+        let out = self.out.as_chunks_mut::<B>().0.as_chunks_mut::<P>().0;
+        let table = self.table.as_chunks::<B>().0.as_chunks::<P>().0;
+        let table = &table[self.first * out.len() + i..];
         let mut masks = [t.equal(digits, self.first as u64); ENTRIES];
         let mut entries = [&table[0]; ENTRIES];
         unrolled!(ENTRIES, E, {
@@ -97,21 +104,51 @@ impl<'a, L: Limb> Share<'a, L> {
     }
 }
 
-/// One block of a [`Share`].
-pub(super) struct Rows<'a, T: Madd52, const B: usize> {
+/// One block of a [`Share`]: of each number of the entries.
+pub(super) struct Rows<'a, T: Madd52, const B: usize, const P: usize> {
     masks: [T::Mask; ENTRIES],
-    entries: [&'a [T::Limb; B]; ENTRIES],
-    out: &'a mut [T::Limb; B],
+    entries: [&'a [[T::Limb; B]; P]; ENTRIES],
+    out: &'a mut [[T::Limb; B]; P],
 }
 
-impl<T: Madd52, const B: usize> Beside<T> for Rows<'_, T, B> {
-    /// One limb.
+impl<'a, T: Madd52, const B: usize, const P: usize> Rows<'a, T, B, P> {
+    /// Those of one number.
+    #[inline(always)]
+    pub(super) fn of(self, number: usize) -> Number<'a, T, B, P> {
+        Number { rows: self, number }
+    }
+
+    /// One limb of one number.
+    #[inline(always)]
+    fn limb(&mut self, t: T, number: usize, row: usize) {
+        let mut picked = t.load(&self.out[number][row]);
+        unrolled!(ENTRIES, E, {
+            picked = t.merge(picked, self.masks[E], &self.entries[E][number][row]);
+        });
+        t.store(&mut self.out[number][row], picked);
+    }
+}
+
+impl<T: Madd52, const B: usize, const P: usize> Beside<T> for Rows<'_, T, B, P> {
+    /// One limb of each number.
     #[inline(always)]
     fn row(&mut self, t: T, row: usize) {
-        let mut picked = t.load(&self.out[row]);
-        unrolled!(ENTRIES, E, {
-            picked = t.merge(picked, self.masks[E], &self.entries[E][row]);
-        });
-        t.store(&mut self.out[row], picked);
+        self.limb(t, 0, row);
+        if P > 1 {
+            self.limb(t, P - 1, row);
+        }
+    }
+}
+
+/// [`Rows`] of one number.
+pub(super) struct Number<'a, T: Madd52, const B: usize, const P: usize> {
+    rows: Rows<'a, T, B, P>,
+    number: usize,
+}
+
+impl<T: Madd52, const B: usize, const P: usize> Beside<T> for Number<'_, T, B, P> {
+    #[inline(always)]
+    fn row(&mut self, t: T, row: usize) {
+        self.rows.limb(t, self.number, row);
     }
 }

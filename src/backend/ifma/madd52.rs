@@ -87,6 +87,9 @@ pub(in crate::backend) trait Madd52: Copy {
     /// Whether [`merge`](Self::merge) needs zeros in `old`.
     const MERGES_INTO_ZERO: bool;
 
+    /// Whether there is code that does with fewer multiply-adds: see [`saves_products`](Self::saves_products).
+    const CAN_SAVE_PRODUCTS: bool;
+
     /// One limb of all lanes, in memory.
     type Limb: Limb;
 
@@ -95,6 +98,10 @@ pub(in crate::backend) trait Madd52: Copy {
 
     /// A choice of lanes.
     type Mask: Copy;
+
+    /// Whether multiply-adds are what everything else waits for, so that it pays to do with fewer of them for longer look-ups
+    /// ([`halves`](super::halves)), and to keep columns out of memory. Public, and the same in all calls.
+    fn saves_products(self) -> bool;
 
     /// Zero.
     fn zero(self) -> Self::Vector;

@@ -8,13 +8,28 @@ use super::madd52::{Kernel, Limb, Limb4, Limb8, MAX_LANES, Madd52, RADIX_BITS};
 /// As many lanes as `L` has; needs nothing of the processor. Its methods are not inlined: unrolled, they would take minutes
 /// to compile.
 #[derive(Clone, Copy)]
-pub(in crate::backend) struct Portable<L>(PhantomData<L>);
+pub(in crate::backend) struct Portable<L> {
+    saves_products: bool,
+    lanes: PhantomData<L>,
+}
 
 /// As AVX-512 has them.
-pub(super) const EIGHT: Portable<Limb8> = Portable(PhantomData);
+pub(super) const EIGHT: Portable<Limb8> = Portable {
+    saves_products: false,
+    lanes: PhantomData,
+};
+
+/// The same, on processors with one multiply-add a cycle.
+pub(super) const EIGHT_SAVING: Portable<Limb8> = Portable {
+    saves_products: true,
+    ..EIGHT
+};
 
 /// As AVX-IFMA has them.
-pub(super) const FOUR: Portable<Limb4> = Portable(PhantomData);
+pub(super) const FOUR: Portable<Limb4> = Portable {
+    saves_products: false,
+    lanes: PhantomData,
+};
 
 const MASK: u64 = (1 << RADIX_BITS) - 1;
 
@@ -39,11 +54,16 @@ fn map<L: Limb>(a: L, f: impl Fn(u64) -> u64) -> L {
 impl<L: Limb> Madd52 for Portable<L> {
     const MAX_BLOCK: usize = if L::LANES == 8 { 20 } else { 10 };
     const MERGES_INTO_ZERO: bool = L::LANES != 8;
+    const CAN_SAVE_PRODUCTS: bool = L::LANES == 8;
 
     type Limb = L;
     type Vector = L;
     /// All ones in the lanes that are chosen.
     type Mask = L;
+
+    fn saves_products(self) -> bool {
+        self.saves_products
+    }
 
     fn zero(self) -> L {
         L::ZERO

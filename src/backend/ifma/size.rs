@@ -20,9 +20,14 @@ fn block_count<T: Madd52>(limbs: usize) -> usize {
     limbs.div_ceil(T::MAX_BLOCK)
 }
 
+/// How many limbs a block of a number of `limbs` limbs has.
+pub(super) fn block_len<T: Madd52>(limbs: usize) -> usize {
+    limbs / block_count::<T>(limbs)
+}
+
 /// Runs `kernel` with the block length of operands of `limbs` limbs, a number that [`limb_count`] gave.
 pub(super) fn dispatch<T: Madd52, K: Kernel<T::Limb>>(unit: T, limbs: usize, kernel: &mut K) {
-    match limbs / block_count::<T>(limbs) {
+    match block_len::<T>(limbs) {
         2 => unit.run::<K, 2>(kernel),
         3 => unit.run::<K, 3>(kernel),
         4 => unit.run::<K, 4>(kernel),

@@ -33,6 +33,11 @@ pub(in crate::backend) fn eight_on_portable_unit() -> OnPortable {
     OnUnits(Units::Eight(portable::EIGHT))
 }
 
+/// The same with fewer multiply-adds, as on a Zen 4.
+pub(in crate::backend) fn eight_saving_on_portable_unit() -> OnPortable {
+    OnUnits(Units::Eight(portable::EIGHT_SAVING))
+}
+
 /// Four lanes without AVX-IFMA.
 pub(in crate::backend) fn four_on_portable_unit() -> OnPortable {
     OnUnits(Units::Four(portable::FOUR, None))

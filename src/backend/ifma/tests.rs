@@ -1,8 +1,10 @@
 use super::lanes52::Lanes52;
-use super::madd52::Madd52;
+use super::madd52::{Limb8, Madd52};
 use super::{avx_ifma, avx512, portable};
-use crate::backend::lanes::testing::{check_products, check_select, check_step};
+use crate::backend::lanes::Lanes;
+use crate::backend::lanes::testing::{check_ladder, check_products, check_select, check_step};
 use crate::need;
+use crate::window::Window;
 
 /// All block lengths, and one, two and more blocks of the longest.
 const WIDTHS: [u32; 12] = [
@@ -12,9 +14,13 @@ const WIDTHS: [u32; 12] = [
 /// The longest block, and two blocks.
 const EMULATED: [u32; 3] = [64, 512, 1024];
 
-fn eight() -> Option<Lanes52<avx512::Token>> {
-    let token = avx512::Token::detect().ok_or("this processor has no AVX-512 IFMA");
-    need::available("avx512ifma", token).map(Lanes52)
+/// With all multiply-adds, and with fewer.
+fn eight() -> [Option<Lanes52<avx512::Token>>; 2] {
+    [false, true].map(|saving| {
+        let token = avx512::Token::saving_products(saving);
+        let token = token.ok_or("this processor has no AVX-512 IFMA");
+        need::available("avx512ifma", token).map(Lanes52)
+    })
 }
 
 fn four() -> Option<Lanes52<avx_ifma::Token<false>>> {
@@ -48,7 +54,7 @@ fn check_all_products<T: Madd52>(unit: Option<Lanes52<T>>) {
 
 #[test]
 fn products() {
-    check_all_products(eight());
+    eight().into_iter().for_each(check_all_products);
 }
 
 #[test]
@@ -65,6 +71,7 @@ fn products_in_four_lanes_by_evex() {
 fn products_on_the_portable_units() {
     for bits in WIDTHS {
         check_products(Lanes52(portable::EIGHT), bits, 4);
+        check_products(Lanes52(portable::EIGHT_SAVING), bits, 4);
         check_products(Lanes52(portable::FOUR), bits, 8);
     }
 }
@@ -89,7 +96,7 @@ fn check_look_up<T: Madd52>(unit: Option<Lanes52<T>>) {
 
 #[test]
 fn look_up() {
-    check_look_up(eight());
+    eight().into_iter().for_each(check_look_up);
 }
 
 #[test]
@@ -115,7 +122,7 @@ fn check_steps<T: Madd52>(unit: Option<Lanes52<T>>) {
 
 #[test]
 fn step() {
-    check_steps(eight());
+    eight().into_iter().for_each(check_steps);
 }
 
 #[test]
@@ -132,6 +139,7 @@ fn step_in_four_lanes_by_evex() {
 fn step_on_the_portable_units() {
     for bits in [512, 2048] {
         check_step(Lanes52(portable::EIGHT), bits);
+        check_step(Lanes52(portable::EIGHT_SAVING), bits);
         check_step(Lanes52(portable::FOUR), bits);
     }
 }
@@ -143,4 +151,61 @@ fn step_by_the_encoding_of_avx_ifma() {
         return;
     };
     check_step(unit, 512);
+}
+
+/// One to six blocks of 15 and 20 limbs, which are those that may have halves, and others.
+fn check_ladders<T: Madd52>(unit: Option<Lanes52<T>>) {
+    let Some(unit) = unit else { return };
+    for bits in [
+        64, 512, 768, 960, 1024, 1088, 1536, 2048, 2304, 3072, 4096, 5120, 6144,
+    ] {
+        check_ladder(unit, bits);
+    }
+}
+
+#[test]
+fn ladder() {
+    eight().into_iter().for_each(check_ladders);
+}
+
+#[test]
+fn ladder_in_four_lanes() {
+    check_ladders(four());
+    check_ladders(four_by_evex());
+}
+
+#[test]
+fn ladder_on_the_portable_units() {
+    for bits in [768, 1024, 1536, 3072] {
+        check_ladder(Lanes52(portable::EIGHT), bits);
+        check_ladder(Lanes52(portable::EIGHT_SAVING), bits);
+        check_ladder(Lanes52(portable::FOUR), bits);
+    }
+}
+
+/// Where it is decided what entries are.
+#[test]
+fn halves_where_they_save_time() {
+    let saving = Lanes52(portable::EIGHT_SAVING);
+    for (bits, halves) in [
+        (512, false),
+        (768, false),
+        (960, false),
+        (1024, true),
+        (1088, false),
+        (1536, true),
+        (2048, true),
+        (3072, true),
+        (4096, true),
+        (16_384, true),
+    ] {
+        let limbs = Lanes52::<portable::Portable<Limb8>>::limb_count(bits);
+        for (window, suffices) in [(1, false), (2, false), (3, true), (4, true), (5, true)] {
+            let window = Window::new(window).unwrap();
+            let expected = if halves && suffices { 2 } else { 1 } * limbs;
+            assert_eq!(saving.entry_len(limbs, window), expected, "{bits} bits");
+            assert_eq!(Lanes52(portable::EIGHT).entry_len(limbs, window), limbs);
+            assert_eq!(Lanes52(portable::FOUR).entry_len(limbs, window), limbs);
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! The ladder: fixed window, every digit multiplied, the digit 0 too.
 
+use super::convert::MAX_COUNT;
 use super::workspace::{Parts, Workspace};
-use super::{Lanes, Step};
+use super::{Lanes, Step, Table};
 
 impl<L: Lanes> Workspace<L> {
     /// From bases to powers, both in ordinary form. The powers are at most `(BOUND - 1) * modulus`.
@@ -15,6 +16,7 @@ impl<L: Lanes> Workspace<L> {
             value,
             spare,
             factor,
+            entry,
             table,
             scratch,
             digits,
@@ -22,16 +24,15 @@ impl<L: Lanes> Workspace<L> {
         } = self.parts();
 
         let mut digits = digits.rchunks(L::COUNT);
-        match digits.next() {
-            Some(top) => lanes.select(value, table, top),
-            None => value.copy_from_slice(&table[..value.len()]),
-        }
+        // Without digits it is entry 0, that of one.
+        let top = digits.next().unwrap_or(&[0; MAX_COUNT][..L::COUNT]);
+        lanes.open(value, entry, table, top);
         for digit in digits {
             let step = Step {
                 squarings: window_bits,
                 table,
                 digits: digit,
-                factor,
+                entry,
                 value,
                 spare,
             };
@@ -39,7 +40,7 @@ impl<L: Lanes> Workspace<L> {
         }
 
         // Leave Montgomery form. A product `T` comes out below `T / R + (BOUND - 1) * modulus`, so with
-        // `T < BOUND * modulus < R` it is at most `(BOUND - 1) * modulus`.
+        // `T < (BOUND + 1/2) * modulus < R` it is at most `(BOUND - 1) * modulus`.
         set_one::<L>(factor);
         lanes.mul(spare, value, factor, modulus, scratch);
         value.copy_from_slice(spare);
@@ -47,31 +48,30 @@ impl<L: Lanes> Workspace<L> {
 
     /// Fills the table with `base^0, base^1, ..` in Montgomery form.
     fn fill_table(&mut self) {
-        let (lanes, table_len) = (self.lanes, self.window.table_len());
+        let lanes = self.lanes;
         let Parts {
             modulus,
             r2,
-            value: base,
+            value,
+            spare,
             factor,
+            entry,
             table,
             scratch,
             ..
         } = self.parts();
-        let limbs = base.len();
 
         set_one::<L>(factor);
-        lanes.mul(&mut table[..limbs], r2, factor, modulus, scratch);
-        lanes.mul(&mut table[limbs..2 * limbs], r2, base, modulus, scratch);
-        for i in 2..table_len {
-            let (powers, rest) = table.split_at_mut(i * limbs);
-            let power = |i: usize| &powers[i * limbs..][..limbs];
-            let out = &mut rest[..limbs];
-            if i % 2 == 0 {
-                lanes.square(out, power(i / 2), modulus, scratch);
-            } else {
-                lanes.mul(out, power(i - 1), power(1), modulus, scratch);
-            }
-        }
+        lanes.mul(spare, r2, factor, modulus, scratch);
+        lanes.mul(factor, r2, value, modulus, scratch);
+        let table = Table {
+            entries: table,
+            entry_len: entry.len(),
+            one: spare,
+            base: factor,
+            spare: value,
+        };
+        lanes.fill_table(table, modulus, scratch);
     }
 }
 

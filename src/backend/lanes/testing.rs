@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use num_bigint::BigUint;
 
-use super::{Lanes, Modulus, Step};
+use super::{Lanes, Modulus, Step, Table};
+use crate::window::Window;
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.
 pub(crate) struct Random(pub(crate) u64);
@@ -210,12 +211,12 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
             let start = numbers();
             let mut value = pack::<L>(&start, limbs);
             // What was there before must not matter.
-            let mut factor = pack::<L>(&numbers(), limbs);
+            let mut entry = pack::<L>(&numbers(), limbs);
             let step = Step {
                 squarings,
                 table: &table,
                 digits: &digits.iter().map(|digit| *digit as u8).collect::<Vec<_>>(),
-                factor: &mut factor,
+                entry: &mut entry,
                 value: &mut value,
                 spare: &mut vec![L::ZERO; limbs],
             };
@@ -230,6 +231,96 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
                 let power = unpack::<L>(&value, lane);
                 assert!(power < m * L::BOUND, "{bits} bits, {squarings} squarings");
                 assert_eq!(power % m, expected, "{bits} bits, {squarings} squarings");
+            }
+        }
+    }
+}
+
+/// Fills tables for windows of all lengths, opens with every digit and takes a step with another one, and compares with big
+/// integers: the residue, and that numbers stay below the bound.
+pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
+    let limbs = L::limb_count(bits);
+    let r = BigUint::from(1u8) << (limbs as u32 * L::RADIX_BITS);
+    let mut random = Random(u64::from(bits) + 2);
+    let one = BigUint::from(1u8);
+    let ones = (&one << bits) - 1u8;
+    let moduli: Vec<BigUint> = (0..L::COUNT)
+        .map(|lane| match lane % 2 {
+            0 => ones.clone(),
+            _ => number::<L>(&mut random, bits) | &one | &one << (bits - 1),
+        })
+        .collect();
+    let bases: Vec<BigUint> = (0..L::COUNT)
+        .map(|lane| {
+            let bound: BigUint = &moduli[lane] * L::BOUND;
+            match lane % 3 {
+                0 => bound - 1u8,
+                _ => number::<L>(&mut random, bits + 2) % bound,
+            }
+        })
+        .collect();
+    let mut scratch = vec![L::ZERO; L::scratch_len(limbs)];
+    let mut constants = vec![L::ZERO; L::constants_len(limbs)];
+    let (packed_m, neg_inv) = (pack::<L>(&moduli, limbs), neg_inv::<L>(&moduli));
+    lanes.prepare(&mut constants, &packed_m, &neg_inv, &mut scratch);
+    let modulus = Modulus {
+        limbs: &packed_m,
+        neg_inv: &neg_inv,
+        constants: &constants,
+    };
+    let ones_r: Vec<BigUint> = moduli.iter().map(|m| &r % m).collect();
+    // Without Montgomery form.
+    let plain: Vec<BigUint> = moduli
+        .iter()
+        .zip(&bases)
+        .map(|(m, base)| base * (&r % m).modinv(m).unwrap() % m)
+        .collect();
+    let check = |limbs: &[L::Limb], lane: usize, exponent: usize| {
+        let m = &moduli[lane];
+        let expected = plain[lane].modpow(&BigUint::from(exponent), m) * &r % m;
+        let power = unpack::<L>(limbs, lane);
+        assert!(
+            &power * 2u8 < m * (2 * L::BOUND + 1),
+            "{bits} bits, exponent {exponent}"
+        );
+        assert_eq!(power % m, expected, "{bits} bits, exponent {exponent}");
+    };
+    for window in (Window::MIN_BITS..=5).map(|bits| Window::new(bits).unwrap()) {
+        let (entries, entry_len) = (window.table_len(), lanes.entry_len(limbs, window));
+        let mut table = vec![L::ZERO; entries * entry_len];
+        let powers = Table {
+            entries: &mut table,
+            entry_len,
+            one: &pack::<L>(&ones_r, limbs),
+            base: &mut pack::<L>(&bases, limbs),
+            spare: &mut vec![L::ZERO; limbs],
+        };
+        lanes.fill_table(powers, modulus, &mut scratch);
+        // What was there before must not matter.
+        let mut entry = vec![packed_m[0]; entry_len];
+        let mut value = vec![packed_m[0]; limbs];
+        for first in 0..entries {
+            let digits = |step: usize| -> Vec<u8> {
+                let digit = |lane| ((first + step * lane) % entries) as u8;
+                (0..L::COUNT).map(digit).collect()
+            };
+            let (top, next) = (digits(1), digits(3));
+            lanes.open(&mut value, &mut entry, &table, &top);
+            for (lane, digit) in top.iter().enumerate() {
+                check(&value, lane, usize::from(*digit));
+            }
+            let step = Step {
+                squarings: window.bits(),
+                table: &table,
+                digits: &next,
+                entry: &mut entry,
+                value: &mut value,
+                spare: &mut vec![L::ZERO; limbs],
+            };
+            lanes.step(step, modulus, &mut scratch);
+            for lane in 0..L::COUNT {
+                let exponent = (usize::from(top[lane]) << window.bits()) + usize::from(next[lane]);
+                check(&value, lane, exponent);
             }
         }
     }

@@ -39,6 +39,7 @@ pub(super) struct Parts<'a, L: Lanes> {
     pub(super) value: &'a mut [L::Limb],
     pub(super) spare: &'a mut [L::Limb],
     pub(super) factor: &'a mut [L::Limb],
+    pub(super) entry: &'a mut [L::Limb],
     pub(super) table: &'a mut [L::Limb],
     pub(super) scratch: &'a mut [L::Limb],
     pub(super) digits: &'a [u8],
@@ -53,7 +54,7 @@ impl<L: Lanes> Workspace<L> {
             window,
             exponent_bits,
             limbs,
-            operands: Buffer::zeros(Operands::len::<L>(limbs, window)),
+            operands: Buffer::zeros(Operands::len(lanes, limbs, window)),
             words: Buffer::zeros(Words::len(limbs, L::COUNT)),
             digits: Buffer::zeros(Digits::len(digit_count, L::COUNT)),
         }
@@ -163,7 +164,7 @@ impl<L: Lanes> Workspace<L> {
 
     /// What the ladder works on.
     pub(super) fn parts(&mut self) -> Parts<'_, L> {
-        let operands = Operands::new::<L>(&mut self.operands, self.limbs, self.window);
+        let operands = Operands::new(self.lanes, &mut self.operands, self.limbs, self.window);
         Parts {
             modulus: Modulus {
                 limbs: operands.modulus,
@@ -174,6 +175,7 @@ impl<L: Lanes> Workspace<L> {
             value: operands.value,
             spare: operands.spare,
             factor: operands.factor,
+            entry: operands.entry,
             table: operands.table,
             scratch: operands.scratch,
             digits: Digits::new(&mut self.digits, L::COUNT).of_lanes,
@@ -181,11 +183,11 @@ impl<L: Lanes> Workspace<L> {
     }
 
     fn operands(&mut self) -> Operands<'_, L::Limb> {
-        Operands::new::<L>(&mut self.operands, self.limbs, self.window)
+        Operands::new(self.lanes, &mut self.operands, self.limbs, self.window)
     }
 
     fn operands_and_words(&mut self) -> (Operands<'_, L::Limb>, Words<'_>) {
-        let operands = Operands::new::<L>(&mut self.operands, self.limbs, self.window);
+        let operands = Operands::new(self.lanes, &mut self.operands, self.limbs, self.window);
         let words = Words::new(&mut self.words);
         (operands, words)
     }

@@ -14,7 +14,9 @@ pub(super) struct Operands<'a, L> {
     pub(super) spare: &'a mut [L],
     /// A second factor.
     pub(super) factor: &'a mut [L],
-    /// `base^0 .. base^(2^w - 1)` in Montgomery form.
+    /// An entry of the table for each lane.
+    pub(super) entry: &'a mut [L],
+    /// `base^0 .. base^(2^w - 1)` in Montgomery form, each as [`Lanes::entry_len`] says.
     pub(super) table: &'a mut [L],
     pub(super) scratch: &'a mut [L],
     /// What else the multiplication needs of the modulus.
@@ -41,17 +43,20 @@ pub(super) struct Digits<'a> {
 
 impl<'a, T> Operands<'a, T> {
     /// How many limbs of lanes all of them take, where a number has `limbs`.
-    pub(super) fn len<L: Lanes<Limb = T>>(limbs: usize, window: Window) -> usize {
+    pub(super) fn len<L: Lanes<Limb = T>>(lanes: L, limbs: usize, window: Window) -> usize {
         let (scratch, constants) = (L::scratch_len(limbs), L::constants_len(limbs));
-        (5 + window.table_len()) * limbs + scratch + constants + 1
+        let entries = (1 + window.table_len()) * lanes.entry_len(limbs, window);
+        5 * limbs + entries + scratch + constants + 1
     }
 
     /// Divides a buffer of that length.
     pub(super) fn new<L: Lanes<Limb = T>>(
+        lanes: L,
         mut buffer: &'a mut [T],
         limbs: usize,
         window: Window,
     ) -> Self {
+        let entry_len = lanes.entry_len(limbs, window);
         let mut next = |len| part(&mut buffer, len);
         Self {
             modulus: next(limbs),
@@ -59,7 +64,8 @@ impl<'a, T> Operands<'a, T> {
             value: next(limbs),
             spare: next(limbs),
             factor: next(limbs),
-            table: next(window.table_len() * limbs),
+            entry: next(entry_len),
+            table: next(window.table_len() * entry_len),
             scratch: next(L::scratch_len(limbs)),
             constants: next(L::constants_len(limbs)),
             neg_inv: &mut next(1)[0],
