@@ -25,7 +25,7 @@ use crypto_bigint::{BoxedUint, RandomMod};
 use rsa::sha2::{Digest, Sha256};
 use rsa::signature::{RandomizedSigner, SignatureEncoding, Signer};
 use rsa::traits::{PublicKeyParts, SignatureScheme};
-use rsa::{Pkcs1v15Sign, RsaPrivateKey, pkcs1v15, pss};
+use rsa::{Pkcs1v15Sign, PrivateKey, pkcs1v15, pss};
 
 use crate::backends::{Backend, backends};
 use crate::keys::private_key;
@@ -44,7 +44,7 @@ fn every_key(criterion: &mut Criterion) {
 
 type Backends = [(&'static str, Box<dyn Backend>)];
 
-fn pkcs1v15_signing(criterion: &mut Criterion, key: &RsaPrivateKey, backends: &Backends) {
+fn pkcs1v15_signing(criterion: &mut Criterion, key: &PrivateKey, backends: &Backends) {
     let mut group = group(criterion, "pkcs1v15", key);
     let signing_key = pkcs1v15::SigningKey::<Sha256>::new(key.clone());
     one_by_one(&mut group, "rsa blinded", |message| {
@@ -60,7 +60,7 @@ fn pkcs1v15_signing(criterion: &mut Criterion, key: &RsaPrivateKey, backends: &B
     group.finish();
 }
 
-fn pss_signing(criterion: &mut Criterion, key: &RsaPrivateKey, backends: &Backends) {
+fn pss_signing(criterion: &mut Criterion, key: &PrivateKey, backends: &Backends) {
     let mut group = group(criterion, "pss", key);
     let mut rng = ChaCha20Rng::seed_from_u64(0);
     let signing_key = pss::SigningKey::<Sha256>::new(key.clone());
@@ -79,7 +79,7 @@ fn pss_signing(criterion: &mut Criterion, key: &RsaPrivateKey, backends: &Backen
 }
 
 /// `n`-bit exponentiations by e, one for each signature of a batch.
-fn public_exponent(criterion: &mut Criterion, key: &RsaPrivateKey, backends: &Backends) {
+fn public_exponent(criterion: &mut Criterion, key: &PrivateKey, backends: &Backends) {
     let mut group = group(criterion, "e", key);
     let mut rng = ChaCha20Rng::seed_from_u64(0);
     let bases: Vec<_> = (0..BATCH_SIZE)
@@ -97,7 +97,7 @@ fn public_exponent(criterion: &mut Criterion, key: &RsaPrivateKey, backends: &Ba
     for (name, backend) in backends {
         group.bench_function(*name, |bencher| {
             bencher.iter(|| {
-                let bits = key.e().bits_vartime();
+                let bits = key.e().bit_width_vartime();
                 backend
                     .rsa()
                     .batch_mod_exp(black_box(&batch), bits, &mut out)
@@ -111,9 +111,9 @@ fn public_exponent(criterion: &mut Criterion, key: &RsaPrivateKey, backends: &Ba
 fn group<'a>(
     criterion: &'a mut Criterion,
     name: &str,
-    key: &RsaPrivateKey,
+    key: &PrivateKey,
 ) -> BenchmarkGroup<'a, WallTime> {
-    let bits = key.n().bits_vartime();
+    let bits = key.n().bit_width_vartime();
     let mut group = criterion.benchmark_group(format!("{name}-{bits}"));
     group
         .sampling_mode(SamplingMode::Flat)
@@ -143,7 +143,7 @@ fn one_by_one(
 /// Measures the batch signer with every backend, blinded and unblinded.
 fn batches<S: Scheme>(
     group: &mut BenchmarkGroup<'_, WallTime>,
-    key: &RsaPrivateKey,
+    key: &PrivateKey,
     backends: &Backends,
     scheme: fn() -> S,
 ) {

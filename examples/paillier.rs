@@ -18,7 +18,6 @@ use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, ConcatenatingMul, ConcatenatingSquare, Odd, RandomBits, Resize};
 use getrandom::SysRng;
 use num_bigint::BigUint;
-use rsa::RsaPrivateKey;
 use rsa::rand_core::UnwrapErr;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
@@ -125,7 +124,7 @@ struct PrivateKey {
 impl PrivateKey {
     /// Of two primes of equal length, as those of RSA are.
     fn generate() -> Result<Self> {
-        let key = RsaPrivateKey::new(&mut UnwrapErr(SysRng), BITS as usize)?;
+        let key = rsa::PrivateKey::new(&mut UnwrapErr(SysRng), BITS as usize)?;
         let n = key.n().as_ref().clone();
         let [p, q] = [&key.primes()[0], &key.primes()[1]]
             .map(|prime| prime.as_ref().wrapping_sub(BoxedUint::one()));

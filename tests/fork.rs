@@ -189,14 +189,14 @@ fn a_grandchild_works_too() {
 #[cfg(feature = "sign")]
 fn signing_works_on_the_calling_thread() {
     use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15};
-    use rsa::RsaPrivateKey;
+    use rsa::PrivateKey;
     use rsa::pkcs1::DecodeRsaPrivateKey;
     use rsa::pkcs1v15::VerifyingKey;
     use rsa::sha2::Sha256;
     use rsa::signature::Verifier;
 
     let pem = include_str!("keys/rsa1024.pem");
-    let private_key = RsaPrivateKey::from_pkcs1_pem(pem).unwrap();
+    let private_key = PrivateKey::from_pkcs1_pem(pem).unwrap();
     let verifying_key = VerifyingKey::<Sha256>::new(private_key.to_public_key());
     let key = KeyHandle::from_pkcs1_pem(pem).unwrap();
     let parallel = Parallel::with_threads(Serial, two()).unwrap();

@@ -28,7 +28,7 @@ use batch_modexp::backend::Auto;
 use batch_modexp::queue::{BatchQueue, QueueStats};
 use batch_modexp::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle, RsaPrivateOp};
 use clap::Parser;
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 
 use load::Customers;
 
@@ -108,7 +108,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     });
     println!("backend: {}, {}", backend.name(), backend.reason());
     let mut rng = rand_core::UnwrapErr(getrandom::SysRng);
-    let key = RsaPrivateKey::new(&mut rng, options.bits as usize)?;
+    let key = PrivateKey::new(&mut rng, options.bits as usize)?;
     let key = KeyHandle::new(&key)?;
     let builder = BatchQueue::builder(backend.clone(), getrandom::SysRng)
         .max_batch(max_batch)

@@ -15,7 +15,7 @@ use batch_modexp::secret::Secret;
 use getrandom::SysRng;
 use indicatif::ProgressBar;
 use rsa::rand_core::UnwrapErr;
-use rsa::{RsaPrivateKey, RsaPublicKey};
+use rsa::{PrivateKey, PublicKey};
 
 use super::args::{Passphrase, is_dash};
 use super::failure::Failure;
@@ -42,7 +42,7 @@ pub fn load_for_comparison(
     path: &Path,
     passphrase: &Passphrase,
     scheme: SchemeOptions,
-) -> Result<(KeyHandle, RsaPrivateKey), Failure> {
+) -> Result<(KeyHandle, PrivateKey), Failure> {
     let document = private_document(path, passphrase)?;
     let bad_key = |what: String| Failure::bad_file(path, &what);
     let handle = numbers::private_key(&document, scheme).map_err(bad_key)?;
@@ -50,7 +50,7 @@ pub fn load_for_comparison(
 }
 
 /// The public half of a key, for the `rsa` crate.
-pub fn public_half(key: &KeyHandle) -> Result<RsaPublicKey, Failure> {
+pub fn public_half(key: &KeyHandle) -> Result<PublicKey, Failure> {
     numbers::public_half(key).map_err(Failure::Work)
 }
 
@@ -66,7 +66,7 @@ pub fn load_public(
     path: &Path,
     passphrase: &Passphrase,
     scheme: SchemeOptions,
-) -> Result<RsaPublicKey, Failure> {
+) -> Result<PublicKey, Failure> {
     let bytes = read(path)?;
     let bad_key = |what: String| Failure::bad_file(path, &what);
     let document = container::public_or_private_key(&bytes).map_err(bad_key)?;
@@ -75,7 +75,7 @@ pub fn load_public(
 }
 
 /// Makes a key of `bits` bits.
-pub fn generate(bits: u32, quiet: bool) -> Result<(KeyHandle, RsaPrivateKey), Failure> {
+pub fn generate(bits: u32, quiet: bool) -> Result<(KeyHandle, PrivateKey), Failure> {
     let progress = if quiet {
         ProgressBar::hidden()
     } else {
@@ -83,7 +83,7 @@ pub fn generate(bits: u32, quiet: bool) -> Result<(KeyHandle, RsaPrivateKey), Fa
     };
     progress.set_message(format!("generating a {bits}-bit key"));
     progress.enable_steady_tick(Duration::from_millis(100));
-    let key = RsaPrivateKey::new(&mut UnwrapErr(SysRng), bits as usize);
+    let key = PrivateKey::new(&mut UnwrapErr(SysRng), bits as usize);
     progress.finish_and_clear();
     let key = key.map_err(|error| Failure::Work(format!("cannot generate a key: {error}")))?;
     Ok((KeyHandle::new(&key)?, key))

@@ -12,7 +12,7 @@ use rsa::sha2::digest::const_oid::AssociatedOid;
 use rsa::sha2::{Digest, Sha256, Sha384, Sha512};
 use rsa::signature::hazmat::PrehashVerifier;
 use rsa::signature::{self, RandomizedSigner, SignatureEncoding, Verifier};
-use rsa::{RsaPrivateKey, RsaPublicKey, pkcs1v15, pss};
+use rsa::{PrivateKey, PublicKey, pkcs1v15, pss};
 
 use super::options::{Compute, HashName, SchemeName, SchemeOptions};
 
@@ -40,7 +40,7 @@ pub trait Check: Sync {
 pub fn signer(
     compute: &Compute,
     backend: Auto,
-    key: &RsaPublicKey,
+    key: &PublicKey,
     prehashed: bool,
 ) -> Box<dyn Signer> {
     let job = Job {
@@ -60,7 +60,7 @@ pub fn signer(
 }
 
 /// The verifier that the command line asks for.
-pub fn verifier(scheme: SchemeOptions, key: &RsaPublicKey, prehashed: bool) -> Box<dyn Check> {
+pub fn verifier(scheme: SchemeOptions, key: &PublicKey, prehashed: bool) -> Box<dyn Check> {
     match (scheme.scheme, scheme.hash) {
         (SchemeName::Pkcs1v15, HashName::Sha256) => {
             Box::new(pkcs1v15_with::<Sha256>(key, prehashed))
@@ -81,7 +81,7 @@ pub fn verifier(scheme: SchemeOptions, key: &RsaPublicKey, prehashed: bool) -> B
 struct Job<'a> {
     backend: Auto,
     /// For the check of the signatures.
-    key: &'a RsaPublicKey,
+    key: &'a PublicKey,
     blinding: bool,
     prehashed: bool,
 }
@@ -134,7 +134,7 @@ where
 }
 
 /// The same scheme one by one, with the `rsa` crate.
-pub fn single(scheme: SchemeOptions, key: &RsaPrivateKey) -> Box<dyn Single> {
+pub fn single(scheme: SchemeOptions, key: &PrivateKey) -> Box<dyn Single> {
     match (scheme.scheme, scheme.hash) {
         (SchemeName::Pkcs1v15, HashName::Sha256) => single_pkcs1v15::<Sha256>(key),
         (SchemeName::Pkcs1v15, HashName::Sha384) => single_pkcs1v15::<Sha384>(key),
@@ -145,7 +145,7 @@ pub fn single(scheme: SchemeOptions, key: &RsaPrivateKey) -> Box<dyn Single> {
     }
 }
 
-fn single_pkcs1v15<D>(key: &RsaPrivateKey) -> Box<dyn Single>
+fn single_pkcs1v15<D>(key: &PrivateKey) -> Box<dyn Single>
 where
     D: Digest + AssociatedOid + Sync + 'static,
 {
@@ -155,7 +155,7 @@ where
     })
 }
 
-fn single_pss<D>(key: &RsaPrivateKey) -> Box<dyn Single>
+fn single_pss<D>(key: &PrivateKey) -> Box<dyn Single>
 where
     D: Digest + FixedOutputReset + Sync + 'static,
 {
@@ -171,7 +171,7 @@ struct With<V> {
     prehashed: bool,
 }
 
-fn pkcs1v15_with<D>(key: &RsaPublicKey, prehashed: bool) -> With<pkcs1v15::VerifyingKey<D>>
+fn pkcs1v15_with<D>(key: &PublicKey, prehashed: bool) -> With<pkcs1v15::VerifyingKey<D>>
 where
     D: Digest + AssociatedOid,
 {
@@ -181,7 +181,7 @@ where
     }
 }
 
-fn pss_with<D: Digest>(key: &RsaPublicKey, prehashed: bool) -> With<pss::VerifyingKey<D>> {
+fn pss_with<D: Digest>(key: &PublicKey, prehashed: bool) -> With<pss::VerifyingKey<D>> {
     With {
         key: pss::VerifyingKey::new(key.clone()),
         prehashed,

@@ -5,7 +5,7 @@ use batch_modexp::rsa::{BatchDecryptor, RsaesOaep, RsaesPkcs1v15};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::Rng as _;
 use rsa::sha2::Sha256;
-use rsa::{Oaep, Pkcs1v15Encrypt, RsaPublicKey};
+use rsa::{Oaep, Pkcs1v15Encrypt, PublicKey};
 
 use crate::keys::Key;
 use crate::work::{Done, Outcome, Place, below, expect, pick};
@@ -73,7 +73,7 @@ pub(crate) fn ciphertexts(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
 }
 
 fn encrypted(rng: &mut ChaCha20Rng, key: &Key, is_oaep: bool, message: &[u8]) -> Vec<u8> {
-    let public = RsaPublicKey::from(&key.reference);
+    let public = PublicKey::from(&key.reference);
     let ciphertext = match is_oaep {
         true => public.encrypt(rng, Oaep::<Sha256>::new(), message),
         false => public.encrypt(rng, Pkcs1v15Encrypt, message),

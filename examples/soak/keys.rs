@@ -2,14 +2,14 @@
 
 use batch_modexp::Error;
 use batch_modexp::rsa::KeyHandle;
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 
 /// A key for this crate and for the one that its results are compared with.
 pub(crate) struct Key {
     pub(crate) pem: &'static str,
     pub(crate) handle: KeyHandle,
-    pub(crate) reference: RsaPrivateKey,
+    pub(crate) reference: PrivateKey,
 }
 
 /// Of common and of odd sizes, with public exponents 65537 and 3; half of them 2048 bits or about that.
@@ -29,7 +29,7 @@ pub(crate) fn all() -> Result<Vec<Key>, Box<dyn core::error::Error>> {
             Ok(Key {
                 pem,
                 handle: import(pem)?,
-                reference: RsaPrivateKey::from_pkcs1_pem(pem)?,
+                reference: PrivateKey::from_pkcs1_pem(pem)?,
             })
         })
         .collect()

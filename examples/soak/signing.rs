@@ -6,7 +6,7 @@ use chacha20::ChaCha20Rng;
 use chacha20::rand_core::Rng as _;
 use rsa::sha2::{Sha256, Sha384, Sha512};
 use rsa::signature::hazmat::PrehashVerifier;
-use rsa::{RsaPublicKey, pkcs1v15, pss};
+use rsa::{PublicKey, pkcs1v15, pss};
 
 use crate::keys::Key;
 use crate::work::{Done, Outcome, Place, below, expect, pick};
@@ -110,7 +110,7 @@ pub(crate) fn verify(
     digest: &[u8],
     signature: &Signature,
 ) -> Result<(), String> {
-    let public = RsaPublicKey::from(&key.reference);
+    let public = PublicKey::from(&key.reference);
     let (pkcs1v15, pss): (pkcs1v15::Signature, pss::Signature) =
         (signature.into(), signature.into());
     macro_rules! verify {

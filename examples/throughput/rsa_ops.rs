@@ -13,7 +13,7 @@ use batch_modexp::{BatchModExp, ModExp};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
 use crypto_bigint::BoxedUint;
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::sha2::Sha256;
 
 use super::host::Answers;
@@ -45,7 +45,7 @@ pub(crate) fn measure(
     seconds: f64,
 ) -> Result<Table, Box<dyn Error>> {
     let mut rng = ChaCha20Rng::seed_from_u64(bits as u64);
-    let key = KeyHandle::new(&RsaPrivateKey::new(&mut rng, bits)?)?;
+    let key = KeyHandle::new(&PrivateKey::new(&mut rng, bits)?)?;
     let most = batches.iter().copied().max().unwrap_or(0);
     let messages: Vec<_> = (0..most as u64).map(u64::to_be_bytes).collect();
     let devices = cuda.devices().count();

@@ -198,7 +198,7 @@ impl<'a> Exponent<'a> {
     };
 
     pub(crate) fn new(exponent: &'a BoxedUint) -> Self {
-        let bits = exponent.bits_vartime();
+        let bits = exponent.bit_width_vartime();
         assert!(bits >= 1, "a public exponent is at least 1");
         Self {
             limbs: exponent.as_limbs(),

@@ -130,7 +130,7 @@ impl KeyHandle {
             d_hash: hash_of_exponent(components.d, size),
             n: checked.n,
             n_bits: checked.n_bits,
-            e_bits: checked.e.bits_vartime(),
+            e_bits: checked.e.bit_width_vartime(),
             e: checked.e,
             private,
             restriction,

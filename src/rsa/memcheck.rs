@@ -10,7 +10,7 @@ use std::println;
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, CtLt};
 use rand_core::{TryCryptoRng, TryRng};
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use sha2::{Digest as _, Sha256};
@@ -52,7 +52,7 @@ fn serial() {
 #[ignore = "run under valgrind by the test above"]
 fn serial_without_crt() {
     let mut keys = rsa_keys();
-    keys.iter_mut().for_each(RsaPrivateKey::clear_precomputed);
+    keys.iter_mut().for_each(PrivateKey::clear_precomputed);
     private_operations(&Serial, keys);
 }
 
@@ -99,7 +99,7 @@ fn import_without_crt() {
 }
 
 /// d, p, q, dP, dQ and qInv, as wide as they may be, and marked.
-fn secret_octets(key: &RsaPrivateKey) -> [Vec<u8>; 6] {
+fn secret_octets(key: &PrivateKey) -> [Vec<u8>; 6] {
     let [p, q] = [0, 1].map(|i| key.primes()[i].as_ref());
     let (dp, dq) = (key.dp().unwrap(), key.dq().unwrap());
     let qinv = key.crt_coefficient().unwrap();
@@ -189,17 +189,17 @@ fn leak_by_blind() {
     }
 }
 
-fn rsa_keys() -> Vec<RsaPrivateKey> {
+fn rsa_keys() -> Vec<PrivateKey> {
     let pems = [
         include_str!("../../tests/keys/rsa1024.pem"),
         include_str!("../../tests/keys/rsa1025.pem"),
     ];
-    pems.map(|pem| RsaPrivateKey::from_pkcs1_pem(pem).unwrap())
+    pems.map(|pem| PrivateKey::from_pkcs1_pem(pem).unwrap())
         .into()
 }
 
 /// Private operations from octets to octets, blinded and not, with keys that are secret before they are imported.
-fn private_operations(backend: &impl RsaPrivateOp, rsa_keys: Vec<RsaPrivateKey>) {
+fn private_operations(backend: &impl RsaPrivateOp, rsa_keys: Vec<PrivateKey>) {
     rsa_keys
         .iter()
         .for_each(|key| set_secrets_undefined(key, true));
@@ -243,7 +243,7 @@ impl Source for RandomBlocks {
 }
 
 /// Marks all that is secret about a key.
-fn set_secrets_undefined(key: &RsaPrivateKey, undefined: bool) {
+fn set_secrets_undefined(key: &PrivateKey, undefined: bool) {
     let mark = |number: &BoxedUint| set_undefined(number.as_limbs(), undefined);
     mark(key.d());
     key.primes().iter().for_each(|prime| mark(prime.as_ref()));

@@ -9,7 +9,7 @@ use chacha20::rand_core::SeedableRng;
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd};
 use num_bigint::{BigRng010 as _, BigUint};
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::sha2::Sha256;
 use rsa::signature::{SignatureEncoding, Signer};
@@ -86,7 +86,7 @@ pub fn key() -> KeyHandle {
 
 /// The signature of `message` by that key, PKCS#1 v1.5 with SHA-256, from the `rsa` crate.
 pub fn signature(message: &[u8]) -> Vec<u8> {
-    let key = RsaPrivateKey::from_pkcs1_pem(PEM).unwrap();
+    let key = PrivateKey::from_pkcs1_pem(PEM).unwrap();
     rsa::pkcs1v15::SigningKey::<Sha256>::new(key)
         .sign(message)
         .to_vec()

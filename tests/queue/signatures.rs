@@ -12,7 +12,7 @@ use batch_modexp::queue::{BatchQueue, QueueError};
 use batch_modexp::rsa::{AnyScheme, Hash, KeyHandle, Pkcs1v15, Pss, Signature};
 use rsa::sha2::{Digest, Sha256, Sha384, Sha512};
 use rsa::signature::Verifier;
-use rsa::{RsaPrivateKey, RsaPublicKey, pkcs1v15, pss};
+use rsa::{PrivateKey, PublicKey, pkcs1v15, pss};
 
 use super::keys;
 
@@ -39,8 +39,8 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// By the rsa crate.
-pub fn verify(key: &RsaPrivateKey, scheme: AnyScheme, message: &[u8], signature: &Signature) {
-    let public = RsaPublicKey::from(key);
+pub fn verify(key: &PrivateKey, scheme: AnyScheme, message: &[u8], signature: &Signature) {
+    let public = PublicKey::from(key);
     let pkcs1v15: pkcs1v15::Signature = signature.into();
     let pss: pss::Signature = signature.into();
     macro_rules! verify {

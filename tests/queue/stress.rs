@@ -12,7 +12,7 @@ use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use rsa::sha2::Sha256;
 use rsa::signature::{SignatureEncoding, Signer};
-use rsa::{RsaPrivateKey, pkcs1v15};
+use rsa::{PrivateKey, pkcs1v15};
 
 use super::backends::{Failing, Fails, Memory, Threads};
 use super::keys;
@@ -35,7 +35,7 @@ fn request_count() -> u64 {
 
 struct Customers {
     queue: BatchQueue,
-    keys: Vec<(RsaPrivateKey, KeyHandle)>,
+    keys: Vec<(PrivateKey, KeyHandle)>,
     /// By number of the key and message, from the rsa crate.
     expected: HashMap<(usize, u8), Vec<u8>>,
     signed: AtomicU64,
@@ -124,7 +124,7 @@ fn run(most: usize, builder: impl Fn(Arc<Failing<Arc<Memory>>>) -> QueueBuilder)
             expected.insert((number, message), signer.sign(&[message]).to_vec());
         }
     }
-    let with_handle = |key: RsaPrivateKey| {
+    let with_handle = |key: PrivateKey| {
         let handle = KeyHandle::new(&key).unwrap();
         (key, handle)
     };

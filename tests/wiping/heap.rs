@@ -67,7 +67,7 @@ fn decrypting() {
             [vec![0; size - c.len()], c].concat()
         };
         let ciphertexts = [encrypted(&em), encrypted(&wrong)];
-        let oaep = rsa::RsaPublicKey::from(&case.key)
+        let oaep = rsa::PublicKey::from(&case.key)
             .encrypt(
                 &mut Known::default(),
                 rsa::Oaep::<sha2::Sha256>::new(),

@@ -8,7 +8,7 @@ use batch_modexp::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Odd, U1024};
 use num_bigint::BigUint;
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::rand_core::{TryCryptoRng, TryRng};
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
@@ -45,7 +45,7 @@ impl Needle {
 
 /// A key with a message representative and everything that comes up when it is signed.
 pub struct Case {
-    pub key: RsaPrivateKey,
+    pub key: PrivateKey,
     pub digest: [u8; 32],
     pub blinded: bool,
     pub needles: Vec<Needle>,
@@ -60,7 +60,7 @@ pub fn cases() -> Vec<Case> {
 
 /// A case with CRT values, or with the private exponent alone, blinded or not.
 pub fn case(crt: bool, blinded: bool) -> Case {
-    let mut key = RsaPrivateKey::from_pkcs1_pem(include_str!("../keys/rsa2048.pem")).unwrap();
+    let mut key = PrivateKey::from_pkcs1_pem(include_str!("../keys/rsa2048.pem")).unwrap();
     let big = |x: &crypto_bigint::BoxedUint| BigUint::from_bytes_be(&x.to_be_bytes());
     let digest = [0x5a; 32];
     let mut m = big(&representative(&key, &digest));
@@ -188,7 +188,7 @@ impl TryRng for Known {
 impl TryCryptoRng for Known {}
 
 /// The block that PKCS#1 v1.5 makes of a SHA-256 digest.
-fn representative(key: &RsaPrivateKey, digest: &[u8]) -> crypto_bigint::BoxedUint {
+fn representative(key: &PrivateKey, digest: &[u8]) -> crypto_bigint::BoxedUint {
     let prefix = rsa::Pkcs1v15Sign::new::<sha2::Sha256>().prefix;
     let mut em = vec![0xff; key.size()];
     let info = em.len() - prefix.len() - digest.len();

@@ -20,7 +20,7 @@ use rsa::pkcs1::EncodeRsaPrivateKey;
 use rsa::sha2::{Digest, Sha256};
 use rsa::signature::{SignatureEncoding, Signer, Verifier};
 use rsa::traits::SignatureScheme;
-use rsa::{Pkcs1v15Sign, RsaPrivateKey, pkcs1v15};
+use rsa::{Pkcs1v15Sign, PrivateKey, pkcs1v15};
 
 use crate::backends::Backend;
 use crate::keys::private_key;
@@ -94,12 +94,12 @@ pub(crate) fn compare(
     );
 }
 
-fn rsa_blinded(key: &RsaPrivateKey) -> impl FnMut(&[u8]) -> Vec<u8> + use<> {
+fn rsa_blinded(key: &PrivateKey) -> impl FnMut(&[u8]) -> Vec<u8> + use<> {
     let key = pkcs1v15::SigningKey::<Sha256>::new(key.clone());
     move |message| key.sign(message).to_vec()
 }
 
-fn rsa_unblinded(key: &RsaPrivateKey) -> impl FnMut(&[u8]) -> Vec<u8> + use<> {
+fn rsa_unblinded(key: &PrivateKey) -> impl FnMut(&[u8]) -> Vec<u8> + use<> {
     let key = key.clone();
     move |message| {
         let no_rng = None::<&mut ChaCha20Rng>;
@@ -109,7 +109,7 @@ fn rsa_unblinded(key: &RsaPrivateKey) -> impl FnMut(&[u8]) -> Vec<u8> + use<> {
     }
 }
 
-fn ring(key: &RsaPrivateKey) -> impl FnMut(&[u8]) -> Vec<u8> + use<> {
+fn ring(key: &PrivateKey) -> impl FnMut(&[u8]) -> Vec<u8> + use<> {
     let key = ring_signature::RsaKeyPair::from_der(&der(key)).expect("a key for ring");
     let rng = ring::rand::SystemRandom::new();
     move |message| {
@@ -125,7 +125,7 @@ fn ring(key: &RsaPrivateKey) -> impl FnMut(&[u8]) -> Vec<u8> + use<> {
     }
 }
 
-fn aws_lc_rs(key: &RsaPrivateKey) -> impl FnMut(&[u8]) -> Vec<u8> + use<> {
+fn aws_lc_rs(key: &PrivateKey) -> impl FnMut(&[u8]) -> Vec<u8> + use<> {
     let key = aws_lc::RsaKeyPair::from_der(&der(key)).expect("a key for aws-lc-rs");
     let rng = aws_lc_rs::rand::SystemRandom::new();
     move |message| {
@@ -137,7 +137,7 @@ fn aws_lc_rs(key: &RsaPrivateKey) -> impl FnMut(&[u8]) -> Vec<u8> + use<> {
 }
 
 /// The fastest way through OpenSSL's interface: one context for all signatures.
-fn openssl(key: &RsaPrivateKey) -> impl FnMut(&[u8]) -> Vec<u8> + use<> {
+fn openssl(key: &PrivateKey) -> impl FnMut(&[u8]) -> Vec<u8> + use<> {
     let key = Rsa::private_key_from_der(&der(key)).expect("a key for OpenSSL");
     let key: PKey<Private> = PKey::from_rsa(key).expect("a key for OpenSSL");
     let mut context = PkeyCtx::new(&key).expect("a context");
@@ -155,6 +155,6 @@ fn openssl(key: &RsaPrivateKey) -> impl FnMut(&[u8]) -> Vec<u8> + use<> {
 }
 
 /// The key as an `RSAPrivateKey` of RFC 8017, appendix A.1.2.
-fn der(key: &RsaPrivateKey) -> Vec<u8> {
+fn der(key: &PrivateKey) -> Vec<u8> {
     key.to_pkcs1_der().expect("an encoding").as_bytes().to_vec()
 }

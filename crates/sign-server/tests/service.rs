@@ -11,7 +11,7 @@ use std::thread;
 use rsa::pkcs8::{DecodePrivateKey, DecodePublicKey};
 use rsa::sha2::{Digest, Sha256, Sha384, Sha512};
 use rsa::signature::Verifier;
-use rsa::{RsaPublicKey, pkcs1v15, pss};
+use rsa::{PublicKey, pkcs1v15, pss};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -127,10 +127,10 @@ fn what_it_signs_is_valid() {
     let server = Server::start(&[]);
     let (status, pem) = server.get("/keys/main");
     assert_eq!(status, 200);
-    let public = RsaPublicKey::from_public_key_pem(&pem).unwrap();
+    let public = PublicKey::from_public_key_pem(&pem).unwrap();
     assert_eq!(
         public,
-        rsa::RsaPrivateKey::from_pkcs8_pem(KEY)
+        rsa::PrivateKey::from_pkcs8_pem(KEY)
             .unwrap()
             .to_public_key()
     );

@@ -6,7 +6,7 @@ use rsa::pkcs1::{self, DecodeRsaPrivateKey};
 use rsa::pkcs8::PrivateKeyInfoRef;
 use rsa::pkcs8::der::{self, Decode};
 use rsa::pkcs8::spki::SubjectPublicKeyInfoRef;
-use rsa::{RsaPrivateKey, RsaPublicKey};
+use rsa::{PrivateKey, PublicKey};
 
 use super::super::options::SchemeOptions;
 use super::container::{Document, Kind};
@@ -32,7 +32,7 @@ pub fn private_key(document: &Document, scheme: SchemeOptions) -> Result<KeyHand
 }
 
 /// The public key in `document`, which is not encrypted, or that of the private key in it.
-pub fn public_key(document: &Document, scheme: SchemeOptions) -> Result<RsaPublicKey, String> {
+pub fn public_key(document: &Document, scheme: SchemeOptions) -> Result<PublicKey, String> {
     let der = document.der.as_bytes();
     match document.kind {
         Kind::Spki => {
@@ -47,29 +47,29 @@ pub fn public_key(document: &Document, scheme: SchemeOptions) -> Result<RsaPubli
 }
 
 /// The public key of `key` for the `rsa` crate, which checks signatures.
-pub fn public_half(key: &KeyHandle) -> Result<RsaPublicKey, String> {
+pub fn public_half(key: &KeyHandle) -> Result<PublicKey, String> {
     let der = key.public_key_der();
     let info = SubjectPublicKeyInfoRef::from_der(&der).map_err(damaged("public key"))?;
     let bits = info.subject_public_key.as_bytes();
     public_from_pkcs1(bits.ok_or("damaged public key")?)
 }
 
-fn public_from_pkcs1(der: &[u8]) -> Result<RsaPublicKey, String> {
+fn public_from_pkcs1(der: &[u8]) -> Result<PublicKey, String> {
     let parts = pkcs1::RsaPublicKeyRef::from_der(der).map_err(damaged("public key"))?;
-    RsaPublicKey::try_from(parts).map_err(|_| {
+    PublicKey::try_from(parts).map_err(|_| {
         "the public key cannot be used: 1024 to 8192 bits are expected, and an odd exponent".into()
     })
 }
 
 /// The private key in `document` for the `rsa` crate, once [`private_key`] has accepted it.
-pub fn of_rsa(document: &Document) -> Result<RsaPrivateKey, String> {
+pub fn of_rsa(document: &Document) -> Result<PrivateKey, String> {
     let der = document.der.as_bytes();
     let key = match document.kind {
         Kind::Pkcs8 => {
             let info = PrivateKeyInfoRef::from_der(der).map_err(damaged("PKCS#8"))?;
-            RsaPrivateKey::from_pkcs1_der(info.private_key.as_bytes())
+            PrivateKey::from_pkcs1_der(info.private_key.as_bytes())
         }
-        _ => RsaPrivateKey::from_pkcs1_der(der),
+        _ => PrivateKey::from_pkcs1_der(der),
     };
     key.map_err(|error| format!("the rsa crate cannot use the key: {error}"))
 }

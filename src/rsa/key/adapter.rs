@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 
 use crypto_bigint::BoxedUint;
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
 use super::{Crt, KeyHandle, KeyParts, Private, Restriction, less_1};
@@ -29,12 +29,12 @@ impl KeyHandle {
     /// # Errors
     ///
     /// [`Error::KeySize`] if the modulus is too short or too long.
-    pub fn new(key: &RsaPrivateKey) -> Result<Self, Error> {
-        let n_bits = key.n().bits_vartime();
+    pub fn new(key: &PrivateKey) -> Result<Self, Error> {
+        let n_bits = key.n().bit_width_vartime();
         if !(MIN_BITS..=MAX_BITS).contains(&n_bits) {
             return Err(Error::KeySize { bits: n_bits });
         }
-        let e_bits = key.e().bits_vartime();
+        let e_bits = key.e().bit_width_vartime();
         let size = n_bits.div_ceil(8) as usize;
         Ok(Self(Arc::new(KeyParts {
             n: key.n_params().clone(),
@@ -50,28 +50,28 @@ impl KeyHandle {
     }
 
     /// Prepares the key inside `key`: a [`pkcs1v15::SigningKey`](rsa::pkcs1v15::SigningKey), a
-    /// [`pss::SigningKey`](rsa::pss::SigningKey), or whatever else is `AsRef` to an [`RsaPrivateKey`].
+    /// [`pss::SigningKey`](rsa::pss::SigningKey), or whatever else is `AsRef` to an [`PrivateKey`].
     ///
     /// # Errors
     ///
     /// Those of [`new`](Self::new).
-    pub fn from_signing_key<K: AsRef<RsaPrivateKey>>(key: &K) -> Result<Self, Error> {
+    pub fn from_signing_key<K: AsRef<PrivateKey>>(key: &K) -> Result<Self, Error> {
         Self::new(key.as_ref())
     }
 }
 
 #[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
-impl TryFrom<&RsaPrivateKey> for KeyHandle {
+impl TryFrom<&PrivateKey> for KeyHandle {
     type Error = Error;
 
     /// [`KeyHandle::new`].
-    fn try_from(key: &RsaPrivateKey) -> Result<Self, Error> {
+    fn try_from(key: &PrivateKey) -> Result<Self, Error> {
         Self::new(key)
     }
 }
 
 impl Private {
-    fn new(key: &RsaPrivateKey, n_bits: u32) -> Self {
+    fn new(key: &PrivateKey, n_bits: u32) -> Self {
         let crt = (key.p(), key.q(), key.dp(), key.dq(), key.qinv());
         let (2, (Some(p), Some(q), Some(dp), Some(dq), Some(qinv))) = (key.primes().len(), crt)
         else {

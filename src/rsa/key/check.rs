@@ -205,7 +205,12 @@ impl WithLimbs for PublicAndBack<'_> {
         let n = Monty::new(&FixedMontyParams::new_vartime(n));
         let (two, d_bits) = (Uint::from(2u8), self.d.bits_precision());
         let (mut power, mut back) = (Uint::ZERO, Uint::ZERO);
-        n.pow(&two, self.e.as_limbs(), self.e.bits_vartime(), &mut power);
+        n.pow(
+            &two,
+            self.e.as_limbs(),
+            self.e.bit_width_vartime(),
+            &mut power,
+        );
         n.pow(&power, self.d.as_limbs(), d_bits, &mut back);
         back.ct_eq(&two)
     }

@@ -17,7 +17,7 @@ use crate::rsa::octets::limbs_to_octets;
 /// [`public_key_der`](KeyHandle::public_key_der) describes.
 ///
 /// The traits of spki (`pkcs8::EncodePublicKey`) give it to other libraries, and so do its octets:
-/// `rsa::RsaPublicKey::from_public_key_der(key.as_der())`.
+/// `rsa::PublicKey::from_public_key_der(key.as_der())`.
 #[derive(Clone, Eq, Hash, PartialEq)]
 pub struct PublicKey(Vec<u8>);
 

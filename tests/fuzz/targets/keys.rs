@@ -9,14 +9,14 @@ use batch_modexp::backend::Ifma;
 use batch_modexp::backend::{Cpu, Serial};
 use batch_modexp::rsa::{KeyHandle, RsaPrivateOp};
 use num_bigint::BigUint;
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
 /// A key in all forms.
 pub struct TestKey {
     pub handle: KeyHandle,
-    pub rsa: RsaPrivateKey,
+    pub rsa: PrivateKey,
     pub n: BigUint,
     pub e: BigUint,
     pub d: BigUint,
@@ -24,7 +24,7 @@ pub struct TestKey {
 }
 
 impl TestKey {
-    fn new(rsa: RsaPrivateKey) -> Self {
+    fn new(rsa: PrivateKey) -> Self {
         Self {
             handle: KeyHandle::new(&rsa).unwrap(),
             n: big(rsa.n()),
@@ -48,7 +48,7 @@ impl TestKey {
 /// Keys of 1024 and 1025 bits, and one of 1024 bits without CRT values.
 pub fn keys() -> &'static [TestKey] {
     static KEYS: LazyLock<Vec<TestKey>> = LazyLock::new(|| {
-        let pem = |text| RsaPrivateKey::from_pkcs1_pem(text).unwrap();
+        let pem = |text| PrivateKey::from_pkcs1_pem(text).unwrap();
         let even = pem(include_str!("../../keys/rsa1024.pem"));
         let odd = pem(include_str!("../../keys/rsa1025.pem"));
         let mut plain = even.clone();

@@ -32,7 +32,7 @@ impl Numbers {
         }
     }
 
-    fn of(key: &RsaPrivateKey) -> Self {
+    fn of(key: &PrivateKey) -> Self {
         let [p, q] =
             [0, 1].map(|i| BigUint::from_bytes_be(&key.primes()[i].as_ref().to_be_bytes()));
         Self::new(p, q, 65537)

@@ -259,9 +259,9 @@ mod tests {
                 assert_eq!((batch.len(), operands.zeros(count).len()), (count, count));
                 for x in batch {
                     let modulus = x.params.modulus().as_ref();
-                    assert_eq!(modulus.bits(), bits);
+                    assert_eq!(modulus.bit_width(), bits);
                     assert!(bool::from(modulus.is_odd()));
-                    assert!(x.base.bits() > bits - 64 && x.exponent.bits() > bits - 64);
+                    assert!(x.base.bit_width() > bits - 64 && x.exponent.bit_width() > bits - 64);
                 }
             }
         }

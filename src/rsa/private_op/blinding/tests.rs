@@ -3,7 +3,7 @@
 use core::convert::Infallible;
 
 use rand_core::{TryCryptoRng, TryRng};
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 
 use super::*;
@@ -42,7 +42,7 @@ fn keys() -> [KeyHandle; 2] {
         include_str!("../../../../tests/keys/rsa1024.pem"),
         include_str!("../../../../tests/keys/rsa1025.pem"),
     ]
-    .map(|pem| KeyHandle::new(&RsaPrivateKey::from_pkcs1_pem(pem).unwrap()).unwrap())
+    .map(|pem| KeyHandle::new(&PrivateKey::from_pkcs1_pem(pem).unwrap()).unwrap())
 }
 
 fn drawn(key: &KeyHandle, rng: &mut Stuck) -> Result<Vec<Limb>, Error> {

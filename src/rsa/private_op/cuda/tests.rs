@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use chacha20::ChaCha20Rng;
 use crypto_bigint::Limb;
 use rand_core::SeedableRng;
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::pkcs8::DecodePrivateKey;
 
@@ -38,7 +38,7 @@ fn keys() -> Vec<KeyHandle> {
         include_str!("../../../../tests/keys/rsa3072.pem"),
         include_str!("../../../../tests/keys/rsa4096.pem"),
     ];
-    pems.map(|pem| KeyHandle::new(&RsaPrivateKey::from_pkcs1_pem(pem).unwrap()).unwrap())
+    pems.map(|pem| KeyHandle::new(&PrivateKey::from_pkcs1_pem(pem).unwrap()).unwrap())
         .into()
 }
 
@@ -257,7 +257,7 @@ fn a_wrong_key_fails_its_lane_alone() {
 fn the_index_of_another_key_is_a_fault() {
     let Some(cuda) = gpu() else { return };
     let other = include_str!("../../../../tests/keys/rsa2048-pkcs8.pem");
-    let other = RsaPrivateKey::from_pkcs8_pem(other).unwrap();
+    let other = PrivateKey::from_pkcs8_pem(other).unwrap();
     let keys = [keys()[2].clone(), KeyHandle::new(&other).unwrap()];
     // Lanes are sorted by their keys: two of each, and one index to a half word.
     let swap = |[_, indices]: [&mut [u64]; 2]| {

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crypto_bigint::{Limb, Word};
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::traits::PrivateKeyParts;
 
@@ -83,8 +83,8 @@ impl FaultInjection for BitFlip {
     }
 }
 
-fn rsa_key() -> RsaPrivateKey {
-    RsaPrivateKey::from_pkcs1_pem(include_str!("../../../../tests/keys/rsa1024.pem")).unwrap()
+fn rsa_key() -> PrivateKey {
+    PrivateKey::from_pkcs1_pem(include_str!("../../../../tests/keys/rsa1024.pem")).unwrap()
 }
 
 /// Representatives, then the numbers to blind them with.
@@ -193,7 +193,7 @@ fn results_above_the_modulus_do_not_get_through() {
     }
 
     let key =
-        RsaPrivateKey::from_pkcs1_pem(include_str!("../../../../tests/keys/rsa1025.pem")).unwrap();
+        PrivateKey::from_pkcs1_pem(include_str!("../../../../tests/keys/rsa1025.pem")).unwrap();
     let handle = KeyHandle::new(&key).unwrap();
     let mut fault = AddModulus(handle.parts().n.modulus().as_ref().clone());
     let results = private_op(&handle, &numbers(&handle), false, &mut fault).unwrap();

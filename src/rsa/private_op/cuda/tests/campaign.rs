@@ -167,7 +167,7 @@ fn faults_between_launches_fail_their_lanes_alone() {
 fn exchanged_indices_are_faults() {
     let Some(cuda) = gpu() else { return };
     let other = include_str!("../../../../../tests/keys/rsa2048-pkcs8.pem");
-    let other = RsaPrivateKey::from_pkcs8_pem(other).unwrap();
+    let other = PrivateKey::from_pkcs8_pem(other).unwrap();
     let keys = [keys()[2].clone(), KeyHandle::new(&other).unwrap()];
     // Few enough for one chunk.
     let lanes = 512;

@@ -8,7 +8,7 @@ use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
 use num_bigint::BigUint;
 use rand_core::{Rng, SeedableRng};
-use rsa::RsaPrivateKey;
+use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::pkcs1v15::SigningKey;
 use rsa::signature::{SignatureEncoding, Signer};
@@ -50,7 +50,7 @@ pub(super) enum Outcome {
 
 /// Two keys of one size with some lanes each, and their signatures by the `rsa` crate.
 pub(super) struct Rig {
-    keys: Vec<(KeyHandle, RsaPrivateKey)>,
+    keys: Vec<(KeyHandle, PrivateKey)>,
     lanes: Vec<Lane>,
 }
 
@@ -66,7 +66,7 @@ impl Rig {
             include_str!("../../../../../tests/keys/rsa1024.pem"),
             include_str!("../../../../../tests/keys/rsa1024-other.pem"),
         ];
-        let rsa_keys = pems.map(|pem| RsaPrivateKey::from_pkcs1_pem(pem).unwrap());
+        let rsa_keys = pems.map(|pem| PrivateKey::from_pkcs1_pem(pem).unwrap());
         let mut keys: Vec<_> = rsa_keys
             .map(|key| {
                 let mut imported = key.clone();
