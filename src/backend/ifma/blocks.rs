@@ -246,13 +246,19 @@ impl<L: Limb> Kernel<L> for Step<'_, L> {
             entry.fill(L::ZERO);
         }
         for squaring in 0..squarings {
-            t.run::<_, B>(&mut Square {
+            let square = &mut Square {
                 out: spare,
                 a: value,
                 modulus,
                 scratch: self.scratch,
                 share: beside.then(|| Share::new(squaring, entry, table, digits)),
-            });
+            };
+            if const { keeps_columns::<T>(B) } {
+                // Without a call: it shows beside so short a square.
+                square.run::<T, B>(t);
+            } else {
+                t.run::<_, B>(square);
+            }
             mem::swap(&mut value, &mut spare);
         }
         if !beside {

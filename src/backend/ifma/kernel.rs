@@ -176,24 +176,24 @@ pub(super) fn reduce_low<T: Madd52, const B: usize>(
             if J >= 1 {
                 reduce_limb!(t, B, sums, top, modulus, J, quotient);
             }
+            beside.part::<J>(t, row);
         });
-        beside.row(t, row);
         shift!(B, sums, top);
         quotient = next;
     }
     sums
 }
 
-/// What is done beside rows.
+/// What is done beside the rows of a block, a part for each limb.
 pub(super) trait Beside<T> {
-    /// The part of row `row`. Must be `#[inline(always)]`.
-    fn row(&mut self, t: T, row: usize);
+    /// Part `J` of row `row`. Must be `#[inline(always)]`.
+    fn part<const J: usize>(&mut self, t: T, row: usize);
 }
 
 /// Nothing.
 impl<T> Beside<T> for () {
     #[inline(always)]
-    fn row(&mut self, _: T, _: usize) {}
+    fn part<const J: usize>(&mut self, _: T, _: usize) {}
 }
 
 /// Writes the lowest column, as a limb if nothing more is to be added to it.
@@ -237,8 +237,8 @@ pub(super) fn multiply_high<T: Madd52, const B: usize, const P: usize>(
                 add_limb!(t, B, sums, top, a_1, J, factor_1);
             }
             add_limb!(t, B, sums, top, modulus, J, quotient);
+            beside.part::<J>(t, row);
         });
-        beside.row(t, row);
         write_lowest!(t, sums, low[row], limbs);
         shift!(B, sums, top);
     }
@@ -264,8 +264,8 @@ pub(super) fn reduce_high<T: Madd52, const B: usize>(
         let mut top = t.load(&tops[row]);
         unrolled!(B, J, {
             add_limb!(t, B, sums, top, modulus, J, quotient);
+            beside.part::<J>(t, row);
         });
-        beside.row(t, row);
         write_lowest!(t, sums, low[row], limbs);
         shift!(B, sums, top);
     }

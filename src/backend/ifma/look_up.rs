@@ -100,6 +100,7 @@ impl<'a, L: Limb> Share<'a, L> {
             masks,
             entries,
             out: &mut out[i],
+            picked: t.zero(),
         }
     }
 }
@@ -109,6 +110,8 @@ pub(super) struct Rows<'a, T: Madd52, const B: usize, const P: usize> {
     masks: [T::Mask; ENTRIES],
     entries: [&'a [[T::Limb; B]; P]; ENTRIES],
     out: &'a mut [[T::Limb; B]; P],
+    /// What is merged of the limb that is being looked up.
+    picked: T::Vector,
 }
 
 impl<'a, T: Madd52, const B: usize, const P: usize> Rows<'a, T, B, P> {
@@ -118,25 +121,32 @@ impl<'a, T: Madd52, const B: usize, const P: usize> Rows<'a, T, B, P> {
         Number { rows: self, number }
     }
 
-    /// One limb of one number.
+    /// Part `J` of `B` of looking up limb `row` of `numbers` numbers, from the first of them.
     #[inline(always)]
-    fn limb(&mut self, t: T, number: usize, row: usize) {
-        let mut picked = t.load(&self.out[number][row]);
-        unrolled!(ENTRIES, E, {
-            picked = t.merge(picked, self.masks[E], &self.entries[E][number][row]);
-        });
-        t.store(&mut self.out[number][row], picked);
+    fn part<const J: usize>(&mut self, t: T, first: usize, numbers: usize, row: usize) {
+        for number in 0..numbers {
+            let out = &mut self.out[first + number][row];
+            unrolled!(ENTRIES, E, {
+                if (number * ENTRIES + E) * B / (numbers * ENTRIES) == J {
+                    if E == 0 {
+                        self.picked = t.load(out);
+                    }
+                    let limb = &self.entries[E][first + number][row];
+                    self.picked = t.merge(self.picked, self.masks[E], limb);
+                    if E + 1 == ENTRIES {
+                        t.store(out, self.picked);
+                    }
+                }
+            });
+        }
     }
 }
 
 impl<T: Madd52, const B: usize, const P: usize> Beside<T> for Rows<'_, T, B, P> {
-    /// One limb of each number.
+    /// One limb of each number in a row.
     #[inline(always)]
-    fn row(&mut self, t: T, row: usize) {
-        self.limb(t, 0, row);
-        if P > 1 {
-            self.limb(t, P - 1, row);
-        }
+    fn part<const J: usize>(&mut self, t: T, row: usize) {
+        Rows::part::<J>(self, t, 0, P, row);
     }
 }
 
@@ -148,7 +158,7 @@ pub(super) struct Number<'a, T: Madd52, const B: usize, const P: usize> {
 
 impl<T: Madd52, const B: usize, const P: usize> Beside<T> for Number<'_, T, B, P> {
     #[inline(always)]
-    fn row(&mut self, t: T, row: usize) {
-        self.rows.limb(t, self.number, row);
+    fn part<const J: usize>(&mut self, t: T, row: usize) {
+        self.rows.part::<J>(t, self.number, 1, row);
     }
 }

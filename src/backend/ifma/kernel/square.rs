@@ -111,8 +111,8 @@ pub(in crate::backend::ifma) fn square_alone<T: Madd52, const B: usize>(
                 }
                 reduce_limb!(t, B, sums, top, modulus, J, quotient);
             }
+            beside.part::<J>(t, I);
         });
-        beside.row(t, I);
         shift!(B, sums, top);
         quotient = next;
         cross = next_cross;
