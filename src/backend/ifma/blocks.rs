@@ -56,10 +56,10 @@ impl<L: Limb> Kernel<L> for Mul<'_, L> {
         let neg_inv = t.load(self.modulus.neg_inv);
         let Scratch { columns, q, .. } = Scratch::<T::Limb, B>::new(self.scratch, count);
         let out = self.out.as_chunks_mut().0;
-        for i in 0..count {
+        for (i, b) in b[..count].iter().enumerate() {
             let last = i + 1 == count;
             let row = |j: usize| [&a[j]];
-            multiply_row(t, row, [&b[i]], i, last, modulus, neg_inv, columns, q, out);
+            multiply_row(t, row, [b], i, last, modulus, neg_inv, columns, q, out);
         }
     }
 }

@@ -50,7 +50,7 @@ impl KeyHandle {
     }
 
     /// Prepares the key inside `key`: a [`pkcs1v15::SigningKey`](rsa::pkcs1v15::SigningKey), a
-    /// [`pss::SigningKey`](rsa::pss::SigningKey), or whatever else is `AsRef` to an [`PrivateKey`].
+    /// [`pss::SigningKey`](rsa::pss::SigningKey), or whatever else is `AsRef` to a [`PrivateKey`].
     ///
     /// # Errors
     ///
