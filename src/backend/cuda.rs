@@ -34,7 +34,7 @@ use crypto_bigint::Unsigned;
 
 use self::group::Group;
 use self::modexp::ModExpJob;
-use self::registry::SHIPPED;
+use self::registry::{Entry, SHIPPED};
 use self::runtime::device::Device;
 use self::runtime::pipeline::{Devices, Forecast};
 use self::words::HostPool;
@@ -185,17 +185,25 @@ impl Cuda {
     }
 
     /// Compiles the kernels for moduli of `bits` bits now rather than in the first call that needs them: for exponentiations, and for
-    /// products if there are any. Widths above [`MAX_BITS`](Self::MAX_BITS) need none.
+    /// products if there are any. Widths above [`MAX_BITS`](Self::MAX_BITS) need none. RSA has kernels of its own, which
+    /// `prepare_private_op` compiles (feature `sign`).
     ///
     /// # Errors
     ///
     /// [`Error::Cuda`] if the driver cannot compile or load a kernel, [`Error::Forked`] in a forked child.
     pub fn prepare(&self, bits: u32) -> Result<(), Error> {
+        self.compile(|| SHIPPED.serving(bits).chain(SHIPPED.multiplying(bits)))
+    }
+
+    /// Compiles those of some kernels that run on a device, for all devices.
+    pub(crate) fn compile<E>(&self, entries: impl Fn() -> E) -> Result<(), Error>
+    where
+        E: Iterator<Item = &'static Entry>,
+    {
         self.devices.check()?;
         let usable = self.devices.iter().filter(|device| device.lost().is_none());
         for device in usable {
-            let entries = SHIPPED.serving(bits).chain(SHIPPED.multiplying(bits));
-            for entry in entries.filter(|entry| entry.runs_on(device.info())) {
+            for entry in entries().filter(|entry| entry.runs_on(device.info())) {
                 device.kernel(&entry.image)?;
             }
         }
@@ -296,6 +304,12 @@ impl Cuda {
     /// Whether this process is not the one that the devices belong to, or all of them are lost.
     pub(crate) fn is_over(&self) -> bool {
         self.devices.check().is_err()
+    }
+
+    /// How many kernels were compiled for all devices.
+    #[cfg(all(test, feature = "sign"))]
+    pub(crate) fn compiled(&self) -> usize {
+        self.devices.iter().map(Device::compiled).sum()
     }
 
     /// Whether all buffers hold zeros only.

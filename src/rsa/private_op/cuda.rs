@@ -8,11 +8,12 @@ use core::sync::atomic::AtomicBool;
 
 use self::job::{CrtJob, InjectFault};
 use super::batch::Octets;
-use super::group::runs;
+use super::group::{KeyClass, runs};
 use super::{PrivateOps, RsaPrivateOp};
 use crate::Error;
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
+use crate::backend::cuda::family::crt::CrtClass;
 use crate::backend::cuda::registry::Entry;
 use crate::rsa::KeyHandle;
 
@@ -28,6 +29,25 @@ impl RsaPrivateOp for Cuda {
 }
 
 impl Cuda {
+    /// Compiles the kernels for private operations with keys like this one now rather than in the first call that needs them: a
+    /// call waits seconds for them, once on a machine if the driver keeps what it has compiled, as it does by default. For services,
+    /// before [`Auto::with_cuda`](crate::backend::Auto::with_cuda) or a queue gets the devices.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`] if the driver cannot compile or load a kernel, [`Error::Forked`] in a forked child.
+    pub fn prepare_private_op(&self, key: &KeyHandle) -> Result<(), Error> {
+        let class = KeyClass::of(key.parts());
+        let classes = classes_for(self, &class);
+        match class.prime {
+            Some(_) if !classes.is_empty() => {
+                self.compile(|| classes.iter().flat_map(CrtClass::entries))
+            }
+            Some(prime) => self.prepare(prime.width),
+            None => self.prepare(class.n_width),
+        }
+    }
+
     /// Like [`private_op`](RsaPrivateOp::private_op), and tells the time that the kernels took; none for keys that
     /// there are no kernels for. For measurements.
     ///
@@ -61,10 +81,7 @@ impl Tampering<'_> {
 /// With something done to the batch on its way to a device.
 fn tampered(cuda: &Cuda, ops: PrivateOps<'_>, tampering: Tampering<'_>) -> Result<Timing, Error> {
     let class = &ops.batch.class;
-    let fits = (1..=u64::BITS).contains(&class.e_bits);
-    let mut classes = class.prime.filter(|_| fits).map_or_else(Vec::new, |prime| {
-        cuda.crt_classes(class.n_width, prime.width)
-    });
+    let mut classes = classes_for(cuda, class);
     if let Some(family) = tampering.halves_by {
         let by_it = |entry: &&Entry| entry.image.key.family == family;
         classes
@@ -91,6 +108,14 @@ fn tampered(cuda: &Cuda, ops: PrivateOps<'_>, tampering: Tampering<'_>) -> Resul
         renew_records(ops.places, &ops.batch.keys[job.lanes]);
     }
     timing
+}
+
+/// The kernels for keys that stay on the devices; none for other keys.
+fn classes_for(cuda: &Cuda, class: &KeyClass) -> Vec<CrtClass> {
+    let fits = (1..=u64::BITS).contains(&class.e_bits);
+    class.prime.filter(|_| fits).map_or_else(Vec::new, |prime| {
+        cuda.crt_classes(class.n_width, prime.width)
+    })
 }
 
 /// Wipes the records of keys of which a lane has failed its check, so that the next call brings them to the devices anew: in one that

@@ -56,6 +56,12 @@ pub(crate) struct CrtClass {
 }
 
 impl CrtClass {
+    /// All of them.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &'static Entry> {
+        let others = [self.recombine, self.join, self.blind];
+        self.halves.iter().copied().chain(others)
+    }
+
     /// The classes of a family, with everybody's kernels for their halves.
     pub(crate) fn of_family(entries: &'static [Entry], registry: Registry) -> Vec<Self> {
         let doing = |entries: &'static [Entry], operation: Operation, bits: u32| {

@@ -79,6 +79,12 @@ impl Device {
         kernel.map_err(|error| self.fault(error))
     }
 
+    /// How many kernels were compiled.
+    #[cfg(all(test, feature = "sign"))]
+    pub(crate) fn compiled(&self) -> usize {
+        lock(&self.loaded).len()
+    }
+
     /// The slots, for one call at a time.
     pub(crate) fn slots(&self) -> InUse<'_> {
         let call = lock(&self.calls);

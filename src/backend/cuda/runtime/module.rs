@@ -58,6 +58,12 @@ impl<M, K> Default for Cache<M, K> {
 }
 
 impl<M: Clone, K: Clone> Cache<M, K> {
+    /// How many kernels there are.
+    #[cfg(all(test, feature = "sign"))]
+    pub(super) fn len(&self) -> usize {
+        self.kernels.len()
+    }
+
     /// The kernel of `image`. On first use `load` makes its module, unless another kernel has brought that
     /// already, and `find` looks it up there.
     pub(super) fn kernel<E>(

@@ -137,6 +137,24 @@ fn results_are_those_of_the_host() {
     }
 }
 
+/// Whichever kernel is chosen for so many lanes.
+#[test]
+fn nothing_is_compiled_for_prepared_keys() {
+    if gpu().is_none() {
+        return;
+    }
+    for key in keys() {
+        let cuda = Cuda::new().unwrap();
+        cuda.prepare_private_op(&key).unwrap();
+        let prepared = cuda.compiled();
+        assert!(prepared > 0);
+        for (count, blinded) in [(1, false), (1, true), (9000, true)] {
+            run(&cuda, core::slice::from_ref(&key), count, blinded);
+            assert_eq!(cuda.compiled(), prepared, "{} bits", key.bits());
+        }
+    }
+}
+
 /// Whatever the chip would choose. Families without kernels for it are passed over: those for other chips.
 #[test]
 fn every_family_computes_halves() {
