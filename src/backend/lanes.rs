@@ -215,7 +215,8 @@ pub(crate) struct Table<'a, L> {
     pub(crate) one: &'a [L],
     /// The base, in Montgomery form; is overwritten.
     pub(crate) base: &'a mut [L],
-    /// Space for another number.
+    /// Space for another number, which `ifma` needs.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
     pub(crate) spare: &'a mut [L],
 }
 
