@@ -12,7 +12,7 @@ use batch_modexp::backend::{Cpu, Serial};
 use batch_modexp::{BatchModExp, Error, ModExp};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
-use crypto_bigint::Uint;
+use crypto_bigint::{Choice, CtSelect, Uint};
 
 use crate::inputs::{Chosen, Classes, EXPONENT_BITS, Input, all};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -46,7 +46,8 @@ pub(crate) fn cases() -> Vec<Case> {
     // A vector of the widest backend, and one more, which goes its own way.
     cases.extend(of_width::<8>("cpu", 9, || Box::new(one_thread())));
     let control: Make<8> = || Box::new(Serial);
-    cases.extend((0..all::<8>().len()).map(|which| case("control", 1, control, which, true)));
+    let leaking = (0..all::<8>().len()).filter(|which| all::<8>()[*which].leaked.is_some());
+    cases.extend(leaking.map(|which| case("control", 1, control, which, true)));
     cases
 }
 
@@ -155,7 +156,14 @@ impl<const LIMBS: usize> Inputs<LIMBS> {
                 change(&mut inputs[place], &self.chosen);
             }
         }
-        self.taken.clone_from_slice(&self.both[black_box(class)]);
+        // By masks. Copied from here or there, the same numbers took 1 ns of 6,800 longer on a Zen 4, which is a |t| of up to 36.
+        let [zeroth, first] = &self.both;
+        let is_first = Choice::from_u8_lsb(black_box(class as u8));
+        for ((taken, zeroth), first) in self.taken.iter_mut().zip(zeroth).zip(first) {
+            taken.base = zeroth.base.ct_select(&first.base, is_first);
+            taken.exponent = zeroth.exponent.ct_select(&first.exponent, is_first);
+            taken.params = zeroth.params.ct_select(&first.params, is_first);
+        }
     }
 
     pub(crate) fn batch(&self) -> Vec<ModExp<'_, Uint<LIMBS>>> {
@@ -167,6 +175,7 @@ impl<const LIMBS: usize> Inputs<LIMBS> {
 
     /// By how many steps the first of the batch would give itself away.
     pub(crate) fn leaked(&self) -> u32 {
-        (self.classes.leaked)(&self.taken[0], &self.chosen)
+        let leaked = self.classes.leaked.expect("classes of a control");
+        leaked(&self.taken[0], &self.chosen)
     }
 }

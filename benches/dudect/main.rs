@@ -5,7 +5,8 @@
 //! just above it in one run of a busy machine does not. Other programs on the machine add noise, in both classes alike.
 //!
 //! The subjects called `control` leak what their classes differ in, by a few percent of their time, and must be found with as many
-//! measurements. What was found is in docs/timing.csv and docs/evidence.md (`.ci/evidence timing`).
+//! measurements. Classes that differ in nothing must not: whatever is found there is made by the measurement. What was found is in
+//! docs/timing.csv and docs/evidence.md (`.ci/evidence timing`).
 //!
 //! ```text
 //! cargo bench --bench dudect -- --measurements 1000000 --jobs 16 --csv timing.csv
@@ -35,6 +36,9 @@ use clap::Parser;
 
 use crate::subject::{Case, Finding};
 
+/// How often a control is measured again that was hidden.
+const CONTROL_ATTEMPTS: u32 = 3;
+
 /// Compares running times of two classes of secrets.
 #[derive(Parser)]
 struct Options {
@@ -53,7 +57,7 @@ struct Options {
     /// Measures the kernels and private operations of a GPU instead of the processor's.
     #[arg(long)]
     gpu: bool,
-    /// Fails if a |t| is above this, or that of a control is not.
+    /// Fails if a |t| is above this, or that of a control is not, nor is with 64 times as many measurements.
     #[arg(long)]
     limit: Option<f64>,
     /// Where to write the results as comma-separated values, after each pair.
@@ -78,9 +82,12 @@ fn run(options: &Options) -> Result<(), String> {
     let mut cases = cases(options.gpu)?;
     let is_wanted = |case: &Case| options.only.iter().any(|name| case.subject.contains(name));
     cases.retain(|case| options.only.is_empty() || is_wanted(case));
-    let rows = measure(&cases, options)?;
+    let mut rows = measure(&cases, options)?;
     match options.limit {
-        Some(limit) => check(&rows, limit),
+        Some(limit) => {
+            find_hidden_controls(&mut rows, limit);
+            check(&rows, limit)
+        }
         None => Ok(()),
     }
 }
@@ -197,6 +204,27 @@ fn csv(rows: &[(usize, Row<'_>)]) -> String {
         .expect("room in memory");
     }
     text
+}
+
+/// Measures controls below the limit again, four times as often each time: other programs on the machine hide them, for a while, and that
+/// says nothing of leaks.
+fn find_hidden_controls(rows: &mut [Row<'_>], limit: f64) {
+    for (index, row) in rows.iter_mut().enumerate() {
+        for attempt in 1..=CONTROL_ATTEMPTS {
+            if !row.case.is_control || row.finding.verdict.largest() > limit {
+                break;
+            }
+            row.measurements *= 4;
+            let seed = (u64::from(attempt) << 32) + index as u64;
+            let findings = subject::run(row.case, row.measurements, seed);
+            let again = findings
+                .into_iter()
+                .find(|finding| finding.clock == row.finding.clock);
+            row.finding = again.expect("a case has the same clocks each time");
+            println!("hidden; again with {} measurements:", row.measurements);
+            print(row);
+        }
+    }
 }
 
 /// Whether everything is below the limit but the controls, and those above.

@@ -15,6 +15,7 @@ use batch_modexp::rsa::hazmat::rsasp1;
 use batch_modexp::rsa::{KeyHandle, RsaPrivateOp};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
+use crypto_bigint::{Choice, CtSelect};
 
 use crate::exponentiations::{one_thread, spend};
 use crate::subject::{Case, Subject};
@@ -32,15 +33,17 @@ const PEMS: [&str; 4] = [
 const COPIES: usize = 16;
 
 /// What the classes differ in.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Secret {
+    Nothing,
     SmallBlock,
     SameBlock,
     Key,
     KeyOfHighModulus,
 }
 
-const CLASSES: [(&str, Secret); 4] = [
+const CLASSES: [(&str, Secret); 5] = [
+    ("nothing: random, random", Secret::Nothing),
     ("block: below 2^16, random", Secret::SmallBlock),
     ("block: the same, random", Secret::SameBlock),
     ("key: one, another", Secret::Key),
@@ -66,7 +69,10 @@ pub(crate) fn cases() -> Vec<Case> {
         .flat_map(|(name, make)| with_and_without_blinding(name, make))
         .collect::<Vec<_>>();
     let serial: Make = Arc::new(|| Box::new(Serial));
-    cases.extend(CLASSES.map(|classes| case("control", &serial, classes, false, true)));
+    let leaking = CLASSES
+        .iter()
+        .filter(|(_, secret)| *secret != Secret::Nothing);
+    cases.extend(leaking.map(|classes| case("control", &serial, *classes, false, true)));
     cases
 }
 
@@ -134,6 +140,7 @@ impl PrivateOp {
     /// For the control: by how many steps the secret gives itself away.
     fn leaked(&self) -> u32 {
         match self.secret {
+            Secret::Nothing => 0,
             Secret::SmallBlock => {
                 8 * self.block.iter().take_while(|octet| **octet == 0).count() as u32
             }
@@ -152,16 +159,19 @@ impl Subject for PrivateOp {
         let mut other = random.clone();
         let mut keys = [0; 2];
         match self.secret {
+            Secret::Nothing => {}
             Secret::SmallBlock => other[..126].fill(0),
             Secret::SameBlock => other[1..].fill(0x5a),
             Secret::Key => keys = [0, 1],
             Secret::KeyOfHighModulus => keys = [2, 3],
         }
         self.key = copy + keys[black_box(class)];
-        // Class 0 is the special block. The copy lies where the last one lay.
+        // Class 0 is the special block. The copy lies where the last one lay, and is made by masks, of both.
+        let is_random = Choice::from_u8_lsb(black_box(class as u8));
         self.block.clear();
+        let octets = other.iter().zip(&random);
         self.block
-            .extend_from_slice([&other, &random][black_box(class)]);
+            .extend(octets.map(|(other, random)| other.ct_select(random, is_random)));
     }
 
     fn measure(&mut self) -> Vec<f64> {
