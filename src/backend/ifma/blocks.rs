@@ -221,14 +221,14 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
 }
 
 /// See [`Lanes::step`](crate::backend::lanes::Lanes::step).
-pub(super) struct Step<'a, L> {
-    pub(super) step: lanes::Step<'a, L>,
+pub(super) struct Step<'a, 'v, L> {
+    pub(super) step: lanes::Step<'a, 'v, L>,
     pub(super) digits: [u8; 8],
     pub(super) modulus: &'a Modulus<'a, L>,
     pub(super) scratch: &'a mut [L],
 }
 
-impl<L: Limb> Kernel<L> for Step<'_, L> {
+impl<L: Limb> Kernel<L> for Step<'_, '_, L> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         let (digits, modulus) = (self.digits, self.modulus);
@@ -284,9 +284,6 @@ impl<L: Limb> Kernel<L> for Step<'_, L> {
                 modulus,
                 scratch: self.scratch,
             });
-        }
-        if squarings.is_multiple_of(2) {
-            value.copy_from_slice(spare);
         }
     }
 }

@@ -145,7 +145,12 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         size::dispatch(self.0, limbs, &mut select);
     }
 
-    fn step(self, step: Step<'_, T::Limb>, modulus: Modulus<'_, T::Limb>, scratch: &mut [T::Limb]) {
+    fn step<'a>(
+        self,
+        step: Step<'_, 'a, T::Limb>,
+        modulus: Modulus<'_, T::Limb>,
+        scratch: &mut [T::Limb],
+    ) -> (&'a mut [T::Limb], &'a mut [T::Limb]) {
         let digits = of_lanes(step.digits);
         let mut step = blocks::Step {
             step,
@@ -154,6 +159,17 @@ impl<T: Madd52> Lanes for Lanes52<T> {
             scratch,
         };
         size::dispatch(self.0, modulus.limbs.len(), &mut step);
+        let Step {
+            squarings,
+            value,
+            spare,
+            ..
+        } = step.step;
+        // Each square and the product went from one to the other.
+        match squarings.is_multiple_of(2) {
+            true => (spare, value),
+            false => (value, spare),
+        }
     }
 }
 

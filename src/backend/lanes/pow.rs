@@ -13,8 +13,8 @@ impl<L: Lanes> Workspace<L> {
         self.fill_table();
         let Parts {
             modulus,
-            value,
-            spare,
+            mut value,
+            mut spare,
             factor,
             entry,
             table,
@@ -36,13 +36,14 @@ impl<L: Lanes> Workspace<L> {
                 value,
                 spare,
             };
-            lanes.step(step, modulus, scratch);
+            (value, spare) = lanes.step(step, modulus, scratch);
         }
 
         // Leave Montgomery form. A product `T` comes out below `T / R + (BOUND - 1) * modulus`, so with
         // `T < (BOUND + 1/2) * modulus < R` it is at most `(BOUND - 1) * modulus`.
         set_one::<L>(factor);
         lanes.mul(spare, value, factor, modulus, scratch);
+        // Both buffers get the result, since they may have changed places.
         value.copy_from_slice(spare);
     }
 

@@ -220,7 +220,7 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
                 value: &mut value,
                 spare: &mut vec![L::ZERO; limbs],
             };
-            lanes.step(step, modulus, &mut scratch);
+            let (value, _) = lanes.step(step, modulus, &mut scratch);
             for lane in 0..L::COUNT {
                 let m = &moduli[lane];
                 let r_inv = (&r % m).modinv(m).unwrap();
@@ -228,7 +228,7 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
                     &number * &number * &r_inv % m
                 });
                 let expected = squared * &entries[digits[lane]][lane] * r_inv % m;
-                let power = unpack::<L>(&value, lane);
+                let power = unpack::<L>(value, lane);
                 assert!(power < m * L::BOUND, "{bits} bits, {squarings} squarings");
                 assert_eq!(power % m, expected, "{bits} bits, {squarings} squarings");
             }
@@ -319,10 +319,10 @@ pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
                 value: &mut value,
                 spare: &mut vec![L::ZERO; limbs],
             };
-            lanes.step(step, modulus, &mut scratch);
+            let (value, _) = lanes.step(step, modulus, &mut scratch);
             for lane in 0..L::COUNT {
                 let exponent = (usize::from(top[lane]) << window.bits()) + usize::from(next[lane]);
-                check(&value, lane, exponent);
+                check(value, lane, exponent);
             }
         }
     }

@@ -47,7 +47,6 @@ impl PairKernel for Squares<'_> {
         let mut value = load(t, self.a);
         let mut vectors = Vectors([[Pair::ZERO; 4]; J]);
         for _ in 0..self.count {
-            forget(&mut vectors);
             unrolled!(J, I, {
                 t.store_pairs(&mut vectors.0[I], value[I]);
             });
@@ -57,19 +56,6 @@ impl PairKernel for Squares<'_> {
         }
         store(t, self.out, &value);
     }
-}
-
-/// Writes zeros over the last number, before the next one.
-///
-/// A Zen 4 is quicker where a number is the same as the one before it in that place, by 4 ns of 8,800 in an exponentiation modulo
-/// 1024 bits: as long as the digits of the exponent are 0, which the time would tell. What it does there was not found out, but it is
-/// between the writes and the reads that follow them closely: with zeros in between, less than 1 ns of it is left
-/// (`docs/evidence.md`, running times).
-#[inline(always)]
-fn forget<const J: usize>(vectors: &mut Vectors<J>) {
-    vectors.0 = [[Pair::ZERO; 4]; J];
-    // Or else the compiler leaves it out.
-    core::hint::black_box(vectors);
 }
 
 /// See [`Lanes::select`](crate::backend::lanes::Lanes::select).
