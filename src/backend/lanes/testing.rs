@@ -71,6 +71,38 @@ pub(crate) fn neg_inv<L: Lanes>(moduli: &[BigUint]) -> L::Limb {
     limb
 }
 
+/// The moduli of all lanes, and what [`Lanes::prepare`] makes of them.
+struct Prepared<L: Lanes> {
+    limbs: Vec<L::Limb>,
+    neg_inv: L::Limb,
+    constants: Vec<L::Limb>,
+}
+
+impl<L: Lanes> Prepared<L> {
+    fn new(lanes: L, moduli: &[BigUint], limbs: usize, scratch: &mut [L::Limb]) -> Self {
+        let mut prepared = Self {
+            limbs: pack::<L>(moduli, limbs),
+            neg_inv: neg_inv::<L>(moduli),
+            constants: vec![L::ZERO; L::constants_len(limbs)],
+        };
+        lanes.prepare(
+            &mut prepared.constants,
+            &prepared.limbs,
+            &prepared.neg_inv,
+            scratch,
+        );
+        prepared
+    }
+
+    fn modulus(&self) -> Modulus<'_, L::Limb> {
+        Modulus {
+            limbs: &self.limbs,
+            neg_inv: &self.neg_inv,
+            constants: &self.constants,
+        }
+    }
+}
+
 /// Multiplies and squares numbers up to the bound of the lane type, for random and for extreme moduli and
 /// factors, and compares with big integers: the residue, and that the result stays below the bound.
 pub(crate) fn check_products<L: Lanes>(lanes: L, bits: u32, rounds: usize) {
@@ -78,7 +110,6 @@ pub(crate) fn check_products<L: Lanes>(lanes: L, bits: u32, rounds: usize) {
     let r = BigUint::from(1u8) << (limbs as u32 * L::RADIX_BITS);
     let mut random = Random(u64::from(bits));
     let mut scratch = vec![L::ZERO; L::scratch_len(limbs)];
-    let mut constants = vec![L::ZERO; L::constants_len(limbs)];
     let mut out = vec![L::ZERO; limbs];
     let one = BigUint::from(1u8);
     let ones = (&one << bits) - 1u8;
@@ -106,13 +137,8 @@ pub(crate) fn check_products<L: Lanes>(lanes: L, bits: u32, rounds: usize) {
         };
         let (a, b) = (factors(), factors());
         let (packed_a, packed_b) = (pack::<L>(&a, limbs), pack::<L>(&b, limbs));
-        let (packed_m, neg_inv) = (pack::<L>(&moduli, limbs), neg_inv::<L>(&moduli));
-        lanes.prepare(&mut constants, &packed_m, &neg_inv, &mut scratch);
-        let modulus = Modulus {
-            limbs: &packed_m,
-            neg_inv: &neg_inv,
-            constants: &constants,
-        };
+        let prepared = Prepared::new(lanes, &moduli, limbs, &mut scratch);
+        let modulus = prepared.modulus();
 
         lanes.mul(&mut out, &packed_a, &packed_b, modulus, &mut scratch);
         for lane in 0..L::COUNT {
@@ -189,14 +215,8 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
         moduli.iter().map(number).collect()
     };
     let mut scratch = vec![L::ZERO; L::scratch_len(limbs)];
-    let mut constants = vec![L::ZERO; L::constants_len(limbs)];
-    let (packed_m, neg_inv) = (pack::<L>(&moduli, limbs), neg_inv::<L>(&moduli));
-    lanes.prepare(&mut constants, &packed_m, &neg_inv, &mut scratch);
-    let modulus = Modulus {
-        limbs: &packed_m,
-        neg_inv: &neg_inv,
-        constants: &constants,
-    };
+    let prepared = Prepared::new(lanes, &moduli, limbs, &mut scratch);
+    let modulus = prepared.modulus();
     for squarings in 1..=6 {
         let entries: Vec<Vec<BigUint>> = (0..1 << squarings).map(|_| numbers()).collect();
         let table: Vec<L::Limb> = entries
@@ -260,14 +280,8 @@ pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
         })
         .collect();
     let mut scratch = vec![L::ZERO; L::scratch_len(limbs)];
-    let mut constants = vec![L::ZERO; L::constants_len(limbs)];
-    let (packed_m, neg_inv) = (pack::<L>(&moduli, limbs), neg_inv::<L>(&moduli));
-    lanes.prepare(&mut constants, &packed_m, &neg_inv, &mut scratch);
-    let modulus = Modulus {
-        limbs: &packed_m,
-        neg_inv: &neg_inv,
-        constants: &constants,
-    };
+    let prepared = Prepared::new(lanes, &moduli, limbs, &mut scratch);
+    let modulus = prepared.modulus();
     let ones_r: Vec<BigUint> = moduli.iter().map(|m| &r % m).collect();
     // Without Montgomery form.
     let plain: Vec<BigUint> = moduli
@@ -299,8 +313,8 @@ pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
         };
         lanes.fill_table(powers, modulus, &mut scratch);
         // What was there before must not matter.
-        let mut entry = vec![packed_m[0]; entry_len];
-        let mut value = vec![packed_m[0]; limbs];
+        let mut entry = vec![prepared.limbs[0]; entry_len];
+        let mut value = vec![prepared.limbs[0]; limbs];
         for first in 0..entries {
             let digits = |step: usize| -> Vec<u8> {
                 let digit = |lane| ((first + step * lane) % entries) as u8;

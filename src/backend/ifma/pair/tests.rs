@@ -8,7 +8,7 @@ use super::super::madd52::Limb8;
 use super::super::portable::{EIGHT, Portable};
 use super::*;
 use crate::backend::lanes::testing::{
-    Random, check_products, check_select, neg_inv, number, pack, unpack,
+    Random, check_products, check_select, check_step, neg_inv, number, pack, unpack,
 };
 
 /// The shortest and the longest quarters, and those of RSA's primes and moduli.
@@ -59,6 +59,19 @@ fn look_up() {
 fn look_up_on_the_portable_unit() {
     check_select(Pairs(EIGHT), 512);
     check_select(Pairs(EIGHT), 2048);
+}
+
+#[test]
+fn step() {
+    let Some(unit) = unit() else { return };
+    for bits in [512, 1024] {
+        check_step(unit, bits);
+    }
+}
+
+#[test]
+fn step_on_the_portable_unit() {
+    check_step(Pairs(EIGHT), 512);
 }
 
 /// The same number in columns: each limb borrows from the one above what `borrowed` says, of what there is.
