@@ -60,7 +60,7 @@ struct Options {
     /// Fails if a |t| is above this, or that of a control is not, nor is with 64 times as many measurements.
     #[arg(long)]
     limit: Option<f64>,
-    /// Where to write the results as comma-separated values, after each pair.
+    /// Where to write the results as comma-separated values, after each pair; controls as first measured.
     #[arg(long)]
     csv: Option<PathBuf>,
     /// What cargo passes.

@@ -169,9 +169,9 @@ pub(crate) trait Lanes: Copy {
     /// `digits[lane]` of the table is for. `value` is below `(BOUND + 1/2) * modulus`, and so is the result. Returns the buffer
     /// that has the result, and then the other one.
     ///
-    /// The result must not be copied to where the next step reads it. A Zen 4 takes a cycle less for that, on average, where the same
-    /// number was there before, and then its time tells for how many digits a power stays what it is: for the zeros
-    /// that an exponent begins with, or for a base that is 0 or -1 (docs/evidence.md, "Running times").
+    /// The result is not copied to where the next step reads it. With such a copy a Zen 4 told, by twos in `Ifma`, for how many
+    /// digits a power stays what it is: for the zeros that an exponent begins with, or for a base that is 0 or -1
+    /// (docs/evidence.md, "Running times", also for what `Fma` does there without it).
     fn step<'a>(
         self,
         step: Step<'_, 'a, Self::Limb>,
