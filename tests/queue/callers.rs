@@ -4,7 +4,6 @@ use std::future::Future;
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
@@ -45,19 +44,28 @@ fn batches(stats: &QueueStats) -> (u64, u64) {
     (stats.batches, stats.led)
 }
 
+/// The first result of `attempt` for which a caller computed. A worker does instead that looks for work just when a request has
+/// come in, and whoever has started a queue or got an answer does not know that its worker sleeps.
+fn until_led<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    let led = (0..1000).find_map(|_| attempt());
+    led.expect("workers were quicker a thousand times")
+}
+
 #[test]
 fn who_blocks_computes_and_others_do_not() {
     let rsa = keys::rsa1024();
     let key = KeyHandle::new(&rsa).unwrap();
     let queue = patient(OnlyOn("callers::")).no_fallback().build().unwrap();
-    for _ in 0..3 {
-        let signature = queue.sign_blocking(&key, PKCS1V15, b"m").unwrap();
-        verify(&rsa, PKCS1V15, b"m", &signature);
-    }
-    queue
-        .sign_prehash_blocking(&key, PKCS1V15, &[7; 32])
-        .unwrap();
-    assert_eq!(batches(&queue.stats()), (4, 4));
+    // What a worker computes is refused.
+    let by_caller = |result| match result {
+        Err(QueueError::Sign(Error::ThreadPool { threads: 3 })) => None,
+        result => Some(result.unwrap()),
+    };
+    let signature = until_led(|| by_caller(queue.sign_blocking(&key, PKCS1V15, b"m")));
+    verify(&rsa, PKCS1V15, b"m", &signature);
+    until_led(|| by_caller(queue.sign_prehash_blocking(&key, PKCS1V15, &[7; 32])));
+    let stats = queue.stats();
+    assert_eq!((stats.led, stats.signed), (2, 2));
 
     let queue = patient(OnlyOn("queue")).no_fallback().build().unwrap();
     queue.sign(&key, PKCS1V15, b"m").wait().unwrap();
@@ -108,39 +116,55 @@ fn a_backend_that_fails_is_replaced() {
     let rsa = keys::rsa1024();
     let key = KeyHandle::new(&rsa).unwrap();
     for how in [Fails::WithAnError, Fails::WithAPanic] {
-        let queue = patient(Failing::new(how, Serial)).build().unwrap();
-        let signature = queue.sign_blocking(&key, PKCS1V15, b"m").unwrap();
-        verify(&rsa, PKCS1V15, b"m", &signature);
-        let stats = queue.stats();
+        let stats = until_led(|| {
+            let queue = patient(Failing::new(how, Serial)).build().unwrap();
+            let signature = queue.sign_blocking(&key, PKCS1V15, b"m").unwrap();
+            verify(&rsa, PKCS1V15, b"m", &signature);
+            let stats = queue.stats();
+            (stats.led > 0).then_some(stats)
+        });
         assert_eq!((stats.led, stats.fallbacks), (1, 1));
-        let failing = patient(Failing::new(how, Serial)).no_fallback();
-        let queue = failing.build().unwrap();
-        assert!(queue.sign_blocking(&key, PKCS1V15, b"m").is_err());
-        assert_eq!(queue.stats().led, 1);
+        let stats = until_led(|| {
+            let failing = patient(Failing::new(how, Serial)).no_fallback();
+            let queue = failing.build().unwrap();
+            assert!(queue.sign_blocking(&key, PKCS1V15, b"m").is_err());
+            let stats = queue.stats();
+            (stats.led > 0).then_some(stats)
+        });
+        assert_eq!((stats.led, stats.fallbacks), (1, 0));
     }
 }
 
+/// Threads of their own, since those of a scope would wait at the gate for ever when the test fails.
 #[test]
 fn a_shutdown_waits_for_them() {
-    let (gate, key) = (Gate::shut(), key());
-    let queue = patient(gate.clone()).build().unwrap();
-    let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let caller = scope.spawn(|| queue.sign_blocking(&key, PKCS1V15, b"m"));
+    let key = key();
+    let (gate, queue, caller) = until_led(|| {
+        let gate = Gate::shut();
+        let queue = patient(gate.clone()).build().unwrap();
+        let (of_caller, key) = (queue.clone(), key.clone());
+        let caller = thread::spawn(move || of_caller.sign_blocking(&key, PKCS1V15, b"m"));
         gate.wait_for_calls(1);
-        scope.spawn(|| {
-            queue.shutdown(Shutdown::Cancel);
-            is_over.store(true, SeqCst);
-            assert_eq!(queue.stats().signed, 1);
-        });
-        while queue.try_sign(&key, PKCS1V15, b"m").err() != Some(QueueError::ShutDown) {}
-        assert_eq!(queue.stats().led, 1);
-        // The batch is under way until the gate opens.
-        assert!(!is_over.load(SeqCst));
+        if queue.stats().led > 0 {
+            return Some((gate, queue, caller));
+        }
         gate.open();
         caller.join().unwrap().unwrap();
+        None
     });
-    assert!(is_over.load(SeqCst));
+    let of_another = queue.clone();
+    let shutdown = thread::spawn(move || {
+        of_another.shutdown(Shutdown::Cancel);
+        of_another.stats().signed
+    });
+    while queue.try_sign(&key, PKCS1V15, b"m").err() != Some(QueueError::ShutDown) {}
+    // The batch is under way until the gate opens.
+    thread::sleep(Duration::from_millis(10));
+    assert!(!shutdown.is_finished());
+    gate.open();
+    caller.join().unwrap().unwrap();
+    assert_eq!(shutdown.join().unwrap(), 1);
+    assert_eq!(queue.stats().led, 1);
 }
 
 /// Ends the queue, and then panics.
@@ -156,22 +180,27 @@ impl Wake for Ends {
 /// A task is woken on the thread of a caller that has computed its request; there, too, it may do as it likes.
 #[test]
 fn wakers_on_their_threads() {
-    let (gate, key) = (Gate::shut(), key());
-    // All threads are taken; this request waits for the first that is free.
-    let builder = patient(super::backends::Threads {
-        backend: gate.clone(),
-        count: NonZeroUsize::MIN,
+    let key = key();
+    let (queue, stats) = until_led(|| {
+        let gate = Gate::shut();
+        // All threads are taken; this request waits for the first that is free.
+        let builder = patient(super::backends::Threads {
+            backend: gate.clone(),
+            count: NonZeroUsize::MIN,
+        });
+        let queue = builder.min_batch(2).build().unwrap();
+        let mut task = queue.sign(&key, PKCS1V15, b"m");
+        let waker = Waker::from(Arc::new(Ends(queue.clone())));
+        let polled = Pin::new(&mut task).poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        gate.open();
+        // The second request makes the batch, which has both.
+        queue.sign_blocking(&key, PKCS1V15, b"m").unwrap();
+        task.wait().unwrap();
+        let stats = queue.stats();
+        (stats.led > 0).then_some((queue, stats))
     });
-    let queue = builder.min_batch(2).build().unwrap();
-    let mut task = queue.sign(&key, PKCS1V15, b"m");
-    let waker = Waker::from(Arc::new(Ends(queue.clone())));
-    let polled = Pin::new(&mut task).poll(&mut Context::from_waker(&waker));
-    assert!(polled.is_pending());
-    gate.open();
-    // The second request makes the batch, which has both.
-    queue.sign_blocking(&key, PKCS1V15, b"m").unwrap();
-    task.wait().unwrap();
-    assert_eq!(batches(&queue.stats()), (1, 1));
+    assert_eq!(batches(&stats), (1, 1));
     let refused = queue.try_sign(&key, PKCS1V15, b"m").unwrap_err();
     assert_eq!(refused, QueueError::ShutDown);
 }

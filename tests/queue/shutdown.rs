@@ -9,7 +9,7 @@ use std::task::{Context, Wake, Waker};
 use std::thread;
 
 use batch_modexp::backend::Serial;
-use batch_modexp::queue::{BatchQueue, QueueError, Shutdown};
+use batch_modexp::queue::{BatchQueue, QueueError, Shutdown, Signing};
 
 use super::backends::{Gate, Memory};
 use super::policy::{key, patient, requests, wait_all};
@@ -47,15 +47,16 @@ fn cancelling_answers_what_waits() {
     let mut context = Context::from_waker(Waker::noop());
     let mut outside = requests(&queue, &key, 2);
     assert!(Pin::new(&mut outside[0]).poll(&mut context).is_pending());
-    thread::scope(|scope| {
+    let answers = thread::scope(|scope| {
         scope.spawn(|| queue.shutdown(Shutdown::Cancel));
-        for signing in waiting.into_iter().chain(outside) {
-            assert_eq!(signing.wait(), Err(QueueError::ShutDown));
-        }
+        let answers = waiting.into_iter().chain(outside).map(Signing::wait);
+        let answers: Vec<_> = answers.collect();
         // What is under way is completed.
         gate.open();
         wait_all(first);
+        answers
     });
+    assert_eq!(answers, vec![Err(QueueError::ShutDown); 7]);
     assert_eq!(gate.lanes(), 1);
     let stats = queue.stats();
     assert_eq!(
@@ -71,16 +72,16 @@ fn cancelling_after_draining_hurries_it() {
     let queue = patient(gate.clone()).build().unwrap();
     let first = requests(&queue, &key, 1);
     gate.wait_for_calls(1);
-    let waiting = requests(&queue, &key, 1);
-    thread::scope(|scope| {
+    let waiting = queue.sign(&key, PKCS1V15, b"m");
+    let answer = thread::scope(|scope| {
         scope.spawn(|| queue.shutdown(Shutdown::Drain));
         while queue.try_sign(&key, PKCS1V15, b"m").is_ok() {}
         scope.spawn(|| queue.shutdown(Shutdown::Cancel));
-        for signing in waiting {
-            assert_eq!(signing.wait(), Err(QueueError::ShutDown));
-        }
+        let answer = waiting.wait();
         gate.open();
+        answer
     });
+    assert_eq!(answer, Err(QueueError::ShutDown));
     wait_all(first);
 }
 
