@@ -171,7 +171,7 @@ pub(crate) trait Lanes: Copy {
     ///
     /// The result is not copied to where the next step reads it. With such a copy a Zen 4 told, by twos in `Ifma`, for how many
     /// digits a power stays what it is: for the zeros that an exponent begins with, or for a base that is 0 or -1
-    /// (docs/evidence.md, "Running times", also for what `Fma` does there without it).
+    /// (docs/evidence.md, "Running times", also for what `Fma` tells there with it and without it).
     fn step<'a>(
         self,
         step: Step<'_, 'a, Self::Limb>,
