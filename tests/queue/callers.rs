@@ -18,8 +18,12 @@ use super::keys;
 use super::policy::{key, patient, requests, wait_all};
 use super::signatures::{PKCS1V15, verify};
 
-/// Computes on no thread but those of this name.
-struct OnlyOn(&'static str);
+/// Computes on no thread but those of callers, or of queues.
+#[derive(Clone, Copy, PartialEq)]
+enum OnlyOn {
+    Callers,
+    Workers,
+}
 
 impl BatchModExp<BoxedUint> for OnlyOn {
     type Error = Error;
@@ -30,9 +34,14 @@ impl BatchModExp<BoxedUint> for OnlyOn {
         exponent_bits: u32,
         out: &mut [BoxedUint],
     ) -> Result<(), Error> {
-        match thread::current().name() {
-            Some(name) if name.contains(self.0) => Serial.batch_mod_exp(batch, exponent_bits, out),
-            _ => Err(Error::ThreadPool { threads: 3 }),
+        let is_worker = |name: &str| name.starts_with("batch-modexp-queue");
+        let this = match thread::current().name().is_some_and(is_worker) {
+            true => Self::Workers,
+            false => Self::Callers,
+        };
+        match this == *self {
+            true => Serial.batch_mod_exp(batch, exponent_bits, out),
+            false => Err(Error::ThreadPool { threads: 3 }),
         }
     }
 }
@@ -55,7 +64,7 @@ fn until_led<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
 fn who_blocks_computes_and_others_do_not() {
     let rsa = keys::rsa1024();
     let key = KeyHandle::new(&rsa).unwrap();
-    let queue = patient(OnlyOn("callers::")).no_fallback().build().unwrap();
+    let queue = patient(OnlyOn::Callers).no_fallback().build().unwrap();
     // What a worker computes is refused.
     let by_caller = |result| match result {
         Err(QueueError::Sign(Error::ThreadPool { threads: 3 })) => None,
@@ -67,14 +76,14 @@ fn who_blocks_computes_and_others_do_not() {
     let stats = queue.stats();
     assert_eq!((stats.led, stats.signed), (2, 2));
 
-    let queue = patient(OnlyOn("queue")).no_fallback().build().unwrap();
+    let queue = patient(OnlyOn::Workers).no_fallback().build().unwrap();
     queue.sign(&key, PKCS1V15, b"m").wait().unwrap();
     let limit = Duration::from_secs(3600);
     let signing = queue.sign(&key, PKCS1V15, b"m");
     signing.wait_timeout(limit).unwrap();
     assert_eq!(batches(&queue.stats()), (2, 0));
 
-    let builder = patient(OnlyOn("queue")).no_fallback();
+    let builder = patient(OnlyOn::Workers).no_fallback();
     let queue = builder.callers_compute(false).build().unwrap();
     queue.sign_blocking(&key, PKCS1V15, b"m").unwrap();
     assert_eq!(batches(&queue.stats()), (1, 0));
