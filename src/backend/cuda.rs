@@ -32,7 +32,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crypto_bigint::Unsigned;
 
-use self::group::Group;
+use self::group::{Group, Places};
 use self::modexp::ModExpJob;
 use self::registry::{Entry, SHIPPED};
 use self::runtime::device::Device;
@@ -395,7 +395,10 @@ impl Cuda {
                 threads,
                 refused: Mutex::default(),
             };
-            timing += self.devices.run(&job, &mut group.places(out, threads))?;
+            timing += match group.places(out) {
+                Places::All(out) => self.devices.run(&job, out)?,
+                Places::At(mut places) => self.devices.run(&job, &mut places)?,
+            };
             let refused = job
                 .refused
                 .into_inner()

@@ -41,10 +41,23 @@ impl<U: Unsigned + Sync + Send> Instance for ModMul<'_, U> {
 /// Instances of one width.
 pub(super) struct Group<'a, I> {
     batch: &'a [I],
-    /// Their indices in the batch, ascending.
-    pub(super) members: Vec<usize>,
+    members: Members,
     /// The width of the moduli in bits.
     pub(super) bits: u32,
+}
+
+/// Which instances of a batch a group has.
+enum Members {
+    All,
+    /// Those at these indices, ascending.
+    At(Vec<usize>),
+}
+
+/// Where the results of a group go.
+pub(super) enum Places<'o, U> {
+    /// Its batch has no other instances.
+    All(&'o mut [U]),
+    At(Vec<&'o mut U>),
 }
 
 impl<'a, I: Instance> Group<'a, I> {
@@ -60,7 +73,7 @@ impl<'a, I: Instance> Group<'a, I> {
         if threads.first(batch, differ).is_none() {
             return Vec::from([Self {
                 batch,
-                members: threads.collect(batch.len(), 0..batch.len()),
+                members: Members::All,
                 bits: width as u32 * Limb::BITS,
             }]);
         }
@@ -76,38 +89,51 @@ impl<'a, I: Instance> Group<'a, I> {
             .into_iter()
             .map(|(bits, members)| Self {
                 batch,
-                members,
+                members: Members::At(members),
                 bits,
             })
             .collect()
     }
 
+    /// How many instances there are.
+    pub(super) fn len(&self) -> usize {
+        match &self.members {
+            Members::All => self.batch.len(),
+            Members::At(members) => members.len(),
+        }
+    }
+
+    /// The index of a member in the batch.
+    pub(super) fn index(&self, member: usize) -> usize {
+        match &self.members {
+            Members::All => member,
+            Members::At(members) => members[member],
+        }
+    }
+
     /// Some of the members as a group of their own.
     pub(super) fn only(&self, members: &[usize]) -> Self {
-        let mut members: Vec<_> = members.iter().map(|&member| self.members[member]).collect();
+        let mut members: Vec<_> = members.iter().map(|&member| self.index(member)).collect();
         members.sort_unstable();
-        Self { members, ..*self }
+        Self {
+            members: Members::At(members),
+            ..*self
+        }
     }
 
     pub(super) fn instance(&self, member: usize) -> &'a I {
-        &self.batch[self.members[member]]
+        &self.batch[self.index(member)]
     }
 
-    /// The elements of `out` at the indices of the members.
-    pub(super) fn places<'o>(
-        &self,
-        out: &'o mut [I::Number],
-        threads: HostPool<'_>,
-    ) -> Vec<&'o mut I::Number> {
-        if self.members.len() == out.len() {
-            return threads.collect(out.len(), out);
-        }
-        let mut members = self.members.iter().peekable();
+    /// The elements of `out`, results of the batch, for the members.
+    pub(super) fn places<'o>(&self, out: &'o mut [I::Number]) -> Places<'o, I::Number> {
+        let Members::At(members) = &self.members else {
+            return Places::All(out);
+        };
+        let mut members = members.iter().peekable();
         let wanted = out.iter_mut().enumerate();
-        wanted
-            .filter(|(i, _)| members.next_if(|&&member| member == *i).is_some())
-            .map(|(_, place)| place)
-            .collect()
+        let wanted = wanted.filter(|(i, _)| members.next_if(|&member| member == i).is_some());
+        Places::At(wanted.map(|(_, place)| place).collect())
     }
 
     /// Has the group computed on the host, by `compute`.
@@ -116,15 +142,14 @@ impl<'a, I: Instance> Group<'a, I> {
         out: &mut [I::Number],
         compute: impl FnOnce(&[I], &mut [I::Number]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let instances: Vec<_> = self.members.iter().map(|&i| self.batch[i]).collect();
+        let instances: Vec<_> = (0..self.len()).map(|i| *self.instance(i)).collect();
         let zero = |instance: &I| I::Number::zero_like(instance.params().modulus().as_ref());
         let mut results: Vec<_> = instances.iter().map(zero).collect();
         compute(&instances, &mut results)
-            .map_err(|error| error.with_index(|index| self.members[index]))?;
+            .map_err(|error| error.with_index(|index| self.index(index)))?;
         // Results change places with what stood there before, and then all of that is wiped.
-        let places = self.places(out, HostPool(None));
-        for (place, result) in places.into_iter().zip(&mut results) {
-            mem::swap(place, result);
+        for (member, result) in results.iter_mut().enumerate() {
+            mem::swap(&mut out[self.index(member)], result);
         }
         clear(&mut results);
         Ok(())

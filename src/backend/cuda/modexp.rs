@@ -2,6 +2,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::borrow::BorrowMut;
 use core::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -118,7 +119,13 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
     }
 
     /// Copies powers to their places, each as wide as its modulus, and notes what was refused.
-    fn store(&self, entry: &Entry, chunk: &Range<usize>, words: &[u64], out: &mut [&mut U]) {
+    fn store<P: BorrowMut<U> + Send>(
+        &self,
+        entry: &Entry,
+        chunk: &Range<usize>,
+        words: &[u64],
+        out: &mut [P],
+    ) {
         let size = words.len() / chunk.len();
         self.threads.each(out, |i, out| {
             let member = chunk.start + i;
@@ -126,12 +133,17 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
                 let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
                 refused.push(member);
             }
-            self.group.store(member, &words[nth(i, size)], out);
+            self.group
+                .store(member, &words[nth(i, size)], out.borrow_mut());
         });
     }
 }
 
-impl<U: Unsigned + Sync + Send> Job<&mut U> for ModExpJob<'_, U> {
+impl<U, P> Job<P> for ModExpJob<'_, U>
+where
+    U: Unsigned + Sync + Send,
+    P: BorrowMut<U> + Send,
+{
     type Share = Share;
     type Chunk = Submitted;
 
@@ -192,13 +204,7 @@ impl<U: Unsigned + Sync + Send> Job<&mut U> for ModExpJob<'_, U> {
         })
     }
 
-    fn take(
-        &self,
-        chunk: Submitted,
-        members: &Range<usize>,
-        output: &[u64],
-        places: &mut [&mut U],
-    ) {
+    fn take(&self, chunk: Submitted, members: &Range<usize>, output: &[u64], places: &mut [P]) {
         let powers = &output[chunk.power.range()];
         self.store(chunk.entry, members, powers, places);
     }

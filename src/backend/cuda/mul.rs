@@ -2,13 +2,14 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::borrow::BorrowMut;
 use core::ops::Range;
 
 use crypto_bigint::{Limb, Unsigned};
 
 use super::Cuda;
 use super::family::mul::{self, ModMulChunk, ModMulWork};
-use super::group::{Group, Moduli};
+use super::group::{Group, Moduli, Places};
 use super::registry::{Entry, Registry, SHIPPED};
 use super::runtime::device::InUse;
 use super::runtime::launch::Loaded;
@@ -89,7 +90,10 @@ impl Cuda {
                 registry: SHIPPED,
                 threads,
             };
-            self.devices.run(&job, &mut group.places(out, threads))?;
+            match group.places(out) {
+                Places::All(out) => self.devices.run(&job, out)?,
+                Places::At(mut places) => self.devices.run(&job, &mut places)?,
+            };
         }
         Ok(())
     }
@@ -156,7 +160,11 @@ impl<'a, U: Unsigned + Sync + Send> ModMulJob<'a, U> {
     }
 }
 
-impl<U: Unsigned + Sync + Send> Job<&mut U> for ModMulJob<'_, U> {
+impl<U, P> Job<P> for ModMulJob<'_, U>
+where
+    U: Unsigned + Sync + Send,
+    P: BorrowMut<U> + Send,
+{
     type Share = Share;
     /// Where the products are in the output.
     type Chunk = Part;
@@ -204,12 +212,12 @@ impl<U: Unsigned + Sync + Send> Job<&mut U> for ModMulJob<'_, U> {
         Ok(work.product)
     }
 
-    fn take(&self, product: Part, members: &Range<usize>, output: &[u64], places: &mut [&mut U]) {
+    fn take(&self, product: Part, members: &Range<usize>, output: &[u64], places: &mut [P]) {
         let words = &output[product.range()];
         let size = words.len() / members.len();
         self.threads.each(places, |i, out| {
             self.group
-                .store(members.start + i, &words[nth(i, size)], out);
+                .store(members.start + i, &words[nth(i, size)], out.borrow_mut());
         });
     }
 }

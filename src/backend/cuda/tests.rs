@@ -103,8 +103,7 @@ fn a_device_that_is_lost_with_products_is_set_aside() {
         how: Failure::Loss,
     };
     let mut out = vec![U256::ZERO; batch.len()];
-    let mut places = group.places(&mut out, HostPool(None));
-    cuda.devices.run(&failing, &mut places).unwrap();
+    cuda.devices.run(&failing, &mut out).unwrap();
     // 7 * 2^255 = 3 * 2^256 + 2^255.
     let expected = (U256::ONE << 255) + U256::from(3u8);
     assert!(out.iter().all(|result| *result == expected));
@@ -193,10 +192,7 @@ fn buffers_are_wiped_after_a_panic() {
             how: Failure::Panic,
         };
         let mut out = vec![U1024::ZERO; batch.len()];
-        let panicking = || {
-            cuda.devices
-                .run(&failing, &mut group.places(&mut out, HostPool(None)))
-        };
+        let panicking = || cuda.devices.run(&failing, &mut out);
         let unwound = std::panic::catch_unwind(core::panic::AssertUnwindSafe(panicking));
         assert!(unwound.is_err());
         assert!(cuda.devices.iter().all(Device::is_wiped));
@@ -216,8 +212,7 @@ fn a_lost_device_is_set_aside() {
         };
         assert_eq!(cuda.lost().count(), 0);
         let mut out = vec![U1024::ZERO; batch.len()];
-        let mut places = group.places(&mut out, HostPool(None));
-        cuda.devices.run(&failing, &mut places).unwrap();
+        cuda.devices.run(&failing, &mut out).unwrap();
         assert!(out.iter().all(|result| *result == expected));
         let lost: Vec<_> = cuda.lost().collect();
         assert_eq!(lost.len(), 1);

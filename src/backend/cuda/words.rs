@@ -8,10 +8,10 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 /// Numbers that a thread copies at a time; waking another takes longer than copying fewer.
-const COPIED_AT_A_TIME: usize = 1024;
+const COPIED_AT_A_TIME: usize = 512;
 
 /// Elements that a thread looks at, without their numbers, at a time.
-const SEEN_AT_A_TIME: usize = 8192;
+const SEEN_AT_A_TIME: usize = 2048;
 
 /// The host's threads beside a device: those of a pool, or else the calling one.
 #[derive(Clone, Copy)]
@@ -75,23 +75,6 @@ impl HostPool<'_> {
                 pool.install(|| parts.find_map_first(f))
             }
             _ => elements.chunks(SEEN_AT_A_TIME).enumerate().find_map(f),
-        }
-    }
-
-    /// `len` numbers in a row, or references to neighbours, in a vector; by other threads only if there are many, since a single
-    /// instance should not wait until one has woken.
-    pub(crate) fn collect<T: Send>(
-        self,
-        len: usize,
-        elements: impl IntoParallelIterator<Item = T, Iter: IndexedParallelIterator>
-        + IntoIterator<Item = T>,
-    ) -> Vec<T> {
-        match self.0 {
-            Some(pool) if len > SEEN_AT_A_TIME => {
-                let elements = elements.into_par_iter().with_min_len(SEEN_AT_A_TIME);
-                pool.install(|| elements.collect())
-            }
-            _ => elements.into_iter().collect(),
         }
     }
 }
@@ -264,12 +247,6 @@ mod tests {
             }
             elements.fill(0);
             assert_eq!(threads.first(&elements[..0], place), None);
-            assert!(
-                threads
-                    .collect(elements.len(), &mut elements)
-                    .into_iter()
-                    .eq(&mut vec![0; 9 * SEEN_AT_A_TIME + 5])
-            );
         }
     }
 

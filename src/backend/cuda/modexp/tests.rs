@@ -1,5 +1,6 @@
 //! Tests of the parent module.
 
+use super::super::group::Places;
 use super::super::registry::SHIPPED;
 use super::*;
 use crate::backend::Serial;
@@ -113,10 +114,10 @@ fn results_have_the_width_of_their_modulus() {
         params: params.as_ref(),
     }];
     let groups = Group::by_width(&batch, HostPool(None));
-    let mut wide = BoxedUint::max(512);
+    let mut out = [BoxedUint::max(512)];
     let words = [3, 4, 0, 0, 0, 0, 0, 0];
-    job(&groups[0], 1).store(entry(), &(0..1), &words, &mut [&mut wide]);
-    assert_eq!(wide.as_words(), [3, 4]);
+    job(&groups[0], 1).store(entry(), &(0..1), &words, &mut out);
+    assert_eq!(out[0].as_words(), [3, 4]);
 }
 
 /// What a family refuses is noted, and computed on the host.
@@ -141,8 +142,7 @@ fn refused_instances_are_computed_on_the_host() {
         .step_by(2)
         .for_each(|power| power[1..].fill(0));
     let mut out = [0u64; 3].map(BoxedUint::from);
-    let places: &mut [_] = &mut out.each_mut();
-    job.store(rns.unwrap(), &(0..3), words.as_flattened(), places);
+    job.store(rns.unwrap(), &(0..3), words.as_flattened(), &mut out);
     let refused = job.refused.into_inner().unwrap();
     assert_eq!(refused, [1]);
     groups[0]
@@ -162,10 +162,20 @@ fn instances_of_one_width_make_a_group() {
         params: params.as_ref(),
     });
     let groups = Group::by_width(&batch, HostPool(None));
-    let members: Vec<_> = groups.iter().map(|group| &group.members[..]).collect();
-    assert_eq!(members, [&[1][..], &[0, 2]]);
+    let members = groups.iter().map(|group| -> Vec<_> {
+        let members = 0..group.len();
+        members.map(|member| group.index(member)).collect()
+    });
+    assert_eq!(members.collect::<Vec<_>>(), [vec![1], vec![0, 2]]);
 
     let mut out = [10u64, 11, 12].map(BoxedUint::from);
+    let Places::At(places) = groups[1].places(&mut out) else {
+        panic!("there is another group");
+    };
+    assert_eq!(*places[0], BoxedUint::from(10u64));
+    assert_eq!(*places[1], BoxedUint::from(12u64));
+    let narrow = Group::by_width(&batch[1..2], HostPool(None));
+    assert!(matches!(narrow[0].places(&mut out[..1]), Places::All([_])));
     groups[1].compute_on(&Serial, 1, &mut out).unwrap();
     assert_eq!(
         out.each_ref().map(BoxedUint::bits_precision),

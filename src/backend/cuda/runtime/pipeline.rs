@@ -358,6 +358,7 @@ fn in_turn<'p, P, J: Job<P>>(
                 break;
             }
             // While the device computes the last ones.
+            slots[turn].wipe_output();
             slots.iter_mut().try_for_each(Slot::wipe_input)?;
         }
     }

@@ -224,6 +224,13 @@ impl Slot {
         Ok(())
     }
 
+    /// Wipes the host's outputs, which everybody has read who wants them, unless the device is at work.
+    pub(super) fn wipe_output(&mut self) {
+        if let (State::Clean, Some(buffers)) = (self.state, &mut self.buffers) {
+            buffers.wipe_output();
+        }
+    }
+
     /// Waits for the results of the chunk, and lets `take` read them. The device's buffers are cleared before the slot's next
     /// chunk, the host's by [`settle`](Self::settle). Returns the time that the kernels took.
     ///
