@@ -15,6 +15,7 @@ mod pair;
 #[cfg(test)]
 mod portable;
 mod size;
+mod squarings;
 #[cfg(test)]
 pub(super) mod testing;
 #[cfg(test)]

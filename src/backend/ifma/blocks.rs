@@ -8,9 +8,11 @@
 use core::mem;
 
 use super::halves::{MulEntry, may_have_halves};
-use super::kernel::{self, Sums, square};
+use super::kernel::square::{self, Operand};
+use super::kernel::{self, Sums};
 use super::look_up::{Select, Share};
 use super::madd52::{Kernel, Limb, Madd52};
+use super::squarings::Squarings;
 use crate::backend::lanes::{self, Modulus};
 
 /// Scratch limbs for operands of `limbs` limbs: the columns of a product, the doubled operand, and one
@@ -136,19 +138,11 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
         let out = self.out.as_chunks_mut().0;
         let limbs = self.modulus.limbs.len();
 
+        // With a look-up it is among the [squarings](super::squarings) of a step.
         if const { keeps_columns::<T>(B) } && count == 1 && t.saves_products() {
-            let (a, modulus) = (&a[0], &modulus[0]);
-            let sums = match &mut self.share {
-                Some(share) if const { may_have_halves::<T>(B) } && share.has_halves(B) => {
-                    let rows = &mut share.block::<T, B, 2>(t, 0);
-                    square::square_alone(t, a, modulus, neg_inv, rows)
-                }
-                Some(share) => {
-                    let rows = &mut share.block::<T, B, 1>(t, 0);
-                    square::square_alone(t, a, modulus, neg_inv, rows)
-                }
-                None => square::square_alone(t, a, modulus, neg_inv, &mut ()),
-            };
+            assert!(self.share.is_none(), "a square of a step");
+            let sums =
+                square::square_alone(t, Operand::Limbs(&a[0]), &modulus[0], neg_inv, &mut ());
             return kernel::normalise(t, &mut out[0], sums);
         }
         if count > 1 {
@@ -232,33 +226,46 @@ impl<L: Limb> Kernel<L> for Step<'_, '_, L> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         let (digits, modulus) = (self.digits, self.modulus);
+        let squarings = self.step.squarings;
+        let beside = Share::<L>::suffice(squarings);
+        let (limbs, entry_len) = (modulus.limbs.len(), self.step.entry.len());
+        let alone = const { keeps_columns::<T>(B) } && limbs == B && t.saves_products() && beside;
+        let step = &mut self.step;
+        if beside && T::MERGES_INTO_ZERO {
+            step.entry.fill(L::ZERO);
+        }
+        if alone && const { may_have_halves::<T>(B) } && entry_len > limbs {
+            t.run::<_, B>(&mut Squarings::<_, 2> {
+                step,
+                digits,
+                modulus,
+            });
+        } else if alone {
+            t.run::<_, B>(&mut Squarings::<_, 1> {
+                step,
+                digits,
+                modulus,
+            });
+        }
         let lanes::Step {
-            squarings,
             table,
             ref mut entry,
             ref mut value,
             ref mut spare,
             ..
-        } = self.step;
+        } = *step;
         let (mut value, mut spare) = (&mut **value, &mut **spare);
-        let beside = Share::<L>::suffice(squarings);
-        if beside && T::MERGES_INTO_ZERO {
-            entry.fill(L::ZERO);
+        if alone && !squarings.is_multiple_of(2) {
+            mem::swap(&mut value, &mut spare);
         }
-        for squaring in 0..squarings {
-            let square = &mut Square {
+        for squaring in 0..if alone { 0 } else { squarings } {
+            t.run::<_, B>(&mut Square {
                 out: spare,
                 a: value,
                 modulus,
                 scratch: self.scratch,
                 share: beside.then(|| Share::new(squaring, entry, table, digits)),
-            };
-            if const { keeps_columns::<T>(B) } {
-                // Without a call: it shows beside so short a square.
-                square.run::<T, B>(t);
-            } else {
-                t.run::<_, B>(square);
-            }
+            });
             mem::swap(&mut value, &mut spare);
         }
         if !beside {
@@ -290,7 +297,7 @@ impl<L: Limb> Kernel<L> for Step<'_, '_, L> {
 
 /// Whether there is code that squares numbers of one such block with their columns in registers: as for
 /// [halves](may_have_halves), and for moduli of 512 and 768 bits.
-const fn keeps_columns<T: Madd52>(block: usize) -> bool {
+pub(super) const fn keeps_columns<T: Madd52>(block: usize) -> bool {
     T::CAN_SAVE_PRODUCTS && block >= 10 && block.is_multiple_of(5)
 }
 

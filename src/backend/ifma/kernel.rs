@@ -11,11 +11,15 @@
 use super::madd52::Madd52;
 
 /// Writes `$body` out for each `$j` below `$b`, which is at most 20. A loop that the compiler unrolls
-/// later does not do: it would keep the sums in memory.
+/// later does not do: it would keep the sums in memory. Or for the given numbers, all of them.
 macro_rules! unrolled {
     ($b:ident, $j:ident, $body:block) => {
         unrolled!(@ $b, $j, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19);
     };
+    ($j:ident, $body:block, $($index:literal)*) => { $({
+        const $j: usize = $index;
+        $body
+    })* };
     (@ $b:ident, $j:ident, $body:block, $($index:literal)*) => { $({
         const $j: usize = $index;
         if $j < $b $body

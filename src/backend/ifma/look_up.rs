@@ -86,23 +86,22 @@ impl<'a, L: Limb> Share<'a, L> {
         t: T,
         i: usize,
     ) -> Rows<'_, T, B, P> {
-        let digits = t.widen(self.digits);
         let out = self.out.as_chunks_mut::<B>().0.as_chunks_mut::<P>().0;
         let table = self.table.as_chunks::<B>().0.as_chunks::<P>().0;
         let table = &table[self.first * out.len() + i..];
-        let mut masks = [t.equal(digits, self.first as u64); ENTRIES];
         let mut entries = [&table[0]; ENTRIES];
-        unrolled!(ENTRIES, E, {
-            masks[E] = t.equal(digits, (self.first + E) as u64);
-            entries[E] = &table[E * out.len()];
-        });
-        Rows {
-            masks,
-            entries,
-            out: &mut out[i],
-            picked: t.zero(),
-        }
+        unrolled!(E, { entries[E] = &table[E * out.len()] }, 0 1 2 3 4 5 6);
+        Rows::new(t, self.digits, self.first, entries, &mut out[i])
     }
+}
+
+/// The entries of a table that squaring `squaring` looks at, and the first of them. The last squaring may have some that the one
+/// before it had, which changes nothing.
+#[inline(always)]
+pub(super) fn share_of<E>(table: &[E], squaring: usize) -> (usize, &[E; ENTRIES]) {
+    let first = (squaring * ENTRIES).min(table.len() - ENTRIES);
+    let entries = table[first..].first_chunk();
+    (first, entries.expect("so many are left"))
 }
 
 /// One block of a [`Share`]: of each number of the entries.
@@ -115,30 +114,52 @@ pub(super) struct Rows<'a, T: Madd52, const B: usize, const P: usize> {
 }
 
 impl<'a, T: Madd52, const B: usize, const P: usize> Rows<'a, T, B, P> {
+    /// For the digits of all lanes, of entries from number `first` of the table on, into `out`.
+    #[inline(always)]
+    pub(super) fn new(
+        t: T,
+        digits: [u8; MAX_LANES],
+        first: usize,
+        entries: [&'a [[T::Limb; B]; P]; ENTRIES],
+        out: &'a mut [[T::Limb; B]; P],
+    ) -> Self {
+        let digits = t.widen(digits);
+        let mut masks = [t.equal(digits, first as u64); ENTRIES];
+        unrolled!(E, { masks[E] = t.equal(digits, (first + E) as u64) }, 0 1 2 3 4 5 6);
+        Self {
+            masks,
+            entries,
+            out,
+            picked: t.zero(),
+        }
+    }
+
     /// Those of one number.
     #[inline(always)]
     pub(super) fn of(self, number: usize) -> Number<'a, T, B, P> {
         Number { rows: self, number }
     }
 
-    /// Part `J` of `B` of looking up limb `row` of `numbers` numbers, from the first of them.
+    /// Part `J` of `B` of looking up limb `row` of `N` numbers, from the first of them.
     #[inline(always)]
-    fn part<const J: usize>(&mut self, t: T, first: usize, numbers: usize, row: usize) {
-        for number in 0..numbers {
-            let out = &mut self.out[first + number][row];
-            unrolled!(ENTRIES, E, {
-                if (number * ENTRIES + E) * B / (numbers * ENTRIES) == J {
+    fn part<const J: usize, const N: usize>(&mut self, t: T, first: usize, row: usize) {
+        let numbers = &mut self.out[first..][..N];
+        unrolled!(I, {
+            unrolled!(E, {
+                // Known when this is compiled, so that builds without optimisation have no code for the other parts.
+                if const { I < N && (I * ENTRIES + E) * B / (N * ENTRIES) == J } {
+                    let out = &mut numbers[I][row];
                     if E == 0 {
                         self.picked = t.load(out);
                     }
-                    let limb = &self.entries[E][first + number][row];
+                    let limb = &self.entries[E][first + I][row];
                     self.picked = t.merge(self.picked, self.masks[E], limb);
                     if E + 1 == ENTRIES {
                         t.store(out, self.picked);
                     }
                 }
-            });
-        }
+            }, 0 1 2 3 4 5 6);
+        }, 0 1);
     }
 }
 
@@ -146,7 +167,7 @@ impl<T: Madd52, const B: usize, const P: usize> Beside<T> for Rows<'_, T, B, P> 
     /// One limb of each number in a row.
     #[inline(always)]
     fn part<const J: usize>(&mut self, t: T, row: usize) {
-        Rows::part::<J>(self, t, 0, P, row);
+        Rows::part::<J, P>(self, t, 0, row);
     }
 }
 
@@ -159,6 +180,6 @@ pub(super) struct Number<'a, T: Madd52, const B: usize, const P: usize> {
 impl<T: Madd52, const B: usize, const P: usize> Beside<T> for Number<'_, T, B, P> {
     #[inline(always)]
     fn part<const J: usize>(&mut self, t: T, row: usize) {
-        self.rows.part::<J>(t, self.number, 1, row);
+        self.rows.part::<J, 1>(t, self.number, row);
     }
 }

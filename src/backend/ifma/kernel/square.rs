@@ -50,7 +50,12 @@ fn whole_column<T: Madd52, const B: usize>(
     column: usize,
     half: T::Vector,
 ) -> T::Vector {
-    let limb = t.load(&a[column / 2]);
+    with_square(t, t.load(&a[column / 2]), column, half)
+}
+
+/// The same, given the limb whose square is in that column.
+#[inline(always)]
+fn with_square<T: Madd52>(t: T, limb: T::Vector, column: usize, half: T::Vector) -> T::Vector {
     let cross = t.add(half, half);
     if column.is_multiple_of(2) {
         t.madd_lo(cross, limb, limb)
@@ -58,6 +63,65 @@ fn whole_column<T: Madd52, const B: usize>(
         t.madd_hi(cross, limb, limb)
     }
 }
+
+/// A number to be squared, of one block.
+pub(in crate::backend::ifma) enum Operand<'a, T: Madd52, const B: usize> {
+    Limbs(&'a [T::Limb; B]),
+    /// Column sums, each of which becomes a limb when it is wanted.
+    Columns {
+        columns: Sums<T, B>,
+        /// What the columns carry that are limbs by now.
+        carry: T::Vector,
+        limbs: &'a mut [T::Limb; B],
+    },
+}
+
+impl<'a, T: Madd52, const B: usize> Operand<'a, T, B> {
+    /// The limbs of these columns go to `limbs`.
+    #[inline(always)]
+    pub(in crate::backend::ifma) fn columns(
+        t: T,
+        columns: Sums<T, B>,
+        limbs: &'a mut [T::Limb; B],
+    ) -> Self {
+        Self::Columns {
+            columns,
+            carry: t.zero(),
+            limbs,
+        }
+    }
+
+    /// The limb that was [opened](Self::open) last and those below it; others too, if it never was columns.
+    #[inline(always)]
+    fn limbs(&self) -> &[T::Limb; B] {
+        match self {
+            Self::Limbs(limbs) => limbs,
+            Self::Columns { limbs, .. } => limbs,
+        }
+    }
+
+    /// Limb `index`, after those below it.
+    #[inline(always)]
+    fn open(&mut self, t: T, index: usize) -> T::Vector {
+        match self {
+            Self::Limbs(limbs) => t.load(&limbs[index]),
+            Self::Columns {
+                columns,
+                carry,
+                limbs,
+            } => {
+                let column = t.add(columns[index], *carry);
+                let limb = t.low(column);
+                *carry = t.carry(column);
+                t.store(&mut limbs[index], limb);
+                limb
+            }
+        }
+    }
+}
+
+/// So many limbs are taken from registers by the first rows, which would wait for them to come back from memory.
+const FRESH: usize = 5;
 
 /// `a^2 / 2^(52 * B)` of a number of one block, with something done `beside` each row of the reduction.
 ///
@@ -68,7 +132,7 @@ fn whole_column<T: Madd52, const B: usize>(
 #[allow(unused_assignments)] // Of the last row.
 pub(in crate::backend::ifma) fn square_alone<T: Madd52, const B: usize>(
     t: T,
-    a: &[T::Limb; B],
+    mut a: Operand<'_, T, B>,
     modulus: &[T::Limb; B],
     neg_inv: T::Vector,
     beside: &mut impl Beside<T>,
@@ -76,12 +140,20 @@ pub(in crate::backend::ifma) fn square_alone<T: Madd52, const B: usize>(
     let mut sums = [t.zero(); B];
     // Half of the cross products of the lowest column above `sums`, and of the one above that.
     let (mut cross, mut next_cross) = (t.zero(), t.zero());
+    let mut fresh = [t.zero(); FRESH];
     unrolled!(B, J, {
-        let a = t.reload(a);
-        let factor = t.load(&a[J]);
+        let factor = a.open(t, J);
+        let a = t.reload(a.limbs());
+        if J < FRESH {
+            fresh[J % FRESH] = factor;
+        }
         unrolled!(B, I, {
             if I < J && I + J < B {
-                let limb = t.load(&a[I]);
+                let limb = if J < FRESH {
+                    fresh[I % FRESH]
+                } else {
+                    t.load(&a[I])
+                };
                 sums[(I + J) % B] = t.madd_lo(sums[(I + J) % B], limb, factor);
                 if I + J + 1 < B {
                     sums[(I + J + 1) % B] = t.madd_hi(sums[(I + J + 1) % B], limb, factor);
@@ -90,9 +162,15 @@ pub(in crate::backend::ifma) fn square_alone<T: Madd52, const B: usize>(
                 }
             }
         });
-        sums[J] = whole_column(t, a, J, sums[J]);
+        let root = if J < FRESH {
+            fresh[J / 2 % FRESH]
+        } else {
+            t.load(&a[J / 2])
+        };
+        sums[J] = with_square(t, root, J, sums[J]);
     });
 
+    let a = a.limbs();
     let mut quotient = t.madd_lo(t.zero(), sums[0], neg_inv);
     unrolled!(B, I, {
         let (a, modulus) = (t.reload(a), t.reload(modulus));

@@ -1,0 +1,49 @@
+//! Without optimisation all that kernels hold is on the stack. It must fit that of a thread, 2 MiB, which those of tests have.
+#![cfg(feature = "all")]
+
+use batch_modexp::backend::{Cpu, Fma, Ifma, Serial};
+use batch_modexp::{BatchModExp, ModExp};
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{Odd, Uint};
+
+/// Enough for the largest windows.
+const EXPONENT_BITS: u32 = 330;
+
+/// As many as fill the lanes twice, and some that do not fill them.
+fn powers<const LIMBS: usize>() {
+    let params = MontyParams::new(Odd::new(Uint::<LIMBS>::MAX).unwrap());
+    let (base, exponent) = (Uint::from(3u8), Uint::MAX);
+    let batch = [ModExp::new(&base, &exponent, &params); 19];
+    let mut expected = [Uint::ZERO; 1];
+    Serial.batch_mod_exp(&batch[..1], EXPONENT_BITS, &mut expected).unwrap();
+    let check = |out: &[Uint<LIMBS>]| assert!(out.iter().all(|power| *power == expected[0]));
+
+    let mut out = [Uint::ZERO; 19];
+    Cpu::new().unwrap().batch_mod_exp(&batch, EXPONENT_BITS, &mut out).unwrap();
+    check(&out);
+    for backend in Ifma::new().iter() {
+        let mut out = [Uint::ZERO; 19];
+        backend.batch_mod_exp(&batch, EXPONENT_BITS, &mut out).unwrap();
+        check(&out);
+    }
+    for backend in Fma::new().iter() {
+        let mut out = [Uint::ZERO; 19];
+        backend.batch_mod_exp(&batch, EXPONENT_BITS, &mut out).unwrap();
+        check(&out);
+    }
+}
+
+#[test]
+fn one_block() {
+    powers::<8>();
+    powers::<12>();
+    powers::<16>();
+}
+
+#[test]
+fn several_blocks() {
+    powers::<24>();
+    powers::<32>();
+    powers::<48>();
+    powers::<64>();
+}
