@@ -1,5 +1,7 @@
 //! The squarings of one step of the ladder, of numbers of one block, beside which the next factor is looked up.
 
+use core::mem;
+
 use super::blocks::keeps_columns;
 use super::halves::may_have_halves;
 use super::kernel;
@@ -33,8 +35,8 @@ impl<L: Limb, const P: usize> Kernel<L> for Squarings<'_, '_, '_, L, P> {
             ..
         } = self.step;
         let one_block = "a number of one block";
-        let value = value.first_chunk_mut::<B>().expect(one_block);
-        let spare = spare.first_chunk_mut::<B>().expect(one_block);
+        let mut value = value.first_chunk_mut::<B>().expect(one_block);
+        let mut spare = spare.first_chunk_mut::<B>().expect(one_block);
         let modulus = self.modulus.limbs.first_chunk::<B>().expect(one_block);
         let neg_inv = t.load(self.modulus.neg_inv);
         let table = table.as_chunks::<B>().0.as_chunks::<P>().0;
@@ -46,11 +48,8 @@ impl<L: Limb, const P: usize> Kernel<L> for Squarings<'_, '_, '_, L, P> {
             let rows = &mut Rows::new(t, self.digits, first, entries.each_ref(), entry);
             let columns = Operand::columns(t, sums, value);
             sums = square::square_alone(t, columns, modulus, neg_inv, rows);
+            mem::swap(&mut value, &mut spare);
         }
-        let out = match squarings.is_multiple_of(2) {
-            true => value,
-            false => spare,
-        };
-        kernel::normalise(t, out, sums);
+        kernel::normalise(t, value, sums);
     }
 }
