@@ -255,17 +255,18 @@ impl<L: Limb> Kernel<L> for Step<'_, '_, L> {
             ..
         } = *step;
         let (mut value, mut spare) = (&mut **value, &mut **spare);
-        if alone && !squarings.is_multiple_of(2) {
-            mem::swap(&mut value, &mut spare);
-        }
-        for squaring in 0..if alone { 0 } else { squarings } {
-            t.run::<_, B>(&mut Square {
-                out: spare,
-                a: value,
-                modulus,
-                scratch: self.scratch,
-                share: beside.then(|| Share::new(squaring, entry, table, digits)),
-            });
+        if !alone {
+            for squaring in 0..squarings {
+                t.run::<_, B>(&mut Square {
+                    out: spare,
+                    a: value,
+                    modulus,
+                    scratch: self.scratch,
+                    share: beside.then(|| Share::new(squaring, entry, table, digits)),
+                });
+                mem::swap(&mut value, &mut spare);
+            }
+        } else if !squarings.is_multiple_of(2) {
             mem::swap(&mut value, &mut spare);
         }
         if !beside {

@@ -56,8 +56,7 @@ impl<'a, L: Limb> Share<'a, L> {
         (ENTRIES..=ENTRIES * squarings as usize).contains(&(1 << squarings))
     }
 
-    /// The share of squaring `squaring`. The last one may have entries that the one before it had, which changes
-    /// nothing.
+    /// The share of squaring `squaring`.
     pub(super) fn new(
         squaring: u32,
         out: &'a mut [L],
@@ -66,7 +65,7 @@ impl<'a, L: Limb> Share<'a, L> {
     ) -> Self {
         let entries = table.len() / out.len();
         Self {
-            first: (squaring as usize * ENTRIES).min(entries - ENTRIES),
+            first: first_of(squaring as usize, entries),
             out,
             table,
             digits,
@@ -95,13 +94,19 @@ impl<'a, L: Limb> Share<'a, L> {
     }
 }
 
-/// The entries of a table that squaring `squaring` looks at, and the first of them. The last squaring may have some that the one
-/// before it had, which changes nothing.
+/// The entries of a table that squaring `squaring` looks at, and the number of the first of them.
 #[inline(always)]
 pub(super) fn share_of<E>(table: &[E], squaring: usize) -> (usize, &[E; ENTRIES]) {
-    let first = (squaring * ENTRIES).min(table.len() - ENTRIES);
+    let first = first_of(squaring, table.len());
     let entries = table[first..].first_chunk();
     (first, entries.expect("so many are left"))
+}
+
+/// The first of so many entries that squaring `squaring` looks at. The last squaring may have some that the one before it had, which
+/// changes nothing.
+#[inline(always)]
+fn first_of(squaring: usize, entries: usize) -> usize {
+    (squaring * ENTRIES).min(entries - ENTRIES)
 }
 
 /// One block of a [`Share`]: of each number of the entries.
