@@ -1,5 +1,6 @@
 //! Limbs become words in buffers and back, on many threads where there are many.
 
+#[cfg(feature = "sign")]
 use alloc::vec::Vec;
 use core::ops::Range;
 
