@@ -39,6 +39,8 @@ impl<L: Limb> Kernel<L> for Select<'_, L> {
 /// for a window of 5 bits.
 const ENTRIES: usize = 7;
 
+const _: () = assert!(ENTRIES == 7, "as many are written out below");
+
 /// What one squaring looks at in a table of at least [`ENTRIES`] entries.
 pub(super) struct Share<'a, L> {
     /// Where lanes whose digit is among these entries get them; the others keep what they have. Zero before the first
@@ -148,6 +150,7 @@ impl<'a, T: Madd52, const B: usize, const P: usize> Rows<'a, T, B, P> {
     /// Part `J` of `B` of looking up limb `row` of `N` numbers, from the first of them.
     #[inline(always)]
     fn part<const J: usize, const N: usize>(&mut self, t: T, first: usize, row: usize) {
+        const { assert!(N <= 2, "two are written out") };
         let numbers = &mut self.out[first..][..N];
         unrolled!(I, {
             unrolled!(E, {
