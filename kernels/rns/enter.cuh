@@ -57,7 +57,7 @@ __device__ __forceinline__ void take_modulus(ConstResidues<typename W::S> z, W& 
 }
 
 // The factor -M^-1 ... and its quotient for one residue, from -M / B modulo a_i and gamma_i.
-__device__ __forceinline__ uint2 factor_of(u32 residue, u32 gamma, Modulus m) {
+__device__ __forceinline__ uint2 make_factor(u32 residue, u32 gamma, Modulus m) {
     u32 factor = times(inverse(residue, m), gamma, m);
     factor = subtract_once(subtract_once(factor, m), m);
     return make_uint2(factor, quotient_of_factor(factor, m));
@@ -72,14 +72,13 @@ __device__ __forceinline__ void make_factors(W& w) {
     for (int r = 0; r < S::SLOTS; r++) {
         Modulus m = w.modulus_a(r);
         uint2 residue = w.operand_a[r];
-        uint2 first = factor_of(residue.x, gamma[4 * r], m);
-        uint2 second = factor_of(residue.y, gamma[4 * r], m);
-        w.quotients[r] = make_uint2(first.y, second.y);
-        uint2 factors = make_uint2(first.x, second.x);
+        uint2 first = make_factor(residue.x, gamma[4 * r], m);
+        uint2 second = make_factor(residue.y, gamma[4 * r], m);
         if constexpr (S::FACTORS_IN_REGISTERS) {
-            w.operand_b[r] = factors;
+            w.operand_b[r] = make_uint2(first.x, second.x);
+            w.quotients[r] = make_uint2(first.y, second.y);
         } else {
-            w.factors[r] = factors;
+            w.factors_and_quotients()[r * W::THREADS] = make_uint4(first.x, second.x, first.y, second.y);
         }
     }
     if constexpr (S::FACTORS_IN_REGISTERS) w.operand_b.load(w.factor);
@@ -93,8 +92,7 @@ __device__ __forceinline__ void find_common_factors(u32 (&found)[2], const W& w)
     found[0] = found[1] = 0;
 #pragma unroll
     for (int r = 0; r < S::SLOTS; r++) {
-        uint2 factor = make_uint2(w.factor[0][r], w.factor[1][r]);
-        if constexpr (!S::FACTORS_IN_REGISTERS) factor = w.factors[r];
+        uint4 factor = w.factor_of(r);
         found[0] |= mask_if_equal(factor.x, 0);
         found[1] |= mask_if_equal(factor.y, 0);
     }

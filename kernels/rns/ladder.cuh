@@ -1,7 +1,6 @@
 // The fixed-window (2^w-ary) method, Handbook of Applied Cryptography, algorithm 14.82, and the products that lead to it.
 //
-// Every digit costs `window` squarings, one look-up that reads the whole table and one multiplication, the digit 0 too. Some
-// digits share what a look-up reads.
+// Every digit costs `window` squarings and one multiplication, the digit 0 too. Sixteen digits are looked up at a time.
 #pragma once
 
 #include "enter.cuh"
@@ -30,33 +29,30 @@ __device__ __forceinline__ void put_kept(int number, const W& w) {
     for (int r = 0; r < W::S::SLOTS; r++) w.operand_b[r] = kept[r];
 }
 
-// The operand in base B becomes the entry for the digit `since` digits behind the one of the last pass over the table.
-template <class W>
-__device__ __forceinline__ void put_operand(int since, const W& w) {
-    u32 entry[2][W::S::SLOTS];
-    w.keep(KEPT_ENTRIES + since - 1).load(entry);
-    w.operand_b.store(entry);
-}
-
 // z becomes base^exponent mod M and a multiple of M below 2^LEAVE_BITS M, M being the operand, and r2 and the base kept.
 // A base of two parts is upper 2^BITS + lower.
 //
 // All products but the squarings are one piece of code: in each step `z` and the operand are prepared, and then
 // multiplied. Steps, exponent_bits and window are public.
 template <int PARTS, class W>
-__device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, const Table<typename W::S>& table,
+__device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, const Table<W>& table,
                                              const u32* exponent_0, const u32* exponent_1, int exponent_bits,
                                              int window) {
     using S = typename W::S;
-    const int entries = 1 << window;
+    const int entries = table.entries;
     const int digits = max((exponent_bits + window - 1) / window, 1);
     static_assert(PARTS == 1 || PARTS == 2, "a base has one part or two");
     constexpr int FIRST_ENTRY = PARTS == 1 ? 9 : 11;
     const int first_digit = FIRST_ENTRY + entries - 1;
     const int last = first_digit + digits;
+    // What is behind of the digits that the last pass looked up, and what is left of them.
+    int since = 0;
+    int left = 0;
+    const auto operand_of_products = w.operand_b;
 
 #pragma unroll 1
     for (int step = 0; step <= last; step++) {
+        u32 y[2][S::SLOTS];
         bool new_operand = false;
         bool product = true;
         if (step < FIRST_ENTRY) {
@@ -68,8 +64,7 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
             if (step == 5) w.keep(KEPT_SUM).store(z);
             if (step == 7) w.operand_b.store(z);
             if (step == 7 && PARTS == 2) w.keep(KEPT_R2).store(z);
-            // What no entry is put into is read all the same.
-            if (step == 8 && entries < S::FEWEST_ENTRIES) table.clear(S::FEWEST_ENTRIES * S::SLOTS * 256);
+            if (step == 8) table.prepare();
             if (step == 8) table.put(0, z);
             if (step == 1 || step == 7) w.get_one(z);
             int kept = step != 8 ? KEPT_R2 : PARTS == 1 ? KEPT_BASE : KEPT_UPPER_BASE;
@@ -96,22 +91,44 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
         } else if (step < last) {
             int digit = last - 1 - step;
             bool highest = step == first_digit;
-            // Digits since a pass over the table. Blocks are at different digits when they pass, so that not all read at once.
-            int since = min((step - first_digit + static_cast<int>(blockIdx.x)) % S::DIGITS, step - first_digit);
-            Digits<S> digits;
-            if (since == 0) digits.take(exponent_0, exponent_1, digit, exponent_bits, window);
-            Scan<W> scan(table, digits, since == 0, w);
+            const bool pass = left == 0;
+            if (pass) {
+                // Warps that do not multiply together are at different digits when they pass, those of a block far apart, so that not
+                // all wait for memory at once.
+                constexpr int GROUPS = W::THREADS / (32 * WARPS_TOGETHER);
+                u32 group = threadIdx.x / (32 * WARPS_TOGETHER);
+                u32 phase = (blockIdx.x + group * DIGITS_OF_PASS / GROUPS) % DIGITS_OF_PASS;
+                since = 0;
+                left = DIGITS_OF_PASS - (highest ? static_cast<int>(phase) : 0);
+                prefetch_digits<S>(exponent_0, exponent_1, digit, window);
+            }
+            Nothing nothing;
+            // Where the operand is in scratch memory, entries need not be moved.
+            constexpr int BESIDE = S::OPERAND_IN_SCRATCH ? 0 : 1;
 #pragma unroll 1
-            for (int k = highest ? 0 : window; k > 0; k--) square(z, w, scan);
-            scan.finish();
-            if (since > 0) put_operand(since, w);
+            for (int k = highest ? 0 : window - BESIDE; k > 0; k--) square(z, w, nothing);
+            if constexpr (BESIDE == 1) {
+                // In a pass what is read here is of no account.
+                EntryBeside<W> entry(y, since, w);
+                if (!highest) square(z, w, entry);
+                if (!highest) w.operand_b.store(y);
+            }
+            if (pass) table.look_up(Digits<S>(exponent_0, exponent_1, digit, exponent_bits, window, w.t));
+            if (pass || BESIDE == 0) take_entry(y, since, w);
+            since++;
+            left--;
             if (highest) w.operand_b.load(z);
             new_operand = !highest;
             product = !highest;
         } else {
+            w.operand_b = operand_of_products;
             w.put_public(ONE);
         }
-        if (new_operand) complete_operand(w);
+        if (new_operand) {
+            // Of an entry y is there, but where registers are few it is read again.
+            if (S::GROUPS == 1 || step < first_digit) w.operand_b.load(y);
+            complete_operand(y, w);
+        }
         if (product) multiply(z, w);
     }
 }

@@ -5,6 +5,8 @@
 
 namespace rns {
 
+constexpr u32 ALL_ONES = 0xffffffffu;
+
 // The words of an instance of the warp while it leaves, in the operand's memory: word 4 r + t in slot r of lane 4 g + t.
 template <class W>
 struct WordsOfInstance {
@@ -30,12 +32,31 @@ struct WordsOfInstance {
     }
 };
 
-// Word `word` of M 2^shift, with `modulus` of S::WORDS words.
-template <class S>
-__device__ __forceinline__ u32 shifted_word(const u32* modulus, int word, int shift) {
-    u64 low = word > 0 ? modulus[word > 0 ? word - 1 : 0] : 0;
-    u64 high = word < S::WORDS ? modulus[word < S::WORDS ? word : 0] : 0;
-    return static_cast<u32>((high << 32 | low) << shift >> 32);
+// The borrow, all ones or 0, of the words less the words of M 2^shift where `mask` is all ones and less 0 where it is 0. STORE
+// replaces the words by what is left. `modulus` has S::WORDS words.
+template <bool STORE, class W>
+__device__ __forceinline__ u32 subtract(const WordsOfInstance<W>& words, const u32* modulus, int shift, u32 mask) {
+    using S = typename W::S;
+    u32 below = 0;
+    u64 borrow = 0;
+#pragma unroll 1
+    for (int first = 0; first < S::WORDS; first += 4) {
+        // Read at once, for what is written might be read next.
+        uint4 four = *reinterpret_cast<const uint4*>(modulus + first);
+        const u32 m[4] = {four.x, four.y, four.z, four.w};
+        u32 word[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++) word[k] = words[first + k];
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            borrow = static_cast<u64>(word[k]) - (__funnelshift_l(below, m[k], shift) & mask) - (borrow >> 63);
+            below = m[k];
+            if (STORE) words[first + k] = static_cast<u32>(borrow);
+        }
+    }
+    borrow = static_cast<u64>(words[S::WORDS]) - (__funnelshift_l(below, 0, shift) & mask) - (borrow >> 63);
+    if (STORE) words[S::WORDS] = static_cast<u32>(borrow);
+    return static_cast<u32>(borrow >> 32);
 }
 
 // z / A modulo b_j, for z below 2^LEAVE_BITS M, becomes the words of z mod M. The first matrix is that of `leave`.
@@ -106,19 +127,9 @@ __device__ __forceinline__ void to_words(ConstResidues<typename W::S> z, u32* ou
         const u32* m = h == 0 ? modulus[0] : modulus[1];
 #pragma unroll 1
         for (int shift = S::LEAVE_BITS - 1; shift >= 0; shift--) {
-            u64 borrow = 0;
-#pragma unroll 1
-            for (int i = 0; i < COUNT; i++) {
-                borrow = static_cast<u64>(words[i]) - shifted_word<S>(m, i, shift) - (borrow >> 63);
-            }
             // All ones if the number is not below M 2^shift.
-            u32 mask = static_cast<u32>(borrow >> 63) - 1;
-            borrow = 0;
-#pragma unroll 1
-            for (int i = 0; i < COUNT; i++) {
-                borrow = static_cast<u64>(words[i]) - (shifted_word<S>(m, i, shift) & mask) - (borrow >> 63);
-                words[i] = static_cast<u32>(borrow);
-            }
+            u32 mask = ~subtract<false>(words, m, shift, ALL_ONES);
+            subtract<true>(words, m, shift, mask);
         }
         u32 flag = h == 0 ? flags[0] : flags[1];
         u32* to = out + (h == 0 ? index[0] : index[1]) * S::WORDS;

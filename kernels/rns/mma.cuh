@@ -1,12 +1,10 @@
-// Products on the tensor cores of chips from sm_80 on: mma.sync, unsigned bytes, sums of 32 bits (PTX ISA, "Matrix multiply-accumulate
-// operation using mma instruction", m16n8k32).
+// Products on the tensor cores of chips from sm_80 on: mma.sync.
 //
-// A warp multiplies 16 rows of 32 bytes by a matrix, all of it from registers; what a lane holds of rows and sums is what it
-// holds for wgmma: see wgmma.cuh, whose place this file takes. Products are done when they stand there, so that what
-// orders those of wgmma is nothing here.
+// What a lane holds of rows and sums is what it holds for wgmma: see wgmma.cuh, whose place this file takes. Products are done when
+// they stand there, so that what orders those of wgmma is nothing here.
 #pragma once
 
-#include "residue.cuh"
+#include "mma_sync.cuh"
 
 namespace rns {
 
@@ -54,19 +52,7 @@ constexpr int WARPS_TOGETHER = 1;
 // A block has 99 KiB.
 constexpr bool IS_SHARED_MEMORY_SCARCE = true;
 
-// sum = rows * matrix, plus sum if `keep` is 1, for 8 columns. a to d are the lane's bytes: of row g, of row g + 8, and the
-// same 16 columns further on; e and f are the matrix's, of column g: the rows from 4 t on, and the same 16 rows further on.
-__device__ __forceinline__ void multiply_add_block(u32* sum, u32 a, u32 b, u32 c, u32 d, u32 e, u32 f, int keep) {
-    u32 zero = 0;
-    asm volatile(
-        "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 "
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
-        : "=r"(sum[0]), "=r"(sum[1]), "=r"(sum[2]), "=r"(sum[3])
-        : "r"(a), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f), "r"(keep ? sum[0] : zero), "r"(keep ? sum[1] : zero),
-          "r"(keep ? sum[2] : zero), "r"(keep ? sum[3] : zero));
-}
-
-// The same for all columns of a group.
+// multiply_add_block for all columns of a group.
 template <int COUNT>
 __device__ __forceinline__ void multiply_add(u32 (&sum)[COUNT], u32 a, u32 b, u32 c, u32 d, u32 matrix, int keep) {
     if constexpr (COUNT == 4) {

@@ -90,9 +90,9 @@ __device__ __forceinline__ u32 high_columns(const u32 (&sum)[SUMS], int slot, in
 enum class InA { SQUARE, PRODUCT, OPERAND };
 
 // The slots of `group` in base A, from the sums of a product that is done.
-template <InA WHAT, int GROUP, class W, class Reads>
+template <InA WHAT, int GROUP, class W>
 __device__ __forceinline__ void digits_of_group(const u32 (&sum)[W::S::SUMS], const Quotient& theta,
-                                                Residues<typename W::S> x, const W& w, Reads& reads) {
+                                                Residues<typename W::S> x, const W& w) {
     using S = typename W::S;
 #pragma unroll
     for (int slot = 0; slot < S::GROUP_SLOTS; slot++) {
@@ -114,12 +114,9 @@ __device__ __forceinline__ void digits_of_group(const u32 (&sum)[W::S::SUMS], co
         } else {
             uint2 y = make_uint2(residue[0], residue[1]);
             if constexpr (WHAT == InA::PRODUCT) y = w.operand_a[r];
-            uint2 factor = make_uint2(w.factor[0][r], w.factor[1][r]);
-            if constexpr (!S::FACTORS_IN_REGISTERS) factor = w.factors[r];
-            uint2 quotient = w.quotients[r];
-            x[0][r] = times_constant(times(residue[0], y.x, m), factor.x, quotient.x, m);
-            x[1][r] = times_constant(times(residue[1], y.y, m), factor.y, quotient.y, m);
-            reads.after_slot(0, GROUP, slot, x[1][r]);
+            uint4 factor = w.factor_of(r);
+            x[0][r] = times_constant(times(residue[0], y.x, m), factor.x, factor.z, m);
+            x[1][r] = times_constant(times(residue[1], y.y, m), factor.y, factor.w, m);
         }
     }
 }
@@ -127,10 +124,8 @@ __device__ __forceinline__ void digits_of_group(const u32 (&sum)[W::S::SUMS], co
 // Extends z from base B to base A. There:
 //   SQUARE, PRODUCT   x becomes the digits of -z^2 M^-1 or of -z y M^-1 in base A;
 //   OPERAND           z is the operand, and its residues go to `operand_a`.
-// `reads` has steps of a look-up to do, between which the other work should stand.
-template <InA WHAT, class W, class Reads>
-__device__ __forceinline__ void quotient_digits(ConstResidues<typename W::S> z, Residues<typename W::S> x, const W& w,
-                                                Reads& reads) {
+template <InA WHAT, class W>
+__device__ __forceinline__ void quotient_digits(ConstResidues<typename W::S> z, Residues<typename W::S> x, const W& w) {
     using S = typename W::S;
     constexpr bool IN_PRODUCT = S::QUOTIENT_IN_PRODUCT;
     const u32 matrix = w.address + W::B_TO_A;
@@ -139,7 +134,6 @@ __device__ __forceinline__ void quotient_digits(ConstResidues<typename W::S> z, 
     uint2 behind = make_uint2(zero_register(), zero_register());
     start_quotient<S>(weights, z, behind, w.address + W::WEIGHTS);
     start_product<S, 0, IN_PRODUCT ? S::STEPS - 1 : S::STEPS>(sum, z, behind, matrix, 0);
-    reads.after_start(0, 0, z[1][S::SLOTS - 1]);
     wait_groups<1>();
     take_sums(weights);
     Quotient theta(weights);
@@ -149,20 +143,19 @@ __device__ __forceinline__ void quotient_digits(ConstResidues<typename W::S> z, 
     }
     wait_groups<0>();
     take_sums(sum);
-    digits_of_group<WHAT, 0>(sum, theta, x, w, reads);
+    digits_of_group<WHAT, 0>(sum, theta, x, w);
     if constexpr (S::GROUPS > 1) {
         start_product<S>(sum, z, behind, matrix, 1);
-        reads.after_start(0, 1, x[1][S::GROUP_SLOTS - 1]);
         wait_groups<0>();
         take_sums(sum);
-        digits_of_group<WHAT, 1>(sum, theta, x, w, reads);
+        digits_of_group<WHAT, 1>(sum, theta, x, w);
     }
 }
 
 // The slots of `group` in base B, from the sums of a product that is done.
-template <bool SQUARE, int GROUP, class W, class Reads>
+template <bool SQUARE, int GROUP, class W, class Beside>
 __device__ __forceinline__ void residues_of_group(const u32 (&sum)[W::S::SUMS], Residues<typename W::S> z, const W& w,
-                                                  Reads& reads) {
+                                                  Beside& beside) {
     using S = typename W::S;
 #pragma unroll
     for (int slot = 0; slot < S::GROUP_SLOTS; slot++) {
@@ -183,62 +176,56 @@ __device__ __forceinline__ void residues_of_group(const u32 (&sum)[W::S::SUMS], 
             u64 product = wide_product(z[h][r], h == 0 ? y.x : y.y);
             z[h][r] = reduce(product + wide_product(quotient, h == 0 ? modulus.x : modulus.y), m);
         }
-        reads.after_slot(1, GROUP, slot, z[1][r]);
+        beside.after_slot(r);
     }
 }
 
 // Extends the quotient's digits x from base A to base B, where z becomes z^2 or z y plus the quotient times M, over A.
-template <bool SQUARE, class W, class Reads>
+template <bool SQUARE, class W, class Beside>
 __device__ __forceinline__ void new_residues(ConstResidues<typename W::S> x, Residues<typename W::S> z, const W& w,
-                                             Reads& reads) {
+                                             Beside& beside) {
     using S = typename W::S;
     u32 sum[S::SUMS];
     uint2 behind = make_uint2(zero_register(), zero_register());
     start_product<S>(sum, x, behind, w.address, 0);
-    reads.after_start(1, 0, x[1][S::SLOTS - 1]);
     wait_groups<0>();
     take_sums(sum);
-    residues_of_group<SQUARE, 0>(sum, z, w, reads);
+    residues_of_group<SQUARE, 0>(sum, z, w, beside);
     if constexpr (S::GROUPS > 1) {
         start_product<S>(sum, x, behind, w.address, 1);
-        reads.after_start(1, 1, z[1][S::GROUP_SLOTS - 1]);
         wait_groups<0>();
         take_sums(sum);
-        residues_of_group<SQUARE, 1>(sum, z, w, reads);
+        residues_of_group<SQUARE, 1>(sum, z, w, beside);
     }
 }
 
-// Where no look-up goes on beside a product.
-struct NoReads {
-    __device__ __forceinline__ void after_start(int, int, u32) {}
-    __device__ __forceinline__ void after_slot(int, int, int, u32) {}
+// Where nothing is done beside a product.
+struct Nothing {
+    __device__ __forceinline__ void after_slot(int) {}
 };
 
 // z becomes z y / A modulo M.
 template <class W>
 __device__ __forceinline__ void multiply(Residues<typename W::S> z, const W& w) {
-    NoReads none;
+    Nothing nothing;
     u32 x[2][W::S::SLOTS];
-    quotient_digits<InA::PRODUCT>(z, x, w, none);
-    new_residues<false>(x, z, w, none);
+    quotient_digits<InA::PRODUCT>(z, x, w);
+    new_residues<false>(x, z, w, nothing);
 }
 
-// z becomes z^2 / A modulo M.
-template <class W, class Reads>
-__device__ __forceinline__ void square(Residues<typename W::S> z, const W& w, Reads& reads) {
+// z becomes z^2 / A modulo M. `beside` is called behind each slot of the result, when registers become free.
+template <class W, class Beside>
+__device__ __forceinline__ void square(Residues<typename W::S> z, const W& w, Beside& beside) {
     u32 x[2][W::S::SLOTS];
-    quotient_digits<InA::SQUARE>(z, x, w, reads);
-    new_residues<true>(x, z, w, reads);
+    quotient_digits<InA::SQUARE>(z, x, w);
+    new_residues<true>(x, z, w, beside);
 }
 
-// Completes the operand, of which `operand_b` is there.
+// Completes the operand, of which `operand_b` is there, and y the same.
 template <class W>
-__device__ __forceinline__ void complete_operand(const W& w) {
-    NoReads none;
-    u32 y[2][W::S::SLOTS];
+__device__ __forceinline__ void complete_operand(ConstResidues<typename W::S> y, const W& w) {
     u32 unused[2][W::S::SLOTS];
-    w.operand_b.load(y);
-    quotient_digits<InA::OPERAND>(y, unused, w, none);
+    quotient_digits<InA::OPERAND>(y, unused, w);
 }
 
 }  // namespace rns

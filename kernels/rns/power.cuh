@@ -25,13 +25,13 @@ __device__ __forceinline__ void powers(const Operands& operands, u32* out, doubl
     unsigned char* shared = reinterpret_cast<unsigned char*>(dynamic);
 
     const u32 warp = threadIdx.x / 32;
-    const u32 entries = max(1u << window, 8u);
+    const u32 entries = max(1u << window, static_cast<u32>(FEWEST_ENTRIES));
     const u32 scratch_bytes = W::SCRATCH_DOUBLES * 8 * 32 * entries;
     const u32 table_bytes = S::SLOTS * 8 * 32 * entries;
     unsigned char* own = reinterpret_cast<unsigned char*>(scratch);
     own += (static_cast<u64>(blockIdx.x) * (THREADS / 32) + warp) * scratch_bytes;
-    Table<S> table(own, 1 << window);
     W w(shared, own + table_bytes, constants);
+    const Table<W> table(w, own, 1 << window);
     w.fill();
 
 #pragma unroll 1
@@ -88,7 +88,7 @@ __device__ __forceinline__ void powers(const Operands& operands, u32* out, doubl
             moduli[h] = operands.modulus(leaving[h]);
         }
         to_words(z, out, moduli, leaving, w);
-        table.clear(table_bytes);
+        table.clear();
         w.clear();
     }
 }

@@ -10,6 +10,10 @@ namespace rns {
 
 constexpr int INSTANCES_PER_WARP = 16;
 
+// Of a window table, for which there is room at least; and digits that a pass over it looks up.
+constexpr int FEWEST_ENTRIES = 32;
+constexpr int DIGITS_OF_PASS = 16;
+
 // N moduli in each base, for numbers of BITS bits.
 template <int N_, int BITS_>
 struct Shape {
@@ -35,24 +39,6 @@ struct Shape {
     static constexpr bool QUOTIENT_IN_PRODUCT = 8 * STEPS >= N + 2;
     // The weights of the exact quotient have 8 columns.
     static constexpr int WEIGHT_BYTES = STEPS * 256;
-
-    // So many digits are looked up in one pass over the window table, which takes entries in parts, and of a part so many
-    // entries in each step: as many as there are registers for.
-    static constexpr int DIGITS = IS_SHARED_MEMORY_SCARCE ? 2 : SLOTS == 14 ? 3 : 4;
-    static constexpr int PART_WORDS = IS_SHARED_MEMORY_SCARCE ? 9 : SLOTS == 14 ? 7 : 3;
-    static constexpr int STEP_ENTRIES = PART_WORDS == 3 ? 4 : 2;
-    static constexpr int PARTS = 2 * SLOTS / PART_WORDS;
-    static_assert(PART_WORDS * PARTS == 2 * SLOTS && PARTS % 2 == 0, "parts hold words of one instance");
-
-    // Steps of a turn have addresses that differ by constants. Eight entries are the fewest that a table has room for.
-    static constexpr int FEWEST_ENTRIES = 8;
-    static constexpr int TURN = FEWEST_ENTRIES / STEP_ENTRIES;
-    // So many steps beside a product get all of a table of 16 entries done in the four squarings before a digit.
-    static constexpr int STEPS_PER_GROUP = PARTS * 16 / STEP_ENTRIES / (4 * 2 * GROUPS);
-    static_assert(STEPS_PER_GROUP * 2 * GROUPS % TURN == 0, "a squaring has whole turns");
-
-    // Of the reads of a step, four words each, so many leave their words in the second-level cache.
-    static constexpr int QUADS_IN_CACHE = 1;
 
     // What leaves is below 2^LEAVE_BITS M.
     static constexpr int LEAVE_BITS = N > 36 ? 7 : 6;

@@ -1,69 +1,15 @@
 // The window table: 2^window powers of the base as residues in base B, in global memory, and its look-up.
 //
-// A look-up reads every entry and keeps one by selection: no address depends on the digit. What it costs is not only time but
-// the energy of memory, for which the chip lowers its clock (docs/rns.md). So a pass over the table serves S::DIGITS digits
-// of each instance: the entry of the first is the operand, those of the others are kept for their turn.
-//
-// The steps of a pass are spread over the squarings before its first digit, so that it need not wait for memory. A lane's
-// words of an entry, those of its first instance and then those of its second, come in PARTS parts of PART_WORDS; the
-// table goes part by part, and within a part by steps of STEP_ENTRIES entries.
+// A look-up is a product on the tensor cores: a digit is a row of bytes, a one in the column of the digit and zeros beside it,
+// and the rows of the matrix are the bytes of the entries. So every entry takes part for every digit, and no address
+// depends on one. As a product has sixteen rows, a pass over the table of an instance looks up sixteen digits of its exponent; what it
+// finds is kept for their turn. docs/rns.md has the layout and why it is so.
 #pragma once
 
+#include "mma_sync.cuh"
 #include "multiply.cuh"
 
 namespace rns {
-
-template <class S>
-struct Table {
-    static constexpr int STEP_WORDS = S::STEP_ENTRIES * S::PART_WORDS;
-    static constexpr int QUADS = STEP_WORDS / 4;
-    static constexpr bool HAS_REST = STEP_WORDS % 4 != 0;
-    static constexpr int STEP_BYTES = 32 * 4 * STEP_WORDS;
-    static constexpr int PARTS_OF_ONE = S::PARTS / 2;
-
-    unsigned char* first;
-    int lane;
-    // Of a part.
-    int steps;
-
-    __device__ __forceinline__ Table(unsigned char* scratch, int entries)
-        : first(scratch),
-          lane(static_cast<int>(threadIdx.x) & 31),
-          steps(max(entries, S::FEWEST_ENTRIES) / S::STEP_ENTRIES) {}
-
-    // Where word `word` of a step is.
-    __device__ __forceinline__ u32* place(unsigned char* step, int word) const {
-        int quad = word >> 2;
-        int of_lane = quad < QUADS ? lane * 16 : lane * 8;
-        return reinterpret_cast<u32*>(step + quad * 512 + of_lane) + (word & 3);
-    }
-
-    __device__ __forceinline__ void put(int entry, ConstResidues<S> z) const {
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-#pragma unroll
-            for (int part = 0; part < PARTS_OF_ONE; part++) {
-                int number = (h * PARTS_OF_ONE + part) * steps + entry / S::STEP_ENTRIES;
-                unsigned char* step = first + static_cast<u64>(number) * STEP_BYTES;
-                int first_word = entry % S::STEP_ENTRIES * S::PART_WORDS;
-#pragma unroll
-                for (int k = 0; k < S::PART_WORDS; k++) *place(step, first_word + k) = z[h][part * S::PART_WORDS + k];
-            }
-        }
-    }
-
-    // Clears `bytes` of the warp's scratch memory, a multiple of 512.
-    __device__ __forceinline__ void clear(u32 bytes) const {
-        uint4* to = reinterpret_cast<uint4*>(first) + lane;
-#pragma unroll 1
-        for (u32 i = 0; i < bytes; i += 512) {
-            *to = make_uint4(0, 0, 0, 0);
-            to += 32;
-        }
-        // Lanes clear words of each other.
-        __syncwarp();
-    }
-};
 
 // Bits `position .. position + bits` of an exponent of S::WORDS words, and 0 for no bits; positions are public.
 template <class S>
@@ -74,177 +20,259 @@ __device__ __forceinline__ u32 exponent_digit(const u32* words, int position, in
     return static_cast<u32>((high << 32 | low) >> (position & 31)) & ((1u << bits) - 1);
 }
 
-// The digits of both of a lane's instances that a pass is for, the highest first.
+// Brings the words with digit number `digit` of both exponents, and those below it, into the second-level cache.
+template <class S>
+__device__ __forceinline__ void prefetch_digits(const u32* exponent_0, const u32* exponent_1, int digit, int window) {
+    int word = digit * window >> 5;
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(exponent_0 + word) : "memory");
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(exponent_1 + word) : "memory");
+}
+
+// The digits of a pass, the highest first: lane 4 g + t has those from 4 t on of both of its instances, a byte each.
 template <class S>
 struct Digits {
-    u32 of[2][S::DIGITS];
-
-    __device__ __forceinline__ Digits() {
-#pragma unroll
-        for (int k = 0; k < S::DIGITS; k++) of[0][k] = of[1][k] = 0;
-    }
+    u32 of[2];
 
     // From digit number `digit` of the exponents downwards, as far as there are any. Numbers are public.
-    __device__ __forceinline__ void take(const u32* exponent_0, const u32* exponent_1, int digit, int exponent_bits,
-                                         int window) {
+    __device__ __forceinline__ Digits(const u32* exponent_0, const u32* exponent_1, int digit, int exponent_bits,
+                                      int window, int t) {
+        of[0] = of[1] = 0;
 #pragma unroll
-        for (int k = 0; k < S::DIGITS; k++) {
-            int position = max(digit - k, 0) * window;
-            int bits = digit < k ? 0 : min(window, exponent_bits - position);
-            of[0][k] = exponent_digit<S>(exponent_0, position, bits);
-            of[1][k] = exponent_digit<S>(exponent_1, position, bits);
+        for (int k = 0; k < 4; k++) {
+            int number = digit - 4 * t - k;
+            int position = max(number, 0) * window;
+            int bits = number < 0 ? 0 : min(window, exponent_bits - position);
+            of[0] |= exponent_digit<S>(exponent_0, position, bits) << 8 * k;
+            of[1] |= exponent_digit<S>(exponent_1, position, bits) << 8 * k;
         }
+    }
+
+    // Digit `row` of instance `instance` of the first or second half of the warp.
+    __device__ __forceinline__ u32 at(int half, int instance, int row) const {
+        return __shfl_sync(ALL_LANES, of[half], 4 * instance + row / 4) >> 8 * (row % 4) & 255;
     }
 };
 
-// A pass over the table, or nothing if it is not `active`.
+// Entries 8 t .. 8 t + 8 of 32 are rows 4 t .. 4 t + 4 and 16 + 4 t .. 16 + 4 t + 4 of a matrix: those that lane 4 g + t brings along of
+// column g. The columns are bytes 0 and 1 of four residues, for t = 0, 1, 2, 3, or bytes 2 and 3. So a lane gets the words of the
+// residues that it has of any instance, and brings, for each slot of an instance, four words that lie together: for lane
+// 4 g + t at 8 t + g, so that the lanes which have eight entries of an instance put them into whole lines.
 template <class W>
-struct Scan {
+struct Table {
     using S = typename W::S;
-    using T = Table<S>;
+    static constexpr int MATRIX_ENTRIES = FEWEST_ENTRIES;
+    static constexpr int MATRIX_BYTES = INSTANCES_PER_WARP * S::SLOTS * 512;
+    // What a lane brings for one slot of one instance: so many are read ahead of the one that is multiplied.
+    static constexpr int AHEAD = S::SLOTS % 3 == 0 ? 6 : 4;
+    // Slots at a time where eight entries are put into their bytes.
+    static constexpr int TOGETHER = S::SLOTS % 3 == 0 ? 3 : S::SLOTS % 2 == 0 ? 2 : 1;
 
     const W& w;
-    // This lane's words of the step that is first in this turn.
-    const unsigned char* from;
-    int steps;
-    // Of the part that is being taken in; S::PARTS when all are.
-    int part;
-    int steps_left;
-    // The first entry of this turn.
-    u32 entry;
-    Digits<S> digits;
-    u32 kept[S::DIGITS][S::PART_WORDS];
-    uint4 quads[T::QUADS];
-    uint2 rest;
+    unsigned char* first;
+    int entries;
+    int lane;
 
-    __device__ __forceinline__ Scan(const T& table, const Digits<S>& digits, bool active, const W& w)
-        : w(w),
-          from(table.first + table.lane * 16),
-          steps(table.steps),
-          part(active ? 0 : S::PARTS),
-          steps_left(table.steps),
-          entry(0),
-          digits(digits) {
-        __syncwarp();
-#pragma unroll
-        for (int d = 0; d < S::DIGITS; d++) {
-#pragma unroll
-            for (int k = 0; k < S::PART_WORDS; k++) kept[d][k] = 0;
-        }
-        if (active) read(0);
+    __device__ __forceinline__ Table(const W& w, unsigned char* scratch, int entries)
+        : w(w), first(scratch), entries(entries), lane(static_cast<int>(threadIdx.x) & 31) {}
+
+    // Where lane 0 has what it brings for slot `slot` of instances `instance` and, 512 bytes behind, 8 + `instance`.
+    __device__ __forceinline__ unsigned char* place(int matrix, int instance, int slot) const {
+        return first + matrix * MATRIX_BYTES + (instance * S::SLOTS + slot) * 1024;
     }
 
-    __device__ __forceinline__ bool done() const { return part == S::PARTS; }
-
-    // Starts to read step `number` of this turn, and to bring the one behind it into the second-level cache. Behind the table
-    // there are kept numbers, which are of no account here.
-    __device__ __forceinline__ void read(int number) {
-        int lane = static_cast<int>(threadIdx.x) & 31;
-        const unsigned char* step = from + number * T::STEP_BYTES;
-#pragma unroll
-        for (int q = 0; q < T::QUADS; q++) {
-            const uint4* place = reinterpret_cast<const uint4*>(step + q * 512);
-            quads[q] = q < S::QUADS_IN_CACHE ? __ldcg(place) : __ldcs(place);
-        }
-        if (T::HAS_REST) rest = __ldcs(reinterpret_cast<const uint2*>(step + (T::QUADS * 512 - lane * 8)));
-        const unsigned char* next = step + T::STEP_BYTES + lane * (T::STEP_BYTES / 32 - 16);
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(next) : "memory");
+    // Entries are put one after the other. Eight of them wait to be put into their bytes of the matrix.
+    __device__ __forceinline__ void put(int entry, ConstResidues<S> z) const {
+        w.keep(KEPT_ENTRIES + entry % 8).store(z);
+        if (entry % 8 == 7 || entry == entries - 1) put_eight(entry / 8);
     }
 
-    __device__ __forceinline__ u32 word(int index) const {
-        int quad = index >> 2;
-        if (quad >= T::QUADS) return (index & 1) == 0 ? rest.x : rest.y;
-        uint4 four = quads[quad];
-        return (index & 3) == 0 ? four.x : (index & 3) == 1 ? four.y : (index & 3) == 2 ? four.z : four.w;
-    }
-
-    // Takes in the step that was read, number `number` of its turn, and starts to read another.
-    //
-    // `late` is below 2^31; what it says is that nothing is taken in before `late` is known.
-    __device__ __forceinline__ void step(int number, u32 late) {
-        if (done()) return;
-        u32 first = entry + (late >> 31);
-#pragma unroll
-        for (int e = 0; e < S::STEP_ENTRIES; e++) {
-#pragma unroll
-            for (int d = 0; d < S::DIGITS; d++) {
-                take(kept[d], e * S::PART_WORDS, digits.of[0][d], first + (number * S::STEP_ENTRIES + e));
-            }
-        }
-        bool last = number == S::TURN - 1;
-        if (last) end_turn();
-        read(last ? 0 : number + 1);
-        // Keeps the compiler from moving the reads down to where they are wanted.
-        __syncwarp();
-    }
-
-    // The words from `from_word` on if x is y, else what was kept. Many words are chosen by a mask, which one instruction more
-    // makes of the predicate: that is quicker.
-    __device__ __forceinline__ void take(u32 (&kept)[S::PART_WORDS], int from_word, u32 x, u32 y) const {
-        constexpr bool BY_MASK = S::PART_WORDS > 4;
-        u32 mask = BY_MASK ? mask_if_equal(x, y) : 0;
-#pragma unroll
-        for (int k = 0; k < S::PART_WORDS; k++) {
-            u32 other = word(from_word + k);
-            kept[k] = BY_MASK ? kept[k] ^ ((kept[k] ^ other) & mask) : if_equal(x, y, other, kept[k]);
-        }
-    }
-
-    __device__ __forceinline__ void end_turn() {
-        from += S::TURN * T::STEP_BYTES;
-        entry += S::FEWEST_ENTRIES;
-        steps_left -= S::TURN;
-        if (steps_left == 0) end_part();
-    }
-
-    __device__ __forceinline__ void end_part() {
-        bool second = part >= T::PARTS_OF_ONE;
-        int slot = (second ? part - T::PARTS_OF_ONE : part) * S::PART_WORDS;
-#pragma unroll
-        for (int d = 0; d < S::DIGITS; d++) {
-            if (d == 0) {
-                put(w.operand_b, slot, second, kept[d]);
-            } else {
-                put(w.keep(KEPT_ENTRIES + d - 1), slot, second, kept[d]);
-            }
-        }
-        part++;
-        steps_left = steps;
-        entry = 0;
-        if (part == T::PARTS_OF_ONE) {
-#pragma unroll
-            for (int d = 0; d < S::DIGITS; d++) digits.of[0][d] = digits.of[1][d];
-        }
-    }
-
-    // Words of one of the two instances, from `slot` on.
-    template <int STRIDE>
-    __device__ __forceinline__ static void put(const Lane<STRIDE>& to, int slot, bool second,
-                                               const u32 (&words)[S::PART_WORDS]) {
-        u32* place = reinterpret_cast<u32*>(&to[slot]) + (second ? 1 : 0);
-#pragma unroll
-        for (int k = 0; k < S::PART_WORDS; k++) place[k * STRIDE * 2] = words[k];
-    }
-
-    // Behind the start of a product for `group` of the first or second half of a squaring, and behind each slot of the group.
-    __device__ __forceinline__ void after_start(int half, int group, u32 late) {
-        step((half * S::GROUPS + group) * S::STEPS_PER_GROUP % S::TURN, late);
-    }
-
-    __device__ __forceinline__ void after_slot(int half, int group, int slot, u32 late) {
-        if (slot % 3 == 2 && slot / 3 < S::STEPS_PER_GROUP - 1) {
-            step(((half * S::GROUPS + group) * S::STEPS_PER_GROUP + 1 + slot / 3) % S::TURN, late);
-        }
-    }
-
-    // What the squarings left to do.
-    __device__ __forceinline__ void finish() {
+    __device__ __forceinline__ void put_eight(int number) const {
+        const int g = lane / 4;
 #pragma unroll 1
-        while (!done()) {
+        for (int first_slot = 0; first_slot < S::SLOTS; first_slot += TOGETHER) {
+            uint2 words[TOGETHER][8];
 #pragma unroll
-            for (int i = 0; i < S::TURN; i++) step(i, 0);
+            for (int k = 0; k < TOGETHER; k++) {
+#pragma unroll
+                for (int e = 0; e < 8; e++) words[k][e] = w.keep(KEPT_ENTRIES + e)[first_slot + k];
+            }
+            unsigned char* to = place(number / 4, g, first_slot) + number % 4 * 128 + w.t * 32;
+#pragma unroll
+            for (int k = 0; k < TOGETHER; k++) {
+                const uint2(&word)[8] = words[k];
+                put_bytes(to, word[0].x, word[1].x, word[2].x, word[3].x, word[4].x, word[5].x, word[6].x, word[7].x);
+                to += 512;
+                put_bytes(to, word[0].y, word[1].y, word[2].y, word[3].y, word[4].y, word[5].y, word[6].y, word[7].y);
+                to += 512;
+            }
         }
+    }
+
+    // The bytes of a residue in eight entries: bytes 0 and 2 are for one lane, bytes 1 and 3 for another.
+    __device__ static __forceinline__ void put_bytes(unsigned char* to, u32 a, u32 b, u32 c, u32 d, u32 e, u32 f, u32 g,
+                                                     u32 h) {
+        uint4 lower = transposed(a, b, c, d);
+        uint4 upper = transposed(e, f, g, h);
+        *reinterpret_cast<uint4*>(to) = make_uint4(lower.x, upper.x, lower.z, upper.z);
+        *reinterpret_cast<uint4*>(to + 16) = make_uint4(lower.y, upper.y, lower.w, upper.w);
+    }
+
+    // Byte k of each word is in word k.
+    __device__ static __forceinline__ uint4 transposed(u32 a, u32 b, u32 c, u32 d) {
+        u32 ab_low = __byte_perm(a, b, 0x5140);
+        u32 ab_high = __byte_perm(a, b, 0x7362);
+        u32 cd_low = __byte_perm(c, d, 0x5140);
+        u32 cd_high = __byte_perm(c, d, 0x7362);
+        return make_uint4(__byte_perm(ab_low, cd_low, 0x5410), __byte_perm(ab_low, cd_low, 0x7632),
+                          __byte_perm(ab_high, cd_high, 0x5410), __byte_perm(ab_high, cd_high, 0x7632));
+    }
+
+    // Before the first entry. What no entry is put into takes part all the same, with zeros.
+    __device__ __forceinline__ void prepare() const {
+        if (entries >= MATRIX_ENTRIES) return;
+        clear();
+        const u32 none[2][S::SLOTS] = {};
+#pragma unroll 1
+        for (int e = 0; e < 8; e++) w.keep(KEPT_ENTRIES + e).store(none);
+    }
+
+    __device__ __forceinline__ void clear() const {
+        uint4* to = reinterpret_cast<uint4*>(first) + lane;
+        int bytes = (max(entries, MATRIX_ENTRIES) / MATRIX_ENTRIES) * MATRIX_BYTES;
+#pragma unroll 1
+        for (int i = 0; i < bytes; i += 512) {
+            *to = make_uint4(0, 0, 0, 0);
+            to += 32;
+        }
+        // Lanes clear words of each other.
         __syncwarp();
+    }
+
+    // Keeps the entries for the digits.
+    __device__ __forceinline__ void look_up(const Digits<S>& digits) const {
+        __syncwarp();
+        look_up_in<false>(0, digits);
+        __syncwarp();
+#pragma unroll 1
+        for (int matrix = 1; matrix * MATRIX_ENTRIES < entries; matrix++) {
+            look_up_in<true>(matrix, digits);
+            __syncwarp();
+        }
+    }
+
+    // Entries are in one of the matrices, and have zeros in the others: what is found is added to what ADD says is there.
+    template <bool ADD>
+    __device__ __forceinline__ void look_up_in(int matrix, const Digits<S>& digits) const {
+        const int g = lane / 4;
+        const unsigned char* const start = place(matrix, 0, 0) + (8 * w.t + g) * 16;
+        // Both digits of row g and of row g + 8 are kept where lanes 4 `instance` + t expect theirs.
+        uint2* to = w.keep(KEPT_ENTRIES + g).first - lane + w.t;
+        uint4 ahead[AHEAD];
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++) ahead[k] = read(start + k * 512);
+        const unsigned char* from = start + AHEAD * 512;
+#pragma unroll 1
+        for (int instance = 0; instance < 8; instance++) {
+            u32 rows[2][4];
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                u32 upper = digits.at(h, instance, g);
+                u32 lower = digits.at(h, instance, g + 8);
+                u32 column = matrix * (MATRIX_ENTRIES / 4) + 2 * w.t;
+                rows[h][0] = row(upper, column);
+                rows[h][1] = row(lower, column);
+                rows[h][2] = row(upper, column + 1);
+                rows[h][3] = row(lower, column + 1);
+            }
+#pragma unroll
+            for (int slot = 0; slot < S::SLOTS; slot++) {
+                u32 words[2][2];
+#pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    const int k = 2 * slot + h;
+                    multiply(words[h], rows[h], ahead[k % AHEAD]);
+                    // Behind the last ones the first are read again, and not used.
+                    if (k == 2 * S::SLOTS - AHEAD && instance == 7) from = start - k * 512;
+                    ahead[k % AHEAD] = read(from + k * 512);
+                }
+                uint2* of_upper = to + slot * 32;
+                uint2* of_lower = of_upper + 8 * S::SLOTS * 32;
+                put_pair<ADD>(of_upper, words[0][0], words[1][0]);
+                put_pair<ADD>(of_lower, words[0][1], words[1][1]);
+            }
+            from += S::SLOTS * 1024;
+            to += 4;
+        }
+    }
+
+    // In assembler, so that the compiler does not move it down to where the words are wanted.
+    __device__ static __forceinline__ uint4 read(const unsigned char* from) {
+        uint4 words;
+        asm volatile("ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+                     : "l"(from)
+                     : "memory");
+        return words;
+    }
+
+    // Four columns of a digit's row: a one, or nothing, if they are not those of the digit.
+    __device__ static __forceinline__ u32 row(u32 digit, u32 column) {
+        return if_equal(digit >> 2, column, 1u << 8 * (digit & 3), 0);
+    }
+
+    // The words of row g and of row g + 8.
+    __device__ static __forceinline__ void multiply(u32 (&word)[2], const u32 (&row)[4], uint4 matrix) {
+        u32 low[4];
+        u32 high[4];
+        multiply_add_block(low, row[0], row[1], row[2], row[3], matrix.x, matrix.y, 0);
+        multiply_add_block(high, row[0], row[1], row[2], row[3], matrix.z, matrix.w, 0);
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            word[k] = low[2 * k] + (low[2 * k + 1] << 8) + ((high[2 * k] + (high[2 * k + 1] << 8)) << 16);
+        }
+    }
+
+    template <bool ADD>
+    __device__ static __forceinline__ void put_pair(uint2* to, u32 first, u32 second) {
+        uint2 before = make_uint2(0, 0);
+        if (ADD) before = *to;
+        *to = make_uint2(before.x + first, before.y + second);
+    }
+};
+
+// y becomes the entry for the digit `since` digits behind the first of the last pass, and so does the operand in base B.
+template <class W>
+__device__ __forceinline__ void take_entry(Residues<typename W::S> y, int since, W& w) {
+    const Lane<32> entry = w.keep(KEPT_ENTRIES + since);
+    entry.load(y);
+    if constexpr (W::S::OPERAND_IN_SCRATCH) {
+        w.operand_b = entry;
+    } else {
+        w.operand_b.store(y);
+    }
+}
+
+// Reads that entry beside a squaring, in the middle of its last slots, when there are registers for it.
+template <class W>
+struct EntryBeside {
+    using S = typename W::S;
+    static constexpr int AFTER_SLOT = S::SLOTS - S::GROUP_SLOTS + S::GROUP_SLOTS / 2 - 1;
+
+    Residues<S> y;
+    const uint2* entry;
+
+    __device__ __forceinline__ EntryBeside(Residues<S> y, int since, const W& w)
+        : y(y), entry(w.keep(KEPT_ENTRIES + since).first) {}
+
+    __device__ __forceinline__ void after_slot(int slot) {
+        if (slot != AFTER_SLOT) return;
+#pragma unroll
+        for (int r = 0; r < S::SLOTS; r++) {
+            asm volatile("ld.global.v2.u32 {%0, %1}, [%2];"
+                         : "=r"(y[0][r]), "=r"(y[1][r])
+                         : "l"(entry + r * 32)
+                         : "memory");
+        }
     }
 };
 

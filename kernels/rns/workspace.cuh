@@ -5,8 +5,8 @@
 
 namespace rns {
 
-// What a warp keeps in scratch memory: r2 and, later, A^2; a sum; both parts of the base; and entries that were looked up
-// for digits that come later.
+// What a warp keeps in scratch memory: r2 and, later, A^2; a sum; both parts of the base; and the entries that the last pass
+// looked up.
 enum Kept { KEPT_R2, KEPT_SUM, KEPT_BASE, KEPT_UPPER_BASE, KEPT_ENTRIES };
 
 // Residues of both instances of a lane.
@@ -19,16 +19,9 @@ using ConstResidues = const u32 (&)[2][S::SLOTS];
 // For each slot a word of both instances; slots lie STRIDE apart.
 template <int STRIDE>
 struct Lane {
-    static constexpr int STEP = STRIDE;
-
     uint2* first;
 
     __device__ __forceinline__ uint2& operator[](int slot) const { return first[slot * STRIDE]; }
-
-    __device__ __forceinline__ u32 get(int instance, int slot) const {
-        uint2 pair = first[slot * STRIDE];
-        return instance == 0 ? pair.x : pair.y;
-    }
 
     template <int COUNT>
     __device__ __forceinline__ void load(u32 (&value)[2][COUNT]) const {
@@ -61,16 +54,15 @@ struct Workspace {
     static constexpr int MODULI_B = MODULI_A + 8 * S::N;
     static constexpr int QUOTIENTS = MODULI_B + 8 * S::N;
     static constexpr int SLOT_BYTES = 8 * THREADS;
-    static constexpr int MODULUS = QUOTIENTS + S::SLOTS * SLOT_BYTES;
-    static constexpr int FACTORS = MODULUS + S::MODULUS_SLOTS_IN_SHARED * SLOT_BYTES;
-    static constexpr int OPERAND = FACTORS + (S::FACTORS_IN_REGISTERS ? 0 : S::SLOTS * SLOT_BYTES);
+    static constexpr int MODULUS = QUOTIENTS + (S::FACTORS_IN_REGISTERS ? 1 : 2) * S::SLOTS * SLOT_BYTES;
+    static constexpr int OPERAND = MODULUS + S::MODULUS_SLOTS_IN_SHARED * SLOT_BYTES;
     static constexpr int BYTES = OPERAND + (S::OPERAND_IN_SCRATCH ? 0 : 2 * S::SLOTS * SLOT_BYTES);
 
     // Scratch memory of a warp: the window table, then residues that are kept for a while.
-    static constexpr int OPERANDS_KEPT = KEPT_ENTRIES + S::DIGITS - 1;
+    static constexpr int OPERANDS_KEPT = KEPT_ENTRIES + DIGITS_OF_PASS;
     static constexpr int KEPT = OPERANDS_KEPT + (S::OPERAND_IN_SCRATCH ? 2 : 0);
     static constexpr int KEPT_BYTES = S::SLOTS * 32 * 8;
-    static constexpr int SCRATCH_DOUBLES = S::SLOTS + (KEPT * S::SLOTS + 7) / 8;
+    static constexpr int SCRATCH_DOUBLES = S::SLOTS + (KEPT * S::SLOTS + FEWEST_ENTRIES - 1) / FEWEST_ENTRIES;
 
     static constexpr int OPERAND_STRIDE = S::OPERAND_IN_SCRATCH ? 32 : THREADS;
     static constexpr int MODULUS_SLOTS_IN_REGISTERS = S::SLOTS - S::MODULUS_SLOTS_IN_SHARED;
@@ -80,8 +72,7 @@ struct Workspace {
     const u32* constants;
     // This lane's number among the four of an instance.
     int t;
-    // -M^-1 times a constant, modulo a_i, and Shoup's quotient of it. In registers where FACTORS_IN_REGISTERS.
-    Lane<THREADS> factors;
+    // -M^-1 times a constant, modulo a_i, and Shoup's quotient of it: see `factor_of`. Where FACTORS_IN_REGISTERS, quotients only.
     Lane<THREADS> quotients;
     u32 factor[2][S::SLOTS];
     // M / A modulo b_j; the upper slots in registers.
@@ -98,7 +89,6 @@ struct Workspace {
           address(static_cast<u32>(__cvta_generic_to_shared(shared))),
           constants(constants),
           t(static_cast<int>(threadIdx.x) & 3),
-          factors{of_thread(shared, FACTORS)},
           quotients{of_thread(shared, QUOTIENTS)},
           modulus{of_thread(shared, MODULUS)},
           operand_b{S::OPERAND_IN_SCRATCH ? of_lane(scratch, OPERANDS_KEPT) : of_thread(shared, OPERAND)},
@@ -112,6 +102,21 @@ struct Workspace {
 
     __device__ static __forceinline__ uint2* of_lane(unsigned char* scratch, int number) {
         return reinterpret_cast<uint2*>(scratch + number * KEPT_BYTES) + threadIdx.x % 32;
+    }
+
+    // The factors of slot r for both instances, and their quotients.
+    __device__ __forceinline__ uint4 factor_of(int r) const {
+        if constexpr (S::FACTORS_IN_REGISTERS) {
+            uint2 quotient = quotients[r];
+            return make_uint4(factor[0][r], factor[1][r], quotient.x, quotient.y);
+        } else {
+            return factors_and_quotients()[r * THREADS];
+        }
+    }
+
+    // Where factors are not in registers: they lie with their quotients, for one read of both.
+    __device__ __forceinline__ uint4* factors_and_quotients() const {
+        return reinterpret_cast<uint4*>(shared + QUOTIENTS) + threadIdx.x;
     }
 
     // The modulus of slot r.
@@ -156,9 +161,9 @@ struct Workspace {
         uint2 zero = make_uint2(0, 0);
 #pragma unroll 1
         for (int r = 0; r < S::SLOTS; r++) {
-            quotients[r] = zero;
+            if (S::FACTORS_IN_REGISTERS) quotients[r] = zero;
             if (r < S::MODULUS_SLOTS_IN_SHARED) modulus[r] = zero;
-            if (!S::FACTORS_IN_REGISTERS) factors[r] = zero;
+            if (!S::FACTORS_IN_REGISTERS) factors_and_quotients()[r * THREADS] = make_uint4(0, 0, 0, 0);
             operand_b[r] = zero;
             operand_a[r] = zero;
             for (int number = 0; number < OPERANDS_KEPT; number++) keep(number)[r] = zero;

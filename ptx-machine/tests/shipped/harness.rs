@@ -5,8 +5,13 @@ use ptx_machine::{Argument, Global, Launch, Module, Outcome, Program, RunError};
 
 use crate::manifest::ShippedEntry;
 
-/// The kernels keep other powers than those of the window table in the scratch buffer.
-const MIN_TABLE_ENTRIES: u32 = 8;
+/// A window table has room for at least so many powers; other numbers share its place.
+fn fewest_entries(entry: &ShippedEntry) -> u32 {
+    match entry.family.as_str() {
+        "rns" | "rns_mma" => 32,
+        _ => 8,
+    }
+}
 
 /// One exponentiation: its modulus is a number in the list that belongs to the batch.
 pub(crate) struct Instance {
@@ -116,7 +121,7 @@ pub(crate) fn launch(entry: &ShippedEntry, blocks: u32) -> Launch {
 
 /// Bytes of the scratch buffer for a launch of `blocks` blocks.
 pub(crate) fn scratch_bytes(entry: &ShippedEntry, blocks: u32, window: u32) -> usize {
-    let table_entries = (1 << window).max(MIN_TABLE_ENTRIES);
+    let table_entries = (1 << window).max(fewest_entries(entry));
     (blocks * entry.threads * entry.scratch_doubles * table_entries) as usize * 8
 }
 

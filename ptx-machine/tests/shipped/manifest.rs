@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 /// An entry point that the crate ships.
 #[derive(Clone, Debug)]
 pub(crate) struct ShippedEntry {
+    /// The name of its folder.
+    pub(crate) family: String,
     pub(crate) name: String,
     /// The text of its module.
     pub(crate) ptx: String,
@@ -77,6 +79,7 @@ fn entry(family: &Path, shape: &Row, operation: &Row, prefix: &str) -> Option<Sh
         _ => 0,
     };
     Some(ShippedEntry {
+        family: family.to_owned(),
         name,
         ptx,
         bits,

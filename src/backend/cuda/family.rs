@@ -45,6 +45,11 @@ pub(crate) trait Family: fmt::Debug + Sync {
     /// The fastest window for exponents of `exponent_bits` bits.
     fn best_window(&self, exponent_bits: u32) -> Window;
 
+    /// A window table has room for at least so many powers. Other numbers share its place.
+    fn fewest_entries(&self) -> usize {
+        8
+    }
+
     /// Lays a chunk of exponentiations out in memory, and makes its launches.
     fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork;
 

@@ -73,10 +73,9 @@ pub(super) fn write_modulus(entry: &Entry, modulus: &[Limb], r2: &[Limb], record
     copy_in(r2, second);
 }
 
-/// A table of `2^window` powers, for the threads of all blocks. Other numbers share its place, so that there are never
-/// fewer than eight.
+/// A table of `2^window` powers, for the threads of all blocks, or of as many as the family has room for at least.
 pub(super) fn scratch_words(entry: &Entry, blocks: usize, window: Window) -> usize {
-    let entries = window.table_len().max(8);
+    let entries = window.table_len().max(entry.family.fewest_entries());
     blocks * entry.image.threads as usize * entry.scratch_doubles * entries
 }
 

@@ -30,11 +30,13 @@ const SETUP_COST: f64 = 75.0;
 /// one base only.
 const ENTRY_COST: f64 = 1.5;
 
-/// What reading an entry of the table costs, in multiplications.
-const SCAN_COST: f64 = 0.043;
+/// Entries that a pass over the table multiplies by the rows of its digits, and the number of these.
+const MATRIX_ENTRIES: usize = 32;
+const DIGITS_OF_PASS: u32 = 16;
 
-/// With wider ones the squarings before a look-up end before its reads do.
-const WIDEST_WINDOW: u32 = 4;
+/// What a pass costs for each [`MATRIX_ENTRIES`] entries, in multiplications: the time of exponentiations less that of a kernel
+/// that looks nothing up.
+const PASS_COST: f64 = 6.4;
 
 impl Family for Rns {
     fn runs_on(&self, entry: &Entry, device: &DeviceInfo) -> bool {
@@ -68,10 +70,14 @@ impl Family for Rns {
 
     /// The window with the fewest multiplications, table look-ups counted by what they cost.
     fn best_window(&self, exponent_bits: u32) -> Window {
-        let windows = (Window::MIN_BITS..=WIDEST_WINDOW).filter_map(Window::new);
+        let windows = (Window::MIN_BITS..=Window::MAX_BITS).filter_map(Window::new);
         windows
             .min_by(|&a, &b| cost(a, exponent_bits).total_cmp(&cost(b, exponent_bits)))
             .unwrap_or_else(|| unreachable!("there are windows"))
+    }
+
+    fn fewest_entries(&self) -> usize {
+        MATRIX_ENTRIES
     }
 
     fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
@@ -90,10 +96,11 @@ impl Family for Rns {
 
 /// What an exponentiation costs beyond the setup, in multiplications.
 fn cost(window: Window, exponent_bits: u32) -> f64 {
-    let digits = window.digit_count(exponent_bits) as f64;
-    let table = window.table_len() as f64;
-    let squarings = digits * f64::from(window.bits());
-    squarings + digits * (ENTRY_COST + table * SCAN_COST) + table
+    let digits = window.digit_count(exponent_bits);
+    let passes =
+        digits.div_ceil(DIGITS_OF_PASS as usize) * window.table_len().div_ceil(MATRIX_ENTRIES);
+    let squarings = digits * window.bits() as usize;
+    (squarings + window.table_len()) as f64 + digits as f64 * ENTRY_COST + passes as f64 * PASS_COST
 }
 
 const FAMILY: &dyn Family = &Rns;

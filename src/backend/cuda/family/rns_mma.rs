@@ -43,6 +43,10 @@ impl Family for RnsMma {
         Rns.best_window(exponent_bits)
     }
 
+    fn fewest_entries(&self) -> usize {
+        Rns.fewest_entries()
+    }
+
     fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
         Rns.mod_exp(entry, grid, chunk)
     }

@@ -13,7 +13,7 @@ fn entry(bits: u32) -> &'static Entry {
 #[test]
 fn windows_are_those_that_were_measured() {
     for bits in [1024, 1536, 2048] {
-        assert_eq!(Rns.best_window(bits).bits(), 4);
+        assert_eq!(Rns.best_window(bits).bits(), 5);
     }
     assert!(Rns.best_window(17).bits() <= 3);
 }
@@ -71,7 +71,7 @@ fn arguments_of_exponentiations() {
     let Argument::Words(scratch) = scratch else {
         panic!("scratch is memory");
     };
-    let doubles = 1001usize.div_ceil(192) * 384 * 17 * 8;
+    let doubles = 1001usize.div_ceil(192) * 384 * 15 * 32;
     assert_eq!(scratch.len(), doubles);
     assert_eq!(*rest, [1001, 70, 1024, 2].map(Argument::U32));
     let narrow = ModExpChunk {
