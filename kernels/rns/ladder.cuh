@@ -96,7 +96,8 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
                 // Warps that do not multiply together are at different digits when they pass, those of a block far apart, so that not
                 // all wait for memory at once.
                 constexpr int GROUPS = W::THREADS / (32 * WARPS_TOGETHER);
-                u32 group = threadIdx.x / (32 * WARPS_TOGETHER);
+                // The same in all lanes, as the compiler would not know otherwise.
+                u32 group = __shfl_sync(ALL_LANES, threadIdx.x / (32 * WARPS_TOGETHER), 0);
                 u32 phase = (blockIdx.x + group * DIGITS_OF_PASS / GROUPS) % DIGITS_OF_PASS;
                 since = 0;
                 left = DIGITS_OF_PASS - (highest ? static_cast<int>(phase) : 0);

@@ -86,6 +86,12 @@ __device__ __forceinline__ u32 high_columns(const u32 (&sum)[SUMS], int slot, in
     return sum[8 * slot + 4 + 2 * h] + (sum[8 * slot + 4 + 2 * h + 1] << 8);
 }
 
+// Congruent to low + 2^16 high, for factors of products.
+template <class S>
+__device__ __forceinline__ u32 fold_for_product(u32 low, u32 high, Modulus m) {
+    return S::FOLDS_LOOSELY ? fold_loosely(low, high, m) : fold(low, high, m);
+}
+
 // What base A is wanted for: the digits of a product's quotient, or the residues of the operand.
 enum class InA { SQUARE, PRODUCT, OPERAND };
 
@@ -107,7 +113,7 @@ __device__ __forceinline__ void digits_of_group(const u32 (&sum)[W::S::SUMS], co
                 low += theta.low[h];
                 high += theta.high[h];
             }
-            residue[h] = fold(low, high, m);
+            residue[h] = fold_for_product<S>(low, high, m);
         }
         if constexpr (WHAT == InA::OPERAND) {
             w.operand_a[r] = make_uint2(residue[0], residue[1]);
@@ -172,7 +178,7 @@ __device__ __forceinline__ void residues_of_group(const u32 (&sum)[W::S::SUMS], 
         if constexpr (!SQUARE) y = w.operand_b[r];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            u32 quotient = fold(low_columns(sum, slot, h), high_columns(sum, slot, h), m);
+            u32 quotient = fold_for_product<S>(low_columns(sum, slot, h), high_columns(sum, slot, h), m);
             u64 product = wide_product(z[h][r], h == 0 ? y.x : y.y);
             z[h][r] = reduce(product + wide_product(quotient, h == 0 ? modulus.x : modulus.y), m);
         }

@@ -40,6 +40,9 @@ struct Shape {
     // The weights of the exact quotient have 8 columns.
     static constexpr int WEIGHT_BYTES = STEPS * 256;
 
+    // With few moduli sums are small enough for `fold_loosely`, and distances for the products of what it gives.
+    static constexpr bool FOLDS_LOOSELY = N <= 36;
+
     // What leaves is below 2^LEAVE_BITS M.
     static constexpr int LEAVE_BITS = N > 36 ? 7 : 6;
 

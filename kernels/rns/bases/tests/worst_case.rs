@@ -9,8 +9,18 @@ use rns_bases::{Bases, WIDTHS};
 /// Residues in base B are below 2.5 m, quotient digits below 1.3125 m: the words with the greatest bytes below these.
 const GREATEST_RESIDUE: u32 = 0x4fff_ffff;
 const GREATEST_DIGIT: u32 = 0x29ff_ffff;
-/// What `fold` gives.
+/// What `fold` gives, and `fold_loosely`.
 const GREATEST_FOLDED: u32 = (1 << 29) + (1 << 28) - 1;
+const GREATEST_LOOSE: u32 = 0u32.wrapping_sub(1 << 30) - 1;
+/// The greatest sums that `fold_loosely` takes.
+const LOOSE_SUMS: Columns = Columns {
+    low: (1 << 31) - 1,
+    high: (1 << 29) - 1,
+};
+
+fn folds_loosely(bases: &Bases) -> bool {
+    bases.count() <= 36
+}
 
 fn models() -> impl Iterator<Item = (Bases, Model)> {
     let bases = WIDTHS.iter().map(|&(bits, _)| Bases::new(bits).unwrap());
@@ -26,6 +36,24 @@ fn moduli() -> impl Iterator<Item = Modulus> {
 
 fn below_two_and_a_half(value: u32, m: Modulus) -> bool {
     u64::from(value) * 2 < u64::from(m.value()) * 5
+}
+
+/// Sums that `fold_for_product` may get.
+fn check_fold_for_product(bases: &Bases, model: &Model, m: Modulus, columns: Columns) {
+    if folds_loosely(bases) {
+        assert!(columns.low <= LOOSE_SUMS.low && columns.high <= LOOSE_SUMS.high);
+        let folded = model.fold_for_product(m, columns);
+        let value = u64::from(columns.low) + (u64::from(columns.high) << 16);
+        assert!(folded <= GREATEST_LOOSE, "{folded:#x}");
+        assert_eq!(
+            u64::from(folded) % u64::from(m.value()),
+            value % u64::from(m.value())
+        );
+    } else {
+        check_fold(m, columns);
+        let folded = model.fold_for_product(m, columns);
+        assert_eq!(folded, m.fold(columns.low, columns.high));
+    }
 }
 
 fn check_fold(m: Modulus, columns: Columns) {
@@ -45,11 +73,11 @@ fn extensions_of_the_greatest_residues() {
     for (bases, model) in models() {
         let columns = model.columns_in_a(&vec![GREATEST_RESIDUE; bases.count()]);
         for (&m, columns) in model.base_a().iter().zip(columns) {
-            check_fold(m, columns);
+            check_fold_for_product(&bases, &model, m, columns);
         }
         let columns = model.columns_in_b(&vec![GREATEST_DIGIT; bases.count()]);
         for (&m, columns) in model.base_b().iter().zip(columns) {
-            check_fold(m, columns);
+            check_fold_for_product(&bases, &model, m, columns);
         }
         let words = model.from_words(&vec![u32::MAX; bases.bits as usize / 32]);
         assert!(words.iter().all(|&residue| residue <= GREATEST_FOLDED));
@@ -69,9 +97,14 @@ fn sums_have_room() {
         );
         let rows = bases.count() as u64 * bytes;
         let quotient_low = (1 << 8) + (1 << 24) + (1 << 16);
-        assert!(rows * 255 * 257 + quotient_low + (1 << 24) < 1 << 32);
+        let low = rows * 255 * 257 + quotient_low + (1 << 24);
         // The highest byte of a constant below 2^29 is below 32.
-        assert!(rows * (255 + 31 * 256) + (1 << 24) < 1 << 30);
+        let high = rows * (255 + 31 * 256) + (1 << 24);
+        assert!(low < 1 << 32);
+        assert!(high < 1 << 30);
+        if folds_loosely(&bases) {
+            assert!(low <= LOOSE_SUMS.low.into() && high <= LOOSE_SUMS.high.into());
+        }
     }
 }
 
@@ -89,13 +122,43 @@ fn greatest_folds() {
 }
 
 #[test]
+fn greatest_loose_folds() {
+    for (bases, model) in models().filter(|(bases, _)| folds_loosely(bases)) {
+        for m in [model.base_a(), model.base_b()].concat() {
+            for low in [LOOSE_SUMS.low, 0xffff_0000 >> 1, 0xffff, 0] {
+                for high in [LOOSE_SUMS.high, LOOSE_SUMS.high - 0x1fff, 0x1fff, 0] {
+                    check_fold_for_product(&bases, &model, m, Columns { low, high });
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn greatest_products() {
     let greatest = u64::from(GREATEST_RESIDUE);
     // z^2 + q M in base B; (X Y) in base A is less.
     assert!(greatest * greatest + u64::from(GREATEST_FOLDED) * (1 << 29) < 1 << 61);
+    // Where factors are what `fold_loosely` gives of the sums that there may be, X Y in base A is the greater one.
+    for (bases, model) in models().filter(|(bases, _)| folds_loosely(bases)) {
+        let m = *(model.base_a().iter().chain(model.base_b()))
+            .max_by_key(|m| m.distance)
+            .unwrap();
+        assert!(m.distance < 1_400);
+        let rows = bases.count() as u64 * (3 * 255 + 0x4f);
+        let low = rows * 255 * 257 + (1 << 24) + (1 << 17);
+        let high = rows * (255 + 31 * 256) + (1 << 24);
+        let loose = low + (0x1fff << 16) + (high >> 13) * u64::from(m.distance);
+        assert!(u128::from(loose) * u128::from(loose) < 3 << 61);
+        assert!(u128::from(greatest * greatest) + u128::from(loose) * (1 << 29) < 3 << 61);
+    }
     for m in moduli() {
+        let tops = match m.distance < 1_400 {
+            true => [(3u64 << 16) - 1, (3 << 16) - 2, (1 << 16) - 1, 12_345, 1, 0],
+            false => [(1 << 16) - 1, (1 << 16) - 2, 1 << 15, 12_345, 1, 0],
+        };
         // All that is cut off is as great as can be.
-        for top in [(1u64 << 16) - 1, (1 << 16) - 2, 1 << 15, 12_345, 1, 0] {
+        for top in tops {
             for low in [(1u64 << 45) - 1, (1 << 45) - (1 << 29), (1 << 29) - 1, 0] {
                 let x = top << 45 | low;
                 let reduced = m.reduce(x);
