@@ -93,14 +93,17 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
             bool highest = step == first_digit;
             const bool pass = left == 0;
             if (pass) {
-                // Warps that do not multiply together are at different digits when they pass, those of a block far apart, so that not
-                // all wait for memory at once.
-                constexpr int GROUPS = W::THREADS / (32 * WARPS_TOGETHER);
-                // The same in all lanes, as the compiler would not know otherwise.
-                u32 group = __shfl_sync(ALL_LANES, threadIdx.x / (32 * WARPS_TOGETHER), 0);
-                u32 phase = (blockIdx.x + group * DIGITS_OF_PASS / GROUPS) % DIGITS_OF_PASS;
+                // Blocks are at different digits when they pass, and the groups of warps of a block far apart, so that not all wait
+                // for memory at once. Where each warp multiplies by itself they pass together: assemblers for chips before sm_90
+                // would not see that the digit is the same in all lanes, as those for later ones do by the shuffle.
+                u32 phase = blockIdx.x;
+                if constexpr (WARPS_TOGETHER > 1) {
+                    constexpr int GROUPS = W::THREADS / (32 * WARPS_TOGETHER);
+                    u32 group = __shfl_sync(ALL_LANES, threadIdx.x / (32 * WARPS_TOGETHER), 0);
+                    phase += group * DIGITS_OF_PASS / GROUPS;
+                }
                 since = 0;
-                left = DIGITS_OF_PASS - (highest ? static_cast<int>(phase) : 0);
+                left = DIGITS_OF_PASS - (highest ? static_cast<int>(phase % DIGITS_OF_PASS) : 0);
                 prefetch_digits<S>(exponent_0, exponent_1, digit, window);
             }
             Nothing nothing;

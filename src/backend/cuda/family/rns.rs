@@ -23,8 +23,8 @@ const MIN_CUDA_VERSION: i32 = 12_000;
 const REFERENCE_CLOCK_KHZ: f64 = 1_980_000.0;
 
 /// What everything but the exponentiation costs, in multiplications: the way into residues and out of them, the
-/// constants of the modulus. From the times for exponents of 17 bits.
-const SETUP_COST: f64 = 75.0;
+/// constants of the modulus, what is cleared. From the times for exponents of 17 bits.
+const SETUP_COST: f64 = 102.0;
 
 /// What a multiplication by an entry of the table costs: half of one more than a squaring, for the entry has residues in
 /// one base only.
@@ -32,7 +32,7 @@ const ENTRY_COST: f64 = 1.5;
 
 /// Entries that a pass over the table multiplies by the rows of its digits, and the number of these.
 const MATRIX_ENTRIES: usize = 32;
-const DIGITS_OF_PASS: u32 = 16;
+const DIGITS_OF_PASS: usize = 16;
 
 /// What a pass costs for each [`MATRIX_ENTRIES`] entries, in multiplications: the time of exponentiations less that of a kernel
 /// that looks nothing up.
@@ -97,8 +97,7 @@ impl Family for Rns {
 /// What an exponentiation costs beyond the setup, in multiplications.
 fn cost(window: Window, exponent_bits: u32) -> f64 {
     let digits = window.digit_count(exponent_bits);
-    let passes =
-        digits.div_ceil(DIGITS_OF_PASS as usize) * window.table_len().div_ceil(MATRIX_ENTRIES);
+    let passes = digits.div_ceil(DIGITS_OF_PASS) * window.table_len().div_ceil(MATRIX_ENTRIES);
     let squarings = digits * window.bits() as usize;
     (squarings + window.table_len()) as f64 + digits as f64 * ENTRY_COST + passes as f64 * PASS_COST
 }
