@@ -52,7 +52,7 @@ fn the_crate_adds_less_than_promised() {
     let sizes = all().map(|entry| (entry.image.module, entry.image.ptx.deflated.len()));
     let sizes: BTreeMap<_, _> = sizes.collect();
     let bytes: usize = sizes.values().sum();
-    assert!(bytes < 2_600_000, "{bytes}");
+    assert!(bytes < 2_700_000, "{bytes}");
 }
 
 /// Kernels are cached by their keys.
