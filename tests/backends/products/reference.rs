@@ -27,13 +27,10 @@ impl Instance {
         &self.a * &self.b % &self.modulus
     }
 
-    /// The product in Montgomery form, with the radix `2^width`.
-    pub fn expected_in_montgomery_form(&self, width: u32) -> BigUint {
-        if self.modulus == BigUint::from(1u8) {
-            return BigUint::ZERO;
-        }
-        let radix = (BigUint::from(1u8) << width) % &self.modulus;
-        self.expected() * radix.modinv(&self.modulus).unwrap() % &self.modulus
+    /// Whether a number is the product in Montgomery form, with the radix `2^width`: found without an inverse, which takes
+    /// longer than all else.
+    pub fn is_in_montgomery_form(&self, number: &BigUint, width: u32) -> bool {
+        *number < self.modulus && (number << width) % &self.modulus == self.expected()
     }
 
     /// With the first or with the second factor below the modulus, as Montgomery forms are.
@@ -92,14 +89,14 @@ pub fn check<U: Unsigned>(
         };
         result.unwrap();
         for (i, (result, instance)) in out.iter().zip(instances).enumerate() {
-            let expected = match in_montgomery_form {
-                false => instance.expected(),
-                true => instance.expected_in_montgomery_form(width),
+            let result = to_big(result);
+            let is_right = match in_montgomery_form {
+                false => result == instance.expected(),
+                true => instance.is_in_montgomery_form(&result, width),
             };
-            assert_eq!(
-                to_big(result),
-                expected,
-                "instance {i} of {}, {width} bits, Montgomery form: {in_montgomery_form}, {instance:x?}",
+            assert!(
+                is_right,
+                "instance {i} of {}, {width} bits, Montgomery form: {in_montgomery_form}, {instance:x?}, {result:x}",
                 instances.len()
             );
         }
