@@ -7,6 +7,7 @@ use core::ops::Range;
 use crypto_bigint::Limb;
 use rayon::ThreadPool;
 use rayon::prelude::*;
+use std::sync::{Mutex, PoisonError};
 
 /// Numbers that a thread copies at a time; waking another takes longer than copying fewer.
 const COPIED_AT_A_TIME: usize = 512;
@@ -19,23 +20,29 @@ const SEEN_AT_A_TIME: usize = 2048;
 pub(crate) struct HostPool<'a>(pub(crate) Option<&'a ThreadPool>);
 
 impl HostPool<'_> {
-    /// Calls `f` for each part, on all threads if there are several.
+    /// Calls `f` for each part, on all threads if there are several, the calling one among them: it would only wait for the others, which
+    /// take a while to wake up.
     ///
-    /// Each part is a task of its own, and no task waits for another. With rayon's parallel iterators tasks do: a thread that waits for
-    /// what others have taken from it begins with parts for another device meanwhile, and whoever waits for the first ones waits for those
+    /// Each thread takes one part after another, and none waits for what another has taken. With rayon's parallel iterators they do: a thread
+    /// that waits begins with parts for another device meanwhile, and whoever waits for the first ones waits for those
     /// too (docs/performance.md, "Two and four H200s").
     pub(crate) fn each_part<T: Send>(
         self,
-        parts: impl ExactSizeIterator<Item = T>,
+        parts: impl ExactSizeIterator<Item = T> + Send,
         f: impl Fn(T) + Sync,
     ) {
-        match self.0 {
-            Some(pool) if parts.len() > 1 => pool.in_place_scope(|scope| {
-                let f = &f;
-                parts.for_each(|part| scope.spawn(move |_| f(part)));
-            }),
-            _ => parts.for_each(f),
-        }
+        let threads = self.0.map_or(0, ThreadPool::current_num_threads);
+        let others = threads.min(parts.len().saturating_sub(1));
+        let Some(pool) = self.0.filter(|_| others > 0) else {
+            return parts.for_each(f);
+        };
+        let parts = Mutex::new(parts);
+        let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || core::iter::from_fn(next).for_each(&f);
+        pool.in_place_scope(|scope| {
+            (0..others).for_each(|_| scope.spawn(|_| work()));
+            work();
+        });
     }
 
     /// Calls `f` with the index and the place of each element, on several threads if there are many.
