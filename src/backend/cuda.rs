@@ -62,9 +62,13 @@ pub(crate) use self::runtime::records::Residence;
 /// Bases, exponents, moduli and results pass through buffers in pinned host memory and in device memory
 /// that belong to this value, grow to the largest batch, are wiped after each call, whichever way it
 /// ends, and once more on drop. What a call launches and allocates depends on the number of instances,
-/// their widths, which of them share a modulus, and `exponent_bits`: all public.
+/// their widths, which of them share a modulus, `exponent_bits`, and how many other calls are under way: all public.
 ///
-/// One call uses a device at a time; calls from several threads take turns.
+/// Calls from several threads share a device. Each has buffers for as many chunks as it is computed in, four at most, and there are
+/// sixteen such sets: so four large calls are under way at a time, or sixteen small ones, whose host's part then passes while
+/// the device computes others. Who finds too few waits, in the order in which calls come. Kernels are chosen as for a batch as large as
+/// all calls under way make together, were they all alike. More than some eight calls at a time overlap better in a process that was started with the
+/// environment's variable `CUDA_DEVICE_MAX_CONNECTIONS` at 32, which the driver reads; by default streams of different calls may have to wait for each other.
 ///
 /// Of the kernels for a width the one is taken that should be done first. That is foretold from what an H200 takes, until
 /// [`calibrate`](Self::calibrate) has measured the devices at hand, or [`with_calibration`](Self::with_calibration) tells what

@@ -120,7 +120,8 @@ impl QueueBuilder {
     ///
     /// At first as many as the backend has threads on the processor; each computes by itself. With fewer than those, and on
     /// other backends, where it is 2 at first, a batch has the whole backend: one worker prepares a batch, or hands out answers,
-    /// while the backend computes that of another.
+    /// while the backend computes that of another. `Cuda` computes up to sixteen batches beside each other: where one does not
+    /// fill the device, more workers are worth their while.
     #[must_use]
     pub fn workers(mut self, threads: NonZeroUsize) -> Self {
         self.workers = Some(threads);

@@ -13,7 +13,7 @@ use super::family::{ModExpChunk, ModExpWork};
 use super::group::{Group, Moduli};
 use super::plan::{Plan, Tuning};
 use super::registry::{Entry, Registry};
-use super::runtime::device::InUse;
+use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;
 use super::runtime::module::Grid;
@@ -151,8 +151,8 @@ where
         self.plan(device, count).map(|plan| plan.forecast)
     }
 
-    fn prepare(&self, slots: &InUse<'_>, count: usize) -> Result<Prepared<Share>, Error> {
-        let device = slots.device();
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Share>, Error> {
+        let device = call.device();
         let Some(plan) = self.plan(device.info(), count) else {
             unreachable!("a device without a forecast has no share");
         };

@@ -11,7 +11,7 @@ use super::Cuda;
 use super::family::mul::{self, ModMulChunk, ModMulWork};
 use super::group::{Group, Moduli, Places};
 use super::registry::{Entry, Registry, SHIPPED};
-use super::runtime::device::InUse;
+use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;
 use super::runtime::module::Grid;
@@ -176,8 +176,8 @@ where
         })
     }
 
-    fn prepare(&self, slots: &InUse<'_>, _: usize) -> Result<Prepared<Share>, Error> {
-        let device = slots.device();
+    fn prepare(&self, call: &Call<'_>, _: usize) -> Result<Prepared<Share>, Error> {
+        let device = call.device();
         let Some(entry) = self.entry(device.info()) else {
             unreachable!("a device without a forecast has no share");
         };

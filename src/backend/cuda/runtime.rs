@@ -13,6 +13,7 @@ pub(crate) mod launch;
 pub(crate) mod layout;
 pub(crate) mod module;
 pub(crate) mod pipeline;
+mod pool;
 pub(crate) mod probe;
 mod process;
 pub(crate) mod ptx;

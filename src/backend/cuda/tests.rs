@@ -1,7 +1,7 @@
 //! What needs a GPU and a look inside: wiped buffers, and devices that are lost.
 
 use super::mul::ModMulJob;
-use super::runtime::device::InUse;
+use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Layout;
 use super::runtime::pipeline::{Forecast, Job, Prepared, Stop};
@@ -13,10 +13,12 @@ use alloc::vec;
 use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{NonZero, Odd, U256, U1024};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
+use std::sync::Condvar;
 
 /// The first device, named `times` times.
 fn gpu(times: usize) -> Option<Cuda> {
@@ -111,6 +113,90 @@ fn a_device_that_is_lost_with_products_is_set_aside() {
     assert!(cuda.devices.iter().all(Device::is_wiped));
 }
 
+/// A job whose chunks wait on the device until one of another call is there, too.
+struct Meeting<'a, J> {
+    job: J,
+    there: &'a (Mutex<usize>, Condvar),
+}
+
+impl<P, J: Job<P>> Job<P> for Meeting<'_, J> {
+    type Share = J::Share;
+    type Chunk = J::Chunk;
+
+    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
+        self.job.forecast(device, count)
+    }
+
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<J::Share>, Error> {
+        self.job.prepare(call, count)
+    }
+
+    fn submit(
+        &self,
+        share: &J::Share,
+        chunk: &Range<usize>,
+        slot: &mut Slot,
+    ) -> Result<J::Chunk, Stop> {
+        let submitted = self.job.submit(share, chunk, slot)?;
+        let (there, changed) = self.there;
+        *there.lock().unwrap() += 1;
+        changed.notify_all();
+        let long = Duration::from_secs(60);
+        let alone = |there: &mut usize| *there < 2;
+        let met = changed.wait_timeout_while(there.lock().unwrap(), long, alone);
+        assert!(!met.unwrap().1.timed_out(), "no other call came");
+        Ok(submitted)
+    }
+
+    fn take(&self, kept: J::Chunk, chunk: &Range<usize>, output: &[u64], places: &mut [P]) {
+        self.job.take(kept, chunk, output, places);
+    }
+}
+
+/// Small calls do not wait for each other: both have a chunk on the device at the same time.
+#[test]
+fn small_calls_share_a_device() {
+    let Some(cuda) = gpu(1) else { return };
+    with_batch(|batch, expected| {
+        let there = &(Mutex::default(), Condvar::new());
+        std::thread::scope(|scope| {
+            for batch in [&batch[..100], &batch[..300]] {
+                let cuda = &cuda;
+                scope.spawn(move || {
+                    let group = &Group::by_width(batch, HostPool(None))[0];
+                    let job = job(cuda, group);
+                    let mut out = vec![U1024::ZERO; batch.len()];
+                    cuda.devices.run(&Meeting { job, there }, &mut out).unwrap();
+                    assert!(out.iter().all(|result| *result == expected));
+                });
+            }
+        });
+        assert!(cuda.devices.iter().all(Device::is_wiped));
+    });
+}
+
+/// Many calls of all sizes at once, more of them than there are slots.
+#[test]
+fn calls_of_all_sizes_at_once() {
+    let Some(cuda) = gpu(1) else { return };
+    with_batch(|batch, expected| {
+        std::thread::scope(|scope| {
+            for caller in 0..12 {
+                let cuda = &cuda;
+                scope.spawn(move || {
+                    for turn in 0..6 {
+                        let len = [1, 700, 20_000, 60_000][(caller + turn) % 4];
+                        let mut out = vec![U1024::ZERO; len];
+                        cuda.batch_mod_exp(&batch[..len], 32, &mut out).unwrap();
+                        assert!(out.iter().all(|result| *result == expected));
+                    }
+                });
+            }
+        });
+        assert!(cuda.devices.iter().all(Device::is_wiped));
+    });
+}
+
 /// A job that goes wrong with its second chunk on one of the devices.
 struct Failing<'a, J> {
     job: J,
@@ -135,9 +221,9 @@ impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
         self.job.forecast(device, count)
     }
 
-    fn prepare(&self, slots: &InUse<'_>, count: usize) -> Result<Prepared<Self::Share>, Error> {
-        let prepared = self.job.prepare(slots, count)?;
-        let on_victim = ptr::eq(slots.device(), self.victim);
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Self::Share>, Error> {
+        let prepared = self.job.prepare(call, count)?;
+        let on_victim = ptr::eq(call.device(), self.victim);
         Ok(Prepared {
             share: (prepared.share, on_victim.then(AtomicUsize::default)),
             resident: prepared.resident,

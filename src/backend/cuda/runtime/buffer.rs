@@ -3,7 +3,7 @@
 
 use alloc::sync::Arc;
 use core::hint::black_box;
-use core::slice;
+use core::{ptr, slice};
 
 use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaContext, DriverError, result};
@@ -106,8 +106,16 @@ impl DeviceWords {
         // SAFETY: the memory is owned and `len` words long.
         unsafe { result::memset_d8_sync(self.pointer, 0, self.len * size_of::<u64>())? };
         // Clearing device memory does not wait for itself (CUDA Driver API, "API synchronization behavior").
-        self.context.synchronize()
+        settle(&self.context)
     }
+}
+
+/// Waits for copies and clearing that were asked for without a stream: not for chunks of other calls, whose streams do not wait for
+/// the one that these have (`CU_STREAM_NON_BLOCKING`).
+pub(super) fn settle(context: &CudaContext) -> Result<(), DriverError> {
+    context.bind_to_thread()?;
+    // SAFETY: the context is bound; null is its default stream, which always exists.
+    unsafe { result::stream::synchronize(ptr::null_mut()) }
 }
 
 #[cfg(test)]
@@ -119,6 +127,14 @@ impl DeviceWords {
         // SAFETY: the memory is owned and `len` words long.
         unsafe { result::memcpy_dtoh_sync(&mut words, self.pointer).unwrap() };
         words
+    }
+
+    /// Replaces all words.
+    pub(super) fn write(&self, words: &[u64]) {
+        assert_eq!(words.len(), self.len);
+        self.context.bind_to_thread().unwrap();
+        // SAFETY: the memory is owned and `len` words long.
+        unsafe { result::memcpy_htod_sync(self.pointer, words).unwrap() };
     }
 }
 

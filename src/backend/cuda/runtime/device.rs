@@ -3,33 +3,44 @@
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use cudarc::driver::{CudaContext, DriverError};
 
 use super::costs::Costs;
 use super::error::{DeviceFault, name_of};
 use super::module::{Cache, Image, Kernel, KernelKey, Module};
+use super::pool::{Lent, Pool};
 use super::probe::DeviceInfo;
-use super::records::{HeldTable, RecordKind, RecordTable};
+use super::records::{RecordKind, RecordTable, TableInUse};
 use super::shares::Worker;
 use super::slot::Slot;
 use crate::Error;
 
-/// Four, two for each of the threads that drive the device: so one of its chunks waits on the device while another is
-/// computed.
-pub(super) const SLOTS: usize = 4;
+/// Slots that a call has at most: four, two for each of the threads that drive the device, so that one of its chunks waits on the
+/// device while another is computed.
+pub(super) const SLOTS_OF_CALL: usize = 4;
 
-/// Locked while a call uses a device. Its own lock, because owners of records outlive devices.
-pub(super) type Calls = Arc<Mutex<()>>;
+/// All of them: four large calls are under way at a time, or sixteen of one chunk each, so that the host's part of one call
+/// passes while the device computes others. Sixteen calls of some two thousand signatures are what an H200 and its host have under way at nine
+/// tenths of what they can do (docs/performance.md, "At a steady rate").
+const SLOTS: usize = 16;
+
+/// Read while a call uses a device, written by those who must wait for all that do. Its own lock, because owners of records
+/// outlive devices.
+pub(super) type Calls = Arc<RwLock<()>>;
 
 pub(crate) struct Device {
     info: DeviceInfo,
     context: Arc<CudaContext>,
     loaded: Mutex<Cache<Arc<Module>, Arc<Kernel>>>,
     calls: Calls,
-    slots: Mutex<[Slot; SLOTS]>,
+    /// How many there are.
+    under_way: AtomicUsize,
+    slots: Pool<Slot>,
     records: Mutex<BTreeMap<RecordKind, Arc<RecordTable>>>,
     /// How much faster a kernel was than foretold, in the last large share that it computed.
     paces: Mutex<BTreeMap<KernelKey, f64>>,
@@ -41,12 +52,8 @@ impl Device {
     pub(crate) fn open(info: &DeviceInfo) -> Result<Self, Error> {
         let open = || {
             let context = CudaContext::new(info.ordinal())?;
-            let slot = |kernels| Slot::new(&context, kernels);
-            let (first, second) = (context.new_stream()?, context.new_stream()?);
-            let slots: [Slot; SLOTS] =
-                [slot(&first)?, slot(&first)?, slot(&second)?, slot(&second)?];
-            let slots = Mutex::new(slots);
-            Ok((context, slots))
+            let slots: Result<Vec<_>, _> = (0..SLOTS).map(|_| Slot::new(&context)).collect();
+            Ok((context, Pool::new(slots?, Slot::words)))
         };
         let (context, slots) = open().map_err(|error: DriverError| Error::Cuda {
             device: info.ordinal(),
@@ -57,6 +64,7 @@ impl Device {
             context,
             loaded: Mutex::default(),
             calls: Calls::default(),
+            under_way: AtomicUsize::new(0),
             slots,
             records: Mutex::default(),
             paces: Mutex::default(),
@@ -85,13 +93,13 @@ impl Device {
         lock(&self.loaded).len()
     }
 
-    /// The slots, for one call at a time.
-    pub(crate) fn slots(&self) -> InUse<'_> {
-        let call = lock(&self.calls);
-        InUse {
+    /// Begins a call.
+    pub(crate) fn call(&self) -> Call<'_> {
+        let under_way = self.calls.read().unwrap_or_else(PoisonError::into_inner);
+        Call {
             device: self,
-            slots: lock(&self.slots),
-            _call: call,
+            calls: self.under_way.fetch_add(1, Relaxed) + 1,
+            _under_way: under_way,
         }
     }
 
@@ -149,7 +157,10 @@ impl Device {
     /// Whether all buffers of all slots hold zeros only.
     #[cfg(test)]
     pub(crate) fn is_wiped(&self) -> bool {
-        lock(&self.slots).iter().all(Slot::is_wiped)
+        let all = self.slots.take(SLOTS).slots;
+        let is_wiped = all.iter().all(Slot::is_wiped);
+        self.slots.give_back(all);
+        is_wiped
     }
 }
 
@@ -178,23 +189,26 @@ impl fmt::Debug for Device {
     }
 }
 
-/// The slots while a call uses them. Whichever way the call ends, they are clean afterwards.
-pub(crate) struct InUse<'a> {
+/// A call that is under way on a device. Whoever must wait for such calls does so until it is dropped.
+pub(crate) struct Call<'a> {
     device: &'a Device,
-    slots: MutexGuard<'a, [Slot; SLOTS]>,
-    /// Given back last, when the slots are clean.
-    _call: MutexGuard<'a, ()>,
+    calls: usize,
+    _under_way: RwLockReadGuard<'a, ()>,
 }
 
-impl InUse<'_> {
-    /// The device that they belong to.
-    pub(crate) fn device(&self) -> &Device {
+impl<'a> Call<'a> {
+    pub(crate) fn device(&self) -> &'a Device {
         self.device
+    }
+
+    /// How many calls were under way on the device when this one began, itself among them.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls
     }
 
     /// The records of one kind that stay on the device.
     #[cfg_attr(not(feature = "sign"), allow(dead_code))]
-    pub(crate) fn table(&self, kind: RecordKind) -> HeldTable<'_> {
+    pub(crate) fn table(&self, kind: RecordKind) -> TableInUse<'_> {
         let mut records = lock(&self.device.records);
         let new = || {
             Arc::new(RecordTable::new(
@@ -204,17 +218,52 @@ impl InUse<'_> {
             ))
         };
         let table = records.entry(kind).or_insert_with(new).clone();
-        HeldTable::new(table, self)
+        TableInUse::new(table, self)
     }
 
-    pub(super) fn slots(&mut self) -> &mut [Slot; SLOTS] {
-        &mut self.slots
+    /// Slots for this many chunks at a time, and for no more than a call may have. Waits for calls that came before.
+    pub(super) fn slots(&self, chunks: usize) -> SlotsInUse<'_> {
+        SlotsInUse {
+            device: self.device,
+            lent: self.device.slots.take(chunks.min(SLOTS_OF_CALL)),
+        }
     }
 }
 
-impl Drop for InUse<'_> {
+impl Drop for Call<'_> {
     fn drop(&mut self) {
-        self.slots.iter_mut().for_each(Slot::abandon);
+        self.device.under_way.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Slots while a call uses them. Whichever way it ends, they are clean afterwards.
+pub(super) struct SlotsInUse<'a> {
+    device: &'a Device,
+    lent: Lent<Slot>,
+}
+
+impl SlotsInUse<'_> {
+    pub(super) fn slots(&mut self) -> &mut [Slot] {
+        &mut self.lent.slots
+    }
+
+    /// Whether no other call has had slots of the device meanwhile.
+    pub(super) fn is_alone(&self) -> bool {
+        self.device.slots.is_alone(&self.lent)
+    }
+
+    /// Gives back the buffers of these slots and of those that nobody uses.
+    pub(super) fn release(&mut self) {
+        self.lent.slots.iter_mut().for_each(Slot::release);
+        self.device.slots.each_free(Slot::release);
+    }
+}
+
+impl Drop for SlotsInUse<'_> {
+    fn drop(&mut self) {
+        let mut slots = core::mem::take(&mut self.lent.slots);
+        slots.iter_mut().for_each(Slot::abandon);
+        self.device.slots.give_back(slots);
     }
 }
 

@@ -10,7 +10,7 @@ use cudarc::driver::{CudaStream, DriverError, result};
 
 use super::layout::{Addresses, Part};
 use super::module::{Image, Kernel};
-use super::records::{RecordKind, RecordTable};
+use super::records::{HeldRecords, RecordKind};
 
 /// A parameter of a kernel.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -134,7 +134,7 @@ impl Launch {
 #[derive(Default)]
 pub(crate) struct Loaded {
     pub(crate) kernels: Vec<Arc<Kernel>>,
-    pub(crate) records: Option<Arc<RecordTable>>,
+    pub(crate) records: Option<HeldRecords>,
 }
 
 impl Loaded {
@@ -144,7 +144,7 @@ impl Loaded {
         found.expect("the kernel of every launch is loaded")
     }
 
-    pub(super) fn records(&self) -> &RecordTable {
+    pub(super) fn records(&self) -> &HeldRecords {
         let records = self.records.as_ref();
         records.expect("a launch with records has their table")
     }

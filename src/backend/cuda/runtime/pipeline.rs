@@ -12,7 +12,7 @@ use std::time::Instant;
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 
-use super::device::{Device, InUse, SLOTS};
+use super::device::{Call, Device, SLOTS_OF_CALL, SlotsInUse};
 use super::module::KernelKey;
 use super::probe::DeviceInfo;
 use super::process::Process;
@@ -31,8 +31,9 @@ pub(crate) trait Job<P>: Sync {
     /// should take; `None` if the device has no kernel for this job.
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast>;
 
-    /// Gets the device that the slots belong to ready for about `count` instances, any of the batch.
-    fn prepare(&self, slots: &InUse<'_>, count: usize) -> Result<Prepared<Self::Share>, Error>;
+    /// Gets the device that the call is under way on ready for its instances, any of the batch. With those of the calls beside it, if they
+    /// are alike, they are about `count`: so many share the device.
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Self::Share>, Error>;
 
     /// Sends a chunk off.
     fn submit(
@@ -210,17 +211,29 @@ fn run_share<P: Send, J: Job<P>>(
     device: &Device,
     share: &Share<'_, '_, P>,
 ) -> Result<Timing, Error> {
-    let mut slots = device.slots();
-    let prepared = job.prepare(&slots, share.len())?;
+    let call = device.call();
+    let prepared = job.prepare(&call, share.len().saturating_mul(call.calls()))?;
+    let mut slots = call.slots(slots_for(share.len().div_ceil(prepared.chunk.max(1))));
     let started = Instant::now();
-    let (timing, count) = send_through(job, &mut slots, &prepared, share)?;
-    // A share of few chunks says more about the host than about the device's speed.
+    let (timing, count) = send_through(job, &call, &mut slots, &prepared, share)?;
+    // A share of few chunks says more about the host than about the device's speed, one with company about that.
     let is_long = count >= 2 * prepared.resident && count >= 2 * prepared.chunk;
-    if let (true, Some(forecast)) = (is_long, job.forecast(device.info(), count)) {
+    if let (true, Some(forecast)) = (
+        is_long && slots.is_alone(),
+        job.forecast(device.info(), count),
+    ) {
         let milliseconds = started.elapsed().as_secs_f64().max(1e-9) * 1e3;
         device.set_pace(forecast.key, forecast.milliseconds / milliseconds);
     }
     Ok(timing)
+}
+
+/// Slots for so many chunks: one if there is but one, else as many for each of two threads.
+fn slots_for(chunks: usize) -> usize {
+    match chunks {
+        0 | 1 => 1,
+        _ => chunks.next_multiple_of(2).min(SLOTS_OF_CALL),
+    }
 }
 
 /// How a thread waits for its device.
@@ -228,8 +241,8 @@ fn run_share<P: Send, J: Job<P>>(
 struct Waiting<'a> {
     /// Whether it is of no use any more, because another has failed.
     is_stopped: &'a AtomicBool,
-    /// Whether it sleeps meanwhile. Where there are many chunks, the host's other threads can do with its processor, and some
-    /// microseconds do not matter.
+    /// Whether it sleeps meanwhile. Where there are many chunks or other calls, the host's other threads can do with its processor, and
+    /// some microseconds do not matter.
     sleeps: bool,
 }
 
@@ -245,22 +258,27 @@ struct UnderWay<'p, C, P> {
 /// of its own, with the help of the host's other threads, the other does the same, and neither waits for the other. If the device is lost, what was under way goes back to the share.
 fn send_through<P: Send, J: Job<P>>(
     job: &J,
-    slots: &mut InUse<'_>,
+    call: &Call<'_>,
+    in_use: &mut SlotsInUse<'_>,
     prepared: &Prepared<J::Share>,
     share: &Share<'_, '_, P>,
 ) -> Result<(Timing, usize), Error> {
-    slots.device().check_lost()?;
+    call.device().check_lost()?;
     let is_stopped = AtomicBool::new(false);
     let has_many = share.len() > prepared.chunk;
     let waiting = Waiting {
         is_stopped: &is_stopped,
-        sleeps: has_many,
+        sleeps: has_many || call.calls() > 1,
     };
-    let drive = |slots: &mut [Slot]| through(job, slots, prepared, share, waiting);
+    let drive = |slots: &mut [Slot]| {
+        Slot::share_chain(slots);
+        through(job, slots, prepared, share, waiting)
+    };
+    let slots = in_use.slots();
     let result = match has_many {
-        false => drive(slots.slots()),
+        false => drive(slots),
         true => {
-            let (first, second) = slots.slots().split_at_mut(SLOTS / 2);
+            let (first, second) = slots.split_at_mut(slots.len().div_ceil(2));
             thread::scope(|scope| {
                 let other = thread::Builder::new().spawn_scoped(scope, || drive(second));
                 let this = drive(first);
@@ -279,14 +297,12 @@ fn send_through<P: Send, J: Job<P>>(
             CUresult::CUDA_ERROR_OUT_OF_MEMORY
         )))
     );
-    slots.slots().iter_mut().for_each(|slot| {
-        slot.abandon();
-        if is_full {
-            slot.release();
-        }
-    });
+    in_use.slots().iter_mut().for_each(Slot::abandon);
+    if is_full {
+        in_use.release();
+    }
     result.map_err(|stop| match stop {
-        Stop::Device(error) => slots.device().fault(error),
+        Stop::Device(error) => call.device().fault(error),
         Stop::Batch(error) => error,
     })
 }

@@ -1,7 +1,7 @@
 //! Records that stay on a device: tables of them, and the handles through which their owners hold them.
 #![allow(unsafe_code)]
 
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,8 +10,8 @@ use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaContext, DriverError, result};
 use zeroize::Zeroize;
 
-use super::buffer::{DeviceWords, PinnedWords};
-use super::device::{Calls, InUse};
+use super::buffer::{DeviceWords, PinnedWords, settle};
+use super::device::{Call, Calls};
 use super::process::Process;
 use crate::Error;
 
@@ -38,7 +38,9 @@ pub(crate) struct RecordTable {
 
 #[derive(Default)]
 struct State {
-    records: Option<DeviceWords>,
+    records: Option<Arc<DeviceWords>>,
+    /// Shorter ones from which the records have moved, in so far as calls still use them.
+    before: Vec<Weak<DeviceWords>>,
     /// Through which records go to the device.
     staging: Option<PinnedWords>,
     free: Vec<u32>,
@@ -65,7 +67,8 @@ impl ResidentRecord {
         if self.table.process.is_left() {
             return Err(Error::Forked);
         }
-        let _no_call = lock(&self.table.calls);
+        let no_call = self.table.calls.write();
+        let _no_call = no_call.unwrap_or_else(PoisonError::into_inner);
         let wiped = self.table.release(self.index);
         self.is_wiped = wiped.is_ok();
         wiped.map_err(|error| Error::Cuda {
@@ -75,7 +78,7 @@ impl ResidentRecord {
     }
 }
 
-/// No call is under way that uses the record: it would borrow the owner.
+/// No call is under way that uses the record: it would borrow the owner. Others may be.
 impl Drop for ResidentRecord {
     fn drop(&mut self) {
         if !self.is_wiped {
@@ -85,19 +88,18 @@ impl Drop for ResidentRecord {
     }
 }
 
-/// A table of a device whose slots are held. Every launch goes through the slots, so none is under way, and the
-/// table may move to grow.
-pub(crate) struct HeldTable<'a> {
+/// A table of a device, for a call that is under way there.
+pub(crate) struct TableInUse<'a> {
     table: Arc<RecordTable>,
-    _slots: PhantomData<&'a InUse<'a>>,
+    _call: PhantomData<&'a Call<'a>>,
 }
 
-impl<'a> HeldTable<'a> {
-    /// The table of one kind on the device that `slots` belong to.
-    pub(super) fn new(table: Arc<RecordTable>, _slots: &'a InUse<'_>) -> Self {
+impl<'a> TableInUse<'a> {
+    /// The table of one kind on the device that `call` is under way on.
+    pub(super) fn new(table: Arc<RecordTable>, _call: &'a Call<'_>) -> Self {
         Self {
             table,
-            _slots: PhantomData,
+            _call: PhantomData,
         }
     }
 
@@ -111,9 +113,35 @@ impl<'a> HeldTable<'a> {
         owner.index_in(&self.table, write)
     }
 
-    /// The table, for launches.
-    pub(crate) fn into_table(self) -> Arc<RecordTable> {
-        self.table
+    /// The records with all indices that were given out before, for launches.
+    pub(crate) fn hold(&self) -> HeldRecords {
+        HeldRecords {
+            kind: self.table.kind,
+            records: lock(&self.table.state).records.clone(),
+        }
+    }
+}
+
+/// Records that stay where they are for as long as this is kept, even if the table moves to grow.
+#[derive(Clone)]
+pub(crate) struct HeldRecords {
+    kind: RecordKind,
+    records: Option<Arc<DeviceWords>>,
+}
+
+impl HeldRecords {
+    pub(super) fn kind(&self) -> RecordKind {
+        self.kind
+    }
+
+    /// The number of records that there is room for: every index is below it.
+    pub(super) fn len(&self) -> usize {
+        self.records.as_ref().map_or(0, |records| records.len()) / self.kind.words
+    }
+
+    /// Where they are on the device.
+    pub(super) fn address(&self) -> CUdeviceptr {
+        self.records.as_ref().map_or(0, |records| records.address())
     }
 }
 
@@ -165,24 +193,6 @@ impl RecordTable {
         }
     }
 
-    pub(super) fn kind(&self) -> RecordKind {
-        self.kind
-    }
-
-    /// The number of records that there is room for: every index is below it.
-    pub(super) fn len(&self) -> usize {
-        let state = lock(&self.state);
-        state.records.as_ref().map_or(0, DeviceWords::len) / self.kind.words
-    }
-
-    /// Where the records are on the device. Stays so until the next record is added.
-    pub(super) fn address(&self) -> CUdeviceptr {
-        lock(&self.state)
-            .records
-            .as_ref()
-            .map_or(0, DeviceWords::address)
-    }
-
     /// Wipes all records and gives the memory back.
     pub(super) fn close(&self) {
         let mut state = lock(&self.state);
@@ -212,17 +222,18 @@ impl RecordTable {
         let address = self.address_of(records, index);
         // SAFETY: the record is within the table and free; the copy is over when it returns.
         let copied = unsafe { result::memcpy_htod_sync(address, record) };
-        let copied = copied.and_then(|()| self.context.synchronize());
+        let copied = copied.and_then(|()| settle(&self.context));
         record.zeroize();
         copied?;
         free.pop();
         Ok(index)
     }
 
-    /// Moves the records to a table of twice the size.
+    /// Moves the records to a table of twice the size. Launches that read the one before may be under way: it stays for as long
+    /// as their calls hold it, and is wiped then.
     fn grow(&self, state: &mut State) -> Result<(), DriverError> {
         const FEWEST: usize = 64;
-        let held = state.records.as_ref().map_or(0, DeviceWords::len) / self.kind.words;
+        let held = state.records.as_ref().map_or(0, |records| records.len()) / self.kind.words;
         let more = (2 * held).max(FEWEST);
         let larger = DeviceWords::zeroed(&self.context, more * self.kind.words)?;
         if state.staging.is_none() {
@@ -232,14 +243,16 @@ impl RecordTable {
             let bytes = records.len() * size_of::<u64>();
             // SAFETY: both tables are owned and at least that long.
             unsafe { result::memcpy_dtod_sync(larger.address(), records.address(), bytes)? };
-            self.context.synchronize()?;
+            settle(&self.context)?;
+            state.before.retain(|records| records.strong_count() > 0);
+            state.before.push(Arc::downgrade(records));
         }
-        state.records = Some(larger);
+        state.records = Some(Arc::new(larger));
         state.free.extend((held as u32..more as u32).rev());
         Ok(())
     }
 
-    /// Wipes a record that no call under way uses. One that could not be wiped is not given to another owner.
+    /// Wipes a record that no call under way uses, wherever it is. One that could not be wiped is not given to another owner.
     fn release(&self, index: u32) -> Result<(), DriverError> {
         if self.process.is_left() {
             // The device belongs to the parent, who still has the record.
@@ -249,12 +262,17 @@ impl RecordTable {
         let Some(records) = &state.records else {
             return Ok(());
         };
-        let bytes = self.kind.words * size_of::<u64>();
+        let before = state.before.iter().filter_map(Weak::upgrade);
+        let words = self.kind.words;
+        let has_it = |table: &Arc<DeviceWords>| (index as usize + 1) * words <= table.len();
         self.context.bind_to_thread()?;
-        // SAFETY: the record is within the table. A launch that still used it would read zeros; there is none,
-        // since its owner is dropped or the device's calls are held back.
-        unsafe { result::memset_d8_sync(self.address_of(records, index), 0, bytes)? };
-        self.context.synchronize()?;
+        for table in before.filter(has_it).chain([records.clone()]) {
+            let bytes = words * size_of::<u64>();
+            // SAFETY: the record is within the table. A launch that still used it would read zeros; there is none,
+            // since its owner is dropped or the device's calls are held back.
+            unsafe { result::memset_d8_sync(self.address_of(&table, index), 0, bytes)? };
+        }
+        settle(&self.context)?;
         state.free.push(index);
         Ok(())
     }
@@ -271,112 +289,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::device::Device;
-    use super::super::probe;
-    use super::*;
-
-    const KIND: RecordKind = RecordKind {
-        family: "test",
-        bits: 704,
-        words: 11,
-    };
-
-    /// The first device, or a word about why there is none.
-    fn device() -> Option<Device> {
-        let found = crate::need::available("cuda", probe::devices());
-        found.map(|found| Device::open(&found[0]).unwrap())
-    }
-
-    #[test]
-    fn records_move_and_are_wiped() {
-        let Some(device) = device() else { return };
-        let slots = device.slots();
-        let table = slots.table(KIND);
-        let state = || lock(&table.table.state);
-        let read = || state().records.as_ref().unwrap().read();
-        let owners: Vec<_> = (0..100).map(|_| Residence::default()).collect();
-        for (i, owner) in (1..).zip(&owners) {
-            let index = table.index_of(owner, |record| record.fill(i));
-            let again = table.index_of(owner, |_| panic!("it is there"));
-            assert_eq!(index, again);
-            assert!((index.unwrap() as usize) < table.table.len());
-        }
-        for (i, owner) in (1..).zip(&owners) {
-            let index = table.index_of(owner, |_| panic!("it is there"));
-            assert_eq!(read()[index.unwrap() as usize * 11..][..11], [i; 11]);
-        }
-        drop(owners);
-        assert!(read().iter().all(|&word| word == 0));
-        let state = state();
-        let staging = state.staging.as_ref().unwrap().as_slice();
-        assert!(staging.iter().all(|&word| word == 0));
-    }
-
-    /// The record is wiped and free again, and comes back with the next use; an owner without records has
-    /// nothing to do.
-    #[test]
-    fn evicted_records_are_wiped_at_once() {
-        let Some(device) = device() else { return };
-        let [owner, other] = [(); 2].map(|()| Residence::default());
-        owner.evict().unwrap();
-        for _ in 0..2 {
-            let slots = device.slots();
-            let table = slots.table(KIND);
-            let index = table.index_of(&owner, |record| record.fill(1)).unwrap();
-            let kept = table.index_of(&other, |record| record.fill(2)).unwrap();
-            assert_ne!(index, kept);
-            let table = table.into_table();
-            drop(slots);
-            owner.evict().unwrap();
-            let state = lock(&table.state);
-            let words = state.records.as_ref().unwrap().read();
-            assert!(words[index as usize * 11..][..11].iter().all(|&w| w == 0));
-            assert_eq!(words[kept as usize * 11..][..11], [2; 11]);
-            assert!(state.free.contains(&index) && lock(&owner.0).is_empty());
-        }
-    }
-
-    /// A call that has looked up the record keeps it until it ends.
-    #[test]
-    fn eviction_waits_for_calls_under_way() {
-        let Some(device) = device() else { return };
-        let owner = Residence::default();
-        let slots = device.slots();
-        let table = slots.table(KIND);
-        let index = table.index_of(&owner, |record| record.fill(1)).unwrap();
-        let record = || {
-            let state = lock(&table.table.state);
-            state.records.as_ref().unwrap().read()[index as usize * 11..][..11].to_vec()
-        };
-        std::thread::scope(|scope| {
-            let eviction = scope.spawn(|| owner.evict());
-            std::thread::sleep(core::time::Duration::from_millis(200));
-            assert!(!eviction.is_finished());
-            assert_eq!(record(), [1; 11]);
-            let table = table.table.clone();
-            drop(slots);
-            eviction.join().unwrap().unwrap();
-            let state = lock(&table.state);
-            let words = state.records.as_ref().unwrap().read();
-            assert!(words.iter().all(|&word| word == 0));
-        });
-    }
-
-    /// An owner may outlive the backend and be used with the next one.
-    #[test]
-    fn closed_tables_are_forgotten() {
-        let owner = Residence::default();
-        for _ in 0..3 {
-            let Some(device) = device() else { return };
-            let slots = device.slots();
-            let table = slots.table(KIND);
-            table.index_of(&owner, |record| record.fill(1)).unwrap();
-            let table = table.into_table();
-            drop(slots);
-            assert_eq!(lock(&owner.0).len(), 1);
-            drop(device);
-            assert_eq!((table.address(), table.len()), (0, 0));
-        }
-    }
-}
+mod tests;

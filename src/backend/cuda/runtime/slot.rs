@@ -3,8 +3,8 @@
 //! The order is: inputs to the device, kernels, results to the host, device buffers cleared. Copies, clearing and short
 //! launches are queued on a stream of the slot's with priority, so that they run beside or before the long launches of other
 //! chunks, which may fill the device. Where a chunk is several launches, the long one is queued on a stream that the slot
-//! shares with the others of its half: they would but share the device. A single launch has a stream of the slot's, and fills
-//! the gaps that another chunk's leaves.
+//! may [share](Slot::share_chain) with others of its call: they would but share the device. A single launch has a stream of the
+//! slot's, and fills the gaps that another chunk's leaves.
 //! While a chunk is under way the slot is *busy*, and nothing reads, writes or frees its buffers.
 //!
 //! Buffers of the host keep what was in them while chunks follow one another, for each overwrites what the last one
@@ -23,6 +23,7 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 use super::buffer::{DeviceWords, PinnedWords};
 use super::launch::{Launch, Loaded};
 use super::layout::{Addresses, Layout, Sizes, check_indices};
+use super::records::HeldRecords;
 
 pub(crate) struct Slot {
     context: Arc<CudaContext>,
@@ -30,7 +31,7 @@ pub(crate) struct Slot {
     stream: Arc<CudaStream>,
     /// For the long launches of chunks that have no other.
     single: Arc<CudaStream>,
-    /// For those of chunks that have others.
+    /// For those of chunks that have others: `single`, of this slot or of another one.
     chains: Arc<CudaStream>,
     input_there: CudaEvent,
     /// Where a chunk goes from short launches to long ones, and back.
@@ -42,6 +43,8 @@ pub(crate) struct Slot {
     kernel_start: CudaEvent,
     kernel_end: CudaEvent,
     buffers: Option<Buffers>,
+    /// What the launches of the chunk under way read, so that it stays allocated.
+    records: Option<HeldRecords>,
     state: State,
     /// What tests do to the next chunk before each launch and after the last.
     #[cfg(all(test, feature = "sign"))]
@@ -75,20 +78,18 @@ enum State {
 }
 
 impl Slot {
-    /// With streams of its own, and `chains` for chunks of several launches.
-    pub(super) fn new(
-        context: &Arc<CudaContext>,
-        chains: &Arc<CudaStream>,
-    ) -> Result<Self, DriverError> {
+    /// With streams of its own.
+    pub(super) fn new(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
         let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
         let sleep = CUevent_flags::CU_EVENT_BLOCKING_SYNC;
         context.bind_to_thread()?;
         let (_, highest_priority) = result::stream::get_priority_range()?;
+        let single = context.new_stream()?;
         Ok(Self {
             context: context.clone(),
             stream: context.new_stream_with_priority(highest_priority)?,
-            single: context.new_stream()?,
-            chains: chains.clone(),
+            chains: single.clone(),
+            single,
             input_there: context.new_event(None)?,
             before_long: context.new_event(None)?,
             after_long: context.new_event(None)?,
@@ -97,10 +98,21 @@ impl Slot {
             kernel_start: context.new_event(timed)?,
             kernel_end: context.new_event(timed)?,
             buffers: None,
+            records: None,
             state: State::Clean,
             #[cfg(all(test, feature = "sign"))]
             strike: None,
         })
+    }
+
+    /// Lets the long launches of these slots' chunks follow one another, and wait for those of no other slot.
+    pub(super) fn share_chain(slots: &mut [Self]) {
+        let Some(first) = slots.first().map(|slot| slot.single.clone()) else {
+            return;
+        };
+        slots
+            .iter_mut()
+            .for_each(|slot| slot.chains = first.clone());
     }
 
     /// Does something to the memory of the next chunk before each launch and after the last; for tests.
@@ -138,6 +150,7 @@ impl Slot {
             unreachable!("buffers were just made");
         };
         self.state = State::Filled { sizes };
+        self.records = loaded.records.clone();
         let addresses = buffers.addresses();
         buffers.used_in = buffers.used_in.max(sizes.input);
         buffers.used_out = buffers.used_out.max(sizes.output);
@@ -184,8 +197,8 @@ impl Slot {
             for launch in run {
                 #[cfg(all(test, feature = "sign"))]
                 steps.next().into_iter().for_each(struck);
-                // SAFETY: as above; every part is within the sizes, and every index in range. Records stay where
-                // they are while the slots of their device are held.
+                // SAFETY: as above; every part is within the sizes, and every index in range. The slot keeps the
+                // records, too, until then.
                 unsafe { launch.queue(loaded, &addresses, kernels)? };
             }
             if !is_short {
@@ -253,6 +266,7 @@ impl Slot {
         }
         take(&buffers.host_out.as_slice()[..sizes.output]);
         self.state = State::Clean;
+        self.records = None;
         let milliseconds = self.kernel_start.elapsed_ms(&self.kernel_end)?;
         Ok(Duration::from_secs_f64(f64::from(milliseconds) / 1e3))
     }
@@ -279,6 +293,7 @@ impl Slot {
             State::Clean => true,
             _ => streams.map(|stream| stream.synchronize().is_ok()) == [true; 3],
         };
+        self.records = None;
         let Some(buffers) = &mut self.buffers else {
             return;
         };
@@ -307,6 +322,14 @@ impl Slot {
     pub(super) fn release(&mut self) {
         assert!(self.state == State::Clean, "the slot is in use");
         self.buffers = None;
+    }
+
+    /// How many words its buffers have on the device.
+    pub(super) fn words(&self) -> usize {
+        self.buffers.as_ref().map_or(0, |buffers| {
+            let sizes = buffers.sizes();
+            sizes.input + sizes.output + sizes.scratch + sizes.intermediate
+        })
     }
 
     /// Whether all buffers, on the host and on the device, hold zeros only; for tests.
@@ -389,3 +412,6 @@ impl Buffers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,12 +21,12 @@ use crate::backend::cuda::family::crt::{
     CrtChunk, CrtClass, CrtKernels, CrtModulus, CrtWork, Operands as Form,
 };
 use crate::backend::cuda::plan::CrtPlan;
-use crate::backend::cuda::runtime::device::InUse;
+use crate::backend::cuda::runtime::device::Call;
 use crate::backend::cuda::runtime::launch::Loaded;
 use crate::backend::cuda::runtime::layout::Part;
 use crate::backend::cuda::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
-use crate::backend::cuda::runtime::records::HeldTable;
+use crate::backend::cuda::runtime::records::TableInUse;
 use crate::backend::cuda::runtime::slot::Slot;
 #[cfg(test)]
 use crate::backend::cuda::runtime::strike::Reach;
@@ -53,7 +53,7 @@ pub(super) struct CrtJob<'a> {
 type Made = Option<Operands>;
 
 /// So many lanes each thread of the host blinds sooner than a device, which takes as long for one as for thousands: measured
-/// with RSA-2048, 0.23 ms on an H200 against 1.5 us a lane.
+/// with RSA-2048, 0.23 ms on an H200 against 1.5 us a lane. Several calls share the threads.
 const BLINDED_BY_A_THREAD: usize = 128;
 
 /// Chunks of fewer lanes are copied by the thread that drives the device.
@@ -77,6 +77,8 @@ pub(super) struct Share {
     /// Held while a chunk for this device is opened and sent off: two at a time would both be late. Those for others wait for
     /// nobody but the host's threads.
     opening: Mutex<()>,
+    /// Chunks of at most so many lanes are blinded by the host.
+    blinded_by_host: usize,
 }
 
 /// A chunk that a device works on: parts of its lanes, each as a thread has opened it, and where the candidates are in
@@ -95,13 +97,13 @@ impl Job<Octets> for CrtJob<'_> {
         Some(plan.halves.forecast)
     }
 
-    fn prepare(&self, slots: &InUse<'_>, count: usize) -> Result<Prepared<Share>, Error> {
-        let device = slots.device();
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Share>, Error> {
+        let device = call.device();
         let plan = CrtPlan::new(self.classes, self.prime.bits, count, device.info());
         let Some(CrtPlan { class, halves }) = plan else {
             unreachable!("a device without a forecast has no share");
         };
-        let table = slots.table(class.records());
+        let table = call.table(class.records());
         let key_indices = self.key_indices(class, &table);
         let entries = [halves.entry, class.recombine, class.join, class.blind];
         let [exp, recombine, join, blind] = entries.map(|entry| device.kernel(&entry.image));
@@ -129,11 +131,12 @@ impl Job<Octets> for CrtJob<'_> {
                 kernels,
                 loaded: Loaded {
                     kernels: vec![exp, recombine, join, blind],
-                    records: Some(table.into_table()),
+                    records: Some(table.hold()),
                 },
                 window: halves.window,
                 key_indices: key_indices.map_err(|error| device.fault(error))?,
                 opening: Mutex::default(),
+                blinded_by_host: BLINDED_BY_A_THREAD * self.threads.count() / call.calls(),
             },
         })
     }
@@ -144,10 +147,9 @@ impl Job<Octets> for CrtJob<'_> {
         chunk: &Range<usize>,
         slot: &mut Slot,
     ) -> Result<UnderWay, Stop> {
-        let few = BLINDED_BY_A_THREAD * self.threads.count();
         let operands = match self.batch.is_blinded {
             false => Form::Same,
-            true if chunk.len() <= few => Form::Given,
+            true if chunk.len() <= share.blinded_by_host => Form::Given,
             true => Form::Blinded,
         };
         let what = CrtChunk {
@@ -242,7 +244,7 @@ impl CrtJob<'_> {
     fn key_indices(
         &self,
         class: &CrtClass,
-        table: &HeldTable<'_>,
+        table: &TableInUse<'_>,
     ) -> Result<Vec<(usize, u32)>, DriverError> {
         let mut indices = Vec::new();
         let mut end = 0;

@@ -1,0 +1,145 @@
+//! Records that come, move and go on a device. Needs a GPU.
+
+use super::super::device::Device;
+use super::super::probe;
+use super::*;
+
+const KIND: RecordKind = RecordKind {
+    family: "test",
+    bits: 704,
+    words: 11,
+};
+
+/// The first device, or a word about why there is none.
+fn device() -> Option<Device> {
+    let found = crate::need::available("cuda", probe::devices());
+    found.map(|found| Device::open(&found[0]).unwrap())
+}
+
+#[test]
+fn records_move_and_are_wiped() {
+    let Some(device) = device() else { return };
+    let call = device.call();
+    let table = call.table(KIND);
+    let state = || lock(&table.table.state);
+    let read = || state().records.as_ref().unwrap().read();
+    let owners: Vec<_> = (0..100).map(|_| Residence::default()).collect();
+    for (i, owner) in (1..).zip(&owners) {
+        let index = table.index_of(owner, |record| record.fill(i));
+        let again = table.index_of(owner, |_| panic!("it is there"));
+        assert_eq!(index, again);
+        assert!((index.unwrap() as usize) < table.hold().len());
+    }
+    for (i, owner) in (1..).zip(&owners) {
+        let index = table.index_of(owner, |_| panic!("it is there"));
+        assert_eq!(read()[index.unwrap() as usize * 11..][..11], [i; 11]);
+    }
+    drop(owners);
+    assert!(read().iter().all(|&word| word == 0));
+    let state = state();
+    let staging = state.staging.as_ref().unwrap().as_slice();
+    assert!(staging.iter().all(|&word| word == 0));
+}
+
+/// The record is wiped and free again, and comes back with the next use; an owner without records has
+/// nothing to do.
+#[test]
+fn evicted_records_are_wiped_at_once() {
+    let Some(device) = device() else { return };
+    let [owner, other] = [(); 2].map(|()| Residence::default());
+    owner.evict().unwrap();
+    for _ in 0..2 {
+        let call = device.call();
+        let table = call.table(KIND);
+        let index = table.index_of(&owner, |record| record.fill(1)).unwrap();
+        let kept = table.index_of(&other, |record| record.fill(2)).unwrap();
+        assert_ne!(index, kept);
+        let table = table.table.clone();
+        drop(call);
+        owner.evict().unwrap();
+        let state = lock(&table.state);
+        let words = state.records.as_ref().unwrap().read();
+        assert!(words[index as usize * 11..][..11].iter().all(|&w| w == 0));
+        assert_eq!(words[kept as usize * 11..][..11], [2; 11]);
+        assert!(state.free.contains(&index) && lock(&owner.0).is_empty());
+    }
+}
+
+/// A call that has looked up the record keeps it until it ends.
+#[test]
+fn eviction_waits_for_calls_under_way() {
+    let Some(device) = device() else { return };
+    let owner = Residence::default();
+    let call = device.call();
+    let table = call.table(KIND);
+    let index = table.index_of(&owner, |record| record.fill(1)).unwrap();
+    let record = || {
+        let state = lock(&table.table.state);
+        state.records.as_ref().unwrap().read()[index as usize * 11..][..11].to_vec()
+    };
+    std::thread::scope(|scope| {
+        let eviction = scope.spawn(|| owner.evict());
+        std::thread::sleep(core::time::Duration::from_millis(200));
+        assert!(!eviction.is_finished());
+        assert_eq!(record(), [1; 11]);
+        let table = table.table.clone();
+        drop(call);
+        eviction.join().unwrap().unwrap();
+        let state = lock(&table.state);
+        let words = state.records.as_ref().unwrap().read();
+        assert!(words.iter().all(|&word| word == 0));
+    });
+}
+
+/// A table moves while a call uses it: the call keeps what it has, also what is wiped of it, and no longer than it lasts.
+#[test]
+fn tables_move_beside_calls() {
+    let Some(device) = device() else { return };
+    let first = device.call();
+    let held_by_first = first.table(KIND);
+    let [gone, kept] = [(); 2].map(|()| Residence::default());
+    let [gone_at, kept_at] = [&gone, &kept].map(|owner| {
+        let index = held_by_first.index_of(owner, |record| record.fill(1));
+        index.unwrap() as usize
+    });
+    let before = held_by_first.hold();
+    let second = device.call();
+    let table = second.table(KIND);
+    let others: Vec<_> = (0..100).map(|_| Residence::default()).collect();
+    for owner in &others {
+        table.index_of(owner, |record| record.fill(2)).unwrap();
+    }
+    let after = table.hold();
+    assert!(before.len() < after.len() && before.address() != after.address());
+    let record = |held: &HeldRecords, index: usize| {
+        held.records.as_ref().unwrap().read()[index * 11..][..11].to_vec()
+    };
+    for held in [&before, &after] {
+        assert_eq!(record(held, gone_at), [1; 11]);
+    }
+    drop(gone);
+    for held in [&before, &after] {
+        assert_eq!(record(held, gone_at), [0; 11]);
+        assert_eq!(record(held, kept_at), [1; 11]);
+    }
+    let moved = Arc::downgrade(before.records.as_ref().unwrap());
+    drop(before);
+    assert!(moved.upgrade().is_none());
+}
+
+/// An owner may outlive the backend and be used with the next one.
+#[test]
+fn closed_tables_are_forgotten() {
+    let owner = Residence::default();
+    for _ in 0..3 {
+        let Some(device) = device() else { return };
+        let call = device.call();
+        let table = call.table(KIND);
+        table.index_of(&owner, |record| record.fill(1)).unwrap();
+        let table = table.table.clone();
+        drop(call);
+        assert_eq!(lock(&owner.0).len(), 1);
+        drop(device);
+        assert!(lock(&table.state).records.is_none());
+    }
+}
