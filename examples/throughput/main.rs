@@ -9,12 +9,14 @@
 //! cargo run --release --example throughput -- --tune calibration.txt
 //! cargo run --release --example throughput -- --rsa 2048
 //! cargo run --release --example throughput -- --rsa 2048 --host
+//! CUDA_DEVICE_MAX_CONNECTIONS=32 cargo run --release --example throughput -- --rsa 2048 --load 0.5,0.9 --batch 1584,2112,3168
 //! ```
 
 extern crate alloc;
 
 mod full_device;
 mod host;
+mod load;
 mod plot;
 mod products;
 mod rsa_ops;
@@ -84,6 +86,13 @@ struct Options {
     /// With `--rsa`: measures the host's part of signing alone, and where its time goes. Needs no GPU.
     #[arg(long, requires = "rsa", conflicts_with_all = ["csv", "svg"])]
     host: bool,
+    /// With `--rsa`: measures how long signatures wait instead, when messages come evenly at these parts of the rate of large batches,
+    /// and are signed in batches of the given sizes.
+    #[arg(long, value_delimiter = ',', requires = "rsa", conflicts_with_all = ["host", "svg"], value_parser = part)]
+    load: Vec<f64>,
+    /// With `--load`: how many threads sign batches at a time.
+    #[arg(long, default_value_t = 16, requires = "load", value_parser = clap::value_parser!(u16).range(1..=256))]
+    callers: u16,
     /// Where to write the measurements as comma-separated values.
     #[arg(long)]
     csv: Option<std::path::PathBuf>,
@@ -155,6 +164,20 @@ fn run() -> Result<(), Box<dyn Error>> {
     if options.products {
         return products::measure(&cuda, &options.batch, options.seconds);
     }
+    if let (Some(bits), false) = (options.rsa, options.load.is_empty()) {
+        let offer = load::Offer {
+            bits,
+            loads: &options.load,
+            batches: &options.batch,
+            callers: options.callers.into(),
+            seconds: options.seconds,
+        };
+        let csv = load::measure(&cuda, &offer)?;
+        if let Some(path) = &options.csv {
+            fs::write(path, csv)?;
+        }
+        return Ok(());
+    }
     if let Some(bits) = options.rsa {
         let table = rsa_ops::measure(&cuda, bits, &options.batch, options.seconds)?;
         if let Some(path) = &options.csv {
@@ -207,6 +230,15 @@ fn run() -> Result<(), Box<dyn Error>> {
         fs::write(path, plot::svg("exponentiations", &lines(&rows), None))?;
     }
     Ok(())
+}
+
+/// A part of a whole, above 0 and at most 1.
+fn part(text: &str) -> Result<f64, String> {
+    let part = text.parse::<f64>().map_err(|error| error.to_string())?;
+    match part > 0.0 && part <= 1.0 {
+        true => Ok(part),
+        false => Err("must be above 0 and at most 1".to_owned()),
+    }
 }
 
 /// The devices that were asked for.

@@ -1,0 +1,243 @@
+//! How long signatures wait when they are asked for at a steady rate, as by the clients of a service: messages come one by one, evenly,
+//! and are collected into batches; several callers sign these beside each other.
+//!
+//! Times count from when a message comes by the timetable, whether a caller was free then or not, to when its batch is signed: what
+//! it waits for the rest of its batch and for callers is in them.
+
+use core::error::Error;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
+use std::io::Write as _;
+use std::thread;
+use std::time::Instant;
+
+use batch_modexp::backend::Cuda;
+use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15};
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::SeedableRng;
+use rsa::PrivateKey;
+use rsa::sha2::Sha256;
+
+use super::{milliseconds, percentile};
+
+/// The peak is that of batches of this size.
+const LARGE_BATCH: usize = 262_144;
+
+/// Of the messages of a batch every so many's time is looked at.
+const SAMPLED: usize = 16;
+
+/// What is offered, and to whom.
+pub(crate) struct Offer<'a> {
+    pub(crate) bits: usize,
+    /// Parts of the peak.
+    pub(crate) loads: &'a [f64],
+    pub(crate) batches: &'a [usize],
+    pub(crate) callers: usize,
+    pub(crate) seconds: f64,
+}
+
+/// What came of one load with batches of one size.
+struct Row {
+    batch: usize,
+    load: f64,
+    offered: f64,
+    achieved: f64,
+    p50: Duration,
+    p99: Duration,
+    longest: Duration,
+}
+
+/// Measures and prints; returns comma-separated values.
+pub(crate) fn measure(cuda: &Cuda, offer: &Offer<'_>) -> Result<Vec<u8>, Box<dyn Error>> {
+    let (bits, callers) = (offer.bits, offer.callers);
+    if offer.batches.contains(&0) {
+        return Err("--batch: a batch has at least one message".into());
+    }
+    let mut rng = ChaCha20Rng::seed_from_u64(bits as u64);
+    let key = KeyHandle::new(&PrivateKey::new(&mut rng, bits)?)?;
+    let most = offer.batches.iter().copied().fold(LARGE_BATCH, usize::max);
+    let messages: Vec<_> = (0..most as u64).map(u64::to_be_bytes).collect();
+    cuda.prepare_private_op(&key)?;
+    let peak = peak(cuda, &key, &messages[..LARGE_BATCH])?;
+    println!(
+        "RSA-{bits}, one key, blinded, {} devices, {} threads, {callers} callers; peak, in batches of {LARGE_BATCH}: {peak:.0} a second",
+        cuda.devices().count(),
+        cuda.host_threads()
+    );
+    println!(
+        "{:>7} {:>5} {:>10} {:>10} {:>9} {:>9} {:>9}",
+        "batch", "load", "offered/s", "signed/s", "p50 ms", "p99 ms", "most ms"
+    );
+    let mut csv = Vec::new();
+    writeln!(
+        csv,
+        "bits,threads,devices,callers,peak_per_s,batch,load,offered_per_s,signed_per_s,p50_ms,p99_ms,longest_ms"
+    )?;
+    for &batch in offer.batches {
+        for &load in offer.loads {
+            let timetable = Timetable {
+                batch,
+                rate: peak * load,
+                count: ((peak * load * offer.seconds) as usize).div_ceil(batch),
+            };
+            // All callers at once, and then the timetable itself, without a look at the times: so that as many buffers are there, and as
+            // large, as will be in use. A call that has to get larger ones holds others up.
+            let burst = Timetable {
+                rate: f64::INFINITY,
+                count: 4 * callers,
+                ..timetable
+            };
+            burst.run(cuda, &key, &messages, callers, load)?;
+            timetable.run(cuda, &key, &messages, callers, load)?;
+            let row = timetable.run(cuda, &key, &messages, callers, load)?;
+            row.print();
+            row.write(&mut csv, offer, cuda, peak)?;
+        }
+    }
+    Ok(csv)
+}
+
+/// Signatures a second in large batches, one after the other.
+fn peak(cuda: &Cuda, key: &KeyHandle, messages: &[[u8; 8]]) -> Result<f64, Box<dyn Error>> {
+    let mut times = Vec::new();
+    // The first one without a look at the clock.
+    for i in 0..8 {
+        let called = Instant::now();
+        let done = sign(cuda, key, messages)?;
+        if i > 0 {
+            times.push(done - called);
+        }
+    }
+    Ok(messages.len() as f64 / percentile(&mut times, 50).as_secs_f64())
+}
+
+/// Signs, and tells when that was done: before the signatures are dropped.
+fn sign(cuda: &Cuda, key: &KeyHandle, messages: &[[u8; 8]]) -> Result<Instant, String> {
+    let signer = BatchSigner::new(cuda, Pkcs1v15::<Sha256>::new());
+    let mut rng = ChaCha20Rng::from_seed(rand_seed());
+    let signatures = signer
+        .sign(&mut rng, key, messages)
+        .map_err(|error| error.to_string())?;
+    let done = Instant::now();
+    match signatures.iter().any(Result::is_err) {
+        true => Err("a signature failed its check".into()),
+        false => Ok(done),
+    }
+}
+
+/// Another for each call.
+fn rand_seed() -> [u8; 32] {
+    let mut seed = [0; 32];
+    let filled = getrandom::fill(&mut seed);
+    filled.expect("the system has random numbers");
+    seed
+}
+
+/// Which messages come when.
+#[derive(Clone, Copy)]
+struct Timetable {
+    batch: usize,
+    /// Messages a second; infinite if all come at once.
+    rate: f64,
+    /// Batches.
+    count: usize,
+}
+
+impl Timetable {
+    /// When this message comes, from the beginning.
+    fn arrival(&self, message: usize) -> Duration {
+        Duration::from_secs_f64(message as f64 / self.rate)
+    }
+
+    /// Lets the callers sign all of it.
+    fn run(
+        &self,
+        cuda: &Cuda,
+        key: &KeyHandle,
+        messages: &[[u8; 8]],
+        callers: usize,
+        load: f64,
+    ) -> Result<Row, Box<dyn Error>> {
+        let next = AtomicUsize::new(0);
+        let began = Instant::now();
+        let caller = || -> Result<(Vec<Duration>, Duration), String> {
+            let mut waited = Vec::new();
+            let mut ended = Duration::ZERO;
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= self.count {
+                    return Ok((waited, ended));
+                }
+                let (first, last) = (number * self.batch, (number + 1) * self.batch - 1);
+                thread::sleep(self.arrival(last).saturating_sub(began.elapsed()));
+                // Neighbouring batches have other messages.
+                let start = first % (messages.len() - self.batch + 1);
+                ended = sign(cuda, key, &messages[start..start + self.batch])? - began;
+                let sampled = (first..=last).step_by(SAMPLED);
+                waited.extend(sampled.map(|message| ended - self.arrival(message)));
+            }
+        };
+        let mut waited = Vec::new();
+        let mut ended = Duration::ZERO;
+        thread::scope(|scope| {
+            let callers: Vec<_> = (0..callers).map(|_| scope.spawn(caller)).collect();
+            for caller in callers {
+                let result = caller.join().map_err(|_| "a caller panicked".to_owned())?;
+                let (of_caller, its_end) = result?;
+                waited.extend(of_caller);
+                ended = ended.max(its_end);
+            }
+            Ok::<_, String>(())
+        })?;
+        // The first batch begins only when all of it has come.
+        let time = ended - self.arrival(self.batch - 1);
+        Ok(Row {
+            batch: self.batch,
+            load,
+            offered: self.rate,
+            achieved: (self.count * self.batch) as f64 / time.as_secs_f64(),
+            p50: percentile(&mut waited, 50),
+            p99: percentile(&mut waited, 99),
+            longest: percentile(&mut waited, 100),
+        })
+    }
+}
+
+impl Row {
+    fn print(&self) {
+        println!(
+            "{:>7} {:>5.2} {:>10.0} {:>10.0} {:>9.3} {:>9.3} {:>9.3}",
+            self.batch,
+            self.load,
+            self.offered,
+            self.achieved,
+            milliseconds(self.p50),
+            milliseconds(self.p99),
+            milliseconds(self.longest)
+        );
+    }
+
+    fn write(
+        &self,
+        csv: &mut Vec<u8>,
+        offer: &Offer<'_>,
+        cuda: &Cuda,
+        peak: f64,
+    ) -> std::io::Result<()> {
+        writeln!(
+            csv,
+            "{},{},{},{},{peak:.0},{},{},{:.0},{:.0},{:.4},{:.4},{:.4}",
+            offer.bits,
+            cuda.host_threads(),
+            cuda.devices().count(),
+            offer.callers,
+            self.batch,
+            self.load,
+            self.offered,
+            self.achieved,
+            milliseconds(self.p50),
+            milliseconds(self.p99),
+            milliseconds(self.longest)
+        )
+    }
+}
