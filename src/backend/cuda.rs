@@ -153,8 +153,8 @@ impl Cuda {
         })
     }
 
-    /// Uses `threads` threads of the host to copy, and for what does not run on a device; at first it uses as
-    /// many as the process may use cores.
+    /// Uses `threads` threads of the host, besides those that call and those that drive devices, to copy, to check, and for what does not run on
+    /// a device; at first it uses as many as the process may use cores.
     ///
     /// # Errors
     ///
