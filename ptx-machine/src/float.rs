@@ -18,13 +18,22 @@ struct Exact {
 /// `a * b + c` on bit patterns, rounded once, toward zero (IEEE 754-2019, section 4.3.3). `None` if an
 /// operand is infinite or not a number.
 pub(crate) fn fma_rz(a: u64, b: u64, c: u64) -> Option<u64> {
+    let c_bits = c;
     let (a, b, c) = (unpack(a)?, unpack(b)?, unpack(c)?);
     let product = Exact {
         negative: a.negative != b.negative,
         magnitude: a.magnitude * b.magnitude,
         exponent: a.exponent + b.exponent,
     };
-    if product.magnitude == 0 && c.magnitude == 0 {
+    if c.magnitude != 0 {
+        if product.magnitude == 0 {
+            return Some(c_bits);
+        }
+        // Below half of the last bit, even after a step down to the next power of two: all it can do is to take that step.
+        if c.exponent - product.exponent > PRODUCT_BITS {
+            return Some(c_bits - u64::from(product.negative != c.negative));
+        }
+    } else if product.magnitude == 0 {
         return Some(u64::from(product.negative && c.negative) << 63);
     }
     Some(pack(sum(product, c)))
@@ -48,32 +57,65 @@ fn unpack(bits: u64) -> Option<Exact> {
     })
 }
 
-/// `x + y`, of which not both are zero, exactly or with the last bit standing for all that is below it.
+/// Bits of a product.
+const PRODUCT_BITS: i32 = 106;
+/// The highest bit of an addend that has 53, moved up by so much, is bit 125.
+const MOST_APART: i32 = 73;
+
+/// `product + addend`, of which not both are zero, exactly or with the last bit standing for all that is below it.
 ///
-/// The larger number is moved up so that its highest bit is bit 125. It has at most 106 bits, so at least
+/// Exactly, if the addend's last bit is that of the product or a little above, as in most sums of the kernels. Else the
+/// larger number is moved up so that its highest bit is bit 125. It has at most 106 bits, so at least
 /// 20 zeros are below. The smaller loses bits only when it is below bit 106; then the last bit of its
 /// shifted magnitude is set, and the sum's own last bit is set while the exact sum lies strictly between
 /// its two neighbours. The bits that [`pack`] keeps, 70 higher, are those of the exact sum.
-fn sum(x: Exact, y: Exact) -> Exact {
-    let (large, small) = if top(x) >= top(y) { (x, y) } else { (y, x) };
+fn sum(product: Exact, addend: Exact) -> Exact {
+    let apart = addend.exponent - product.exponent;
+    if (0..=MOST_APART).contains(&apart) {
+        let addend = Exact {
+            magnitude: addend.magnitude << apart,
+            exponent: product.exponent,
+            ..addend
+        };
+        return aligned_sum(product, addend);
+    }
+    let (large, small) = if top(product) >= top(addend) {
+        (product, addend)
+    } else {
+        (addend, product)
+    };
     let up = large.magnitude.leading_zeros() - 2;
     let exponent = large.exponent - up as i32;
-    let large_magnitude = (large.magnitude << up) as i128;
-    let small_magnitude = shifted(small.magnitude, small.exponent - exponent) as i128;
-    let sum = if large.negative == small.negative {
-        large_magnitude + small_magnitude
+    let large = Exact {
+        magnitude: large.magnitude << up,
+        exponent,
+        ..large
+    };
+    let small = Exact {
+        magnitude: shifted(small.magnitude, small.exponent - exponent),
+        exponent,
+        ..small
+    };
+    aligned_sum(large, small)
+}
+
+/// `x + y`, with the same exponent and magnitudes below `2^126`.
+fn aligned_sum(x: Exact, y: Exact) -> Exact {
+    let (x_magnitude, y_magnitude) = (x.magnitude as i128, y.magnitude as i128);
+    let sum = if x.negative == y.negative {
+        x_magnitude + y_magnitude
     } else {
-        large_magnitude - small_magnitude
+        x_magnitude - y_magnitude
     };
     // An exact zero is positive in this rounding mode.
     Exact {
         negative: if sum == 0 {
             false
         } else {
-            large.negative != (sum < 0)
+            x.negative != (sum < 0)
         },
         magnitude: sum.unsigned_abs(),
-        exponent,
+        exponent: x.exponent,
     }
 }
 
@@ -101,14 +143,21 @@ fn pack(x: Exact) -> u64 {
     if x.magnitude == 0 {
         return sign;
     }
-    let bits = (128 - x.magnitude.leading_zeros()) as i32;
-    let ulp = (x.exponent + bits - (FRACTION_BITS as i32 + 1)).max(MIN_ULP);
-    let shift = x.exponent - ulp;
-    let fraction = if shift >= 0 {
-        x.magnitude << shift
+    let zeros = x.magnitude.leading_zeros();
+    let ulp = x.exponent + (128 - zeros) as i32 - (FRACTION_BITS as i32 + 1);
+    let (ulp, fraction) = if ulp >= MIN_ULP {
+        // The highest bits, of which the highest of all is set.
+        let highest = ((x.magnitude << zeros) >> 64) as u64;
+        (ulp, highest >> (63 - FRACTION_BITS))
     } else {
-        x.magnitude.unbounded_shr(shift.unsigned_abs())
-    } as u64;
+        let shift = x.exponent - MIN_ULP;
+        let fraction = if shift >= 0 {
+            x.magnitude << shift
+        } else {
+            x.magnitude.unbounded_shr(shift.unsigned_abs())
+        };
+        (MIN_ULP, fraction as u64)
+    };
     // A subnormal fraction lacks the implicit one, which is what brings the exponent from 0 to 1.
     let biased = (ulp - MIN_ULP) as u64;
     let magnitude = (biased << FRACTION_BITS) + fraction;

@@ -73,7 +73,7 @@ impl<'a> Warp<'a> {
             active: ALL,
             waiting: Vec::new(),
             failed_lane: None,
-            products: Products::new(program.register_count),
+            products: Products::new(program),
             steps: 0,
         };
         for &(reg, value) in &program.constants {

@@ -209,16 +209,27 @@ impl Warp<'_> {
         self.rule(rule, a, b)
     }
 
-    /// What a rule taints in any lane.
+    /// What a rule taints in any lane. It looks at the public bits alone, which mostly are the same in all lanes: then it is
+    /// asked once.
     fn rule(&self, rule: impl Rule, a: Reg, b: Reg) -> u64 {
         let (tx, ty) = (self.taint[a], self.taint[b]);
-        or_all(self.map2(a, b, |x, y| rule(x, tx, y, ty)))
+        let (x, y) = (self.regs[a][0], self.regs[b][0]);
+        let differing = or_all(self.map2(a, b, |other_x, other_y| {
+            (x ^ other_x) & !tx | (y ^ other_y) & !ty
+        }));
+        match differing {
+            0 => rule(x, tx, y, ty),
+            _ => or_all(self.map2(a, b, |x, y| rule(x, tx, y, ty))),
+        }
     }
 
-    /// The taint of `a` moved by the public `b`.
+    /// The taint of `a` moved by the public `b`, which mostly is the same in all lanes.
     fn shifted_taint(&self, a: Reg, b: Reg, shift: impl Fn(u64, u64) -> u64) -> u64 {
-        let tainted = self.taint[a];
-        or_all(self.map(b, |y| shift(tainted, y)))
+        let (tainted, by) = (self.taint[a], self.regs[b][0]);
+        match or_all(self.map(b, |other| by ^ other)) {
+            0 => shift(tainted, by),
+            _ => or_all(self.map(b, |y| shift(tainted, y))),
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::{ALL, Memory, Warp};
 use crate::fault::{Fault, Location};
-use crate::program::{Instruction, MatrixProduct, Reg};
+use crate::program::{Instruction, MatrixProduct, Op, Program, Reg};
 use crate::taint::{self, Lanes};
 
 /// Rows of a warp, bytes in each of them, and columns that lie together.
@@ -18,7 +18,7 @@ const TOGETHER: usize = 16;
 
 /// The products that a warp has started, and what it did to the registers that they work on.
 pub(super) struct Products {
-    /// For each register the step that wrote it last, other than as a sum.
+    /// For each register the step that wrote it last, other than as a sum. Empty for a program without products.
     written: Vec<u64>,
     fenced: u64,
     /// Registers of the products that are on their way: sums, rows, and the number of groups closed before.
@@ -27,7 +27,15 @@ pub(super) struct Products {
 }
 
 impl Products {
-    pub(super) fn new(register_count: usize) -> Self {
+    pub(super) fn new(program: &Program) -> Self {
+        let started = |instruction: &Instruction| matches!(instruction.op, Op::MatrixProduct(_));
+        match program.instructions.iter().any(started) {
+            true => Self::with_registers(program.register_count),
+            false => Self::with_registers(0),
+        }
+    }
+
+    fn with_registers(register_count: usize) -> Self {
         Self {
             written: vec![0; register_count],
             fenced: 0,
@@ -38,6 +46,9 @@ impl Products {
 
     /// Whether an instruction leaves alone what products are working on. Notes what it writes.
     pub(super) fn check(&mut self, instruction: &Instruction, step: u64) -> Result<(), Fault> {
+        if self.written.is_empty() {
+            return Ok(());
+        }
         let guard = instruction.guard.map(|(predicate, _)| predicate);
         for (sums, rows, _) in &self.started {
             let mut read = instruction.reads.iter().chain(&guard);
@@ -280,7 +291,6 @@ fn read_column(memory: &mut Memory<'_>, address: u64, place: &mut [i16]) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::Op;
 
     fn instruction(op: Op) -> Instruction {
         Instruction::new(None, op)
@@ -301,7 +311,7 @@ mod tests {
 
     #[test]
     fn registers_of_a_product_are_left_alone_until_it_is_done() {
-        let mut products = Products::new(20);
+        let mut products = Products::with_registers(20);
         products.fence(1);
         products.start(&product(&[0, 1, 2, 3])).unwrap();
         // The same sums again, and rows that are read, are well.
@@ -325,7 +335,7 @@ mod tests {
 
     #[test]
     fn registers_that_are_written_want_a_fence() {
-        let mut products = Products::new(20);
+        let mut products = Products::with_registers(20);
         products.fence(1);
         products.check(&copy(10, 16), 2).unwrap();
         assert_eq!(
