@@ -46,9 +46,17 @@ fn from_fn<L: Limb>(f: impl Fn(usize) -> u64) -> L {
     vector
 }
 
+/// Each lane by its number and its value, in its place: with little optimisation all else is copied once more.
+fn change<L: Limb>(mut vector: L, f: impl Fn(usize, u64) -> u64) -> L {
+    for (i, lane) in vector.lanes_mut().iter_mut().enumerate() {
+        *lane = f(i, *lane);
+    }
+    vector
+}
+
 /// Each lane by its value.
 fn map<L: Limb>(a: L, f: impl Fn(u64) -> u64) -> L {
-    from_fn(|i| f(a.lanes()[i]))
+    change(a, |_, lane| f(lane))
 }
 
 impl<L: Limb> Madd52 for Portable<L> {
@@ -81,19 +89,21 @@ impl<L: Limb> Madd52 for Portable<L> {
 
     #[inline(never)]
     fn madd_lo(self, sum: L, a: L, b: L) -> L {
-        let [sum, a, b] = [&sum, &a, &b].map(L::lanes);
-        from_fn(|i| sum[i] + (product(a[i], b[i]) as u64 & MASK))
+        let (a, b) = (a.lanes(), b.lanes());
+        change(sum, |i, sum| sum + (product(a[i], b[i]) as u64 & MASK))
     }
 
     #[inline(never)]
     fn madd_hi(self, sum: L, a: L, b: L) -> L {
-        let [sum, a, b] = [&sum, &a, &b].map(L::lanes);
-        from_fn(|i| sum[i] + (product(a[i], b[i]) >> RADIX_BITS) as u64)
+        let (a, b) = (a.lanes(), b.lanes());
+        change(sum, |i, sum| {
+            sum + (product(a[i], b[i]) >> RADIX_BITS) as u64
+        })
     }
 
     #[inline(never)]
     fn add(self, a: L, b: L) -> L {
-        from_fn(|i| a.lanes()[i] + b.lanes()[i])
+        change(a, |i, a| a + b.lanes()[i])
     }
 
     #[inline(never)]
@@ -124,8 +134,8 @@ impl<L: Limb> Madd52 for Portable<L> {
     #[inline(never)]
     fn merge(self, old: L, mask: L, new: &L) -> L {
         let kept = u64::from(Self::MERGES_INTO_ZERO).wrapping_neg();
-        let [old, mask, new] = [&old, &mask, new].map(L::lanes);
-        from_fn(|i| old[i] & (!mask[i] | kept) | new[i] & mask[i])
+        let (mask, new) = (mask.lanes(), new.lanes());
+        change(old, |i, old| old & (!mask[i] | kept) | new[i] & mask[i])
     }
 
     fn reload<T>(self, reference: &T) -> &T {
