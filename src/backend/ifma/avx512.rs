@@ -8,6 +8,7 @@ use core::arch::x86_64::{
     _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srli_epi64, _mm512_store_si512,
 };
 use core::ptr;
+use std::sync::OnceLock;
 
 use super::madd52::{Kernel, Limb8, MAX_LANES, Madd52, RADIX_BITS};
 
@@ -34,11 +35,15 @@ impl Token {
 /// Whether this is a Zen 4 (AMD's family 19h, of which nothing else has AVX-512), which starts one multiply-add of eight lanes a
 /// cycle. Processors that start two have no time for longer look-ups.
 fn starts_one_product_a_cycle() -> bool {
-    let vendor = __cpuid(0);
-    let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
-    let signature = __cpuid(1).eax;
-    let family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
-    name.as_flattened() == b"AuthenticAMD" && family == 0x19
+    /// Asked once: to a hypervisor each of these instructions is a reason to step in, which takes as long as a hundred squarings.
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let vendor = __cpuid(0);
+        let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
+        let signature = __cpuid(1).eax;
+        let family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
+        name.as_flattened() == b"AuthenticAMD" && family == 0x19
+    })
 }
 
 /// Every method is `#[inline(always)]` and compiled into [`with_features`], where each is one
