@@ -3,7 +3,7 @@
 //! The name of a measurement is `scheme-bits/signer`, so `cargo bench --bench signing -- pkcs1v15-2048/`
 //! measures one scheme and one length of key. `e-<bits>/backend` is the part of both kinds of signing that
 //! raises to the public exponent: the check of every signature is one of these, the blinding another one
-//! and what comes with it.
+//! and what comes with it. `small-2048/backend kind count` has batches of fewer signatures, which show what a call costs.
 
 #[path = "common/backends.rs"]
 mod backends;
@@ -32,6 +32,9 @@ use crate::keys::private_key;
 
 const BATCH_SIZE: usize = 64;
 
+/// One lot of eight lanes, two, and as many as elsewhere.
+const SMALL: [usize; 3] = [8, 16, BATCH_SIZE];
+
 fn every_key(criterion: &mut Criterion) {
     let backends = backends();
     for bits in [2048, 3072, 4096] {
@@ -40,6 +43,7 @@ fn every_key(criterion: &mut Criterion) {
         pss_signing(criterion, &key, &backends);
         public_exponent(criterion, &key, &backends);
     }
+    small_batches(criterion, &private_key(2048), &backends);
 }
 
 type Backends = [(&'static str, Box<dyn Backend>)];
@@ -75,6 +79,23 @@ fn pss_signing(criterion: &mut Criterion, key: &PrivateKey, backends: &Backends)
             .expect("a signature")
     });
     batches(&mut group, key, backends, Pss::<Sha256>::new);
+    group.finish();
+}
+
+fn small_batches(criterion: &mut Criterion, key: &PrivateKey, backends: &Backends) {
+    let mut group = group(criterion, "small", key);
+    for count in SMALL {
+        group.throughput(Throughput::Elements(count as u64));
+        let name = |name: String| format!("{name} {count}");
+        batches_of(
+            &mut group,
+            key,
+            backends,
+            Pkcs1v15::<Sha256>::new,
+            count,
+            name,
+        );
+    }
     group.finish();
 }
 
@@ -147,16 +168,28 @@ fn batches<S: Scheme>(
     backends: &Backends,
     scheme: fn() -> S,
 ) {
-    let messages = messages();
+    batches_of(group, key, backends, scheme, BATCH_SIZE, |name| name);
+}
+
+/// The same with `count` messages and other names.
+fn batches_of<S: Scheme>(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    key: &PrivateKey,
+    backends: &Backends,
+    scheme: fn() -> S,
+    count: usize,
+    rename: impl Fn(String) -> String,
+) {
+    let messages = &messages()[..count];
     let key = KeyHandle::new(key).expect("a supported key");
     let mut rng = ChaCha20Rng::seed_from_u64(0);
     for (name, backend) in backends {
         for (kind, blinding) in [("blinded", true), ("unblinded", false)] {
             let signer = BatchSigner::new(backend.rsa(), scheme()).blinding(blinding);
-            group.bench_function(format!("{name} {kind}"), |bencher| {
+            group.bench_function(rename(format!("{name} {kind}")), |bencher| {
                 bencher.iter(|| {
                     let signatures = signer
-                        .sign(&mut rng, &key, black_box(&messages))
+                        .sign(&mut rng, &key, black_box(messages))
                         .expect("signatures");
                     assert!(signatures.iter().all(Result::is_ok));
                     signatures

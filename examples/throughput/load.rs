@@ -15,6 +15,7 @@ use batch_modexp::backend::Cuda;
 use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
+use getrandom::SysRng;
 use rsa::PrivateKey;
 use rsa::sha2::Sha256;
 
@@ -38,9 +39,7 @@ pub(crate) struct Offer<'a> {
 
 /// What came of one load with batches of one size.
 struct Row {
-    batch: usize,
-    load: f64,
-    offered: f64,
+    timetable: Timetable,
     achieved: f64,
     p50: Duration,
     p99: Duration,
@@ -77,8 +76,11 @@ pub(crate) fn measure(cuda: &Cuda, offer: &Offer<'_>) -> Result<Vec<u8>, Box<dyn
         for &load in offer.loads {
             let timetable = Timetable {
                 batch,
+                load,
                 rate: peak * load,
-                count: ((peak * load * offer.seconds) as usize).div_ceil(batch),
+                count: ((peak * load * offer.seconds) as usize)
+                    .div_ceil(batch)
+                    .max(1),
             };
             // All callers at once, and then the timetable itself, without a look at the times: so that as many buffers are there, and as
             // large, as will be in use. A call that has to get larger ones holds others up.
@@ -87,9 +89,9 @@ pub(crate) fn measure(cuda: &Cuda, offer: &Offer<'_>) -> Result<Vec<u8>, Box<dyn
                 count: 4 * callers,
                 ..timetable
             };
-            burst.run(cuda, &key, &messages, callers, load)?;
-            timetable.run(cuda, &key, &messages, callers, load)?;
-            let row = timetable.run(cuda, &key, &messages, callers, load)?;
+            burst.run(cuda, &key, &messages, callers)?;
+            timetable.run(cuda, &key, &messages, callers)?;
+            let row = timetable.run(cuda, &key, &messages, callers)?;
             row.print();
             row.write(&mut csv, offer, cuda, peak)?;
         }
@@ -114,9 +116,8 @@ fn peak(cuda: &Cuda, key: &KeyHandle, messages: &[[u8; 8]]) -> Result<f64, Box<d
 /// Signs, and tells when that was done: before the signatures are dropped.
 fn sign(cuda: &Cuda, key: &KeyHandle, messages: &[[u8; 8]]) -> Result<Instant, String> {
     let signer = BatchSigner::new(cuda, Pkcs1v15::<Sha256>::new());
-    let mut rng = ChaCha20Rng::from_seed(rand_seed());
     let signatures = signer
-        .sign(&mut rng, key, messages)
+        .sign(&mut SysRng, key, messages)
         .map_err(|error| error.to_string())?;
     let done = Instant::now();
     match signatures.iter().any(Result::is_err) {
@@ -125,21 +126,15 @@ fn sign(cuda: &Cuda, key: &KeyHandle, messages: &[[u8; 8]]) -> Result<Instant, S
     }
 }
 
-/// Another for each call.
-fn rand_seed() -> [u8; 32] {
-    let mut seed = [0; 32];
-    let filled = getrandom::fill(&mut seed);
-    filled.expect("the system has random numbers");
-    seed
-}
-
 /// Which messages come when.
 #[derive(Clone, Copy)]
 struct Timetable {
     batch: usize,
+    /// The part of the peak.
+    load: f64,
     /// Messages a second; infinite if all come at once.
     rate: f64,
-    /// Batches.
+    /// Batches, at least one.
     count: usize,
 }
 
@@ -156,7 +151,6 @@ impl Timetable {
         key: &KeyHandle,
         messages: &[[u8; 8]],
         callers: usize,
-        load: f64,
     ) -> Result<Row, Box<dyn Error>> {
         let next = AtomicUsize::new(0);
         let began = Instant::now();
@@ -192,9 +186,7 @@ impl Timetable {
         // The first batch begins only when all of it has come.
         let time = ended - self.arrival(self.batch - 1);
         Ok(Row {
-            batch: self.batch,
-            load,
-            offered: self.rate,
+            timetable: *self,
             achieved: (self.count * self.batch) as f64 / time.as_secs_f64(),
             p50: percentile(&mut waited, 50),
             p99: percentile(&mut waited, 99),
@@ -207,9 +199,9 @@ impl Row {
     fn print(&self) {
         println!(
             "{:>7} {:>5.2} {:>10.0} {:>10.0} {:>9.3} {:>9.3} {:>9.3}",
-            self.batch,
-            self.load,
-            self.offered,
+            self.timetable.batch,
+            self.timetable.load,
+            self.timetable.rate,
             self.achieved,
             milliseconds(self.p50),
             milliseconds(self.p99),
@@ -231,9 +223,9 @@ impl Row {
             cuda.host_threads(),
             cuda.devices().count(),
             offer.callers,
-            self.batch,
-            self.load,
-            self.offered,
+            self.timetable.batch,
+            self.timetable.load,
+            self.timetable.rate,
             self.achieved,
             milliseconds(self.p50),
             milliseconds(self.p99),

@@ -35,7 +35,7 @@ impl Token {
 /// Whether this is a Zen 4 (AMD's family 19h, of which nothing else has AVX-512), which starts one multiply-add of eight lanes a
 /// cycle. Processors that start two have no time for longer look-ups.
 fn starts_one_product_a_cycle() -> bool {
-    /// Asked once: to a hypervisor each of these instructions is a reason to step in, which takes as long as a hundred squarings.
+    /// Asked once: to a hypervisor each of these instructions is a reason to step in, which takes microseconds.
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
         let vendor = __cpuid(0);
