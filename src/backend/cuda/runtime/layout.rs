@@ -146,6 +146,15 @@ impl Sizes {
             intermediate: self.intermediate.max(other.intermediate),
         }
     }
+
+    pub(super) fn map(self, f: impl Fn(usize) -> usize) -> Self {
+        Self {
+            input: f(self.input),
+            output: f(self.output),
+            scratch: f(self.scratch),
+            intermediate: f(self.intermediate),
+        }
+    }
 }
 
 /// Panics unless all indices among the arguments are in range. They are public.

@@ -14,16 +14,17 @@
 #[cfg(all(test, feature = "sign"))]
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::mem;
 use core::time::Duration;
 
 use cudarc::driver::sys::{CUdeviceptr, CUevent_flags};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 
-use super::buffer::{DeviceWords, PinnedWords};
 use super::launch::{Launch, Loaded};
-use super::layout::{Addresses, Layout, Sizes, check_indices};
+use super::layout::{Layout, Sizes, check_indices};
 use super::records::HeldRecords;
+use buffers::Buffers;
+
+mod buffers;
 
 pub(crate) struct Slot {
     context: Arc<CudaContext>,
@@ -53,19 +54,6 @@ pub(crate) struct Slot {
 
 #[cfg(all(test, feature = "sign"))]
 pub(crate) type Strike = Box<dyn Fn(&super::strike::Reach<'_>) + Send>;
-
-/// They only grow, and hold nothing but zeros between calls.
-struct Buffers {
-    host_in: PinnedWords,
-    host_out: PinnedWords,
-    /// So many words at the start of the two before may be others than zeros.
-    used_in: usize,
-    used_out: usize,
-    device_in: DeviceWords,
-    device_out: DeviceWords,
-    scratch: DeviceWords,
-    intermediate: DeviceWords,
-}
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
@@ -152,9 +140,7 @@ impl Slot {
         self.state = State::Filled { sizes };
         self.records = loaded.records.clone();
         let addresses = buffers.addresses();
-        buffers.used_in = buffers.used_in.max(sizes.input);
-        buffers.used_out = buffers.used_out.max(sizes.output);
-        let input = &mut buffers.host_in.as_mut_slice()[..sizes.input];
+        let input = buffers.inputs(sizes.input);
         fill(input);
         for launch in launches {
             check_indices(launch.arguments(), loaded, input);
@@ -209,7 +195,7 @@ impl Slot {
         #[cfg(all(test, feature = "sign"))]
         struck(launches.len());
         self.kernel_end.record(&self.stream)?;
-        let output = &mut buffers.host_out.as_mut_slice()[..sizes.output];
+        let output = buffers.outputs_mut(sizes.output);
         let clear = |address: CUdeviceptr, words: usize| match words {
             0 => Ok(()),
             // SAFETY: as above.
@@ -227,12 +213,12 @@ impl Slot {
     /// Wipes the host's inputs; if the slot is busy, when they are on the device, which goes on.
     pub(super) fn wipe_input(&mut self) -> Result<(), DriverError> {
         if let Some(buffers) = &mut self.buffers
-            && buffers.used_in > 0
+            && buffers.has_inputs()
         {
             if let State::Busy { .. } = self.state {
                 self.input_there.synchronize()?;
             }
-            buffers.wipe_input();
+            buffers.wipe_inputs();
         }
         Ok(())
     }
@@ -240,7 +226,7 @@ impl Slot {
     /// Wipes the host's outputs, which everybody has read who wants them, unless the device is at work.
     pub(super) fn wipe_output(&mut self) {
         if let (State::Clean, Some(buffers)) = (self.state, &mut self.buffers) {
-            buffers.wipe_output();
+            buffers.wipe_outputs();
         }
     }
 
@@ -264,7 +250,7 @@ impl Slot {
             true => self.output_there_later.synchronize()?,
             false => self.output_there.synchronize()?,
         }
-        take(&buffers.host_out.as_slice()[..sizes.output]);
+        take(buffers.outputs(sizes.output));
         self.state = State::Clean;
         self.records = None;
         let milliseconds = self.kernel_start.elapsed_ms(&self.kernel_end)?;
@@ -279,8 +265,8 @@ impl Slot {
     pub(super) fn settle(&mut self) -> Result<(), DriverError> {
         assert!(self.state == State::Clean, "the slot is in use");
         if let Some(buffers) = &mut self.buffers {
-            buffers.wipe_input();
-            buffers.wipe_output();
+            buffers.wipe_inputs();
+            buffers.wipe_outputs();
         }
         self.stream.synchronize()
     }
@@ -297,18 +283,12 @@ impl Slot {
         let Some(buffers) = &mut self.buffers else {
             return;
         };
-        buffers.wipe_input();
-        buffers.wipe_output();
+        buffers.wipe_inputs();
+        buffers.wipe_outputs();
         if self.state == State::Clean {
             return;
         }
-        let device = [
-            &buffers.device_in,
-            &buffers.device_out,
-            &buffers.scratch,
-            &buffers.intermediate,
-        ];
-        if !answered || device.iter().any(|words| words.wipe().is_err()) {
+        if !answered || buffers.wipe_device().is_err() {
             self.buffers = None;
         }
         self.state = State::Clean;
@@ -335,19 +315,7 @@ impl Slot {
     /// Whether all buffers, on the host and on the device, hold zeros only; for tests.
     #[cfg(test)]
     pub(super) fn is_wiped(&self) -> bool {
-        let Some(buffers) = &self.buffers else {
-            return true;
-        };
-        let zeros = |words: &[u64]| words.iter().all(|&word| word == 0);
-        let device = [
-            &buffers.device_in,
-            &buffers.device_out,
-            &buffers.scratch,
-            &buffers.intermediate,
-        ];
-        zeros(buffers.host_in.as_slice())
-            && zeros(buffers.host_out.as_slice())
-            && device.iter().all(|words| zeros(&words.read()))
+        self.buffers.as_ref().is_none_or(Buffers::are_wiped)
     }
 
     /// Replaces the buffers unless they are large enough.
@@ -356,12 +324,11 @@ impl Slot {
             .buffers
             .as_ref()
             .map_or(Sizes::default(), Buffers::sizes);
-        if have.covers(sizes) {
-            return Ok(());
+        if !have.covers(sizes) {
+            // The old ones first, so that both need not fit at once.
+            self.buffers = None;
+            self.buffers = Some(Buffers::with_room(&self.context, have.max(sizes))?);
         }
-        // The old ones first, so that both need not fit at once.
-        self.buffers = None;
-        self.buffers = Some(Buffers::new(&self.context, have.max(sizes))?);
         Ok(())
     }
 }
@@ -369,47 +336,6 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         self.abandon();
-    }
-}
-
-impl Buffers {
-    fn new(context: &Arc<CudaContext>, sizes: Sizes) -> Result<Self, DriverError> {
-        Ok(Self {
-            host_in: PinnedWords::zeroed(context, sizes.input)?,
-            host_out: PinnedWords::zeroed(context, sizes.output)?,
-            used_in: 0,
-            used_out: 0,
-            device_in: DeviceWords::zeroed(context, sizes.input)?,
-            device_out: DeviceWords::zeroed(context, sizes.output)?,
-            scratch: DeviceWords::zeroed(context, sizes.scratch)?,
-            intermediate: DeviceWords::zeroed(context, sizes.intermediate)?,
-        })
-    }
-
-    fn wipe_input(&mut self) {
-        self.host_in.wipe(mem::take(&mut self.used_in));
-    }
-
-    fn wipe_output(&mut self) {
-        self.host_out.wipe(mem::take(&mut self.used_out));
-    }
-
-    fn sizes(&self) -> Sizes {
-        Sizes {
-            input: self.device_in.len(),
-            output: self.device_out.len(),
-            scratch: self.scratch.len(),
-            intermediate: self.intermediate.len(),
-        }
-    }
-
-    fn addresses(&self) -> Addresses {
-        Addresses {
-            input: self.device_in.address(),
-            output: self.device_out.address(),
-            scratch: self.scratch.address(),
-            intermediate: self.intermediate.address(),
-        }
     }
 }
 

@@ -20,21 +20,36 @@ fn a_word_that_is_left_is_found() {
     layout.intermediate(9);
     slot.grow(layout.sizes()).unwrap();
     assert!(slot.is_wiped());
-    for buffer in 0..6 {
+    for buffer in 0..Buffers::COUNT {
         for (last, is_wiped) in [(1, false), (0, true)] {
-            let buffers = slot.buffers.as_mut().unwrap();
-            let device = [
-                &buffers.device_in,
-                &buffers.device_out,
-                &buffers.scratch,
-                &buffers.intermediate,
-            ];
-            match buffer {
-                4 => buffers.host_in.as_mut_slice()[8] = last,
-                5 => buffers.host_out.as_mut_slice()[8] = last,
-                _ => device[buffer].write(&[0, 0, 0, 0, 0, 0, 0, 0, last]),
-            }
+            slot.buffers.as_mut().unwrap().write_last(buffer, last);
             assert_eq!(slot.is_wiped(), is_wiped, "buffer {buffer}");
         }
     }
+}
+
+/// Chunks that differ a little in size do not make a slot get other buffers each time, and for one that is much larger it does.
+#[test]
+fn buffers_have_room() {
+    let found = crate::need::available("cuda", probe::devices());
+    let Some(found) = found else { return };
+    let device = Device::open(&found[0]).unwrap();
+    let call = device.call();
+    let mut in_use = call.slots(1);
+    let slot = &mut in_use.slots()[0];
+    let mut words_for = |words: usize| {
+        let sizes = Sizes {
+            input: words,
+            scratch: 3 * words,
+            ..Sizes::default()
+        };
+        slot.grow(sizes).unwrap();
+        let have = slot.buffers.as_ref().unwrap().sizes();
+        assert!(have.covers(sizes));
+        slot.words()
+    };
+    let first = words_for(1000);
+    assert_eq!(words_for(1024), first);
+    assert_eq!(words_for(1), first);
+    assert!(words_for(1025) > first);
 }

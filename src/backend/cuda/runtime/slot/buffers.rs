@@ -1,0 +1,145 @@
+//! The memory of a slot, on the host and on the device.
+
+use alloc::sync::Arc;
+use core::mem;
+
+use cudarc::driver::sys::CUresult;
+use cudarc::driver::{CudaContext, DriverError};
+
+use super::super::buffer::{DeviceWords, PinnedWords};
+use super::super::layout::{Addresses, Sizes};
+
+/// They hold nothing but zeros between calls.
+pub(super) struct Buffers {
+    host_in: PinnedWords,
+    host_out: PinnedWords,
+    /// So many words at the start of the two before may be others than zeros.
+    used_in: usize,
+    used_out: usize,
+    device_in: DeviceWords,
+    device_out: DeviceWords,
+    scratch: DeviceWords,
+    intermediate: DeviceWords,
+}
+
+impl Buffers {
+    /// Buffers of at least these sizes, and of up to twice as much if there is room.
+    ///
+    /// To get memory, and to give it back, waits for what a device is at, 150 ms under many calls. So a slot should seldom do that,
+    /// and not once more for each chunk that is a little larger than the ones before.
+    pub(super) fn with_room(context: &Arc<CudaContext>, sizes: Sizes) -> Result<Self, DriverError> {
+        match Self::new(context, sizes.map(usize::next_power_of_two)) {
+            Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Self::new(context, sizes),
+            result => result,
+        }
+    }
+
+    fn new(context: &Arc<CudaContext>, sizes: Sizes) -> Result<Self, DriverError> {
+        Ok(Self {
+            host_in: PinnedWords::zeroed(context, sizes.input)?,
+            host_out: PinnedWords::zeroed(context, sizes.output)?,
+            used_in: 0,
+            used_out: 0,
+            device_in: DeviceWords::zeroed(context, sizes.input)?,
+            device_out: DeviceWords::zeroed(context, sizes.output)?,
+            scratch: DeviceWords::zeroed(context, sizes.scratch)?,
+            intermediate: DeviceWords::zeroed(context, sizes.intermediate)?,
+        })
+    }
+
+    pub(super) fn sizes(&self) -> Sizes {
+        Sizes {
+            input: self.device_in.len(),
+            output: self.device_out.len(),
+            scratch: self.scratch.len(),
+            intermediate: self.intermediate.len(),
+        }
+    }
+
+    pub(super) fn addresses(&self) -> Addresses {
+        Addresses {
+            input: self.device_in.address(),
+            output: self.device_out.address(),
+            scratch: self.scratch.address(),
+            intermediate: self.intermediate.address(),
+        }
+    }
+
+    /// The first words of the host's inputs, to be written.
+    pub(super) fn inputs(&mut self, len: usize) -> &mut [u64] {
+        self.used_in = self.used_in.max(len);
+        &mut self.host_in.as_mut_slice()[..len]
+    }
+
+    /// The first words of the host's outputs, to be written.
+    pub(super) fn outputs_mut(&mut self, len: usize) -> &mut [u64] {
+        self.used_out = self.used_out.max(len);
+        &mut self.host_out.as_mut_slice()[..len]
+    }
+
+    /// The first words of the host's outputs.
+    pub(super) fn outputs(&self, len: usize) -> &[u64] {
+        &self.host_out.as_slice()[..len]
+    }
+
+    /// Whether there were inputs since they were wiped.
+    pub(super) fn has_inputs(&self) -> bool {
+        self.used_in > 0
+    }
+
+    pub(super) fn wipe_inputs(&mut self) {
+        self.host_in.wipe(mem::take(&mut self.used_in));
+    }
+
+    pub(super) fn wipe_outputs(&mut self) {
+        self.host_out.wipe(mem::take(&mut self.used_out));
+    }
+
+    /// Wipes all of the device's.
+    pub(super) fn wipe_device(&self) -> Result<(), DriverError> {
+        self.on_device().into_iter().try_for_each(DeviceWords::wipe)
+    }
+
+    fn on_device(&self) -> [&DeviceWords; 4] {
+        [
+            &self.device_in,
+            &self.device_out,
+            &self.scratch,
+            &self.intermediate,
+        ]
+    }
+}
+
+#[cfg(test)]
+impl Buffers {
+    /// How many there are.
+    pub(super) const COUNT: usize = 6;
+
+    /// Whether all of them hold zeros only.
+    pub(super) fn are_wiped(&self) -> bool {
+        let zeros = |words: &[u64]| words.iter().all(|&word| word == 0);
+        zeros(self.host_in.as_slice())
+            && zeros(self.host_out.as_slice())
+            && self.on_device().iter().all(|words| zeros(&words.read()))
+    }
+
+    /// Sets the last word of one of them, and all others of that one to 0.
+    pub(super) fn write_last(&mut self, buffer: usize, word: u64) {
+        match buffer {
+            0 => write_last(self.host_in.as_mut_slice(), word),
+            1 => write_last(self.host_out.as_mut_slice(), word),
+            _ => {
+                let device = self.on_device()[buffer - 2];
+                let mut words = alloc::vec![0; device.len()];
+                write_last(&mut words, word);
+                device.write(&words);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+fn write_last(words: &mut [u64], word: u64) {
+    words.fill(0);
+    *words.last_mut().unwrap() = word;
+}
