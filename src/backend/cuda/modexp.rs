@@ -20,7 +20,7 @@ use super::runtime::module::Grid;
 use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
-use super::words::{HostPool, copy_in, nth, write_indices};
+use super::words::{HostPool, Rows, copy_in, nth, write_indices};
 use crate::secret::Secret;
 use crate::width::{WithLimbs, with_limbs};
 use crate::{BatchModExp, Error, ModExp};
@@ -90,21 +90,24 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         input: &mut [u64],
     ) {
         let group = self.group;
-        let mut numbers = |part: Part, number: fn(&'a ModExp<'a, U>) -> &'a U| {
-            let size = part.len() / chunk.len();
-            self.threads
-                .each_chunk(&mut input[part.range()], size, |i, place| {
-                    let instance = group.instance(chunk.start + i);
-                    copy_in(number(instance).as_limbs(), place);
-                });
+        let parts = [work.base, work.exponent, work.moduli].map(Part::range);
+        let Ok([bases, exponents, records]) = input.get_disjoint_mut(parts) else {
+            unreachable!("parts of a layout do not overlap");
         };
-        numbers(work.base, |x| x.base);
-        numbers(work.exponent, |x| x.exponent);
-
         let r2_bits = entry.r2_bits(group.bits);
-        let size = work.moduli.len() / moduli.distinct.len();
-        self.threads
-            .each_chunk(&mut input[work.moduli.range()], size, |i, record| {
+        let (size, record_size) = (
+            bases.len() / chunk.len(),
+            records.len() / moduli.distinct.len(),
+        );
+        self.threads.each_pair_and_record(
+            [bases, exponents].map(|words| Rows::new(words, size)),
+            |i, [base, exponent]| {
+                let instance = group.instance(chunk.start + i);
+                copy_in(instance.base.as_limbs(), base);
+                copy_in(instance.exponent.as_limbs(), exponent);
+            },
+            Rows::new(records, record_size),
+            |i, record| {
                 let params = group.instance(moduli.distinct[i]).params;
                 let modulus = params.modulus().as_ref().as_limbs();
                 if r2_bits == group.bits {
@@ -114,7 +117,8 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
                     let r2 = wide_r2(modulus, r2_bits);
                     entry.family.write_modulus(entry, modulus, &r2, record);
                 }
-            });
+            },
+        );
         write_indices(&moduli.index, &mut input[work.modulus_index.range()]);
     }
 

@@ -18,7 +18,7 @@ use super::runtime::module::Grid;
 use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
-use super::words::{HostPool, copy_in, copy_in_from, nth, write_indices};
+use super::words::{HostPool, Rows, copy_in, copy_in_from, nth, write_indices};
 use crate::backend::{Form, Serial, check_factors, clear};
 use crate::{BatchModMul, Error, ModMul};
 
@@ -138,24 +138,25 @@ impl<'a, U: Unsigned + Sync + Send> ModMulJob<'a, U> {
     ) {
         let group = self.group;
         let below = ((entry.bits - group.bits) / Limb::BITS) as usize;
-        let mut numbers = |part: Part, below: usize, number: fn(&'a ModMul<'a, U>) -> &'a U| {
-            self.threads
-                .each_chunk(&mut input[part.range()], entry.words(), |i, place| {
-                    let instance = group.instance(chunk.start + i);
-                    copy_in_from(below, number(instance).as_limbs(), place);
-                });
+        let parts = [work.a, work.b, work.moduli].map(Part::range);
+        let Ok([a, b, records]) = input.get_disjoint_mut(parts) else {
+            unreachable!("parts of a layout do not overlap");
         };
-        numbers(work.a, 0, |x| x.a);
-        numbers(work.b, below, |x| x.b);
-
-        let records = &mut input[work.moduli.range()];
-        self.threads
-            .each_chunk(records, 2 * entry.words(), |i, record| {
+        self.threads.each_pair_and_record(
+            [a, b].map(|words| Rows::new(words, entry.words())),
+            |i, [a, b]| {
+                let instance = group.instance(chunk.start + i);
+                copy_in(instance.a.as_limbs(), a);
+                copy_in_from(below, instance.b.as_limbs(), b);
+            },
+            Rows::new(records, 2 * entry.words()),
+            |i, record| {
                 let params = group.instance(moduli.distinct[i]).params;
                 let (modulus, r2) = record.split_at_mut(entry.words());
                 copy_in(params.modulus().as_ref().as_limbs(), modulus);
                 copy_in_from(below, params.r2().as_limbs(), r2);
-            });
+            },
+        );
         write_indices(&moduli.index, &mut input[work.modulus_index.range()]);
     }
 }

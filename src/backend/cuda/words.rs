@@ -1,16 +1,15 @@
 //! Limbs become words in buffers and back, on many threads where there are many.
 
-#[cfg(feature = "sign")]
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use crypto_bigint::Limb;
 use rayon::ThreadPool;
-use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
-/// Numbers that a thread copies at a time; waking another takes longer than copying fewer.
-const COPIED_AT_A_TIME: usize = 512;
+/// Numbers that a thread copies at a time; waking another takes longer than copying fewer, and of more some threads would have none
+/// left while others are at their last ones.
+const COPIED_AT_A_TIME: usize = 256;
 
 /// Elements that a thread looks at, without their numbers, at a time.
 const SEEN_AT_A_TIME: usize = 2048;
@@ -45,6 +44,11 @@ impl HostPool<'_> {
         });
     }
 
+    /// Calls `f` for each item, on several threads.
+    pub(crate) fn each_item<T: Send>(self, items: Vec<T>, f: impl Fn(T) + Sync) {
+        self.each_part(items.into_iter(), f);
+    }
+
     /// Calls `f` with the index and the place of each element, on several threads if there are many.
     pub(crate) fn each<T: Send>(self, places: &mut [T], f: impl Fn(usize, &mut T) + Sync) {
         let parts = places.chunks_mut(COPIED_AT_A_TIME).enumerate();
@@ -54,19 +58,29 @@ impl HostPool<'_> {
         });
     }
 
-    /// The same with chunks of `size` words.
-    pub(crate) fn each_chunk(
+    /// Calls `pair` with the index and the places of each pair of numbers, one in each of two buffers, and `record` with the index and
+    /// the place of each record. One go for all of them: for threads to begin and to wait for each other takes as long as hundreds of
+    /// numbers.
+    pub(crate) fn each_pair_and_record(
         self,
-        words: &mut [u64],
-        size: usize,
-        f: impl Fn(usize, &mut [u64]) + Sync,
+        pairs: [Rows<'_>; 2],
+        pair: impl Fn(usize, [&mut [u64]; 2]) + Sync,
+        records: Rows<'_>,
+        record: impl Fn(usize, &mut [u64]) + Sync,
     ) {
-        let parts = words.chunks_mut(COPIED_AT_A_TIME * size).enumerate();
-        self.each_part(parts, |(part, words)| {
-            let first = part * COPIED_AT_A_TIME;
-            (first..)
-                .zip(words.chunks_exact_mut(size))
-                .for_each(|(i, place)| f(i, place));
+        enum Part<'a> {
+            Pairs(Rows<'a>, Rows<'a>),
+            Records(Rows<'a>),
+        }
+        let [first, second] = pairs.map(Rows::parts);
+        let pairs = first.zip(second).map(|(a, b)| Part::Pairs(a, b));
+        let parts = pairs.chain(records.parts().map(Part::Records));
+        self.each_item(parts.collect(), |part| match part {
+            Part::Pairs(a, b) => {
+                let pairs = a.each().zip(b.each());
+                pairs.for_each(|((i, a), (_, b))| pair(i, [a, b]));
+            }
+            Part::Records(rows) => rows.each().for_each(|(i, place)| record(i, place)),
         });
     }
 
@@ -74,16 +88,25 @@ impl HostPool<'_> {
     pub(crate) fn first<T: Sync, R: Send>(
         self,
         elements: &[T],
-        f: impl Fn(usize, &[T]) -> Option<R> + Sync + Send,
+        f: impl Fn(usize, &[T]) -> Option<R> + Sync,
     ) -> Option<R> {
-        let f = |(i, part)| f(i * SEEN_AT_A_TIME, part);
-        match self.0 {
-            Some(pool) if elements.len() > SEEN_AT_A_TIME => {
-                let parts = elements.par_chunks(SEEN_AT_A_TIME).enumerate();
-                pool.install(|| parts.find_map_first(f))
+        let found: Mutex<Option<(usize, R)>> = Mutex::default();
+        let lock = || found.lock().unwrap_or_else(PoisonError::into_inner);
+        let parts = elements.chunks(SEEN_AT_A_TIME).enumerate();
+        self.each_part(parts, |(part, elements)| {
+            let is_first =
+                |found: &Option<(usize, R)>| found.as_ref().is_none_or(|(i, _)| part < *i);
+            let is_wanted = is_first(&lock());
+            let result = is_wanted.then(|| f(part * SEEN_AT_A_TIME, elements));
+            if let Some(result) = result.flatten() {
+                let mut found = lock();
+                if is_first(&found) {
+                    *found = Some((part, result));
+                }
             }
-            _ => elements.chunks(SEEN_AT_A_TIME).enumerate().find_map(f),
-        }
+        });
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.map(|(_, result)| result)
     }
 }
 
@@ -106,10 +129,38 @@ impl HostPool<'_> {
         // All of them, or the scope has panicked.
         results.into_iter().flatten().collect()
     }
+}
 
-    /// Calls `f` for each item, on several threads.
-    pub(crate) fn each_item<T: Send>(self, items: Vec<T>, f: impl Fn(T) + Sync) {
-        self.each_part(items.into_iter(), f);
+/// Numbers in a buffer, of so many words each.
+pub(crate) struct Rows<'a> {
+    words: &'a mut [u64],
+    size: usize,
+    /// The index of the first of them.
+    first: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// All numbers of `words`, of `size` words each.
+    pub(crate) fn new(words: &'a mut [u64], size: usize) -> Self {
+        Self {
+            words,
+            size,
+            first: 0,
+        }
+    }
+
+    /// As many as a thread copies at a time, and the others.
+    fn parts(self) -> impl Iterator<Item = Self> {
+        let Self { words, size, first } = self;
+        let parts = words.chunks_mut(COPIED_AT_A_TIME * size);
+        let firsts = (first..).step_by(COPIED_AT_A_TIME);
+        parts
+            .zip(firsts)
+            .map(move |(words, first)| Self { words, size, first })
+    }
+
+    fn each(self) -> impl Iterator<Item = (usize, &'a mut [u64])> {
+        (self.first..).zip(self.words.chunks_exact_mut(self.size))
     }
 }
 
@@ -232,10 +283,23 @@ mod tests {
                 let mut places = vec![0; len];
                 threads.each(&mut places, |i, place| *place = i);
                 assert!(places.into_iter().eq(0..len));
-                let mut words = vec![0; 3 * len];
-                threads.each_chunk(&mut words, 3, |i, place| place.fill(i as u64));
+                let (mut a, mut b) = (vec![0; len], vec![0; 3 * len]);
+                let mut records = vec![0; 2 * (len / 2)];
+                threads.each_pair_and_record(
+                    [Rows::new(&mut a, 1), Rows::new(&mut b, 3)],
+                    |i, [a, b]| {
+                        a.fill(i as u64);
+                        b.fill(i as u64 + 1);
+                    },
+                    Rows::new(&mut records, 2),
+                    |i, record| record.fill(i as u64 + 2),
+                );
+                assert!(a.into_iter().eq(0..len as u64));
                 for i in 0..len {
-                    assert_eq!(words[nth(i, 3)], [i as u64; 3]);
+                    assert_eq!(b[nth(i, 3)], [i as u64 + 1; 3]);
+                }
+                for i in 0..len / 2 {
+                    assert_eq!(records[nth(i, 2)], [i as u64 + 2; 2]);
                 }
             }
         }

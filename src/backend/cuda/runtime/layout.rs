@@ -30,6 +30,7 @@ impl Part {
     }
 
     /// The number of words.
+    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
     pub(crate) fn len(self) -> usize {
         self.len
     }
