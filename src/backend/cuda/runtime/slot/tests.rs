@@ -4,52 +4,54 @@ use super::super::device::Device;
 use super::super::probe;
 use super::*;
 
-/// The control of all tests that look for what is left: a single word is found, in any of the buffers.
-#[test]
-fn a_word_that_is_left_is_found() {
+/// Gives `test` a slot, if there is a device.
+fn with_slot(test: impl FnOnce(&mut Slot)) {
     let found = crate::need::available("cuda", probe::devices());
     let Some(found) = found else { return };
     let device = Device::open(&found[0]).unwrap();
     let call = device.call();
     let mut in_use = call.slots(1);
-    let slot = &mut in_use.slots()[0];
-    let mut layout = Layout::default();
-    layout.input(9);
-    layout.output(9);
-    layout.scratch(9);
-    layout.intermediate(9);
-    slot.grow(layout.sizes()).unwrap();
-    assert!(slot.is_wiped());
-    for buffer in 0..Buffers::COUNT {
-        for (last, is_wiped) in [(1, false), (0, true)] {
-            slot.buffers.as_mut().unwrap().write_last(buffer, last);
-            assert_eq!(slot.is_wiped(), is_wiped, "buffer {buffer}");
+    test(&mut in_use.slots()[0]);
+}
+
+/// The control of all tests that look for what is left: a single word is found, in any of the buffers.
+#[test]
+fn a_word_that_is_left_is_found() {
+    with_slot(|slot| {
+        let mut layout = Layout::default();
+        layout.input(9);
+        layout.output(9);
+        layout.scratch(9);
+        layout.intermediate(9);
+        slot.grow(layout.sizes()).unwrap();
+        assert!(slot.is_wiped());
+        for buffer in 0..Buffers::COUNT {
+            for (last, is_wiped) in [(1, false), (0, true)] {
+                slot.buffers.as_mut().unwrap().write_last(buffer, last);
+                assert_eq!(slot.is_wiped(), is_wiped, "buffer {buffer}");
+            }
         }
-    }
+    });
 }
 
 /// Chunks that differ a little in size do not make a slot get other buffers each time, and for one that is much larger it does.
 #[test]
 fn buffers_have_room() {
-    let found = crate::need::available("cuda", probe::devices());
-    let Some(found) = found else { return };
-    let device = Device::open(&found[0]).unwrap();
-    let call = device.call();
-    let mut in_use = call.slots(1);
-    let slot = &mut in_use.slots()[0];
-    let mut words_for = |words: usize| {
-        let sizes = Sizes {
-            input: words,
-            scratch: 3 * words,
-            ..Sizes::default()
+    with_slot(|slot| {
+        let mut words_for = |words: usize| {
+            let sizes = Sizes {
+                input: words,
+                scratch: 3 * words,
+                ..Sizes::default()
+            };
+            slot.grow(sizes).unwrap();
+            let have = slot.buffers.as_ref().unwrap().sizes();
+            assert!(have.covers(sizes));
+            slot.words()
         };
-        slot.grow(sizes).unwrap();
-        let have = slot.buffers.as_ref().unwrap().sizes();
-        assert!(have.covers(sizes));
-        slot.words()
-    };
-    let first = words_for(1000);
-    assert_eq!(words_for(1024), first);
-    assert_eq!(words_for(1), first);
-    assert!(words_for(1025) > first);
+        let first = words_for(1000);
+        assert_eq!(words_for(1024), first);
+        assert_eq!(words_for(1), first);
+        assert!(words_for(1025) > first);
+    });
 }
