@@ -19,10 +19,12 @@ mod portable;
 mod tests;
 mod unit;
 
+use core::mem;
+
 pub(super) use self::kernels::Token;
 use self::montgomery::Odd;
 use self::unit::{BLOCK, Block, Unit};
-use super::lanes::{Lanes, Modulus};
+use super::lanes::{Lanes, Modulus, Step};
 
 /// The narrowest moduli that are served, in bits: the Montgomery constants of crypto-bigint reach up to twice their width.
 #[cfg(test)]
@@ -93,7 +95,42 @@ impl<T: Unit> Lanes for Words<T> {
     }
 
     fn select(self, out: &mut [u32], table: &[u32], digits: &[u8]) {
-        self.0.select(out, table, digits[0]);
+        out.fill(0);
+        self.0.or_entry(out, table, digits[0]);
+    }
+
+    /// Looks a part of the table up before each squaring: instructions that do not wait for those of the squaring, and are few
+    /// enough for the processor to do both at the same time.
+    fn step<'a>(
+        self,
+        step: Step<'_, 'a, u32>,
+        modulus: Modulus<'_, u32>,
+        scratch: &mut [u32],
+    ) -> (&'a mut [u32], &'a mut [u32]) {
+        let Step {
+            squarings,
+            table,
+            digits,
+            entry,
+            mut value,
+            mut spare,
+        } = step;
+        let entries = table.len() / entry.len();
+        let entries_at_a_time = entries.div_ceil(squarings as usize);
+        let mut parts = table.chunks(entries_at_a_time * entry.len());
+        let mut digit = digits[0];
+        entry.fill(0);
+        for _ in 0..squarings {
+            if let Some(part) = parts.next() {
+                self.0.or_entry(entry, part, digit);
+                // Below zero once its entry was there: no other part has so many.
+                digit = digit.wrapping_sub(entries_at_a_time as u8);
+            }
+            self.square(spare, value, modulus, scratch);
+            mem::swap(&mut value, &mut spare);
+        }
+        self.mul(spare, value, entry, modulus, scratch);
+        (spare, value)
     }
 }
 

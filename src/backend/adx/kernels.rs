@@ -75,34 +75,52 @@ impl Unit for Token {
         unsafe { subtract(out.as_mut_ptr(), a.as_ptr(), take, b.as_ptr(), a.len()) }
     }
 
-    fn select(self, out: &mut [u32], table: &[u32], digit: u8) {
+    fn or_entry(self, out: &mut [u32], table: &[u32], digit: u8) {
         // SAFETY: the token proves AVX2.
-        unsafe { select(out, table, digit) }
+        unsafe { or_entry(out, table, digit) }
     }
 }
 
-/// Copies entry `digit` of `table` to `out`, after reading all.
+/// Adds entry `digit` of `table` to `out`, two blocks of it at a time.
 #[target_feature(enable = "avx2")]
-fn select(out: &mut [u32], table: &[u32], digit: u8) {
+fn or_entry(out: &mut [u32], table: &[u32], digit: u8) {
+    let blocks = blocks(out).len();
+    for first in (0..blocks - blocks % 2).step_by(2) {
+        or_blocks::<2>(out, table, digit, first);
+    }
+    if blocks % 2 == 1 {
+        or_blocks::<1>(out, table, digit, blocks - 1);
+    }
+}
+
+/// The same for `COUNT` blocks from block `first` on.
+#[target_feature(enable = "avx2")]
+fn or_blocks<const COUNT: usize>(out: &mut [u32], table: &[u32], digit: u8, first: usize) {
     let (entry_len, digit) = (out.len(), _mm256_set1_epi32(i32::from(digit)));
-    let one = _mm256_set1_epi32(1);
-    for (i, out) in blocks_mut(out).iter_mut().enumerate() {
-        let (mut entry, mut chosen) = (_mm256_setzero_si256(), [_mm256_setzero_si256(); 2]);
-        for entry_blocks in table.chunks_exact(entry_len) {
-            let block: *const __m256i = blocks(entry_blocks)[i].as_ptr().cast();
-            // All ones for the entry that is wanted.
-            let mask = _mm256_cmpeq_epi32(entry, digit);
+    let (one, mut entry) = (_mm256_set1_epi32(1), _mm256_setzero_si256());
+    let mut chosen = [[_mm256_setzero_si256(); 2]; COUNT];
+    for entry_blocks in table.chunks_exact(entry_len) {
+        // All ones for the entry that is wanted.
+        let mask = _mm256_cmpeq_epi32(entry, digit);
+        let entry_blocks = &blocks(entry_blocks)[first..][..COUNT];
+        for (block, chosen) in entry_blocks.iter().zip(&mut chosen) {
+            let block: *const __m256i = block.as_ptr().cast();
             for (half, chosen) in chosen.iter_mut().enumerate() {
                 // SAFETY: a block is two times 32 bytes.
                 let half = unsafe { _mm256_loadu_si256(block.add(half)) };
                 *chosen = _mm256_or_si256(*chosen, _mm256_and_si256(half, mask));
             }
-            entry = _mm256_add_epi32(entry, one);
         }
+        entry = _mm256_add_epi32(entry, one);
+    }
+    for (out, chosen) in blocks_mut(out)[first..].iter_mut().zip(chosen) {
+        let out: *mut __m256i = out.as_mut_ptr().cast();
         for (half, chosen) in chosen.into_iter().enumerate() {
-            let out: *mut __m256i = out.as_mut_ptr().cast();
             // SAFETY: a block is two times 32 bytes.
-            unsafe { _mm256_storeu_si256(out.add(half), chosen) };
+            unsafe {
+                let out = out.add(half);
+                _mm256_storeu_si256(out, _mm256_or_si256(_mm256_loadu_si256(out), chosen));
+            }
         }
     }
 }

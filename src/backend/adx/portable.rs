@@ -77,8 +77,7 @@ impl Unit for Portable {
         }
     }
 
-    fn select(self, out: &mut [u32], table: &[u32], digit: u8) {
-        out.fill(0);
+    fn or_entry(self, out: &mut [u32], table: &[u32], digit: u8) {
         for (i, entry) in (0u32..).zip(table.chunks_exact(out.len())) {
             let difference = i ^ u32::from(digit);
             // All ones for the entry.

@@ -5,7 +5,9 @@ use num_bigint::BigUint;
 
 use super::portable::Portable;
 use super::*;
-use crate::backend::lanes::testing::{Random, check_select, neg_inv, number, pack, unpack};
+use crate::backend::lanes::testing::{
+    Random, check_select, check_step, neg_inv, number, pack, unpack,
+};
 
 /// From one block to many, full and not.
 const WIDTHS: [u32; 10] = [320, 512, 576, 1024, 1088, 1536, 2048, 3072, 4096, 16_384];
@@ -192,6 +194,21 @@ fn look_up() {
 #[test]
 fn look_up_on_the_portable_unit() {
     check_select(Words(Portable), 512);
+}
+
+/// Look-ups go by parts of the table, one for each squaring. The factors are up to twice the modulus here, which must be below
+/// `R`.
+#[test]
+fn step() {
+    let Some(unit) = unit() else { return };
+    for bits in [320, 448, 960, 1472] {
+        check_step(unit, bits);
+    }
+}
+
+#[test]
+fn step_on_the_portable_unit() {
+    check_step(Words(Portable), 448);
 }
 
 /// The Montgomery constants of crypto-bigint reach far enough.

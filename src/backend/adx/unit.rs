@@ -34,6 +34,7 @@ pub(super) trait Unit: Copy {
     /// `out = a - take * b`. What is borrowed is lost.
     fn subtract(self, out: &mut [Block], a: &[Block], b: &[Block], take: u64);
 
-    /// Copies entry `digit` of `table` to `out`. Reads the whole table in the same order whatever the digit is.
-    fn select(self, out: &mut [u32], table: &[u32], digit: u8);
+    /// Adds entry `digit` of `table` to `out`, bit by bit, if there is such an entry. Reads the whole table in the same order
+    /// whatever the digit is.
+    fn or_entry(self, out: &mut [u32], table: &[u32], digit: u8);
 }

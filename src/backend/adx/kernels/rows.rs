@@ -7,7 +7,8 @@ use core::arch::naked_asm;
 
 use crate::backend::adx::unit::Block;
 
-/// Adds RDX times the word at RSI plus `$at` to `$low` and, its high half, to `$above`, by way of `$high`.
+/// Adds RDX times the word at RSI plus `$at` to `$low` and, its high half, to `$above`, by way of `$high`. The high half first:
+/// on an Intel Xeon rows take 6 % less time so, on a Zen 4 1 % more.
 macro_rules! product {
     ($at:literal, $low:literal, $above:literal, $high:literal) => {
         concat!(
@@ -16,14 +17,14 @@ macro_rules! product {
             ", rbx, [rsi + ",
             $at,
             "]\n",
-            "adcx ",
-            $low,
-            ", rbx\n",
             "adox ",
             $above,
             ", ",
             $high,
             "\n",
+            "adcx ",
+            $low,
+            ", rbx\n",
         )
     };
 }
@@ -38,13 +39,12 @@ macro_rules! last_product {
             "adcx ",
             $low,
             ", rbx\n",
-            "mov ebx, 0\n",
             "adox ",
             $top,
-            ", rbx\n",
+            ", [rsp + 16]\n",
             "adcx ",
             $top,
-            ", rbx\n",
+            ", [rsp + 16]\n",
         )
     };
 }
@@ -90,8 +90,8 @@ macro_rules! row_of_reduction {
     };
 }
 
-/// Adds `$word` to the word at RDI plus `$at`, both carries going on.
-macro_rules! add_to_memory {
+/// Adds the word at RDI plus `$at` to `$word`, and `$carry`, both carries going on.
+macro_rules! add_word {
     ($at:literal, $word:literal, $carry:literal) => {
         concat!(
             "adcx ",
@@ -104,28 +104,24 @@ macro_rules! add_to_memory {
             ", ",
             $carry,
             "\n",
-            "mov [rdi + ",
-            $at,
-            "], ",
-            $word,
-            "\n",
         )
     };
 }
 
-/// Adds the eight words of the sum, and RBP, to the block at RDI plus 64. RBP is what is carried out.
-macro_rules! add_high_block {
+/// Adds the block at RDI plus 64, and RBP, to the eight words of the sum, which are that block from then on. RBP is what is
+/// carried out.
+macro_rules! add_next_block {
     ($r0:literal, $r1:literal, $r2:literal, $r3:literal, $r4:literal, $r5:literal, $r6:literal, $r7:literal) => {
         concat!(
             "xor ebx, ebx\n",
-            add_to_memory!("64", $r0, "rbp"),
-            add_to_memory!("72", $r1, "rbx"),
-            add_to_memory!("80", $r2, "rbx"),
-            add_to_memory!("88", $r3, "rbx"),
-            add_to_memory!("96", $r4, "rbx"),
-            add_to_memory!("104", $r5, "rbx"),
-            add_to_memory!("112", $r6, "rbx"),
-            add_to_memory!("120", $r7, "rbx"),
+            add_word!("64", $r0, "rbp"),
+            add_word!("72", $r1, "rbx"),
+            add_word!("80", $r2, "rbx"),
+            add_word!("88", $r3, "rbx"),
+            add_word!("96", $r4, "rbx"),
+            add_word!("104", $r5, "rbx"),
+            add_word!("112", $r6, "rbx"),
+            add_word!("120", $r7, "rbx"),
             "mov ebp, 0\n",
             "adcx rbp, rbx\n",
             "adox rbp, rbx\n",
@@ -133,7 +129,7 @@ macro_rules! add_high_block {
     };
 }
 
-/// Loads the eight words at RDI.
+/// Loads the eight words at RDI to where rows begin.
 macro_rules! load_sum {
     () => {
         "mov r8, [rdi]
@@ -147,31 +143,26 @@ macro_rules! load_sum {
     };
 }
 
-/// What the caller has in registers.
-macro_rules! save_registers {
-    () => {
-        "push rbx
-        push rbp
-        push r12
-        push r13
-        push r14
-        push r15"
+/// Saves what the caller has in registers. Then a zero, `$carry`, and the number of blocks `$count` are on the stack.
+macro_rules! enter {
+    ($carry:literal, $count:literal) => {
+        concat!(
+            "push rbx
+            push rbp
+            push r12
+            push r13
+            push r14
+            push r15
+            push 0
+            push ",
+            $carry,
+            "\npush ",
+            $count,
+        )
     };
 }
 
-/// The same again.
-macro_rules! restore_registers {
-    () => {
-        "pop r15
-        pop r14
-        pop r13
-        pop r12
-        pop rbp
-        pop rbx"
-    };
-}
-
-/// To the next block: RBP is carried on. The number of blocks left is on the stack.
+/// To the next block: RBP is carried on.
 macro_rules! next_block {
     () => {
         "add rdi, 64
@@ -180,49 +171,82 @@ macro_rules! next_block {
     };
 }
 
-/// Adds the block at RCX times the blocks at RSI to the sum at RDI, and RBP with the weight of the second block of the sum.
-/// On the stack is the number of blocks, and then what is added with the weight of the last block. RBP is what is carried
-/// out.
-macro_rules! blocks {
-    () => {
-        concat!(
-            "2:\n",
-            load_sum!(),
-            "\n",
-            row_of_product!(
-                "0", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "rax"
-            ),
-            row_of_product!(
-                "8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "rax", "r8"
-            ),
-            row_of_product!(
-                "16", "r10", "r11", "r12", "r13", "r14", "r15", "rax", "r8", "r9"
-            ),
-            row_of_product!(
-                "24", "r11", "r12", "r13", "r14", "r15", "rax", "r8", "r9", "r10"
-            ),
-            row_of_product!(
-                "32", "r12", "r13", "r14", "r15", "rax", "r8", "r9", "r10", "r11"
-            ),
-            row_of_product!(
-                "40", "r13", "r14", "r15", "rax", "r8", "r9", "r10", "r11", "r12"
-            ),
-            row_of_product!(
-                "48", "r14", "r15", "rax", "r8", "r9", "r10", "r11", "r12", "r13"
-            ),
-            row_of_product!(
-                "56", "r15", "rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"
-            ),
-            "cmp qword ptr [rsp], 1\n",
-            "jne 3f\n",
-            "add rbp, [rsp + 8]\n",
-            "3:\n",
-            add_high_block!("rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"),
-            next_block!(),
-            "\n",
-            "jnz 2b\n",
-        )
-    };
+/// Where rows of several blocks end, which begin with [`enter`](enter!): adds the block at RCX times the blocks at RSI to the
+/// sum at RDI, and RBP with the weight of the second block of that sum. Of the sum, the first block is in RAX and R8 to R14,
+/// where eight rows leave it. On the stack is how many blocks are left, perhaps none, then what is added with the weight of the
+/// last one. Returns what is carried out.
+///
+/// One copy for all of them: a processor keeps decoded instructions, and has half as much room for them while another
+/// thread runs on the same core.
+///
+/// # Safety
+///
+/// It can only be jumped to. The processor has MULX, ADCX and ADOX; there are the blocks, and one more at the sum.
+#[unsafe(naked)]
+unsafe extern "sysv64" fn other_blocks() {
+    naked_asm!(
+        "cmp qword ptr [rsp], 0",
+        "je 4f",
+        "2:",
+        // To where rows begin.
+        "mov r15, r14",
+        "mov r14, r13",
+        "mov r13, r12",
+        "mov r12, r11",
+        "mov r11, r10",
+        "mov r10, r9",
+        "mov r9, r8",
+        "mov r8, rax",
+        row_of_product!(
+            "0", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "rax"
+        ),
+        row_of_product!(
+            "8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "rax", "r8"
+        ),
+        row_of_product!(
+            "16", "r10", "r11", "r12", "r13", "r14", "r15", "rax", "r8", "r9"
+        ),
+        row_of_product!(
+            "24", "r11", "r12", "r13", "r14", "r15", "rax", "r8", "r9", "r10"
+        ),
+        row_of_product!(
+            "32", "r12", "r13", "r14", "r15", "rax", "r8", "r9", "r10", "r11"
+        ),
+        row_of_product!(
+            "40", "r13", "r14", "r15", "rax", "r8", "r9", "r10", "r11", "r12"
+        ),
+        row_of_product!(
+            "48", "r14", "r15", "rax", "r8", "r9", "r10", "r11", "r12", "r13"
+        ),
+        row_of_product!(
+            "56", "r15", "rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"
+        ),
+        "cmp qword ptr [rsp], 1",
+        "jne 3f",
+        "add rbp, [rsp + 8]",
+        "3:",
+        add_next_block!("rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"),
+        next_block!(),
+        "jnz 2b",
+        "4:",
+        "mov [rdi], rax",
+        "mov [rdi + 8], r8",
+        "mov [rdi + 16], r9",
+        "mov [rdi + 24], r10",
+        "mov [rdi + 32], r11",
+        "mov [rdi + 40], r12",
+        "mov [rdi + 48], r13",
+        "mov [rdi + 56], r14",
+        "mov rax, rbp",
+        "add rsp, 24",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbp",
+        "pop rbx",
+        "ret",
+    )
 }
 
 /// See `Unit::multiply_add`.
@@ -238,15 +262,19 @@ pub(super) unsafe extern "sysv64" fn multiply_add(
     count: usize,
 ) {
     naked_asm!(
-        save_registers!(),
-        "push 0",
-        "push rcx",
+        enter!("0", "rcx"),
         "mov rcx, rdx",
         "xor ebp, ebp",
-        blocks!(),
-        "add rsp, 16",
-        restore_registers!(),
-        "ret",
+        "mov rax, [rdi]",
+        "mov r8, [rdi + 8]",
+        "mov r9, [rdi + 16]",
+        "mov r10, [rdi + 24]",
+        "mov r11, [rdi + 32]",
+        "mov r12, [rdi + 40]",
+        "mov r13, [rdi + 48]",
+        "mov r14, [rdi + 56]",
+        "jmp {}",
+        sym other_blocks,
     )
 }
 
@@ -258,71 +286,65 @@ pub(super) unsafe extern "sysv64" fn multiply_add(
 #[unsafe(naked)]
 pub(super) unsafe extern "sysv64" fn square_add(sum: *mut Block, a: *const Block, count: usize) {
     naked_asm!(
-        save_registers!(),
-        "push 0",
-        "push rdx",
+        enter!("0", "rdx"),
         "mov rcx, rsi",
         // The lowest block, of which each row is shorter than the one before.
         load_sum!(),
         "mov rdx, [rsi + 0]",
         "xor ebx, ebx",
-        product!("8", "r9", "r10", "rax"),
-        product!("16", "r10", "r11", "rax"),
-        product!("24", "r11", "r12", "rax"),
-        product!("32", "r12", "r13", "rax"),
-        product!("40", "r13", "r14", "rax"),
-        product!("48", "r14", "r15", "rax"),
-        last_product!("r15", "r8"),
+        product!("8", "r9", "r10", "r8"),
+        product!("16", "r10", "r11", "r8"),
+        product!("24", "r11", "r12", "r8"),
+        product!("32", "r12", "r13", "r8"),
+        product!("40", "r13", "r14", "r8"),
+        product!("48", "r14", "r15", "r8"),
+        last_product!("r15", "rax"),
         "mov [rdi + 8], r9",
         "mov [rdi + 16], r10",
         "mov rdx, [rsi + 8]",
         "xor ebx, ebx",
-        product!("16", "r11", "r12", "rax"),
-        product!("24", "r12", "r13", "rax"),
-        product!("32", "r13", "r14", "rax"),
-        product!("40", "r14", "r15", "rax"),
-        product!("48", "r15", "r8", "rax"),
-        last_product!("r8", "r9"),
+        product!("16", "r11", "r12", "r9"),
+        product!("24", "r12", "r13", "r9"),
+        product!("32", "r13", "r14", "r9"),
+        product!("40", "r14", "r15", "r9"),
+        product!("48", "r15", "rax", "r9"),
+        last_product!("rax", "r8"),
         "mov [rdi + 24], r11",
         "mov [rdi + 32], r12",
         "mov rdx, [rsi + 16]",
         "xor ebx, ebx",
-        product!("24", "r13", "r14", "rax"),
-        product!("32", "r14", "r15", "rax"),
-        product!("40", "r15", "r8", "rax"),
-        product!("48", "r8", "r9", "rax"),
-        last_product!("r9", "r10"),
+        product!("24", "r13", "r14", "r10"),
+        product!("32", "r14", "r15", "r10"),
+        product!("40", "r15", "rax", "r10"),
+        product!("48", "rax", "r8", "r10"),
+        last_product!("r8", "r9"),
         "mov [rdi + 40], r13",
         "mov [rdi + 48], r14",
         "mov rdx, [rsi + 24]",
         "xor ebx, ebx",
-        product!("32", "r15", "r8", "rax"),
-        product!("40", "r8", "r9", "rax"),
-        product!("48", "r9", "r10", "rax"),
-        last_product!("r10", "r11"),
+        product!("32", "r15", "rax", "r11"),
+        product!("40", "rax", "r8", "r11"),
+        product!("48", "r8", "r9", "r11"),
+        last_product!("r9", "r10"),
         "mov [rdi + 56], r15",
         "mov rdx, [rsi + 32]",
         "xor ebx, ebx",
-        product!("40", "r9", "r10", "rax"),
-        product!("48", "r10", "r11", "rax"),
-        last_product!("r11", "r12"),
+        product!("40", "r8", "r9", "r12"),
+        product!("48", "r9", "r10", "r12"),
+        last_product!("r10", "r11"),
         "mov rdx, [rsi + 40]",
         "xor ebx, ebx",
-        product!("48", "r11", "r12", "rax"),
-        last_product!("r12", "r13"),
+        product!("48", "r10", "r11", "r13"),
+        last_product!("r11", "r12"),
         "mov rdx, [rsi + 48]",
         "xor ebx, ebx",
-        last_product!("r13", "r14"),
-        "xor r15d, r15d",
+        last_product!("r12", "r13"),
+        "xor r14d, r14d",
         "xor ebp, ebp",
-        add_high_block!("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
+        add_next_block!("rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"),
         next_block!(),
-        "jz 4f",
-        blocks!(),
-        "4:",
-        "add rsp, 16",
-        restore_registers!(),
-        "ret",
+        "jmp {}",
+        sym other_blocks,
     )
 }
 
@@ -341,9 +363,7 @@ pub(super) unsafe extern "sysv64" fn eliminate(
     carry: u64,
 ) -> u64 {
     naked_asm!(
-        save_registers!(),
-        "push r9",
-        "push rcx",
+        enter!("r9", "rcx"),
         "mov rcx, rdx",
         "mov rbp, r8",
         // The lowest block of the modulus makes the quotient.
@@ -376,14 +396,9 @@ pub(super) unsafe extern "sysv64" fn eliminate(
         "xor ebp, ebp",
         "cmp qword ptr [rsp], 1",
         "cmove rbp, [rsp + 8]",
-        add_high_block!("rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"),
+        add_next_block!("rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"),
         next_block!(),
-        "jz 4f",
-        blocks!(),
-        "4:",
-        "mov rax, rbp",
-        "add rsp, 16",
-        restore_registers!(),
-        "ret",
+        "jmp {}",
+        sym other_blocks,
     )
 }
