@@ -1,7 +1,11 @@
 //! Shares of a batch, and the threads that take them.
 
+use core::hint::spin_loop;
 use core::mem;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use rayon::{Scope, ThreadPool};
 
@@ -11,7 +15,7 @@ use crate::Error;
 /// has. Whoever is done with a share takes the next one.
 ///
 /// The calling thread does not wait for another one to wake up, which takes some tens of microseconds: a batch of few
-/// instances takes hundreds.
+/// instances takes hundreds. Nor does it sleep at once when no share is left: the others, which woke up later, are about to end.
 ///
 /// # Errors
 ///
@@ -44,11 +48,36 @@ where
             }
         }
     };
-    pool.in_place_scope(|scope| {
-        wake(scope, 0, helpers, &take_shares);
+    let at_work = AtomicUsize::new(helpers);
+    let help = || {
+        // On unwinding too, of which the scope tells the caller.
+        let _leave = Leave(&at_work);
         take_shares();
+    };
+    pool.in_place_scope(|scope| {
+        wake(scope, 0, helpers, &help);
+        take_shares();
+        wait_awake(&at_work);
     });
     mem::replace(&mut state().result, Ok(()))
+}
+
+/// Counts a helper out.
+struct Leave<'a>(&'a AtomicUsize);
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Waits until no helper is at work, but not for long: not for more than what it takes a thread to fall asleep and to wake up.
+fn wait_awake(at_work: &AtomicUsize) {
+    const AT_MOST: Duration = Duration::from_micros(50);
+    let start = Instant::now();
+    while at_work.load(Ordering::Acquire) > 0 && start.elapsed() < AT_MOST {
+        spin_loop();
+    }
 }
 
 struct State<I> {
