@@ -65,16 +65,20 @@ impl<T: Unit> Lanes for Words<T> {
     }
 
     fn constants_len(_: usize) -> usize {
-        2
+        4
     }
 
-    /// `-1 / modulus mod 2^64`, as two limbs.
+    /// `-1 / modulus mod 2^128`, as four limbs.
     fn prepare(self, constants: &mut [u32], modulus: &[u32], neg_inv: &u32, _: &mut [u32]) {
-        let modulus = word([modulus[0], modulus[1]]);
-        // `x m = -1 + e` with a small `e` gives `x (2 + x m) m = -1 + e^2`: twice as many bits are right (Newton).
-        let x = u64::from(*neg_inv);
-        let x = x.wrapping_mul(x.wrapping_mul(modulus).wrapping_add(2));
-        constants.copy_from_slice(&[x as u32, (x >> 32) as u32]);
+        let modulus = two_words(modulus);
+        let mut x = u128::from(*neg_inv);
+        for _ in 0..2 {
+            // `x m = -1 + e` with a small `e` gives `x (2 + x m) m = -1 + e^2`: twice as many bits are right (Newton).
+            x = x.wrapping_mul(x.wrapping_mul(modulus).wrapping_add(2));
+        }
+        for (i, limb) in constants.iter_mut().enumerate() {
+            *limb = (x >> (32 * i)) as u32;
+        }
     }
 
     fn mul(
@@ -138,8 +142,14 @@ impl<T: Unit> Lanes for Words<T> {
 fn odd(modulus: Modulus<'_, u32>) -> Odd<'_> {
     Odd {
         modulus: blocks(modulus.limbs),
-        neg_inv: word([modulus.constants[0], modulus.constants[1]]),
+        neg_inv: two_words(modulus.constants),
     }
+}
+
+/// The four lowest limbs as a number.
+fn two_words(limbs: &[u32]) -> u128 {
+    let [low, high] = [0, 2].map(|i| u128::from(word([limbs[i], limbs[i + 1]])));
+    low | high << 64
 }
 
 /// Two limbs as a word.

@@ -11,7 +11,7 @@ use core::arch::x86_64::{
 };
 
 use self::passes::{double_and_add_squares, subtract};
-use self::rows::{eliminate, multiply_add, square_add};
+use self::rows::{eliminate, multiply, multiply_add, square, square_add};
 use super::unit::{Block, Unit};
 use super::{blocks, blocks_mut};
 
@@ -37,10 +37,22 @@ impl Token {
 }
 
 impl Unit for Token {
+    fn multiply(self, product: &mut [Block], a: &[Block], b: &Block) {
+        assert!(!a.is_empty() && product.len() == a.len() + 1);
+        // SAFETY: the token proves the instructions; `product` has a block more than `a`, of which there is one.
+        unsafe { multiply(product.as_mut_ptr(), a.as_ptr(), b, a.len()) }
+    }
+
     fn multiply_add(self, sum: &mut [Block], a: &[Block], b: &Block) {
         assert!(!a.is_empty() && sum.len() == a.len() + 1);
         // SAFETY: the token proves the instructions; `sum` has a block more than `a`, of which there is one.
         unsafe { multiply_add(sum.as_mut_ptr(), a.as_ptr(), b, a.len()) }
+    }
+
+    fn square(self, product: &mut [Block], a: &[Block]) {
+        assert!(!a.is_empty() && product.len() == a.len() + 1);
+        // SAFETY: the token proves the instructions; `product` has a block more than `a`, of which there is one.
+        unsafe { square(product.as_mut_ptr(), a.as_ptr(), a.len()) }
     }
 
     fn square_add(self, sum: &mut [Block], a: &[Block]) {
@@ -49,18 +61,12 @@ impl Unit for Token {
         unsafe { square_add(sum.as_mut_ptr(), a.as_ptr(), a.len()) }
     }
 
-    fn eliminate(
-        self,
-        sum: &mut [Block],
-        modulus: &[Block],
-        quotient: &mut Block,
-        neg_inv: u64,
-        carry: u64,
-    ) -> u64 {
+    fn eliminate(self, sum: &mut [Block], modulus: &[Block], neg_inv: u128, carry: u64) -> u64 {
         assert!(!modulus.is_empty() && sum.len() == modulus.len() + 1);
         let (sum, count) = (sum.as_mut_ptr(), modulus.len());
+        let (low, high) = (neg_inv as u64, (neg_inv >> 64) as u64);
         // SAFETY: the token proves the instructions; `sum` has a block more than the modulus, of which there is one.
-        unsafe { eliminate(sum, modulus.as_ptr(), quotient, count, neg_inv, carry) }
+        unsafe { eliminate(sum, modulus.as_ptr(), count, low, high, carry) }
     }
 
     fn double_and_add_squares(self, sum: &mut [Block], a: &[Block]) {

@@ -14,12 +14,22 @@ pub(super) struct Portable;
 const WORDS: usize = BLOCK / 2;
 
 impl Unit for Portable {
+    fn multiply(self, product: &mut [Block], a: &[Block], b: &Block) {
+        product.as_flattened_mut().fill(0);
+        self.multiply_add(product, a, b);
+    }
+
     fn multiply_add(self, sum: &mut [Block], a: &[Block], b: &Block) {
         let (mut sum_words, a) = (words(sum.as_flattened()), words(a.as_flattened()));
         for (i, b) in words(b).into_iter().enumerate() {
             add_row(&mut sum_words[i..], &a, b);
         }
         store(&sum_words, sum.as_flattened_mut());
+    }
+
+    fn square(self, product: &mut [Block], a: &[Block]) {
+        product.as_flattened_mut().fill(0);
+        self.square_add(product, a);
     }
 
     fn square_add(self, sum: &mut [Block], a: &[Block]) {
@@ -30,23 +40,16 @@ impl Unit for Portable {
         store(&sum_words, sum.as_flattened_mut());
     }
 
-    fn eliminate(
-        self,
-        sum: &mut [Block],
-        modulus: &[Block],
-        quotient: &mut Block,
-        neg_inv: u64,
-        carry: u64,
-    ) -> u64 {
+    fn eliminate(self, sum: &mut [Block], modulus: &[Block], neg_inv: u128, carry: u64) -> u64 {
         let (mut sum_words, modulus) = (words(sum.as_flattened()), words(modulus.as_flattened()));
         let mut quotients = [0; WORDS];
         let mut out = 0;
         for (i, quotient) in quotients.iter_mut().enumerate() {
-            *quotient = sum_words[i].wrapping_mul(neg_inv);
+            *quotient = sum_words[i].wrapping_mul(neg_inv as u64);
             out += add_row(&mut sum_words[i..], &modulus, *quotient);
         }
         out += add(&mut sum_words[modulus.len()..], carry);
-        store(&quotients, quotient);
+        sum_words[..WORDS].copy_from_slice(&quotients);
         store(&sum_words, sum.as_flattened_mut());
         out
     }

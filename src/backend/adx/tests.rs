@@ -53,8 +53,11 @@ fn check_operations<U: Unit>(unit: U, rounds: usize) {
 
         let mut result = sum.clone();
         unit.multiply_add(&mut result, &a, &b[0]);
-        let expected = value(&a) * value(&b) + value(&sum);
+        let product = value(&a) * value(&b);
+        let expected = &product + value(&sum);
         assert_eq!(value(&result), expected % power_of_two(count + 1));
+        unit.multiply(&mut result, &a, &b[0]);
+        assert_eq!(value(&result), product);
 
         let mut result = sum.clone();
         unit.square_add(&mut result, &a);
@@ -65,13 +68,16 @@ fn check_operations<U: Unit>(unit: U, rounds: usize) {
             .iter()
             .map(|pair| word(*pair).into())
             .collect();
-        let mut expected = value(&sum);
+        let mut product = BigUint::ZERO;
         for i in 0..8 {
             for j in i + 1..words.len() {
-                expected += (&words[i] * &words[j]) << (64 * (i + j));
+                product += (&words[i] * &words[j]) << (64 * (i + j));
             }
         }
+        let expected = &product + value(&sum);
         assert_eq!(value(&result), expected % power_of_two(count + 1));
+        unit.square(&mut result, &a);
+        assert_eq!(value(&result), product);
 
         let doubled = blocks(2 * count);
         let mut result = doubled.clone();
@@ -92,14 +98,14 @@ fn check_operations<U: Unit>(unit: U, rounds: usize) {
 
         let mut modulus = blocks(count);
         modulus[0][0] |= 1;
-        let inverse = BigUint::from(word([modulus[0][0], modulus[0][1]]))
-            .modinv(&(BigUint::from(1u8) << 64))
+        let inverse = value(&modulus)
+            .modinv(&(BigUint::from(1u8) << 128))
             .unwrap();
-        let neg_inv = u64::try_from(inverse).unwrap().wrapping_neg();
+        let neg_inv = u128::try_from(inverse).unwrap().wrapping_neg();
         for carry in [0, 1] {
-            let (mut result, mut quotient) = (sum.clone(), [0; BLOCK]);
-            let out = unit.eliminate(&mut result, &modulus, &mut quotient, neg_inv, carry);
-            let total = value(&sum) + value(&[quotient]) * value(&modulus);
+            let mut result = sum.clone();
+            let out = unit.eliminate(&mut result, &modulus, neg_inv, carry);
+            let total = value(&sum) + value(&result[..1]) * value(&modulus);
             assert_eq!(&total % power_of_two(1), BigUint::ZERO);
             let total = total + power_of_two(count) * carry;
             let result = value(&result[1..]) + power_of_two(count) * out;
@@ -133,7 +139,7 @@ fn check_products<T: Unit>(unit: Words<T>, bits: u32, rounds: u64) {
             pack::<Words<T>>(&moduli, limbs),
             neg_inv::<Words<T>>(&moduli),
         );
-        let mut constants = [0; 2];
+        let mut constants = [0; 4];
         unit.prepare(&mut constants, &packed_m, &neg_inv, &mut []);
         let packed = Modulus {
             limbs: &packed_m,

@@ -74,20 +74,49 @@ pub(super) unsafe extern "sysv64" fn double_and_add_squares(
     )
 }
 
-/// `out = a - take * b` in the word at `$at`. MULX, since it leaves the borrow alone; RDX is `take`.
+/// `out = a - $masked - borrow` in the word at `$at`.
 macro_rules! subtract_word {
-    ($at:literal) => {
+    ($at:literal, $masked:literal) => {
         concat!(
-            "mulx r10, r9, [rcx + ",
+            "mov rax, [rsi + ",
             $at,
             "]\n",
-            "mov r11, [rsi + ",
-            $at,
-            "]\n",
-            "sbb r11, r9\n",
+            "sbb rax, ",
+            $masked,
+            "\n",
             "mov [rdi + ",
             $at,
-            "], r11\n",
+            "], rax\n",
+        )
+    };
+}
+
+/// The same in four words from `$0` on: RDX is a mask for the words at RCX, RAX 0 or, if there is a borrow, -1.
+macro_rules! subtract_words {
+    ($at0:literal, $at1:literal, $at2:literal, $at3:literal) => {
+        concat!(
+            "mov r9, rdx\n",
+            "and r9, [rcx + ",
+            $at0,
+            "]\n",
+            "mov r10, rdx\n",
+            "and r10, [rcx + ",
+            $at1,
+            "]\n",
+            "mov r11, rdx\n",
+            "and r11, [rcx + ",
+            $at2,
+            "]\n",
+            "mov rbx, rdx\n",
+            "and rbx, [rcx + ",
+            $at3,
+            "]\n",
+            "neg rax\n",
+            subtract_word!($at0, "r9"),
+            subtract_word!($at1, "r10"),
+            subtract_word!($at2, "r11"),
+            subtract_word!($at3, "rbx"),
+            "sbb rax, rax\n",
         )
     };
 }
@@ -96,7 +125,7 @@ macro_rules! subtract_word {
 ///
 /// # Safety
 ///
-/// The processor has MULX; there are `count` blocks at each, at least one.
+/// There are `count` blocks at each, at least one.
 #[unsafe(naked)]
 pub(super) unsafe extern "sysv64" fn subtract(
     out: *mut Block,
@@ -106,22 +135,18 @@ pub(super) unsafe extern "sysv64" fn subtract(
     count: usize,
 ) {
     naked_asm!(
+        "push rbx",
+        "neg rdx",
         "xor eax, eax",
         "2:",
-        subtract_word!("0"),
-        subtract_word!("8"),
-        subtract_word!("16"),
-        subtract_word!("24"),
-        subtract_word!("32"),
-        subtract_word!("40"),
-        subtract_word!("48"),
-        subtract_word!("56"),
-        // Which leaves the borrow alone.
-        "lea rdi, [rdi + 64]",
-        "lea rsi, [rsi + 64]",
-        "lea rcx, [rcx + 64]",
-        "dec r8",
+        subtract_words!("0", "8", "16", "24"),
+        subtract_words!("32", "40", "48", "56"),
+        "add rdi, 64",
+        "add rsi, 64",
+        "add rcx, 64",
+        "sub r8, 1",
         "jnz 2b",
+        "pop rbx",
         "ret",
     )
 }
