@@ -41,7 +41,7 @@ impl Cpu {
         Self::with_threads(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
     }
 
-    /// Computes on `threads` threads; on the calling thread if it is one.
+    /// Computes on `threads` threads, the one that calls among them.
     ///
     /// # Errors
     ///
@@ -51,10 +51,7 @@ impl Cpu {
     }
 
     pub(crate) fn with_engine(engine: Engine, threads: NonZeroUsize) -> Result<Self, Error> {
-        Ok(Self(match threads.get() {
-            1 => Parallel::on_calling_thread(engine),
-            _ => Parallel::with_threads(engine, threads)?,
-        }))
+        Parallel::with_threads(engine, threads).map(Self)
     }
 
     /// The threads, or the calling one.

@@ -21,6 +21,7 @@ use std::{env, println};
 
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Odd, Uint};
+use rayon::prelude::*;
 
 use self::products::{each_product, each_product_boxed};
 // Nothing is declassified without a layer above the backends.
@@ -70,14 +71,13 @@ pub(crate) fn run_under_valgrind(module: &str, clean: &[&str], leaks: &[&str]) {
     {
         return;
     }
-    for case in clean {
+    let clean = clean.iter().map(|case| (case, 0, ""));
+    let leaks = leaks.iter().map(|case| (case, FOUND, " was not found"));
+    let cases: Vec<_> = clean.chain(leaks).collect();
+    cases.par_iter().for_each(|(case, expected, found)| {
         let (status, report) = under_valgrind(module, case);
-        assert_eq!(status, Some(0), "{case}: {report}");
-    }
-    for case in leaks {
-        let (status, report) = under_valgrind(module, case);
-        assert_eq!(status, Some(FOUND), "{case} was not found: {report}");
-    }
+        assert_eq!(status, Some(*expected), "{case}{found}: {report}");
+    });
 }
 
 /// Runs one of the ignored tests and returns its exit status and what it printed.

@@ -15,8 +15,8 @@ use crate::{BatchModExp, Error, ModExp};
 
 /// Runs a batch on several threads, each with its share of the instances, through `B`.
 ///
-/// The threads belong to this value and end when it is dropped. The thread that calls computes, too, and all but one of them
-/// with it. How a batch is cut depends on its
+/// The thread that calls is one of them, and computes too. The others belong to this value and end when it is dropped; several
+/// callers at a time share them. How a batch is cut depends on its
 /// length, the widths and the number of threads alone: so that the last thread ends soonest, or nearly so with less
 /// work, by what `B` says of its [`relative_time`](BatchModExp::relative_time). What is not worth cutting is computed on
 /// the calling thread: to wake another one takes some tens of microseconds.
@@ -44,7 +44,7 @@ impl<B> Parallel<B> {
         Self::with_threads(inner, threads)
     }
 
-    /// Runs `inner` on `threads` threads.
+    /// Runs `inner` on `threads` threads, the one that calls among them.
     ///
     /// # Errors
     ///
@@ -54,19 +54,14 @@ impl<B> Parallel<B> {
         Ok(Self { inner, workers })
     }
 
-    /// Runs `inner` on the thread that calls.
-    pub(crate) fn on_calling_thread(inner: B) -> Self {
-        let workers = Workers::none();
-        Self { inner, workers }
-    }
-
-    /// The number of threads; 1 in a child process that was forked after this was made.
+    /// The number of threads, the one that calls among them; 1 in a child process that was forked after this was made.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.pool_here().map_or(1, ThreadPool::current_num_threads)
+        let others = self.pool_here().map(ThreadPool::current_num_threads);
+        others.unwrap_or(0) + 1
     }
 
-    /// The threads, unless work has to be done on the calling one, as in a forked child.
+    /// The threads beside the calling one, if there are any; there are none in a forked child.
     pub(crate) fn pool_here(&self) -> Option<&ThreadPool> {
         self.workers.pool()
     }
@@ -114,8 +109,11 @@ impl<B> Parallel<B> {
     }
 }
 
-/// Threads, and the process that they run in: a forked child has a copy of this value, but no threads to
+/// Threads beside the calling one, and the process that they run in: a forked child has a copy of this value, but no threads to
 /// do the work that it would wait for.
+///
+/// No more than work at the same time: rayon wakes threads that sleep when one finds work, and where there is nothing for them and
+/// no core to themselves, they hold up those that compute.
 struct Workers {
     /// `None` where the calling thread is to do all.
     pool: Option<ThreadPool>,
@@ -123,26 +121,27 @@ struct Workers {
 }
 
 impl Workers {
+    /// As many threads as are `threads` with the calling one.
     fn start(threads: usize) -> Result<Self, Error> {
-        let pool = ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .thread_name(|i| alloc::format!("batch-modexp-{i}"))
-            .build()
-            .map_err(|_| Error::ThreadPool { threads })?;
-        // Until each thread has come to its first piece of work. A fork meanwhile would leave in the child, for ever, the
-        // standard library's locks for new threads taken, and what rayon shares in a process half made.
-        pool.broadcast(|_| ());
+        // To rayon, none would be as many as there are cores.
+        let pool = match threads - 1 {
+            0 => None,
+            others => {
+                let pool = ThreadPoolBuilder::new()
+                    .num_threads(others)
+                    .thread_name(|i| alloc::format!("batch-modexp-{i}"))
+                    .build()
+                    .map_err(|_| Error::ThreadPool { threads })?;
+                // Until each thread has come to its first piece of work. A fork meanwhile would leave in the child, for ever, the
+                // standard library's locks for new threads taken, and what rayon shares in a process half made.
+                pool.broadcast(|_| ());
+                Some(pool)
+            }
+        };
         Ok(Self {
-            pool: Some(pool),
+            pool,
             process: std::process::id(),
         })
-    }
-
-    fn none() -> Self {
-        Self {
-            pool: None,
-            process: std::process::id(),
-        }
     }
 
     /// The threads, if there are any in this process.

@@ -14,7 +14,7 @@ const COPIED_AT_A_TIME: usize = 256;
 /// Elements that a thread looks at, without their numbers, at a time.
 const SEEN_AT_A_TIME: usize = 2048;
 
-/// The host's threads beside a device: those of a pool, or else the calling one.
+/// The host's threads beside a device: the calling one, and those of a pool if there is one.
 #[derive(Clone, Copy)]
 pub(crate) struct HostPool<'a>(pub(crate) Option<&'a ThreadPool>);
 
@@ -114,7 +114,7 @@ impl HostPool<'_> {
 impl HostPool<'_> {
     /// The number of threads.
     pub(crate) fn count(self) -> usize {
-        self.0.map_or(1, ThreadPool::current_num_threads)
+        self.0.map_or(0, ThreadPool::current_num_threads) + 1
     }
 
     /// Calls `f` for each item, on several threads, and returns the results in order.

@@ -11,8 +11,7 @@ use rayon::{Scope, ThreadPool};
 
 use crate::Error;
 
-/// Does `work` on all `shares`: on the calling thread, and on as many threads of `pool` as make with it as many as the pool
-/// has. Whoever is done with a share takes the next one.
+/// Does `work` on all `shares`: on the calling thread and on those of `pool`. Whoever is done with a share takes the next one.
 ///
 /// The calling thread does not wait for another one to wake up, which takes some tens of microseconds: a batch of few
 /// instances takes hundreds. Nor does it sleep at once when no share is left: the others, which woke up later, are about to end.
@@ -28,8 +27,8 @@ pub(crate) fn each_share<I>(
 where
     I: ExactSizeIterator + Send,
 {
-    let helpers = shares.len().min(pool.current_num_threads());
-    let helpers = helpers.saturating_sub(1);
+    let helpers = shares.len().saturating_sub(1);
+    let helpers = helpers.min(pool.current_num_threads());
     let state = Mutex::new(State {
         left: Some(shares),
         result: Ok(()),
@@ -101,9 +100,10 @@ fn wake<'a>(scope: &Scope<'a>, index: usize, count: usize, work: &'a (impl Fn() 
 #[cfg(test)]
 mod tests {
     use core::panic::AssertUnwindSafe;
-    use core::sync::atomic::{AtomicUsize, Ordering};
+    use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::panic::catch_unwind;
     use std::sync::Barrier;
+    use std::thread;
 
     use alloc::vec;
     use alloc::vec::Vec;
@@ -134,12 +134,12 @@ mod tests {
 
     /// Each of them waits until all have a share.
     #[test]
-    fn as_many_threads_as_the_pool_has_are_at_work_and_the_caller_is_one() {
-        for threads in [1, 2, 3, 8] {
-            let all = Barrier::new(threads);
+    fn the_caller_and_all_threads_of_the_pool_are_at_work() {
+        for threads in [1, 2, 7] {
+            let all = Barrier::new(threads + 1);
             let pool = pool(threads);
             let callers = AtomicUsize::new(0);
-            each_share(&pool, 0..threads, |_| {
+            each_share(&pool, 0..threads + 1, |_| {
                 all.wait();
                 let is_caller = pool.current_thread_index().is_none();
                 callers.fetch_add(usize::from(is_caller), Ordering::Relaxed);
@@ -152,22 +152,28 @@ mod tests {
 
     #[test]
     fn after_an_error_no_share_is_begun_with() {
-        let begun = AtomicUsize::new(0);
+        let (begun, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
         let shares: Vec<usize> = (0..100).collect();
         let result = each_share(&pool(1), shares.into_iter(), |index| {
             begun.fetch_add(1, Ordering::Relaxed);
-            match index {
-                7 => Err(Error::Fault { index }),
-                _ => Ok(()),
+            if index == 7 {
+                failed.store(true, Ordering::Relaxed);
+                return Err(Error::Fault { index });
             }
+            // What the other thread has begun with ends after the error is known.
+            while index > 7 && !failed.load(Ordering::Relaxed) {
+                thread::yield_now();
+            }
+            thread::sleep(Duration::from_millis(10 * u64::from(index > 7)));
+            Ok(())
         });
         assert!(matches!(result, Err(Error::Fault { index: 7 })));
-        assert_eq!(begun.into_inner(), 8);
+        assert!(begun.into_inner() < 100);
     }
 
     #[test]
     fn a_panic_of_any_thread_is_one_of_the_caller() {
-        let pool = pool(2);
+        let pool = pool(1);
         for panics in [false, true] {
             let both = Barrier::new(2);
             let unwound = catch_unwind(AssertUnwindSafe(|| {

@@ -81,7 +81,7 @@ mod threads {
             // many lanes as the backend computes exponentiations at a time, or fewer, if so the last thread ends sooner.
             let at_a_time = BatchModExp::<BoxedUint>::granularity(self.inner());
             let at_a_time = at_a_time.div_ceil(ops.exponentiations());
-            let most = ops.len().div_ceil(pool.current_num_threads());
+            let most = ops.len().div_ceil(self.threads());
             let most = most.clamp(1, LANES_AT_A_TIME).next_multiple_of(at_a_time);
             let (bits, exponentiations) = (ops.exponentiation_bits(), ops.exponentiations());
             let share = self.share(ops.len(), most, |lanes| {
