@@ -25,11 +25,12 @@ use num_bigint::{BigRng010 as _, BigUint};
 /// Held for writing by the test that takes all memory of the device, for reading by the others.
 static MEMORY: RwLock<()> = RwLock::new(());
 
-/// The GPUs of this machine and the right to use their memory, or a word about why there are none.
-fn gpu() -> Option<(Cuda, RwLockReadGuard<'static, ()>)> {
+/// The right to use the memory of GPUs, and those of this machine, or a word about why there are none. In this order, so that they give
+/// their memory back before the right: who binds both drops what comes last first.
+fn gpu() -> Option<(RwLockReadGuard<'static, ()>, Cuda)> {
     need::available("cuda", Cuda::probe())?;
     let memory = MEMORY.read().unwrap_or_else(PoisonError::into_inner);
-    Some((Cuda::new().unwrap(), memory))
+    Some((memory, Cuda::new().unwrap()))
 }
 
 /// How many instances of each width [`families_agree`] and [`every_entry_point_and_window`] compute, if somebody says so:
@@ -119,7 +120,7 @@ fn assert_same(device: &[BoxedUint], host: &[BoxedUint]) {
 /// 100,000 instances of each class against the host, with whole exponents where the host is fast enough.
 #[test]
 fn random_instances_agree_with_the_host() {
-    let Some((cuda, _memory)) = gpu() else { return };
+    let Some((_memory, cuda)) = gpu() else { return };
     let host = Parallel::new(Serial).unwrap();
     for width in widths() {
         let exponent_bits = match width {
@@ -138,7 +139,7 @@ fn random_instances_agree_with_the_host() {
 /// Every entry point with every window, for numbers of its width and for narrower ones, in batches of several launches and in single ones.
 #[test]
 fn every_entry_point_and_window() {
-    let Some((cuda, _memory)) = gpu() else { return };
+    let Some((_memory, cuda)) = gpu() else { return };
     let host = Parallel::new(Serial).unwrap();
     let narrower = widths().into_iter().map(|width| width - 64);
     for width in narrower.chain(widths()) {
@@ -165,7 +166,7 @@ fn every_entry_point_and_window() {
 /// some of them are compared with num-bigint.
 #[test]
 fn families_agree() {
-    let Some((cuda, _memory)) = gpu() else { return };
+    let Some((_memory, cuda)) = gpu() else { return };
     for (width, len) in [(1024, 100_000), (1536, 50_000), (2048, 30_000)] {
         let len = instances().unwrap_or(len).max(100);
         let batch = Batch::random(width, len, 1000);
@@ -194,7 +195,7 @@ fn families_agree() {
 /// Moduli that have a factor in common with the moduli of residue number systems, among others.
 #[test]
 fn moduli_that_a_family_refuses() {
-    let Some((cuda, _memory)) = gpu() else { return };
+    let Some((_memory, cuda)) = gpu() else { return };
     let host = Parallel::new(Serial).unwrap();
     for width in [1024, 1536, 2048] {
         let ones = (BigUint::from(1u8) << width) - 1u8;
@@ -227,7 +228,7 @@ fn moduli_that_a_family_refuses() {
 /// Limbs of all ones, around multiples of 52 bits, and operands that carry through every thread.
 #[test]
 fn adversarial_limbs() {
-    let Some((cuda, _memory)) = gpu() else { return };
+    let Some((_memory, cuda)) = gpu() else { return };
     let host = Parallel::new(Serial).unwrap();
     let power = |bits: u32| BigUint::from(1u8) << bits;
     for width in widths() {
@@ -264,7 +265,7 @@ fn adversarial_limbs() {
 /// A device that is named several times works on several shares.
 #[test]
 fn shares_come_together() {
-    let Some((cuda, _memory)) = gpu() else { return };
+    let Some((_memory, cuda)) = gpu() else { return };
     let first = cuda.devices().next().unwrap().ordinal();
     let several = Cuda::with_devices(&[first, first, first]).unwrap();
     let batch = Batch::random(512, 50_000, 3);
@@ -275,7 +276,7 @@ fn shares_come_together() {
 
 #[test]
 fn calls_from_several_threads() {
-    let Some((cuda, _memory)) = gpu() else { return };
+    let Some((_memory, cuda)) = gpu() else { return };
     let batches = [512, 1024, 512, 2048].map(|width| Batch::random(width, 300, 2));
     let expected = batches.each_ref().map(|batch| batch.run(&Serial, 33));
     std::thread::scope(|scope| {
@@ -296,7 +297,7 @@ fn evicted_keys_come_back() {
     let key = KeyHandle::from_pkcs8_pem(pem).unwrap();
     // It has been on no device.
     key.evict().unwrap();
-    let Some((cuda, _memory)) = gpu() else { return };
+    let Some((_memory, cuda)) = gpu() else { return };
     let messages: Vec<_> = (0..500u32).map(u32::to_le_bytes).collect();
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let host = BatchSigner::new(Serial, Pkcs1v15::<Sha256>::new());

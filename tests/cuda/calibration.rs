@@ -30,7 +30,7 @@ fn choices(cuda: &Cuda) -> Vec<Option<EntryPoint>> {
 /// The kernel that should be the fastest by what was measured is chosen, results are right, and a text brings the same choices.
 #[test]
 fn measured_times_are_chosen_by() {
-    let Some((mut cuda, _memory)) = gpu() else {
+    let Some((_memory, mut cuda)) = gpu() else {
         return;
     };
     let predicted: Vec<_> = cuda.devices().cloned().collect();
@@ -75,7 +75,7 @@ fn measured_times_are_chosen_by() {
 /// The processor is measured too, and a text brings the same break-even.
 #[test]
 fn both_sides_are_measured() {
-    let Some((cuda, _memory)) = gpu() else { return };
+    let Some((_memory, cuda)) = gpu() else { return };
     let mut auto = Auto::with_cuda(cuda);
     let calibration = auto.calibrate(&WIDTHS).unwrap();
     let text = calibration.to_string();
@@ -112,7 +112,7 @@ fn both_sides_are_measured() {
 /// Widths that there are no kernels for are passed over, and none at all are no reason to fail.
 #[test]
 fn widths_without_kernels() {
-    let Some((mut cuda, _memory)) = gpu() else {
+    let Some((_memory, mut cuda)) = gpu() else {
         return;
     };
     for widths in [&[][..], &[0, Cuda::MAX_BITS + 64, u32::MAX]] {

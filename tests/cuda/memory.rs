@@ -15,7 +15,7 @@ use super::{Batch, MEMORY, assert_same, gpu};
 
 /// The number of a GPU and the right to take all of its memory, or a word about why there is none.
 fn device_alone() -> Option<(usize, RwLockWriteGuard<'static, ()>)> {
-    let (cuda, memory) = gpu()?;
+    let (memory, cuda) = gpu()?;
     let ordinal = cuda.devices().next().unwrap().ordinal();
     drop((cuda, memory));
     let all_memory = MEMORY.write().unwrap_or_else(PoisonError::into_inner);

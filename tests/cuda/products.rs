@@ -49,7 +49,7 @@ impl Batch {
 /// So many that there are several chunks on every device; some are compared with num-bigint.
 #[test]
 fn random_products_agree_with_the_host() {
-    let Some((cuda, _memory)) = gpu() else { return };
+    let Some((_memory, cuda)) = gpu() else { return };
     for width in WIDTHS {
         for moduli in [1, 500, 200_000] {
             let batch = Batch::random(width, 200_000, moduli).with_reduced_bases();
@@ -67,7 +67,7 @@ fn random_products_agree_with_the_host() {
 /// Limbs of all ones, around multiples of 32 bits, each with each.
 #[test]
 fn products_of_adversarial_limbs() {
-    let Some((cuda, _memory)) = gpu() else { return };
+    let Some((_memory, cuda)) = gpu() else { return };
     let power = |bits: u32| BigUint::from(1u8) << bits;
     for width in WIDTHS {
         let ones = power(width) - 1u8;
@@ -106,7 +106,7 @@ fn products_of_adversarial_limbs() {
 /// A device that is named several times works on several shares, and calls come from several threads.
 #[test]
 fn shares_and_threads() {
-    let Some((cuda, _memory)) = gpu() else { return };
+    let Some((_memory, cuda)) = gpu() else { return };
     let first = cuda.devices().next().unwrap().ordinal();
     let several = Cuda::with_devices(&[first, first, first]).unwrap();
     let batch = Batch::random(256, 500_000, 3).with_reduced_bases();
