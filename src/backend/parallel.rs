@@ -225,6 +225,16 @@ mod tests {
         Parallel::with_threads(Serial, count.try_into().unwrap()).unwrap()
     }
 
+    #[test]
+    fn the_caller_is_one_of_the_threads() {
+        for count in [1, 2, 3, 8] {
+            let parallel = threads(count);
+            assert_eq!(parallel.threads(), count);
+            let others = parallel.pool_here().map(ThreadPool::current_num_threads);
+            assert_eq!(others, Some(count - 1).filter(|others| *others > 0));
+        }
+    }
+
     /// Blocks of eight, and pairs for up to four that are left over.
     fn time(count: usize) -> u64 {
         let left_over = match count % 8 {

@@ -77,7 +77,7 @@ impl Unit for Token {
 
     fn subtract(self, out: &mut [Block], a: &[Block], b: &[Block], take: u64) {
         assert!(!a.is_empty() && out.len() == a.len() && b.len() == a.len());
-        // SAFETY: the token proves the instructions; all are of one length, of which there is a block.
+        // SAFETY: all are of one length, of which there is a block.
         unsafe { subtract(out.as_mut_ptr(), a.as_ptr(), take, b.as_ptr(), a.len()) }
     }
 

@@ -100,13 +100,11 @@ fn wake<'a>(scope: &Scope<'a>, index: usize, count: usize, work: &'a (impl Fn() 
 #[cfg(test)]
 mod tests {
     use core::panic::AssertUnwindSafe;
-    use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use core::sync::atomic::{AtomicUsize, Ordering};
     use std::panic::catch_unwind;
-    use std::sync::Barrier;
-    use std::thread;
+    use std::sync::{Barrier, mpsc};
 
     use alloc::vec;
-    use alloc::vec::Vec;
 
     use super::*;
 
@@ -152,23 +150,21 @@ mod tests {
 
     #[test]
     fn after_an_error_no_share_is_begun_with() {
-        let (begun, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let shares: Vec<usize> = (0..100).collect();
-        let result = each_share(&pool(1), shares.into_iter(), |index| {
+        let begun = AtomicUsize::new(0);
+        // The other thread has something else to do until the shares that are left are dropped, which an error does.
+        let (shares_left, dropped) = mpsc::channel::<()>();
+        let pool = pool(1);
+        pool.spawn(move || assert!(dropped.recv().is_err()));
+        let shares = (0..100).map(move |index| (index, &shares_left).0);
+        let result = each_share(&pool, shares, |index| {
             begun.fetch_add(1, Ordering::Relaxed);
-            if index == 7 {
-                failed.store(true, Ordering::Relaxed);
-                return Err(Error::Fault { index });
+            match index {
+                7 => Err(Error::Fault { index }),
+                _ => Ok(()),
             }
-            // What the other thread has begun with ends after the error is known.
-            while index > 7 && !failed.load(Ordering::Relaxed) {
-                thread::yield_now();
-            }
-            thread::sleep(Duration::from_millis(10 * u64::from(index > 7)));
-            Ok(())
         });
         assert!(matches!(result, Err(Error::Fault { index: 7 })));
-        assert!(begun.into_inner() < 100);
+        assert_eq!(begun.into_inner(), 8);
     }
 
     #[test]

@@ -91,7 +91,7 @@ macro_rules! subtract_word {
     };
 }
 
-/// The same in four words from `$0` on: RDX is a mask for the words at RCX, RAX 0 or, if there is a borrow, -1.
+/// The same in four words, less those at RCX where RDX, a mask, is all ones. RAX is 0 or, if there is a borrow, -1.
 macro_rules! subtract_words {
     ($at0:literal, $at1:literal, $at2:literal, $at3:literal) => {
         concat!(
