@@ -103,6 +103,7 @@ fn a_device_that_is_lost_with_products_is_set_aside() {
         },
         victim: cuda.devices.iter().nth(1).unwrap(),
         how: Failure::Loss,
+        after: 1,
     };
     let mut out = vec![U256::ZERO; batch.len()];
     cuda.devices.run(&failing, &mut out).unwrap();
@@ -197,11 +198,13 @@ fn calls_of_all_sizes_at_once() {
     });
 }
 
-/// A job that goes wrong with its second chunk on one of the devices.
+/// A job that goes wrong with one of its chunks on one of the devices.
 struct Failing<'a, J> {
     job: J,
     victim: &'a Device,
     how: Failure,
+    /// How many chunks before that go well.
+    after: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -227,8 +230,8 @@ impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
         Ok(Prepared {
             share: (prepared.share, on_victim.then(AtomicUsize::default)),
             resident: prepared.resident,
-            // Two chunks at least.
-            chunk: prepared.chunk.min(count / 2),
+            // One more chunk at least.
+            chunk: prepared.chunk.min(count / (self.after + 1)),
             per_block: prepared.per_block,
         })
     }
@@ -242,7 +245,7 @@ impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
         let before = on_victim
             .as_ref()
             .map(|count| count.fetch_add(1, Ordering::Relaxed));
-        if before.is_some_and(|count| count > 0) {
+        if before.is_some_and(|count| count >= self.after) {
             match self.how {
                 Failure::Panic => {
                     let mut layout = Layout::default();
@@ -267,21 +270,25 @@ impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
     }
 }
 
+/// In the second chunk, and when each slot has had one and keeps what that left.
 #[test]
 fn buffers_are_wiped_after_a_panic() {
     let Some(cuda) = gpu(1) else { return };
     with_batch(|batch, _| {
         let group = &Group::by_width(batch, HostPool(None))[0];
-        let failing = Failing {
-            job: job(&cuda, group),
-            victim: cuda.devices.iter().next().unwrap(),
-            how: Failure::Panic,
-        };
-        let mut out = vec![U1024::ZERO; batch.len()];
-        let panicking = || cuda.devices.run(&failing, &mut out);
-        let unwound = std::panic::catch_unwind(core::panic::AssertUnwindSafe(panicking));
-        assert!(unwound.is_err());
-        assert!(cuda.devices.iter().all(Device::is_wiped));
+        for after in [1, 6] {
+            let failing = Failing {
+                job: job(&cuda, group),
+                victim: cuda.devices.iter().next().unwrap(),
+                how: Failure::Panic,
+                after,
+            };
+            let mut out = vec![U1024::ZERO; batch.len()];
+            let panicking = || cuda.devices.run(&failing, &mut out);
+            let unwound = std::panic::catch_unwind(core::panic::AssertUnwindSafe(panicking));
+            assert!(unwound.is_err());
+            assert!(cuda.devices.iter().all(Device::is_wiped));
+        }
     });
 }
 
@@ -295,6 +302,7 @@ fn a_lost_device_is_set_aside() {
             job: job(&cuda, group),
             victim: cuda.devices.iter().nth(1).unwrap(),
             how: Failure::Loss,
+            after: 1,
         };
         assert_eq!(cuda.lost().count(), 0);
         let mut out = vec![U1024::ZERO; batch.len()];

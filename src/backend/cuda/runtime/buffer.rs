@@ -6,7 +6,7 @@ use core::hint::black_box;
 use core::{ptr, slice};
 
 use cudarc::driver::sys::CUdeviceptr;
-use cudarc::driver::{CudaContext, DriverError, result};
+use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 
 /// Words in page-locked host memory, which the device can copy from and to while the host goes on.
 ///
@@ -98,6 +98,22 @@ impl DeviceWords {
     /// The address of the first word on the device; the driver aligns it to 256 bytes.
     pub(super) fn address(&self) -> CUdeviceptr {
         self.pointer
+    }
+
+    /// Has the device overwrite the first `len` words with 0 after what is queued on `stream`; the words must stay until then.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer.
+    pub(super) fn clear(&self, len: usize, stream: &CudaStream) -> Result<(), DriverError> {
+        assert!(len <= self.len, "more words than there are");
+        if len == 0 {
+            return Ok(());
+        }
+        self.context.bind_to_thread()?;
+        let bytes = len * size_of::<u64>();
+        // SAFETY: the memory is owned, stays until the stream has come to this, as the caller promises, and is long enough.
+        unsafe { result::memset_d8_async(self.pointer, 0, bytes, stream.cu_stream()) }
     }
 
     /// Overwrites all words with 0, and returns when it is done. The device must not be working with them.

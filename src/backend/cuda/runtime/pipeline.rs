@@ -362,7 +362,13 @@ fn in_turn<'p, P, J: Job<P>>(
         };
         if let Some(piece) = piece {
             match job.submit(&prepared.share, &piece.range, slot) {
-                Ok(kept) => under_way[turn] = Some(UnderWay { kept, piece }),
+                Ok(kept) => {
+                    under_way[turn] = Some(UnderWay { kept, piece });
+                    // At once, if this is the last one, while the host takes what it has made.
+                    if share.is_taken() {
+                        slot.clear_device()?;
+                    }
+                }
                 Err(stop) => {
                     share.give_back(piece);
                     return Err(stop);
@@ -374,6 +380,7 @@ fn in_turn<'p, P, J: Job<P>>(
                 break;
             }
             // While the device computes the last ones.
+            slots[turn].clear_device()?;
             slots[turn].wipe_output();
             slots.iter_mut().try_for_each(Slot::wipe_input)?;
         }

@@ -115,6 +115,11 @@ impl<'p, P> Share<'_, 'p, P> {
         Some(tail)
     }
 
+    /// Whether nothing is left to take, of any share.
+    pub(super) fn is_taken(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     /// Takes back what the worker could not finish.
     pub(super) fn give_back(&self, piece: Piece<'p, P>) {
         self.queue.lock()[self.worker].push(piece);

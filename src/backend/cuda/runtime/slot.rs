@@ -1,14 +1,15 @@
 //! One of a device's sets of buffers with a stream: a chunk on its way through the device.
 //!
-//! The order is: inputs to the device, kernels, results to the host, device buffers cleared. Copies, clearing and short
+//! The order is: inputs to the device, kernels, results to the host. Copies, clearing and short
 //! launches are queued on a stream of the slot's with priority, so that they run beside or before the long launches of other
 //! chunks, which may fill the device. Where a chunk is several launches, the long one is queued on a stream that the slot
 //! may [share](Slot::share_chain) with others of its call: they would but share the device. A single launch has a stream of the
 //! slot's, and fills the gaps that another chunk's leaves.
 //! While a chunk is under way the slot is *busy*, and nothing reads, writes or frees its buffers.
 //!
-//! Buffers of the host keep what was in them while chunks follow one another, for each overwrites what the last one
-//! left; when no more follow, they are wiped.
+//! Buffers keep what was in them while chunks follow one another, for each overwrites what the last one
+//! left; when no more follow, they are wiped. Clearing those of the device between chunks would hold up the next one: it waits for room on the
+//! multiprocessors, which the long launches of other chunks fill, and the inputs would wait for it.
 #![allow(unsafe_code)]
 
 #[cfg(all(test, feature = "sign"))]
@@ -16,7 +17,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use cudarc::driver::sys::{CUdeviceptr, CUevent_flags};
+use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 
 use super::launch::{Launch, Loaded};
@@ -57,7 +58,7 @@ pub(crate) type Strike = Box<dyn Fn(&super::strike::Reach<'_>) + Send>;
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
-    /// The device's buffers are zero, or will be before anything else happens to them.
+    /// No chunk is in it. Its buffers may hold what was in the last one.
     Clean,
     /// The inputs are in, or being put into, the host's buffer.
     Filled { sizes: Sizes },
@@ -139,7 +140,7 @@ impl Slot {
         };
         self.state = State::Filled { sizes };
         self.records = loaded.records.clone();
-        let addresses = buffers.addresses();
+        let addresses = buffers.for_device(sizes);
         let input = buffers.inputs(sizes.input);
         fill(input);
         for launch in launches {
@@ -196,18 +197,18 @@ impl Slot {
         struck(launches.len());
         self.kernel_end.record(&self.stream)?;
         let output = buffers.outputs_mut(sizes.output);
-        let clear = |address: CUdeviceptr, words: usize| match words {
-            0 => Ok(()),
-            // SAFETY: as above.
-            _ => unsafe { result::memset_d8_async(address, 0, words * size_of::<u64>(), stream) },
-        };
         // SAFETY: as above.
         unsafe { result::memcpy_dtoh_async(output, addresses.output, stream)? };
         self.output_there.record(&self.stream)?;
-        self.output_there_later.record(&self.stream)?;
-        clear(addresses.input, sizes.input)?;
-        clear(addresses.output, sizes.output)?;
-        clear(addresses.intermediate, sizes.intermediate)
+        self.output_there_later.record(&self.stream)
+    }
+
+    /// When no more chunks follow: has the device clear its buffers, if the slot is busy when the results are on the host.
+    pub(super) fn clear_device(&mut self) -> Result<(), DriverError> {
+        match &mut self.buffers {
+            Some(buffers) => buffers.clear_device(&self.stream),
+            None => Ok(()),
+        }
     }
 
     /// Wipes the host's inputs; if the slot is busy, when they are on the device, which goes on.
@@ -230,8 +231,7 @@ impl Slot {
         }
     }
 
-    /// Waits for the results of the chunk, and lets `take` read them. The device's buffers are cleared before the slot's next
-    /// chunk, the host's by [`settle`](Self::settle). Returns the time that the kernels took.
+    /// Waits for the results of the chunk, and lets `take` read them. Returns the time that the kernels took.
     ///
     /// A thread that `sleeps` leaves its processor to others, and wakes somewhat later.
     ///
@@ -257,13 +257,14 @@ impl Slot {
         Ok(Duration::from_secs_f64(f64::from(milliseconds) / 1e3))
     }
 
-    /// When no more chunks follow: wipes the host's buffers, and waits until the device's are cleared.
+    /// When no more chunks follow: wipes all buffers, and waits until it is done.
     ///
     /// # Panics
     ///
     /// If the slot is in use.
     pub(super) fn settle(&mut self) -> Result<(), DriverError> {
         assert!(self.state == State::Clean, "the slot is in use");
+        self.clear_device()?;
         if let Some(buffers) = &mut self.buffers {
             buffers.wipe_inputs();
             buffers.wipe_outputs();
@@ -271,21 +272,21 @@ impl Slot {
         self.stream.synchronize()
     }
 
-    /// After an error or a panic: waits for the device, then wipes everything that the chunk may have
+    /// After an error or a panic: waits for the device, then wipes everything that chunks may have
     /// left. If the device does not answer any more, its buffers are given up with its context.
     pub(super) fn abandon(&mut self) {
+        let is_settled = self.state == State::Clean
+            && !self.buffers.as_ref().is_some_and(Buffers::is_device_used);
         let streams = [&self.chains, &self.single, &self.stream];
-        let answered = match self.state {
-            State::Clean => true,
-            _ => streams.map(|stream| stream.synchronize().is_ok()) == [true; 3],
-        };
+        let answered =
+            is_settled || streams.map(|stream| stream.synchronize().is_ok()) == [true; 3];
         self.records = None;
         let Some(buffers) = &mut self.buffers else {
             return;
         };
         buffers.wipe_inputs();
         buffers.wipe_outputs();
-        if self.state == State::Clean {
+        if is_settled {
             return;
         }
         if !answered || buffers.wipe_device().is_err() {

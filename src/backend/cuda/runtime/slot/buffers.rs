@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::mem;
 
 use cudarc::driver::sys::CUresult;
-use cudarc::driver::{CudaContext, DriverError};
+use cudarc::driver::{CudaContext, CudaStream, DriverError};
 
 use super::super::buffer::{DeviceWords, PinnedWords};
 use super::super::layout::{Addresses, Sizes};
@@ -16,6 +16,8 @@ pub(super) struct Buffers {
     /// So many words at the start of the two before may be others than zeros.
     used_in: usize,
     used_out: usize,
+    /// So many words at the start of those on the device may be others than zeros, but for clearing that is queued.
+    used_on_device: Sizes,
     device_in: DeviceWords,
     device_out: DeviceWords,
     scratch: DeviceWords,
@@ -40,6 +42,7 @@ impl Buffers {
             host_out: PinnedWords::zeroed(context, sizes.output)?,
             used_in: 0,
             used_out: 0,
+            used_on_device: Sizes::default(),
             device_in: DeviceWords::zeroed(context, sizes.input)?,
             device_out: DeviceWords::zeroed(context, sizes.output)?,
             scratch: DeviceWords::zeroed(context, sizes.scratch)?,
@@ -56,7 +59,9 @@ impl Buffers {
         }
     }
 
-    pub(super) fn addresses(&self) -> Addresses {
+    /// Where they are on the device, for a chunk of these sizes.
+    pub(super) fn for_device(&mut self, sizes: Sizes) -> Addresses {
+        self.used_on_device = self.used_on_device.max(sizes);
         Addresses {
             input: self.device_in.address(),
             output: self.device_out.address(),
@@ -95,9 +100,28 @@ impl Buffers {
         self.host_out.wipe(mem::take(&mut self.used_out));
     }
 
-    /// Wipes all of the device's.
-    pub(super) fn wipe_device(&self) -> Result<(), DriverError> {
-        self.on_device().into_iter().try_for_each(DeviceWords::wipe)
+    /// Whether there were chunks on the device since its buffers were cleared.
+    pub(super) fn is_device_used(&self) -> bool {
+        self.used_on_device != Sizes::default()
+    }
+
+    /// Has the device clear what chunks have used, after what is queued on `stream`. Scratch space is cleared by the kernels that use it.
+    pub(super) fn clear_device(&mut self, stream: &CudaStream) -> Result<(), DriverError> {
+        let used = self.used_on_device;
+        self.device_in.clear(used.input, stream)?;
+        self.device_out.clear(used.output, stream)?;
+        self.intermediate.clear(used.intermediate, stream)?;
+        self.used_on_device = Sizes::default();
+        Ok(())
+    }
+
+    /// Wipes all of the device's, which must not be working with them.
+    pub(super) fn wipe_device(&mut self) -> Result<(), DriverError> {
+        self.on_device()
+            .into_iter()
+            .try_for_each(DeviceWords::wipe)?;
+        self.used_on_device = Sizes::default();
+        Ok(())
     }
 
     fn on_device(&self) -> [&DeviceWords; 4] {

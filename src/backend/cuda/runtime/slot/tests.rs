@@ -55,3 +55,36 @@ fn buffers_have_room() {
         assert!(words_for(1025) > first);
     });
 }
+
+/// Chunks leave what they had on the device to the next one, which may be smaller; when none follows, all of it goes, whether the slot is settled or
+/// given up.
+#[test]
+fn what_chunks_leave_on_the_device_is_wiped() {
+    with_slot(|slot| {
+        let chunk = |words: usize, slot: &mut Slot| {
+            let mut layout = Layout::default();
+            layout.input(words);
+            layout.output(words);
+            let fill = |input: &mut [u64]| input.fill(7);
+            let loaded = Loaded::default();
+            slot.submit(&layout, fill, &[], &loaded).unwrap();
+            slot.finish(false, |output| assert_eq!(output.len(), words))
+                .unwrap();
+        };
+        let wipes: [fn(&mut Slot); 3] = [
+            |slot| slot.settle().unwrap(),
+            Slot::abandon,
+            |slot| {
+                slot.clear_device().unwrap();
+                slot.settle().unwrap();
+            },
+        ];
+        for wipe in wipes {
+            chunk(1000, slot);
+            chunk(10, slot);
+            assert!(!slot.is_wiped());
+            wipe(slot);
+            assert!(slot.is_wiped());
+        }
+    });
+}
