@@ -32,7 +32,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crypto_bigint::Unsigned;
 
-use self::group::{Group, Places};
+use self::group::{Group, Instance, Places};
 use self::modexp::ModExpJob;
 use self::registry::{Entry, SHIPPED};
 use self::runtime::device::Device;
@@ -236,9 +236,7 @@ impl Cuda {
     where
         Serial: BatchModExp<U, Error = Error>,
     {
-        self.check_batch(batch, exponent_bits, out, Self::MAX_BITS)
-            .and_then(|()| self.run(batch, exponent_bits, out, tuning))
-            .inspect_err(|_| clear(out))
+        self.check_and_run(batch, exponent_bits, out, Self::MAX_BITS, tuning)
     }
 
     /// The processor, for what does not run on a device.
@@ -337,41 +335,45 @@ impl Cuda {
     }
 
     /// Has parts of a batch checked, on all threads: one would take as long for many instances as the devices for a tenth of them.
-    /// The first error, in the order of the batch.
+    /// One group for each width, or the first error, in the order of the batch.
     ///
     /// # Panics
     ///
     /// If `batch` and `out` differ in length.
-    fn check<I: Sync, U>(
+    fn checked<'a, I: Instance, U>(
         &self,
-        batch: &[I],
+        batch: &'a [I],
         out: &[U],
-        check: impl Fn(&[I]) -> Result<(), Error> + Sync + Send,
-    ) -> Result<(), Error> {
+        check: impl Fn(&[I]) -> Result<(), Error> + Sync,
+    ) -> Result<Vec<Group<'a, I>>, Error> {
         check_lengths(batch, out);
-        let wrong = self.host_pool().first(batch, |first, instances| {
+        Group::by_width_unless(batch, self.host_pool(), |first, instances| {
             Some(check(instances).err()?.with_index(|index| first + index))
-        });
-        wrong.map_or(Ok(()), Err)
+        })
     }
 
-    /// Checks what every backend requires of a batch of exponentiations.
-    fn check_batch<U: Unsigned + Sync>(
+    /// Checks what every backend requires of a batch of exponentiations, and against the widest modulus, and computes it.
+    fn check_and_run<U: Unsigned + Sync + Send>(
         &self,
         batch: &[ModExp<'_, U>],
         exponent_bits: u32,
-        out: &[U],
+        out: &mut [U],
         max_bits: u32,
-    ) -> Result<(), Error> {
-        self.check(batch, out, |instances| {
-            check_instances(instances, exponent_bits, max_bits)
-        })
+        tuning: Tuning,
+    ) -> Result<Timing, Error>
+    where
+        Serial: BatchModExp<U, Error = Error>,
+    {
+        let check = |instances: &[_]| check_instances(instances, exponent_bits, max_bits);
+        self.checked(batch, out, check)
+            .and_then(|groups| self.run(groups, exponent_bits, out, tuning))
+            .inspect_err(|_| clear(out))
     }
 
     /// Computes a batch that is known to be as it should.
     fn run<U: Unsigned + Sync + Send>(
         &self,
-        batch: &[ModExp<'_, U>],
+        groups: Vec<Group<'_, ModExp<'_, U>>>,
         exponent_bits: u32,
         out: &mut [U],
         tuning: Tuning,
@@ -381,7 +383,7 @@ impl Cuda {
     {
         self.devices.check()?;
         let threads = self.host_pool();
-        let (on_devices, on_host): (Vec<_>, Vec<_>) = Group::by_width(batch, threads)
+        let (on_devices, on_host): (Vec<_>, Vec<_>) = groups
             .into_iter()
             // Kernels take no exponents that are longer than their moduli.
             .partition(|group| self.has_kernel(group.bits) && exponent_bits <= group.bits);
@@ -433,10 +435,8 @@ where
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        self.check_batch(batch, exponent_bits, out, u32::MAX)
-            .and_then(|()| self.run(batch, exponent_bits, out, Tuning::default()))
+        self.check_and_run(batch, exponent_bits, out, u32::MAX, Tuning::default())
             .map(|_| ())
-            .inspect_err(|_| clear(out))
     }
 }
 

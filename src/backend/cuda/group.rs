@@ -2,7 +2,9 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::convert::Infallible;
 use core::ops::Range;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use core::{mem, ptr};
 
 use crypto_bigint::modular::MontyParams;
@@ -63,20 +65,41 @@ pub(super) enum Places<'o, U> {
 impl<'a, I: Instance> Group<'a, I> {
     /// One group for each width, the narrowest first.
     pub(super) fn by_width(batch: &'a [I], threads: HostPool<'_>) -> Vec<Self> {
-        let mut widths = BTreeMap::<u32, Vec<usize>>::new();
-        let limbs = |x: &I| x.params().modulus().as_ref().as_limbs().len();
+        let nothing = |_, _: &[I]| None::<Infallible>;
+        Self::by_width_unless(batch, threads, nothing).unwrap_or_else(|never| match never {})
+    }
+
+    /// The same unless something is `wrong` with the batch: what that says of the first of its parts, each given with the index of its first
+    /// instance. Both in one pass: for all threads to begin takes as long as to look at thousands of instances.
+    pub(super) fn by_width_unless<E: Send>(
+        batch: &'a [I],
+        threads: HostPool<'_>,
+        wrong: impl Fn(usize, &[I]) -> Option<E> + Sync,
+    ) -> Result<Vec<Self>, E> {
         let [first, ..] = batch else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
         let width = limbs(first);
-        let differ = |_, part: &[I]| part.iter().find(|x| limbs(x) != width).map(|_| ());
-        if threads.first(batch, differ).is_none() {
-            return Vec::from([Self {
+        let is_one = AtomicBool::new(true);
+        let found = threads.first(batch, |first, part| {
+            if part.iter().any(|instance| limbs(instance) != width) {
+                is_one.store(false, Relaxed);
+            }
+            wrong(first, part)
+        });
+        match found {
+            Some(error) => Err(error),
+            None if is_one.into_inner() => Ok(Vec::from([Self {
                 batch,
                 members: Members::All,
                 bits: width as u32 * Limb::BITS,
-            }]);
+            }])),
+            None => Ok(Self::of_several_widths(batch)),
         }
+    }
+
+    fn of_several_widths(batch: &'a [I]) -> Vec<Self> {
+        let mut widths = BTreeMap::<u32, Vec<usize>>::new();
         let mut start = 0;
         for run in batch.chunk_by(|a, b| limbs(a) == limbs(b)) {
             let members = widths
@@ -181,6 +204,11 @@ impl<'a, I: Instance> Group<'a, I> {
         }
         Moduli { distinct, index }
     }
+}
+
+/// Limbs in the modulus of an instance.
+fn limbs(instance: &impl Instance) -> usize {
+    instance.params().modulus().as_ref().as_limbs().len()
 }
 
 /// Which modulus each instance of a chunk has.

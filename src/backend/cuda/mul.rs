@@ -52,8 +52,9 @@ impl Cuda {
     where
         Serial: BatchModMul<U, Error = Error>,
     {
-        self.check(batch, out, |instances| check_factors(instances, u32::MAX))
-            .and_then(|()| self.multiply_checked(form, batch, out))
+        let check = |instances: &[_]| check_factors(instances, u32::MAX);
+        self.checked(batch, out, check)
+            .and_then(|groups| self.multiply_checked(form, groups, out))
             .inspect_err(|_| clear(out))
     }
 
@@ -61,7 +62,7 @@ impl Cuda {
     fn multiply_checked<U: Unsigned + Sync + Send>(
         &self,
         form: Form,
-        batch: &[ModMul<'_, U>],
+        groups: Vec<Group<'_, ModMul<'_, U>>>,
         out: &mut [U],
     ) -> Result<(), Error>
     where
@@ -73,9 +74,8 @@ impl Cuda {
             let mut entries = SHIPPED.multiplying(bits);
             entries.any(|entry| self.devices().any(|device| entry.runs_on(device)))
         };
-        let (on_devices, on_host): (Vec<_>, Vec<_>) = Group::by_width(batch, threads)
-            .into_iter()
-            .partition(|group| has_kernel(group.bits));
+        let (on_devices, on_host): (Vec<_>, Vec<_>) =
+            groups.into_iter().partition(|group| has_kernel(group.bits));
         // The host first, which may find a modulus too wide.
         for group in on_host {
             group.compute_with(out, |instances, results| match form {
