@@ -48,6 +48,8 @@ pub use sha2;
 pub use decryptor::BatchDecryptor;
 pub use encryption::{EncryptionScheme, RsaesOaep, RsaesPkcs1v15};
 pub use key::{KeyFault, KeyHandle, PublicKey, Restriction, RsaComponents};
+#[doc(hidden)]
+pub use private_op::Helpers;
 pub use private_op::{Checked, Chunk, PerThread, PrivateOps, RsaPrivateOp};
 pub use scheme::{AnyScheme, Hash, Pkcs1v15, Pss, Scheme};
 pub use signature::Signature;

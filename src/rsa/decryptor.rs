@@ -125,25 +125,18 @@ impl<B: RsaPrivateOp, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         let source = Ciphertexts {
             scheme: &self.scheme,
             range: self.range,
-            ciphertext: &ciphertext,
+            ciphertext,
         };
-        let results = private_ops(&self.backend, keys, &source, &streams, self.blinding)?;
-        let message = |(index, result): (usize, Result<Secret<Vec<u8>>, Error>)| {
-            let mut em = result?;
-            // Enough for what hash functions leave on the stack.
-            scrubbed::<16, _>(|| self.scheme.decode(keys[index], ciphertext(index), &mut em))
-                .map_err(|error| error.with_index(|_| index))
-        };
-        Ok(results.into_iter().enumerate().map(message).collect())
+        private_ops(&self.backend, keys, &source, &streams, self.blinding)
     }
 }
 
-/// Representatives that are given as octets.
+/// Representatives that are given as octets, and messages that are decoded from the results.
 struct Ciphertexts<'a, S, F> {
     scheme: &'a S,
     range: Range,
     /// At each position of the batch.
-    ciphertext: &'a F,
+    ciphertext: F,
 }
 
 impl<'c, S, F> Source for Ciphertexts<'_, S, F>
@@ -163,5 +156,17 @@ where
         check_range(key, ciphertext, self.range)?;
         octets.copy_from_slice(ciphertext);
         Ok(())
+    }
+
+    fn finish(
+        &self,
+        position: usize,
+        key: &KeyHandle,
+        mut em: Secret<Vec<u8>>,
+    ) -> Result<Secret<Vec<u8>>, Error> {
+        let ciphertext = (self.ciphertext)(position);
+        // Enough for what hash functions leave on the stack.
+        scrubbed::<16, _>(|| self.scheme.decode(key, ciphertext, &mut em))
+            .map_err(|error| error.with_index(|_| position))
     }
 }

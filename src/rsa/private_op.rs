@@ -1,8 +1,8 @@
 //! The RSA private operation: the second trait of a backend, and everything around the exponentiations.
 //!
 //! From the bottom up: `group` sorts a batch by the keys' public shapes, `batch` cuts it into parts, `chunk` makes a
-//! part's numbers (`random`, `blinding`) and takes its candidates through the `check`; `host` computes them with the
-//! arithmetic of `crt`; `backends` and `cuda` are the implementations.
+//! part's numbers (`random`, `blinding`) and takes its candidates through the `check` to their `places`; `host` computes them with the
+//! arithmetic of `crt`; `backends` and `cuda` are the implementations; `helpers` are threads for what is done once for a batch.
 
 mod backends;
 mod batch;
@@ -13,7 +13,9 @@ mod crt;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod group;
+mod helpers;
 mod host;
+mod places;
 mod random;
 
 use alloc::vec::Vec;
@@ -25,6 +27,8 @@ use crypto_bigint::BoxedUint;
 pub use self::batch::PrivateOps;
 pub(super) use self::batch::{Source, private_ops};
 pub use self::chunk::Chunk;
+#[doc(hidden)]
+pub use self::helpers::Helpers;
 pub(super) use self::random::{Randomness, Streams};
 use crate::secret::Secret;
 use crate::{BatchModExp, Error};
@@ -99,6 +103,12 @@ pub trait RsaPrivateOp: BatchModExp<BoxedUint, Error = Error> {
     /// `None`, as provided, for a backend that takes one batch after the other: a device, or one that has not said so.
     fn per_thread(&self) -> Option<PerThread<'_>> {
         None
+    }
+
+    /// Threads of the backend's for what is done once for a whole batch, if it has any.
+    #[doc(hidden)]
+    fn helpers(&self) -> Helpers<'_> {
+        Helpers::default()
     }
 }
 

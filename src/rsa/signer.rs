@@ -11,7 +11,6 @@ use super::private_op::{Randomness, RsaPrivateOp, Source, Streams, private_ops};
 use super::scheme::{AnyScheme, Scheme};
 use super::signature::Signature;
 use crate::Error;
-use crate::secret::Secret;
 
 /// What a signing call returns: the signatures in the order of the messages, each with its own verdict;
 /// or the reason why nothing could be signed at all.
@@ -143,12 +142,7 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
             false => Streams::none(),
         };
         let source = Digests(digest);
-        let results = private_ops(&self.backend, keys, &source, &streams, self.blinding)?;
-        let signature = |octets: Secret<Vec<u8>>| Signature::new(octets.into_inner());
-        Ok(results
-            .into_iter()
-            .map(|result| result.map(signature))
-            .collect())
+        private_ops(&self.backend, keys, &source, &streams, self.blinding)
     }
 }
 

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use super::{PerThread, PrivateOps, RsaPrivateOp};
+use super::{Helpers, PerThread, PrivateOps, RsaPrivateOp};
 use crate::Error;
 use crate::backend::Serial;
 
@@ -17,6 +17,10 @@ impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for &B {
     fn per_thread(&self) -> Option<PerThread<'_>> {
         (**self).per_thread()
     }
+
+    fn helpers(&self) -> Helpers<'_> {
+        (**self).helpers()
+    }
 }
 
 impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for Arc<B> {
@@ -27,6 +31,10 @@ impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for Arc<B> {
     fn per_thread(&self) -> Option<PerThread<'_>> {
         (**self).per_thread()
     }
+
+    fn helpers(&self) -> Helpers<'_> {
+        (**self).helpers()
+    }
 }
 
 impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for Box<B> {
@@ -36,6 +44,10 @@ impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for Box<B> {
 
     fn per_thread(&self) -> Option<PerThread<'_>> {
         (**self).per_thread()
+    }
+
+    fn helpers(&self) -> Helpers<'_> {
+        (**self).helpers()
     }
 }
 
@@ -103,6 +115,10 @@ mod threads {
                 threads,
             })
         }
+
+        fn helpers(&self) -> Helpers<'_> {
+            Helpers::of(self.pool_here())
+        }
     }
 
     impl RsaPrivateOp for Cpu {
@@ -112,6 +128,10 @@ mod threads {
 
         fn per_thread(&self) -> Option<PerThread<'_>> {
             self.inner().per_thread()
+        }
+
+        fn helpers(&self) -> Helpers<'_> {
+            self.inner().helpers()
         }
     }
 
@@ -125,6 +145,10 @@ mod threads {
                 Side::Cpu => self.cuda().host().private_op(ops.again()),
                 Side::Gpu => self.cuda().private_op(ops.again()),
             })
+        }
+
+        fn helpers(&self) -> Helpers<'_> {
+            self.cuda().helpers()
         }
     }
 
@@ -179,6 +203,17 @@ mod threads {
                 Chosen::Cpu(cpu) => cpu.per_thread(),
                 // One thread, or devices.
                 _ => None,
+            }
+        }
+
+        fn helpers(&self) -> Helpers<'_> {
+            match self.chosen() {
+                Chosen::Serial(_) => Helpers::default(),
+                Chosen::Cpu(cpu) => cpu.helpers(),
+                #[cfg(feature = "cuda")]
+                Chosen::Cuda(cuda) => cuda.helpers(),
+                #[cfg(feature = "cuda")]
+                Chosen::Both(both) => both.helpers(),
             }
         }
     }

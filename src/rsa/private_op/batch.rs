@@ -6,16 +6,14 @@ use core::ops::Range;
 
 use super::chunk::{Chunk, Opened};
 use super::group::{KeyClass, Positions, sort};
+use super::places::{Octets, Place, Places};
 use super::random::{Randomness, Streams};
 use super::{RsaPrivateOp, host};
 use crate::Error;
 use crate::rsa::KeyHandle;
 use crate::secret::Secret;
 
-/// What comes of a lane: the octets of the result, as many as the modulus has.
-pub(in crate::rsa) type Octets = Result<Secret<Vec<u8>>, Error>;
-
-/// Where message representatives come from.
+/// Where message representatives come from, and what becomes of the results.
 pub(in crate::rsa) trait Source: Sync {
     /// Writes the representative of the lane at `position` of the caller's batch: a number below n, most
     /// significant octet first, as many octets as the modulus has. What cannot be represented is an error of
@@ -29,6 +27,15 @@ pub(in crate::rsa) trait Source: Sync {
         randomness: &mut Randomness,
         octets: &mut [u8],
     ) -> Result<(), Error>;
+
+    /// Makes of the result of that lane, which has passed its check, what goes to the caller; by itself the result. An error has the
+    /// position as its index.
+    ///
+    /// Called from any thread.
+    fn finish(&self, position: usize, key: &KeyHandle, result: Secret<Vec<u8>>) -> Octets {
+        let _ = (position, key);
+        Ok(result)
+    }
 }
 
 /// Runs private operations, one for each of `keys`, and returns the results that pass their check, each with the
@@ -37,15 +44,16 @@ pub(in crate::rsa) trait Source: Sync {
 /// # Errors
 ///
 /// [`Error::Rng`], or the backend's error if it failed as a whole.
-pub(in crate::rsa) fn private_ops<B>(
+pub(in crate::rsa) fn private_ops<B, P>(
     backend: &B,
     keys: &[&KeyHandle],
     source: &dyn Source,
     streams: &Streams,
     is_blinded: bool,
-) -> Result<Vec<Octets>, Error>
+) -> Result<Vec<P>, Error>
 where
     B: RsaPrivateOp + ?Sized,
+    P: Place,
 {
     let (positions, classes) = sort(keys);
     let sorted: Cow<'_, [&KeyHandle]> = match &positions {
@@ -53,8 +61,9 @@ where
         Positions::Sorted(positions) => positions.iter().map(|&i| keys[i]).collect(),
     };
     // Whatever a backend forgets is a fault.
-    let fault = |index| Err(Error::Fault { index });
-    let mut places: Vec<Octets> = (0..keys.len()).map(|i| fault(positions.of(i))).collect();
+    let fault = |index| P::of(Err(Error::Fault { index }));
+    let place = |lane| fault(positions.of(lane));
+    let mut places = backend.helpers().map(keys.len(), place);
     for (class, range) in classes {
         let places = &mut places[range.clone()];
         let batch = Batch {
@@ -69,13 +78,14 @@ where
         let ops = PrivateOps {
             batch: &batch,
             first: 0,
-            places,
+            places: P::places(places),
         };
         if let Err(error) = backend.private_op(ops) {
             // All numbers of a class are equally wide: what is wrong with one lane is wrong with all.
             for (lane, place) in places.iter_mut().enumerate() {
                 let position = batch.position(lane);
-                *place = Err(error.of_instance(position).ok_or_else(|| error.clone())?);
+                let error = error.of_instance(position).ok_or_else(|| error.clone())?;
+                *place = P::of(Err(error));
             }
         }
     }
@@ -83,7 +93,7 @@ where
         return Ok(places);
     };
     // In the caller's order, and with the caller's positions already.
-    let mut results: Vec<Octets> = (0..keys.len()).map(fault).collect();
+    let mut results: Vec<P> = (0..keys.len()).map(fault).collect();
     for (place, position) in places.into_iter().zip(positions) {
         results[position] = place;
     }
@@ -121,7 +131,7 @@ pub struct PrivateOps<'a> {
     pub(super) batch: &'a Batch<'a>,
     /// The first lane of the batch that is in here; there are as many as places.
     pub(super) first: usize,
-    pub(super) places: &'a mut [Octets],
+    pub(super) places: Places<'a>,
 }
 
 impl<'a> PrivateOps<'a> {
@@ -134,7 +144,7 @@ impl<'a> PrivateOps<'a> {
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.len() == 0
     }
 
     /// The key of each lane. Those of one key are neighbours.
@@ -168,7 +178,7 @@ impl<'a> PrivateOps<'a> {
         PrivateOps {
             batch: self.batch,
             first: self.first,
-            places: self.places,
+            places: self.places.reborrow(),
         }
     }
 
@@ -179,7 +189,7 @@ impl<'a> PrivateOps<'a> {
     /// If there are fewer.
     #[must_use]
     pub fn split_at(self, middle: usize) -> (Self, Self) {
-        let (head, tail) = self.places.split_at_mut(middle);
+        let (head, tail) = self.places.split_at(middle);
         let Self { batch, first, .. } = self;
         let part = |first, places| PrivateOps {
             batch,
@@ -195,20 +205,15 @@ impl<'a> PrivateOps<'a> {
     ///
     /// If `len` is 0.
     pub fn chunks(self, len: usize) -> impl Iterator<Item = Self> {
-        let Self {
-            batch,
-            first,
-            places,
-        } = self;
-        let starts = (first..).step_by(len);
-        places
-            .chunks_mut(len)
-            .zip(starts)
-            .map(move |(places, first)| Self {
-                batch,
-                first,
-                places,
-            })
+        assert!(len > 0, "parts of no lanes");
+        let mut rest = Some(self);
+        core::iter::from_fn(move || {
+            let ops = rest.take().filter(|ops| !ops.is_empty())?;
+            let middle = len.min(ops.len());
+            let (part, others) = ops.split_at(middle);
+            rest = Some(others);
+            Some(part)
+        })
     }
 
     /// Makes the representatives and, if they are blinded, the random numbers to blind them with, on the calling thread.

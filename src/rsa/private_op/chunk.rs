@@ -7,8 +7,9 @@ use core::ops::Range;
 
 use crypto_bigint::{BoxedUint, Limb};
 
-use super::batch::{Batch, Octets};
+use super::batch::Batch;
 use super::blinding::{Blinds, Operands};
+use super::places::Places;
 use super::{check, host};
 use crate::rsa::KeyHandle;
 use crate::rsa::octets::{limbs_to_octets, octets_to_limbs};
@@ -21,11 +22,11 @@ use crate::{BatchModExp, Error};
 pub struct Chunk<'a> {
     pub(super) batch: &'a Batch<'a>,
     pub(super) opened: Opened,
-    places: &'a mut [Octets],
+    places: Places<'a>,
 }
 
 impl<'a> Chunk<'a> {
-    pub(super) fn new(batch: &'a Batch<'a>, opened: Opened, places: &'a mut [Octets]) -> Self {
+    pub(super) fn new(batch: &'a Batch<'a>, opened: Opened, places: Places<'a>) -> Self {
         Self {
             batch,
             opened,
@@ -172,8 +173,8 @@ impl Opened {
         &batch.keys[self.range.clone()]
     }
 
-    /// Checks candidates, and puts the octets of those that pass to their places.
-    pub(super) fn close(self, batch: &Batch<'_>, candidates: &[Limb], places: &mut [Octets]) {
+    /// Checks candidates, and puts what the source makes of those that pass to their places.
+    pub(super) fn close(self, batch: &Batch<'_>, candidates: &[Limb], places: Places<'_>) {
         self.close_with(batch, candidates, places, |_| ());
     }
 
@@ -182,14 +183,15 @@ impl Opened {
         self,
         batch: &Batch<'_>,
         candidates: &[Limb],
-        places: &mut [Octets],
+        mut places: Places<'_>,
         look: impl FnOnce(&mut [bool]),
     ) {
         let (keys, limbs) = (self.keys(batch), batch.class.limbs());
         assert_eq!(places.len(), keys.len(), "a place for each lane");
-        for (place, lane) in places.iter_mut().zip(self.range.clone()) {
-            let index = batch.position(lane);
-            *place = Err(Error::Fault { index });
+        let position = |lane| batch.position(self.range.start + lane);
+        for lane in 0..keys.len() {
+            let index = position(lane);
+            places.put(lane, Err(Error::Fault { index }));
         }
         // Otherwise nobody knows which candidate belongs to which lane.
         if candidates.len() == keys.len() * limbs {
@@ -198,14 +200,15 @@ impl Opened {
             let mut verdicts = check::verdicts(class, keys, expected, candidates, masks);
             look(&mut verdicts);
             let lanes = candidates.chunks_exact(limbs).zip(keys).zip(verdicts);
-            for (((candidate, key), passed), place) in lanes.zip(&mut *places) {
+            for (lane, ((candidate, key), passed)) in lanes.enumerate() {
                 if passed {
-                    *place = Ok(limbs_to_octets(candidate, key.size()));
+                    let octets = limbs_to_octets(candidate, key.size());
+                    places.put(lane, batch.source.finish(position(lane), key, octets));
                 }
             }
         }
         for (lane, error) in self.refused {
-            places[lane] = Err(error);
+            places.put(lane, Err(error));
         }
     }
 }

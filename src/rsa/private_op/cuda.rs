@@ -6,10 +6,10 @@ mod job;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicBool;
 
-use self::job::{CrtJob, InjectFault};
-use super::batch::Octets;
+use self::job::{CrtJob, InjectFault, is_fault};
 use super::group::{KeyClass, runs};
-use super::{PrivateOps, RsaPrivateOp};
+use super::places::{Place, Places};
+use super::{Helpers, PrivateOps, RsaPrivateOp};
 use crate::Error;
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
@@ -25,6 +25,10 @@ const LANES_BY_WAY_OF_THE_HOST: usize = 8192;
 impl RsaPrivateOp for Cuda {
     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
         tampered(self, ops, Tampering::NONE).map(|_| ())
+    }
+
+    fn helpers(&self) -> Helpers<'_> {
+        Helpers::of(self.host_pool().0)
     }
 }
 
@@ -103,9 +107,16 @@ fn tampered(cuda: &Cuda, ops: PrivateOps<'_>, tampering: Tampering<'_>) -> Resul
         strike: tampering.strike.cloned(),
         any_fault: AtomicBool::new(false),
     };
-    let timing = cuda.run_job(&job, ops.places);
+    match ops.places {
+        Places::Secret(places) => run(cuda, job, places),
+        Places::Signatures(places) => run(cuda, job, places),
+    }
+}
+
+fn run<P: Place>(cuda: &Cuda, job: CrtJob<'_>, places: &mut [P]) -> Result<Timing, Error> {
+    let timing = cuda.run_job(&job, places);
     if job.any_fault.into_inner() {
-        renew_records(ops.places, &ops.batch.keys[job.lanes]);
+        renew_records(places, &job.batch.keys[job.lanes]);
     }
     timing
 }
@@ -120,12 +131,11 @@ fn classes_for(cuda: &Cuda, class: &KeyClass) -> Vec<CrtClass> {
 
 /// Wipes the records of keys of which a lane has failed its check, so that the next call brings them to the devices anew: in one that
 /// a fault has changed all lanes would fail for ever.
-fn renew_records(results: &[Octets], keys: &[&KeyHandle]) {
+fn renew_records<P: Place>(results: &[P], keys: &[&KeyHandle]) {
     let mut first = 0;
     for run in runs(keys) {
         let results = &results[first..first + run.len()];
         first += run.len();
-        let is_fault = |result: &Octets| matches!(result, Err(Error::Fault { .. }));
         if results.iter().any(is_fault) {
             // A device that cannot wipe it is lost, or says so in the next call.
             let _ = run[0].evict();

@@ -129,10 +129,23 @@ fn address(key: &KeyHandle) -> *const KeyParts {
     key.parts()
 }
 
-/// Lanes of one class in runs of one key.
+/// Lanes of one class in runs of one key; all lanes of a key must be neighbours.
 #[cfg(feature = "cuda")]
 pub(super) fn runs<'s, 'a>(keys: &'s [&'a KeyHandle]) -> impl Iterator<Item = &'s [&'a KeyHandle]> {
-    keys.chunk_by(|a, b| address(a) == address(b))
+    let mut rest = keys;
+    core::iter::from_fn(move || {
+        let first = address(rest.first()?);
+        let is_same = |key: &&KeyHandle| address(key) == first;
+        // Runs are often long, and a look at each lane of a large batch would take a device's time for thousands of them.
+        let mut bound = 1;
+        while rest.get(bound).is_some_and(is_same) {
+            bound *= 2;
+        }
+        let len = rest[..bound.min(rest.len())].partition_point(is_same);
+        let (run, others) = rest.split_at(len);
+        rest = others;
+        Some(run)
+    })
 }
 
 /// Room for `count` results of `width` bits.

@@ -12,10 +12,11 @@ use std::sync::{Mutex, PoisonError};
 use crypto_bigint::Limb;
 use cudarc::driver::DriverError;
 
-use super::super::batch::{Batch, Octets};
+use super::super::batch::Batch;
 use super::super::blinding::Operands;
 use super::super::chunk::Opened;
 use super::super::group::{PrimeClass, crt, runs};
+use super::super::places::Place;
 use crate::Error;
 use crate::backend::cuda::family::crt::{
     CrtChunk, CrtClass, CrtKernels, CrtModulus, CrtWork, Operands as Form,
@@ -88,7 +89,7 @@ pub(super) struct UnderWay {
     candidates: Part,
 }
 
-impl Job<Octets> for CrtJob<'_> {
+impl<P: Place> Job<P> for CrtJob<'_> {
     type Share = Share;
     type Chunk = UnderWay;
 
@@ -184,7 +185,7 @@ impl Job<Octets> for CrtJob<'_> {
         UnderWay { parts, candidates }: UnderWay,
         chunk: &Range<usize>,
         output: &[u64],
-        places: &mut [Octets],
+        places: &mut [P],
     ) {
         let words = &output[candidates.range()];
         let (size, limbs) = (words.len() / chunk.len(), self.batch.class.limbs());
@@ -206,13 +207,17 @@ impl Job<Octets> for CrtJob<'_> {
                 for (number, words) in numbers.zip(words.chunks_exact(size)) {
                     copy_out(words, number);
                 }
-                opened.close(self.batch, &candidates, places);
-                let is_fault = |place: &Octets| matches!(place, Err(Error::Fault { .. }));
+                opened.close(self.batch, &candidates, P::places(places));
                 if places.iter().any(is_fault) {
                     self.any_fault.store(true, Relaxed);
                 }
             });
     }
+}
+
+/// Whether a lane has failed its check.
+pub(super) fn is_fault(place: &impl Place) -> bool {
+    matches!(place.error(), Some(Error::Fault { .. }))
 }
 
 impl CrtJob<'_> {
@@ -230,10 +235,11 @@ impl CrtJob<'_> {
         opened.into_iter().collect()
     }
 
-    /// How many lanes a thread takes at a time: few enough for each to have some, enough to fill vectors.
+    /// How many lanes a thread takes at a time: few enough for each to have some, and for none to be late with its last ones when the others are done, for
+    /// threads share cores; enough to fill vectors, and for what a part costs besides to be little.
     fn part_len(&self, count: usize) -> usize {
         const FEWEST: usize = 16;
-        const MOST: usize = 4096;
+        const MOST: usize = 128;
         count
             .div_ceil(self.threads.count())
             .clamp(FEWEST, MOST)

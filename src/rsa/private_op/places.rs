@@ -1,0 +1,103 @@
+//! Where results go: a place for each lane, of one of two types.
+
+use alloc::vec::Vec;
+
+use super::super::signature::Signature;
+use crate::Error;
+use crate::secret::Secret;
+
+/// What comes of a lane: the octets of the result, as many as the modulus has, or what its source makes of them.
+pub(in crate::rsa) type Octets = Result<Secret<Vec<u8>>, Error>;
+
+/// A result as its caller gets it.
+///
+/// The threads that check results put them to their places. A pass over a whole batch after that would take the calling thread a good part of
+/// what devices take for all else.
+pub(in crate::rsa) trait Place: Send + Sized {
+    /// What becomes of a result.
+    fn of(result: Octets) -> Self;
+
+    /// The error, if it is one.
+    #[cfg(feature = "cuda")]
+    fn error(&self) -> Option<&Error>;
+
+    /// Places of this type.
+    fn places(places: &mut [Self]) -> Places<'_>;
+}
+
+impl Place for Octets {
+    fn of(result: Octets) -> Self {
+        result
+    }
+
+    #[cfg(feature = "cuda")]
+    fn error(&self) -> Option<&Error> {
+        self.as_ref().err()
+    }
+
+    fn places(places: &mut [Self]) -> Places<'_> {
+        Places::Secret(places)
+    }
+}
+
+impl Place for Result<Signature, Error> {
+    fn of(result: Octets) -> Self {
+        result.map(|octets| Signature::new(octets.into_inner()))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn error(&self) -> Option<&Error> {
+        self.as_ref().err()
+    }
+
+    fn places(places: &mut [Self]) -> Places<'_> {
+        Places::Signatures(places)
+    }
+}
+
+/// Places that can be cut like a slice, one for each lane.
+pub(in crate::rsa) enum Places<'a> {
+    /// For octets that are wiped on drop.
+    Secret(&'a mut [Octets]),
+    /// For signatures, which are for everybody.
+    Signatures(&'a mut [Result<Signature, Error>]),
+}
+
+impl Places<'_> {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Secret(places) => places.len(),
+            Self::Signatures(places) => places.len(),
+        }
+    }
+
+    /// The same places, for a while.
+    pub(super) fn reborrow(&mut self) -> Places<'_> {
+        match self {
+            Self::Secret(places) => Places::Secret(places),
+            Self::Signatures(places) => Places::Signatures(places),
+        }
+    }
+
+    /// The first `middle`, and the others.
+    pub(super) fn split_at(self, middle: usize) -> (Self, Self) {
+        match self {
+            Self::Secret(places) => {
+                let (head, tail) = places.split_at_mut(middle);
+                (Self::Secret(head), Self::Secret(tail))
+            }
+            Self::Signatures(places) => {
+                let (head, tail) = places.split_at_mut(middle);
+                (Self::Signatures(head), Self::Signatures(tail))
+            }
+        }
+    }
+
+    /// Puts a result to place `lane`.
+    pub(super) fn put(&mut self, lane: usize, result: Octets) {
+        match self {
+            Self::Secret(places) => places[lane] = Place::of(result),
+            Self::Signatures(places) => places[lane] = Place::of(result),
+        }
+    }
+}
