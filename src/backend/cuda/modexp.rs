@@ -20,7 +20,7 @@ use super::runtime::module::Grid;
 use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
-use super::words::{HostPool, Rows, copy_in, nth, write_indices};
+use super::words::{HostPool, Rows, copy_in, write_indices};
 use crate::secret::Secret;
 use crate::width::{WithLimbs, with_limbs};
 use crate::{BatchModExp, Error, ModExp};
@@ -122,23 +122,23 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         write_indices(&moduli.index, &mut input[work.modulus_index.range()]);
     }
 
-    /// Copies powers to their places, each as wide as its modulus, and notes what was refused.
+    /// Moves powers to their places, each as wide as its modulus, and notes what was refused.
     fn store<P: BorrowMut<U> + Send>(
         &self,
         entry: &Entry,
         chunk: &Range<usize>,
-        words: &[u64],
+        words: &mut [u64],
         out: &mut [P],
     ) {
         let size = words.len() / chunk.len();
-        self.threads.each(out, |i, out| {
+        let rows = Rows::new(words, size);
+        self.threads.each_with_row(out, rows, |i, out, words| {
             let member = chunk.start + i;
-            if entry.family.is_refused(&words[nth(i, size)]) {
+            if entry.family.is_refused(words) {
                 let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
                 refused.push(member);
             }
-            self.group
-                .store(member, &words[nth(i, size)], out.borrow_mut());
+            self.group.store(member, words, out.borrow_mut());
         });
     }
 }
@@ -208,8 +208,8 @@ where
         })
     }
 
-    fn take(&self, chunk: Submitted, members: &Range<usize>, output: &[u64], places: &mut [P]) {
-        let powers = &output[chunk.power.range()];
+    fn take(&self, chunk: Submitted, members: &Range<usize>, output: &mut [u64], places: &mut [P]) {
+        let powers = &mut output[chunk.power.range()];
         self.store(chunk.entry, members, powers, places);
     }
 }

@@ -18,7 +18,7 @@ use super::runtime::module::Grid;
 use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
-use super::words::{HostPool, Rows, copy_in, copy_in_from, nth, write_indices};
+use super::words::{HostPool, Rows, copy_in, copy_in_from, write_indices};
 use crate::backend::{Form, Serial, check_factors, clear};
 use crate::{BatchModMul, Error, ModMul};
 
@@ -213,12 +213,12 @@ where
         Ok(work.product)
     }
 
-    fn take(&self, product: Part, members: &Range<usize>, output: &[u64], places: &mut [P]) {
-        let words = &output[product.range()];
+    fn take(&self, product: Part, members: &Range<usize>, output: &mut [u64], places: &mut [P]) {
+        let words = &mut output[product.range()];
         let size = words.len() / members.len();
-        self.threads.each(places, |i, out| {
-            self.group
-                .store(members.start + i, &words[nth(i, size)], out.borrow_mut());
+        let rows = Rows::new(words, size);
+        self.threads.each_with_row(places, rows, |i, out, words| {
+            self.group.store(members.start + i, words, out.borrow_mut());
         });
     }
 }

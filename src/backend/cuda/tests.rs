@@ -149,7 +149,7 @@ impl<P, J: Job<P>> Job<P> for Meeting<'_, J> {
         Ok(submitted)
     }
 
-    fn take(&self, kept: J::Chunk, chunk: &Range<usize>, output: &[u64], places: &mut [P]) {
+    fn take(&self, kept: J::Chunk, chunk: &Range<usize>, output: &mut [u64], places: &mut [P]) {
         self.job.take(kept, chunk, output, places);
     }
 }
@@ -265,7 +265,7 @@ impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
         self.job.submit(share, chunk, slot)
     }
 
-    fn take(&self, kept: J::Chunk, chunk: &Range<usize>, output: &[u64], places: &mut [P]) {
+    fn take(&self, kept: J::Chunk, chunk: &Range<usize>, output: &mut [u64], places: &mut [P]) {
         self.job.take(kept, chunk, output, places);
     }
 }

@@ -1,7 +1,6 @@
 //! Limbs become words in buffers and back, on many threads where there are many.
 
 use alloc::vec::Vec;
-use core::ops::Range;
 
 use crypto_bigint::Limb;
 use rayon::ThreadPool;
@@ -12,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 const COPIED_AT_A_TIME: usize = 256;
 
 /// Elements that a thread looks at, without their numbers, at a time.
-const SEEN_AT_A_TIME: usize = 2048;
+const SEEN_AT_A_TIME: usize = 512;
 
 /// The host's threads beside a device: the calling one, and those of a pool if there is one.
 #[derive(Clone, Copy)]
@@ -49,12 +48,19 @@ impl HostPool<'_> {
         self.each_part(items.into_iter(), f);
     }
 
-    /// Calls `f` with the index and the place of each element, on several threads if there are many.
-    pub(crate) fn each<T: Send>(self, places: &mut [T], f: impl Fn(usize, &mut T) + Sync) {
-        let parts = places.chunks_mut(COPIED_AT_A_TIME).enumerate();
-        self.each_part(parts, |(part, places)| {
-            let first = part * COPIED_AT_A_TIME;
-            (first..).zip(places).for_each(|(i, place)| f(i, place));
+    /// Calls `f` with the index, the place and the number of each element, on several threads if there are many, and wipes the numbers.
+    pub(crate) fn each_with_row<T: Send>(
+        self,
+        places: &mut [T],
+        rows: Rows<'_>,
+        f: impl Fn(usize, &mut T, &[u64]) + Sync,
+    ) {
+        let parts = places.chunks_mut(COPIED_AT_A_TIME).zip(rows.parts());
+        self.each_item(parts.collect(), |(places, rows)| {
+            for (place, (i, row)) in places.iter_mut().zip(rows.each()) {
+                f(i, place, row);
+                row.fill(0);
+            }
         });
     }
 
@@ -172,11 +178,6 @@ pub(crate) fn write_indices(indices: &[u32], words: &mut [u64]) {
     }
 }
 
-/// Where number `i` of `size` words lies.
-pub(crate) fn nth(i: usize, size: usize) -> Range<usize> {
-    i * size..(i + 1) * size
-}
-
 /// Limbs in one word.
 const LIMBS_PER_WORD: usize = (u64::BITS / Limb::BITS) as usize;
 
@@ -280,9 +281,13 @@ mod tests {
         let pool = pool.unwrap();
         for threads in [HostPool(None), HostPool(Some(&pool))] {
             for len in [0, 3, 5 * COPIED_AT_A_TIME] {
-                let mut places = vec![0; len];
-                threads.each(&mut places, |i, place| *place = i);
+                let (mut places, mut rows) = (vec![0; len], vec![3; 2 * len]);
+                threads.each_with_row(&mut places, Rows::new(&mut rows, 2), |i, place, row| {
+                    assert_eq!(row, [3; 2]);
+                    *place = i;
+                });
                 assert!(places.into_iter().eq(0..len));
+                assert!(rows.into_iter().all(|word| word == 0));
                 let (mut a, mut b) = (vec![0; len], vec![0; 3 * len]);
                 let mut records = vec![0; 2 * (len / 2)];
                 threads.each_pair_and_record(
@@ -296,10 +301,10 @@ mod tests {
                 );
                 assert!(a.into_iter().eq(0..len as u64));
                 for i in 0..len {
-                    assert_eq!(b[nth(i, 3)], [i as u64 + 1; 3]);
+                    assert_eq!(b[3 * i..][..3], [i as u64 + 1; 3]);
                 }
                 for i in 0..len / 2 {
-                    assert_eq!(records[nth(i, 2)], [i as u64 + 2; 2]);
+                    assert_eq!(records[2 * i..][..2], [i as u64 + 2; 2]);
                 }
             }
         }

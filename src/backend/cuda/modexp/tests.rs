@@ -115,9 +115,10 @@ fn results_have_the_width_of_their_modulus() {
     }];
     let groups = Group::by_width(&batch, HostPool(None));
     let mut out = [BoxedUint::max(512)];
-    let words = [3, 4, 0, 0, 0, 0, 0, 0];
-    job(&groups[0], 1).store(entry(), &(0..1), &words, &mut out);
+    let mut words = [3, 4, 0, 0, 0, 0, 0, 0];
+    job(&groups[0], 1).store(entry(), &(0..1), &mut words, &mut out);
     assert_eq!(out[0].as_words(), [3, 4]);
+    assert_eq!(words, [0; 8]);
 }
 
 /// What a family refuses is noted, and computed on the host.
@@ -142,7 +143,9 @@ fn refused_instances_are_computed_on_the_host() {
         .step_by(2)
         .for_each(|power| power[1..].fill(0));
     let mut out = [0u64; 3].map(BoxedUint::from);
-    job.store(rns.unwrap(), &(0..3), words.as_flattened(), &mut out);
+    let flat = words.as_flattened_mut();
+    job.store(rns.unwrap(), &(0..3), flat, &mut out);
+    assert!(flat.iter().all(|word| *word == 0));
     let refused = job.refused.into_inner().unwrap();
     assert_eq!(refused, [1]);
     groups[0]

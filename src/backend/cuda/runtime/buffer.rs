@@ -37,6 +37,7 @@ impl PinnedWords {
         })
     }
 
+    #[cfg(test)]
     pub(super) fn as_slice(&self) -> &[u64] {
         // SAFETY: the words are owned, initialised, and no copy is under way.
         unsafe { slice::from_raw_parts(self.words, self.len) }

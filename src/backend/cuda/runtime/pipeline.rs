@@ -43,8 +43,9 @@ pub(crate) trait Job<P>: Sync {
         slot: &mut Slot,
     ) -> Result<Self::Chunk, Stop>;
 
-    /// Puts the results of a chunk, the output of its layout, to their places.
-    fn take(&self, kept: Self::Chunk, chunk: &Range<usize>, output: &[u64], places: &mut [P]);
+    /// Puts the results of a chunk, the output of its layout, to their places, and wipes all of the output: threads that have just
+    /// read it do so sooner than another one after them.
+    fn take(&self, kept: Self::Chunk, chunk: &Range<usize>, output: &mut [u64], places: &mut [P]);
 }
 
 /// Why a chunk cannot be computed.
@@ -381,7 +382,6 @@ fn in_turn<'p, P, J: Job<P>>(
             }
             // While the device computes the last ones.
             slots[turn].clear_device()?;
-            slots[turn].wipe_output();
             slots.iter_mut().try_for_each(Slot::wipe_input)?;
         }
     }

@@ -224,14 +224,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Wipes the host's outputs, which everybody has read who wants them, unless the device is at work.
-    pub(super) fn wipe_output(&mut self) {
-        if let (State::Clean, Some(buffers)) = (self.state, &mut self.buffers) {
-            buffers.wipe_outputs();
-        }
-    }
-
-    /// Waits for the results of the chunk, and lets `take` read them. Returns the time that the kernels took.
+    /// Waits for the results of the chunk, and lets `take` read and wipe them. Returns the time that the kernels took.
     ///
     /// A thread that `sleeps` leaves its processor to others, and wakes somewhat later.
     ///
@@ -241,16 +234,16 @@ impl Slot {
     pub(super) fn finish(
         &mut self,
         sleeps: bool,
-        take: impl FnOnce(&[u64]),
+        take: impl FnOnce(&mut [u64]),
     ) -> Result<Duration, DriverError> {
-        let (State::Busy { sizes }, Some(buffers)) = (self.state, &self.buffers) else {
+        let (State::Busy { sizes }, Some(buffers)) = (self.state, &mut self.buffers) else {
             panic!("the slot has nothing to finish");
         };
         match sleeps {
             true => self.output_there_later.synchronize()?,
             false => self.output_there.synchronize()?,
         }
-        take(buffers.outputs(sizes.output));
+        buffers.take_outputs(sizes.output, take);
         self.state = State::Clean;
         self.records = None;
         let milliseconds = self.kernel_start.elapsed_ms(&self.kernel_end)?;

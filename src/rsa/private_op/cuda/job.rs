@@ -184,28 +184,27 @@ impl<P: Place> Job<P> for CrtJob<'_> {
         &self,
         UnderWay { parts, candidates }: UnderWay,
         chunk: &Range<usize>,
-        output: &[u64],
+        output: &mut [u64],
         places: &mut [P],
     ) {
-        let words = &output[candidates.range()];
+        let words = &mut output[candidates.range()];
         let (size, limbs) = (words.len() / chunk.len(), self.batch.class.limbs());
-        let mut rest = places;
+        let mut rest = (words, places);
         let parts = parts.into_iter().map(|opened| {
-            let (places, others) = core::mem::take(&mut rest).split_at_mut(opened.range.len());
-            rest = others;
-            let first = opened.range.start - self.lanes.start - chunk.start;
-            (
-                opened,
-                &words[first * size..][..places.len() * size],
-                places,
-            )
+            let len = opened.range.len();
+            let (words, places) = core::mem::take(&mut rest);
+            let (words, other_words) = words.split_at_mut(len * size);
+            let (places, other_places) = places.split_at_mut(len);
+            rest = (other_words, other_places);
+            (opened, words, places)
         });
         self.threads
             .each_item(parts.collect(), |(opened, words, places)| {
                 let mut candidates = Secret::new(vec![Limb::ZERO; places.len() * limbs]);
                 let numbers = candidates.chunks_exact_mut(limbs);
-                for (number, words) in numbers.zip(words.chunks_exact(size)) {
+                for (number, words) in numbers.zip(words.chunks_exact_mut(size)) {
                     copy_out(words, number);
+                    words.fill(0);
                 }
                 opened.close(self.batch, &candidates, P::places(places));
                 if places.iter().any(is_fault) {

@@ -82,9 +82,15 @@ impl Buffers {
         &mut self.host_out.as_mut_slice()[..len]
     }
 
-    /// The first words of the host's outputs.
-    pub(super) fn outputs(&self, len: usize) -> &[u64] {
-        &self.host_out.as_slice()[..len]
+    /// Has the host's outputs, that many words, read and wiped.
+    pub(super) fn take_outputs(&mut self, len: usize, take: impl FnOnce(&mut [u64])) {
+        let words = &mut self.host_out.as_mut_slice()[..len];
+        take(words);
+        debug_assert!(
+            words.iter().all(|&word| word == 0),
+            "outputs that were not wiped"
+        );
+        self.used_out = 0;
     }
 
     /// Whether there were inputs since they were wiped.
