@@ -38,13 +38,13 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
 
     /// Turns the blinding of the base on or off; it is on at first.
     ///
-    /// Blinding multiplies the representative by `r^e` for a fresh random r and the result by `r^-1`, so that
+    /// Blinding multiplies the representative m by `r^e` for a fresh random r, and the power `(m r^e)^(d - 1)` by `m r^(e - 1)`, so that
     /// whoever chooses the messages does not choose the numbers that are exponentiated. The
     /// exponentiations are constant-time without it: no branch and no address depends on the base.
     /// What it adds is a second line against what constant time in software does not cover: power
     /// analysis and other physical channels, processors whose multiplications or clock depend on the data
     /// (Hertzbleed), and faults aimed at a chosen input. It does not hide the exponents. It costs one
-    /// more exponentiation by e, a few multiplications and its share of one inversion for each signature;
+    /// more exponentiation by e and a few multiplications for each signature;
     /// `docs/performance.md` has the measured figure.
     #[must_use]
     pub fn blinding(mut self, on: bool) -> Self {

@@ -169,3 +169,31 @@ pub(super) fn d_less_1(key: &KeyHandle) -> &BoxedUint {
         Private::Crt(_) => unreachable!("the class of the batch has no primes"),
     }
 }
+
+#[cfg(all(test, feature = "cuda"))]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    #[test]
+    fn runs_are_as_long_as_they_are() {
+        let pems = [
+            include_str!("../../../tests/keys/rsa1024.pem"),
+            include_str!("../../../tests/keys/rsa1025.pem"),
+            include_str!("../../../tests/keys/rsa1024-other.pem"),
+        ];
+        let keys = pems.map(|pem| KeyHandle::from_pkcs1_pem(pem).unwrap());
+        assert_eq!(runs(&[]).count(), 0);
+        for first in 0..20 {
+            for second in 0..20 {
+                let lens = [first, second, 3];
+                let lanes = keys.iter().zip(lens).map(|(key, len)| vec![key; len]);
+                let lanes = lanes.collect::<Vec<_>>().concat();
+                let found = runs(&lanes).map(|run| (address(run[0]), run.len()));
+                let there = keys.iter().map(address).zip(lens);
+                assert!(found.eq(there.filter(|(_, len)| *len > 0)));
+            }
+        }
+    }
+}

@@ -101,3 +101,44 @@ impl Places<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    /// Results get to their places through cuts and for a while, and are what the caller gets.
+    #[test]
+    fn results_get_to_their_places() {
+        fn fill<P: Place>() -> Vec<P> {
+            let fault = |index| P::of(Err(Error::Fault { index }));
+            let mut results: Vec<P> = (0..5).map(fault).collect();
+            let mut all = P::places(&mut results);
+            all.put(0, Ok(Secret::new(vec![10])));
+            let (mut head, tail) = all.split_at(2);
+            head.reborrow().put(1, Ok(Secret::new(vec![11])));
+            let (mut middle, last) = tail.split_at(2);
+            middle.put(1, Ok(Secret::new(vec![13])));
+            assert_eq!([head.len(), middle.len(), last.len()], [2, 2, 1]);
+            results
+        }
+        fn octets<T: AsRef<[u8]>>(results: Vec<Result<T, Error>>) -> Vec<Result<u8, Error>> {
+            let octet = |result: Result<T, Error>| result.map(|octets| octets.as_ref()[0]);
+            results.into_iter().map(octet).collect()
+        }
+        let expected = [
+            Ok(10),
+            Ok(11),
+            Err(Error::Fault { index: 2 }),
+            Ok(13),
+            Err(Error::Fault { index: 4 }),
+        ];
+        let secret = fill::<Octets>().into_iter();
+        let secret = secret
+            .map(|result| result.map(Secret::into_inner))
+            .collect();
+        assert_eq!(octets(secret), expected);
+        assert_eq!(octets(fill::<Result<Signature, Error>>()), expected);
+    }
+}
