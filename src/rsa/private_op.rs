@@ -105,7 +105,8 @@ pub trait RsaPrivateOp: BatchModExp<BoxedUint, Error = Error> {
         None
     }
 
-    /// Threads of the backend's for what is done once for a whole batch, if it has any.
+    /// Threads of the backend's for what is done once for a whole batch, if it computes so fast that this counts. They must not be busy for
+    /// long with other batches, since the call waits for them.
     #[doc(hidden)]
     fn helpers(&self) -> Helpers<'_> {
         Helpers::default()

@@ -115,10 +115,6 @@ mod threads {
                 threads,
             })
         }
-
-        fn helpers(&self) -> Helpers<'_> {
-            Helpers::of(self.pool_here())
-        }
     }
 
     impl RsaPrivateOp for Cpu {
@@ -128,10 +124,6 @@ mod threads {
 
         fn per_thread(&self) -> Option<PerThread<'_>> {
             self.inner().per_thread()
-        }
-
-        fn helpers(&self) -> Helpers<'_> {
-            self.inner().helpers()
         }
     }
 
@@ -208,12 +200,11 @@ mod threads {
 
         fn helpers(&self) -> Helpers<'_> {
             match self.chosen() {
-                Chosen::Serial(_) => Helpers::default(),
-                Chosen::Cpu(cpu) => cpu.helpers(),
                 #[cfg(feature = "cuda")]
                 Chosen::Cuda(cuda) => cuda.helpers(),
                 #[cfg(feature = "cuda")]
                 Chosen::Both(both) => both.helpers(),
+                _ => Helpers::default(),
             }
         }
     }

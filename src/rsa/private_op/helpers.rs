@@ -1,31 +1,31 @@
-//! Threads for what is done once for a whole batch, before and after its lanes.
+//! Threads for what is done once for a whole batch, before its lanes are shared out.
 
 use alloc::vec::Vec;
 use core::fmt;
 
-#[cfg(feature = "std")]
+#[cfg(feature = "cuda")]
 use rayon::prelude::*;
 
-/// The threads of a backend's that have nothing else to do for a call before its lanes are shared out: those of a pool, or none.
+/// The threads of a backend's that have little else to do before lanes are shared out: those of a pool beside devices, or none.
 #[doc(hidden)]
 #[derive(Clone, Copy, Default)]
 pub struct Helpers<'a> {
-    #[cfg(feature = "std")]
+    #[cfg(feature = "cuda")]
     pool: Option<&'a rayon::ThreadPool>,
-    #[cfg(not(feature = "std"))]
+    #[cfg(not(feature = "cuda"))]
     none: core::marker::PhantomData<&'a ()>,
 }
 
 impl<'a> Helpers<'a> {
     /// The threads of a pool, if there is one.
-    #[cfg(feature = "std")]
+    #[cfg(feature = "cuda")]
     pub(crate) fn of(pool: Option<&'a rayon::ThreadPool>) -> Self {
         Self { pool }
     }
 
     /// `f` of all numbers below `count`, in order.
     pub(super) fn map<T: Send>(self, count: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
-        #[cfg(feature = "std")]
+        #[cfg(feature = "cuda")]
         if let Some(pool) = self.pool.filter(|_| count >= MANY) {
             let numbers = (0..count).into_par_iter().with_min_len(AT_A_TIME);
             return pool.install(|| numbers.map(&f).collect());
@@ -35,11 +35,11 @@ impl<'a> Helpers<'a> {
 }
 
 /// From so many on threads are woken up: some microseconds for each, where it takes some nanoseconds to write a place.
-#[cfg(feature = "std")]
+#[cfg(feature = "cuda")]
 const MANY: usize = 1 << 15;
 
 /// So many are one thread's at least.
-#[cfg(feature = "std")]
+#[cfg(feature = "cuda")]
 const AT_A_TIME: usize = 1 << 12;
 
 impl fmt::Debug for Helpers<'_> {
@@ -48,7 +48,7 @@ impl fmt::Debug for Helpers<'_> {
     }
 }
 
-#[cfg(all(test, feature = "std"))]
+#[cfg(all(test, feature = "cuda"))]
 mod tests {
     use super::*;
 
