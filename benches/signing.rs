@@ -3,17 +3,22 @@
 //! The name of a measurement is `scheme-bits/signer`, so `cargo bench --bench signing -- pkcs1v15-2048/`
 //! measures one scheme and one length of key. `e-<bits>/backend` is the part of both kinds of signing that
 //! raises to the public exponent: the check of every signature is one of these, the blinding another one
-//! and what comes with it. `small-2048/backend kind count` has batches of fewer signatures, which show what a call costs.
+//! and what comes with it. `small-2048/backend kind count` has batches of fewer signatures, which show what a call costs, and
+//! `small-2048/side by side 16` what is left of that where two threads hand nothing over.
 
 #[path = "common/backends.rs"]
 mod backends;
 #[path = "common/keys.rs"]
 mod keys;
 
-use core::hint::black_box;
+use core::hint::{black_box, spin_loop};
+use core::num::NonZeroUsize;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
+use std::thread::{self, available_parallelism};
 
 use batch_modexp::ModExp;
+use batch_modexp::backend::Cpu;
 use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, Pss, Scheme};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
@@ -96,7 +101,52 @@ fn small_batches(criterion: &mut Criterion, key: &PrivateKey, backends: &Backend
             name,
         );
     }
+    group.throughput(Throughput::Elements(16));
+    if available_parallelism().is_ok_and(|cores| cores > NonZeroUsize::MIN) {
+        side_by_side(&mut group, key);
+    }
     group.finish();
+}
+
+/// Sixteen signatures by two threads, eight each, which wait for each other by looking again and again: what two threads can do at best.
+fn side_by_side(group: &mut BenchmarkGroup<'_, WallTime>, key: &PrivateKey) {
+    const OVER: usize = usize::MAX;
+    let key = KeyHandle::new(key).expect("a supported key");
+    let cpu = Cpu::with_threads(NonZeroUsize::MIN).expect("the calling thread");
+    let signer = BatchSigner::new(cpu, Pkcs1v15::<Sha256>::new());
+    let messages = &messages()[..8];
+    let sign = |rng: &mut ChaCha20Rng| {
+        let signatures = signer.sign(rng, &key, black_box(messages));
+        assert!(signatures.expect("signatures").iter().all(Result::is_ok));
+    };
+    let [asked, done] = [0, 0].map(AtomicUsize::new);
+    let wait_for = |turn: usize, turns: &AtomicUsize| {
+        while turns.load(Ordering::Acquire) < turn {
+            spin_loop();
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut rng = ChaCha20Rng::seed_from_u64(1);
+            for turn in 1.. {
+                wait_for(turn, &asked);
+                if asked.load(Ordering::Acquire) == OVER {
+                    break;
+                }
+                sign(&mut rng);
+                done.store(turn, Ordering::Release);
+            }
+        });
+        let mut rng = ChaCha20Rng::seed_from_u64(0);
+        group.bench_function("side by side 16", |bencher| {
+            bencher.iter(|| {
+                let turn = asked.fetch_add(1, Ordering::Release) + 1;
+                sign(&mut rng);
+                wait_for(turn, &done);
+            });
+        });
+        asked.store(OVER, Ordering::Release);
+    });
 }
 
 /// `n`-bit exponentiations by e, one for each signature of a batch.

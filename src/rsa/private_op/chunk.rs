@@ -104,7 +104,7 @@ impl<'a> Chunk<'a> {
 pub(super) struct Opened {
     /// Which lanes of the batch they are.
     pub(super) range: Range<usize>,
-    /// Lanes without a representative, by their places in the range. They are computed as zeros.
+    /// Lanes without a representative, by their places in the range, ascending. They are computed as zeros.
     refused: Vec<(usize, Error)>,
     pub(super) representatives: Secret<Vec<Limb>>,
     pub(super) blinds: Option<Blinds>,
@@ -173,6 +173,12 @@ impl Opened {
         &batch.keys[self.range.clone()]
     }
 
+    /// Whether the lane at this place in the range has no representative.
+    fn is_refused(&self, lane: usize) -> bool {
+        let place = |refused: &(usize, Error)| refused.0;
+        self.refused.binary_search_by_key(&lane, place).is_ok()
+    }
+
     /// Checks candidates, and puts what the source makes of those that pass to their places.
     pub(super) fn close(self, batch: &Batch<'_>, candidates: &[Limb], places: Places<'_>) {
         self.close_with(batch, candidates, places, |_| ());
@@ -201,7 +207,8 @@ impl Opened {
             look(&mut verdicts);
             let lanes = candidates.chunks_exact(limbs).zip(keys).zip(verdicts);
             for (lane, ((candidate, key), passed)) in lanes.enumerate() {
-                if passed {
+                // What was computed for lanes without a representative is nobody's.
+                if passed && !self.is_refused(lane) {
                     let octets = limbs_to_octets(candidate, key.size());
                     places.put(lane, batch.source.finish(position(lane), key, octets));
                 }
