@@ -1,6 +1,7 @@
 //! The memory of a slot, on the host and on the device.
 
 use alloc::sync::Arc;
+use core::hint::black_box;
 use core::mem;
 
 use cudarc::driver::sys::CUresult;
@@ -86,6 +87,8 @@ impl Buffers {
     pub(super) fn take_outputs(&mut self, len: usize, take: impl FnOnce(&mut [u64])) {
         let words = &mut self.host_out.as_mut_slice()[..len];
         take(words);
+        // The compiler must take it that others read them, and cannot leave the wiping out.
+        black_box(&mut *words);
         debug_assert!(
             words.iter().all(|&word| word == 0),
             "outputs that were not wiped"
