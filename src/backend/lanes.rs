@@ -97,7 +97,8 @@ pub(crate) trait Lanes: Copy {
         let _ = (constants, modulus, neg_inv, scratch);
     }
 
-    /// `out = a * b / R mod modulus`, congruent and below `BOUND * modulus` if `a * b < R * modulus`.
+    /// `out = a * b / R mod modulus`, congruent and below `a * b / R + (BOUND - 1) * modulus`, which must be below R: below
+    /// `BOUND * modulus` if `a * b < R * modulus`.
     fn mul(
         self,
         out: &mut [Self::Limb],

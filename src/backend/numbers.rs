@@ -104,7 +104,7 @@ impl Numbers {
             product.times_base.as_ref().map_or(len, |out| out.len()),
         ];
         assert_eq!(lens, [len; 4], "a number for each modulus");
-        let is_one = product.exponent.top == 0;
+        let is_one = product.exponent.is_one();
         match self.for_products(product.moduli, is_one).0 {
             #[cfg(all(feature = "std", target_arch = "x86_64"))]
             Engine::Ifma(ifma) => ifma.mul_public_power(product),
@@ -215,6 +215,10 @@ impl<'a> Exponent<'a> {
             lowest: 1,
             ..exponent
         }
+    }
+
+    pub(crate) fn is_one(self) -> bool {
+        self.top == 0
     }
 
     /// Its bits below the highest one, from the top, each with whether it is the last.

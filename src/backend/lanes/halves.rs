@@ -4,10 +4,11 @@ use crypto_bigint::Limb;
 
 use super::buffer::Buffer;
 use super::convert::MAX_COUNT;
-use super::workspace::{Parts, Workspace, load_all};
+use super::workspace::Workspace;
 use super::{Lanes, Modulus};
 
-/// The low and the high half of the number in each lane, the low one as wide as the moduli.
+/// The low and the high half of the number in each lane, the low one as wide as the moduli. With `S = 2^width` and
+/// `R = S * 2^excess`, the high one is kept times `2^excess`: a multiplication by S^2 makes `high * S` of it, which is where it belongs.
 pub(super) struct Halves<L: Lanes> {
     low_and_high: Buffer<L::Limb>,
 }
@@ -19,51 +20,35 @@ impl<L: Lanes> Halves<L> {
         }
     }
 
-    /// Imports numbers of `size` limbs of crypto-bigint, `half` of which are the low ones.
-    pub(super) fn load(&mut self, numbers: &[Limb], size: usize, half: usize) {
+    /// Imports numbers of `size` limbs of crypto-bigint, `half` of which are the low ones, by way of `workspace`.
+    pub(super) fn load(
+        &mut self,
+        workspace: &mut Workspace<L>,
+        numbers: &[Limb],
+        size: usize,
+        half: usize,
+    ) {
+        let excess = workspace.excess(half as u32 * Limb::BITS);
         let half = half.min(size);
         let limbs = self.low_and_high.len() / 2;
         let (low, high) = self.low_and_high.split_at_mut(limbs);
-        load_all::<L>(low, numbers, size, 0..half);
-        load_all::<L>(high, numbers, size, half..size);
+        workspace.import(numbers, size, 0..half, 0, low);
+        workspace.import(numbers, size, half..size, excess, high);
     }
 
-    /// `out`, congruent to the numbers and below `BOUND * modulus + 2^width`, which must be below R.
+    /// `out`, congruent to the numbers, given S^2 modulo the moduli, and below `BOUND * modulus + 2^width`, which must be below R.
     pub(super) fn fold(
         &self,
         lanes: L,
         out: &mut [L::Limb],
-        high_r: &[L::Limb],
+        s2: &[L::Limb],
         modulus: Modulus<'_, L::Limb>,
         scratch: &mut [L::Limb],
     ) {
         let (low, high) = self.low_and_high.split_at(out.len());
-        lanes.mul(out, high, high_r, modulus, scratch);
+        lanes.mul(out, high, s2, modulus, scratch);
         add::<L>(out, low);
     }
-}
-
-/// `high_r = 2^width * R` modulo the moduli of the workspace, of `width` bits: the factor that takes high halves to where
-/// they belong.
-pub(super) fn set_high_r<L: Lanes>(
-    workspace: &mut Workspace<L>,
-    width: u32,
-    high_r: &mut [L::Limb],
-) {
-    let lanes = workspace.lanes;
-    let Parts {
-        modulus,
-        r2,
-        factor,
-        scratch,
-        ..
-    } = workspace.parts();
-    factor.fill(L::ZERO);
-    let limb = &mut factor[(width / L::RADIX_BITS) as usize];
-    for lane in 0..L::COUNT {
-        L::set_lane(limb, lane, 1 << (width % L::RADIX_BITS));
-    }
-    lanes.mul(high_r, r2, factor, modulus, scratch);
 }
 
 /// `a += b` in every lane.

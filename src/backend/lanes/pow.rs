@@ -78,8 +78,14 @@ impl<L: Lanes> Workspace<L> {
 
 /// Sets every lane of a number to one.
 pub(super) fn set_one<L: Lanes>(limbs: &mut [L::Limb]) {
+    set_power_of_two::<L>(limbs, 0);
+}
+
+/// Sets every lane of a number to `2^bit`, which fits.
+pub(super) fn set_power_of_two<L: Lanes>(limbs: &mut [L::Limb], bit: u32) {
     limbs.fill(L::ZERO);
+    let limb = &mut limbs[(bit / L::RADIX_BITS) as usize];
     for lane in 0..L::COUNT {
-        L::set_lane(&mut limbs[0], lane, 1);
+        L::set_lane(limb, lane, 1 << (bit % L::RADIX_BITS));
     }
 }

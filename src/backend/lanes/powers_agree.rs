@@ -12,7 +12,7 @@ use zeroize::Zeroize;
 
 use super::buffer::Buffer;
 use super::convert::MAX_COUNT;
-use super::halves::{Halves, set_high_r};
+use super::halves::Halves;
 use super::pow::set_one;
 use super::products::{each_lane, limbs, same};
 use super::workspace::{Parts, Workspace};
@@ -49,8 +49,9 @@ pub(crate) fn powers_agree<L: Lanes>(lanes: L, powers: &Powers<'_>) -> Vec<Choic
         for start in (0..count).step_by(L::COUNT) {
             let block = start..(start + L::COUNT).min(count);
             let flat = block.start * size..block.end * size;
-            numbers[0].load(&powers.bases[flat.clone()], size, half);
-            numbers[1].load(&powers.expected[flat], size, half);
+            let workspace = &mut sides[0].workspace;
+            numbers[0].load(workspace, &powers.bases[flat.clone()], size, half);
+            numbers[1].load(workspace, &powers.expected[flat], size, half);
             let mut verdict = [Choice::TRUE; MAX_COUNT];
             for (i, side) in sides.iter_mut().enumerate() {
                 let masks = powers.masks.map(|masks| &masks[i * count..][block.clone()]);
@@ -70,8 +71,8 @@ struct Side<'a, L: Lanes> {
     prepared: Moduli<'a>,
     /// The bits of the factors.
     width: u32,
-    /// See [`set_high_r`].
-    high_r: Buffer<L::Limb>,
+    /// `S^2` modulo the factors: see [`Halves`].
+    s2: Buffer<L::Limb>,
     /// The multiples, and what belongs to them.
     multiple: Buffer<L::Limb>,
     neg_inv: Secret<[L::Limb; 1]>,
@@ -87,7 +88,7 @@ impl<'a, L: Lanes> Side<'a, L> {
             workspace: Workspace::with_limbs(lanes, limbs),
             prepared: &[],
             width,
-            high_r: Buffer::zeros(limbs),
+            s2: Buffer::zeros(limbs),
             multiple: Buffer::zeros(limbs),
             neg_inv: Secret::new([L::ZERO]),
             constants: Buffer::zeros(L::constants_len(limbs)),
@@ -98,9 +99,10 @@ impl<'a, L: Lanes> Side<'a, L> {
     fn prepare(&mut self, block: Moduli<'a>, masks: Option<&[u16]>) {
         let is_new = !same(block, self.prepared);
         if is_new {
-            self.workspace.prepare_moduli(&each_lane(block));
+            self.workspace.prepare_products(&each_lane(block));
+            self.s2.copy_from_slice(self.workspace.parts().r2);
+            self.workspace.raise_r2(self.width);
             self.prepared = block;
-            set_high_r(&mut self.workspace, self.width, &mut self.high_r);
         }
         match masks {
             Some(masks) => self.multiply_by(|lane| masks[lane.min(masks.len() - 1)]),
@@ -156,7 +158,7 @@ impl<'a, L: Lanes> Side<'a, L> {
             constants: &self.constants,
         };
         let below_r = |out: &mut [L::Limb], number: &Halves<L>, scratch: &mut [L::Limb]| {
-            number.fold(lanes, out, &self.high_r, multiple, scratch);
+            number.fold(lanes, out, &self.s2, multiple, scratch);
         };
         let (base, ordinary) = table.split_at_mut(value.len());
         below_r(ordinary, bases, scratch);

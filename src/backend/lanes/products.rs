@@ -1,5 +1,6 @@
 //! Products with public powers of numbers in flat buffers: see `backend::numbers`.
 
+use core::ops::Range;
 use core::{array, mem};
 
 use crypto_bigint::modular::MontyParams;
@@ -15,6 +16,55 @@ use crate::width::scrubbed;
 
 /// `out[i] = factors[i] * bases[i]^exponent mod moduli[i]`, the moduli equally wide.
 pub(crate) fn mul_public_power<L: Lanes>(lanes: L, product: Product<'_>) {
+    // The kernels spill column sums and limbs, some kilobytes of stack.
+    scrubbed::<16, _>(|| match product {
+        Product {
+            exponent,
+            factors: Some(factors),
+            times_base: None,
+            moduli,
+            bases,
+            out,
+        } if exponent.is_one() => products(lanes, moduli, bases, factors, out),
+        product => public_powers(lanes, product),
+    });
+}
+
+/// Blocks of moduli, one for each lane, and where their numbers are in a flat buffer of as many.
+fn blocks<L: Lanes>(moduli: Moduli<'_>) -> impl Iterator<Item = (Moduli<'_>, Range<usize>)> {
+    let size = moduli.first().map_or(0, |first| limbs(first));
+    let starts = (0..).step_by(L::COUNT);
+    moduli
+        .chunks(L::COUNT)
+        .zip(starts)
+        .map(move |(block, start)| (block, start * size..(start + block.len()) * size))
+}
+
+fn products<L: Lanes>(
+    lanes: L,
+    moduli: Moduli<'_>,
+    bases: &[Limb],
+    factors: &[Limb],
+    out: &mut [Limb],
+) {
+    let Some(first) = moduli.first() else { return };
+    let size = limbs(first);
+    let mut workspace = Workspace::for_numbers(lanes, size);
+    let mut prepared: Moduli<'_> = &[];
+    for (block, range) in blocks::<L>(moduli) {
+        if !same(block, prepared) {
+            workspace.prepare_products(&each_lane(block));
+            prepared = block;
+        }
+        let excess = workspace.excess(size as u32 * Limb::BITS);
+        workspace.load_numbers(&bases[range.clone()], size, excess);
+        workspace.load_factors(&factors[range.clone()], size, excess);
+        multiply(&mut workspace);
+        workspace.store_product(size, &mut out[range]);
+    }
+}
+
+fn public_powers<L: Lanes>(lanes: L, product: Product<'_>) {
     let Product {
         moduli,
         exponent,
@@ -25,25 +75,42 @@ pub(crate) fn mul_public_power<L: Lanes>(lanes: L, product: Product<'_>) {
     } = product;
     let Some(first) = moduli.first() else { return };
     let size = limbs(first);
-    scrubbed::<16, _>(|| {
-        let mut workspace = Workspace::for_numbers(lanes, size);
-        let mut prepared: Moduli<'_> = &[];
-        for (block, start) in moduli.chunks(L::COUNT).zip((0..).step_by(L::COUNT)) {
-            let range = start * size..(start + block.len()) * size;
-            if !same(block, prepared) {
-                workspace.prepare_moduli(&each_lane(block));
-                prepared = block;
-            }
-            workspace.load_numbers(&bases[range.clone()], size);
-            let factors = factors.map(|factors| &factors[range.clone()]);
-            public_power(&mut workspace, exponent, factors, size);
-            workspace.store_value(size, &mut out[range.clone()]);
-            if let Some(out) = &mut times_base {
-                multiply_by_base(&mut workspace);
-                workspace.store_value(size, &mut out[range]);
-            }
+    let mut workspace = Workspace::for_numbers(lanes, size);
+    let mut prepared: Moduli<'_> = &[];
+    for (block, range) in blocks::<L>(moduli) {
+        if !same(block, prepared) {
+            workspace.prepare_moduli(&each_lane(block));
+            prepared = block;
         }
-    });
+        workspace.load_numbers(&bases[range.clone()], size, 0);
+        let factors = factors.map(|factors| &factors[range.clone()]);
+        public_power(&mut workspace, exponent, factors, size);
+        workspace.store_value(size, &mut out[range.clone()]);
+        if let Some(out) = &mut times_base {
+            multiply_by_base(&mut workspace);
+            workspace.store_value(size, &mut out[range]);
+        }
+    }
+}
+
+/// From bases and factors, both times `2^excess`, to their products, below `(2 * BOUND - 1) * modulus`.
+///
+/// With `S = 2^width` and `R = S * 2^excess` it is `(a * 2^excess * S^2 / R) * b * 2^excess / R = a * b`. What was imported is
+/// below R, and `S^2 mod modulus` below the modulus, so the first product is below `BOUND * modulus`. The second one then is
+/// below `BOUND * modulus + (BOUND - 1) * modulus`: see [`Lanes::mul`].
+fn multiply<L: Lanes>(workspace: &mut Workspace<L>) {
+    let lanes = workspace.lanes;
+    let Parts {
+        modulus,
+        r2: s2,
+        value,
+        spare,
+        factor,
+        scratch,
+        ..
+    } = workspace.parts();
+    lanes.mul(spare, value, s2, modulus, scratch);
+    lanes.mul(value, spare, factor, modulus, scratch);
 }
 
 /// From bases, as loaded, to the products, both in ordinary form.
@@ -54,7 +121,7 @@ fn public_power<L: Lanes>(
     size: usize,
 ) {
     match factors {
-        Some(factors) => workspace.load_factors(factors, size),
+        Some(factors) => workspace.load_factors(factors, size, 0),
         None => workspace.set_factor_to_one(),
     }
     let lanes = workspace.lanes;

@@ -4,8 +4,8 @@ use crypto_bigint::Limb;
 
 use super::Lanes;
 use super::buffer::Buffer;
-use super::halves::{Halves, set_high_r};
-use super::pow::set_one;
+use super::halves::Halves;
+use super::pow::set_power_of_two;
 use super::products::{each_lane, limbs, same};
 use super::workspace::{Parts, Workspace};
 use crate::backend::numbers::{Moduli, Reduction};
@@ -42,8 +42,6 @@ struct Remainders<'a, L: Lanes> {
     prepared: Moduli<'a>,
     /// The limbs of crypto-bigint that the moduli have.
     half: usize,
-    /// See [`set_high_r`].
-    high_r: Buffer<L::Limb>,
     /// R modulo the moduli: a product with it only reduces.
     r: Buffer<L::Limb>,
     numbers: Halves<L>,
@@ -53,12 +51,10 @@ impl<'a, L: Lanes> Remainders<'a, L> {
     fn new(lanes: L, half: usize) -> Self {
         let limbs = L::limb_count(half as u32 * Limb::BITS + HEADROOM);
         let workspace = Workspace::with_limbs(lanes, limbs);
-        let [high_r, r] = [(); 2].map(|()| Buffer::zeros(limbs));
         Self {
             prepared: &[],
             half,
-            high_r,
-            r,
+            r: Buffer::zeros(limbs),
             numbers: Halves::new(&workspace),
             workspace,
         }
@@ -69,35 +65,36 @@ impl<'a, L: Lanes> Remainders<'a, L> {
         if same(block, self.prepared) {
             return;
         }
-        self.workspace.prepare_moduli(&each_lane(block));
+        self.workspace.prepare_products(&each_lane(block));
         self.prepared = block;
-        let width = self.half as u32 * Limb::BITS;
-        set_high_r(&mut self.workspace, width, &mut self.high_r);
+        let excess = self.workspace.excess(self.half as u32 * Limb::BITS);
         let lanes = self.workspace.lanes;
         let Parts {
             modulus,
-            r2,
+            r2: s2,
             factor,
             scratch,
             ..
         } = self.workspace.parts();
-        set_one::<L>(factor);
-        lanes.mul(&mut self.r, r2, factor, modulus, scratch);
+        // S^2 * 2^(2 * excess) / R is R.
+        set_power_of_two::<L>(factor, 2 * excess);
+        lanes.mul(&mut self.r, s2, factor, modulus, scratch);
     }
 
     /// From numbers of `size` limbs of crypto-bigint, one for each lane, to their remainders as values of the workspace.
     fn reduce(&mut self, numbers: &[Limb], size: usize) {
-        self.numbers.load(numbers, size, self.half);
-        let lanes = self.workspace.lanes;
+        let workspace = &mut self.workspace;
+        self.numbers.load(workspace, numbers, size, self.half);
+        let lanes = workspace.lanes;
         let Parts {
             modulus,
+            r2: s2,
             value,
             spare,
             scratch,
             ..
-        } = self.workspace.parts();
-        let numbers = &self.numbers;
-        numbers.fold(lanes, spare, &self.high_r, modulus, scratch);
+        } = workspace.parts();
+        self.numbers.fold(lanes, spare, s2, modulus, scratch);
         lanes.mul(value, spare, &self.r, modulus, scratch);
     }
 }

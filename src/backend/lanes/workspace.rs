@@ -12,6 +12,7 @@ use super::buffer::Buffer;
 use super::convert::{
     MAX_COUNT, bits_at, cut, join, pack, reduce_once, store, to_digits, transpose,
 };
+use super::pow::set_power_of_two;
 use super::run::Params;
 use super::{Lanes, Modulus, window};
 use crate::secret::Secret;
@@ -62,15 +63,26 @@ impl<L: Lanes> Workspace<L> {
 
     /// Imports the modulus of every lane, all equally wide, and computes their Montgomery constants.
     pub(super) fn prepare_moduli(&mut self, moduli: &[Params<'_>; MAX_COUNT]) {
-        let bits = moduli[0].bits();
-        self.import_moduli(moduli);
-        let (operands, mut words) = self.operands_and_words();
-        let words = words.of(bits, L::COUNT);
-        import_of_each::<L>(moduli, |params| params.r2, words, operands.r2);
-        self.raise_r2(bits);
+        self.prepare_products(moduli);
+        self.raise_r2(moduli[0].bits());
     }
 
-    /// The same without `R^2`, which products in Montgomery form need not have.
+    /// The same with `S^2` in the place of `R^2`, where `S = 2^width` is crypto-bigint's Montgomery radix. It takes two
+    /// multiplications less, and does for what is only reduced or multiplied once, since R is `S * 2^excess`: see
+    /// [`excess`](Self::excess).
+    pub(super) fn prepare_products(&mut self, moduli: &[Params<'_>; MAX_COUNT]) {
+        self.import_moduli(moduli);
+        let (operands, mut words) = self.operands_and_words();
+        let words = words.of(moduli[0].bits(), L::COUNT);
+        import_of_each::<L>(moduli, |params| params.r2, words, operands.r2);
+    }
+
+    /// By how many bits a number of `width` bits can be shifted to stay below R.
+    pub(super) fn excess(&self, width: u32) -> u32 {
+        self.limbs as u32 * L::RADIX_BITS - width
+    }
+
+    /// The same without either, which products in Montgomery form need not have.
     pub(super) fn import_moduli(&mut self, moduli: &[Params<'_>; MAX_COUNT]) {
         let lanes = self.lanes;
         let (operands, mut words) = self.operands_and_words();
@@ -95,7 +107,7 @@ impl<L: Lanes> Workspace<L> {
     ///
     /// Seen as `R * 2^f`, it starts at `f = 2 * width - r_bits`, and a Montgomery square doubles `f`. As
     /// soon as `f` has reached `r_bits`, a Montgomery product with a power of two takes away the excess.
-    fn raise_r2(&mut self, width: u32) {
+    pub(super) fn raise_r2(&mut self, width: u32) {
         let r_bits = self.limbs as u32 * L::RADIX_BITS;
         let lanes = self.lanes;
         let Operands {
@@ -120,12 +132,7 @@ impl<L: Lanes> Workspace<L> {
             f *= 2;
         }
         if f > r_bits {
-            let power = 2 * r_bits - f;
-            factor.fill(L::ZERO);
-            let limb = &mut factor[(power / L::RADIX_BITS) as usize];
-            for lane in 0..L::COUNT {
-                L::set_lane(limb, lane, 1 << (power % L::RADIX_BITS));
-            }
+            set_power_of_two::<L>(factor, 2 * r_bits - f);
             lanes.mul(value, r2, factor, modulus, scratch);
             r2.copy_from_slice(value);
         }
@@ -156,9 +163,17 @@ impl<L: Lanes> Workspace<L> {
     /// The digits of the number in every lane, which is below `BOUND * modulus` or, where the multiplication before
     /// was by one, at most `(BOUND - 1) * modulus` (see the end of `pow`), reduced.
     pub(super) fn reduced_value(&mut self) -> &[u64] {
+        self.reduce_value(L::BOUND - 1)
+    }
+
+    /// The digits of the number in every lane, from which the modulus is subtracted so often, unless that would be negative.
+    fn reduce_value(&mut self, times: u8) -> &[u64] {
         let (operands, words) = self.operands_and_words();
         let [digits, spare] = words.plain;
-        reduced::<L>(operands.value, words.modulus, digits, spare);
+        to_digits::<L>(operands.value, digits);
+        for _ in 0..times {
+            reduce_once::<L>(digits, words.modulus, spare);
+        }
         digits
     }
 
@@ -243,27 +258,40 @@ impl<L: Lanes> Workspace<L> {
         self.limbs
     }
 
-    /// Imports numbers of `size` limbs of crypto-bigint, one for each lane; lanes to spare repeat the last one.
-    pub(super) fn load_numbers(&mut self, numbers: &[Limb], size: usize) {
-        load_all::<L>(self.operands().value, numbers, size, 0..size);
+    /// Imports numbers of `size` limbs of crypto-bigint, one for each lane, times `2^shift`, to `value`; lanes to spare repeat the
+    /// last one.
+    pub(super) fn load_numbers(&mut self, numbers: &[Limb], size: usize, shift: u32) {
+        let (operands, mut words) = self.operands_and_words();
+        import_flat::<L>(numbers, size, 0..size, shift, &mut words, operands.value);
     }
 
-    /// The same for the second factor.
-    pub(super) fn load_factors(&mut self, numbers: &[Limb], size: usize) {
-        load_all::<L>(self.operands().factor, numbers, size, 0..size);
+    /// The same to `factor`.
+    pub(super) fn load_factors(&mut self, numbers: &[Limb], size: usize, shift: u32) {
+        let (operands, mut words) = self.operands_and_words();
+        import_flat::<L>(numbers, size, 0..size, shift, &mut words, operands.factor);
+    }
+
+    /// The same, of limbs `of` each number, to operands that the workspace does not have.
+    pub(super) fn import(
+        &mut self,
+        numbers: &[Limb],
+        size: usize,
+        of: Range<usize>,
+        shift: u32,
+        limbs: &mut [L::Limb],
+    ) {
+        let mut words = self.operands_and_words().1;
+        import_flat::<L>(numbers, size, of, shift, &mut words, limbs);
     }
 
     /// Exports `value` to the lanes that have a place here, reduced.
     pub(super) fn store_value(&mut self, size: usize, numbers: &mut [Limb]) {
         pack_all::<L>(self.reduced_value(), size, numbers);
     }
-}
 
-/// The digits of the number in every lane, below `BOUND * modulus`, reduced.
-fn reduced<L: Lanes>(limbs: &[L::Limb], modulus: &[u64], digits: &mut [u64], spare: &mut [u64]) {
-    to_digits::<L>(limbs, digits);
-    for _ in 1..L::BOUND {
-        reduce_once::<L>(digits, modulus, spare);
+    /// The same where `value` is below `(2 * BOUND - 1) * modulus`.
+    pub(super) fn store_product(&mut self, size: usize, numbers: &mut [Limb]) {
+        pack_all::<L>(self.reduce_value(2 * (L::BOUND - 1)), size, numbers);
     }
 }
 
@@ -308,25 +336,20 @@ fn load_lane<L: Lanes>(limbs: &mut [L::Limb], lane: usize, value: &[Limb]) {
     }
 }
 
-/// Cuts those limbs `of` each number of `size` limbs into the limbs of its lane; lanes to spare repeat the last number.
+/// Cuts those limbs `of` each number of `size` limbs, times `2^shift`, into the limbs of its lane; lanes to spare repeat the last number.
 #[cfg(feature = "sign")]
-pub(super) fn load_all<L: Lanes>(
-    limbs: &mut [L::Limb],
+fn import_flat<L: Lanes>(
     numbers: &[Limb],
     size: usize,
     of: Range<usize>,
+    shift: u32,
+    words: &mut Words<'_>,
+    limbs: &mut [L::Limb],
 ) {
     let last = numbers.len() / size - 1;
-    let mut of_lane = [&[][..]; MAX_COUNT];
-    for (lane, number) in of_lane.iter_mut().enumerate() {
-        *number = &numbers[lane.min(last) * size..][..size][of.clone()];
-    }
-    for (i, limb) in (0..).zip(limbs) {
-        let low = i * L::RADIX_BITS;
-        for (lane, number) in of_lane[..L::COUNT].iter().enumerate() {
-            L::set_lane(limb, lane, bits_at(number, low, L::RADIX_BITS));
-        }
-    }
+    let words = words.of(of.len() as u32 * Limb::BITS, L::COUNT);
+    let number = |lane: usize| &numbers[lane.min(last) * size..][..size][of.clone()];
+    import::<L>(number, shift, words, limbs);
 }
 
 /// The numbers of the first lanes, `size` limbs each.
