@@ -9,6 +9,8 @@ mod memory;
 mod need;
 #[path = "cuda/products.rs"]
 mod products;
+#[path = "cuda/unseen.rs"]
+mod unseen;
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 

@@ -10,6 +10,8 @@ use crypto_bigint::Unsigned;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 pub(crate) use self::shares::each_share;
+#[cfg(feature = "cuda")]
+pub(crate) use self::shares::wait_awake;
 use super::{clear, width};
 use crate::{BatchModExp, Error, ModExp};
 

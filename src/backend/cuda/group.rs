@@ -63,6 +63,26 @@ pub(super) enum Places<'o, U> {
 }
 
 impl<'a, I: Instance> Group<'a, I> {
+    /// All of a batch, if it seems to be of one width: some of its instances are looked at.
+    pub(super) fn supposed(batch: &'a [I]) -> Option<Self> {
+        const SEEN: usize = 16;
+        let width = limbs(batch.first()?);
+        let mut seen = batch
+            .iter()
+            .step_by(batch.len().div_ceil(SEEN))
+            .chain(batch.last());
+        seen.all(|instance| limbs(instance) == width)
+            .then(|| Self::of_one_width(batch, width))
+    }
+
+    pub(super) fn of_one_width(batch: &'a [I], limbs: usize) -> Self {
+        Self {
+            batch,
+            members: Members::All,
+            bits: limbs as u32 * Limb::BITS,
+        }
+    }
+
     /// One group for each width, the narrowest first.
     pub(super) fn by_width(batch: &'a [I], threads: HostPool<'_>) -> Vec<Self> {
         let nothing = |_, _: &[I]| None::<Infallible>;
@@ -89,11 +109,7 @@ impl<'a, I: Instance> Group<'a, I> {
         });
         match found {
             Some(error) => Err(error),
-            None if is_one.into_inner() => Ok(Vec::from([Self {
-                batch,
-                members: Members::All,
-                bits: width as u32 * Limb::BITS,
-            }])),
+            None if is_one.into_inner() => Ok(Vec::from([Self::of_one_width(batch, width)])),
             None => Ok(Self::of_several_widths(batch)),
         }
     }
@@ -116,6 +132,11 @@ impl<'a, I: Instance> Group<'a, I> {
                 bits,
             })
             .collect()
+    }
+
+    /// Whether its batch has no other instances.
+    pub(super) fn is_all(&self) -> bool {
+        matches!(self.members, Members::All)
     }
 
     /// How many instances there are.

@@ -4,6 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::borrow::BorrowMut;
 use core::ops::Range;
+use core::slice;
 use std::sync::{Mutex, PoisonError};
 
 use crypto_bigint::modular::FixedMontyParams;
@@ -21,6 +22,7 @@ use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
 use super::words::{HostPool, Rows, copy_in, write_indices};
+use crate::backend::{check_instances, width};
 use crate::secret::Secret;
 use crate::width::{WithLimbs, with_limbs};
 use crate::{BatchModExp, Error, ModExp};
@@ -50,6 +52,8 @@ pub(super) struct ModExpJob<'a, U: Unsigned> {
     pub(super) registry: Registry,
     pub(super) tuning: Tuning,
     pub(super) threads: HostPool<'a>,
+    /// Whether nobody has looked yet at whether all instances are as wide as the group says, and as they should be.
+    pub(super) is_unseen: bool,
     /// Members whose moduli a family has refused.
     pub(super) refused: Mutex<Vec<usize>>,
 }
@@ -80,7 +84,25 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         )
     }
 
-    /// Writes the inputs of a chunk, all of them.
+    /// What is wrong with a member, if it is yet to be seen.
+    fn fault(&self, member: usize) -> Option<Error> {
+        if !self.is_unseen {
+            return None;
+        }
+        let (group, index) = (self.group, self.group.index(member));
+        let instance = slice::from_ref(group.instance(member));
+        if let Err(error) = check_instances(instance, self.exponent_bits, group.bits) {
+            return Some(error.with_index(|_| index));
+        }
+        let bits = width(instance[0].params.modulus().as_ref());
+        (bits != group.bits).then_some(Error::ModulusWidth {
+            index,
+            bits,
+            max_bits: group.bits,
+        })
+    }
+
+    /// Writes the inputs of a chunk, all of them, or fails with what is wrong with one of its instances.
     fn fill(
         &self,
         entry: &Entry,
@@ -88,8 +110,17 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         moduli: &Moduli,
         work: &ModExpWork,
         input: &mut [u64],
-    ) {
+    ) -> Result<(), Stop> {
         let group = self.group;
+        let fault = Mutex::new(None);
+        let is_right = |member| {
+            let found = self.fault(member);
+            let is_right = found.is_none();
+            if !is_right {
+                *fault.lock().unwrap_or_else(PoisonError::into_inner) = found;
+            }
+            is_right
+        };
         let parts = [work.base, work.exponent, work.moduli].map(Part::range);
         let Ok([bases, exponents, records]) = input.get_disjoint_mut(parts) else {
             unreachable!("parts of a layout do not overlap");
@@ -102,12 +133,17 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         self.threads.each_pair_and_record(
             [bases, exponents].map(|words| Rows::new(words, size)),
             |i, [base, exponent]| {
-                let instance = group.instance(chunk.start + i);
-                copy_in(instance.base.as_limbs(), base);
-                copy_in(instance.exponent.as_limbs(), exponent);
+                if is_right(chunk.start + i) {
+                    let instance = group.instance(chunk.start + i);
+                    copy_in(instance.base.as_limbs(), base);
+                    copy_in(instance.exponent.as_limbs(), exponent);
+                }
             },
             Rows::new(records, record_size),
             |i, record| {
+                if !is_right(moduli.distinct[i]) {
+                    return;
+                }
                 let params = group.instance(moduli.distinct[i]).params;
                 let modulus = params.modulus().as_ref().as_limbs();
                 if r2_bits == group.bits {
@@ -120,6 +156,8 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
             },
         );
         write_indices(&moduli.index, &mut input[work.modulus_index.range()]);
+        let fault = fault.into_inner().unwrap_or_else(PoisonError::into_inner);
+        fault.map_or(Ok(()), |fault| Err(Stop::Batch(fault)))
     }
 
     /// Moves powers to their places, each as wide as its modulus, and notes what was refused.

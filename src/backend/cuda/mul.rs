@@ -208,7 +208,10 @@ where
             form: self.form,
         };
         let work = mul::launch(entry, share.grid, &what);
-        let fill = |input: &mut [u64]| self.fill(entry, chunk, &moduli, &work, input);
+        let fill = |input: &mut [u64]| {
+            self.fill(entry, chunk, &moduli, &work, input);
+            Ok::<(), Stop>(())
+        };
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
         Ok(work.product)
     }

@@ -49,6 +49,7 @@ fn job<'a>(cuda: &'a Cuda, group: &'a Group<'a, ModExp<'a, U1024>>) -> ModExpJob
         registry: SHIPPED,
         tuning: Tuning::default(),
         threads: cuda.host_pool(),
+        is_unseen: false,
         refused: Mutex::default(),
     }
 }
@@ -250,7 +251,7 @@ impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
                 Failure::Panic => {
                     let mut layout = Layout::default();
                     layout.input(5000);
-                    let fill = |words: &mut [u64]| {
+                    let fill = |words: &mut [u64]| -> Result<(), Stop> {
                         words.fill(7);
                         std::panic::resume_unwind(alloc::boxed::Box::new("on the way"));
                     };

@@ -1,25 +1,27 @@
 //! Limbs become words in buffers and back, on many threads where there are many.
 
 use alloc::vec::Vec;
+use core::convert::Infallible;
+use std::sync::{Mutex, PoisonError};
 
 use crypto_bigint::Limb;
 use rayon::ThreadPool;
-use std::sync::{Mutex, PoisonError};
+
+use crate::backend::parallel::each_share;
 
 /// Numbers that a thread copies at a time; waking another takes longer than copying fewer, and of more some threads would have none
 /// left while others are at their last ones.
 const COPIED_AT_A_TIME: usize = 256;
 
 /// Elements that a thread looks at, without their numbers, at a time.
-const SEEN_AT_A_TIME: usize = 512;
+pub(crate) const SEEN_AT_A_TIME: usize = 512;
 
 /// The host's threads beside a device: the calling one, and those of a pool if there is one.
 #[derive(Clone, Copy)]
 pub(crate) struct HostPool<'a>(pub(crate) Option<&'a ThreadPool>);
 
 impl HostPool<'_> {
-    /// Calls `f` for each part, on all threads if there are several, the calling one among them: it would only wait for the others, which
-    /// take a while to wake up.
+    /// Calls `f` for each part, on all threads if there are several, the calling one among them.
     ///
     /// Each thread takes one part after another, and none waits for what another has taken. With rayon's parallel iterators they do: a thread
     /// that waits begins with parts for another device meanwhile, and whoever waits for the first ones waits for those
@@ -29,17 +31,12 @@ impl HostPool<'_> {
         parts: impl ExactSizeIterator<Item = T> + Send,
         f: impl Fn(T) + Sync,
     ) {
-        let threads = self.0.map_or(0, ThreadPool::current_num_threads);
-        let others = threads.min(parts.len().saturating_sub(1));
-        let Some(pool) = self.0.filter(|_| others > 0) else {
+        let Some(pool) = self.0.filter(|_| parts.len() > 1) else {
             return parts.for_each(f);
         };
-        let parts = Mutex::new(parts);
-        let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let work = || core::iter::from_fn(next).for_each(&f);
-        pool.in_place_scope(|scope| {
-            (0..others).for_each(|_| scope.spawn(|_| work()));
-            work();
+        let Ok(()) = each_share(pool, parts, |part| {
+            f(part);
+            Ok::<(), Infallible>(())
         });
     }
 

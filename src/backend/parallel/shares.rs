@@ -9,8 +9,6 @@ use std::time::Instant;
 
 use rayon::{Scope, ThreadPool};
 
-use crate::Error;
-
 /// Does `work` on all `shares`: on the calling thread and on those of `pool`. Whoever is done with a share takes the next one.
 ///
 /// The calling thread does not wait for another one to wake up, which takes some tens of microseconds: a batch of few
@@ -19,13 +17,14 @@ use crate::Error;
 /// # Errors
 ///
 /// That of a share. Those that nobody has begun with then are left out.
-pub(crate) fn each_share<I>(
+pub(crate) fn each_share<I, E>(
     pool: &ThreadPool,
     shares: I,
-    work: impl Fn(I::Item) -> Result<(), Error> + Sync,
-) -> Result<(), Error>
+    work: impl Fn(I::Item) -> Result<(), E> + Sync,
+) -> Result<(), E>
 where
     I: ExactSizeIterator + Send,
+    E: Send,
 {
     let helpers = shares.len().saturating_sub(1);
     let helpers = helpers.min(pool.current_num_threads());
@@ -56,7 +55,7 @@ where
     pool.in_place_scope(|scope| {
         wake(scope, 0, helpers, &help);
         take_shares();
-        wait_awake(&at_work);
+        wait_awake(WAKING_UP, || at_work.load(Ordering::Acquire) == 0);
     });
     mem::replace(&mut state().result, Ok(()))
 }
@@ -70,28 +69,33 @@ impl Drop for Leave<'_> {
     }
 }
 
-/// Waits until no helper is at work, but not for long: not for more than what it takes a thread to fall asleep and to wake up.
-fn wait_awake(at_work: &AtomicUsize) {
-    const AT_MOST: Duration = Duration::from_micros(50);
+/// What it takes a thread to fall asleep and to wake up.
+const WAKING_UP: Duration = Duration::from_micros(50);
+
+/// Waits until others have ended, but only so long.
+pub(crate) fn wait_awake(at_most: Duration, have_ended: impl Fn() -> bool) {
     let start = Instant::now();
-    while at_work.load(Ordering::Acquire) > 0 && start.elapsed() < AT_MOST {
+    while !have_ended() && start.elapsed() < at_most {
         spin_loop();
     }
 }
 
-struct State<I> {
+struct State<I, E> {
     /// The shares that nobody has taken. None are after an error.
     left: Option<I>,
-    result: Result<(), Error>,
+    result: Result<(), E>,
 }
 
-/// Has `work` done by helper `index` of `count` and by those that it wakes, two each, so that waking many takes no one
-/// long.
-fn wake<'a>(scope: &Scope<'a>, index: usize, count: usize, work: &'a (impl Fn() + Sync)) {
-    if index < count {
+/// How many helpers a thread wakes. For one to wake takes as long as for another one to wake so many.
+const WOKEN_BY_ONE: usize = 16;
+
+/// Has `work` done by those helpers, of `count`, that number `waker` wakes, and by those that they wake. The caller is number 0, and the
+/// helpers are from 1 to `count`.
+fn wake<'a>(scope: &Scope<'a>, waker: usize, count: usize, work: &'a (impl Fn() + Sync)) {
+    let first = waker * WOKEN_BY_ONE + 1;
+    for helper in (first..first + WOKEN_BY_ONE).take_while(|helper| *helper <= count) {
         scope.spawn(move |scope| {
-            wake(scope, 2 * index + 1, count, work);
-            wake(scope, 2 * index + 2, count, work);
+            wake(scope, helper, count, work);
             work();
         });
     }
@@ -107,6 +111,7 @@ mod tests {
     use alloc::vec;
 
     use super::*;
+    use crate::Error;
 
     fn pool(threads: usize) -> ThreadPool {
         let builder = rayon::ThreadPoolBuilder::new().num_threads(threads);
@@ -115,14 +120,14 @@ mod tests {
 
     #[test]
     fn every_share_is_taken_once() {
-        for threads in [1, 2, 5] {
+        for threads in [1, 2, 5, 40] {
             let pool = pool(threads);
             for count in [0, 1, 2, 4, 5, 100] {
                 let mut taken = vec![0; count];
                 let shares = taken.iter_mut();
                 each_share(&pool, shares, |share| {
                     *share += 1;
-                    Ok(())
+                    Ok::<(), Error>(())
                 })
                 .unwrap();
                 assert_eq!(taken, vec![1; count]);
@@ -133,7 +138,7 @@ mod tests {
     /// Each of them waits until all have a share.
     #[test]
     fn the_caller_and_all_threads_of_the_pool_are_at_work() {
-        for threads in [1, 2, 7] {
+        for threads in [1, 2, 7, 16, 17, 40] {
             let all = Barrier::new(threads + 1);
             let pool = pool(threads);
             let callers = AtomicUsize::new(0);
@@ -141,7 +146,7 @@ mod tests {
                 all.wait();
                 let is_caller = pool.current_thread_index().is_none();
                 callers.fetch_add(usize::from(is_caller), Ordering::Relaxed);
-                Ok(())
+                Ok::<(), Error>(())
             })
             .unwrap();
             assert_eq!(callers.into_inner(), 1, "{threads} threads");
@@ -177,7 +182,7 @@ mod tests {
                     both.wait();
                     let is_caller = pool.current_thread_index().is_none();
                     assert!(is_caller != panics, "a panic by intention");
-                    Ok(())
+                    Ok::<(), Error>(())
                 })
             }));
             assert!(unwound.is_err());

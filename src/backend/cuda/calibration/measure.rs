@@ -163,6 +163,7 @@ impl Measurement<'_> {
                 registry: SHIPPED,
                 tuning,
                 threads,
+                is_unseen: false,
                 refused: Mutex::default(),
             };
             // All operands are equally wide.

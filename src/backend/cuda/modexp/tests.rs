@@ -4,7 +4,7 @@ use super::super::group::Places;
 use super::super::registry::SHIPPED;
 use super::*;
 use crate::backend::Serial;
-use alloc::vec;
+use alloc::{format, vec};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Resize};
 
@@ -23,6 +23,7 @@ fn job<'a>(
         registry: SHIPPED,
         tuning: Tuning::default(),
         threads: HostPool(None),
+        is_unseen: false,
         refused: Mutex::default(),
     }
 }
@@ -33,19 +34,28 @@ fn filled(
     exponent_bits: u32,
     chunk: Range<usize>,
 ) -> (ModExpWork, Vec<u64>) {
-    let (entry, moduli) = (entry(), group.moduli(&chunk));
+    let (work, words, filled) = fill(&job(group, exponent_bits), chunk);
+    assert!(filled.is_ok());
+    (work, words)
+}
+
+fn fill(
+    job: &ModExpJob<'_, BoxedUint>,
+    chunk: Range<usize>,
+) -> (ModExpWork, Vec<u64>, Result<(), Stop>) {
+    let (entry, moduli) = (entry(), job.group.moduli(&chunk));
     let what = ModExpChunk {
         count: chunk.len(),
         moduli: moduli.distinct.len(),
-        exponent_bits,
-        r2_bits: entry.r2_bits(group.bits),
-        window: entry.family.best_window(exponent_bits),
+        exponent_bits: job.exponent_bits,
+        r2_bits: entry.r2_bits(job.group.bits),
+        window: entry.family.best_window(job.exponent_bits),
     };
     let grid = Grid::new(&entry.image, 132);
     let work = entry.family.mod_exp(entry, grid, &what);
     let mut words = vec![u64::MAX; work.modulus_index.range().end];
-    job(group, exponent_bits).fill(entry, &chunk, &moduli, &work, &mut words);
-    (work, words)
+    let filled = job.fill(entry, &chunk, &moduli, &work, &mut words);
+    (work, words, filled)
 }
 
 fn params(modulus: u64, bits: u32) -> BoxedMontyParams {
@@ -82,6 +92,59 @@ fn words_of_a_chunk() {
     assert_eq!(records[1], [1, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(records[3], [1, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(words[work.modulus_index.range()], [0, 1]);
+}
+
+/// Of a batch that nobody has looked at, what is wrong with an instance or not as wide as the others is found when it is copied.
+#[test]
+fn unseen_instances_are_looked_at() {
+    let (params, wider) = (params(15, 320), params(17, 384));
+    let one = BoxedUint::from(1u64).resize(320);
+    let (narrow, wide) = ([1u64, 2].map(BoxedUint::from), BoxedUint::max(384));
+    let right = ModExp {
+        base: &one,
+        exponent: &one,
+        params: params.as_ref(),
+    };
+    let with_base = |base| ModExp { base, ..right };
+    let with_exponent = |exponent| ModExp { exponent, ..right };
+    let modulus = ModExp {
+        params: wider.as_ref(),
+        ..right
+    };
+    for (odd, wrong) in [
+        (with_base(&narrow[0]), None),
+        (with_base(&wide), Some("BaseWidth")),
+        (with_exponent(&wide), None),
+        (with_exponent(&narrow[1]), Some("ExponentBits")),
+        (modulus, Some("ModulusWidth")),
+    ] {
+        let batch = [right, right, odd, right];
+        let Some(group) = Group::supposed(&batch[..2]) else {
+            panic!("both are equally wide");
+        };
+        assert_eq!((group.len(), group.bits), (2, 320));
+        // Of few instances all are looked at.
+        assert_eq!(
+            Group::supposed(&batch).is_none(),
+            wrong == Some("ModulusWidth")
+        );
+        let group = Group::of_one_width(&batch, params.modulus().as_ref().as_limbs().len());
+        let job = ModExpJob {
+            is_unseen: true,
+            ..job(&group, 128)
+        };
+        assert!(fill(&job, 0..2).2.is_ok());
+        assert!(fill(&job, 3..4).2.is_ok());
+        match (fill(&job, 1..4).2, wrong) {
+            (Ok(()), None) => {}
+            (Err(Stop::Batch(error)), Some(wrong)) => {
+                assert!(format!("{error:?}").contains(wrong), "{error:?}");
+                assert!(format!("{error:?}").contains("index: 2"), "{error:?}");
+            }
+            _ => panic!("{wrong:?}"),
+        }
+    }
+    assert!(Group::<ModExp<'_, BoxedUint>>::supposed(&[]).is_none());
 }
 
 /// The device gets `2^1024` where the parameters of the batch are too narrow for it.

@@ -3,9 +3,10 @@
 use alloc::vec::Vec;
 use core::mem;
 use core::ops::Range;
+use core::panic::AssertUnwindSafe;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
-use std::panic::resume_unwind;
+use std::panic::{catch_unwind, resume_unwind};
 use std::thread;
 use std::time::Instant;
 
@@ -17,8 +18,9 @@ use super::module::KernelKey;
 use super::probe::DeviceInfo;
 use super::process::Process;
 use super::shares::{Piece, Share, run_on_all};
-use super::slot::Slot;
+use super::slot::{Slot, Wait};
 use crate::Error;
+use crate::backend::parallel::wait_awake;
 
 /// Work that devices do in chunks. `P` is where the result of an instance goes.
 pub(crate) trait Job<P>: Sync {
@@ -53,7 +55,6 @@ pub(crate) enum Stop {
     /// The driver has an error.
     Device(DriverError),
     /// No device could compute it.
-    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
     Batch(Error),
 }
 
@@ -108,6 +109,10 @@ impl core::ops::AddAssign for Timing {
 /// Devices that are slower than the fastest by less than this are taken to be as fast: measurements differ by more from
 /// call to call than two devices of one kind do.
 const ALIKE: f64 = 0.85;
+
+/// By how much the last chunks of the two threads that drive a device end one after the other, about; less than it takes to sleep
+/// so long and to wake up.
+const LAST_CHUNKS: Duration = Duration::from_micros(250);
 
 /// The devices of a backend.
 #[derive(Debug)]
@@ -245,6 +250,35 @@ struct Waiting<'a> {
     /// Whether it sleeps meanwhile. Where there are many chunks or other calls, the host's other threads can do with its processor, and
     /// some microseconds do not matter.
     sleeps: bool,
+    /// Whether other calls have chunks on the device, so that nobody knows when one of its own ends.
+    has_company: bool,
+}
+
+/// When the chunks of one thread ended. As they follow one another, and all take about as long, that foretells when the last ones
+/// will.
+#[derive(Default)]
+struct Ends {
+    last: Option<Instant>,
+    /// Between the last one and the one before.
+    between: Option<Duration>,
+}
+
+impl Ends {
+    fn note(&mut self, end: Instant) {
+        self.between = self.last.map(|last| end - last);
+        self.last = Some(end);
+    }
+
+    /// How to wait for the next one, so as to be awake when it ends.
+    fn wait(&self) -> Wait {
+        let (Some(last), Some(between)) = (self.last, self.between) else {
+            return Wait::Asleep;
+        };
+        Wait::AwakeFrom {
+            start: last + between - between / 16,
+            end: last + between + between / 16,
+        }
+    }
 }
 
 /// A chunk that a device works on.
@@ -270,6 +304,7 @@ fn send_through<P: Send, J: Job<P>>(
     let waiting = Waiting {
         is_stopped: &is_stopped,
         sleeps: has_many || call.calls() > 1,
+        has_company: call.calls() > 1,
     };
     let drive = |slots: &mut [Slot]| {
         Slot::share_chain(slots);
@@ -280,16 +315,27 @@ fn send_through<P: Send, J: Job<P>>(
         false => drive(slots),
         true => {
             let (first, second) = slots.split_at_mut(slots.len().div_ceil(2));
-            thread::scope(|scope| {
-                let other = thread::Builder::new().spawn_scoped(scope, || drive(second));
+            let mut of_other = None;
+            let this = thread::scope(|scope| {
+                let driving = || of_other = Some(catch_unwind(AssertUnwindSafe(|| drive(second))));
+                let other = thread::Builder::new().spawn_scoped(scope, driving);
                 let this = drive(first);
+                if let Ok(other) = other {
+                    // To join it would be to wait for its memory to be given back.
+                    wait_awake(LAST_CHUNKS, || other.is_finished());
+                }
+                this
+            });
+            match of_other {
                 // Without another thread this one has done all.
-                let Ok(other) = other else { return this };
-                let other = other.join().unwrap_or_else(|panic| resume_unwind(panic));
-                let ((mut timing, count), (of_other, other_count)) = (this?, other?);
-                timing += of_other;
-                Ok((timing, count + other_count))
-            })
+                None => this,
+                Some(Err(panic)) => resume_unwind(panic),
+                Some(Ok(of_other)) => this.and_then(|(mut timing, count)| {
+                    let (other_timing, other_count) = of_other?;
+                    timing += other_timing;
+                    Ok((timing, count + other_count))
+                }),
+            }
         }
     };
     let is_full = matches!(
@@ -336,13 +382,21 @@ fn in_turn<'p, P, J: Job<P>>(
     under_way: &mut [Option<UnderWay<'p, J::Chunk, P>>],
 ) -> Result<(Timing, usize), Stop> {
     let (mut timing, mut count) = (Timing::default(), 0);
+    let mut ends = Ends::default();
     let mut has_ended = false;
     for turn in (0..slots.len()).cycle() {
         let slot = &mut slots[turn];
         if let Some(UnderWay { kept, piece }) = under_way[turn].take() {
             count += piece.range.len();
             let (range, places) = (&piece.range, &mut *piece.places);
-            match slot.finish(waiting.sleeps, |output| {
+            let wait = match waiting.sleeps {
+                false => Wait::Awake,
+                // While others follow, the device has something to do when this one ends.
+                true if waiting.has_company || !share.is_taken() => Wait::Asleep,
+                true => ends.wait(),
+            };
+            match slot.finish(wait, |output| {
+                ends.note(Instant::now());
                 job.take(kept, range, output, places);
             }) {
                 Ok(kernel) => {

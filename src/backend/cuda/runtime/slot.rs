@@ -15,7 +15,10 @@
 #[cfg(all(test, feature = "sign"))]
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use core::hint::spin_loop;
 use core::time::Duration;
+use std::thread;
+use std::time::Instant;
 
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
@@ -55,6 +58,17 @@ pub(crate) struct Slot {
 
 #[cfg(all(test, feature = "sign"))]
 pub(crate) type Strike = Box<dyn Fn(&super::strike::Reach<'_>) + Send>;
+
+/// How a thread waits for results.
+#[derive(Clone, Copy)]
+pub(super) enum Wait {
+    /// Looking for them all the time.
+    Awake,
+    /// Its processor is left to others. The thread wakes some 100 us late.
+    Asleep,
+    /// Asleep until shortly before they should be there, awake then, and asleep once more if they are late.
+    AwakeFrom { start: Instant, end: Instant },
+}
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
@@ -110,19 +124,20 @@ impl Slot {
         self.strike = Some(strike);
     }
 
-    /// Lets `fill` write all inputs of a chunk, and sends it off through `launches`, one after the other.
+    /// Lets `fill` write all inputs of a chunk, and sends it off through `launches`, one after the other. If `fill` fails, no launch has
+    /// seen what it wrote, and the slot is to be [abandoned](Self::abandon).
     ///
     /// # Panics
     ///
     /// If the slot is in use, or if a launch asks for more than the layout has: a part beyond it, an index out
     /// of range, another device.
-    pub(crate) fn submit(
+    pub(crate) fn submit<E: From<DriverError>>(
         &mut self,
         layout: &Layout,
-        fill: impl FnOnce(&mut [u64]),
+        fill: impl FnOnce(&mut [u64]) -> Result<(), E>,
         launches: &[Launch],
         loaded: &Loaded,
-    ) -> Result<(), DriverError> {
+    ) -> Result<(), E> {
         assert!(self.state == State::Clean, "the slot is in use");
         let sizes = layout.sizes();
         for kernel in &loaded.kernels {
@@ -142,7 +157,7 @@ impl Slot {
         self.records = loaded.records.clone();
         let addresses = buffers.for_device(sizes);
         let input = buffers.inputs(sizes.input);
-        fill(input);
+        fill(input)?;
         for launch in launches {
             check_indices(launch.arguments(), loaded, input);
         }
@@ -200,7 +215,8 @@ impl Slot {
         // SAFETY: as above.
         unsafe { result::memcpy_dtoh_async(output, addresses.output, stream)? };
         self.output_there.record(&self.stream)?;
-        self.output_there_later.record(&self.stream)
+        self.output_there_later.record(&self.stream)?;
+        Ok(())
     }
 
     /// When no more chunks follow: has the device clear its buffers, if the slot is busy when the results are on the host.
@@ -226,22 +242,30 @@ impl Slot {
 
     /// Waits for the results of the chunk, and lets `take` read and wipe them. Returns the time that the kernels took.
     ///
-    /// A thread that `sleeps` leaves its processor to others, and wakes somewhat later.
-    ///
     /// # Panics
     ///
     /// If the slot is not busy.
     pub(super) fn finish(
         &mut self,
-        sleeps: bool,
+        wait: Wait,
         take: impl FnOnce(&mut [u64]),
     ) -> Result<Duration, DriverError> {
         let (State::Busy { sizes }, Some(buffers)) = (self.state, &mut self.buffers) else {
             panic!("the slot has nothing to finish");
         };
-        match sleeps {
-            true => self.output_there_later.synchronize()?,
-            false => self.output_there.synchronize()?,
+        match wait {
+            Wait::Awake => self.output_there.synchronize()?,
+            Wait::Asleep => self.output_there_later.synchronize()?,
+            Wait::AwakeFrom { start, end } => {
+                thread::sleep(start.saturating_duration_since(Instant::now()));
+                while !self.output_there.is_complete() {
+                    if Instant::now() > end {
+                        self.output_there_later.synchronize()?;
+                        break;
+                    }
+                    spin_loop();
+                }
+            }
         }
         buffers.take_outputs(sizes.output, take);
         self.state = State::Clean;

@@ -165,7 +165,10 @@ impl<P: Place> Job<P> for CrtJob<'_> {
         let work = share.kernels.exponentiate(&what);
         let alone = share.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = self.open(chunk, operands).map_err(Stop::Batch)?;
-        let fill = |input: &mut [u64]| self.fill(share, chunk, &opened, &work, input);
+        let fill = |input: &mut [u64]| {
+            self.fill(share, chunk, &opened, &work, input);
+            Ok::<(), Stop>(())
+        };
         #[cfg(test)]
         if let Some(strike) = self.strike.clone() {
             let chunk = chunk.clone();

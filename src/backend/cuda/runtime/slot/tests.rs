@@ -65,14 +65,17 @@ fn what_chunks_leave_on_the_device_is_wiped() {
             let mut layout = Layout::default();
             layout.input(words);
             layout.output(words);
-            let fill = |input: &mut [u64]| input.fill(7);
+            let fill = |input: &mut [u64]| {
+                input.fill(7);
+                Ok::<(), DriverError>(())
+            };
             let loaded = Loaded::default();
             slot.submit(&layout, fill, &[], &loaded).unwrap();
             let take = |output: &mut [u64]| {
                 assert_eq!(output.len(), words);
                 output.fill(0);
             };
-            slot.finish(false, take).unwrap();
+            slot.finish(Wait::Awake, take).unwrap();
         };
         let wipes: [fn(&mut Slot); 3] = [
             |slot| slot.settle().unwrap(),
