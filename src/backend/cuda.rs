@@ -18,6 +18,7 @@
 mod calibration;
 pub(crate) mod family;
 mod group;
+mod inputs;
 mod modexp;
 mod mul;
 pub(crate) mod plan;

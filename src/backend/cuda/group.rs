@@ -3,9 +3,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::convert::Infallible;
-use core::ops::Range;
+use core::mem;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use core::{mem, ptr};
 
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Integer as _, Limb, Unsigned, Zero as _};
@@ -208,34 +207,9 @@ impl<'a, I: Instance> Group<'a, I> {
         }
         copy_out(words, out.as_mut_limbs());
     }
-
-    /// The moduli of a chunk: one for each run of instances that share a reference, which is public.
-    pub(super) fn moduli(&self, chunk: &Range<usize>) -> Moduli {
-        let mut distinct: Vec<usize> = Vec::with_capacity(chunk.len());
-        let mut index = Vec::with_capacity(chunk.len());
-        let params = |member: usize| ptr::from_ref(self.instance(member).params());
-        for member in chunk.clone() {
-            if distinct
-                .last()
-                .is_none_or(|&last| params(last) != params(member))
-            {
-                distinct.push(member);
-            }
-            index.push(distinct.len() as u32 - 1);
-        }
-        Moduli { distinct, index }
-    }
 }
 
 /// Limbs in the modulus of an instance.
 fn limbs(instance: &impl Instance) -> usize {
     instance.params().modulus().as_ref().as_limbs().len()
-}
-
-/// Which modulus each instance of a chunk has.
-pub(super) struct Moduli {
-    /// A member of the group for each of them.
-    pub(super) distinct: Vec<usize>,
-    /// For each instance of the chunk, the index of its modulus among these.
-    pub(super) index: Vec<u32>,
 }

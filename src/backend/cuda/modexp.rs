@@ -11,7 +11,8 @@ use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Limb, Odd, Uint, Unsigned};
 
 use super::family::{ModExpChunk, ModExpWork};
-use super::group::{Group, Moduli};
+use super::group::Group;
+use super::inputs::{Inputs, Moduli};
 use super::plan::{Plan, Tuning};
 use super::registry::{Entry, Registry};
 use super::runtime::device::Call;
@@ -21,7 +22,7 @@ use super::runtime::module::Grid;
 use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
-use super::words::{HostPool, Rows, copy_in, write_indices};
+use super::words::{HostPool, Rows, copy_in};
 use crate::backend::{check_instances, width};
 use crate::secret::Secret;
 use crate::width::{WithLimbs, with_limbs};
@@ -121,33 +122,32 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
             }
             is_right
         };
-        let parts = [work.base, work.exponent, work.moduli].map(Part::range);
-        let Ok([bases, exponents, records]) = input.get_disjoint_mut(parts) else {
+        let parts = [work.base, work.exponent, work.moduli, work.modulus_index].map(Part::range);
+        let Ok([bases, exponents, records, modulus_index]) = input.get_disjoint_mut(parts) else {
             unreachable!("parts of a layout do not overlap");
         };
+        let inputs = Inputs {
+            numbers: [bases, exponents],
+            records,
+            modulus_index,
+        };
         let r2_bits = entry.r2_bits(group.bits);
-        let (size, record_size) = (
-            bases.len() / chunk.len(),
-            records.len() / moduli.distinct.len(),
-        );
-        self.threads.each_pair_and_record(
-            [bases, exponents].map(|words| Rows::new(words, size)),
-            |i, [base, exponent]| {
-                if is_right(chunk.start + i) {
-                    let instance = group.instance(chunk.start + i);
-                    copy_in(instance.base.as_limbs(), base);
-                    copy_in(instance.exponent.as_limbs(), exponent);
-                }
-            },
-            Rows::new(records, record_size),
-            |i, record| {
-                if !is_right(moduli.distinct[i]) {
+        group.fill(
+            chunk,
+            moduli,
+            inputs,
+            self.threads,
+            |member, instance, places| {
+                if !is_right(member) {
                     return;
                 }
-                let params = group.instance(moduli.distinct[i]).params;
-                let modulus = params.modulus().as_ref().as_limbs();
+                let [base, exponent] = places.numbers;
+                copy_in(instance.base.as_limbs(), base);
+                copy_in(instance.exponent.as_limbs(), exponent);
+                let Some(record) = places.record else { return };
+                let modulus = instance.params.modulus().as_ref().as_limbs();
                 if r2_bits == group.bits {
-                    let r2 = params.r2().as_limbs();
+                    let r2 = instance.params.r2().as_limbs();
                     entry.family.write_modulus(entry, modulus, r2, record);
                 } else {
                     let r2 = wide_r2(modulus, r2_bits);
@@ -155,7 +155,6 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
                 }
             },
         );
-        write_indices(&moduli.index, &mut input[work.modulus_index.range()]);
         let fault = fault.into_inner().unwrap_or_else(PoisonError::into_inner);
         fault.map_or(Ok(()), |fault| Err(Stop::Batch(fault)))
     }
@@ -232,7 +231,7 @@ where
         let (entry, moduli) = (share.plan.entry, self.group.moduli(chunk));
         let what = ModExpChunk {
             count: chunk.len(),
-            moduli: moduli.distinct.len(),
+            moduli: moduli.count(),
             exponent_bits: self.exponent_bits,
             r2_bits: entry.r2_bits(self.group.bits),
             window: share.plan.window,

@@ -9,7 +9,8 @@ use crypto_bigint::{Limb, Unsigned};
 
 use super::Cuda;
 use super::family::mul::{self, ModMulChunk, ModMulWork};
-use super::group::{Group, Moduli, Places};
+use super::group::{Group, Places};
+use super::inputs::{Inputs, Moduli};
 use super::registry::{Entry, Registry, SHIPPED};
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
@@ -18,7 +19,7 @@ use super::runtime::module::Grid;
 use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
-use super::words::{HostPool, Rows, copy_in, copy_in_from, write_indices};
+use super::words::{HostPool, Rows, copy_in, copy_in_from};
 use crate::backend::{Form, Serial, check_factors, clear};
 use crate::{BatchModMul, Error, ModMul};
 
@@ -138,26 +139,31 @@ impl<'a, U: Unsigned + Sync + Send> ModMulJob<'a, U> {
     ) {
         let group = self.group;
         let below = ((entry.bits - group.bits) / Limb::BITS) as usize;
-        let parts = [work.a, work.b, work.moduli].map(Part::range);
-        let Ok([a, b, records]) = input.get_disjoint_mut(parts) else {
+        let parts = [work.a, work.b, work.moduli, work.modulus_index].map(Part::range);
+        let Ok([a, b, records, modulus_index]) = input.get_disjoint_mut(parts) else {
             unreachable!("parts of a layout do not overlap");
         };
-        self.threads.each_pair_and_record(
-            [a, b].map(|words| Rows::new(words, entry.words())),
-            |i, [a, b]| {
-                let instance = group.instance(chunk.start + i);
+        let inputs = Inputs {
+            numbers: [a, b],
+            records,
+            modulus_index,
+        };
+        group.fill(
+            chunk,
+            moduli,
+            inputs,
+            self.threads,
+            |_, instance, places| {
+                let [a, b] = places.numbers;
                 copy_in(instance.a.as_limbs(), a);
                 copy_in_from(below, instance.b.as_limbs(), b);
-            },
-            Rows::new(records, 2 * entry.words()),
-            |i, record| {
-                let params = group.instance(moduli.distinct[i]).params;
-                let (modulus, r2) = record.split_at_mut(entry.words());
-                copy_in(params.modulus().as_ref().as_limbs(), modulus);
-                copy_in_from(below, params.r2().as_limbs(), r2);
+                if let Some(record) = places.record {
+                    let (modulus, r2) = record.split_at_mut(entry.words());
+                    copy_in(instance.params.modulus().as_ref().as_limbs(), modulus);
+                    copy_in_from(below, instance.params.r2().as_limbs(), r2);
+                }
             },
         );
-        write_indices(&moduli.index, &mut input[work.modulus_index.range()]);
     }
 }
 
@@ -204,7 +210,7 @@ where
         let (entry, moduli) = (share.entry, self.group.moduli(chunk));
         let what = ModMulChunk {
             count: chunk.len(),
-            moduli: moduli.distinct.len(),
+            moduli: moduli.count(),
             form: self.form,
         };
         let work = mul::launch(entry, share.grid, &what);

@@ -11,7 +11,7 @@ use crate::backend::parallel::each_share;
 
 /// Numbers that a thread copies at a time; waking another takes longer than copying fewer, and of more some threads would have none
 /// left while others are at their last ones.
-const COPIED_AT_A_TIME: usize = 256;
+pub(crate) const COPIED_AT_A_TIME: usize = 256;
 
 /// Elements that a thread looks at, without their numbers, at a time.
 pub(crate) const SEEN_AT_A_TIME: usize = 512;
@@ -58,32 +58,6 @@ impl HostPool<'_> {
                 f(i, place, row);
                 row.fill(0);
             }
-        });
-    }
-
-    /// Calls `pair` with the index and the places of each pair of numbers, one in each of two buffers, and `record` with the index and
-    /// the place of each record. One go for all of them: for threads to begin and to wait for each other takes as long as hundreds of
-    /// numbers.
-    pub(crate) fn each_pair_and_record(
-        self,
-        pairs: [Rows<'_>; 2],
-        pair: impl Fn(usize, [&mut [u64]; 2]) + Sync,
-        records: Rows<'_>,
-        record: impl Fn(usize, &mut [u64]) + Sync,
-    ) {
-        enum Part<'a> {
-            Pairs(Rows<'a>, Rows<'a>),
-            Records(Rows<'a>),
-        }
-        let [first, second] = pairs.map(Rows::parts);
-        let pairs = first.zip(second).map(|(a, b)| Part::Pairs(a, b));
-        let parts = pairs.chain(records.parts().map(Part::Records));
-        self.each_item(parts.collect(), |part| match part {
-            Part::Pairs(a, b) => {
-                let pairs = a.each().zip(b.each());
-                pairs.for_each(|((i, a), (_, b))| pair(i, [a, b]));
-            }
-            Part::Records(rows) => rows.each().for_each(|(i, place)| record(i, place)),
         });
     }
 
@@ -168,10 +142,11 @@ impl<'a> Rows<'a> {
 }
 
 /// Writes indices to `words`, two to a word, with a zero where the last has no partner.
-pub(crate) fn write_indices(indices: &[u32], words: &mut [u64]) {
-    for (word, pair) in words.iter_mut().zip(indices.chunks(2)) {
-        let high = pair.get(1).copied().unwrap_or(0);
-        *word = u64::from(pair[0]) | u64::from(high) << 32;
+pub(crate) fn write_indices(indices: impl Iterator<Item = u32>, words: &mut [u64]) {
+    let mut indices = indices.fuse();
+    for word in words {
+        let [low, high] = [(); 2].map(|()| u64::from(indices.next().unwrap_or(0)));
+        *word = low | high << 32;
     }
 }
 
@@ -268,7 +243,7 @@ mod tests {
     #[test]
     fn indices_share_words() {
         let mut words = [u64::MAX; 2];
-        write_indices(&[7, 8, 9], &mut words);
+        write_indices([7, 8, 9].into_iter(), &mut words);
         assert_eq!(words, [7 | 8 << 32, 9]);
     }
 
@@ -285,24 +260,6 @@ mod tests {
                 });
                 assert!(places.into_iter().eq(0..len));
                 assert!(rows.into_iter().all(|word| word == 0));
-                let (mut a, mut b) = (vec![0; len], vec![0; 3 * len]);
-                let mut records = vec![0; 2 * (len / 2)];
-                threads.each_pair_and_record(
-                    [Rows::new(&mut a, 1), Rows::new(&mut b, 3)],
-                    |i, [a, b]| {
-                        a.fill(i as u64);
-                        b.fill(i as u64 + 1);
-                    },
-                    Rows::new(&mut records, 2),
-                    |i, record| record.fill(i as u64 + 2),
-                );
-                assert!(a.into_iter().eq(0..len as u64));
-                for i in 0..len {
-                    assert_eq!(b[3 * i..][..3], [i as u64 + 1; 3]);
-                }
-                for i in 0..len / 2 {
-                    assert_eq!(records[2 * i..][..2], [i as u64 + 2; 2]);
-                }
             }
         }
     }

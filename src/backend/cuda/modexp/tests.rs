@@ -46,7 +46,7 @@ fn fill(
     let (entry, moduli) = (entry(), job.group.moduli(&chunk));
     let what = ModExpChunk {
         count: chunk.len(),
-        moduli: moduli.distinct.len(),
+        moduli: moduli.count(),
         exponent_bits: job.exponent_bits,
         r2_bits: entry.r2_bits(job.group.bits),
         window: entry.family.best_window(job.exponent_bits),

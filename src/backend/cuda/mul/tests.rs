@@ -21,7 +21,7 @@ fn filled(group: &Group<'_, ModMul<'_, BoxedUint>>, chunk: Range<usize>) -> (Mod
     let moduli = group.moduli(&chunk);
     let what = ModMulChunk {
         count: chunk.len(),
-        moduli: moduli.distinct.len(),
+        moduli: moduli.count(),
         form: job.form,
     };
     let work = mul::launch(entry, Grid::new(&entry.image, 132), &what);

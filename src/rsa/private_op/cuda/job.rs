@@ -322,14 +322,11 @@ impl CrtJob<'_> {
             .key_indices
             .partition_point(|run| run.0 <= chunk.start);
         let mut run = share.key_indices[first..].iter().peekable();
-        let indices: Vec<u32> = chunk
-            .clone()
-            .map(|lane| {
-                while run.next_if(|run| run.0 <= lane).is_some() {}
-                run.peek().map_or(0, |run| run.1)
-            })
-            .collect();
-        write_indices(&indices, &mut input[work.record_index.range()]);
+        let indices = chunk.clone().map(|lane| {
+            while run.next_if(|run| run.0 <= lane).is_some() {}
+            run.peek().map_or(0, |run| run.1)
+        });
+        write_indices(indices, &mut input[work.record_index.range()]);
 
         let parts = [work.first, work.record_index].map(Part::range);
         if let Ok(parts) = input.get_disjoint_mut(parts) {
