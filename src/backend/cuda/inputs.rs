@@ -11,14 +11,44 @@ use super::words::{COPIED_AT_A_TIME, HostPool, write_indices};
 /// The moduli of a chunk: one for each run of instances that share a reference, which is public.
 pub(super) struct Moduli {
     /// How many runs begin before each part of the chunk, and in the end how many there are. A part is what a thread copies at a
-    /// time. That is little to remember, so that threads find the runs of their parts themselves.
+    /// time. That is little to remember, and threads find the runs of their parts themselves.
     before: Vec<usize>,
+    /// How many instances the chunk has.
+    len: usize,
+}
+
+/// What some parts of a chunk have.
+pub(super) struct Extent {
+    /// Instances.
+    pub(super) members: usize,
+    /// Runs that begin in them.
+    pub(super) runs: usize,
 }
 
 impl Moduli {
     /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.before.last().copied().unwrap_or(0)
+    }
+
+    /// All parts of the chunk.
+    pub(super) fn all(&self) -> Range<usize> {
+        0..self.before.len() - 1
+    }
+
+    /// The first half of the parts, of which there may be none, and the others.
+    pub(super) fn halves(&self) -> [Range<usize>; 2] {
+        let all = self.all();
+        let middle = all.end / 2;
+        [0..middle, middle..all.end]
+    }
+
+    pub(super) fn extent(&self, parts: &Range<usize>) -> Extent {
+        let [start, end] = [parts.start, parts.end].map(|part| part * COPIED_AT_A_TIME);
+        Extent {
+            members: end.min(self.len) - start,
+            runs: self.before[parts.end] - self.before[parts.start],
+        }
     }
 }
 
@@ -59,12 +89,17 @@ impl<I: Instance> Group<'_, I> {
             last = params;
         }
         before.push(count);
-        Moduli { before }
+        Moduli {
+            before,
+            len: chunk.len(),
+        }
     }
 
-    /// Has `write` fill the places of each instance of a chunk, on several threads if there are many, and fills those of the indices.
+    /// Has `write` fill the places of each instance in some parts of a chunk, on several threads if there are many, and fills those of the
+    /// indices. The inputs are those of these parts.
     pub(super) fn fill(
         &self,
+        parts: Range<usize>,
         chunk: &Range<usize>,
         moduli: &Moduli,
         inputs: Inputs<'_>,
@@ -76,11 +111,14 @@ impl<I: Instance> Group<'_, I> {
             mut records,
             mut modulus_index,
         } = inputs;
-        let sizes = numbers.each_ref().map(|words| words.len() / chunk.len());
-        let record_size = records.len() / moduli.count();
-        let starts = chunk.clone().step_by(COPIED_AT_A_TIME);
-        let parts = starts.zip(moduli.before.windows(2)).map(|(start, runs)| {
+        // Where there are no instances, or no runs, there are no words, and nothing has a size.
+        let Extent { members, runs } = moduli.extent(&parts);
+        let sizes = numbers.each_ref().map(|words| words.len() / members.max(1));
+        let record_size = records.len() / runs.max(1);
+        let parts = parts.map(|part| {
+            let start = chunk.start + part * COPIED_AT_A_TIME;
             let members = start..(start + COPIED_AT_A_TIME).min(chunk.end);
+            let runs = &moduli.before[part..part + 2];
             let [first, second] = &mut numbers;
             let inputs = Inputs {
                 numbers: [
@@ -119,7 +157,7 @@ impl<I: Instance> Group<'_, I> {
         let pairs = a
             .chunks_exact_mut(sizes[0])
             .zip(b.chunks_exact_mut(sizes[1]));
-        let mut records = inputs.records.chunks_exact_mut(record_size);
+        let mut records = inputs.records.chunks_exact_mut(record_size.max(1));
         let mut last = match members.start == first {
             true => ptr::null(),
             false => ptr::from_ref(self.instance(members.start - 1).params()),
@@ -182,18 +220,24 @@ mod tests {
                     let [mut a, mut b] = [1, 2].map(|size| vec![u64::MAX; size * len]);
                     let mut records = vec![u64::MAX; 2 * runs];
                     let mut modulus_index = vec![u64::MAX; len.div_ceil(2)];
-                    let inputs = Inputs {
-                        numbers: [&mut a, &mut b],
-                        records: &mut records,
-                        modulus_index: &mut modulus_index,
-                    };
-                    group.fill(&chunk, &moduli, inputs, threads, |member, _, places| {
-                        places
-                            .numbers
-                            .into_iter()
-                            .chain(places.record)
-                            .for_each(|words| words.fill(member as u64));
-                    });
+                    let mut rest = [&mut a[..], &mut b, &mut records, &mut modulus_index];
+                    for parts in moduli.halves() {
+                        let Extent { members, runs } = moduli.extent(&parts);
+                        let lens = [members, 2 * members, 2 * runs, members.div_ceil(2)];
+                        let [a, b, records, modulus_index] =
+                            core::array::from_fn(|i| take(&mut rest[i], lens[i]));
+                        let inputs = Inputs {
+                            numbers: [a, b],
+                            records,
+                            modulus_index,
+                        };
+                        let write = |member, _: &_, places: Places<'_>| {
+                            let all = places.numbers.into_iter().chain(places.record);
+                            all.for_each(|words| words.fill(member as u64));
+                        };
+                        group.fill(parts, &chunk, &moduli, inputs, threads, write);
+                    }
+                    assert!(rest.iter().all(|words| words.is_empty()));
                     let members = || chunk.clone().map(|member| member as u64);
                     assert!(a.into_iter().eq(members()));
                     assert!(b.into_iter().eq(members().flat_map(|member| [member; 2])));

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::borrow::BorrowMut;
 use core::ops::Range;
-use core::slice;
+use core::{array, slice};
 use std::sync::{Mutex, PoisonError};
 
 use crypto_bigint::modular::FixedMontyParams;
@@ -12,7 +12,7 @@ use crypto_bigint::{Limb, Odd, Uint, Unsigned};
 
 use super::family::{ModExpChunk, ModExpWork};
 use super::group::Group;
-use super::inputs::{Inputs, Moduli};
+use super::inputs::{Extent, Inputs, Moduli, Places};
 use super::plan::{Plan, Tuning};
 use super::registry::{Entry, Registry};
 use super::runtime::device::Call;
@@ -21,7 +21,7 @@ use super::runtime::layout::Part;
 use super::runtime::module::Grid;
 use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use super::runtime::probe::DeviceInfo;
-use super::runtime::slot::Slot;
+use super::runtime::slot::{Outgoing, Slot};
 use super::words::{HostPool, Rows, copy_in};
 use crate::backend::{check_instances, width};
 use crate::secret::Secret;
@@ -103,14 +103,14 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         })
     }
 
-    /// Writes the inputs of a chunk, all of them, or fails with what is wrong with one of its instances.
+    /// Writes and sends the inputs of a chunk, all of them, or fails with what is wrong with one of its instances.
     fn fill(
         &self,
         entry: &Entry,
         chunk: &Range<usize>,
         moduli: &Moduli,
         work: &ModExpWork,
-        input: &mut [u64],
+        inputs: Outgoing<'_>,
     ) -> Result<(), Stop> {
         let group = self.group;
         let fault = Mutex::new(None);
@@ -122,41 +122,51 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
             }
             is_right
         };
-        let parts = [work.base, work.exponent, work.moduli, work.modulus_index].map(Part::range);
-        let Ok([bases, exponents, records, modulus_index]) = input.get_disjoint_mut(parts) else {
-            unreachable!("parts of a layout do not overlap");
-        };
-        let inputs = Inputs {
-            numbers: [bases, exponents],
-            records,
-            modulus_index,
-        };
         let r2_bits = entry.r2_bits(group.bits);
-        group.fill(
-            chunk,
-            moduli,
-            inputs,
-            self.threads,
-            |member, instance, places| {
-                if !is_right(member) {
-                    return;
-                }
-                let [base, exponent] = places.numbers;
-                copy_in(instance.base.as_limbs(), base);
-                copy_in(instance.exponent.as_limbs(), exponent);
-                let Some(record) = places.record else { return };
-                let modulus = instance.params.modulus().as_ref().as_limbs();
-                if r2_bits == group.bits {
-                    let r2 = instance.params.r2().as_limbs();
-                    entry.family.write_modulus(entry, modulus, r2, record);
-                } else {
-                    let r2 = wide_r2(modulus, r2_bits);
-                    entry.family.write_modulus(entry, modulus, &r2, record);
-                }
-            },
-        );
-        let fault = fault.into_inner().unwrap_or_else(PoisonError::into_inner);
-        fault.map_or(Ok(()), |fault| Err(Stop::Batch(fault)))
+        let write = |member, instance: &ModExp<'_, U>, places: Places<'_>| {
+            if !is_right(member) {
+                return;
+            }
+            let [base, exponent] = places.numbers;
+            copy_in(instance.base.as_limbs(), base);
+            copy_in(instance.exponent.as_limbs(), exponent);
+            let Some(record) = places.record else { return };
+            let modulus = instance.params.modulus().as_ref().as_limbs();
+            if r2_bits == group.bits {
+                let r2 = instance.params.r2().as_limbs();
+                entry.family.write_modulus(entry, modulus, r2, record);
+            } else {
+                let r2 = wide_r2(modulus, r2_bits);
+                entry.family.write_modulus(entry, modulus, &r2, record);
+            }
+        };
+        let sizes = [work.base, work.exponent].map(|part| part.range().len() / chunk.len());
+        let record_size = work.moduli.range().len() / moduli.count();
+        let mut rest = inputs.parts([work.base, work.exponent, work.moduli, work.modulus_index]);
+        // One half is on its way while the other one is being written.
+        for half in moduli.halves() {
+            let Extent { members, runs } = moduli.extent(&half);
+            let lens = [
+                members * sizes[0],
+                members * sizes[1],
+                runs * record_size,
+                members.div_ceil(2),
+            ];
+            let mut now = array::from_fn(|i| rest[i].take(lens[i]));
+            let [bases, exponents, records, modulus_index] = now.each_mut().map(Outgoing::words);
+            let inputs = Inputs {
+                numbers: [bases, exponents],
+                records,
+                modulus_index,
+            };
+            group.fill(half, chunk, moduli, inputs, self.threads, write);
+            let fault = &mut *fault.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(fault) = fault.take() {
+                return Err(Stop::Batch(fault));
+            }
+            now.into_iter().try_for_each(Outgoing::send)?;
+        }
+        Ok(())
     }
 
     /// Moves powers to their places, each as wide as its modulus, and notes what was refused.
@@ -237,7 +247,7 @@ where
             window: share.plan.window,
         };
         let work = entry.family.mod_exp(entry, share.grid, &what);
-        let fill = |input: &mut [u64]| self.fill(entry, chunk, &moduli, &work, input);
+        let fill = |inputs: Outgoing<'_>| self.fill(entry, chunk, &moduli, &work, inputs);
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
         Ok(Submitted {
             entry,

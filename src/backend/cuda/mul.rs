@@ -18,7 +18,7 @@ use super::runtime::layout::Part;
 use super::runtime::module::Grid;
 use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use super::runtime::probe::DeviceInfo;
-use super::runtime::slot::Slot;
+use super::runtime::slot::{Outgoing, Slot};
 use super::words::{HostPool, Rows, copy_in, copy_in_from};
 use crate::backend::{Form, Serial, check_factors, clear};
 use crate::{BatchModMul, Error, ModMul};
@@ -148,7 +148,9 @@ impl<'a, U: Unsigned + Sync + Send> ModMulJob<'a, U> {
             records,
             modulus_index,
         };
+        let all = moduli.all();
         group.fill(
+            all,
             chunk,
             moduli,
             inputs,
@@ -214,9 +216,9 @@ where
             form: self.form,
         };
         let work = mul::launch(entry, share.grid, &what);
-        let fill = |input: &mut [u64]| {
-            self.fill(entry, chunk, &moduli, &work, input);
-            Ok::<(), Stop>(())
+        let fill = |mut inputs: Outgoing<'_>| {
+            self.fill(entry, chunk, &moduli, &work, inputs.words());
+            inputs.send()
         };
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
         Ok(work.product)

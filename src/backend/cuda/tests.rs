@@ -5,7 +5,7 @@ use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Layout;
 use super::runtime::pipeline::{Forecast, Job, Prepared, Stop};
-use super::runtime::slot::Slot;
+use super::runtime::slot::{Outgoing, Slot};
 use super::*;
 use crate::backend::Form;
 use crate::{BatchModMul as _, ModMul};
@@ -251,8 +251,8 @@ impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
                 Failure::Panic => {
                     let mut layout = Layout::default();
                     layout.input(5000);
-                    let fill = |words: &mut [u64]| -> Result<(), Stop> {
-                        words.fill(7);
+                    let fill = |mut inputs: Outgoing<'_>| -> Result<(), Stop> {
+                        inputs.words().fill(7);
                         std::panic::resume_unwind(alloc::boxed::Box::new("on the way"));
                     };
                     slot.submit(&layout, fill, &[], &Loaded::default())?;

@@ -54,7 +54,8 @@ fn fill(
     let grid = Grid::new(&entry.image, 132);
     let work = entry.family.mod_exp(entry, grid, &what);
     let mut words = vec![u64::MAX; work.modulus_index.range().end];
-    let filled = job.fill(entry, &chunk, &moduli, &work, &mut words);
+    let inputs = Outgoing::nowhere(&mut words);
+    let filled = job.fill(entry, &chunk, &moduli, &work, inputs);
     (work, words, filled)
 }
 

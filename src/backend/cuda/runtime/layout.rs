@@ -43,33 +43,43 @@ impl Part {
 
 /// What a chunk needs of the buffers: parts laid out one after the other. All of it is public.
 #[derive(Default)]
-pub(crate) struct Layout(Sizes);
+pub(crate) struct Layout {
+    sizes: Sizes,
+    /// Words in the parts of the inputs, without what is between them.
+    input_words: usize,
+}
 
 impl Layout {
     /// Words that the host writes and kernels read.
     pub(crate) fn input(&mut self, words: usize) -> Part {
-        Self::add(Buffer::Input, &mut self.0.input, words)
+        self.input_words += words;
+        Self::add(Buffer::Input, &mut self.sizes.input, words)
     }
 
     /// Words that kernels write and the host reads.
     pub(crate) fn output(&mut self, words: usize) -> Part {
-        Self::add(Buffer::Output, &mut self.0.output, words)
+        Self::add(Buffer::Output, &mut self.sizes.output, words)
     }
 
     /// Words that a kernel writes, reads and clears.
     pub(crate) fn scratch(&mut self, words: usize) -> Part {
-        Self::add(Buffer::Scratch, &mut self.0.scratch, words)
+        Self::add(Buffer::Scratch, &mut self.sizes.scratch, words)
     }
 
     /// Words that one kernel leaves for the next.
     #[cfg_attr(not(feature = "sign"), allow(dead_code))]
     pub(crate) fn intermediate(&mut self, words: usize) -> Part {
-        Self::add(Buffer::Intermediate, &mut self.0.intermediate, words)
+        Self::add(Buffer::Intermediate, &mut self.sizes.intermediate, words)
     }
 
     /// The lengths that all parts together need.
     pub(super) fn sizes(&self) -> Sizes {
-        self.0
+        self.sizes
+    }
+
+    /// The words in all parts of the inputs.
+    pub(super) fn input_words(&self) -> usize {
+        self.input_words
     }
 
     fn add(buffer: Buffer, size: &mut usize, len: usize) -> Part {
@@ -202,8 +212,8 @@ mod tests {
         assert_eq!(layout.input(9).range(), 0..9);
         assert_eq!(layout.output(3).range(), 0..3);
         assert_eq!(layout.input(1).range(), 16..17);
-        assert_eq!((layout.0.input, layout.0.output), (17, 3));
-        assert_eq!((layout.0.scratch, layout.0.intermediate), (0, 0));
+        assert_eq!((layout.sizes.input, layout.sizes.output), (17, 3));
+        assert_eq!((layout.sizes.scratch, layout.sizes.intermediate), (0, 0));
     }
 
     #[test]
@@ -214,7 +224,7 @@ mod tests {
         let mut layout = Layout::default();
         layout.output(99);
         layout
-            .0
+            .sizes
             .check_parts(&[Argument::U32(7), Argument::Words(part)]);
     }
 
@@ -224,7 +234,7 @@ mod tests {
         let mut layout = Layout::default();
         let (part, count, below) = (layout.input(2), 5, 1);
         layout
-            .0
+            .sizes
             .check_parts(&[Argument::Indices { part, count, below }]);
     }
 

@@ -15,20 +15,24 @@
 #[cfg(all(test, feature = "sign"))]
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use core::cell::Cell;
 use core::hint::spin_loop;
 use core::time::Duration;
 use std::thread;
 use std::time::Instant;
 
-use cudarc::driver::sys::CUevent_flags;
+use cudarc::driver::sys::{CUdeviceptr, CUevent_flags};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 
 use super::launch::{Launch, Loaded};
 use super::layout::{Layout, Sizes, check_indices};
 use super::records::HeldRecords;
 use buffers::Buffers;
+use outgoing::Destination;
+pub(crate) use outgoing::Outgoing;
 
 mod buffers;
+mod outgoing;
 
 pub(crate) struct Slot {
     context: Arc<CudaContext>,
@@ -70,11 +74,31 @@ pub(super) enum Wait {
     AwakeFrom { start: Instant, end: Instant },
 }
 
+/// Where the inputs of a chunk go.
+struct DeviceInputs<'a> {
+    address: CUdeviceptr,
+    stream: &'a CudaStream,
+    /// So many words have been sent.
+    sent: Cell<usize>,
+}
+
+impl Destination for DeviceInputs<'_> {
+    fn copy(&self, first: usize, words: &[u64]) -> Result<(), DriverError> {
+        let address = self.address + (first * size_of::<u64>()) as CUdeviceptr;
+        // SAFETY: the words are a slot's, whose buffer on the device is as long as that on the host. Both stay allocated, and nobody
+        // writes to the words, until the stream is done with them: `Outgoing` has given them away, and the slot is filled or busy until
+        // `finish` has waited for the results, or `abandon` for all streams.
+        unsafe { result::memcpy_htod_async(address, words, self.stream.cu_stream())? };
+        self.sent.set(self.sent.get() + words.len());
+        Ok(())
+    }
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     /// No chunk is in it. Its buffers may hold what was in the last one.
     Clean,
-    /// The inputs are in, or being put into, the host's buffer.
+    /// The inputs are being put into the host's buffer, and may be on their way to the device.
     Filled { sizes: Sizes },
     /// The device is at work.
     Busy { sizes: Sizes },
@@ -124,17 +148,17 @@ impl Slot {
         self.strike = Some(strike);
     }
 
-    /// Lets `fill` write all inputs of a chunk, and sends it off through `launches`, one after the other. If `fill` fails, no launch has
-    /// seen what it wrote, and the slot is to be [abandoned](Self::abandon).
+    /// Lets `fill` write all inputs of a chunk and send them, and sends the chunk off through `launches`, one after the other. If `fill`
+    /// fails, no launch has seen what it wrote, and the slot is to be [abandoned](Self::abandon).
     ///
     /// # Panics
     ///
-    /// If the slot is in use, or if a launch asks for more than the layout has: a part beyond it, an index out
+    /// If the slot is in use, if a part of the inputs was not sent, or if a launch asks for more than the layout has: a part beyond it, an index out
     /// of range, another device.
     pub(crate) fn submit<E: From<DriverError>>(
         &mut self,
         layout: &Layout,
-        fill: impl FnOnce(&mut [u64]) -> Result<(), E>,
+        fill: impl FnOnce(Outgoing<'_>) -> Result<(), E>,
         launches: &[Launch],
         loaded: &Loaded,
     ) -> Result<(), E> {
@@ -157,17 +181,21 @@ impl Slot {
         self.records = loaded.records.clone();
         let addresses = buffers.for_device(sizes);
         let input = buffers.inputs(sizes.input);
-        fill(input)?;
+        self.context.bind_to_thread()?;
+        let stream = self.stream.cu_stream();
+        let inputs = DeviceInputs {
+            address: addresses.input,
+            stream: &self.stream,
+            sent: Cell::new(0),
+        };
+        fill(Outgoing::new(input, &inputs))?;
+        let all = [layout.input_words(), sizes.input];
+        assert!(all.contains(&inputs.sent.get()), "inputs were not sent");
         for launch in launches {
             check_indices(launch.arguments(), loaded, input);
         }
 
         self.state = State::Busy { sizes };
-        self.context.bind_to_thread()?;
-        let stream = self.stream.cu_stream();
-        // SAFETY: the buffers are at least as long as `sizes`, stay allocated and are not touched while
-        // the slot is busy: `finish` waits for the results first, and `abandon` for all streams.
-        unsafe { result::memcpy_htod_async(addresses.input, input, stream)? };
         self.input_there.record(&self.stream)?;
         let long = match launches {
             [_] => &self.single,
@@ -199,8 +227,9 @@ impl Slot {
             for launch in run {
                 #[cfg(all(test, feature = "sign"))]
                 steps.next().into_iter().for_each(struck);
-                // SAFETY: as above; every part is within the sizes, and every index in range. The slot keeps the
-                // records, too, until then.
+                // SAFETY: the buffers are at least as long as `sizes`, stay allocated and are not touched while the slot is busy:
+                // `finish` waits for the results first, and `abandon` for all streams. Every part is within the sizes, and every
+                // index in range. The slot keeps the records, too, until then.
                 unsafe { launch.queue(loaded, &addresses, kernels)? };
             }
             if !is_short {

@@ -28,7 +28,7 @@ use crate::backend::cuda::runtime::layout::Part;
 use crate::backend::cuda::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::records::TableInUse;
-use crate::backend::cuda::runtime::slot::Slot;
+use crate::backend::cuda::runtime::slot::{Outgoing, Slot};
 #[cfg(test)]
 use crate::backend::cuda::runtime::strike::Reach;
 use crate::backend::cuda::words::{HostPool, copy_in, copy_out, write_indices};
@@ -165,9 +165,9 @@ impl<P: Place> Job<P> for CrtJob<'_> {
         let work = share.kernels.exponentiate(&what);
         let alone = share.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = self.open(chunk, operands).map_err(Stop::Batch)?;
-        let fill = |input: &mut [u64]| {
-            self.fill(share, chunk, &opened, &work, input);
-            Ok::<(), Stop>(())
+        let fill = |mut inputs: Outgoing<'_>| {
+            self.fill(share, chunk, &opened, &work, inputs.words());
+            inputs.send()
         };
         #[cfg(test)]
         if let Some(strike) = self.strike.clone() {

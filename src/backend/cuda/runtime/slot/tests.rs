@@ -65,9 +65,9 @@ fn what_chunks_leave_on_the_device_is_wiped() {
             let mut layout = Layout::default();
             layout.input(words);
             layout.output(words);
-            let fill = |input: &mut [u64]| {
-                input.fill(7);
-                Ok::<(), DriverError>(())
+            let fill = |mut inputs: Outgoing<'_>| {
+                inputs.words().fill(7);
+                inputs.send()
             };
             let loaded = Loaded::default();
             slot.submit(&layout, fill, &[], &loaded).unwrap();
