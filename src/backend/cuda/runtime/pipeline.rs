@@ -18,7 +18,7 @@ use super::module::KernelKey;
 use super::probe::DeviceInfo;
 use super::process::Process;
 use super::shares::{Piece, Share, run_on_all};
-use super::slot::{Slot, Wait};
+use super::slot::Slot;
 use crate::Error;
 use crate::backend::parallel::wait_awake;
 
@@ -250,35 +250,6 @@ struct Waiting<'a> {
     /// Whether it sleeps meanwhile. Where there are many chunks or other calls, the host's other threads can do with its processor, and
     /// some microseconds do not matter.
     sleeps: bool,
-    /// Whether other calls have chunks on the device, so that nobody knows when one of its own ends.
-    has_company: bool,
-}
-
-/// When the chunks of one thread ended. As they follow one another, and all take about as long, that foretells when the last ones
-/// will.
-#[derive(Default)]
-struct Ends {
-    last: Option<Instant>,
-    /// Between the last one and the one before.
-    between: Option<Duration>,
-}
-
-impl Ends {
-    fn note(&mut self, end: Instant) {
-        self.between = self.last.map(|last| end - last);
-        self.last = Some(end);
-    }
-
-    /// How to wait for the next one, so as to be awake when it ends.
-    fn wait(&self) -> Wait {
-        let (Some(last), Some(between)) = (self.last, self.between) else {
-            return Wait::Asleep;
-        };
-        Wait::AwakeFrom {
-            start: last + between - between / 16,
-            end: last + between + between / 16,
-        }
-    }
 }
 
 /// A chunk that a device works on.
@@ -304,7 +275,6 @@ fn send_through<P: Send, J: Job<P>>(
     let waiting = Waiting {
         is_stopped: &is_stopped,
         sleeps: has_many || call.calls() > 1,
-        has_company: call.calls() > 1,
     };
     let drive = |slots: &mut [Slot]| {
         Slot::share_chain(slots);
@@ -382,21 +352,13 @@ fn in_turn<'p, P, J: Job<P>>(
     under_way: &mut [Option<UnderWay<'p, J::Chunk, P>>],
 ) -> Result<(Timing, usize), Stop> {
     let (mut timing, mut count) = (Timing::default(), 0);
-    let mut ends = Ends::default();
     let mut has_ended = false;
     for turn in (0..slots.len()).cycle() {
         let slot = &mut slots[turn];
         if let Some(UnderWay { kept, piece }) = under_way[turn].take() {
             count += piece.range.len();
             let (range, places) = (&piece.range, &mut *piece.places);
-            let wait = match waiting.sleeps {
-                false => Wait::Awake,
-                // While others follow, the device has something to do when this one ends.
-                true if waiting.has_company || !share.is_taken() => Wait::Asleep,
-                true => ends.wait(),
-            };
-            match slot.finish(wait, |output| {
-                ends.note(Instant::now());
+            match slot.finish(waiting.sleeps, |output| {
                 job.take(kept, range, output, places);
             }) {
                 Ok(kernel) => {

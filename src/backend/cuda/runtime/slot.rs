@@ -16,10 +16,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::cell::Cell;
-use core::hint::spin_loop;
 use core::time::Duration;
-use std::thread;
-use std::time::Instant;
 
 use cudarc::driver::sys::{CUdeviceptr, CUevent_flags};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
@@ -47,9 +44,8 @@ pub(crate) struct Slot {
     before_long: CudaEvent,
     after_long: CudaEvent,
     output_there: CudaEvent,
-    /// The same, for whoever sleeps meanwhile.
-    output_there_later: CudaEvent,
     kernel_start: CudaEvent,
+    /// One may sleep until then.
     kernel_end: CudaEvent,
     buffers: Option<Buffers>,
     /// What the launches of the chunk under way read, so that it stays allocated.
@@ -62,17 +58,6 @@ pub(crate) struct Slot {
 
 #[cfg(all(test, feature = "sign"))]
 pub(crate) type Strike = Box<dyn Fn(&super::strike::Reach<'_>) + Send>;
-
-/// How a thread waits for results.
-#[derive(Clone, Copy)]
-pub(super) enum Wait {
-    /// Looking for them all the time.
-    Awake,
-    /// Its processor is left to others. The thread wakes some 100 us late.
-    Asleep,
-    /// Asleep until shortly before they should be there, awake then, and asleep once more if they are late.
-    AwakeFrom { start: Instant, end: Instant },
-}
 
 /// Where the inputs of a chunk go.
 struct DeviceInputs<'a> {
@@ -108,7 +93,8 @@ impl Slot {
     /// With streams of its own.
     pub(super) fn new(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
         let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
-        let sleep = CUevent_flags::CU_EVENT_BLOCKING_SYNC;
+        // With times, too.
+        let sleep = Some(CUevent_flags::CU_EVENT_BLOCKING_SYNC);
         context.bind_to_thread()?;
         let (_, highest_priority) = result::stream::get_priority_range()?;
         let single = context.new_stream()?;
@@ -121,9 +107,8 @@ impl Slot {
             before_long: context.new_event(None)?,
             after_long: context.new_event(None)?,
             output_there: context.new_event(None)?,
-            output_there_later: context.new_event(Some(sleep))?,
             kernel_start: context.new_event(timed)?,
-            kernel_end: context.new_event(timed)?,
+            kernel_end: context.new_event(sleep)?,
             buffers: None,
             records: None,
             state: State::Clean,
@@ -244,7 +229,6 @@ impl Slot {
         // SAFETY: as above.
         unsafe { result::memcpy_dtoh_async(output, addresses.output, stream)? };
         self.output_there.record(&self.stream)?;
-        self.output_there_later.record(&self.stream)?;
         Ok(())
     }
 
@@ -271,31 +255,24 @@ impl Slot {
 
     /// Waits for the results of the chunk, and lets `take` read and wipe them. Returns the time that the kernels took.
     ///
+    /// A thread that `sleeps` leaves its processor to others until the kernels have ended, and wakes somewhat later.
+    ///
     /// # Panics
     ///
     /// If the slot is not busy.
     pub(super) fn finish(
         &mut self,
-        wait: Wait,
+        sleeps: bool,
         take: impl FnOnce(&mut [u64]),
     ) -> Result<Duration, DriverError> {
         let (State::Busy { sizes }, Some(buffers)) = (self.state, &mut self.buffers) else {
             panic!("the slot has nothing to finish");
         };
-        match wait {
-            Wait::Awake => self.output_there.synchronize()?,
-            Wait::Asleep => self.output_there_later.synchronize()?,
-            Wait::AwakeFrom { start, end } => {
-                thread::sleep(start.saturating_duration_since(Instant::now()));
-                while !self.output_there.is_complete() {
-                    if Instant::now() > end {
-                        self.output_there_later.synchronize()?;
-                        break;
-                    }
-                    spin_loop();
-                }
-            }
+        if sleeps {
+            // The copy takes no longer than waking up.
+            self.kernel_end.synchronize()?;
         }
+        self.output_there.synchronize()?;
         buffers.take_outputs(sizes.output, take);
         self.state = State::Clean;
         self.records = None;

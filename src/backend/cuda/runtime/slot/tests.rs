@@ -75,7 +75,7 @@ fn what_chunks_leave_on_the_device_is_wiped() {
                 assert_eq!(output.len(), words);
                 output.fill(0);
             };
-            slot.finish(Wait::Awake, take).unwrap();
+            slot.finish(false, take).unwrap();
         };
         let wipes: [fn(&mut Slot); 3] = [
             |slot| slot.settle().unwrap(),
