@@ -1,5 +1,6 @@
 //! What needs a GPU and a look inside: wiped buffers, and devices that are lost.
 
+use super::modexp::ModExpJob;
 use super::mul::ModMulJob;
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
@@ -18,7 +19,7 @@ use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{NonZero, Odd, U256, U1024};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
-use std::sync::Condvar;
+use std::sync::{Condvar, Mutex};
 
 /// The first device, named `times` times.
 fn gpu(times: usize) -> Option<Cuda> {

@@ -77,11 +77,6 @@ impl<L: Lanes> Workspace<L> {
         import_of_each::<L>(moduli, |params| params.r2, words, operands.r2);
     }
 
-    /// By how many bits a number of `width` bits can be shifted to stay below R.
-    pub(super) fn excess(&self, width: u32) -> u32 {
-        self.limbs as u32 * L::RADIX_BITS - width
-    }
-
     /// The same without either, which products in Montgomery form need not have.
     pub(super) fn import_moduli(&mut self, moduli: &[Params<'_>; MAX_COUNT]) {
         let lanes = self.lanes;
@@ -251,6 +246,11 @@ impl<L: Lanes> Workspace<L> {
     /// Buffers for operands of `limbs` limbs, without exponents.
     pub(super) fn with_limbs(lanes: L, limbs: usize) -> Self {
         Self::new(lanes, limbs, 0)
+    }
+
+    /// By how many bits a number of `width` bits can be shifted to stay below R.
+    pub(super) fn excess(&self, width: u32) -> u32 {
+        self.limbs as u32 * L::RADIX_BITS - width
     }
 
     /// The limbs of an operand.

@@ -83,3 +83,48 @@ impl<'a> Outgoing<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::layout::Layout;
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use core::cell::RefCell;
+
+    /// Notes what is copied where.
+    struct Copies(RefCell<Vec<(usize, Vec<u64>)>>);
+
+    impl Destination for Copies {
+        fn copy(&self, first: usize, words: &[u64]) -> Result<(), DriverError> {
+            self.0.borrow_mut().push((first, words.to_vec()));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn pieces_go_where_they_belong() {
+        let mut layout = Layout::default();
+        // Parts begin at multiples of eight words.
+        let parts = [3, 9, 0, 1].map(|len| layout.input(len));
+        let mut words = vec![0; layout.sizes().input];
+        let copies = Copies(RefCell::default());
+        let [first, mut second, none, mut last] = Outgoing::new(&mut words, &copies).parts(parts);
+        second.words().fill(7);
+        let mut head = second.take(4);
+        head.words()[3] = 8;
+        second.send().unwrap();
+        none.send().unwrap();
+        last.words().fill(9);
+        last.send().unwrap();
+        head.send().unwrap();
+        first.send().unwrap();
+        let expected = [
+            (12, vec![7; 5]),
+            (24, vec![9]),
+            (8, vec![7, 7, 7, 8]),
+            (0, vec![0; 3]),
+        ];
+        assert_eq!(copies.0.into_inner(), expected);
+    }
+}

@@ -1,0 +1,135 @@
+//! The way of a batch of exponentiations to the devices, to the host what they do not serve.
+
+use alloc::vec::Vec;
+use std::sync::{Mutex, PoisonError};
+
+use crypto_bigint::Unsigned;
+
+use super::group::{Group, Places};
+use super::modexp::ModExpJob;
+use super::plan::Tuning;
+use super::registry::SHIPPED;
+use super::runtime::pipeline::Timing;
+use super::words::SEEN_AT_A_TIME;
+use super::{Cuda, Serial};
+use crate::backend::{check_instances, check_lengths, clear};
+use crate::{BatchModExp, Error, ModExp};
+
+impl Cuda {
+    /// Checks what every backend requires of a batch of exponentiations, and against the widest modulus, and computes it.
+    pub(super) fn check_and_run<U: Unsigned + Sync + Send>(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+        max_bits: u32,
+        tuning: Tuning,
+    ) -> Result<Timing, Error>
+    where
+        Serial: BatchModExp<U, Error = Error>,
+    {
+        check_lengths(batch, out);
+        let supposed = self.run_unseen(batch, exponent_bits, out, tuning);
+        if let Some(Ok(timing)) = supposed {
+            return Ok(timing);
+        }
+        let check = |instances: &[_]| check_instances(instances, exponent_bits, max_bits);
+        self.checked(batch, out, check)
+            .and_then(|groups| match (&groups[..], supposed) {
+                // It was as supposed, so that the devices are to blame.
+                ([group], Some(result)) if group.is_all() => result,
+                _ => self.run(groups, exponent_bits, out, tuning),
+            })
+            .inspect_err(|_| clear(out))
+    }
+
+    /// Computes a batch that seems to be of one width, and has a kernel, before anybody has looked at all of it, which takes as long for a large one
+    /// as a hundredth of its exponentiations: each chunk is looked through when it is copied, while the devices compute others. Fails if
+    /// something is wrong with the batch, too.
+    fn run_unseen<U: Unsigned + Sync + Send>(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+        tuning: Tuning,
+    ) -> Option<Result<Timing, Error>>
+    where
+        Serial: BatchModExp<U, Error = Error>,
+    {
+        // What one thread has seen before another is awake is not worth it.
+        if batch.len() <= SEEN_AT_A_TIME {
+            return None;
+        }
+        let group =
+            Group::supposed(batch).filter(|group| self.serves(group.bits, exponent_bits))?;
+        Some(self.run_group(&group, exponent_bits, out, tuning, true))
+    }
+
+    /// Computes a batch that is known to be as it should.
+    fn run<U: Unsigned + Sync + Send>(
+        &self,
+        groups: Vec<Group<'_, ModExp<'_, U>>>,
+        exponent_bits: u32,
+        out: &mut [U],
+        tuning: Tuning,
+    ) -> Result<Timing, Error>
+    where
+        Serial: BatchModExp<U, Error = Error>,
+    {
+        self.devices.check()?;
+        let (on_devices, on_host): (Vec<_>, Vec<_>) = groups
+            .into_iter()
+            .partition(|group| self.serves(group.bits, exponent_bits));
+        // The host first, which may find a modulus too wide.
+        for group in on_host {
+            group.compute_on(&self.host, exponent_bits, out)?;
+        }
+        let mut timing = Timing::default();
+        for group in on_devices {
+            timing += self.run_group(&group, exponent_bits, out, tuning, false)?;
+        }
+        Ok(timing)
+    }
+
+    /// Whether devices have a kernel for such a group. They have none for exponents that are longer than their moduli.
+    fn serves(&self, bits: u32, exponent_bits: u32) -> bool {
+        exponent_bits <= bits && self.has_kernel(bits)
+    }
+
+    /// Computes a group on devices, and on the host what a family refuses. With `is_unseen` nobody has looked yet at whether all of
+    /// it is as it should be.
+    fn run_group<U: Unsigned + Sync + Send>(
+        &self,
+        group: &Group<'_, ModExp<'_, U>>,
+        exponent_bits: u32,
+        out: &mut [U],
+        tuning: Tuning,
+        is_unseen: bool,
+    ) -> Result<Timing, Error>
+    where
+        Serial: BatchModExp<U, Error = Error>,
+    {
+        let job = ModExpJob {
+            group,
+            exponent_bits,
+            registry: SHIPPED,
+            tuning,
+            threads: self.host_pool(),
+            is_unseen,
+            refused: Mutex::default(),
+        };
+        let timing = match group.places(out) {
+            Places::All(out) => self.devices.run(&job, out)?,
+            Places::At(mut places) => self.devices.run(&job, &mut places)?,
+        };
+        let refused = job
+            .refused
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !refused.is_empty() {
+            let refused = group.only(&refused);
+            refused.compute_on(&self.host, exponent_bits, out)?;
+        }
+        Ok(timing)
+    }
+}
