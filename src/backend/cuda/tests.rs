@@ -15,8 +15,8 @@ use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
-use crypto_bigint::modular::FixedMontyParams;
-use crypto_bigint::{NonZero, Odd, U256, U1024};
+use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams};
+use crypto_bigint::{BoxedUint, NonZero, Odd, U256, U1024};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use std::sync::{Condvar, Mutex};
@@ -86,6 +86,32 @@ fn buffers_are_wiped_after_products() {
     cuda.batch_monty_mul(&batch, &mut out).unwrap();
     assert!(out.iter().all(|result| *result == expected[0]));
     assert!(cuda.devices.iter().all(Device::is_wiped));
+}
+
+/// A chunk whose second half is refused has sent the first one: that, and what other chunks have left, is wiped.
+#[test]
+fn buffers_are_wiped_after_a_fault_of_the_batch() {
+    let Some(cuda) = gpu(1) else { return };
+    let params = BoxedMontyParams::new(Odd::new(BoxedUint::max(512)).unwrap());
+    let (secret, wide) = (BoxedUint::max(512), BoxedUint::max(1024));
+    let instance = ModExp::new(&secret, &secret, params.as_ref());
+    for index in [70_001, 99_999] {
+        let mut batch = vec![instance; 100_000];
+        batch[index].base = &wide;
+        let mut out = vec![BoxedUint::max(512); batch.len()];
+        let result = cuda.batch_mod_exp(&batch, 32, &mut out);
+        assert_eq!(
+            result,
+            Err(Error::BaseWidth {
+                index,
+                bits: 1024,
+                modulus_bits: 512,
+            })
+        );
+        let zero = BoxedUint::zero_with_precision(512);
+        assert!(out.iter().all(|result| *result == zero));
+        assert!(cuda.devices.iter().all(Device::is_wiped));
+    }
 }
 
 /// A device is lost while it multiplies: the others finish its share.

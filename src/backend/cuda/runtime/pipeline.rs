@@ -110,8 +110,8 @@ impl core::ops::AddAssign for Timing {
 /// call to call than two devices of one kind do.
 const ALIKE: f64 = 0.85;
 
-/// By how much the last chunks of the two threads that drive a device end one after the other, about; less than it takes to sleep
-/// so long and to wake up.
+/// The two threads that drive a device have their last results within about so long of each other. To sleep meanwhile, and to wake up,
+/// takes longer.
 const LAST_CHUNKS: Duration = Duration::from_micros(250);
 
 /// The devices of a backend.

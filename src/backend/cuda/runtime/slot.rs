@@ -93,7 +93,7 @@ impl Slot {
     /// With streams of its own.
     pub(super) fn new(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
         let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
-        // With times, too.
+        // It has a time, too, unless one asks for none.
         let sleep = Some(CUevent_flags::CU_EVENT_BLOCKING_SYNC);
         context.bind_to_thread()?;
         let (_, highest_priority) = result::stream::get_priority_range()?;
