@@ -78,13 +78,15 @@ impl<B> Parallel<B> {
     ///
     /// An eighth, because a second thread has to be woken, and may share its core with the first.
     pub(crate) fn share(&self, len: usize, most: usize, time: impl Fn(usize) -> u64) -> usize {
+        // Asked once: it is a question to the operating system, for the id of the process.
+        let threads = self.threads();
         // A batch that gives each thread a few of those is even enough.
-        if len.div_ceil(most) >= 4 * self.threads() {
+        if len.div_ceil(most) >= 4 * threads {
             return most;
         }
         let end = |share: usize| {
             let shares = len.div_ceil(share);
-            shares.div_ceil(self.threads()) as u64 * time(share.min(len))
+            shares.div_ceil(threads) as u64 * time(share.min(len))
         };
         let work = |share: usize| len.div_ceil(share) as u64 * time(share);
         let shares = 1..=most.min(len).max(1);
