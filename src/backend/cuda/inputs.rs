@@ -4,25 +4,19 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::{mem, ptr};
+use std::sync::{Mutex, PoisonError};
 
 use super::group::{Group, Instance};
+use super::runtime::pipeline::Stop;
+use super::runtime::slot::Outgoing;
 use super::words::{COPIED_AT_A_TIME, HostPool, write_indices};
+use crate::Error;
 
 /// The moduli of a chunk: one for each run of instances that share a reference, which is public.
 pub(super) struct Moduli {
     /// How many runs begin before each part of the chunk, and in the end how many there are. A part is what a thread copies at a
     /// time. That is little to remember, and threads find the runs of their parts themselves.
     before: Vec<usize>,
-    /// How many instances the chunk has.
-    len: usize,
-}
-
-/// What some parts of a chunk have.
-pub(super) struct Extent {
-    /// Instances.
-    pub(super) members: usize,
-    /// Runs that begin in them.
-    pub(super) runs: usize,
 }
 
 impl Moduli {
@@ -30,50 +24,6 @@ impl Moduli {
     pub(super) fn count(&self) -> usize {
         self.before.last().copied().unwrap_or(0)
     }
-
-    /// All parts of the chunk.
-    pub(super) fn all(&self) -> Range<usize> {
-        0..self.before.len() - 1
-    }
-
-    /// The first half of the parts, of which there may be none, and the others.
-    pub(super) fn halves(&self) -> [Range<usize>; 2] {
-        let all = self.all();
-        let middle = all.end / 2;
-        [0..middle, middle..all.end]
-    }
-
-    pub(super) fn extent(&self, parts: &Range<usize>) -> Extent {
-        let [start, end] = [parts.start, parts.end].map(|part| part * COPIED_AT_A_TIME);
-        Extent {
-            members: end.min(self.len) - start,
-            runs: self.before[parts.end] - self.before[parts.start],
-        }
-    }
-}
-
-/// Where the inputs go.
-pub(super) struct Inputs<'a> {
-    /// The first numbers of all instances, and the second ones.
-    pub(super) numbers: [&'a mut [u64]; 2],
-    pub(super) records: &'a mut [u64],
-    /// The number of its record for each instance, two to a word.
-    pub(super) modulus_index: &'a mut [u64],
-}
-
-/// Where those of one instance go.
-pub(super) struct Places<'a> {
-    pub(super) numbers: [&'a mut [u64]; 2],
-    /// If it has another modulus than the instance before it.
-    pub(super) record: Option<&'a mut [u64]>,
-}
-
-/// The inputs of some instances that follow one another.
-struct InputsOf<'a> {
-    members: Range<usize>,
-    inputs: Inputs<'a>,
-    /// How many runs begin before them.
-    before: usize,
 }
 
 impl<I: Instance> Group<'_, I> {
@@ -89,92 +39,103 @@ impl<I: Instance> Group<'_, I> {
             last = params;
         }
         before.push(count);
-        Moduli {
-            before,
-            len: chunk.len(),
-        }
+        Moduli { before }
     }
 
-    /// Has `write` fill the places of each instance in some parts of a chunk, on several threads if there are many, and fills those of the
-    /// indices. The inputs are those of these parts.
+    /// Writes and sends the inputs of a chunk: has `write_numbers` fill the places of the two numbers of each instance, given with its
+    /// member, and `write_modulus` that of each modulus, given an instance that has it, and fills those of the indices, which are the
+    /// number of its modulus for each instance, two to a word. On several threads if there are many.
+    ///
+    /// # Errors
+    ///
+    /// One that `write_numbers` has, after which nothing is sent.
     pub(super) fn fill(
         &self,
-        parts: Range<usize>,
         chunk: &Range<usize>,
         moduli: &Moduli,
-        inputs: Inputs<'_>,
+        [mut first, mut second, mut records, mut modulus_index]: [Outgoing<'_>; 4],
         threads: HostPool<'_>,
-        write: impl Fn(usize, &I, Places<'_>) + Sync,
-    ) {
-        let Inputs {
-            mut numbers,
-            mut records,
-            mut modulus_index,
-        } = inputs;
-        // Where there are no instances, or no runs, there are no words, and nothing has a size.
-        let Extent { members, runs } = moduli.extent(&parts);
-        let sizes = numbers.each_ref().map(|words| words.len() / members.max(1));
-        let record_size = records.len() / runs.max(1);
-        let parts = parts.map(|part| {
-            let start = chunk.start + part * COPIED_AT_A_TIME;
-            let members = start..(start + COPIED_AT_A_TIME).min(chunk.end);
-            let runs = &moduli.before[part..part + 2];
-            let [first, second] = &mut numbers;
-            let inputs = Inputs {
-                numbers: [
-                    take(first, members.len() * sizes[0]),
-                    take(second, members.len() * sizes[1]),
-                ],
-                records: take(&mut records, (runs[1] - runs[0]) * record_size),
-                modulus_index: take(&mut modulus_index, members.len().div_ceil(2)),
-            };
-            InputsOf {
-                members,
-                inputs,
-                before: runs[0],
-            }
-        });
-        let parts: Vec<_> = parts.collect();
-        threads.each_item(parts, |part| {
-            self.fill_part(chunk.start, sizes, record_size, part, &write);
-        });
+        write_numbers: impl Fn(usize, &I, [&mut [u64]; 2]) -> Result<(), Error> + Sync,
+        write_modulus: impl Fn(&I, &mut [u64]) + Sync,
+    ) -> Result<(), Stop> {
+        let numbers = [first.words(), second.words()];
+        self.fill_numbers(chunk, numbers, threads, write_numbers)
+            .map_err(Stop::Batch)?;
+        // They are on their way while the moduli are being written.
+        first.send()?;
+        second.send()?;
+        let of_moduli = [records.words(), modulus_index.words()];
+        self.fill_moduli(chunk, moduli, of_moduli, threads, write_modulus);
+        records.send()?;
+        modulus_index.send()?;
+        Ok(())
     }
 
-    fn fill_part(
+    fn fill_numbers(
         &self,
-        first: usize,
-        sizes: [usize; 2],
-        record_size: usize,
-        part: InputsOf<'_>,
-        write: impl Fn(usize, &I, Places<'_>),
-    ) {
-        let InputsOf {
-            members,
-            inputs,
-            before: mut runs,
-        } = part;
-        let [a, b] = inputs.numbers;
-        let pairs = a
-            .chunks_exact_mut(sizes[0])
-            .zip(b.chunks_exact_mut(sizes[1]));
-        let mut records = inputs.records.chunks_exact_mut(record_size.max(1));
-        let mut last = match members.start == first {
-            true => ptr::null(),
-            false => ptr::from_ref(self.instance(members.start - 1).params()),
-        };
-        let indices = members.zip(pairs).map(|(member, (a, b))| {
-            let instance = self.instance(member);
-            let params = ptr::from_ref(instance.params());
-            let is_new = params != mem::replace(&mut last, params);
-            runs += usize::from(is_new);
-            let places = Places {
-                numbers: [a, b],
-                record: is_new.then(|| records.next()).flatten(),
-            };
-            write(member, instance, places);
-            runs as u32 - 1
+        chunk: &Range<usize>,
+        [first, second]: [&mut [u64]; 2],
+        threads: HostPool<'_>,
+        write: impl Fn(usize, &I, [&mut [u64]; 2]) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let found = Mutex::new(Ok(()));
+        let sizes = [&*first, second].map(|words| (words.len() / chunk.len().max(1)).max(1));
+        let parts = first
+            .chunks_mut(COPIED_AT_A_TIME * sizes[0])
+            .zip(second.chunks_mut(COPIED_AT_A_TIME * sizes[1]))
+            .zip(chunk.clone().step_by(COPIED_AT_A_TIME));
+        threads.each_item(parts.collect(), |((first, second), start)| {
+            let pairs = first
+                .chunks_exact_mut(sizes[0])
+                .zip(second.chunks_exact_mut(sizes[1]));
+            for (member, (first, second)) in (start..).zip(pairs) {
+                let written = write(member, self.instance(member), [first, second]);
+                if written.is_err() {
+                    *found.lock().unwrap_or_else(PoisonError::into_inner) = written;
+                }
+            }
         });
-        write_indices(indices, inputs.modulus_index);
+        found.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fill_moduli(
+        &self,
+        chunk: &Range<usize>,
+        moduli: &Moduli,
+        [mut records, mut modulus_index]: [&mut [u64]; 2],
+        threads: HostPool<'_>,
+        write: impl Fn(&I, &mut [u64]) + Sync,
+    ) {
+        let size = records.len() / moduli.count().max(1);
+        let starts = chunk.clone().step_by(COPIED_AT_A_TIME);
+        let parts = starts.zip(moduli.before.windows(2)).map(|(start, runs)| {
+            let members = start..(start + COPIED_AT_A_TIME).min(chunk.end);
+            let modulus_index = take(&mut modulus_index, members.len().div_ceil(2));
+            let records = take(&mut records, (runs[1] - runs[0]) * size);
+            (members, runs[0], records, modulus_index)
+        });
+        let parts: Vec<_> = parts.collect();
+        threads.each_item(parts, |(members, before, records, modulus_index)| {
+            let mut records = records.chunks_exact_mut(size.max(1));
+            let mut last = match members.start == chunk.start {
+                true => ptr::null(),
+                false => ptr::from_ref(self.instance(members.start - 1).params()),
+            };
+            let mut runs = before as u32;
+            let indices = members.map(|member| {
+                let instance = self.instance(member);
+                let params = ptr::from_ref(instance.params());
+                if params != mem::replace(&mut last, params) {
+                    runs += 1;
+                    records
+                        .next()
+                        .into_iter()
+                        .for_each(|record| write(instance, record));
+                }
+                runs - 1
+            });
+            write_indices(indices, modulus_index);
+        });
     }
 }
 
@@ -220,24 +181,27 @@ mod tests {
                     let [mut a, mut b] = [1, 2].map(|size| vec![u64::MAX; size * len]);
                     let mut records = vec![u64::MAX; 2 * runs];
                     let mut modulus_index = vec![u64::MAX; len.div_ceil(2)];
-                    let mut rest = [&mut a[..], &mut b, &mut records, &mut modulus_index];
-                    for parts in moduli.halves() {
-                        let Extent { members, runs } = moduli.extent(&parts);
-                        let lens = [members, 2 * members, 2 * runs, members.div_ceil(2)];
-                        let [a, b, records, modulus_index] =
-                            core::array::from_fn(|i| take(&mut rest[i], lens[i]));
-                        let inputs = Inputs {
-                            numbers: [a, b],
-                            records,
-                            modulus_index,
-                        };
-                        let write = |member, _: &_, places: Places<'_>| {
-                            let all = places.numbers.into_iter().chain(places.record);
-                            all.for_each(|words| words.fill(member as u64));
-                        };
-                        group.fill(parts, &chunk, &moduli, inputs, threads, write);
-                    }
-                    assert!(rest.iter().all(|words| words.is_empty()));
+                    let outgoing = [&mut a, &mut b, &mut records, &mut modulus_index]
+                        .map(|words| Outgoing::nowhere(words));
+                    let index_of = |instance: &ModMul<'_, U64>| {
+                        let mut others = batch.iter();
+                        others.position(|other| ptr::eq(other, instance)).unwrap() as u64
+                    };
+                    let write_numbers = |member, _: &_, numbers: [&mut [u64]; 2]| {
+                        numbers.map(|words| words.fill(member as u64));
+                        Ok(())
+                    };
+                    let write_modulus =
+                        |instance: &_, record: &mut [u64]| record.fill(index_of(instance));
+                    let filled = group.fill(
+                        &chunk,
+                        &moduli,
+                        outgoing,
+                        threads,
+                        write_numbers,
+                        write_modulus,
+                    );
+                    assert!(filled.is_ok());
                     let members = || chunk.clone().map(|member| member as u64);
                     assert!(a.into_iter().eq(members()));
                     assert!(b.into_iter().eq(members().flat_map(|member| [member; 2])));

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::borrow::BorrowMut;
 use core::ops::Range;
-use core::{array, slice};
+use core::slice;
 use std::sync::{Mutex, PoisonError};
 
 use crypto_bigint::modular::FixedMontyParams;
@@ -12,7 +12,7 @@ use crypto_bigint::{Limb, Odd, Uint, Unsigned};
 
 use super::family::{ModExpChunk, ModExpWork};
 use super::group::Group;
-use super::inputs::{Extent, Inputs, Moduli, Places};
+use super::inputs::Moduli;
 use super::plan::{Plan, Tuning};
 use super::registry::{Entry, Registry};
 use super::runtime::device::Call;
@@ -85,22 +85,24 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         )
     }
 
-    /// What is wrong with a member, if it is yet to be seen.
-    fn fault(&self, member: usize) -> Option<Error> {
+    /// Fails with what is wrong with a member, if that is yet to be seen.
+    fn check(&self, member: usize) -> Result<(), Error> {
         if !self.is_unseen {
-            return None;
+            return Ok(());
         }
         let (group, index) = (self.group, self.group.index(member));
         let instance = slice::from_ref(group.instance(member));
-        if let Err(error) = check_instances(instance, self.exponent_bits, group.bits) {
-            return Some(error.with_index(|_| index));
-        }
+        check_instances(instance, self.exponent_bits, group.bits)
+            .map_err(|error| error.with_index(|_| index))?;
         let bits = width(instance[0].params.modulus().as_ref());
-        (bits != group.bits).then_some(Error::ModulusWidth {
-            index,
-            bits,
-            max_bits: group.bits,
-        })
+        if bits != group.bits {
+            return Err(Error::ModulusWidth {
+                index,
+                bits,
+                max_bits: group.bits,
+            });
+        }
+        Ok(())
     }
 
     /// Writes and sends the inputs of a chunk, all of them, or fails with what is wrong with one of its instances.
@@ -112,61 +114,30 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         work: &ModExpWork,
         inputs: Outgoing<'_>,
     ) -> Result<(), Stop> {
-        let group = self.group;
-        let fault = Mutex::new(None);
-        let is_right = |member| {
-            let found = self.fault(member);
-            let is_right = found.is_none();
-            if !is_right {
-                *fault.lock().unwrap_or_else(PoisonError::into_inner) = found;
-            }
-            is_right
-        };
-        let r2_bits = entry.r2_bits(group.bits);
-        let write = |member, instance: &ModExp<'_, U>, places: Places<'_>| {
-            if !is_right(member) {
-                return;
-            }
-            let [base, exponent] = places.numbers;
-            copy_in(instance.base.as_limbs(), base);
-            copy_in(instance.exponent.as_limbs(), exponent);
-            let Some(record) = places.record else { return };
-            let modulus = instance.params.modulus().as_ref().as_limbs();
-            if r2_bits == group.bits {
-                let r2 = instance.params.r2().as_limbs();
-                entry.family.write_modulus(entry, modulus, r2, record);
-            } else {
-                let r2 = wide_r2(modulus, r2_bits);
-                entry.family.write_modulus(entry, modulus, &r2, record);
-            }
-        };
-        let sizes = [work.base, work.exponent].map(|part| part.range().len() / chunk.len());
-        let record_size = work.moduli.range().len() / moduli.count();
-        let mut rest = inputs.parts([work.base, work.exponent, work.moduli, work.modulus_index]);
-        // One half is on its way while the other one is being written.
-        for half in moduli.halves() {
-            let Extent { members, runs } = moduli.extent(&half);
-            let lens = [
-                members * sizes[0],
-                members * sizes[1],
-                runs * record_size,
-                members.div_ceil(2),
-            ];
-            let mut now = array::from_fn(|i| rest[i].take(lens[i]));
-            let [bases, exponents, records, modulus_index] = now.each_mut().map(Outgoing::words);
-            let inputs = Inputs {
-                numbers: [bases, exponents],
-                records,
-                modulus_index,
-            };
-            group.fill(half, chunk, moduli, inputs, self.threads, write);
-            let fault = &mut *fault.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(fault) = fault.take() {
-                return Err(Stop::Batch(fault));
-            }
-            now.into_iter().try_for_each(Outgoing::send)?;
-        }
-        Ok(())
+        let r2_bits = entry.r2_bits(self.group.bits);
+        let parts = [work.base, work.exponent, work.moduli, work.modulus_index];
+        self.group.fill(
+            chunk,
+            moduli,
+            inputs.parts(parts),
+            self.threads,
+            |member, instance, [base, exponent]| {
+                self.check(member)?;
+                copy_in(instance.base.as_limbs(), base);
+                copy_in(instance.exponent.as_limbs(), exponent);
+                Ok(())
+            },
+            |instance, record| {
+                let modulus = instance.params.modulus().as_ref().as_limbs();
+                if r2_bits == self.group.bits {
+                    let r2 = instance.params.r2().as_limbs();
+                    entry.family.write_modulus(entry, modulus, r2, record);
+                } else {
+                    let r2 = wide_r2(modulus, r2_bits);
+                    entry.family.write_modulus(entry, modulus, &r2, record);
+                }
+            },
+        )
     }
 
     /// Moves powers to their places, each as wide as its modulus, and notes what was refused.

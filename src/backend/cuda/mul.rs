@@ -10,7 +10,7 @@ use crypto_bigint::{Limb, Unsigned};
 use super::Cuda;
 use super::family::mul::{self, ModMulChunk, ModMulWork};
 use super::group::{Group, Places};
-use super::inputs::{Inputs, Moduli};
+use super::inputs::Moduli;
 use super::registry::{Entry, Registry, SHIPPED};
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
@@ -125,7 +125,7 @@ impl<'a, U: Unsigned + Sync + Send> ModMulJob<'a, U> {
             .min_by(|a, b| time(a).total_cmp(&time(b)))
     }
 
-    /// Writes the inputs of a chunk, all of them.
+    /// Writes and sends the inputs of a chunk, all of them.
     ///
     /// The kernel divides by its own radix. A factor in the highest limbs of its place makes that the radix of the modulus, which
     /// may be narrower.
@@ -135,37 +135,26 @@ impl<'a, U: Unsigned + Sync + Send> ModMulJob<'a, U> {
         chunk: &Range<usize>,
         moduli: &Moduli,
         work: &ModMulWork,
-        input: &mut [u64],
-    ) {
-        let group = self.group;
-        let below = ((entry.bits - group.bits) / Limb::BITS) as usize;
-        let parts = [work.a, work.b, work.moduli, work.modulus_index].map(Part::range);
-        let Ok([a, b, records, modulus_index]) = input.get_disjoint_mut(parts) else {
-            unreachable!("parts of a layout do not overlap");
-        };
-        let inputs = Inputs {
-            numbers: [a, b],
-            records,
-            modulus_index,
-        };
-        let all = moduli.all();
-        group.fill(
-            all,
+        inputs: Outgoing<'_>,
+    ) -> Result<(), Stop> {
+        let below = ((entry.bits - self.group.bits) / Limb::BITS) as usize;
+        let parts = [work.a, work.b, work.moduli, work.modulus_index];
+        self.group.fill(
             chunk,
             moduli,
-            inputs,
+            inputs.parts(parts),
             self.threads,
-            |_, instance, places| {
-                let [a, b] = places.numbers;
+            |_, instance, [a, b]| {
                 copy_in(instance.a.as_limbs(), a);
                 copy_in_from(below, instance.b.as_limbs(), b);
-                if let Some(record) = places.record {
-                    let (modulus, r2) = record.split_at_mut(entry.words());
-                    copy_in(instance.params.modulus().as_ref().as_limbs(), modulus);
-                    copy_in_from(below, instance.params.r2().as_limbs(), r2);
-                }
+                Ok(())
             },
-        );
+            |instance, record| {
+                let (modulus, r2) = record.split_at_mut(entry.words());
+                copy_in(instance.params.modulus().as_ref().as_limbs(), modulus);
+                copy_in_from(below, instance.params.r2().as_limbs(), r2);
+            },
+        )
     }
 }
 
@@ -216,10 +205,7 @@ where
             form: self.form,
         };
         let work = mul::launch(entry, share.grid, &what);
-        let fill = |mut inputs: Outgoing<'_>| {
-            self.fill(entry, chunk, &moduli, &work, inputs.words());
-            inputs.send()
-        };
+        let fill = |inputs: Outgoing<'_>| self.fill(entry, chunk, &moduli, &work, inputs);
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
         Ok(work.product)
     }

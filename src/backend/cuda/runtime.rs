@@ -8,6 +8,7 @@
 pub(crate) mod buffer;
 pub(crate) mod costs;
 pub(crate) mod device;
+mod driver;
 pub(crate) mod error;
 pub(crate) mod launch;
 pub(crate) mod layout;

@@ -26,7 +26,9 @@ fn filled(group: &Group<'_, ModMul<'_, BoxedUint>>, chunk: Range<usize>) -> (Mod
     };
     let work = mul::launch(entry, Grid::new(&entry.image, 132), &what);
     let mut words = vec![u64::MAX; work.modulus_index.range().end];
-    job.fill(entry, &chunk, &moduli, &work, &mut words);
+    let inputs = Outgoing::nowhere(&mut words);
+    let filled = job.fill(entry, &chunk, &moduli, &work, inputs);
+    assert!(filled.is_ok());
     (work, words)
 }
 

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuar
 use cudarc::driver::{CudaContext, DriverError};
 
 use super::costs::Costs;
+use super::driver::SecondDriver;
 use super::error::{DeviceFault, name_of};
 use super::module::{Cache, Image, Kernel, KernelKey, Module};
 use super::pool::{Lent, Pool};
@@ -41,6 +42,7 @@ pub(crate) struct Device {
     /// How many there are.
     under_way: AtomicUsize,
     slots: Pool<Slot>,
+    second_driver: SecondDriver,
     records: Mutex<BTreeMap<RecordKind, Arc<RecordTable>>>,
     /// How much faster a kernel was than foretold, in the last large share that it computed.
     paces: Mutex<BTreeMap<KernelKey, f64>>,
@@ -66,6 +68,7 @@ impl Device {
             calls: Calls::default(),
             under_way: AtomicUsize::new(0),
             slots,
+            second_driver: SecondDriver::start(info.ordinal())?,
             records: Mutex::default(),
             paces: Mutex::default(),
             lost: OnceLock::new(),
@@ -204,6 +207,11 @@ impl<'a> Call<'a> {
     /// How many calls were under way on the device when this one began, itself among them.
     pub(crate) fn calls(&self) -> usize {
         self.calls
+    }
+
+    /// The thread that drives the device beside the calling one.
+    pub(super) fn second_driver(&self) -> &'a SecondDriver {
+        &self.device.second_driver
     }
 
     /// The records of one kind that stay on the device.

@@ -3,11 +3,8 @@
 use alloc::vec::Vec;
 use core::mem;
 use core::ops::Range;
-use core::panic::AssertUnwindSafe;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
-use std::panic::{catch_unwind, resume_unwind};
-use std::thread;
 use std::time::Instant;
 
 use cudarc::driver::DriverError;
@@ -20,7 +17,6 @@ use super::process::Process;
 use super::shares::{Piece, Share, run_on_all};
 use super::slot::Slot;
 use crate::Error;
-use crate::backend::parallel::wait_awake;
 
 /// Work that devices do in chunks. `P` is where the result of an instance goes.
 pub(crate) trait Job<P>: Sync {
@@ -109,10 +105,6 @@ impl core::ops::AddAssign for Timing {
 /// Devices that are slower than the fastest by less than this are taken to be as fast: measurements differ by more from
 /// call to call than two devices of one kind do.
 const ALIKE: f64 = 0.85;
-
-/// The two threads that drive a device have their last results within about so long of each other. To sleep meanwhile, and to wake up,
-/// takes longer.
-const LAST_CHUNKS: Duration = Duration::from_micros(250);
 
 /// The devices of a backend.
 #[derive(Debug)]
@@ -285,23 +277,11 @@ fn send_through<P: Send, J: Job<P>>(
         false => drive(slots),
         true => {
             let (first, second) = slots.split_at_mut(slots.len().div_ceil(2));
-            let mut of_other = None;
-            let this = thread::scope(|scope| {
-                let driving = || of_other = Some(catch_unwind(AssertUnwindSafe(|| drive(second))));
-                let other = thread::Builder::new().spawn_scoped(scope, driving);
-                let this = drive(first);
-                if let Ok(other) = other {
-                    // To join it would be to wait for its memory to be given back.
-                    wait_awake(LAST_CHUNKS, || other.is_finished());
-                }
-                this
-            });
-            match of_other {
-                // Without another thread this one has done all.
-                None => this,
-                Some(Err(panic)) => resume_unwind(panic),
-                Some(Ok(of_other)) => this.and_then(|(mut timing, count)| {
-                    let (other_timing, other_count) = of_other?;
+            let driver = call.second_driver();
+            match driver.run_both(|| drive(first), || drive(second)) {
+                (this, None) => this,
+                (this, Some(other)) => this.and_then(|(mut timing, count)| {
+                    let (other_timing, other_count) = other?;
                     timing += other_timing;
                     Ok((timing, count + other_count))
                 }),
