@@ -7,6 +7,7 @@ use core::{mem, ptr};
 use std::sync::{Mutex, PoisonError};
 
 use super::group::{Group, Instance};
+use super::runtime::layout::Part;
 use super::runtime::pipeline::Stop;
 use super::runtime::slot::Outgoing;
 use super::words::{COPIED_AT_A_TIME, HostPool, write_indices};
@@ -42,7 +43,7 @@ impl<I: Instance> Group<'_, I> {
         Moduli { before }
     }
 
-    /// Writes and sends the inputs of a chunk: has `write_numbers` fill the places of the two numbers of each instance, given with its
+    /// Writes and sends the inputs of a chunk, whose parts follow one another: has `write_numbers` fill the places of the two numbers of each instance, given with its
     /// member, and `write_modulus` that of each modulus, given an instance that has it, and fills those of the indices, which are the
     /// number of its modulus for each instance, two to a word. On several threads if there are many.
     ///
@@ -53,21 +54,21 @@ impl<I: Instance> Group<'_, I> {
         &self,
         chunk: &Range<usize>,
         moduli: &Moduli,
-        [mut first, mut second, mut records, mut modulus_index]: [Outgoing<'_>; 4],
+        mut inputs: Outgoing<'_>,
+        [first, second, records, modulus_index]: [Part; 4],
         threads: HostPool<'_>,
         write_numbers: impl Fn(usize, &I, [&mut [u64]; 2]) -> Result<(), Error> + Sync,
         write_modulus: impl Fn(&I, &mut [u64]) + Sync,
     ) -> Result<(), Stop> {
-        let numbers = [first.words(), second.words()];
-        self.fill_numbers(chunk, numbers, threads, write_numbers)
+        let mut numbers = inputs.take_through(second);
+        let places = numbers.places([first, second]);
+        self.fill_numbers(chunk, places, threads, write_numbers)
             .map_err(Stop::Batch)?;
         // They are on their way while the moduli are being written.
-        first.send()?;
-        second.send()?;
-        let of_moduli = [records.words(), modulus_index.words()];
-        self.fill_moduli(chunk, moduli, of_moduli, threads, write_modulus);
-        records.send()?;
-        modulus_index.send()?;
+        numbers.send()?;
+        let places = inputs.places([records, modulus_index]);
+        self.fill_moduli(chunk, moduli, places, threads, write_modulus);
+        inputs.send()?;
         Ok(())
     }
 
@@ -148,6 +149,7 @@ fn take<'a>(words: &mut &'a mut [u64], len: usize) -> &'a mut [u64] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::runtime::layout::Layout;
     use super::*;
     use crate::ModMul;
     use alloc::vec;
@@ -178,11 +180,10 @@ mod tests {
                     let runs = (chunk.end - 1) / run - first + 1;
                     assert_eq!(moduli.count(), runs, "{run}, {chunk:?}");
                     let len = chunk.len();
-                    let [mut a, mut b] = [1, 2].map(|size| vec![u64::MAX; size * len]);
-                    let mut records = vec![u64::MAX; 2 * runs];
-                    let mut modulus_index = vec![u64::MAX; len.div_ceil(2)];
-                    let outgoing = [&mut a, &mut b, &mut records, &mut modulus_index]
-                        .map(|words| Outgoing::nowhere(words));
+                    let mut layout = Layout::default();
+                    let lens = [len, 2 * len, 2 * runs, len.div_ceil(2)];
+                    let parts = lens.map(|len| layout.input(len));
+                    let mut words = vec![u64::MAX; parts[3].range().end];
                     let index_of = |instance: &ModMul<'_, U64>| {
                         let mut others = batch.iter();
                         others.position(|other| ptr::eq(other, instance)).unwrap() as u64
@@ -196,26 +197,25 @@ mod tests {
                     let filled = group.fill(
                         &chunk,
                         &moduli,
-                        outgoing,
+                        Outgoing::nowhere(&mut words),
+                        parts,
                         threads,
                         write_numbers,
                         write_modulus,
                     );
                     assert!(filled.is_ok());
+                    let [a, b, records, modulus_index] =
+                        parts.map(|part| words[part.range()].iter().copied());
                     let members = || chunk.clone().map(|member| member as u64);
-                    assert!(a.into_iter().eq(members()));
-                    assert!(b.into_iter().eq(members().flat_map(|member| [member; 2])));
+                    assert!(a.eq(members()));
+                    assert!(b.eq(members().flat_map(|member| [member; 2])));
                     let firsts = members().filter(|&member| {
                         let member = member as usize;
                         member == chunk.start || member.is_multiple_of(run)
                     });
-                    assert!(
-                        records
-                            .into_iter()
-                            .eq(firsts.flat_map(|member| [member; 2]))
-                    );
+                    assert!(records.eq(firsts.flat_map(|member| [member; 2])));
                     let index = |member: usize| (member / run - first) as u64;
-                    for (word, pair) in modulus_index.into_iter().zip(chunk.clone().step_by(2)) {
+                    for (word, pair) in modulus_index.zip(chunk.clone().step_by(2)) {
                         let second = (pair + 1 < chunk.end).then(|| index(pair + 1));
                         assert_eq!(word, index(pair) | second.unwrap_or(0) << 32);
                     }

@@ -119,7 +119,8 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         self.group.fill(
             chunk,
             moduli,
-            inputs.parts(parts),
+            inputs,
+            parts,
             self.threads,
             |member, instance, [base, exponent]| {
                 self.check(member)?;

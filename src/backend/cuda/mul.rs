@@ -142,7 +142,8 @@ impl<'a, U: Unsigned + Sync + Send> ModMulJob<'a, U> {
         self.group.fill(
             chunk,
             moduli,
-            inputs.parts(parts),
+            inputs,
+            parts,
             self.threads,
             |_, instance, [a, b]| {
                 copy_in(instance.a.as_limbs(), a);

@@ -45,14 +45,11 @@ impl Part {
 #[derive(Default)]
 pub(crate) struct Layout {
     sizes: Sizes,
-    /// Words in the parts of the inputs, without what is between them.
-    input_words: usize,
 }
 
 impl Layout {
     /// Words that the host writes and kernels read.
     pub(crate) fn input(&mut self, words: usize) -> Part {
-        self.input_words += words;
         Self::add(Buffer::Input, &mut self.sizes.input, words)
     }
 
@@ -75,11 +72,6 @@ impl Layout {
     /// The lengths that all parts together need.
     pub(super) fn sizes(&self) -> Sizes {
         self.sizes
-    }
-
-    /// The words in all parts of the inputs.
-    pub(super) fn input_words(&self) -> usize {
-        self.input_words
     }
 
     fn add(buffer: Buffer, size: &mut usize, len: usize) -> Part {

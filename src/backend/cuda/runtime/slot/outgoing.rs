@@ -1,6 +1,7 @@
 //! The inputs of a chunk until they are on their way: some can be sent while others are still being written.
 
 use core::mem;
+use core::ops::Range;
 
 use cudarc::driver::DriverError;
 
@@ -46,12 +47,26 @@ impl<'a> Outgoing<'a> {
         self.words
     }
 
-    /// The first `len` words, which are taken away.
+    /// The words of some parts of the inputs, to be written.
     ///
     /// # Panics
     ///
-    /// If there are fewer.
-    pub(crate) fn take(&mut self, len: usize) -> Self {
+    /// If they are not in here, or overlap.
+    pub(crate) fn places<const N: usize>(&mut self, parts: [Part; N]) -> [&mut [u64]; N] {
+        let places = parts.map(|part| self.place(part));
+        let Ok(places) = self.words.get_disjoint_mut(places) else {
+            panic!("parts that are somewhere else, or overlap");
+        };
+        places
+    }
+
+    /// Those up to the end of a part, which are taken away.
+    ///
+    /// # Panics
+    ///
+    /// If that is not in here.
+    pub(crate) fn take_through(&mut self, last: Part) -> Self {
+        let len = self.place(last).end;
         let (words, others) = mem::take(&mut self.words).split_at_mut(len);
         let first = self.first;
         self.words = others;
@@ -63,16 +78,13 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Some parts, one after the other in the inputs. What is between them is not sent.
-    ///
-    /// # Panics
-    ///
-    /// If they are in another order, or not in here.
-    pub(crate) fn parts<const N: usize>(mut self, parts: [Part; N]) -> [Self; N] {
-        parts.map(|part| {
-            self.take(part.range().start - self.first);
-            self.take(part.range().len())
-        })
+    /// Where a part of the inputs is in here.
+    fn place(&self, part: Part) -> Range<usize> {
+        let Range { start, end } = part.range();
+        let Some(start) = start.checked_sub(self.first) else {
+            panic!("a part that was taken away");
+        };
+        start..end - self.first
     }
 
     /// Has them copied to the device.
@@ -106,25 +118,38 @@ mod tests {
     fn pieces_go_where_they_belong() {
         let mut layout = Layout::default();
         // Parts begin at multiples of eight words.
-        let parts = [3, 9, 0, 1].map(|len| layout.input(len));
+        let [a, b, none, c, d] = [3, 9, 0, 1, 2].map(|len| layout.input(len));
         let mut words = vec![0; layout.sizes().input];
         let copies = Copies(RefCell::default());
-        let [first, mut second, none, mut last] = Outgoing::new(&mut words, &copies).parts(parts);
-        second.words().fill(7);
-        let mut head = second.take(4);
-        head.words()[3] = 8;
-        second.send().unwrap();
-        none.send().unwrap();
-        last.words().fill(9);
-        last.send().unwrap();
+        let mut rest = Outgoing::new(&mut words, &copies);
+        let mut head = rest.take_through(b);
+        let [of_a, of_b] = head.places([a, b]);
+        of_a.fill(7);
+        of_b.fill(8);
+        let nothing = rest.take_through(none);
+        let [of_d, of_c] = rest.places([d, c]);
+        of_d.fill(9);
+        of_c.fill(6);
+        rest.send().unwrap();
+        nothing.send().unwrap();
         head.send().unwrap();
-        first.send().unwrap();
         let expected = [
-            (12, vec![7; 5]),
-            (24, vec![9]),
-            (8, vec![7, 7, 7, 8]),
-            (0, vec![0; 3]),
+            (24, vec![6, 0, 0, 0, 0, 0, 0, 0, 9, 9]),
+            (17, vec![0; 7]),
+            (0, [vec![7; 3], vec![0; 5], vec![8; 9]].concat()),
         ];
         assert_eq!(copies.0.into_inner(), expected);
+    }
+
+    /// Of what was taken nobody has the places any more.
+    #[test]
+    #[should_panic(expected = "a part that was taken away")]
+    fn what_was_taken_has_no_places_left() {
+        let mut layout = Layout::default();
+        let [a, b] = [3, 9].map(|len| layout.input(len));
+        let mut words = vec![0; layout.sizes().input];
+        let mut rest = Outgoing::nowhere(&mut words);
+        let _head = rest.take_through(a);
+        let _ = rest.places([a, b]);
     }
 }
