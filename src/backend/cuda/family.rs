@@ -74,7 +74,7 @@ pub(crate) trait Family: fmt::Debug + Sync {
 pub(crate) struct ModExpChunk {
     /// The number of instances, at least 1.
     pub(crate) count: usize,
-    /// The number of different moduli.
+    /// The most moduli that there may be.
     pub(crate) moduli: usize,
     /// The length of the exponents, at most the width of the kernel.
     pub(crate) exponent_bits: u32,
@@ -84,15 +84,15 @@ pub(crate) struct ModExpChunk {
 }
 
 /// Where the operands of a chunk lie, and what is launched. Numbers are little-endian 64-bit words, the numbers
-/// of all instances one after the other, equally wide, with zeros above.
+/// of all instances one after the other, equally wide, with zeros above. The parts of the inputs are in this order.
 pub(crate) struct ModExpWork {
     pub(crate) layout: Layout,
     pub(crate) base: Part,
     pub(crate) exponent: Part,
-    /// A record for each different modulus.
-    pub(crate) moduli: Part,
     /// For each instance the index of the record of its modulus, 32 bits.
     pub(crate) modulus_index: Part,
+    /// Room for a record for each modulus, of which the first are used.
+    pub(crate) moduli: Part,
     pub(crate) power: Part,
     pub(crate) launches: Vec<Launch>,
 }

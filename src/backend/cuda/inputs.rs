@@ -1,10 +1,13 @@
 //! How the instances of a chunk become the inputs of kernels whose instances have a modulus each: two numbers of each instance, a
 //! record of each modulus, and which of them an instance has.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::{mem, ptr};
 use std::sync::{Mutex, PoisonError};
+
+use crypto_bigint::modular::MontyParams;
 
 use super::group::{Group, Instance};
 use super::runtime::layout::Part;
@@ -13,39 +16,21 @@ use super::runtime::slot::Outgoing;
 use super::words::{COPIED_AT_A_TIME, HostPool, write_indices};
 use crate::Error;
 
-/// The moduli of a chunk: one for each run of instances that share a reference, which is public.
-pub(super) struct Moduli {
-    /// How many runs begin before each part of the chunk, and in the end how many there are. A part is what a thread copies at a
-    /// time. That is little to remember, and threads find the runs of their parts themselves.
-    before: Vec<usize>,
-}
-
-impl Moduli {
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.before.last().copied().unwrap_or(0)
-    }
+/// Where the inputs of a chunk are, in this order.
+pub(super) struct Parts {
+    /// Two numbers of each instance.
+    pub(super) numbers: [Part; 2],
+    /// The number of its modulus for each instance, two to a word.
+    pub(super) modulus_index: Part,
+    /// Room for the record of a modulus for each instance. There are as many as there are runs of instances that share a reference,
+    /// which is public.
+    pub(super) records: Part,
 }
 
 impl<I: Instance> Group<'_, I> {
-    pub(super) fn moduli(&self, chunk: &Range<usize>) -> Moduli {
-        let mut before = Vec::with_capacity(chunk.len().div_ceil(COPIED_AT_A_TIME) + 1);
-        let (mut count, mut last) = (0, ptr::null());
-        for (i, member) in chunk.clone().enumerate() {
-            if i.is_multiple_of(COPIED_AT_A_TIME) {
-                before.push(count);
-            }
-            let params = ptr::from_ref(self.instance(member).params());
-            count += usize::from(params != last);
-            last = params;
-        }
-        before.push(count);
-        Moduli { before }
-    }
-
-    /// Writes and sends the inputs of a chunk, whose parts follow one another: has `write_numbers` fill the places of the two numbers of each instance, given with its
-    /// member, and `write_modulus` that of each modulus, given an instance that has it, and fills those of the indices, which are the
-    /// number of its modulus for each instance, two to a word. On several threads if there are many.
+    /// Writes and sends the inputs of a chunk: has `write_numbers` fill the places of the two numbers of each instance, given with its
+    /// member, and `write_modulus` that of each modulus, given an instance that has it, and fills those of the indices. On several threads if
+    /// there are many.
     ///
     /// # Errors
     ///
@@ -53,90 +38,107 @@ impl<I: Instance> Group<'_, I> {
     pub(super) fn fill(
         &self,
         chunk: &Range<usize>,
-        moduli: &Moduli,
         mut inputs: Outgoing<'_>,
-        [first, second, records, modulus_index]: [Part; 4],
+        parts: &Parts,
         threads: HostPool<'_>,
         write_numbers: impl Fn(usize, &I, [&mut [u64]; 2]) -> Result<(), Error> + Sync,
         write_modulus: impl Fn(&I, &mut [u64]) + Sync,
     ) -> Result<(), Stop> {
-        let mut numbers = inputs.take_through(second);
-        let places = numbers.places([first, second]);
-        self.fill_numbers(chunk, places, threads, write_numbers)
+        let mut numbers = inputs.take_to(parts.numbers[1].range().end);
+        let runs = self
+            .fill_numbers(chunk, numbers.places(parts.numbers), threads, write_numbers)
             .map_err(Stop::Batch)?;
         // They are on their way while the moduli are being written.
         numbers.send()?;
-        let places = inputs.places([records, modulus_index]);
-        self.fill_moduli(chunk, moduli, places, threads, write_modulus);
-        inputs.send()?;
+        let Range { start, end } = parts.records.range();
+        let size = (end - start) / chunk.len();
+        let places = inputs.places([parts.modulus_index, parts.records]);
+        self.fill_moduli(chunk, &runs, places, size, threads, write_modulus);
+        let of_moduli = inputs.take_to(start + size * runs.iter().sum::<usize>());
+        of_moduli.send()?;
+        inputs.leave_out();
         Ok(())
     }
 
+    /// Returns how many runs begin in each part of the chunk. A part is what a thread copies at a time.
     fn fill_numbers(
         &self,
         chunk: &Range<usize>,
         [first, second]: [&mut [u64]; 2],
         threads: HostPool<'_>,
         write: impl Fn(usize, &I, [&mut [u64]; 2]) -> Result<(), Error> + Sync,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<usize>, Error> {
+        let sizes = [&*first, second].map(|words| words.len() / chunk.len());
+        let mut runs = vec![0; chunk.len().div_ceil(COPIED_AT_A_TIME)];
         let found = Mutex::new(Ok(()));
-        let sizes = [&*first, second].map(|words| (words.len() / chunk.len().max(1)).max(1));
         let parts = first
             .chunks_mut(COPIED_AT_A_TIME * sizes[0])
             .zip(second.chunks_mut(COPIED_AT_A_TIME * sizes[1]))
-            .zip(chunk.clone().step_by(COPIED_AT_A_TIME));
-        threads.each_item(parts.collect(), |((first, second), start)| {
+            .zip(chunk.clone().step_by(COPIED_AT_A_TIME).zip(&mut runs));
+        threads.each_item(parts.collect(), |((first, second), (start, runs))| {
             let pairs = first
                 .chunks_exact_mut(sizes[0])
                 .zip(second.chunks_exact_mut(sizes[1]));
+            let mut last = self.params_before(start, chunk);
             for (member, (first, second)) in (start..).zip(pairs) {
-                let written = write(member, self.instance(member), [first, second]);
+                let instance = self.instance(member);
+                let params = ptr::from_ref(instance.params());
+                *runs += usize::from(params != mem::replace(&mut last, params));
+                let written = write(member, instance, [first, second]);
                 if written.is_err() {
                     *found.lock().unwrap_or_else(PoisonError::into_inner) = written;
                 }
             }
         });
-        found.into_inner().unwrap_or_else(PoisonError::into_inner)
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.map(|()| runs)
     }
 
+    /// With records of so many words.
     fn fill_moduli(
         &self,
         chunk: &Range<usize>,
-        moduli: &Moduli,
-        [mut records, mut modulus_index]: [&mut [u64]; 2],
+        runs: &[usize],
+        [modulus_index, mut records]: [&mut [u64]; 2],
+        size: usize,
         threads: HostPool<'_>,
         write: impl Fn(&I, &mut [u64]) + Sync,
     ) {
-        let size = records.len() / moduli.count().max(1);
-        let starts = chunk.clone().step_by(COPIED_AT_A_TIME);
-        let parts = starts.zip(moduli.before.windows(2)).map(|(start, runs)| {
-            let members = start..(start + COPIED_AT_A_TIME).min(chunk.end);
-            let modulus_index = take(&mut modulus_index, members.len().div_ceil(2));
-            let records = take(&mut records, (runs[1] - runs[0]) * size);
-            (members, runs[0], records, modulus_index)
-        });
+        let mut before = 0;
+        let parts = modulus_index
+            .chunks_mut(COPIED_AT_A_TIME / 2)
+            .zip(chunk.clone().step_by(COPIED_AT_A_TIME).zip(runs))
+            .map(|(modulus_index, (start, runs))| {
+                before += runs;
+                let records = take(&mut records, runs * size);
+                (start, before - runs, records, modulus_index)
+            });
         let parts: Vec<_> = parts.collect();
-        threads.each_item(parts, |(members, before, records, modulus_index)| {
-            let mut records = records.chunks_exact_mut(size.max(1));
-            let mut last = match members.start == chunk.start {
-                true => ptr::null(),
-                false => ptr::from_ref(self.instance(members.start - 1).params()),
-            };
+        threads.each_item(parts, |(start, before, records, modulus_index)| {
+            let members = start..(start + COPIED_AT_A_TIME).min(chunk.end);
+            let mut records = records.chunks_exact_mut(size);
+            let mut last = self.params_before(start, chunk);
             let mut runs = before as u32;
             let indices = members.map(|member| {
                 let instance = self.instance(member);
                 let params = ptr::from_ref(instance.params());
                 if params != mem::replace(&mut last, params) {
                     runs += 1;
-                    records
-                        .next()
-                        .into_iter()
-                        .for_each(|record| write(instance, record));
+                    let record = records.next().expect("a record for each run");
+                    write(instance, record);
                 }
                 runs - 1
             });
             write_indices(indices, modulus_index);
         });
+    }
+
+    /// The modulus of the instance before a member, if that is in the chunk.
+    fn params_before(&self, member: usize, chunk: &Range<usize>) -> *const MontyParams<I::Number> {
+        match member == chunk.start {
+            true => ptr::null(),
+            false => self.instance(member - 1).params(),
+        }
     }
 }
 
@@ -175,37 +177,41 @@ mod tests {
             };
             for chunk in [0..1, 0..batch.len(), 5..5 + PART, 7..2 * PART + 8] {
                 for threads in [HostPool(None), HostPool(Some(&pool))] {
-                    let moduli = group.moduli(&chunk);
                     let first = chunk.start / run;
                     let runs = (chunk.end - 1) / run - first + 1;
-                    assert_eq!(moduli.count(), runs, "{run}, {chunk:?}");
                     let len = chunk.len();
                     let mut layout = Layout::default();
-                    let lens = [len, 2 * len, 2 * runs, len.div_ceil(2)];
-                    let parts = lens.map(|len| layout.input(len));
-                    let mut words = vec![u64::MAX; parts[3].range().end];
+                    let lens = [len, 2 * len, len.div_ceil(2), 2 * len];
+                    let [a, b, modulus_index, records] = lens.map(|len| layout.input(len));
+                    let parts = Parts {
+                        numbers: [a, b],
+                        modulus_index,
+                        records,
+                    };
+                    let mut words = vec![u64::MAX; records.range().end];
                     let index_of = |instance: &ModMul<'_, U64>| {
                         let mut others = batch.iter();
                         others.position(|other| ptr::eq(other, instance)).unwrap() as u64
                     };
                     let write_numbers = |member, _: &_, numbers: [&mut [u64]; 2]| {
-                        numbers.map(|words| words.fill(member as u64));
+                        numbers
+                            .into_iter()
+                            .for_each(|words| words.fill(member as u64));
                         Ok(())
                     };
                     let write_modulus =
                         |instance: &_, record: &mut [u64]| record.fill(index_of(instance));
                     let filled = group.fill(
                         &chunk,
-                        &moduli,
                         Outgoing::nowhere(&mut words),
-                        parts,
+                        &parts,
                         threads,
                         write_numbers,
                         write_modulus,
                     );
                     assert!(filled.is_ok());
-                    let [a, b, records, modulus_index] =
-                        parts.map(|part| words[part.range()].iter().copied());
+                    let [a, b, modulus_index, mut records] = [a, b, modulus_index, records]
+                        .map(|part| words[part.range()].iter().copied());
                     let members = || chunk.clone().map(|member| member as u64);
                     assert!(a.eq(members()));
                     assert!(b.eq(members().flat_map(|member| [member; 2])));
@@ -213,7 +219,9 @@ mod tests {
                         let member = member as usize;
                         member == chunk.start || member.is_multiple_of(run)
                     });
-                    assert!(records.eq(firsts.flat_map(|member| [member; 2])));
+                    let expected = firsts.flat_map(|member| [member; 2]);
+                    assert!(records.by_ref().take(2 * runs).eq(expected));
+                    assert!(records.all(|word| word == u64::MAX));
                     let index = |member: usize| (member / run - first) as u64;
                     for (word, pair) in modulus_index.zip(chunk.clone().step_by(2)) {
                         let second = (pair + 1 < chunk.end).then(|| index(pair + 1));

@@ -12,7 +12,7 @@ use crypto_bigint::{Limb, Odd, Uint, Unsigned};
 
 use super::family::{ModExpChunk, ModExpWork};
 use super::group::Group;
-use super::inputs::Moduli;
+use super::inputs::Parts;
 use super::plan::{Plan, Tuning};
 use super::registry::{Entry, Registry};
 use super::runtime::device::Call;
@@ -110,17 +110,19 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         &self,
         entry: &Entry,
         chunk: &Range<usize>,
-        moduli: &Moduli,
         work: &ModExpWork,
         inputs: Outgoing<'_>,
     ) -> Result<(), Stop> {
         let r2_bits = entry.r2_bits(self.group.bits);
-        let parts = [work.base, work.exponent, work.moduli, work.modulus_index];
+        let parts = Parts {
+            numbers: [work.base, work.exponent],
+            modulus_index: work.modulus_index,
+            records: work.moduli,
+        };
         self.group.fill(
             chunk,
-            moduli,
             inputs,
-            parts,
+            &parts,
             self.threads,
             |member, instance, [base, exponent]| {
                 self.check(member)?;
@@ -210,16 +212,16 @@ where
         chunk: &Range<usize>,
         slot: &mut Slot,
     ) -> Result<Submitted, Stop> {
-        let (entry, moduli) = (share.plan.entry, self.group.moduli(chunk));
+        let entry = share.plan.entry;
         let what = ModExpChunk {
             count: chunk.len(),
-            moduli: moduli.count(),
+            moduli: chunk.len(),
             exponent_bits: self.exponent_bits,
             r2_bits: entry.r2_bits(self.group.bits),
             window: share.plan.window,
         };
         let work = entry.family.mod_exp(entry, share.grid, &what);
-        let fill = |inputs: Outgoing<'_>| self.fill(entry, chunk, &moduli, &work, inputs);
+        let fill = |inputs: Outgoing<'_>| self.fill(entry, chunk, &work, inputs);
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
         Ok(Submitted {
             entry,

@@ -10,7 +10,7 @@ use crypto_bigint::{Limb, Unsigned};
 use super::Cuda;
 use super::family::mul::{self, ModMulChunk, ModMulWork};
 use super::group::{Group, Places};
-use super::inputs::Moduli;
+use super::inputs::Parts;
 use super::registry::{Entry, Registry, SHIPPED};
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
@@ -133,17 +133,19 @@ impl<'a, U: Unsigned + Sync + Send> ModMulJob<'a, U> {
         &self,
         entry: &Entry,
         chunk: &Range<usize>,
-        moduli: &Moduli,
         work: &ModMulWork,
         inputs: Outgoing<'_>,
     ) -> Result<(), Stop> {
         let below = ((entry.bits - self.group.bits) / Limb::BITS) as usize;
-        let parts = [work.a, work.b, work.moduli, work.modulus_index];
+        let parts = Parts {
+            numbers: [work.a, work.b],
+            modulus_index: work.modulus_index,
+            records: work.moduli,
+        };
         self.group.fill(
             chunk,
-            moduli,
             inputs,
-            parts,
+            &parts,
             self.threads,
             |_, instance, [a, b]| {
                 copy_in(instance.a.as_limbs(), a);
@@ -199,14 +201,14 @@ where
     }
 
     fn submit(&self, share: &Share, chunk: &Range<usize>, slot: &mut Slot) -> Result<Part, Stop> {
-        let (entry, moduli) = (share.entry, self.group.moduli(chunk));
+        let entry = share.entry;
         let what = ModMulChunk {
             count: chunk.len(),
-            moduli: moduli.count(),
+            moduli: chunk.len(),
             form: self.form,
         };
         let work = mul::launch(entry, share.grid, &what);
-        let fill = |inputs: Outgoing<'_>| self.fill(entry, chunk, &moduli, &work, inputs);
+        let fill = |inputs: Outgoing<'_>| self.fill(entry, chunk, &work, inputs);
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
         Ok(work.product)
     }

@@ -32,8 +32,8 @@ pub(super) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWo
     let mut layout = Layout::default();
     let base = layout.input(numbers);
     let exponent = layout.input(numbers);
-    let records = layout.input(moduli * 2 * entry.words());
     let modulus_index = layout.input(count.div_ceil(2));
+    let records = layout.input(moduli * 2 * entry.words());
     let power = layout.output(numbers);
     let scratch = layout.scratch(scratch_words(entry, blocks, window));
     let arguments = vec![

@@ -20,21 +20,21 @@ const LIMB_PRODUCTS_PER_CLOCK: f64 = 28.0;
 pub(crate) struct ModMulChunk {
     /// The number of instances, at least 1.
     pub(crate) count: usize,
-    /// The number of different moduli.
+    /// The most moduli that there may be.
     pub(crate) moduli: usize,
     pub(crate) form: Form,
 }
 
 /// Where the operands of a chunk lie, and what is launched. Numbers are little-endian 64-bit words, the numbers
-/// of all instances one after the other, equally wide.
+/// of all instances one after the other, equally wide. The parts of the inputs are in this order.
 pub(crate) struct ModMulWork {
     pub(crate) layout: Layout,
     pub(crate) a: Part,
     pub(crate) b: Part,
-    /// A record for each different modulus: itself, then `r2`.
-    pub(crate) moduli: Part,
     /// For each instance the index of the record of its modulus, 32 bits.
     pub(crate) modulus_index: Part,
+    /// Room for a record for each modulus, itself and then `r2`, of which the first are used.
+    pub(crate) moduli: Part,
     pub(crate) product: Part,
     pub(crate) launches: Vec<Launch>,
 }
@@ -53,8 +53,8 @@ pub(crate) fn launch(entry: &Entry, grid: Grid, chunk: &ModMulChunk) -> ModMulWo
     let mut layout = Layout::default();
     let a = layout.input(numbers);
     let b = layout.input(numbers);
-    let records = layout.input(moduli * 2 * entry.words());
     let modulus_index = layout.input(count.div_ceil(2));
+    let records = layout.input(moduli * 2 * entry.words());
     let product = layout.output(numbers);
     let arguments = vec![
         Argument::Words(product),

@@ -43,19 +43,19 @@ fn fill(
     job: &ModExpJob<'_, BoxedUint>,
     chunk: Range<usize>,
 ) -> (ModExpWork, Vec<u64>, Result<(), Stop>) {
-    let (entry, moduli) = (entry(), job.group.moduli(&chunk));
+    let entry = entry();
     let what = ModExpChunk {
         count: chunk.len(),
-        moduli: moduli.count(),
+        moduli: chunk.len(),
         exponent_bits: job.exponent_bits,
         r2_bits: entry.r2_bits(job.group.bits),
         window: entry.family.best_window(job.exponent_bits),
     };
     let grid = Grid::new(&entry.image, 132);
     let work = entry.family.mod_exp(entry, grid, &what);
-    let mut words = vec![u64::MAX; work.modulus_index.range().end];
+    let mut words = vec![u64::MAX; work.moduli.range().end];
     let inputs = Outgoing::nowhere(&mut words);
-    let filled = job.fill(entry, &chunk, &moduli, &work, inputs);
+    let filled = job.fill(entry, &chunk, &work, inputs);
     (work, words, filled)
 }
 
@@ -86,7 +86,9 @@ fn words_of_a_chunk() {
         assert_eq!(number, [5, 0, 0, 0, 0, 0, 0, 0]);
     }
     let records: Vec<_> = words[work.moduli.range()].chunks(8).collect();
-    assert_eq!(records.len(), 4);
+    // There is room for three.
+    assert_eq!(records.len(), 6);
+    assert_eq!(records[4..], [[u64::MAX; 8]; 2]);
     assert_eq!(records[0], [15, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(records[2], [17, 0, 0, 0, 0, 0, 0, 0]);
     // 2^640 = 16^160 = 1 modulo 15, and (-1)^160 = 1 modulo 17.

@@ -18,16 +18,15 @@ fn filled(group: &Group<'_, ModMul<'_, BoxedUint>>, chunk: Range<usize>) -> (Mod
         threads: HostPool(None),
     };
     let entry = SHIPPED.multiplying(group.bits).next().unwrap();
-    let moduli = group.moduli(&chunk);
     let what = ModMulChunk {
         count: chunk.len(),
-        moduli: moduli.count(),
+        moduli: chunk.len(),
         form: job.form,
     };
     let work = mul::launch(entry, Grid::new(&entry.image, 132), &what);
-    let mut words = vec![u64::MAX; work.modulus_index.range().end];
+    let mut words = vec![u64::MAX; work.moduli.range().end];
     let inputs = Outgoing::nowhere(&mut words);
-    let filled = job.fill(entry, &chunk, &moduli, &work, inputs);
+    let filled = job.fill(entry, &chunk, &work, inputs);
     assert!(filled.is_ok());
     (work, words)
 }
@@ -53,7 +52,9 @@ fn words_of_a_chunk() {
         assert_eq!(number, [0, 5, 0, 0, 0, 0]);
     }
     let records: Vec<_> = words[work.moduli.range()].chunks(6).collect();
-    assert_eq!(records.len(), 4);
+    // There is room for three.
+    assert_eq!(records.len(), 6);
+    assert_eq!(records[4..], [[u64::MAX; 6]; 2]);
     assert_eq!(records[0], [15, 0, 0, 0, 0, 0]);
     assert_eq!(records[2], [17, 0, 0, 0, 0, 0]);
     // 2^640 = 16^160 = 1 modulo 15, and (-1)^160 = 1 modulo 17.

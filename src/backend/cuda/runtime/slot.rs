@@ -45,6 +45,7 @@ pub(crate) struct Slot {
     before_long: CudaEvent,
     after_long: CudaEvent,
     output_there: CudaEvent,
+    cleared: CudaEvent,
     /// One may sleep until then.
     kernel_end: CudaEvent,
     buffers: Option<Buffers>,
@@ -63,8 +64,8 @@ pub(crate) type Strike = Box<dyn Fn(&super::strike::Reach<'_>) + Send>;
 struct DeviceInputs<'a> {
     address: CUdeviceptr,
     stream: &'a CudaStream,
-    /// So many words have been sent.
-    sent: Cell<usize>,
+    /// So many words have been sent or left out.
+    done_with: Cell<usize>,
 }
 
 impl Destination for DeviceInputs<'_> {
@@ -74,8 +75,12 @@ impl Destination for DeviceInputs<'_> {
         // writes to the words, until the stream is done with them: `Outgoing` has given them away, and the slot is filled or busy until
         // `finish` has waited for the results, or `abandon` for all streams.
         unsafe { result::memcpy_htod_async(address, words, self.stream.cu_stream())? };
-        self.sent.set(self.sent.get() + words.len());
+        self.leave_out(words.len());
         Ok(())
+    }
+
+    fn leave_out(&self, len: usize) {
+        self.done_with.set(self.done_with.get() + len);
     }
 }
 
@@ -107,6 +112,7 @@ impl Slot {
             before_long: context.new_event(None)?,
             after_long: context.new_event(None)?,
             output_there: context.new_event(None)?,
+            cleared: context.new_event(None)?,
             kernel_end: context.new_event(sleep)?,
             buffers: None,
             records: None,
@@ -166,23 +172,27 @@ impl Slot {
         let addresses = buffers.for_device(sizes);
         let input = buffers.inputs(sizes.input);
         self.context.bind_to_thread()?;
-        let stream = self.stream.cu_stream();
+        let is_single = launches.len() == 1;
+        let stream = if is_single {
+            &self.single
+        } else {
+            &self.stream
+        };
         let inputs = DeviceInputs {
             address: addresses.input,
-            stream: &self.stream,
-            sent: Cell::new(0),
+            stream,
+            done_with: Cell::new(0),
         };
         fill(Outgoing::new(input, &inputs))?;
-        assert!(inputs.sent.get() == sizes.input, "inputs were not sent");
+        assert!(
+            inputs.done_with.get() == sizes.input,
+            "inputs were not sent"
+        );
         for launch in launches {
             check_indices(launch.arguments(), loaded, input);
         }
 
         self.state = State::Busy { sizes };
-        let long = match launches {
-            [_] => &self.single,
-            _ => &self.chains,
-        };
         #[cfg(all(test, feature = "sign"))]
         let strike = self.strike.take();
         #[cfg(all(test, feature = "sign"))]
@@ -198,17 +208,16 @@ impl Slot {
         };
         #[cfg(all(test, feature = "sign"))]
         let mut steps = 0..;
-        self.kernel_start.record(&self.stream)?;
+        self.kernel_start.record(stream)?;
         let runs = launches.chunk_by(|a, b| a.is_short() == b.is_short());
         for (i, run) in runs.enumerate() {
-            let is_short = run[0].is_short();
-            let kernels = if is_short { &self.stream } else { long };
-            // Each call of the driver is some microseconds in which a device that has nothing to do waits.
-            match (is_short, i) {
-                (true, _) => {}
-                (false, 0) => kernels.wait(&self.kernel_start)?,
-                (false, _) => {
-                    self.before_long.record(&self.stream)?;
+            let is_apart = !is_single && !run[0].is_short();
+            let kernels = if is_apart { &self.chains } else { stream };
+            match (is_apart, i) {
+                (false, _) => {}
+                (true, 0) => kernels.wait(&self.kernel_start)?,
+                (true, _) => {
+                    self.before_long.record(stream)?;
                     kernels.wait(&self.before_long)?;
                 }
             }
@@ -220,27 +229,34 @@ impl Slot {
                 // index in range. The slot keeps the records, too, until then.
                 unsafe { launch.queue(loaded, &addresses, kernels)? };
             }
-            if !is_short {
+            if is_apart {
                 self.after_long.record(kernels)?;
-                self.stream.wait(&self.after_long)?;
+                stream.wait(&self.after_long)?;
             }
         }
         #[cfg(all(test, feature = "sign"))]
         struck(launches.len());
-        self.kernel_end.record(&self.stream)?;
+        self.kernel_end.record(stream)?;
         let output = buffers.outputs_mut(sizes.output);
         // SAFETY: as above.
-        unsafe { result::memcpy_dtoh_async(output, addresses.output, stream)? };
-        self.output_there.record(&self.stream)?;
+        unsafe { result::memcpy_dtoh_async(output, addresses.output, stream.cu_stream())? };
+        self.output_there.record(stream)?;
+        if is_single {
+            // Whatever is queued there next is for after the chunk.
+            self.stream.wait(&self.output_there)?;
+        }
         Ok(())
     }
 
     /// When no more chunks follow: has the device clear its buffers, if the slot is busy when the results are on the host.
     pub(super) fn clear_device(&mut self) -> Result<(), DriverError> {
-        match &mut self.buffers {
-            Some(buffers) => buffers.clear_device(&self.stream),
-            None => Ok(()),
-        }
+        let Some(buffers) = &mut self.buffers else {
+            return Ok(());
+        };
+        buffers.clear_device(&self.stream)?;
+        // A chunk that follows all the same is for after that.
+        self.cleared.record(&self.stream)?;
+        self.single.wait(&self.cleared)
     }
 
     /// Wipes the host's inputs; if the slot is busy, when they are on the device, which goes on.

@@ -39,8 +39,8 @@ fn arguments_of_exponentiations() {
     let grid = Grid::new(&entry.image, 132);
     let work = Dpf.mod_exp(entry, grid, &chunk());
     let numbers = 1001 * 768 / 64;
-    let inputs = [work.base, work.exponent, work.moduli, work.modulus_index];
-    let lens = [numbers, numbers, 7 * 2 * 768 / 64, 501];
+    let inputs = [work.base, work.exponent, work.modulus_index, work.moduli];
+    let lens = [numbers, numbers, 501, 7 * 2 * 768 / 64];
     let mut end = 0usize;
     for (part, len) in inputs.into_iter().zip(lens) {
         let start = end.next_multiple_of(8);

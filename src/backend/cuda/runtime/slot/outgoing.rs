@@ -19,6 +19,9 @@ pub(crate) struct Outgoing<'a> {
 pub(super) trait Destination {
     /// Has `words` copied, the first of which is at place `first` of the inputs.
     fn copy(&self, first: usize, words: &[u64]) -> Result<(), DriverError>;
+
+    /// Does without `len` words.
+    fn leave_out(&self, len: usize);
 }
 
 impl<'a> Outgoing<'a> {
@@ -39,6 +42,8 @@ impl<'a> Outgoing<'a> {
             fn copy(&self, _: usize, _: &[u64]) -> Result<(), DriverError> {
                 Ok(())
             }
+
+            fn leave_out(&self, _: usize) {}
         }
         Self::new(words, &Nowhere)
     }
@@ -53,20 +58,23 @@ impl<'a> Outgoing<'a> {
     ///
     /// If they are not in here, or overlap.
     pub(crate) fn places<const N: usize>(&mut self, parts: [Part; N]) -> [&mut [u64]; N] {
-        let places = parts.map(|part| self.place(part));
+        let places = parts.map(|part| {
+            let Range { start, end } = part.range();
+            self.place(start)..self.place(end)
+        });
         let Ok(places) = self.words.get_disjoint_mut(places) else {
             panic!("parts that are somewhere else, or overlap");
         };
         places
     }
 
-    /// Those up to the end of a part, which are taken away.
+    /// Those before place `end` of the inputs, which are taken away.
     ///
     /// # Panics
     ///
     /// If that is not in here.
-    pub(crate) fn take_through(&mut self, last: Part) -> Self {
-        let len = self.place(last).end;
+    pub(crate) fn take_to(&mut self, end: usize) -> Self {
+        let len = self.place(end);
         let (words, others) = mem::take(&mut self.words).split_at_mut(len);
         let first = self.first;
         self.words = others;
@@ -78,13 +86,12 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Where a part of the inputs is in here.
-    fn place(&self, part: Part) -> Range<usize> {
-        let Range { start, end } = part.range();
-        let Some(start) = start.checked_sub(self.first) else {
-            panic!("a part that was taken away");
+    /// What is in here of a place of the inputs.
+    fn place(&self, of_inputs: usize) -> usize {
+        let Some(place) = of_inputs.checked_sub(self.first) else {
+            panic!("a place that was taken away");
         };
-        start..end - self.first
+        place
     }
 
     /// Has them copied to the device.
@@ -94,6 +101,11 @@ impl<'a> Outgoing<'a> {
             words => self.to.copy(self.first, words),
         }
     }
+
+    /// Leaves them out: no kernel reads them.
+    pub(crate) fn leave_out(self) {
+        self.to.leave_out(self.words.len());
+    }
 }
 
 #[cfg(test)]
@@ -102,15 +114,20 @@ mod tests {
     use super::*;
     use alloc::vec;
     use alloc::vec::Vec;
-    use core::cell::RefCell;
+    use core::cell::{Cell, RefCell};
 
-    /// Notes what is copied where.
-    struct Copies(RefCell<Vec<(usize, Vec<u64>)>>);
+    /// Notes what is copied where, and how much is left out.
+    #[derive(Default)]
+    struct Copies(RefCell<Vec<(usize, Vec<u64>)>>, Cell<usize>);
 
     impl Destination for Copies {
         fn copy(&self, first: usize, words: &[u64]) -> Result<(), DriverError> {
             self.0.borrow_mut().push((first, words.to_vec()));
             Ok(())
+        }
+
+        fn leave_out(&self, len: usize) {
+            self.1.set(self.1.get() + len);
         }
     }
 
@@ -120,36 +137,39 @@ mod tests {
         // Parts begin at multiples of eight words.
         let [a, b, none, c, d] = [3, 9, 0, 1, 2].map(|len| layout.input(len));
         let mut words = vec![0; layout.sizes().input];
-        let copies = Copies(RefCell::default());
+        let copies = Copies::default();
         let mut rest = Outgoing::new(&mut words, &copies);
-        let mut head = rest.take_through(b);
+        let mut head = rest.take_to(b.range().end);
         let [of_a, of_b] = head.places([a, b]);
         of_a.fill(7);
         of_b.fill(8);
-        let nothing = rest.take_through(none);
+        let nothing = rest.take_to(none.range().end);
         let [of_d, of_c] = rest.places([d, c]);
         of_d.fill(9);
         of_c.fill(6);
-        rest.send().unwrap();
+        let tail = rest.take_to(d.range().start + 1);
+        rest.leave_out();
+        tail.send().unwrap();
         nothing.send().unwrap();
         head.send().unwrap();
         let expected = [
-            (24, vec![6, 0, 0, 0, 0, 0, 0, 0, 9, 9]),
+            (24, vec![6, 0, 0, 0, 0, 0, 0, 0, 9]),
             (17, vec![0; 7]),
             (0, [vec![7; 3], vec![0; 5], vec![8; 9]].concat()),
         ];
         assert_eq!(copies.0.into_inner(), expected);
+        assert_eq!(copies.1.into_inner(), 1);
     }
 
     /// Of what was taken nobody has the places any more.
     #[test]
-    #[should_panic(expected = "a part that was taken away")]
+    #[should_panic(expected = "a place that was taken away")]
     fn what_was_taken_has_no_places_left() {
         let mut layout = Layout::default();
         let [a, b] = [3, 9].map(|len| layout.input(len));
         let mut words = vec![0; layout.sizes().input];
         let mut rest = Outgoing::nowhere(&mut words);
-        let _head = rest.take_through(a);
+        let _head = rest.take_to(a.range().end);
         let _ = rest.places([a, b]);
     }
 }
