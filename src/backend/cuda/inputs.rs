@@ -75,20 +75,23 @@ impl<I: Instance> Group<'_, I> {
             .chunks_mut(COPIED_AT_A_TIME * sizes[0])
             .zip(second.chunks_mut(COPIED_AT_A_TIME * sizes[1]))
             .zip(chunk.clone().step_by(COPIED_AT_A_TIME).zip(&mut runs));
-        threads.each_item(parts.collect(), |((first, second), (start, runs))| {
+        threads.each_item(parts.collect(), |((first, second), (start, runs_here))| {
             let pairs = first
                 .chunks_exact_mut(sizes[0])
                 .zip(second.chunks_exact_mut(sizes[1]));
             let mut last = self.params_before(start, chunk);
+            // Counted here: those of other threads are in the same line of the cache.
+            let mut runs = 0;
             for (member, (first, second)) in (start..).zip(pairs) {
                 let instance = self.instance(member);
                 let params = ptr::from_ref(instance.params());
-                *runs += usize::from(params != mem::replace(&mut last, params));
+                runs += usize::from(params != mem::replace(&mut last, params));
                 let written = write(member, instance, [first, second]);
                 if written.is_err() {
                     *found.lock().unwrap_or_else(PoisonError::into_inner) = written;
                 }
             }
+            *runs_here = runs;
         });
         let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         found.map(|()| runs)

@@ -273,6 +273,12 @@ impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
         let before = on_victim
             .as_ref()
             .map(|count| count.fetch_add(1, Ordering::Relaxed));
+        if let (None, Failure::Loss) = (before, self.how) {
+            // Otherwise the others may have done all before the victim comes to that.
+            while self.victim.lost().is_none() {
+                std::thread::yield_now();
+            }
+        }
         if before.is_some_and(|count| count >= self.after) {
             match self.how {
                 Failure::Panic => {

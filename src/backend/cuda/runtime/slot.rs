@@ -3,8 +3,9 @@
 //! The order is: inputs to the device, kernels, results to the host. Copies, clearing and short
 //! launches are queued on a stream of the slot's with priority, so that they run beside or before the long launches of other
 //! chunks, which may fill the device. Where a chunk is several launches, the long one is queued on a stream that the slot
-//! may [share](Slot::share_chain) with others of its call: they would but share the device. A single launch has a stream of the
-//! slot's, and fills the gaps that another chunk's leaves.
+//! may [share](Slot::share_chain) with others of its call: they would but share the device. A chunk of a single launch is on another stream of the
+//! slot's, copies and all, and fills the gaps that another chunk's leaves: on its own, it waits for no event, and each call of the driver takes
+//! some microseconds, in which a device that has nothing to do waits.
 //! While a chunk is under way the slot is *busy*, and nothing reads, writes or frees its buffers.
 //!
 //! Buffers keep what was in them while chunks follow one another, for each overwrites what the last one
@@ -35,9 +36,9 @@ pub(crate) struct Slot {
     context: Arc<CudaContext>,
     /// For copies, clearing and short launches.
     stream: Arc<CudaStream>,
-    /// For the long launches of chunks that have no other.
+    /// For chunks of a single launch.
     single: Arc<CudaStream>,
-    /// For those of chunks that have others: `single`, of this slot or of another one.
+    /// For the long launches of other chunks: `single`, of this slot or of another one.
     chains: Arc<CudaStream>,
     /// The inputs are on the device, and nothing has been computed.
     kernel_start: CudaEvent,
@@ -45,6 +46,7 @@ pub(crate) struct Slot {
     before_long: CudaEvent,
     after_long: CudaEvent,
     output_there: CudaEvent,
+    /// So are the zeros of [`clear_device`](Self::clear_device).
     cleared: CudaEvent,
     /// One may sleep until then.
     kernel_end: CudaEvent,
