@@ -114,9 +114,9 @@ impl Drop for Taken<'_> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::String;
     use core::panic::AssertUnwindSafe;
     use std::panic::catch_unwind;
-    use std::string::String;
     use std::sync::Barrier;
 
     use super::*;

@@ -48,6 +48,8 @@ impl<'a> Outgoing<'a> {
         Self::new(words, &Nowhere)
     }
 
+    /// All of them, to be written.
+    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
     pub(crate) fn words(&mut self) -> &mut [u64] {
         self.words
     }
