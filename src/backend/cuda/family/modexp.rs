@@ -44,7 +44,8 @@ pub(super) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWo
         Argument::Indices {
             part: modulus_index,
             count,
-            below: moduli,
+            records,
+            size: 2 * entry.words(),
         },
         Argument::Words(scratch),
         Argument::U32(count as u32),

@@ -64,7 +64,8 @@ pub(crate) fn launch(entry: &Entry, grid: Grid, chunk: &ModMulChunk) -> ModMulWo
         Argument::Indices {
             part: modulus_index,
             count,
-            below: moduli,
+            records,
+            size: 2 * entry.words(),
         },
         Argument::U32(count as u32),
         Argument::U32((form == Form::Ordinary).into()),

@@ -2,6 +2,7 @@
 
 use super::super::group::Places;
 use super::super::registry::SHIPPED;
+use super::super::runtime::layout::check_indices;
 use super::*;
 use crate::backend::Serial;
 use alloc::{format, vec};
@@ -95,6 +96,15 @@ fn words_of_a_chunk() {
     assert_eq!(records[1], [1, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(records[3], [1, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(words[work.modulus_index.range()], [0, 1]);
+
+    // The launch may go when both records have been sent, and not before.
+    let arguments = work.launches[0].arguments();
+    let there = work.moduli.range().start + 4 * 8;
+    let is_taken = |sent: usize| {
+        let check = || check_indices(arguments, &Loaded::default(), &words[..sent]);
+        std::panic::catch_unwind(core::panic::AssertUnwindSafe(check)).is_ok()
+    };
+    assert!(is_taken(there) && !is_taken(there - 1));
 }
 
 /// Of a batch that nobody has looked at, what is wrong with an instance or not as wide as the others is found when it is copied.

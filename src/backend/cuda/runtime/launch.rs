@@ -17,12 +17,13 @@ use super::records::{HeldRecords, RecordKind};
 pub(crate) enum Argument {
     /// The address of a part of the chunk's buffers.
     Words(Part),
-    /// The address of a part of the input that has `count` indices of 32 bits, two in a word, each of them
-    /// less than `below`. Whether they are is checked before the launch.
+    /// The address of a part of the input that has `count` indices of 32 bits, two in a word, each of them that of one of the `records`,
+    /// which have `size` words each and are inputs, too. Whether they are, and were sent, is checked before the launch.
     Indices {
         part: Part,
         count: usize,
-        below: usize,
+        records: Part,
+        size: usize,
     },
     /// The address of the first record of the share's table, which must be of this kind.
     #[cfg_attr(not(feature = "sign"), allow(dead_code))]

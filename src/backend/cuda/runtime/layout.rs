@@ -127,6 +127,9 @@ impl Sizes {
                 }
                 Argument::Records(_) | Argument::U32(_) | Argument::U64(_) => continue,
             };
+            if let Argument::Indices { records, .. } = argument {
+                assert!(records.buffer == Buffer::Input, "records are inputs");
+            }
             let size = match part.buffer {
                 Buffer::Input => self.input,
                 Buffer::Output => self.output,
@@ -160,12 +163,24 @@ impl Sizes {
     }
 }
 
-/// Panics unless all indices among the arguments are in range. They are public.
-pub(super) fn check_indices(arguments: &[Argument], loaded: &Loaded, input: &[u64]) {
+/// Panics unless all indices among the arguments are those of records that are there: for inputs, in `input`, which are those that were
+/// sent. Indices are public.
+pub(in crate::backend::cuda) fn check_indices(
+    arguments: &[Argument],
+    loaded: &Loaded,
+    input: &[u64],
+) {
     for argument in arguments {
         match *argument {
-            Argument::Indices { part, count, below } => {
-                assert_below(&input[part.range()], count, below);
+            Argument::Indices {
+                part,
+                count,
+                records,
+                size,
+            } => {
+                let Range { start, end } = records.range();
+                let there = end.min(input.len()).saturating_sub(start);
+                assert_below(&input[part.range()], count, there / size);
             }
             Argument::RecordIndices { part, count } => {
                 assert_below(&input[part.range()], count, loaded.records().len());
@@ -224,10 +239,46 @@ mod tests {
     #[should_panic(expected = "indices beyond their part")]
     fn more_indices_than_words_for_them_are_refused() {
         let mut layout = Layout::default();
-        let (part, count, below) = (layout.input(2), 5, 1);
-        layout
-            .sizes
-            .check_parts(&[Argument::Indices { part, count, below }]);
+        let argument = Argument::Indices {
+            part: layout.input(2),
+            count: 5,
+            records: layout.input(7),
+            size: 7,
+        };
+        layout.sizes.check_parts(&[argument]);
+    }
+
+    #[test]
+    #[should_panic(expected = "records are inputs")]
+    fn records_elsewhere_are_refused() {
+        let mut layout = Layout::default();
+        let argument = Argument::Indices {
+            part: layout.input(2),
+            count: 3,
+            records: layout.output(7),
+            size: 7,
+        };
+        layout.sizes.check_parts(&[argument]);
+    }
+
+    /// There is room for four records of three words, and so many words of them were sent.
+    #[test]
+    fn indices_are_those_of_records_that_were_sent() {
+        let mut layout = Layout::default();
+        let argument = Argument::Indices {
+            part: layout.input(1),
+            count: 2,
+            records: layout.input(12),
+            size: 3,
+        };
+        let is_taken = |largest: u64, sent: usize| {
+            let mut input = alloc::vec![0; 8 + sent];
+            input[0] = largest << 32;
+            let check = || check_indices(&[argument], &Loaded::default(), &input);
+            std::panic::catch_unwind(core::panic::AssertUnwindSafe(check)).is_ok()
+        };
+        assert!(is_taken(0, 3) && is_taken(1, 6) && is_taken(3, 12) && is_taken(3, 99));
+        assert!(!is_taken(0, 2) && !is_taken(1, 5) && !is_taken(2, 6) && !is_taken(4, 99));
     }
 
     #[test]

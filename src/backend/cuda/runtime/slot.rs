@@ -66,8 +66,11 @@ pub(crate) type Strike = Box<dyn Fn(&super::strike::Reach<'_>) + Send>;
 struct DeviceInputs<'a> {
     address: CUdeviceptr,
     stream: &'a CudaStream,
-    /// So many words have been sent or left out.
-    done_with: Cell<usize>,
+    /// So many words have been sent.
+    sent: Cell<usize>,
+    /// The place after the last of them.
+    end: Cell<usize>,
+    left_out: Cell<usize>,
 }
 
 impl Destination for DeviceInputs<'_> {
@@ -77,12 +80,13 @@ impl Destination for DeviceInputs<'_> {
         // writes to the words, until the stream is done with them: `Outgoing` has given them away, and the slot is filled or busy until
         // `finish` has waited for the results, or `abandon` for all streams.
         unsafe { result::memcpy_htod_async(address, words, self.stream.cu_stream())? };
-        self.leave_out(words.len());
+        self.sent.set(self.sent.get() + words.len());
+        self.end.set(self.end.get().max(first + words.len()));
         Ok(())
     }
 
     fn leave_out(&self, len: usize) {
-        self.done_with.set(self.done_with.get() + len);
+        self.left_out.set(self.left_out.get() + len);
     }
 }
 
@@ -183,13 +187,21 @@ impl Slot {
         let inputs = DeviceInputs {
             address: addresses.input,
             stream,
-            done_with: Cell::new(0),
+            sent: Cell::new(0),
+            end: Cell::new(0),
+            left_out: Cell::new(0),
         };
         fill(Outgoing::new(input, &inputs))?;
+        let there = inputs.sent.get();
         assert!(
-            inputs.done_with.get() == sizes.input,
+            there + inputs.left_out.get() == sizes.input,
             "inputs were not sent"
         );
+        assert!(
+            there == inputs.end.get(),
+            "only the last inputs can be left out"
+        );
+        let input = &input[..there];
         for launch in launches {
             check_indices(launch.arguments(), loaded, input);
         }

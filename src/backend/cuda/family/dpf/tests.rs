@@ -58,8 +58,13 @@ fn arguments_of_exponentiations() {
     assert_eq!(*base, Argument::Words(work.base));
     assert_eq!(*exponent, Argument::Words(work.exponent));
     assert_eq!(*moduli, Argument::Words(work.moduli));
-    let (part, count, below) = (work.modulus_index, 1001, 7);
-    assert_eq!(*index, Argument::Indices { part, count, below });
+    let expected = Argument::Indices {
+        part: work.modulus_index,
+        count: 1001,
+        records: work.moduli,
+        size: 2 * 768 / 64,
+    };
+    assert_eq!(*index, expected);
     let Argument::Words(scratch) = scratch else {
         panic!("scratch is memory");
     };

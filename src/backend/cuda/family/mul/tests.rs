@@ -33,7 +33,8 @@ fn arguments_of_products() {
         let expected = Argument::Indices {
             part: work.modulus_index,
             count: 1001,
-            below: 7,
+            records: work.moduli,
+            size: 2 * 6,
         };
         assert_eq!(*index, expected);
         assert_eq!(*numbers, [1001, ordinary, 1].map(Argument::U32));

@@ -53,7 +53,8 @@ impl Family for Throwaway {
         let index = Argument::Indices {
             part: modulus_index,
             count,
-            below: chunk.moduli,
+            records: moduli,
+            size: 3 * words,
         };
         let first = vec![Argument::Words(moduli), Argument::Words(scratch)];
         let second = vec![
