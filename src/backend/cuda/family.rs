@@ -20,6 +20,7 @@ use super::runtime::launch::Launch;
 use super::runtime::layout::{Layout, Part};
 use super::runtime::module::Grid;
 use super::runtime::probe::DeviceInfo;
+use super::words::NonTemporal;
 use crate::window::Window;
 
 /// One way of doing the arithmetic. `entry` is always one of the family's own.
@@ -54,7 +55,14 @@ pub(crate) trait Family: fmt::Debug + Sync {
     fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork;
 
     /// Writes the record of a modulus, all of it. `r2` is `2^(2 * r2_bits)` modulo the modulus.
-    fn write_modulus(&self, entry: &Entry, modulus: &[Limb], r2: &[Limb], record: &mut [u64]);
+    fn write_modulus<'w>(
+        &self,
+        entry: &Entry,
+        modulus: &[Limb],
+        r2: &[Limb],
+        record: &'w mut [u64],
+        stores: &mut NonTemporal<'w>,
+    );
 
     /// Whether what a kernel wrote in place of a power says that its modulus is none for the family. Such an instance
     /// is computed on the host, which makes the answer public.

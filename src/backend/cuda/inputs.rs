@@ -13,7 +13,7 @@ use super::group::{Group, Instance};
 use super::runtime::layout::Part;
 use super::runtime::pipeline::Stop;
 use super::runtime::slot::Outgoing;
-use super::words::{COPIED_AT_A_TIME, HostPool, write_indices};
+use super::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, write_indices};
 use crate::Error;
 
 /// Where the inputs of a chunk are, in this order.
@@ -41,8 +41,14 @@ impl<I: Instance> Group<'_, I> {
         mut inputs: Outgoing<'_>,
         parts: &Parts,
         threads: HostPool<'_>,
-        write_numbers: impl Fn(usize, &I, [&mut [u64]; 2]) -> Result<(), Error> + Sync,
-        write_modulus: impl Fn(&I, &mut [u64]) + Sync,
+        write_numbers: impl for<'w> Fn(
+            usize,
+            &I,
+            [&'w mut [u64]; 2],
+            &mut NonTemporal<'w>,
+        ) -> Result<(), Error>
+        + Sync,
+        write_modulus: impl for<'w> Fn(&I, &'w mut [u64], &mut NonTemporal<'w>) + Sync,
     ) -> Result<(), Stop> {
         let mut numbers = inputs.take_to(parts.numbers[1].range().end);
         let runs = self
@@ -66,7 +72,8 @@ impl<I: Instance> Group<'_, I> {
         chunk: &Range<usize>,
         [first, second]: [&mut [u64]; 2],
         threads: HostPool<'_>,
-        write: impl Fn(usize, &I, [&mut [u64]; 2]) -> Result<(), Error> + Sync,
+        write: impl for<'w> Fn(usize, &I, [&'w mut [u64]; 2], &mut NonTemporal<'w>) -> Result<(), Error>
+        + Sync,
     ) -> Result<Vec<usize>, Error> {
         let sizes = [&*first, second].map(|words| words.len() / chunk.len());
         let mut runs = vec![0; chunk.len().div_ceil(COPIED_AT_A_TIME)];
@@ -82,15 +89,17 @@ impl<I: Instance> Group<'_, I> {
             let mut last = self.params_before(start, chunk);
             // Counted here: those of other threads are in the same line of the cache.
             let mut runs = 0;
-            for (member, (first, second)) in (start..).zip(pairs) {
-                let instance = self.instance(member);
-                let params = ptr::from_ref(instance.params());
-                runs += usize::from(params != mem::replace(&mut last, params));
-                let written = write(member, instance, [first, second]);
-                if written.is_err() {
-                    *found.lock().unwrap_or_else(PoisonError::into_inner) = written;
+            NonTemporal::with(|stores| {
+                for (member, (first, second)) in (start..).zip(pairs) {
+                    let instance = self.instance(member);
+                    let params = ptr::from_ref(instance.params());
+                    runs += usize::from(params != mem::replace(&mut last, params));
+                    let written = write(member, instance, [first, second], stores);
+                    if written.is_err() {
+                        *found.lock().unwrap_or_else(PoisonError::into_inner) = written;
+                    }
                 }
-            }
+            });
             *runs_here = runs;
         });
         let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -105,7 +114,7 @@ impl<I: Instance> Group<'_, I> {
         [modulus_index, mut records]: [&mut [u64]; 2],
         size: usize,
         threads: HostPool<'_>,
-        write: impl Fn(&I, &mut [u64]) + Sync,
+        write: impl for<'w> Fn(&I, &'w mut [u64], &mut NonTemporal<'w>) + Sync,
     ) {
         let mut before = 0;
         let parts = modulus_index
@@ -122,17 +131,19 @@ impl<I: Instance> Group<'_, I> {
             let mut records = records.chunks_exact_mut(size);
             let mut last = self.params_before(start, chunk);
             let mut runs = before as u32;
-            let indices = members.map(|member| {
-                let instance = self.instance(member);
-                let params = ptr::from_ref(instance.params());
-                if params != mem::replace(&mut last, params) {
-                    runs += 1;
-                    let record = records.next().expect("a record for each run");
-                    write(instance, record);
-                }
-                runs - 1
+            NonTemporal::with(|stores| {
+                let indices = members.map(|member| {
+                    let instance = self.instance(member);
+                    let params = ptr::from_ref(instance.params());
+                    if params != mem::replace(&mut last, params) {
+                        runs += 1;
+                        let record = records.next().expect("a record for each run");
+                        write(instance, record, stores);
+                    }
+                    runs - 1
+                });
+                write_indices(indices, modulus_index);
             });
-            write_indices(indices, modulus_index);
         });
     }
 
@@ -196,21 +207,18 @@ mod tests {
                         let mut others = batch.iter();
                         others.position(|other| ptr::eq(other, instance)).unwrap() as u64
                     };
-                    let write_numbers = |member, _: &_, numbers: [&mut [u64]; 2]| {
-                        numbers
-                            .into_iter()
-                            .for_each(|words| words.fill(member as u64));
-                        Ok(())
-                    };
-                    let write_modulus =
-                        |instance: &_, record: &mut [u64]| record.fill(index_of(instance));
                     let filled = group.fill(
                         &chunk,
                         Outgoing::nowhere(&mut words),
                         &parts,
                         threads,
-                        write_numbers,
-                        write_modulus,
+                        |member, _, numbers, _| {
+                            numbers
+                                .into_iter()
+                                .for_each(|words| words.fill(member as u64));
+                            Ok(())
+                        },
+                        |instance, record, _| record.fill(index_of(instance)),
                     );
                     assert!(filled.is_ok());
                     let [a, b, modulus_index, mut records] = [a, b, modulus_index, records]

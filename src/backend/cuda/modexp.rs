@@ -22,7 +22,7 @@ use super::runtime::module::Grid;
 use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::{Outgoing, Slot};
-use super::words::{HostPool, Rows, copy_in};
+use super::words::{HostPool, Rows};
 use crate::backend::{check_instances, width};
 use crate::secret::Secret;
 use crate::width::{WithLimbs, with_limbs};
@@ -124,20 +124,24 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
             inputs,
             &parts,
             self.threads,
-            |member, instance, [base, exponent]| {
+            |member, instance, [base, exponent], stores| {
                 self.check(member)?;
-                copy_in(instance.base.as_limbs(), base);
-                copy_in(instance.exponent.as_limbs(), exponent);
+                stores.copy_in(instance.base.as_limbs(), base);
+                stores.copy_in(instance.exponent.as_limbs(), exponent);
                 Ok(())
             },
-            |instance, record| {
+            |instance, record, stores| {
                 let modulus = instance.params.modulus().as_ref().as_limbs();
                 if r2_bits == self.group.bits {
                     let r2 = instance.params.r2().as_limbs();
-                    entry.family.write_modulus(entry, modulus, r2, record);
+                    entry
+                        .family
+                        .write_modulus(entry, modulus, r2, record, stores);
                 } else {
                     let r2 = wide_r2(modulus, r2_bits);
-                    entry.family.write_modulus(entry, modulus, &r2, record);
+                    entry
+                        .family
+                        .write_modulus(entry, modulus, &r2, record, stores);
                 }
             },
         )

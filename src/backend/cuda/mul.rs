@@ -19,7 +19,7 @@ use super::runtime::module::Grid;
 use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::{Outgoing, Slot};
-use super::words::{HostPool, Rows, copy_in, copy_in_from};
+use super::words::{HostPool, Rows};
 use crate::backend::{Form, Serial, check_factors, clear};
 use crate::{BatchModMul, Error, ModMul};
 
@@ -147,15 +147,15 @@ impl<'a, U: Unsigned + Sync + Send> ModMulJob<'a, U> {
             inputs,
             &parts,
             self.threads,
-            |_, instance, [a, b]| {
-                copy_in(instance.a.as_limbs(), a);
-                copy_in_from(below, instance.b.as_limbs(), b);
+            |_, instance, [a, b], stores| {
+                stores.copy_in(instance.a.as_limbs(), a);
+                stores.copy_in_from(below, instance.b.as_limbs(), b);
                 Ok(())
             },
-            |instance, record| {
+            |instance, record, stores| {
                 let (modulus, r2) = record.split_at_mut(entry.words());
-                copy_in(instance.params.modulus().as_ref().as_limbs(), modulus);
-                copy_in_from(below, instance.params.r2().as_limbs(), r2);
+                stores.copy_in(instance.params.modulus().as_ref().as_limbs(), modulus);
+                stores.copy_in_from(below, instance.params.r2().as_limbs(), r2);
             },
         )
     }

@@ -8,6 +8,9 @@ use crypto_bigint::Limb;
 use rayon::ThreadPool;
 
 use crate::backend::parallel::each_share;
+pub(crate) use non_temporal::NonTemporal;
+
+mod non_temporal;
 
 /// Numbers that a thread copies at a time; waking another takes longer than copying fewer, and of more some threads would have none
 /// left while others are at their last ones.
@@ -154,39 +157,30 @@ pub(crate) fn write_indices(indices: impl Iterator<Item = u32>, words: &mut [u64
 const LIMBS_PER_WORD: usize = (u64::BITS / Limb::BITS) as usize;
 
 /// Copies `limbs` to `words`, with zeros above.
-// A limb has 32 bits on some targets.
-#[allow(clippy::unnecessary_cast)]
+#[cfg(any(feature = "sign", test))]
 pub(crate) fn copy_in(limbs: &[Limb], words: &mut [u64]) {
-    if LIMBS_PER_WORD == 1 {
-        let (low, high) = words.split_at_mut(limbs.len().min(words.len()));
-        let pairs = low.iter_mut().zip(limbs);
-        pairs.for_each(|(word, limb)| *word = limb.0 as u64);
-        return high.fill(0);
-    }
-    let mut limbs = limbs.chunks(LIMBS_PER_WORD);
-    for word in words {
-        let parts = limbs.next().unwrap_or_default();
-        *word = (0..).zip(parts).fold(0, |word, (i, limb)| {
-            word | (limb.0 as u64) << (i * Limb::BITS)
-        });
-    }
+    write_limbs(0, limbs, words, |place, word| *place = word);
 }
 
-/// Copies `limbs` to `words`, from the place of limb number `below` on, with zeros below and above.
+/// Has `store` copy `limbs` to `words`, from the place of limb number `below` on, with zeros below and above.
 // A limb has 32 bits on some targets.
 #[allow(clippy::unnecessary_cast)]
-pub(crate) fn copy_in_from(below: usize, limbs: &[Limb], words: &mut [u64]) {
+fn write_limbs(below: usize, limbs: &[Limb], words: &mut [u64], store: impl Fn(&mut u64, u64)) {
     if LIMBS_PER_WORD == 1 {
-        let (low, high) = words.split_at_mut(below);
-        low.fill(0);
-        return copy_in(limbs, high);
+        let (low, others) = words.split_at_mut(below);
+        let (places, high) = others.split_at_mut(limbs.len().min(others.len()));
+        low.iter_mut().for_each(|place| store(place, 0));
+        let pairs = places.iter_mut().zip(limbs);
+        pairs.for_each(|(place, limb)| store(place, limb.0 as u64));
+        return high.iter_mut().for_each(|place| store(place, 0));
     }
-    for (i, word) in words.iter_mut().enumerate() {
-        *word = (0..LIMBS_PER_WORD).fold(0, |word, part| {
-            let place = (i * LIMBS_PER_WORD + part).checked_sub(below);
-            let limb = place.and_then(|place| limbs.get(place));
+    for (i, place) in words.iter_mut().enumerate() {
+        let word = (0..LIMBS_PER_WORD).fold(0, |word, part| {
+            let number = (i * LIMBS_PER_WORD + part).checked_sub(below);
+            let limb = number.and_then(|number| limbs.get(number));
             word | limb.map_or(0, |limb| (limb.0 as u64) << (part as u32 * Limb::BITS))
         });
+        store(place, word);
     }
 }
 
@@ -218,26 +212,6 @@ mod tests {
         let mut back = U64::ZERO;
         copy_out(&words, back.as_mut_limbs());
         assert_eq!(back, value);
-    }
-
-    #[test]
-    fn limbs_in_higher_places() {
-        let value = U64::from(0x0123_4567_89ab_cdefu64);
-        let word = (u64::BITS / Limb::BITS) as usize;
-        for (below, expected) in [
-            (0, [0x0123_4567_89ab_cdef, 0, 0]),
-            (word, [0, 0x0123_4567_89ab_cdef, 0]),
-            (2 * word, [0, 0, 0x0123_4567_89ab_cdef]),
-        ] {
-            let mut words = [u64::MAX; 3];
-            copy_in_from(below, value.as_limbs(), &mut words);
-            assert_eq!(words, expected);
-        }
-        if word == 2 {
-            let mut words = [u64::MAX; 2];
-            copy_in_from(1, value.as_limbs(), &mut words);
-            assert_eq!(words, [0x89ab_cdef << 32, 0x0123_4567]);
-        }
     }
 
     #[test]

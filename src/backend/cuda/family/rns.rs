@@ -7,6 +7,7 @@ use crate::backend::cuda::registry::{BlockTimes, Entry, Operation};
 use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;
+use crate::backend::cuda::words::NonTemporal;
 use crate::window::Window;
 
 /// The family; its kernels' parameters are in `kernels/README.md`.
@@ -84,8 +85,15 @@ impl Family for Rns {
         modexp::launch(entry, grid, chunk)
     }
 
-    fn write_modulus(&self, entry: &Entry, modulus: &[Limb], r2: &[Limb], record: &mut [u64]) {
-        modexp::write_modulus(entry, modulus, r2, record);
+    fn write_modulus<'w>(
+        &self,
+        entry: &Entry,
+        modulus: &[Limb],
+        r2: &[Limb],
+        record: &'w mut [u64],
+        stores: &mut NonTemporal<'w>,
+    ) {
+        modexp::write_modulus(entry, modulus, r2, record, stores);
     }
 
     /// All ones: the modulus has a prime of base A for a factor.

@@ -8,6 +8,7 @@ use crate::backend::cuda::registry::{BlockTimes, Entry, Operation};
 use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;
+use crate::backend::cuda::words::NonTemporal;
 use crate::window::Window;
 
 /// The family; its kernels' parameters are in `kernels/README.md`.
@@ -51,8 +52,15 @@ impl Family for RnsMma {
         Rns.mod_exp(entry, grid, chunk)
     }
 
-    fn write_modulus(&self, entry: &Entry, modulus: &[Limb], r2: &[Limb], record: &mut [u64]) {
-        Rns.write_modulus(entry, modulus, r2, record);
+    fn write_modulus<'w>(
+        &self,
+        entry: &Entry,
+        modulus: &[Limb],
+        r2: &[Limb],
+        record: &'w mut [u64],
+        stores: &mut NonTemporal<'w>,
+    ) {
+        Rns.write_modulus(entry, modulus, r2, record, stores);
     }
 
     fn is_refused(&self, power: &[u64]) -> bool {

@@ -219,6 +219,8 @@ impl Slot {
                 addresses: &addresses,
                 loaded,
             });
+            // Copies from memory that is not pinned may return before they are over (CUDA Driver API, "API synchronization behavior").
+            self.context.synchronize().unwrap();
         };
         #[cfg(all(test, feature = "sign"))]
         let mut steps = 0..;

@@ -102,7 +102,9 @@ fn arguments_out_of_range_are_refused() {
 fn records_of_moduli() {
     let entry = entry(Operation::ModExp, 512);
     let mut record = vec![u64::MAX; 16];
-    Dpf.write_modulus(entry, &[Limb(15)], &[Limb(1), Limb(2)], &mut record);
+    NonTemporal::with(|stores| {
+        Dpf.write_modulus(entry, &[Limb(15)], &[Limb(1), Limb(2)], &mut record, stores);
+    });
     let r2 = match Limb::BITS {
         64 => vec![1, 2],
         _ => vec![1 | 2 << 32, 0],

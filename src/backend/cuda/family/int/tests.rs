@@ -93,6 +93,8 @@ fn arguments_of_exponentiations() {
 fn records_of_moduli() {
     let entry = entry(256);
     let mut record = vec![u64::MAX; 8];
-    Int.write_modulus(entry, &[Limb(15)], &[Limb(1)], &mut record);
+    NonTemporal::with(|stores| {
+        Int.write_modulus(entry, &[Limb(15)], &[Limb(1)], &mut record, stores);
+    });
     assert_eq!(record, [15, 0, 0, 0, 1, 0, 0, 0]);
 }

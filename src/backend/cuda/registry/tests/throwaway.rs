@@ -11,7 +11,7 @@ use super::super::super::runtime::launch::{Argument, Launch};
 use super::super::super::runtime::layout::Layout;
 use super::super::super::runtime::module::{Grid, KernelKey};
 use super::super::super::runtime::ptx::CompressedPtx;
-use super::super::super::words::copy_in;
+use super::super::super::words::NonTemporal;
 use super::*;
 use crate::window::Window;
 use alloc::vec;
@@ -79,12 +79,19 @@ impl Family for Throwaway {
         }
     }
 
-    fn write_modulus(&self, entry: &Entry, modulus: &[Limb], r2: &[Limb], record: &mut [u64]) {
+    fn write_modulus<'w>(
+        &self,
+        entry: &Entry,
+        modulus: &[Limb],
+        r2: &[Limb],
+        record: &'w mut [u64],
+        stores: &mut NonTemporal<'w>,
+    ) {
         for (part, place) in [modulus, r2, modulus]
             .iter()
             .zip(record.chunks_exact_mut(entry.words()))
         {
-            copy_in(part, place);
+            stores.copy_in(part, place);
         }
     }
 }

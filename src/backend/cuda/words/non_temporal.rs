@@ -1,0 +1,100 @@
+//! Stores that go past the caches to memory (non-temporal ones: Intel SDM, volume 1, 10.4.6.2).
+//!
+//! The host writes the inputs of a chunk once and reads them no more; the device does, from memory. By ordinary stores each line comes from
+//! there into a cache before it is overwritten, and what the cache held has to go. The device waits for its first chunks while they are
+//! being written (docs/performance.md, "The first chunks").
+#![allow(unsafe_code)]
+
+use core::marker::PhantomData;
+
+use crypto_bigint::Limb;
+
+use super::write_limbs;
+
+/// For numbers that are written in that way. Their places are lent to it, so that nobody looks at them before they are in memory.
+///
+/// It stays on its thread, which a pointer sees to: a fence is for the stores of the thread that it is in.
+pub(crate) struct NonTemporal<'w>(PhantomData<(&'w mut [u64], *mut ())>);
+
+impl<'w> NonTemporal<'w> {
+    /// Lets `write` write numbers. They are in their places when this returns.
+    pub(crate) fn with<R>(write: impl FnOnce(&mut Self) -> R) -> R {
+        // If `write` panics, too, it is dropped.
+        let mut stores = Self(PhantomData);
+        write(&mut stores)
+    }
+
+    /// Copies `limbs` to `words`, with zeros above.
+    pub(crate) fn copy_in(&mut self, limbs: &[Limb], words: &'w mut [u64]) {
+        self.copy_in_from(0, limbs, words);
+    }
+
+    /// Copies `limbs` to `words`, from the place of limb number `below` on, with zeros below and above.
+    pub(crate) fn copy_in_from(&mut self, below: usize, limbs: &[Limb], words: &'w mut [u64]) {
+        write_limbs(below, limbs, words, store);
+    }
+}
+
+impl Drop for NonTemporal<'_> {
+    /// Other stores, such as those that tell other threads and the device of the numbers, come after them.
+    fn drop(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: all processors of this architecture have SSE.
+        unsafe {
+            core::arch::x86_64::_mm_sfence();
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn store(place: &mut u64, word: u64) {
+    // SAFETY: the place is a word's, and all processors of this architecture have SSE2. There is a fence before anybody looks at it: it is
+    // lent for as long as there is the `NonTemporal`, which is dropped by this thread, and ends with one.
+    unsafe { core::arch::x86_64::_mm_stream_si64(core::ptr::from_mut(place).cast(), word as i64) };
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn store(place: &mut u64, word: u64) {
+    *place = word;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cuda::words::{LIMBS_PER_WORD, copy_in};
+    use alloc::vec;
+    use crypto_bigint::U64;
+
+    #[test]
+    fn numbers_are_as_by_ordinary_stores() {
+        let limbs = [1, 2, 3, 4, 5].map(|i| Limb(Limb::MAX.0 - i));
+        for len in [0, 1, 5, 8] {
+            let [mut expected, mut words] = [7; 2].map(|word| vec![word; len]);
+            copy_in(&limbs, &mut expected);
+            NonTemporal::with(|stores| stores.copy_in(&limbs, &mut words));
+            assert_eq!(words, expected);
+        }
+    }
+
+    #[test]
+    fn limbs_in_higher_places() {
+        let value = U64::from(0x0123_4567_89ab_cdefu64);
+        let word = LIMBS_PER_WORD;
+        for (below, expected) in [
+            (0, [0x0123_4567_89ab_cdef, 0, 0]),
+            (word, [0, 0x0123_4567_89ab_cdef, 0]),
+            (2 * word, [0, 0, 0x0123_4567_89ab_cdef]),
+        ] {
+            let mut words = [u64::MAX; 3];
+            NonTemporal::with(|stores| {
+                stores.copy_in_from(below, value.as_limbs(), &mut words);
+            });
+            assert_eq!(words, expected);
+        }
+        if word == 2 {
+            let mut words = [u64::MAX; 2];
+            NonTemporal::with(|stores| stores.copy_in_from(1, value.as_limbs(), &mut words));
+            assert_eq!(words, [0x89ab_cdef << 32, 0x0123_4567]);
+        }
+    }
+}
