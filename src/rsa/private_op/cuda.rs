@@ -99,6 +99,7 @@ fn tampered(cuda: &Cuda, ops: PrivateOps<'_>, tampering: Tampering<'_>) -> Resul
     let job = CrtJob {
         classes: &classes,
         threads: cuda.host_pool(),
+        devices: cuda.devices().count(),
         prime,
         batch: ops.batch,
         lanes: ops.range(),

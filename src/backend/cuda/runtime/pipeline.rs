@@ -335,17 +335,15 @@ fn in_turn<'p, P, J: Job<P>>(
     let mut has_ended = false;
     for turn in (0..slots.len()).cycle() {
         let slot = &mut slots[turn];
+        let mut finished = None;
         if let Some(UnderWay { kept, piece }) = under_way[turn].take() {
-            count += piece.range.len();
-            let (range, places) = (&piece.range, &mut *piece.places);
-            match slot.finish(waiting.sleeps, |output| {
-                job.take(kept, range, output, places);
-            }) {
-                Ok(kernel) => {
+            match slot.finish(waiting.sleeps) {
+                Ok((results, kernel)) => {
                     timing += Timing {
                         kernel,
                         launches: 1,
                     };
+                    finished = Some((results, kept, piece));
                 }
                 Err(error) => {
                     share.give_back(piece);
@@ -353,25 +351,31 @@ fn in_turn<'p, P, J: Job<P>>(
                 }
             }
         }
-        let piece = match has_ended || waiting.is_stopped.load(Ordering::Relaxed) {
-            false => share.next(prepared.chunk, prepared.per_block),
-            true => None,
-        };
-        if let Some(piece) = piece {
-            match job.submit(&prepared.share, &piece.range, slot) {
+        // The next chunk first: the device waits for that, and nobody for the results.
+        let is_wanted = !has_ended && !waiting.is_stopped.load(Ordering::Relaxed);
+        let piece = is_wanted.then(|| share.next(prepared.chunk, prepared.per_block));
+        let sent = match piece.flatten() {
+            None => Ok(false),
+            Some(piece) => match job.submit(&prepared.share, &piece.range, slot) {
                 Ok(kept) => {
                     under_way[turn] = Some(UnderWay { kept, piece });
                     // At once, if this is the last one, while the host takes what it has made.
-                    if share.is_taken() {
-                        slot.clear_device()?;
-                    }
+                    let clears = share.is_taken();
+                    let cleared = clears.then(|| slot.clear_device()).transpose();
+                    cleared.map(|_| true).map_err(Stop::Device)
                 }
                 Err(stop) => {
                     share.give_back(piece);
-                    return Err(stop);
+                    Err(stop)
                 }
-            }
-        } else {
+            },
+        };
+        if let Some((mut results, kept, piece)) = finished {
+            count += piece.range.len();
+            results.take(|output| job.take(kept, &piece.range, output, &mut *piece.places));
+            slot.bring_back(results);
+        }
+        if !sent? {
             has_ended = true;
             if under_way.iter().all(Option::is_none) {
                 break;

@@ -8,6 +8,8 @@
 //! some microseconds, in which a device that has nothing to do waits.
 //! While a chunk is under way the slot is *busy*, and nothing reads, writes or frees its buffers.
 //!
+//! The results of a chunk can be read while the slot has the next one: there are two buffers for them on the host.
+//!
 //! Buffers keep what was in them while chunks follow one another, for each overwrites what the last one
 //! left; when no more follow, they are wiped. Clearing those of the device between chunks would hold up the next one: it waits for room on the
 //! multiprocessors, which the long launches of other chunks fill, and the inputs would wait for it.
@@ -26,6 +28,7 @@ use super::launch::{Launch, Loaded};
 use super::layout::{Layout, Sizes, check_indices};
 use super::records::HeldRecords;
 use buffers::Buffers;
+pub(super) use buffers::Results;
 use outgoing::Destination;
 pub(crate) use outgoing::Outgoing;
 
@@ -288,18 +291,15 @@ impl Slot {
         Ok(())
     }
 
-    /// Waits for the results of the chunk, and lets `take` read and wipe them. Returns the time that the kernels took.
+    /// Waits for the results of the chunk, and gives them away, with the time that the kernels took. The slot can have another chunk then, whose
+    /// results are waited for when these have been [brought back](Self::bring_back).
     ///
     /// A thread that `sleeps` leaves its processor to others until the kernels have ended, and wakes somewhat later.
     ///
     /// # Panics
     ///
-    /// If the slot is not busy.
-    pub(super) fn finish(
-        &mut self,
-        sleeps: bool,
-        take: impl FnOnce(&mut [u64]),
-    ) -> Result<Duration, DriverError> {
+    /// If the slot is not busy, or somebody has results of it.
+    pub(super) fn finish(&mut self, sleeps: bool) -> Result<(Results, Duration), DriverError> {
         let (State::Busy { sizes }, Some(buffers)) = (self.state, &mut self.buffers) else {
             panic!("the slot has nothing to finish");
         };
@@ -308,22 +308,30 @@ impl Slot {
             self.kernel_end.synchronize()?;
         }
         self.output_there.synchronize()?;
-        buffers.take_outputs(sizes.output, take);
         self.state = State::Clean;
         self.records = None;
         let milliseconds = self.kernel_start.elapsed_ms(&self.kernel_end)?;
-        Ok(Duration::from_secs_f64(f64::from(milliseconds) / 1e3))
+        let kernel = Duration::from_secs_f64(f64::from(milliseconds) / 1e3);
+        Ok((buffers.give_results(sizes.output), kernel))
+    }
+
+    /// Takes back the memory of results, which somebody has read.
+    pub(super) fn bring_back(&mut self, results: Results) {
+        if let Some(buffers) = &mut self.buffers {
+            buffers.bring_back(results);
+        }
     }
 
     /// When no more chunks follow: wipes all buffers, and waits until it is done.
     ///
     /// # Panics
     ///
-    /// If the slot is in use.
+    /// If the slot is in use, or somebody has results of it.
     pub(super) fn settle(&mut self) -> Result<(), DriverError> {
         assert!(self.state == State::Clean, "the slot is in use");
         self.clear_device()?;
         if let Some(buffers) = &mut self.buffers {
+            assert!(buffers.are_complete(), "results were not brought back");
             buffers.wipe_inputs();
             buffers.wipe_outputs();
         }
@@ -344,10 +352,12 @@ impl Slot {
         };
         buffers.wipe_inputs();
         buffers.wipe_outputs();
-        if is_settled {
+        let are_complete = buffers.are_complete();
+        if is_settled && are_complete {
             return;
         }
-        if !answered || buffers.wipe_device().is_err() {
+        // What is not here has been wiped and freed.
+        if !are_complete || !answered || buffers.wipe_device().is_err() {
             self.buffers = None;
         }
         self.state = State::Clean;
@@ -377,7 +387,7 @@ impl Slot {
         self.buffers.as_ref().is_none_or(Buffers::are_wiped)
     }
 
-    /// Replaces the buffers unless they are large enough.
+    /// Replaces the buffers unless they are large enough. The results of the last chunk stay with whoever has them.
     fn grow(&mut self, sizes: Sizes) -> Result<(), DriverError> {
         let have = self
             .buffers

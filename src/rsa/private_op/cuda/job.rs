@@ -39,6 +39,8 @@ use crate::window::Window;
 pub(super) struct CrtJob<'a> {
     pub(super) classes: &'a [CrtClass],
     pub(super) threads: HostPool<'a>,
+    /// How many devices there are, to which the threads belong.
+    pub(super) devices: usize,
     pub(super) prime: PrimeClass,
     pub(super) batch: &'a Batch<'a>,
     /// Those of the batch's lanes that are computed. Chunks count from the first of them.
@@ -54,7 +56,7 @@ pub(super) struct CrtJob<'a> {
 type Made = Option<Operands>;
 
 /// So many lanes each thread of the host blinds sooner than a device, which takes as long for one as for thousands: measured
-/// with RSA-2048, 0.23 ms on an H200 against 1.5 us a lane. Several calls share the threads.
+/// with RSA-2048, 0.23 ms on an H200 against 1.5 us a lane. Several calls share the threads, and so do several devices.
 const BLINDED_BY_A_THREAD: usize = 128;
 
 /// Chunks of fewer lanes are copied by the thread that drives the device.
@@ -106,6 +108,7 @@ impl<P: Place> Job<P> for CrtJob<'_> {
         };
         let table = call.table(class.records());
         let key_indices = self.key_indices(class, &table);
+        let sharing = call.calls() * self.devices.max(1);
         let entries = [halves.entry, class.recombine, class.join, class.blind];
         let [exp, recombine, join, blind] = entries.map(|entry| device.kernel(&entry.image));
         let (exp, recombine, join, blind) = (exp?, recombine?, join?, blind?);
@@ -137,7 +140,7 @@ impl<P: Place> Job<P> for CrtJob<'_> {
                 window: halves.window,
                 key_indices: key_indices.map_err(|error| device.fault(error))?,
                 opening: Mutex::default(),
-                blinded_by_host: BLINDED_BY_A_THREAD * self.threads.count() / call.calls(),
+                blinded_by_host: BLINDED_BY_A_THREAD * self.threads.count() / sharing,
             },
         })
     }

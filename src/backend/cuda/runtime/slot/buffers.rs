@@ -14,6 +14,8 @@ use super::super::layout::{Addresses, Sizes};
 pub(super) struct Buffers {
     host_in: PinnedWords,
     host_out: PinnedWords,
+    /// For the results of the next chunk, while somebody has those of the last one, and this is not here.
+    spare_out: Option<PinnedWords>,
     /// So many words at the start of the two before may be others than zeros.
     used_in: usize,
     used_out: usize,
@@ -23,6 +25,28 @@ pub(super) struct Buffers {
     device_out: DeviceWords,
     scratch: DeviceWords,
     intermediate: DeviceWords,
+}
+
+/// The results of a chunk, on the host, while the slot may be at the next one. To be [brought back](Buffers::bring_back).
+#[must_use]
+pub(in super::super) struct Results {
+    words: PinnedWords,
+    len: usize,
+}
+
+impl Results {
+    /// Has them read and wiped, all of them.
+    pub(in super::super) fn take(&mut self, take: impl FnOnce(&mut [u64])) {
+        let words = &mut self.words.as_mut_slice()[..self.len];
+        take(words);
+        // The compiler must take it that others read them, and cannot leave the wiping out.
+        black_box(&mut *words);
+        debug_assert!(
+            words.iter().all(|&word| word == 0),
+            "results that were not wiped"
+        );
+        self.len = 0;
+    }
 }
 
 impl Buffers {
@@ -41,6 +65,7 @@ impl Buffers {
         Ok(Self {
             host_in: PinnedWords::zeroed(context, sizes.input)?,
             host_out: PinnedWords::zeroed(context, sizes.output)?,
+            spare_out: Some(PinnedWords::zeroed(context, sizes.output)?),
             used_in: 0,
             used_out: 0,
             used_on_device: Sizes::default(),
@@ -83,17 +108,33 @@ impl Buffers {
         &mut self.host_out.as_mut_slice()[..len]
     }
 
-    /// Has the host's outputs, that many words, read and wiped.
-    pub(super) fn take_outputs(&mut self, len: usize, take: impl FnOnce(&mut [u64])) {
-        let words = &mut self.host_out.as_mut_slice()[..len];
-        take(words);
-        // The compiler must take it that others read them, and cannot leave the wiping out.
-        black_box(&mut *words);
-        debug_assert!(
-            words.iter().all(|&word| word == 0),
-            "outputs that were not wiped"
-        );
+    /// Gives away the host's outputs, of which `len` words are results.
+    ///
+    /// # Panics
+    ///
+    /// If the last ones were not brought back.
+    pub(super) fn give_results(&mut self, len: usize) -> Results {
+        let Some(spare) = self.spare_out.take() else {
+            panic!("results were not brought back");
+        };
         self.used_out = 0;
+        Results {
+            words: mem::replace(&mut self.host_out, spare),
+            len,
+        }
+    }
+
+    /// Takes them back, and wipes them if nobody has done that. If they were given away by buffers that these have replaced, they are freed.
+    pub(super) fn bring_back(&mut self, mut results: Results) {
+        results.words.wipe(results.len);
+        if !self.are_complete() {
+            self.spare_out = Some(results.words);
+        }
+    }
+
+    /// Whether all of them are here.
+    pub(super) fn are_complete(&self) -> bool {
+        self.spare_out.is_some()
     }
 
     /// Whether there were inputs since they were wiped.
@@ -146,13 +187,14 @@ impl Buffers {
 #[cfg(test)]
 impl Buffers {
     /// How many there are.
-    pub(super) const COUNT: usize = 6;
+    pub(super) const COUNT: usize = 7;
 
     /// Whether all of them hold zeros only.
     pub(super) fn are_wiped(&self) -> bool {
         let zeros = |words: &[u64]| words.iter().all(|&word| word == 0);
         zeros(self.host_in.as_slice())
             && zeros(self.host_out.as_slice())
+            && self.spare_out.iter().all(|words| zeros(words.as_slice()))
             && self.on_device().iter().all(|words| zeros(&words.read()))
     }
 
@@ -161,8 +203,9 @@ impl Buffers {
         match buffer {
             0 => write_last(self.host_in.as_mut_slice(), word),
             1 => write_last(self.host_out.as_mut_slice(), word),
+            2 => write_last(self.spare_out.as_mut().unwrap().as_mut_slice(), word),
             _ => {
-                let device = self.on_device()[buffer - 2];
+                let device = self.on_device()[buffer - 3];
                 let mut words = alloc::vec![0; device.len()];
                 write_last(&mut words, word);
                 device.write(&words);

@@ -56,26 +56,78 @@ fn buffers_have_room() {
     });
 }
 
+/// A chunk of `words` inputs and outputs, and no kernel.
+fn send_words(slot: &mut Slot, words: usize) {
+    let mut layout = Layout::default();
+    layout.input(words);
+    layout.output(words);
+    let fill = |mut inputs: Outgoing<'_>| {
+        inputs.words().fill(7);
+        inputs.send()
+    };
+    slot.submit(&layout, fill, &[], &Loaded::default()).unwrap();
+}
+
+/// Has the results of such a chunk read and wiped.
+fn take_words(results: &mut Results, words: usize) {
+    results.take(|output| {
+        assert_eq!(output.len(), words);
+        output.fill(0);
+    });
+}
+
+/// The results of a chunk are read while the slot has the next one, which may be so large that it gets other buffers.
+#[test]
+fn results_are_read_while_the_next_chunk_is_under_way() {
+    with_slot(|slot| {
+        send_words(slot, 10);
+        for words in [11, 9, 5000, 20] {
+            let (mut results, _) = slot.finish(false).unwrap();
+            send_words(slot, words);
+            results.take(|output| output.fill(0));
+            slot.bring_back(results);
+        }
+        let (mut results, _) = slot.finish(false).unwrap();
+        take_words(&mut results, 20);
+        slot.bring_back(results);
+        slot.settle().unwrap();
+        assert!(slot.is_wiped());
+    });
+}
+
+/// Who does not bring results back has them wiped, and the slot goes on with other buffers.
+#[test]
+fn results_that_are_not_brought_back_are_made_up_for() {
+    with_slot(|slot| {
+        for is_under_way in [false, true] {
+            send_words(slot, 10);
+            let (results, _) = slot.finish(false).unwrap();
+            if is_under_way {
+                send_words(slot, 10);
+            }
+            drop(results);
+            slot.abandon();
+            assert!(slot.is_wiped());
+        }
+        send_words(slot, 10);
+        let (mut results, _) = slot.finish(false).unwrap();
+        take_words(&mut results, 10);
+        slot.bring_back(results);
+        slot.settle().unwrap();
+        assert!(slot.is_wiped());
+    });
+}
+
 /// Chunks leave what they had on the device to the next one, which may be smaller; when none follows, all of it goes, whether the slot is settled or
 /// given up.
 #[test]
 fn what_chunks_leave_on_the_device_is_wiped() {
     with_slot(|slot| {
         let chunk = |words: usize, slot: &mut Slot| {
-            let mut layout = Layout::default();
-            layout.input(words);
-            layout.output(words);
-            let fill = |mut inputs: Outgoing<'_>| {
-                inputs.words().fill(7);
-                inputs.send()
-            };
-            let loaded = Loaded::default();
-            slot.submit(&layout, fill, &[], &loaded).unwrap();
-            let take = |output: &mut [u64]| {
-                assert_eq!(output.len(), words);
-                output.fill(0);
-            };
-            slot.finish(false, take).unwrap();
+            send_words(slot, words);
+            let (mut results, _) = slot.finish(false).unwrap();
+            take_words(&mut results, words);
+            slot.bring_back(results);
         };
         let wipes: [fn(&mut Slot); 3] = [
             |slot| slot.settle().unwrap(),

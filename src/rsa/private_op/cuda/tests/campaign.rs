@@ -6,6 +6,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use core::num::NonZeroUsize;
 use std::println;
 use std::sync::Mutex;
 
@@ -17,8 +18,9 @@ use super::*;
 use crate::backend::cuda::runtime::layout::Part;
 use crate::backend::cuda::runtime::strike::Reach;
 
-/// Enough for the device to blind them itself, whatever the number of the host's threads.
+/// Enough for the device to blind them itself, with as many of the host's threads.
 const LANES: usize = 8192;
+const THREADS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 
 /// Lanes that are hit in the same way, one of which is left alone.
 const GROUP: usize = 8;
@@ -116,6 +118,7 @@ fn count(results: &[Octets], right: &[Octets], hit: &[usize]) -> Tally {
 #[test]
 fn faults_between_launches_fail_their_lanes_alone() {
     let Some(cuda) = gpu() else { return };
+    let cuda = cuda.with_host_threads(THREADS).unwrap();
     let keys = &keys()[2..3];
     let right = run(&Serial, keys, 64, false);
     let mut tallies = BTreeMap::<_, Tally>::new();
