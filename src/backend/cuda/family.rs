@@ -54,7 +54,8 @@ pub(crate) trait Family: fmt::Debug + Sync {
     /// Lays a chunk of exponentiations out in memory, and makes its launches.
     fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork;
 
-    /// Writes the record of a modulus, all of it. `r2` is `2^(2 * r2_bits)` modulo the modulus.
+    /// Writes the record of a modulus, all of it: unless a family does otherwise, the modulus and `r2`, which is `2^(2 * r2_bits)` modulo the
+    /// modulus.
     fn write_modulus<'w>(
         &self,
         entry: &Entry,
@@ -62,7 +63,11 @@ pub(crate) trait Family: fmt::Debug + Sync {
         r2: &[Limb],
         record: &'w mut [u64],
         stores: &mut NonTemporal<'w>,
-    );
+    ) {
+        let (first, second) = record.split_at_mut(entry.words());
+        stores.copy_in(modulus, first);
+        stores.copy_in(r2, second);
+    }
 
     /// Whether what a kernel wrote in place of a power says that its modulus is none for the family. Such an instance
     /// is computed on the host, which makes the answer public.

@@ -3,14 +3,11 @@
 #[cfg(feature = "sign")]
 mod crt;
 
-use crypto_bigint::Limb;
-
 use super::{Family, ModExpChunk, ModExpWork, modexp};
 use crate::backend::cuda::registry::{BlockTimes, Entry, Operation};
 use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;
-use crate::backend::cuda::words::NonTemporal;
 use crate::window::Window;
 
 /// The family; its kernels' parameters are in `kernels/README.md`.
@@ -75,17 +72,6 @@ impl Family for Dpf {
 
     fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
         modexp::launch(entry, grid, chunk)
-    }
-
-    fn write_modulus<'w>(
-        &self,
-        entry: &Entry,
-        modulus: &[Limb],
-        r2: &[Limb],
-        record: &'w mut [u64],
-        stores: &mut NonTemporal<'w>,
-    ) {
-        modexp::write_modulus(entry, modulus, r2, record, stores);
     }
 
     #[cfg(feature = "sign")]

@@ -4,14 +4,11 @@
 use alloc::vec;
 use core::ptr;
 
-use crypto_bigint::Limb;
-
 use super::{ModExpChunk, ModExpWork};
 use crate::backend::cuda::registry::{Entry, Operation};
 use crate::backend::cuda::runtime::launch::{Argument, Launch};
 use crate::backend::cuda::runtime::layout::Layout;
 use crate::backend::cuda::runtime::module::Grid;
-use crate::backend::cuda::words::NonTemporal;
 use crate::window::Window;
 
 /// Lays a chunk out in memory, and makes its launch.
@@ -65,19 +62,6 @@ pub(super) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWo
         power,
         launches: vec![launch],
     }
-}
-
-/// Writes the record of a modulus: itself, then `r2`.
-pub(super) fn write_modulus<'w>(
-    entry: &Entry,
-    modulus: &[Limb],
-    r2: &[Limb],
-    record: &'w mut [u64],
-    stores: &mut NonTemporal<'w>,
-) {
-    let (first, second) = record.split_at_mut(entry.words());
-    stores.copy_in(modulus, first);
-    stores.copy_in(r2, second);
 }
 
 /// A table of `2^window` powers, for the threads of all blocks, or of as many as the family has room for at least.

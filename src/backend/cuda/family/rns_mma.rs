@@ -1,14 +1,11 @@
 //! The arithmetic of [`Rns`] by the tensor cores of chips from sm_80 on: `kernels/rns_mma`, `docs/rns.md`.
 
-use crypto_bigint::Limb;
-
 use super::rns::Rns;
 use super::{Family, ModExpChunk, ModExpWork};
 use crate::backend::cuda::registry::{BlockTimes, Entry, Operation};
 use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;
-use crate::backend::cuda::words::NonTemporal;
 use crate::window::Window;
 
 /// The family; its kernels' parameters are in `kernels/README.md`.
@@ -50,17 +47,6 @@ impl Family for RnsMma {
 
     fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
         Rns.mod_exp(entry, grid, chunk)
-    }
-
-    fn write_modulus<'w>(
-        &self,
-        entry: &Entry,
-        modulus: &[Limb],
-        r2: &[Limb],
-        record: &'w mut [u64],
-        stores: &mut NonTemporal<'w>,
-    ) {
-        Rns.write_modulus(entry, modulus, r2, record, stores);
     }
 
     fn is_refused(&self, power: &[u64]) -> bool {

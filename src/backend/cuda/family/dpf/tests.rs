@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::backend::cuda::runtime::launch::Argument;
+use crate::backend::cuda::words::NonTemporal;
 use alloc::vec;
+use crypto_bigint::Limb;
 
 fn entry(operation: Operation, bits: u32) -> &'static Entry {
     let found = |entry: &&Entry| entry.operation == operation && entry.bits == bits;

@@ -4,6 +4,8 @@ use alloc::vec;
 
 use super::*;
 use crate::backend::cuda::runtime::launch::Argument;
+use crate::backend::cuda::words::NonTemporal;
+use crypto_bigint::Limb;
 
 fn entry(bits: u32) -> &'static Entry {
     ENTRIES.iter().find(|entry| entry.bits == bits).unwrap()
