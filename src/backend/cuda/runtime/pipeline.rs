@@ -352,23 +352,9 @@ fn in_turn<'p, P, J: Job<P>>(
             }
         }
         // The next chunk first: the device waits for that, and nobody for the results.
-        let is_wanted = !has_ended && !waiting.is_stopped.load(Ordering::Relaxed);
-        let piece = is_wanted.then(|| share.next(prepared.chunk, prepared.per_block));
-        let sent = match piece.flatten() {
-            None => Ok(false),
-            Some(piece) => match job.submit(&prepared.share, &piece.range, slot) {
-                Ok(kept) => {
-                    under_way[turn] = Some(UnderWay { kept, piece });
-                    // At once, if this is the last one, while the host takes what it has made.
-                    let clears = share.is_taken();
-                    let cleared = clears.then(|| slot.clear_device()).transpose();
-                    cleared.map(|_| true).map_err(Stop::Device)
-                }
-                Err(stop) => {
-                    share.give_back(piece);
-                    Err(stop)
-                }
-            },
+        let sent = match has_ended || waiting.is_stopped.load(Ordering::Relaxed) {
+            false => send_next(job, slot, prepared, share, &mut under_way[turn]),
+            true => Ok(false),
         };
         if let Some((mut results, kept, piece)) = finished {
             count += piece.range.len();
@@ -387,4 +373,29 @@ fn in_turn<'p, P, J: Job<P>>(
     }
     slots.iter_mut().try_for_each(Slot::settle)?;
     Ok((timing, count))
+}
+
+/// Sends the next chunk through a slot that is free, if there is one.
+fn send_next<'p, P, J: Job<P>>(
+    job: &J,
+    slot: &mut Slot,
+    prepared: &Prepared<J::Share>,
+    share: &Share<'_, 'p, P>,
+    under_way: &mut Option<UnderWay<'p, J::Chunk, P>>,
+) -> Result<bool, Stop> {
+    let Some(piece) = share.next(prepared.chunk, prepared.per_block) else {
+        return Ok(false);
+    };
+    match job.submit(&prepared.share, &piece.range, slot) {
+        Ok(kept) => *under_way = Some(UnderWay { kept, piece }),
+        Err(stop) => {
+            share.give_back(piece);
+            return Err(stop);
+        }
+    }
+    // At once, if this is the last one, while the host takes what it has made.
+    if share.is_taken() {
+        slot.clear_device()?;
+    }
+    Ok(true)
 }

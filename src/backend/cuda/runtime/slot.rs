@@ -18,10 +18,9 @@
 #[cfg(all(test, feature = "sign"))]
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::cell::Cell;
 use core::time::Duration;
 
-use cudarc::driver::sys::{CUdeviceptr, CUevent_flags};
+use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 
 use super::launch::{Launch, Loaded};
@@ -29,10 +28,11 @@ use super::layout::{Layout, Sizes, check_indices};
 use super::records::HeldRecords;
 use buffers::Buffers;
 pub(super) use buffers::Results;
-use outgoing::Destination;
+use device_inputs::DeviceInputs;
 pub(crate) use outgoing::Outgoing;
 
 mod buffers;
+mod device_inputs;
 mod outgoing;
 
 pub(crate) struct Slot {
@@ -64,34 +64,6 @@ pub(crate) struct Slot {
 
 #[cfg(all(test, feature = "sign"))]
 pub(crate) type Strike = Box<dyn Fn(&super::strike::Reach<'_>) + Send>;
-
-/// Where the inputs of a chunk go.
-struct DeviceInputs<'a> {
-    address: CUdeviceptr,
-    stream: &'a CudaStream,
-    /// So many words have been sent.
-    sent: Cell<usize>,
-    /// The place after the last of them.
-    end: Cell<usize>,
-    left_out: Cell<usize>,
-}
-
-impl Destination for DeviceInputs<'_> {
-    fn copy(&self, first: usize, words: &[u64]) -> Result<(), DriverError> {
-        let address = self.address + (first * size_of::<u64>()) as CUdeviceptr;
-        // SAFETY: the words are a slot's, whose buffer on the device is as long as that on the host. Both stay allocated, and nobody
-        // writes to the words, until the stream is done with them: `Outgoing` has given them away, and the slot is filled or busy until
-        // `finish` has waited for the results, or `abandon` for all streams.
-        unsafe { result::memcpy_htod_async(address, words, self.stream.cu_stream())? };
-        self.sent.set(self.sent.get() + words.len());
-        self.end.set(self.end.get().max(first + words.len()));
-        Ok(())
-    }
-
-    fn leave_out(&self, len: usize) {
-        self.left_out.set(self.left_out.get() + len);
-    }
-}
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
@@ -187,24 +159,11 @@ impl Slot {
         } else {
             &self.stream
         };
-        let inputs = DeviceInputs {
-            address: addresses.input,
-            stream,
-            sent: Cell::new(0),
-            end: Cell::new(0),
-            left_out: Cell::new(0),
-        };
+        // SAFETY: buffers on the device are as long as those on the host. Both stay allocated, and nobody but who has the `Outgoing` writes to
+        // the inputs, while the slot is filled or busy: until `finish` has waited for the results, or `abandon` for all streams.
+        let inputs = unsafe { DeviceInputs::new(addresses.input, stream) };
         fill(Outgoing::new(input, &inputs))?;
-        let there = inputs.sent.get();
-        assert!(
-            there + inputs.left_out.get() == sizes.input,
-            "inputs were not sent"
-        );
-        assert!(
-            there == inputs.end.get(),
-            "only the last inputs can be left out"
-        );
-        let input = &input[..there];
+        let input = &input[..inputs.count_sent(sizes.input)];
         for launch in launches {
             check_indices(launch.arguments(), loaded, input);
         }

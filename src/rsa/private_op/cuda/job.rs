@@ -39,7 +39,7 @@ use crate::window::Window;
 pub(super) struct CrtJob<'a> {
     pub(super) classes: &'a [CrtClass],
     pub(super) threads: HostPool<'a>,
-    /// How many devices there are, to which the threads belong.
+    /// How many devices there are, at least one, to which the threads belong.
     pub(super) devices: usize,
     pub(super) prime: PrimeClass,
     pub(super) batch: &'a Batch<'a>,
@@ -108,7 +108,7 @@ impl<P: Place> Job<P> for CrtJob<'_> {
         };
         let table = call.table(class.records());
         let key_indices = self.key_indices(class, &table);
-        let sharing = call.calls() * self.devices.max(1);
+        let sharing = call.calls() * self.devices;
         let entries = [halves.entry, class.recombine, class.join, class.blind];
         let [exp, recombine, join, blind] = entries.map(|entry| device.kernel(&entry.image));
         let (exp, recombine, join, blind) = (exp?, recombine?, join?, blind?);

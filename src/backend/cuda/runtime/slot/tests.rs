@@ -69,11 +69,13 @@ fn send_words(slot: &mut Slot, words: usize) {
 }
 
 /// Has the results of such a chunk read and wiped.
-fn take_words(results: &mut Results, words: usize) {
+fn take_words(slot: &mut Slot, words: usize) {
+    let (mut results, _) = slot.finish(false).unwrap();
     results.take(|output| {
         assert_eq!(output.len(), words);
         output.fill(0);
     });
+    slot.bring_back(results);
 }
 
 /// The results of a chunk are read while the slot has the next one, which may be so large that it gets other buffers.
@@ -87,9 +89,7 @@ fn results_are_read_while_the_next_chunk_is_under_way() {
             results.take(|output| output.fill(0));
             slot.bring_back(results);
         }
-        let (mut results, _) = slot.finish(false).unwrap();
-        take_words(&mut results, 20);
-        slot.bring_back(results);
+        take_words(slot, 20);
         slot.settle().unwrap();
         assert!(slot.is_wiped());
     });
@@ -110,9 +110,7 @@ fn results_that_are_not_brought_back_are_made_up_for() {
             assert!(slot.is_wiped());
         }
         send_words(slot, 10);
-        let (mut results, _) = slot.finish(false).unwrap();
-        take_words(&mut results, 10);
-        slot.bring_back(results);
+        take_words(slot, 10);
         slot.settle().unwrap();
         assert!(slot.is_wiped());
     });
@@ -125,9 +123,7 @@ fn what_chunks_leave_on_the_device_is_wiped() {
     with_slot(|slot| {
         let chunk = |words: usize, slot: &mut Slot| {
             send_words(slot, words);
-            let (mut results, _) = slot.finish(false).unwrap();
-            take_words(&mut results, words);
-            slot.bring_back(results);
+            take_words(slot, words);
         };
         let wipes: [fn(&mut Slot); 3] = [
             |slot| slot.settle().unwrap(),
