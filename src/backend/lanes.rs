@@ -24,6 +24,8 @@ pub(crate) mod products;
 #[cfg(feature = "sign")]
 pub(crate) mod reduce;
 mod run;
+#[cfg(feature = "sign")]
+pub(crate) mod sums;
 #[cfg(test)]
 pub(crate) mod testing;
 mod window;
@@ -120,17 +122,36 @@ pub(crate) trait Lanes: Copy {
     /// Squares `value` `count` times. Returns the buffer that has the result, and then the other one.
     fn square_times<'a>(
         self,
-        mut value: &'a mut [Self::Limb],
-        mut spare: &'a mut [Self::Limb],
+        value: &'a mut [Self::Limb],
+        spare: &'a mut [Self::Limb],
         count: u32,
         modulus: Modulus<'_, Self::Limb>,
         scratch: &mut [Self::Limb],
     ) -> (&'a mut [Self::Limb], &'a mut [Self::Limb]) {
-        for _ in 0..count {
-            self.square(spare, value, modulus, scratch);
-            mem::swap(&mut value, &mut spare);
+        square_times(self, value, spare, count, modulus, scratch)
+    }
+
+    /// `out = (a[0] * b[0] + a[1] * b[1]) / R mod modulus`, congruent and below
+    /// `(a[0] * b[0] + a[1] * b[1]) / R + 2 * (BOUND - 1) * modulus`, which must be below R. `spare` is space for another number.
+    #[cfg(feature = "sign")]
+    fn add_products(
+        self,
+        out: &mut [Self::Limb],
+        [a, b]: [[&[Self::Limb]; 2]; 2],
+        modulus: Modulus<'_, Self::Limb>,
+        spare: &mut [Self::Limb],
+        scratch: &mut [Self::Limb],
+    ) {
+        sums::add_products(self, out, [a, b], modulus, spare, scratch);
+    }
+
+    /// `value / 2^(RADIX_BITS * limbs) mod modulus`, congruent and below `value / 2^(RADIX_BITS * limbs) + modulus`, which must be
+    /// below R.
+    #[cfg(feature = "sign")]
+    fn reduce_lowest(self, value: &mut [Self::Limb], limbs: u32, modulus: Modulus<'_, Self::Limb>) {
+        for _ in 0..limbs {
+            sums::reduce_lowest::<Self>(value, modulus);
         }
-        (value, spare)
     }
 
     /// Copies entry `digits[lane]` of `table` to `out` in every lane. Reads the whole table in the same
@@ -223,6 +244,22 @@ pub(crate) struct Table<'a, L> {
     /// Space for another number, which `ifma` needs.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
     pub(crate) spare: &'a mut [L],
+}
+
+/// [`Lanes::square_times`], one by one.
+pub(crate) fn square_times<'a, L: Lanes>(
+    lanes: L,
+    mut value: &'a mut [L::Limb],
+    mut spare: &'a mut [L::Limb],
+    count: u32,
+    modulus: Modulus<'_, L::Limb>,
+    scratch: &mut [L::Limb],
+) -> (&'a mut [L::Limb], &'a mut [L::Limb]) {
+    for _ in 0..count {
+        lanes.square(spare, value, modulus, scratch);
+        mem::swap(&mut value, &mut spare);
+    }
+    (value, spare)
 }
 
 /// [`Lanes::fill_table`], where an entry is its power.

@@ -222,7 +222,7 @@ fn numbers() {
 
     let mut random = Random(5);
     let exponent = BoxedUint::from(65_537u32);
-    for limbs in [8, 17] {
+    for limbs in [8, 16, 17] {
         let params = random.modulus(limbs, 3);
         let moduli = [params.as_ref(); 19];
         let values = random.limbs(19 * limbs);
@@ -254,6 +254,7 @@ fn numbers() {
             for masks in [None, Some(&masks[..2 * 19])] {
                 let powers = Powers {
                     factors: [&moduli, &moduli],
+                    factor_bits: limbs as u32 * crypto_bigint::Limb::BITS - 3,
                     exponent: Exponent::new(&exponent),
                     bases: &values,
                     expected: &values,

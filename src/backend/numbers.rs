@@ -61,6 +61,8 @@ pub(crate) struct Reduction<'a> {
 pub(crate) struct Powers<'a> {
     /// The first factors, and then the second ones: odd, and all of them equally wide.
     pub(crate) factors: [Moduli<'a>; 2],
+    /// No factor has fewer bits; public.
+    pub(crate) factor_bits: u32,
     pub(crate) exponent: Exponent<'a>,
     pub(crate) bases: &'a [Limb],
     pub(crate) expected: &'a [Limb],

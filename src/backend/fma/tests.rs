@@ -86,6 +86,18 @@ fn products_on_the_portable_unit() {
     }
 }
 
+#[cfg(feature = "sign")]
+#[test]
+fn sums() {
+    use crate::backend::lanes::testing::check_sums;
+    let widths = [64, 192, 512, 1024, 1038, 2112, 4096];
+    if let Some(unit) = unit() {
+        widths.into_iter().for_each(|bits| check_sums(unit, bits));
+    }
+    let portable = Lanes4(Portable);
+    (widths.into_iter()).for_each(|bits| check_sums(portable, bits));
+}
+
 #[test]
 fn look_up() {
     let Some(unit) = unit() else { return };

@@ -1,10 +1,13 @@
 //! The lanes as the common ladder sees them.
 
 use super::blocks::{self, Mul, Square};
+#[cfg(feature = "sign")]
+use super::blocks::{AddProducts, ReduceLowest};
 use super::halves::{Enter, MulEntry, have_halves};
 use super::look_up::{Select, Share};
 use super::madd52::{Limb, MAX_LANES, Madd52, RADIX_BITS};
 use super::size;
+use super::squarings::SquareTimes;
 use crate::backend::lanes::{self, Lanes, Modulus, Step, Table};
 use crate::window::Window;
 
@@ -72,6 +75,67 @@ impl<T: Madd52> Lanes for Lanes52<T> {
             share: None,
         };
         size::dispatch(self.0, modulus.limbs.len(), &mut square);
+    }
+
+    fn square_times<'a>(
+        self,
+        value: &'a mut [T::Limb],
+        spare: &'a mut [T::Limb],
+        count: u32,
+        modulus: Modulus<'_, T::Limb>,
+        scratch: &mut [T::Limb],
+    ) -> (&'a mut [T::Limb], &'a mut [T::Limb]) {
+        let limbs = modulus.limbs.len();
+        let alone = blocks::keeps_columns::<T>(limbs) && size::block_len::<T>(limbs) == limbs;
+        if !alone {
+            return lanes::square_times(self, value, spare, count, modulus, scratch);
+        }
+        let mut squarings = SquareTimes {
+            value,
+            spare,
+            count,
+            modulus: &modulus,
+        };
+        size::dispatch(self.0, limbs, &mut squarings);
+        // Each square went from one to the other.
+        match count.is_multiple_of(2) {
+            true => (value, spare),
+            false => (spare, value),
+        }
+    }
+
+    #[cfg(feature = "sign")]
+    fn add_products(
+        self,
+        out: &mut [T::Limb],
+        [a, b]: [[&[T::Limb]; 2]; 2],
+        modulus: Modulus<'_, T::Limb>,
+        spare: &mut [T::Limb],
+        scratch: &mut [T::Limb],
+    ) {
+        let limbs = modulus.limbs.len();
+        if !blocks::adds_products::<T>(size::block_len::<T>(limbs)) {
+            return lanes::sums::add_products(self, out, [a, b], modulus, spare, scratch);
+        }
+        let mut sum = AddProducts {
+            out,
+            a,
+            b,
+            modulus: &modulus,
+            scratch,
+        };
+        size::dispatch(self.0, limbs, &mut sum);
+    }
+
+    #[cfg(feature = "sign")]
+    fn reduce_lowest(self, value: &mut [T::Limb], limbs: u32, modulus: Modulus<'_, T::Limb>) {
+        let mut reduce = ReduceLowest {
+            value,
+            limbs,
+            modulus: &modulus,
+        };
+        // The length of a block does not matter to it.
+        self.0.run::<_, 2>(&mut reduce);
     }
 
     fn entry_len(self, limbs: usize, window: Window) -> usize {

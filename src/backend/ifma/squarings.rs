@@ -1,4 +1,4 @@
-//! The squarings of one step of the ladder, of numbers of one block, beside which the next factor is looked up.
+//! Squarings of numbers of one block, one after the other, beside which the next factor may be looked up.
 
 use core::mem;
 
@@ -48,6 +48,35 @@ impl<L: Limb, const P: usize> Kernel<L> for Squarings<'_, '_, '_, L, P> {
             let rows = &mut Rows::new(t, self.digits, first, entries.each_ref(), entry);
             let columns = Operand::columns(t, sums, value);
             sums = square::square_alone(t, columns, modulus, neg_inv, rows);
+            mem::swap(&mut value, &mut spare);
+        }
+        kernel::normalise(t, value, sums);
+    }
+}
+
+/// See [`Lanes::square_times`](crate::backend::lanes::Lanes::square_times). By turns from `value` to `spare` and back, too.
+pub(super) struct SquareTimes<'a, L> {
+    pub(super) value: &'a mut [L],
+    pub(super) spare: &'a mut [L],
+    pub(super) count: u32,
+    pub(super) modulus: &'a Modulus<'a, L>,
+}
+
+impl<L: Limb> Kernel<L> for SquareTimes<'_, L> {
+    #[inline(always)]
+    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
+        if !const { keeps_columns::<T>(B) } {
+            unreachable!("blocks of {B} limbs are not squared so");
+        }
+        let one_block = "a number of one block";
+        let mut value = self.value.first_chunk_mut::<B>().expect(one_block);
+        let mut spare = self.spare.first_chunk_mut::<B>().expect(one_block);
+        let modulus = self.modulus.limbs.first_chunk::<B>().expect(one_block);
+        let neg_inv = t.load(self.modulus.neg_inv);
+        let mut sums = kernel::load(t, value);
+        for _ in 0..self.count {
+            let columns = Operand::columns(t, sums, value);
+            sums = square::square_alone(t, columns, modulus, neg_inv, &mut ());
             mem::swap(&mut value, &mut spare);
         }
         kernel::normalise(t, value, sums);

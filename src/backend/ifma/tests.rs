@@ -2,6 +2,8 @@ use super::lanes52::Lanes52;
 use super::madd52::{Limb8, Madd52};
 use super::{avx_ifma, avx512, portable};
 use crate::backend::lanes::Lanes;
+#[cfg(feature = "sign")]
+use crate::backend::lanes::testing::check_sums;
 use crate::backend::lanes::testing::{check_ladder, check_products, check_select, check_step};
 use crate::need;
 use crate::window::Window;
@@ -85,6 +87,31 @@ fn products_by_the_encoding_of_avx_ifma() {
     for bits in EMULATED {
         check_products(unit, bits, 4);
     }
+}
+
+/// One to four blocks of lengths that have code of their own, and others.
+#[cfg(feature = "sign")]
+const SUMS: [u32; 13] = [
+    64, 128, 320, 512, 768, 1024, 1038, 1088, 1536, 2048, 2112, 3072, 4096,
+];
+
+#[cfg(feature = "sign")]
+fn check_all_sums<T: Madd52>(unit: Option<Lanes52<T>>) {
+    let Some(unit) = unit else { return };
+    for bits in SUMS {
+        check_sums(unit, bits);
+    }
+}
+
+#[cfg(feature = "sign")]
+#[test]
+fn sums() {
+    eight().into_iter().for_each(check_all_sums);
+    check_all_sums(four());
+    check_all_sums(four_by_evex());
+    check_all_sums(Some(Lanes52(portable::EIGHT)));
+    check_all_sums(Some(Lanes52(portable::EIGHT_SAVING)));
+    check_all_sums(Some(Lanes52(portable::FOUR)));
 }
 
 fn check_look_up<T: Madd52>(unit: Option<Lanes52<T>>) {

@@ -3,7 +3,7 @@
 use crypto_bigint::Limb;
 
 use super::buffer::Buffer;
-use super::convert::MAX_COUNT;
+use super::sums::add;
 use super::workspace::Workspace;
 use super::{Lanes, Modulus};
 
@@ -49,16 +49,21 @@ impl<L: Lanes> Halves<L> {
         lanes.mul(out, high, s2, modulus, scratch);
         add::<L>(out, low);
     }
-}
 
-/// `a += b` in every lane.
-fn add<L: Lanes>(a: &mut [L::Limb], b: &[L::Limb]) {
-    let mut carry = [0; MAX_COUNT];
-    for (a, b) in a.iter_mut().zip(b) {
-        for (lane, carry) in carry[..L::COUNT].iter_mut().enumerate() {
-            let sum = L::lane(a, lane) + L::lane(b, lane) + *carry;
-            L::set_lane(a, lane, sum & ((1 << L::RADIX_BITS) - 1));
-            *carry = sum >> L::RADIX_BITS;
-        }
+    /// The same plus `a * b / R`: below `a * b / R + (2 * BOUND - 1) * modulus + 2^width`. `spare` is space for another number.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn fold_beside(
+        &self,
+        lanes: L,
+        out: &mut [L::Limb],
+        [a, b]: [&[L::Limb]; 2],
+        s2: &[L::Limb],
+        modulus: Modulus<'_, L::Limb>,
+        spare: &mut [L::Limb],
+        scratch: &mut [L::Limb],
+    ) {
+        let (low, high) = self.low_and_high.split_at(out.len());
+        lanes.add_products(out, [[a, high], [b, s2]], modulus, spare, scratch);
+        add::<L>(out, low);
     }
 }

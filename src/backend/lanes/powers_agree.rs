@@ -3,9 +3,12 @@
 //! A lane may have a multiple of its factor in the factor's place, another one in each lane: what is congruent modulo
 //! the multiple is so modulo the factor. Only the last step is modulo the factor itself, and its input is a multiple of
 //! the factor wherever the power is right.
+//!
+//! The last product with the base and what brings the expected power below R are one sum, reduced once: of the
+//! [difference](Side::compare) itself. It is a small multiple of the factor, if it is one, so that a limb or two of it
+//! reduced tell.
 
 use alloc::vec::Vec;
-use core::mem;
 
 use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;
@@ -14,7 +17,8 @@ use super::buffer::Buffer;
 use super::convert::MAX_COUNT;
 use super::halves::Halves;
 use super::pow::set_one;
-use super::products::{each_lane, limbs, same};
+use super::products::{each_lane, limbs, raise, same};
+use super::sums::negate;
 use super::workspace::{Parts, Workspace};
 use super::{Lanes, Modulus};
 use crate::backend::numbers::{Exponent, MASK_BITS, Moduli, Powers};
@@ -26,9 +30,13 @@ use crate::width::scrubbed;
 /// number, below `BOUND` multiples, is a factor's.
 const HEADROOM: u32 = MASK_BITS + 2;
 
-/// A difference of such a number and one below `BOUND` multiples gets `2^LIFT` multiples, so as not to be negative. It
-/// stays below `(BOUND + 5) * B`, which is below R.
+/// From `2^LIFT` multiples a number below `BOUND` of them is subtracted. What is left, times a number that was brought below
+/// R, is below `(BOUND + 1) / BOUND^2 * R * B`, which is less than `R * B`.
 const LIFT: u32 = 2;
+
+/// The difference of what was expected and the power is below `2^DIFFERENCE * B`: it is that product divided by R, the higher
+/// half of what was expected, twice `BOUND - 1` multiples, and the lower half, `(2 * BOUND + 1) * B` in all, which is below R.
+const DIFFERENCE: u32 = 4;
 
 /// For each lane whether the power is right.
 pub(crate) fn powers_agree<L: Lanes>(lanes: L, powers: &Powers<'_>) -> Vec<Choice> {
@@ -44,7 +52,7 @@ pub(crate) fn powers_agree<L: Lanes>(lanes: L, powers: &Powers<'_>) -> Vec<Choic
         "the factors are too short for the numbers"
     );
     scrubbed::<16, _>(|| {
-        let mut sides = [(); 2].map(|()| Side::new(lanes, half));
+        let mut sides = [(); 2].map(|()| Side::new(lanes, half, powers.factor_bits));
         let mut numbers = [(); 2].map(|()| Halves::new(&sides[0].workspace));
         for start in (0..count).step_by(L::COUNT) {
             let block = start..(start + L::COUNT).min(count);
@@ -69,8 +77,10 @@ struct Side<'a, L: Lanes> {
     workspace: Workspace<L>,
     /// The factors that the workspace has.
     prepared: Moduli<'a>,
-    /// The bits of the factors.
+    /// The bits of the factors' limbs.
     width: u32,
+    /// So many limbs of a difference are reduced: see [`DIFFERENCE`].
+    reduced: u32,
     /// `S^2` modulo the factors: see [`Halves`].
     s2: Buffer<L::Limb>,
     /// The multiples, and what belongs to them.
@@ -80,14 +90,17 @@ struct Side<'a, L: Lanes> {
 }
 
 impl<'a, L: Lanes> Side<'a, L> {
-    /// For factors of `half` limbs of crypto-bigint.
-    fn new(lanes: L, half: usize) -> Self {
+    /// For factors of `half` limbs of crypto-bigint and at least `factor_bits` bits.
+    fn new(lanes: L, half: usize, factor_bits: u32) -> Self {
         let width = half as u32 * Limb::BITS;
         let limbs = L::limb_count(width + HEADROOM);
+        // A difference divided by 2 to these bits is below the factor.
+        let beyond = width + MASK_BITS + DIFFERENCE + 1 - factor_bits.min(width);
         Self {
             workspace: Workspace::with_limbs(lanes, limbs),
             prepared: &[],
             width,
+            reduced: beyond.div_ceil(L::RADIX_BITS).min(limbs as u32),
             s2: Buffer::zeros(limbs),
             multiple: Buffer::zeros(limbs),
             neg_inv: Secret::new([L::ZERO]),
@@ -145,8 +158,8 @@ impl<'a, L: Lanes> Side<'a, L> {
         let Parts {
             modulus: factor_itself,
             r2,
-            mut value,
-            mut spare,
+            value,
+            spare,
             factor,
             table,
             scratch,
@@ -157,36 +170,23 @@ impl<'a, L: Lanes> Side<'a, L> {
             neg_inv: &self.neg_inv[0],
             constants: &self.constants,
         };
-        let below_r = |out: &mut [L::Limb], number: &Halves<L>, scratch: &mut [L::Limb]| {
-            number.fold(lanes, out, &self.s2, multiple, scratch);
-        };
         let (base, ordinary) = table.split_at_mut(value.len());
-        below_r(ordinary, bases, scratch);
+        bases.fold(lanes, ordinary, &self.s2, multiple, scratch);
         lanes.mul(base, ordinary, r2, multiple, scratch);
         value.copy_from_slice(base);
-        let mut is_ordinary = false;
-        for (is_set, is_last) in exponent.lower_bits() {
-            lanes.square(spare, value, multiple, scratch);
-            mem::swap(&mut value, &mut spare);
-            if is_set {
-                // The product of a Montgomery form and an ordinary number is an ordinary number.
-                is_ordinary = is_last;
-                let by = if is_last { &*ordinary } else { &*base };
-                lanes.mul(spare, value, by, multiple, scratch);
-                mem::swap(&mut value, &mut spare);
-            }
-        }
+        let numbers = [value, spare];
+        let (power, difference, lacks_base) =
+            raise(lanes, numbers, base, exponent, multiple, scratch);
         set_one::<L>(factor);
-        if !is_ordinary {
-            lanes.mul(spare, value, factor, multiple, scratch);
-            mem::swap(&mut value, &mut spare);
-        }
-        let difference = base;
-        below_r(difference, expected, scratch);
-        subtract::<L>(difference, value, multiple.limbs);
-        // At most the factor, and congruent to the difference divided by R.
-        lanes.mul(spare, difference, factor, factor_itself, scratch);
-        value.copy_from_slice(spare);
+        // The product of a Montgomery form and an ordinary number is an ordinary number.
+        let last = if lacks_base { ordinary } else { factor };
+        negate::<L>(power, multiple.limbs, LIFT);
+        let products = [&*power, &*last];
+        expected.fold_beside(
+            lanes, difference, products, &self.s2, multiple, base, scratch,
+        );
+        lanes.reduce_lowest(difference, self.reduced, factor_itself);
+        power.copy_from_slice(difference);
 
         let mut bits = [0; MAX_COUNT];
         for digits in self.workspace.reduced_value().chunks_exact(L::COUNT) {
@@ -207,18 +207,4 @@ fn inverse(value: u64) -> u64 {
         let error = inverse.wrapping_mul(value);
         inverse.wrapping_mul(2u64.wrapping_sub(error))
     })
-}
-
-/// `a += 2^LIFT * modulus - b` in every lane, where b is at most what is added.
-fn subtract<L: Lanes>(a: &mut [L::Limb], b: &[L::Limb], modulus: &[L::Limb]) {
-    // With a sign.
-    let mut carry = [0i64; MAX_COUNT];
-    for ((a, b), modulus) in a.iter_mut().zip(b).zip(modulus) {
-        for (lane, carry) in carry[..L::COUNT].iter_mut().enumerate() {
-            let sum = L::lane(a, lane) + (L::lane(modulus, lane) << LIFT);
-            let sum = sum as i64 - L::lane(b, lane) as i64 + *carry;
-            L::set_lane(a, lane, sum as u64 & ((1 << L::RADIX_BITS) - 1));
-            *carry = sum >> L::RADIX_BITS;
-        }
-    }
 }

@@ -6,11 +6,11 @@ use core::{array, mem};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb};
 
-use super::Lanes;
 use super::convert::MAX_COUNT;
 use super::pow::set_one;
 use super::run::Params;
 use super::workspace::{Parts, Workspace};
+use super::{Lanes, Modulus};
 use crate::backend::numbers::{Exponent, Moduli, Product};
 use crate::width::scrubbed;
 
@@ -128,8 +128,8 @@ fn public_power<L: Lanes>(
     let Parts {
         modulus,
         r2,
-        mut value,
-        mut spare,
+        value,
+        spare,
         factor,
         table,
         scratch,
@@ -140,17 +140,15 @@ fn public_power<L: Lanes>(
     ordinary.copy_from_slice(value);
     lanes.mul(base, ordinary, r2, modulus, scratch);
     value.copy_from_slice(base);
-    let mut is_ordinary = false;
-    for (is_set, is_last) in exponent.lower_bits() {
-        lanes.square(spare, value, modulus, scratch);
+    let numbers = [value, spare];
+    let (mut value, mut spare, lacks_base) =
+        raise(lanes, numbers, base, exponent, modulus, scratch);
+    // The product of a Montgomery form and an ordinary number is an ordinary number.
+    let is_ordinary = lacks_base && factors.is_none();
+    if lacks_base {
+        let by = if is_ordinary { &*ordinary } else { &*base };
+        lanes.mul(spare, value, by, modulus, scratch);
         mem::swap(&mut value, &mut spare);
-        if is_set {
-            // The product of a Montgomery form and an ordinary number is an ordinary number.
-            is_ordinary = is_last && factors.is_none();
-            let by = if is_ordinary { &*ordinary } else { &*base };
-            lanes.mul(spare, value, by, modulus, scratch);
-            mem::swap(&mut value, &mut spare);
-        }
     }
     if !is_ordinary {
         lanes.mul(spare, value, factor, modulus, scratch);
@@ -158,6 +156,32 @@ fn public_power<L: Lanes>(
     }
     // Both buffers get the result, since they may have changed places.
     spare.copy_from_slice(value);
+}
+
+/// Raises a value that is `base`, both in Montgomery form, to a power, but for the product with the base that an odd exponent above 1
+/// ends with. Returns the buffer that has the result, the other one, and whether it lacks that product.
+pub(super) fn raise<'a, L: Lanes>(
+    lanes: L,
+    [mut value, mut spare]: [&'a mut [L::Limb]; 2],
+    base: &[L::Limb],
+    exponent: Exponent<'_>,
+    modulus: Modulus<'_, L::Limb>,
+    scratch: &mut [L::Limb],
+) -> (&'a mut [L::Limb], &'a mut [L::Limb], bool) {
+    let (mut squarings, mut lacks_base) = (0, false);
+    for (is_set, is_last) in exponent.lower_bits() {
+        squarings += 1;
+        if is_set || is_last {
+            (value, spare) = lanes.square_times(value, spare, squarings, modulus, scratch);
+            squarings = 0;
+        }
+        lacks_base = is_set && is_last;
+        if is_set && !is_last {
+            lanes.mul(spare, value, base, modulus, scratch);
+            mem::swap(&mut value, &mut spare);
+        }
+    }
+    (value, spare, lacks_base)
 }
 
 /// From the products, as [`public_power`] leaves them and the bases, to their products with the bases.

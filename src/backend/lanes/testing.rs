@@ -1,10 +1,15 @@
 //! Cases and references for the unit tests of lane types.
 
+#[cfg(feature = "sign")]
+mod sums;
+
 use alloc::vec;
 use alloc::vec::Vec;
 
 use num_bigint::BigUint;
 
+#[cfg(feature = "sign")]
+pub(crate) use self::sums::check_sums;
 use super::{Lanes, Modulus, Step, Table};
 use crate::window::Window;
 

@@ -213,8 +213,19 @@ fn products_with_public_powers() {
 fn powers_modulo_two_factors() {
     let mut random = Random(6);
     let exponents = [1u64, 2, 3, 65_537, u64::MAX].map(BoxedUint::from);
-    let widths = [(4, 1), (8, 0), (16, 0), (17, 40), (33, 5)];
-    for ((half, zeros), exponent) in widths.iter().zip(&exponents).cycle().take(10) {
+    let widths = [
+        (4, 1),
+        (8, 0),
+        (16, 0),
+        (16, 2),
+        (17, 40),
+        (20, 63),
+        (24, 0),
+        (32, 0),
+        (33, 5),
+    ];
+    let cases = widths.iter().cycle().zip(exponents.iter().cycle());
+    for ((half, zeros), exponent) in cases.take(2 * widths.len()) {
         for (size, count) in [(2 * half, 9), (2 * half - 1, 17), (*half, 3)] {
             let factors = [(); 2].map(|()| [(); 2].map(|()| random.modulus(*half, *zeros)));
             let factors = factors.each_ref().map(|factors| lanes(count, factors));
@@ -250,9 +261,10 @@ fn powers_modulo_two_factors() {
                     let Some(powers_agree) = unit.powers_agree else {
                         return;
                     };
-                    let agree = |bases: &[Limb], expected: &[Limb]| -> Vec<bool> {
+                    let agree = |factor_bits, bases: &[Limb], expected: &[Limb]| -> Vec<bool> {
                         let powers = Powers {
                             factors: [&factors[0], &factors[1]],
+                            factor_bits,
                             exponent: Exponent::new(exponent),
                             bases,
                             expected,
@@ -261,7 +273,12 @@ fn powers_modulo_two_factors() {
                         let verdicts = powers_agree(&powers);
                         verdicts.iter().map(|verdict| verdict.to_bool()).collect()
                     };
-                    assert_eq!(agree(&bases, &expected), is_right, "{name}, {half} limbs");
+                    let exact = *half as u32 * Limb::BITS - zeros;
+                    for factor_bits in [exact, 1] {
+                        let right = agree(factor_bits, &bases, &expected);
+                        assert_eq!(right, is_right, "{name}, {half} limbs");
+                    }
+                    let agree = |expected: &[Limb]| agree(exact, &bases, expected);
                     // One lane, wrong modulo both factors, modulo the first and modulo the second.
                     let lane = count / 2;
                     let place = lane * size..(lane + 1) * size;
@@ -269,7 +286,7 @@ fn powers_modulo_two_factors() {
                     wrong[place.end - 1] ^= Limb::ONE;
                     let mut others = is_right.clone();
                     others[lane] = false;
-                    assert_eq!(agree(&bases, &wrong), others, "{name}, {half} limbs");
+                    assert_eq!(agree(&wrong), others, "{name}, {half} limbs");
                     for factor in &factors {
                         let mut wrong = expected.clone();
                         let by = factor[lane].modulus().as_ref().as_limbs();
@@ -277,7 +294,7 @@ fn powers_modulo_two_factors() {
                         for (limb, by) in wrong[place.clone()].iter_mut().zip(by) {
                             (*limb, carry) = limb.carrying_add(*by, carry);
                         }
-                        assert_eq!(agree(&bases, &wrong), others, "{name}, {half} limbs");
+                        assert_eq!(agree(&wrong), others, "{name}, {half} limbs");
                     }
                 });
             }
@@ -285,6 +302,7 @@ fn powers_modulo_two_factors() {
     }
     let powers = Powers {
         factors: [&[], &[]],
+        factor_bits: 1,
         exponent: Exponent::new(&exponents[0]),
         bases: &[],
         expected: &[],

@@ -58,8 +58,11 @@ fn modulo_primes(
         keys.iter().map(|key| prime(crt(key))).collect()
     };
     let [p, q] = [primes(Crt::p), primes(Crt::q)];
+    // If they are factors, n has at most as many bits as both of them.
+    let shortest = |key: &&KeyHandle| key.bits().saturating_sub(crt(key).prime_bits);
     let mut agree = numbers.powers_agree(&Powers {
         factors: [&p, &q],
+        factor_bits: keys.iter().map(shortest).min()?,
         exponent: Exponent::new(e),
         bases: candidates,
         expected: representatives,

@@ -47,6 +47,18 @@ fn products_on_the_portable_unit() {
     }
 }
 
+#[cfg(feature = "sign")]
+#[test]
+fn sums() {
+    use crate::backend::lanes::testing::check_sums;
+    for bits in WIDTHS {
+        if let Some(unit) = unit() {
+            check_sums(unit, bits);
+        }
+        check_sums(Pairs(EIGHT), bits);
+    }
+}
+
 #[test]
 fn look_up() {
     let Some(unit) = unit() else { return };
