@@ -39,7 +39,11 @@ use self::runtime::device::Device;
 use self::runtime::pipeline::{Devices, Forecast};
 use self::words::HostPool;
 #[cfg(feature = "sign")]
-use self::{family::crt::CrtClass, plan::CrtPlan, runtime::pipeline::Job};
+use self::{
+    family::crt::CrtClass,
+    plan::CrtPlan,
+    runtime::pipeline::{Job, Places},
+};
 use super::{Cpu, Serial, check_lengths};
 use crate::{BatchModExp, Error, ModExp};
 
@@ -298,9 +302,9 @@ impl Cuda {
     pub(crate) fn run_job<P: Send, J: Job<P>>(
         &self,
         job: &J,
-        places: &mut [P],
+        places: Places<'_, P>,
     ) -> Result<Timing, Error> {
-        self.devices.run(job, places)
+        self.devices.run_to(job, places)
     }
 
     /// Whether this process is not the one that the devices belong to, or all of them are lost.

@@ -6,7 +6,7 @@ use rand_core::TryCryptoRng;
 
 use super::encryption::{EncryptionScheme, check_key};
 use super::key::KeyHandle;
-use super::private_op::{Checked, Randomness, RsaPrivateOp, Source, Streams, private_ops};
+use super::private_op::{Checked, Keys, Randomness, RsaPrivateOp, Source, Streams, private_ops};
 use super::representative::{Range, check_range};
 use crate::Error;
 use crate::secret::Secret;
@@ -90,8 +90,8 @@ impl<B: RsaPrivateOp, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         C: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let keys: Vec<_> = ciphertexts.iter().map(|_| key).collect();
-        self.decrypt_lanes(rng, &keys, |index| ciphertexts[index].as_ref())
+        let keys = Keys::One(key, ciphertexts.len());
+        self.decrypt_lanes(rng, keys, |index| ciphertexts[index].as_ref())
     }
 
     /// Decrypts ciphertexts, each with its own key. The keys may have different sizes.
@@ -109,13 +109,15 @@ impl<B: RsaPrivateOp, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         R: TryCryptoRng + ?Sized,
     {
         let keys: Vec<_> = ciphertexts.iter().map(|(key, _)| *key).collect();
-        self.decrypt_lanes(rng, &keys, |index| ciphertexts[index].1.as_ref())
+        self.decrypt_lanes(rng, Keys::Each(&keys), |index| {
+            ciphertexts[index].1.as_ref()
+        })
     }
 
     fn decrypt_lanes<'c, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
-        keys: &[&KeyHandle],
+        keys: Keys<'_, '_>,
         ciphertext: impl Fn(usize) -> &'c [u8] + Sync,
     ) -> Checked<Vec<u8>> {
         let streams = match self.blinding {

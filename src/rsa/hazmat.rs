@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use rand_core::TryCryptoRng;
 
 use super::key::KeyHandle;
-use super::private_op::{Checked, Randomness, RsaPrivateOp, Source, Streams, private_ops};
+use super::private_op::{Checked, Keys, Randomness, RsaPrivateOp, Source, Streams, private_ops};
 use super::representative::{Range, check_range};
 use crate::Error;
 
@@ -85,7 +85,8 @@ where
         Some(rng) => (Streams::seeded(rng)?, true),
         None => (Streams::none(), false),
     };
-    private_ops(backend, &keys, &Blocks(blocks, range), &streams, is_blinded)
+    let keys = Keys::Each(&keys);
+    private_ops(backend, keys, &Blocks(blocks, range), &streams, is_blinded)
 }
 
 /// Representatives that are given.

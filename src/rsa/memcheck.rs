@@ -19,7 +19,7 @@ use super::encryption::{oaep, pkcs1_v15};
 use super::key::Private;
 use super::key::check::check as check_numbers;
 use super::mgf1::add_mask;
-use super::private_op::{Checked, Randomness, RsaPrivateOp, Source, Streams, private_ops};
+use super::private_op::{Checked, Keys, Randomness, RsaPrivateOp, Source, Streams, private_ops};
 use super::{KeyHandle, RsaComponents};
 use crate::Error;
 use crate::backend::memcheck::{Random, run_under_valgrind, set_params_undefined, set_undefined};
@@ -213,7 +213,8 @@ fn private_operations(backend: &impl RsaPrivateOp, rsa_keys: Vec<PrivateKey>) {
         // The blinding factors and the messages follow from random numbers that are marked.
         let streams = Streams::seeded(&mut SecretRandom(Random(2))).unwrap();
         let source = RandomBlocks(Streams::seeded(&mut SecretRandom(Random(3))).unwrap());
-        let results: Checked<Vec<u8>> = private_ops(backend, &lanes, &source, &streams, blinded);
+        let results: Checked<Vec<u8>> =
+            private_ops(backend, Keys::Each(&lanes), &source, &streams, blinded);
         for (result, key) in results.unwrap().iter().zip(order) {
             let result = result.as_ref().expect("a result that passes its check");
             assert_eq!(black_box(result).len(), keys[key].size());

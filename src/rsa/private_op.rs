@@ -25,7 +25,7 @@ use core::num::NonZeroUsize;
 use crypto_bigint::BoxedUint;
 
 pub use self::batch::PrivateOps;
-pub(super) use self::batch::{Source, private_ops};
+pub(super) use self::batch::{Keys, Source, private_ops};
 pub use self::chunk::Chunk;
 #[doc(hidden)]
 pub use self::helpers::Helpers;

@@ -1,13 +1,12 @@
 //! From keys and messages to signatures.
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
 use rand_core::TryCryptoRng;
 
 use super::key::KeyHandle;
-use super::private_op::{Randomness, RsaPrivateOp, Source, Streams, private_ops};
+use super::private_op::{Keys, Randomness, RsaPrivateOp, Source, Streams, private_ops};
 use super::scheme::{AnyScheme, Scheme};
 use super::signature::Signature;
 use crate::Error;
@@ -69,10 +68,10 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let keys = vec![key; messages.len()];
+        let keys = Keys::One(key, messages.len());
         let scheme = &self.scheme;
         let digest = |i: usize| (scheme, scheme.digest(messages[i].as_ref()));
-        self.sign_digests(rng, &keys, scheme.is_randomized(), digest)
+        self.sign_digests(rng, keys, scheme.is_randomized(), digest)
     }
 
     /// Hashes and signs messages, each with its own key. The keys may have different sizes.
@@ -88,7 +87,7 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
         let keys: Vec<_> = messages.iter().map(|(key, _)| *key).collect();
         let scheme = &self.scheme;
         let digest = |i: usize| (scheme, scheme.digest(messages[i].1.as_ref()));
-        self.sign_digests(rng, &keys, scheme.is_randomized(), digest)
+        self.sign_digests(rng, Keys::Each(&keys), scheme.is_randomized(), digest)
     }
 
     /// Signs `digests`, made by the scheme's hash function, with one key.
@@ -102,10 +101,10 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let keys = vec![key; digests.len()];
+        let keys = Keys::One(key, digests.len());
         let scheme = &self.scheme;
         let digest = |i: usize| (scheme, &digests[i]);
-        self.sign_digests(rng, &keys, scheme.is_randomized(), digest)
+        self.sign_digests(rng, keys, scheme.is_randomized(), digest)
     }
 
     /// Signs digests, each with its own key. The keys may have different sizes.
@@ -121,14 +120,14 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
         let keys: Vec<_> = digests.iter().map(|(key, _)| *key).collect();
         let scheme = &self.scheme;
         let digest = |i: usize| (scheme, &digests[i].1);
-        self.sign_digests(rng, &keys, scheme.is_randomized(), digest)
+        self.sign_digests(rng, Keys::Each(&keys), scheme.is_randomized(), digest)
     }
 
     /// Signs the digests that `digest` gives for each position, by the scheme that it gives with them.
     fn sign_digests<'k, D, R>(
         &self,
         rng: &mut R,
-        keys: &[&KeyHandle],
+        keys: Keys<'_, '_>,
         is_randomized: bool,
         digest: impl Fn(usize) -> (&'k S, D) + Sync,
     ) -> Signatures
@@ -183,7 +182,7 @@ impl<B: RsaPrivateOp> BatchSigner<B, AnyScheme> {
             let (_, scheme, message) = &messages[i];
             (scheme, scheme.digest(message.as_ref()))
         };
-        self.sign_digests(rng, &keys, is_randomized, digest)
+        self.sign_digests(rng, Keys::Each(&keys), is_randomized, digest)
     }
 
     /// Signs digests, each with its own key and scheme, in one batch.
@@ -203,7 +202,7 @@ impl<B: RsaPrivateOp> BatchSigner<B, AnyScheme> {
         let keys: Vec<_> = digests.iter().map(|(key, ..)| *key).collect();
         let is_randomized = digests.iter().any(|(_, scheme, _)| scheme.is_randomized());
         let digest = |i: usize| (&digests[i].1, &digests[i].2);
-        self.sign_digests(rng, &keys, is_randomized, digest)
+        self.sign_digests(rng, Keys::Each(&keys), is_randomized, digest)
     }
 }
 

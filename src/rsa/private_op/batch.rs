@@ -6,9 +6,9 @@ use core::ops::Range;
 
 use super::chunk::{Chunk, Opened};
 use super::group::{KeyClass, Positions, sort};
-use super::places::{Octets, Place, Places};
+use super::places::{Octets, Place, Places, Room};
 use super::random::{Randomness, Streams};
-use super::{RsaPrivateOp, host};
+use super::{Helpers, RsaPrivateOp, host};
 use crate::Error;
 use crate::rsa::KeyHandle;
 use crate::secret::Secret;
@@ -38,6 +38,47 @@ pub(in crate::rsa) trait Source: Sync {
     }
 }
 
+/// The key of each lane of a batch.
+#[derive(Clone, Copy)]
+pub(in crate::rsa) enum Keys<'s, 'k> {
+    /// So many lanes of one key, which nobody need look for the runs of.
+    One(&'k KeyHandle, usize),
+    Each(&'s [&'k KeyHandle]),
+}
+
+/// The keys of all lanes, those of one class next to each other, and of one key among them.
+struct Arranged<'s, 'k> {
+    keys: Cow<'s, [&'k KeyHandle]>,
+    positions: Positions,
+    classes: Vec<(KeyClass, Range<usize>)>,
+}
+
+impl<'s, 'k> Keys<'s, 'k> {
+    fn arranged(self, helpers: Helpers<'_>) -> Arranged<'s, 'k> {
+        let keys = match self {
+            Self::One(_, 0) => &[][..],
+            Self::One(key, count) => {
+                return Arranged {
+                    keys: Cow::Owned(helpers.map(count, |_| key)),
+                    positions: Positions::Same,
+                    classes: Vec::from([(KeyClass::of(key.parts()), 0..count)]),
+                };
+            }
+            Self::Each(keys) => keys,
+        };
+        let (positions, classes) = sort(keys);
+        let keys = match &positions {
+            Positions::Same => Cow::Borrowed(keys),
+            Positions::Sorted(positions) => positions.iter().map(|&i| keys[i]).collect(),
+        };
+        Arranged {
+            keys,
+            positions,
+            classes,
+        }
+    }
+}
+
 /// Runs private operations, one for each of `keys`, and returns the results that pass their check, each with the
 /// position of its lane in its error. With `is_blinded` the bases are blinded, for which there must be `streams`.
 ///
@@ -46,7 +87,7 @@ pub(in crate::rsa) trait Source: Sync {
 /// [`Error::Rng`], or the backend's error if it failed as a whole.
 pub(in crate::rsa) fn private_ops<B, P>(
     backend: &B,
-    keys: &[&KeyHandle],
+    keys: Keys<'_, '_>,
     source: &dyn Source,
     streams: &Streams,
     is_blinded: bool,
@@ -55,20 +96,24 @@ where
     B: RsaPrivateOp + ?Sized,
     P: Place,
 {
-    let (positions, classes) = sort(keys);
-    let sorted: Cow<'_, [&KeyHandle]> = match &positions {
-        Positions::Same => Cow::Borrowed(keys),
-        Positions::Sorted(positions) => positions.iter().map(|&i| keys[i]).collect(),
-    };
+    let helpers = backend.helpers();
+    let Arranged {
+        keys,
+        positions,
+        classes,
+    } = keys.arranged(helpers);
     // Whatever a backend forgets is a fault.
     let fault = |index| P::of(Err(Error::Fault { index }));
     let place = |lane| fault(positions.of(lane));
-    let mut places = backend.helpers().map(keys.len(), place);
+    // Those of one class may be made by the backend.
+    let mut places = match helpers.can_make_beside(keys.len()) && classes.len() == 1 {
+        true => Vec::new(),
+        false => helpers.map(keys.len(), place),
+    };
     for (class, range) in classes {
-        let places = &mut places[range.clone()];
         let batch = Batch {
             class,
-            keys: &sorted[range.clone()],
+            keys: &keys[range.clone()],
             positions: &positions,
             start: range.start,
             source,
@@ -78,9 +123,11 @@ where
         let ops = PrivateOps {
             batch: &batch,
             first: 0,
-            places: P::places(places),
+            places: P::places(room(&mut places, &range, &place)),
         };
-        if let Err(error) = backend.private_op(ops) {
+        let done = backend.private_op(ops);
+        let places = room(&mut places, &range, &place).made();
+        if let Err(error) = done {
             // All numbers of a class are equally wide: what is wrong with one lane is wrong with all.
             for (lane, place) in places.iter_mut().enumerate() {
                 let position = batch.position(lane);
@@ -98,6 +145,22 @@ where
         results[position] = place;
     }
     Ok(results)
+}
+
+/// The places of a class, or of all lanes where none are made yet.
+fn room<'a, P>(
+    places: &'a mut Vec<P>,
+    range: &Range<usize>,
+    make: &'a (dyn Fn(usize) -> P + Sync),
+) -> Room<'a, P> {
+    if !places.is_empty() {
+        return Room::Made(&mut places[range.clone()]);
+    }
+    Room::Unmade {
+        places,
+        count: range.len(),
+        make,
+    }
 }
 
 /// Lanes of keys of one class, those of one key next to each other.

@@ -8,13 +8,14 @@ use core::sync::atomic::AtomicBool;
 
 use self::job::{CrtJob, InjectFault, is_fault};
 use super::group::{KeyClass, runs};
-use super::places::{Place, Places};
+use super::places::{Place, Places, Room};
 use super::{Helpers, PrivateOps, RsaPrivateOp};
 use crate::Error;
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
 use crate::backend::cuda::family::crt::CrtClass;
 use crate::backend::cuda::registry::Entry;
+use crate::backend::cuda::runtime::pipeline::Places as DevicePlaces;
 use crate::rsa::KeyHandle;
 
 /// Lanes whose keys there are no kernels for: so many at a time, so that the exponentiations fill a device.
@@ -114,8 +115,22 @@ fn tampered(cuda: &Cuda, ops: PrivateOps<'_>, tampering: Tampering<'_>) -> Resul
     }
 }
 
-fn run<P: Place>(cuda: &Cuda, job: CrtJob<'_>, places: &mut [P]) -> Result<Timing, Error> {
-    let timing = cuda.run_job(&job, places);
+fn run<P: Place>(cuda: &Cuda, job: CrtJob<'_>, room: Room<'_, P>) -> Result<Timing, Error> {
+    let (timing, places) = match room {
+        Room::Unmade {
+            places,
+            count,
+            make,
+        } if places.is_empty() => {
+            let run = |later| cuda.run_job(&job, DevicePlaces::Later(count, later));
+            let timing = cuda.helpers().make_beside(places, count, make, run);
+            (timing, &mut places[..])
+        }
+        room => {
+            let places = room.made();
+            (cuda.run_job(&job, DevicePlaces::Made(places)), places)
+        }
+    };
     if job.any_fault.into_inner() {
         renew_records(places, &job.batch.keys[job.lanes]);
     }

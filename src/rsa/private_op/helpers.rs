@@ -1,10 +1,15 @@
-//! Threads for what is done once for a whole batch, before its lanes are shared out.
+//! Threads for what is done once for a whole batch, before its lanes are shared out or while the first are computed.
 
+#[cfg(feature = "cuda")]
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
 #[cfg(feature = "cuda")]
 use rayon::prelude::*;
+
+#[cfg(feature = "cuda")]
+use crate::backend::cuda::runtime::later::Later;
 
 /// The threads of a backend's that have little else to do before lanes are shared out: those of a pool beside devices, or none.
 #[doc(hidden)]
@@ -23,6 +28,17 @@ impl<'a> Helpers<'a> {
         Self { pool }
     }
 
+    /// Whether there are threads to make so many places while lanes are computed.
+    pub(super) fn can_make_beside(self, count: usize) -> bool {
+        #[cfg(feature = "cuda")]
+        return self.pool.is_some() && count >= MANY;
+        #[cfg(not(feature = "cuda"))]
+        return {
+            let _ = count;
+            false
+        };
+    }
+
     /// `f` of all numbers below `count`, in order.
     pub(super) fn map<T: Send>(self, count: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
         #[cfg(feature = "cuda")]
@@ -33,6 +49,43 @@ impl<'a> Helpers<'a> {
         (0..count).map(f).collect()
     }
 }
+
+#[cfg(feature = "cuda")]
+impl Helpers<'_> {
+    /// Does something with `count` places that some threads make meanwhile.
+    pub(super) fn make_beside<'p, P: Send, R>(
+        self,
+        places: &'p mut Vec<P>,
+        count: usize,
+        make: &(dyn Fn(usize) -> P + Sync),
+        run: impl FnOnce(Arc<Later<'p, P>>) -> R,
+    ) -> R {
+        let later = Arc::new(Later::new());
+        let Some(pool) = self.pool else {
+            places.extend((0..count).map(make));
+            later.making().give(places);
+            return run(later);
+        };
+        let makers = pool.current_num_threads().div_ceil(OTHERS_FOR_A_MAKER);
+        let numbers = (0..count)
+            .into_par_iter()
+            .with_min_len(count.div_ceil(makers).max(1));
+        pool.in_place_scope(|scope| {
+            let making = &later;
+            scope.spawn(move |_| {
+                let making = making.making();
+                numbers.map(make).collect_into_vec(places);
+                making.give(places);
+            });
+            run(later.clone())
+        })
+    }
+}
+
+/// One of so many threads makes places: more have the operating system's locks to wait for, which gives them new memory, and the
+/// others open lanes.
+#[cfg(feature = "cuda")]
+const OTHERS_FOR_A_MAKER: usize = 4;
 
 /// From so many on threads are woken up: some microseconds for each, where it takes some nanoseconds to write a place.
 #[cfg(feature = "cuda")]
@@ -51,6 +104,31 @@ impl fmt::Debug for Helpers<'_> {
 #[cfg(all(test, feature = "cuda"))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_are_there_when_they_are_taken() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(9).build();
+        let pool = pool.unwrap();
+        for helpers in [Helpers::default(), Helpers::of(Some(&pool))] {
+            for count in [2, 3, 1000, MANY + 1] {
+                let mut places = Vec::new();
+                let taken = helpers.make_beside(&mut places, count, &|i| 2 * i, |later| {
+                    let middle = count / 2;
+                    for range in [middle..count, 0..middle] {
+                        let first = range.start;
+                        let taken = later.take(&range).iter_mut().zip(first..);
+                        taken.for_each(|(place, i)| {
+                            assert_eq!(*place, 2 * i);
+                            *place += 1;
+                        });
+                    }
+                    count
+                });
+                assert_eq!(taken, count);
+                assert!(places.into_iter().eq((0..count).map(|i| 2 * i + 1)));
+            }
+        }
+    }
 
     #[test]
     fn numbers_come_in_order() {

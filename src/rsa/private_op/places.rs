@@ -22,7 +22,7 @@ pub(in crate::rsa) trait Place: Send + Sized {
     fn error(&self) -> Option<&Error>;
 
     /// Places of this type.
-    fn places(places: &mut [Self]) -> Places<'_>;
+    fn places(room: Room<'_, Self>) -> Places<'_>;
 }
 
 impl Place for Octets {
@@ -35,8 +35,8 @@ impl Place for Octets {
         self.as_ref().err()
     }
 
-    fn places(places: &mut [Self]) -> Places<'_> {
-        Places::Secret(places)
+    fn places(room: Room<'_, Self>) -> Places<'_> {
+        Places::Secret(room)
     }
 }
 
@@ -50,44 +50,100 @@ impl Place for Result<Signature, Error> {
         self.as_ref().err()
     }
 
-    fn places(places: &mut [Self]) -> Places<'_> {
-        Places::Signatures(places)
+    fn places(room: Room<'_, Self>) -> Places<'_> {
+        Places::Signatures(room)
+    }
+}
+
+/// Places of one type, one for each lane.
+pub(in crate::rsa) enum Room<'a, P> {
+    Made(&'a mut [P]),
+    /// So many, which whoever computes is to make; others do when they first need them.
+    Unmade {
+        places: &'a mut Vec<P>,
+        count: usize,
+        /// The place of each lane.
+        make: &'a (dyn Fn(usize) -> P + Sync),
+    },
+}
+
+impl<'a, P> Room<'a, P> {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Made(places) => places.len(),
+            Self::Unmade { count, .. } => *count,
+        }
+    }
+
+    fn reborrow(&mut self) -> Room<'_, P> {
+        match self {
+            Self::Made(places) => Room::Made(places),
+            Self::Unmade {
+                places,
+                count,
+                make,
+            } => Room::Unmade {
+                places,
+                count: *count,
+                make: *make,
+            },
+        }
+    }
+
+    /// All places, on the calling thread if they were not made before.
+    pub(super) fn made(self) -> &'a mut [P] {
+        match self {
+            Self::Made(places) => places,
+            Self::Unmade {
+                places,
+                count,
+                make,
+            } => {
+                places.extend((places.len()..count).map(make));
+                places
+            }
+        }
+    }
+
+    fn split_at(self, middle: usize) -> [Self; 2] {
+        let (head, tail) = self.made().split_at_mut(middle);
+        [head, tail].map(Self::Made)
     }
 }
 
 /// Places that can be cut like a slice, one for each lane.
 pub(in crate::rsa) enum Places<'a> {
     /// For octets that are wiped on drop.
-    Secret(&'a mut [Octets]),
+    Secret(Room<'a, Octets>),
     /// For signatures, which are for everybody.
-    Signatures(&'a mut [Result<Signature, Error>]),
+    Signatures(Room<'a, Result<Signature, Error>>),
 }
 
 impl Places<'_> {
     pub(super) fn len(&self) -> usize {
         match self {
-            Self::Secret(places) => places.len(),
-            Self::Signatures(places) => places.len(),
+            Self::Secret(room) => room.len(),
+            Self::Signatures(room) => room.len(),
         }
     }
 
     /// The same places, for a while.
     pub(super) fn reborrow(&mut self) -> Places<'_> {
         match self {
-            Self::Secret(places) => Places::Secret(places),
-            Self::Signatures(places) => Places::Signatures(places),
+            Self::Secret(room) => Places::Secret(room.reborrow()),
+            Self::Signatures(room) => Places::Signatures(room.reborrow()),
         }
     }
 
     /// The first `middle`, and the others.
     pub(super) fn split_at(self, middle: usize) -> (Self, Self) {
         match self {
-            Self::Secret(places) => {
-                let (head, tail) = places.split_at_mut(middle);
+            Self::Secret(room) => {
+                let [head, tail] = room.split_at(middle);
                 (Self::Secret(head), Self::Secret(tail))
             }
-            Self::Signatures(places) => {
-                let (head, tail) = places.split_at_mut(middle);
+            Self::Signatures(room) => {
+                let [head, tail] = room.split_at(middle);
                 (Self::Signatures(head), Self::Signatures(tail))
             }
         }
@@ -96,8 +152,8 @@ impl Places<'_> {
     /// Puts a result to place `lane`.
     pub(super) fn put(&mut self, lane: usize, result: Octets) {
         match self {
-            Self::Secret(places) => places[lane] = Place::of(result),
-            Self::Signatures(places) => places[lane] = Place::of(result),
+            Self::Secret(room) => room.reborrow().made()[lane] = Place::of(result),
+            Self::Signatures(room) => room.reborrow().made()[lane] = Place::of(result),
         }
     }
 }
@@ -114,7 +170,7 @@ mod tests {
         fn fill<P: Place>() -> Vec<P> {
             let fault = |index| P::of(Err(Error::Fault { index }));
             let mut results: Vec<P> = (0..5).map(fault).collect();
-            let mut all = P::places(&mut results);
+            let mut all = P::places(Room::Made(&mut results));
             all.put(0, Ok(Secret::new(vec![10])));
             let (mut head, tail) = all.split_at(2);
             head.reborrow().put(1, Ok(Secret::new(vec![11])));
@@ -140,5 +196,24 @@ mod tests {
             .collect();
         assert_eq!(octets(secret), expected);
         assert_eq!(octets(fill::<Result<Signature, Error>>()), expected);
+    }
+
+    /// Places are made when they are first needed, and once.
+    #[test]
+    fn room_is_made() {
+        let make = |i| 2 * i;
+        let mut places = Vec::new();
+        let mut room = Room::Unmade {
+            places: &mut places,
+            count: 5,
+            make: &make,
+        };
+        assert_eq!(room.len(), 5);
+        assert!(matches!(&room, Room::Unmade { places, .. } if places.is_empty()));
+        room.reborrow().made()[1] = 7;
+        let [head, tail] = room.split_at(2);
+        assert_eq!([head.len(), tail.len()], [2, 3]);
+        assert_eq!([head.made(), tail.made()].concat(), [0, 7, 4, 6, 8]);
+        assert_eq!(places, [0, 7, 4, 6, 8]);
     }
 }

@@ -14,6 +14,7 @@ use super::device::{Call, Device, SLOTS_OF_CALL, SlotsInUse};
 use super::module::KernelKey;
 use super::probe::DeviceInfo;
 use super::process::Process;
+pub(crate) use super::shares::Places;
 use super::shares::{Piece, Share, run_on_all};
 use super::slot::Slot;
 use crate::Error;
@@ -150,6 +151,15 @@ impl Devices {
         job: &J,
         places: &mut [P],
     ) -> Result<Timing, Error> {
+        self.run_to(job, Places::Made(places))
+    }
+
+    /// The same with places that may be made meanwhile.
+    pub(crate) fn run_to<P: Send, J: Job<P>>(
+        &self,
+        job: &J,
+        places: Places<'_, P>,
+    ) -> Result<Timing, Error> {
         self.check()?;
         let able = |device: &&Device| job.forecast(device.info(), 1).is_some();
         let able: Vec<_> = self.iter().filter(able).collect();
@@ -175,7 +185,7 @@ impl Devices {
         places: &mut [P],
     ) -> Result<Timing, Error> {
         self.check()?;
-        run_with(job, &[device], |_| 1.0, places)
+        run_with(job, &[device], |_| 1.0, Places::Made(places))
     }
 }
 
@@ -193,7 +203,7 @@ fn run_with<P: Send, J: Job<P>>(
     job: &J,
     devices: &[&Device],
     speed: impl Fn(&&Device) -> f64,
-    places: &mut [P],
+    places: Places<'_, P>,
 ) -> Result<Timing, Error> {
     let timings = run_on_all(devices, speed, places, |device, share| {
         run_share(job, device, &share)
@@ -356,9 +366,11 @@ fn in_turn<'p, P, J: Job<P>>(
             false => send_next(job, slot, prepared, share, &mut under_way[turn]),
             true => Ok(false),
         };
-        if let Some((mut results, kept, piece)) = finished {
-            count += piece.range.len();
-            results.take(|output| job.take(kept, &piece.range, output, &mut *piece.places));
+        if let Some((mut results, kept, mut piece)) = finished {
+            let range = piece.range.clone();
+            count += range.len();
+            let places = share.places(&mut piece);
+            results.take(|output| job.take(kept, &range, output, places));
             slot.bring_back(results);
         }
         if !sent? {

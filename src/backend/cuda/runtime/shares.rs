@@ -1,13 +1,33 @@
 //! How a batch is shared out among devices: each has a share by its speed, from which it takes a chunk at a time;
 //! whoever has finished its own helps the one with the most left, and what a lost one leaves is done by the others.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 
+use super::later::Later;
+
 /// Shares of several workers are multiples of this many instances, about a block.
 const GRANULARITY: usize = 256;
+
+/// The places for the results of a batch.
+pub(crate) enum Places<'p, P> {
+    Made(&'p mut [P]),
+    /// So many, which somebody else makes.
+    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
+    Later(usize, Arc<Later<'p, P>>),
+}
+
+impl<P> Places<'_, P> {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Made(places) => places.len(),
+            Self::Later(count, _) => *count,
+        }
+    }
+}
 
 /// Who takes shares of a batch.
 pub(super) trait Worker: Sync {
@@ -20,17 +40,17 @@ pub(super) trait Worker: Sync {
     fn refused(&self) -> Self::Error;
 }
 
-/// Consecutive instances of a batch that nobody has computed yet, and the places for their results.
+/// Consecutive instances of a batch that nobody has computed yet, and the places for their results, if they were made before.
 pub(super) struct Piece<'p, P> {
     pub(super) range: Range<usize>,
-    pub(super) places: &'p mut [P],
+    places: Option<&'p mut [P]>,
 }
 
 impl<'p, P> Piece<'p, P> {
     /// The first `len` instances, and the others.
     fn split_at(self, len: usize) -> (Self, Self) {
         let Self { range, places } = self;
-        let (head, tail) = places.split_at_mut(len);
+        let (head, tail) = places.map(|places| places.split_at_mut(len)).unzip();
         let middle = range.start + len;
         let piece = |range, places| Piece { range, places };
         (
@@ -40,13 +60,30 @@ impl<'p, P> Piece<'p, P> {
     }
 }
 
-/// What is left of a batch: for each worker the pieces of its share, the next one last.
-struct Queue<'p, P>(Mutex<Vec<Vec<Piece<'p, P>>>>);
+/// What is left of a batch.
+struct Queue<'p, P> {
+    /// For each worker the pieces of its share, the next one last.
+    pieces: Mutex<Vec<Vec<Piece<'p, P>>>>,
+    /// The places of pieces that have none.
+    later: Option<Arc<Later<'p, P>>>,
+}
 
 impl<'p, P> Queue<'p, P> {
+    fn new(places: Places<'p, P>) -> Self {
+        let range = 0..places.len();
+        let (places, later) = match places {
+            Places::Made(places) => (Some(places), None),
+            Places::Later(_, later) => (None, Some(later)),
+        };
+        Self {
+            pieces: Mutex::new(Vec::from([Vec::from([Piece { range, places }])])),
+            later,
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<Piece<'p, P>>>> {
         // It is whole at any time.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Shares all that is left out anew.
@@ -115,6 +152,15 @@ impl<'p, P> Share<'_, 'p, P> {
         Some(tail)
     }
 
+    /// The places for the results of a piece. Waits for those that are being made.
+    pub(super) fn places<'s>(&self, piece: &'s mut Piece<'p, P>) -> &'s mut [P] {
+        let Piece { range, places } = piece;
+        places.get_or_insert_with(|| {
+            let later = self.queue.later.as_ref();
+            later.expect("there are places").take(range)
+        })
+    }
+
     /// Whether nothing is left to take, of any share.
     pub(super) fn is_taken(&self) -> bool {
         self.queue.is_empty()
@@ -126,7 +172,7 @@ impl<'p, P> Share<'_, 'p, P> {
     }
 }
 
-/// Runs `work` for workers, each with a share of a batch of `places.len()` instances in proportion to `speed` and on
+/// Runs `work` for workers, each with a share of a batch of as many instances as places, in proportion to `speed` and on
 /// a thread of its own. Workers of no speed get no share.
 ///
 /// What a worker that is lost on the way gives back or has not taken goes to those that are left. Any other
@@ -134,12 +180,10 @@ impl<'p, P> Share<'_, 'p, P> {
 pub(super) fn run_on_all<'p, W: Worker, P: Send, R: Send>(
     workers: &[W],
     speed: impl Fn(&W) -> f64,
-    places: &'p mut [P],
+    places: Places<'p, P>,
     work: impl Fn(&W, Share<'_, 'p, P>) -> Result<R, W::Error> + Sync,
 ) -> Result<Vec<R>, W::Error> {
-    let range = 0..places.len();
-    let all = Piece { range, places };
-    let queue = Queue(Mutex::new(Vec::from([Vec::from([all])])));
+    let queue = Queue::new(places);
     let mut results = Vec::new();
     while !queue.is_empty() {
         let usable: Vec<&W> = workers.iter().filter(|w| w.check().is_ok()).collect();

@@ -16,7 +16,7 @@ use super::super::batch::Batch;
 use super::super::blinding::Operands;
 use super::super::chunk::Opened;
 use super::super::group::{PrimeClass, crt, runs};
-use super::super::places::Place;
+use super::super::places::{Place, Room};
 use crate::Error;
 use crate::backend::cuda::family::crt::{
     CrtChunk, CrtClass, CrtKernels, CrtModulus, CrtWork, Operands as Form,
@@ -212,7 +212,7 @@ impl<P: Place> Job<P> for CrtJob<'_> {
                     copy_out(words, number);
                     words.fill(0);
                 }
-                opened.close(self.batch, &candidates, P::places(places));
+                opened.close(self.batch, &candidates, P::places(Room::Made(places)));
                 if places.iter().any(is_fault) {
                     self.any_fault.store(true, Relaxed);
                 }

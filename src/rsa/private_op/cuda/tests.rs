@@ -13,7 +13,7 @@ use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::pkcs8::DecodePrivateKey;
 
-use super::super::batch::{Source, private_ops};
+use super::super::batch::{Keys, Source, private_ops};
 use super::super::host::campaign::fault::Kind;
 use super::super::places::Octets;
 use super::super::random::{Randomness, Streams};
@@ -75,7 +75,14 @@ fn run(
 ) -> Vec<Octets> {
     let lanes: Vec<_> = keys.iter().cycle().take(count).collect();
     let streams = Streams::seeded(&mut getrandom::SysRng).unwrap();
-    private_ops(backend, &lanes, &Numbered(64), &streams, blinded).unwrap()
+    private_ops(
+        backend,
+        Keys::Each(&lanes),
+        &Numbered(64),
+        &streams,
+        blinded,
+    )
+    .unwrap()
 }
 
 /// Does something to batches on their way to the devices.
@@ -136,6 +143,25 @@ fn results_are_those_of_the_host() {
             }
         }
     }
+}
+
+/// So many that their places are made while the first of them are computed.
+#[test]
+fn large_batches_of_one_key() {
+    let Some(cuda) = gpu() else { return };
+    let key = &keys()[..1];
+    let count = 40_000;
+    assert!(cuda.helpers().can_make_beside(count) == (cuda.host_threads() > 1));
+    for blinded in [false, true] {
+        let device = run(&cuda, key, count, blinded);
+        assert_eq!(device.len(), count);
+        assert!(device.iter().all(Result::is_ok));
+        let host = run(&Serial, key, 20, blinded);
+        for (device, host) in device.iter().zip(&host) {
+            assert_eq!(**value(device), **value(host));
+        }
+    }
+    assert!(cuda.is_wiped());
 }
 
 /// Whichever kernel is chosen for so many lanes.

@@ -10,7 +10,7 @@ use rsa::traits::PrivateKeyParts;
 use super::super::batch::Source;
 use super::super::blinding::Blinds;
 use super::super::group::{KeyClass, Positions};
-use super::super::places::{Octets, Places};
+use super::super::places::{Octets, Places, Room};
 use super::super::random::{Randomness, Streams};
 use super::*;
 use crate::backend::Serial;
@@ -59,7 +59,7 @@ fn private_op(
     let opened = Opened::with(0..LANES, representatives, blinds);
     let candidates = with_faults(&Serial, &batch, &opened, faults)?;
     let mut places: Vec<Octets> = (0..LANES).map(|_| Err(Error::Rng)).collect();
-    opened.close(&batch, &candidates, Places::Secret(&mut places));
+    opened.close(&batch, &candidates, Places::Secret(Room::Made(&mut places)));
     Ok(places)
 }
 
@@ -220,7 +220,7 @@ fn factors_that_are_not_those_of_the_modulus_do_not_help() {
         };
         let opened = Opened::with(0..LANES, &numbers[..numbers.len() / 2], None);
         let mut places: Vec<Octets> = (0..LANES).map(|_| Err(Error::Rng)).collect();
-        opened.close(&batch, candidates, Places::Secret(&mut places));
+        opened.close(&batch, candidates, Places::Secret(Room::Made(&mut places)));
         places.iter().map(Result::is_ok).collect()
     };
     let sound = private_op(&key, &numbers, false, &mut NoFaults).unwrap();
@@ -287,7 +287,7 @@ fn candidates_of_another_number_do_not_get_through() {
         &[],
     ] {
         let mut places: Vec<Octets> = (0..LANES).map(|_| Err(Error::Rng)).collect();
-        opened().close(&batch, candidates, Places::Secret(&mut places));
+        opened().close(&batch, candidates, Places::Secret(Room::Made(&mut places)));
         for (index, place) in places.iter().enumerate() {
             assert_eq!(place.as_ref().err(), Some(&Error::Fault { index }));
         }

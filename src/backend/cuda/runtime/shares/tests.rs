@@ -24,19 +24,19 @@ impl Mortal {
     fn work(&self, share: &Share<'_, '_, f64>, chunk: usize) -> Result<usize, &'static str> {
         assert!(!self.is_lost.load(Ordering::Relaxed), "it was set aside");
         let mut count = 0;
-        while let Some(piece) = share.next(chunk, 1) {
-            assert_eq!(piece.range.len(), piece.places.len());
+        while let Some(mut piece) = share.next(chunk, 1) {
+            let len = piece.range.len();
+            assert_eq!(share.places(&mut piece).len(), len);
             assert!((1..=chunk).contains(&piece.range.len()));
             if self.lives.load(Ordering::Relaxed) == 0 {
                 self.is_lost.store(true, Ordering::Relaxed);
-                let half = piece.places.len() / 2;
-                piece.places[..half].fill(-self.speed);
+                share.places(&mut piece)[..len / 2].fill(-self.speed);
                 share.give_back(piece);
                 return Err("lost on the way");
             }
             self.lives.fetch_sub(1, Ordering::Relaxed);
-            count += piece.range.len();
-            piece.places.fill(self.speed);
+            count += len;
+            share.places(&mut piece).fill(self.speed);
         }
         Ok(count)
     }
@@ -57,13 +57,24 @@ impl Worker for Mortal {
     }
 }
 
+/// With places that are there, or that are made in the meantime if there are more than a few.
 fn run(workers: &[Mortal], places: &mut [f64]) -> Result<usize, &'static str> {
     let len = places.len();
     let work = |worker: &Mortal, share: Share<'_, '_, f64>| worker.work(&share, 512);
+    let run = |places| run_on_all(workers, |w| w.speed, places, work);
+    let done = match len {
+        0..1000 => run(Places::Made(places)),
+        _ => {
+            let later = Arc::new(Later::new());
+            thread::scope(|scope| {
+                let making = later.making();
+                scope.spawn(|| making.give(places));
+                run(Places::Later(len, later.clone()))
+            })
+        }
+    };
     // What a lost worker had done before it was lost is not among the results.
-    let done: usize = run_on_all(workers, |w| w.speed, places, work)?
-        .into_iter()
-        .sum();
+    let done: usize = done?.into_iter().sum();
     assert!(done <= len);
     Ok(done)
 }
@@ -78,7 +89,7 @@ fn everybody_gets_a_share_by_speed() {
     let lens = run_on_all(
         &workers,
         |w| w.speed,
-        &mut places,
+        Places::Made(&mut places),
         |worker, share| {
             let len = share.len();
             worker.work(&share, 512).map(|_| len)
@@ -97,7 +108,7 @@ fn nobody_waits_for_a_slow_one() {
     let done = run_on_all(
         &workers,
         |_| 1.0,
-        &mut places,
+        Places::Made(&mut places),
         |worker, share| {
             if worker.speed == 1.0 {
                 while !is_done.load(Ordering::Acquire) {
@@ -174,7 +185,7 @@ fn other_errors_end_the_batch() {
     let done = run_on_all(
         &workers,
         |_| 1.0,
-        &mut places,
+        Places::Made(&mut places),
         |_, share| {
             attempts.fetch_add(1, Ordering::Relaxed);
             share.next(100, 1);
@@ -200,11 +211,11 @@ fn a_single_share_leaves_a_pool_thread() {
         Ok(thread())
     };
     let inside = pool.install(|| {
-        let done = run_on_all(&workers, |_| 1.0, places, on_this);
+        let done = run_on_all(&workers, |_| 1.0, Places::Made(places), on_this);
         done.unwrap()[0] != thread()
     });
     assert!(inside);
-    let outside = run_on_all(&workers, |_| 1.0, places, on_this);
+    let outside = run_on_all(&workers, |_| 1.0, Places::Made(places), on_this);
     assert_eq!(outside, Ok(Vec::from([thread()])));
 }
 

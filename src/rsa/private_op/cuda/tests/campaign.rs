@@ -169,6 +169,9 @@ fn faults_between_launches_fail_their_lanes_alone() {
 #[test]
 fn exchanged_indices_are_faults() {
     let Some(cuda) = gpu() else { return };
+    // Of several devices each would have one of the keys.
+    let first = cuda.devices().next().unwrap().ordinal();
+    let cuda = Cuda::with_devices(&[first]).unwrap();
     let other = include_str!("../../../../../tests/keys/rsa2048-pkcs8.pem");
     let other = PrivateKey::from_pkcs8_pem(other).unwrap();
     let keys = [keys()[2].clone(), KeyHandle::new(&other).unwrap()];
