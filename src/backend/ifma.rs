@@ -16,6 +16,8 @@ mod pair;
 mod portable;
 mod size;
 mod squarings;
+#[cfg(feature = "sign")]
+mod sums;
 #[cfg(test)]
 pub(super) mod testing;
 #[cfg(test)]

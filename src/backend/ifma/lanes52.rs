@@ -1,13 +1,13 @@
 //! The lanes as the common ladder sees them.
 
 use super::blocks::{self, Mul, Square};
-#[cfg(feature = "sign")]
-use super::blocks::{AddProducts, ReduceLowest};
 use super::halves::{Enter, MulEntry, have_halves};
 use super::look_up::{Select, Share};
 use super::madd52::{Limb, MAX_LANES, Madd52, RADIX_BITS};
 use super::size;
 use super::squarings::SquareTimes;
+#[cfg(feature = "sign")]
+use super::sums::{AddProducts, ReduceLowest, adds_products};
 use crate::backend::lanes::{self, Lanes, Modulus, Step, Table};
 use crate::window::Window;
 
@@ -114,7 +114,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         scratch: &mut [T::Limb],
     ) {
         let limbs = modulus.limbs.len();
-        if !blocks::adds_products::<T>(size::block_len::<T>(limbs)) {
+        if !adds_products::<T>(size::block_len::<T>(limbs)) {
             return lanes::sums::add_products(self, out, [a, b], modulus, spare, scratch);
         }
         let mut sum = AddProducts {
