@@ -6,7 +6,7 @@ use super::madd52::{Kernel, Limb, Madd52};
 use crate::backend::lanes::Modulus;
 
 /// Whether there is code that adds products of numbers of such blocks before it reduces them: as for
-/// [halves](may_have_halves), which are entered by it.
+/// [halves](may_have_halves), whose products are such sums.
 pub(super) const fn adds_products<T: Madd52>(block: usize) -> bool {
     may_have_halves::<T>(block)
 }
