@@ -31,7 +31,7 @@ impl<'a> Helpers<'a> {
     /// Whether there are threads to make so many places while lanes are computed.
     pub(super) fn can_make_beside(self, count: usize) -> bool {
         #[cfg(feature = "cuda")]
-        return self.pool.is_some() && count >= MANY;
+        return self.pool_for(count).is_some();
         #[cfg(not(feature = "cuda"))]
         return {
             let _ = count;
@@ -42,7 +42,7 @@ impl<'a> Helpers<'a> {
     /// `f` of all numbers below `count`, in order.
     pub(super) fn map<T: Send>(self, count: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
         #[cfg(feature = "cuda")]
-        if let Some(pool) = self.pool.filter(|_| count >= MANY) {
+        if let Some(pool) = self.pool_for(count) {
             let numbers = (0..count).into_par_iter().with_min_len(AT_A_TIME);
             return pool.install(|| numbers.map(&f).collect());
         }
@@ -51,7 +51,12 @@ impl<'a> Helpers<'a> {
 }
 
 #[cfg(feature = "cuda")]
-impl Helpers<'_> {
+impl<'a> Helpers<'a> {
+    /// The threads, if there is enough for several to do.
+    fn pool_for(self, count: usize) -> Option<&'a rayon::ThreadPool> {
+        self.pool.filter(|_| count >= MANY)
+    }
+
     /// Does something with `count` places that some threads make meanwhile.
     pub(super) fn make_beside<'p, P: Send, R>(
         self,

@@ -1,0 +1,181 @@
+//! The chunks of a share, in turn through the slots of a device.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use cudarc::driver::DriverError;
+use cudarc::driver::sys::CUresult;
+
+use super::super::device::{Call, SlotsInUse};
+use super::super::shares::{Piece, Share};
+use super::super::slot::Slot;
+use super::{Job, Prepared, Stop, Timing};
+use crate::Error;
+
+/// How a thread waits for its device.
+#[derive(Clone, Copy)]
+struct Waiting<'a> {
+    /// Whether it is of no use any more, because another has failed.
+    is_stopped: &'a AtomicBool,
+    /// Whether it sleeps meanwhile. Where there are many chunks or other calls, the host's other threads can do with its processor, and
+    /// some microseconds do not matter.
+    sleeps: bool,
+}
+
+/// A chunk that a device works on.
+struct UnderWay<'p, C, P> {
+    kept: C,
+    piece: Piece<'p, P>,
+}
+
+/// Sends the chunks of a share through the slots. Returns how many instances there were, too.
+///
+/// Where there are several chunks, two threads do that, each with half of the slots: while one fills or empties a slot
+/// of its own, with the help of the host's other threads, the other does the same, and neither waits for the other. If the device is lost, what was under way goes back to the share.
+pub(super) fn send_through<P: Send, J: Job<P>>(
+    job: &J,
+    call: &Call<'_>,
+    in_use: &mut SlotsInUse<'_>,
+    prepared: &Prepared<J::Share>,
+    share: &Share<'_, '_, P>,
+) -> Result<(Timing, usize), Error> {
+    call.device().check_lost()?;
+    let is_stopped = AtomicBool::new(false);
+    let has_many = share.len() > prepared.chunk;
+    let waiting = Waiting {
+        is_stopped: &is_stopped,
+        sleeps: has_many || call.calls() > 1,
+    };
+    let drive = |slots: &mut [Slot]| {
+        Slot::share_chain(slots);
+        through(job, slots, prepared, share, waiting)
+    };
+    let slots = in_use.slots();
+    let result = match has_many {
+        false => drive(slots),
+        true => {
+            let (first, second) = slots.split_at_mut(slots.len().div_ceil(2));
+            let driver = call.second_driver();
+            match driver.run_both(|| drive(first), || drive(second)) {
+                (this, None) => this,
+                (this, Some(other)) => this.and_then(|(mut timing, count)| {
+                    let (other_timing, other_count) = other?;
+                    timing += other_timing;
+                    Ok((timing, count + other_count))
+                }),
+            }
+        }
+    };
+    let is_full = matches!(
+        result,
+        Err(Stop::Device(DriverError(
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY
+        )))
+    );
+    in_use.slots().iter_mut().for_each(Slot::abandon);
+    if is_full {
+        in_use.release();
+    }
+    result.map_err(|stop| match stop {
+        Stop::Device(error) => call.device().fault(error),
+        Stop::Batch(error) => error,
+    })
+}
+
+/// Sends chunks through some slots in turn, until there are no more, or somebody has stopped: while the device
+/// computes some, the host fills another or takes its results.
+fn through<P, J: Job<P>>(
+    job: &J,
+    slots: &mut [Slot],
+    prepared: &Prepared<J::Share>,
+    share: &Share<'_, '_, P>,
+    waiting: Waiting<'_>,
+) -> Result<(Timing, usize), Stop> {
+    let mut under_way: Vec<_> = slots.iter().map(|_| None).collect();
+    let result = in_turn(job, slots, prepared, share, waiting, &mut under_way);
+    if result.is_err() {
+        waiting.is_stopped.store(true, Ordering::Relaxed);
+        let under_way = under_way.into_iter().flatten();
+        under_way.for_each(|chunk| share.give_back(chunk.piece));
+    }
+    result
+}
+
+fn in_turn<'p, P, J: Job<P>>(
+    job: &J,
+    slots: &mut [Slot],
+    prepared: &Prepared<J::Share>,
+    share: &Share<'_, 'p, P>,
+    waiting: Waiting<'_>,
+    under_way: &mut [Option<UnderWay<'p, J::Chunk, P>>],
+) -> Result<(Timing, usize), Stop> {
+    let (mut timing, mut count) = (Timing::default(), 0);
+    let mut has_ended = false;
+    for turn in (0..slots.len()).cycle() {
+        let slot = &mut slots[turn];
+        let mut finished = None;
+        if let Some(UnderWay { kept, piece }) = under_way[turn].take() {
+            match slot.finish(waiting.sleeps) {
+                Ok((results, kernel)) => {
+                    timing += Timing {
+                        kernel,
+                        launches: 1,
+                    };
+                    finished = Some((results, kept, piece));
+                }
+                Err(error) => {
+                    share.give_back(piece);
+                    return Err(error.into());
+                }
+            }
+        }
+        // The next chunk first: the device waits for that, and nobody for the results.
+        let sent = match has_ended || waiting.is_stopped.load(Ordering::Relaxed) {
+            false => send_next(job, slot, prepared, share, &mut under_way[turn]),
+            true => Ok(false),
+        };
+        if let Some((mut results, kept, mut piece)) = finished {
+            let range = piece.range.clone();
+            count += range.len();
+            let places = share.places(&mut piece);
+            results.take(|output| job.take(kept, &range, output, places));
+            slot.bring_back(results);
+        }
+        if !sent? {
+            has_ended = true;
+            if under_way.iter().all(Option::is_none) {
+                break;
+            }
+            // While the device computes the last ones.
+            slots[turn].clear_device()?;
+            slots.iter_mut().try_for_each(Slot::wipe_input)?;
+        }
+    }
+    slots.iter_mut().try_for_each(Slot::settle)?;
+    Ok((timing, count))
+}
+
+/// Sends the next chunk through a slot that is free, if there is one.
+fn send_next<'p, P, J: Job<P>>(
+    job: &J,
+    slot: &mut Slot,
+    prepared: &Prepared<J::Share>,
+    share: &Share<'_, 'p, P>,
+    under_way: &mut Option<UnderWay<'p, J::Chunk, P>>,
+) -> Result<bool, Stop> {
+    let Some(piece) = share.next(prepared.chunk, prepared.per_block) else {
+        return Ok(false);
+    };
+    match job.submit(&prepared.share, &piece.range, slot) {
+        Ok(kept) => *under_way = Some(UnderWay { kept, piece }),
+        Err(stop) => {
+            share.give_back(piece);
+            return Err(stop);
+        }
+    }
+    // At once, if this is the last one, while the host takes what it has made.
+    if share.is_taken() {
+        slot.clear_device()?;
+    }
+    Ok(true)
+}
