@@ -19,7 +19,7 @@ use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;
 use super::runtime::module::Grid;
-use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
+use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::{Outgoing, Slot};
 use super::words::{HostPool, Rows};
@@ -191,14 +191,16 @@ where
             grid.resident_instances(),
             plan.entry.image.instances_per_block,
         );
+        let halves = ChunkLens::halves(resident, per_block);
         Ok(Prepared {
             resident,
-            chunk: if self.tuning.single_launch {
-                count
-            } else {
-                half_of(resident, per_block)
+            chunks: match self.tuning.single_launch {
+                true => ChunkLens {
+                    most: count,
+                    ..halves
+                },
+                false => halves,
             },
-            per_block,
             share: Share {
                 plan,
                 grid,

@@ -16,7 +16,7 @@ use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;
 use super::runtime::module::Grid;
-use super::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
+use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::{Outgoing, Slot};
 use super::words::{HostPool, Rows};
@@ -187,8 +187,7 @@ where
         let (resident, per_block) = (grid.resident_instances(), entry.image.instances_per_block);
         Ok(Prepared {
             resident,
-            chunk: half_of(resident, per_block),
-            per_block,
+            chunks: ChunkLens::halves(resident, per_block),
             share: Share {
                 entry,
                 grid,

@@ -5,7 +5,7 @@ use super::mul::ModMulJob;
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Layout;
-use super::runtime::pipeline::{Forecast, Job, Prepared, Stop};
+use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
 use super::runtime::slot::{Outgoing, Slot};
 use super::*;
 use crate::backend::Form;
@@ -258,9 +258,11 @@ impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
         Ok(Prepared {
             share: (prepared.share, on_victim.then(AtomicUsize::default)),
             resident: prepared.resident,
-            // One more chunk at least.
-            chunk: prepared.chunk.min(count / (self.after + 1)),
-            per_block: prepared.per_block,
+            chunks: ChunkLens {
+                // One more chunk at least.
+                most: prepared.chunks.most.min(count / (self.after + 1)),
+                ..prepared.chunks
+            },
         })
     }
 

@@ -15,7 +15,7 @@ use super::device::{Call, Device, SLOTS_OF_CALL};
 use super::module::KernelKey;
 use super::probe::DeviceInfo;
 use super::process::Process;
-pub(crate) use super::shares::Places;
+pub(crate) use super::shares::{ChunkLens, Places};
 use super::shares::{Share, run_on_all};
 use super::slot::Slot;
 use crate::Error;
@@ -74,16 +74,7 @@ pub(crate) struct Prepared<S> {
     pub(crate) share: S,
     /// Instances that the device works on at a time.
     pub(crate) resident: usize,
-    /// The most instances in a chunk: as a rule [half a device's](half_of), so that two are computed side by side, and
-    /// the first starts and the last ends with less of the host's work before and after it.
-    pub(crate) chunk: usize,
-    /// Chunks are multiples of so many instances, a block's.
-    pub(crate) per_block: usize,
-}
-
-/// Half of the instances that a device works on at a time, in whole blocks.
-pub(crate) fn half_of(resident: usize, per_block: usize) -> usize {
-    resident.div_ceil(2).next_multiple_of(per_block)
+    pub(crate) chunks: ChunkLens,
 }
 
 /// What a batch cost on the devices.
@@ -222,11 +213,11 @@ fn run_share<P: Send, J: Job<P>>(
 ) -> Result<Timing, Error> {
     let call = device.call();
     let prepared = job.prepare(&call, share.len().saturating_mul(call.calls()))?;
-    let mut slots = call.slots(slots_for(share.len().div_ceil(prepared.chunk.max(1))));
+    let mut slots = call.slots(slots_for(share.len().div_ceil(prepared.chunks.most.max(1))));
     let started = Instant::now();
     let (timing, count) = send_through(job, &call, &mut slots, &prepared, share)?;
     // A share of few chunks says more about the host than about the device's speed, one with company about that.
-    let is_long = count >= 2 * prepared.resident && count >= 2 * prepared.chunk;
+    let is_long = count >= 2 * prepared.resident && count >= 2 * prepared.chunks.most;
     if let (true, Some(forecast)) = (
         is_long && slots.is_alone(),
         job.forecast(device.info(), count),

@@ -40,6 +40,42 @@ pub(super) trait Worker: Sync {
     fn refused(&self) -> Self::Error;
 }
 
+/// How long the chunks of a share are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChunkLens {
+    /// At most so many instances, or somewhat more to make them whole blocks.
+    pub(crate) most: usize,
+    /// At least so many in all but the last one, which has what is left; with 0 all are about equally long. What the host has to do after the last
+    /// chunk is less if that is a short one.
+    pub(crate) least: usize,
+    /// Multiples of so many instances, a block's.
+    pub(crate) per_block: usize,
+}
+
+impl ChunkLens {
+    /// Half of the instances that a device works on at a time, so that two chunks are computed side by side, and the first starts and the
+    /// last ends with less of the host's work before and after it.
+    pub(crate) fn halves(resident: usize, per_block: usize) -> Self {
+        Self {
+            most: resident.div_ceil(2).next_multiple_of(per_block),
+            least: 0,
+            per_block,
+        }
+    }
+
+    /// The length of the first of the chunks of a share of `len` instances, of which there are as few as can be.
+    fn first_of(self, len: usize) -> usize {
+        let Self {
+            most,
+            least,
+            per_block,
+        } = self;
+        let count = len.div_ceil(most.max(1)).max(1);
+        let even = len.div_ceil(count).next_multiple_of(per_block);
+        even.max(least.next_multiple_of(per_block)).min(len)
+    }
+}
+
 /// Consecutive instances of a batch that nobody has computed yet, and the places for their results, if they were made before.
 pub(super) struct Piece<'p, P> {
     pub(super) range: Range<usize>,
@@ -124,12 +160,11 @@ impl<'p, P> Share<'_, 'p, P> {
         self.len
     }
 
-    /// The next instances to compute, or `None` if there are no more: at most `most`, or somewhat more to make
-    /// them whole blocks, and about as many as the other chunks of a share.
-    pub(super) fn next(&self, most: usize, per_block: usize) -> Option<Piece<'p, P>> {
+    /// The next instances to compute, a chunk, or `None` if there are no more.
+    pub(super) fn next(&self, lens: ChunkLens) -> Option<Piece<'p, P>> {
         let mut workers = self.queue.lock();
         if let Some(piece) = workers[self.worker].pop() {
-            let len = chunk_len(piece.range.len(), most, per_block).min(piece.range.len());
+            let len = lens.first_of(piece.range.len());
             let (head, tail) = piece.split_at(len);
             if !tail.range.is_empty() {
                 workers[self.worker].push(tail);
@@ -142,8 +177,9 @@ impl<'p, P> Share<'_, 'p, P> {
         let slowest = workers.iter_mut().max_by_key(|pieces| left(pieces))?;
         // What its owner would come to last.
         let piece = (!slowest.is_empty()).then(|| slowest.remove(0))?;
-        let half = piece.range.len().div_ceil(2).next_multiple_of(per_block);
-        let len = half.min(most.max(1)).min(piece.range.len());
+        let half = piece.range.len().div_ceil(2);
+        let half = half.next_multiple_of(lens.per_block);
+        let len = half.min(lens.most.max(1)).min(piece.range.len());
         let start = piece.range.len() - len;
         let (head, tail) = piece.split_at(start);
         if !head.range.is_empty() {
@@ -268,13 +304,6 @@ fn shares(range: Range<usize>, speeds: &[f64], granularity: usize) -> Vec<(usize
         }
     }
     shares
-}
-
-/// The length of the first of several chunks of a share of `len` instances: at most `most`, or somewhat more to make
-/// it whole blocks, all about equally long.
-fn chunk_len(len: usize, most: usize, per_block: usize) -> usize {
-    let count = len.div_ceil(most.max(1)).max(1);
-    len.div_ceil(count).next_multiple_of(per_block)
 }
 
 #[cfg(test)]

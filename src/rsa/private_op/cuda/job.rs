@@ -25,7 +25,7 @@ use crate::backend::cuda::plan::CrtPlan;
 use crate::backend::cuda::runtime::device::Call;
 use crate::backend::cuda::runtime::launch::Loaded;
 use crate::backend::cuda::runtime::layout::Part;
-use crate::backend::cuda::runtime::pipeline::{Forecast, Job, Prepared, Stop, half_of};
+use crate::backend::cuda::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::records::TableInUse;
 use crate::backend::cuda::runtime::slot::{Outgoing, Slot};
@@ -58,6 +58,10 @@ type Made = Option<Operands>;
 /// So many lanes each thread of the host blinds sooner than a device, which takes as long for one as for thousands: measured
 /// with RSA-2048, 0.23 ms on an H200 against 1.5 us a lane. Several calls share the threads, and so do several devices.
 const BLINDED_BY_A_THREAD: usize = 128;
+
+/// So many multiprocessors a chunk that fills the device leaves, if that makes no more chunks, to the short launches of those before and
+/// after it, which wait for room.
+const BESIDE_A_CHUNK: usize = 2;
 
 /// Chunks of fewer lanes are copied by the thread that drives the device.
 const COPIED_BY_ONE_THREAD: usize = 1024;
@@ -122,15 +126,20 @@ impl<P: Place> Job<P> for CrtJob<'_> {
         // An instance of the kernel is a half.
         let resident = exp.grid().resident_instances() / 2;
         let per_block = halves.entry.image.instances_per_block.div_ceil(2);
+        let multiprocessors = device.info().multiprocessors().max(1) as usize;
+        let beside = BESIDE_A_CHUNK * resident.div_ceil(multiprocessors);
         Ok(Prepared {
             resident,
             // Where one fills the device, two halves begin and end with less of the host's work; of many, whole ones
             // have fewer threads wait for each other.
-            chunk: match count > resident {
-                true => resident,
-                false => half_of(resident, per_block),
+            chunks: match count > resident {
+                true => ChunkLens {
+                    most: resident,
+                    least: resident.saturating_sub(beside),
+                    per_block,
+                },
+                false => ChunkLens::halves(resident, per_block),
             },
-            per_block,
             share: Share {
                 kernels,
                 loaded: Loaded {

@@ -41,7 +41,7 @@ pub(super) fn send_through<P: Send, J: Job<P>>(
 ) -> Result<(Timing, usize), Error> {
     call.device().check_lost()?;
     let is_stopped = AtomicBool::new(false);
-    let has_many = share.len() > prepared.chunk;
+    let has_many = share.len() > prepared.chunks.most;
     let waiting = Waiting {
         is_stopped: &is_stopped,
         sleeps: has_many || call.calls() > 1,
@@ -163,7 +163,7 @@ fn send_next<'p, P, J: Job<P>>(
     share: &Share<'_, 'p, P>,
     under_way: &mut Option<UnderWay<'p, J::Chunk, P>>,
 ) -> Result<bool, Stop> {
-    let Some(piece) = share.next(prepared.chunk, prepared.per_block) else {
+    let Some(piece) = share.next(prepared.chunks) else {
         return Ok(false);
     };
     match job.submit(&prepared.share, &piece.range, slot) {

@@ -4,6 +4,15 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
 
+/// Chunks of at most so many instances, all about equally long.
+fn at_most(most: usize) -> ChunkLens {
+    ChunkLens {
+        most,
+        least: 0,
+        per_block: 1,
+    }
+}
+
 /// A worker that is lost from its `lives`-th share on.
 struct Mortal {
     lives: AtomicUsize,
@@ -24,7 +33,7 @@ impl Mortal {
     fn work(&self, share: &Share<'_, '_, f64>, chunk: usize) -> Result<usize, &'static str> {
         assert!(!self.is_lost.load(Ordering::Relaxed), "it was set aside");
         let mut count = 0;
-        while let Some(mut piece) = share.next(chunk, 1) {
+        while let Some(mut piece) = share.next(at_most(chunk)) {
             let len = piece.range.len();
             assert_eq!(share.places(&mut piece).len(), len);
             assert!((1..=chunk).contains(&piece.range.len()));
@@ -188,7 +197,7 @@ fn other_errors_end_the_batch() {
         Places::Made(&mut places),
         |_, share| {
             attempts.fetch_add(1, Ordering::Relaxed);
-            share.next(100, 1);
+            share.next(at_most(100));
             Err::<(), _>("out of memory")
         },
     );
@@ -207,7 +216,7 @@ fn a_single_share_leaves_a_pool_thread() {
     let thread = || thread::current().id();
     let places = &mut [(); 10];
     let on_this = |_: &Mortal, share: Share<'_, '_, ()>| {
-        while share.next(4, 1).is_some() {}
+        while share.next(at_most(4)).is_some() {}
         Ok(thread())
     };
     let inside = pool.install(|| {
@@ -241,11 +250,65 @@ fn shares_are_in_proportion_and_leave_nothing_out() {
     }
 }
 
+/// The chunks of a share of so many instances.
+fn chunks(len: usize, lens: ChunkLens) -> Vec<usize> {
+    let mut rest = len;
+    let next = || {
+        let len = lens.first_of(rest);
+        rest -= len;
+        (len > 0).then_some(len)
+    };
+    core::iter::from_fn(next).collect()
+}
+
 #[test]
 fn chunks_are_whole_blocks_about_equally_long() {
-    assert_eq!(chunk_len(10, 100, 4), 12);
-    assert_eq!(chunk_len(10, 5, 1), 5);
-    assert_eq!(chunk_len(10, 9, 4), 8);
-    assert_eq!(chunk_len(10_000, 8448, 256), 5120);
-    assert_eq!(chunk_len(1, 0, 1), 1);
+    let chunks = |len, most, per_block| {
+        let least = 0;
+        chunks(
+            len,
+            ChunkLens {
+                most,
+                least,
+                per_block,
+            },
+        )
+    };
+    assert_eq!(chunks(10, 100, 4), [10]);
+    assert_eq!(chunks(10, 5, 1), [5, 5]);
+    assert_eq!(chunks(10, 9, 4), [8, 2]);
+    assert_eq!(chunks(10_000, 8448, 256), [5120, 4880]);
+    assert_eq!(chunks(40_000, 12_672, 96), [10_080, 9984, 9984, 9952]);
+    assert_eq!(chunks(1, 0, 1), [1]);
+}
+
+/// As many chunks as if all were equally long, but what they lack is what the last one lacks.
+#[test]
+fn the_last_chunk_has_what_is_left() {
+    let lens = ChunkLens {
+        most: 12_672,
+        least: 12_480,
+        per_block: 96,
+    };
+    assert_eq!(chunks(12_600, lens), [12_600]);
+    assert_eq!(chunks(12_673, lens), [12_480, 193]);
+    assert_eq!(chunks(16_384, lens), [12_480, 3904]);
+    assert_eq!(
+        chunks(65_536, lens),
+        [12_480, 12_480, 12_480, 12_480, 12_480, 3136]
+    );
+    // Nobody needs one chunk more.
+    assert_eq!(chunks(3 * 12_672, lens), [12_672; 3]);
+    for len in (1..100_000).step_by(97) {
+        let chunks = chunks(len, lens);
+        assert_eq!(chunks.len(), len.div_ceil(lens.most));
+        assert_eq!(chunks.iter().sum::<usize>(), len);
+        let (_, others) = chunks.split_last().unwrap();
+        let range = lens.least..=lens.most;
+        assert!(
+            others
+                .iter()
+                .all(|len| range.contains(len) && len % 96 == 0)
+        );
+    }
 }
