@@ -287,15 +287,15 @@ fn chunks_are_whole_blocks_about_equally_long() {
 fn the_last_chunk_has_what_is_left() {
     let lens = ChunkLens {
         most: 12_672,
-        least: 12_480,
+        least: 11_880,
         per_block: 96,
     };
     assert_eq!(chunks(12_600, lens), [12_600]);
-    assert_eq!(chunks(12_673, lens), [12_480, 193]);
-    assert_eq!(chunks(16_384, lens), [12_480, 3904]);
+    assert_eq!(chunks(12_673, lens), [11_904, 769]);
+    assert_eq!(chunks(16_384, lens), [11_904, 4480]);
     assert_eq!(
         chunks(65_536, lens),
-        [12_480, 12_480, 12_480, 12_480, 12_480, 3136]
+        [11_904, 11_904, 11_904, 11_904, 11_904, 6016]
     );
     // Nobody needs one chunk more.
     assert_eq!(chunks(3 * 12_672, lens), [12_672; 3]);
