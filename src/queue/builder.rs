@@ -78,7 +78,7 @@ impl QueueBuilder {
     /// The most requests of a batch, 1,024 at first. 0 counts as 1.
     ///
     /// Processors reach their rate with some hundred; GPUs want tens of thousands
-    /// (`docs/performance.md` has rates and times by the size of a batch).
+    /// (`docs/performance.md` and `docs/performance-gpu.md` have rates and times by the size of a batch).
     #[must_use]
     pub fn max_batch(mut self, requests: usize) -> Self {
         self.policy.max_batch = requests.max(1);

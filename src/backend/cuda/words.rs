@@ -28,7 +28,7 @@ impl HostPool<'_> {
     ///
     /// Each thread takes one part after another, and none waits for what another has taken. With rayon's parallel iterators they do: a thread
     /// that waits begins with parts for another device meanwhile, and whoever waits for the first ones waits for those
-    /// too (docs/performance.md, "Two and four H200s").
+    /// too (docs/performance-gpu-log.md, "Several devices").
     pub(crate) fn each_part<T: Send>(
         self,
         parts: impl ExactSizeIterator<Item = T> + Send,

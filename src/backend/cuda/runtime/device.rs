@@ -27,7 +27,7 @@ pub(super) const SLOTS_OF_CALL: usize = 4;
 
 /// All of them: four large calls are under way at a time, or sixteen of one chunk each, so that the host's part of one call
 /// passes while the device computes others. An H200 and its host have five to seven calls of two or three thousand signatures under way at nine
-/// tenths of what they can do, and more at times (docs/performance.md, "At a steady rate").
+/// tenths of what they can do, and more at times (docs/performance-gpu.md, "At a steady rate").
 const SLOTS: usize = 16;
 
 /// Read while a call uses a device, written by those who must wait for all that do. Its own lock, because owners of records

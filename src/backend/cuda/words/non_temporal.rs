@@ -2,7 +2,7 @@
 //!
 //! The host writes the inputs of a chunk once and reads them no more; the device does, from memory. By ordinary stores each line comes from
 //! there into a cache before it is overwritten, and what the cache held has to go. The device waits for its first chunks while they are
-//! being written (docs/performance.md, "Past the caches").
+//! being written (docs/performance-gpu-log.md, "Past the caches").
 #![allow(unsafe_code)]
 
 use core::marker::PhantomData;
