@@ -48,7 +48,7 @@ pub(crate) struct ChunkLens {
     /// At least so many in all but the last one, which has what is left; with 0 all are about equally long. What the host has to do after the last
     /// chunk is less if that is a short one.
     pub(crate) least: usize,
-    /// Multiples of so many instances, a block's.
+    /// They are multiples of so many instances, a block's.
     pub(crate) per_block: usize,
 }
 
@@ -72,7 +72,8 @@ impl ChunkLens {
         } = self;
         let count = len.div_ceil(most.max(1)).max(1);
         let even = len.div_ceil(count).next_multiple_of(per_block);
-        even.max(least.next_multiple_of(per_block)).min(len)
+        let least = least.min(most).next_multiple_of(per_block);
+        even.max(least).min(len)
     }
 }
 

@@ -63,6 +63,8 @@ const BLINDED_BY_A_THREAD: usize = 128;
 /// wait for room and then hold up the next long launch: by time stamps with RSA-2048 on an H100, recombining is 5 % of what the device does,
 /// and blinding is another 12 %.
 const PART_FOR_RECOMBINING: usize = 16;
+
+/// Of blinded lanes: for both.
 const PART_FOR_BLINDING_TOO: usize = 5;
 
 /// Chunks of fewer lanes are copied by the thread that drives the device.

@@ -264,15 +264,11 @@ fn chunks(len: usize, lens: ChunkLens) -> Vec<usize> {
 #[test]
 fn chunks_are_whole_blocks_about_equally_long() {
     let chunks = |len, most, per_block| {
-        let least = 0;
-        chunks(
-            len,
-            ChunkLens {
-                most,
-                least,
-                per_block,
-            },
-        )
+        let lens = ChunkLens {
+            per_block,
+            ..at_most(most)
+        };
+        chunks(len, lens)
     };
     assert_eq!(chunks(10, 100, 4), [10]);
     assert_eq!(chunks(10, 5, 1), [5, 5]);
@@ -297,6 +293,9 @@ fn the_last_chunk_has_what_is_left() {
         chunks(65_536, lens),
         [11_904, 11_904, 11_904, 11_904, 11_904, 6016]
     );
+    // As long as they may be, whatever they should be.
+    let short = ChunkLens { most: 960, ..lens };
+    assert_eq!(chunks(2000, short), [960, 960, 80]);
     // Nobody needs one chunk more.
     assert_eq!(chunks(3 * 12_672, lens), [12_672; 3]);
     for len in (1..100_000).step_by(97) {
