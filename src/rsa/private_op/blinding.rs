@@ -15,7 +15,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{BoxedUint, CtEq, Limb};
+use crypto_bigint::{BoxedUint, CtEq, CtLt, Limb};
 use rand_core::TryCryptoRng;
 
 use super::check::is_below;
@@ -118,8 +118,9 @@ fn moduli<'a>(keys: &[&'a KeyHandle]) -> Vec<&'a MontyParams<BoxedUint>> {
 
 /// Draws a random number from 1 to n - 1, of the n of `key`, by way of `octets`, as many as n has.
 ///
-/// By rejection sampling among the numbers that are as long as n, at least half of which are below it. How many
-/// candidates were rejected says nothing about the one that was not, and is public.
+/// By rejection sampling among the numbers that are as long as n, at least half of which are below it. The highest limb tells of nearly
+/// all others that they are not: then the octets that it is made of are drawn again, which are independent of the lower ones. How many
+/// candidates were rejected, and by what, says nothing about the one that was not, and is public.
 ///
 /// Fails with [`Error::Rng`] if the generator fails, or if none of 128 candidates will do: then it is stuck.
 fn draw<R: TryCryptoRng + ?Sized>(
@@ -131,14 +132,22 @@ fn draw<R: TryCryptoRng + ?Sized>(
     const ATTEMPTS: u32 = 128;
     let n = key.parts().n.modulus().as_ref().as_limbs();
     let excess_bits = 8 * key.size() as u32 - key.bits();
+    let highest = n.len() - 1;
+    let mut missing = octets.len();
     for _ in 0..ATTEMPTS {
-        rng.try_fill_bytes(octets).map_err(|_| Error::Rng)?;
+        let filled = rng.try_fill_bytes(&mut octets[..missing]);
+        filled.map_err(|_| Error::Rng)?;
         octets[0] &= 0xff >> excess_bits;
         octets_to_limbs(octets, number);
+        if reveal(n[highest].ct_lt(&number[highest])) {
+            missing = Limb::BYTES;
+            continue;
+        }
         let bits = number.iter().fold(Limb::ZERO, |bits, limb| bits | *limb);
         if reveal(is_below(number, n) & !bits.ct_eq(&Limb::ZERO)) {
             return Ok(());
         }
+        missing = octets.len();
     }
     Err(Error::Rng)
 }

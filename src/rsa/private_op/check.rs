@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{BoxedUint, Choice, CtEq, Limb};
+use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};
 
 use super::crt::are_factors;
 use super::group::{KeyClass, crt};
@@ -108,10 +108,13 @@ fn ct_eq(a: &[Limb], b: &[Limb]) -> Choice {
 
 /// Whether `a` is below `b`, of as many limbs, in constant time.
 pub(super) fn is_below(a: &[Limb], b: &[Limb]) -> Choice {
-    let pairs = a.iter().zip(b);
-    // A borrow is 0 or all ones.
-    let borrow = pairs.fold(Limb::ZERO, |borrow, (a, b)| a.borrowing_sub(*b, borrow).1);
-    borrow.ct_eq(&Limb::MAX)
+    // With crypto-bigint's borrows, which are 0 or all ones, it takes twice as long.
+    let borrow = a.iter().zip(b).fold(0, |borrow, (a, b)| {
+        let (difference, is_below) = a.0.overflowing_sub(b.0);
+        let (_, is_below_with_borrow) = difference.overflowing_sub(borrow);
+        Word::from(is_below | is_below_with_borrow)
+    });
+    Limb(borrow).ct_eq(&Limb::ONE)
 }
 
 #[cfg(test)]
@@ -120,7 +123,19 @@ mod tests {
 
     #[test]
     fn comparisons() {
-        let numbers = [[0, 0], [1, 0], [7, 0], [0, 1], [7, 1], [7, 2]].map(|limbs| limbs.map(Limb));
+        const MAX: Word = Word::MAX;
+        let numbers = [
+            [0, 0],
+            [1, 0],
+            [7, 0],
+            [MAX, 0],
+            [0, 1],
+            [7, 1],
+            [7, 2],
+            [0, MAX],
+            [MAX, MAX],
+        ];
+        let numbers = numbers.map(|limbs| limbs.map(Limb));
         for (i, a) in numbers.iter().enumerate() {
             for (j, b) in numbers.iter().enumerate() {
                 assert_eq!(ct_eq(a, b).to_bool(), i == j);

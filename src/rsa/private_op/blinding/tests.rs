@@ -2,7 +2,9 @@
 
 use core::convert::Infallible;
 
-use rand_core::{TryCryptoRng, TryRng};
+use chacha20::ChaCha20Rng;
+use num_bigint::BigUint;
+use rand_core::{SeedableRng, TryCryptoRng, TryRng};
 use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 
@@ -66,6 +68,7 @@ fn a_stuck_generator_is_an_error() {
     }
 }
 
+/// Of a candidate whose highest limb is too large no other octets are drawn again.
 #[test]
 fn numbers_that_are_too_large_are_drawn_again() {
     for (key, masked) in keys().iter().zip([0x5a, 0]) {
@@ -76,9 +79,36 @@ fn numbers_that_are_too_large_are_drawn_again() {
         };
         let number = drawn(key, &mut rng).unwrap();
         assert_eq!(rng.calls, 6);
-        // The highest octet of a modulus of 1025 bits has one bit.
-        let mut octets = alloc::vec![0x5a; key.size()];
+        // The highest octet of a modulus of 1025 bits has one bit, and so has its highest limb: that of a candidate is never above it.
+        let is_whole = key.size() % Limb::BYTES > 0;
+        let mut octets = vec![if is_whole { 0x5a } else { 0xff }; key.size()];
+        octets[..Limb::BYTES].fill(0x5a);
         octets[0] = masked;
         assert_eq!(*limbs_to_octets(&number, key.size()), octets);
+    }
+}
+
+/// As many numbers in each eighth of those below n, within five standard deviations.
+#[test]
+fn numbers_are_spread_evenly() {
+    const COUNT: u32 = 1 << 13;
+    for (key, seed) in keys().iter().zip(1..) {
+        let mut rng = ChaCha20Rng::from_seed([seed; 32]);
+        let n = BigUint::from_bytes_be(&key.parts().n.modulus().as_ref().to_be_bytes());
+        let mut octets = vec![0; key.size()];
+        let mut number = vec![Limb::ZERO; key.parts().n.modulus().as_ref().as_limbs().len()];
+        let (mut counts, mut low_bits) = ([0u32; 8], 0);
+        for _ in 0..COUNT {
+            draw(key, &mut rng, &mut octets, &mut number).unwrap();
+            let drawn = BigUint::from_bytes_be(&limbs_to_octets(&number, key.size()));
+            counts[usize::try_from(8u32 * &drawn / &n).unwrap()] += 1;
+            low_bits += u32::from(drawn.bit(0));
+        }
+        // The variances are 1/8 * 7/8 and 1/4 of the count.
+        assert!(
+            counts.iter().all(|count| count.abs_diff(COUNT / 8) < 150),
+            "{counts:?}"
+        );
+        assert!(low_bits.abs_diff(COUNT / 2) < 227, "{low_bits}");
     }
 }
