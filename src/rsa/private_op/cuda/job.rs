@@ -59,7 +59,7 @@ type Made = Option<Operands>;
 /// with RSA-2048, 0.23 ms on an H200 against 1.5 us a lane. Several calls share the threads, and so do several devices.
 const BLINDED_BY_A_THREAD: usize = 128;
 
-/// Such a part of a device chunks leave, if that makes no more of them, to the short launches of those before and after, which otherwise
+/// Of so many parts of a device chunks leave one, if that makes no more of them, to the short launches of those before and after, which otherwise
 /// wait for room and then hold up the next long launch: by time stamps with RSA-2048 on an H100, recombining is 5 % of what the device does,
 /// and blinding is another 12 %.
 const PART_FOR_RECOMBINING: usize = 16;
