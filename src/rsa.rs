@@ -29,7 +29,7 @@
 
 mod decryptor;
 mod encryption;
-#[cfg(feature = "hazmat")]
+#[cfg(any(feature = "hazmat", test))]
 pub mod hazmat;
 mod key;
 #[cfg(all(test, feature = "std", feature = "rsa", target_arch = "x86_64"))]

@@ -1,6 +1,7 @@
 //! From keys and ciphertexts to messages.
 
 use alloc::vec::Vec;
+use core::ptr;
 
 use rand_core::TryCryptoRng;
 
@@ -91,7 +92,7 @@ impl<B: RsaPrivateOp, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         R: TryCryptoRng + ?Sized,
     {
         let keys = Keys::One(key, ciphertexts.len());
-        self.decrypt_lanes(rng, keys, |index| ciphertexts[index].as_ref())
+        self.decrypt_lanes(rng, keys, |index| (key, ciphertexts[index].as_ref()))
     }
 
     /// Decrypts ciphertexts, each with its own key. The keys may have different sizes.
@@ -110,7 +111,8 @@ impl<B: RsaPrivateOp, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
     {
         let keys: Vec<_> = ciphertexts.iter().map(|(key, _)| *key).collect();
         self.decrypt_lanes(rng, Keys::Each(&keys), |index| {
-            ciphertexts[index].1.as_ref()
+            let (key, ciphertext) = &ciphertexts[index];
+            (*key, ciphertext.as_ref())
         })
     }
 
@@ -118,7 +120,7 @@ impl<B: RsaPrivateOp, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         &self,
         rng: &mut R,
         keys: Keys<'_, '_>,
-        ciphertext: impl Fn(usize) -> &'c [u8] + Sync,
+        item: impl Fn(usize) -> (&'c KeyHandle, &'c [u8]) + Sync,
     ) -> Checked<Vec<u8>> {
         let streams = match self.blinding {
             true => Streams::seeded(rng)?,
@@ -127,7 +129,7 @@ impl<B: RsaPrivateOp, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         let source = Ciphertexts {
             scheme: &self.scheme,
             range: self.range,
-            ciphertext,
+            item,
         };
         private_ops(&self.backend, keys, &source, &streams, self.blinding)
     }
@@ -137,15 +139,19 @@ impl<B: RsaPrivateOp, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
 struct Ciphertexts<'a, S, F> {
     scheme: &'a S,
     range: Range,
-    /// At each position of the batch.
-    ciphertext: F,
+    /// The key and the ciphertext at each position of the batch.
+    item: F,
 }
 
 impl<'c, S, F> Source for Ciphertexts<'_, S, F>
 where
     S: EncryptionScheme + Sync,
-    F: Fn(usize) -> &'c [u8] + Sync,
+    F: Fn(usize) -> (&'c KeyHandle, &'c [u8]) + Sync,
 {
+    fn has_key(&self, position: usize, key: &KeyHandle) -> bool {
+        ptr::eq((self.item)(position).0, key)
+    }
+
     fn representative(
         &self,
         position: usize,
@@ -154,7 +160,7 @@ where
         octets: &mut [u8],
     ) -> Result<(), Error> {
         check_key(self.scheme, key)?;
-        let ciphertext = (self.ciphertext)(position);
+        let (_, ciphertext) = (self.item)(position);
         check_range(key, ciphertext, self.range)?;
         octets.copy_from_slice(ciphertext);
         Ok(())
@@ -166,7 +172,7 @@ where
         key: &KeyHandle,
         mut em: Secret<Vec<u8>>,
     ) -> Result<Secret<Vec<u8>>, Error> {
-        let ciphertext = (self.ciphertext)(position);
+        let (_, ciphertext) = (self.item)(position);
         // Enough for what hash functions leave on the stack.
         scrubbed::<16, _>(|| self.scheme.decode(key, ciphertext, &mut em))
             .map_err(|error| error.with_index(|_| position))

@@ -5,6 +5,7 @@
 //! is the `BlindSign` step).
 
 use alloc::vec::Vec;
+use core::ptr;
 
 use rand_core::TryCryptoRng;
 
@@ -93,6 +94,10 @@ where
 struct Blocks<'a, 'k, T>(&'a [(&'k KeyHandle, T)], Range);
 
 impl<T: AsRef<[u8]> + Sync> Source for Blocks<'_, '_, T> {
+    fn has_key(&self, position: usize, key: &KeyHandle) -> bool {
+        ptr::eq(self.0[position].0, key)
+    }
+
     fn representative(
         &self,
         position: usize,

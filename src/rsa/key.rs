@@ -12,6 +12,7 @@ mod format;
 mod params;
 mod public;
 mod restriction;
+mod seal;
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -72,6 +73,8 @@ pub(super) struct KeyParts {
     pub(super) d_hash: Secret<[u8; 32]>,
     /// What the key may sign by.
     pub(super) restriction: Restriction,
+    /// SHA-256 of all of the above, made at the import.
+    seal: Secret<[u8; 32]>,
     /// Where the key lies on GPUs, until it is dropped.
     #[cfg(feature = "cuda")]
     pub(super) on_devices: crate::backend::cuda::Residence,
@@ -126,7 +129,7 @@ impl KeyHandle {
             },
         };
         let size = checked.n_bits.div_ceil(8) as usize;
-        Ok(Self(Arc::new(KeyParts {
+        let mut parts = KeyParts {
             d_hash: hash_of_exponent(components.d, size),
             n: checked.n,
             n_bits: checked.n_bits,
@@ -134,9 +137,12 @@ impl KeyHandle {
             e: checked.e,
             private,
             restriction,
+            seal: Secret::new([0; 32]),
             #[cfg(feature = "cuda")]
             on_devices: Default::default(),
-        })))
+        };
+        parts.seal();
+        Ok(Self(Arc::new(parts)))
     }
 
     /// The length of the modulus in bits.

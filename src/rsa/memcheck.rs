@@ -230,6 +230,10 @@ fn private_operations(backend: &impl RsaPrivateOp, rsa_keys: Vec<PrivateKey>) {
 struct RandomBlocks(Streams);
 
 impl Source for RandomBlocks {
+    fn has_key(&self, _: usize, _: &KeyHandle) -> bool {
+        true
+    }
+
     fn representative(
         &self,
         _: usize,

@@ -1,7 +1,7 @@
 //! From keys and messages to signatures.
 
 use alloc::vec::Vec;
-use core::fmt;
+use core::{fmt, ptr};
 
 use rand_core::TryCryptoRng;
 
@@ -71,7 +71,7 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
         let keys = Keys::One(key, messages.len());
         let scheme = &self.scheme;
         let digest = |i: usize| (scheme, scheme.digest(messages[i].as_ref()));
-        self.sign_digests(rng, keys, scheme.is_randomized(), digest)
+        self.sign_digests(rng, keys, |_| key, scheme.is_randomized(), digest)
     }
 
     /// Hashes and signs messages, each with its own key. The keys may have different sizes.
@@ -87,7 +87,8 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
         let keys: Vec<_> = messages.iter().map(|(key, _)| *key).collect();
         let scheme = &self.scheme;
         let digest = |i: usize| (scheme, scheme.digest(messages[i].1.as_ref()));
-        self.sign_digests(rng, Keys::Each(&keys), scheme.is_randomized(), digest)
+        let key = |i: usize| messages[i].0;
+        self.sign_digests(rng, Keys::Each(&keys), key, scheme.is_randomized(), digest)
     }
 
     /// Signs `digests`, made by the scheme's hash function, with one key.
@@ -104,7 +105,7 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
         let keys = Keys::One(key, digests.len());
         let scheme = &self.scheme;
         let digest = |i: usize| (scheme, &digests[i]);
-        self.sign_digests(rng, keys, scheme.is_randomized(), digest)
+        self.sign_digests(rng, keys, |_| key, scheme.is_randomized(), digest)
     }
 
     /// Signs digests, each with its own key. The keys may have different sizes.
@@ -120,14 +121,17 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
         let keys: Vec<_> = digests.iter().map(|(key, _)| *key).collect();
         let scheme = &self.scheme;
         let digest = |i: usize| (scheme, &digests[i].1);
-        self.sign_digests(rng, Keys::Each(&keys), scheme.is_randomized(), digest)
+        let key = |i: usize| digests[i].0;
+        self.sign_digests(rng, Keys::Each(&keys), key, scheme.is_randomized(), digest)
     }
 
-    /// Signs the digests that `digest` gives for each position, by the scheme that it gives with them.
+    /// Signs the digests that `digest` gives for each position, by the scheme that it gives with them. `key` gives the
+    /// caller's key for each position, of which `keys` has copies.
     fn sign_digests<'k, D, R>(
         &self,
         rng: &mut R,
         keys: Keys<'_, '_>,
+        key: impl Fn(usize) -> &'k KeyHandle + Sync,
         is_randomized: bool,
         digest: impl Fn(usize) -> (&'k S, D) + Sync,
     ) -> Signatures
@@ -140,7 +144,7 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
             true => Streams::seeded(rng)?,
             false => Streams::none(),
         };
-        let source = Digests(digest);
+        let source = Digests { key, digest };
         private_ops(&self.backend, keys, &source, &streams, self.blinding)
     }
 }
@@ -182,7 +186,8 @@ impl<B: RsaPrivateOp> BatchSigner<B, AnyScheme> {
             let (_, scheme, message) = &messages[i];
             (scheme, scheme.digest(message.as_ref()))
         };
-        self.sign_digests(rng, Keys::Each(&keys), is_randomized, digest)
+        let key = |i: usize| messages[i].0;
+        self.sign_digests(rng, Keys::Each(&keys), key, is_randomized, digest)
     }
 
     /// Signs digests, each with its own key and scheme, in one batch.
@@ -202,19 +207,28 @@ impl<B: RsaPrivateOp> BatchSigner<B, AnyScheme> {
         let keys: Vec<_> = digests.iter().map(|(key, ..)| *key).collect();
         let is_randomized = digests.iter().any(|(_, scheme, _)| scheme.is_randomized());
         let digest = |i: usize| (&digests[i].1, &digests[i].2);
-        self.sign_digests(rng, Keys::Each(&keys), is_randomized, digest)
+        let key = |i: usize| digests[i].0;
+        self.sign_digests(rng, Keys::Each(&keys), key, is_randomized, digest)
     }
 }
 
-/// Representatives that encode digests: at each position a digest, and the scheme to encode it by.
-struct Digests<F>(F);
+/// Representatives that encode digests: at each position a key, a digest, and the scheme to encode it by.
+struct Digests<K, F> {
+    key: K,
+    digest: F,
+}
 
-impl<'k, S, D, F> Source for Digests<F>
+impl<'k, S, D, K, F> Source for Digests<K, F>
 where
     S: Scheme + 'k,
     D: AsRef<[u8]>,
+    K: Fn(usize) -> &'k KeyHandle + Sync,
     F: Fn(usize) -> (&'k S, D) + Sync,
 {
+    fn has_key(&self, position: usize, key: &KeyHandle) -> bool {
+        ptr::eq((self.key)(position), key)
+    }
+
     fn representative(
         &self,
         position: usize,
@@ -222,7 +236,7 @@ where
         randomness: &mut Randomness,
         octets: &mut [u8],
     ) -> Result<(), Error> {
-        let (scheme, digest) = self.0(position);
+        let (scheme, digest) = (self.digest)(position);
         let restriction = key.restriction();
         // The caller of all lanes gives errors their positions.
         if !scheme.is_permitted_by(restriction) {

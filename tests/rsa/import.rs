@@ -30,6 +30,7 @@ macro_rules! pem {
 }
 
 mod components;
+mod degenerate;
 mod restricted;
 
 const PASSPHRASE: &str = "correct horse";

@@ -6,7 +6,7 @@ use super::{Crt, KeyHandle, KeyParts, Private};
 use crate::secret::Secret;
 
 impl KeyHandle {
-    /// The same key with some of its numbers changed; nothing checks them.
+    /// The same key with some of its numbers changed in memory, and the seal of its import.
     pub(in crate::rsa) fn altered(&self, change: impl FnOnce(&mut KeyParts)) -> Self {
         let parts = self.parts();
         let private = match &parts.private {
@@ -30,6 +30,7 @@ impl KeyHandle {
             private,
             d_hash: Secret::new(*parts.d_hash),
             restriction: parts.restriction,
+            seal: Secret::new(*parts.seal),
             #[cfg(feature = "cuda")]
             on_devices: Default::default(),
         };

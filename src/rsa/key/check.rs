@@ -4,7 +4,7 @@
 //! `Uint<LIMBS>`, with nothing secret in heap memory but the results. What becomes public are the verdicts.
 
 use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams};
-use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, Limb, Odd, Uint, Word};
+use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Limb, Odd, Uint, Word};
 
 use super::components::RsaComponents;
 use super::fault::KeyFault;
@@ -55,14 +55,16 @@ pub(in crate::rsa) fn check(components: &RsaComponents<'_>) -> Result<Checked, E
     )?;
     let private = match components.primes {
         None => {
-            let power = PublicAndBack {
+            let powers = PowersOfTwo {
                 n: &n,
                 e: &e,
                 d: &d,
             };
+            with_limbs(n.as_ref().as_limbs().len(), powers)?;
+            // What d is modulo lcm(p - 1, q - 1) only the primes could tell.
             require(
-                with_limbs(n.as_ref().as_limbs().len(), power),
-                KeyFault::Exponents,
+                !fits(d.as_limbs(), n_bits / 2),
+                KeyFault::ShortPrivateExponent,
             )?;
             Private::Plain { d }
         }
@@ -84,6 +86,7 @@ pub(in crate::rsa) fn check(components: &RsaComponents<'_>) -> Result<Checked, E
                 dp: read(components.dp, KeyFault::Dp)?,
                 dq: read(components.dq, KeyFault::Dq)?,
                 qinv: read(components.qinv, KeyFault::Qinv)?,
+                n_bits,
                 limbs,
                 prime_bits,
             };
@@ -151,7 +154,7 @@ fn number(octets: &[u8], width: u32, fault: KeyFault) -> Result<Secret<BoxedUint
 /// unless one of them is longer: then only its number of limbs becomes known.
 fn prime_size(p: &BoxedUint, q: &BoxedUint, n_bits: u32) -> (usize, u32) {
     let half = n_bits.div_ceil(2);
-    let fit = |bits| reveal(fits(p, bits) & fits(q, bits));
+    let fit = |bits| reveal(fits(p.as_limbs(), bits) & fits(q.as_limbs(), bits));
     let limbs = half.div_ceil(Limb::BITS);
     if fit(half) {
         return (limbs as usize, half);
@@ -163,10 +166,10 @@ fn prime_size(p: &BoxedUint, q: &BoxedUint, n_bits: u32) -> (usize, u32) {
 }
 
 /// Whether `value` is below `2^bits`.
-fn fits(value: &BoxedUint, bits: u32) -> Choice {
+fn fits(value: &[Limb], bits: u32) -> Choice {
     let (whole, rest) = ((bits / Limb::BITS) as usize, bits % Limb::BITS);
     let mut above = Secret::new(0);
-    for (index, limb) in value.as_limbs().iter().enumerate().skip(whole) {
+    for (index, limb) in value.iter().enumerate().skip(whole) {
         *above |= if index == whole {
             limb.0 >> rest
         } else {
@@ -190,29 +193,37 @@ fn require(holds: Choice, fault: KeyFault) -> Result<(), Error> {
     }
 }
 
-/// Whether `2^(e d) = 2 mod n`.
-struct PublicAndBack<'a> {
+/// What powers of two tell about a key without primes.
+struct PowersOfTwo<'a> {
     n: &'a Odd<BoxedUint>,
     e: &'a BoxedUint,
     d: &'a BoxedUint,
 }
 
-impl WithLimbs for PublicAndBack<'_> {
-    type Output = Choice;
+impl WithLimbs for PowersOfTwo<'_> {
+    type Output = Result<(), Error>;
 
-    fn run<const LIMBS: usize>(self) -> Choice {
-        let n = Odd::new(load::<LIMBS>(self.n.as_ref())).expect("an odd modulus");
-        let n = Monty::new(&FixedMontyParams::new_vartime(n));
-        let (two, d_bits) = (Uint::from(2u8), self.d.bits_precision());
-        let (mut power, mut back) = (Uint::ZERO, Uint::ZERO);
-        n.pow(
-            &two,
-            self.e.as_limbs(),
-            self.e.bit_width_vartime(),
-            &mut power,
-        );
-        n.pow(&power, self.d.as_limbs(), d_bits, &mut back);
-        back.ct_eq(&two)
+    fn run<const LIMBS: usize>(self) -> Result<(), Error> {
+        let modulus = Odd::new(load::<LIMBS>(self.n.as_ref())).expect("an odd modulus");
+        let n = Monty::new(&FixedMontyParams::new_vartime(modulus));
+        let two = Uint::from(2u8);
+        let power = |base: &Uint<LIMBS>, exponent: &BoxedUint, bits| {
+            let mut power = Secret::new(Uint::ZERO);
+            n.pow(base, exponent.as_limbs(), bits, &mut power);
+            power
+        };
+        let public_power =
+            |exponent: &BoxedUint| power(&two, exponent, exponent.bit_width_vartime());
+        // If n is p^k, then 2^n = 2 mod p (Fermat's little theorem).
+        let difference = public_power(self.n.as_ref()).sub_mod(&two, modulus.as_nz_ref());
+        let common = difference.gcd_vartime(modulus.as_ref());
+        require(is_one(&common), KeyFault::PrimePower)?;
+
+        let encrypted = public_power(self.e);
+        let back = power(&encrypted, self.d, self.d.bits_precision());
+        require(back.ct_eq(&two), KeyFault::Exponents)?;
+        // Then so is d, and the private operation changes nothing.
+        require(!encrypted.ct_eq(&two), KeyFault::ShortPrivateExponent)
     }
 }
 
@@ -227,6 +238,7 @@ struct Relations<'a> {
     dp: Option<Secret<BoxedUint>>,
     dq: Option<Secret<BoxedUint>>,
     qinv: Option<Secret<BoxedUint>>,
+    n_bits: u32,
     /// The number of limbs that p and q fit into.
     limbs: usize,
     prime_bits: u32,
@@ -258,12 +270,17 @@ impl WithLimbs for Relations<'_> {
             inverse_to_e(&dp, &p_less_1) & inverse_to_e(&dq, &q_less_1),
             KeyFault::Exponents,
         )?;
+        let is_short = is_short(self.n_bits / 2, [&p, &q], [&dp, &dq]);
+        require(!is_short, KeyFault::ShortPrivateExponent)?;
         require(equals_given(&dp, &self.dp), KeyFault::Dp)?;
         require(equals_given(&dq, &self.dq), KeyFault::Dq)?;
 
         let qinv = match &self.qinv {
             Some(qinv) => {
-                require(fits(qinv, self.limbs as u32 * Limb::BITS), KeyFault::Qinv)?;
+                require(
+                    fits(qinv.as_limbs(), self.limbs as u32 * Limb::BITS),
+                    KeyFault::Qinv,
+                )?;
                 Secret::new(low::<LIMBS>(qinv))
             }
             None => inverse(&q, &p),
@@ -300,6 +317,30 @@ fn low<const LIMBS: usize>(value: &BoxedUint) -> Uint<LIMBS> {
 fn is_odd_above_one<const LIMBS: usize>(value: &Uint<LIMBS>) -> Choice {
     let lowest = Secret::new(value.as_limbs()[0].0 & 1);
     lowest.ct_eq(&1) & !is_one(value)
+}
+
+/// Whether d modulo `lcm(p - 1, q - 1)` is below `2^bits`, half the length of n, given `dp = d mod p - 1` and
+/// `dq = d mod q - 1` (FIPS 186-5, appendix A.1.1, criterion 3).
+///
+/// Such a number is dp or `dp + p - 1`, if p is the larger prime, since p is above `2^(bits - 1/2)`; and it is dq modulo q - 1.
+fn is_short<const LIMBS: usize>(
+    bits: u32,
+    [p, q]: [&Uint<LIMBS>; 2],
+    [dp, dq]: [&Uint<LIMBS>; 2],
+) -> Choice {
+    let q_is_larger = p.ct_lt(q);
+    let select = |a: &Uint<LIMBS>, b| Secret::new(a.ct_select(b, q_is_larger));
+    let (mut larger, mut smaller) = (select(p, q), select(q, p));
+    *larger = less_one(&larger);
+    *smaller = less_one(&smaller);
+    let (d_larger, d_smaller) = (select(dp, dq), select(dq, dp));
+    let (sum, carry) = d_larger.carrying_add(&larger, Limb::ZERO);
+    let (sum, carry) = (Secret::new(sum), Secret::new(carry));
+    let is_d = |number: &Uint<LIMBS>| {
+        fits(number.as_limbs(), bits)
+            & remainder(number.as_limbs().iter(), &smaller).ct_eq(&*d_smaller)
+    };
+    is_d(&d_larger) | (is_d(&sum) & carry.ct_eq(&Limb::ZERO))
 }
 
 fn is_one<const LIMBS: usize>(value: &Uint<LIMBS>) -> Choice {

@@ -34,6 +34,11 @@ pub enum KeyFault {
     PublicExponent,
     /// d is 0 or not below n.
     PrivateExponent,
+    /// d modulo lcm(p - 1, q - 1) is below 2^(bits / 2), as for `d = 1` (FIPS 186-5, appendix A.1.1); of a key without
+    /// primes, d itself is, or d changes nothing.
+    ShortPrivateExponent,
+    /// n is a prime or a power of one: then everybody can compute d.
+    PrimePower,
     /// p or q is even or below 3.
     Factor,
     /// p = q.
@@ -77,6 +82,16 @@ impl fmt::Display for KeyFault {
             Self::EvenModulus => "n is even",
             Self::PublicExponent => "e is not an odd number from 3 to n",
             Self::PrivateExponent => "d is not between 0 and n",
+            Self::ShortPrivateExponent => {
+                return f.write_str(
+                    "d modulo lcm(p - 1, q - 1) is too small to be secret; generate another key",
+                );
+            }
+            Self::PrimePower => {
+                return f.write_str(
+                    "n is a prime or a power of one, so its d is no secret; generate another key",
+                );
+            }
             Self::Factor => "p or q is not an odd number above 1",
             Self::EqualFactors => "p and q are equal",
             Self::Product => "n is not p q",

@@ -15,6 +15,9 @@ use crate::secret::Secret;
 
 /// Where message representatives come from, and what becomes of the results.
 pub(in crate::rsa) trait Source: Sync {
+    /// Whether `key` is the one that the caller gave for the lane at `position` of its batch.
+    fn has_key(&self, position: usize, key: &KeyHandle) -> bool;
+
     /// Writes the representative of the lane at `position` of the caller's batch: a number below n, most
     /// significant octet first, as many octets as the modulus has. What cannot be represented is an error of
     /// this lane alone, with any index; but if `randomness` fails, the whole batch does.
@@ -69,7 +72,7 @@ impl<'s, 'k> Keys<'s, 'k> {
         let (positions, classes) = sort(keys);
         let keys = match &positions {
             Positions::Same => Cow::Borrowed(keys),
-            Positions::Sorted(positions) => positions.iter().map(|&i| keys[i]).collect(),
+            Positions::Sorted([positions, _]) => positions.iter().map(|&i| keys[i]).collect(),
         };
         Arranged {
             keys,
@@ -104,7 +107,7 @@ where
     } = keys.arranged(helpers);
     // Whatever a backend forgets is a fault.
     let fault = |index| P::of(Err(Error::Fault { index }));
-    let place = |lane| fault(positions.of(lane));
+    let place = |lane| fault(positions.of(lane).unwrap_or(lane));
     // Those of one class may be made by the backend.
     let mut places = match helpers.can_make_beside(keys.len()) && classes.len() == 1 {
         true => Vec::new(),
@@ -130,19 +133,21 @@ where
         if let Err(error) = done {
             // All numbers of a class are equally wide: what is wrong with one lane is wrong with all.
             for (lane, place) in places.iter_mut().enumerate() {
-                let position = batch.position(lane);
+                let position = batch.position(lane).unwrap_or(lane);
                 let error = error.of_instance(position).ok_or_else(|| error.clone())?;
                 *place = P::of(Err(error));
             }
         }
     }
-    let Positions::Sorted(positions) = positions else {
+    if let Positions::Same = positions {
         return Ok(places);
-    };
+    }
     // In the caller's order, and with the caller's positions already.
     let mut results: Vec<P> = (0..keys.len()).map(fault).collect();
-    for (place, position) in places.into_iter().zip(positions) {
-        results[position] = place;
+    for (lane, place) in places.into_iter().enumerate() {
+        if let Some(position) = positions.of(lane) {
+            results[position] = place;
+        }
     }
     Ok(results)
 }
@@ -177,9 +182,24 @@ pub(super) struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// The position of a lane in the caller's batch.
-    pub(super) fn position(&self, lane: usize) -> usize {
+    /// The error of a lane with no result.
+    pub(super) fn fault(&self, lane: usize) -> Error {
+        // Nobody gets the error of a lane without a position.
+        let index = self.position(lane).unwrap_or(lane);
+        Error::Fault { index }
+    }
+
+    fn position(&self, lane: usize) -> Option<usize> {
         self.positions.of(self.start + lane)
+    }
+
+    /// The position of a lane in the caller's batch, if the lane has the key that the caller gave for that position. So no
+    /// key signs what another one should, even if a fault has struck the list of keys or positions.
+    pub(super) fn position_with_key(&self, lane: usize) -> Option<usize> {
+        let position = self.position(lane)?;
+        self.source
+            .has_key(position, self.keys[lane])
+            .then_some(position)
     }
 }
 

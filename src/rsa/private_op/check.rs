@@ -2,11 +2,11 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ptr;
 
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};
 
-use super::crt::are_factors;
 use super::group::{KeyClass, crt};
 use crate::backend::numbers::{Exponent, Numbers, Powers, Product};
 use crate::rsa::KeyHandle;
@@ -17,8 +17,9 @@ use crate::secret::{Secret, reveal};
 /// lane: the one that the source made, not a copy that a backend may have touched. The power is computed on the
 /// calling thread, not by the backend.
 ///
-/// Where there are SIMD lanes, and the keys have primes, the power is computed modulo p and q, which are compared with n:
-/// in three fifths of the time. For lanes that are blinded there are `masks`: see [`Powers`].
+/// The power is computed with numbers of the key's record, so no candidate passes under a record that is not what was
+/// imported. Where there are SIMD lanes, and the keys have primes, the power is computed modulo p and q: in three fifths of
+/// the time. For lanes that are blinded there are `masks`: see [`Powers`].
 pub(super) fn verdicts(
     class: &KeyClass,
     keys: &[&KeyHandle],
@@ -33,15 +34,21 @@ pub(super) fn verdicts(
     let (numbers, e) = (Numbers::fastest(), &first.parts().e);
     let agree = modulo_primes(numbers, class, keys, e, representatives, candidates, masks);
     let agree = agree.unwrap_or_else(|| modulo_n(numbers, keys, e, representatives, candidates));
-    let candidates = candidates.chunks_exact(class.limbs());
-    candidates
-        .zip(keys)
-        .zip(agree)
-        .map(|((candidate, key), agree)| {
-            let n = key.parts().n.modulus().as_ref();
-            reveal(agree & is_below(candidate, n.as_limbs()))
-        })
-        .collect()
+    let mut lanes = candidates.chunks_exact(class.limbs()).zip(agree);
+    let mut verdicts = Vec::with_capacity(keys.len());
+    for run in keys.chunk_by(|a, b| ptr::eq(a.parts(), b.parts())) {
+        let key = run[0].parts();
+        let n = key.n.modulus().as_ref().as_limbs();
+        let lanes = lanes.by_ref().take(run.len());
+        let passed = lanes.map(|(candidate, agree)| reveal(agree & is_below(candidate, n)));
+        let first = verdicts.len();
+        verdicts.extend(passed);
+        // Last, so that it holds for what was computed above.
+        if !key.is_intact() {
+            verdicts[first..].fill(false);
+        }
+    }
+    verdicts
 }
 
 fn modulo_primes(
@@ -60,18 +67,14 @@ fn modulo_primes(
     let [p, q] = [primes(Crt::p), primes(Crt::q)];
     // If they are factors, n has at most as many bits as both of them.
     let shortest = |key: &&KeyHandle| key.bits().saturating_sub(crt(key).prime_bits);
-    let mut agree = numbers.powers_agree(&Powers {
+    numbers.powers_agree(&Powers {
         factors: [&p, &q],
         factor_bits: keys.iter().map(shortest).min()?,
         exponent: Exponent::new(e),
         bases: candidates,
         expected: representatives,
         masks,
-    })?;
-    for (agree, are_factors) in agree.iter_mut().zip(are_factors(keys)) {
-        *agree &= are_factors;
-    }
-    Some(agree)
+    })
 }
 
 fn modulo_n(

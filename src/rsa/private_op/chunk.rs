@@ -120,7 +120,10 @@ impl Opened {
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
         let lanes = keys.iter().zip(representatives.chunks_exact_mut(limbs));
         for (lane, (key, number)) in lanes.enumerate() {
-            let position = batch.position(range.start + lane);
+            let Some(position) = batch.position_with_key(range.start + lane) else {
+                refused.push((lane, batch.fault(range.start + lane)));
+                continue;
+            };
             let octets = &mut octets[..key.size()];
             match batch
                 .source
@@ -194,10 +197,9 @@ impl Opened {
     ) {
         let (keys, limbs) = (self.keys(batch), batch.class.limbs());
         assert_eq!(places.len(), keys.len(), "a place for each lane");
-        let position = |lane| batch.position(self.range.start + lane);
+        let position = |lane| batch.position_with_key(self.range.start + lane);
         for lane in 0..keys.len() {
-            let index = position(lane);
-            places.put(lane, Err(Error::Fault { index }));
+            places.put(lane, Err(batch.fault(self.range.start + lane)));
         }
         // Otherwise nobody knows which candidate belongs to which lane.
         if candidates.len() == keys.len() * limbs {
@@ -208,10 +210,12 @@ impl Opened {
             let lanes = candidates.chunks_exact(limbs).zip(keys).zip(verdicts);
             for (lane, ((candidate, key), passed)) in lanes.enumerate() {
                 // What was computed for lanes without a representative is nobody's.
-                if passed && !self.is_refused(lane) {
-                    let octets = limbs_to_octets(candidate, key.size());
-                    places.put(lane, batch.source.finish(position(lane), key, octets));
-                }
+                let Some(position) = position(lane).filter(|_| passed && !self.is_refused(lane))
+                else {
+                    continue;
+                };
+                let octets = limbs_to_octets(candidate, key.size());
+                places.put(lane, batch.source.finish(position, key, octets));
             }
         }
         for (lane, error) in self.refused {

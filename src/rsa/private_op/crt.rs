@@ -5,14 +5,13 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::{iter, ptr};
+use core::ptr;
 
-use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Uint};
+use crypto_bigint::{BoxedUint, Limb, Uint};
 
-use super::group::{Values, crt, zeros};
+use super::group::{Values, zeros};
 use crate::backend::numbers::{Exponent, Numbers, Product, Reduction};
 use crate::monty::Monty;
-use crate::rsa::KeyHandle;
 use crate::rsa::key::Crt;
 use crate::secret::Secret;
 use crate::width::{WithLimbs, load, load_limbs, with_limbs};
@@ -90,39 +89,6 @@ fn flat<'a>(
 
 fn prime_limbs(keys: &[&Crt]) -> usize {
     keys[0].p.modulus().as_ref().as_limbs().len()
-}
-
-/// For each key whether n is the product of p and q. They are secret; whether it is need not be.
-pub(super) fn are_factors(keys: &[&KeyHandle]) -> Vec<Choice> {
-    match keys.first() {
-        Some(first) => with_limbs(prime_limbs(&[crt(first)]), AreFactors { keys }),
-        None => Vec::new(),
-    }
-}
-
-struct AreFactors<'a> {
-    keys: &'a [&'a KeyHandle],
-}
-
-impl WithLimbs for AreFactors<'_> {
-    type Output = Vec<Choice>;
-
-    fn run<const LIMBS: usize>(self) -> Vec<Choice> {
-        let mut verdicts = Vec::with_capacity(self.keys.len());
-        for run in self.keys.chunk_by(|a, b| ptr::eq(a.parts(), b.parts())) {
-            let (key, n) = (crt(&run[0]), run[0].parts().n.modulus().as_ref());
-            let p: Secret<Uint<LIMBS>> = Secret::new(load(key.p().modulus().as_ref()));
-            let q: Secret<Uint<LIMBS>> = Secret::new(load(key.q().modulus().as_ref()));
-            let (low, high) = p.widening_mul(&q);
-            let n = n.as_limbs().iter().copied().chain(iter::repeat(Limb::ZERO));
-            let product = low.as_limbs().iter().chain(high.as_limbs());
-            let difference = product
-                .zip(n)
-                .fold(Limb::ZERO, |bits, (a, b)| bits | (*a ^ b));
-            verdicts.extend(run.iter().map(|_| difference.ct_eq(&Limb::ZERO)));
-        }
-        verdicts
-    }
 }
 
 struct Recombination<'a> {

@@ -80,15 +80,19 @@ fn low_64_bits(value: &BoxedUint) -> u64 {
 pub(super) enum Positions {
     /// Where they stand here: there is one key.
     Same,
-    Sorted(Vec<usize>),
+    /// Twice the same list, so that a fault in one of them does not give a result to another lane's caller.
+    Sorted([Vec<usize>; 2]),
 }
 
 impl Positions {
-    /// The caller's position of a lane.
-    pub(super) fn of(&self, lane: usize) -> usize {
+    /// The caller's position of a lane, unless the two lists differ.
+    pub(super) fn of(&self, lane: usize) -> Option<usize> {
         match self {
-            Self::Same => lane,
-            Self::Sorted(positions) => positions[lane],
+            Self::Same => Some(lane),
+            Self::Sorted([positions, copy]) => {
+                let position = positions[lane];
+                (position == copy[lane]).then_some(position)
+            }
         }
     }
 }
@@ -121,7 +125,8 @@ pub(super) fn sort(keys: &[&KeyHandle]) -> (Positions, Vec<(KeyClass, Range<usiz
         positions.extend(runs.iter().flat_map(|run| run.2..run.2 + run.3));
         classes.push((runs[0].0.0, first..positions.len()));
     }
-    (Positions::Sorted(positions), classes)
+    let copy = positions.clone();
+    (Positions::Sorted([positions, copy]), classes)
 }
 
 /// Tells keys apart.

@@ -4,19 +4,19 @@ use super::*;
 
 /// The numbers of a key, to be changed.
 #[derive(Clone)]
-struct Numbers {
-    n: BigUint,
-    e: BigUint,
-    d: BigUint,
-    p: BigUint,
-    q: BigUint,
-    dp: BigUint,
-    dq: BigUint,
-    qinv: BigUint,
+pub(super) struct Numbers {
+    pub(super) n: BigUint,
+    pub(super) e: BigUint,
+    pub(super) d: BigUint,
+    pub(super) p: BigUint,
+    pub(super) q: BigUint,
+    pub(super) dp: BigUint,
+    pub(super) dq: BigUint,
+    pub(super) qinv: BigUint,
 }
 
 impl Numbers {
-    fn new(p: BigUint, q: BigUint, e: u32) -> Self {
+    pub(super) fn new(p: BigUint, q: BigUint, e: u32) -> Self {
         let (p_less_1, q_less_1) = (&p - 1u8, &q - 1u8);
         let e = BigUint::from(e);
         let d = e.modinv(&(&p_less_1 * &q_less_1)).unwrap();
@@ -32,13 +32,21 @@ impl Numbers {
         }
     }
 
-    fn of(key: &PrivateKey) -> Self {
+    pub(super) fn of(key: &PrivateKey) -> Self {
         let [p, q] =
             [0, 1].map(|i| BigUint::from_bytes_be(&key.primes()[i].as_ref().to_be_bytes()));
         Self::new(p, q, 65537)
     }
 
-    fn import(&self) -> Result<KeyHandle, Error> {
+    /// With primes of 400 and 700 bits.
+    pub(super) fn unequal() -> Self {
+        let primes = include_str!("../../keys/unequal-primes.txt").lines();
+        let primes = primes.map(|line| BigUint::parse_bytes(line.as_bytes(), 16).unwrap());
+        let [p, q] = primes.collect::<Vec<_>>().try_into().unwrap();
+        Self::new(p, q, 65537)
+    }
+
+    pub(super) fn import(&self) -> Result<KeyHandle, Error> {
         self.import_with(|components, octets| {
             components
                 .primes(&octets[3], &octets[4])
@@ -61,7 +69,7 @@ impl Numbers {
     }
 
     /// Raw private operations with this key are those of num-bigint.
-    fn check(&self, handle: &KeyHandle) {
+    pub(super) fn check(&self, handle: &KeyHandle) {
         let blocks = [
             BigUint::from(2u8),
             &self.n - 1u8,
@@ -124,12 +132,9 @@ fn leading_zeros_change_nothing() {
 /// Primes of 400 and 700 bits, either one first.
 #[test]
 fn primes_of_different_lengths() {
-    let primes: Vec<BigUint> = include_str!("../../keys/unequal-primes.txt")
-        .lines()
-        .map(|line| BigUint::parse_bytes(line.as_bytes(), 16).unwrap())
-        .collect();
-    for (p, q) in [(0, 1), (1, 0)] {
-        let numbers = Numbers::new(primes[p].clone(), primes[q].clone(), 65537);
+    let sound = Numbers::unequal();
+    let swapped = Numbers::new(sound.q.clone(), sound.p.clone(), 65537);
+    for numbers in [sound, swapped] {
         let handle = numbers.import().unwrap();
         assert!(handle.has_crt());
         numbers.check(&handle);

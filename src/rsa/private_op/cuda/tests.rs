@@ -47,6 +47,10 @@ fn keys() -> Vec<KeyHandle> {
 struct Numbered(usize);
 
 impl Source for Numbered {
+    fn has_key(&self, _: usize, _: &KeyHandle) -> bool {
+        true
+    }
+
     fn representative(
         &self,
         position: usize,

@@ -14,6 +14,8 @@
 
 pub(in crate::rsa::private_op) mod fault;
 mod faulty;
+#[cfg(target_os = "linux")]
+mod memory;
 mod rig;
 mod tally;
 

@@ -97,6 +97,12 @@ pub(super) enum Place {
     Exponent,
     /// The modulus n of a key, like p and q.
     Modulus,
+    /// The Montgomery constants of a key: `R^2` and the inverse modulo n, and of a key with primes modulo p and q.
+    Constants,
+    /// Which key a lane has.
+    Keys,
+    /// Where a lane stands in the caller's batch.
+    Positions,
     /// The encoded messages, before anything is computed from them.
     Block,
     /// The random numbers r.
@@ -142,8 +148,14 @@ impl Place {
         if blinded {
             places.extend([Self::Blinds, Self::Masks]);
         }
+        // Where memory can be struck from outside: see `memory`.
+        if cfg!(target_os = "linux") {
+            places.push(Self::Constants);
+        }
         places.extend([
             Self::Modulus,
+            Self::Keys,
+            Self::Positions,
             Self::Block,
             Self::Stage(Stage::Bases),
             Self::Stage(Stage::Factors),
@@ -163,19 +175,21 @@ impl Place {
     /// The faults that make sense there.
     pub(super) fn kinds(self) -> &'static [Kind] {
         match self {
-            Self::Exponent | Self::Modulus => &[Bit, Word, Zeros, Ones, Lost],
-            Self::Instances => &[Dropped, Swapped, Repeated],
+            Self::Exponent | Self::Modulus | Self::Constants => &[Bit, Word, Zeros, Ones, Lost],
+            Self::Instances | Self::Keys => &[Dropped, Swapped, Repeated],
             Self::Count => &[Dropped, Repeated],
             Self::Verdicts => &[Lost],
             _ => &Kind::ALL,
         }
     }
 
-    /// Whether a fault there makes wrong results, so that without a check they would leave.
+    /// Whether a fault there makes wrong results that the verdicts of the check alone keep back.
     pub(super) fn makes_wrong_results(self) -> bool {
         !matches!(
             self,
-            Self::Block
+            Self::Keys
+                | Self::Positions
+                | Self::Block
                 | Self::Blinds
                 | Self::Masks
                 | Self::KeptBlock
@@ -190,6 +204,9 @@ impl Place {
             Self::CrtValues => "key: p q dP dQ qInv",
             Self::Exponent => "key: d",
             Self::Modulus => "key: n",
+            Self::Constants => "key: constants of n p q",
+            Self::Keys => "keys of lanes",
+            Self::Positions => "positions of lanes",
             Self::Block => "block before use",
             Self::Blinds => "blinds",
             Self::Masks => "masks of the check",

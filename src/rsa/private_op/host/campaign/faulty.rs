@@ -10,7 +10,9 @@ use rand_core::SeedableRng;
 use super::super::{FaultInjection, Intermediate, Stage, with_faults};
 use super::LANES;
 use super::fault::{Kind, Place};
-use crate::rsa::{PrivateOps, RsaPrivateOp};
+use crate::rsa::private_op::batch::Batch;
+use crate::rsa::private_op::group::Positions;
+use crate::rsa::{KeyHandle, PrivateOps, RsaPrivateOp};
 use crate::{BatchModExp, Error, ModExp};
 
 /// Whether candidates are checked. They are not for the control alone.
@@ -26,6 +28,8 @@ pub(super) struct Faulty<B> {
     place: Place,
     kind: Kind,
     check: Check,
+    /// When a fault in a list comes: 0, 1 or 2.
+    moment: u64,
     state: Mutex<State>,
 }
 
@@ -43,6 +47,7 @@ impl<B> Faulty<B> {
             place,
             kind,
             check,
+            moment: seed % 3,
             state: Mutex::new(State {
                 random: ChaCha20Rng::seed_from_u64(seed),
                 is_armed: true,
@@ -79,6 +84,24 @@ impl<B> Faulty<B> {
             state.hit = changed.into_iter().map(|i| i % LANES).collect();
             state.is_armed = false;
         }
+    }
+
+    /// The keys and positions of the lanes of a batch of two keys, with the fault if it is one of theirs.
+    fn struck_lists<'k>(&self, batch: &Batch<'k>) -> (Vec<&'k KeyHandle>, Positions) {
+        let words = |numbers: &[usize]| -> Vec<Limb> {
+            numbers.iter().map(|&number| Limb(number as Word)).collect()
+        };
+        let mut order = words(&Vec::from_iter(0..batch.keys.len()));
+        self.pass(Place::Keys, &mut flat(&mut order, 1));
+        let keys = order.iter().map(|i| batch.keys[i.0 as usize]).collect();
+
+        let Positions::Sorted([positions, copy]) = batch.positions else {
+            unreachable!("there are two keys");
+        };
+        let mut struck = words(positions);
+        self.pass(Place::Positions, &mut flat(&mut struck, 1));
+        let struck = struck.iter().map(|word| word.0 as usize).collect();
+        (keys, Positions::Sorted([struck, copy.clone()]))
     }
 
     /// Candidates of a lane too few, or too many.
@@ -155,7 +178,24 @@ impl<B: RsaPrivateOp> BatchModExp<BoxedUint> for Faulty<B> {
 
 impl<B: RsaPrivateOp> RsaPrivateOp for Faulty<B> {
     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
-        let mut chunk = ops.open()?;
+        let lists = self.struck_lists(ops.batch);
+        let (keys, positions) = &lists;
+        let struck = Batch {
+            keys,
+            positions,
+            ..*ops.batch
+        };
+        // A fault in the lists comes before lanes are opened, before they are computed, or before they are delivered.
+        let sound = ops.batch;
+        let batch = |step| match step < self.moment {
+            true => sound,
+            false => &struck,
+        };
+        let mut chunk = PrivateOps {
+            batch: batch(0),
+            ..ops
+        }
+        .open()?;
         let limbs = chunk.limbs();
         let opened = &mut chunk.opened;
         let blocks = &mut opened.representatives;
@@ -170,10 +210,12 @@ impl<B: RsaPrivateOp> RsaPrivateOp for Faulty<B> {
                 *mask = word.0 as u16;
             }
         }
+        chunk.batch = batch(1);
         let mut candidates = with_faults(self, chunk.batch, &chunk.opened, &mut &*self)?;
         let blocks = &mut chunk.opened.representatives;
         self.pass(Place::KeptBlock, &mut flat(blocks, limbs));
         self.miscount(&mut candidates, limbs);
+        chunk.batch = batch(2);
         if self.check == Check::Off || self.place == Place::Verdicts {
             chunk.close_with(&candidates, |verdicts| self.pass_verdicts(verdicts));
             return Ok(());

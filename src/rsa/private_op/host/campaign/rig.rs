@@ -1,5 +1,6 @@
-//! A batch of signatures with one fault in it, and what comes of that.
+//! A batch of private operations with one fault in it, and what comes of that.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr;
 
@@ -12,15 +13,17 @@ use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::pkcs1v15::SigningKey;
 use rsa::signature::{SignatureEncoding, Signer};
-use rsa::traits::PublicKeyParts;
+use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use sha2::Sha256;
 
 use super::LANES;
 use super::fault::{Form, Kind, Place};
 use super::faulty::{Check, Faulty};
 use crate::Error;
+use crate::rsa::hazmat::rsasp1;
 use crate::rsa::key::{Crt, Private};
-use crate::rsa::{BatchSigner, KeyHandle, Pkcs1v15, RsaPrivateOp};
+use crate::rsa::private_op::Checked;
+use crate::rsa::{KeyHandle, RsaPrivateOp};
 use crate::secret::Secret;
 
 /// One fault, which follows from these values.
@@ -40,7 +43,7 @@ pub(super) enum Outcome {
     Harmless,
     /// The lanes that were hit failed, one of them at least.
     Caught,
-    /// The call failed as a whole.
+    /// The call failed as a whole, or did not take a block that was hit.
     Refused,
     /// The right signature, not of what the caller gave but of what the block was when the computation began.
     OtherBlock,
@@ -48,16 +51,66 @@ pub(super) enum Outcome {
     Escaped,
 }
 
-/// Two keys of one size with some lanes each, and their signatures by the `rsa` crate.
+/// Two keys of one size with some lanes each.
 pub(super) struct Rig {
-    keys: Vec<(KeyHandle, PrivateKey)>,
-    lanes: Vec<Lane>,
+    keys: Vec<Key>,
 }
 
-struct Lane {
-    key: usize,
-    message: [u8; 5],
-    signature: Vec<u8>,
+struct Key {
+    handle: KeyHandle,
+    n: BigUint,
+    e: BigUint,
+    /// Each with its private operation.
+    blocks: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Key {
+    fn new(key: &PrivateKey, form: Form) -> Self {
+        let mut imported = key.clone();
+        if form == Form::Plain {
+            imported.clear_precomputed();
+        }
+        let handle = KeyHandle::new(&imported).unwrap();
+        assert_eq!(handle.has_crt(), form == Form::Crt);
+
+        let number = |octets: &[u8]| BigUint::from_bytes_be(octets);
+        let [n, e, d] =
+            [key.n_bytes(), key.e_bytes(), key.d().to_be_bytes()].map(|octets| number(&octets));
+        let [p, q] = [0, 1].map(|i| number(&key.primes()[i].as_ref().to_be_bytes()));
+        let signature = SigningKey::<Sha256>::new(key.clone()).sign(b"message");
+        let signature = number(&signature.to_vec());
+        let half = n.bits() / 2;
+        let blocks = [
+            signature.modpow(&e, &n),
+            (&n >> (half + 1)) << half,
+            &n % (BigUint::from(1u8) << half),
+            BigUint::ZERO,
+            BigUint::from(1u8),
+            &n - 1u8,
+            &p * (&q >> 3),
+            &q * (&p >> 3),
+        ];
+        let octets = |number: &BigUint| {
+            let octets = number.to_bytes_be();
+            [vec![0; handle.size() - octets.len()], octets].concat()
+        };
+        let with_result = |block: &BigUint| (octets(block), octets(&block.modpow(&d, &n)));
+        let blocks = Vec::from(blocks.each_ref().map(with_result));
+        assert_eq!(number(&blocks[0].1), signature);
+        Self {
+            handle,
+            n,
+            e,
+            blocks,
+        }
+    }
+}
+
+/// What a lane is computed from, and what must come of it.
+struct Lane<'a> {
+    key: &'a Key,
+    block: &'a [u8],
+    result: &'a [u8],
 }
 
 impl Rig {
@@ -66,34 +119,23 @@ impl Rig {
             include_str!("../../../../../tests/keys/rsa1024.pem"),
             include_str!("../../../../../tests/keys/rsa1024-other.pem"),
         ];
-        let rsa_keys = pems.map(|pem| PrivateKey::from_pkcs1_pem(pem).unwrap());
-        let mut keys: Vec<_> = rsa_keys
-            .map(|key| {
-                let mut imported = key.clone();
-                if form == Form::Plain {
-                    imported.clear_precomputed();
-                }
-                let handle = KeyHandle::new(&imported).unwrap();
-                assert_eq!(handle.has_crt(), form == Form::Crt);
-                (handle, key)
-            })
-            .into();
+        let key = |pem| Key::new(&PrivateKey::from_pkcs1_pem(pem).unwrap(), form);
+        let mut keys = Vec::from(pems.map(key));
         // As a batch sorts them, so that lanes stand there as they stand here.
-        keys.sort_by_key(|(handle, _)| ptr::from_ref(handle.parts()));
-        let lanes = (0..LANES).map(|i| {
-            let (key, message) = (usize::from(2 * i > LANES), [b'0' + i as u8; 5]);
-            let one_by_one = SigningKey::<Sha256>::new(keys[key].1.clone());
-            Lane {
-                key,
-                message,
-                signature: one_by_one.sign(&message).to_vec(),
-            }
-        });
-        let lanes = lanes.collect();
-        Self { keys, lanes }
+        keys.sort_by_key(|key| ptr::from_ref(key.handle.parts()));
+        Self { keys }
     }
 
-    /// Signs all lanes on `backend` with `fault`, and says what comes of it. Then signs them once more on the same
+    fn lanes(&self, random: &mut ChaCha20Rng) -> Vec<Lane<'_>> {
+        let mut lane = |i| {
+            let key = &self.keys[usize::from(2 * i > LANES)];
+            let (block, result) = &key.blocks[random.next_u32() as usize % key.blocks.len()];
+            Lane { key, block, result }
+        };
+        (0..LANES).map(&mut lane).collect()
+    }
+
+    /// Computes some blocks on `backend` with `fault`, and says what comes of it. Then computes them once more on the same
     /// backend.
     ///
     /// # Panics
@@ -102,95 +144,101 @@ impl Rig {
     /// is wrong.
     pub(super) fn run<B: RsaPrivateOp>(&self, backend: B, fault: &Fault, check: Check) -> Outcome {
         let mut random = ChaCha20Rng::seed_from_u64(fault.seed);
+        let lanes = self.lanes(&mut random);
         let faulty = Faulty::new(backend, fault.place, fault.kind, check, random.next_u64());
-        let mut handles: Vec<_> = self.lanes.iter().map(|l| &self.keys[l.key].0).collect();
+        let mut handles: Vec<_> = lanes.iter().map(|lane| &lane.key.handle).collect();
 
         let outcome = match fault.place {
-            Place::CrtValues | Place::Exponent | Place::Modulus => {
+            Place::CrtValues | Place::Exponent | Place::Modulus | Place::Constants => {
                 let lane = random.next_u32() as usize % LANES;
-                let struck = struck(handles[lane], fault, &mut random);
+                let struck = match fault.place {
+                    Place::Constants => with_struck_constants(handles[lane], fault, &mut random),
+                    _ => struck(handles[lane], fault, &mut random),
+                };
                 handles[lane] = &struck;
-                let results = self.sign(&faulty, &handles, fault, &mut random);
-                self.judge(results, &[lane], &[], fault)
+                let results = compute(&faulty, &lanes, &handles, fault, &mut random);
+                judge(&lanes, results, &[lane], &[], fault)
             }
             _ => {
-                let results = self.sign(&faulty, &handles, fault, &mut random);
+                let results = compute(&faulty, &lanes, &handles, fault, &mut random);
                 assert!(!faulty.is_armed(), "{fault:?} never came");
-                self.judge(results, &faulty.hit_lanes(), &faulty.blocks(), fault)
+                judge(
+                    &lanes,
+                    results,
+                    &faulty.hit_lanes(),
+                    &faulty.blocks(),
+                    fault,
+                )
             }
         };
 
-        let handles: Vec<_> = self.lanes.iter().map(|l| &self.keys[l.key].0).collect();
-        let later = self.sign(&faulty, &handles, fault, &mut random).unwrap();
-        for (lane, later) in self.lanes.iter().zip(later) {
-            assert_eq!(later.unwrap(), lane.signature, "{fault:?}: a later call");
+        let handles: Vec<_> = lanes.iter().map(|lane| &lane.key.handle).collect();
+        let later = compute(&faulty, &lanes, &handles, fault, &mut random).unwrap();
+        for (lane, later) in lanes.iter().zip(later) {
+            assert_eq!(*later.unwrap(), lane.result, "{fault:?}: a later call");
         }
         outcome
     }
+}
 
-    fn sign<B: RsaPrivateOp>(
-        &self,
-        backend: &B,
-        handles: &[&KeyHandle],
-        fault: &Fault,
-        random: &mut ChaCha20Rng,
-    ) -> Result<Vec<Result<Vec<u8>, Error>>, Error> {
-        let messages = self.lanes.iter().map(|lane| lane.message);
-        let batch: Vec<_> = handles.iter().copied().zip(messages).collect();
-        let signer = BatchSigner::new(backend, Pkcs1v15::<Sha256>::new()).blinding(fault.blinded);
-        let signatures = signer.sign_each(random, &batch)?;
-        Ok(signatures
-            .into_iter()
-            .map(|signature| signature.map(|s| s.to_vec()))
-            .collect())
-    }
+fn compute<B: RsaPrivateOp>(
+    backend: &B,
+    lanes: &[Lane<'_>],
+    handles: &[&KeyHandle],
+    fault: &Fault,
+    random: &mut ChaCha20Rng,
+) -> Checked<Vec<u8>> {
+    let blocks = lanes.iter().map(|lane| lane.block);
+    let batch: Vec<_> = handles.iter().copied().zip(blocks).collect();
+    rsasp1(backend, fault.blinded.then_some(random), &batch)
+}
 
-    fn judge(
-        &self,
-        results: Result<Vec<Result<Vec<u8>, Error>>, Error>,
-        hit: &[usize],
-        blocks: &[Vec<Limb>],
-        fault: &Fault,
-    ) -> Outcome {
-        let results = match results {
-            // No random number is found below what n has become.
-            Err(Error::Rng) if fault.place == Place::Modulus && fault.blinded => {
-                return Outcome::Refused;
-            }
-            results => results.unwrap(),
-        };
-        assert_eq!(results.len(), LANES);
-        let outcomes = self.lanes.iter().zip(results).enumerate();
-        let outcomes = outcomes.map(|(i, (lane, result))| match result {
-            Ok(signature) if signature == lane.signature => Outcome::Harmless,
-            other => {
-                assert!(hit.contains(&i), "{fault:?}: lane {i} was not hit");
-                match other {
-                    Ok(signature) if fault.place == Place::Block => {
-                        self.signs_block(lane, &signature, &blocks[i])
-                    }
-                    Ok(_) => Outcome::Escaped,
-                    Err(error) => {
-                        assert_eq!(error, Error::Fault { index: i }, "{fault:?}");
-                        Outcome::Caught
-                    }
+fn judge(
+    lanes: &[Lane<'_>],
+    results: Checked<Vec<u8>>,
+    hit: &[usize],
+    blocks: &[Vec<Limb>],
+    fault: &Fault,
+) -> Outcome {
+    let results = match results {
+        // No random number is found below what n has become.
+        Err(Error::Rng) if fault.place == Place::Modulus && fault.blinded => {
+            return Outcome::Refused;
+        }
+        results => results.unwrap(),
+    };
+    assert_eq!(results.len(), LANES);
+    let outcomes = lanes.iter().zip(results).enumerate();
+    let outcomes = outcomes.map(|(i, (lane, result))| match result {
+        Ok(result) if *result == lane.result => Outcome::Harmless,
+        other => {
+            assert!(hit.contains(&i), "{fault:?}: lane {i} was not hit");
+            match other {
+                Ok(result) if fault.place == Place::Block => {
+                    is_result_of(lane, &result, &blocks[i])
+                }
+                Ok(_) => Outcome::Escaped,
+                // It is not below what n has become.
+                Err(Error::BlockOutOfRange { .. }) if fault.place == Place::Modulus => {
+                    Outcome::Refused
+                }
+                Err(error) => {
+                    assert_eq!(error, Error::Fault { index: i }, "{fault:?}");
+                    Outcome::Caught
                 }
             }
-        });
-        outcomes.max().unwrap()
-    }
-
-    /// Whether a signature is right for a block, by num-bigint.
-    fn signs_block(&self, lane: &Lane, signature: &[u8], block: &[Limb]) -> Outcome {
-        let key = &self.keys[lane.key].1;
-        let [n, e] = [key.n_bytes(), key.e_bytes()].map(|octets| BigUint::from_bytes_be(&octets));
-        let octets: Vec<u8> = block.iter().flat_map(|l| l.0.to_le_bytes()).collect();
-        match BigUint::from_bytes_be(signature).modpow(&e, &n)
-            == BigUint::from_bytes_le(&octets) % n
-        {
-            true => Outcome::OtherBlock,
-            false => Outcome::Escaped,
         }
+    });
+    outcomes.max().unwrap()
+}
+
+/// Whether a result is right for a block, by num-bigint.
+fn is_result_of(lane: &Lane<'_>, result: &[u8], block: &[Limb]) -> Outcome {
+    let Key { n, e, .. } = lane.key;
+    let octets: Vec<u8> = block.iter().flat_map(|l| l.0.to_le_bytes()).collect();
+    match BigUint::from_bytes_be(result).modpow(e, n) == BigUint::from_bytes_le(&octets) % n {
+        true => Outcome::OtherBlock,
+        false => Outcome::Escaped,
     }
 }
 
@@ -227,4 +275,33 @@ fn struck(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle
             (crt.p, crt.q) = (p, q);
         }
     })
+}
+
+/// The key with a fault in a Montgomery constant, where it lies in memory.
+#[cfg(target_os = "linux")]
+fn with_struck_constants(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle {
+    // A copy, also of n, which copies of a key share.
+    let copy = key.altered(|parts| parts.n = BoxedMontyParams::new(parts.n.modulus().clone()));
+    let parts = copy.parts();
+    let mut moduli = Vec::from([parts.n.as_ref()]);
+    if let Private::Crt(crt) = &parts.private {
+        moduli.extend([crt.p(), crt.q()]);
+    }
+    let constants = moduli.iter().flat_map(|params| {
+        let (r2, inverse) = (params.r2().as_limbs(), params.mod_inv().as_limbs());
+        [r2, &inverse[..]]
+    });
+    let constants: Vec<_> = constants.collect();
+    let mut values: Vec<_> = constants.iter().map(|constant| constant.to_vec()).collect();
+    let mut numbers: Vec<_> = values.iter_mut().map(|value| &mut value[..]).collect();
+    fault.kind.strike(&mut numbers, random);
+    for (constant, value) in constants.iter().zip(&values) {
+        super::memory::overwrite(constant, value);
+    }
+    copy
+}
+
+#[cfg(not(target_os = "linux"))]
+fn with_struck_constants(_: &KeyHandle, _: &Fault, _: &mut ChaCha20Rng) -> KeyHandle {
+    unreachable!("there is no such place")
 }

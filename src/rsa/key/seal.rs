@@ -1,0 +1,104 @@
+//! A digest of a key's record, by which a fault in its memory is found.
+//!
+//! The check of a result computes with the key's own numbers. If one of them is struck, the computation and the check
+//! may go wrong alike: with `R^2 mod p` set to 0 both work modulo p on zeros. So a result only leaves if the record is
+//! still what was imported.
+
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{BoxedUint, CtEq, Limb};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroize;
+
+use super::{Crt, KeyParts, Private, Restriction};
+use crate::secret::{Secret, reveal};
+use crate::width::scrubbed;
+
+impl KeyParts {
+    /// Seals a record that has just been checked.
+    pub(super) fn seal(&mut self) {
+        self.seal = self.digest();
+    }
+
+    /// Whether the record is what it was when it was sealed. Constant-time in the record; the verdict is public.
+    pub(in crate::rsa) fn is_intact(&self) -> bool {
+        reveal(self.digest().ct_eq(&*self.seal))
+    }
+
+    /// Of all that a private operation, its check and the encoding of messages read.
+    fn digest(&self) -> Secret<[u8; 32]> {
+        // Enough for what the hash function leaves on the stack.
+        scrubbed::<16, _>(|| {
+            let mut record = Record::default();
+            record.params(self.n.as_ref());
+            record.number(&self.e);
+            record.lengths(&[self.n_bits, self.e_bits]);
+            match &self.private {
+                Private::Crt(Crt {
+                    p,
+                    q,
+                    dp_less_1,
+                    dq_less_1,
+                    qinv,
+                    prime_bits,
+                }) => {
+                    record.params(p);
+                    record.params(q);
+                    record.number(dp_less_1);
+                    record.number(dq_less_1);
+                    record.number(qinv);
+                    record.lengths(&[*prime_bits]);
+                }
+                Private::Plain { d_less_1 } => record.number(d_less_1),
+            }
+            record.0.update(*self.d_hash);
+            record.restriction(self.restriction);
+            Secret::new(record.0.finalize().into())
+        })
+    }
+}
+
+/// The hash of a record. Its shape is public: lengths stand before numbers.
+#[derive(Default)]
+struct Record(Sha256);
+
+impl Record {
+    /// A modulus with the constants that arithmetic here uses. `R mod m` and the count of leading zeros are not among them.
+    fn params(&mut self, params: &MontyParams<BoxedUint>) {
+        self.number(params.modulus().as_ref());
+        self.number(params.r2());
+        self.limbs(params.mod_inv().as_limbs());
+    }
+
+    fn number(&mut self, number: &BoxedUint) {
+        self.lengths(&[number.bits_precision()]);
+        self.limbs(number.as_limbs());
+    }
+
+    fn limbs(&mut self, limbs: &[Limb]) {
+        const LIMBS_AT_A_TIME: usize = 32;
+        let mut octets = [0; LIMBS_AT_A_TIME * Limb::BYTES];
+        for limbs in limbs.chunks(LIMBS_AT_A_TIME) {
+            for (octets, limb) in octets.chunks_exact_mut(Limb::BYTES).zip(limbs) {
+                octets.copy_from_slice(&limb.0.to_le_bytes());
+            }
+            self.0.update(&octets[..limbs.len() * Limb::BYTES]);
+        }
+        octets.zeroize();
+    }
+
+    fn lengths(&mut self, lengths: &[u32]) {
+        lengths
+            .iter()
+            .for_each(|length| self.0.update(length.to_le_bytes()));
+    }
+
+    fn restriction(&mut self, restriction: Restriction) {
+        let (kind, hash, min_salt_len) = match restriction {
+            Restriction::None => (0, 0, 0),
+            Restriction::Pss => (1, 0, 0),
+            Restriction::PssWith { hash, min_salt_len } => (2, hash as u8, min_salt_len),
+        };
+        self.0.update([kind, hash]);
+        self.0.update((min_salt_len as u64).to_le_bytes());
+    }
+}
