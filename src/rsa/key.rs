@@ -47,12 +47,17 @@ use crate::secret::Secret;
 ///
 /// * n is odd and has 1024 to 8192 bits, e is odd, above 1 and below n; d is above 0 and below n.
 /// * p and q are odd, above 1 and different, and n = p q. They may differ in length, and the smaller may come first.
-/// * d e = 1 modulo p - 1 and modulo q - 1.
+/// * d e = 1 modulo p - 1 and modulo q - 1, and d modulo lcm(p - 1, q - 1) is at least `2^(bits / 2)` (FIPS 186-5,
+///   appendix A.1.1).
 /// * dP = d mod p - 1, dQ = d mod q - 1 and qInv q = 1 mod p (RFC 8017, section 3.2). What is not given of these is
 ///   computed.
 ///
-/// Without primes, `2^(e d) = 2 mod n` is checked instead. Whether p and q are prime is not: a key with a factor that
+/// Without primes, `2^(e d) = 2 mod n` is checked instead, and that n is no power of a prime, that d itself is at least
+/// `2^(bits / 2)`, and that `2^e` is not 2. Whether p and q are prime is not: a key with a factor that
 /// is composite does not sign, since every result is checked before it leaves.
+///
+/// A digest of the numbers and of all constants made from them is kept with the key. No result leaves under a key whose
+/// memory has changed since.
 ///
 /// All of this is constant-time in d, p, q, dP, dQ and qInv, but for two facts: which of the relations does not hold,
 /// and whether p and q fit into half the length of n or how many limbs the longer one needs.

@@ -3,9 +3,12 @@
 //! Everything about d, p, q, dP, dQ and qInv is constant-time: sums, masks and comparisons over public widths, on
 //! `Uint<LIMBS>`, with nothing secret in heap memory but the results. What becomes public are the verdicts.
 
-use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams};
-use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Limb, Odd, Uint, Word};
+mod arithmetic;
 
+use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams};
+use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Limb, Odd, Uint};
+
+use self::arithmetic::{Product, inverse, remainder};
 use super::components::RsaComponents;
 use super::fault::KeyFault;
 use crate::Error;
@@ -366,79 +369,4 @@ fn equals_given<const LIMBS: usize>(
     value.as_limbs()[..shared.len()].ct_eq(shared)
         & !nonzero(&value.as_limbs()[shared.len()..])
         & !nonzero(high)
-}
-
-/// `1 / value mod modulus` for an odd modulus, or some number if there is no inverse.
-fn inverse<const LIMBS: usize>(value: &Uint<LIMBS>, modulus: &Uint<LIMBS>) -> Secret<Uint<LIMBS>> {
-    let one = Odd::new(Uint::ONE).expect("an odd number");
-    let modulus = Secret::new(Odd::new(*modulus).unwrap_or(one));
-    Secret::new(value.invert_odd_mod(&modulus).unwrap_or(Uint::ZERO))
-}
-
-/// A product of two numbers, wiped on drop.
-struct Product<const LIMBS: usize> {
-    low: Secret<Uint<LIMBS>>,
-    high: Secret<Uint<LIMBS>>,
-}
-
-impl<const LIMBS: usize> Product<LIMBS> {
-    fn new(a: &Uint<LIMBS>, b: &Uint<LIMBS>) -> Self {
-        let (low, high) = a.widening_mul(b);
-        Self {
-            low: Secret::new(low),
-            high: Secret::new(high),
-        }
-    }
-
-    fn limbs(&self) -> impl DoubleEndedIterator<Item = &Limb> {
-        self.low.as_limbs().iter().chain(self.high.as_limbs())
-    }
-
-    fn remainder(&self, modulus: &Uint<LIMBS>) -> Secret<Uint<LIMBS>> {
-        remainder(self.limbs(), modulus)
-    }
-
-    fn equals(&self, value: &BoxedUint) -> Choice {
-        let value = value
-            .as_limbs()
-            .iter()
-            .chain(core::iter::repeat(&Limb::ZERO));
-        let differences = self.limbs().zip(value).map(|(a, b)| a.0 ^ b.0);
-        Secret::new(differences.fold(0, |any, difference| any | difference)).ct_eq(&0)
-    }
-}
-
-/// `value mod modulus` for any modulus but 0, an even one too, bit by bit: with each bit, the remainder is doubled,
-/// and the modulus subtracted or not, by a mask.
-///
-/// Slower than a division by words, and simpler: the length of the modulus plays no part. An import takes some
-/// `4 * bits` steps, together less than a private operation.
-fn remainder<'a, const LIMBS: usize>(
-    value: impl DoubleEndedIterator<Item = &'a Limb>,
-    modulus: &Uint<LIMBS>,
-) -> Secret<Uint<LIMBS>> {
-    let mut rest = Secret::new(Uint::ZERO);
-    for limb in value.rev() {
-        for position in (0..Limb::BITS).rev() {
-            double_and_add(&mut rest, (limb.0 >> position) & 1, modulus);
-        }
-    }
-    rest
-}
-
-/// `rest = 2 * rest + bit mod modulus`, for `rest` below the modulus.
-fn double_and_add<const LIMBS: usize>(rest: &mut Uint<LIMBS>, bit: Word, modulus: &Uint<LIMBS>) {
-    let limbs = rest.as_mut_limbs();
-    let (mut carry, mut borrow) = (bit, Limb::ZERO);
-    for (limb, m) in limbs.iter_mut().zip(modulus.as_limbs()) {
-        let doubled = limb.0 << 1 | carry;
-        carry = limb.0 >> (Limb::BITS - 1);
-        (*limb, borrow) = Limb(doubled).borrowing_sub(*m, borrow);
-    }
-    // All ones if the modulus was too much.
-    let (_, below) = Limb(carry).borrowing_sub(Limb::ZERO, borrow);
-    let mut carry = Limb::ZERO;
-    for (limb, m) in limbs.iter_mut().zip(modulus.as_limbs()) {
-        (*limb, carry) = limb.carrying_add(*m & below, carry);
-    }
 }
