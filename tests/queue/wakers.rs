@@ -11,7 +11,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use batch_modexp::backend::Serial;
-use batch_modexp::queue::{BatchQueue, QueueError, Signing};
+use batch_modexp::queue::{BatchQueue, QueueError, Shutdown, Signing};
 use batch_modexp::rsa::{KeyHandle, PerThread, PrivateOps, RsaPrivateOp, Signature};
 use batch_modexp::{BatchModExp, Error, ModExp};
 use crypto_bigint::BoxedUint;
@@ -204,7 +204,7 @@ fn a_waker_that_panics_leaves_nobody_asleep() {
     for task in tasks {
         task.wait_timeout(LONG).unwrap();
     }
-    queue.shutdown(batch_modexp::queue::Shutdown::Drain);
+    queue.shutdown(Shutdown::Drain);
     assert_eq!(queue.stats().signed, 9);
     assert_eq!(queue.stats().under_way, 0);
 }
@@ -258,6 +258,7 @@ fn a_backend_may_panic_with_anything() {
             let answer = queue.sign_blocking(&key, PKCS1V15, b"m");
             assert_eq!(answer, Err(QueueError::Panicked));
         }
+        queue.shutdown(Shutdown::Drain);
         let stats = queue.stats();
         assert_eq!((stats.accepted, stats.failed, stats.under_way), (9, 9, 0));
     }
