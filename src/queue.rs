@@ -1,8 +1,8 @@
 //! Single requests in, batches out: signatures for callers who have one message at a time, on many threads or in many
 //! tasks.
 //!
-//! A [`BatchQueue`] collects what they ask for while the backend computes, and gives it to the backend as one batch, of
-//! any keys and schemes. What is asked of an idle queue is computed at once, so that a lonely request costs two changes
+//! A [`BatchQueue`] collects what they ask for while the backend computes, and gives it to the backend in batches. A batch
+//! has any schemes, and any keys whose signatures are the same work; keys of different length take turns. What is asked of an idle queue is computed at once, so that a lonely request costs two changes
 //! of threads and little else; [`QueueBuilder`] has the whole policy, and `docs/queue.md` what it means for a service.
 //!
 //! ```
@@ -30,6 +30,7 @@
 //! * A request whose future is dropped is not signed, unless its batch has begun.
 //! * A backend that fails as a whole, by an error or a panic, costs nobody a signature: another one computes the batch, and
 //!   [`QueueStats::fallbacks`] counts that. Every result is checked, as always.
+//! * A waker must not block in a queue: `sign_blocking` and `wait` return [`QueueError::WouldDeadlock`] there.
 //! * Messages are hashed on the caller's thread. The caller's random number generator seeds each batch.
 
 mod builder;
@@ -46,6 +47,7 @@ mod room;
 mod shared;
 mod signing;
 mod sync;
+mod turns;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -90,7 +92,8 @@ pub enum Shutdown {
 }
 
 std::thread_local! {
-    /// Whether this thread computes a batch, of whatever queue, or hands out its answers; workers always do.
+    /// Whether this thread works for a queue, whichever: computes a batch, hands out answers or calls a waker. Workers always do. It must not
+    /// wait for a queue, which may wait for it.
     static IS_WORKING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -137,8 +140,8 @@ impl BatchQueue {
             let shared = queue.0.shared.clone();
             let work = move || {
                 IS_WORKING.set(true);
-                // A caller's destructor may panic, and another request must not wait for ever because of that.
-                while catch_unwind(AssertUnwindSafe(|| shared.work())).is_err() {}
+                // Whatever panics, other requests must not wait for ever because of that.
+                while contain(|| shared.work()).is_none() {}
             };
             let worker = std::thread::Builder::new()
                 .name(alloc::format!("batch-modexp-queue-{number}"))
@@ -209,13 +212,14 @@ impl BatchQueue {
     ///
     /// # Errors
     ///
-    /// Those of [`Signing::wait`].
+    /// Those of [`Signing::wait`]. In a waker, a backend or a generator always [`QueueError::WouldDeadlock`].
     pub fn sign_blocking(
         &self,
         key: &KeyHandle,
         scheme: impl Into<AnyScheme>,
         message: &[u8],
     ) -> Result<Signature, QueueError> {
+        self.check_may_block()?;
         let scheme = scheme.into();
         self.submit(key, scheme, &scheme.digest(message), MayCompute(true))
             .wait()
@@ -225,13 +229,14 @@ impl BatchQueue {
     ///
     /// # Errors
     ///
-    /// Those of [`Signing::wait`], and [`Error::DigestLength`].
+    /// Those of [`sign_blocking`](Self::sign_blocking), and [`Error::DigestLength`].
     pub fn sign_prehash_blocking(
         &self,
         key: &KeyHandle,
         scheme: impl Into<AnyScheme>,
         digest: &[u8],
     ) -> Result<Signature, QueueError> {
+        self.check_may_block()?;
         self.check_and_submit(key, scheme.into(), digest, MayCompute(true))
             .wait()
     }
@@ -251,8 +256,7 @@ impl BatchQueue {
     /// Accepts no more requests, on any handle, and waits until the workers, and callers that compute, are done with those that were
     /// accepted. May be called more than once: `Cancel` after `Drain` cancels what is left.
     ///
-    /// It waits for nothing where wakers are called: on the threads of workers, and of callers that compute. In a forked child it does
-    /// nothing.
+    /// It waits for nothing in code that a queue has called: a waker, a backend or a generator. In a forked child it does nothing.
     pub fn shutdown(&self, how: Shutdown) {
         if self.0.shared.is_forked() {
             return;
@@ -267,6 +271,13 @@ impl BatchQueue {
             let _ = worker.join();
         }
         self.0.shared.room.wait_for_leaders();
+    }
+
+    fn check_may_block(&self) -> Result<(), QueueError> {
+        match IS_WORKING.get() && !self.0.shared.is_forked() {
+            true => Err(QueueError::WouldDeadlock),
+            false => Ok(()),
+        }
     }
 
     fn check_and_submit(
@@ -350,9 +361,24 @@ impl fmt::Debug for BatchQueue {
     }
 }
 
-/// Wakes a task. A waker is somebody else's code, and what it panics with must not end a worker or leave others asleep.
+/// Wakes a task. A waker is somebody else's code: its panic must not end a worker or leave others asleep, and it must not
+/// block.
 fn wake(waker: Waker) {
-    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+    let outer = IS_WORKING.replace(true);
+    contain(|| waker.wake());
+    IS_WORKING.set(outer);
+}
+
+/// Calls code that may panic with anything, even with what panics when it is dropped; `None` if it did.
+fn contain<T>(f: impl FnOnce() -> T) -> Option<T> {
+    let payload = match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(value) => return Some(value),
+        Err(payload) => payload,
+    };
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        core::mem::forget(payload);
+    }
+    None
 }
 
 /// The programs of the guide.

@@ -16,6 +16,9 @@ mod reply;
 #[path = "../src/queue/room.rs"]
 #[allow(dead_code)]
 mod room;
+#[path = "../src/queue/turns.rs"]
+#[allow(dead_code)]
+mod turns;
 
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
@@ -32,6 +35,7 @@ use self::inside::Batch;
 use self::policy::{Policy, Sharing};
 use self::reply::{Answer, Reply, reply};
 use self::room::{Entry, Room};
+use self::turns::Work;
 
 /// What stands in for `src/queue/sync.rs`.
 mod sync {
@@ -111,6 +115,11 @@ type Desk = Room<Request>;
 /// The answer is the question.
 struct Request(u32, Reply<u32>);
 
+/// Two classes of requests take turns: even and odd questions.
+fn work_of(question: u32) -> Work {
+    Work::of_request(1024 << (question % 2), true)
+}
+
 fn desk(capacity: usize, min_batch: usize, max_batch: usize) -> Arc<Desk> {
     shared_desk(capacity, min_batch, max_batch, Sharing::Whole)
 }
@@ -158,7 +167,7 @@ fn enter(desk: &Desk, question: u32, patience: usize) -> Option<(Place, Answer<u
         let Some(own) = request.take() else {
             return Poll::Ready(None);
         };
-        match desk.enter_or_wait(own, &mut ticket, context.waker()) {
+        match desk.enter_or_wait(work_of(question), own, &mut ticket, context.waker()) {
             Ok(number) => Poll::Ready(Some(number)),
             Err(Refused::Closed(_)) => Poll::Ready(None),
             Err(Refused::Full(own)) if attempts < patience => {
@@ -183,7 +192,7 @@ fn ask(desk: &Desk, question: u32) -> Option<u32> {
 /// The same for a caller that computes, if it may; with the number of requests that it has answered.
 fn ask_or_lead(desk: &Desk, question: u32) -> (Option<u32>, usize) {
     let (reply, answered) = reply();
-    let led = match desk.enter_or_lead(Request(question, reply)) {
+    let led = match desk.enter_or_lead(work_of(question), Request(question, reply)) {
         Ok(Entry::Waits(_)) => 0,
         Ok(Entry::Led(requests, under_way)) => {
             let count = requests.len();
@@ -371,7 +380,7 @@ fn closing_waits_for_callers_that_compute() {
                 thread::spawn(move || {
                     let (reply, _answer) = reply();
                     if let Ok(Entry::Led(requests, under_way)) =
-                        desk.enter_or_lead(Request(question, reply))
+                        desk.enter_or_lead(work_of(question), Request(question, reply))
                     {
                         computing.fetch_add(1, SeqCst);
                         thread::yield_now();

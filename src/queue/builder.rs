@@ -23,23 +23,25 @@ use crate::{BatchModExp, Error};
 ///
 /// # When a batch begins
 ///
-/// On a **processor** ([`RsaPrivateOp::per_thread`]) each batch is computed by one thread: that of a worker, or of a caller
-/// that blocks. Whenever fewer batches are under way than the backend has threads, and [`min_batch`](Self::min_batch)
-/// requests wait (by default 1) or the oldest has waited for [`max_wait`](Self::max_wait), one takes its share of those that wait, the oldest first:
-/// all of them divided by the number of threads, at most 64 or [`max_batch`](Self::max_batch). So no request waits while a thread is idle, and more load makes
-/// larger batches, which take less time for each signature. That a batch is computed by all threads of the backend together, as below, follows from
-/// fewer [`workers`](Self::workers) than it has threads.
+/// Requests are in classes: those of a class have keys of the same length (in limbs of 64 bits), all with primes or all without.
+/// A batch has requests of one class, the oldest first. Classes with requests that wait take turns.
 ///
-/// On **other backends**, GPUs above all, a batch has the whole backend. A free worker takes the oldest requests, at most `max_batch`, as soon as one of these
-/// holds:
+/// On a **processor** ([`RsaPrivateOp::per_thread`]) each batch is computed by one thread: that of a worker, or of a caller
+/// that blocks. A batch begins whenever fewer are under way than the backend has threads, and [`min_batch`](Self::min_batch)
+/// requests wait (by default 1) or the oldest has waited for [`max_wait`](Self::max_wait). The threads are divided among the
+/// classes that wait, and the requests of a class among its threads. A batch has at most 64 requests and at most
+/// [`max_batch`](Self::max_batch), and no more work than 64 of RSA-2048 unless that leaves lanes empty. With fewer
+/// [`workers`](Self::workers) than threads, all threads compute a batch together, as below.
+///
+/// On **other backends**, GPUs above all, a batch has the whole backend. A free worker takes at most `max_batch` requests as
+/// soon as one of these holds:
 ///
 /// 1. No batch is under way, and `min_batch` requests wait: an idle backend never waits.
 /// 2. A batch is under way, and `max_batch` requests wait.
 /// 3. The oldest request has waited for `max_wait`.
 /// 4. The queue is full, or shut down.
 ///
-/// Either way requests collect while all are busy, and an answer comes after at most `max_wait` and the times of two batches, as long as no more
-/// requests wait than make a batch for each thread, or one.
+/// Either way requests collect while all are busy. `docs/queue.md` states when an answer comes at the latest.
 pub struct QueueBuilder {
     backend: Backend,
     generator: Generator,
@@ -76,6 +78,8 @@ impl QueueBuilder {
     }
 
     /// The most requests of a batch, 1,024 at first. 0 counts as 1.
+    ///
+    /// Where a batch has the whole backend, the time of one with the longest keys is what others wait for.
     ///
     /// Processors reach their rate with some hundred; GPUs want tens of thousands
     /// (`docs/performance.md` and `docs/performance-gpu.md` have rates and times by the size of a batch).

@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use core::array;
 
 use super::sync::{AtomicUsize, Instant, Mutex, MutexGuard, PoisonError, SeqCst, door, now};
+use super::turns::Work;
 
 /// So many callers can come in at the same time.
 pub(super) const DOORS: usize = 16;
@@ -20,9 +21,12 @@ struct Door<T> {
 
 /// What has come in by a door, until it is let in further.
 struct Behind<T> {
-    requests: BTreeMap<Place, T>,
+    requests: ByWork<T>,
     is_closed: bool,
 }
+
+/// The requests of each class, in the order of arrival.
+pub(super) type ByWork<T> = BTreeMap<Work, BTreeMap<Place, T>>;
 
 /// Where a request waits: in the order of arrival.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -31,6 +35,7 @@ pub(super) struct Place {
     /// The first of its door has number 0.
     number: usize,
     pub(super) door: usize,
+    pub(super) work: Work,
 }
 
 /// Why a request was not let in; it comes back.
@@ -54,6 +59,7 @@ impl<T> Doors<T> {
     /// returned with the request's place.
     pub(super) fn enter<R>(
         &self,
+        work: Work,
         request: T,
         admit: impl FnOnce() -> Option<R>,
     ) -> Result<(Place, R), Refused<T>> {
@@ -69,21 +75,24 @@ impl<T> Doors<T> {
             since: now(),
             number: self.0[door].count.fetch_add(1, SeqCst),
             door,
+            work,
         };
-        behind.requests.insert(place, request);
+        let class = behind.requests.entry(work).or_default();
+        class.insert(place, request);
         Ok((place, admitted))
     }
 
     /// Takes a request back that is still behind its door; `leaving` is called under the lock of that door.
     pub(super) fn remove(&self, place: Place, leaving: impl FnOnce()) -> Option<T> {
         let mut behind = self.0[place.door].lock();
-        let request = behind.requests.remove(&place)?;
+        let class = behind.requests.get_mut(&place.work)?;
+        let request = class.remove(&place)?;
         leaving();
         Some(request)
     }
 
     /// Takes what is behind each door.
-    pub(super) fn take_all(&self) -> impl Iterator<Item = BTreeMap<Place, T>> {
+    pub(super) fn take_all(&self) -> impl Iterator<Item = ByWork<T>> {
         self.0
             .iter()
             .map(|door| core::mem::take(&mut door.lock().requests))

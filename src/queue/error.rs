@@ -17,6 +17,11 @@ pub enum QueueError {
     TimedOut,
     /// The backend panicked, and so did the one that it falls back to, or there is none.
     Panicked,
+    /// The queue lost the request without an answer: a panic in the queue itself ended its batch early.
+    Unanswered,
+    /// A call that blocks came from code that a queue had called: a waker, a backend or a random number generator. The queue
+    /// might wait for that code, and the code for the queue. Take `sign` or `try_sign` there, or another thread.
+    WouldDeadlock,
     /// The call came from a process that was forked from the one whose workers the queue has.
     Forked,
     /// The signer's error, as of a batch of this one request.
@@ -30,6 +35,13 @@ impl fmt::Display for QueueError {
             Self::ShutDown => f.write_str("the queue has been shut down"),
             Self::TimedOut => f.write_str("the time for the signature is over"),
             Self::Panicked => f.write_str("the backend panicked; see the message of the panic"),
+            Self::Unanswered => f.write_str(
+                "the queue lost the request; see the message of the panic, and try again",
+            ),
+            Self::WouldDeadlock => f.write_str(
+                "a waker, backend or generator called by a queue must not block in one; \
+                 make the call on another thread, or without blocking",
+            ),
             Self::Forked => f.write_str(
                 "a forked child has no workers; make the queue after the fork, in the child",
             ),

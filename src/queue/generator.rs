@@ -6,6 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rand_core::{TryCryptoRng, TryRng};
 
+use super::contain;
+
 /// Takes turns. A batch asks once, for the seed of its streams, so that nobody waits long.
 pub(super) struct Generator(Mutex<Box<dyn Octets + Send>>);
 
@@ -15,9 +17,9 @@ impl Generator {
     }
 
     fn draw(&self, octets: &mut [u8]) -> Result<(), Failed> {
-        // One that panicked is asked again: each batch has its own verdict.
         let mut rng = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        rng.fill(octets)
+        // One that panicked is asked again: each batch has its own verdict.
+        contain(|| rng.fill(octets)).unwrap_or(Err(Failed))
     }
 }
 
@@ -32,7 +34,7 @@ impl<R: TryCryptoRng> Octets for R {
     }
 }
 
-/// The generator failed. Its own error goes no further than [`Error::Rng`](crate::Error::Rng) anyway.
+/// The generator failed, by an error or a panic. Its own error goes no further than [`Error::Rng`](crate::Error::Rng) anyway.
 #[derive(Debug)]
 pub(super) struct Failed;
 

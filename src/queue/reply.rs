@@ -18,7 +18,7 @@ enum Slot<A> {
     Unanswered,
 }
 
-/// Where the one answer is put. Dropping it is an answer too: that there will be none.
+/// Where the one answer is put. If it is dropped, who waits learns that there will be none.
 pub(super) struct Reply<A>(Option<Arc<Mutex<Slot<A>>>>);
 
 impl<A> Reply<A> {

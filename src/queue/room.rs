@@ -11,10 +11,11 @@ use core::time::Duration;
 
 use super::doors::{Doors, Place, Refused};
 use super::inside::{Batch, Inside};
-use super::policy::Policy;
+use super::policy::{Class, Policy};
 use super::sync::{
     AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, PoisonError, SeqCst, now, wait_timeout,
 };
+use super::turns::{Turns, Work};
 
 pub(super) struct Room<T> {
     policy: Policy,
@@ -37,6 +38,7 @@ pub(super) struct Room<T> {
 
 struct State<T> {
     inside: Inside<T>,
+    turns: Turns,
     /// Callers who wait for room, by the number of their first attempt.
     outside: BTreeMap<u64, Waker>,
     /// The next such number.
@@ -68,6 +70,7 @@ impl<T> Room<T> {
             is_closed: AtomicBool::new(false),
             state: Mutex::new(State {
                 inside: Inside::new(),
+                turns: Turns::new(),
                 outside: BTreeMap::new(),
                 next: 0,
                 sleepers: 0,
@@ -77,17 +80,17 @@ impl<T> Room<T> {
         }
     }
 
-    /// Lets a request in and says where it waits.
-    pub(super) fn enter(&self, request: T) -> Result<Place, Refused<T>> {
-        let (place, count) = self.enter_quietly(request)?;
+    /// Lets a request in that is so much work, and says where it waits.
+    pub(super) fn enter(&self, work: Work, request: T) -> Result<Place, Refused<T>> {
+        let (place, count) = self.enter_quietly(work, request)?;
         self.announce(count);
         Ok(place)
     }
 
     /// The same for a caller that has time: if its request is one of those that would be computed now, it gets them as its
     /// batch, and no worker has to be woken.
-    pub(super) fn enter_or_lead(&self, request: T) -> Result<Entry<'_, T>, Refused<T>> {
-        let (place, count) = self.enter_quietly(request)?;
+    pub(super) fn enter_or_lead(&self, work: Work, request: T) -> Result<Entry<'_, T>, Refused<T>> {
+        let (place, count) = self.enter_quietly(work, request)?;
         Ok(match self.lead(place) {
             Some((batch, under_way)) => Entry::Led(batch, under_way),
             None => {
@@ -98,11 +101,11 @@ impl<T> Room<T> {
     }
 
     /// Lets a request in without a word to the workers, and says how many wait with it.
-    fn enter_quietly(&self, request: T) -> Result<(Place, usize), Refused<T>> {
+    fn enter_quietly(&self, work: Work, request: T) -> Result<(Place, usize), Refused<T>> {
         // Under the lock of the door: who sees the number finds the request behind it.
         let reserve = |waiting| (waiting < self.policy.capacity).then_some(waiting + 1);
         let admit = || self.waiting.fetch_update(SeqCst, SeqCst, reserve).ok();
-        let (place, before) = self.doors.enter(request, admit)?;
+        let (place, before) = self.doors.enter(work, request, admit)?;
         Ok((place, before + 1))
     }
 
@@ -121,27 +124,46 @@ impl<T> Room<T> {
         }
     }
 
-    /// The request that waits there, and older ones with it, if a batch may begin now.
+    /// The request that waits there, and older ones of its class with it, if a batch may begin now and it is the turn of
+    /// that class.
     fn lead(&self, place: Place) -> Option<(Batch<T>, UnderWay<'_, T>)> {
-        let share = || {
+        let may_lead = || {
             let (waiting, under_way) = self.occupancy();
-            self.policy.caller_share(waiting, under_way)
+            self.policy.may_lead(waiting, under_way)
         };
         // Nobody's lock is taken for what cannot be.
-        share()?;
+        if !may_lead() {
+            return None;
+        }
         let mut state = self.lock();
         state.inside.let_in(&self.doors);
-        let share = share()?;
+        let class = state.next_turn().filter(|class| class.work == place.work)?;
+        if !may_lead() {
+            return None;
+        }
+        let share = self
+            .policy
+            .caller_share(class, self.under_way.load(SeqCst))?;
+        let is_passed_over = |oldest| share == 1 && oldest != place;
+        if state
+            .inside
+            .oldest_of(class.work)
+            .is_some_and(is_passed_over)
+        {
+            return None;
+        }
         let own = state.inside.remove(place)?;
-        let mut batch = state.inside.first(share.saturating_sub(1));
+        let mut batch = state.inside.first(class.work, share.saturating_sub(1));
         batch.push((place.since, own));
+        state.turns.end(class.work);
         // Before the requests are gone: who closes the room waits for either.
         self.led.fetch_add(1, SeqCst);
         let wakers = self.begin(&mut state, batch.len());
         drop(state);
-        wake(wakers);
         let is_led = true;
-        Some((batch, UnderWay { room: self, is_led }))
+        let under_way = UnderWay { room: self, is_led };
+        wake(wakers);
+        Some((batch, under_way))
     }
 
     /// The same for a caller who waits for room: if there is none, `waker` will be woken when there is. `ticket` is the
@@ -149,13 +171,14 @@ impl<T> Room<T> {
     /// [`stop_waiting`](Self::stop_waiting) if it is not used up by another call.
     pub(super) fn enter_or_wait(
         &self,
+        work: Work,
         request: T,
         ticket: &mut Option<u64>,
         waker: &Waker,
     ) -> Result<Place, Refused<T>> {
         // A waker is the caller's code.
         let waker = waker.clone();
-        let request = match self.enter(request) {
+        let request = match self.enter(work, request) {
             Err(Refused::Full(request)) => request,
             result => {
                 let own = ticket.take();
@@ -169,7 +192,7 @@ impl<T> Room<T> {
         drop(state);
         drop(old);
         // A place that became free before that was offered to others, if to anybody.
-        let result = self.enter(request);
+        let result = self.enter(work, request);
         if !matches!(result, Err(Refused::Full(_))) {
             *ticket = None;
             self.stop_waiting(number);
@@ -215,7 +238,7 @@ impl<T> Room<T> {
     /// The next batch, when it is time for one; `None` when the room is closed and empty. Called by workers.
     pub(super) fn take(&self) -> Option<(Batch<T>, UnderWay<'_, T>)> {
         let mut state = self.lock();
-        loop {
+        let class = loop {
             let waiting = self.waiting.load(SeqCst);
             let is_closed = self.is_closed.load(SeqCst);
             if waiting == 0 {
@@ -235,24 +258,26 @@ impl<T> Room<T> {
             }
             state.inside.let_in(&self.doors);
             // It may have left meanwhile.
-            let Some(oldest) = state.inside.oldest() else {
+            let (Some(oldest), Some(class)) = (state.inside.oldest(), state.next_turn()) else {
                 continue;
             };
             let age = now().saturating_duration_since(oldest.since);
             let under_way = self.under_way.load(SeqCst);
             let wait = self.policy.remaining_wait(waiting, age, under_way);
             if is_closed || wait == Some(Duration::ZERO) {
-                break;
+                break class;
             }
             state = self.sleep(state, waiting, wait);
-        }
-        let (waiting, under_way) = self.occupancy();
-        let batch = state.inside.first(self.policy.share(waiting, under_way));
+        };
+        let share = self.policy.share(class, self.under_way.load(SeqCst));
+        let batch = state.inside.first(class.work, share);
+        state.turns.end(class.work);
         let wakers = self.begin(&mut state, batch.len());
         drop(state);
-        wake(wakers);
         let is_led = false;
-        Some((batch, UnderWay { room: self, is_led }))
+        let under_way = UnderWay { room: self, is_led };
+        wake(wakers);
+        Some((batch, under_way))
     }
 
     /// Counts a batch that has been taken, and returns whom there is room for now.
@@ -276,14 +301,14 @@ impl<T> Room<T> {
         state.inside.let_in(&self.doors);
         let wakers = core::mem::take(&mut state.outside);
         let requests = match cancelled {
-            true => state.inside.first(usize::MAX),
+            true => state.inside.take_all(),
             false => Vec::new(),
         };
         self.waiting.fetch_sub(requests.len(), SeqCst);
         self.work.notify_all();
         drop(state);
         wake(wakers);
-        requests.into_iter().map(|(_, request)| request).collect()
+        requests
     }
 
     /// Waits until the last caller that computes is done with it, once the room is closed and empty.
@@ -349,6 +374,16 @@ impl<T> Room<T> {
 }
 
 impl<T> State<T> {
+    /// The class whose turn it is, if a request waits.
+    fn next_turn(&self) -> Option<Class> {
+        let work = self.turns.next(self.inside.classes())?;
+        Some(Class {
+            work,
+            waiting: self.inside.len(work),
+            classes: self.inside.classes().count(),
+        })
+    }
+
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next

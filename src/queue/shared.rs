@@ -3,8 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::panic::AssertUnwindSafe;
-use std::panic::catch_unwind;
+use core::task::Waker;
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -15,7 +14,8 @@ use super::inside::Batch;
 use super::policy::Sharing;
 use super::reply::Reply;
 use super::room::{Room, UnderWay};
-use super::{IS_WORKING, QueueError};
+use super::turns::Work;
+use super::{IS_WORKING, QueueError, contain};
 use crate::Error;
 use crate::backend::Cpu;
 use crate::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle, RsaPrivateOp, Signature};
@@ -31,6 +31,12 @@ pub(super) struct Request {
     pub(super) scheme: AnyScheme,
     pub(super) digest: Digest,
     pub(super) reply: Reply<Outcome>,
+}
+
+impl Request {
+    pub(super) fn work(&self) -> Work {
+        Work::of_request(self.key.bits(), self.key.has_crt())
+    }
 }
 
 /// A digest, as long as those of the request's scheme. It is in no block of its own: workers would have to free one for each
@@ -96,6 +102,16 @@ impl Fallback {
     }
 }
 
+/// Those of answers that are in their places. All are woken when it is dropped, also if a panic passes by.
+#[derive(Default)]
+struct Wakers(Vec<Waker>);
+
+impl Drop for Wakers {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(super::wake);
+    }
+}
+
 type Lanes<'a> = [(&'a KeyHandle, AnyScheme, &'a [u8])];
 
 /// The callers' side.
@@ -120,8 +136,12 @@ impl Shared {
     pub(super) fn close(&self, cancelled: bool) {
         let requests = self.room.close(cancelled);
         self.counters.cancelled.add(requests.len() as u64);
-        // Their replies say that they are not signed.
-        drop(requests);
+        let mut wakers = Wakers::default();
+        for request in requests {
+            wakers
+                .0
+                .extend(request.reply.put(Err(QueueError::ShutDown)));
+        }
     }
 }
 
@@ -154,22 +174,21 @@ impl Shared {
             let outcomes = self.compute(&requests);
             self.answer(requests, outcomes);
         };
-        // Another caller's destructor may panic, which is no concern of this one: its own reply says whether it was answered.
-        let _ = catch_unwind(AssertUnwindSafe(work));
+        // Its own reply says whether it was answered.
+        contain(work);
         IS_WORKING.set(outer);
     }
 
     fn answer(&self, requests: Batch<Request>, outcomes: Vec<Outcome>) {
         let now = Instant::now();
         let mut answers = requests.into_iter().zip(outcomes);
-        let mut wakers = Vec::new();
         while answers.len() > 0 {
+            let mut wakers = Wakers::default();
             for ((since, request), outcome) in answers.by_ref().take(ANSWERS_AT_A_TIME) {
                 let latency = now.saturating_duration_since(since);
                 self.counters.answered(outcome.is_ok(), latency);
-                wakers.extend(request.reply.put(outcome));
+                wakers.0.extend(request.reply.put(outcome));
             }
-            wakers.drain(..).for_each(super::wake);
         }
     }
 
@@ -179,10 +198,10 @@ impl Shared {
             .iter()
             .map(|(_, request)| (&request.key, request.scheme, request.digest.octets()));
         let lanes: &Lanes<'_> = &lanes.collect::<Vec<_>>();
-        let first = match (self.sharing, self.backend.per_thread()) {
-            (Sharing::Threads { .. }, Some(one)) => self.attempt(one.backend, lanes),
-            _ => self.attempt(&self.backend, lanes),
-        };
+        let first = self.attempt(lanes, || match (self.sharing, self.backend.per_thread()) {
+            (Sharing::Threads { .. }, Some(one)) => one.backend,
+            _ => &*self.backend,
+        });
         let failure = match first {
             Ok(outcomes) => return outcomes,
             Err(failure) => failure,
@@ -190,11 +209,11 @@ impl Shared {
         // Without random numbers no backend does better.
         let fallback = match failure {
             QueueError::Sign(Error::Rng) => None,
-            _ => self.fallback.get(),
+            _ => contain(|| self.fallback.get()).flatten(),
         };
         let second = fallback.map(|backend| {
             self.counters.fallbacks.add(1);
-            self.attempt(backend, lanes)
+            self.attempt(lanes, || backend)
         });
         match second.unwrap_or(Err(failure)) {
             Ok(outcomes) => outcomes,
@@ -203,22 +222,52 @@ impl Shared {
     }
 
     /// One outcome for each lane, or why the backend failed as a whole.
-    fn attempt<B>(&self, backend: &B, lanes: &Lanes<'_>) -> Result<Vec<Outcome>, QueueError>
-    where
-        B: RsaPrivateOp + ?Sized,
-    {
+    fn attempt<'a>(
+        &self,
+        lanes: &Lanes<'_>,
+        backend: impl FnOnce() -> &'a dyn RsaPrivateOp,
+    ) -> Result<Vec<Outcome>, QueueError> {
         let sign = || {
+            let backend = backend();
             // Each lane brings its own.
             let scheme = AnyScheme::Pkcs1v15 { hash: Hash::Sha256 };
             let signer = BatchSigner::new(backend, scheme).blinding(self.blinding);
             signer.sign_prehash_mixed(&mut &self.generator, lanes)
         };
         // What a batch leaves behind when it unwinds are its own buffers, which are wiped.
-        let results = catch_unwind(AssertUnwindSafe(sign)).map_err(|_| QueueError::Panicked)??;
+        let results = contain(sign).ok_or(QueueError::Panicked)??;
         let alone = |error: Error| QueueError::Sign(error.with_index(|_| 0));
         Ok(results
             .into_iter()
             .map(|result| result.map_err(alone))
             .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::sync::Arc;
+    use alloc::task::Wake;
+    use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Bell(AtomicBool);
+
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_panic_leaves_nobody_asleep() {
+        let bell = Arc::<Bell>::default();
+        let panicked = contain(|| {
+            let _wakers = Wakers(vec![Waker::noop().clone(), bell.clone().into()]);
+            std::panic::resume_unwind(Box::new("as asked"));
+        });
+        assert!(panicked.is_none() && bell.0.load(SeqCst));
     }
 }

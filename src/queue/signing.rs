@@ -14,7 +14,7 @@ use super::doors::{Place, Refused};
 use super::reply::Answer;
 use super::room::Entry;
 use super::shared::{Outcome, Request, Shared};
-use super::{MayCompute, QueueError};
+use super::{IS_WORKING, MayCompute, QueueError};
 use crate::rsa::Signature;
 
 /// A signature to come. It is a future of any runtime, and [`wait`](Self::wait) blocks instead.
@@ -58,9 +58,10 @@ impl Signing {
         answer: Answer<Outcome>,
         may_compute: MayCompute,
     ) -> Self {
+        let work = request.work();
         let entry = match may_compute.0 && shared.callers_compute {
-            true => shared.room.enter_or_lead(request),
-            false => shared.room.enter(request).map(Entry::Waits),
+            true => shared.room.enter_or_lead(work, request),
+            false => shared.room.enter(work, request).map(Entry::Waits),
         };
         let stage = match entry {
             Ok(Entry::Waits(place)) => Stage::Inside {
@@ -105,7 +106,8 @@ impl Signing {
     /// # Errors
     ///
     /// [`QueueError::Sign`] with the signer's error, and the others but [`QueueError::Full`] and
-    /// [`QueueError::TimedOut`].
+    /// [`QueueError::TimedOut`]. [`QueueError::WouldDeadlock`], and the request is cancelled, if there is no answer yet and the
+    /// call comes from a waker, a backend or a generator that a queue has called.
     ///
     /// # Panics
     ///
@@ -134,6 +136,9 @@ impl Signing {
         loop {
             if let Poll::Ready(outcome) = Pin::new(&mut self).poll(&mut context) {
                 return outcome;
+            }
+            if IS_WORKING.get() {
+                return Err(QueueError::WouldDeadlock);
             }
             match deadline.map(|at| at.saturating_duration_since(Instant::now())) {
                 None => thread::park(),
@@ -170,6 +175,10 @@ impl Future for Signing {
     type Output = Result<Signature, QueueError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // Nobody would answer there, and whoever holds a lock is elsewhere.
+        if self.shared.is_forked() && !matches!(self.stage, Stage::Over) {
+            self.stage = Stage::Failed(QueueError::Forked);
+        }
         loop {
             match core::mem::replace(&mut self.stage, Stage::Over) {
                 Stage::Failed(error) => return Poll::Ready(Err(error)),
@@ -177,11 +186,12 @@ impl Future for Signing {
                     request,
                     answer,
                     mut ticket,
-                } => match self
-                    .shared
-                    .room
-                    .enter_or_wait(request, &mut ticket, context.waker())
-                {
+                } => match self.shared.room.enter_or_wait(
+                    request.work(),
+                    request,
+                    &mut ticket,
+                    context.waker(),
+                ) {
                     Ok(place) => {
                         let place = Some(place);
                         self.stage = Stage::Inside { place, answer };
@@ -203,7 +213,7 @@ impl Future for Signing {
                             Poll::Pending
                         }
                         Poll::Ready(outcome) => {
-                            Poll::Ready(outcome.unwrap_or(Err(QueueError::ShutDown)))
+                            Poll::Ready(outcome.unwrap_or(Err(QueueError::Unanswered)))
                         }
                     };
                 }
@@ -233,5 +243,29 @@ impl fmt::Debug for Signing {
             Stage::Inside { .. } => "Signing(in the queue)",
             Stage::Over => "Signing(over)",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::BatchQueue;
+    use super::super::reply::reply;
+    use super::*;
+    use crate::backend::Serial;
+
+    /// Nothing was shut down.
+    #[test]
+    fn a_request_that_is_lost_says_so() {
+        let queue = BatchQueue::new(Serial, getrandom::SysRng).unwrap();
+        let (reply, answer) = reply();
+        drop(reply);
+        let signing = Signing {
+            shared: queue.0.shared.clone(),
+            stage: Stage::Inside {
+                place: None,
+                answer,
+            },
+        };
+        assert_eq!(signing.wait(), Err(QueueError::Unanswered));
     }
 }

@@ -29,6 +29,16 @@ impl Gate {
         self.changed.notify_all();
     }
 
+    pub fn close(&self) {
+        *self.is_open.lock().unwrap() = false;
+    }
+
+    /// Returns when it is open.
+    pub fn pass(&self) {
+        let shut = |is_open: &mut bool| !*is_open;
+        drop(self.changed.wait_while(self.is_open.lock().unwrap(), shut));
+    }
+
     /// Calls so far, those that wait included.
     pub fn calls(&self) -> usize {
         self.calls.load(SeqCst)
@@ -51,8 +61,7 @@ impl RsaPrivateOp for Gate {
     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
         self.lanes.fetch_add(ops.len(), SeqCst);
         self.calls.fetch_add(1, SeqCst);
-        let shut = |is_open: &mut bool| !*is_open;
-        drop(self.changed.wait_while(self.is_open.lock().unwrap(), shut));
+        self.pass();
         Serial.private_op(ops)
     }
 }
@@ -162,6 +171,7 @@ impl RsaPrivateOp for Memory {
     }
 }
 
+/// What a backend has to have besides, for its type and, if it is over another one, that one's.
 macro_rules! exponentiate_serially {
     ($($type:ty $(: $backend:ident)?),*) => {$(
         impl$(<$backend: RsaPrivateOp>)? BatchModExp<BoxedUint> for $type {
@@ -178,5 +188,8 @@ macro_rules! exponentiate_serially {
         }
     )*};
 }
+
+#[allow(unused_imports)]
+pub(super) use exponentiate_serially;
 
 exponentiate_serially!(Gate, Memory, Failing<B>: B, Threads<B>: B);

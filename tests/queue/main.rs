@@ -4,6 +4,7 @@ mod backends;
 mod callers;
 mod cancellation;
 mod failures;
+mod fairness;
 #[path = "../rsa/keys.rs"]
 #[allow(dead_code)]
 mod keys;
@@ -13,3 +14,4 @@ mod signatures;
 mod stress;
 mod threads;
 mod traits;
+mod wakers;

@@ -1,0 +1,282 @@
+//! Code of callers that the queue calls: wakers, backends and generators. It may not block in the queue, and may panic.
+
+use std::future::Future;
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use batch_modexp::backend::Serial;
+use batch_modexp::queue::{BatchQueue, QueueError, Shutdown, Signing};
+use batch_modexp::rsa::{KeyHandle, PerThread, PrivateOps, RsaPrivateOp, Signature};
+use batch_modexp::{BatchModExp, Error, ModExp};
+use crypto_bigint::BoxedUint;
+
+use super::backends::{Gate, Threads, exponentiate_serially};
+use super::policy::{key, patient, requests, wait_all};
+use super::signatures::PKCS1V15;
+
+/// How long a test waits for what should come at once. It does not come at all if the queue stands still.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Calls a function once, when it is woken.
+struct Calls<F>(Mutex<Option<F>>);
+
+impl<F: FnOnce() + Send> Wake for Calls<F> {
+    fn wake(self: Arc<Self>) {
+        let function = self.0.lock().unwrap().take();
+        if let Some(function) = function {
+            function();
+        }
+    }
+}
+
+/// Polls a request, which is not to be answered yet, with a waker that calls `function`.
+fn when_woken(signing: &mut Signing, function: impl FnOnce() + Send + 'static) {
+    let waker = Waker::from(Arc::new(Calls(Mutex::new(Some(function)))));
+    let mut context = Context::from_waker(&waker);
+    assert!(Pin::new(signing).poll(&mut context).is_pending());
+}
+
+/// What all ways to block come back with.
+fn block(queue: &BatchQueue, key: &KeyHandle) -> [Result<Signature, QueueError>; 4] {
+    [
+        queue.sign_blocking(key, PKCS1V15, b"m"),
+        queue.sign_prehash_blocking(key, PKCS1V15, &[7; 32]),
+        queue.sign(key, PKCS1V15, b"m").wait(),
+        queue.sign(key, PKCS1V15, b"m").wait_timeout(LONG),
+    ]
+}
+
+fn assert_refused(results: &Receiver<[Result<Signature, QueueError>; 4]>) {
+    let results = results.recv_timeout(LONG);
+    let results = results.expect("a call blocks in a waker, and the queue with it");
+    assert_eq!(results, [0; 4].map(|_| Err(QueueError::WouldDeadlock)));
+}
+
+/// All threads of the backend, and all workers, would be in wakers that wait for each other.
+#[test]
+fn a_waker_may_not_block() {
+    let (gate, key) = (Gate::shut(), key());
+    let threads = Threads {
+        backend: gate.clone(),
+        count: NonZeroUsize::MIN,
+    };
+    for queue in [patient(gate.clone()), patient(threads)] {
+        let queue = queue.build().unwrap();
+        let (sender, results) = channel();
+        let mut task = queue.sign(&key, PKCS1V15, b"m");
+        let (of_waker, key) = (queue.clone(), key.clone());
+        when_woken(&mut task, move || {
+            sender.send(block(&of_waker, &key)).unwrap();
+        });
+        gate.open();
+        assert_refused(&results);
+        task.wait().unwrap();
+        gate.close();
+    }
+    gate.open();
+}
+
+/// Nor on a caller's own thread, where one that leaves makes room for it.
+#[test]
+fn a_waker_may_not_block_anywhere() {
+    let (gate, key) = (Gate::shut(), key());
+    let queue = patient(gate.clone()).capacity(1).build().unwrap();
+    let first = requests(&queue, &key, 1);
+    gate.wait_for_calls(1);
+    let inside = requests(&queue, &key, 1);
+    let mut outside = queue.sign(&key, PKCS1V15, b"m");
+    let (sender, results) = channel();
+    let (of_waker, of_thread) = (queue.clone(), key.clone());
+    when_woken(&mut outside, move || {
+        sender.send(block(&of_waker, &of_thread)).unwrap();
+    });
+    let leaving = std::thread::spawn(move || drop(inside));
+    assert_refused(&results);
+    leaving.join().unwrap();
+    gate.open();
+    wait_all(first);
+    outside.wait().unwrap();
+    queue.sign_blocking(&key, PKCS1V15, b"m").unwrap();
+}
+
+/// Asks a queue for a signature where it should compute one.
+struct Asks {
+    queue: Mutex<Option<BatchQueue>>,
+    key: KeyHandle,
+    results: Mutex<Sender<[Result<Signature, QueueError>; 4]>>,
+}
+
+impl RsaPrivateOp for Asks {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+        let queue = self.queue.lock().unwrap().take();
+        if let Some(queue) = queue {
+            let results = block(&queue, &self.key);
+            self.results.lock().unwrap().send(results).unwrap();
+        }
+        Serial.private_op(ops)
+    }
+}
+
+#[test]
+fn a_backend_may_not_block_in_its_queue() {
+    let (sender, results) = channel();
+    let backend = Arc::new(Asks {
+        queue: Mutex::new(None),
+        key: key(),
+        results: Mutex::new(sender),
+    });
+    let queue = patient(backend.clone()).build().unwrap();
+    for blocks in [false, true] {
+        *backend.queue.lock().unwrap() = Some(queue.clone());
+        let signing = queue.sign(&key(), PKCS1V15, b"m");
+        match blocks {
+            true => drop(queue.sign_blocking(&key(), PKCS1V15, b"m").unwrap()),
+            false => drop(signing.wait_timeout(LONG).unwrap()),
+        }
+        assert_refused(&results);
+    }
+}
+
+/// What has been answered is there for the asking.
+#[test]
+fn a_waker_may_take_answers() {
+    let (gate, key) = (Gate::shut(), key());
+    let queue = patient(gate.clone()).min_batch(2).build().unwrap();
+    let mut task = queue.sign(&key, PKCS1V15, b"m");
+    let other = Arc::new(Mutex::new(None::<Signing>));
+    let (of_waker, (sender, result)) = (other.clone(), channel());
+    when_woken(&mut task, move || {
+        let other = of_waker.lock().unwrap().take().unwrap();
+        sender.send(other.wait()).unwrap();
+    });
+    // Of the same batch, and answered before anybody is woken for it.
+    *other.lock().unwrap() = Some(queue.sign(&key, PKCS1V15, b"m"));
+    gate.open();
+    result.recv_timeout(LONG).unwrap().unwrap();
+    task.wait().unwrap();
+}
+
+/// What a panic brings, and panics when it is thrown away.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        resume_unwind(Box::new("as asked"));
+    }
+}
+
+fn explode() {
+    resume_unwind(Box::new(Bomb));
+}
+
+/// All others are woken, on the threads of workers and where room is given away.
+#[test]
+fn a_waker_that_panics_leaves_nobody_asleep() {
+    let (gate, key) = (Gate::shut(), key());
+    let queue = patient(gate.clone()).capacity(4).build().unwrap();
+    let first = requests(&queue, &key, 1);
+    gate.wait_for_calls(1);
+    let woken = Arc::new(AtomicUsize::new(0));
+    let mut tasks = requests(&queue, &key, 8);
+    for (number, task) in tasks.iter_mut().enumerate() {
+        let woken = woken.clone();
+        when_woken(task, move || {
+            woken.fetch_add(1, SeqCst);
+            if number % 4 == 0 {
+                explode();
+            }
+        });
+    }
+    gate.open();
+    wait_all(first);
+    // Before anybody asks again: that would take the place of the waker.
+    let deadline = Instant::now() + LONG;
+    while woken.load(SeqCst) < 8 && Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    assert_eq!(woken.load(SeqCst), 8);
+    for task in tasks {
+        task.wait_timeout(LONG).unwrap();
+    }
+    queue.shutdown(Shutdown::Drain);
+    assert_eq!(queue.stats().signed, 9);
+    assert_eq!(queue.stats().under_way, 0);
+}
+
+/// Panics wherever it is asked something, once its queue has been made.
+struct Explosive {
+    backend: Serial,
+    calls: AtomicUsize,
+}
+
+impl RsaPrivateOp for Explosive {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+        explode();
+        self.backend.private_op(ops)
+    }
+
+    fn per_thread(&self) -> Option<PerThread<'_>> {
+        if self.calls.fetch_add(1, SeqCst) > 0 {
+            resume_unwind(Box::new("as asked"));
+        }
+        Some(PerThread {
+            backend: &self.backend,
+            threads: NonZeroUsize::MIN,
+        })
+    }
+}
+
+/// The requests of its batch say what has happened, and the next batch is computed as if nothing had.
+#[test]
+fn a_backend_may_panic_with_anything() {
+    let key = key();
+    // At the first call, where it is asked for a thread's backend; or only where a batch has the whole.
+    for calls in [0, 1] {
+        let explosive = || {
+            Arc::new(Explosive {
+                backend: Serial,
+                calls: AtomicUsize::new(0),
+            })
+        };
+        let whole = Whole(explosive());
+        let queue = match calls {
+            0 => patient(explosive()).no_fallback().build(),
+            _ => patient(whole).no_fallback().build(),
+        };
+        let queue = queue.unwrap();
+        for _ in 0..3 {
+            for signing in requests(&queue, &key, 2) {
+                let answer = signing.wait_timeout(LONG);
+                assert_eq!(answer, Err(QueueError::Panicked));
+            }
+            let answer = queue.sign_blocking(&key, PKCS1V15, b"m");
+            assert_eq!(answer, Err(QueueError::Panicked));
+        }
+        queue.shutdown(Shutdown::Drain);
+        let stats = queue.stats();
+        assert_eq!((stats.accepted, stats.failed, stats.under_way), (9, 9, 0));
+    }
+    let queue = patient(Whole(Arc::new(Explosive {
+        backend: Serial,
+        calls: AtomicUsize::new(0),
+    })));
+    let queue = queue.fallback(Serial).build().unwrap();
+    wait_all(requests(&queue, &key, 3));
+}
+
+/// Computes batches as a whole.
+struct Whole(Arc<Explosive>);
+
+impl RsaPrivateOp for Whole {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+        self.0.private_op(ops)
+    }
+}
+
+exponentiate_serially!(Asks, Explosive, Whole);
