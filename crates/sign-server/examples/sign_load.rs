@@ -42,7 +42,8 @@ fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("sign_load: {error}");
+            // Not `eprintln!`, which panics if nobody reads.
+            let _ = writeln!(std::io::stderr(), "sign_load: {error}");
             ExitCode::FAILURE
         }
     }
@@ -51,9 +52,10 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), Failure> {
     let span = Duration::try_from_secs_f64(options.seconds)?;
     let started = Instant::now();
+    let end = started.checked_add(span).ok_or("--seconds is too long")?;
     let mut latencies = thread::scope(|scope| {
         let connections: Vec<_> = (0..options.connections.get())
-            .map(|_| scope.spawn(|| ask(options, started + span)))
+            .map(|_| scope.spawn(|| ask(options, end)))
             .collect();
         let mut all = Vec::new();
         for connection in connections {
@@ -65,12 +67,13 @@ fn run(options: &Options) -> Result<(), Failure> {
     let rate = latencies.len() as f64 / started.elapsed().as_secs_f64();
     latencies.sort();
     let at = |share: f64| latencies[(latencies.len() as f64 * share) as usize].as_secs_f64() * 1e3;
-    println!(
+    writeln!(
+        std::io::stdout(),
         "{} connections: {rate:.0} signatures/s, p50 {:.2} ms, p99 {:.2} ms",
         options.connections,
         at(0.5),
         at(0.99)
-    );
+    )?;
     Ok(())
 }
 

@@ -1,71 +1,59 @@
 //! The keys of a directory.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use batch_modexp::Error;
 use batch_modexp::rsa::KeyHandle;
-use batch_modexp::secret::Secret;
+
+use crate::permissions::{self, FileError};
 
 /// By name.
 pub(crate) type Keys = BTreeMap<String, KeyHandle>;
 
-/// A directory or a file that cannot be used.
-#[derive(Debug)]
-pub(crate) struct KeyError {
-    path: PathBuf,
-    problem: String,
-}
-
-/// Reads the key of each file `NAME.pem`.
-pub(crate) fn load(directory: &Path) -> Result<Keys, KeyError> {
-    let failed = |path: &Path, problem: &dyn fmt::Display| KeyError {
-        path: path.into(),
-        problem: problem.to_string(),
-    };
+/// Reads the key of each file `NAME.pem` whose name has `prefix` before it.
+pub(crate) fn load(directory: &Path, prefix: &str) -> Result<Keys, FileError> {
+    permissions::check_directory(directory)?;
     let mut keys = Keys::new();
-    let entries = std::fs::read_dir(directory).map_err(|error| failed(directory, &error))?;
+    let entries = std::fs::read_dir(directory).map_err(|error| FileError::new(directory, error))?;
     for entry in entries {
-        let path = entry.map_err(|error| failed(directory, &error))?.path();
-        if path.extension() != Some("pem".as_ref()) {
+        let entry = entry.map_err(|error| FileError::new(directory, error))?;
+        let (path, file) = (entry.path(), entry.file_name());
+        let name = file.as_encoded_bytes().strip_prefix(prefix.as_bytes());
+        let Some(name) = name.and_then(|name| name.strip_suffix(b".pem")) else {
+            continue;
+        };
+        // A hidden file, such as what an editor leaves.
+        if name.is_empty() {
             continue;
         }
         // It will be a part of URLs.
-        let is_plain = |name: &&str| {
-            let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.".contains(&octet);
-            name.bytes().all(is_plain)
-        };
-        let name = path
-            .file_stem()
-            .and_then(|name| name.to_str())
-            .filter(is_plain);
+        let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.".contains(octet);
+        let name = str::from_utf8(name).ok();
+        let name = name.filter(|name| name.as_bytes().iter().all(is_plain));
         let name = name.ok_or_else(|| {
             let problem =
                 "a name of a key has letters and digits of ASCII and the characters - _ . only";
-            failed(&path, &problem)
+            FileError::new(&path, problem)
         })?;
-        let pem = std::fs::read_to_string(&path).map(Secret::new);
-        let pem = pem.map_err(|error| failed(&path, &error))?;
-        let key = match pem.contains("BEGIN RSA PRIVATE KEY") {
-            true => KeyHandle::from_pkcs1_pem(&pem),
-            false => KeyHandle::from_pkcs8_pem(&pem),
-        };
-        let key = key.map_err(|error| failed(&path, &error))?;
+        let pem = permissions::read_secret(&path)?;
+        let key = key_of(&pem).map_err(|error| FileError::new(&path, error))?;
         keys.insert(name.into(), key);
     }
     if keys.is_empty() {
-        return Err(failed(
-            directory,
-            &"there are no keys, files with names that end in .pem",
-        ));
+        let problem =
+            format_args!("there are no keys, files with names of the form {prefix}NAME.pem");
+        return Err(FileError::new(directory, problem));
     }
     Ok(keys)
 }
 
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path.display(), self.problem)
+/// The key of a file in PKCS#8 or PKCS#1.
+fn key_of(pem: &[u8]) -> Result<KeyHandle, Error> {
+    // What is no UTF-8 is no PEM either, and refused as such.
+    let pem = str::from_utf8(pem).unwrap_or_default();
+    match pem.contains("BEGIN RSA PRIVATE KEY") {
+        true => KeyHandle::from_pkcs1_pem(pem),
+        false => KeyHandle::from_pkcs8_pem(pem),
     }
 }
-
-impl std::error::Error for KeyError {}

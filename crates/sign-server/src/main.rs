@@ -2,94 +2,72 @@
 //!
 //! README.md says how to run it and what it answers.
 
+mod body;
+mod client;
+mod guard;
 mod keys;
+mod listen;
 mod metrics;
+mod options;
+mod permissions;
+mod record;
 mod routes;
+mod serve;
 mod tls;
+mod words;
 
 use std::error::Error;
-use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum_server::Handle;
-use axum_server::tls_rustls::RustlsConfig;
 use batch_modexp::backend::{Auto, Kind};
 use batch_modexp::queue::{BatchQueue, Shutdown};
 use clap::Parser;
+use rustix::fs::Mode;
+use rustix::process::{Resource, getrlimit, setrlimit, umask};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_rustls::TlsAcceptor;
 
+use crate::guard::Guard;
+use crate::listen::Listener;
+use crate::options::{Listen, Options};
+use crate::record::Record;
 use crate::routes::Service;
+use crate::serve::Server;
+use crate::words::{complain, say};
 
-/// Signs by HTTP with the RSA keys of a directory.
-#[derive(Parser)]
-#[command(version)]
-struct Options {
-    /// The directory of the keys: each file NAME.pem has one, in PKCS#8 or PKCS#1.
-    #[arg(long)]
-    keys: PathBuf,
-    /// Where to listen. Anything but this machine's own addresses (127.0.0.0/8, ::1) needs --client-ca.
-    #[arg(long, default_value = "127.0.0.1:8080")]
-    listen: SocketAddr,
-    /// Certificates of the server for TLS, its own first, in PEM.
-    #[arg(long, requires = "tls_key")]
-    tls_certificates: Option<PathBuf>,
-    /// The private key of the first of these certificates, in PEM.
-    #[arg(long, requires = "tls_certificates")]
-    tls_key: Option<PathBuf>,
-    /// Certificates in PEM, of which one must have signed that of a client. Without, whoever can connect can sign.
-    #[arg(long, requires = "tls_certificates")]
-    client_ca: Option<PathBuf>,
-    /// Lets GPUs compute, where there are any and the program was built for them: keys reach their memory.
-    #[arg(long)]
-    gpus: bool,
-    /// The most requests of a batch.
-    #[arg(long, default_value = "1024")]
-    max_batch: std::num::NonZeroUsize,
-    /// The most requests that wait; others are refused with 503.
-    #[arg(long, default_value = "8192")]
-    capacity: std::num::NonZeroUsize,
-    /// The longest message in bytes.
-    #[arg(long, default_value_t = 1 << 20)]
-    max_message: usize,
-    /// Seconds for requests to end after SIGTERM or SIGINT.
-    #[arg(long, default_value_t = 30)]
-    grace: u64,
-}
+/// Descriptors for all but connections: the listener, the record, threads of the runtime, a driver's.
+const OTHER_FILES: u64 = 64;
 
 fn main() -> ExitCode {
-    match run(Options::parse()) {
+    // A Unix socket or a record is nobody else's until something else is said.
+    umask(Mode::from_raw_mode(0o077));
+    match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("sign-server: {error}");
+            complain(format_args!("{error}"));
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(options: Options) -> Result<(), Box<dyn Error>> {
-    if !options.listen.ip().is_loopback() && options.client_ca.is_none() {
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    if let Listen::Tcp(address) = options.listen
+        && !address.ip().is_loopback()
+        && options.client_ca.is_none()
+    {
         let problem = "others can connect to that address, and whoever can connect can sign: \
                        name --client-ca, or listen on 127.0.0.1 behind something that asks who is there";
         return Err(problem.into());
     }
-    let keys = keys::load(&options.keys)?;
+    allow_descriptors(options.max_connections)?;
+    let record = Record::open(options.record.as_deref())
+        .map_err(|error| format!("cannot open the record: {error}"))?;
+    let keys = keys::load(&options.keys, &options.key_prefix)?;
     for (name, key) in &keys {
-        println!("key {name}: {} bits", key.bits());
+        say(format_args!("key {name}: {} bits", key.bits()));
     }
-    let kind = if options.gpus {
-        Kind::GpuOrCpu
-    } else {
-        Kind::Cpu
-    };
-    let backend = Auto::with(kind, None)?;
-    println!("signs on {}: {}", backend.name(), backend.reason());
-    let queue = BatchQueue::builder(backend, getrandom::SysRng)
-        .max_batch(options.max_batch.get())
-        .capacity(options.capacity.get())
-        .build()?;
     let tls = match (&options.tls_certificates, &options.tls_key) {
         (Some(certificates), Some(key)) => Some(tls::config(
             certificates,
@@ -98,55 +76,78 @@ fn run(options: Options) -> Result<(), Box<dyn Error>> {
         )?),
         _ => None,
     };
-    let service = Arc::new(Service::new(queue.clone(), keys));
+    let kind = if options.gpus {
+        Kind::GpuOrCpu
+    } else {
+        Kind::Cpu
+    };
+    let backend = Auto::with(kind, None)?;
+    say(format_args!(
+        "signs on {}: {}",
+        backend.name(),
+        backend.reason()
+    ));
+    let queue = BatchQueue::builder(backend, getrandom::SysRng)
+        .max_batch(options.max_batch.get())
+        .capacity(options.capacity.get())
+        .build()?;
+    // Browsers reach no Unix sockets, and a client of TLS has made sure that the certificate has the name it asked for.
+    let is_open =
+        matches!(options.listen, Listen::Unix(_)) || (tls.is_some() && options.hosts.is_empty());
+    let guard = Guard::new(&options.hosts, is_open);
+    let service = Arc::new(Service::new(queue.clone(), keys, guard, record, options));
+    let server = Server {
+        routes: routes::router(service.clone()),
+        tls: tls.map(|config| TlsAcceptor::from(Arc::new(config))),
+        max_connections: options.max_connections,
+        idle_timeout: options.idle_timeout(),
+        transfer_timeout: options.transfer_timeout(),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let served = runtime.block_on(serve(&options, service, tls));
+    let served = runtime.block_on(serve(options, server, &service));
     // Requests have ended, or their time is over.
     queue.shutdown(Shutdown::Cancel);
-    println!("{}", metrics::last_words(&queue.stats()));
-    Ok(served?)
+    say(format_args!("{}", metrics::last_words(&queue.stats())));
+    served
 }
 
-async fn serve(
-    options: &Options,
-    service: Arc<Service>,
-    tls: Option<rustls::ServerConfig>,
-) -> std::io::Result<()> {
-    let handle = Handle::new();
-    let grace = Duration::from_secs(options.grace);
-    let mut signals = [SignalKind::terminate(), SignalKind::interrupt()]
-        .into_iter()
-        .map(signal)
-        .collect::<Result<Vec<_>, _>>()?;
-    tokio::spawn({
-        let (handle, service) = (handle.clone(), service.clone());
-        async move {
-            let [terminate, interrupt] = &mut signals[..] else {
-                unreachable!("there are two");
-            };
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            service.begin_shutdown();
-            handle.graceful_shutdown(Some(grace));
+async fn serve(options: &Options, server: Server, service: &Service) -> Result<(), Box<dyn Error>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let end = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
         }
-    });
-    let listener = TcpListener::bind(options.listen)?;
-    listener.set_nonblocking(true)?;
-    println!("listens on {}", listener.local_addr()?);
-    let routes = routes::router(service, options.max_message).into_make_service();
-    match tls {
-        None => {
-            let server = axum_server::from_tcp(listener)?;
-            server.handle(handle).serve(routes).await
-        }
-        Some(config) => {
-            let config = RustlsConfig::from_config(Arc::new(config));
-            let server = axum_server::from_tcp_rustls(listener, config)?;
-            server.handle(handle).serve(routes).await
-        }
+        service.begin_shutdown();
+    };
+    let listener = Listener::bind(&options.listen, options.socket_mode)
+        .await
+        .map_err(|error| format!("cannot listen on {}: {error}", options.listen))?;
+    say(format_args!("listens on {}", listener.address()?));
+    server
+        .run(listener, end, Duration::from_secs(options.grace))
+        .await;
+    Ok(())
+}
+
+/// Makes sure that descriptors do not run out before connections do.
+fn allow_descriptors(connections: u32) -> Result<(), Box<dyn Error>> {
+    let needed = u64::from(connections) + OTHER_FILES;
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return Ok(());
     }
+    if limit.maximum.is_some_and(|maximum| maximum < needed) {
+        let problem = format!(
+            "{connections} connections need {needed} open files, and the limit is {}: raise it (ulimit -n, or \
+             LimitNOFILE= of systemd), or lower --max-connections",
+            limit.maximum.unwrap_or_default()
+        );
+        return Err(problem.into());
+    }
+    limit.current = Some(needed);
+    Ok(setrlimit(Resource::Nofile, limit)?)
 }

@@ -1,32 +1,77 @@
 //! What the service answers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
-use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::{Extension, Router};
 use batch_modexp::queue::{BatchQueue, QueueError};
 use batch_modexp::rsa::{AnyScheme, Hash, KeyHandle};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
+use crate::body;
+use crate::client::Client;
+use crate::guard::Guard;
 use crate::keys::Keys;
 use crate::metrics;
+use crate::options::Options;
+use crate::record::{Entry, Record};
+use crate::words::complain;
 
 /// What all requests share.
 pub(crate) struct Service {
     queue: BatchQueue,
-    keys: Keys,
+    keys: BTreeMap<String, Key>,
+    guard: Guard,
+    record: Record,
+    max_message: u64,
+    body_timeout: Duration,
+    request_timeout: Duration,
     is_ending: AtomicBool,
 }
 
+struct Key {
+    handle: KeyHandle,
+    /// For requests that wait or are being signed, so that those for one key leave room for those for others.
+    places: Semaphore,
+}
+
+/// What the body of a request is.
+#[derive(Clone, Copy)]
+enum Input {
+    Message,
+    Digest,
+}
+
 impl Service {
-    pub(crate) fn new(queue: BatchQueue, keys: Keys) -> Self {
+    pub(crate) fn new(
+        queue: BatchQueue,
+        keys: Keys,
+        guard: Guard,
+        record: Record,
+        options: &Options,
+    ) -> Self {
+        let capacity = options.key_capacity(keys.len()).min(Semaphore::MAX_PERMITS);
+        let keys = keys.into_iter().map(|(name, handle)| {
+            let places = Semaphore::new(capacity);
+            (name, Key { handle, places })
+        });
         Self {
             queue,
-            keys,
+            keys: keys.collect(),
+            guard,
+            record,
+            max_message: options.max_message,
+            body_timeout: options.transfer_timeout(),
+            request_timeout: options.request_timeout(),
             is_ending: AtomicBool::new(false),
         }
     }
@@ -36,13 +81,13 @@ impl Service {
         self.is_ending.store(true, Relaxed);
     }
 
-    fn key(&self, name: &str) -> Result<&KeyHandle, Refusal> {
+    fn key(&self, name: &str) -> Result<&Key, Refusal> {
         let unknown = || Refusal(StatusCode::NOT_FOUND, "there is no key of this name".into());
         self.keys.get(name).ok_or_else(unknown)
     }
 }
 
-pub(crate) fn router(service: Arc<Service>, max_message: usize) -> Router {
+pub(crate) fn router(service: Arc<Service>) -> Router {
     Router::new()
         .route("/healthz", get(health))
         .route("/metrics", get(numbers))
@@ -50,8 +95,27 @@ pub(crate) fn router(service: Arc<Service>, max_message: usize) -> Router {
         .route("/keys/{key}", get(public_key))
         .route("/sign/{key}/{scheme}", post(sign))
         .route("/sign-digest/{key}/{scheme}", post(sign_digest))
-        .layer(DefaultBodyLimit::max(max_message))
+        .layer(from_fn_with_state(service.clone(), guard))
         .with_state(service)
+}
+
+/// Lets no request through that a web page may have sent.
+async fn guard(
+    State(service): State<Arc<Service>>,
+    Extension(client): Extension<Client>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match service.guard.check(request.uri(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(reason) => {
+            let refusal = Refusal(StatusCode::FORBIDDEN, reason.into());
+            let entry = Entry::new(&service.record, client, "", "");
+            // Nothing is handed out, so an error of the record changes nothing.
+            let _ = entry.finish("refused", refusal.0.as_u16());
+            refusal.into_response()
+        }
+    }
 }
 
 async fn health(State(service): State<Arc<Service>>) -> (StatusCode, &'static str) {
@@ -70,7 +134,7 @@ async fn names(State(service): State<Arc<Service>>) -> String {
     let lines = service
         .keys
         .iter()
-        .map(|(name, key)| format!("{name} {}\n", key.bits()));
+        .map(|(name, key)| format!("{name} {}\n", key.handle.bits()));
     lines.collect()
 }
 
@@ -78,56 +142,107 @@ async fn public_key(
     State(service): State<Arc<Service>>,
     Path(key): Path<String>,
 ) -> Result<impl IntoResponse, Refusal> {
-    let pem = service.key(&key)?.public_key_pem();
+    let pem = service.key(&key)?.handle.public_key_pem();
     Ok(([content_type("application/x-pem-file")], pem))
 }
 
 async fn sign(
     State(service): State<Arc<Service>>,
+    Extension(client): Extension<Client>,
     Path((key, scheme)): Path<(String, String)>,
-    message: Bytes,
+    message: Body,
 ) -> Result<impl IntoResponse, Refusal> {
-    let (key, scheme) = (service.key(&key)?, scheme_of(&scheme)?);
-    // If the client goes, so does this future, and with it the request.
-    let signature = service.queue.try_sign(key, scheme, &message)?.await?;
-    Ok((
-        [content_type("application/octet-stream")],
-        Vec::from(signature),
-    ))
+    let entry = Entry::new(&service.record, client, &key, &scheme);
+    answer(&service, entry, &key, &scheme, Input::Message, message).await
 }
 
 async fn sign_digest(
     State(service): State<Arc<Service>>,
+    Extension(client): Extension<Client>,
     Path((key, scheme)): Path<(String, String)>,
-    digest: Bytes,
+    digest: Body,
 ) -> Result<impl IntoResponse, Refusal> {
-    let (key, scheme) = (service.key(&key)?, scheme_of(&scheme)?);
-    let signature = service
+    let entry = Entry::new(&service.record, client, &key, &scheme);
+    answer(&service, entry, &key, &scheme, Input::Digest, digest).await
+}
+
+/// A signature, once it is in the record. If the client goes, so does this future, and with it the request.
+async fn answer(
+    service: &Service,
+    mut entry: Entry<'_>,
+    key: &str,
+    scheme: &str,
+    input: Input,
+    body: Body,
+) -> Result<impl IntoResponse + use<>, Refusal> {
+    let signed = signature(service, &mut entry, key, scheme, input, body);
+    let signed = timeout(service.request_timeout, signed).await;
+    let signed = signed.unwrap_or_else(|_| Err(QueueError::TimedOut.into()));
+    let (outcome, status) = match &signed {
+        Ok(_) => ("signed", StatusCode::OK),
+        Err(Refusal(status, _)) if *status == StatusCode::INTERNAL_SERVER_ERROR => {
+            ("failed", *status)
+        }
+        Err(Refusal(status, _)) => ("refused", *status),
+    };
+    if let Err(error) = entry.finish(outcome, status.as_u16()) {
+        complain(format_args!("cannot write the record: {error}"));
+        let text = "the service cannot write its record, without which it hands out no signature";
+        return Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, text.into()));
+    }
+    Ok(([content_type("application/octet-stream")], signed?))
+}
+
+async fn signature(
+    service: &Service,
+    entry: &mut Entry<'_>,
+    key: &str,
+    scheme: &str,
+    input: Input,
+    body: Body,
+) -> Result<Vec<u8>, Refusal> {
+    let (key, (scheme, hash)) = (service.key(key)?, scheme_of(scheme)?);
+    let full = |_| {
+        let text = "too many requests for this key; try again later";
+        Refusal(StatusCode::SERVICE_UNAVAILABLE, text.into())
+    };
+    // So that nothing is read in vain. Whoever is slow to send a body takes no place from others.
+    drop(key.places.try_acquire().map_err(full)?);
+    let digest = async {
+        match input {
+            Input::Message => body::digest_of(body, hash, service.max_message).await,
+            Input::Digest => body::digest_in(body, hash).await,
+        }
+    };
+    let digest = timeout(service.body_timeout, digest).await.map_err(|_| {
+        let text = "the body did not come in time";
+        Refusal(StatusCode::REQUEST_TIMEOUT, text.into())
+    })??;
+    entry.set_digest(&digest);
+    let _place = key.places.try_acquire().map_err(full)?;
+    let signing = service
         .queue
-        .try_sign_prehash(key, scheme, &digest)?
-        .await?;
-    Ok((
-        [content_type("application/octet-stream")],
-        Vec::from(signature),
-    ))
+        .try_sign_prehash(&key.handle, scheme, &digest)?;
+    Ok(signing.await?.into())
 }
 
 /// By its name in JOSE (RFC 7518, sections 3.3 and 3.5).
-fn scheme_of(name: &str) -> Result<AnyScheme, Refusal> {
+fn scheme_of(name: &str) -> Result<(AnyScheme, Hash), Refusal> {
     let hash = match name.get(2..) {
         Some("256") => Hash::Sha256,
         Some("384") => Hash::Sha384,
         Some("512") => Hash::Sha512,
         _ => return Err(unknown_scheme()),
     };
-    match &name[..2] {
-        "RS" => Ok(AnyScheme::Pkcs1v15 { hash }),
-        "PS" => Ok(AnyScheme::Pss {
+    let scheme = match &name[..2] {
+        "RS" => AnyScheme::Pkcs1v15 { hash },
+        "PS" => AnyScheme::Pss {
             hash,
             salt_len: hash.digest_len(),
-        }),
-        _ => Err(unknown_scheme()),
-    }
+        },
+        _ => return Err(unknown_scheme()),
+    };
+    Ok((scheme, hash))
 }
 
 fn unknown_scheme() -> Refusal {
@@ -140,13 +255,15 @@ fn content_type(value: &'static str) -> (HeaderName, HeaderValue) {
 }
 
 /// An answer that is no signature, with the reason.
-pub(crate) struct Refusal(StatusCode, String);
+pub(crate) struct Refusal(pub(crate) StatusCode, pub(crate) String);
 
 impl From<QueueError> for Refusal {
     fn from(error: QueueError) -> Self {
         use batch_modexp::Error::{DigestLength, KeyRestricted, KeyTooShort};
         let status = match &error {
-            QueueError::Full | QueueError::ShutDown => StatusCode::SERVICE_UNAVAILABLE,
+            QueueError::Full | QueueError::ShutDown | QueueError::TimedOut => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             QueueError::Sign(DigestLength { .. } | KeyRestricted { .. } | KeyTooShort { .. }) => {
                 StatusCode::BAD_REQUEST
             }
@@ -161,7 +278,11 @@ impl IntoResponse for Refusal {
         let text = self.1 + "\n";
         match self.0 {
             StatusCode::SERVICE_UNAVAILABLE => {
-                let again = [(header::RETRY_AFTER, HeaderValue::from_static("1"))];
+                // The connection goes to somebody else, of whom more may wait than there are connections.
+                let again = [
+                    (header::RETRY_AFTER, HeaderValue::from_static("1")),
+                    (header::CONNECTION, HeaderValue::from_static("close")),
+                ];
                 (self.0, again, text).into_response()
             }
             status => (status, text).into_response(),

@@ -10,6 +10,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
+use crate::permissions;
+
 pub(crate) fn config(
     certificates: &Path,
     key: &Path,
@@ -29,8 +31,9 @@ pub(crate) fn config(
             builder.with_client_cert_verifier(verifier.build()?)
         }
     };
-    let key_der =
-        PrivateKeyDer::from_pem_file(key).map_err(|error| format!("{}: {error}", key.display()))?;
+    let pem = permissions::read_secret(key)?;
+    let key_der = PrivateKeyDer::from_pem_slice(&pem)
+        .map_err(|error| format!("{}: {error}", key.display()))?;
     let mut config = builder.with_single_cert(read(certificates)?, key_der)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)

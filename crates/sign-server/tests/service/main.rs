@@ -1,9 +1,13 @@
 //! The program as its users meet it. What it signs is verified by the `rsa` crate.
 
-use std::io::{BufRead, BufReader, Read, Write};
+mod limits;
+mod output;
+mod record;
+mod server;
+mod trust;
+mod unit;
+
 use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -15,112 +19,8 @@ use rsa::{PublicKey, pkcs1v15, pss};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use tempfile::TempDir;
 
-const KEY: &str = include_str!("../../../tests/keys/rsa2048-pkcs8.pem");
-const CERTIFICATE: &[u8] = include_bytes!("../../batch-modexp-rustls/tests/localhost.der");
-
-/// A directory with two keys.
-fn keys() -> TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    let write = |name: &str, text| std::fs::write(directory.path().join(name), text).unwrap();
-    write("main.pem", KEY);
-    write(
-        "old.key.pem",
-        include_str!("../../../tests/keys/rsa1024.pem"),
-    );
-    write("pss.pem", include_str!("../../../tests/keys/pss.pem"));
-    write("README", "not a key");
-    directory
-}
-
-fn command(keys: &Path, options: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sign-server"));
-    command.arg("--keys").arg(keys).args(options);
-    command
-}
-
-struct Server {
-    process: Child,
-    words: BufReader<ChildStdout>,
-    address: String,
-    _keys: TempDir,
-}
-
-impl Server {
-    fn start(options: &[&str]) -> Self {
-        let keys = keys();
-        let mut process = command(keys.path(), &["--listen", "127.0.0.1:0"])
-            .args(options)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut words = BufReader::new(process.stdout.take().unwrap());
-        let address = loop {
-            let mut line = String::new();
-            assert_ne!(words.read_line(&mut line).unwrap(), 0, "it has not started");
-            if let Some(address) = line.strip_prefix("listens on ") {
-                break address.trim().into();
-            }
-        };
-        Self {
-            process,
-            words,
-            address,
-            _keys: keys,
-        }
-    }
-
-    fn ask(&self, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
-        let socket = TcpStream::connect(&self.address).unwrap();
-        talk(socket, method, path, body).unwrap()
-    }
-
-    fn get(&self, path: &str) -> (u16, String) {
-        let (status, body) = self.ask("GET", path, b"");
-        (status, String::from_utf8(body).unwrap())
-    }
-
-    /// Ends it as systemd does, and returns what it said after that.
-    fn terminate(mut self) -> String {
-        let id = self.process.id().to_string();
-        assert!(Command::new("kill").arg(id).status().unwrap().success());
-        let mut rest = String::new();
-        self.words.read_to_string(&mut rest).unwrap();
-        assert!(self.process.wait().unwrap().success());
-        rest
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // For tests that fail.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// One request on a connection of its own: the status and the body.
-fn talk(
-    mut stream: impl Read + Write,
-    method: &str,
-    path: &str,
-    body: &[u8],
-) -> std::io::Result<(u16, Vec<u8>)> {
-    let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(&[head.as_bytes(), body].concat())?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
-    let end = answer.windows(4).position(|octets| octets == b"\r\n\r\n");
-    let bad = || std::io::Error::other(format!("no answer: {answer:?}"));
-    let end = end.ok_or_else(bad)?;
-    let status = answer.get(9..12).and_then(|text| str::from_utf8(text).ok());
-    let status = status.and_then(|text| text.parse().ok()).ok_or_else(bad)?;
-    Ok((status, answer[end + 4..].to_vec()))
-}
+use crate::server::{CERTIFICATE, KEY, Server, failure, keys, talk, tls_options, write_secret};
 
 #[test]
 fn what_it_signs_is_valid() {
@@ -247,48 +147,38 @@ fn it_ends_when_asked_to() {
 
 #[test]
 fn it_does_not_start_with_what_is_wrong() {
-    let failure = |keys: &Path, options: &[&str]| {
-        let output = command(keys, options).output().unwrap();
-        assert!(!output.status.success());
-        String::from_utf8(output.stderr).unwrap()
-    };
     let keys = keys();
     let open = failure(keys.path(), &["--listen", "0.0.0.0:0"]);
     assert!(open.contains("--client-ca"), "{open}");
     let empty = tempfile::tempdir().unwrap();
     assert!(failure(empty.path(), &[]).contains("no keys"));
     assert!(failure(&empty.path().join("none"), &[]).contains("none"));
-    std::fs::write(empty.path().join("bad.pem"), "nonsense").unwrap();
+    let bad = empty.path().join("bad.pem");
+    for text in ["nonsense", ""] {
+        write_secret(&bad, text);
+        assert!(failure(empty.path(), &[]).contains("bad.pem"));
+    }
+    std::fs::write(&bad, b"\xff\xfe").unwrap();
     assert!(failure(empty.path(), &[]).contains("bad.pem"));
-    std::fs::write(empty.path().join("a b.pem"), KEY).unwrap();
-    std::fs::remove_file(empty.path().join("bad.pem")).unwrap();
+    let encrypted = include_str!("../../../../tests/keys/encrypted-pkcs8.pem");
+    write_secret(&bad, encrypted);
+    let words = failure(empty.path(), &[]);
+    assert!(
+        words.contains("bad.pem") && words.contains("encrypted"),
+        "{words}"
+    );
+    std::fs::remove_file(&bad).unwrap();
+    write_secret(&empty.path().join("a b.pem"), KEY);
     assert!(failure(empty.path(), &[]).contains("a b.pem"));
 }
 
 #[test]
 fn it_asks_who_is_there() {
     let directory = tempfile::tempdir().unwrap();
-    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     // The same for both sides, and for the authority.
-    let (key, certificate) = (path("key.pem"), path("certificate.pem"));
-    std::fs::write(&key, KEY).unwrap();
-    let der = path("certificate.der");
-    std::fs::write(&der, CERTIFICATE).unwrap();
-    let converted = Command::new("openssl")
-        .args(["x509", "-inform", "der", "-in", &der, "-out", &certificate])
-        .status();
-    if !converted.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: it_asks_who_is_there: needs openssl");
-        return;
-    }
-    let server = Server::start(&[
-        "--tls-certificates",
-        &certificate,
-        "--tls-key",
-        &key,
-        "--client-ca",
-        &certificate,
-    ]);
+    let tls = tls_options(directory.path());
+    let tls = tls.each_ref().map(String::as_str);
+    let server = Server::start(&[&tls[..], &["--client-ca", tls[1]]].concat());
     let mut roots = RootCertStore::empty();
     roots.add(CERTIFICATE.into()).unwrap();
     let client = || {
@@ -310,5 +200,14 @@ fn it_asks_who_is_there() {
     let (status, signature) = sign(known).unwrap();
     assert_eq!((status, signature.len()), (200, 256));
     sign(client().with_no_client_auth()).unwrap_err();
+    // Who it was is in the record.
+    let record = server.record();
+    let fingerprint = Sha256::digest(CERTIFICATE);
+    let fingerprint: String = fingerprint
+        .iter()
+        .map(|octet| format!("{octet:02x}"))
+        .collect();
+    let end = format!(" subject=CN%3Dlocalhost certificate={fingerprint}");
+    assert!(record.len() == 1 && record[0].ends_with(&end), "{record:?}");
     assert!(server.terminate().starts_with("1 signatures in "));
 }

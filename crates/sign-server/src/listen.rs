@@ -1,0 +1,94 @@
+//! Where clients connect: an address, or a Unix socket.
+
+use std::fs::Permissions;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+use crate::client::Client;
+use crate::options::Listen;
+
+pub(crate) enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener, SocketFile),
+}
+
+/// A connection of either kind.
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// The file of a Unix socket, which is removed when nobody listens any more.
+pub(crate) struct SocketFile(PathBuf);
+
+impl Listener {
+    /// Listens; a Unix socket has the permissions `mode`.
+    pub(crate) async fn bind(listen: &Listen, mode: u32) -> io::Result<Self> {
+        match listen {
+            Listen::Tcp(address) => TcpListener::bind(address).await.map(Self::Tcp),
+            Listen::Unix(path) => {
+                remove_stale(path).await?;
+                // Nobody else can connect before its permissions are what they are to be: main() has set the umask.
+                let listener = UnixListener::bind(path)?;
+                let file = SocketFile(path.clone());
+                std::fs::set_permissions(path, Permissions::from_mode(mode))?;
+                Ok(Self::Unix(listener, file))
+            }
+        }
+    }
+
+    pub(crate) async fn accept(&self) -> io::Result<(Stream, Client)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, address) = listener.accept().await?;
+                // An answer is one write, and there is nothing to collect.
+                stream.set_nodelay(true)?;
+                Ok((Stream::Tcp(stream), Client::at(address)))
+            }
+            Self::Unix(listener, _) => {
+                let (stream, _) = listener.accept().await?;
+                let client = Client::of_process(&stream.peer_cred()?);
+                Ok((Stream::Unix(stream), client))
+            }
+        }
+    }
+
+    /// As `--listen` takes it, with the port that was chosen.
+    pub(crate) fn address(&self) -> io::Result<String> {
+        match self {
+            Self::Tcp(listener) => Ok(listener.local_addr()?.to_string()),
+            Self::Unix(_, SocketFile(path)) => Ok(format!("unix:{}", path.display())),
+        }
+    }
+}
+
+/// Removes the socket of a server that was killed: one that nobody listens on, and nothing else.
+async fn remove_stale(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+        Ok(metadata) if metadata.file_type().is_socket() => {}
+        Ok(_) => {
+            let problem = "there is a file of that name, which is no socket";
+            return Err(io::Error::new(ErrorKind::AlreadyExists, problem));
+        }
+    }
+    match UnixStream::connect(path).await {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => std::fs::remove_file(path),
+        Err(error) => Err(error),
+        Ok(_) => Err(io::Error::new(
+            ErrorKind::AddrInUse,
+            "another server listens on that socket",
+        )),
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // If it is gone, somebody else has removed it.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

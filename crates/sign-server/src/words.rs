@@ -1,0 +1,15 @@
+//! What the program says on its standard output and standard error.
+//!
+//! A service outlives whoever reads that, so errors are ignored; `println!` would panic.
+
+use std::fmt::Arguments;
+use std::io::Write;
+
+pub(crate) fn say(line: Arguments<'_>) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+pub(crate) fn complain(line: Arguments<'_>) {
+    // One write, so that lines of the record stay whole.
+    let _ = std::io::stderr().write_all(format!("sign-server: {line}\n").as_bytes());
+}
