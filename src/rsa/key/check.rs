@@ -5,8 +5,8 @@
 
 mod arithmetic;
 
-use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams};
-use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Limb, Odd, Uint};
+use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams, FixedMontyParams};
+use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Gcd, Limb, Odd, Uint};
 
 use self::arithmetic::{Product, inverse, remainder};
 use super::components::RsaComponents;
@@ -58,6 +58,9 @@ pub(in crate::rsa) fn check(components: &RsaComponents<'_>) -> Result<Checked, E
     )?;
     let private = match components.primes {
         None => {
+            if is_prime_power(&n) {
+                return Err(Error::Key(KeyFault::PrimePower));
+            }
             let powers = PowersOfTwo {
                 n: &n,
                 e: &e,
@@ -196,6 +199,16 @@ fn require(holds: Choice, fault: KeyFault) -> Result<(), Error> {
     }
 }
 
+/// Whether n, which is public, is a prime or a power of one: then `2^n = 2` modulo the prime (Fermat's little theorem).
+/// For a product of several primes that would be a rare accident.
+fn is_prime_power(n: &Odd<BoxedUint>) -> bool {
+    let two = os2ip(&[2], n.bits_precision());
+    let params = BoxedMontyParams::new_vartime(n.clone());
+    let power = BoxedMontyForm::new(two.clone(), &params).pow(n.as_ref());
+    let difference = power.retrieve().sub_mod(&two, n.as_nz_ref());
+    difference.gcd_vartime(n.as_ref()) != BoxedUint::one()
+}
+
 /// What powers of two tell about a key without primes.
 struct PowersOfTwo<'a> {
     n: &'a Odd<BoxedUint>,
@@ -207,22 +220,15 @@ impl WithLimbs for PowersOfTwo<'_> {
     type Output = Result<(), Error>;
 
     fn run<const LIMBS: usize>(self) -> Result<(), Error> {
-        let modulus = Odd::new(load::<LIMBS>(self.n.as_ref())).expect("an odd modulus");
-        let n = Monty::new(&FixedMontyParams::new_vartime(modulus));
+        let n = Odd::new(load::<LIMBS>(self.n.as_ref())).expect("an odd modulus");
+        let n = Monty::new(&FixedMontyParams::new_vartime(n));
         let two = Uint::from(2u8);
         let power = |base: &Uint<LIMBS>, exponent: &BoxedUint, bits| {
             let mut power = Secret::new(Uint::ZERO);
             n.pow(base, exponent.as_limbs(), bits, &mut power);
             power
         };
-        let public_power =
-            |exponent: &BoxedUint| power(&two, exponent, exponent.bit_width_vartime());
-        // If n is p^k, then 2^n = 2 mod p (Fermat's little theorem).
-        let difference = public_power(self.n.as_ref()).sub_mod(&two, modulus.as_nz_ref());
-        let common = difference.gcd_vartime(modulus.as_ref());
-        require(is_one(&common), KeyFault::PrimePower)?;
-
-        let encrypted = public_power(self.e);
+        let encrypted = power(&two, self.e, self.e.bit_width_vartime());
         let back = power(&encrypted, self.d, self.d.bits_precision());
         require(back.ct_eq(&two), KeyFault::Exponents)?;
         // Then so is d, and the private operation changes nothing.
