@@ -5,7 +5,7 @@ use core::arch::asm;
 use core::arch::x86_64::{
     __cpuid, __m512i, __mmask8, _mm_cvtsi64_si128, _mm512_add_epi64, _mm512_and_si512,
     _mm512_cmpeq_epi64_mask, _mm512_cvtepu8_epi64, _mm512_load_si512, _mm512_mask_load_epi64,
-    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srli_epi64, _mm512_store_si512,
+    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srli_epi64, _mm512_store_si512, CpuidResult,
 };
 use core::ptr;
 use std::sync::OnceLock;
@@ -38,12 +38,19 @@ fn starts_one_product_a_cycle() -> bool {
     /// Asked once: to a hypervisor each of these instructions is a reason to step in, which takes microseconds.
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
-        let vendor = __cpuid(0);
+        let [vendor, signature] = [0, 1].map(cpuid);
         let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
-        let signature = __cpuid(1).eax;
+        let signature = signature.eax;
         let family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
         name.as_flattened() == b"AuthenticAMD" && family == 0x19
     })
+}
+
+/// What the processor says of itself under `leaf`. Rust before 1.94 calls the intrinsic unsafe.
+#[allow(unused_unsafe)]
+fn cpuid(leaf: u32) -> CpuidResult {
+    // SAFETY: every x86-64 processor has the instruction, which reads and writes no memory.
+    unsafe { __cpuid(leaf) }
 }
 
 /// Every method is `#[inline(always)]` and compiled into [`with_features`], where each is one

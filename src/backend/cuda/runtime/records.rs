@@ -217,16 +217,16 @@ impl RecordTable {
             unreachable!("the table has just grown");
         };
         self.context.bind_to_thread()?;
-        let record = staging.as_mut_slice();
-        write(record);
-        let address = self.address_of(records, index);
-        // SAFETY: the record is within the table and free; the copy is over when it returns.
-        let copied = unsafe { result::memcpy_htod_sync(address, record) };
-        let copied = copied.and_then(|()| settle(&self.context));
-        record.zeroize();
-        copied?;
-        free.pop();
-        Ok(index)
+        let copy = |record: &[u64]| {
+            // SAFETY: the record is within the table and no owner has it.
+            unsafe { result::memcpy_htod_sync(self.address_of(records, index), record)? };
+            settle(&self.context)
+        };
+        let wipe = || {
+            self.clear(records, index)?;
+            settle(&self.context)
+        };
+        send(staging.as_mut_slice(), free, write, copy, wipe)
     }
 
     /// Moves the records to a table of twice the size. Launches that read the one before may be under way: it stays for as long
@@ -267,19 +267,70 @@ impl RecordTable {
         let has_it = |table: &Arc<DeviceWords>| (index as usize + 1) * words <= table.len();
         self.context.bind_to_thread()?;
         for table in before.filter(has_it).chain([records.clone()]) {
-            let bytes = words * size_of::<u64>();
-            // SAFETY: the record is within the table. A launch that still used it would read zeros; there is none,
-            // since its owner is dropped or the device's calls are held back.
-            unsafe { result::memset_d8_sync(self.address_of(&table, index), 0, bytes)? };
+            // A launch that still used it would read zeros; there is none, since its owner is dropped or the device's calls are held back.
+            self.clear(&table, index)?;
         }
         settle(&self.context)?;
         state.free.push(index);
         Ok(())
     }
 
+    /// Has a record overwritten with 0; [`settle`] waits for that. The context must be bound.
+    ///
+    /// # Panics
+    ///
+    /// If the table has no such record.
+    fn clear(&self, table: &DeviceWords, index: u32) -> Result<(), DriverError> {
+        let words = self.kind.words;
+        assert!(
+            (index as usize + 1) * words <= table.len(),
+            "no such record"
+        );
+        // SAFETY: the record is within the table, which is owned.
+        unsafe {
+            result::memset_d8_sync(self.address_of(table, index), 0, words * size_of::<u64>())
+        }
+    }
+
     fn address_of(&self, records: &DeviceWords, index: u32) -> CUdeviceptr {
         let offset = index as usize * self.kind.words * size_of::<u64>();
         records.address() + offset as CUdeviceptr
+    }
+}
+
+/// Lets `write` write a record, copies it to the place that is free last, and returns the index of that. `staging` is wiped whatever
+/// happens. If copying fails the device may have the record all the same: a place that could not be wiped is given to nobody.
+fn send<E>(
+    staging: &mut [u64],
+    free: &mut Vec<u32>,
+    write: impl FnOnce(&mut [u64]),
+    copy: impl FnOnce(&[u64]) -> Result<(), E>,
+    wipe: impl FnOnce() -> Result<(), E>,
+) -> Result<u32, E> {
+    let staged = Staged(staging);
+    write(staged.0);
+    let Some(index) = free.pop() else {
+        unreachable!("the table has just grown");
+    };
+    let copied = copy(staged.0);
+    drop(staged);
+    match copied {
+        Ok(()) => Ok(index),
+        Err(error) => {
+            if wipe().is_ok() {
+                free.push(index);
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Words that are wiped when this goes.
+struct Staged<'a>(&'a mut [u64]);
+
+impl Drop for Staged<'_> {
+    fn drop(&mut self) {
+        self.0.zeroize();
     }
 }
 

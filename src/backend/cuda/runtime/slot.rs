@@ -57,6 +57,8 @@ pub(crate) struct Slot {
     /// What the launches of the chunk under way read, so that it stays allocated.
     records: Option<HeldRecords>,
     state: State,
+    /// Clearing may be queued, which needs the buffers.
+    is_clearing: bool,
     /// What tests do to the next chunk before each launch and after the last.
     #[cfg(all(test, feature = "sign"))]
     strike: Option<Strike>,
@@ -98,6 +100,7 @@ impl Slot {
             buffers: None,
             records: None,
             state: State::Clean,
+            is_clearing: false,
             #[cfg(all(test, feature = "sign"))]
             strike: None,
         })
@@ -231,6 +234,7 @@ impl Slot {
         let Some(buffers) = &mut self.buffers else {
             return Ok(());
         };
+        self.is_clearing = true;
         buffers.clear_device(&self.stream)?;
         // A chunk that follows all the same is for after that.
         self.cleared.record(&self.stream)?;
@@ -294,18 +298,27 @@ impl Slot {
             buffers.wipe_inputs();
             buffers.wipe_outputs();
         }
-        self.stream.synchronize()
+        self.await_clearing()
+    }
+
+    /// Until then the buffers must stay.
+    fn await_clearing(&mut self) -> Result<(), DriverError> {
+        self.stream.synchronize()?;
+        self.is_clearing = false;
+        Ok(())
     }
 
     /// After an error or a panic: waits for the device, then wipes everything that chunks may have
     /// left. If the device does not answer any more, its buffers are given up with its context.
     pub(super) fn abandon(&mut self) {
         let is_settled = self.state == State::Clean
+            && !self.is_clearing
             && !self.buffers.as_ref().is_some_and(Buffers::is_device_used);
         let streams = [&self.chains, &self.single, &self.stream];
         let answered =
             is_settled || streams.map(|stream| stream.synchronize().is_ok()) == [true; 3];
         self.records = None;
+        self.is_clearing = false;
         let Some(buffers) = &mut self.buffers else {
             return;
         };
@@ -353,6 +366,7 @@ impl Slot {
             .as_ref()
             .map_or(Sizes::default(), Buffers::sizes);
         if !have.covers(sizes) {
+            self.await_clearing()?;
             // The old ones first, so that both need not fit at once.
             self.buffers = None;
             self.buffers = Some(Buffers::with_room(&self.context, have.max(sizes))?);

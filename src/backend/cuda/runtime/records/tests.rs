@@ -1,4 +1,7 @@
-//! Records that come, move and go on a device. Needs a GPU.
+//! Records that come, move and go on a device. Most of it needs a GPU.
+
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
 
 use super::super::device::Device;
 use super::super::probe;
@@ -142,4 +145,77 @@ fn closed_tables_are_forgotten() {
         drop(device);
         assert!(lock(&table.state).records.is_none());
     }
+}
+
+/// How a record goes to a device that is not there: `copied` and `wiped` are what the driver answers. Returns the result of
+/// `send`, whether the place was wiped, and the places that are free.
+fn send_with(
+    copied: Result<(), &'static str>,
+    wiped: Result<(), &'static str>,
+) -> (Result<u32, &'static str>, bool, Vec<u32>) {
+    let (mut staging, mut free, mut is_wiped) = ([0; 3], Vec::from([5, 9]), false);
+    let copy = |record: &[u64]| {
+        assert_eq!(record, [7; 3]);
+        copied
+    };
+    let wipe = || {
+        is_wiped = true;
+        wiped
+    };
+    let sent = send(&mut staging, &mut free, |record| record.fill(7), copy, wipe);
+    assert_eq!(staging, [0; 3]);
+    (sent, is_wiped, free)
+}
+
+#[test]
+fn a_record_that_was_not_sent_is_wiped_or_its_place_given_up() {
+    let failed = Err("copy");
+    assert_eq!(send_with(Ok(()), Ok(())), (Ok(9), false, Vec::from([5])));
+    assert_eq!(
+        send_with(failed, Ok(())),
+        (Err("copy"), true, Vec::from([5, 9]))
+    );
+    assert_eq!(
+        send_with(failed, Err("wipe")),
+        (Err("copy"), true, Vec::from([5]))
+    );
+}
+
+#[test]
+fn a_panic_leaves_nothing_of_a_record_on_the_host() {
+    let (mut staging, mut free) = ([0; 3], Vec::from([5]));
+    let write = |record: &mut [u64]| {
+        record.fill(7);
+        panic!("a panic by intention");
+    };
+    let nothing = || Ok::<(), ()>(());
+    let sent = catch_unwind(AssertUnwindSafe(|| {
+        send(&mut staging, &mut free, write, |_| nothing(), nothing)
+    }));
+    assert!(sent.is_err());
+    assert_eq!((staging, free), ([0; 3], Vec::from([5])));
+}
+
+/// The same on a device: the pinned buffer is wiped, and the next owner gets the place.
+#[test]
+fn a_panic_leaves_nothing_of_a_record_in_pinned_memory() {
+    let Some(device) = device() else { return };
+    let call = device.call();
+    let table = call.table(KIND);
+    let owner = Residence::default();
+    let unwound = catch_unwind(AssertUnwindSafe(|| {
+        table.index_of(&owner, |record| {
+            record.fill(7);
+            panic!("a panic by intention");
+        })
+    }));
+    assert!(unwound.is_err());
+    {
+        let state = lock(&table.table.state);
+        let staging = state.staging.as_ref().unwrap().as_slice();
+        assert!(staging.iter().all(|&word| word == 0));
+        let words = state.records.as_ref().unwrap().read();
+        assert!(words.iter().all(|&word| word == 0));
+    }
+    table.index_of(&owner, |record| record.fill(1)).unwrap();
 }

@@ -1,5 +1,8 @@
 //! Whether what is left in buffers is found. Needs a GPU.
 
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use super::super::device::Device;
 use super::super::probe;
 use super::*;
@@ -54,6 +57,67 @@ fn buffers_have_room() {
         assert_eq!(words_for(1), first);
         assert!(words_for(1025) > first);
     });
+}
+
+/// What the host's inputs end with when a stream comes to it.
+struct Look {
+    word: *const u64,
+    seen: AtomicU64,
+}
+
+/// Queues a look that the device comes to in a while; too short a time hides a fault, and invents none.
+fn queue_look(slot: &mut Slot, look: &mut Look) {
+    unsafe extern "C" fn look_at(argument: *mut c_void) {
+        std::thread::sleep(Duration::from_millis(200));
+        // SAFETY: the test keeps the `Look` until the stream is done, and the slot has the buffer until then.
+        let look = unsafe { &*argument.cast::<Look>() };
+        // SAFETY: as above.
+        look.seen
+            .store(unsafe { look.word.read_volatile() }, Ordering::SeqCst);
+    }
+    let buffers = slot.buffers.as_mut().unwrap();
+    buffers.write_last(0, 7);
+    let words = buffers.sizes().input;
+    look.word = buffers.inputs(words).last().unwrap();
+    slot.context.bind_to_thread().unwrap();
+    let argument = core::ptr::from_mut(look).cast();
+    // SAFETY: the context is bound, and what the function reads stays, as said there.
+    unsafe {
+        result::stream::launch_host_function(slot.stream.cu_stream(), look_at, argument).unwrap();
+    }
+}
+
+/// Clearing that is queued still has the buffers when the device comes to it, whether larger ones replace them or the slot gives them
+/// back. Dropping buffers wipes the host's inputs first, which is what tells.
+#[test]
+fn buffers_stay_until_clearing_is_over() {
+    let replace: fn(&mut Slot) = |slot| {
+        let input = 2 * slot.buffers.as_ref().unwrap().sizes().input;
+        let sizes = Sizes {
+            input,
+            ..Sizes::default()
+        };
+        slot.grow(sizes).unwrap();
+    };
+    let give_up: fn(&mut Slot) = |slot| {
+        slot.abandon();
+        slot.release();
+    };
+    for go in [replace, give_up] {
+        with_slot(|slot| {
+            send_words(slot, 1000);
+            take_words(slot, 1000);
+            let mut look = Look {
+                word: core::ptr::null(),
+                seen: AtomicU64::new(0),
+            };
+            queue_look(slot, &mut look);
+            slot.clear_device().unwrap();
+            go(slot);
+            slot.stream.synchronize().unwrap();
+            assert_eq!(look.seen.load(Ordering::SeqCst), 7);
+        });
+    }
 }
 
 /// A chunk of `words` inputs and outputs, and no kernel.
