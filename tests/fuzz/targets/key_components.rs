@@ -97,8 +97,12 @@ impl Numbers {
         require(d > zero && d < n, KeyFault::PrivateExponent)?;
         let Some([p, q]) = &self.primes else {
             let two = BigUint::from(2u8);
-            let there_and_back = two.modpow(e, n).modpow(d, n);
-            return require(there_and_back == two, KeyFault::Exponents);
+            let difference = two.modpow(n, n) + n - &two;
+            require(difference.modinv(n).is_some(), KeyFault::PrimePower)?;
+            let encrypted = two.modpow(e, n);
+            require(encrypted.modpow(d, n) == two, KeyFault::Exponents)?;
+            let is_short = encrypted == two || d.bits() <= n.bits() / 2;
+            return require(!is_short, KeyFault::ShortPrivateExponent);
         };
         // Numbers that are wider than the limbs of n are refused before they are looked at.
         let width = u64::from(bits.next_multiple_of(Limb::BITS));
@@ -119,6 +123,11 @@ impl Numbers {
             is_inverse(&p_less_1) && is_inverse(&q_less_1),
             KeyFault::Exponents,
         )?;
+        let shortest = d % (&p_less_1 * &q_less_1 / gcd(&p_less_1, &q_less_1));
+        require(
+            shortest.bits() > n.bits() / 2,
+            KeyFault::ShortPrivateExponent,
+        )?;
         let equals = |given: &Option<BigUint>, value| given.as_ref().is_none_or(|x| *x == value);
         require(equals(&self.dp, d % p_less_1), KeyFault::Dp)?;
         require(equals(&self.dq, d % q_less_1), KeyFault::Dq)?;
@@ -128,6 +137,15 @@ impl Numbers {
             KeyFault::Qinv,
         )
     }
+}
+
+/// Euclid's algorithm.
+fn gcd(a: &BigUint, b: &BigUint) -> BigUint {
+    let (mut a, mut b) = (a.clone(), b.clone());
+    while b != BigUint::ZERO {
+        (a, b) = (b.clone(), a % b);
+    }
+    a
 }
 
 /// A sound key, and changes to it; or numbers that have nothing to do with each other.
