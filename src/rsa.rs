@@ -47,7 +47,10 @@ pub use sha2;
 
 pub use decryptor::BatchDecryptor;
 pub use encryption::{EncryptionScheme, RsaesOaep, RsaesPkcs1v15};
-pub use key::{KeyFault, KeyHandle, PublicKey, Restriction, RsaComponents};
+#[cfg(feature = "encrypted")]
+#[cfg_attr(docsrs, doc(cfg(feature = "encrypted")))]
+pub use key::{EncryptionAlgorithm, decrypt_pkcs8};
+pub use key::{KeyFault, KeyHandle, PublicKey, Restriction, RsaComponents, decode_pem};
 #[doc(hidden)]
 pub use private_op::Helpers;
 pub use private_op::{Checked, Chunk, PerThread, PrivateOps, RsaPrivateOp};

@@ -75,6 +75,12 @@ impl<T: Zeroize> Deref for Secret<T> {
     }
 }
 
+impl<T: Zeroize + AsRef<U>, U: ?Sized> AsRef<U> for Secret<T> {
+    fn as_ref(&self) -> &U {
+        self.0.as_ref()
+    }
+}
+
 impl<T: Zeroize> DerefMut for Secret<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0

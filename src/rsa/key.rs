@@ -7,9 +7,12 @@ mod adapter;
 mod altered;
 pub(super) mod check;
 mod components;
+#[cfg(feature = "encrypted")]
+mod encrypted;
 mod fault;
 mod format;
 mod params;
+mod pem;
 mod public;
 mod restriction;
 mod seal;
@@ -21,7 +24,10 @@ use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Limb};
 
 pub use self::components::RsaComponents;
+#[cfg(feature = "encrypted")]
+pub use self::encrypted::{EncryptionAlgorithm, decrypt_pkcs8};
 pub use self::fault::KeyFault;
+pub use self::pem::decode_pem;
 pub use self::public::PublicKey;
 pub use self::restriction::Restriction;
 use super::encryption::pkcs1_v15::hash_of_exponent;
@@ -37,8 +43,8 @@ use crate::secret::Secret;
 /// ```
 /// use batch_modexp::rsa::KeyHandle;
 ///
-/// let pem = std::fs::read_to_string("tests/keys/rsa2048-pkcs8.pem")?;
-/// let key = KeyHandle::from_pkcs8_pem(&pem)?;
+/// let pem = std::fs::read("tests/keys/rsa2048-pkcs8.pem")?;
+/// let key = KeyHandle::from_pem(&pem)?;
 /// assert_eq!((key.bits(), key.e()), (2048, vec![1, 0, 1]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -47,7 +47,7 @@ fn what_scrypt_may_take_is_limited() {
         )
     };
     assert_eq!(load(&with(|_| {})), (None, true));
-    let refused = (Some(Error::Key(KeyFault::Decryption)), false);
+    let refused = (Some(Error::Key(KeyFault::Derivation)), false);
     type Change = fn(&mut ScryptParams);
     let changes: [Change; 8] = [
         |scrypt| scrypt.cost_parameter = 0,

@@ -104,6 +104,8 @@ fn key_components() {
         EqualFactors,
         Product,
         Exponents,
+        ShortPrivateExponent,
+        PrimePower,
         Dp,
         Dq,
         Qinv,

@@ -31,6 +31,7 @@ macro_rules! pem {
 
 mod components;
 mod degenerate;
+mod pem;
 mod restricted;
 
 const PASSPHRASE: &str = "correct horse";
@@ -145,7 +146,7 @@ fn encrypted_pkcs8() {
         let handle = KeyHandle::from_pkcs8_encrypted_pem(pem, PASSPHRASE).unwrap();
         signs_like(&handle, &key);
         let error = KeyHandle::from_pkcs8_encrypted_pem(pem, "wrong").unwrap_err();
-        assert_eq!(error, Error::Key(KeyFault::Decryption));
+        assert_eq!(error, Error::Key(KeyFault::Passphrase));
         let error = KeyHandle::from_pkcs8_pem(pem).unwrap_err();
         assert_eq!(error, Error::Key(KeyFault::Encrypted));
         let (_, der) = pkcs8::der::pem::decode_vec(pem.as_bytes()).unwrap();

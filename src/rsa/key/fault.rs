@@ -2,15 +2,20 @@
 
 use core::fmt;
 
+#[cfg(feature = "encrypted")]
+use super::encrypted::EncryptionAlgorithm;
+
 /// What is wrong with a key. Nothing in it depends on a secret but the name of the relation that does not hold.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum KeyFault {
     /// There is no PEM block, or it is damaged (RFC 7468).
     Pem,
-    /// The PEM block has another label than `expected`.
+    /// The newlines of a PEM block are written as a backslash and the letter n, as in JSON and in environment variables.
+    EscapedNewlines,
+    /// There is PEM, but no block with the label `expected`.
     Label {
-        /// The label that this function reads.
+        /// The label or labels that this function reads.
         expected: &'static str,
     },
     /// The PEM block, or the document inside, is encrypted.
@@ -20,14 +25,25 @@ pub enum KeyFault {
         /// The structure that this function reads.
         expected: &'static str,
     },
+    /// The document is a `found`, while the PEM label or the function is for another structure.
+    Structure {
+        /// The structure of the document: `PrivateKeyInfo` (PKCS#8) or `RSAPrivateKey` (PKCS#1).
+        found: &'static str,
+    },
     /// The key is for another algorithm than RSA.
     Algorithm,
     /// The key is restricted to parameters of RSASSA-PSS that this crate does not sign with: another hash function
     /// than SHA-256, SHA-384 and SHA-512, or another one for the mask generation.
     PssParameters,
-    /// The passphrase is wrong, or the encryption is not supported.
+    /// The passphrase is wrong, or the encrypted octets are damaged.
     #[cfg(feature = "encrypted")]
-    Decryption,
+    Passphrase,
+    /// The document is encrypted with this algorithm, or derives its key by it, which is not supported.
+    #[cfg(feature = "encrypted")]
+    Encryption(EncryptionAlgorithm),
+    /// The document asks for a derivation of its key that is impossible, or that takes too much memory or time.
+    #[cfg(feature = "encrypted")]
+    Derivation,
     /// n is even.
     EvenModulus,
     /// e is even, below 3, or not below n.
@@ -58,17 +74,33 @@ pub enum KeyFault {
 impl fmt::Display for KeyFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let relation = match self {
-            Self::Pem => return f.write_str("this is not PEM, or the PEM block is damaged"),
+            Self::Pem => return f.write_str("there is no PEM block, or it is damaged"),
             Self::Label { expected } => {
-                return write!(f, "the PEM block is not labelled {expected:?}");
+                return write!(f, "there is no PEM block labelled {expected}");
+            }
+            Self::EscapedNewlines => {
+                return f.write_str(
+                    r"the newlines of the PEM block are written as \n; replace them by newlines",
+                );
             }
             Self::Encrypted => {
                 return f.write_str(
-                    "the key is encrypted; decrypt it, or use the functions for encrypted keys",
+                    "the key is encrypted; use `from_pkcs8_encrypted_pem`, or convert it with \
+                     `openssl pkcs8 -topk8`",
+                );
+            }
+            Self::Structure { found } => {
+                let (label, other) = match *found {
+                    "PrivateKeyInfo" => ("PRIVATE KEY", "PKCS#1 or encrypted"),
+                    _ => ("RSA PRIVATE KEY", "PKCS#8"),
+                };
+                return write!(
+                    f,
+                    "this is a {found}, read as {other}; its PEM label must be {label}"
                 );
             }
             Self::Der { expected } => return write!(f, "this is not the DER of a {expected}"),
-            Self::Algorithm => return f.write_str("the key is not for RSA"),
+            Self::Algorithm => return f.write_str("this is not an RSA key"),
             Self::PssParameters => {
                 return f.write_str(
                     "the key is restricted to RSASSA-PSS with parameters that are not supported; \
@@ -76,8 +108,22 @@ impl fmt::Display for KeyFault {
                 );
             }
             #[cfg(feature = "encrypted")]
-            Self::Decryption => {
-                return f.write_str("the passphrase is wrong, or this encryption is not supported");
+            Self::Passphrase => return f.write_str("the passphrase does not fit"),
+            #[cfg(feature = "encrypted")]
+            Self::Encryption(algorithm) => {
+                return write!(
+                    f,
+                    "keys that are encrypted with {algorithm} are not supported; \
+                     encrypt it anew with `openssl pkcs8 -topk8 -in KEY -out NEW`"
+                );
+            }
+            #[cfg(feature = "encrypted")]
+            Self::Derivation => {
+                return f.write_str(
+                    "the encrypted key asks for a derivation with impossible parameters, or with \
+                     more than 1 GiB or 100 million iterations; \
+                     encrypt it anew with `openssl pkcs8 -topk8 -in KEY -out NEW`",
+                );
             }
             Self::EvenModulus => "n is even",
             Self::PublicExponent => "e is not an odd number from 3 to n",

@@ -224,6 +224,23 @@ fn change(numbers: &mut Numbers, input: &mut Input<'_>) {
             }
             return;
         }
+        0xfc => {
+            // The shortest private exponent.
+            let one = BigUint::from(1u8);
+            if let Some([p, q]) = numbers.primes.clone().filter(|[p, q]| p.bit(0) && q.bit(0)) {
+                numbers.e = (p - 1u8) * (q - 1u8) + 1u8;
+                numbers.d = one.clone();
+                (numbers.dp, numbers.dq) = (Some(one.clone()), Some(one));
+            }
+            return;
+        }
+        0xfd => {
+            // The square of a prime.
+            if let Some([p, _]) = numbers.primes.take() {
+                numbers.n = &p * &p;
+            }
+            return;
+        }
         _ => {}
     }
     let sum = [&numbers.n, &numbers.e, &numbers.d];
