@@ -30,7 +30,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         Some(path) => key::load_for_comparison(path, &args.passphrase, compute.scheme)?,
         None => key::generate(args.bits, compute.quiet)?,
     };
-    let signer = schemes::signer(compute, backend, &rsa_key.to_public_key(), false);
+    let signer = schemes::signer(compute, backend, Some(&rsa_key.to_public_key()), false);
     let single = schemes::single(compute.scheme, &rsa_key);
     let mut messages = Messages::generated(args.count);
     let (summary, _) = sign::all(

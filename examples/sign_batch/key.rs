@@ -1,7 +1,6 @@
 //! The key: from a file, or fresh.
 
 mod container;
-mod encrypted;
 mod numbers;
 mod restriction;
 
@@ -10,7 +9,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
-use batch_modexp::rsa::KeyHandle;
+use batch_modexp::rsa::{KeyHandle, decrypt_pkcs8};
 use batch_modexp::secret::Secret;
 use getrandom::SysRng;
 use indicatif::ProgressBar;
@@ -49,9 +48,9 @@ pub fn load_for_comparison(
     Ok((handle, numbers::of_rsa(&document).map_err(bad_key)?))
 }
 
-/// The public half of a key, for the `rsa` crate.
-pub fn public_half(key: &KeyHandle) -> Result<PublicKey, Failure> {
-    numbers::public_half(key).map_err(Failure::Work)
+/// The public half of a key, for the `rsa` crate, or why that does not take it.
+pub fn public_half(key: &KeyHandle) -> Result<PublicKey, String> {
+    numbers::public_half(key)
 }
 
 fn private_document(path: &Path, passphrase: &Passphrase) -> Result<Document, Failure> {
@@ -99,11 +98,15 @@ fn decrypted(
     match (document.kind, &passphrase.passphrase_file) {
         (Kind::Encrypted, Some(file)) => {
             let text = read(file)?;
-            let first_line = encrypted::first_line(&text);
+            let first_line = first_line(&text);
             if first_line.is_empty() {
                 return Err(Failure::bad_file(file, "there is no passphrase in it"));
             }
-            encrypted::decrypt(&document, first_line).map_err(|what| bad_key(&what))
+            let der = decrypt_pkcs8(&document.der, first_line);
+            Ok(Document {
+                kind: Kind::Pkcs8,
+                der: der.map_err(|error| bad_key(&error.to_string()))?,
+            })
         }
         (Kind::Encrypted, None) => Err(bad_key(
             "the key is encrypted; name a file with its passphrase by --passphrase-file",
@@ -113,6 +116,12 @@ fn decrypted(
         )),
         (_, None) => Ok(document),
     }
+}
+
+/// The passphrase in a file, as `openssl -passin file:` reads it.
+fn first_line(text: &[u8]) -> &[u8] {
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or(text);
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 /// Reads a file into memory that is wiped.

@@ -23,11 +23,14 @@ pub(crate) mod verify;
 use std::process::ExitCode;
 
 use args::{Command, SignArgs};
+use batch_modexp::rsa::KeyHandle;
 use failure::Failure;
 use feed::{Feed, Messages};
 use lines::{Content, Lines};
+use options::Compute;
 use output::Output;
 use report::Report;
+use rsa::PublicKey;
 
 fn main() -> ExitCode {
     match Command::from_command_line().and_then(run) {
@@ -55,11 +58,28 @@ fn sign(args: &SignArgs) -> Result<(), Failure> {
     let lines = Lines::open(args.input(), content)?;
     let output = Output::new(args.output_target(), args.encoding)?;
     let key = key::load_private(args.key(), &args.passphrase, compute.scheme)?;
-    let public = key::public_half(&key)?;
-    let signer = schemes::signer(compute, compute.backend()?, &public, args.prehashed);
+    let public = verifying_key(&key, compute)?;
+    let signer = schemes::signer(compute, compute.backend()?, public.as_ref(), args.prehashed);
 
     let mut messages = Messages::Lines(Feed::start(lines, args.flush_after())?);
     let (summary, output) = sign::all(compute, signer.as_ref(), &key, &mut messages, output)?;
     output.commit()?;
     Report::new(compute, signer.as_ref(), &key, &summary, None).print()
+}
+
+/// The key that the `rsa` crate checks signatures with. It does not take all that we sign with, such as long exponents:
+/// then there is none, and the user is told.
+fn verifying_key(key: &KeyHandle, compute: &Compute) -> Result<Option<PublicKey>, Failure> {
+    match key::public_half(key) {
+        Ok(public) => Ok(Some(public)),
+        Err(reason) if compute.verify_all => {
+            Err(Failure::Input(format!("{reason}; leave out --verify-all")))
+        }
+        Err(reason) => {
+            if !compute.no_verify && !compute.quiet {
+                stdio::note(&format!("note: {reason}; the built-in check stays"));
+            }
+            Ok(None)
+        }
+    }
 }

@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use rsa::pkcs8::ObjectIdentifier;
 
 use super::failure::Failure;
+use super::schemes::Signer;
 
 /// The signature scheme.
 #[derive(Clone, Copy, Debug, Args)]
@@ -227,10 +228,10 @@ impl Compute {
         })
     }
 
-    /// Which signatures of `backend` the `rsa` crate checks.
-    pub fn verified(&self, backend: &Auto) -> Verified {
-        match backend.name() {
-            _ if self.no_verify => Verified::None,
+    /// Which signatures of `signer` the `rsa` crate checks.
+    pub fn verified(&self, signer: &dyn Signer) -> Verified {
+        match signer.backend().name() {
+            _ if self.no_verify || signer.verifier().is_none() => Verified::None,
             // It would take ten times as long as signing.
             "cuda" if !self.verify_all => Verified::Sample,
             _ => Verified::All,

@@ -101,7 +101,7 @@ impl<'a> Report<'a> {
 
     /// Which signatures the `rsa` crate has checked.
     fn verified(&self) -> Verified {
-        self.compute.verified(self.signer.backend())
+        self.compute.verified(self.signer)
     }
 
     fn table(&self, baseline: &[Rate]) -> String {

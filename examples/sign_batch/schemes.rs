@@ -16,9 +16,12 @@ use rsa::{PrivateKey, PublicKey, pkcs1v15, pss};
 
 use super::options::{Compute, HashName, SchemeName, SchemeOptions};
 
-/// A scheme with a private key, by the batch, and back.
-pub trait Signer: Check {
+/// A scheme with a private key, by the batch.
+pub trait Signer: Sync {
     fn backend(&self) -> &Auto;
+
+    /// What checks the signatures, if the `rsa` crate takes the key.
+    fn verifier(&self) -> Option<&dyn Check>;
 
     /// Signs messages, or digests if the signer was made for them, by the batch.
     fn sign(&self, key: &KeyHandle, messages: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error>;
@@ -36,11 +39,11 @@ pub trait Check: Sync {
     fn accepts(&self, message: &[u8], signature: &[u8]) -> bool;
 }
 
-/// The signer that the command line asks for.
+/// The signer that the command line asks for. `key` is for the check of its signatures.
 pub fn signer(
     compute: &Compute,
     backend: Auto,
-    key: &PublicKey,
+    key: Option<&PublicKey>,
     prehashed: bool,
 ) -> Box<dyn Signer> {
     let job = Job {
@@ -80,8 +83,7 @@ pub fn verifier(scheme: SchemeOptions, key: &PublicKey, prehashed: bool) -> Box<
 /// What a signer is made of, but for scheme and hash.
 struct Job<'a> {
     backend: Auto,
-    /// For the check of the signatures.
-    key: &'a PublicKey,
+    key: Option<&'a PublicKey>,
     blinding: bool,
     prehashed: bool,
 }
@@ -93,7 +95,8 @@ impl Job<'_> {
     {
         Box::new(Pair {
             batch: BatchSigner::new(self.backend, Pkcs1v15::<D>::new()).blinding(self.blinding),
-            verifier: pkcs1v15_with::<D>(self.key, self.prehashed),
+            verifier: self.key.map(|key| pkcs1v15_with::<D>(key, self.prehashed)),
+            prehashed: self.prehashed,
         })
     }
 
@@ -103,7 +106,8 @@ impl Job<'_> {
     {
         Box::new(Pair {
             batch: BatchSigner::new(self.backend, Pss::<D>::new()).blinding(self.blinding),
-            verifier: pss_with::<D>(self.key, self.prehashed),
+            verifier: self.key.map(|key| pss_with::<D>(key, self.prehashed)),
+            prehashed: self.prehashed,
         })
     }
 }
@@ -111,7 +115,8 @@ impl Job<'_> {
 /// Our signer beside the `rsa` crate's verifier.
 struct Pair<S, V> {
     batch: BatchSigner<Auto, S>,
-    verifier: With<V>,
+    verifier: Option<With<V>>,
+    prehashed: bool,
 }
 
 /// A signing key of the `rsa` crate, with the type of its signatures.
@@ -217,17 +222,6 @@ impl<D: Digest + FixedOutputReset + Sync> Check for With<pss::VerifyingKey<D>> {
     }
 }
 
-impl<S, V> Check for Pair<S, V>
-where
-    S: Sync,
-    V: Sync,
-    With<V>: Check,
-{
-    fn accepts(&self, message: &[u8], signature: &[u8]) -> bool {
-        Check::accepts(&self.verifier, message, signature)
-    }
-}
-
 impl<S, V> Signer for Pair<S, V>
 where
     S: Scheme + Sync,
@@ -238,8 +232,14 @@ where
         self.batch.backend()
     }
 
+    fn verifier(&self) -> Option<&dyn Check> {
+        self.verifier
+            .as_ref()
+            .map(|verifier| verifier as &dyn Check)
+    }
+
     fn sign(&self, key: &KeyHandle, messages: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
-        let signatures = if self.verifier.prehashed {
+        let signatures = if self.prehashed {
             self.batch.sign_prehash(&mut SysRng, key, messages)?
         } else {
             self.batch.sign(&mut SysRng, key, messages)?

@@ -98,6 +98,68 @@ fn pem_and_der() {
     folder.refuses("large", &[], &["longer than 1 MiB"]);
 }
 
+/// More of them in tests/rsa/import/pem.rs.
+#[test]
+fn pem_with_other_lines() {
+    let folder = Folder::new();
+    let pem = std::fs::read_to_string(key("rsa2048")).unwrap();
+    let (header, rest) = pem.split_once('\n').unwrap();
+    let (body, end) = rest.split_once("-----END").unwrap();
+    let in_one_line = format!("{header}\n{}\n-----END{end}", body.replace('\n', ""));
+    folder.write("one-line", in_one_line);
+    folder.write("blanks", pem.replace('\n', " \t\n"));
+    folder.write("empty-line", format!("\u{feff}{header}\n\n{rest}\n"));
+    for name in ["one-line", "blanks", "empty-line"] {
+        folder.signs(name, &[]);
+    }
+    folder.write("escaped", pem.replace('\n', r"\n"));
+    folder.refuses("escaped", &[], &[r"written as \n"]);
+    folder.write("label", pem.replace("RSA PRIVATE", "PRIVATE"));
+    folder.refuses("label", &[], &["RSAPrivateKey", "RSA PRIVATE KEY"]);
+    folder.write("no-base64", pem.replace('M', "?"));
+    folder.refuses("no-base64", &[], &["damaged PEM", "no base64"]);
+}
+
+/// Long exponents, and more than two primes.
+#[test]
+fn keys_that_the_rsa_crate_does_not_take() {
+    if !is_installed("openssl", "version") {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("message", "message");
+    let message = folder.path("message");
+    for (name, is_taken) in [("rsa1024-large-e", false), ("rsa2048-three-primes", true)] {
+        let key = key(name);
+        let args = ["--key", &key, "--input", &message];
+        let output = run_with_input(&args, b"");
+        let note = String::from_utf8_lossy(&output.stderr).into_owned();
+        let is_noted = note.contains("note: the rsa crate") && note.contains("built-in check");
+        assert_eq!(is_noted, !is_taken, "{name}: {note}");
+        let line = stdout(&output);
+        let signature = data_encoding::HEXLOWER.decode(line.trim_end().as_bytes());
+        folder.write("signature", signature.unwrap());
+        folder.make(&format!("openssl pkey -in {key} -pubout -out public"));
+        folder.make("openssl dgst -sha256 -verify public -signature signature message");
+
+        let output = run_with_input(&[&args[..], &["--no-verify"]].concat(), b"");
+        assert!(
+            output.stderr.is_empty() || !String::from_utf8_lossy(&output.stderr).contains("note")
+        );
+        assert_eq!(stdout(&output), line);
+        let all = [&args[..], &["--verify-all"]].concat();
+        if is_taken {
+            assert_eq!(stdout(&run_with_input(&all, b"")), line);
+        } else {
+            refused_with_line(&all, &["the rsa crate", "--verify-all"]);
+            folder.write("line", &line);
+            let signatures = folder.path("line");
+            let verify = [&["verify"], &args[..], &["--signatures", &signatures]].concat();
+            refused_with_line(&verify, &["the rsa crate", "cannot use the public key"]);
+        }
+    }
+}
+
 #[test]
 fn several_blocks_in_any_order() {
     if !is_installed("openssl", "version") {
@@ -188,7 +250,7 @@ fn encrypted_keys() {
     refuses(
         "des3.pem",
         "passphrase",
-        &["cannot decrypt", "openssl pkcs8 -topk8"],
+        &["DES-EDE3-CBC", "not supported", "openssl pkcs8 -topk8"],
     );
     folder.make("openssl rsa -in KEY -traditional -aes128 -passout file:passphrase -out old.pem");
     refuses(

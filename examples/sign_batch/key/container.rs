@@ -1,12 +1,15 @@
 //! What people keep keys in: PEM files with one block or several, and DER.
 
+use batch_modexp::Error;
+use batch_modexp::rsa::{KeyFault, decode_pem};
+use batch_modexp::secret::Secret;
 use rsa::pkcs8::der::asn1::AnyRef;
-use rsa::pkcs8::der::{Decode, SecretDocument, Tag, Tagged};
+use rsa::pkcs8::der::{Decode, Tag, Tagged};
 
 /// A key in DER.
 pub struct Document {
     pub kind: Kind,
-    pub der: SecretDocument,
+    pub der: Secret<Vec<u8>>,
 }
 
 /// How a key is encoded.
@@ -90,14 +93,17 @@ fn look(bytes: &[u8]) -> Result<Form<'_>, String> {
 /// A block of a PEM file, from its first hyphen to its last.
 struct Block<'a> {
     label: &'a str,
-    text: &'a str,
+    text: &'a [u8],
 }
 
 impl Block<'_> {
     fn decode(&self, kind: Kind) -> Result<Document, String> {
-        let (_, der) =
-            SecretDocument::from_pem(self.text).map_err(|error| format!("damaged PEM: {error}"))?;
-        Ok(Document { kind, der })
+        let no_base64 = || format!("damaged PEM: the {} is no base64", name(self.label));
+        match decode_pem(self.text, &[self.label]) {
+            Ok(Some((_, der))) => Ok(Document { kind, der }),
+            Ok(None) | Err(Error::Key(KeyFault::Pem)) => Err(no_base64()),
+            Err(error) => Err(error.to_string()),
+        }
     }
 }
 
@@ -115,8 +121,7 @@ fn blocks(bytes: &[u8]) -> Result<Vec<Block<'_>>, String> {
         let end = format!("-----END {label}-----");
         let len = find(rest, end.as_bytes()).map(|start| start + end.len());
         let len = len.ok_or_else(|| format!("damaged PEM: the {} has no end", name(label)))?;
-        let text = str::from_utf8(&rest[..len])
-            .map_err(|_| format!("damaged PEM: the {} is no text", name(label)))?;
+        let text = &rest[..len];
         blocks.push(Block { label, text });
         rest = &rest[len..];
     }
@@ -153,7 +158,7 @@ fn private_block(blocks: &[Block<'_>]) -> Result<Document, String> {
         }
     };
     match block.label {
-        "RSA PRIVATE KEY" if block.text.contains("Proc-Type: 4,ENCRYPTED") => Err(
+        "RSA PRIVATE KEY" if find(block.text, b"Proc-Type: 4,ENCRYPTED").is_some() => Err(
             "the key is encrypted in the old way of PEM; convert it with \
              `openssl pkcs8 -topk8 -in KEY -out NEW` and use --passphrase-file"
                 .into(),
@@ -209,6 +214,8 @@ fn from_der(bytes: &[u8]) -> Result<Document, String> {
         }
         _ => return Err("this DER holds no key".into()),
     };
-    let der = SecretDocument::try_from(bytes).map_err(|error| format!("damaged DER: {error}"))?;
-    Ok(Document { kind, der })
+    Ok(Document {
+        kind,
+        der: Secret::new(bytes.to_vec()),
+    })
 }

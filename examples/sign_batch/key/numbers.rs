@@ -14,26 +14,23 @@ use super::restriction;
 
 /// The private key in `document`, which holds one, not encrypted.
 pub fn private_key(document: &Document, scheme: SchemeOptions) -> Result<KeyHandle, String> {
-    let der = document.der.as_bytes();
+    let der = &document.der;
     let key = match document.kind {
         Kind::Pkcs8 => {
             // Looked at here too, for messages that name the options of this program.
-            let info = PrivateKeyInfoRef::from_der(der).map_err(damaged("PKCS#8"))?;
-            restriction::check(&info.algorithm, scheme)?;
-            check_pkcs1(info.private_key.as_bytes())?;
+            if let Ok(info) = PrivateKeyInfoRef::from_der(der) {
+                restriction::check(&info.algorithm, scheme)?;
+            }
             KeyHandle::from_pkcs8_der(der)
         }
-        _ => {
-            check_pkcs1(der)?;
-            KeyHandle::from_pkcs1_der(der)
-        }
+        _ => KeyHandle::from_pkcs1_der(der),
     };
     key.map_err(|error: Error| error.to_string())
 }
 
 /// The public key in `document`, which is not encrypted, or that of the private key in it.
 pub fn public_key(document: &Document, scheme: SchemeOptions) -> Result<PublicKey, String> {
-    let der = document.der.as_bytes();
+    let der = &document.der;
     match document.kind {
         Kind::Spki => {
             let info = SubjectPublicKeyInfoRef::from_der(der).map_err(damaged("public key"))?;
@@ -46,7 +43,7 @@ pub fn public_key(document: &Document, scheme: SchemeOptions) -> Result<PublicKe
     }
 }
 
-/// The public key of `key` for the `rsa` crate, which checks signatures.
+/// The public key of `key` for the `rsa` crate, which takes shorter exponents than we do.
 pub fn public_half(key: &KeyHandle) -> Result<PublicKey, String> {
     let der = key.public_key_der();
     let info = SubjectPublicKeyInfoRef::from_der(&der).map_err(damaged("public key"))?;
@@ -56,14 +53,14 @@ pub fn public_half(key: &KeyHandle) -> Result<PublicKey, String> {
 
 fn public_from_pkcs1(der: &[u8]) -> Result<PublicKey, String> {
     let parts = pkcs1::RsaPublicKeyRef::from_der(der).map_err(damaged("public key"))?;
-    PublicKey::try_from(parts).map_err(|_| {
-        "the public key cannot be used: 1024 to 8192 bits are expected, and an odd exponent".into()
+    PublicKey::try_from(parts).map_err(|error| {
+        format!("the rsa crate, which checks signatures, cannot use the public key: {error}")
     })
 }
 
 /// The private key in `document` for the `rsa` crate, once [`private_key`] has accepted it.
 pub fn of_rsa(document: &Document) -> Result<PrivateKey, String> {
-    let der = document.der.as_bytes();
+    let der = &document.der;
     let key = match document.kind {
         Kind::Pkcs8 => {
             let info = PrivateKeyInfoRef::from_der(der).map_err(damaged("PKCS#8"))?;
@@ -72,12 +69,6 @@ pub fn of_rsa(document: &Document) -> Result<PrivateKey, String> {
         _ => PrivateKey::from_pkcs1_der(der),
     };
     key.map_err(|error| format!("the rsa crate cannot use the key: {error}"))
-}
-
-/// Says where DER is damaged, which the library does not.
-fn check_pkcs1(der: &[u8]) -> Result<(), String> {
-    let parts = pkcs1::RsaPrivateKeyRef::from_der(der);
-    parts.map(|_| ()).map_err(damaged("PKCS#1"))
 }
 
 fn damaged(what: &str) -> impl Fn(der::Error) -> String {
