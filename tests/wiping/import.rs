@@ -26,12 +26,33 @@ fn needles(case: &Case) -> Vec<Needle> {
         Needle::new("R mod p", &radix(&p, 1)),
         Needle::new("R mod q", &radix(&q, 1)),
         Needle::new("R^2 mod q", &radix(&q, 2)),
+        Needle {
+            name: "p in DER",
+            bytes: p.to_bytes_be()[64..80].try_into().unwrap(),
+        },
+        // Of line 20 of 25, which is within dP.
+        Needle {
+            name: "base64",
+            bytes: PEM.lines().nth(20).unwrap().as_bytes()[..16]
+                .try_into()
+                .unwrap(),
+        },
     ]);
     needles
 }
 
 fn from_pem() {
-    assert!(KeyHandle::from_pkcs1_pem(PEM).unwrap().has_crt());
+    assert!(KeyHandle::from_pem(PEM).unwrap().has_crt());
+}
+
+/// The base64 is damaged behind the secrets.
+fn refused_pem(pem: &str) {
+    let error = KeyHandle::from_pem(pem).unwrap_err();
+    assert_eq!(error, Error::Key(KeyFault::Pem));
+}
+
+fn damaged_pem() -> String {
+    PEM.replace("\n-----END", "?\n-----END")
 }
 
 /// The numbers of the case in octets: n, e, d, p, q.
@@ -69,6 +90,7 @@ fn heap() {
     let watch = Watch::begin();
     let case = case(true, false);
     let (needles, octets, damaged) = (needles(&case), octets(&case), damaged(&case));
+    let damaged_pem = damaged_pem();
     // An allocator keeps some freed blocks of a size for the thread, 7 of them in glibc, and what it does with another
     // one depends on how many it has.
     for kept in 0..=8 {
@@ -84,6 +106,8 @@ fn heap() {
             drop(held);
         };
         import(&from_pem);
+        import(&|| refused_pem(&damaged_pem));
+        import(&|| drop(case.handle()));
         import(&|| from_components(&octets));
         import(&|| without_primes(&octets));
         import(&|| refused(&damaged));
@@ -108,8 +132,11 @@ fn stack() {
     let (needles, damaged) = (needles(case), damaged(case));
     let octets: &[Vec<u8>; 5] = Box::leak(Box::new(octets(case)));
     type Import = Box<dyn FnOnce() + Send>;
-    let imports: [(&str, Import); 4] = [
+    let damaged_pem = damaged_pem();
+    let imports: [(&str, Import); 6] = [
         ("PEM", Box::new(from_pem)),
+        ("a key of the rsa crate", Box::new(|| drop(case.handle()))),
+        ("damaged PEM", Box::new(move || refused_pem(&damaged_pem))),
         ("components", Box::new(|| from_components(octets))),
         ("without primes", Box::new(|| without_primes(octets))),
         ("refused", Box::new(move || refused(&damaged))),

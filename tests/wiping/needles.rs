@@ -199,10 +199,13 @@ fn representative(key: &PrivateKey, digest: &[u8]) -> crypto_bigint::BoxedUint {
 }
 
 impl Case {
-    /// Prepares the key, signs with it, and drops it again.
-    pub fn sign<B: batch_modexp::rsa::RsaPrivateOp>(&self, backend: B) {
+    pub fn handle(&self) -> KeyHandle {
+        KeyHandle::new(&self.key).unwrap()
+    }
+
+    /// Signs with the key, and drops it.
+    pub fn sign<B: batch_modexp::rsa::RsaPrivateOp>(&self, handle: KeyHandle, backend: B) {
         use batch_modexp::rsa::{BatchSigner, Pkcs1v15};
-        let handle = KeyHandle::new(&self.key).unwrap();
         let signer =
             BatchSigner::new(backend, Pkcs1v15::<sha2::Sha256>::new()).blinding(self.blinded);
         let digests = [self.digest; 3];

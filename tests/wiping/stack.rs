@@ -106,7 +106,7 @@ where
         let needles = case.needles.clone();
         // Dropping the key of the rsa crate wipes what that holds; it stays alive until the thread has ended.
         let case: &_ = Box::leak(Box::new(case));
-        let stack = stack_after(Box::new(move || case.sign(backend)));
+        let stack = stack_after(Box::new(move || case.sign(case.handle(), backend)));
         let left = left_on(&stack, &needles);
         assert!(
             left.is_empty(),

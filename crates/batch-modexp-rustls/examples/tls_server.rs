@@ -68,12 +68,8 @@ fn run(options: &Options) -> Result<std::convert::Infallible, Box<dyn Error>> {
     let backend = Auto::with(kind, None)?;
     println!("signs on {}: {}", backend.name(), backend.reason());
     let queue = BatchQueue::new(backend, getrandom::SysRng)?;
-    let pem = fs::read_to_string(&options.key).map_err(|error| at(&options.key, &error))?;
-    let pem = Secret::new(pem);
-    let key = match pem.contains("BEGIN RSA PRIVATE KEY") {
-        true => KeyHandle::from_pkcs1_pem(&pem)?,
-        false => KeyHandle::from_pkcs8_pem(&pem)?,
-    };
+    let pem = fs::read(&options.key).map_err(|error| at(&options.key, &error))?;
+    let key = KeyHandle::from_pem(&Secret::new(pem)).map_err(|error| at(&options.key, &error))?;
     let chain = CertificateDer::pem_file_iter(&options.certificates)
         .and_then(Iterator::collect)
         .map_err(|error| at(&options.certificates, &error))?;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use batch_modexp::Error;
 use batch_modexp::rsa::KeyHandle;
 
 use crate::permissions::{self, FileError};
@@ -37,7 +36,7 @@ pub(crate) fn load(directory: &Path, prefix: &str) -> Result<Keys, FileError> {
             FileError::new(&path, problem)
         })?;
         let pem = permissions::read_secret(&path)?;
-        let key = key_of(&pem).map_err(|error| FileError::new(&path, error))?;
+        let key = KeyHandle::from_pem(&pem).map_err(|error| FileError::new(&path, error))?;
         keys.insert(name.into(), key);
     }
     if keys.is_empty() {
@@ -46,14 +45,4 @@ pub(crate) fn load(directory: &Path, prefix: &str) -> Result<Keys, FileError> {
         return Err(FileError::new(directory, problem));
     }
     Ok(keys)
-}
-
-/// The key of a file in PKCS#8 or PKCS#1.
-fn key_of(pem: &[u8]) -> Result<KeyHandle, Error> {
-    // What is no UTF-8 is no PEM either, and refused as such.
-    let pem = str::from_utf8(pem).unwrap_or_default();
-    match pem.contains("BEGIN RSA PRIVATE KEY") {
-        true => KeyHandle::from_pkcs1_pem(pem),
-        false => KeyHandle::from_pkcs8_pem(pem),
-    }
 }
