@@ -50,7 +50,7 @@ pub use encryption::{EncryptionScheme, RsaesOaep, RsaesPkcs1v15};
 #[cfg(feature = "encrypted")]
 #[cfg_attr(docsrs, doc(cfg(feature = "encrypted")))]
 pub use key::{EncryptionAlgorithm, decrypt_pkcs8};
-pub use key::{KeyFault, KeyHandle, PublicKey, Restriction, RsaComponents, decode_pem};
+pub use key::{KeyFault, KeyHandle, PemBlock, PublicKey, Restriction, RsaComponents, decode_pem};
 #[doc(hidden)]
 pub use private_op::Helpers;
 pub use private_op::{Checked, Chunk, PerThread, PrivateOps, RsaPrivateOp};

@@ -27,7 +27,7 @@ pub use self::components::RsaComponents;
 #[cfg(feature = "encrypted")]
 pub use self::encrypted::{EncryptionAlgorithm, decrypt_pkcs8};
 pub use self::fault::KeyFault;
-pub use self::pem::decode_pem;
+pub use self::pem::{PemBlock, decode_pem};
 pub use self::public::PublicKey;
 pub use self::restriction::Restriction;
 use super::encryption::pkcs1_v15::hash_of_exponent;

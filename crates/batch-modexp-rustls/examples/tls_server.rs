@@ -69,7 +69,7 @@ fn run(options: &Options) -> Result<std::convert::Infallible, Box<dyn Error>> {
     println!("signs on {}: {}", backend.name(), backend.reason());
     let queue = BatchQueue::new(backend, getrandom::SysRng)?;
     let pem = fs::read(&options.key).map_err(|error| at(&options.key, &error))?;
-    let key = KeyHandle::from_pem(&Secret::new(pem)).map_err(|error| at(&options.key, &error))?;
+    let key = KeyHandle::from_pem(Secret::new(pem)).map_err(|error| at(&options.key, &error))?;
     let chain = CertificateDer::pem_file_iter(&options.certificates)
         .and_then(Iterator::collect)
         .map_err(|error| at(&options.certificates, &error))?;

@@ -14,6 +14,9 @@ const BEGIN: &[u8] = b"-----BEGIN ";
 const END: &[u8] = b"-----END ";
 const DASHES: &[u8] = b"-----";
 
+/// The label of a PEM block, and its DER.
+pub type PemBlock<'l> = (&'l str, Secret<Vec<u8>>);
+
 /// Decodes the first PEM block with one of `labels`: its label and its DER. `None` if there is no such block.
 ///
 /// Blocks with other labels, and text around blocks, are skipped; they need not be UTF-8. A block begins at the
@@ -39,7 +42,7 @@ const DASHES: &[u8] = b"-----";
 pub fn decode_pem<'l>(
     pem: impl AsRef<[u8]>,
     labels: &[&'l str],
-) -> Result<Option<(&'l str, Secret<Vec<u8>>)>, Error> {
+) -> Result<Option<PemBlock<'l>>, Error> {
     let text = pem.as_ref();
     let decoded = match find_block(text, labels) {
         None => Ok(None),
