@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use super::failure::{Failure, name};
 use super::options::{Compute, Encoding, SchemeOptions, check_threads};
 use super::output::Target;
+use super::place::is_stdout;
 use super::same_file::is_same_file;
 
 /// What the program was asked to do.
@@ -71,7 +72,7 @@ pub struct SignArgs {
     #[arg(long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
 
-    /// The lines are not messages but their digests, in hexadecimal
+    /// The lines are digests in hexadecimal, not messages; with LF or CRLF
     #[arg(long)]
     pub prehashed: bool,
 
@@ -90,6 +91,7 @@ pub struct SignArgs {
 /// Check a file of signatures; the lines that fail are listed
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Messages are compared with their carriage returns; digests and signatures may end with one.
 Exit status: 0 all signatures are valid, 1 some are not, 2 bad command line, file or key.")]
 pub struct VerifyArgs {
     /// Public or private key: PEM or DER; `-` for standard input
@@ -107,7 +109,7 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "FILE")]
     pub signatures: PathBuf,
 
-    /// The lines are not messages but their digests, in hexadecimal
+    /// The lines are digests in hexadecimal, not messages; with LF or CRLF
     #[arg(long)]
     pub prehashed: bool,
 
@@ -213,16 +215,9 @@ impl SignArgs {
                     .into(),
             ));
         }
-        for (option, source) in sources {
-            if let Some(source) = source
-                && is_same_file(self.output_target(), source)
-            {
-                return Err(Failure::Input(format!(
-                    "the output would replace {}, which {option} reads; name another --output",
-                    name(source)
-                )));
-            }
-        }
+        not_read(self.output_target(), &sources)?;
+        let calibration = ("--calibration", self.compute.calibration.as_ref());
+        not_read(self.output_target(), &[calibration])?;
         Ok(self)
     }
 
@@ -238,7 +233,7 @@ impl SignArgs {
 
     /// Where the signatures go.
     pub fn output_target(&self) -> Target<'_> {
-        if is_dash(&self.output) {
+        if is_dash(&self.output) || is_stdout(&self.output) {
             Target::Stdout
         } else {
             Target::File(&self.output)
@@ -254,12 +249,15 @@ impl SignArgs {
 impl VerifyArgs {
     fn check(self) -> Result<Self, Failure> {
         check_threads(self.threads)?;
-        one_standard_input(&[
+        let sources = [
             ("--input", Some(&self.input)),
             ("--signatures", Some(&self.signatures)),
             ("--key", Some(&self.key)),
             self.passphrase.source(),
-        ])?;
+        ];
+        one_standard_input(&sources)?;
+        // What fails is printed, and would be read again.
+        not_read(Target::Stdout, &sources)?;
         Ok(self)
     }
 }
@@ -288,6 +286,21 @@ fn is_bench(arguments: &[OsString]) -> bool {
         let name = text.split('=').next().unwrap_or_default();
         !OTHERS.contains(&name) && (i > 0 || name.starts_with('-'))
     })
+}
+
+/// Refuses to write to a file that is read.
+fn not_read(target: Target<'_>, sources: &[(&str, Option<&PathBuf>)]) -> Result<(), Failure> {
+    for (option, source) in sources {
+        if let Some(source) = source
+            && is_same_file(target, source)
+        {
+            return Err(Failure::Input(format!(
+                "the output would replace {}, which {option} reads; name another --output",
+                name(source)
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses to read standard input twice.

@@ -89,7 +89,7 @@ impl Lines {
     }
 
     fn digest(&self, line: &[u8], hash: HashName) -> Result<Vec<u8>, Failure> {
-        match HEXLOWER_PERMISSIVE.decode(line) {
+        match HEXLOWER_PERMISSIVE.decode(without_return(line)) {
             Ok(digest) if digest.len() == hash.digest_len() => Ok(digest),
             _ => Err(self.bad_line(&format!(
                 "is no {} digest: {} hexadecimal digits and nothing else are expected",
@@ -106,4 +106,9 @@ impl Lines {
             name(&self.path)
         ))
     }
+}
+
+/// A line of text as Windows ends it.
+pub fn without_return(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
 }

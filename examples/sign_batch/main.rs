@@ -12,6 +12,7 @@ pub(crate) mod key;
 pub(crate) mod lines;
 pub(crate) mod options;
 mod output;
+mod place;
 mod report;
 mod same_file;
 pub(crate) mod schemes;

@@ -1,6 +1,6 @@
 //! Where the signatures go. A file appears whole or not at all.
 
-use std::fs::{OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,7 @@ use data_encoding::{BASE64, HEXLOWER};
 
 use super::failure::Failure;
 use super::options::Encoding;
+use super::place::{Place, is_mount_point};
 use super::stdio::{self, STDOUT};
 use super::temporary::Temporary;
 
@@ -37,6 +38,8 @@ enum Sink {
     File {
         path: PathBuf,
         temporary: BufWriter<Temporary>,
+        /// The file itself, if nothing can be renamed onto it.
+        in_place: Option<File>,
     },
 }
 
@@ -80,7 +83,9 @@ impl Output {
                 name.clone(),
                 write_lines(writer, self.encoding, signatures).and_then(|()| writer.flush()),
             ),
-            Sink::File { path, temporary } => (
+            Sink::File {
+                path, temporary, ..
+            } => (
                 path.display().to_string(),
                 write_lines(temporary, self.encoding, signatures),
             ),
@@ -90,21 +95,40 @@ impl Output {
 
     /// Finishes: only now does a file appear under its name.
     pub fn commit(self) -> Result<(), Failure> {
-        let Sink::File { path, temporary } = self.sink else {
+        let Sink::File {
+            path,
+            temporary,
+            in_place,
+        } = self.sink
+        else {
             return Ok(());
         };
         let file = temporary
             .into_inner()
             .map_err(io::IntoInnerError::into_error);
-        file.and_then(|file| file.persist(&path))
-            .map_err(|error| Failure::unwritable(&path.display().to_string(), &error))
+        file.and_then(|file| match in_place {
+            Some(original) => file.copy_to(original),
+            None => file.persist(&path),
+        })
+        .map_err(|error| Failure::unwritable(&path.display().to_string(), &error))
     }
 }
 
 impl Sink {
+    /// Decides how `path` is written, before anything is signed: a file takes the place of another one whole, and
+    /// everything else is written through.
     fn open(path: &Path) -> io::Result<Self> {
-        // What a link points to is replaced, not the link.
-        let path = path.canonicalize().unwrap_or_else(|_| path.into());
+        let path = match Place::of(path)? {
+            Place::Name(path) => path,
+            // Opened once more, it would be written from its beginning, over what others wrote.
+            Place::Descriptor if path.metadata()?.is_file() => {
+                return Err(io::Error::other(
+                    "it is the descriptor of a file; name the file, or redirect standard output",
+                ));
+            }
+            // `SignArgs::output_target` has looked for standard output.
+            Place::Descriptor | Place::Stdout => path.into(),
+        };
         let existing = path.metadata().ok();
         if existing
             .as_ref()
@@ -117,14 +141,20 @@ impl Sink {
                 writer: Box::new(BufWriter::new(file)),
             });
         }
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new(".")).canonicalize()?;
-        let permissions = existing.map(|file| file.permissions()).or_else(new_file);
+        let (temporary, in_place) = if is_mount_point(&path) {
+            let file = OpenOptions::new().write(true).open(&path)?;
+            (Temporary::new(&std::env::temp_dir(), None)?, Some(file))
+        } else {
+            let folder = path.parent();
+            let folder = folder.filter(|folder| *folder != Path::new(""));
+            let folder = folder.unwrap_or(Path::new("."));
+            let permissions = existing.map(|file| file.permissions()).or_else(new_file);
+            (Temporary::new(folder, permissions)?, None)
+        };
         Ok(Self::File {
             path,
-            temporary: BufWriter::with_capacity(BUFFER, Temporary::new(&folder, permissions)?),
+            temporary: BufWriter::with_capacity(BUFFER, temporary),
+            in_place,
         })
     }
 }

@@ -1,8 +1,8 @@
 //! A file that is written beside the one that it will replace, and that is gone however the program ends: by
 //! an error, a panic, or a signal that asks it to end.
 
-use std::fs::Permissions;
-use std::io::{self, Write};
+use std::fs::{File, Permissions};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -36,6 +36,18 @@ impl Temporary {
         self.0.as_file().sync_all()?;
         let mut remove = to_remove();
         self.0.persist(path).map_err(|error| error.error)?;
+        *remove = None;
+        Ok(())
+    }
+
+    /// Writes the file over `original`, and removes it.
+    pub fn copy_to(mut self, mut original: File) -> io::Result<()> {
+        self.0.rewind()?;
+        original.set_len(0)?;
+        io::copy(&mut self.0, &mut original)?;
+        original.sync_all()?;
+        let mut remove = to_remove();
+        self.0.close()?;
         *remove = None;
         Ok(())
     }

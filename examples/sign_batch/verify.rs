@@ -10,7 +10,7 @@ use indicatif::HumanCount;
 use super::args::VerifyArgs;
 use super::failure::Failure;
 use super::key;
-use super::lines::{Content, Lines};
+use super::lines::{Content, Lines, without_return};
 use super::options::{Encoding, cores};
 use super::schemes::{self, Check};
 use super::stdio;
@@ -112,6 +112,7 @@ fn fault(check: &dyn Check, encoding: Encoding, pair: &Pair) -> Option<&'static 
         (_, None) => return Some("there is no signature"),
         (None, _) => return Some("there is no message"),
     };
+    let line = without_return(line);
     let (signature, wrong_encoding) = match encoding {
         Encoding::Hex => (
             HEXLOWER_PERMISSIVE.decode(line),

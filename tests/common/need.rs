@@ -14,7 +14,7 @@ use core::panic::Location;
 use std::io::Write;
 
 /// What may be missing, and so what `BATCH_MODEXP_REQUIRE` may name.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     // MULX, ADCX, ADOX and AVX2.
     "adx",
     // AVX-512 IFMA.
@@ -37,6 +37,8 @@ const NAMES: [&str; 12] = [
     "openssl",
     // The command.
     "ssh-keygen",
+    // The command, and the right to mount in a namespace of one's own.
+    "unshare",
     // The command.
     "valgrind",
 ];

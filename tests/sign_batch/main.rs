@@ -6,6 +6,8 @@ mod keys;
 #[path = "../common/need.rs"]
 mod need;
 mod openssl;
+#[cfg(unix)]
+mod places;
 mod program;
 #[cfg(unix)]
 mod same_file;

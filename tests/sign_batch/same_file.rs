@@ -95,6 +95,32 @@ fn keys_and_passphrases() {
     folder.refuses(&mut folder.command(&args), "--passphrase-file");
 }
 
+/// It would be there for good: what fails is printed, and would be read again.
+#[test]
+fn of_a_check_that_prints_what_fails() {
+    let folder = Folder::new();
+    fs::write(folder.path("signatures"), "00\n00\n").unwrap();
+    for (name, option) in [("messages", "--input"), ("signatures", "--signatures")] {
+        let mut command = Command::new(program::path());
+        command.args(["verify", "--key", &key("rsa1024"), "--input", "messages"]);
+        command.args(["--signatures", "signatures"]);
+        command.current_dir(&folder.0);
+        let out = File::options().append(true).open(folder.path(name));
+        command.stdout(Stdio::from(out.unwrap()));
+        folder.refuses(&mut command, option);
+    }
+}
+
+/// The times that `throughput --tune` measured.
+#[test]
+fn calibrations() {
+    let folder = Folder::new();
+    fs::write(folder.path("times"), "times\n").unwrap();
+    let args = ["--input", "messages", "--calibration", "times"];
+    let args = [&args[..], &["--output", "times"]].concat();
+    folder.refuses(&mut folder.command(&args), "--calibration");
+}
+
 /// A terminal is both input and output, and so may be a device.
 #[test]
 fn devices_are_no_files() {

@@ -204,7 +204,8 @@ fn lines_that_are_no_digests() {
         ("00\n".into(), 1),
         (format!("{digest}\n\n"), 2),
         (format!("{digest}\n{digest} file\n"), 2),
-        (format!("{digest}\r\n"), 1),
+        (format!("{digest}\r\r\n"), 1),
+        (format!("{digest}\n\r\n"), 2),
         (format!("{digest}00\n"), 1),
     ] {
         let folder = tempfile::tempdir().unwrap();
@@ -268,4 +269,64 @@ fn public_keys() {
         &[&args[..], &["--signatures", &signatures]].concat(),
         &["2 public keys"],
     );
+}
+
+/// As editors and transfers between systems make them, whether or not the last line has an end.
+#[test]
+fn signatures_in_lines_that_end_with_crlf() {
+    let files = Files::new();
+    let hexadecimal = expected("rsa1024", &MESSAGES);
+    let base64 = hexadecimal.iter().map(|line| {
+        let signature = data_encoding::HEXLOWER.decode(line.as_bytes()).unwrap();
+        data_encoding::BASE64.encode(&signature)
+    });
+    let base64: Vec<_> = base64.collect();
+    for (encoding, lines) in [("hex", &hexadecimal), ("base64", &base64)] {
+        for end in ["", "\r", "\r\n"] {
+            let text = lines.join("\r\n") + end;
+            files.write("signatures", text.as_bytes());
+            files.accepts(&["--encoding", encoding]);
+        }
+    }
+
+    let damaged = format!("{}\r", hexadecimal.join("\r\n").replacen('\r', "\r\r", 1));
+    files.write("signatures", damaged.as_bytes());
+    files.rejects(&[], &["line 1: the signature is not in hexadecimal"]);
+}
+
+/// A carriage return at the end of a message is signed.
+#[test]
+fn messages_keep_their_carriage_returns() {
+    let files = Files::new();
+    files.write(
+        "messages",
+        &[&MESSAGES.join(&b"\r\n"[..])[..], b"\r\n"].concat(),
+    );
+    let all: Vec<_> = (1..=5)
+        .map(|i| format!("line {i}: the signature is not valid"))
+        .collect();
+    files.rejects(&[], &all.iter().map(String::as_str).collect::<Vec<_>>());
+
+    let with_return = MESSAGES.map(|message| [message, b"\r"].concat());
+    let signatures = expected("rsa1024", &with_return.each_ref().map(Vec::as_slice));
+    files.write("signatures", signatures.join("\r\n").as_bytes());
+    files.accepts(&[]);
+}
+
+#[test]
+fn digests_in_lines_that_end_with_crlf() {
+    let lines = MESSAGES.map(|message| data_encoding::HEXLOWER.encode(&Sha256::digest(message)));
+    let args = ["--key", &key("rsa1024"), "--input", "-", "--prehashed"];
+    let files = Files::new();
+    for end in ["", "\r", "\r\n"] {
+        let text = lines.join("\r\n") + end;
+        let signed = stdout(&run_with_input(&args, text.as_bytes()));
+        assert_eq!(
+            signed.lines().collect::<Vec<_>>(),
+            expected("rsa1024", &MESSAGES),
+            "{end:?}"
+        );
+        files.write("messages", text.as_bytes());
+        files.accepts(&["--prehashed"]);
+    }
 }

@@ -110,7 +110,7 @@ fn lines(data: &[u8], content: Content) {
         let expected = match content {
             Content::Bytes => Some(line.to_vec()),
             Content::Digests(hash) => {
-                from_hex(line).filter(|digest| digest.len() == hash.digest_len())
+                from_hex(text(line)).filter(|digest| digest.len() == hash.digest_len())
             }
         };
         match (lines.next(), expected) {
@@ -136,6 +136,11 @@ fn split(data: &[u8]) -> Vec<&[u8]> {
         lines.pop();
     }
     lines
+}
+
+/// A line as Windows ends it.
+fn text(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 fn from_hex(line: &[u8]) -> Option<Vec<u8>> {
@@ -206,6 +211,7 @@ fn compare(key: &TestKey, messages: &[u8], signatures: &[u8], encoding: Encoding
             (None, _) => Some("there is no message"),
             (_, None) => Some("there is no signature"),
             (Some(message), Some(line)) => {
+                let line = text(line);
                 let octets = match encoding {
                     Encoding::Hex => from_hex(line).ok_or("the signature is not in hexadecimal"),
                     Encoding::Base64 => BASE64
