@@ -7,7 +7,6 @@ use core::convert::Infallible;
 use core::hint::black_box;
 use std::println;
 
-use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, CtLt};
 use rand_core::{TryCryptoRng, TryRng};
 use rsa::PrivateKey;
@@ -114,9 +113,8 @@ fn secret_octets(key: &PrivateKey) -> [Vec<u8>; 6] {
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn leak_by_comparison() {
-    let rsa_key = rsa_keys().remove(0);
-    set_secrets_undefined(&rsa_key, true);
-    let key = KeyHandle::new(&rsa_key).unwrap();
+    let key = KeyHandle::new(&rsa_keys().remove(0)).unwrap();
+    set_secrets_undefined(&key);
     let Private::Crt(crt) = &key.parts().private else {
         unreachable!("the key has CRT values");
     };
@@ -124,7 +122,6 @@ fn leak_by_comparison() {
     if black_box(p.ct_lt(q).to_bool()) {
         println!("p is the smaller one");
     }
-    set_secrets_undefined(&rsa_key, false);
 }
 
 /// Right and wrong padding, with zeros in several places and in none. Of what is found only lengths are revealed.
@@ -198,15 +195,14 @@ fn rsa_keys() -> Vec<PrivateKey> {
         .into()
 }
 
-/// Private operations from octets to octets, blinded and not, with keys that are secret before they are imported.
+/// Private operations from octets to octets, blinded and not, with keys that are secret once they are imported. Before that,
+/// the length of a prime is public where its Montgomery constants are made (`key::params`).
 fn private_operations(backend: &impl RsaPrivateOp, rsa_keys: Vec<PrivateKey>) {
-    rsa_keys
-        .iter()
-        .for_each(|key| set_secrets_undefined(key, true));
     let keys: Vec<_> = rsa_keys
         .iter()
         .map(|key| KeyHandle::new(key).unwrap())
         .collect();
+    keys.iter().for_each(set_secrets_undefined);
     let order = [0, 1, 0, 0, 1];
     let lanes: Vec<_> = order.iter().map(|&key| &keys[key]).collect();
     for blinded in [false, true] {
@@ -220,10 +216,6 @@ fn private_operations(backend: &impl RsaPrivateOp, rsa_keys: Vec<PrivateKey>) {
             assert_eq!(black_box(result).len(), keys[key].size());
         }
     }
-    drop(keys);
-    rsa_keys
-        .iter()
-        .for_each(|key| set_secrets_undefined(key, false));
 }
 
 /// Random numbers below any modulus.
@@ -247,20 +239,21 @@ impl Source for RandomBlocks {
     }
 }
 
-/// Marks all that is secret about a key.
-fn set_secrets_undefined(key: &PrivateKey, undefined: bool) {
-    let mark = |number: &BoxedUint| set_undefined(number.as_limbs(), undefined);
-    mark(key.d());
-    key.primes().iter().for_each(|prime| mark(prime.as_ref()));
-    for params in [key.p(), key.q()].into_iter().flatten() {
-        set_params_undefined(params, undefined);
+/// Marks all that is secret about a key, until it is wiped.
+fn set_secrets_undefined(key: &KeyHandle) {
+    let mark = |number: &BoxedUint| set_undefined(number.as_limbs(), true);
+    let parts = key.parts();
+    match &parts.private {
+        Private::Crt(crt) => {
+            set_params_undefined(crt.p(), true);
+            set_params_undefined(crt.q(), true);
+            for number in [&crt.dp_less_1, &crt.dq_less_1, &crt.qinv] {
+                mark(number);
+            }
+        }
+        Private::Plain { d_less_1 } => mark(d_less_1),
     }
-    [key.dp(), key.dq()].into_iter().flatten().for_each(mark);
-    if let Some(qinv) = key.qinv() {
-        mark(qinv.as_montgomery());
-        let params: &MontyParams<BoxedUint> = qinv.params().as_ref();
-        set_params_undefined(params, undefined);
-    }
+    set_undefined(&*parts.d_hash, true);
 }
 
 /// Random numbers that are marked.
