@@ -85,8 +85,8 @@ impl fmt::Display for KeyFault {
             }
             Self::Encrypted => {
                 return f.write_str(
-                    "the key is encrypted; use `from_pkcs8_encrypted_pem`, or convert it with \
-                     `openssl pkcs8 -topk8`",
+                    "the key is encrypted; read it by `from_pkcs8_encrypted_pem`, or decrypt it with \
+                     `openssl pkey -in KEY -out NEW`",
                 );
             }
             Self::Structure { found } => {
