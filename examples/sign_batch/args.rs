@@ -295,7 +295,7 @@ fn not_read(target: Target<'_>, sources: &[(&str, Option<&PathBuf>)]) -> Result<
             && is_same_file(target, source)
         {
             return Err(Failure::Input(format!(
-                "the output would replace {}, which {option} reads; name another --output",
+                "the output would go to {}, which {option} reads; send it elsewhere",
                 name(source)
             )));
         }

@@ -1,4 +1,4 @@
-//! Whether the output would replace what is read.
+//! Whether the output would go to a file that is read.
 
 use std::fs;
 use std::path::Path;

@@ -9,7 +9,7 @@ use super::behaviour::expected;
 use super::need;
 use super::program::{self, key, stderr};
 
-/// What `sign_batch` writes here.
+/// The signatures of the two messages, a line each.
 fn lines() -> String {
     expected("rsa1024", &[b"a", b"b"]).join("\n") + "\n"
 }
@@ -153,7 +153,7 @@ fn a_mount_point_is_written_in_place() {
         );
         command.current_dir(folder.path()).output().unwrap()
     };
-    // What is there stays if nothing is signed.
+    // Without signatures the file stays as it is.
     let output = run("key=/dev/null; sign");
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert_eq!(fs::read(path("real")).unwrap().len(), 4000);

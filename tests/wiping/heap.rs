@@ -34,8 +34,8 @@ fn the_probe_finds_what_is_not_wiped() {
     );
 }
 
-/// A handle used and dropped, on every backend, with and without CRT and blinding. What its import frees is looked at in
-/// `import`, once it is overwritten.
+/// A handle used and dropped, on every backend, with and without CRT and blinding. Blocks that its import frees are looked at in
+/// `import`, once they are overwritten.
 #[test]
 fn signing() {
     let watch = Watch::begin();

@@ -66,7 +66,7 @@ fn the_first_private_key_is_read_whatever_its_lines_are() {
         );
         assert!(KeyHandle::from_pkcs8_pem(&text).is_ok());
     }
-    // What is around a key need not be text.
+    // Text around a key need not be UTF-8.
     let key = [b"\xff\xfe\n", usual.as_bytes(), b"\x80"].concat();
     assert!(KeyHandle::from_pem(key).is_ok());
 }
