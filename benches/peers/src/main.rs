@@ -7,14 +7,14 @@
 //! variables of the libraries apply, such as `OPENSSL_ia32cap`. Two more kinds, of ours alone, are printed if
 //! `--table` asks for them: signatures in batches of several sizes, and exponentiations in cycles.
 
-#[path = "../../common/backends.rs"]
+#[path = "../../benches/common/backends.rs"]
 mod backends;
 mod batches;
 mod cycles;
 mod exponentiation;
-#[path = "../../common/instances.rs"]
+#[path = "../../benches/common/instances.rs"]
 mod instances;
-#[path = "../../common/keys.rs"]
+#[path = "../../benches/common/keys.rs"]
 mod keys;
 mod machine;
 mod openssl_bn;

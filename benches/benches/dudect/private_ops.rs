@@ -4,7 +4,6 @@ use core::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-#[cfg(feature = "cuda")]
 use batch_modexp::backend::Cuda;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use batch_modexp::backend::Fma;
@@ -23,10 +22,10 @@ use crate::subject::{Case, Subject};
 /// Keys of 1024 bits, whose numbers have the same lengths. The modulus of the last two is above 2^1024 - 2^1002: less than one
 /// in a million of the random numbers for blinding is not below it, where the first two differ in how many are.
 const PEMS: [&str; 4] = [
-    include_str!("../../tests/keys/rsa1024.pem"),
-    include_str!("../../tests/keys/rsa1024-other.pem"),
-    include_str!("../../tests/keys/rsa1024-high.pem"),
-    include_str!("../../tests/keys/rsa1024-high-other.pem"),
+    include_str!("../../../tests/keys/rsa1024.pem"),
+    include_str!("../../../tests/keys/rsa1024-other.pem"),
+    include_str!("../../../tests/keys/rsa1024-high.pem"),
+    include_str!("../../../tests/keys/rsa1024-high-other.pem"),
 ];
 
 /// Each key as often as this, in other places of memory, so that no place counts for the key that lies there.
@@ -77,7 +76,6 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// All pairs of classes on the devices of `cuda`.
-#[cfg(feature = "cuda")]
 pub(crate) fn cases_on_gpu(cuda: &Arc<Cuda>) -> Vec<Case> {
     let cuda = Arc::clone(cuda);
     let make: Make = Arc::new(move || Box::new(Arc::clone(&cuda)));

@@ -1,4 +1,4 @@
-//! The statistics by which `benches/dudect` tells a leak from noise.
+//! The statistics by which `benches/benches/dudect` tells a leak from noise.
 
 #[path = "../benches/dudect/statistics.rs"]
 #[allow(dead_code)]

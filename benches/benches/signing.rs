@@ -1,6 +1,6 @@
 //! RSA signatures per second in batches of 64, blinded and unblinded, beside the `rsa` crate one by one.
 //!
-//! The name of a measurement is `scheme-bits/signer`, so `cargo bench --bench signing -- pkcs1v15-2048/`
+//! The name of a measurement is `scheme-bits/signer`, so `cargo bench -p batch-modexp-benches --bench signing -- pkcs1v15-2048/`
 //! measures one scheme and one length of key. `e-<bits>/backend` is the part of both kinds of signing that
 //! raises to the public exponent: the check of every signature is one of these, the blinding another one
 //! and what comes with it. `small-2048/backend kind count` has batches of fewer signatures, which show what a call costs, and

@@ -2,7 +2,7 @@
 //! `pow` and `pow_amm` on the same instances; and products per second, see `common/products.rs`.
 //!
 //! Exponents are as long as the modulus. The name of a measurement is `width/backend/batch size`, so
-//! `cargo bench --bench backends -- '^2048/'` measures one width. Products are
+//! `cargo bench -p batch-modexp-benches --bench backends -- '^2048/'` measures one width. Products are
 //! `products/width/moduli/backend/batch size`.
 
 #[path = "common/backends.rs"]

@@ -1,4 +1,4 @@
-//! Whether running times depend on secrets: `cargo bench --bench dudect`.
+//! Whether running times depend on secrets: `cargo bench -p batch-modexp-benches --bench dudect`.
 //!
 //! After O. Reparaz, J. Balasch, I. Verbauwhede, "Dude, is my code constant time?", DATE 2017: two classes of inputs take
 //! turns at random, and t-tests compare their running times (`statistics.rs`). A |t| above 4.5 in every run shows a leak; one
@@ -9,18 +9,17 @@
 //! docs/timing.csv and docs/evidence.md (`.ci/evidence timing`).
 //!
 //! ```text
-//! cargo bench --bench dudect -- --measurements 1000000 --jobs 16 --csv timing.csv
-//! cargo bench --bench dudect -- --only ifma --only control
-//! cargo bench --bench dudect -- --gpu --measurements 20000
-//! cargo bench --bench dudect -- --measurements 4000 --limit 20      # fails on a gross leak
+//! cargo bench -p batch-modexp-benches --bench dudect -- --measurements 1000000 --jobs 16 --csv "$PWD/timing.csv"
+//! cargo bench -p batch-modexp-benches --bench dudect -- --only ifma --only control
+//! cargo bench -p batch-modexp-benches --bench dudect -- --gpu --measurements 20000
+//! cargo bench -p batch-modexp-benches --bench dudect -- --measurements 4000 --limit 20      # fails on a gross leak
 //! ```
 
 mod exponentiations;
-#[cfg(feature = "cuda")]
 mod gpu;
 mod inputs;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-#[path = "../../tests/common/need.rs"]
+#[path = "../../../tests/common/need.rs"]
 mod need;
 mod private_ops;
 mod statistics;
@@ -32,6 +31,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
+use batch_modexp::backend::Cuda;
 use clap::Parser;
 
 use crate::subject::{Case, Finding};
@@ -93,24 +93,10 @@ fn run(options: &Options) -> Result<(), String> {
 }
 
 /// Everything that can be measured.
-#[cfg(feature = "cuda")]
 fn cases(on_gpu: bool) -> Result<Vec<Case>, String> {
-    use batch_modexp::backend::Cuda;
-
     if on_gpu {
         let cuda = Cuda::new().map_err(|error| error.to_string())?;
         return Ok(gpu::cases(&std::sync::Arc::new(cuda)));
-    }
-    Ok([exponentiations::cases(), private_ops::cases()]
-        .into_iter()
-        .flatten()
-        .collect())
-}
-
-#[cfg(not(feature = "cuda"))]
-fn cases(on_gpu: bool) -> Result<Vec<Case>, String> {
-    if on_gpu {
-        return Err("--gpu needs the feature cuda".to_owned());
     }
     Ok([exponentiations::cases(), private_ops::cases()]
         .into_iter()
