@@ -1,6 +1,12 @@
-//! The one error type of the crate.
+//! What can go wrong with arithmetic and with the devices that compute.
+
+#[cfg(feature = "cuda")]
+mod device;
 
 use core::fmt;
+
+#[cfg(feature = "cuda")]
+pub use device::{CalibrationFault, DeviceFault, Unavailable};
 
 /// What can go wrong, with what was wrong and what to do about it.
 ///
@@ -68,82 +74,18 @@ pub enum Error {
     Forked,
     /// There is no GPU that can be used.
     #[cfg(feature = "cuda")]
-    CudaUnavailable(crate::backend::cuda::Unavailable),
+    CudaUnavailable(Unavailable),
     /// A GPU failed.
     #[cfg(feature = "cuda")]
     Cuda {
         /// The number of the device.
         device: usize,
         /// What happened, and whether the backend can be used again.
-        fault: crate::backend::cuda::DeviceFault,
+        fault: DeviceFault,
     },
     /// Running times that were measured before are not those of this machine, or cannot be read.
     #[cfg(feature = "cuda")]
-    Calibration(crate::backend::cuda::CalibrationFault),
-    /// The RSA modulus has a size that the signer does not support.
-    #[cfg(feature = "sign")]
-    KeySize {
-        /// Length of the modulus in bits.
-        bits: u32,
-    },
-    /// A private key cannot be used.
-    #[cfg(feature = "sign")]
-    Key(crate::rsa::KeyFault),
-    /// The RSA modulus is too short for this hash function and padding scheme.
-    #[cfg(feature = "sign")]
-    KeyTooShort {
-        /// Position of the message in the batch.
-        index: usize,
-        /// Length of the modulus in bits.
-        bits: u32,
-        /// The shortest modulus that would do, in bits.
-        min_bits: u32,
-    },
-    /// The key may not sign by this scheme: it is of type id-RSASSA-PSS (RFC 4055, section 3.1).
-    #[cfg(feature = "sign")]
-    KeyRestricted {
-        /// Position of the message in the batch.
-        index: usize,
-        /// What the key may sign by.
-        restriction: crate::rsa::Restriction,
-    },
-    /// A prehashed message is not as long as the digest of the scheme's hash function.
-    #[cfg(feature = "sign")]
-    DigestLength {
-        /// Position of the message in the batch.
-        index: usize,
-        /// Length of what was given, in bytes.
-        len: usize,
-        /// Length of a digest, in bytes.
-        expected: usize,
-    },
-    /// A ciphertext or a raw block has the wrong length, or a value that is not below the modulus (RFC 8017,
-    /// sections 5.1.2 and 5.2.1: "representative out of range") or that SP 800-56B refuses.
-    #[cfg(feature = "sign")]
-    BlockOutOfRange {
-        /// Position of the block in the batch.
-        index: usize,
-        /// Length of what was given, in bytes.
-        len: usize,
-        /// Length of the modulus, in bytes. If it equals `len`, then the block is out of range as a number.
-        expected: usize,
-    },
-    /// A ciphertext does not decrypt: its padding is not that of the scheme with this key, hash and label.
-    #[cfg(feature = "sign")]
-    Decryption {
-        /// Position of the ciphertext in the batch.
-        index: usize,
-    },
-    /// The random number generator failed.
-    #[cfg(feature = "sign")]
-    Rng,
-    /// The result of a private operation did not pass its check and was discarded: the hardware, the
-    /// backend or the key is faulty.
-    #[cfg(feature = "sign")]
-    Fault {
-        /// Position of the operation in the batch.
-        index: usize,
-    },
+    Calibration(CalibrationFault),
 }
 
 impl Error {
@@ -161,31 +103,24 @@ impl Error {
         self
     }
 
-    /// The same error of the instance at `position`; `None` if it is not about one instance.
-    #[cfg(feature = "sign")]
-    pub(crate) fn of_instance(&self, position: usize) -> Option<Self> {
-        let mut error = self.clone();
-        *error.index_mut()? = position;
-        Some(error)
+    /// Which instance of the batch it is about, if it is about one.
+    #[must_use]
+    pub fn index(&self) -> Option<usize> {
+        self.clone().index_mut().copied()
     }
 
-    /// Which instance of the batch it is about.
     fn index_mut(&mut self) -> Option<&mut usize> {
         match self {
             Self::ExponentBits { index, .. }
             | Self::BaseWidth { index, .. }
             | Self::FactorWidth { index, .. }
             | Self::ModulusWidth { index, .. } => Some(index),
-            #[cfg(feature = "sign")]
-            Self::KeyTooShort { index, .. }
-            | Self::KeyRestricted { index, .. }
-            | Self::DigestLength { index, .. }
-            | Self::BlockOutOfRange { index, .. }
-            | Self::Decryption { index }
-            | Self::Fault { index } => Some(index),
-            // Of the features that this is compiled with, some have no other errors.
-            #[allow(unreachable_patterns)]
-            _ => None,
+            #[cfg(feature = "std")]
+            Self::Unsupported { .. } | Self::ThreadPool { .. } => None,
+            #[cfg(feature = "cuda")]
+            Self::Forked | Self::CudaUnavailable(_) | Self::Cuda { .. } | Self::Calibration(_) => {
+                None
+            }
         }
     }
 }
@@ -247,72 +182,6 @@ impl fmt::Display for Error {
             Self::Cuda { device, fault } => write!(f, "CUDA device {device}: {fault}"),
             #[cfg(feature = "cuda")]
             Self::Calibration(fault) => write!(f, "the calibration cannot be used: {fault}"),
-            #[cfg(feature = "sign")]
-            Self::KeySize { bits } => write!(
-                f,
-                "the RSA modulus has {bits} bits; supported are {} to {} bits",
-                crate::rsa::MIN_BITS,
-                crate::rsa::MAX_BITS
-            ),
-            #[cfg(feature = "sign")]
-            Self::Key(fault) => write!(f, "the private key cannot be used: {fault}"),
-            #[cfg(feature = "sign")]
-            Self::KeyTooShort {
-                index,
-                bits,
-                min_bits,
-            } => write!(
-                f,
-                "message {index}: the RSA modulus has {bits} bits, this hash and padding need {min_bits}; \
-                 use a longer key or a shorter hash"
-            ),
-            #[cfg(feature = "sign")]
-            Self::KeyRestricted { index, restriction } => write!(
-                f,
-                "message {index}: the key may only sign by {restriction}; use that scheme or another key"
-            ),
-            #[cfg(feature = "sign")]
-            Self::DigestLength {
-                index,
-                len,
-                expected,
-            } => write!(
-                f,
-                "message {index}: the prehashed message has {len} bytes, a digest of this hash has {expected}"
-            ),
-            #[cfg(feature = "sign")]
-            Self::BlockOutOfRange {
-                index,
-                len,
-                expected,
-            } if len == expected => {
-                write!(
-                    f,
-                    "block {index}: as a number it is out of range for the modulus"
-                )
-            }
-            #[cfg(feature = "sign")]
-            Self::BlockOutOfRange {
-                index,
-                len,
-                expected,
-            } => write!(
-                f,
-                "block {index}: it has {len} bytes, the modulus has {expected}"
-            ),
-            #[cfg(feature = "sign")]
-            Self::Decryption { index } => write!(
-                f,
-                "ciphertext {index}: it was not encrypted for this key with this hash and label"
-            ),
-            #[cfg(feature = "sign")]
-            Self::Rng => f.write_str("the random number generator failed"),
-            #[cfg(feature = "sign")]
-            Self::Fault { index } => write!(
-                f,
-                "lane {index}: the result of a private operation failed its check and was discarded; \
-                 suspect the hardware or the key"
-            ),
         }
     }
 }

@@ -72,7 +72,7 @@ pub use self::key::{AsyncQueueKey, QueueKey};
 use self::reply::reply;
 use self::shared::{Digest, Request, Shared};
 pub use self::signing::Signing;
-use crate::Error;
+use crate::rsa::Error;
 use crate::rsa::{AnyScheme, KeyHandle, RsaPrivateOp, Scheme, Signature};
 
 /// A bounded queue of single requests in front of a backend; see [the module](self).
@@ -111,8 +111,8 @@ impl BatchQueue {
     ///
     /// # Errors
     ///
-    /// [`Error::ThreadPool`] if the operating system refuses the threads.
-    pub fn new<B, R>(backend: B, rng: R) -> Result<Self, Error>
+    /// [`Error::ThreadPool`](crate::Error::ThreadPool) if the operating system refuses the threads.
+    pub fn new<B, R>(backend: B, rng: R) -> Result<Self, crate::Error>
     where
         B: RsaPrivateOp + Send + Sync + 'static,
         R: TryCryptoRng + Send + 'static,
@@ -130,7 +130,7 @@ impl BatchQueue {
         QueueBuilder::new(backend, rng)
     }
 
-    fn start(shared: Arc<Shared>, workers: NonZeroUsize) -> Result<Self, Error> {
+    fn start(shared: Arc<Shared>, workers: NonZeroUsize) -> Result<Self, crate::Error> {
         // Dropping it ends those that have been started.
         let queue = Self(Arc::new(Handle {
             shared,
@@ -146,7 +146,7 @@ impl BatchQueue {
             let worker = std::thread::Builder::new()
                 .name(alloc::format!("batch-modexp-queue-{number}"))
                 .spawn(work)
-                .map_err(|_| Error::ThreadPool {
+                .map_err(|_| crate::Error::ThreadPool {
                     threads: workers.get(),
                 })?;
             queue.workers().push(worker);

@@ -29,6 +29,7 @@
 
 mod decryptor;
 mod encryption;
+mod error;
 #[cfg(any(feature = "hazmat", test))]
 pub mod hazmat;
 mod key;
@@ -47,6 +48,7 @@ pub use sha2;
 
 pub use decryptor::BatchDecryptor;
 pub use encryption::{EncryptionScheme, RsaesOaep, RsaesPkcs1v15};
+pub use error::Error;
 #[cfg(feature = "encrypted")]
 #[cfg_attr(docsrs, doc(cfg(feature = "encrypted")))]
 pub use key::{EncryptionAlgorithm, decrypt_pkcs8};

@@ -254,7 +254,7 @@ fn batches(
     key: &KeyHandle,
     size: usize,
     span: Duration,
-) -> Result<f64, batch_modexp::Error> {
+) -> Result<f64, batch_modexp::rsa::Error> {
     let signer = BatchSigner::new(backend, SCHEME);
     let messages = vec!["m"; size];
     let (started, mut count) = (Instant::now(), 0);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use batch_modexp::Error;
+use batch_modexp::{Error, rsa};
 
 /// A line for standard error.
 #[derive(Debug)]
@@ -59,9 +59,19 @@ impl From<Error> for Failure {
             Error::ThreadPool { .. }
             | Error::Unsupported { .. }
             | Error::CudaUnavailable(_)
-            | Error::Calibration(_)
-            | Error::KeySize { .. }
-            | Error::KeyTooShort { .. } => Self::Input(error.to_string()),
+            | Error::Calibration(_) => Self::Input(error.to_string()),
+            _ => Self::Work(error.to_string()),
+        }
+    }
+}
+
+impl From<rsa::Error> for Failure {
+    fn from(error: rsa::Error) -> Self {
+        match error {
+            rsa::Error::Backend(error) => error.into(),
+            rsa::Error::KeySize { .. } | rsa::Error::KeyTooShort { .. } => {
+                Self::Input(error.to_string())
+            }
             _ => Self::Work(error.to_string()),
         }
     }

@@ -2,9 +2,8 @@
 
 use std::marker::PhantomData;
 
-use batch_modexp::Error;
 use batch_modexp::backend::Auto;
-use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, Pss, Scheme};
+use batch_modexp::rsa::{BatchSigner, Error, KeyHandle, Pkcs1v15, Pss, Scheme};
 use getrandom::SysRng;
 use rsa::rand_core::UnwrapErr;
 use rsa::sha2::digest::FixedOutputReset;

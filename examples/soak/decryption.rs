@@ -1,6 +1,6 @@
 //! Batches of ciphertexts that the `rsa` crate made.
 
-use batch_modexp::Error;
+use batch_modexp::rsa::Error;
 use batch_modexp::rsa::{BatchDecryptor, RsaesOaep, RsaesPkcs1v15};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::Rng as _;

@@ -1,7 +1,6 @@
 //! The keys of a soak: those of the tests, which protect nothing.
 
-use batch_modexp::Error;
-use batch_modexp::rsa::KeyHandle;
+use batch_modexp::rsa::{Error, KeyHandle};
 use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 

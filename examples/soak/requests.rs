@@ -104,17 +104,17 @@ pub(crate) fn requests(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
 /// A queue and an imported key that are given up with requests in flight: what was let in is signed, or told that the queue
 /// was shut down.
 pub(crate) fn short_lives(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
-    let failed = |error: batch_modexp::Error| format!("a queue: {error}");
     let backend = Arc::clone(pick(rng, &place.backends));
     let queue = BatchQueue::builder(backend, getrandom::SysRng)
         .max_batch(4)
         .workers(NonZeroUsize::MIN)
         .no_fallback()
         .build()
-        .map_err(failed)?;
+        .map_err(|error| format!("a queue: {error}"))?;
     let mut done = Done::default();
     let key = pick(rng, &place.keys);
-    let handle: KeyHandle = keys::import(key.pem).map_err(failed)?;
+    let handle: KeyHandle =
+        keys::import(key.pem).map_err(|error| format!("a queue's key: {error}"))?;
     let asked: Vec<(Digest<'_>, Signing)> = (0..1 + below(rng, 8))
         .map(|_| {
             let digest = Digest {

@@ -1,6 +1,6 @@
 //! Batches of signatures, verified by the `rsa` crate.
 
-use batch_modexp::Error;
+use batch_modexp::rsa::Error;
 use batch_modexp::rsa::{AnyScheme, BatchSigner, Hash, Signature};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::Rng as _;

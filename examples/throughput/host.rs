@@ -154,7 +154,7 @@ fn timed<R>(spent: &AtomicU64, f: impl FnOnce() -> R) -> R {
 
 impl RsaPrivateOp for Answers {
     /// In parts, one for each thread and 32,768 lanes. Those of devices' chunks are shorter.
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::Error> {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
         const CHUNK: usize = 32_768;
         let limbs = self.candidates.len() / ops.len().max(1);
         let len = ops.len().min(CHUNK);

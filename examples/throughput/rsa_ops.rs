@@ -227,7 +227,7 @@ impl<'a> Timed<'a> {
 }
 
 impl RsaPrivateOp for Timed<'_> {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::Error> {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let timing = self.cuda.private_op_timed(ops)?;
         *self.kernels.lock().unwrap_or_else(|lock| lock.into_inner()) += timing;
         Ok(())

@@ -47,15 +47,15 @@ use self::{
 use super::{Cpu, Serial, check_lengths};
 use crate::{BatchModExp, Error, ModExp};
 
+pub use self::calibration::Calibration;
 pub(crate) use self::calibration::ProcessorCosts;
-pub use self::calibration::{Calibration, CalibrationFault};
 use self::plan::Plan;
 pub use self::plan::{EntryPoint, Tuning, entry_points, fastest_entry_point, widths};
-pub use self::runtime::error::{DeviceFault, Unavailable};
 pub use self::runtime::pipeline::Timing;
 pub use self::runtime::probe::DeviceInfo;
 #[cfg(feature = "sign")]
 pub(crate) use self::runtime::records::Residence;
+pub use crate::error::{CalibrationFault, DeviceFault, Unavailable};
 
 /// Computes batches on one or several GPUs.
 ///
@@ -303,7 +303,7 @@ impl Cuda {
         &self,
         job: &J,
         places: Places<'_, P>,
-    ) -> Result<Timing, Error> {
+    ) -> Result<Timing, J::Error> {
         self.devices.run_to(job, places)
     }
 

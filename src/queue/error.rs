@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::Error;
+use crate::rsa::Error;
 
 /// Why a request was not signed.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -34,7 +34,7 @@ impl<R: TryCryptoRng> Octets for R {
     }
 }
 
-/// The generator failed, by an error or a panic. Its own error goes no further than [`Error::Rng`](crate::Error::Rng) anyway.
+/// The generator failed, by an error or a panic. Its own error goes no further than [`Error::Rng`](crate::rsa::Error::Rng) anyway.
 #[derive(Debug)]
 pub(super) struct Failed;
 

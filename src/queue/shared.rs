@@ -16,8 +16,8 @@ use super::reply::Reply;
 use super::room::{Room, UnderWay};
 use super::turns::Work;
 use super::{IS_WORKING, QueueError, contain};
-use crate::Error;
 use crate::backend::Cpu;
+use crate::rsa::Error;
 use crate::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle, RsaPrivateOp, Signature};
 
 /// A backend that workers share.
@@ -236,7 +236,7 @@ impl Shared {
         };
         // What a batch leaves behind when it unwinds are its own buffers, which are wiped.
         let results = contain(sign).ok_or(QueueError::Panicked)??;
-        let alone = |error: Error| QueueError::Sign(error.with_index(|_| 0));
+        let alone = |error: Error| QueueError::Sign(error.at(0));
         Ok(results
             .into_iter()
             .map(|result| result.map_err(alone))

@@ -9,7 +9,7 @@ use super::encryption::{EncryptionScheme, check_key};
 use super::key::KeyHandle;
 use super::private_op::{Checked, Keys, Randomness, RsaPrivateOp, Source, Streams, private_ops};
 use super::representative::{Range, check_range};
-use crate::Error;
+use crate::rsa::Error;
 use crate::secret::Secret;
 use crate::width::scrubbed;
 
@@ -175,6 +175,6 @@ where
         let (_, ciphertext) = (self.item)(position);
         // Enough for what hash functions leave on the stack.
         scrubbed::<16, _>(|| self.scheme.decode(key, ciphertext, &mut em))
-            .map_err(|error| error.with_index(|_| position))
+            .map_err(|error| error.at(position))
     }
 }

@@ -8,7 +8,7 @@ use sha2::digest::Output;
 
 use self::sealed::Sealed;
 use super::key::{KeyHandle, Restriction};
-use crate::Error;
+use crate::rsa::Error;
 use crate::secret::Secret;
 
 pub(super) mod oaep;

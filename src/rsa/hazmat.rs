@@ -12,7 +12,7 @@ use rand_core::TryCryptoRng;
 use super::key::KeyHandle;
 use super::private_op::{Checked, Keys, Randomness, RsaPrivateOp, Source, Streams, private_ops};
 use super::representative::{Range, check_range};
-use crate::Error;
+use crate::rsa::Error;
 
 /// RSASP1 (RFC 8017, section 5.2.1) on whole blocks of octets, each with its own key, whatever its
 /// [`restriction`](KeyHandle::restriction).

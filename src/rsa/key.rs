@@ -31,7 +31,7 @@ pub use self::pem::{PemBlock, decode_pem};
 pub use self::public::PublicKey;
 pub use self::restriction::Restriction;
 use super::encryption::pkcs1_v15::hash_of_exponent;
-use crate::Error;
+use crate::rsa::Error;
 use crate::secret::Secret;
 
 /// A private key with its precomputed values.
@@ -189,10 +189,10 @@ impl KeyHandle {
     ///
     /// # Errors
     ///
-    /// [`Error::Cuda`] if a device could not wipe its record; all devices are tried, and the record is never read
-    /// again. [`Error::Forked`] in a forked child if the key was on a device: the parent's devices keep it.
+    /// [`Error::Cuda`](crate::Error::Cuda) if a device could not wipe its record; all devices are tried, and the record is never read
+    /// again. [`Error::Forked`](crate::Error::Forked) in a forked child if the key was on a device: the parent's devices keep it.
     #[cfg(feature = "cuda")]
-    pub fn evict(&self) -> Result<(), Error> {
+    pub fn evict(&self) -> Result<(), crate::Error> {
         self.0.on_devices.evict()
     }
 

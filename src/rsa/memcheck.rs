@@ -20,10 +20,10 @@ use super::key::check::check as check_numbers;
 use super::mgf1::add_mask;
 use super::private_op::{Checked, Keys, Randomness, RsaPrivateOp, Source, Streams, private_ops};
 use super::{KeyHandle, RsaComponents};
-use crate::Error;
 use crate::backend::memcheck::{Random, run_under_valgrind, set_params_undefined, set_undefined};
 use crate::backend::{Fma, Serial};
 use crate::need;
+use crate::rsa::Error;
 
 #[test]
 fn no_branch_or_address_depends_on_a_secret() {

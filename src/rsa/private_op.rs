@@ -30,8 +30,9 @@ pub use self::chunk::Chunk;
 #[doc(hidden)]
 pub use self::helpers::Helpers;
 pub(super) use self::random::{Randomness, Streams};
+use crate::BatchModExp;
+use crate::rsa::Error;
 use crate::secret::Secret;
-use crate::{BatchModExp, Error};
 
 /// The results of a batch of private operations that have passed their check, each wiped on drop and with
 /// its own verdict; or the reason why the whole batch failed.
@@ -84,7 +85,7 @@ const LANES_AT_A_TIME: usize = 512;
 ///     }
 /// }
 /// ```
-pub trait RsaPrivateOp: BatchModExp<BoxedUint, Error = Error> {
+pub trait RsaPrivateOp: BatchModExp<BoxedUint, Error = crate::Error> {
     /// Computes `representative ^ d mod n` for all lanes of `ops`, and delivers the candidates.
     ///
     /// Everything about a key is secret but n and e; representatives, blinds and candidates are secret. The

@@ -4,7 +4,7 @@ use crypto_bigint::{BoxedUint, CtEq, CtLt, Limb};
 
 use super::key::KeyHandle;
 use super::octets::os2ip;
-use crate::Error;
+use crate::rsa::Error;
 use crate::secret::{Secret, reveal};
 
 /// Which numbers are taken.

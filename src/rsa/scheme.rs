@@ -9,7 +9,7 @@ use sha2::digest::{FixedOutputReset, Output};
 
 pub use self::any::{AnyScheme, Hash};
 use super::key::Restriction;
-use crate::Error;
+use crate::rsa::Error;
 
 mod any;
 mod emsa_pkcs1_v15;

@@ -9,7 +9,7 @@ use super::key::KeyHandle;
 use super::private_op::{Keys, Randomness, RsaPrivateOp, Source, Streams, private_ops};
 use super::scheme::{AnyScheme, Scheme};
 use super::signature::Signature;
-use crate::Error;
+use crate::rsa::Error;
 
 /// What a signing call returns: the signatures in the order of the messages, each with its own verdict;
 /// or the reason why nothing could be signed at all.

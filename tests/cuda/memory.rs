@@ -80,7 +80,7 @@ fn memory_that_is_nearly_full() {
         let signatures = signer.sign(&mut rng, &key, &["m"; 5000]);
         match &signatures {
             Ok(signatures) => assert!(signatures.iter().all(|result| *result == signature)),
-            Err(error) => assert_eq!(error, &full),
+            Err(error) => assert_eq!(error, &full.clone().into()),
         }
         key.evict().unwrap();
         outcomes.push((result.is_ok(), signatures.is_ok()));

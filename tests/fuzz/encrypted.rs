@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use batch_modexp::Error;
+use batch_modexp::rsa::Error;
 use batch_modexp::rsa::{KeyFault, KeyHandle};
 use rsa::pkcs8::EncryptedPrivateKeyInfoRef;
 use rsa::pkcs8::der::{Decode, Encode, pem};

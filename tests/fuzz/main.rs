@@ -110,9 +110,14 @@ fn key_components() {
         Dq,
         Qinv,
     ] {
-        assert!(outcomes.contains(&Some(Error::Key(fault))), "{fault:?}");
+        assert!(
+            outcomes.contains(&Some(batch_modexp::rsa::Error::Key(fault))),
+            "{fault:?}"
+        );
     }
-    let is_size = |outcome: &Option<Error>| matches!(outcome, Some(Error::KeySize { .. }));
+    let is_size = |outcome: &Option<batch_modexp::rsa::Error>| {
+        matches!(outcome, Some(batch_modexp::rsa::Error::KeySize { .. }))
+    };
     assert!(outcomes.iter().any(is_size), "no key of a wrong size");
 }
 

@@ -97,7 +97,7 @@ pub fn sign(
     backend: &(impl RsaPrivateOp + ?Sized),
     key: &KeyHandle,
     count: usize,
-) -> Result<(), Error> {
+) -> Result<(), batch_modexp::rsa::Error> {
     let signer = BatchSigner::new(backend, Pkcs1v15::<Sha256>::new());
     let expected = signature(b"m");
     for signature in signer.sign(&mut getrandom::SysRng, key, &vec!["m"; count])? {

@@ -58,7 +58,7 @@ impl Gate {
 }
 
 impl RsaPrivateOp for Gate {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
         self.lanes.fetch_add(ops.len(), SeqCst);
         self.calls.fetch_add(1, SeqCst);
         self.pass();
@@ -73,7 +73,7 @@ pub struct Threads<B> {
 }
 
 impl<B: RsaPrivateOp + Sync> RsaPrivateOp for Threads<B> {
-    fn private_op(&self, _: PrivateOps<'_>) -> Result<(), Error> {
+    fn private_op(&self, _: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
         unreachable!("a batch for all threads at once")
     }
 
@@ -120,7 +120,7 @@ impl<B> Failing<B> {
 }
 
 impl<B: RsaPrivateOp> RsaPrivateOp for Failing<B> {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let number = self.calls.fetch_add(1, SeqCst) + 1;
         let how = match self.how {
             Fails::AtTimes if number.is_multiple_of(3) => Fails::WithAnError,
@@ -130,7 +130,7 @@ impl<B: RsaPrivateOp> RsaPrivateOp for Failing<B> {
         };
         self.failures.fetch_add(1, SeqCst);
         match how {
-            Fails::WithAnError => Err(Error::ThreadPool { threads: 7 }),
+            Fails::WithAnError => Err(Error::ThreadPool { threads: 7 }.into()),
             // Without a message for each.
             Fails::WithAPanic => std::panic::resume_unwind(Box::new("as asked")),
             Fails::Silently | Fails::AtTimes => Ok(()),
@@ -144,7 +144,7 @@ impl<B: RsaPrivateOp> RsaPrivateOp for Failing<B> {
 pub struct Memory(Mutex<HashMap<Vec<Limb>, Vec<Limb>>>);
 
 impl RsaPrivateOp for Memory {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let keys = ops.keys();
         let chunk = ops.open()?;
         let limbs = chunk.limbs();

@@ -67,7 +67,9 @@ fn who_blocks_computes_and_others_do_not() {
     let queue = patient(OnlyOn::Callers).no_fallback().build().unwrap();
     // What a worker computes is refused.
     let by_caller = |result| match result {
-        Err(QueueError::Sign(Error::ThreadPool { threads: 3 })) => None,
+        Err(QueueError::Sign(batch_modexp::rsa::Error::Backend(Error::ThreadPool {
+            threads: 3,
+        }))) => None,
         result => Some(result.unwrap()),
     };
     let signature = until_led(|| by_caller(queue.sign_blocking(&key, PKCS1V15, b"m")));

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use batch_modexp::Error;
 use batch_modexp::backend::Serial;
 use batch_modexp::queue::{BatchQueue, QueueError};
+use batch_modexp::rsa::Error;
 use batch_modexp::rsa::KeyHandle;
 use rand_core::{TryCryptoRng, TryRng};
 
@@ -35,7 +35,7 @@ fn another_backend_takes_over() {
 fn without_another_everyone_gets_the_error() {
     let key = key();
     let failing = |how| Failing::new(how, Serial);
-    let error = QueueError::Sign(Error::ThreadPool { threads: 7 });
+    let error = QueueError::Sign(batch_modexp::Error::ThreadPool { threads: 7 }.into());
     for (how, error) in [
         (Fails::WithAnError, &error),
         (Fails::WithAPanic, &QueueError::Panicked),

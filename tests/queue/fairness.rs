@@ -45,7 +45,7 @@ impl Script {
 }
 
 impl RsaPrivateOp for Script {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let call = (ops.keys()[0].bits(), ops.len());
         self.calls.lock().unwrap().push(call);
         self.gate.pass();
@@ -72,7 +72,10 @@ fn slow_and_fast() -> [KeyHandle; 3] {
 /// For what the script leaves out.
 fn wait_all_faults(requests: Vec<Signing>) {
     for request in requests {
-        assert_eq!(request.wait(), Err(Error::Fault { index: 0 }.into()));
+        assert_eq!(
+            request.wait(),
+            Err(batch_modexp::rsa::Error::Fault { index: 0 }.into())
+        );
     }
 }
 

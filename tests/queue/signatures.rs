@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use batch_modexp::Error;
 use batch_modexp::backend::{Cpu, Serial};
 use batch_modexp::queue::{BatchQueue, QueueError};
+use batch_modexp::rsa::Error;
 use batch_modexp::rsa::{AnyScheme, Hash, KeyHandle, Pkcs1v15, Pss, Signature};
 use rsa::sha2::{Digest, Sha256, Sha384, Sha512};
 use rsa::signature::Verifier;

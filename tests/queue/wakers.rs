@@ -113,7 +113,7 @@ struct Asks {
 }
 
 impl RsaPrivateOp for Asks {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let queue = self.queue.lock().unwrap().take();
         if let Some(queue) = queue {
             let results = block(&queue, &self.key);
@@ -216,7 +216,7 @@ struct Explosive {
 }
 
 impl RsaPrivateOp for Explosive {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
         explode();
         self.backend.private_op(ops)
     }
@@ -274,7 +274,7 @@ fn a_backend_may_panic_with_anything() {
 struct Whole(Arc<Explosive>);
 
 impl RsaPrivateOp for Whole {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
         self.0.private_op(ops)
     }
 }

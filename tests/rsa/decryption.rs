@@ -1,7 +1,7 @@
 //! Decryption against the draft of implicit rejection, the `rsa` crate and the Wycheproof vectors.
 
-use batch_modexp::Error;
 use batch_modexp::backend::{Auto, Serial};
+use batch_modexp::rsa::Error;
 use batch_modexp::rsa::hazmat::rsadp;
 use batch_modexp::rsa::sha2::{Digest, Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
 use batch_modexp::rsa::{BatchDecryptor, KeyHandle, Restriction, RsaesOaep, RsaesPkcs1v15};

@@ -1,7 +1,7 @@
 //! Errors of the RSA layer: typed, in the place of the lane that they concern.
 
-use batch_modexp::Error;
 use batch_modexp::backend::Serial;
+use batch_modexp::rsa::Error;
 use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, Pss};
 use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
@@ -202,4 +202,20 @@ fn debug_shows_no_secret() {
     let key = keys::rsa1024();
     let handle = KeyHandle::new(&key).unwrap();
     assert_eq!(format!("{handle:?}"), "KeyHandle { bits: 1024, .. }");
+}
+
+/// An item's own error tells which item it is, and so does a backend's that it wraps; others are about no item.
+#[test]
+fn errors_tell_which_item_they_are_about() {
+    let width = batch_modexp::Error::ModulusWidth {
+        index: 5,
+        bits: 2048,
+        max_bits: 1024,
+    };
+    let backend = Error::from(width.clone());
+    assert_eq!([backend.index(), width.index()], [Some(5); 2]);
+    assert_eq!(backend.to_string(), width.to_string());
+    assert_eq!(Error::Fault { index: 7 }.index(), Some(7));
+    let of_the_call = Error::from(batch_modexp::Error::ThreadPool { threads: 2 });
+    assert_eq!([of_the_call.index(), Error::Rng.index()], [None; 2]);
 }

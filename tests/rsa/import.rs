@@ -1,8 +1,8 @@
 //! Keys from PKCS#1, PKCS#8 and numbers, made by OpenSSL: what they sign is what the `rsa` crate signs, and what
 //! does not belong together is refused by name.
 
-use batch_modexp::Error;
 use batch_modexp::backend::{Auto, Serial};
+use batch_modexp::rsa::Error;
 use batch_modexp::rsa::hazmat::rsasp1;
 use batch_modexp::rsa::{
     AnyScheme, BatchSigner, Hash, KeyFault, KeyHandle, Pkcs1v15, Pss, Restriction, RsaComponents,

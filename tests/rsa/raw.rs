@@ -1,7 +1,7 @@
 //! Raw RSASP1 against num-bigint.
 
-use batch_modexp::Error;
 use batch_modexp::backend::{Auto, Serial};
+use batch_modexp::rsa::Error;
 use batch_modexp::rsa::{KeyHandle, hazmat::rsasp1};
 use chacha20::ChaCha20Rng;
 use num_bigint::BigUint;

@@ -68,7 +68,7 @@ fn a_bad_lane_fails_alone() {
             for (lane, (signature, sound)) in sign(&OneBadLane(bad)).iter().zip(&sound).enumerate()
             {
                 if lane == bad % messages.len() {
-                    let fault = Error::Fault { index: lane };
+                    let fault = batch_modexp::rsa::Error::Fault { index: lane };
                     assert_eq!(signature.as_ref().unwrap_err(), &fault);
                 } else {
                     assert_eq!(signature, sound);
@@ -83,7 +83,7 @@ fn a_backend_that_breaks_down_fails_the_batch() {
     let handle = KeyHandle::new(&keys::rsa1024()).unwrap();
     let signer = BatchSigner::new(BreaksDown, Pkcs1v15::<Sha256>::new());
     let error = signer.sign(&mut keys::rng(), &handle, &["m"]).unwrap_err();
-    assert_eq!(error, Error::ThreadPool { threads: 7 });
+    assert_eq!(error, Error::ThreadPool { threads: 7 }.into());
 }
 
 /// What goes wrong between a sound private operation and the caller.
@@ -143,7 +143,7 @@ fn big(number: &BoxedUint) -> BigUint {
 }
 
 impl RsaPrivateOp for Wrapper<'_> {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let chunk = ops.open()?;
         let limbs = chunk.limbs();
         let mut candidates = chunk.candidates(&Serial)?;
@@ -203,7 +203,7 @@ fn no_wrong_candidate_gets_through() {
             .map(|lane| {
                 bad_lanes
                     .contains(&lane)
-                    .then_some(Error::Fault { index: lane })
+                    .then_some(batch_modexp::rsa::Error::Fault { index: lane })
             })
             .collect();
         for blinding in [true, false] {
@@ -236,7 +236,7 @@ impl BatchModExp<BoxedUint> for OutOfOrder {
 }
 
 impl RsaPrivateOp for OutOfOrder {
-    fn private_op(&self, mut ops: PrivateOps<'_>) -> Result<(), Error> {
+    fn private_op(&self, mut ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
         assert!(!ops.is_empty());
         Serial.private_op(ops.again())?;
         let middle = ops.len() / 2;
@@ -313,16 +313,16 @@ fn an_error_of_one_key_stays_in_its_lanes() {
         let signatures = signer.sign_prehash_each(&mut keys::rng(), &batch).unwrap();
         for (lane, signature) in signatures.iter().enumerate() {
             let expected = match lane {
-                0 => Some(Error::DigestLength {
+                0 => Some(batch_modexp::rsa::Error::DigestLength {
                     index: 0,
                     len: 31,
                     expected: 32,
                 }),
-                2 | 4 => Some(Error::ModulusWidth {
+                2 | 4 => Some(batch_modexp::rsa::Error::Backend(Error::ModulusWidth {
                     index: lane,
                     bits: 2048,
                     max_bits: 1024,
-                }),
+                })),
                 _ => None,
             };
             assert_eq!(signature.as_ref().err(), expected.as_ref());

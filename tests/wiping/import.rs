@@ -1,6 +1,6 @@
 //! The import of a key leaves none of its secrets behind, whether it succeeds or not.
 
-use batch_modexp::Error;
+use batch_modexp::rsa::Error;
 use batch_modexp::rsa::{KeyFault, KeyHandle, RsaComponents};
 use crypto_bigint::modular::BoxedMontyParams;
 use num_bigint::BigUint;

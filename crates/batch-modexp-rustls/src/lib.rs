@@ -23,15 +23,15 @@ impl QueueSigningKey {
     ///
     /// # Errors
     ///
-    /// [`Error::KeyRestricted`](batch_modexp::Error::KeyRestricted) for a key that is restricted to RSASSA-PSS: its
+    /// [`Error::KeyRestricted`](batch_modexp::rsa::Error::KeyRestricted) for a key that is restricted to RSASSA-PSS: its
     /// certificate would say so, and rustls does not know the schemes of TLS for that (`rsa_pss_pss_*`).
-    pub fn new(queue: &BatchQueue, key: &KeyHandle) -> Result<Self, batch_modexp::Error> {
+    pub fn new(queue: &BatchQueue, key: &KeyHandle) -> Result<Self, batch_modexp::rsa::Error> {
         match key.restriction() {
             Restriction::None => Ok(Self {
                 queue: queue.clone(),
                 key: key.clone(),
             }),
-            restriction => Err(batch_modexp::Error::KeyRestricted {
+            restriction => Err(batch_modexp::rsa::Error::KeyRestricted {
                 index: 0,
                 restriction,
             }),

@@ -196,7 +196,10 @@ fn a_key_of_another_certificate_is_refused() {
 fn a_restricted_key_is_refused() {
     let key = KeyHandle::from_pkcs8_pem(include_str!("../../../tests/keys/pss.pem")).unwrap();
     let refused = QueueSigningKey::new(&queue(), &key).unwrap_err();
-    assert!(matches!(refused, batch_modexp::Error::KeyRestricted { .. }));
+    assert!(matches!(
+        refused,
+        batch_modexp::rsa::Error::KeyRestricted { .. }
+    ));
 }
 
 #[test]

@@ -259,7 +259,7 @@ pub(crate) struct Refusal(pub(crate) StatusCode, pub(crate) String);
 
 impl From<QueueError> for Refusal {
     fn from(error: QueueError) -> Self {
-        use batch_modexp::Error::{DigestLength, KeyRestricted, KeyTooShort};
+        use batch_modexp::rsa::Error::{DigestLength, KeyRestricted, KeyTooShort};
         let status = match &error {
             QueueError::Full | QueueError::ShutDown | QueueError::TimedOut => {
                 StatusCode::SERVICE_UNAVAILABLE

@@ -1,6 +1,6 @@
 //! What people keep keys in: PEM files with one block or several, and DER.
 
-use batch_modexp::Error;
+use batch_modexp::rsa::Error;
 use batch_modexp::rsa::{KeyFault, decode_pem};
 use batch_modexp::secret::Secret;
 use rsa::pkcs8::der::asn1::AnyRef;

@@ -1,7 +1,6 @@
 //! From DER to keys.
 
-use batch_modexp::Error;
-use batch_modexp::rsa::KeyHandle;
+use batch_modexp::rsa::{Error, KeyHandle};
 use rsa::pkcs1::{self, DecodeRsaPrivateKey};
 use rsa::pkcs8::PrivateKeyInfoRef;
 use rsa::pkcs8::der::{self, Decode};

@@ -90,13 +90,13 @@ impl Both {
 
     /// Runs a batch of `exponentiations` in all, on the GPUs or on the processor; there too if the last GPU is lost on
     /// the way.
-    pub(crate) fn run<W>(
+    pub(crate) fn run<W, E>(
         &self,
         shape: Shape,
         exponentiations: usize,
         work: &mut W,
-        on: impl Fn(&mut W, Side) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        on: impl Fn(&mut W, Side) -> Result<(), E>,
+    ) -> Result<(), E> {
         let model = match self.cuda.is_over() {
             true => None,
             false => self.model(shape, exponentiations),

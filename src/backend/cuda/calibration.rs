@@ -7,7 +7,6 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::fmt;
 
 use super::Cuda;
 use super::registry::SHIPPED;
@@ -15,13 +14,14 @@ use super::runtime::costs::Costs;
 use super::runtime::device::Device;
 use super::runtime::probe::DeviceInfo;
 use crate::Error;
+use crate::error::CalibrationFault;
 
 /// What kernels take on the devices of this machine, and, if [`Auto`](crate::backend::Auto) has measured it, what
 /// exponentiations take on its processor.
 ///
 /// Without one, kernels are chosen by the times of an H200, scaled by what is known of other chips: predictions where
 /// nobody has measured. [`Cuda::calibrate`] measures, once for a machine; the text that this value is
-/// [displayed](fmt::Display) as may be kept, parsed by a later process, and given to [`Cuda::with_calibration`]:
+/// [displayed](core::fmt::Display) as may be kept, parsed by a later process, and given to [`Cuda::with_calibration`]:
 ///
 /// ```no_run
 /// use batch_modexp::backend::{Cuda, cuda::{Calibration, widths}};
@@ -63,62 +63,6 @@ pub(crate) struct ProcessorCosts {
     /// For each width of moduli, in bits, what a thread takes for each bit of the exponents with as many instances as it
     /// computes at a time, while all threads do, in picoseconds.
     pub(crate) per_bit_ps: BTreeMap<u32, u64>,
-}
-
-/// Why a calibration cannot be used. What helps against each is to calibrate again.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum CalibrationFault {
-    /// The text is no calibration, or it was changed or cut off.
-    Garbled {
-        /// The number of the first line that is not as it should be, from 1; past the last one if something is missing.
-        line: usize,
-    },
-    /// It is about the kernels of another version of the crate.
-    OtherKernels,
-    /// It knows nothing of a device: another chip, another number of multiprocessors, or another version of the driver.
-    OtherDevice {
-        /// The name of the device.
-        name: String,
-    },
-    /// It is about another backend of the processor.
-    OtherProcessor {
-        /// The name of the backend that this machine has.
-        backend: &'static str,
-    },
-    /// There is nothing to choose: the backend computes on the processor alone.
-    NoGpu,
-}
-
-impl fmt::Display for CalibrationFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Garbled { line } => write!(
-                f,
-                "line {line} is not that of a calibration, or was changed"
-            ),
-            Self::OtherKernels => {
-                f.write_str("it is about the kernels of another version; calibrate again")
-            }
-            Self::OtherDevice { name } => write!(
-                f,
-                "it is not about {name} with this driver; calibrate again on this machine"
-            ),
-            Self::OtherProcessor { backend } => write!(
-                f,
-                "it is not about the processor backend {backend}; calibrate again on this machine"
-            ),
-            Self::NoGpu => f.write_str("without a GPU there is nothing to choose"),
-        }
-    }
-}
-
-impl core::error::Error for CalibrationFault {}
-
-impl From<CalibrationFault> for Error {
-    fn from(fault: CalibrationFault) -> Self {
-        Self::Calibration(fault)
-    }
 }
 
 impl Cuda {

@@ -49,7 +49,7 @@ impl<I: Instance> Group<'_, I> {
         ) -> Result<(), Error>
         + Sync,
         write_modulus: impl for<'w> Fn(&I, &'w mut [u64], &mut NonTemporal<'w>) + Sync,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Stop<Error>> {
         let mut numbers = inputs.take_to(parts.numbers[1].range().end);
         let runs = self
             .fill_numbers(chunk, numbers.places(parts.numbers), threads, write_numbers)

@@ -112,7 +112,7 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         chunk: &Range<usize>,
         work: &ModExpWork,
         inputs: Outgoing<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Stop<Error>> {
         let r2_bits = entry.r2_bits(self.group.bits);
         let parts = Parts {
             numbers: [work.base, work.exponent],
@@ -175,6 +175,7 @@ where
 {
     type Share = Share;
     type Chunk = Submitted;
+    type Error = Error;
 
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
         self.plan(device, count).map(|plan| plan.forecast)
@@ -217,7 +218,7 @@ where
         share: &Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
-    ) -> Result<Submitted, Stop> {
+    ) -> Result<Submitted, Stop<Error>> {
         let entry = share.plan.entry;
         let what = ModExpChunk {
             count: chunk.len(),

@@ -135,7 +135,7 @@ impl<'a, U: Unsigned + Sync + Send> ModMulJob<'a, U> {
         chunk: &Range<usize>,
         work: &ModMulWork,
         inputs: Outgoing<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Stop<Error>> {
         let below = ((entry.bits - self.group.bits) / Limb::BITS) as usize;
         let parts = Parts {
             numbers: [work.a, work.b],
@@ -169,6 +169,7 @@ where
     type Share = Share;
     /// Where the products are in the output.
     type Chunk = Part;
+    type Error = Error;
 
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
         self.entry(device).map(|entry| Forecast {
@@ -199,7 +200,12 @@ where
         })
     }
 
-    fn submit(&self, share: &Share, chunk: &Range<usize>, slot: &mut Slot) -> Result<Part, Stop> {
+    fn submit(
+        &self,
+        share: &Share,
+        chunk: &Range<usize>,
+        slot: &mut Slot,
+    ) -> Result<Part, Stop<Error>> {
         let entry = share.entry;
         let what = ModMulChunk {
             count: chunk.len(),

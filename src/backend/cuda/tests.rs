@@ -151,12 +151,13 @@ struct Meeting<'a, J> {
 impl<P, J: Job<P>> Job<P> for Meeting<'_, J> {
     type Share = J::Share;
     type Chunk = J::Chunk;
+    type Error = J::Error;
 
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
         self.job.forecast(device, count)
     }
 
-    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<J::Share>, Error> {
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<J::Share>, J::Error> {
         self.job.prepare(call, count)
     }
 
@@ -165,7 +166,7 @@ impl<P, J: Job<P>> Job<P> for Meeting<'_, J> {
         share: &J::Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
-    ) -> Result<J::Chunk, Stop> {
+    ) -> Result<J::Chunk, Stop<J::Error>> {
         let submitted = self.job.submit(share, chunk, slot)?;
         let (there, changed) = self.there;
         *there.lock().unwrap() += 1;
@@ -247,12 +248,13 @@ impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
     /// With how many chunks were submitted, on the victim.
     type Share = (J::Share, Option<AtomicUsize>);
     type Chunk = J::Chunk;
+    type Error = J::Error;
 
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
         self.job.forecast(device, count)
     }
 
-    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Self::Share>, Error> {
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Self::Share>, J::Error> {
         let prepared = self.job.prepare(call, count)?;
         let on_victim = ptr::eq(call.device(), self.victim);
         Ok(Prepared {
@@ -271,7 +273,7 @@ impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
         (share, on_victim): &Self::Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
-    ) -> Result<J::Chunk, Stop> {
+    ) -> Result<J::Chunk, Stop<J::Error>> {
         let before = on_victim
             .as_ref()
             .map(|count| count.fetch_add(1, Ordering::Relaxed));
@@ -286,7 +288,7 @@ impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
                 Failure::Panic => {
                     let mut layout = Layout::default();
                     layout.input(5000);
-                    let fill = |mut inputs: Outgoing<'_>| -> Result<(), Stop> {
+                    let fill = |mut inputs: Outgoing<'_>| -> Result<(), Stop<J::Error>> {
                         inputs.words().fill(7);
                         std::panic::resume_unwind(alloc::boxed::Box::new("on the way"));
                     };

@@ -164,11 +164,11 @@ mod tests {
         let result = each_share(&pool, shares, |index| {
             begun.fetch_add(1, Ordering::Relaxed);
             match index {
-                7 => Err(Error::Fault { index }),
+                7 => Err(Error::ThreadPool { threads: index }),
                 _ => Ok(()),
             }
         });
-        assert!(matches!(result, Err(Error::Fault { index: 7 })));
+        assert!(matches!(result, Err(Error::ThreadPool { threads: 7 })));
         assert_eq!(begun.into_inner(), 8);
     }
 

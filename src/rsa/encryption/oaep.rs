@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crypto_bigint::{Choice, CtAssign, CtEq};
 use sha2::Digest;
 
-use crate::Error;
+use crate::rsa::Error;
 use crate::rsa::mgf1::add_mask;
 use crate::secret::{Secret, reveal, reveal_len};
 

@@ -5,7 +5,7 @@ use rsa::PrivateKey;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
 use super::{KeyHandle, RsaComponents};
-use crate::Error;
+use crate::rsa::Error;
 use crate::rsa::octets::limbs_to_octets;
 use crate::secret::Secret;
 

@@ -11,8 +11,8 @@ use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Gcd, Limb, Odd, Uin
 use self::arithmetic::{Product, inverse, remainder};
 use super::components::RsaComponents;
 use super::fault::KeyFault;
-use crate::Error;
 use crate::monty::Monty;
+use crate::rsa::Error;
 use crate::rsa::octets::os2ip;
 use crate::rsa::{MAX_BITS, MIN_BITS};
 use crate::secret::{Secret, reveal};

@@ -11,7 +11,7 @@ use pkcs8::{EncryptedPrivateKeyInfoRef, ObjectIdentifier};
 
 use super::format::{ENCRYPTED_LABEL, decode, encryption_of, not_der};
 use super::{KeyFault, KeyHandle};
-use crate::Error;
+use crate::rsa::Error;
 use crate::secret::Secret;
 
 impl KeyHandle {

@@ -11,7 +11,7 @@ use pkcs8::{PrivateKeyInfoRef, SubjectPublicKeyInfo};
 use super::components::RsaComponents;
 use super::pem::{decode_pem, has_block};
 use super::{KeyFault, KeyHandle, Restriction};
-use crate::Error;
+use crate::rsa::Error;
 use crate::secret::Secret;
 
 const PKCS1_LABEL: &str = "RSA PRIVATE KEY";

@@ -7,7 +7,7 @@ use base64ct::{Base64, Encoding};
 use crypto_bigint::CtEq;
 
 use super::KeyFault;
-use crate::Error;
+use crate::rsa::Error;
 use crate::secret::{Secret, reveal};
 
 const BEGIN: &[u8] = b"-----BEGIN ";

@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use super::{Helpers, PerThread, PrivateOps, RsaPrivateOp};
-use crate::Error;
 use crate::backend::Serial;
+use crate::rsa::Error;
 
 impl RsaPrivateOp for Serial {}
 

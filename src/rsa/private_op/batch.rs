@@ -9,7 +9,7 @@ use super::group::{KeyClass, Positions, sort};
 use super::places::{Octets, Place, Places, Room};
 use super::random::{Randomness, Streams};
 use super::{Helpers, RsaPrivateOp, host};
-use crate::Error;
+use crate::rsa::Error;
 use crate::rsa::KeyHandle;
 use crate::secret::Secret;
 
@@ -134,8 +134,10 @@ where
             // All numbers of a class are equally wide: what is wrong with one lane is wrong with all.
             for (lane, place) in places.iter_mut().enumerate() {
                 let position = batch.position(lane).unwrap_or(lane);
-                let error = error.of_instance(position).ok_or_else(|| error.clone())?;
-                *place = P::of(Err(error));
+                if error.index().is_none() {
+                    return Err(error);
+                }
+                *place = P::of(Err(error.clone().at(position)));
             }
         }
     }
@@ -319,7 +321,7 @@ impl<'a> PrivateOps<'a> {
     /// Computes all lanes on the calling thread, the exponentiations on `backend`.
     pub(super) fn compute_on<B>(self, backend: &B, lanes_at_a_time: usize) -> Result<(), Error>
     where
-        B: crate::BatchModExp<crypto_bigint::BoxedUint, Error = Error> + ?Sized,
+        B: crate::BatchModExp<crypto_bigint::BoxedUint, Error = crate::Error> + ?Sized,
     {
         for ops in self.chunks(lanes_at_a_time) {
             let chunk = ops.open()?;

@@ -19,8 +19,8 @@ use crypto_bigint::{BoxedUint, CtEq, CtLt, Limb};
 use rand_core::TryCryptoRng;
 
 use super::check::is_below;
-use crate::Error;
 use crate::backend::numbers::{Exponent, Numbers, Product};
+use crate::rsa::Error;
 use crate::rsa::KeyHandle;
 use crate::rsa::octets::octets_to_limbs;
 use crate::secret::{Secret, reveal};

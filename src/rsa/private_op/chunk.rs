@@ -11,10 +11,11 @@ use super::batch::Batch;
 use super::blinding::{Blinds, Operands};
 use super::places::Places;
 use super::{check, host};
+use crate::BatchModExp;
+use crate::rsa::Error;
 use crate::rsa::KeyHandle;
 use crate::rsa::octets::{limbs_to_octets, octets_to_limbs};
 use crate::secret::Secret;
-use crate::{BatchModExp, Error};
 
 /// Lanes with their numbers. All numbers are in flat buffers: [`limbs`](Self::limbs) limbs each, as many as the
 /// moduli have, least significant first, those of all lanes one after the other.
@@ -69,7 +70,7 @@ impl<'a> Chunk<'a> {
     /// Those of `backend`.
     pub fn candidates<B>(&self, backend: &B) -> Result<Secret<Vec<Limb>>, Error>
     where
-        B: BatchModExp<BoxedUint, Error = Error> + ?Sized,
+        B: BatchModExp<BoxedUint, Error = crate::Error> + ?Sized,
     {
         host::candidates(backend, self.batch, &self.opened)
     }
@@ -132,8 +133,7 @@ impl Opened {
                 Ok(()) => octets_to_limbs(octets, number),
                 Err(Error::Rng) => return Err(Error::Rng),
                 Err(error) => {
-                    let error = error.of_instance(position).unwrap_or(error);
-                    refused.push((lane, error));
+                    refused.push((lane, error.at(position)));
                 }
             }
         }

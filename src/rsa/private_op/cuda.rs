@@ -10,12 +10,12 @@ use self::job::{CrtJob, InjectFault, is_fault};
 use super::group::{KeyClass, runs};
 use super::places::{Place, Places, Room};
 use super::{Helpers, PrivateOps, RsaPrivateOp};
-use crate::Error;
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
 use crate::backend::cuda::family::crt::CrtClass;
 use crate::backend::cuda::registry::Entry;
 use crate::backend::cuda::runtime::pipeline::Places as DevicePlaces;
+use crate::rsa::Error;
 use crate::rsa::KeyHandle;
 
 /// Lanes whose keys there are no kernels for: so many at a time, so that the exponentiations fill a device.
@@ -40,8 +40,8 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// [`Error::Cuda`] if the driver cannot compile or load a kernel, [`Error::Forked`] in a forked child.
-    pub fn prepare_private_op(&self, key: &KeyHandle) -> Result<(), Error> {
+    /// [`Error::Cuda`](crate::Error::Cuda) if the driver cannot compile or load a kernel, [`Error::Forked`](crate::Error::Forked) in a forked child.
+    pub fn prepare_private_op(&self, key: &KeyHandle) -> Result<(), crate::Error> {
         let class = KeyClass::of(key.parts());
         let classes = classes_for(self, &class);
         match class.prime {

@@ -11,9 +11,10 @@ use super::batch::Batch;
 use super::chunk::Opened;
 use super::crt::{combine, split};
 use super::group::{PrimeClass, crt, d_less_1, zeros};
+use crate::rsa::Error;
 use crate::rsa::key::Crt;
 use crate::secret::Secret;
-use crate::{BatchModExp, Error, ModExp};
+use crate::{BatchModExp, ModExp};
 
 /// Numbers in a flat buffer, wiped on drop.
 type Flat = Secret<Vec<Limb>>;
@@ -21,7 +22,7 @@ type Flat = Secret<Vec<Limb>>;
 /// See [`Chunk::candidates`](super::Chunk::candidates).
 pub(super) fn candidates<B>(backend: &B, batch: &Batch<'_>, opened: &Opened) -> Result<Flat, Error>
 where
-    B: BatchModExp<BoxedUint, Error = Error> + ?Sized,
+    B: BatchModExp<BoxedUint, Error = crate::Error> + ?Sized,
 {
     with_faults(backend, batch, opened, &mut NoFaults)
 }
@@ -71,7 +72,7 @@ fn with_faults<B, F>(
     faults: &mut F,
 ) -> Result<Flat, Error>
 where
-    B: BatchModExp<BoxedUint, Error = Error> + ?Sized,
+    B: BatchModExp<BoxedUint, Error = crate::Error> + ?Sized,
     F: FaultInjection,
 {
     let limbs = batch.class.limbs();
@@ -103,7 +104,7 @@ fn crt_op<B, F>(
     faults: &mut F,
 ) -> Result<Flat, Error>
 where
-    B: BatchModExp<BoxedUint, Error = Error> + ?Sized,
+    B: BatchModExp<BoxedUint, Error = crate::Error> + ?Sized,
     F: FaultInjection,
 {
     let keys: Vec<&Crt> = opened.keys(batch).iter().map(crt).collect();
@@ -147,7 +148,7 @@ fn plain_op<B>(
     values: &[Limb],
 ) -> Result<Flat, Error>
 where
-    B: BatchModExp<BoxedUint, Error = Error> + ?Sized,
+    B: BatchModExp<BoxedUint, Error = crate::Error> + ?Sized,
 {
     let (width, limbs) = (batch.class.n_width, batch.class.limbs());
     let keys = opened.keys(batch);

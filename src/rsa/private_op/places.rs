@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::super::signature::Signature;
-use crate::Error;
+use crate::rsa::Error;
 use crate::secret::Secret;
 
 /// What comes of a lane: the octets of the result, as many as the modulus has, or what its source makes of them.

@@ -7,7 +7,7 @@ use chacha20::ChaCha20Rng;
 use crypto_bigint::CtEq;
 use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};
 
-use crate::Error;
+use crate::rsa::Error;
 use crate::secret::{Secret, reveal};
 
 /// Independent streams of random octets: ChaCha20 (RFC 8439) under one key, 256 bits from the caller's generator,

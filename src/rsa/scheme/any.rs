@@ -9,7 +9,7 @@ use sha2::digest::const_oid::AssociatedOid;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use super::{Pkcs1v15, Pss, Scheme, emsa_pkcs1_v15, emsa_pss, sealed};
-use crate::Error;
+use crate::rsa::Error;
 use crate::rsa::key::Restriction;
 
 /// RSASSA-PKCS1-v1_5 or RSASSA-PSS (RFC 8017, section 8) with parameters that are known at run time, as TLS asks for

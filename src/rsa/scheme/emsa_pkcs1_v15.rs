@@ -2,7 +2,7 @@
 
 use pkcs8::ObjectIdentifier;
 
-use crate::Error;
+use crate::rsa::Error;
 
 /// `0x00 01 ff .. ff 00 || DigestInfo`, with at least eight `ff`, for a digest of the hash function `oid`, in `em`,
 /// which is as long as a modulus of `n_bits` bits.

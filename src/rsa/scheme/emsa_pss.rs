@@ -4,7 +4,7 @@ use rand_core::TryCryptoRng;
 use sha2::Digest;
 use sha2::digest::FixedOutputReset;
 
-use crate::Error;
+use crate::rsa::Error;
 use crate::rsa::mgf1::add_mask;
 
 /// `maskedDB || H || 0xbc` in `encoded`, which is as long as a modulus of `n_bits` bits, with a zero byte before it if

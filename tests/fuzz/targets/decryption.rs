@@ -1,7 +1,7 @@
 //! Ciphertexts of all kinds, against the `rsa` crate.
 
-use batch_modexp::Error;
 use batch_modexp::backend::Serial;
+use batch_modexp::rsa::Error;
 use batch_modexp::rsa::{BatchDecryptor, RsaesOaep, RsaesPkcs1v15};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;

@@ -1,7 +1,7 @@
 //! Keys from numbers, sound and not, against a model of the checks of an import in num-bigint.
 
-use batch_modexp::Error;
 use batch_modexp::backend::Serial;
+use batch_modexp::rsa::Error;
 use batch_modexp::rsa::hazmat::rsasp1;
 use batch_modexp::rsa::{KeyFault, KeyHandle, RsaComponents};
 use chacha20::ChaCha20Rng;

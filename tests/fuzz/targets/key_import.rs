@@ -1,6 +1,6 @@
 //! Documents with keys: whatever is no key is an error, and keys are what a reader of another make finds in them.
 
-use batch_modexp::Error;
+use batch_modexp::rsa::Error;
 use batch_modexp::rsa::{KeyFault, KeyHandle};
 use data_encoding::BASE64;
 use num_bigint::BigUint;

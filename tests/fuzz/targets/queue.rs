@@ -73,13 +73,13 @@ fn memory() -> Arc<Memory> {
 }
 
 impl RsaPrivateOp for Steered {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
+    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let is_shut = |state: &mut (bool, Mode)| !state.0;
         let state = self.changed.wait_while(self.state.lock().unwrap(), is_shut);
         let mode = state.unwrap().1;
         match mode {
             Mode::Computes => memory().private_op(ops),
-            Mode::Fails => Err(FAILURE),
+            Mode::Fails => Err(FAILURE.into()),
             Mode::Panics => std::panic::resume_unwind(Box::new("as asked")),
             Mode::DoesNothing => Ok(()),
         }
@@ -179,7 +179,7 @@ impl Program {
             3 => {
                 let digest = &[0; 40][..argument];
                 let signing = self.queue.sign_prehash(known(0).0, PKCS1V15, digest);
-                let error = Error::DigestLength {
+                let error = batch_modexp::rsa::Error::DigestLength {
                     index: 0,
                     len: argument,
                     expected: 32,
@@ -188,7 +188,7 @@ impl Program {
             }
             4 => {
                 let signing = self.queue.sign(restricted(), PKCS1V15, b"");
-                let error = Error::KeyRestricted {
+                let error = batch_modexp::rsa::Error::KeyRestricted {
                     index: 0,
                     restriction: Restriction::Pss,
                 };
@@ -275,8 +275,8 @@ impl Program {
         let mode = match &error {
             QueueError::ShutDown => return assert!(self.is_closed),
             QueueError::Panicked => Mode::Panics,
-            QueueError::Sign(error) if *error == FAILURE => Mode::Fails,
-            QueueError::Sign(Error::Fault { index: 0 }) => Mode::DoesNothing,
+            QueueError::Sign(error) if *error == FAILURE.into() => Mode::Fails,
+            QueueError::Sign(batch_modexp::rsa::Error::Fault { index: 0 }) => Mode::DoesNothing,
             other => panic!("{other}"),
         };
         // A backend that does nothing has not failed as a whole.

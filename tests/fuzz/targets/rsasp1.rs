@@ -1,6 +1,6 @@
 //! Raw private operations on blocks of all kinds, against num-bigint.
 
-use batch_modexp::Error;
+use batch_modexp::rsa::Error;
 use batch_modexp::rsa::KeyHandle;
 use batch_modexp::rsa::hazmat::{rsadp, rsasp1};
 use chacha20::ChaCha20Rng;

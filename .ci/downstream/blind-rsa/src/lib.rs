@@ -1,6 +1,6 @@
 //! An issuer of blind signatures (RFC 9474) whose clients use blind-rsa-signatures.
 
-use batch_modexp::Error;
+use batch_modexp::rsa::Error;
 use batch_modexp::rsa::hazmat::rsasp1;
 use batch_modexp::rsa::{KeyHandle, RsaPrivateOp};
 
@@ -19,7 +19,7 @@ pub fn blind_sign<B: RsaPrivateOp>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use batch_modexp::Error;
+    use batch_modexp::rsa::Error;
     use batch_modexp::backend::Auto;
     use blind_rsa_signatures::*;
 

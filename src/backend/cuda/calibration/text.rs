@@ -22,7 +22,8 @@ use core::fmt::{self, Write as _};
 use core::str::{FromStr, SplitWhitespace};
 
 use super::super::runtime::costs::{BlockCosts, Costs};
-use super::{Calibration, CalibrationFault, Chip, ProcessorCosts, SHIPPED, kernel_set};
+use super::{Calibration, Chip, ProcessorCosts, SHIPPED, kernel_set};
+use crate::error::CalibrationFault;
 
 /// The first line, with the version of the format.
 const HEAD: &str = "batch-modexp calibration 1";

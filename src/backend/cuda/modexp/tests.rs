@@ -43,7 +43,7 @@ fn filled(
 fn fill(
     job: &ModExpJob<'_, BoxedUint>,
     chunk: Range<usize>,
-) -> (ModExpWork, Vec<u64>, Result<(), Stop>) {
+) -> (ModExpWork, Vec<u64>, Result<(), Stop<Error>>) {
     let entry = entry();
     let what = ModExpChunk {
         count: chunk.len(),

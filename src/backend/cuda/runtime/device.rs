@@ -12,7 +12,7 @@ use cudarc::driver::{CudaContext, DriverError};
 
 use super::costs::Costs;
 use super::driver::SecondDriver;
-use super::error::{DeviceFault, name_of};
+use super::error::name_of;
 use super::module::{Cache, Image, Kernel, KernelKey, Module};
 use super::pool::{Lent, Pool};
 use super::probe::DeviceInfo;
@@ -20,6 +20,7 @@ use super::records::{RecordKind, RecordTable, TableInUse};
 use super::shares::Worker;
 use super::slot::Slot;
 use crate::Error;
+use crate::error::DeviceFault;
 
 /// Slots that a call has at most: four, two for each of the threads that drive the device, so that one of its chunks waits on the
 /// device while another is computed.

@@ -26,6 +26,8 @@ pub(crate) trait Job<P>: Sync {
     type Share: Sync;
     /// What is kept of a chunk while it is under way.
     type Chunk;
+    /// What ends a call early: errors of devices, and those of whoever makes the inputs.
+    type Error: From<Error> + Send;
 
     /// The kernel that the device would compute `count` instances with, and the time in milliseconds that it
     /// should take; `None` if the device has no kernel for this job.
@@ -33,7 +35,7 @@ pub(crate) trait Job<P>: Sync {
 
     /// Gets the device that the call is under way on ready for its instances, any of the batch. With those of the calls beside it, if they
     /// are alike, they are about `count`: so many share the device.
-    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Self::Share>, Error>;
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Self::Share>, Self::Error>;
 
     /// Sends a chunk off.
     fn submit(
@@ -41,7 +43,7 @@ pub(crate) trait Job<P>: Sync {
         share: &Self::Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
-    ) -> Result<Self::Chunk, Stop>;
+    ) -> Result<Self::Chunk, Stop<Self::Error>>;
 
     /// Puts the results of a chunk, the output of its layout, to their places, and wipes all of the output: threads that have just
     /// read it do so sooner than another one after them.
@@ -49,14 +51,14 @@ pub(crate) trait Job<P>: Sync {
 }
 
 /// Why a chunk cannot be computed.
-pub(crate) enum Stop {
+pub(crate) enum Stop<E> {
     /// The driver has an error.
     Device(DriverError),
     /// No device could compute it.
-    Batch(Error),
+    Batch(E),
 }
 
-impl From<DriverError> for Stop {
+impl<E> From<DriverError> for Stop<E> {
     fn from(error: DriverError) -> Self {
         Self::Device(error)
     }
@@ -142,7 +144,7 @@ impl Devices {
         &self,
         job: &J,
         places: &mut [P],
-    ) -> Result<Timing, Error> {
+    ) -> Result<Timing, J::Error> {
         self.run_to(job, Places::Made(places))
     }
 
@@ -151,7 +153,7 @@ impl Devices {
         &self,
         job: &J,
         places: Places<'_, P>,
-    ) -> Result<Timing, Error> {
+    ) -> Result<Timing, J::Error> {
         self.check()?;
         let able = |device: &&Device| job.forecast(device.info(), 1).is_some();
         let able: Vec<_> = self.iter().filter(able).collect();
@@ -175,7 +177,7 @@ impl Devices {
         device: &Device,
         job: &J,
         places: &mut [P],
-    ) -> Result<Timing, Error> {
+    ) -> Result<Timing, J::Error> {
         self.check()?;
         run_with(job, &[device], |_| 1.0, Places::Made(places))
     }
@@ -196,7 +198,7 @@ fn run_with<P: Send, J: Job<P>>(
     devices: &[&Device],
     speed: impl Fn(&&Device) -> f64,
     places: Places<'_, P>,
-) -> Result<Timing, Error> {
+) -> Result<Timing, J::Error> {
     let timings = run_on_all(devices, speed, places, |device, share| {
         run_share(job, device, &share)
     })?;
@@ -210,7 +212,7 @@ fn run_share<P: Send, J: Job<P>>(
     job: &J,
     device: &Device,
     share: &Share<'_, '_, P>,
-) -> Result<Timing, Error> {
+) -> Result<Timing, J::Error> {
     let call = device.call();
     let prepared = job.prepare(&call, share.len().saturating_mul(call.calls()))?;
     let mut slots = call.slots(slots_for(share.len().div_ceil(prepared.chunks.most.max(1))));

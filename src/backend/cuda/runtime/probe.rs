@@ -11,7 +11,8 @@ use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute};
 use cudarc::driver::{DriverError, result};
 
 use super::costs::Costs;
-use super::error::{Unavailable, name_of};
+use super::error::name_of;
+use crate::error::Unavailable;
 
 /// CUDA 11.0, the first that takes PTX 7.0.
 const MIN_CUDA_VERSION: i32 = match sys::CUDA_VERSION {

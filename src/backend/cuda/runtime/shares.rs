@@ -214,12 +214,15 @@ impl<'p, P> Share<'_, 'p, P> {
 ///
 /// What a worker that is lost on the way gives back or has not taken goes to those that are left. Any other
 /// error, and the loss of the last worker, ends the batch when all have ended.
-pub(super) fn run_on_all<'p, W: Worker, P: Send, R: Send>(
+pub(super) fn run_on_all<'p, W: Worker, P: Send, R: Send, E>(
     workers: &[W],
     speed: impl Fn(&W) -> f64,
     places: Places<'p, P>,
-    work: impl Fn(&W, Share<'_, 'p, P>) -> Result<R, W::Error> + Sync,
-) -> Result<Vec<R>, W::Error> {
+    work: impl Fn(&W, Share<'_, 'p, P>) -> Result<R, E> + Sync,
+) -> Result<Vec<R>, E>
+where
+    E: From<W::Error> + Send,
+{
     let queue = Queue::new(places);
     let mut results = Vec::new();
     while !queue.is_empty() {
@@ -250,7 +253,7 @@ pub(super) fn run_on_all<'p, W: Worker, P: Send, R: Send>(
             result
         });
         for (&(worker, _), result) in busy.iter().zip(done) {
-            match result.unwrap_or_else(|| Err(usable[worker].refused())) {
+            match result.unwrap_or_else(|| Err(usable[worker].refused().into())) {
                 Ok(result) => results.push(result),
                 Err(_) if usable[worker].check().is_err() => {}
                 Err(error) => return Err(error),

@@ -17,7 +17,6 @@ use super::super::blinding::Operands;
 use super::super::chunk::Opened;
 use super::super::group::{PrimeClass, crt, runs};
 use super::super::places::{Place, Room};
-use crate::Error;
 use crate::backend::cuda::family::crt::{
     CrtChunk, CrtClass, CrtKernels, CrtModulus, CrtWork, Operands as Form,
 };
@@ -32,6 +31,7 @@ use crate::backend::cuda::runtime::slot::{Outgoing, Slot};
 #[cfg(test)]
 use crate::backend::cuda::runtime::strike::Reach;
 use crate::backend::cuda::words::{HostPool, copy_in, copy_out, write_indices};
+use crate::rsa::Error;
 use crate::secret::Secret;
 use crate::window::Window;
 
@@ -102,6 +102,7 @@ pub(super) struct UnderWay {
 impl<P: Place> Job<P> for CrtJob<'_> {
     type Share = Share;
     type Chunk = UnderWay;
+    type Error = Error;
 
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
         let plan = CrtPlan::new(self.classes, self.prime.bits, count, device)?;
@@ -165,7 +166,7 @@ impl<P: Place> Job<P> for CrtJob<'_> {
         share: &Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
-    ) -> Result<UnderWay, Stop> {
+    ) -> Result<UnderWay, Stop<Error>> {
         let operands = match self.batch.is_blinded {
             false => Form::Same,
             true if chunk.len() <= share.blinded_by_host => Form::Given,

@@ -103,14 +103,14 @@ impl<'a> Tampered<'a> {
 }
 
 impl crate::BatchModExp<crypto_bigint::BoxedUint> for Tampered<'_> {
-    type Error = Error;
+    type Error = crate::Error;
 
     fn batch_mod_exp(
         &self,
         batch: &[crate::ModExp<'_, crypto_bigint::BoxedUint>],
         exponent_bits: u32,
         out: &mut [crypto_bigint::BoxedUint],
-    ) -> Result<(), Error> {
+    ) -> Result<(), crate::Error> {
         self.0.batch_mod_exp(batch, exponent_bits, out)
     }
 }

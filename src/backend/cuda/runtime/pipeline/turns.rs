@@ -10,7 +10,6 @@ use super::super::device::{Call, SlotsInUse};
 use super::super::shares::{Piece, Share};
 use super::super::slot::Slot;
 use super::{Job, Prepared, Stop, Timing};
-use crate::Error;
 
 /// How a thread waits for its device.
 #[derive(Clone, Copy)]
@@ -38,7 +37,7 @@ pub(super) fn send_through<P: Send, J: Job<P>>(
     in_use: &mut SlotsInUse<'_>,
     prepared: &Prepared<J::Share>,
     share: &Share<'_, '_, P>,
-) -> Result<(Timing, usize), Error> {
+) -> Result<(Timing, usize), J::Error> {
     call.device().check_lost()?;
     let is_stopped = AtomicBool::new(false);
     let has_many = share.len() > prepared.chunks.most;
@@ -77,7 +76,7 @@ pub(super) fn send_through<P: Send, J: Job<P>>(
         in_use.release();
     }
     result.map_err(|stop| match stop {
-        Stop::Device(error) => call.device().fault(error),
+        Stop::Device(error) => call.device().fault(error).into(),
         Stop::Batch(error) => error,
     })
 }
@@ -90,7 +89,7 @@ fn through<P, J: Job<P>>(
     prepared: &Prepared<J::Share>,
     share: &Share<'_, '_, P>,
     waiting: Waiting<'_>,
-) -> Result<(Timing, usize), Stop> {
+) -> Result<(Timing, usize), Stop<J::Error>> {
     let mut under_way: Vec<_> = slots.iter().map(|_| None).collect();
     let result = in_turn(job, slots, prepared, share, waiting, &mut under_way);
     if result.is_err() {
@@ -108,7 +107,7 @@ fn in_turn<'p, P, J: Job<P>>(
     share: &Share<'_, 'p, P>,
     waiting: Waiting<'_>,
     under_way: &mut [Option<UnderWay<'p, J::Chunk, P>>],
-) -> Result<(Timing, usize), Stop> {
+) -> Result<(Timing, usize), Stop<J::Error>> {
     let (mut timing, mut count) = (Timing::default(), 0);
     let mut has_ended = false;
     for turn in (0..slots.len()).cycle() {
@@ -162,7 +161,7 @@ fn send_next<'p, P, J: Job<P>>(
     prepared: &Prepared<J::Share>,
     share: &Share<'_, 'p, P>,
     under_way: &mut Option<UnderWay<'p, J::Chunk, P>>,
-) -> Result<bool, Stop> {
+) -> Result<bool, Stop<J::Error>> {
     let Some(piece) = share.next(prepared.chunks) else {
         return Ok(false);
     };

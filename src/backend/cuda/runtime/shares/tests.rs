@@ -217,7 +217,7 @@ fn a_single_share_leaves_a_pool_thread() {
     let places = &mut [(); 10];
     let on_this = |_: &Mortal, share: Share<'_, '_, ()>| {
         while share.next(at_most(4)).is_some() {}
-        Ok(thread())
+        Ok::<_, &str>(thread())
     };
     let inside = pool.install(|| {
         let done = run_on_all(&workers, |_| 1.0, Places::Made(places), on_this);

@@ -10,10 +10,11 @@ use rand_core::SeedableRng;
 use super::super::{FaultInjection, Intermediate, Stage, with_faults};
 use super::LANES;
 use super::fault::{Kind, Place};
+use crate::rsa::Error;
 use crate::rsa::private_op::batch::Batch;
 use crate::rsa::private_op::group::Positions;
 use crate::rsa::{KeyHandle, PrivateOps, RsaPrivateOp};
-use crate::{BatchModExp, Error, ModExp};
+use crate::{BatchModExp, ModExp};
 
 /// Whether candidates are checked. They are not for the control alone.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -150,14 +151,14 @@ impl<B> FaultInjection for &Faulty<B> {
 }
 
 impl<B: RsaPrivateOp> BatchModExp<BoxedUint> for Faulty<B> {
-    type Error = Error;
+    type Error = crate::Error;
 
     fn batch_mod_exp(
         &self,
         batch: &[ModExp<'_, BoxedUint>],
         exponent_bits: u32,
         out: &mut [BoxedUint],
-    ) -> Result<(), Error> {
+    ) -> Result<(), crate::Error> {
         let mut order: Vec<_> = (0..batch.len()).map(|i| Limb(i as Word)).collect();
         self.pass(Place::Instances, &mut flat(&mut order, 1));
         let mut bases: Vec<_> = batch.iter().map(|instance| instance.base.clone()).collect();

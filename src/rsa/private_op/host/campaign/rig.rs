@@ -19,7 +19,7 @@ use sha2::Sha256;
 use super::LANES;
 use super::fault::{Form, Kind, Place};
 use super::faulty::{Check, Faulty};
-use crate::Error;
+use crate::rsa::Error;
 use crate::rsa::hazmat::rsasp1;
 use crate::rsa::key::{Crt, Private};
 use crate::rsa::private_op::Checked;

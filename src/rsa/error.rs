@@ -1,0 +1,182 @@
+//! What can go wrong with keys, messages and private operations.
+
+use core::fmt;
+
+use super::key::{KeyFault, Restriction};
+use super::{MAX_BITS, MIN_BITS};
+
+/// Why something was not signed or decrypted, or a key not taken, and what to do about it.
+///
+/// No variant carries a secret. Of a call that returns an error nothing is given out; an item of a batch that fails alone has the error
+/// in its place.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The RSA modulus has a size that the signer does not support.
+    KeySize {
+        /// Length of the modulus in bits.
+        bits: u32,
+    },
+    /// A private key cannot be used.
+    Key(KeyFault),
+    /// The RSA modulus is too short for this hash function and padding scheme.
+    KeyTooShort {
+        /// Position of the message in the batch.
+        index: usize,
+        /// Length of the modulus in bits.
+        bits: u32,
+        /// The shortest modulus that would do, in bits.
+        min_bits: u32,
+    },
+    /// The key may not sign by this scheme: it is of type id-RSASSA-PSS (RFC 4055, section 3.1).
+    KeyRestricted {
+        /// Position of the message in the batch.
+        index: usize,
+        /// What the key may sign by.
+        restriction: Restriction,
+    },
+    /// A prehashed message is not as long as the digest of the scheme's hash function.
+    DigestLength {
+        /// Position of the message in the batch.
+        index: usize,
+        /// Length of what was given, in bytes.
+        len: usize,
+        /// Length of a digest, in bytes.
+        expected: usize,
+    },
+    /// A ciphertext or a raw block has the wrong length, or a value that is not below the modulus (RFC 8017,
+    /// sections 5.1.2 and 5.2.1: "representative out of range") or that SP 800-56B refuses.
+    BlockOutOfRange {
+        /// Position of the block in the batch.
+        index: usize,
+        /// Length of what was given, in bytes.
+        len: usize,
+        /// Length of the modulus, in bytes. If it equals `len`, then the block is out of range as a number.
+        expected: usize,
+    },
+    /// A ciphertext does not decrypt: its padding is not that of the scheme with this key, hash and label.
+    Decryption {
+        /// Position of the ciphertext in the batch.
+        index: usize,
+    },
+    /// The random number generator failed.
+    Rng,
+    /// The result of a private operation did not pass its check and was discarded: the hardware, the
+    /// backend or the key is faulty.
+    Fault {
+        /// Position of the operation in the batch.
+        index: usize,
+    },
+    /// The backend failed.
+    Backend(crate::Error),
+}
+
+impl Error {
+    /// The position in the batch of the message, block or instance that the error is about, if it is about one.
+    #[must_use]
+    pub fn index(&self) -> Option<usize> {
+        match self {
+            Self::KeyTooShort { index, .. }
+            | Self::KeyRestricted { index, .. }
+            | Self::DigestLength { index, .. }
+            | Self::BlockOutOfRange { index, .. }
+            | Self::Decryption { index }
+            | Self::Fault { index } => Some(*index),
+            Self::Backend(error) => error.index(),
+            Self::KeySize { .. } | Self::Key(_) | Self::Rng => None,
+        }
+    }
+
+    /// The same error of the item at `position`, if it is about an item.
+    pub(crate) fn at(mut self, position: usize) -> Self {
+        match &mut self {
+            Self::KeyTooShort { index, .. }
+            | Self::KeyRestricted { index, .. }
+            | Self::DigestLength { index, .. }
+            | Self::BlockOutOfRange { index, .. }
+            | Self::Decryption { index }
+            | Self::Fault { index } => *index = position,
+            Self::Backend(error) => *error = error.clone().with_index(|_| position),
+            Self::KeySize { .. } | Self::Key(_) | Self::Rng => {}
+        }
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KeySize { bits } => write!(
+                f,
+                "the RSA modulus has {bits} bits; supported are {} to {} bits",
+                MIN_BITS, MAX_BITS
+            ),
+            Self::Key(fault) => write!(f, "the private key cannot be used: {fault}"),
+            Self::KeyTooShort {
+                index,
+                bits,
+                min_bits,
+            } => write!(
+                f,
+                "message {index}: the RSA modulus has {bits} bits, this hash and padding need {min_bits}; \
+                 use a longer key or a shorter hash"
+            ),
+            Self::KeyRestricted { index, restriction } => write!(
+                f,
+                "message {index}: the key may only sign by {restriction}; use that scheme or another key"
+            ),
+            Self::DigestLength {
+                index,
+                len,
+                expected,
+            } => write!(
+                f,
+                "message {index}: the prehashed message has {len} bytes, a digest of this hash has {expected}"
+            ),
+            Self::BlockOutOfRange {
+                index,
+                len,
+                expected,
+            } if len == expected => {
+                write!(
+                    f,
+                    "block {index}: as a number it is out of range for the modulus"
+                )
+            }
+            Self::BlockOutOfRange {
+                index,
+                len,
+                expected,
+            } => write!(
+                f,
+                "block {index}: it has {len} bytes, the modulus has {expected}"
+            ),
+            Self::Decryption { index } => write!(
+                f,
+                "ciphertext {index}: it was not encrypted for this key with this hash and label"
+            ),
+            Self::Rng => f.write_str("the random number generator failed"),
+            Self::Fault { index } => write!(
+                f,
+                "lane {index}: the result of a private operation failed its check and was discarded; \
+                 suspect the hardware or the key"
+            ),
+            Self::Backend(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for Error {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Backend(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<crate::Error> for Error {
+    fn from(error: crate::Error) -> Self {
+        Self::Backend(error)
+    }
+}
