@@ -32,13 +32,13 @@ mod ifma;
 mod lanes;
 #[cfg(all(test, feature = "std", target_arch = "x86_64"))]
 pub(crate) mod memcheck;
-#[cfg(feature = "sign")]
-pub(crate) mod numbers;
 #[cfg(feature = "std")]
 pub(crate) mod parallel;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod sanitizer;
 mod serial;
+#[cfg(all(test, feature = "sign"))]
+mod tests;
 
 #[cfg(feature = "std")]
 pub use self::{

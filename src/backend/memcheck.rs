@@ -222,8 +222,8 @@ fn products() {
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn numbers() {
-    use super::numbers::tests::{Random, for_each_unit};
-    use super::numbers::{Exponent, Powers, Product, Reduction};
+    use super::tests::{Random, for_each_engine};
+    use crate::requests::{Exponent, Powers, Product, Reduction};
 
     let mut random = Random(5);
     let exponent = BoxedUint::from(65_537u32);
@@ -233,11 +233,11 @@ fn numbers() {
         let values = random.limbs(19 * limbs);
         set_params_undefined(params.as_ref(), true);
         set_undefined(&values, true);
-        for_each_unit(|_, unit| {
+        for_each_engine(|_, engine| {
             let zeros = || alloc::vec![crypto_bigint::Limb::ZERO; values.len()];
             let (mut out, mut times_base) = (zeros(), zeros());
             for factors in [None, Some(&values[..])] {
-                (unit.mul_public_power)(Product {
+                engine.mul_public_power(Product {
                     moduli: &moduli,
                     exponent: Exponent::one_less(&exponent),
                     bases: &values,
@@ -249,7 +249,7 @@ fn numbers() {
             black_box((&out, &times_base));
             // Twice as long as the moduli.
             let (numbers, count) = (&values[..18 * limbs], 9);
-            (unit.reduce)(Reduction {
+            engine.reduce(Reduction {
                 moduli: &moduli[..count],
                 numbers,
                 out: &mut out[..count * limbs],
@@ -265,7 +265,7 @@ fn numbers() {
                     expected: &values,
                     masks,
                 };
-                black_box(unit.powers_agree.map(|powers_agree| powers_agree(&powers)));
+                black_box(engine.powers_agree(&powers));
             }
         });
         set_params_undefined(params.as_ref(), false);

@@ -1,6 +1,8 @@
 //! The portable reference backend: one instance after the other.
 
 mod mul;
+#[cfg(feature = "sign")]
+mod numbers;
 
 use core::{mem, ptr};
 
