@@ -16,6 +16,7 @@ mod pair;
 mod portable;
 mod size;
 mod squarings;
+mod step;
 #[cfg(feature = "sign")]
 mod sums;
 #[cfg(test)]

@@ -12,7 +12,9 @@ use crate::backend::Fma;
 use crate::backend::Ifma;
 use crate::backend::Serial;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use crate::backend::{check_batch, clear, lanes, width};
+use crate::backend::{check_batch, lanes};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::width::{clear, width};
 use crate::{BatchModExp, Error, ModExp};
 
 /// One of the engines, chosen at run time; the SIMD ones leave to [`Serial`] what it does faster.

@@ -16,9 +16,9 @@ use crate::backend::lanes::{self, Run};
 #[cfg(feature = "sign")]
 use crate::backend::lanes::{powers_agree::powers_agree, products, reduce::reduce};
 #[cfg(feature = "sign")]
-use crate::backend::width;
-#[cfg(feature = "sign")]
 use crate::requests::{Moduli, Powers, Product, Reduction};
+#[cfg(feature = "sign")]
+use crate::width::width;
 
 /// The lanes of a processor: eight on the instructions of `E`, or four on those of `F`, with words for an instance that would
 /// leave lanes empty.

@@ -7,9 +7,8 @@ use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb};
 
 use super::convert::MAX_COUNT;
-use super::pow::set_one;
 use super::run::Params;
-use super::workspace::{Parts, Workspace};
+use super::workspace::{Parts, Workspace, set_one};
 use super::{Lanes, Modulus};
 use crate::requests::{Exponent, Moduli, Product};
 use crate::width::scrubbed;

@@ -5,9 +5,8 @@ use crypto_bigint::Limb;
 use super::Lanes;
 use super::buffer::Buffer;
 use super::halves::Halves;
-use super::pow::set_power_of_two;
 use super::products::{each_lane, limbs, same};
-use super::workspace::{Parts, Workspace};
+use super::workspace::{Parts, Workspace, set_power_of_two};
 use crate::requests::{Moduli, Reduction};
 use crate::width::scrubbed;
 

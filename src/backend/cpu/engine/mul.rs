@@ -12,7 +12,9 @@ use crypto_bigint::modular::MontyParams;
 use super::AnyEngine;
 use crate::backend::{Form, Serial};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use crate::backend::{check_products, clear, lanes, width};
+use crate::backend::{check_products, lanes};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::width::{clear, width};
 #[cfg(target_arch = "x86_64")]
 use crate::{BatchModExp, backend::Ifma};
 use crate::{BatchModMul, Error, ModMul};
