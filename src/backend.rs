@@ -11,9 +11,9 @@
 //! | `Cpu` | feature `std` | the best of the above that the processor has, on all its cores |
 //! | `Auto` | feature `std` | picks one of the above and says why |
 
-use crypto_bigint::{Limb, Unsigned};
-use zeroize::Zeroize;
+use crypto_bigint::Unsigned;
 
+use crate::width::width;
 use crate::{Error, ModExp, ModMul};
 
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
@@ -32,13 +32,13 @@ mod ifma;
 mod lanes;
 #[cfg(all(test, feature = "std", target_arch = "x86_64"))]
 pub(crate) mod memcheck;
-#[cfg(feature = "sign")]
-pub(crate) mod numbers;
 #[cfg(feature = "std")]
 pub(crate) mod parallel;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod sanitizer;
 mod serial;
+#[cfg(all(test, feature = "sign"))]
+mod tests;
 
 #[cfg(feature = "std")]
 pub use self::{
@@ -164,16 +164,4 @@ pub(crate) fn check_factors<U: Unsigned>(
         }
     }
     Ok(())
-}
-
-/// Sets every result to zero, keeping its width.
-pub(crate) fn clear<U: Unsigned>(out: &mut [U]) {
-    for value in out {
-        value.as_mut_limbs().zeroize();
-    }
-}
-
-/// The width of `value` in bits: its precision, not the length of what it holds.
-pub(crate) fn width<U: Unsigned>(value: &U) -> u32 {
-    value.as_limbs().len() as u32 * Limb::BITS
 }

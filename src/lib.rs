@@ -12,6 +12,8 @@ extern crate alloc;
 extern crate std;
 
 pub mod backend;
+#[cfg(feature = "sign")]
+mod engine;
 mod error;
 mod monty;
 #[cfg(all(
@@ -29,6 +31,8 @@ mod need;
 #[cfg(feature = "queue")]
 #[cfg_attr(docsrs, doc(cfg(feature = "queue")))]
 pub mod queue;
+#[cfg(feature = "sign")]
+mod requests;
 #[cfg(feature = "sign")]
 pub mod rsa;
 pub mod secret;

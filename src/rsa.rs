@@ -55,7 +55,7 @@ pub use key::{EncryptionAlgorithm, decrypt_pkcs8};
 pub use key::{KeyFault, KeyHandle, PemBlock, PublicKey, Restriction, RsaComponents, decode_pem};
 #[doc(hidden)]
 pub use private_op::Helpers;
-pub use private_op::{Checked, Chunk, PerThread, PrivateOps, RsaPrivateOp};
+pub use private_op::{Checked, Chunk, HostEngine, PerThread, PrivateOps, RsaPrivateOp};
 pub use scheme::{AnyScheme, Hash, Pkcs1v15, Pss, Scheme};
 pub use signature::Signature;
 pub use signer::{BatchSigner, Signatures};

@@ -6,7 +6,7 @@
 //! Each listed width is all of that code once more, which is most of what there is to compile. So above 8 limbs there are four for each
 //! doubling. With 64-bit limbs they fit keys of any multiple of 512 bits up to 4,096, and their primes.
 
-use crypto_bigint::{BoxedUint, Limb, Uint};
+use crypto_bigint::{BoxedUint, Limb, Uint, Unsigned};
 use zeroize::{Zeroize, optimization_barrier};
 
 /// The largest number of limbs that [`with_limbs`] serves.
@@ -128,6 +128,18 @@ fn overwrite_stack<const LIMBS: usize>() {
     let frame = [[Limb::ZERO; LIMBS]; NUMBERS];
     // All at once: word by word it would take longer than many a computation.
     optimization_barrier(&frame);
+}
+
+/// Sets every result to zero, keeping its width.
+pub(crate) fn clear<U: Unsigned>(out: &mut [U]) {
+    for value in out {
+        value.as_mut_limbs().zeroize();
+    }
+}
+
+/// The width of `value` in bits: its precision, not the length of what it holds.
+pub(crate) fn width<U: Unsigned>(value: &U) -> u32 {
+    value.as_limbs().len() as u32 * Limb::BITS
 }
 
 #[cfg(test)]

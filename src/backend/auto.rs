@@ -18,7 +18,7 @@ use crypto_bigint::Unsigned;
 #[cfg(feature = "cuda")]
 use self::both::Both;
 use super::Serial;
-use super::cpu::{Cpu, Engine};
+use super::cpu::{AnyEngine, Cpu};
 #[cfg(feature = "cuda")]
 use super::{
     Cuda,
@@ -145,12 +145,12 @@ impl Auto {
             });
         }
         let engine = match kind {
-            Kind::Cpu | Kind::GpuOrCpu => Engine::fastest(),
+            Kind::Cpu | Kind::GpuOrCpu => AnyEngine::fastest(),
             #[cfg(feature = "cuda")]
             Kind::Cuda => unreachable!("a backend or an error was returned"),
-            Kind::Parallel => Engine::Serial,
-            Kind::Fma => Engine::fma()?,
-            Kind::Ifma => Engine::ifma()?,
+            Kind::Parallel => AnyEngine::Serial,
+            Kind::Fma => AnyEngine::fma()?,
+            Kind::Ifma => AnyEngine::ifma()?,
             Kind::Serial => {
                 let reason = String::from("as asked, on one thread");
                 return Ok(Self::new_with(Chosen::Serial(Serial), reason));
@@ -160,7 +160,9 @@ impl Auto {
         let count = threads.unwrap_or(cores);
         let what = match kind {
             Kind::Cpu | Kind::GpuOrCpu => "the fastest on this processor",
-            _ => "as asked",
+            Kind::Serial | Kind::Parallel | Kind::Fma | Kind::Ifma => "as asked",
+            #[cfg(feature = "cuda")]
+            Kind::Cuda => "as asked",
         };
         let reason = match (threads, count.get()) {
             (None, 1) => alloc::format!("{what}, one thread (one for each core)"),
@@ -262,7 +264,9 @@ impl Auto {
                 product_bits: None,
                 exponent_bits,
             }),
-            _ => {
+            #[cfg(feature = "cuda")]
+            Chosen::Cuda(_) => None,
+            Chosen::Serial(_) | Chosen::Cpu(_) => {
                 let _ = (bits, exponent_bits);
                 None
             }
@@ -285,10 +289,9 @@ impl Auto {
             Chosen::Serial(_) => "serial",
             Chosen::Cpu(cpu) => name_of(cpu),
             #[cfg(feature = "cuda")]
-            gpus => match gpus.gpus() {
-                Some(cuda) if cuda.is_over() => name_of(cuda.host()),
-                _ => "cuda",
-            },
+            Chosen::Cuda(cuda) => name_with_gpus(cuda),
+            #[cfg(feature = "cuda")]
+            Chosen::Both(both) => name_with_gpus(both.cuda()),
         }
     }
 
@@ -320,6 +323,14 @@ impl Auto {
 
     pub(crate) fn chosen(&self) -> &Chosen {
         &self.chosen
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn name_with_gpus(cuda: &Cuda) -> &'static str {
+    match cuda.is_over() {
+        true => name_of(cuda.host()),
+        false => "cuda",
     }
 }
 
@@ -414,7 +425,7 @@ fn gpu(kind: Kind, threads: Option<NonZeroUsize>) -> Result<Option<Cuda>, Error>
                 Err(_) => return Ok(None),
             }
         }
-        _ => return Ok(None),
+        Kind::Cpu | Kind::Serial | Kind::Parallel | Kind::Fma | Kind::Ifma => return Ok(None),
     };
     with_threads(cuda, threads).map(Some)
 }

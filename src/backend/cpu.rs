@@ -6,7 +6,7 @@ use core::num::NonZeroUsize;
 
 use crypto_bigint::Unsigned;
 
-pub(crate) use self::engine::Engine;
+pub(crate) use self::engine::AnyEngine;
 use super::{Parallel, Serial};
 use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 
@@ -29,7 +29,7 @@ use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 /// # Ok::<(), batch_modexp::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Cpu(Parallel<Engine>);
+pub struct Cpu(Parallel<AnyEngine>);
 
 impl Cpu {
     /// Computes on as many threads as the process may use cores.
@@ -47,15 +47,15 @@ impl Cpu {
     ///
     /// [`Error::ThreadPool`] if the operating system refuses the threads.
     pub fn with_threads(threads: NonZeroUsize) -> Result<Self, Error> {
-        Self::with_engine(Engine::fastest(), threads)
+        Self::with_engine(AnyEngine::fastest(), threads)
     }
 
-    pub(crate) fn with_engine(engine: Engine, threads: NonZeroUsize) -> Result<Self, Error> {
+    pub(crate) fn with_engine(engine: AnyEngine, threads: NonZeroUsize) -> Result<Self, Error> {
         Parallel::with_threads(engine, threads).map(Self)
     }
 
     /// The threads, or the calling one.
-    pub(crate) fn inner(&self) -> &Parallel<Engine> {
+    pub(crate) fn inner(&self) -> &Parallel<AnyEngine> {
         &self.0
     }
 

@@ -58,11 +58,13 @@ use super::Form;
 use super::adx::{self, Words};
 use super::lanes::{self, Run};
 #[cfg(feature = "sign")]
-use super::{
-    lanes::{powers_agree::powers_agree, products, reduce::reduce},
-    numbers::{Powers, Product, Reduction},
-};
+use super::lanes::{powers_agree::powers_agree, products, reduce::reduce};
 use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
+#[cfg(feature = "sign")]
+use crate::{
+    engine::Engine,
+    requests::{Powers, Product, Reduction},
+};
 
 /// Runs a batch on the calling thread with fused multiply-add of doubles, four instances at a time
 /// (x86-64 with AVX2 and FMA: Intel since Haswell, AMD since Zen; any 64-bit Arm).
@@ -153,19 +155,22 @@ impl Fma {
     }
 }
 
-/// See `backend::numbers`.
 #[cfg(feature = "sign")]
-impl Fma {
-    pub(super) fn mul_public_power(self, product: Product<'_>) {
+impl Engine for Fma {
+    fn name(&self) -> &'static str {
+        "fma"
+    }
+
+    fn run_product(&self, product: Product<'_>) {
         products::mul_public_power(self.lanes, product);
     }
 
-    pub(super) fn reduce(self, reduction: Reduction<'_>) {
+    fn run_reduction(&self, reduction: Reduction<'_>) {
         reduce(self.lanes, reduction);
     }
 
-    pub(super) fn powers_agree(self, powers: &Powers<'_>) -> Vec<Choice> {
-        powers_agree(self.lanes, powers)
+    fn run_powers(&self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
+        Some(powers_agree(self.lanes, powers))
     }
 }
 

@@ -16,6 +16,7 @@ mod pair;
 mod portable;
 mod size;
 mod squarings;
+mod step;
 #[cfg(feature = "sign")]
 mod sums;
 #[cfg(test)]
@@ -35,9 +36,12 @@ use self::units::Units;
 use super::Form;
 use super::adx::{self, Words};
 use super::lanes::{self, Run};
-#[cfg(feature = "sign")]
-use super::numbers::{Powers, Product, Reduction};
 use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
+#[cfg(feature = "sign")]
+use crate::{
+    engine::Engine,
+    requests::{Powers, Product, Reduction},
+};
 
 /// Runs a batch on the calling thread with AVX-512 IFMA, eight instances at a time (x86-64: Intel's servers since Ice Lake, AMD
 /// since Zen 4), or with AVX-IFMA, four at a time (Intel's clients since Meteor Lake, Sierra Forest).
@@ -113,19 +117,22 @@ impl Ifma {
     }
 }
 
-/// See `backend::numbers`.
 #[cfg(feature = "sign")]
-impl Ifma {
-    pub(super) fn mul_public_power(self, product: Product<'_>) {
+impl Engine for Ifma {
+    fn name(&self) -> &'static str {
+        "ifma"
+    }
+
+    fn run_product(&self, product: Product<'_>) {
         self.0.mul_public_power(product);
     }
 
-    pub(super) fn reduce(self, reduction: Reduction<'_>) {
+    fn run_reduction(&self, reduction: Reduction<'_>) {
         self.0.reduce(reduction);
     }
 
-    pub(super) fn powers_agree(self, powers: &Powers<'_>) -> Vec<Choice> {
-        self.0.powers_agree(powers)
+    fn run_powers(&self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
+        Some(self.0.powers_agree(powers))
     }
 }
 

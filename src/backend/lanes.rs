@@ -40,8 +40,8 @@ use zeroize::Zeroize;
 pub(crate) use self::run::Run;
 use self::run::{blocks, each_run};
 use self::workspace::Workspace;
-use super::{check_batch, clear};
-use crate::width::scrubbed;
+use super::check_batch;
+use crate::width::{clear, scrubbed};
 use crate::window::Window;
 use crate::{Error, ModExp};
 

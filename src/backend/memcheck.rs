@@ -24,12 +24,8 @@ use crypto_bigint::{BoxedUint, Odd, Uint};
 use rayon::prelude::*;
 
 use self::products::{each_product, each_product_boxed};
-// Nothing is declassified without a layer above the backends.
 pub(super) use self::requests::is_under_valgrind;
-#[cfg_attr(not(feature = "sign"), allow(unused_imports))]
-pub(crate) use self::requests::{
-    declassified, declassified_len, set_params_undefined, set_undefined,
-};
+pub(crate) use self::requests::{set_params_undefined, set_undefined};
 pub(crate) use super::lanes::testing::Random;
 use super::{Cpu, Fma, Serial, ifma};
 use crate::window::{Window, recode_into};
@@ -37,6 +33,13 @@ use crate::{BatchModExp, BatchModExpEach as _, Error, ModExp, need};
 
 /// What a case exits with if valgrind found something.
 const FOUND: i32 = 99;
+
+/// Which branch may depend on secrets.
+const SUPPRESSIONS: &str = concat!(
+    "--suppressions=",
+    env!("CARGO_MANIFEST_DIR"),
+    "/src/backend/memcheck.supp"
+);
 
 #[test]
 fn no_branch_or_address_depends_on_a_secret() {
@@ -86,7 +89,9 @@ pub(crate) fn run_under_valgrind(module: &str, clean: &[&str], leaks: &[&str]) {
 /// Runs one of the ignored tests and returns its exit status and what it printed.
 fn under_valgrind(module: &str, case: &str) -> (Option<i32>, String) {
     let output = Command::new("valgrind")
-        .args(["--quiet", "--error-exitcode=99", "--"])
+        .args(["--quiet", "--error-exitcode=99", SUPPRESSIONS])
+        // A suppression names functions as they are compiled.
+        .args(["--read-inline-info=no", "--"])
         .arg(env::current_exe().unwrap())
         .args(["--ignored", "--exact", "--nocapture", "--test-threads=1"])
         .arg(alloc::format!("{module}::{case}"))
@@ -217,8 +222,8 @@ fn products() {
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn numbers() {
-    use super::numbers::tests::{Random, for_each_unit};
-    use super::numbers::{Exponent, Powers, Product, Reduction};
+    use super::tests::{Random, for_each_engine};
+    use crate::requests::{Exponent, Powers, Product, Reduction};
 
     let mut random = Random(5);
     let exponent = BoxedUint::from(65_537u32);
@@ -228,11 +233,11 @@ fn numbers() {
         let values = random.limbs(19 * limbs);
         set_params_undefined(params.as_ref(), true);
         set_undefined(&values, true);
-        for_each_unit(|_, unit| {
+        for_each_engine(|_, engine| {
             let zeros = || alloc::vec![crypto_bigint::Limb::ZERO; values.len()];
             let (mut out, mut times_base) = (zeros(), zeros());
             for factors in [None, Some(&values[..])] {
-                (unit.mul_public_power)(Product {
+                engine.mul_public_power(Product {
                     moduli: &moduli,
                     exponent: Exponent::one_less(&exponent),
                     bases: &values,
@@ -244,7 +249,7 @@ fn numbers() {
             black_box((&out, &times_base));
             // Twice as long as the moduli.
             let (numbers, count) = (&values[..18 * limbs], 9);
-            (unit.reduce)(Reduction {
+            engine.reduce(Reduction {
                 moduli: &moduli[..count],
                 numbers,
                 out: &mut out[..count * limbs],
@@ -260,7 +265,7 @@ fn numbers() {
                     expected: &values,
                     masks,
                 };
-                black_box(unit.powers_agree.map(|powers_agree| powers_agree(&powers)));
+                black_box(engine.powers_agree(&powers));
             }
         });
         set_params_undefined(params.as_ref(), false);

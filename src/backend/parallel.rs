@@ -12,7 +12,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 pub(crate) use self::shares::each_share;
 #[cfg(feature = "cuda")]
 pub(crate) use self::shares::wait_awake;
-use super::{clear, width};
+use crate::width::{clear, width};
 use crate::{BatchModExp, Error, ModExp};
 
 /// Runs a batch on several threads, each with its share of the instances, through `B`.

@@ -1,15 +1,17 @@
 //! The portable reference backend: one instance after the other.
 
 mod mul;
+#[cfg(feature = "sign")]
+mod numbers;
 
 use core::{mem, ptr};
 
 use crypto_bigint::{BoxedUint, Uint};
 
-use super::{check_batch, clear};
+use super::check_batch;
 use crate::monty::Monty;
 use crate::secret::Secret;
-use crate::width::{self, WithLimbs, scrubbed, with_limbs};
+use crate::width::{self, WithLimbs, clear, scrubbed, with_limbs};
 use crate::{BatchModExp, Error, ModExp};
 
 /// Runs a batch on the calling thread by constant-time fixed-window exponentiation (almost Montgomery

@@ -15,6 +15,7 @@ mod cuda;
 mod group;
 mod helpers;
 mod host;
+mod host_engine;
 mod places;
 mod random;
 
@@ -29,6 +30,7 @@ pub(super) use self::batch::{Keys, Source, private_ops};
 pub use self::chunk::Chunk;
 #[doc(hidden)]
 pub use self::helpers::Helpers;
+pub use self::host_engine::HostEngine;
 pub(super) use self::random::{Randomness, Streams};
 use crate::BatchModExp;
 use crate::rsa::Error;
@@ -96,6 +98,15 @@ pub trait RsaPrivateOp: BatchModExp<BoxedUint, Error = crate::Error> {
     /// If the backend fails as a whole, or [`Error::Rng`].
     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
         ops.compute_on(self, LANES_AT_A_TIME)
+    }
+
+    /// The engine of this crate that computes everything on the host but the exponentiations: blinding, the reduction
+    /// modulo p and q, the recombination and the check.
+    ///
+    /// By default that of [`Serial`](crate::backend::Serial). A backend that wraps another one returns that one's engine;
+    /// any other can keep a [`Cpu`](crate::backend::Cpu) and return its engine, which is faster.
+    fn engine(&self) -> HostEngine<'_> {
+        HostEngine::default()
     }
 
     /// What computes on the calling thread alone, and on how many threads at the same time that is of use: for who has threads

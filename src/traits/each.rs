@@ -8,8 +8,8 @@ use zeroize::Zeroize;
 
 use super::{BatchModExp, ModExp};
 use crate::Error;
-use crate::backend::{clear, width};
 use crate::secret::Secret;
+use crate::width::{clear, width};
 
 /// Batches in which every instance has its own public bound for the length of its exponent, for every backend whose
 /// error is [`Error`].

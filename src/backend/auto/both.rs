@@ -11,7 +11,8 @@ use crypto_bigint::{BoxedUint, Limb, Odd, Unsigned};
 
 use super::cost::{Costs, Model, Shape, Side};
 use crate::backend::cuda::{Calibration, CalibrationFault, ProcessorCosts};
-use crate::backend::{Cpu, Cuda, Serial, width};
+use crate::backend::{Cpu, Cuda, Serial};
+use crate::width::width;
 use crate::{BatchModExp, Error, ModExp};
 
 /// See [`Auto::with_gpus`](super::Auto::with_gpus).

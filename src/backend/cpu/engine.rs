@@ -1,6 +1,8 @@
 //! What one thread computes with.
 
 mod mul;
+#[cfg(feature = "sign")]
+mod numbers;
 
 use crypto_bigint::Unsigned;
 
@@ -10,12 +12,14 @@ use crate::backend::Fma;
 use crate::backend::Ifma;
 use crate::backend::Serial;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use crate::backend::{check_batch, clear, lanes, width};
+use crate::backend::{check_batch, lanes};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::width::{clear, width};
 use crate::{BatchModExp, Error, ModExp};
 
-/// One of the backends of one thread; the SIMD ones leave to [`Serial`] what it does faster.
+/// One of the engines, chosen at run time; the SIMD ones leave to [`Serial`] what it does faster.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Engine {
+pub(crate) enum AnyEngine {
     Serial,
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     Fma(Fma),
@@ -33,7 +37,7 @@ const SINGLE_ON_SERIAL_BY_FMA: u32 = 960;
 #[cfg(target_arch = "x86_64")]
 const SINGLE_ON_SERIAL_BY_IFMA: u32 = 320;
 
-impl Engine {
+impl AnyEngine {
     /// The best that this processor offers.
     pub(crate) fn fastest() -> Self {
         Self::ifma()
@@ -77,7 +81,7 @@ impl Engine {
     }
 }
 
-impl<U: Unsigned> BatchModExp<U> for Engine
+impl<U: Unsigned> BatchModExp<U> for AnyEngine
 where
     Serial: BatchModExp<U, Error = Error>,
 {
@@ -118,10 +122,12 @@ where
     fn relative_time(&self, bits: u32, count: usize) -> u64 {
         // Where there are no lanes all widths are alike.
         let _ = bits;
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        if bits > lanes::MAX_BITS {
+            return count as u64;
+        }
         match self {
             Self::Serial => count as u64,
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            _ if bits > lanes::MAX_BITS => count as u64,
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Self::Fma(fma) => BatchModExp::<U>::relative_time(fma, bits, count),
             #[cfg(target_arch = "x86_64")]

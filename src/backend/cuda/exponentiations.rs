@@ -12,7 +12,8 @@ use super::registry::SHIPPED;
 use super::runtime::pipeline::Timing;
 use super::words::SEEN_AT_A_TIME;
 use super::{Cuda, Serial};
-use crate::backend::{check_instances, check_lengths, clear};
+use crate::backend::{check_instances, check_lengths};
+use crate::width::clear;
 use crate::{BatchModExp, Error, ModExp};
 
 impl Cuda {

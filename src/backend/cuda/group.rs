@@ -11,7 +11,7 @@ use crypto_bigint::{Integer as _, Limb, Unsigned, Zero as _};
 use zeroize::Zeroize;
 
 use super::words::{HostPool, copy_out};
-use crate::backend::clear;
+use crate::width::clear;
 use crate::{Error, ModExp, ModMul};
 
 /// What all instances have, whatever is computed of them.

@@ -23,9 +23,9 @@ use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::{Outgoing, Slot};
 use super::words::{HostPool, Rows};
-use crate::backend::{check_instances, width};
+use crate::backend::check_instances;
 use crate::secret::Secret;
-use crate::width::{WithLimbs, with_limbs};
+use crate::width::{WithLimbs, width, with_limbs};
 use crate::{BatchModExp, Error, ModExp};
 
 impl<U: Unsigned + Sync + Send> Group<'_, ModExp<'_, U>> {

@@ -20,7 +20,8 @@ use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::{Outgoing, Slot};
 use super::words::{HostPool, Rows};
-use crate::backend::{Form, Serial, check_factors, clear};
+use crate::backend::{Form, Serial, check_factors};
+use crate::width::clear;
 use crate::{BatchModMul, Error, ModMul};
 
 /// Products modulo numbers of up to 512 bits run on the devices, wider ones, which may stand in the same batch, on the host's

@@ -9,6 +9,11 @@ use super::fma51::{Fma51, Limb};
 /// Limbs in a band. The registers hold the band, two sums, two constants and what is in progress.
 pub(super) const BAND: usize = 4;
 
+/// How many rows of a reduction are done by whole bands at once: all but at least one band.
+pub(super) const fn rows_at_once(limbs: usize) -> usize {
+    limbs.saturating_sub(BAND) / BAND * BAND
+}
+
 /// Writes `$body` out for each `$j` below `$n`, which is at most 4, so that arrays stay in registers.
 macro_rules! unrolled {
     ($n:ident, $j:ident, $body:block) => {

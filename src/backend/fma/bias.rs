@@ -17,8 +17,7 @@
 //! `n` doubled in a squaring, and carries: less than `n * 2^54`. With `n <= 322` (16,384 bits) that is
 //! below 2^63.
 
-use super::band::BAND;
-use super::product::rows_at_once;
+use super::band::{BAND, rows_at_once};
 
 /// The pattern of a high half of value 0: 2^103 as a double.
 const HIGH: u64 = 0x466 << 52;

@@ -3,7 +3,7 @@
 //! First all columns of the product, then the reduction (separated operand scanning, C. K. Koc, T. Acar,
 //! B. S. Kaliski, "Analyzing and Comparing Montgomery Multiplication Algorithms", IEEE Micro 16(3), 1996).
 
-use super::band::{self, BAND};
+use super::band::{self, BAND, rows_at_once};
 use super::bias;
 use super::fma51::{Fma51, Kernel, Limb};
 use crate::backend::lanes::Modulus;
@@ -17,11 +17,6 @@ pub(super) const fn scratch_len(limbs: usize) -> usize {
 /// multiplication and of a squaring, four to a limb.
 pub(super) const fn constants_len(limbs: usize) -> usize {
     limbs + 2 * (2 * limbs).div_ceil(4)
-}
-
-/// How many rows of a reduction are done by whole bands at once: all but at least one band.
-pub(super) const fn rows_at_once(limbs: usize) -> usize {
-    limbs.saturating_sub(BAND) / BAND * BAND
 }
 
 /// See [`Lanes::prepare`](crate::backend::lanes::Lanes::prepare).

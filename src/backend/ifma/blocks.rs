@@ -1,19 +1,16 @@
-//! Montgomery multiplication and squaring over blocks, and what the ladder does for a digit.
+//! Montgomery multiplication and squaring over blocks.
 //!
 //! Operand scanning over blocks (C. K. Koc, T. Acar, B. S. Kaliski, "Analyzing and Comparing Montgomery
 //! Multiplication Algorithms", IEEE Micro 16(3), 1996, coarsely integrated): for each block of `b`, from
 //! the lowest, add `a` times that block and the multiple of the modulus that clears the lowest block of
 //! the sum. Column sums are kept in registers while they pass from block to block of `a`.
 
-use core::mem;
-
-use super::halves::{MulEntry, may_have_halves};
 use super::kernel::square::{self, Operand};
 use super::kernel::{self, Sums};
-use super::look_up::{Select, Share};
+use super::look_up::Share;
 use super::madd52::{Kernel, Limb, Madd52};
-use super::squarings::Squarings;
-use crate::backend::lanes::{self, Modulus};
+use super::size::{keeps_columns, may_have_halves};
+use crate::backend::lanes::Modulus;
 
 /// Scratch limbs for operands of `limbs` limbs: the columns of a product, the doubled operand, and one
 /// block of quotients.
@@ -212,94 +209,6 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
             finish(t, sums, out, columns, i, last);
         }
     }
-}
-
-/// See [`Lanes::step`](crate::backend::lanes::Lanes::step).
-pub(super) struct Step<'a, 'v, L> {
-    pub(super) step: lanes::Step<'a, 'v, L>,
-    pub(super) digits: [u8; 8],
-    pub(super) modulus: &'a Modulus<'a, L>,
-    pub(super) scratch: &'a mut [L],
-}
-
-impl<L: Limb> Kernel<L> for Step<'_, '_, L> {
-    #[inline(always)]
-    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
-        let (digits, modulus) = (self.digits, self.modulus);
-        let squarings = self.step.squarings;
-        let beside = Share::<L>::suffice(squarings);
-        let (limbs, entry_len) = (modulus.limbs.len(), self.step.entry.len());
-        let alone = const { keeps_columns::<T>(B) } && limbs == B && t.saves_products() && beside;
-        let step = &mut self.step;
-        if beside && T::MERGES_INTO_ZERO {
-            step.entry.fill(L::ZERO);
-        }
-        if alone && const { may_have_halves::<T>(B) } && entry_len > limbs {
-            t.run::<_, B>(&mut Squarings::<_, 2> {
-                step,
-                digits,
-                modulus,
-            });
-        } else if alone {
-            t.run::<_, B>(&mut Squarings::<_, 1> {
-                step,
-                digits,
-                modulus,
-            });
-        }
-        let lanes::Step {
-            table,
-            ref mut entry,
-            ref mut value,
-            ref mut spare,
-            ..
-        } = *step;
-        let (mut value, mut spare) = (&mut **value, &mut **spare);
-        if !alone {
-            for squaring in 0..squarings {
-                t.run::<_, B>(&mut Square {
-                    out: spare,
-                    a: value,
-                    modulus,
-                    scratch: self.scratch,
-                    share: beside.then(|| Share::new(squaring, entry, table, digits)),
-                });
-                mem::swap(&mut value, &mut spare);
-            }
-        } else if !squarings.is_multiple_of(2) {
-            mem::swap(&mut value, &mut spare);
-        }
-        if !beside {
-            t.run::<_, B>(&mut Select {
-                out: entry,
-                table,
-                digits,
-            });
-        }
-        if entry.len() > value.len() {
-            t.run::<_, B>(&mut MulEntry {
-                out: spare,
-                a: value,
-                entry,
-                modulus,
-                scratch: self.scratch,
-            });
-        } else {
-            t.run::<_, B>(&mut Mul {
-                out: spare,
-                a: value,
-                b: entry,
-                modulus,
-                scratch: self.scratch,
-            });
-        }
-    }
-}
-
-/// Whether there is code that squares numbers of one such block with their columns in registers: as for
-/// [halves](may_have_halves), and for moduli of 512 and 768 bits.
-pub(super) const fn keeps_columns<T: Madd52>(block: usize) -> bool {
-    T::CAN_SAVE_PRODUCTS && block >= 10 && block.is_multiple_of(5)
 }
 
 /// How many blocks a number has. That short blocks are alone spares the compiler the rest.

@@ -22,17 +22,11 @@
 use super::blocks::{Scratch, block_count, blocks, finish, multiply_row, zeros};
 use super::kernel;
 use super::madd52::{Kernel, Limb, Madd52};
-use super::size;
+use super::size::{self, may_have_halves};
 use crate::backend::lanes::Modulus;
 
 /// The fewest limbs of numbers that have halves. Of shorter ones look-ups take as long as the multiply-adds.
 const MIN_LIMBS: usize = 20;
-
-/// Whether there may be halves where blocks have so many limbs: for moduli of 1024, 1536, 2048 bits and more that are as round, so
-/// that not everything is compiled once more.
-pub(super) const fn may_have_halves<T: Madd52>(block: usize) -> bool {
-    T::CAN_SAVE_PRODUCTS && block >= 15 && block.is_multiple_of(5)
-}
 
 /// Whether entries of tables for numbers of `limbs` limbs have halves.
 pub(super) fn have_halves<T: Madd52>(unit: T, limbs: usize) -> bool {

@@ -6,6 +6,7 @@ use super::look_up::{Select, Share};
 use super::madd52::{Limb, MAX_LANES, Madd52, RADIX_BITS};
 use super::size;
 use super::squarings::SquareTimes;
+use super::step;
 #[cfg(feature = "sign")]
 use super::sums::{AddProducts, ReduceLowest, adds_products};
 use crate::backend::lanes::{self, Lanes, Modulus, Step, Table};
@@ -86,7 +87,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         scratch: &mut [T::Limb],
     ) -> (&'a mut [T::Limb], &'a mut [T::Limb]) {
         let limbs = modulus.limbs.len();
-        let alone = blocks::keeps_columns::<T>(limbs) && size::block_len::<T>(limbs) == limbs;
+        let alone = size::keeps_columns::<T>(limbs) && size::block_len::<T>(limbs) == limbs;
         if !alone {
             return lanes::square_times(self, value, spare, count, modulus, scratch);
         }
@@ -216,7 +217,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         scratch: &mut [T::Limb],
     ) -> (&'a mut [T::Limb], &'a mut [T::Limb]) {
         let digits = of_lanes(step.digits);
-        let mut step = blocks::Step {
+        let mut step = step::Step {
             step,
             digits,
             modulus: &modulus,

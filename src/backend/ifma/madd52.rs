@@ -2,10 +2,11 @@
 
 use zeroize::Zeroize;
 
-use super::size::MAX_BLOCK;
-
 /// Bits in a limb.
 pub(super) const RADIX_BITS: u32 = 52;
+
+/// The most limbs that a block has, on any unit.
+const MAX_BLOCK: usize = 20;
 
 /// The most lanes that a vector has.
 pub(super) const MAX_LANES: usize = 8;

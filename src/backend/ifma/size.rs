@@ -5,9 +5,6 @@
 
 use super::madd52::{Kernel, Madd52, RADIX_BITS};
 
-/// The largest block of any unit.
-pub(super) const MAX_BLOCK: usize = 20;
-
 /// The number of limbs for moduli of `bits` bits: the fewest that give `2^(52 * limbs) > 4 * modulus`
 /// and are a whole number of equal blocks. At most one limb a block is more than needed.
 pub(super) fn limb_count<T: Madd52>(bits: u32) -> usize {
@@ -23,6 +20,18 @@ fn block_count<T: Madd52>(limbs: usize) -> usize {
 /// How many limbs a block of a number of `limbs` limbs has.
 pub(super) fn block_len<T: Madd52>(limbs: usize) -> usize {
     limbs / block_count::<T>(limbs)
+}
+
+/// Whether there may be halves where blocks have so many limbs: for moduli of 1024, 1536, 2048 bits and more that are as round, so
+/// that not everything is compiled once more.
+pub(super) const fn may_have_halves<T: Madd52>(block: usize) -> bool {
+    T::CAN_SAVE_PRODUCTS && block >= 15 && block.is_multiple_of(5)
+}
+
+/// Whether there is code that squares numbers of one such block with their columns in registers: as for
+/// [halves](may_have_halves), and for moduli of 512 and 768 bits.
+pub(super) const fn keeps_columns<T: Madd52>(block: usize) -> bool {
+    T::CAN_SAVE_PRODUCTS && block >= 10 && block.is_multiple_of(5)
 }
 
 /// Runs `kernel` with the block length of operands of `limbs` limbs, a number that [`limb_count`] gave.

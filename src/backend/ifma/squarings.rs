@@ -2,12 +2,11 @@
 
 use core::mem;
 
-use super::blocks::keeps_columns;
-use super::halves::may_have_halves;
 use super::kernel;
 use super::kernel::square::{self, Operand};
 use super::look_up::{Rows, share_of};
 use super::madd52::{Kernel, Limb, MAX_LANES, Madd52};
+use super::size::{keeps_columns, may_have_halves};
 use crate::backend::lanes::{Modulus, Step};
 
 /// Squares the value of a step as often as that says, by turns into its spare and back, and looks up an entry of the table, of `P` numbers.

@@ -1,8 +1,8 @@
 //! Sums of products that are reduced together, and reductions by a few limbs: for the check of signatures.
 
 use super::blocks::{Scratch, block_count, blocks, multiply_row};
-use super::halves::may_have_halves;
 use super::madd52::{Kernel, Limb, Madd52};
+use super::size::may_have_halves;
 use crate::backend::lanes::Modulus;
 
 /// Whether there is code that adds products of numbers of such blocks before it reduces them: as for

@@ -13,10 +13,13 @@ use super::pair::Across;
 use super::portable::{self, Portable};
 use super::units::Units;
 use crate::backend::adx::{self, Words};
-#[cfg(feature = "sign")]
-use crate::backend::numbers::{Powers, Product, Reduction};
 use crate::backend::{Form, lanes};
 use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
+#[cfg(feature = "sign")]
+use crate::{
+    engine::Engine,
+    requests::{Powers, Product, Reduction},
+};
 
 /// [`Ifma`](super::Ifma) on other units.
 #[derive(Clone, Copy)]
@@ -78,16 +81,20 @@ impl<E: Across, F: Madd52<Limb = Limb4>, U: Unsigned> BatchModMul<U> for OnUnits
 }
 
 #[cfg(feature = "sign")]
-impl<E: Across, F: Madd52<Limb = Limb4>> OnUnits<E, F> {
-    pub(in crate::backend) fn mul_public_power(self, product: Product<'_>) {
+impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> Engine for OnUnits<E, F> {
+    fn name(&self) -> &'static str {
+        "ifma on units of a test"
+    }
+
+    fn run_product(&self, product: Product<'_>) {
         self.0.mul_public_power(product);
     }
 
-    pub(in crate::backend) fn reduce(self, reduction: Reduction<'_>) {
+    fn run_reduction(&self, reduction: Reduction<'_>) {
         self.0.reduce(reduction);
     }
 
-    pub(in crate::backend) fn powers_agree(self, powers: &Powers<'_>) -> Vec<Choice> {
-        self.0.powers_agree(powers)
+    fn run_powers(&self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
+        Some(self.0.powers_agree(powers))
     }
 }

@@ -14,12 +14,11 @@ use crate::backend::Form;
 use crate::backend::adx::{self, Words};
 use crate::backend::lanes::{self, Run};
 #[cfg(feature = "sign")]
-use crate::backend::width;
+use crate::backend::lanes::{powers_agree::powers_agree, products, reduce::reduce};
 #[cfg(feature = "sign")]
-use crate::backend::{
-    lanes::{powers_agree::powers_agree, products, reduce::reduce},
-    numbers::{Moduli, Powers, Product, Reduction},
-};
+use crate::requests::{Moduli, Powers, Product, Reduction};
+#[cfg(feature = "sign")]
+use crate::width::width;
 
 /// The lanes of a processor: eight on the instructions of `E`, or four on those of `F`, with words for an instance that would
 /// leave lanes empty.
@@ -76,7 +75,7 @@ impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
     }
 }
 
-/// See `backend::numbers`. Few go by twos.
+/// See [`Engine`](crate::engine::Engine). Few numbers go by twos.
 #[cfg(feature = "sign")]
 impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
     pub(super) fn mul_public_power(self, product: Product<'_>) {

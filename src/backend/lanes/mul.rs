@@ -10,8 +10,8 @@ use crypto_bigint::Unsigned;
 use super::run::{Run, blocks, each_run};
 use super::workspace::{Parts, Workspace};
 use super::{Lanes, MAX_BITS};
-use crate::backend::{Form, check_products, clear};
-use crate::width::scrubbed;
+use crate::backend::{Form, check_products};
+use crate::width::{clear, scrubbed};
 use crate::{Error, ModMul};
 
 /// [`BatchModMul`](crate::BatchModMul) by `multiply`, which gets run after run. It should be a function that is generic

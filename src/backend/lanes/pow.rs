@@ -1,7 +1,7 @@
 //! The ladder: fixed window, every digit multiplied, the digit 0 too.
 
 use super::convert::MAX_COUNT;
-use super::workspace::{Parts, Workspace};
+use super::workspace::{Parts, Workspace, set_one};
 use super::{Lanes, Step, Table};
 
 impl<L: Lanes> Workspace<L> {
@@ -73,19 +73,5 @@ impl<L: Lanes> Workspace<L> {
             spare: value,
         };
         lanes.fill_table(table, modulus, scratch);
-    }
-}
-
-/// Sets every lane of a number to one.
-pub(super) fn set_one<L: Lanes>(limbs: &mut [L::Limb]) {
-    set_power_of_two::<L>(limbs, 0);
-}
-
-/// Sets every lane of a number to `2^bit`, which fits.
-pub(super) fn set_power_of_two<L: Lanes>(limbs: &mut [L::Limb], bit: u32) {
-    limbs.fill(L::ZERO);
-    let limb = &mut limbs[(bit / L::RADIX_BITS) as usize];
-    for lane in 0..L::COUNT {
-        L::set_lane(limb, lane, 1 << (bit % L::RADIX_BITS));
     }
 }

@@ -1,4 +1,4 @@
-//! Whether powers are what they should be, modulo both factors of their moduli: see `backend::numbers`.
+//! Whether powers are what they should be, modulo both factors of their moduli: see [`requests`](crate::requests).
 //!
 //! A lane may have a multiple of its factor in the factor's place, another one in each lane: what is congruent modulo
 //! the multiple is so modulo the factor. Only the last step is modulo the factor itself, and its input is a multiple of
@@ -16,12 +16,11 @@ use zeroize::Zeroize;
 use super::buffer::Buffer;
 use super::convert::MAX_COUNT;
 use super::halves::Halves;
-use super::pow::set_one;
 use super::products::{each_lane, limbs, raise, same};
 use super::sums::negate;
-use super::workspace::{Parts, Workspace};
+use super::workspace::{Parts, Workspace, set_one};
 use super::{Lanes, Modulus};
-use crate::backend::numbers::{Exponent, MASK_BITS, Moduli, Powers};
+use crate::requests::{Exponent, MASK_BITS, Moduli, Powers};
 use crate::secret::Secret;
 use crate::width::scrubbed;
 

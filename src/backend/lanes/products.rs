@@ -1,4 +1,4 @@
-//! Products with public powers of numbers in flat buffers: see `backend::numbers`.
+//! Products with public powers of numbers in flat buffers: see [`requests`](crate::requests).
 
 use core::ops::Range;
 use core::{array, mem};
@@ -7,11 +7,10 @@ use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb};
 
 use super::convert::MAX_COUNT;
-use super::pow::set_one;
 use super::run::Params;
-use super::workspace::{Parts, Workspace};
+use super::workspace::{Parts, Workspace, set_one};
 use super::{Lanes, Modulus};
-use crate::backend::numbers::{Exponent, Moduli, Product};
+use crate::requests::{Exponent, Moduli, Product};
 use crate::width::scrubbed;
 
 /// `out[i] = factors[i] * bases[i]^exponent mod moduli[i]`, the moduli equally wide.

@@ -1,14 +1,13 @@
-//! Remainders of numbers up to twice as long as the moduli: see `backend::numbers`.
+//! Remainders of numbers up to twice as long as the moduli: see [`requests`](crate::requests).
 
 use crypto_bigint::Limb;
 
 use super::Lanes;
 use super::buffer::Buffer;
 use super::halves::Halves;
-use super::pow::set_power_of_two;
 use super::products::{each_lane, limbs, same};
-use super::workspace::{Parts, Workspace};
-use crate::backend::numbers::{Moduli, Reduction};
+use super::workspace::{Parts, Workspace, set_power_of_two};
+use crate::requests::{Moduli, Reduction};
 use crate::width::scrubbed;
 
 /// A bit of an operand above those of the modulus makes `R > 2 * BOUND^2 * 2^width`. A number that is folded is below

@@ -12,7 +12,7 @@ use crypto_bigint::{Limb, U64, Unsigned};
 use zeroize::Zeroize;
 
 use super::convert::MAX_COUNT;
-use crate::backend::width;
+use crate::width::width;
 use crate::{ModExp, ModMul};
 
 /// Consecutive instances whose moduli are equally wide, and the places of their results.

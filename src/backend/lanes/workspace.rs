@@ -12,7 +12,6 @@ use super::buffer::Buffer;
 use super::convert::{
     MAX_COUNT, bits_at, cut, join, pack, reduce_once, store, to_digits, transpose,
 };
-use super::pow::set_power_of_two;
 use super::run::Params;
 use super::{Lanes, Modulus, window};
 use crate::secret::Secret;
@@ -357,5 +356,19 @@ fn import_flat<L: Lanes>(
 fn pack_all<L: Lanes>(digits: &[u64], size: usize, numbers: &mut [Limb]) {
     for (lane, number) in numbers.chunks_exact_mut(size).enumerate() {
         pack::<L>(digits, lane, number);
+    }
+}
+
+/// Sets every lane of a number to one.
+pub(super) fn set_one<L: Lanes>(limbs: &mut [L::Limb]) {
+    set_power_of_two::<L>(limbs, 0);
+}
+
+/// Sets every lane of a number to `2^bit`, which fits.
+pub(super) fn set_power_of_two<L: Lanes>(limbs: &mut [L::Limb], bit: u32) {
+    limbs.fill(L::ZERO);
+    let limb = &mut limbs[(bit / L::RADIX_BITS) as usize];
+    for lane in 0..L::COUNT {
+        L::set_lane(limb, lane, 1 << (bit % L::RADIX_BITS));
     }
 }

@@ -1,10 +1,9 @@
 //! What a program under valgrind tells it: which memory is undefined, and which is so no longer.
 
-use core::hint::black_box;
 use core::slice;
 
+use crypto_bigint::BoxedUint;
 use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{BoxedUint, Choice};
 
 /// Marks a modulus and its constants.
 pub(crate) fn set_params_undefined(params: &MontyParams<BoxedUint>, undefined: bool) {
@@ -40,31 +39,6 @@ pub(crate) fn set_undefined<T>(values: &[T], undefined: bool) {
         0,
     ];
     client_request(&request);
-}
-
-/// The same verdict, on which branches may depend from here on.
-#[allow(
-    dead_code,
-    reason = "nothing is declassified without a layer above the backends"
-)]
-pub(crate) fn declassified(verdict: Choice) -> Choice {
-    let mut byte = [verdict.to_u8()];
-    // The compiler cannot keep the byte in a register meanwhile.
-    let shared: &mut [u8] = black_box(&mut byte);
-    set_undefined(shared, false);
-    Choice::from_u8_nz(black_box(&mut byte)[0])
-}
-
-/// The same length, on which branches and addresses may depend from here on.
-#[allow(
-    dead_code,
-    reason = "nothing is declassified without a layer above the backends"
-)]
-pub(crate) fn declassified_len(len: u16) -> u16 {
-    let mut len = [len];
-    let shared: &mut [u16] = black_box(&mut len);
-    set_undefined(shared, false);
-    black_box(&mut len)[0]
 }
 
 /// A client request as valgrind.h encodes it for amd64: four rotations by 128 bits in all, which change

@@ -3,7 +3,8 @@
 use crypto_bigint::Unsigned;
 
 use super::{Parallel, each_share};
-use crate::backend::{Form, clear, width};
+use crate::backend::Form;
+use crate::width::{clear, width};
 use crate::{BatchModMul, Error, ModMul};
 
 /// A thread takes at least as many products at a time as have, in all, this many products of two words of 64 bits in

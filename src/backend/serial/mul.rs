@@ -5,10 +5,10 @@ use core::{mem, ptr};
 use crypto_bigint::{BoxedUint, Uint, Unsigned};
 
 use super::Serial;
-use crate::backend::{Form, check_products, clear};
+use crate::backend::{Form, check_products};
 use crate::monty::Monty;
 use crate::secret::Secret;
-use crate::width::{self, WithLimbs, scrubbed, with_limbs};
+use crate::width::{self, WithLimbs, clear, scrubbed, with_limbs};
 use crate::{BatchModMul, Error, ModMul};
 
 impl<const LIMBS: usize> BatchModMul<Uint<LIMBS>> for Serial {

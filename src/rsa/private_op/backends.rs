@@ -3,15 +3,23 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use super::{Helpers, PerThread, PrivateOps, RsaPrivateOp};
+use super::{Helpers, HostEngine, PerThread, PrivateOps, RsaPrivateOp};
 use crate::backend::Serial;
 use crate::rsa::Error;
 
-impl RsaPrivateOp for Serial {}
+impl RsaPrivateOp for Serial {
+    fn engine(&self) -> HostEngine<'_> {
+        HostEngine(self)
+    }
+}
 
 impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for &B {
     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
         (**self).private_op(ops)
+    }
+
+    fn engine(&self) -> HostEngine<'_> {
+        (**self).engine()
     }
 
     fn per_thread(&self) -> Option<PerThread<'_>> {
@@ -28,6 +36,10 @@ impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for Arc<B> {
         (**self).private_op(ops)
     }
 
+    fn engine(&self) -> HostEngine<'_> {
+        (**self).engine()
+    }
+
     fn per_thread(&self) -> Option<PerThread<'_>> {
         (**self).per_thread()
     }
@@ -42,6 +54,10 @@ impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for Box<B> {
         (**self).private_op(ops)
     }
 
+    fn engine(&self) -> HostEngine<'_> {
+        (**self).engine()
+    }
+
     fn per_thread(&self) -> Option<PerThread<'_>> {
         (**self).per_thread()
     }
@@ -52,10 +68,18 @@ impl<B: RsaPrivateOp + ?Sized> RsaPrivateOp for Box<B> {
 }
 
 #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
-impl RsaPrivateOp for crate::backend::Fma {}
+impl RsaPrivateOp for crate::backend::Fma {
+    fn engine(&self) -> HostEngine<'_> {
+        HostEngine(self)
+    }
+}
 
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
-impl RsaPrivateOp for crate::backend::Ifma {}
+impl RsaPrivateOp for crate::backend::Ifma {
+    fn engine(&self) -> HostEngine<'_> {
+        HostEngine(self)
+    }
+}
 
 #[cfg(feature = "std")]
 mod threads {
@@ -75,12 +99,16 @@ mod threads {
         both::Both,
         cost::{Shape, Side},
     };
-    use crate::backend::cpu::Engine;
+    use crate::backend::cpu::AnyEngine;
     use crate::backend::parallel::each_share;
     use crate::backend::{Auto, Cpu, Parallel};
     use crate::rsa::KeyHandle;
 
-    impl RsaPrivateOp for Engine {}
+    impl RsaPrivateOp for AnyEngine {
+        fn engine(&self) -> HostEngine<'_> {
+            HostEngine(self)
+        }
+    }
 
     /// Each thread takes its share through the whole operation, from the representatives to the check, not only
     /// through the exponentiations.
@@ -108,6 +136,10 @@ mod threads {
             each_share(pool, shares.into_iter(), work)
         }
 
+        fn engine(&self) -> HostEngine<'_> {
+            self.inner().engine()
+        }
+
         fn per_thread(&self) -> Option<PerThread<'_>> {
             let threads = NonZeroUsize::new(self.threads())?;
             Some(PerThread {
@@ -120,6 +152,10 @@ mod threads {
     impl RsaPrivateOp for Cpu {
         fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
             self.inner().private_op(ops)
+        }
+
+        fn engine(&self) -> HostEngine<'_> {
+            self.inner().engine()
         }
 
         fn per_thread(&self) -> Option<PerThread<'_>> {
@@ -137,6 +173,10 @@ mod threads {
                 Side::Cpu => self.cuda().host().private_op(ops.again()),
                 Side::Gpu => self.cuda().private_op(ops.again()),
             })
+        }
+
+        fn engine(&self) -> HostEngine<'_> {
+            self.cuda().engine()
         }
 
         fn helpers(&self) -> Helpers<'_> {
@@ -167,7 +207,9 @@ mod threads {
                     let count = both.break_even(shape(&class))?;
                     Some(count.div_ceil(exponentiations))
                 }
-                _ => {
+                #[cfg(feature = "cuda")]
+                Chosen::Cuda(_) => None,
+                Chosen::Serial(_) | Chosen::Cpu(_) => {
                     let _ = key;
                     None
                 }
@@ -190,11 +232,23 @@ mod threads {
             }
         }
 
+        fn engine(&self) -> HostEngine<'_> {
+            match self.chosen() {
+                Chosen::Serial(serial) => serial.engine(),
+                Chosen::Cpu(cpu) => cpu.engine(),
+                #[cfg(feature = "cuda")]
+                Chosen::Cuda(cuda) => cuda.engine(),
+                #[cfg(feature = "cuda")]
+                Chosen::Both(both) => both.engine(),
+            }
+        }
+
         fn per_thread(&self) -> Option<PerThread<'_>> {
             match self.chosen() {
+                Chosen::Serial(_) => None,
                 Chosen::Cpu(cpu) => cpu.per_thread(),
-                // One thread, or devices.
-                _ => None,
+                #[cfg(feature = "cuda")]
+                Chosen::Cuda(_) | Chosen::Both(_) => None,
             }
         }
 
@@ -204,7 +258,7 @@ mod threads {
                 Chosen::Cuda(cuda) => cuda.helpers(),
                 #[cfg(feature = "cuda")]
                 Chosen::Both(both) => both.helpers(),
-                _ => Helpers::default(),
+                Chosen::Serial(_) | Chosen::Cpu(_) => Helpers::default(),
             }
         }
     }

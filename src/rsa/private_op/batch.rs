@@ -8,7 +8,8 @@ use super::chunk::{Chunk, Opened};
 use super::group::{KeyClass, Positions, sort};
 use super::places::{Octets, Place, Places, Room};
 use super::random::{Randomness, Streams};
-use super::{Helpers, RsaPrivateOp, host};
+use super::{Helpers, RsaPrivateOp};
+use crate::engine::Engine;
 use crate::rsa::Error;
 use crate::rsa::KeyHandle;
 use crate::secret::Secret;
@@ -125,6 +126,7 @@ where
         };
         let ops = PrivateOps {
             batch: &batch,
+            engine: backend.engine().0,
             first: 0,
             places: P::places(room(&mut places, &range, &place)),
         };
@@ -214,6 +216,7 @@ impl Batch<'_> {
 #[allow(missing_debug_implementations)]
 pub struct PrivateOps<'a> {
     pub(super) batch: &'a Batch<'a>,
+    pub(super) engine: &'a dyn Engine,
     /// The first lane of the batch that is in here; there are as many as places.
     pub(super) first: usize,
     pub(super) places: Places<'a>,
@@ -262,6 +265,7 @@ impl<'a> PrivateOps<'a> {
     pub fn again(&mut self) -> PrivateOps<'_> {
         PrivateOps {
             batch: self.batch,
+            engine: self.engine,
             first: self.first,
             places: self.places.reborrow(),
         }
@@ -275,9 +279,15 @@ impl<'a> PrivateOps<'a> {
     #[must_use]
     pub fn split_at(self, middle: usize) -> (Self, Self) {
         let (head, tail) = self.places.split_at(middle);
-        let Self { batch, first, .. } = self;
+        let Self {
+            batch,
+            engine,
+            first,
+            ..
+        } = self;
         let part = |first, places| PrivateOps {
             batch,
+            engine,
             first,
             places,
         };
@@ -310,7 +320,7 @@ impl<'a> PrivateOps<'a> {
     /// [`Error::Rng`].
     pub fn open(self) -> Result<Chunk<'a>, Error> {
         let opened = Opened::new(self.batch, self.range())?;
-        Ok(Chunk::new(self.batch, opened, self.places))
+        Ok(Chunk::new(self.batch, self.engine, opened, self.places))
     }
 
     /// The lanes of the batch that are in here.
@@ -318,14 +328,18 @@ impl<'a> PrivateOps<'a> {
         self.first..self.first + self.places.len()
     }
 
-    /// Computes all lanes on the calling thread, the exponentiations on `backend`.
+    /// Computes all lanes on the calling thread, the exponentiations on `backend` and all else on its engine.
     pub(super) fn compute_on<B>(self, backend: &B, lanes_at_a_time: usize) -> Result<(), Error>
     where
-        B: crate::BatchModExp<crypto_bigint::BoxedUint, Error = crate::Error> + ?Sized,
+        B: RsaPrivateOp + ?Sized,
     {
-        for ops in self.chunks(lanes_at_a_time) {
+        let ops = PrivateOps {
+            engine: backend.engine().0,
+            ..self
+        };
+        for ops in ops.chunks(lanes_at_a_time) {
             let chunk = ops.open()?;
-            let candidates = host::candidates(backend, chunk.batch, &chunk.opened)?;
+            let candidates = chunk.candidates(backend)?;
             chunk.close(candidates)?;
         }
         Ok(())

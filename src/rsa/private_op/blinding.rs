@@ -19,7 +19,8 @@ use crypto_bigint::{BoxedUint, CtEq, CtLt, Limb};
 use rand_core::TryCryptoRng;
 
 use super::check::is_below;
-use crate::backend::numbers::{Exponent, Numbers, Product};
+use crate::engine::Engine;
+use crate::requests::{Exponent, Product};
 use crate::rsa::Error;
 use crate::rsa::KeyHandle;
 use crate::rsa::octets::octets_to_limbs;
@@ -80,11 +81,16 @@ impl Operands {
     }
 
     /// Those of lanes of `keys`, which have one e.
-    pub(super) fn blinded(keys: &[&KeyHandle], representatives: &[Limb], blinds: &Blinds) -> Self {
+    pub(super) fn blinded(
+        engine: &dyn Engine,
+        keys: &[&KeyHandle],
+        representatives: &[Limb],
+        blinds: &Blinds,
+    ) -> Self {
         let zeros = || Secret::new(vec![Limb::ZERO; representatives.len()]);
         let (mut bases, mut factors) = (zeros(), zeros());
         if let Some(key) = keys.first() {
-            Numbers::fastest().mul_public_power(Product {
+            engine.mul_public_power(Product {
                 moduli: &moduli(keys),
                 exponent: Exponent::one_less(&key.parts().e),
                 bases: &blinds.numbers,
@@ -97,9 +103,14 @@ impl Operands {
     }
 
     /// The results of lanes of `keys`, given the powers of their bases.
-    pub(super) fn results(&self, keys: &[&KeyHandle], powers: &[Limb]) -> Secret<Vec<Limb>> {
+    pub(super) fn results(
+        &self,
+        engine: &dyn Engine,
+        keys: &[&KeyHandle],
+        powers: &[Limb],
+    ) -> Secret<Vec<Limb>> {
         let mut results = Secret::new(vec![Limb::ZERO; powers.len()]);
-        Numbers::fastest().mul_public_power(Product {
+        engine.mul_public_power(Product {
             moduli: &moduli(keys),
             exponent: Exponent::ONE,
             bases: powers,

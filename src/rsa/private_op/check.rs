@@ -8,19 +8,21 @@ use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};
 
 use super::group::{KeyClass, crt};
-use crate::backend::numbers::{Exponent, Numbers, Powers, Product};
+use crate::engine::Engine;
+use crate::requests::{Exponent, Powers, Product};
 use crate::rsa::KeyHandle;
 use crate::rsa::key::Crt;
 use crate::secret::{Secret, reveal};
 
 /// For each candidate whether it is a number below its modulus whose power of e is the representative of its
-/// lane: the one that the source made, not a copy that a backend may have touched. The power is computed on the
-/// calling thread, not by the backend.
+/// lane: the one that the source made, not a copy that a backend may have touched. An engine of this
+/// crate computes the power, on the calling thread, not the backend.
 ///
 /// The power is computed with numbers of the key's record, so no candidate passes under a record that is not what was
 /// imported. Where there are SIMD lanes, and the keys have primes, the power is computed modulo p and q: in three fifths of
 /// the time. For lanes that are blinded there are `masks`: see [`Powers`].
 pub(super) fn verdicts(
+    engine: &dyn Engine,
     class: &KeyClass,
     keys: &[&KeyHandle],
     representatives: &[Limb],
@@ -31,9 +33,9 @@ pub(super) fn verdicts(
         return Vec::new();
     };
     // Keys of one class have one e.
-    let (numbers, e) = (Numbers::fastest(), &first.parts().e);
-    let agree = modulo_primes(numbers, class, keys, e, representatives, candidates, masks);
-    let agree = agree.unwrap_or_else(|| modulo_n(numbers, keys, e, representatives, candidates));
+    let e = &first.parts().e;
+    let agree = modulo_primes(engine, class, keys, e, representatives, candidates, masks);
+    let agree = agree.unwrap_or_else(|| modulo_n(engine, keys, e, representatives, candidates));
     let mut lanes = candidates.chunks_exact(class.limbs()).zip(agree);
     let mut verdicts = Vec::with_capacity(keys.len());
     for run in keys.chunk_by(|a, b| ptr::eq(a.parts(), b.parts())) {
@@ -52,7 +54,7 @@ pub(super) fn verdicts(
 }
 
 fn modulo_primes(
-    numbers: Numbers,
+    engine: &dyn Engine,
     class: &KeyClass,
     keys: &[&KeyHandle],
     e: &BoxedUint,
@@ -67,7 +69,7 @@ fn modulo_primes(
     let [p, q] = [primes(Crt::p), primes(Crt::q)];
     // If they are factors, n has at most as many bits as both of them.
     let shortest = |key: &&KeyHandle| key.bits().saturating_sub(crt(key).prime_bits);
-    numbers.powers_agree(&Powers {
+    engine.powers_agree(&Powers {
         factors: [&p, &q],
         factor_bits: keys.iter().map(shortest).min()?,
         exponent: Exponent::new(e),
@@ -78,7 +80,7 @@ fn modulo_primes(
 }
 
 fn modulo_n(
-    numbers: Numbers,
+    engine: &dyn Engine,
     keys: &[&KeyHandle],
     e: &BoxedUint,
     representatives: &[Limb],
@@ -87,7 +89,7 @@ fn modulo_n(
     let moduli: Vec<_> = keys.iter().map(|key| key.parts().n.as_ref()).collect();
     let limbs = candidates.len() / keys.len();
     let mut powers = Secret::new(vec![Limb::ZERO; candidates.len()]);
-    numbers.mul_public_power(Product {
+    engine.mul_public_power(Product {
         moduli: &moduli,
         exponent: Exponent::new(e),
         bases: candidates,

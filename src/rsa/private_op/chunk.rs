@@ -12,6 +12,7 @@ use super::blinding::{Blinds, Operands};
 use super::places::Places;
 use super::{check, host};
 use crate::BatchModExp;
+use crate::engine::Engine;
 use crate::rsa::Error;
 use crate::rsa::KeyHandle;
 use crate::rsa::octets::{limbs_to_octets, octets_to_limbs};
@@ -22,14 +23,21 @@ use crate::secret::Secret;
 #[allow(missing_debug_implementations)]
 pub struct Chunk<'a> {
     pub(super) batch: &'a Batch<'a>,
+    engine: &'a dyn Engine,
     pub(super) opened: Opened,
     places: Places<'a>,
 }
 
 impl<'a> Chunk<'a> {
-    pub(super) fn new(batch: &'a Batch<'a>, opened: Opened, places: Places<'a>) -> Self {
+    pub(super) fn new(
+        batch: &'a Batch<'a>,
+        engine: &'a dyn Engine,
+        opened: Opened,
+        places: Places<'a>,
+    ) -> Self {
         Self {
             batch,
+            engine,
             opened,
             places,
         }
@@ -72,11 +80,11 @@ impl<'a> Chunk<'a> {
     where
         B: BatchModExp<BoxedUint, Error = crate::Error> + ?Sized,
     {
-        host::candidates(backend, self.batch, &self.opened)
+        host::candidates(backend, self.engine, self.batch, &self.opened)
     }
 
     /// Checks `candidates`, which should be `representative ^ d mod n`, unblinded: each is raised to e and
-    /// compared with the representative of its lane, by an engine of this crate, whatever the backend is. Those
+    /// compared with the representative of its lane, by the [engine](super::RsaPrivateOp::engine), whatever the backend is. Those
     /// that pass are on their way to the caller; the others are [`Error::Fault`] in their lanes. If there are
     /// more or fewer candidates than lanes, all of them are.
     ///
@@ -89,7 +97,8 @@ impl<'a> Chunk<'a> {
     }
 
     pub(super) fn close(self, candidates: Secret<Vec<Limb>>) -> Result<(), Error> {
-        self.opened.close(self.batch, &candidates, self.places);
+        self.opened
+            .close(self.engine, self.batch, &candidates, self.places);
         Ok(())
     }
 
@@ -97,7 +106,7 @@ impl<'a> Chunk<'a> {
     #[cfg(test)]
     pub(super) fn close_with(self, candidates: &[Limb], verdicts: impl FnOnce(&mut [bool])) {
         self.opened
-            .close_with(self.batch, candidates, self.places, verdicts);
+            .close_with(self.engine, self.batch, candidates, self.places, verdicts);
     }
 }
 
@@ -165,9 +174,11 @@ impl Opened {
     }
 
     /// What the results are computed from, blinded if the lanes are.
-    pub(super) fn operands(&self, batch: &Batch<'_>) -> Operands {
+    pub(super) fn operands(&self, engine: &dyn Engine, batch: &Batch<'_>) -> Operands {
         match &self.blinds {
-            Some(blinds) => Operands::blinded(self.keys(batch), &self.representatives, blinds),
+            Some(blinds) => {
+                Operands::blinded(engine, self.keys(batch), &self.representatives, blinds)
+            }
             None => Operands::plain(&self.representatives),
         }
     }
@@ -183,13 +194,20 @@ impl Opened {
     }
 
     /// Checks candidates, and puts what the source makes of those that pass to their places.
-    pub(super) fn close(self, batch: &Batch<'_>, candidates: &[Limb], places: Places<'_>) {
-        self.close_with(batch, candidates, places, |_| ());
+    pub(super) fn close(
+        self,
+        engine: &dyn Engine,
+        batch: &Batch<'_>,
+        candidates: &[Limb],
+        places: Places<'_>,
+    ) {
+        self.close_with(engine, batch, candidates, places, |_| ());
     }
 
     /// The same with a look at the verdicts of all lanes, for tests that change them.
     fn close_with(
         self,
+        engine: &dyn Engine,
         batch: &Batch<'_>,
         candidates: &[Limb],
         mut places: Places<'_>,
@@ -205,7 +223,7 @@ impl Opened {
         if candidates.len() == keys.len() * limbs {
             let masks = self.blinds.as_ref().map(|blinds| &blinds.masks[..]);
             let (class, expected) = (&batch.class, &self.representatives);
-            let mut verdicts = check::verdicts(class, keys, expected, candidates, masks);
+            let mut verdicts = check::verdicts(engine, class, keys, expected, candidates, masks);
             look(&mut verdicts);
             let lanes = candidates.chunks_exact(limbs).zip(keys).zip(verdicts);
             for (lane, ((candidate, key), passed)) in lanes.enumerate() {

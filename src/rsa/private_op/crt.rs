@@ -1,7 +1,7 @@
 //! Into residues modulo p and q, and back: the parts of a CRT exponentiation around its two halves
 //! (RFC 8017, section 5.2.1, step 2.b; Garner's recombination).
 //!
-//! What is modulo a prime is done by [`Numbers`]; what is not, on `Uint<LIMBS>`. All of it is constant-time in every value.
+//! An [`Engine`] computes what is modulo a prime; the rest is on `Uint<LIMBS>`. All of it is constant-time in every value.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,8 +10,9 @@ use core::ptr;
 use crypto_bigint::{BoxedUint, Limb, Uint};
 
 use super::group::{Values, zeros};
-use crate::backend::numbers::{Exponent, Numbers, Product, Reduction};
+use crate::engine::Engine;
 use crate::monty::Monty;
+use crate::requests::{Exponent, Product, Reduction};
 use crate::rsa::key::Crt;
 use crate::secret::Secret;
 use crate::width::{WithLimbs, load, load_limbs, with_limbs};
@@ -20,13 +21,13 @@ use crate::width::{WithLimbs, load, load_limbs, with_limbs};
 /// prime.
 ///
 /// All primes must be equally wide; `keys` must not be empty. The values are in a flat buffer, and equally long.
-pub(super) fn split(keys: &[&Crt], values: &[Limb]) -> Values {
+pub(super) fn split(engine: &dyn Engine, keys: &[&Crt], values: &[Limb]) -> Values {
     let limbs = prime_limbs(keys);
     let moduli = keys.iter().map(|key| key.p());
     let moduli: Vec<_> = moduli.chain(keys.iter().map(|key| key.q())).collect();
     let numbers = Secret::new(values.repeat(2));
     let mut remainders = Secret::new(vec![Limb::ZERO; moduli.len() * limbs]);
-    Numbers::fastest().reduce(Reduction {
+    engine.reduce(Reduction {
         moduli: &moduli,
         numbers: &numbers,
         out: &mut remainders,
@@ -44,6 +45,7 @@ pub(super) fn split(keys: &[&Crt], values: &[Limb]) -> Values {
 /// Both powers must be reduced and as wide as the primes. If one of them is wrong, the result is some
 /// number below n.
 pub(super) fn combine(
+    engine: &dyn Engine,
     keys: &[&Crt],
     powers_p: &[BoxedUint],
     powers_q: &[BoxedUint],
@@ -56,7 +58,7 @@ pub(super) fn combine(
     let inverses = keys.iter().chain(keys).map(|key| &*key.qinv);
     let inverses = flat(inverses, moduli.len(), limbs);
     let mut products = Secret::new(vec![Limb::ZERO; powers.len()]);
-    Numbers::fastest().mul_public_power(Product {
+    engine.mul_public_power(Product {
         moduli: &moduli,
         exponent: Exponent::ONE,
         bases: &powers,

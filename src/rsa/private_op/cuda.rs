@@ -9,7 +9,7 @@ use core::sync::atomic::AtomicBool;
 use self::job::{CrtJob, InjectFault, is_fault};
 use super::group::{KeyClass, runs};
 use super::places::{Place, Places, Room};
-use super::{Helpers, PrivateOps, RsaPrivateOp};
+use super::{Helpers, HostEngine, PrivateOps, RsaPrivateOp};
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
 use crate::backend::cuda::family::crt::CrtClass;
@@ -26,6 +26,10 @@ const LANES_BY_WAY_OF_THE_HOST: usize = 8192;
 impl RsaPrivateOp for Cuda {
     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
         tampered(self, ops, Tampering::NONE).map(|_| ())
+    }
+
+    fn engine(&self) -> HostEngine<'_> {
+        self.host().engine()
     }
 
     fn helpers(&self) -> Helpers<'_> {
@@ -103,6 +107,7 @@ fn tampered(cuda: &Cuda, ops: PrivateOps<'_>, tampering: Tampering<'_>) -> Resul
         devices: cuda.devices().count(),
         prime,
         batch: ops.batch,
+        engine: cuda.engine().0,
         lanes: ops.range(),
         inject_fault: tampering.inject_fault,
         #[cfg(test)]

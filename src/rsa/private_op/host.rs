@@ -11,6 +11,7 @@ use super::batch::Batch;
 use super::chunk::Opened;
 use super::crt::{combine, split};
 use super::group::{PrimeClass, crt, d_less_1, zeros};
+use crate::engine::Engine;
 use crate::rsa::Error;
 use crate::rsa::key::Crt;
 use crate::secret::Secret;
@@ -20,11 +21,16 @@ use crate::{BatchModExp, ModExp};
 type Flat = Secret<Vec<Limb>>;
 
 /// See [`Chunk::candidates`](super::Chunk::candidates).
-pub(super) fn candidates<B>(backend: &B, batch: &Batch<'_>, opened: &Opened) -> Result<Flat, Error>
+pub(super) fn candidates<B>(
+    backend: &B,
+    engine: &dyn Engine,
+    batch: &Batch<'_>,
+    opened: &Opened,
+) -> Result<Flat, Error>
 where
     B: BatchModExp<BoxedUint, Error = crate::Error> + ?Sized,
 {
-    with_faults(backend, batch, opened, &mut NoFaults)
+    with_faults(backend, engine, batch, opened, &mut NoFaults)
 }
 
 /// What lies between two stages of the private operation.
@@ -67,6 +73,7 @@ impl FaultInjection for NoFaults {
 
 fn with_faults<B, F>(
     backend: &B,
+    engine: &dyn Engine,
     batch: &Batch<'_>,
     opened: &Opened,
     faults: &mut F,
@@ -79,17 +86,25 @@ where
     let look = |stage, values: &mut Flat, faults: &mut F| {
         faults.inject_fault(stage, Intermediate::Flat(values, limbs));
     };
-    let mut operands = opened.operands(batch);
+    let mut operands = opened.operands(engine, batch);
     look(Stage::Bases, &mut operands.bases, faults);
     look(Stage::Factors, &mut operands.factors, faults);
 
     let mut powers = match batch.class.prime {
-        Some(prime) => crt_op(backend, batch, opened, prime, &operands.bases, faults)?,
+        Some(prime) => crt_op(
+            backend,
+            engine,
+            batch,
+            opened,
+            prime,
+            &operands.bases,
+            faults,
+        )?,
         None => plain_op(backend, batch, opened, &operands.bases)?,
     };
     look(Stage::Combined, &mut powers, faults);
 
-    let mut results = operands.results(opened.keys(batch), &powers);
+    let mut results = operands.results(engine, opened.keys(batch), &powers);
     look(Stage::Results, &mut results, faults);
     Ok(results)
 }
@@ -97,6 +112,7 @@ where
 /// `values[i] ^ (d - 1) mod n` by the Chinese remainder theorem (RFC 8017, section 5.2.1, step 2.b).
 fn crt_op<B, F>(
     backend: &B,
+    engine: &dyn Engine,
     batch: &Batch<'_>,
     opened: &Opened,
     prime: PrimeClass,
@@ -112,7 +128,7 @@ where
         return Ok(Secret::new(Vec::new()));
     }
     let limbs = batch.class.limbs();
-    let mut residues = split(&keys, values);
+    let mut residues = split(engine, &keys, values);
     faults.inject_fault(Stage::Residues, Intermediate::Boxed(&mut residues));
 
     let exponents = keys
@@ -137,7 +153,7 @@ where
     faults.inject_fault(Stage::Halves, Intermediate::Boxed(&mut powers));
 
     let (powers_p, powers_q) = powers.split_at(keys.len());
-    Ok(combine(&keys, powers_p, powers_q, limbs))
+    Ok(combine(engine, &keys, powers_p, powers_q, limbs))
 }
 
 /// `values[i] ^ (d - 1) mod n`, for keys without CRT values.

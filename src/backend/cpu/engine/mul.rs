@@ -9,15 +9,17 @@ use crypto_bigint::Unsigned;
 #[cfg(any(feature = "sign", target_arch = "x86_64", target_arch = "aarch64"))]
 use crypto_bigint::modular::MontyParams;
 
-use super::Engine;
+use super::AnyEngine;
 use crate::backend::{Form, Serial};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use crate::backend::{check_products, clear, lanes, width};
+use crate::backend::{check_products, lanes};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::width::{clear, width};
 #[cfg(target_arch = "x86_64")]
 use crate::{BatchModExp, backend::Ifma};
 use crate::{BatchModMul, Error, ModMul};
 
-impl<U: Unsigned> BatchModMul<U> for Engine
+impl<U: Unsigned> BatchModMul<U> for AnyEngine
 where
     Serial: BatchModMul<U, Error = Error>,
 {
@@ -33,7 +35,7 @@ where
 }
 
 fn run<U: Unsigned>(
-    engine: Engine,
+    engine: AnyEngine,
     form: Form,
     batch: &[ModMul<'_, U>],
     out: &mut [U],
@@ -42,11 +44,11 @@ where
     Serial: BatchModMul<U, Error = Error>,
 {
     match engine {
-        Engine::Serial => multiply(&Serial, form, batch, out),
+        AnyEngine::Serial => multiply(&Serial, form, batch, out),
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        Engine::Fma(fma) => share_with_serial(&fma, &FMA, form, batch, out),
+        AnyEngine::Fma(fma) => share_with_serial(&fma, &FMA, form, batch, out),
         #[cfg(target_arch = "x86_64")]
-        Engine::Ifma(ifma) => {
+        AnyEngine::Ifma(ifma) => {
             // Four lanes are at least as fast as those of doubles.
             let table = match BatchModExp::<U>::granularity(&ifma) {
                 Ifma::LANES => &IFMA[..],
@@ -57,27 +59,34 @@ where
     }
 }
 
-/// For numbers in flat buffers: see `backend::numbers`.
+/// For numbers in flat buffers.
 #[cfg(feature = "sign")]
-impl Engine {
+impl AnyEngine {
     /// What is soonest at multiplying modulo each of `moduli`, which are equally wide: itself, or [`Serial`] where its lanes would
     /// take longer to prepare or be empty. `once` is for a product or a remainder of each number rather than a power.
     pub(crate) fn for_products(self, moduli: &[&MontyParams<BoxedUint>], once: bool) -> Self {
         // Where there are no lanes it does not matter.
         let _ = (moduli, once);
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        let in_four_lanes = || match once {
+            true => is_faster(&FMA, Form::Ordinary, moduli.iter().copied()),
+            false => moduli.len() > 1,
+        };
         let is_faster = match self {
             Self::Serial => true,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(_) => in_four_lanes(),
             #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) if BatchModExp::<BoxedUint>::granularity(&ifma) == Ifma::LANES => {
-                let by_twos = |modulus: &&MontyParams<BoxedUint>| modulus_bits(*modulus) >= BY_TWOS;
-                !once
-                    || moduli.first().is_some_and(by_twos)
-                    || is_faster(&IFMA, Form::Ordinary, moduli.iter().copied())
-            }
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            _ if once => is_faster(&FMA, Form::Ordinary, moduli.iter().copied()),
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            _ => moduli.len() > 1,
+            Self::Ifma(ifma) => match BatchModExp::<BoxedUint>::granularity(&ifma) {
+                Ifma::LANES => {
+                    let by_twos =
+                        |modulus: &&MontyParams<BoxedUint>| modulus_bits(*modulus) >= BY_TWOS;
+                    !once
+                        || moduli.first().is_some_and(by_twos)
+                        || is_faster(&IFMA, Form::Ordinary, moduli.iter().copied())
+                }
+                _ => in_four_lanes(),
+            },
         };
         match is_faster {
             true => self,
@@ -292,13 +301,13 @@ mod tests {
         let params =
             [512, 1024].map(|bits| BoxedMontyParams::new(Odd::new(BoxedUint::max(bits)).unwrap()));
         let [narrow, params] = params.each_ref().map(|params| params.as_ref());
-        if let Some(ifma) = crate::need::available("ifma", Engine::ifma()) {
+        if let Some(ifma) = crate::need::available("ifma", AnyEngine::ifma()) {
             for (count, once, expected) in [(2, true, "serial"), (2, false, "ifma")] {
                 let chosen = ifma.for_products(&vec![narrow; count], once).name();
                 assert_eq!(chosen, expected, "{count} numbers, once: {once}");
             }
         }
-        let Some(fma) = crate::need::available("fma", Engine::fma()) else {
+        let Some(fma) = crate::need::available("fma", AnyEngine::fma()) else {
             return;
         };
         for (count, once, expected) in [
@@ -311,7 +320,7 @@ mod tests {
             let moduli = vec![params; count];
             let chosen = fma.for_products(&moduli, once).name();
             assert_eq!(chosen, expected, "{count} numbers, once: {once}");
-            let chosen = Engine::Serial.for_products(&moduli, once).name();
+            let chosen = AnyEngine::Serial.for_products(&moduli, once).name();
             assert_eq!(chosen, "serial");
         }
     }

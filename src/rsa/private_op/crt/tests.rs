@@ -7,6 +7,7 @@ use crypto_bigint::{Odd, Resize};
 use num_bigint::BigUint;
 
 use super::*;
+use crate::backend::Serial;
 
 fn big(number: &BoxedUint) -> BigUint {
     BigUint::from_bytes_be(&number.to_be_bytes())
@@ -99,14 +100,14 @@ fn splits_and_combines_as_num_bigint_does() {
                 })
                 .collect();
             let flat = flat(values.iter().cloned(), size);
-            let residues = split(&lanes, &flat);
+            let residues = split(&Serial, &lanes, &flat);
             for (i, (key, value)) in lanes.iter().zip(&values).enumerate() {
                 let expected = primes(key).map(|prime| value % prime);
                 assert_eq!([big(&residues[i]), big(&residues[i + count])], expected);
                 assert_eq!(residues[i].bits_precision(), width);
             }
             let (mod_p, mod_q) = residues.split_at(count);
-            assert_eq!(*combine(&lanes, mod_p, mod_q, size), flat);
+            assert_eq!(*combine(&Serial, &lanes, mod_p, mod_q, size), flat);
         }
     }
 }
@@ -121,7 +122,7 @@ fn splits_what_is_not_below_n() {
         let expected = lanes
             .map(primes)
             .map(|primes| primes.map(|prime| &value % prime));
-        let residues: Vec<_> = split(&lanes, &largest).iter().map(big).collect();
+        let residues: Vec<_> = split(&Serial, &lanes, &largest).iter().map(big).collect();
         let [[p, q], [other_p, other_q]] = expected;
         assert_eq!(residues, [p, other_p, q, other_q]);
     }

@@ -31,6 +31,7 @@ use crate::backend::cuda::runtime::slot::{Outgoing, Slot};
 #[cfg(test)]
 use crate::backend::cuda::runtime::strike::Reach;
 use crate::backend::cuda::words::{HostPool, copy_in, copy_out, write_indices};
+use crate::engine::Engine;
 use crate::rsa::Error;
 use crate::secret::Secret;
 use crate::window::Window;
@@ -43,6 +44,8 @@ pub(super) struct CrtJob<'a> {
     pub(super) devices: usize,
     pub(super) prime: PrimeClass,
     pub(super) batch: &'a Batch<'a>,
+    /// What the host blinds and checks with.
+    pub(super) engine: &'a dyn Engine,
     /// Those of the batch's lanes that are computed. Chunks count from the first of them.
     pub(super) lanes: Range<usize>,
     pub(super) inject_fault: InjectFault<'a>,
@@ -228,7 +231,12 @@ impl<P: Place> Job<P> for CrtJob<'_> {
                     copy_out(words, number);
                     words.fill(0);
                 }
-                opened.close(self.batch, &candidates, P::places(Room::Made(places)));
+                opened.close(
+                    self.engine,
+                    self.batch,
+                    &candidates,
+                    P::places(Room::Made(places)),
+                );
                 if places.iter().any(is_fault) {
                     self.any_fault.store(true, Relaxed);
                 }
@@ -250,7 +258,7 @@ impl CrtJob<'_> {
         let starts: Vec<_> = range.step_by(len).collect();
         let opened = self.threads.map_items(starts, |start| {
             let opened = Opened::new(self.batch, start..(start + len).min(end))?;
-            let made = (operands == Form::Given).then(|| opened.operands(self.batch));
+            let made = (operands == Form::Given).then(|| opened.operands(self.engine, self.batch));
             Ok((opened, made))
         });
         opened.into_iter().collect()

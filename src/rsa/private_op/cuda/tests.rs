@@ -119,6 +119,10 @@ impl RsaPrivateOp for Tampered<'_> {
     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
         tampered(self.0, ops, self.1).map(|_| ())
     }
+
+    fn engine(&self) -> HostEngine<'_> {
+        self.0.engine()
+    }
 }
 
 fn value(octets: &Octets) -> &Secret<Vec<u8>> {

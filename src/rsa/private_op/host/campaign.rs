@@ -26,7 +26,7 @@ use self::fault::{Form, Place};
 use self::faulty::Check;
 use self::rig::{Fault, Outcome, Rig};
 use self::tally::Tally;
-use crate::backend::cpu::Engine;
+use crate::backend::cpu::AnyEngine;
 use crate::need;
 
 /// Lanes of a batch: three of one key and two of another, whose halves fill no number of vectors.
@@ -53,7 +53,7 @@ fn faults() -> Vec<Fault> {
 
 /// All of [`faults`] in turn, `count` in total. Keys without primes take four times as long, and come in every fourth
 /// round.
-fn campaign(engine: Engine, count: usize, check: Check) -> Tally {
+fn campaign(engine: AnyEngine, count: usize, check: Check) -> Tally {
     let (crt, plain) = (Rig::new(Form::Crt), Rig::new(Form::Plain));
     let all = faults();
     let rounds = (0..).flat_map(|round| all.iter().map(move |fault| (round, fault)));
@@ -80,7 +80,7 @@ fn campaign(engine: Engine, count: usize, check: Check) -> Tally {
 }
 
 /// Where a fault leads, with the check and without.
-fn assert_as_documented(engine: Engine, count: usize) -> (Tally, Tally) {
+fn assert_as_documented(engine: AnyEngine, count: usize) -> (Tally, Tally) {
     let checked = campaign(engine, count, Check::On);
     // The control is shorter, but sees every place too.
     let fewer = (count / 10).max(faults().len());
@@ -106,10 +106,10 @@ fn assert_as_documented(engine: Engine, count: usize) -> (Tally, Tally) {
 }
 
 /// The backends of the host that this processor has.
-fn engines() -> Vec<Engine> {
-    let fma = need::available("fma", Engine::fma());
-    let ifma = need::available("ifma", Engine::ifma());
-    [Some(Engine::Serial), fma, ifma]
+fn engines() -> Vec<AnyEngine> {
+    let fma = need::available("fma", AnyEngine::fma());
+    let ifma = need::available("ifma", AnyEngine::ifma());
+    [Some(AnyEngine::Serial), fma, ifma]
         .into_iter()
         .flatten()
         .collect()
@@ -136,16 +136,16 @@ fn two_faults_of_which_one_hits_the_verdict_are_not_caught() {
     };
     let lost = fault(Place::Verdicts, fault::Kind::Lost);
     assert_eq!(
-        rig.run(Engine::fastest(), &lost, Check::On),
+        rig.run(AnyEngine::fastest(), &lost, Check::On),
         Outcome::Caught
     );
     let half = fault(Place::Powers, fault::Kind::Bit);
     assert_eq!(
-        rig.run(Engine::fastest(), &half, Check::On),
+        rig.run(AnyEngine::fastest(), &half, Check::On),
         Outcome::Caught
     );
     assert_eq!(
-        rig.run(Engine::fastest(), &half, Check::Off),
+        rig.run(AnyEngine::fastest(), &half, Check::Off),
         Outcome::Escaped
     );
 }

@@ -61,9 +61,14 @@ fn private_op(
         false => None,
     };
     let opened = Opened::with(0..LANES, representatives, blinds);
-    let candidates = with_faults(&Serial, &batch, &opened, faults)?;
+    let candidates = with_faults(&Serial, &Serial, &batch, &opened, faults)?;
     let mut places: Vec<Octets> = (0..LANES).map(|_| Err(Error::Rng)).collect();
-    opened.close(&batch, &candidates, Places::Secret(Room::Made(&mut places)));
+    opened.close(
+        &Serial,
+        &batch,
+        &candidates,
+        Places::Secret(Room::Made(&mut places)),
+    );
     Ok(places)
 }
 
@@ -224,7 +229,12 @@ fn factors_that_are_not_those_of_the_modulus_do_not_help() {
         };
         let opened = Opened::with(0..LANES, &numbers[..numbers.len() / 2], None);
         let mut places: Vec<Octets> = (0..LANES).map(|_| Err(Error::Rng)).collect();
-        opened.close(&batch, candidates, Places::Secret(Room::Made(&mut places)));
+        opened.close(
+            &Serial,
+            &batch,
+            candidates,
+            Places::Secret(Room::Made(&mut places)),
+        );
         places.iter().map(Result::is_ok).collect()
     };
     let sound = private_op(&key, &numbers, false, &mut NoFaults).unwrap();
@@ -265,7 +275,7 @@ fn candidates_of_another_number_do_not_get_through() {
     };
     let numbers = numbers(&key);
     let opened = || Opened::with(0..LANES, &numbers[..numbers.len() / 2], None);
-    let candidates = with_faults(&Serial, &batch, &opened(), &mut NoFaults).unwrap();
+    let candidates = with_faults(&Serial, &Serial, &batch, &opened(), &mut NoFaults).unwrap();
     let limbs = candidates.len();
     let longer = [&candidates[..], &[Limb::ZERO]].concat();
     for candidates in [
@@ -275,7 +285,12 @@ fn candidates_of_another_number_do_not_get_through() {
         &[],
     ] {
         let mut places: Vec<Octets> = (0..LANES).map(|_| Err(Error::Rng)).collect();
-        opened().close(&batch, candidates, Places::Secret(Room::Made(&mut places)));
+        opened().close(
+            &Serial,
+            &batch,
+            candidates,
+            Places::Secret(Room::Made(&mut places)),
+        );
         for (index, place) in places.iter().enumerate() {
             assert_eq!(place.as_ref().err(), Some(&Error::Fault { index }));
         }

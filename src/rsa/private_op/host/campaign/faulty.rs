@@ -13,7 +13,7 @@ use super::fault::{Kind, Place};
 use crate::rsa::Error;
 use crate::rsa::private_op::batch::Batch;
 use crate::rsa::private_op::group::Positions;
-use crate::rsa::{KeyHandle, PrivateOps, RsaPrivateOp};
+use crate::rsa::{HostEngine, KeyHandle, PrivateOps, RsaPrivateOp};
 use crate::{BatchModExp, ModExp};
 
 /// Whether candidates are checked. They are not for the control alone.
@@ -178,6 +178,10 @@ impl<B: RsaPrivateOp> BatchModExp<BoxedUint> for Faulty<B> {
 }
 
 impl<B: RsaPrivateOp> RsaPrivateOp for Faulty<B> {
+    fn engine(&self) -> HostEngine<'_> {
+        self.backend.engine()
+    }
+
     fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
         let lists = self.struck_lists(ops.batch);
         let (keys, positions) = &lists;
@@ -212,7 +216,13 @@ impl<B: RsaPrivateOp> RsaPrivateOp for Faulty<B> {
             }
         }
         chunk.batch = batch(1);
-        let mut candidates = with_faults(self, chunk.batch, &chunk.opened, &mut &*self)?;
+        let mut candidates = with_faults(
+            self,
+            self.backend.engine().0,
+            chunk.batch,
+            &chunk.opened,
+            &mut &*self,
+        )?;
         let blocks = &mut chunk.opened.representatives;
         self.pass(Place::KeptBlock, &mut flat(blocks, limbs));
         self.miscount(&mut candidates, limbs);

@@ -1,22 +1,12 @@
-//! Arithmetic on many numbers in flat buffers: products with public powers, comparisons of such powers, and remainders. It is
-//! what RSA needs around its exponentiations with secret exponents, and runs on the calling thread with what the processor is
-//! fastest at.
+//! What RSA asks of an [engine](crate::engine) around its exponentiations with secret exponents: products with public
+//! powers, comparisons of such powers, and remainders, of many numbers in flat buffers.
 //!
 //! A flat buffer holds numbers one after the other, each as many limbs long as the moduli, least significant
 //! limb first. Number `i` belongs to modulus `i`. All numbers and moduli are secret; how many there are, how wide they
 //! are and which moduli are the same reference is public, and so are the exponents.
 
-pub(super) mod scalar;
-#[cfg(test)]
-pub(super) mod tests;
-
-use alloc::vec::Vec;
-
 use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{BoxedUint, Choice, Limb};
-
-#[cfg(feature = "std")]
-use super::cpu::Engine;
+use crypto_bigint::{BoxedUint, Limb};
 
 /// The moduli of flat numbers: all equally wide, at most [`MAX_BITS`](crate::width::MAX_BITS) bits.
 pub(crate) type Moduli<'a> = &'a [&'a MontyParams<BoxedUint>];
@@ -43,6 +33,22 @@ pub(crate) struct Product<'a> {
     pub(crate) times_base: Option<&'a mut [Limb]>,
 }
 
+impl Product<'_> {
+    /// # Panics
+    ///
+    /// If the moduli are not equally wide, or a buffer does not have a number for each modulus.
+    pub(crate) fn assert_lengths(&self) {
+        let len = self.moduli.len() * size_of_all(self.moduli);
+        let lens = [
+            self.bases.len(),
+            self.out.len(),
+            self.factors.map_or(len, <[Limb]>::len),
+            self.times_base.as_ref().map_or(len, |out| out.len()),
+        ];
+        assert_eq!(lens, [len; 4], "a number for each modulus");
+    }
+}
+
 /// Numbers to be reduced, and where the remainders go. The numbers, of any value, are equally long, at most twice as long as
 /// the moduli; the remainders are as long as the moduli.
 pub(crate) struct Reduction<'a> {
@@ -50,6 +56,19 @@ pub(crate) struct Reduction<'a> {
     pub(crate) numbers: &'a [Limb],
     /// `numbers[i] mod moduli[i]`.
     pub(crate) out: &'a mut [Limb],
+}
+
+impl Reduction<'_> {
+    /// # Panics
+    ///
+    /// If the moduli are not equally wide or too short for the numbers, or if a buffer does not have a number for each of
+    /// them.
+    pub(crate) fn assert_lengths(&self) {
+        let (count, size) = (self.moduli.len(), size_of_all(self.moduli));
+        assert_eq!(self.out.len(), count * size);
+        assert!(self.numbers.len().is_multiple_of(count.max(1)));
+        assert!(self.numbers.len() <= 2 * count * size);
+    }
 }
 
 /// Powers that should be what is expected, modulo numbers with two factors. Flat numbers may be twice as long as the
@@ -72,102 +91,17 @@ pub(crate) struct Powers<'a> {
     pub(crate) masks: Option<&'a [u16]>,
 }
 
-/// What the calling thread computes with.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Numbers(
-    #[cfg(feature = "std")] Engine,
-    #[cfg(not(feature = "std"))] (),
-);
-
-impl Numbers {
-    /// The best that this processor offers.
-    #[cfg(feature = "std")]
-    pub(crate) fn fastest() -> Self {
-        Self(Engine::fastest())
-    }
-
-    /// The best that this processor offers.
-    #[cfg(not(feature = "std"))]
-    pub(crate) fn fastest() -> Self {
-        Self(())
-    }
-
-    /// Products with public powers: see [`Product`].
-    ///
+impl Powers<'_> {
     /// # Panics
     ///
-    /// If the moduli are not equally wide, or a buffer does not have a number for each modulus.
-    pub(crate) fn mul_public_power(self, product: Product<'_>) {
-        let len = product.moduli.len() * size_of_all(product.moduli);
-        let lens = [
-            product.bases.len(),
-            product.out.len(),
-            product.factors.map_or(len, <[Limb]>::len),
-            product.times_base.as_ref().map_or(len, |out| out.len()),
-        ];
-        assert_eq!(lens, [len; 4], "a number for each modulus");
-        let is_one = product.exponent.is_one();
-        match self.for_products(product.moduli, is_one).0 {
-            #[cfg(all(feature = "std", target_arch = "x86_64"))]
-            Engine::Ifma(ifma) => ifma.mul_public_power(product),
-            #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
-            Engine::Fma(fma) => fma.mul_public_power(product),
-            _ => scalar::mul_public_power(product),
-        }
-    }
-
-    /// Remainders: see [`Reduction`].
-    ///
-    /// # Panics
-    ///
-    /// If the moduli are not equally wide or too short for the numbers, or if a buffer does not have a number for each of
-    /// them.
-    pub(crate) fn reduce(self, reduction: Reduction<'_>) {
-        let (count, size) = (reduction.moduli.len(), size_of_all(reduction.moduli));
-        assert_eq!(reduction.out.len(), count * size);
-        assert!(reduction.numbers.len().is_multiple_of(count.max(1)));
-        assert!(reduction.numbers.len() <= 2 * count * size);
-        match self.for_products(reduction.moduli, true).0 {
-            #[cfg(all(feature = "std", target_arch = "x86_64"))]
-            Engine::Ifma(ifma) => ifma.reduce(reduction),
-            #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
-            Engine::Fma(fma) => fma.reduce(reduction),
-            _ => scalar::reduce(reduction),
-        }
-    }
-
-    /// What is soonest for products modulo so many: see [`Engine::for_products`].
-    #[cfg(feature = "std")]
-    fn for_products(self, moduli: Moduli<'_>, once: bool) -> Self {
-        Self(self.0.for_products(moduli, once))
-    }
-
-    #[cfg(not(feature = "std"))]
-    fn for_products(self, _: Moduli<'_>, _: bool) -> Self {
-        self
-    }
-
-    /// For each lane whether `bases[i]^exponent` is `expected[i]` modulo both factors. `None` where there are no SIMD
-    /// lanes that serve the width.
-    ///
-    /// # Panics
-    ///
-    /// If the factors are not equally wide or too short for the numbers, or if a buffer does not have a number, or a
-    /// mask, for each of them.
-    pub(crate) fn powers_agree(self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
-        let [first, second] = powers.factors;
+    /// If the factors are not equally wide, or if a buffer does not have a number, or a mask, for each of them.
+    pub(crate) fn assert_lengths(&self) {
+        let [first, second] = self.factors;
         let (count, size) = (first.len(), size_of_all(first));
         assert_eq!([size_of_all(second), second.len()], [size, count]);
-        assert_eq!(powers.bases.len(), powers.expected.len());
-        assert!(powers.bases.len().is_multiple_of(count.max(1)));
-        assert_eq!(powers.masks.map_or(2 * count, <[u16]>::len), 2 * count);
-        match self.0 {
-            #[cfg(all(feature = "std", target_arch = "x86_64"))]
-            Engine::Ifma(ifma) => Some(ifma.powers_agree(powers)),
-            #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
-            Engine::Fma(fma) => Some(fma.powers_agree(powers)),
-            _ => None,
-        }
+        assert_eq!(self.bases.len(), self.expected.len());
+        assert!(self.bases.len().is_multiple_of(count.max(1)));
+        assert_eq!(self.masks.map_or(2 * count, <[u16]>::len), 2 * count);
     }
 }
 

@@ -1,19 +1,38 @@
-//! One number after the other, in Montgomery arithmetic on `Uint<LIMBS>`: for processors without a vector unit
-//! that we have.
+//! Flat numbers one after the other, in Montgomery arithmetic on `Uint<LIMBS>`.
 
+use alloc::vec::Vec;
 use core::slice::{ChunksExact, ChunksExactMut};
 use core::{mem, ptr};
 
 use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{BoxedUint, Limb, Uint};
+use crypto_bigint::{BoxedUint, Choice, Limb, Uint};
 
-use super::{Exponent, Product, Reduction};
+use super::Serial;
+use crate::engine::Engine;
 use crate::monty::Monty;
+use crate::requests::{Exponent, Powers, Product, Reduction};
 use crate::secret::Secret;
 use crate::width::{WithLimbs, load_limbs, with_limbs};
 
-/// See [`Numbers::mul_public_power`](super::Numbers::mul_public_power).
-pub(super) fn mul_public_power(product: Product<'_>) {
+impl Engine for Serial {
+    fn name(&self) -> &'static str {
+        "serial"
+    }
+
+    fn run_product(&self, product: Product<'_>) {
+        mul_public_power(product);
+    }
+
+    fn run_reduction(&self, reduction: Reduction<'_>) {
+        reduce(reduction);
+    }
+
+    fn run_powers(&self, _: &Powers<'_>) -> Option<Vec<Choice>> {
+        None
+    }
+}
+
+fn mul_public_power(product: Product<'_>) {
     let Product {
         moduli,
         exponent,
@@ -39,8 +58,7 @@ pub(super) fn mul_public_power(product: Product<'_>) {
     }
 }
 
-/// See [`Numbers::reduce`](super::Numbers::reduce).
-pub(super) fn reduce(reduction: Reduction<'_>) {
+fn reduce(reduction: Reduction<'_>) {
     let Reduction {
         moduli,
         numbers,

@@ -1,4 +1,4 @@
-//! Remainders of every unit.
+//! Remainders of every engine.
 
 use super::*;
 
@@ -27,9 +27,9 @@ fn remainders() {
                 };
                 set_value(number, &edge);
             }
-            for_each_unit(|name, unit| {
+            for_each_engine(|name, engine| {
                 let mut out = vec![Limb::MAX; count * half];
-                (unit.reduce)(Reduction {
+                engine.reduce(Reduction {
                     moduli: &moduli,
                     numbers: &numbers,
                     out: &mut out,
@@ -46,9 +46,11 @@ fn remainders() {
             });
         }
     }
-    Numbers::fastest().reduce(Reduction {
-        moduli: &[],
-        numbers: &[],
-        out: &mut [],
+    for_each_engine(|_, engine| {
+        engine.reduce(Reduction {
+            moduli: &[],
+            numbers: &[],
+            out: &mut [],
+        });
     });
 }

@@ -1,0 +1,46 @@
+//! Flat numbers: on the engine itself, or on [`Serial`] where that is faster.
+
+use alloc::vec::Vec;
+
+use crypto_bigint::Choice;
+
+use super::AnyEngine;
+use crate::backend::Serial;
+use crate::engine::Engine;
+use crate::requests::{Powers, Product, Reduction};
+
+impl Engine for AnyEngine {
+    fn name(&self) -> &'static str {
+        Self::name(*self)
+    }
+
+    fn run_product(&self, product: Product<'_>) {
+        let once = product.exponent.is_one();
+        self.for_products(product.moduli, once)
+            .inner()
+            .run_product(product);
+    }
+
+    fn run_reduction(&self, reduction: Reduction<'_>) {
+        self.for_products(reduction.moduli, true)
+            .inner()
+            .run_reduction(reduction);
+    }
+
+    fn run_powers(&self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
+        self.inner().run_powers(powers)
+    }
+}
+
+impl AnyEngine {
+    /// The engine that it is.
+    fn inner(&self) -> &dyn Engine {
+        match self {
+            Self::Serial => &Serial,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(fma) => fma,
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(ifma) => ifma,
+        }
+    }
+}
