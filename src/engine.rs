@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 
 use crypto_bigint::Choice;
 
-use crate::requests::{Powers, Product, Reduction};
+use crate::requests::{Powers, Product, Reduction, SecretPowers};
 
-/// Arithmetic on flat numbers: what RSA needs around its exponentiations with secret exponents.
+/// Arithmetic on flat numbers: everything that RSA computes.
 ///
 /// Callers use the provided methods. They check the lengths of a request before they hand it to the `run_` method, which
 /// each engine implements. All of it is constant-time in every secret of the [requests](crate::requests).
@@ -15,6 +15,16 @@ use crate::requests::{Powers, Product, Reduction};
 pub(crate) trait Engine: Sync {
     /// The name for users.
     fn name(&self) -> &'static str;
+
+    /// Powers with secret exponents: see [`SecretPowers`].
+    ///
+    /// # Panics
+    ///
+    /// Those of [`SecretPowers::assert_lengths`].
+    fn pow(&self, powers: SecretPowers<'_>) {
+        powers.assert_lengths();
+        self.run_pow(powers);
+    }
 
     /// Products with public powers: see [`Product`].
     ///
@@ -46,6 +56,9 @@ pub(crate) trait Engine: Sync {
         powers.assert_lengths();
         self.run_powers(powers)
     }
+
+    /// Implements [`pow`](Self::pow).
+    fn run_pow(&self, powers: SecretPowers<'_>);
 
     /// Implements [`mul_public_power`](Self::mul_public_power).
     fn run_product(&self, product: Product<'_>);

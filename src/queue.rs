@@ -73,7 +73,8 @@ use self::reply::reply;
 use self::shared::{Digest, Request, Shared};
 pub use self::signing::Signing;
 use crate::rsa::Error;
-use crate::rsa::{AnyScheme, KeyHandle, RsaPrivateOp, Scheme, Signature};
+use crate::rsa::backend::RsaBackend;
+use crate::rsa::{AnyScheme, KeyHandle, Scheme, Signature};
 
 /// A bounded queue of single requests in front of a backend; see [the module](self).
 ///
@@ -114,7 +115,7 @@ impl BatchQueue {
     /// [`Error::ThreadPool`](crate::Error::ThreadPool) if the operating system refuses the threads.
     pub fn new<B, R>(backend: B, rng: R) -> Result<Self, crate::Error>
     where
-        B: RsaPrivateOp + Send + Sync + 'static,
+        B: RsaBackend + Send + Sync + 'static,
         R: TryCryptoRng + Send + 'static,
     {
         Self::builder(backend, rng).build()
@@ -124,7 +125,7 @@ impl BatchQueue {
     /// each batch, from which come the blinding factors and the salts of PSS; the operating system's is a good one.
     pub fn builder<B, R>(backend: B, rng: R) -> QueueBuilder
     where
-        B: RsaPrivateOp + Send + Sync + 'static,
+        B: RsaBackend + Send + Sync + 'static,
         R: TryCryptoRng + Send + 'static,
     {
         QueueBuilder::new(backend, rng)

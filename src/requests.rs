@@ -49,6 +49,64 @@ impl Product<'_> {
     }
 }
 
+/// Powers with secret exponents, and where they go: below the moduli, for bases of any value.
+pub(crate) struct SecretPowers<'a> {
+    pub(crate) moduli: Moduli<'a>,
+    /// One for each modulus, none narrower than `exponent_bits`.
+    pub(crate) exponents: &'a [&'a BoxedUint],
+    /// The low bits of the exponents that count; public.
+    pub(crate) exponent_bits: u32,
+    pub(crate) bases: &'a [Limb],
+    /// `bases[i]^exponents[i] mod moduli[i]`.
+    pub(crate) out: &'a mut [Limb],
+}
+
+impl<'a> SecretPowers<'a> {
+    /// # Panics
+    ///
+    /// If the moduli are not equally wide, a buffer does not have a number for each modulus, or an exponent is narrower
+    /// than `exponent_bits`.
+    pub(crate) fn assert_lengths(&self) {
+        let (count, size) = (self.moduli.len(), self.limbs());
+        let lens = [
+            self.bases.len(),
+            self.out.len(),
+            self.exponents.len() * size,
+        ];
+        assert_eq!(lens, [count * size; 3], "a number for each modulus");
+        let is_wide = |exponent: &&BoxedUint| exponent.bits_precision() >= self.exponent_bits;
+        assert!(
+            self.exponents.iter().all(is_wide),
+            "an exponent is too narrow"
+        );
+    }
+
+    /// Limbs of each modulus.
+    pub(crate) fn limbs(&self) -> usize {
+        size_of_all(self.moduli)
+    }
+
+    /// The first `middle` powers, and the others.
+    pub(crate) fn split_at(self, middle: usize) -> (Self, Self) {
+        let (exponent_bits, at) = (self.exponent_bits, middle * self.limbs());
+        let moduli = self.moduli.split_at(middle);
+        let exponents = self.exponents.split_at(middle);
+        let bases = self.bases.split_at(at);
+        let out = self.out.split_at_mut(at);
+        let part = |moduli, exponents, bases, out| SecretPowers {
+            moduli,
+            exponents,
+            exponent_bits,
+            bases,
+            out,
+        };
+        (
+            part(moduli.0, exponents.0, bases.0, out.0),
+            part(moduli.1, exponents.1, bases.1, out.1),
+        )
+    }
+}
+
 /// Numbers to be reduced, and where the remainders go. The numbers, of any value, are equally long, at most twice as long as
 /// the moduli; the remainders are as long as the moduli.
 pub(crate) struct Reduction<'a> {

@@ -27,6 +27,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod backend;
+mod batch;
 mod decryptor;
 mod encryption;
 mod error;
@@ -37,6 +39,7 @@ mod key;
 mod memcheck;
 mod mgf1;
 mod octets;
+mod output;
 mod private_op;
 mod representative;
 mod scheme;
@@ -53,12 +56,10 @@ pub use error::Error;
 #[cfg_attr(docsrs, doc(cfg(feature = "encrypted")))]
 pub use key::{EncryptionAlgorithm, decrypt_pkcs8};
 pub use key::{KeyFault, KeyHandle, PemBlock, PublicKey, Restriction, RsaComponents, decode_pem};
-#[doc(hidden)]
-pub use private_op::Helpers;
-pub use private_op::{Checked, Chunk, HostEngine, PerThread, PrivateOps, RsaPrivateOp};
+pub use output::{IntoSignatures, Iter, SecretOctets, Signatures};
 pub use scheme::{AnyScheme, Hash, Pkcs1v15, Pss, Scheme};
 pub use signature::Signature;
-pub use signer::{BatchSigner, Signatures};
+pub use signer::BatchSigner;
 
 /// The shortest modulus that is accepted, in bits.
 pub const MIN_BITS: u32 = 1024;

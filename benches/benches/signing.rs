@@ -117,7 +117,12 @@ fn side_by_side(group: &mut BenchmarkGroup<'_, WallTime>, key: &PrivateKey) {
     let messages = &messages()[..8];
     let sign = |rng: &mut ChaCha20Rng| {
         let signatures = signer.sign(rng, &key, black_box(messages));
-        assert!(signatures.expect("signatures").iter().all(Result::is_ok));
+        assert!(
+            signatures
+                .expect("signatures")
+                .iter()
+                .all(|signature| signature.is_ok())
+        );
     };
     let [asked, done] = [0, 0].map(AtomicUsize::new);
     let wait_for = |turn: usize, turns: &AtomicUsize| {
@@ -241,7 +246,7 @@ fn batches_of<S: Scheme>(
                     let signatures = signer
                         .sign(&mut rng, &key, black_box(messages))
                         .expect("signatures");
-                    assert!(signatures.iter().all(Result::is_ok));
+                    assert!(signatures.iter().all(|signature| signature.is_ok()));
                     signatures
                 });
             });

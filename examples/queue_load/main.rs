@@ -26,7 +26,8 @@ use std::time::Instant;
 
 use batch_modexp::backend::Auto;
 use batch_modexp::queue::{BatchQueue, QueueStats};
-use batch_modexp::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle, RsaPrivateOp};
+use batch_modexp::rsa::backend::RsaBackend;
+use batch_modexp::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle};
 use clap::Parser;
 use rsa::PrivateKey;
 
@@ -133,7 +134,9 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     for _ in 0..options.rounds.get() {
         alone.push(one_by_one(each, || {
             let signer = BatchSigner::new(&*backend, SCHEME);
-            signer.sign(&mut getrandom::SysRng, &key, &["m"])?.remove(0)
+            signer
+                .sign(&mut getrandom::SysRng, &key, &["m"])?
+                .into_vec()
         })?);
         alone_queued.push(one_by_one(each, || {
             queue.sign_blocking(&key, SCHEME, b"m")
@@ -250,7 +253,7 @@ fn one_by_one<T, E>(span: Duration, sign: impl Fn() -> Result<T, E>) -> Result<f
 
 /// Signatures a second in batches of `size`.
 fn batches(
-    backend: &dyn RsaPrivateOp,
+    backend: &dyn RsaBackend,
     key: &KeyHandle,
     size: usize,
     span: Duration,

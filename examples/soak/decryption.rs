@@ -46,16 +46,16 @@ pub(crate) fn ciphertexts(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
         lanes: size as u64,
         ..Done::default()
     };
-    for (index, ((key, ciphertext, message), result)) in lanes.iter().zip(messages).enumerate() {
+    for (index, ((key, ciphertext, message), result)) in lanes.iter().zip(&messages).enumerate() {
         let is_right = match (&result, message) {
-            (Ok(result), Some(message)) => **result == *message,
+            (Ok(result), Some(message)) => *result == message,
             (Ok(result), None) if !is_oaep => {
                 let expected = key.reference.decrypt(Pkcs1v15Encrypt, ciphertext);
-                expected.is_ok_and(|expected| **result == expected)
+                expected.is_ok_and(|expected| *result == expected)
             }
             (Err(error), None) if is_oaep => {
                 done.errors += 1;
-                *error == Error::Decryption { index }
+                **error == Error::Decryption { index }
             }
             _ => false,
         };

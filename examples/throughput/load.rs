@@ -120,7 +120,7 @@ fn sign(cuda: &Cuda, key: &KeyHandle, messages: &[[u8; 8]]) -> Result<Instant, S
         .sign(&mut SysRng, key, messages)
         .map_err(|error| error.to_string())?;
     let done = Instant::now();
-    match signatures.iter().any(Result::is_err) {
+    match signatures.iter().any(|signature| signature.is_err()) {
         true => Err("a signature failed its check".into()),
         false => Ok(done),
     }

@@ -8,14 +8,12 @@
 //! cargo run --release --example throughput -- --products --batch 4096,65536,1048576
 //! cargo run --release --example throughput -- --tune calibration.txt
 //! cargo run --release --example throughput -- --rsa 2048
-//! cargo run --release --example throughput -- --rsa 2048 --host
 //! CUDA_DEVICE_MAX_CONNECTIONS=32 cargo run --release --example throughput -- --rsa 2048 --load 0.5,0.9 --batch 1584,2112,3168
 //! ```
 
 extern crate alloc;
 
 mod full_device;
-mod host;
 mod load;
 mod plot;
 mod products;
@@ -79,16 +77,12 @@ struct Options {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rsa", "secrets", "csv", "svg", "full", "products", "window", "exponent_bits", "seconds"])]
     tune: Option<std::path::PathBuf>,
     /// Measures RSA with a fresh key of this many bits instead, with and without blinding: the kernels, whole
-    /// signatures from message to octets, what the host could do for a device that answers at once, and the processor
-    /// alone.
+    /// signatures from message to octets, and the processor alone.
     #[arg(long)]
     rsa: Option<usize>,
-    /// With `--rsa`: measures the host's part of signing alone, and where its time goes. Needs no GPU.
-    #[arg(long, requires = "rsa", conflicts_with_all = ["csv", "svg"])]
-    host: bool,
     /// With `--rsa`: measures how long signatures wait instead, when messages come evenly at these parts of the rate of large batches,
     /// and are signed in batches of the given sizes.
-    #[arg(long, value_delimiter = ',', requires = "rsa", conflicts_with_all = ["host", "svg"], value_parser = part)]
+    #[arg(long, value_delimiter = ',', requires = "rsa", conflicts_with = "svg", value_parser = part)]
     load: Vec<f64>,
     /// With `--load`: how many threads sign batches at a time.
     #[arg(long, default_value_t = 16, requires = "load", value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -137,9 +131,6 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
-    if let (Some(bits), true) = (options.rsa, options.host) {
-        return host::measure(bits, &options.batch, options.threads, options.seconds);
-    }
     if let Some(path) = &options.tune {
         return tune::run(|| open(&options), &options.bits, &options.batch, path);
     }

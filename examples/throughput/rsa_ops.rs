@@ -1,4 +1,4 @@
-//! RSA on the GPUs: the kernels, signatures as users get them, and what the host could do for a faster device.
+//! RSA on the GPUs: the kernels, and signatures as users get them.
 
 use core::error::Error;
 use core::time::Duration;
@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use batch_modexp::backend::cuda::Timing;
 use batch_modexp::backend::{Auto, Cpu, Cuda, Kind};
-use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, PrivateOps, RsaPrivateOp};
+use batch_modexp::rsa::backend::{Items, RsaBackend};
+use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15};
 use batch_modexp::{BatchModExp, ModExp};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
@@ -16,7 +17,6 @@ use crypto_bigint::BoxedUint;
 use rsa::PrivateKey;
 use rsa::sha2::Sha256;
 
-use super::host::Answers;
 use super::{milliseconds, percentile, plot};
 
 /// What was measured with keys of one size.
@@ -62,14 +62,11 @@ pub(crate) fn measure(
     for &batch in batches {
         let messages = &messages[..batch];
         let timed = Timed::new(cuda);
-        let answers = Answers::of(cuda, threads, &mut rng, &key, messages)?;
         for (what, backend, blinding) in [
-            ("kernels", &timed as &dyn RsaPrivateOp, false),
+            ("kernels", &timed as &dyn RsaBackend, false),
             ("kernels, blinded", &timed, true),
             ("signatures", cuda, false),
             ("signatures, blinded", cuda, true),
-            ("host alone", &answers, false),
-            ("host alone, blinded", &answers, true),
             ("cpu", &cpu, false),
             ("cpu, blinded", &cpu, true),
             ("auto, blinded", &auto, true),
@@ -84,7 +81,7 @@ pub(crate) fn measure(
                 let called = Instant::now();
                 let signatures = signer.sign(&mut rng, &key, messages)?;
                 let took = called.elapsed();
-                if signatures.iter().any(Result::is_err) {
+                if signatures.iter().any(|signature| signature.is_err()) {
                     return Err("a signature failed its check".into());
                 }
                 Ok(if what.starts_with("kernels") {
@@ -226,9 +223,9 @@ impl<'a> Timed<'a> {
     }
 }
 
-impl RsaPrivateOp for Timed<'_> {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
-        let timing = self.cuda.private_op_timed(ops)?;
+impl RsaBackend for Timed<'_> {
+    fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
+        let timing = self.cuda.private_ops_timed(items)?;
         *self.kernels.lock().unwrap_or_else(|lock| lock.into_inner()) += timing;
         Ok(())
     }

@@ -16,6 +16,8 @@
 //! ```
 
 mod calibration;
+#[cfg(feature = "sign")]
+pub(crate) mod crt;
 mod exponentiations;
 pub(crate) mod family;
 mod group;
@@ -38,12 +40,6 @@ use self::registry::{Entry, SHIPPED};
 use self::runtime::device::Device;
 use self::runtime::pipeline::{Devices, Forecast};
 use self::words::HostPool;
-#[cfg(feature = "sign")]
-use self::{
-    family::crt::CrtClass,
-    plan::CrtPlan,
-    runtime::pipeline::{Job, Places},
-};
 use super::{Cpu, Serial, check_lengths};
 use crate::{BatchModExp, Error, ModExp};
 
@@ -248,15 +244,6 @@ impl Cuda {
         &self.host
     }
 
-    /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of `prime_bits` bits,
-    /// one class of each family; none if no device has any.
-    #[cfg(feature = "sign")]
-    pub(crate) fn crt_classes(&self, n_bits: u32, prime_bits: u32) -> Vec<CrtClass> {
-        let mut classes = plan::crt_classes(SHIPPED, n_bits, prime_bits);
-        classes.retain(|class| self.devices().any(|device| class.runs_on(device)));
-        classes
-    }
-
     /// The time in milliseconds that the devices should take for `count` exponentiations modulo numbers of `bits` bits;
     /// `None` if one of them has no kernel for it.
     pub(crate) fn foreseen_ms(&self, bits: u32, exponent_bits: u32, count: usize) -> Option<f64> {
@@ -264,21 +251,6 @@ impl Cuda {
             let tuning = Tuning::default();
             let plan = Plan::new(SHIPPED, bits, exponent_bits, share, device, tuning)?;
             Some(plan.forecast)
-        })
-    }
-
-    /// The same for `count` exponentiations in pairs modulo two factors, and the widths of their product and of themselves in bits.
-    #[cfg(feature = "sign")]
-    pub(crate) fn foreseen_halves_ms(
-        &self,
-        (product_bits, bits): (u32, u32),
-        exponent_bits: u32,
-        count: usize,
-    ) -> Option<f64> {
-        let classes = self.crt_classes(product_bits, bits);
-        self.slowest_ms(count.div_ceil(2), |device, share| {
-            let plan = CrtPlan::new(&classes, exponent_bits, share, device)?;
-            Some(plan.halves.forecast)
         })
     }
 
@@ -295,16 +267,6 @@ impl Cuda {
             Some(forecast.milliseconds / device.pace(forecast.key))
         });
         times.reduce(|a, b| Some(a?.max(b?))).flatten()
-    }
-
-    /// Runs other work on all devices that have kernels for it. One of them must have.
-    #[cfg(feature = "sign")]
-    pub(crate) fn run_job<P: Send, J: Job<P>>(
-        &self,
-        job: &J,
-        places: Places<'_, P>,
-    ) -> Result<Timing, J::Error> {
-        self.devices.run_to(job, places)
     }
 
     /// Whether this process is not the one that the devices belong to, or all of them are lost.

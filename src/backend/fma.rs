@@ -63,7 +63,7 @@ use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 #[cfg(feature = "sign")]
 use crate::{
     engine::Engine,
-    requests::{Powers, Product, Reduction},
+    requests::{Powers, Product, Reduction, SecretPowers},
 };
 
 /// Runs a batch on the calling thread with fused multiply-add of doubles, four instances at a time
@@ -139,7 +139,7 @@ impl Fma {
 /// What the kernels are compiled behind: see `lanes::run`.
 impl Fma {
     #[inline(never)]
-    fn pow(self, exponent_bits: u32, run: &mut dyn Run<'_>) {
+    fn pow_run(self, exponent_bits: u32, run: &mut dyn Run<'_>) {
         let count = run.count();
         let in_lanes = count - self.one_by_one(run.bits(), count);
         lanes::pow(self.lanes, exponent_bits, run, 0..in_lanes);
@@ -159,6 +159,12 @@ impl Fma {
 impl Engine for Fma {
     fn name(&self) -> &'static str {
         "fma"
+    }
+
+    fn run_pow(&self, mut powers: SecretPowers<'_>) {
+        if !powers.moduli.is_empty() {
+            self.pow_run(powers.exponent_bits, &mut powers);
+        }
     }
 
     fn run_product(&self, product: Product<'_>) {
@@ -184,7 +190,7 @@ impl<U: Unsigned> BatchModExp<U> for Fma {
         out: &mut [U],
     ) -> Result<(), Error> {
         lanes::batch_mod_exp(batch, exponent_bits, out, |run| {
-            self.pow(exponent_bits, run);
+            self.pow_run(exponent_bits, run);
         })
     }
 

@@ -40,7 +40,7 @@ use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 #[cfg(feature = "sign")]
 use crate::{
     engine::Engine,
-    requests::{Powers, Product, Reduction},
+    requests::{Powers, Product, Reduction, SecretPowers},
 };
 
 /// Runs a batch on the calling thread with AVX-512 IFMA, eight instances at a time (x86-64: Intel's servers since Ice Lake, AMD
@@ -104,10 +104,17 @@ impl Ifma {
     }
 }
 
+impl Ifma {
+    /// The most instances that this processor computes at the same time.
+    pub(crate) fn lanes(self) -> usize {
+        self.0.lanes()
+    }
+}
+
 /// What the kernels are compiled behind: see `lanes::run`.
 impl Ifma {
     #[inline(never)]
-    fn pow(self, exponent_bits: u32, run: &mut dyn Run<'_>) {
+    fn pow_run(self, exponent_bits: u32, run: &mut dyn Run<'_>) {
         self.0.pow(exponent_bits, run);
     }
 
@@ -121,6 +128,12 @@ impl Ifma {
 impl Engine for Ifma {
     fn name(&self) -> &'static str {
         "ifma"
+    }
+
+    fn run_pow(&self, mut powers: SecretPowers<'_>) {
+        if !powers.moduli.is_empty() {
+            self.pow_run(powers.exponent_bits, &mut powers);
+        }
     }
 
     fn run_product(&self, product: Product<'_>) {
@@ -146,12 +159,12 @@ impl<U: Unsigned> BatchModExp<U> for Ifma {
         out: &mut [U],
     ) -> Result<(), Error> {
         lanes::batch_mod_exp(batch, exponent_bits, out, |run| {
-            self.pow(exponent_bits, run);
+            self.pow_run(exponent_bits, run);
         })
     }
 
     fn granularity(&self) -> usize {
-        self.0.lanes()
+        self.lanes()
     }
 
     fn relative_time(&self, bits: u32, count: usize) -> u64 {

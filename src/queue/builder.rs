@@ -16,7 +16,7 @@ use super::generator::Generator;
 use super::policy::{Policy, Sharing};
 use super::room::Room;
 use super::shared::{Backend, Fallback, Shared};
-use crate::rsa::{PerThread, RsaPrivateOp};
+use crate::rsa::backend::{PerThread, RsaBackend};
 use crate::{BatchModExp, Error};
 
 /// Settings of a [`BatchQueue`]: what it computes with, and when a batch begins.
@@ -26,7 +26,7 @@ use crate::{BatchModExp, Error};
 /// Requests are in classes: those of a class have keys of the same length (in limbs of 64 bits), all with primes or all without.
 /// A batch has requests of one class, the oldest first. Classes with requests that wait take turns.
 ///
-/// On a **processor** ([`RsaPrivateOp::per_thread`]) each batch is computed by one thread: that of a worker, or of a caller
+/// On a **processor** ([`RsaBackend::per_thread`]) each batch is computed by one thread: that of a worker, or of a caller
 /// that blocks. A batch begins whenever fewer are under way than the backend has threads, and [`min_batch`](Self::min_batch)
 /// requests wait (by default 1) or the oldest has waited for [`max_wait`](Self::max_wait). The threads are divided among the
 /// classes that wait, and the requests of a class among its threads. A batch has at most 64 requests and at most
@@ -56,7 +56,7 @@ pub struct QueueBuilder {
 impl QueueBuilder {
     pub(super) fn new<B, R>(backend: B, rng: R) -> Self
     where
-        B: RsaPrivateOp + Send + Sync + 'static,
+        B: RsaBackend + Send + Sync + 'static,
         R: TryCryptoRng + Send + 'static,
     {
         Self {
@@ -156,7 +156,7 @@ impl QueueBuilder {
     #[must_use]
     pub fn fallback<B>(mut self, backend: B) -> Self
     where
-        B: RsaPrivateOp + Send + Sync + 'static,
+        B: RsaBackend + Send + Sync + 'static,
     {
         self.fallback = Fallback::Given(Box::new(backend));
         self

@@ -18,10 +18,11 @@ use super::turns::Work;
 use super::{IS_WORKING, QueueError, contain};
 use crate::backend::Cpu;
 use crate::rsa::Error;
-use crate::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle, RsaPrivateOp, Signature};
+use crate::rsa::backend::RsaBackend;
+use crate::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle, Signature};
 
 /// A backend that workers share.
-pub(super) type Backend = Box<dyn RsaPrivateOp + Send + Sync>;
+pub(super) type Backend = Box<dyn RsaBackend + Send + Sync>;
 
 /// What a request comes to.
 pub(super) type Outcome = Result<Signature, QueueError>;
@@ -90,12 +91,12 @@ pub(super) enum Fallback {
 }
 
 impl Fallback {
-    fn get(&self) -> Option<&dyn RsaPrivateOp> {
+    fn get(&self) -> Option<&dyn RsaBackend> {
         match self {
             Self::None => None,
             Self::Cpu(cpu) => {
                 let cpu = cpu.get_or_init(|| Cpu::new().ok()).as_ref();
-                cpu.map(|cpu| cpu as &dyn RsaPrivateOp)
+                cpu.map(|cpu| cpu as &dyn RsaBackend)
             }
             Self::Given(backend) => Some(&**backend),
         }
@@ -225,7 +226,7 @@ impl Shared {
     fn attempt<'a>(
         &self,
         lanes: &Lanes<'_>,
-        backend: impl FnOnce() -> &'a dyn RsaPrivateOp,
+        backend: impl FnOnce() -> &'a dyn RsaBackend,
     ) -> Result<Vec<Outcome>, QueueError> {
         let sign = || {
             let backend = backend();

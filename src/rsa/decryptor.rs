@@ -4,13 +4,16 @@ use alloc::vec::Vec;
 use core::ptr;
 
 use rand_core::TryCryptoRng;
+use zeroize::Zeroize;
 
+use super::backend::RsaBackend;
+use super::batch::{Keys, private_ops};
 use super::encryption::{EncryptionScheme, check_key};
 use super::key::KeyHandle;
-use super::private_op::{Checked, Keys, Randomness, RsaPrivateOp, Source, Streams, private_ops};
+use super::output::SecretOctets;
+use super::private_op::{Randomness, Source, Streams};
 use super::representative::{Range, check_range};
 use crate::rsa::Error;
-use crate::secret::Secret;
 use crate::width::scrubbed;
 
 /// Decrypts batches of ciphertexts with a backend and a scheme.
@@ -22,14 +25,14 @@ use crate::width::scrubbed;
 /// ```
 /// use batch_modexp::backend::Serial;
 /// use batch_modexp::rsa::{BatchDecryptor, KeyHandle, RsaesOaep, sha2::Sha256};
-/// # use batch_modexp::Error;
+/// # use batch_modexp::rsa::Error;
 ///
 /// # let pem = std::fs::read_to_string("tests/keys/rsa2048-pkcs8.pem")?;
 /// let key = KeyHandle::from_pkcs8_pem(&pem)?;
 /// let decryptor = BatchDecryptor::new(Serial, RsaesOaep::<Sha256>::new());
 /// let ciphertexts = [vec![1; key.size()], vec![2; key.size()]]; // made up
 /// let messages = decryptor.decrypt(&mut getrandom::SysRng, &key, &ciphertexts)?;
-/// assert_eq!(messages[1].as_ref().unwrap_err(), &Error::Decryption { index: 1 });
+/// assert_eq!(messages.get(1).unwrap_err(), &Error::Decryption { index: 1 });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[allow(missing_debug_implementations)]
@@ -40,7 +43,7 @@ pub struct BatchDecryptor<B, S> {
     range: Range,
 }
 
-impl<B: RsaPrivateOp, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
+impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
     /// A decryptor that blinds and checks. `backend` may be a reference.
     pub fn new(backend: B, scheme: S) -> Self {
         Self {
@@ -86,7 +89,12 @@ impl<B: RsaPrivateOp, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
     /// [`Error::KeyTooShort`]; [`Error::KeyRestricted`] for a key that may only sign; [`Error::Decryption`] with
     /// [`RsaesOaep`](super::RsaesOaep), and never with [`RsaesPkcs1v15`](super::RsaesPkcs1v15), if the padding is
     /// wrong; and [`Error::Fault`] for a result that did not pass its check.
-    pub fn decrypt<C, R>(&self, rng: &mut R, key: &KeyHandle, ciphertexts: &[C]) -> Checked<Vec<u8>>
+    pub fn decrypt<C, R>(
+        &self,
+        rng: &mut R,
+        key: &KeyHandle,
+        ciphertexts: &[C],
+    ) -> Result<SecretOctets, Error>
     where
         C: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
@@ -104,7 +112,7 @@ impl<B: RsaPrivateOp, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         &self,
         rng: &mut R,
         ciphertexts: &[(&KeyHandle, C)],
-    ) -> Checked<Vec<u8>>
+    ) -> Result<SecretOctets, Error>
     where
         C: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
@@ -121,7 +129,7 @@ impl<B: RsaPrivateOp, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         rng: &mut R,
         keys: Keys<'_, '_>,
         item: impl Fn(usize) -> (&'c KeyHandle, &'c [u8]) + Sync,
-    ) -> Checked<Vec<u8>> {
+    ) -> Result<SecretOctets, Error> {
         let streams = match self.blinding {
             true => Streams::seeded(rng)?,
             false => Streams::none(),
@@ -131,7 +139,7 @@ impl<B: RsaPrivateOp, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
             range: self.range,
             item,
         };
-        private_ops(&self.backend, keys, &source, &streams, self.blinding)
+        private_ops(&self.backend, keys, &source, &streams, self.blinding).map(SecretOctets::new)
     }
 }
 
@@ -152,29 +160,27 @@ where
         ptr::eq((self.item)(position).0, key)
     }
 
-    fn representative(
+    fn encode(
         &self,
         position: usize,
         key: &KeyHandle,
         _: &mut Randomness,
-        octets: &mut [u8],
+        em: &mut [u8],
     ) -> Result<(), Error> {
         check_key(self.scheme, key)?;
         let (_, ciphertext) = (self.item)(position);
         check_range(key, ciphertext, self.range)?;
-        octets.copy_from_slice(ciphertext);
+        em.copy_from_slice(ciphertext);
         Ok(())
     }
 
-    fn finish(
-        &self,
-        position: usize,
-        key: &KeyHandle,
-        mut em: Secret<Vec<u8>>,
-    ) -> Result<Secret<Vec<u8>>, Error> {
+    fn decode(&self, position: usize, key: &KeyHandle, em: &mut [u8]) -> Result<usize, Error> {
         let (_, ciphertext) = (self.item)(position);
         // Enough for what hash functions leave on the stack.
-        scrubbed::<16, _>(|| self.scheme.decode(key, ciphertext, &mut em))
-            .map_err(|error| error.at(position))
+        let message = scrubbed::<16, _>(|| self.scheme.decode(key, ciphertext, em))
+            .map_err(|error| error.at(position))?;
+        em.zeroize();
+        em[..message.len()].copy_from_slice(&message);
+        Ok(message.len())
     }
 }

@@ -9,8 +9,11 @@ use core::ptr;
 
 use rand_core::TryCryptoRng;
 
+use super::backend::RsaBackend;
+use super::batch::{Keys, private_ops};
 use super::key::KeyHandle;
-use super::private_op::{Checked, Keys, Randomness, RsaPrivateOp, Source, Streams, private_ops};
+use super::output::SecretOctets;
+use super::private_op::{Randomness, Source, Streams};
 use super::representative::{Range, check_range};
 use crate::rsa::Error;
 
@@ -29,7 +32,7 @@ use crate::rsa::Error;
 /// let key = KeyHandle::from_pkcs8_pem(&pem)?;
 /// let block = vec![7; key.size()];
 /// let results = rsasp1(&Serial, Some(&mut getrandom::SysRng), &[(&key, &block)])?;
-/// assert_eq!(results[0].as_ref().unwrap().len(), key.size());
+/// assert_eq!(results.get(0)?.len(), key.size());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -42,9 +45,9 @@ pub fn rsasp1<B, T, R>(
     backend: &B,
     rng: Option<&mut R>,
     blocks: &[(&KeyHandle, T)],
-) -> Checked<Vec<u8>>
+) -> Result<SecretOctets, Error>
 where
-    B: RsaPrivateOp + ?Sized,
+    B: RsaBackend + ?Sized,
     T: AsRef<[u8]> + Sync,
     R: TryCryptoRng + ?Sized,
 {
@@ -61,9 +64,9 @@ pub fn rsadp<B, T, R>(
     backend: &B,
     rng: Option<&mut R>,
     ciphertexts: &[(&KeyHandle, T)],
-) -> Checked<Vec<u8>>
+) -> Result<SecretOctets, Error>
 where
-    B: RsaPrivateOp + ?Sized,
+    B: RsaBackend + ?Sized,
     T: AsRef<[u8]> + Sync,
     R: TryCryptoRng + ?Sized,
 {
@@ -75,9 +78,9 @@ fn raw<B, T, R>(
     rng: Option<&mut R>,
     blocks: &[(&KeyHandle, T)],
     range: Range,
-) -> Checked<Vec<u8>>
+) -> Result<SecretOctets, Error>
 where
-    B: RsaPrivateOp + ?Sized,
+    B: RsaBackend + ?Sized,
     T: AsRef<[u8]> + Sync,
     R: TryCryptoRng + ?Sized,
 {
@@ -87,7 +90,7 @@ where
         None => (Streams::none(), false),
     };
     let keys = Keys::Each(&keys);
-    private_ops(backend, keys, &Blocks(blocks, range), &streams, is_blinded)
+    private_ops(backend, keys, &Blocks(blocks, range), &streams, is_blinded).map(SecretOctets::new)
 }
 
 /// Representatives that are given.
@@ -98,16 +101,16 @@ impl<T: AsRef<[u8]> + Sync> Source for Blocks<'_, '_, T> {
         ptr::eq(self.0[position].0, key)
     }
 
-    fn representative(
+    fn encode(
         &self,
         position: usize,
         key: &KeyHandle,
         _: &mut Randomness,
-        octets: &mut [u8],
+        em: &mut [u8],
     ) -> Result<(), Error> {
         let block = self.0[position].1.as_ref();
         check_range(key, block, self.1)?;
-        octets.copy_from_slice(block);
+        em.copy_from_slice(block);
         Ok(())
     }
 }

@@ -14,11 +14,14 @@ use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use sha2::{Digest as _, Sha256};
 
+use super::backend::RsaBackend;
+use super::batch::{Keys, private_ops};
 use super::encryption::{oaep, pkcs1_v15};
 use super::key::Private;
 use super::key::check::check as check_numbers;
 use super::mgf1::add_mask;
-use super::private_op::{Checked, Keys, Randomness, RsaPrivateOp, Source, Streams, private_ops};
+use super::output::SecretOctets;
+use super::private_op::{Randomness, Source, Streams};
 use super::{KeyHandle, RsaComponents};
 use crate::backend::memcheck::{Random, run_under_valgrind, set_params_undefined, set_undefined};
 use crate::backend::{Fma, Serial};
@@ -215,7 +218,7 @@ fn rsa_keys() -> Vec<PrivateKey> {
 
 /// Private operations from octets to octets, blinded and not, with keys that are secret once they are imported. Before that,
 /// the length of a prime is public where its Montgomery constants are made (`key::params`).
-fn private_operations(backend: &impl RsaPrivateOp, rsa_keys: Vec<PrivateKey>) {
+fn private_operations(backend: &impl RsaBackend, rsa_keys: Vec<PrivateKey>) {
     let keys: Vec<_> = rsa_keys
         .iter()
         .map(|key| KeyHandle::new(key).unwrap())
@@ -227,10 +230,10 @@ fn private_operations(backend: &impl RsaPrivateOp, rsa_keys: Vec<PrivateKey>) {
         // The blinding factors and the messages follow from random numbers that are marked.
         let streams = Streams::seeded(&mut SecretRandom(Random(2))).unwrap();
         let source = RandomBlocks(Streams::seeded(&mut SecretRandom(Random(3))).unwrap());
-        let results: Checked<Vec<u8>> =
-            private_ops(backend, Keys::Each(&lanes), &source, &streams, blinded);
-        for (result, key) in results.unwrap().iter().zip(order) {
-            let result = result.as_ref().expect("a result that passes its check");
+        let results = private_ops(backend, Keys::Each(&lanes), &source, &streams, blinded);
+        let results = SecretOctets::new(results.unwrap());
+        for (result, key) in results.iter().zip(order) {
+            let result = result.expect("a result that passes its check");
             assert_eq!(black_box(result).len(), keys[key].size());
         }
     }
@@ -244,15 +247,15 @@ impl Source for RandomBlocks {
         true
     }
 
-    fn representative(
+    fn encode(
         &self,
         _: usize,
         _: &KeyHandle,
         _: &mut Randomness,
-        octets: &mut [u8],
+        em: &mut [u8],
     ) -> Result<(), Error> {
-        octets[0] = 0;
-        let drawn = self.0.next().try_fill_bytes(&mut octets[1..]);
+        em[0] = 0;
+        let drawn = self.0.next().try_fill_bytes(&mut em[1..]);
         drawn.map_err(|_| Error::Rng)
     }
 }

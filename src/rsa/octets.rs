@@ -39,6 +39,12 @@ pub(super) fn os2ip(octets: &[u8], width: u32) -> BoxedUint {
 /// I2OSP: the low `len` octets of the number in `limbs`, most significant first.
 pub(super) fn limbs_to_octets(limbs: &[Limb], len: usize) -> Secret<Vec<u8>> {
     let mut octets = Secret::new(vec![0; len]);
+    write_octets(limbs, &mut octets);
+    octets
+}
+
+/// The same into `octets`, of which those above the limbs are left as they are.
+pub(super) fn write_octets(limbs: &[Limb], octets: &mut [u8]) {
     let (high, words) = octets.as_rchunks_mut();
     for (word, limb) in words.iter_mut().rev().zip(limbs) {
         *word = limb.0.to_be_bytes();
@@ -48,7 +54,6 @@ pub(super) fn limbs_to_octets(limbs: &[Limb], len: usize) -> Secret<Vec<u8>> {
             *octet = (limb.0 >> shift) as u8;
         }
     }
-    octets
 }
 
 #[cfg(test)]

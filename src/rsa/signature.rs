@@ -9,7 +9,7 @@ use core::fmt;
 pub struct Signature(Box<[u8]>);
 
 impl Signature {
-    pub(super) fn new(octets: Vec<u8>) -> Self {
+    pub(super) fn new(octets: &[u8]) -> Self {
         Self(octets.into())
     }
 
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn octets_in_and_out() {
-        let signature = Signature::new(Vec::from([0, 0x1f, 0xff]));
+        let signature = Signature::new(&[0, 0x1f, 0xff]);
         assert_eq!(alloc::format!("{signature:x}"), "001fff");
         assert_eq!(alloc::format!("{signature:?}"), "Signature(001fff)");
         assert_eq!(signature.as_ref(), [0, 0x1f, 0xff]);

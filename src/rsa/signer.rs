@@ -5,15 +5,13 @@ use core::{fmt, ptr};
 
 use rand_core::TryCryptoRng;
 
+use super::backend::RsaBackend;
+use super::batch::{Keys, private_ops};
 use super::key::KeyHandle;
-use super::private_op::{Keys, Randomness, RsaPrivateOp, Source, Streams, private_ops};
+use super::output::Signatures;
+use super::private_op::{Randomness, Source, Streams};
 use super::scheme::{AnyScheme, Scheme};
-use super::signature::Signature;
 use crate::rsa::Error;
-
-/// What a signing call returns: the signatures in the order of the messages, each with its own verdict;
-/// or the reason why nothing could be signed at all.
-pub type Signatures = Result<Vec<Result<Signature, Error>>, Error>;
 
 /// Signs batches of messages with a backend and a scheme.
 ///
@@ -25,7 +23,7 @@ pub struct BatchSigner<B, S> {
     blinding: bool,
 }
 
-impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
+impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
     /// A signer that blinds and checks. `backend` may be a reference.
     pub fn new(backend: B, scheme: S) -> Self {
         Self {
@@ -63,7 +61,12 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
     /// [`Error::Rng`], or the backend's error if it failed as a whole. What is wrong with a single
     /// signature stands in its place: [`Error::KeyTooShort`], [`Error::KeyRestricted`], or [`Error::Fault`] for a
     /// result that did not pass its check.
-    pub fn sign<M, R>(&self, rng: &mut R, key: &KeyHandle, messages: &[M]) -> Signatures
+    pub fn sign<M, R>(
+        &self,
+        rng: &mut R,
+        key: &KeyHandle,
+        messages: &[M],
+    ) -> Result<Signatures, Error>
     where
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
@@ -79,7 +82,11 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
     /// # Errors
     ///
     /// Those of [`sign`](Self::sign).
-    pub fn sign_each<M, R>(&self, rng: &mut R, messages: &[(&KeyHandle, M)]) -> Signatures
+    pub fn sign_each<M, R>(
+        &self,
+        rng: &mut R,
+        messages: &[(&KeyHandle, M)],
+    ) -> Result<Signatures, Error>
     where
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
@@ -97,7 +104,12 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
     ///
     /// Those of [`sign`](Self::sign), and [`Error::DigestLength`] in the place of a digest that is too
     /// long or too short.
-    pub fn sign_prehash<M, R>(&self, rng: &mut R, key: &KeyHandle, digests: &[M]) -> Signatures
+    pub fn sign_prehash<M, R>(
+        &self,
+        rng: &mut R,
+        key: &KeyHandle,
+        digests: &[M],
+    ) -> Result<Signatures, Error>
     where
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
@@ -113,7 +125,11 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
     /// # Errors
     ///
     /// Those of [`sign_prehash`](Self::sign_prehash).
-    pub fn sign_prehash_each<M, R>(&self, rng: &mut R, digests: &[(&KeyHandle, M)]) -> Signatures
+    pub fn sign_prehash_each<M, R>(
+        &self,
+        rng: &mut R,
+        digests: &[(&KeyHandle, M)],
+    ) -> Result<Signatures, Error>
     where
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
@@ -134,7 +150,7 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
         key: impl Fn(usize) -> &'k KeyHandle + Sync,
         is_randomized: bool,
         digest: impl Fn(usize) -> (&'k S, D) + Sync,
-    ) -> Signatures
+    ) -> Result<Signatures, Error>
     where
         S: 'k,
         D: AsRef<[u8]>,
@@ -145,11 +161,11 @@ impl<B: RsaPrivateOp, S: Scheme> BatchSigner<B, S> {
             false => Streams::none(),
         };
         let source = Digests { key, digest };
-        private_ops(&self.backend, keys, &source, &streams, self.blinding)
+        private_ops(&self.backend, keys, &source, &streams, self.blinding).map(Signatures::new)
     }
 }
 
-impl<B: RsaPrivateOp> BatchSigner<B, AnyScheme> {
+impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
     /// Hashes and signs messages, each with its own key and scheme, in one batch.
     ///
     /// ```
@@ -175,7 +191,7 @@ impl<B: RsaPrivateOp> BatchSigner<B, AnyScheme> {
         &self,
         rng: &mut R,
         messages: &[(&KeyHandle, AnyScheme, M)],
-    ) -> Signatures
+    ) -> Result<Signatures, Error>
     where
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
@@ -199,7 +215,7 @@ impl<B: RsaPrivateOp> BatchSigner<B, AnyScheme> {
         &self,
         rng: &mut R,
         digests: &[(&KeyHandle, AnyScheme, M)],
-    ) -> Signatures
+    ) -> Result<Signatures, Error>
     where
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
@@ -212,7 +228,7 @@ impl<B: RsaPrivateOp> BatchSigner<B, AnyScheme> {
     }
 }
 
-/// Representatives that encode digests: at each position a key, a digest, and the scheme to encode it by.
+/// Encoded messages of digests: at each position a key, a digest, and the scheme to encode it by.
 struct Digests<K, F> {
     key: K,
     digest: F,
@@ -229,16 +245,16 @@ where
         ptr::eq((self.key)(position), key)
     }
 
-    fn representative(
+    fn encode(
         &self,
         position: usize,
         key: &KeyHandle,
         randomness: &mut Randomness,
-        octets: &mut [u8],
+        em: &mut [u8],
     ) -> Result<(), Error> {
         let (scheme, digest) = (self.digest)(position);
         let restriction = key.restriction();
-        // The caller of all lanes gives errors their positions.
+        // Errors get their positions from the caller.
         if !scheme.is_permitted_by(restriction) {
             return Err(Error::KeyRestricted {
                 index: 0,
@@ -253,7 +269,7 @@ where
                 expected,
             });
         }
-        scheme.encode(digest, key.bits(), randomness, octets)
+        scheme.encode(digest, key.bits(), randomness, em)
     }
 }
 

@@ -59,7 +59,8 @@ fn memory_that_is_nearly_full() {
     let scheme = Pkcs1v15::<Sha256>::new();
     let mut rng = ChaCha20Rng::seed_from_u64(2);
     let host = BatchSigner::new(Parallel::new(Serial).unwrap(), scheme);
-    let signature = host.sign(&mut rng, &key, &["m"]).unwrap().remove(0);
+    let signature = host.sign(&mut rng, &key, &["m"]).unwrap();
+    let signature = signature.get(0);
 
     let cuda = Cuda::with_devices(&[device]).unwrap();
     cuda.prepare(2048).unwrap();
@@ -79,7 +80,7 @@ fn memory_that_is_nearly_full() {
         }
         let signatures = signer.sign(&mut rng, &key, &["m"; 5000]);
         match &signatures {
-            Ok(signatures) => assert!(signatures.iter().all(|result| *result == signature)),
+            Ok(signatures) => assert!(signatures.iter().all(|result| result == signature)),
             Err(error) => assert_eq!(error, &full.clone().into()),
         }
         key.evict().unwrap();

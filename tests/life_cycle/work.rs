@@ -2,7 +2,8 @@
 
 use std::process::{Command, Output};
 
-use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, RsaPrivateOp};
+use batch_modexp::rsa::backend::RsaBackend;
+use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15};
 use batch_modexp::{BatchModExp, Error, ModExp};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
@@ -17,8 +18,8 @@ use rsa::signature::{SignatureEncoding, Signer};
 const PEM: &str = include_str!("../keys/rsa1024.pem");
 
 /// Everything that a backend does here.
-pub trait Backend: BatchModExp<BoxedUint, Error = Error> + RsaPrivateOp + Sync {}
-impl<B: BatchModExp<BoxedUint, Error = Error> + RsaPrivateOp + Sync> Backend for B {}
+pub trait Backend: BatchModExp<BoxedUint, Error = Error> + RsaBackend + Sync {}
+impl<B: BatchModExp<BoxedUint, Error = Error> + RsaBackend + Sync> Backend for B {}
 
 /// A batch of exponentiations by exponents of 64 bits, with its results.
 pub struct Batch {
@@ -94,7 +95,7 @@ pub fn signature(message: &[u8]) -> Vec<u8> {
 
 /// Signs the same message `count` times, and fails if a signature is wrong.
 pub fn sign(
-    backend: &(impl RsaPrivateOp + ?Sized),
+    backend: &(impl RsaBackend + ?Sized),
     key: &KeyHandle,
     count: usize,
 ) -> Result<(), batch_modexp::rsa::Error> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 
 use batch_modexp::backend::Serial;
-use batch_modexp::rsa::{PerThread, PrivateOps, RsaPrivateOp};
+use batch_modexp::rsa::backend::{Items, PerThread, RsaBackend};
 use batch_modexp::{BatchModExp, Error, ModExp};
 use crypto_bigint::{BoxedUint, Limb};
 
@@ -57,12 +57,12 @@ impl Gate {
     }
 }
 
-impl RsaPrivateOp for Gate {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
-        self.lanes.fetch_add(ops.len(), SeqCst);
+impl RsaBackend for Gate {
+    fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
+        self.lanes.fetch_add(items.len(), SeqCst);
         self.calls.fetch_add(1, SeqCst);
         self.pass();
-        Serial.private_op(ops)
+        Serial.private_ops(items)
     }
 }
 
@@ -72,8 +72,8 @@ pub struct Threads<B> {
     pub count: NonZeroUsize,
 }
 
-impl<B: RsaPrivateOp + Sync> RsaPrivateOp for Threads<B> {
-    fn private_op(&self, _: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
+impl<B: RsaBackend + Sync> RsaBackend for Threads<B> {
+    fn private_ops(&self, _: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         unreachable!("a batch for all threads at once")
     }
 
@@ -119,13 +119,13 @@ impl<B> Failing<B> {
     }
 }
 
-impl<B: RsaPrivateOp> RsaPrivateOp for Failing<B> {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
+impl<B: RsaBackend> RsaBackend for Failing<B> {
+    fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let number = self.calls.fetch_add(1, SeqCst) + 1;
         let how = match self.how {
             Fails::AtTimes if number.is_multiple_of(3) => Fails::WithAnError,
             Fails::AtTimes if number.is_multiple_of(5) => Fails::WithAPanic,
-            Fails::AtTimes => return self.backend.private_op(ops),
+            Fails::AtTimes => return self.backend.private_ops(items),
             how => how,
         };
         self.failures.fetch_add(1, SeqCst);
@@ -138,43 +138,44 @@ impl<B: RsaPrivateOp> RsaPrivateOp for Failing<B> {
     }
 }
 
-/// Computes each private operation once, and remembers it: cheap for unblinded lanes that come again. They are
+/// Computes each exponentiation once, and remembers it: cheap for unblinded items that come again. They are
 /// checked like all others.
 #[derive(Default)]
-pub struct Memory(Mutex<HashMap<Vec<Limb>, Vec<Limb>>>);
+pub struct Memory(Mutex<HashMap<[Vec<Limb>; 3], BoxedUint>>);
 
-impl RsaPrivateOp for Memory {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
-        let keys = ops.keys();
-        let chunk = ops.open()?;
-        let limbs = chunk.limbs();
+impl RsaBackend for Memory {}
+
+impl BatchModExp<BoxedUint> for Memory {
+    type Error = Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, BoxedUint>],
+        exponent_bits: u32,
+        out: &mut [BoxedUint],
+    ) -> Result<(), Error> {
         let mut known = self.0.lock().unwrap();
-        // The numbers of a lane, with its modulus.
-        let names = chunk.representatives().chunks(limbs).zip(keys);
-        let names = names.map(|(number, key)| {
-            let modulus = key.n().into_iter().map(|octet| Limb(octet.into()));
-            number.iter().copied().chain(modulus).collect()
-        });
-        let names: Vec<Vec<Limb>> = names.collect();
-        if names.iter().any(|name| !known.contains_key(name)) {
-            let candidates = chunk.candidates(&Serial)?;
-            known.extend(
-                names
-                    .iter()
-                    .cloned()
-                    .zip(candidates.chunks(limbs).map(Vec::from)),
-            );
+        for (instance, out) in batch.iter().zip(out) {
+            let modulus = instance.params.modulus().as_ref();
+            let name = [instance.base, instance.exponent, modulus];
+            let name = name.map(|number| number.as_limbs().to_vec());
+            let power = known.entry(name).or_insert_with(|| {
+                let mut power = [modulus.clone()];
+                let done = Serial.batch_mod_exp(&[*instance], exponent_bits, &mut power);
+                done.unwrap();
+                let [power] = power;
+                power
+            });
+            out.clone_from(power);
         }
-        let candidates: Vec<_> = names.iter().flat_map(|name| known[name].clone()).collect();
-        drop(known);
-        chunk.deliver(&candidates)
+        Ok(())
     }
 }
 
 /// What a backend has to have besides, for its type and, if it is over another one, that one's.
 macro_rules! exponentiate_serially {
     ($($type:ty $(: $backend:ident)?),*) => {$(
-        impl$(<$backend: RsaPrivateOp>)? BatchModExp<BoxedUint> for $type {
+        impl$(<$backend: RsaBackend>)? BatchModExp<BoxedUint> for $type {
             type Error = Error;
 
             fn batch_mod_exp(
@@ -192,4 +193,4 @@ macro_rules! exponentiate_serially {
 #[allow(unused_imports)]
 pub(super) use exponentiate_serially;
 
-exponentiate_serially!(Gate, Memory, Failing<B>: B, Threads<B>: B);
+exponentiate_serially!(Gate, Failing<B>: B, Threads<B>: B);

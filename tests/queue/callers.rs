@@ -9,7 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use batch_modexp::queue::{BatchQueue, QueueError, QueueStats, Shutdown};
-use batch_modexp::rsa::{KeyHandle, RsaPrivateOp};
+use batch_modexp::rsa::KeyHandle;
+use batch_modexp::rsa::backend::RsaBackend;
 use batch_modexp::{BatchModExp, Error, ModExp, backend::Serial};
 use crypto_bigint::BoxedUint;
 
@@ -46,7 +47,7 @@ impl BatchModExp<BoxedUint> for OnlyOn {
     }
 }
 
-impl RsaPrivateOp for OnlyOn {}
+impl RsaBackend for OnlyOn {}
 
 /// Batches, and those that callers computed.
 fn batches(stats: &QueueStats) -> (u64, u64) {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use batch_modexp::backend::Serial;
 use batch_modexp::queue::{BatchQueue, QueueBuilder, Signing};
-use batch_modexp::rsa::{KeyHandle, PrivateOps, RsaPrivateOp};
+use batch_modexp::rsa::KeyHandle;
+use batch_modexp::rsa::backend::{Items, RsaBackend};
 use batch_modexp::{BatchModExp, Error, ModExp};
 use crypto_bigint::BoxedUint;
 
@@ -44,9 +45,11 @@ impl Script {
     }
 }
 
-impl RsaPrivateOp for Script {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
-        let call = (ops.keys()[0].bits(), ops.len());
+impl RsaBackend for Script {
+    fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
+        let exponentiations = items.exponentiations() as u32;
+        let bits = exponentiations * items.exponentiation_bits();
+        let call = (bits, items.len());
         self.calls.lock().unwrap().push(call);
         self.gate.pass();
         Ok(())
@@ -94,7 +97,7 @@ fn ahead_of(bits: u32, calls: &[(u32, usize)], under_way: usize) -> &[(u32, usiz
     &calls[..place]
 }
 
-fn builder<B: RsaPrivateOp + Send + Sync + 'static>(backend: B) -> QueueBuilder {
+fn builder<B: RsaBackend + Send + Sync + 'static>(backend: B) -> QueueBuilder {
     BatchQueue::builder(backend, getrandom::SysRng).max_wait(Duration::from_secs(3600))
 }
 

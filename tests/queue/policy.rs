@@ -8,7 +8,8 @@ use std::{future::Future, pin::Pin};
 
 use batch_modexp::backend::Serial;
 use batch_modexp::queue::{BatchQueue, QueueBuilder, QueueError, Signing};
-use batch_modexp::rsa::{KeyHandle, RsaPrivateOp};
+use batch_modexp::rsa::KeyHandle;
+use batch_modexp::rsa::backend::RsaBackend;
 
 use super::backends::Gate;
 use super::keys;
@@ -22,7 +23,7 @@ pub fn key() -> KeyHandle {
 }
 
 /// A queue with one worker, where requests wait for ever while a batch is under way.
-pub fn patient<B: RsaPrivateOp + Send + Sync + 'static>(backend: B) -> QueueBuilder {
+pub fn patient<B: RsaBackend + Send + Sync + 'static>(backend: B) -> QueueBuilder {
     BatchQueue::builder(backend, getrandom::SysRng)
         .max_wait(HOUR)
         .workers(NonZeroUsize::MIN)

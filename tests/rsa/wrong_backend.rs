@@ -1,14 +1,12 @@
 //! Backends that compute wrongly: what they return must never become a signature.
 
 use batch_modexp::backend::{Parallel, Serial};
+use batch_modexp::rsa::backend::{Items, RsaBackend};
 use batch_modexp::rsa::hazmat::rsasp1;
-use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, PrivateOps, RsaPrivateOp};
-use batch_modexp::{BatchModExp, Error, ModExp};
+use batch_modexp::rsa::sha2::Sha256;
+use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15};
+use batch_modexp::{BatchModExp, Error, ModExp, rsa};
 use crypto_bigint::{BoxedUint, Limb};
-use num_bigint::BigUint;
-use rsa::PrivateKey;
-use rsa::sha2::Sha256;
-use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
 use super::keys;
 
@@ -33,7 +31,7 @@ impl BatchModExp<BoxedUint> for OneBadLane {
     }
 }
 
-impl RsaPrivateOp for OneBadLane {}
+impl RsaBackend for OneBadLane {}
 
 /// Breaks down in every exponentiation.
 struct BreaksDown;
@@ -51,25 +49,25 @@ impl BatchModExp<BoxedUint> for BreaksDown {
     }
 }
 
-impl RsaPrivateOp for BreaksDown {}
+impl RsaBackend for BreaksDown {}
 
 #[test]
 fn a_bad_lane_fails_alone() {
     let handle = KeyHandle::new(&keys::rsa1024()).unwrap();
     let messages = ["a", "b", "c", "d"];
     for blinding in [true, false] {
-        let sign = |backend: &dyn RsaPrivateOp| {
+        let sign = |backend: &dyn RsaBackend| {
             let signer = BatchSigner::new(backend, Pkcs1v15::<Sha256>::new()).blinding(blinding);
             signer.sign(&mut keys::rng(), &handle, &messages).unwrap()
         };
         let sound = sign(&Serial);
         // Each lane has two halves.
         for bad in 0..2 * messages.len() {
-            for (lane, (signature, sound)) in sign(&OneBadLane(bad)).iter().zip(&sound).enumerate()
-            {
+            let signatures = sign(&OneBadLane(bad));
+            for (lane, (signature, sound)) in signatures.iter().zip(&sound).enumerate() {
                 if lane == bad % messages.len() {
-                    let fault = batch_modexp::rsa::Error::Fault { index: lane };
-                    assert_eq!(signature.as_ref().unwrap_err(), &fault);
+                    let fault = rsa::Error::Fault { index: lane };
+                    assert_eq!(signature, Err(&fault));
                 } else {
                     assert_eq!(signature, sound);
                 }
@@ -86,32 +84,29 @@ fn a_backend_that_breaks_down_fails_the_batch() {
     assert_eq!(error, Error::ThreadPool { threads: 7 }.into());
 }
 
-/// What goes wrong between a sound private operation and the caller.
+/// What goes wrong with sound powers on their way from the backend.
 #[derive(Clone, Copy, Debug)]
 enum Wrong {
     Nothing,
     FlippedBit,
-    TooFew,
-    TooMany,
-    Swapped,
-    /// The valid signature of the first lane's representative by another key.
-    OtherKey,
     /// As if numbers were wider, or narrower.
     Shifted,
-    /// The signature plus n, which is right modulo n, if there is room for it.
-    NotReduced,
-    /// Nothing is delivered.
+    /// Two items change places.
+    Swapped,
+    /// The power of another item, too.
+    Repeated,
+    /// Nobody writes anything.
+    Zeros,
+    /// Numbers of another width.
+    Narrow,
+    Wide,
+    /// Nothing is computed.
     Forgotten,
 }
 
-/// Overrides the whole private operation.
-struct Wrapper<'a> {
-    wrong: Wrong,
-    key: &'a PrivateKey,
-    other_key: &'a PrivateKey,
-}
+struct Wrapper(Wrong);
 
-impl BatchModExp<BoxedUint> for Wrapper<'_> {
+impl BatchModExp<BoxedUint> for Wrapper {
     type Error = Error;
 
     fn batch_mod_exp(
@@ -120,106 +115,66 @@ impl BatchModExp<BoxedUint> for Wrapper<'_> {
         exponent_bits: u32,
         out: &mut [BoxedUint],
     ) -> Result<(), Error> {
-        Serial.batch_mod_exp(batch, exponent_bits, out)
-    }
-}
-
-/// The value of limbs.
-fn value(limbs: &[Limb]) -> BigUint {
-    let limbs = limbs.iter().rev();
-    limbs.fold(BigUint::ZERO, |value, limb| (value << Limb::BITS) + limb.0)
-}
-
-/// Writes a value to limbs, without what does not fit.
-fn write(value: &BigUint, limbs: &mut [Limb]) {
-    for (limb, i) in limbs.iter_mut().zip(0..) {
-        let low: BigUint = (value >> (i * Limb::BITS)) % (BigUint::from(1u8) << Limb::BITS);
-        *limb = Limb(low.try_into().unwrap());
-    }
-}
-
-fn big(number: &BoxedUint) -> BigUint {
-    BigUint::from_bytes_be(&number.to_be_bytes())
-}
-
-impl RsaPrivateOp for Wrapper<'_> {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
-        let chunk = ops.open()?;
-        let limbs = chunk.limbs();
-        let mut candidates = chunk.candidates(&Serial)?;
-        match self.wrong {
-            Wrong::Nothing => {}
-            Wrong::FlippedBit => candidates[3] ^= Limb::ONE,
-            Wrong::TooFew => candidates.truncate(2 * limbs),
-            Wrong::TooMany => {
-                let longer = [&candidates[..], &candidates[..limbs]].concat();
-                return chunk.deliver(&longer);
-            }
-            Wrong::Swapped => {
-                let (first, others) = candidates.split_at_mut(limbs);
-                first.swap_with_slice(&mut others[..limbs]);
-            }
-            Wrong::OtherKey => {
-                let (n, d) = (big(self.other_key.n()), big(self.other_key.d()));
-                let representative = value(&chunk.representatives()[..limbs]);
-                write(&representative.modpow(&d, &n), &mut candidates[..limbs]);
-            }
-            Wrong::Shifted => candidates[..limbs].rotate_right(1),
-            Wrong::NotReduced => {
-                let sum = value(&candidates[..limbs]) + big(self.key.n());
-                write(&sum, &mut candidates[..limbs]);
-            }
-            Wrong::Forgotten => return Ok(()),
+        Serial.batch_mod_exp(batch, exponent_bits, out)?;
+        match self.0 {
+            Wrong::Nothing | Wrong::Forgotten => {}
+            Wrong::FlippedBit => out[0].as_mut_limbs()[3] ^= Limb::ONE,
+            Wrong::Shifted => out[0].as_mut_limbs().rotate_right(1),
+            Wrong::Swapped => out.swap(0, 1),
+            Wrong::Repeated => out[0] = out[1].clone(),
+            Wrong::Zeros => out[0].as_mut_limbs().fill(Limb::ZERO),
+            Wrong::Narrow => out[0] = BoxedUint::one(),
+            Wrong::Wide => out[0] = BoxedUint::one_with_precision(8192),
         }
-        chunk.deliver(&candidates)
+        Ok(())
     }
 }
 
-/// Whatever a backend hands out, the check stands above it.
+impl RsaBackend for Wrapper {
+    fn private_ops(&self, items: Items<'_>) -> Result<(), rsa::Error> {
+        match self.0 {
+            Wrong::Forgotten => Ok(()),
+            _ => items.compute_on(self),
+        }
+    }
+}
+
+/// Whatever a backend returns, the check stands above it.
 #[test]
-fn no_wrong_candidate_gets_through() {
+fn no_wrong_power_gets_through() {
     use Wrong::*;
-    // Two keys of 2048 bits.
-    let (key, other_key) = (keys::rsa2048(), keys::all_sizes().remove(3));
-    let handle = KeyHandle::new(&key).unwrap();
+    let handle = KeyHandle::new(&keys::rsa2048()).unwrap();
     let messages = ["a", "b", "c"];
-    for (wrong, bad_lanes) in [
+    for (wrong, bad_items) in [
         (Nothing, &[][..]),
         (FlippedBit, &[0]),
-        (TooFew, &[0, 1, 2]),
-        (TooMany, &[0, 1, 2]),
-        (Swapped, &[0, 1]),
-        (OtherKey, &[0]),
         (Shifted, &[0]),
-        (NotReduced, &[0]),
+        (Swapped, &[0, 1]),
+        (Repeated, &[0]),
+        (Zeros, &[0]),
+        (Narrow, &[0]),
+        (Wide, &[0]),
         (Forgotten, &[0, 1, 2]),
     ] {
-        let backend = Wrapper {
-            wrong,
-            key: &key,
-            other_key: &other_key,
-        };
+        let is_bad = |index| bad_items.contains(&index);
         let expected: Vec<_> = (0..messages.len())
-            .map(|lane| {
-                bad_lanes
-                    .contains(&lane)
-                    .then_some(batch_modexp::rsa::Error::Fault { index: lane })
-            })
+            .map(|index| is_bad(index).then_some(rsa::Error::Fault { index }))
             .collect();
+        let backend = Wrapper(wrong);
         for blinding in [true, false] {
             let signer = BatchSigner::new(&backend, Pkcs1v15::<Sha256>::new()).blinding(blinding);
             let signatures = signer.sign(&mut keys::rng(), &handle, &messages).unwrap();
-            let verdicts: Vec<_> = signatures.into_iter().map(Result::err).collect();
-            assert_eq!(verdicts, expected, "{wrong:?}, blinding: {blinding}");
+            let errors = signatures.iter().map(Result::err);
+            assert!(errors.eq(expected.iter().map(Option::as_ref)), "{wrong:?}");
         }
         let blocks = [1, 2, 3].map(|octet| (&handle, vec![octet; handle.size()]));
         let results = rsasp1(&backend, Some(&mut keys::rng()), &blocks).unwrap();
-        let verdicts: Vec<_> = results.into_iter().map(Result::err).collect();
-        assert_eq!(verdicts, expected, "{wrong:?}, raw");
+        let errors = results.iter().map(Result::err);
+        assert!(errors.eq(expected.iter().map(Option::as_ref)), "{wrong:?}");
     }
 }
 
-/// Delivers in parts, the later ones first, and some of them twice.
+/// Computes in parts, the later ones first, and some of them twice.
 struct OutOfOrder;
 
 impl BatchModExp<BoxedUint> for OutOfOrder {
@@ -235,16 +190,16 @@ impl BatchModExp<BoxedUint> for OutOfOrder {
     }
 }
 
-impl RsaPrivateOp for OutOfOrder {
-    fn private_op(&self, mut ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
-        assert!(!ops.is_empty());
-        Serial.private_op(ops.again())?;
-        let middle = ops.len() / 2;
-        let (head, tail) = ops.split_at(middle);
-        for ops in [tail, head] {
-            for ops in ops.chunks(1) {
-                assert_eq!(ops.keys().len(), ops.len());
-                Serial.private_op(ops)?;
+impl RsaBackend for OutOfOrder {
+    fn private_ops(&self, mut items: Items<'_>) -> Result<(), rsa::Error> {
+        assert!(!items.is_empty());
+        Serial.private_ops(items.reborrow())?;
+        let middle = items.len() / 2;
+        let (head, tail) = items.split_at(middle);
+        for half in [tail, head] {
+            for item in half.chunks(1) {
+                assert_eq!(item.len(), 1);
+                Serial.private_ops(item)?;
             }
         }
         Ok(())
@@ -258,7 +213,7 @@ fn parts_may_come_in_any_order() {
     let batch: Vec<_> = (0..order.len())
         .map(|lane| (&handles[order[lane]], [lane as u8; 9]))
         .collect();
-    let sign = |backend: &dyn RsaPrivateOp| {
+    let sign = |backend: &dyn RsaBackend| {
         let signer = BatchSigner::new(backend, Pkcs1v15::<Sha256>::new());
         signer.sign_each(&mut keys::rng(), &batch).unwrap()
     };
@@ -289,7 +244,7 @@ impl BatchModExp<BoxedUint> for Narrow {
     }
 }
 
-impl RsaPrivateOp for Narrow {}
+impl RsaBackend for Narrow {}
 
 /// A width that the backend does not serve is an error of the lanes that have it, at the caller's positions.
 #[test]
@@ -308,24 +263,24 @@ fn an_error_of_one_key_stays_in_its_lanes() {
         (&wide, &[4; 32]),
     ];
     let parallel = Parallel::with_threads(Narrow, 2.try_into().unwrap()).unwrap();
-    for backend in [&Narrow as &dyn RsaPrivateOp, &parallel] {
+    for backend in [&Narrow as &dyn RsaBackend, &parallel] {
         let signer = BatchSigner::new(backend, Pkcs1v15::<Sha256>::new()).blinding(false);
         let signatures = signer.sign_prehash_each(&mut keys::rng(), &batch).unwrap();
         for (lane, signature) in signatures.iter().enumerate() {
             let expected = match lane {
-                0 => Some(batch_modexp::rsa::Error::DigestLength {
+                0 => Some(rsa::Error::DigestLength {
                     index: 0,
                     len: 31,
                     expected: 32,
                 }),
-                2 | 4 => Some(batch_modexp::rsa::Error::Backend(Error::ModulusWidth {
+                2 | 4 => Some(rsa::Error::Backend(Error::ModulusWidth {
                     index: lane,
                     bits: 2048,
                     max_bits: 1024,
                 })),
                 _ => None,
             };
-            assert_eq!(signature.as_ref().err(), expected.as_ref());
+            assert_eq!(signature.err(), expected.as_ref());
         }
     }
 }

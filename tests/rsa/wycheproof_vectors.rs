@@ -46,10 +46,10 @@ fn raw_private_operations() {
         assert!(!vectors.is_empty());
         let batch: Vec<_> = vectors.iter().map(|(ct, ..)| (&handle, ct)).collect();
         let results = rsasp1(&backend, Some(&mut keys::rng()), &batch).unwrap();
-        for ((ct, pt, verdict), result) in vectors.iter().zip(results) {
+        for ((ct, pt, verdict), result) in vectors.iter().zip(&results) {
             let em = result.unwrap();
             assert_eq!(
-                BigUint::from_bytes_be(&em),
+                BigUint::from_bytes_be(em),
                 BigUint::from_bytes_be(ct).modpow(&d, &n)
             );
             if *verdict == TestResult::Valid {
@@ -109,5 +109,5 @@ fn without_blinding() {
     let batch = [(&handle, ct)];
     let blinded = rsasp1(&Serial, Some(&mut keys::rng()), &batch).unwrap();
     let plain = rsasp1(&Serial, None::<&mut ChaCha20Rng>, &batch).unwrap();
-    assert_eq!(**blinded[0].as_ref().unwrap(), **plain[0].as_ref().unwrap());
+    assert_eq!(blinded.get(0).unwrap(), plain.get(0).unwrap());
 }

@@ -204,7 +204,7 @@ impl Case {
     }
 
     /// Signs with the key, and drops it.
-    pub fn sign<B: batch_modexp::rsa::RsaPrivateOp>(&self, handle: KeyHandle, backend: B) {
+    pub fn sign<B: batch_modexp::rsa::backend::RsaBackend>(&self, handle: KeyHandle, backend: B) {
         use batch_modexp::rsa::{BatchSigner, Pkcs1v15};
         let signer =
             BatchSigner::new(backend, Pkcs1v15::<sha2::Sha256>::new()).blinding(self.blinded);
@@ -212,7 +212,7 @@ impl Case {
         let signatures = signer
             .sign_prehash(&mut Known::default(), &handle, &digests)
             .unwrap();
-        assert!(signatures.iter().all(Result::is_ok));
+        assert!(signatures.iter().all(|signature| signature.is_ok()));
     }
 }
 

@@ -6,7 +6,7 @@ use core::ffi::c_void;
 use core::ptr;
 
 use batch_modexp::backend::Serial;
-use batch_modexp::rsa::RsaPrivateOp;
+use batch_modexp::rsa::backend::RsaBackend;
 use batch_modexp::{BatchModExp, BatchModMul, Error};
 use crypto_bigint::U1024;
 
@@ -83,7 +83,7 @@ fn the_probe_finds_what_is_not_wiped() {
 /// looks for what is left.
 fn leaves_nothing<B>(backend: B)
 where
-    B: RsaPrivateOp
+    B: RsaBackend
         + BatchModExp<U1024, Error = Error>
         + BatchModMul<U1024, Error = Error>
         + Copy

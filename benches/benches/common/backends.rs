@@ -8,7 +8,7 @@ use batch_modexp::backend::Fma;
 #[cfg(target_arch = "x86_64")]
 use batch_modexp::backend::Ifma;
 use batch_modexp::backend::{Auto, Cpu, Parallel, Serial};
-use batch_modexp::rsa::RsaPrivateOp;
+use batch_modexp::rsa::backend::RsaBackend;
 use batch_modexp::{BatchModExp, Error};
 use crypto_bigint::{U512, U1024, U1536, U2048, U3072, U4096};
 
@@ -39,7 +39,7 @@ fn entry(name: &'static str, backend: impl Backend + 'static) -> (&'static str, 
 /// By methods, because rustc 1.95 cannot build an object of a trait with all of these as supertraits.
 #[allow(dead_code, reason = "not every benchmark looks at all of them")]
 pub(crate) trait Backend {
-    fn rsa(&self) -> &dyn RsaPrivateOp;
+    fn rsa(&self) -> &dyn RsaBackend;
     fn at_512(&self) -> &At<U512>;
     fn at_1024(&self) -> &At<U1024>;
     fn at_1536(&self) -> &At<U1536>;
@@ -53,7 +53,7 @@ pub(crate) type At<U> = dyn BatchModExp<U, Error = Error>;
 
 impl<B> Backend for B
 where
-    B: RsaPrivateOp
+    B: RsaBackend
         + BatchModExp<U512, Error = Error>
         + BatchModExp<U1024, Error = Error>
         + BatchModExp<U1536, Error = Error>
@@ -62,7 +62,7 @@ where
         + BatchModExp<U4096, Error = Error>
         + 'static,
 {
-    fn rsa(&self) -> &dyn RsaPrivateOp {
+    fn rsa(&self) -> &dyn RsaBackend {
         self
     }
 

@@ -10,8 +10,9 @@ use batch_modexp::backend::Fma;
 #[cfg(target_arch = "x86_64")]
 use batch_modexp::backend::Ifma;
 use batch_modexp::backend::Serial;
+use batch_modexp::rsa::KeyHandle;
+use batch_modexp::rsa::backend::RsaBackend;
 use batch_modexp::rsa::hazmat::rsasp1;
-use batch_modexp::rsa::{KeyHandle, RsaPrivateOp};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use crypto_bigint::{Choice, CtSelect};
@@ -49,7 +50,7 @@ const CLASSES: [(&str, Secret); 5] = [
     ("key: one, another, high moduli", Secret::KeyOfHighModulus),
 ];
 
-type Make = Arc<dyn Fn() -> Box<dyn RsaPrivateOp> + Send + Sync>;
+type Make = Arc<dyn Fn() -> Box<dyn RsaBackend> + Send + Sync>;
 
 /// All pairs of classes on every backend that this machine has, blinded and not, and on the control.
 pub(crate) fn cases() -> Vec<Case> {
@@ -125,7 +126,7 @@ fn keys() -> Vec<KeyHandle> {
 
 /// A backend with a key and a block.
 struct PrivateOp {
-    backend: Box<dyn RsaPrivateOp>,
+    backend: Box<dyn RsaBackend>,
     keys: Vec<KeyHandle>,
     secret: Secret,
     block: Vec<u8>,
@@ -182,7 +183,7 @@ impl Subject for PrivateOp {
         }
         let time = start.elapsed();
         assert!(
-            black_box(&results)[0].is_ok(),
+            black_box(&results).get(0).is_ok(),
             "a result that passes its check"
         );
         vec![time.as_nanos() as f64]

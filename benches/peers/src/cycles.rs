@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use batch_modexp::ModExp;
-use batch_modexp::rsa::RsaPrivateOp;
+use batch_modexp::rsa::backend::RsaBackend;
 use crypto_bigint::BoxedUint;
 
 use crate::backends::Backend;
@@ -42,7 +42,7 @@ pub(crate) fn print(
 
 /// The difference between exponents of `width` bits and of half as many, and the cycles of a nanosecond.
 fn cycles_a_bit(
-    backend: &dyn RsaPrivateOp,
+    backend: &dyn RsaBackend,
     batch: &[ModExp<'_, BoxedUint>],
     width: u32,
 ) -> (f64, f64) {
@@ -54,7 +54,7 @@ fn cycles_a_bit(
 
 /// The nanoseconds of one call, and the cycles of a nanosecond right after it.
 fn timed(
-    backend: &dyn RsaPrivateOp,
+    backend: &dyn RsaBackend,
     batch: &[ModExp<'_, BoxedUint>],
     exponent_bits: u32,
 ) -> (f64, f64) {

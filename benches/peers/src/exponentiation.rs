@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use batch_modexp::ModExp;
-use batch_modexp::rsa::RsaPrivateOp;
+use batch_modexp::rsa::backend::RsaBackend;
 use crypto_bigint::BoxedUint;
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use openssl::bn::{BigNum, BigNumContext};
@@ -61,7 +61,7 @@ pub(crate) fn instances(width: u32, count: usize) -> Instances<BoxedUint> {
 
 fn ours<'a>(
     name: &str,
-    backend: &'a dyn RsaPrivateOp,
+    backend: &'a dyn RsaBackend,
     batch: &'a [ModExp<'a, BoxedUint>],
     expected: &[BoxedUint],
 ) -> Contender<'a> {

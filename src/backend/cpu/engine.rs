@@ -79,6 +79,60 @@ impl AnyEngine {
             Self::Ifma(_) => "ifma",
         }
     }
+
+    /// How many of `count` instances, whose moduli have `bits` bits, the engine computes itself; [`Serial`] computes the
+    /// others sooner: a single one that no lanes are filled with, and those too wide for lanes.
+    fn count_in_lanes(&self, bits: u32, count: usize) -> usize {
+        // Where there are no lanes all widths are alike.
+        let _ = bits;
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        if bits > lanes::MAX_BITS {
+            return 0;
+        }
+        match self {
+            Self::Serial => 0,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(fma) => {
+                let is_single = count % Fma::LANES == 1 && fma.one_by_one(bits, 1) == 0;
+                count - usize::from(is_single && bits <= SINGLE_ON_SERIAL_BY_FMA)
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(ifma) => {
+                let is_single = count % ifma.lanes() == 1;
+                count - usize::from(is_single && bits <= SINGLE_ON_SERIAL_BY_IFMA)
+            }
+        }
+    }
+
+    /// Computes a batch on `simd` and [`Serial`]: see [`count_in_lanes`](Self::count_in_lanes).
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    fn share_with_serial<U, B>(
+        &self,
+        simd: &B,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Error>
+    where
+        U: Unsigned,
+        B: BatchModExp<U, Error = Error>,
+        Serial: BatchModExp<U, Error = Error>,
+    {
+        check_batch(batch, exponent_bits, out, u32::MAX).inspect_err(|_| clear(out))?;
+        let mut start = 0;
+        let bits = |instance: &ModExp<'_, U>| width(instance.params.modulus().as_ref());
+        for run in batch.chunk_by(|a, b| bits(a) == bits(b)) {
+            let in_lanes = self.count_in_lanes(bits(&run[0]), run.len());
+            let (first, second) = run.split_at(in_lanes);
+            let (out_first, out_second) = out[start..][..run.len()].split_at_mut(in_lanes);
+            simd.batch_mod_exp(first, exponent_bits, out_first)
+                .and_then(|()| Serial.batch_mod_exp(second, exponent_bits, out_second))
+                .map_err(|error| error.in_batch_at(start))
+                .inspect_err(|_| clear(out))?;
+            start += run.len();
+        }
+        Ok(())
+    }
 }
 
 impl<U: Unsigned> BatchModExp<U> for AnyEngine
@@ -96,16 +150,9 @@ where
         match self {
             Self::Serial => Serial.batch_mod_exp(batch, exponent_bits, out),
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Fma(fma) => {
-                let on_serial =
-                    |bits| bits <= SINGLE_ON_SERIAL_BY_FMA && fma.one_by_one(bits, 1) == 0;
-                share_with_serial(fma, on_serial, batch, exponent_bits, out)
-            }
+            Self::Fma(fma) => self.share_with_serial(fma, batch, exponent_bits, out),
             #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => {
-                let on_serial = |bits| bits <= SINGLE_ON_SERIAL_BY_IFMA;
-                share_with_serial(ifma, on_serial, batch, exponent_bits, out)
-            }
+            Self::Ifma(ifma) => self.share_with_serial(ifma, batch, exponent_bits, out),
         }
     }
 
@@ -134,41 +181,4 @@ where
             Self::Ifma(ifma) => BatchModExp::<U>::relative_time(ifma, bits, count),
         }
     }
-}
-
-/// Full blocks of lanes on `simd`, what is left over wherever it is faster: a single instance on [`Serial`] if that is
-/// `on_serial` by its width.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn share_with_serial<U, B>(
-    simd: &B,
-    on_serial: impl Fn(u32) -> bool,
-    batch: &[ModExp<'_, U>],
-    exponent_bits: u32,
-    out: &mut [U],
-) -> Result<(), Error>
-where
-    U: Unsigned,
-    B: BatchModExp<U, Error = Error>,
-    Serial: BatchModExp<U, Error = Error>,
-{
-    check_batch(batch, exponent_bits, out, u32::MAX).inspect_err(|_| clear(out))?;
-    let mut start = 0;
-    let bits = |instance: &ModExp<'_, U>| width(instance.params.modulus().as_ref());
-    for run in batch.chunk_by(|a, b| bits(a) == bits(b)) {
-        let on_simd = match bits(&run[0]) {
-            bits if bits > lanes::MAX_BITS => 0,
-            bits => {
-                let single = run.len() % simd.granularity() == 1;
-                run.len() - usize::from(single && on_serial(bits))
-            }
-        };
-        let (first, second) = run.split_at(on_simd);
-        let (out_first, out_second) = out[start..][..run.len()].split_at_mut(on_simd);
-        simd.batch_mod_exp(first, exponent_bits, out_first)
-            .and_then(|()| Serial.batch_mod_exp(second, exponent_bits, out_second))
-            .map_err(|error| error.in_batch_at(start))
-            .inspect_err(|_| clear(out))?;
-        start += run.len();
-    }
-    Ok(())
 }

@@ -168,7 +168,7 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
     }
 }
 
-impl<U, P> Job<P> for ModExpJob<'_, U>
+impl<'p, U, P> Job<&'p mut [P]> for ModExpJob<'_, U>
 where
     U: Unsigned + Sync + Send,
     P: BorrowMut<U> + Send,
@@ -236,8 +236,14 @@ where
         })
     }
 
-    fn take(&self, chunk: Submitted, members: &Range<usize>, output: &mut [u64], places: &mut [P]) {
-        let powers = &mut output[chunk.power.range()];
+    fn take(
+        &self,
+        chunk: Submitted,
+        members: &Range<usize>,
+        words: &mut [u64],
+        places: &'p mut [P],
+    ) {
+        let powers = &mut words[chunk.power.range()];
         self.store(chunk.entry, members, powers, places);
     }
 }

@@ -162,7 +162,7 @@ impl<'a, U: Unsigned + Sync + Send> ModMulJob<'a, U> {
     }
 }
 
-impl<U, P> Job<P> for ModMulJob<'_, U>
+impl<'p, U, P> Job<&'p mut [P]> for ModMulJob<'_, U>
 where
     U: Unsigned + Sync + Send,
     P: BorrowMut<U> + Send,
@@ -219,8 +219,8 @@ where
         Ok(work.product)
     }
 
-    fn take(&self, product: Part, members: &Range<usize>, output: &mut [u64], places: &mut [P]) {
-        let words = &mut output[product.range()];
+    fn take(&self, product: Part, members: &Range<usize>, words: &mut [u64], places: &'p mut [P]) {
+        let words = &mut words[product.range()];
         let size = words.len() / members.len();
         let rows = Rows::new(words, size);
         self.threads.each_with_row(places, rows, |i, out, words| {

@@ -13,7 +13,6 @@ pub(crate) mod error;
 pub(crate) mod launch;
 // Nothing else has so many places.
 #[cfg_attr(not(feature = "sign"), allow(dead_code))]
-pub(crate) mod later;
 pub(crate) mod layout;
 pub(crate) mod module;
 pub(crate) mod pipeline;

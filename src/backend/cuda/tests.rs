@@ -134,7 +134,7 @@ fn a_device_that_is_lost_with_products_is_set_aside() {
         after: 1,
     };
     let mut out = vec![U256::ZERO; batch.len()];
-    cuda.devices.run(&failing, &mut out).unwrap();
+    cuda.devices.run(&failing, &mut out[..]).unwrap();
     // 7 * 2^255 = 3 * 2^256 + 2^255.
     let expected = (U256::ONE << 255) + U256::from(3u8);
     assert!(out.iter().all(|result| *result == expected));
@@ -148,7 +148,7 @@ struct Meeting<'a, J> {
     there: &'a (Mutex<usize>, Condvar),
 }
 
-impl<P, J: Job<P>> Job<P> for Meeting<'_, J> {
+impl<O, J: Job<O>> Job<O> for Meeting<'_, J> {
     type Share = J::Share;
     type Chunk = J::Chunk;
     type Error = J::Error;
@@ -178,8 +178,8 @@ impl<P, J: Job<P>> Job<P> for Meeting<'_, J> {
         Ok(submitted)
     }
 
-    fn take(&self, kept: J::Chunk, chunk: &Range<usize>, output: &mut [u64], places: &mut [P]) {
-        self.job.take(kept, chunk, output, places);
+    fn take(&self, kept: J::Chunk, chunk: &Range<usize>, words: &mut [u64], output: O) {
+        self.job.take(kept, chunk, words, output);
     }
 }
 
@@ -196,7 +196,9 @@ fn small_calls_share_a_device() {
                     let group = &Group::by_width(batch, HostPool(None))[0];
                     let job = job(cuda, group);
                     let mut out = vec![U1024::ZERO; batch.len()];
-                    cuda.devices.run(&Meeting { job, there }, &mut out).unwrap();
+                    cuda.devices
+                        .run(&Meeting { job, there }, &mut out[..])
+                        .unwrap();
                     assert!(out.iter().all(|result| *result == expected));
                 });
             }
@@ -244,7 +246,7 @@ enum Failure {
     Loss,
 }
 
-impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
+impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
     /// With how many chunks were submitted, on the victim.
     type Share = (J::Share, Option<AtomicUsize>);
     type Chunk = J::Chunk;
@@ -303,8 +305,8 @@ impl<P, J: Job<P>> Job<P> for Failing<'_, J> {
         self.job.submit(share, chunk, slot)
     }
 
-    fn take(&self, kept: J::Chunk, chunk: &Range<usize>, output: &mut [u64], places: &mut [P]) {
-        self.job.take(kept, chunk, output, places);
+    fn take(&self, kept: J::Chunk, chunk: &Range<usize>, words: &mut [u64], output: O) {
+        self.job.take(kept, chunk, words, output);
     }
 }
 
@@ -322,7 +324,7 @@ fn buffers_are_wiped_after_a_panic() {
                 after,
             };
             let mut out = vec![U1024::ZERO; batch.len()];
-            let panicking = || cuda.devices.run(&failing, &mut out);
+            let panicking = || cuda.devices.run(&failing, &mut out[..]);
             let unwound = std::panic::catch_unwind(core::panic::AssertUnwindSafe(panicking));
             assert!(unwound.is_err());
             assert!(cuda.devices.iter().all(Device::is_wiped));
@@ -344,7 +346,7 @@ fn a_lost_device_is_set_aside() {
         };
         assert_eq!(cuda.lost().count(), 0);
         let mut out = vec![U1024::ZERO; batch.len()];
-        cuda.devices.run(&failing, &mut out).unwrap();
+        cuda.devices.run(&failing, &mut out[..]).unwrap();
         assert!(out.iter().all(|result| *result == expected));
         let lost: Vec<_> = cuda.lost().collect();
         assert_eq!(lost.len(), 1);

@@ -18,7 +18,7 @@ use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 #[cfg(feature = "sign")]
 use crate::{
     engine::Engine,
-    requests::{Powers, Product, Reduction},
+    requests::{Powers, Product, Reduction, SecretPowers},
 };
 
 /// [`Ifma`](super::Ifma) on other units.
@@ -84,6 +84,12 @@ impl<E: Across, F: Madd52<Limb = Limb4>, U: Unsigned> BatchModMul<U> for OnUnits
 impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> Engine for OnUnits<E, F> {
     fn name(&self) -> &'static str {
         "ifma on units of a test"
+    }
+
+    fn run_pow(&self, mut powers: SecretPowers<'_>) {
+        if !powers.moduli.is_empty() {
+            self.0.pow(powers.exponent_bits, &mut powers);
+        }
     }
 
     fn run_product(&self, product: Product<'_>) {

@@ -12,6 +12,8 @@ use crypto_bigint::{Limb, U64, Unsigned};
 use zeroize::Zeroize;
 
 use super::convert::MAX_COUNT;
+#[cfg(feature = "sign")]
+use crate::requests::SecretPowers;
 use crate::width::width;
 use crate::{ModExp, ModMul};
 
@@ -172,6 +174,43 @@ fn resized<'a, U: Unsigned>(out: &'a mut U, modulus: &U) -> &'a mut [Limb] {
         *out = U::zero_like(modulus);
     }
     out.as_mut_limbs()
+}
+
+/// Numbers in flat buffers.
+#[cfg(feature = "sign")]
+impl<'a> Run<'a> for SecretPowers<'a> {
+    fn count(&self) -> usize {
+        self.moduli.len()
+    }
+
+    fn bits(&self) -> u32 {
+        width(self.moduli[0].modulus().as_ref())
+    }
+
+    fn moduli(&self, block: Range<usize>) -> [Params<'a>; MAX_COUNT] {
+        array::from_fn(|lane| Params::of(self.moduli[(block.start + lane).min(block.end - 1)]))
+    }
+
+    fn same_moduli(&self, block: Range<usize>, prepared: Range<usize>) -> bool {
+        let (block, prepared) = (&self.moduli[block], &self.moduli[prepared]);
+        let mut pairs = block.iter().zip(prepared);
+        block.len() <= prepared.len() && pairs.all(|(a, b)| ptr::eq(*a, *b))
+    }
+
+    fn numbers(&self, block: Range<usize>) -> [[&'a [Limb]; 2]; MAX_COUNT] {
+        let (limbs, bases, exponents) = (self.limbs(), self.bases, self.exponents);
+        array::from_fn(|lane| {
+            let instance = (block.start + lane).min(block.end - 1);
+            let base = &bases[instance * limbs..][..limbs];
+            [base, exponents[instance].as_limbs()]
+        })
+    }
+
+    fn results(&mut self, block: Range<usize>) -> [&mut [Limb]; MAX_COUNT] {
+        let limbs = self.limbs();
+        let mut places = self.out[block.start * limbs..block.end * limbs].chunks_exact_mut(limbs);
+        array::from_fn(|_| places.next().unwrap_or_default())
+    }
 }
 
 #[cfg(test)]

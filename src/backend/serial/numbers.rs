@@ -10,13 +10,18 @@ use crypto_bigint::{BoxedUint, Choice, Limb, Uint};
 use super::Serial;
 use crate::engine::Engine;
 use crate::monty::Monty;
-use crate::requests::{Exponent, Powers, Product, Reduction};
+use crate::requests::{Exponent, Powers, Product, Reduction, SecretPowers};
 use crate::secret::Secret;
 use crate::width::{WithLimbs, load_limbs, with_limbs};
 
 impl Engine for Serial {
     fn name(&self) -> &'static str {
         "serial"
+    }
+
+    fn run_pow(&self, powers: SecretPowers<'_>) {
+        let size = powers.limbs();
+        with_limbs(size, powers);
     }
 
     fn run_product(&self, product: Product<'_>) {
@@ -84,6 +89,27 @@ fn limbs(modulus: &MontyParams<BoxedUint>) -> usize {
 
 fn store<const LIMBS: usize>(number: &Uint<LIMBS>, limbs: &mut [Limb]) {
     limbs.copy_from_slice(&number.as_limbs()[..limbs.len()]);
+}
+
+impl WithLimbs for SecretPowers<'_> {
+    type Output = ();
+
+    fn run<const LIMBS: usize>(self) {
+        let size = self.limbs();
+        let mut bases = self.bases.chunks_exact(size.max(1));
+        let mut out = self.out.chunks_exact_mut(size.max(1));
+        let mut exponents = self.exponents.iter();
+        let mut power = Secret::new(Uint::ZERO);
+        for run in self.moduli.chunk_by(|a, b| ptr::eq(*a, *b)) {
+            let modulus = Monty::<LIMBS>::widened(run[0]);
+            let instances = bases.by_ref().zip(&mut exponents).zip(&mut out);
+            for ((base, exponent), out) in instances.take(run.len()) {
+                let base = Secret::new(load_limbs(base));
+                modulus.pow(&base, exponent.as_limbs(), self.exponent_bits, &mut power);
+                store(&power, out);
+            }
+        }
+    }
 }
 
 struct PublicPower<'a> {

@@ -26,16 +26,16 @@ use crate::rsa::KeyHandle;
 use crate::rsa::octets::octets_to_limbs;
 use crate::secret::{Secret, reveal};
 
-/// The blinding factors of lanes, in flat buffers.
-pub(super) struct Blinds {
-    /// A random number r for each lane, from 1 to n - 1.
-    pub(super) numbers: Secret<Vec<Limb>>,
-    /// Random numbers for the check: one for the p of each lane, and then one for the q of each.
-    pub(super) masks: Secret<Vec<u16>>,
+/// The blinding factors of items, in flat buffers.
+pub(in crate::rsa) struct Blinds {
+    /// A random number r for each item, from 1 to n - 1.
+    pub(in crate::rsa) numbers: Secret<Vec<Limb>>,
+    /// Random numbers for the check: one for the p of each item, and then one for the q of each.
+    pub(in crate::rsa) masks: Secret<Vec<u16>>,
 }
 
 impl Blinds {
-    /// Fresh ones for lanes of `keys`, whose moduli have `limbs` limbs.
+    /// Fresh ones for items of `keys`, whose moduli have `limbs` limbs.
     ///
     /// Fails with [`Error::Rng`] if the generator fails.
     pub(super) fn draw<R: TryCryptoRng + ?Sized>(
@@ -55,75 +55,75 @@ impl Blinds {
         Ok(blinds)
     }
 
-    /// Those with the given numbers for so many lanes, and masks that are all alike.
-    pub(super) fn of(numbers: Secret<Vec<Limb>>, lanes: usize) -> Self {
+    /// Those with the given numbers for so many items, and masks that are all alike.
+    pub(super) fn of(numbers: Secret<Vec<Limb>>, items: usize) -> Self {
         Self {
             numbers,
-            masks: Secret::new(vec![1; 2 * lanes]),
+            masks: Secret::new(vec![1; 2 * items]),
         }
     }
 }
 
-/// What the private operations of lanes are computed from, in flat buffers: see the [module](self).
-pub(super) struct Operands {
-    pub(super) bases: Secret<Vec<Limb>>,
-    pub(super) factors: Secret<Vec<Limb>>,
+/// Bases and factors: see the [module](self).
+pub(in crate::rsa) struct Blinded {
+    pub(in crate::rsa) bases: Secret<Vec<Limb>>,
+    pub(in crate::rsa) factors: Secret<Vec<Limb>>,
 }
 
-impl Operands {
-    /// Those of lanes that are not blinded.
-    pub(super) fn plain(representatives: &[Limb]) -> Self {
-        let copy = || Secret::new(representatives.to_vec());
+impl Blinded {
+    /// The encoded messages themselves, not blinded.
+    pub(super) fn plain(ems: &[Limb]) -> Self {
+        let copy = || Secret::new(ems.to_vec());
         Self {
             bases: copy(),
             factors: copy(),
         }
     }
 
-    /// Those of lanes of `keys`, which have one e.
-    pub(super) fn blinded(
+    /// Blinds encoded messages for `keys`, which have one e.
+    pub(super) fn new(
         engine: &dyn Engine,
         keys: &[&KeyHandle],
-        representatives: &[Limb],
+        ems: &[Limb],
         blinds: &Blinds,
     ) -> Self {
-        let zeros = || Secret::new(vec![Limb::ZERO; representatives.len()]);
+        let zeros = || Secret::new(vec![Limb::ZERO; ems.len()]);
         let (mut bases, mut factors) = (zeros(), zeros());
         if let Some(key) = keys.first() {
             engine.mul_public_power(Product {
                 moduli: &moduli(keys),
                 exponent: Exponent::one_less(&key.parts().e),
                 bases: &blinds.numbers,
-                factors: Some(representatives),
+                factors: Some(ems),
                 out: &mut factors,
                 times_base: Some(&mut bases),
             });
         }
         Self { bases, factors }
     }
-
-    /// The results of lanes of `keys`, given the powers of their bases.
-    pub(super) fn results(
-        &self,
-        engine: &dyn Engine,
-        keys: &[&KeyHandle],
-        powers: &[Limb],
-    ) -> Secret<Vec<Limb>> {
-        let mut results = Secret::new(vec![Limb::ZERO; powers.len()]);
-        engine.mul_public_power(Product {
-            moduli: &moduli(keys),
-            exponent: Exponent::ONE,
-            bases: powers,
-            factors: Some(&self.factors),
-            out: &mut results,
-            times_base: None,
-        });
-        results
-    }
 }
 
-/// The moduli of lanes.
-fn moduli<'a>(keys: &[&'a KeyHandle]) -> Vec<&'a MontyParams<BoxedUint>> {
+/// The results for `keys`: the powers of the bases times the factors.
+pub(super) fn unblind(
+    engine: &dyn Engine,
+    keys: &[&KeyHandle],
+    powers: &[Limb],
+    factors: &[Limb],
+) -> Secret<Vec<Limb>> {
+    let mut results = Secret::new(vec![Limb::ZERO; powers.len()]);
+    engine.mul_public_power(Product {
+        moduli: &moduli(keys),
+        exponent: Exponent::ONE,
+        bases: powers,
+        factors: Some(factors),
+        out: &mut results,
+        times_base: None,
+    });
+    results
+}
+
+/// The modulus n of each key.
+pub(super) fn moduli<'a>(keys: &[&'a KeyHandle]) -> Vec<&'a MontyParams<BoxedUint>> {
     keys.iter().map(|key| key.parts().n.as_ref()).collect()
 }
 

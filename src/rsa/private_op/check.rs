@@ -7,25 +7,25 @@ use core::ptr;
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};
 
-use super::group::{KeyClass, crt};
+use super::class::{KeyClass, crt};
 use crate::engine::Engine;
 use crate::requests::{Exponent, Powers, Product};
 use crate::rsa::KeyHandle;
 use crate::rsa::key::Crt;
 use crate::secret::{Secret, reveal};
 
-/// For each candidate whether it is a number below its modulus whose power of e is the representative of its
-/// lane: the one that the source made, not a copy that a backend may have touched. An engine of this
+/// For each candidate whether it is a number below its modulus whose power of e is the em of its
+/// item: the one that the source made, not a copy that a backend may have touched. An engine of this
 /// crate computes the power, on the calling thread, not the backend.
 ///
 /// The power is computed with numbers of the key's record, so no candidate passes under a record that is not what was
-/// imported. Where there are SIMD lanes, and the keys have primes, the power is computed modulo p and q: in three fifths of
-/// the time. For lanes that are blinded there are `masks`: see [`Powers`].
+/// imported. Where there are SIMD items, and the keys have primes, the power is computed modulo p and q: in three fifths of
+/// the time. For items that are blinded there are `masks`: see [`Powers`].
 pub(super) fn verdicts(
     engine: &dyn Engine,
     class: &KeyClass,
     keys: &[&KeyHandle],
-    representatives: &[Limb],
+    ems: &[Limb],
     candidates: &[Limb],
     masks: Option<&[u16]>,
 ) -> Vec<bool> {
@@ -34,15 +34,15 @@ pub(super) fn verdicts(
     };
     // Keys of one class have one e.
     let e = &first.parts().e;
-    let agree = modulo_primes(engine, class, keys, e, representatives, candidates, masks);
-    let agree = agree.unwrap_or_else(|| modulo_n(engine, keys, e, representatives, candidates));
-    let mut lanes = candidates.chunks_exact(class.limbs()).zip(agree);
+    let agree = modulo_primes(engine, class, keys, e, ems, candidates, masks);
+    let agree = agree.unwrap_or_else(|| modulo_n(engine, keys, e, ems, candidates));
+    let mut items = candidates.chunks_exact(class.limbs()).zip(agree);
     let mut verdicts = Vec::with_capacity(keys.len());
     for run in keys.chunk_by(|a, b| ptr::eq(a.parts(), b.parts())) {
         let key = run[0].parts();
         let n = key.n.modulus().as_ref().as_limbs();
-        let lanes = lanes.by_ref().take(run.len());
-        let passed = lanes.map(|(candidate, agree)| reveal(agree & is_below(candidate, n)));
+        let items = items.by_ref().take(run.len());
+        let passed = items.map(|(candidate, agree)| reveal(agree & is_below(candidate, n)));
         let first = verdicts.len();
         verdicts.extend(passed);
         // Last, so that it holds for what was computed above.
@@ -58,7 +58,7 @@ fn modulo_primes(
     class: &KeyClass,
     keys: &[&KeyHandle],
     e: &BoxedUint,
-    representatives: &[Limb],
+    ems: &[Limb],
     candidates: &[Limb],
     masks: Option<&[u16]>,
 ) -> Option<Vec<Choice>> {
@@ -74,7 +74,7 @@ fn modulo_primes(
         factor_bits: keys.iter().map(shortest).min()?,
         exponent: Exponent::new(e),
         bases: candidates,
-        expected: representatives,
+        expected: ems,
         masks,
     })
 }
@@ -83,7 +83,7 @@ fn modulo_n(
     engine: &dyn Engine,
     keys: &[&KeyHandle],
     e: &BoxedUint,
-    representatives: &[Limb],
+    ems: &[Limb],
     candidates: &[Limb],
 ) -> Vec<Choice> {
     let moduli: Vec<_> = keys.iter().map(|key| key.parts().n.as_ref()).collect();
@@ -97,10 +97,10 @@ fn modulo_n(
         out: &mut powers,
         times_base: None,
     });
-    let lanes = powers.chunks_exact(limbs);
-    lanes
-        .zip(representatives.chunks_exact(limbs))
-        .map(|(power, representative)| ct_eq(power, representative))
+    let items = powers.chunks_exact(limbs);
+    items
+        .zip(ems.chunks_exact(limbs))
+        .map(|(power, em)| ct_eq(power, em))
         .collect()
 }
 

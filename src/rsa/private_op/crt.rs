@@ -7,9 +7,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr;
 
-use crypto_bigint::{BoxedUint, Limb, Uint};
+use crypto_bigint::{Limb, Uint};
 
-use super::group::{Values, zeros};
 use crate::engine::Engine;
 use crate::monty::Monty;
 use crate::requests::{Exponent, Product, Reduction};
@@ -17,51 +16,46 @@ use crate::rsa::key::Crt;
 use crate::secret::Secret;
 use crate::width::{WithLimbs, load, load_limbs, with_limbs};
 
-/// `values[i] mod keys[i].p` for all i, then `values[i] mod keys[i].q` for all i, each as wide as its
-/// prime.
+/// `values[i] mod p` for all i, then `values[i] mod q` for all i, each as wide as the primes.
 ///
-/// All primes must be equally wide; `keys` must not be empty. The values are in a flat buffer, and equally long.
-pub(super) fn split(engine: &dyn Engine, keys: &[&Crt], values: &[Limb]) -> Values {
-    let limbs = prime_limbs(keys);
-    let moduli = keys.iter().map(|key| key.p());
-    let moduli: Vec<_> = moduli.chain(keys.iter().map(|key| key.q())).collect();
+/// All primes must be equally wide. The values are equally long.
+pub(super) fn reduce(engine: &dyn Engine, keys: &[&Crt], values: &[Limb]) -> Secret<Vec<Limb>> {
+    let moduli = both(keys, Crt::p, Crt::q);
     let numbers = Secret::new(values.repeat(2));
-    let mut remainders = Secret::new(vec![Limb::ZERO; moduli.len() * limbs]);
+    let mut residues = Secret::new(vec![Limb::ZERO; moduli.len() * prime_limbs(keys)]);
     engine.reduce(Reduction {
         moduli: &moduli,
         numbers: &numbers,
-        out: &mut remainders,
+        out: &mut residues,
     });
-    let mut residues = zeros(moduli.len(), limbs as u32 * Limb::BITS);
-    for (residue, limbs) in residues.iter_mut().zip(remainders.chunks_exact(limbs)) {
-        residue.as_mut_limbs().copy_from_slice(limbs);
-    }
     residues
 }
 
-/// The numbers below n, in a flat buffer with `size` limbs each, that are `powers_p[i]` modulo p and `powers_q[i]`
+/// The numbers below n, of `limbs` limbs each, that are `halves[i]` modulo p and `halves[count + i]`
 /// modulo q: `m2 + q * h` with `h = (m1 - m2) * qinv mod p`.
 ///
-/// Both powers must be reduced and as wide as the primes. If one of them is wrong, the result is some
+/// The halves must be reduced and as wide as the primes. If one of them is wrong, the result is some
 /// number below n.
-pub(super) fn combine(
+pub(super) fn recombine(
     engine: &dyn Engine,
     keys: &[&Crt],
-    powers_p: &[BoxedUint],
-    powers_q: &[BoxedUint],
-    size: usize,
+    halves: &[Limb],
+    limbs: usize,
 ) -> Secret<Vec<Limb>> {
-    let limbs = prime_limbs(keys);
+    let prime_limbs = prime_limbs(keys);
     // The difference of two products, since m2 may be above p.
-    let moduli: Vec<_> = keys.iter().chain(keys).map(|key| key.p()).collect();
-    let powers = flat(powers_p.iter().chain(powers_q), moduli.len(), limbs);
-    let inverses = keys.iter().chain(keys).map(|key| &*key.qinv);
-    let inverses = flat(inverses, moduli.len(), limbs);
-    let mut products = Secret::new(vec![Limb::ZERO; powers.len()]);
+    let moduli = both(keys, Crt::p, Crt::p);
+    let mut inverses = Secret::new(vec![Limb::ZERO; halves.len()]);
+    let qinvs = both(keys, |crt| &*crt.qinv, |crt| &*crt.qinv);
+    for (inverse, qinv) in inverses.chunks_exact_mut(prime_limbs.max(1)).zip(qinvs) {
+        let qinv = qinv.as_limbs();
+        inverse[..qinv.len()].copy_from_slice(qinv);
+    }
+    let mut products = Secret::new(vec![Limb::ZERO; halves.len()]);
     engine.mul_public_power(Product {
         moduli: &moduli,
         exponent: Exponent::ONE,
-        bases: &powers,
+        bases: halves,
         factors: Some(&inverses),
         out: &mut products,
         times_base: None,
@@ -69,56 +63,53 @@ pub(super) fn combine(
     let recombination = Recombination {
         keys,
         products: &products,
-        powers_q,
-        size,
+        halves_q: &halves[halves.len() / 2..],
+        limbs,
     };
-    with_limbs(limbs, recombination)
+    with_limbs(prime_limbs, recombination)
 }
 
-/// So many numbers in a flat buffer with `limbs` limbs each.
-fn flat<'a>(
-    numbers: impl Iterator<Item = &'a BoxedUint>,
-    count: usize,
-    limbs: usize,
-) -> Secret<Vec<Limb>> {
-    let mut flat = Secret::new(vec![Limb::ZERO; count * limbs]);
-    for (place, number) in flat.chunks_exact_mut(limbs).zip(numbers) {
-        let number = number.as_limbs();
-        place[..number.len()].copy_from_slice(number);
-    }
-    flat
+/// What is modulo p of all keys, then what is modulo q.
+pub(super) fn both<'a, T>(
+    keys: &[&'a Crt],
+    of_p: impl Fn(&'a Crt) -> &'a T,
+    of_q: impl Fn(&'a Crt) -> &'a T,
+) -> Vec<&'a T> {
+    let of_p = keys.iter().map(|key| of_p(key));
+    of_p.chain(keys.iter().map(|key| of_q(key))).collect()
 }
 
 fn prime_limbs(keys: &[&Crt]) -> usize {
-    keys[0].p.modulus().as_ref().as_limbs().len()
+    let limbs = |key: &&Crt| key.p.modulus().as_ref().as_limbs().len();
+    keys.first().map_or(0, limbs)
 }
 
 struct Recombination<'a> {
     keys: &'a [&'a Crt],
-    /// `m1 * qinv mod p` of all lanes, then `m2 * qinv mod p`.
+    /// `m1 * qinv mod p` of all items, then `m2 * qinv mod p`.
     products: &'a [Limb],
-    powers_q: &'a [BoxedUint],
-    size: usize,
+    halves_q: &'a [Limb],
+    limbs: usize,
 }
 
 impl WithLimbs for Recombination<'_> {
     type Output = Secret<Vec<Limb>>;
 
     fn run<const LIMBS: usize>(self) -> Self::Output {
-        let limbs = prime_limbs(self.keys);
-        let mut combined = Secret::new(vec![Limb::ZERO; self.keys.len() * self.size]);
-        let (products_1, products_2) = self.products.split_at(self.keys.len() * limbs);
-        let mut lanes = products_1
+        let limbs = prime_limbs(self.keys).max(1);
+        let mut combined = Secret::new(vec![Limb::ZERO; self.keys.len() * self.limbs]);
+        let (products_1, products_2) = self.products.split_at(self.products.len() / 2);
+        let mut items = products_1
             .chunks_exact(limbs)
             .zip(products_2.chunks_exact(limbs))
-            .zip(self.powers_q)
-            .zip(combined.chunks_exact_mut(self.size));
+            .zip(self.halves_q.chunks_exact(limbs))
+            .zip(combined.chunks_exact_mut(self.limbs));
         for run in self.keys.chunk_by(|a, b| ptr::eq(*a, *b)) {
             let p = Monty::<LIMBS>::widened(&run[0].p);
             let q = Secret::new(load::<LIMBS>(run[0].q.modulus().as_ref()));
-            for (((product_1, product_2), power_q), place) in lanes.by_ref().take(run.len()) {
+            for (((product_1, product_2), half_q), place) in items.by_ref().take(run.len()) {
                 let [a, b] = [product_1, product_2].map(|limbs| Secret::new(load_limbs(limbs)));
-                let [mut h, m2] = [Secret::new(Uint::ZERO), Secret::new(load(power_q))];
+                let [mut h, m2] = [Secret::new(Uint::ZERO), Secret::new(load_limbs(half_q))];
                 p.sub(&a, &b, &mut h);
                 let (low, high) = h.widening_mul(&q);
                 let (low, carry) = low.carrying_add(&m2, Limb::ZERO);

@@ -43,7 +43,8 @@ pub fn run(data: &[u8]) -> Outcome {
             .blinding(is_blinded)
             .decrypt(&mut rng, &key.handle, &[&ciphertext]),
     };
-    let message = messages.unwrap().remove(0);
+    let messages = messages.unwrap();
+    let message = messages.get(0);
 
     let size = key.handle.size();
     if ciphertext.len() != size || BigUint::from_bytes_be(&ciphertext) >= key.n {
@@ -52,7 +53,7 @@ pub fn run(data: &[u8]) -> Outcome {
             len: ciphertext.len(),
             expected: size,
         };
-        assert_eq!(message.unwrap_err(), error);
+        assert_eq!(message.unwrap_err(), &error);
         return Outcome::OutOfRange;
     }
     let expected = match kind & 3 {
@@ -62,7 +63,7 @@ pub fn run(data: &[u8]) -> Outcome {
     };
     match (message, expected) {
         (Ok(message), Ok(expected)) => {
-            assert_eq!(*message, expected);
+            assert_eq!(message, expected);
             match kind & 3 {
                 0 | 1 => Outcome::Pkcs1v15,
                 _ => {
@@ -73,12 +74,12 @@ pub fn run(data: &[u8]) -> Outcome {
         }
         (Err(error), Err(_)) => {
             assert!(kind & 3 > 1, "PKCS#1 v1.5 rejects: {error}");
-            assert_eq!(error, Error::Decryption { index: 0 });
+            assert_eq!(error, &Error::Decryption { index: 0 });
             Outcome::OaepRejected
         }
         // The rsa crate ignores the octet that RFC 8017 (section 7.1.2, step 3g) wants to be zero.
         (Err(error), Ok(_)) if kind & 3 > 1 && !first_octet_is_zero(key, &ciphertext) => {
-            assert_eq!(error, Error::Decryption { index: 0 });
+            assert_eq!(error, &Error::Decryption { index: 0 });
             Outcome::OaepFirstOctet
         }
         (message, expected) => panic!(

@@ -67,7 +67,7 @@ pub fn check_use(handle: &KeyHandle, n: &BigUint, e: &BigUint) {
     assert_eq!(handle.e(), e.to_bytes_be());
     let block = padded(&(n >> 1), handle.size());
     let results = rsasp1(&Serial, None::<&mut ChaCha20Rng>, &[(handle, &block)]).unwrap();
-    match &results[0] {
+    match results.get(0) {
         Ok(power) => {
             let power = BigUint::from_bytes_be(power);
             assert!(power < *n && power.modpow(e, n) == n >> 1);

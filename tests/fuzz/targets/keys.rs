@@ -7,7 +7,8 @@ use batch_modexp::backend::Fma;
 #[cfg(target_arch = "x86_64")]
 use batch_modexp::backend::Ifma;
 use batch_modexp::backend::{Cpu, Serial};
-use batch_modexp::rsa::{KeyHandle, RsaPrivateOp};
+use batch_modexp::rsa::KeyHandle;
+use batch_modexp::rsa::backend::RsaBackend;
 use num_bigint::BigUint;
 use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
@@ -59,8 +60,8 @@ pub fn keys() -> &'static [TestKey] {
 }
 
 /// The processor's backends, with their names.
-pub fn backends() -> &'static [(&'static str, Box<dyn RsaPrivateOp + Send + Sync>)] {
-    type Backends = Vec<(&'static str, Box<dyn RsaPrivateOp + Send + Sync>)>;
+pub fn backends() -> &'static [(&'static str, Box<dyn RsaBackend + Send + Sync>)] {
+    type Backends = Vec<(&'static str, Box<dyn RsaBackend + Send + Sync>)>;
     static BACKENDS: LazyLock<Backends> = LazyLock::new(|| {
         let two = 2.try_into().unwrap();
         let mut backends: Backends = vec![

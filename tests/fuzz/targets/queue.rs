@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use batch_modexp::backend::Serial;
 use batch_modexp::queue::{BatchQueue, QueueError, QueueStats, Shutdown, Signing};
-use batch_modexp::rsa::{
-    AnyScheme, Hash, KeyHandle, PrivateOps, Restriction, RsaPrivateOp, Signature,
-};
+use batch_modexp::rsa::backend::{Items, RsaBackend};
+use batch_modexp::rsa::{AnyScheme, Hash, KeyHandle, Restriction, Signature};
 use batch_modexp::{BatchModExp, Error, ModExp};
 use crypto_bigint::BoxedUint;
 use rsa::pkcs1v15::SigningKey;
@@ -72,13 +71,13 @@ fn memory() -> Arc<Memory> {
     MEMORY.clone()
 }
 
-impl RsaPrivateOp for Steered {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), batch_modexp::rsa::Error> {
+impl RsaBackend for Steered {
+    fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let is_shut = |state: &mut (bool, Mode)| !state.0;
         let state = self.changed.wait_while(self.state.lock().unwrap(), is_shut);
         let mode = state.unwrap().1;
         match mode {
-            Mode::Computes => memory().private_op(ops),
+            Mode::Computes => memory().private_ops(items),
             Mode::Fails => Err(FAILURE.into()),
             Mode::Panics => std::panic::resume_unwind(Box::new("as asked")),
             Mode::DoesNothing => Ok(()),

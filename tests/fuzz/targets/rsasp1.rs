@@ -37,7 +37,7 @@ pub fn run(data: &[u8]) {
             && (!is_narrow || number > one && number < &key.n - 1u8);
         if is_in_range {
             let result = result.unwrap_or_else(|error| panic!("{name}: {error}"));
-            let power = BigUint::from_bytes_be(&result);
+            let power = BigUint::from_bytes_be(result);
             // Raising to e is a bijection of the numbers below n: only one power of those leads back.
             assert!(result.len() == key.handle.size() && power < key.n, "{name}");
             assert_eq!(power.modpow(&key.e, &key.n), number, "{name}: lane {index}");
@@ -47,7 +47,7 @@ pub fn run(data: &[u8]) {
                 len: octets.len(),
                 expected: key.handle.size(),
             };
-            assert_eq!(result.unwrap_err(), expected, "{name}");
+            assert_eq!(result.unwrap_err(), &expected, "{name}");
         }
     }
 }

@@ -83,8 +83,8 @@ impl Numbers {
         let batch: Vec<_> = blocks.iter().map(|block| (handle, padded(block))).collect();
         for mut rng in [None, Some(keys::rng())] {
             let results = rsasp1(&Auto::with_gpus().unwrap(), rng.as_mut(), &batch).unwrap();
-            for (block, result) in blocks.iter().zip(results) {
-                assert_eq!(*result.unwrap(), padded(&block.modpow(&self.d, &self.n)));
+            for (block, result) in blocks.iter().zip(&results) {
+                assert_eq!(result.unwrap(), padded(&block.modpow(&self.d, &self.n)));
             }
         }
     }

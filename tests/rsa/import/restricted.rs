@@ -1,6 +1,7 @@
 //! Keys that sign by nothing but RSASSA-PSS.
 
 use super::*;
+use batch_modexp::rsa::Signatures;
 
 #[test]
 fn keys_for_pss_alone() {
@@ -8,14 +9,20 @@ fn keys_for_pss_alone() {
     assert_eq!(handle.restriction(), Restriction::Pss);
     let mut rng = keys::rng();
     let signer = BatchSigner::new(Serial, Pss::<Sha384>::with_salt_len(0));
-    assert!(signer.sign(&mut rng, &handle, &["m"]).unwrap()[0].is_ok());
+    assert!(
+        signer
+            .sign(&mut rng, &handle, &["m"])
+            .unwrap()
+            .get(0)
+            .is_ok()
+    );
     let signer = BatchSigner::new(Serial, Pkcs1v15::<Sha256>::new());
     let error = Error::KeyRestricted {
         index: 0,
         restriction: Restriction::Pss,
     };
     let signatures = signer.sign(&mut rng, &handle, &["m"]).unwrap();
-    assert_eq!(signatures[0].as_ref().unwrap_err(), &error);
+    assert_eq!(signatures.get(0).unwrap_err(), &error);
 }
 
 #[test]
@@ -70,7 +77,7 @@ fn keys_for_pss_with_given_parameters() {
             assert!(signature.is_ok());
         } else {
             let expected = Error::KeyRestricted { index, restriction };
-            assert_eq!(signature.as_ref().unwrap_err(), &expected);
+            assert_eq!(signature.unwrap_err(), &expected);
             let text = expected.to_string();
             assert!(
                 text.contains("SHA-256") && text.contains("40 bytes"),
@@ -80,7 +87,7 @@ fn keys_for_pss_with_given_parameters() {
     }
     // The same by type.
     let mut rng = keys::rng();
-    let permits = |signature: Result<Vec<Result<_, _>>, Error>| signature.unwrap()[0].is_ok();
+    let permits = |signature: Result<Signatures, Error>| signature.unwrap().get(0).is_ok();
     let short = BatchSigner::new(Serial, Pss::<Sha256>::new());
     assert!(!permits(short.sign(&mut rng, &handle, &["m"])));
     let long = BatchSigner::new(Serial, Pss::<Sha256>::with_salt_len(40));

@@ -1,25 +1,24 @@
 //! An issuer of blind signatures (RFC 9474) whose clients use blind-rsa-signatures.
 
-use batch_modexp::rsa::Error;
+use batch_modexp::rsa::backend::RsaBackend;
 use batch_modexp::rsa::hazmat::rsasp1;
-use batch_modexp::rsa::{KeyHandle, RsaPrivateOp};
+use batch_modexp::rsa::{Error, KeyHandle};
 
 /// BlindSign (RFC 9474, section 4.3) for a batch. The whole batch fails with the first message that does.
-pub fn blind_sign<B: RsaPrivateOp>(
+pub fn blind_sign<B: RsaBackend>(
     backend: &B,
     key: &KeyHandle,
     blind_messages: &[impl AsRef<[u8]> + Sync],
 ) -> Result<Vec<Vec<u8>>, Error> {
     let blocks: Vec<_> = blind_messages.iter().map(|block| (key, block)).collect();
     let results = rsasp1(backend, Some(&mut getrandom::SysRng), &blocks)?;
-    let octets = results.into_iter().map(|result| Ok(result?.into_inner()));
-    octets.collect()
+    let octets = |result: Result<&[u8], &Error>| result.map(Vec::from).map_err(Clone::clone);
+    results.iter().map(octets).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use batch_modexp::rsa::Error;
     use batch_modexp::backend::Auto;
     use blind_rsa_signatures::*;
 

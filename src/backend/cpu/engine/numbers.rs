@@ -7,11 +7,25 @@ use crypto_bigint::Choice;
 use super::AnyEngine;
 use crate::backend::Serial;
 use crate::engine::Engine;
-use crate::requests::{Powers, Product, Reduction};
+use crate::requests::{Powers, Product, Reduction, SecretPowers};
+use crate::width::width;
 
 impl Engine for AnyEngine {
     fn name(&self) -> &'static str {
         Self::name(*self)
+    }
+
+    fn run_pow(&self, powers: SecretPowers<'_>) {
+        let Some(first) = powers.moduli.first() else {
+            return;
+        };
+        let bits = width(first.modulus().as_ref());
+        let (in_lanes, on_serial) = {
+            let middle = self.count_in_lanes(bits, powers.moduli.len());
+            powers.split_at(middle)
+        };
+        self.inner().run_pow(in_lanes);
+        Serial.run_pow(on_serial);
     }
 
     fn run_product(&self, product: Product<'_>) {

@@ -15,13 +15,13 @@ use super::device::{Call, Device, SLOTS_OF_CALL};
 use super::module::KernelKey;
 use super::probe::DeviceInfo;
 use super::process::Process;
-pub(crate) use super::shares::{ChunkLens, Places};
+pub(crate) use super::shares::{ChunkLens, Output};
 use super::shares::{Share, run_on_all};
 use super::slot::Slot;
 use crate::Error;
 
-/// Work that devices do in chunks. `P` is where the result of an instance goes.
-pub(crate) trait Job<P>: Sync {
+/// Work that devices do in chunks, whose results go to an `O`.
+pub(crate) trait Job<O>: Sync {
     /// What the chunks of a device's share have in common.
     type Share: Sync;
     /// What is kept of a chunk while it is under way.
@@ -45,9 +45,9 @@ pub(crate) trait Job<P>: Sync {
         slot: &mut Slot,
     ) -> Result<Self::Chunk, Stop<Self::Error>>;
 
-    /// Puts the results of a chunk, the output of its layout, to their places, and wipes all of the output: threads that have just
+    /// Puts the results of a chunk, the words of its layout, to their places, and wipes all of the words: threads that have just
     /// read it do so sooner than another one after them.
-    fn take(&self, kept: Self::Chunk, chunk: &Range<usize>, output: &mut [u64], places: &mut [P]);
+    fn take(&self, kept: Self::Chunk, chunk: &Range<usize>, words: &mut [u64], output: O);
 }
 
 /// Why a chunk cannot be computed.
@@ -139,25 +139,12 @@ impl Devices {
     /// Runs a job on all devices that are not lost and have a kernel for it. There must be one that does, lost
     /// or not.
     ///
-    /// After an error some of the `places` may have results, and others none.
-    pub(crate) fn run<P: Send, J: Job<P>>(
-        &self,
-        job: &J,
-        places: &mut [P],
-    ) -> Result<Timing, J::Error> {
-        self.run_to(job, Places::Made(places))
-    }
-
-    /// The same with places that may be made meanwhile.
-    pub(crate) fn run_to<P: Send, J: Job<P>>(
-        &self,
-        job: &J,
-        places: Places<'_, P>,
-    ) -> Result<Timing, J::Error> {
+    /// After an error some instances may have results, and others none.
+    pub(crate) fn run<O: Output, J: Job<O>>(&self, job: &J, output: O) -> Result<Timing, J::Error> {
         self.check()?;
         let able = |device: &&Device| job.forecast(device.info(), 1).is_some();
         let able: Vec<_> = self.iter().filter(able).collect();
-        let count = places.len().div_ceil(able.len().max(1));
+        let count = output.len().div_ceil(able.len().max(1));
         let measured = |device: &&Device| {
             job.forecast(device.info(), count).map_or(0.0, |forecast| {
                 device.pace(forecast.key) / forecast.milliseconds
@@ -168,18 +155,18 @@ impl Devices {
             speed if speed > ALIKE * fastest => fastest,
             speed => speed,
         };
-        run_with(job, &able, speed, places)
+        run_with(job, &able, speed, output)
     }
 
     /// Runs a job on one of the devices alone, which must have a kernel for it.
-    pub(crate) fn run_on<P: Send, J: Job<P>>(
+    pub(crate) fn run_on<O: Output, J: Job<O>>(
         &self,
         device: &Device,
         job: &J,
-        places: &mut [P],
+        output: O,
     ) -> Result<Timing, J::Error> {
         self.check()?;
-        run_with(job, &[device], |_| 1.0, Places::Made(places))
+        run_with(job, &[device], |_| 1.0, output)
     }
 }
 
@@ -193,13 +180,13 @@ impl Drop for Devices {
 }
 
 /// Runs a job on these devices, each with a share by its speed.
-fn run_with<P: Send, J: Job<P>>(
+fn run_with<O: Output, J: Job<O>>(
     job: &J,
     devices: &[&Device],
     speed: impl Fn(&&Device) -> f64,
-    places: Places<'_, P>,
+    output: O,
 ) -> Result<Timing, J::Error> {
-    let timings = run_on_all(devices, speed, places, |device, share| {
+    let timings = run_on_all(devices, speed, output, |device, share| {
         run_share(job, device, &share)
     })?;
     let mut sum = Timing::default();
@@ -208,10 +195,10 @@ fn run_with<P: Send, J: Job<P>>(
 }
 
 /// Computes a share on one device.
-fn run_share<P: Send, J: Job<P>>(
+fn run_share<O: Output, J: Job<O>>(
     job: &J,
     device: &Device,
-    share: &Share<'_, '_, P>,
+    share: &Share<'_, O>,
 ) -> Result<Timing, J::Error> {
     let call = device.call();
     let prepared = job.prepare(&call, share.len().saturating_mul(call.calls()))?;

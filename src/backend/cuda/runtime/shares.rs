@@ -1,31 +1,30 @@
 //! How a batch is shared out among devices: each has a share by its speed, from which it takes a chunk at a time;
 //! whoever has finished its own helps the one with the most left, and what a lost one leaves is done by the others.
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 
-use super::later::Later;
-
 /// Shares of several workers are multiples of this many instances, about a block.
 const GRANULARITY: usize = 256;
 
-/// The places for the results of a batch.
-pub(crate) enum Places<'p, P> {
-    Made(&'p mut [P]),
-    /// So many, which somebody else makes.
-    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
-    Later(usize, Arc<Later<'p, P>>),
+/// Where the results of a batch go, which can be cut like a slice.
+pub(crate) trait Output: Send + Sized {
+    /// The number of instances.
+    fn len(&self) -> usize;
+
+    /// The places of the first `middle` instances, and those of the others.
+    fn split_at(self, middle: usize) -> (Self, Self);
 }
 
-impl<P> Places<'_, P> {
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Made(places) => places.len(),
-            Self::Later(count, _) => *count,
-        }
+impl<P: Send> Output for &mut [P] {
+    fn len(&self) -> usize {
+        <[P]>::len(self)
+    }
+
+    fn split_at(self, middle: usize) -> (Self, Self) {
+        self.split_at_mut(middle)
     }
 }
 
@@ -77,19 +76,19 @@ impl ChunkLens {
     }
 }
 
-/// Consecutive instances of a batch that nobody has computed yet, and the places for their results, if they were made before.
-pub(super) struct Piece<'p, P> {
+/// Consecutive instances of a batch that nobody has computed yet, and where their results go.
+pub(super) struct Piece<O> {
     pub(super) range: Range<usize>,
-    places: Option<&'p mut [P]>,
+    pub(super) output: O,
 }
 
-impl<'p, P> Piece<'p, P> {
+impl<O: Output> Piece<O> {
     /// The first `len` instances, and the others.
     fn split_at(self, len: usize) -> (Self, Self) {
-        let Self { range, places } = self;
-        let (head, tail) = places.map(|places| places.split_at_mut(len)).unzip();
+        let Self { range, output } = self;
+        let (head, tail) = output.split_at(len);
         let middle = range.start + len;
-        let piece = |range, places| Piece { range, places };
+        let piece = |range, output| Piece { range, output };
         (
             piece(range.start..middle, head),
             piece(middle..range.end, tail),
@@ -98,27 +97,20 @@ impl<'p, P> Piece<'p, P> {
 }
 
 /// What is left of a batch.
-struct Queue<'p, P> {
+struct Queue<O> {
     /// For each worker the pieces of its share, the next one last.
-    pieces: Mutex<Vec<Vec<Piece<'p, P>>>>,
-    /// The places of pieces that have none.
-    later: Option<Arc<Later<'p, P>>>,
+    pieces: Mutex<Vec<Vec<Piece<O>>>>,
 }
 
-impl<'p, P> Queue<'p, P> {
-    fn new(places: Places<'p, P>) -> Self {
-        let range = 0..places.len();
-        let (places, later) = match places {
-            Places::Made(places) => (Some(places), None),
-            Places::Later(_, later) => (None, Some(later)),
-        };
+impl<O: Output> Queue<O> {
+    fn new(output: O) -> Self {
+        let range = 0..output.len();
         Self {
-            pieces: Mutex::new(Vec::from([Vec::from([Piece { range, places }])])),
-            later,
+            pieces: Mutex::new(Vec::from([Vec::from([Piece { range, output }])])),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Vec<Piece<'p, P>>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<Piece<O>>>> {
         // It is whole at any time.
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,21 +140,21 @@ impl<'p, P> Queue<'p, P> {
 }
 
 /// A worker's access to the batch.
-pub(super) struct Share<'q, 'p, P> {
-    queue: &'q Queue<'p, P>,
+pub(super) struct Share<'q, O> {
+    queue: &'q Queue<O>,
     worker: usize,
     /// The instances of its own share at the beginning.
     len: usize,
 }
 
-impl<'p, P> Share<'_, 'p, P> {
+impl<O: Output> Share<'_, O> {
     /// About how many instances the worker will get.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
     /// The next instances to compute, a chunk, or `None` if there are no more.
-    pub(super) fn next(&self, lens: ChunkLens) -> Option<Piece<'p, P>> {
+    pub(super) fn next(&self, lens: ChunkLens) -> Option<Piece<O>> {
         let mut workers = self.queue.lock();
         if let Some(piece) = workers[self.worker].pop() {
             let len = lens.first_of(piece.range.len());
@@ -172,7 +164,7 @@ impl<'p, P> Share<'_, 'p, P> {
             }
             return Some(head);
         }
-        let left = |pieces: &Vec<Piece<'_, P>>| -> usize {
+        let left = |pieces: &Vec<Piece<O>>| -> usize {
             pieces.iter().map(|piece| piece.range.len()).sum()
         };
         let slowest = workers.iter_mut().max_by_key(|pieces| left(pieces))?;
@@ -189,41 +181,32 @@ impl<'p, P> Share<'_, 'p, P> {
         Some(tail)
     }
 
-    /// The places for the results of a piece. Waits for those that are being made.
-    pub(super) fn places<'s>(&self, piece: &'s mut Piece<'p, P>) -> &'s mut [P] {
-        let Piece { range, places } = piece;
-        places.get_or_insert_with(|| {
-            let later = self.queue.later.as_ref();
-            later.expect("there are places").take(range)
-        })
-    }
-
     /// Whether nothing is left to take, of any share.
     pub(super) fn is_taken(&self) -> bool {
         self.queue.is_empty()
     }
 
     /// Takes back what the worker could not finish.
-    pub(super) fn give_back(&self, piece: Piece<'p, P>) {
+    pub(super) fn give_back(&self, piece: Piece<O>) {
         self.queue.lock()[self.worker].push(piece);
     }
 }
 
-/// Runs `work` for workers, each with a share of a batch of as many instances as places, in proportion to `speed` and on
+/// Runs `work` for workers, each with a share of a batch in proportion to `speed` and on
 /// a thread of its own. Workers of no speed get no share.
 ///
 /// What a worker that is lost on the way gives back or has not taken goes to those that are left. Any other
 /// error, and the loss of the last worker, ends the batch when all have ended.
-pub(super) fn run_on_all<'p, W: Worker, P: Send, R: Send, E>(
+pub(super) fn run_on_all<W: Worker, O: Output, R: Send, E>(
     workers: &[W],
     speed: impl Fn(&W) -> f64,
-    places: Places<'p, P>,
-    work: impl Fn(&W, Share<'_, 'p, P>) -> Result<R, E> + Sync,
+    output: O,
+    work: impl Fn(&W, Share<'_, O>) -> Result<R, E> + Sync,
 ) -> Result<Vec<R>, E>
 where
     E: From<W::Error> + Send,
 {
-    let queue = Queue::new(places);
+    let queue = Queue::new(output);
     let mut results = Vec::new();
     while !queue.is_empty() {
         let usable: Vec<&W> = workers.iter().filter(|w| w.check().is_ok()).collect();

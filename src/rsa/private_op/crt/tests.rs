@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
-use crypto_bigint::{Odd, Resize};
+use crypto_bigint::{BoxedUint, Odd, Resize};
 use num_bigint::BigUint;
 
 use super::*;
@@ -13,7 +13,7 @@ fn big(number: &BoxedUint) -> BigUint {
     BigUint::from_bytes_be(&number.to_be_bytes())
 }
 
-/// CRT values of p and q as wide as `width`; only what [`split`] and [`combine`] look at.
+/// CRT values of p and q as wide as `width`; only what [`reduce`] and [`recombine`] look at.
 fn key(p: &BoxedUint, q: &BoxedUint, width: u32) -> Crt {
     let [p, q] = [p, q].map(|prime| prime.clone().resize_unchecked(width));
     let qinv = big(&q).modinv(&big(&p)).unwrap().to_bytes_be();
@@ -41,6 +41,12 @@ fn flat(numbers: impl Iterator<Item = BigUint>, size: usize) -> Vec<Limb> {
             number.as_limbs().to_vec()
         })
         .collect()
+}
+
+/// Numbers of `size` limbs each.
+fn numbers(flat: &[Limb], size: usize) -> Vec<BigUint> {
+    let value = |limbs: &[Limb]| big(&BoxedUint::from_words(limbs.iter().map(|limb| limb.0)));
+    flat.chunks_exact(size).map(value).collect()
 }
 
 /// Keys of primes of equal and of unequal length, in either order.
@@ -100,14 +106,14 @@ fn splits_and_combines_as_num_bigint_does() {
                 })
                 .collect();
             let flat = flat(values.iter().cloned(), size);
-            let residues = split(&Serial, &lanes, &flat);
+            let residues = reduce(&Serial, &lanes, &flat);
+            let numbers = numbers(&residues, size / 2);
+            assert_eq!(numbers.len(), 2 * count);
             for (i, (key, value)) in lanes.iter().zip(&values).enumerate() {
                 let expected = primes(key).map(|prime| value % prime);
-                assert_eq!([big(&residues[i]), big(&residues[i + count])], expected);
-                assert_eq!(residues[i].bits_precision(), width);
+                assert_eq!([&numbers[i], &numbers[i + count]], expected.each_ref());
             }
-            let (mod_p, mod_q) = residues.split_at(count);
-            assert_eq!(*combine(&Serial, &lanes, mod_p, mod_q, size), flat);
+            assert_eq!(*recombine(&Serial, &lanes, &residues, size), flat);
         }
     }
 }
@@ -122,7 +128,7 @@ fn splits_what_is_not_below_n() {
         let expected = lanes
             .map(primes)
             .map(|primes| primes.map(|prime| &value % prime));
-        let residues: Vec<_> = split(&Serial, &lanes, &largest).iter().map(big).collect();
+        let residues = numbers(&reduce(&Serial, &lanes, &largest), size / 2);
         let [[p, q], [other_p, other_q]] = expected;
         assert_eq!(residues, [p, other_p, q, other_q]);
     }

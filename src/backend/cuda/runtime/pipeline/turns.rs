@@ -9,7 +9,7 @@ use cudarc::driver::sys::CUresult;
 use super::super::device::{Call, SlotsInUse};
 use super::super::shares::{Piece, Share};
 use super::super::slot::Slot;
-use super::{Job, Prepared, Stop, Timing};
+use super::{Job, Output, Prepared, Stop, Timing};
 
 /// How a thread waits for its device.
 #[derive(Clone, Copy)]
@@ -22,21 +22,21 @@ struct Waiting<'a> {
 }
 
 /// A chunk that a device works on.
-struct UnderWay<'p, C, P> {
+struct UnderWay<C, O> {
     kept: C,
-    piece: Piece<'p, P>,
+    piece: Piece<O>,
 }
 
 /// Sends the chunks of a share through the slots. Returns how many instances there were, too.
 ///
 /// Where there are several chunks, two threads do that, each with half of the slots: while one fills or empties a slot
 /// of its own, with the help of the host's other threads, the other does the same, and neither waits for the other. If the device is lost, what was under way goes back to the share.
-pub(super) fn send_through<P: Send, J: Job<P>>(
+pub(super) fn send_through<O: Output, J: Job<O>>(
     job: &J,
     call: &Call<'_>,
     in_use: &mut SlotsInUse<'_>,
     prepared: &Prepared<J::Share>,
-    share: &Share<'_, '_, P>,
+    share: &Share<'_, O>,
 ) -> Result<(Timing, usize), J::Error> {
     call.device().check_lost()?;
     let is_stopped = AtomicBool::new(false);
@@ -83,11 +83,11 @@ pub(super) fn send_through<P: Send, J: Job<P>>(
 
 /// Sends chunks through some slots in turn, until there are no more, or somebody has stopped: while the device
 /// computes some, the host fills another or takes its results.
-fn through<P, J: Job<P>>(
+fn through<O: Output, J: Job<O>>(
     job: &J,
     slots: &mut [Slot],
     prepared: &Prepared<J::Share>,
-    share: &Share<'_, '_, P>,
+    share: &Share<'_, O>,
     waiting: Waiting<'_>,
 ) -> Result<(Timing, usize), Stop<J::Error>> {
     let mut under_way: Vec<_> = slots.iter().map(|_| None).collect();
@@ -100,13 +100,13 @@ fn through<P, J: Job<P>>(
     result
 }
 
-fn in_turn<'p, P, J: Job<P>>(
+fn in_turn<O: Output, J: Job<O>>(
     job: &J,
     slots: &mut [Slot],
     prepared: &Prepared<J::Share>,
-    share: &Share<'_, 'p, P>,
+    share: &Share<'_, O>,
     waiting: Waiting<'_>,
-    under_way: &mut [Option<UnderWay<'p, J::Chunk, P>>],
+    under_way: &mut [Option<UnderWay<J::Chunk, O>>],
 ) -> Result<(Timing, usize), Stop<J::Error>> {
     let (mut timing, mut count) = (Timing::default(), 0);
     let mut has_ended = false;
@@ -133,11 +133,9 @@ fn in_turn<'p, P, J: Job<P>>(
             false => send_next(job, slot, prepared, share, &mut under_way[turn]),
             true => Ok(false),
         };
-        if let Some((mut results, kept, mut piece)) = finished {
-            let range = piece.range.clone();
+        if let Some((mut results, kept, Piece { range, output })) = finished {
             count += range.len();
-            let places = share.places(&mut piece);
-            results.take(|output| job.take(kept, &range, output, places));
+            results.take(|words| job.take(kept, &range, words, output));
             slot.bring_back(results);
         }
         if !sent? {
@@ -155,12 +153,12 @@ fn in_turn<'p, P, J: Job<P>>(
 }
 
 /// Sends the next chunk through a slot that is free, if there is one.
-fn send_next<'p, P, J: Job<P>>(
+fn send_next<O: Output, J: Job<O>>(
     job: &J,
     slot: &mut Slot,
     prepared: &Prepared<J::Share>,
-    share: &Share<'_, 'p, P>,
-    under_way: &mut Option<UnderWay<'p, J::Chunk, P>>,
+    share: &Share<'_, O>,
+    under_way: &mut Option<UnderWay<J::Chunk, O>>,
 ) -> Result<bool, Stop<J::Error>> {
     let Some(piece) = share.next(prepared.chunks) else {
         return Ok(false);

@@ -30,22 +30,22 @@ impl Mortal {
     }
 
     /// Writes its own speed to all places that it gets, as `chunk` of them at a time, or to half of a chunk and fails.
-    fn work(&self, share: &Share<'_, '_, f64>, chunk: usize) -> Result<usize, &'static str> {
+    fn work(&self, share: &Share<'_, &mut [f64]>, chunk: usize) -> Result<usize, &'static str> {
         assert!(!self.is_lost.load(Ordering::Relaxed), "it was set aside");
         let mut count = 0;
-        while let Some(mut piece) = share.next(at_most(chunk)) {
+        while let Some(piece) = share.next(at_most(chunk)) {
             let len = piece.range.len();
-            assert_eq!(share.places(&mut piece).len(), len);
+            assert_eq!(piece.output.len(), len);
             assert!((1..=chunk).contains(&piece.range.len()));
             if self.lives.load(Ordering::Relaxed) == 0 {
                 self.is_lost.store(true, Ordering::Relaxed);
-                share.places(&mut piece)[..len / 2].fill(-self.speed);
+                piece.output[..len / 2].fill(-self.speed);
                 share.give_back(piece);
                 return Err("lost on the way");
             }
             self.lives.fetch_sub(1, Ordering::Relaxed);
             count += len;
-            share.places(&mut piece).fill(self.speed);
+            piece.output.fill(self.speed);
         }
         Ok(count)
     }
@@ -66,22 +66,10 @@ impl Worker for Mortal {
     }
 }
 
-/// With places that are there, or that are made in the meantime if there are more than a few.
 fn run(workers: &[Mortal], places: &mut [f64]) -> Result<usize, &'static str> {
     let len = places.len();
-    let work = |worker: &Mortal, share: Share<'_, '_, f64>| worker.work(&share, 512);
-    let run = |places| run_on_all(workers, |w| w.speed, places, work);
-    let done = match len {
-        0..1000 => run(Places::Made(places)),
-        _ => {
-            let later = Arc::new(Later::new());
-            thread::scope(|scope| {
-                let making = later.making();
-                scope.spawn(|| making.give(places));
-                run(Places::Later(len, later.clone()))
-            })
-        }
-    };
+    let work = |worker: &Mortal, share: Share<'_, &mut [f64]>| worker.work(&share, 512);
+    let done = run_on_all(workers, |w| w.speed, places, work);
     // What a lost worker had done before it was lost is not among the results.
     let done: usize = done?.into_iter().sum();
     assert!(done <= len);
@@ -98,7 +86,7 @@ fn everybody_gets_a_share_by_speed() {
     let lens = run_on_all(
         &workers,
         |w| w.speed,
-        Places::Made(&mut places),
+        &mut places[..],
         |worker, share| {
             let len = share.len();
             worker.work(&share, 512).map(|_| len)
@@ -117,7 +105,7 @@ fn nobody_waits_for_a_slow_one() {
     let done = run_on_all(
         &workers,
         |_| 1.0,
-        Places::Made(&mut places),
+        &mut places[..],
         |worker, share| {
             if worker.speed == 1.0 {
                 while !is_done.load(Ordering::Acquire) {
@@ -194,7 +182,7 @@ fn other_errors_end_the_batch() {
     let done = run_on_all(
         &workers,
         |_| 1.0,
-        Places::Made(&mut places),
+        &mut places[..],
         |_, share| {
             attempts.fetch_add(1, Ordering::Relaxed);
             share.next(at_most(100));
@@ -215,16 +203,16 @@ fn a_single_share_leaves_a_pool_thread() {
     let workers = [Mortal::new(ALWAYS, 1.0)];
     let thread = || thread::current().id();
     let places = &mut [(); 10];
-    let on_this = |_: &Mortal, share: Share<'_, '_, ()>| {
+    let on_this = |_: &Mortal, share: Share<'_, &mut [()]>| {
         while share.next(at_most(4)).is_some() {}
         Ok::<_, &str>(thread())
     };
     let inside = pool.install(|| {
-        let done = run_on_all(&workers, |_| 1.0, Places::Made(places), on_this);
+        let done = run_on_all(&workers, |_| 1.0, &mut places[..], on_this);
         done.unwrap()[0] != thread()
     });
     assert!(inside);
-    let outside = run_on_all(&workers, |_| 1.0, Places::Made(places), on_this);
+    let outside = run_on_all(&workers, |_| 1.0, &mut places[..], on_this);
     assert_eq!(outside, Ok(Vec::from([thread()])));
 }
 

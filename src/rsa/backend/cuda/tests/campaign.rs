@@ -13,8 +13,8 @@ use std::sync::Mutex;
 use chacha20::ChaCha20Rng;
 use rand_core::Rng;
 
-use super::super::job::Strike;
 use super::*;
+use crate::backend::cuda::crt::Strike;
 use crate::backend::cuda::runtime::layout::Part;
 use crate::backend::cuda::runtime::strike::Reach;
 
@@ -90,7 +90,7 @@ fn strike(step: usize, argument: usize, seed: u64, hit: &Arc<Mutex<Vec<usize>>>)
 fn struck<'a>(cuda: &'a Cuda, strike: &'a Strike) -> Tampered<'a> {
     let tampering = Tampering {
         strike: Some(strike),
-        ..Tampering::NONE
+        ..Tampering::default()
     };
     Tampered(cuda, tampering)
 }
@@ -105,7 +105,7 @@ fn count(results: &[Octets], right: &[Octets], hit: &[usize]) -> Tally {
     };
     for (lane, passed) in passed(results).into_iter().enumerate() {
         match passed {
-            true => assert_eq!(**value(&results[lane]), **value(&right[lane % 64])),
+            true => assert_eq!(*value(&results[lane]), *value(&right[lane % 64])),
             false => {
                 assert!(was_hit[lane], "lane {lane} failed, and was not hit");
                 tally.caught += 1;

@@ -16,14 +16,14 @@ use rsa::signature::{SignatureEncoding, Signer};
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use sha2::Sha256;
 
+use super::super::hooked::Hooked;
 use super::LANES;
 use super::fault::{Form, Kind, Place};
 use super::faulty::{Check, Faulty};
-use crate::rsa::Error;
+use crate::engine::Engine;
 use crate::rsa::hazmat::rsasp1;
 use crate::rsa::key::{Crt, Private};
-use crate::rsa::private_op::Checked;
-use crate::rsa::{KeyHandle, RsaPrivateOp};
+use crate::rsa::{Error, KeyHandle};
 use crate::secret::Secret;
 
 /// One fault, which follows from these values.
@@ -116,8 +116,8 @@ struct Lane<'a> {
 impl Rig {
     pub(super) fn new(form: Form) -> Self {
         let pems = [
-            include_str!("../../../../../tests/keys/rsa1024.pem"),
-            include_str!("../../../../../tests/keys/rsa1024-other.pem"),
+            include_str!("../../../../tests/keys/rsa1024.pem"),
+            include_str!("../../../../tests/keys/rsa1024-other.pem"),
         ];
         let key = |pem| Key::new(&PrivateKey::from_pkcs1_pem(pem).unwrap(), form);
         let mut keys = Vec::from(pems.map(key));
@@ -135,17 +135,17 @@ impl Rig {
         (0..LANES).map(&mut lane).collect()
     }
 
-    /// Computes some blocks on `backend` with `fault`, and says what comes of it. Then computes them once more on the same
+    /// Computes some blocks on `engine` with `fault`, and says what comes of it. Then computes them once more on the same
     /// backend.
     ///
     /// # Panics
     ///
     /// If the fault never came, if a lane that was not hit has no result or a wrong one, or if a result of the second call
     /// is wrong.
-    pub(super) fn run<B: RsaPrivateOp>(&self, backend: B, fault: &Fault, check: Check) -> Outcome {
+    pub(super) fn run(&self, engine: &dyn Engine, fault: &Fault, check: Check) -> Outcome {
         let mut random = ChaCha20Rng::seed_from_u64(fault.seed);
         let lanes = self.lanes(&mut random);
-        let faulty = Faulty::new(backend, fault.place, fault.kind, check, random.next_u64());
+        let faulty = Faulty::new(engine, fault.place, fault.kind, check, random.next_u64());
         let mut handles: Vec<_> = lanes.iter().map(|lane| &lane.key.handle).collect();
 
         let outcome = match fault.place {
@@ -156,16 +156,18 @@ impl Rig {
                     _ => struck(handles[lane], fault, &mut random),
                 };
                 handles[lane] = &struck;
-                let results = compute(&faulty, &lanes, &handles, fault, &mut random);
+                let results = faulty
+                    .with_backend(|backend| compute(backend, &lanes, &handles, fault, &mut random));
                 judge(&lanes, results, &[lane], &[], fault)
             }
             _ => {
-                let results = compute(&faulty, &lanes, &handles, fault, &mut random);
+                let results = faulty
+                    .with_backend(|backend| compute(backend, &lanes, &handles, fault, &mut random));
                 assert!(!faulty.is_armed(), "{fault:?} never came");
                 judge(
                     &lanes,
                     results,
-                    &faulty.hit_lanes(),
+                    &faulty.hit_items(),
                     &faulty.blocks(),
                     fault,
                 )
@@ -173,29 +175,41 @@ impl Rig {
         };
 
         let handles: Vec<_> = lanes.iter().map(|lane| &lane.key.handle).collect();
-        let later = compute(&faulty, &lanes, &handles, fault, &mut random).unwrap();
+        let later = compute(
+            &Hooked::new(engine, &|_, _, _| ()),
+            &lanes,
+            &handles,
+            fault,
+            &mut random,
+        )
+        .unwrap();
         for (lane, later) in lanes.iter().zip(later) {
-            assert_eq!(*later.unwrap(), lane.result, "{fault:?}: a later call");
+            assert_eq!(later.unwrap(), lane.result, "{fault:?}: a later call");
         }
         outcome
     }
 }
 
-fn compute<B: RsaPrivateOp>(
-    backend: &B,
+/// The results of all items.
+type Results = Result<Vec<Result<Vec<u8>, Error>>, Error>;
+
+fn compute(
+    backend: &Hooked<'_>,
     lanes: &[Lane<'_>],
     handles: &[&KeyHandle],
     fault: &Fault,
     random: &mut ChaCha20Rng,
-) -> Checked<Vec<u8>> {
+) -> Results {
     let blocks = lanes.iter().map(|lane| lane.block);
     let batch: Vec<_> = handles.iter().copied().zip(blocks).collect();
-    rsasp1(backend, fault.blinded.then_some(random), &batch)
+    let results = rsasp1(backend, fault.blinded.then_some(random), &batch)?;
+    let owned = |result: Result<&[u8], &Error>| result.map(<[u8]>::to_vec).map_err(Clone::clone);
+    Ok(results.iter().map(owned).collect())
 }
 
 fn judge(
     lanes: &[Lane<'_>],
-    results: Checked<Vec<u8>>,
+    results: Results,
     hit: &[usize],
     blocks: &[Vec<Limb>],
     fault: &Fault,
@@ -210,7 +224,7 @@ fn judge(
     assert_eq!(results.len(), LANES);
     let outcomes = lanes.iter().zip(results).enumerate();
     let outcomes = outcomes.map(|(i, (lane, result))| match result {
-        Ok(result) if *result == lane.result => Outcome::Harmless,
+        Ok(result) if result == lane.result => Outcome::Harmless,
         other => {
             assert!(hit.contains(&i), "{fault:?}: lane {i} was not hit");
             match other {

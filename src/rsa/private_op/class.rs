@@ -1,5 +1,6 @@
-//! Sorts the lanes of a batch by what is public about their keys, once for all who compute on them.
+//! Sorts the items of a batch by what is public about their keys, once for all who compute on them.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -7,35 +8,31 @@ use crypto_bigint::{BoxedUint, Limb};
 
 use crate::rsa::KeyHandle;
 use crate::rsa::key::{Crt, KeyParts, Private};
-use crate::secret::Secret;
-
-/// The values of one stage as numbers of their own, wiped on drop.
-pub(super) type Values = Secret<Vec<BoxedUint>>;
 
 /// What all keys of a batch have in common; public.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct KeyClass {
+pub(in crate::rsa) struct KeyClass {
     /// The width of n in bits.
-    pub(super) n_width: u32,
+    pub(in crate::rsa) n_width: u32,
     /// The length of e in bits.
-    pub(super) e_bits: u32,
+    pub(in crate::rsa) e_bits: u32,
     /// The low 64 bits of e, all of it if `e_bits` is at most 64.
-    pub(super) e_low: u64,
+    pub(in crate::rsa) e_low: u64,
     /// `None` for keys without CRT values.
-    pub(super) prime: Option<PrimeClass>,
+    pub(in crate::rsa) prime: Option<PrimeClass>,
 }
 
 /// What all primes of a batch have in common; public.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct PrimeClass {
+pub(in crate::rsa) struct PrimeClass {
     /// The width of both primes in bits.
-    pub(super) width: u32,
+    pub(in crate::rsa) width: u32,
     /// A bound for the length of both primes, and so of dP and dQ, in bits.
-    pub(super) bits: u32,
+    pub(in crate::rsa) bits: u32,
 }
 
 impl KeyClass {
-    pub(super) fn of(key: &KeyParts) -> Self {
+    pub(in crate::rsa) fn of(key: &KeyParts) -> Self {
         let prime = match &key.private {
             Private::Crt(crt) => Some(PrimeClass {
                 width: crt.p().modulus().bits_precision(),
@@ -52,7 +49,7 @@ impl KeyClass {
     }
 
     /// How many exponentiations a private operation is.
-    pub(super) fn exponentiations(&self) -> usize {
+    pub(in crate::rsa) fn exponentiations(&self) -> usize {
         match self.prime {
             Some(_) => 2,
             None => 1,
@@ -60,7 +57,7 @@ impl KeyClass {
     }
 
     /// Limbs in n.
-    pub(super) fn limbs(&self) -> usize {
+    pub(in crate::rsa) fn limbs(&self) -> usize {
         (self.n_width / Limb::BITS) as usize
     }
 }
@@ -76,32 +73,54 @@ fn low_64_bits(value: &BoxedUint) -> u64 {
     })
 }
 
-/// Where the lanes of a batch, sorted by their keys, stand in the caller's batch.
-pub(super) enum Positions {
+/// Where the items of a batch, sorted by their keys, stand in the caller's batch.
+pub(in crate::rsa) enum Positions {
     /// Where they stand here: there is one key.
     Same,
-    /// Twice the same list, so that a fault in one of them does not give a result to another lane's caller.
+    /// Twice the same list, so that a fault in one of them does not give a result to another item's caller.
     Sorted([Vec<usize>; 2]),
 }
 
 impl Positions {
-    /// The caller's position of a lane, unless the two lists differ.
-    pub(super) fn of(&self, lane: usize) -> Option<usize> {
+    /// The caller's position of a item, unless the two lists differ.
+    pub(in crate::rsa) fn of(&self, item: usize) -> Option<usize> {
         match self {
-            Self::Same => Some(lane),
+            Self::Same => Some(item),
             Self::Sorted([positions, copy]) => {
-                let position = positions[lane];
-                (position == copy[lane]).then_some(position)
+                let position = positions[item];
+                (position == copy[item]).then_some(position)
             }
         }
     }
+
+    /// Which item stands at each position, where both lists agree on that; `None` if items stand in their order.
+    pub(in crate::rsa) fn items(&self) -> Option<Vec<Option<usize>>> {
+        let Self::Sorted(lists) = self else {
+            return None;
+        };
+        let [items, copy] = lists.each_ref().map(|positions| {
+            let mut items = vec![None; positions.len()];
+            for (item, &position) in positions.iter().enumerate() {
+                if let Some(place) = items.get_mut(position) {
+                    *place = Some(item);
+                }
+            }
+            items
+        });
+        let pairs = items.into_iter().zip(copy);
+        Some(
+            pairs
+                .map(|(item, copy)| item.filter(|_| item == copy))
+                .collect(),
+        )
+    }
 }
 
-/// The positions of lanes in a batch, sorted by their keys, and which of them are of which class. Keys of one class
+/// The positions of items in a batch, sorted by their keys, and which of them are of which class. Keys of one class
 /// whose exponents are longer than 64 bits and differ are not told apart by the class, but here.
 ///
-/// Lanes of one key are neighbours, because whoever computes prepares a modulus once for a run of them.
-pub(super) fn sort(keys: &[&KeyHandle]) -> (Positions, Vec<(KeyClass, Range<usize>)>) {
+/// Items of one key are neighbours, because whoever computes prepares a modulus once for a run of them.
+pub(in crate::rsa) fn sort(keys: &[&KeyHandle]) -> (Positions, Vec<(KeyClass, Range<usize>)>) {
     // Neighbours with one key stay together: what is sorted are runs of them, of which there are often few.
     let mut start = 0;
     let mut runs: Vec<_> = keys
@@ -134,14 +153,16 @@ fn address(key: &KeyHandle) -> *const KeyParts {
     key.parts()
 }
 
-/// Lanes of one class in runs of one key; all lanes of a key must be neighbours.
+/// Items of one class in runs of one key; all items of a key must be neighbours.
 #[cfg(feature = "cuda")]
-pub(super) fn runs<'s, 'a>(keys: &'s [&'a KeyHandle]) -> impl Iterator<Item = &'s [&'a KeyHandle]> {
+pub(in crate::rsa) fn runs<'s, 'a>(
+    keys: &'s [&'a KeyHandle],
+) -> impl Iterator<Item = &'s [&'a KeyHandle]> {
     let mut rest = keys;
     core::iter::from_fn(move || {
         let first = address(rest.first()?);
         let is_same = |key: &&KeyHandle| address(key) == first;
-        // Runs are often long, and a look at each lane of a large batch would take a device's time for thousands of them.
+        // Runs are often long, and a look at each item of a large batch would take a device's time for thousands of them.
         let mut bound = 1;
         while rest.get(bound).is_some_and(is_same) {
             bound *= 2;
@@ -153,22 +174,16 @@ pub(super) fn runs<'s, 'a>(keys: &'s [&'a KeyHandle]) -> impl Iterator<Item = &'
     })
 }
 
-/// Room for `count` results of `width` bits.
-pub(super) fn zeros(count: usize, width: u32) -> Values {
-    let zero = |_| BoxedUint::zero_with_precision(width);
-    Secret::new((0..count).map(zero).collect())
-}
-
-/// The CRT values of a lane, in a batch whose class has primes.
-pub(super) fn crt<'a>(key: &&'a KeyHandle) -> &'a Crt {
+/// The CRT values of a item, in a batch whose class has primes.
+pub(in crate::rsa) fn crt<'a>(key: &&'a KeyHandle) -> &'a Crt {
     match &key.parts().private {
         Private::Crt(crt) => crt,
         Private::Plain { .. } => unreachable!("the class of the batch has primes"),
     }
 }
 
-/// The private exponent of a lane less 1, in a batch whose class has no primes.
-pub(super) fn d_less_1(key: &KeyHandle) -> &BoxedUint {
+/// The private exponent of a item less 1, in a batch whose class has no primes.
+pub(in crate::rsa) fn d_less_1(key: &KeyHandle) -> &BoxedUint {
     match &key.parts().private {
         Private::Plain { d_less_1 } => d_less_1,
         Private::Crt(_) => unreachable!("the class of the batch has no primes"),
@@ -193,9 +208,9 @@ mod tests {
         for first in 0..20 {
             for second in 0..20 {
                 let lens = [first, second, 3];
-                let lanes = keys.iter().zip(lens).map(|(key, len)| vec![key; len]);
-                let lanes = lanes.collect::<Vec<_>>().concat();
-                let found = runs(&lanes).map(|run| (address(run[0]), run.len()));
+                let items = keys.iter().zip(lens).map(|(key, len)| vec![key; len]);
+                let items = items.collect::<Vec<_>>().concat();
+                let found = runs(&items).map(|run| (address(run[0]), run.len()));
                 let there = keys.iter().map(address).zip(lens);
                 assert!(found.eq(there.filter(|(_, len)| *len > 0)));
             }

@@ -9,11 +9,18 @@ use crypto_bigint::{Limb, Word};
 /// Sets a number where it lies. Whoever reads it afterwards must get its address anew.
 pub(super) fn overwrite(number: &[Limb], value: &[Limb]) {
     assert_eq!(number.len(), value.len());
+    overwrite_at(number.as_ptr().addr(), value);
+}
+
+/// The same at an address.
+pub(super) fn overwrite_at(address: usize, value: &[Limb]) {
     let octets: Vec<u8> = value
         .iter()
         .flat_map(|limb| Word::to_ne_bytes(limb.0))
         .collect();
     let memory = OpenOptions::new().write(true).open("/proc/self/mem");
-    let address = number.as_ptr().addr() as u64;
-    memory.unwrap().write_all_at(&octets, address).unwrap();
+    memory
+        .unwrap()
+        .write_all_at(&octets, address as u64)
+        .unwrap();
 }

@@ -13,16 +13,18 @@ use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::pkcs8::DecodePrivateKey;
 
-use super::super::batch::{Keys, Source, private_ops};
-use super::super::host::campaign::fault::Kind;
-use super::super::places::Octets;
-use super::super::random::{Randomness, Streams};
 use super::*;
 use crate::backend::Serial;
+use crate::backend::cuda::crt::Tampering;
 use crate::backend::cuda::family::crt::CrtClass;
 use crate::backend::cuda::words::{copy_in, copy_out};
-use crate::rsa::KeyHandle;
-use crate::secret::Secret;
+use crate::rsa::batch::{Keys, private_ops};
+use crate::rsa::output::SecretOctets;
+use crate::rsa::private_op::campaign::fault::Kind;
+use crate::rsa::private_op::{Randomness, Source, Streams};
+
+/// The result of an item.
+type Octets = Result<Vec<u8>, Error>;
 
 fn gpu() -> Option<Cuda> {
     crate::need::available("cuda", Cuda::probe()).map(|_| Cuda::new().unwrap())
@@ -51,7 +53,7 @@ impl Source for Numbered {
         true
     }
 
-    fn representative(
+    fn encode(
         &self,
         position: usize,
         _: &KeyHandle,
@@ -71,32 +73,29 @@ impl Source for Numbered {
 }
 
 /// The private operations of `count` lanes, with `keys` in turn.
-fn run(
-    backend: &impl RsaPrivateOp,
-    keys: &[KeyHandle],
-    count: usize,
-    blinded: bool,
-) -> Vec<Octets> {
+fn run(backend: &impl RsaBackend, keys: &[KeyHandle], count: usize, blinded: bool) -> Vec<Octets> {
     let lanes: Vec<_> = keys.iter().cycle().take(count).collect();
     let streams = Streams::seeded(&mut getrandom::SysRng).unwrap();
-    private_ops(
+    let results = private_ops(
         backend,
         Keys::Each(&lanes),
         &Numbered(64),
         &streams,
         blinded,
-    )
-    .unwrap()
+    );
+    let owned = |result: Result<&[u8], &Error>| result.map(<[u8]>::to_vec).map_err(Clone::clone);
+    let results = SecretOctets::new(results.unwrap());
+    results.iter().map(owned).collect()
 }
 
 /// Does something to batches on their way to the devices.
 struct Tampered<'a>(&'a Cuda, Tampering<'a>);
 
 impl<'a> Tampered<'a> {
-    fn with_faults(cuda: &'a Cuda, inject_fault: InjectFault<'a>) -> Self {
+    fn with_inputs(cuda: &'a Cuda, inputs: &'a (dyn Fn([&mut [u64]; 2]) + Sync)) -> Self {
         let tampering = Tampering {
-            inject_fault,
-            ..Tampering::NONE
+            inputs: Some(inputs),
+            ..Tampering::default()
         };
         Self(cuda, tampering)
     }
@@ -115,9 +114,13 @@ impl crate::BatchModExp<crypto_bigint::BoxedUint> for Tampered<'_> {
     }
 }
 
-impl RsaPrivateOp for Tampered<'_> {
-    fn private_op(&self, ops: PrivateOps<'_>) -> Result<(), Error> {
-        tampered(self.0, ops, self.1).map(|_| ())
+impl RsaBackend for Tampered<'_> {
+    fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
+        let Self(cuda, tampering) = *self;
+        let run_crt = |shape, runs: &[CrtRun<'_>], feed: &Checked<'_>, slots: Slots<'_>| {
+            cuda.run_tampered_crt(shape, runs, feed, slots, tampering)
+        };
+        super::run(cuda, items, run_crt).map(|_| ())
     }
 
     fn engine(&self) -> HostEngine<'_> {
@@ -125,7 +128,7 @@ impl RsaPrivateOp for Tampered<'_> {
     }
 }
 
-fn value(octets: &Octets) -> &Secret<Vec<u8>> {
+fn value(octets: &Octets) -> &Vec<u8> {
     octets.as_ref().unwrap()
 }
 
@@ -147,26 +150,24 @@ fn results_are_those_of_the_host() {
             let host = run(&Serial, &keys, count, blinded);
             assert_eq!(device.len(), count);
             for (device, host) in device.iter().zip(&host) {
-                assert_eq!(**value(device), **value(host));
+                assert_eq!(*value(device), *value(host));
             }
         }
     }
 }
 
-/// So many that their places are made while the first of them are computed.
 #[test]
 fn large_batches_of_one_key() {
     let Some(cuda) = gpu() else { return };
     let key = &keys()[..1];
     let count = 40_000;
-    assert!(cuda.helpers().can_make_beside(count) == (cuda.host_threads() > 1));
     for blinded in [false, true] {
         let device = run(&cuda, key, count, blinded);
         assert_eq!(device.len(), count);
         assert!(device.iter().all(Result::is_ok));
         let host = run(&Serial, key, 20, blinded);
         for (device, host) in device.iter().zip(&host) {
-            assert_eq!(**value(device), **value(host));
+            assert_eq!(*value(device), *value(host));
         }
     }
     assert!(cuda.is_wiped());
@@ -215,13 +216,13 @@ fn every_family_computes_halves() {
             }
             let tampering = Tampering {
                 halves_by: Some(family),
-                ..Tampering::NONE
+                ..Tampering::default()
             };
             let host = run(&Serial, keys, 7, false);
             for blinded in [false, true] {
                 let device = run(&Tampered(&cuda, tampering), keys, 7, blinded);
                 for (device, host) in device.iter().zip(&host) {
-                    assert_eq!(**value(device), **value(host), "{family}");
+                    assert_eq!(*value(device), *value(host), "{family}");
                 }
             }
             done += 1;
@@ -240,7 +241,7 @@ fn a_flipped_bit_fails_its_lane_alone() {
     let words = 2048 / 64;
     let flip = |[numbers, _]: [&mut [u64]; 2]| numbers[words + 3] ^= 1 << 17;
     for blinded in [false, true] {
-        let results = run(&Tampered::with_faults(&cuda, &flip), keys, 5, blinded);
+        let results = run(&Tampered::with_inputs(&cuda, &flip), keys, 5, blinded);
         assert_eq!(passed(&results), [true, false, true, true, true]);
     }
 }
@@ -270,16 +271,16 @@ fn faults_of_every_kind_fail_their_lanes_alone() {
             }
         };
         let blinded = seed % 3 != 0;
-        let results = run(&Tampered::with_faults(&cuda, &strike), keys, count, blinded);
+        let results = run(&Tampered::with_inputs(&cuda, &strike), keys, count, blinded);
         let later = run(&cuda, keys, count, blinded);
         for (lane, passed) in passed(&results).into_iter().enumerate() {
             let is_hit = hit.lock().unwrap().contains(&lane);
             assert_eq!(passed, !is_hit, "{kind:?}, seed {seed}, lane {lane}");
             failures += usize::from(!passed);
             if passed {
-                assert_eq!(**value(&results[lane]), **value(&sound[lane]));
+                assert_eq!(*value(&results[lane]), *value(&sound[lane]));
             }
-            assert_eq!(**value(&later[lane]), **value(&sound[lane]));
+            assert_eq!(*value(&later[lane]), *value(&sound[lane]));
         }
     }
     assert!(failures > 400 / 2);
@@ -319,7 +320,7 @@ fn the_index_of_another_key_is_a_fault() {
         indices[1] = indices[1] & !0xffff_ffff | u64::from(first);
     };
     for blinded in [false, true] {
-        let results = run(&Tampered::with_faults(&cuda, &swap), &keys, 4, blinded);
+        let results = run(&Tampered::with_inputs(&cuda, &swap), &keys, 4, blinded);
         let failed: Vec<_> = (0..4).filter(|&lane| !passed(&results)[lane]).collect();
         // The first lane of each key.
         assert_eq!(failed, [0, 1]);
@@ -338,7 +339,7 @@ fn large_batches_and_short_lived_keys() {
         }
         let results = run(&cuda, &keys, 40_000, blinded);
         for (i, result) in results.iter().enumerate() {
-            assert_eq!(**value(result), **value(&expected[i % 64]));
+            assert_eq!(*value(result), *value(&expected[i % 64]));
         }
     }
 }

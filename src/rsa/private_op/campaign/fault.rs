@@ -6,11 +6,11 @@ use chacha20::ChaCha20Rng;
 use crypto_bigint::{Limb, Word};
 use rand_core::Rng;
 
-use super::super::Stage;
+use super::super::hooked::Stage;
 
 /// What a fault does to numbers of equal length, of which it picks one, or two, at random.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(in crate::rsa::private_op) enum Kind {
+pub(in crate::rsa) enum Kind {
     /// One bit is flipped.
     Bit,
     /// A word becomes a random one.
@@ -32,7 +32,7 @@ pub(in crate::rsa::private_op) enum Kind {
 use Kind::*;
 
 impl Kind {
-    pub(in crate::rsa::private_op) const ALL: [Self; 8] =
+    pub(in crate::rsa) const ALL: [Self; 8] =
         [Bit, Word, Zeros, Ones, Lost, Dropped, Swapped, Repeated];
 
     /// For the report.
@@ -50,7 +50,7 @@ impl Kind {
     }
 
     /// Damages `numbers`, and returns the indices of those that are not what they were.
-    pub(in crate::rsa::private_op) fn strike(
+    pub(in crate::rsa) fn strike(
         self,
         numbers: &mut [&mut [Limb]],
         random: &mut ChaCha20Rng,
@@ -99,32 +99,16 @@ pub(super) enum Place {
     Modulus,
     /// The Montgomery constants of a key: `R^2` and the inverse modulo n, and of a key with primes modulo p and q.
     Constants,
-    /// Which key a lane has.
+    /// Which key an item has.
     Keys,
-    /// Where a lane stands in the caller's batch.
+    /// Where an item stands in the caller's batch.
     Positions,
     /// The encoded messages, before anything is computed from them.
     Block,
-    /// The random numbers r.
-    Blinds,
-    /// The random numbers of the check.
-    Masks,
-    /// Between two stages of the host's computation.
-    Stage(Stage),
-    /// Which exponentiation the backend computes.
-    Instances,
-    /// The bases that reach the backend.
-    GivenBases,
-    /// The exponents that reach it.
-    GivenExponents,
-    /// What it returns.
-    Powers,
     /// The encoded messages, while they wait for the check.
     KeptBlock,
-    /// How many candidates are delivered: one too few, or too many.
-    Count,
-    /// What the check has found.
-    Verdicts,
+    /// Between two stages of the computation.
+    Stage(Stage),
 }
 
 /// What a key has.
@@ -138,37 +122,37 @@ impl Place {
     /// All that is reached with such keys.
     pub(super) fn all(form: Form, blinded: bool) -> Vec<Self> {
         let mut places = match form {
-            Form::Crt => Vec::from([
-                Self::CrtValues,
-                Self::Stage(Stage::Residues),
-                Self::Stage(Stage::Halves),
-            ]),
+            Form::Crt => Vec::from([Self::CrtValues, Self::Stage(Stage::Residues)]),
             Form::Plain => Vec::from([Self::Exponent]),
         };
         if blinded {
-            places.extend([Self::Blinds, Self::Masks]);
+            places.push(Self::Stage(Stage::Blinds));
+            if form == Form::Crt {
+                places.push(Self::Stage(Stage::Masks));
+            }
         }
         // Where memory can be struck from outside: see `memory`.
         if cfg!(target_os = "linux") {
-            places.push(Self::Constants);
+            places.extend([Self::Constants, Self::Keys, Self::Positions]);
+            if blinded {
+                places.push(Self::Block);
+            }
+            if blinded || form == Form::Crt {
+                places.push(Self::KeptBlock);
+            }
         }
-        places.extend([
-            Self::Modulus,
-            Self::Keys,
-            Self::Positions,
-            Self::Block,
-            Self::Stage(Stage::Bases),
-            Self::Stage(Stage::Factors),
-            Self::Instances,
-            Self::GivenBases,
-            Self::GivenExponents,
-            Self::Powers,
-            Self::Stage(Stage::Combined),
-            Self::Stage(Stage::Results),
-            Self::KeptBlock,
-            Self::Count,
-            Self::Verdicts,
-        ]);
+        places.push(Self::Modulus);
+        let stages = [
+            Stage::Bases,
+            Stage::Instances,
+            Stage::Exponents,
+            Stage::Powers,
+            Stage::Factors,
+            Stage::Combined,
+            Stage::Results,
+            Stage::Verdicts,
+        ];
+        places.extend(stages.map(Self::Stage));
         places
     }
 
@@ -176,26 +160,21 @@ impl Place {
     pub(super) fn kinds(self) -> &'static [Kind] {
         match self {
             Self::Exponent | Self::Modulus | Self::Constants => &[Bit, Word, Zeros, Ones, Lost],
-            Self::Instances | Self::Keys => &[Dropped, Swapped, Repeated],
-            Self::Count => &[Dropped, Repeated],
-            Self::Verdicts => &[Lost],
+            Self::Stage(Stage::Instances) | Self::Keys => &[Dropped, Swapped, Repeated],
+            Self::Stage(Stage::Verdicts) => &[Lost],
             _ => &Kind::ALL,
         }
     }
 
     /// Whether a fault there makes wrong results that the verdicts of the check alone keep back.
     pub(super) fn makes_wrong_results(self) -> bool {
-        !matches!(
-            self,
-            Self::Keys
-                | Self::Positions
-                | Self::Block
-                | Self::Blinds
-                | Self::Masks
-                | Self::KeptBlock
-                | Self::Count
-                | Self::Verdicts
-        )
+        match self {
+            // The seal of the key keeps its faults back, too.
+            Self::CrtValues | Self::Exponent | Self::Modulus | Self::Constants => false,
+            Self::Keys | Self::Positions | Self::Block | Self::KeptBlock => false,
+            Self::Stage(Stage::Blinds | Stage::Masks | Stage::Verdicts) => false,
+            Self::Stage(_) => true,
+        }
     }
 
     /// For the report.
@@ -205,24 +184,21 @@ impl Place {
             Self::Exponent => "key: d",
             Self::Modulus => "key: n",
             Self::Constants => "key: constants of n p q",
-            Self::Keys => "keys of lanes",
-            Self::Positions => "positions of lanes",
-            Self::Block => "block before use",
-            Self::Blinds => "blinds",
-            Self::Masks => "masks of the check",
+            Self::Keys => "keys of items",
+            Self::Positions => "positions of items",
+            Self::Block => "encoded messages before use",
+            Self::KeptBlock => "encoded messages kept for the check",
+            Self::Stage(Stage::Blinds) => "blinds",
             Self::Stage(Stage::Bases) => "bases",
-            Self::Stage(Stage::Factors) => "factors",
             Self::Stage(Stage::Residues) => "residues",
-            Self::Stage(Stage::Halves) => "halves",
+            Self::Stage(Stage::Instances) => "order of exponentiations",
+            Self::Stage(Stage::Exponents) => "exponents",
+            Self::Stage(Stage::Powers) => "powers",
+            Self::Stage(Stage::Factors) => "factors",
             Self::Stage(Stage::Combined) => "powers modulo n",
-            Self::Stage(Stage::Results) => "candidates",
-            Self::Instances => "backend: instances",
-            Self::GivenBases => "backend: bases",
-            Self::GivenExponents => "backend: exponents",
-            Self::Powers => "backend: powers",
-            Self::KeptBlock => "block kept for the check",
-            Self::Count => "number of candidates",
-            Self::Verdicts => "verdicts",
+            Self::Stage(Stage::Results) => "results",
+            Self::Stage(Stage::Masks) => "masks of the check",
+            Self::Stage(Stage::Verdicts) => "verdicts",
         }
     }
 }

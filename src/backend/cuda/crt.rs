@@ -1,0 +1,479 @@
+//! CRT batches: `m^d mod n` for many numbers m and keys `n = p q`, from the host to the devices and back.
+//!
+//! The caller is a [`Feed`]: it makes the numbers of some items when a device is about to be free for them, and takes their
+//! results, both on the host's threads. Records of keys stay on the devices. Nothing is checked here.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::mem;
+use core::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use crypto_bigint::Limb;
+use cudarc::driver::DriverError;
+
+use super::Cuda;
+#[cfg(test)]
+use super::Entry;
+pub(crate) use super::family::crt::CrtModulus as CrtKey;
+pub(crate) use super::family::crt::Operands;
+use super::family::crt::{CrtChunk, CrtClass, CrtKernels, CrtWork};
+use super::plan::{self, CrtPlan};
+use super::registry::SHIPPED;
+use super::runtime::device::Call;
+use super::runtime::launch::Loaded;
+use super::runtime::layout::Part;
+use super::runtime::pipeline::{ChunkLens, Forecast, Job, Output, Prepared, Stop, Timing};
+use super::runtime::probe::DeviceInfo;
+use super::runtime::records::{Residence, TableInUse};
+use super::runtime::slot::{Outgoing, Slot};
+#[cfg(test)]
+use super::runtime::strike::Reach;
+use super::words::{HostPool, copy_in, copy_out, write_indices};
+use crate::Error;
+use crate::secret::Secret;
+use crate::window::Window;
+
+/// What all keys of a batch have in common; public.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct CrtShape {
+    /// The width of n in bits, and of both primes.
+    pub(crate) n_bits: u32,
+    pub(crate) prime_bits: u32,
+    /// A bound for the length of the exponents modulo p and q, in bits.
+    pub(crate) exponent_bits: u32,
+    /// e, odd and above 1.
+    pub(crate) public_exponent: u64,
+}
+
+/// Consecutive items of one key.
+pub(crate) struct CrtRun<'a> {
+    pub(crate) len: usize,
+    pub(crate) key: CrtKey<'a>,
+    /// Where the key lies on devices.
+    pub(crate) residence: &'a Residence,
+}
+
+/// Who makes the numbers of items and takes the results. All functions are called on any thread.
+pub(crate) trait Feed<O>: Sync {
+    /// The numbers of some items.
+    type Opened: Send + Sync;
+    type Error: From<Error> + Send;
+
+    /// Whether bases are blinded.
+    fn is_blinded(&self) -> bool;
+
+    /// Makes the numbers of some items.
+    fn open(&self, items: Range<usize>, operands: Operands) -> Result<Self::Opened, Self::Error>;
+
+    /// The numbers that are copied to the device: see [`Operands`]. If there is no second number, it is empty.
+    fn numbers<'n>(&self, opened: &'n Self::Opened) -> [&'n [Limb]; 2];
+
+    /// Takes the results of those items.
+    fn take(&self, opened: Self::Opened, results: &[Limb], output: O);
+}
+
+/// The number of items that each thread of the host blinds sooner than a device, which takes as long for one as for thousands: measured
+/// with RSA-2048, 0.23 ms on an H200 against 1.5 us an item. Several calls share the threads, and so do several devices.
+const BLINDED_BY_A_THREAD: usize = 128;
+
+/// Of so many parts of a device chunks leave one, if that makes no more of them, to the short launches of those before and after, which otherwise
+/// wait for room and then hold up the next long launch: by time stamps with RSA-2048 on an H100, recombining is 5 % of what the device does,
+/// and blinding is another 12 %.
+const PART_FOR_RECOMBINING: usize = 16;
+
+/// The same for blinded items: for both.
+const PART_FOR_BLINDING_TOO: usize = 5;
+
+/// The thread that drives the device copies chunks of fewer items itself.
+const COPIED_BY_ONE_THREAD: usize = 1024;
+
+impl Cuda {
+    /// Whether there are kernels for keys of this shape.
+    pub(crate) fn serves_crt(&self, shape: &CrtShape) -> bool {
+        !self.crt_classes(shape.n_bits, shape.prime_bits).is_empty()
+    }
+
+    /// Compiles the kernels for keys of this shape.
+    pub(crate) fn prepare_crt(&self, shape: &CrtShape) -> Result<(), Error> {
+        let classes = self.crt_classes(shape.n_bits, shape.prime_bits);
+        self.compile(|| classes.iter().flat_map(CrtClass::entries))
+    }
+
+    /// Computes the items of all `runs`, for whose keys there must be kernels.
+    pub(crate) fn run_crt<O: Output, F: Feed<O>>(
+        &self,
+        shape: CrtShape,
+        runs: &[CrtRun<'_>],
+        feed: &F,
+        output: O,
+    ) -> Result<Timing, F::Error> {
+        let batch = CrtBatch::new(self, shape, runs, feed);
+        self.devices.run(&batch, output)
+    }
+
+    /// The same with something done to the batch on its way to a device.
+    #[cfg(test)]
+    pub(crate) fn run_tampered_crt<O: Output, F: Feed<O>>(
+        &self,
+        shape: CrtShape,
+        runs: &[CrtRun<'_>],
+        feed: &F,
+        output: O,
+        tampering: Tampering<'_>,
+    ) -> Result<Timing, F::Error> {
+        let mut batch = CrtBatch::new(self, shape, runs, feed);
+        if let Some(family) = tampering.halves_by {
+            let by_it = |entry: &&Entry| entry.image.key.family == family;
+            let classes = batch.classes.iter_mut();
+            classes.for_each(|class| class.halves.retain(by_it));
+        }
+        batch.tampering = tampering;
+        self.devices.run(&batch, output)
+    }
+
+    /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of `prime_bits` bits,
+    /// one class of each family; none if no device has any.
+    pub(crate) fn crt_classes(&self, n_bits: u32, prime_bits: u32) -> Vec<CrtClass> {
+        let mut classes = plan::crt_classes(SHIPPED, n_bits, prime_bits);
+        classes.retain(|class| self.devices().any(|device| class.runs_on(device)));
+        classes
+    }
+
+    /// The time in milliseconds that the devices should take for `count` exponentiations in pairs modulo two factors,
+    /// given the widths of their product and of themselves in bits; `None` if one of them has no kernel for it.
+    pub(crate) fn foreseen_halves_ms(
+        &self,
+        (product_bits, bits): (u32, u32),
+        exponent_bits: u32,
+        count: usize,
+    ) -> Option<f64> {
+        let classes = self.crt_classes(product_bits, bits);
+        self.slowest_ms(count.div_ceil(2), |device, share| {
+            let plan = CrtPlan::new(&classes, exponent_bits, share, device)?;
+            Some(plan.halves.forecast)
+        })
+    }
+}
+
+/// What tests do to a batch.
+#[cfg(test)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Tampering<'a> {
+    /// Changes the inputs of each chunk on their way to the device: the words of the first numbers, and of the
+    /// indices of keys, two to a word.
+    pub(crate) inputs: Option<&'a (dyn Fn([&mut [u64]; 2]) + Sync)>,
+    /// The only family whose kernels may compute the halves.
+    pub(crate) halves_by: Option<&'a str>,
+    /// Changes each chunk's memory on the device, between launches.
+    pub(crate) strike: Option<&'a Strike>,
+}
+
+/// See [`Tampering::strike`]; gets the items that a chunk has.
+#[cfg(test)]
+pub(crate) type Strike = alloc::sync::Arc<dyn Fn(&Range<usize>, &Reach<'_>) + Send + Sync>;
+
+struct CrtBatch<'a, F> {
+    classes: Vec<CrtClass>,
+    threads: HostPool<'a>,
+    /// How many devices there are, at least one, to which the threads belong.
+    devices: usize,
+    shape: CrtShape,
+    runs: &'a [CrtRun<'a>],
+    feed: &'a F,
+    #[cfg(test)]
+    tampering: Tampering<'a>,
+}
+
+/// What a device computes its share with.
+struct Share {
+    kernels: CrtKernels,
+    loaded: Loaded,
+    window: Window,
+    /// For each run of items with one key the last of them and the index of its key in the table.
+    key_indices: Vec<(usize, u32)>,
+    /// Held while a chunk for this device is opened and sent off: two at a time would both be late. Those for others wait for
+    /// nobody but the host's threads.
+    opening: Mutex<()>,
+    /// The host blinds chunks of at most so many items.
+    blinded_by_host: usize,
+}
+
+/// A chunk that a device works on: parts of its items, each as a thread has opened it, and where the results are in
+/// the output.
+struct UnderWay<T> {
+    parts: Vec<Opened<T>>,
+    results: Part,
+}
+
+/// Items that a thread has opened.
+struct Opened<T> {
+    len: usize,
+    numbers: T,
+}
+
+impl<O: Output, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
+    type Share = Share;
+    type Chunk = UnderWay<F::Opened>;
+    type Error = F::Error;
+
+    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
+        let plan = CrtPlan::new(&self.classes, self.shape.exponent_bits, count, device)?;
+        Some(plan.halves.forecast)
+    }
+
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Share>, F::Error> {
+        let device = call.device();
+        let plan = CrtPlan::new(
+            &self.classes,
+            self.shape.exponent_bits,
+            count,
+            device.info(),
+        );
+        let Some(CrtPlan { class, halves }) = plan else {
+            unreachable!("a device without a forecast has no share");
+        };
+        let table = call.table(class.records());
+        let key_indices = self.key_indices(class, &table);
+        let sharing = call.calls() * self.devices;
+        let entries = [halves.entry, class.recombine, class.join, class.blind];
+        let [exp, recombine, join, blind] = entries.map(|entry| device.kernel(&entry.image));
+        let (exp, recombine, join, blind) = (exp?, recombine?, join?, blind?);
+        let kernels = CrtKernels {
+            halves: (halves.entry, exp.grid()),
+            recombine: (class.recombine, recombine.grid()),
+            join: (class.join, join.grid()),
+            blind: (class.blind, blind.grid()),
+            records: class.records(),
+        };
+        // An instance of the kernel is a half.
+        let resident = exp.grid().resident_instances() / 2;
+        let per_block = halves.entry.image.instances_per_block.div_ceil(2);
+        let part = match self.feed.is_blinded() {
+            true => PART_FOR_BLINDING_TOO,
+            false => PART_FOR_RECOMBINING,
+        };
+        Ok(Prepared {
+            resident,
+            // Where one fills the device, two halves begin and end with less of the host's work; of many, whole ones
+            // have fewer threads wait for each other.
+            chunks: match count > resident {
+                true => ChunkLens {
+                    most: resident,
+                    least: resident - resident / part,
+                    per_block,
+                },
+                false => ChunkLens::halves(resident, per_block),
+            },
+            share: Share {
+                kernels,
+                loaded: Loaded {
+                    kernels: vec![exp, recombine, join, blind],
+                    records: Some(table.hold()),
+                },
+                window: halves.window,
+                key_indices: key_indices.map_err(|error| device.fault(error))?,
+                opening: Mutex::default(),
+                blinded_by_host: BLINDED_BY_A_THREAD * self.threads.count() / sharing,
+            },
+        })
+    }
+
+    fn submit(
+        &self,
+        share: &Share,
+        chunk: &Range<usize>,
+        slot: &mut Slot,
+    ) -> Result<Self::Chunk, Stop<F::Error>> {
+        let operands = match self.feed.is_blinded() {
+            false => Operands::Same,
+            true if chunk.len() <= share.blinded_by_host => Operands::Given,
+            true => Operands::Blinded,
+        };
+        let what = CrtChunk {
+            count: chunk.len(),
+            n_bits: self.shape.n_bits,
+            prime_bits: self.shape.prime_bits,
+            exponent_bits: self.shape.exponent_bits,
+            public_exponent: self.shape.public_exponent,
+            window: share.window,
+            operands,
+        };
+        let work = share.kernels.exponentiate(&what);
+        let alone = share.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let parts = self.open(chunk, operands).map_err(Stop::Batch)?;
+        let fill = |mut inputs: Outgoing<'_>| {
+            self.fill(share, chunk, &parts, &work, inputs.words());
+            inputs.send()
+        };
+        #[cfg(test)]
+        if let Some(strike) = self.tampering.strike.cloned() {
+            let chunk = chunk.clone();
+            slot.strike(alloc::boxed::Box::new(move |reach| strike(&chunk, reach)));
+        }
+        slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
+        drop(alone);
+        Ok(UnderWay {
+            parts,
+            results: work.product,
+        })
+    }
+
+    /// Hands the results to the feed, on all threads.
+    fn take(&self, chunk: Self::Chunk, items: &Range<usize>, words: &mut [u64], output: O) {
+        let words = &mut words[chunk.results.range()];
+        let (size, limbs) = (words.len() / items.len(), self.limbs());
+        let (mut words, mut output) = (words, Some(output));
+        let mut parts = Vec::with_capacity(chunk.parts.len());
+        for Opened { len, numbers } in chunk.parts {
+            let (head, tail) = mem::take(&mut words).split_at_mut(len * size);
+            words = tail;
+            let (here, rest) = match output.take() {
+                Some(output) => output.split_at(len),
+                None => unreachable!("there are as many places as items"),
+            };
+            output = Some(rest);
+            parts.push((numbers, head, here));
+        }
+        self.threads.each_item(parts, |(numbers, words, output)| {
+            let mut results = Secret::new(vec![Limb::ZERO; output.len() * limbs]);
+            let items = results.chunks_exact_mut(limbs);
+            for (result, words) in items.zip(words.chunks_exact_mut(size)) {
+                copy_out(words, result);
+                words.fill(0);
+            }
+            self.feed.take(numbers, &results, output);
+        });
+    }
+}
+
+impl<'a, F> CrtBatch<'a, F> {
+    fn new(cuda: &'a Cuda, shape: CrtShape, runs: &'a [CrtRun<'a>], feed: &'a F) -> Self {
+        Self {
+            classes: cuda.crt_classes(shape.n_bits, shape.prime_bits),
+            threads: cuda.host_pool(),
+            devices: cuda.devices().count(),
+            shape,
+            runs,
+            feed,
+            #[cfg(test)]
+            tampering: Tampering::default(),
+        }
+    }
+
+    /// Limbs in each number.
+    fn limbs(&self) -> usize {
+        (self.shape.n_bits / Limb::BITS) as usize
+    }
+
+    /// Opens the items of a chunk on all threads, in parts.
+    fn open<O>(
+        &self,
+        chunk: &Range<usize>,
+        operands: Operands,
+    ) -> Result<Vec<Opened<F::Opened>>, F::Error>
+    where
+        F: Feed<O>,
+    {
+        let len = self.part_len(chunk.len());
+        let starts: Vec<_> = chunk.clone().step_by(len).collect();
+        let opened = self.threads.map_items(starts, |start| {
+            let items = start..(start + len).min(chunk.end);
+            Ok(Opened {
+                len: items.len(),
+                numbers: self.feed.open(items, operands)?,
+            })
+        });
+        opened.into_iter().collect()
+    }
+
+    /// How many items a thread takes at a time: few enough for each to have some, and for none to be late with its last ones when the others are done, for
+    /// threads share cores; enough to fill vectors, and for what a part costs besides to be little.
+    fn part_len(&self, count: usize) -> usize {
+        const FEWEST: usize = 16;
+        const MOST: usize = 128;
+        count
+            .div_ceil(self.threads.count())
+            .clamp(FEWEST, MOST)
+            .next_multiple_of(8)
+    }
+
+    /// The indices of the keys in the table, which get a place there if they have none yet.
+    fn key_indices(
+        &self,
+        class: &CrtClass,
+        table: &TableInUse<'_>,
+    ) -> Result<Vec<(usize, u32)>, DriverError> {
+        let mut indices = Vec::with_capacity(self.runs.len());
+        let mut end = 0;
+        for CrtRun {
+            len,
+            key,
+            residence,
+        } in self.runs
+        {
+            let write = |record: &mut [u64]| class.family().write_record(class, key, record);
+            end += len;
+            indices.push((end, table.index_of(residence, write)?));
+        }
+        Ok(indices)
+    }
+
+    /// Writes numbers and the indices of keys to `input`, all of it.
+    fn fill<O>(
+        &self,
+        share: &Share,
+        chunk: &Range<usize>,
+        parts: &[Opened<F::Opened>],
+        work: &CrtWork,
+        input: &mut [u64],
+    ) where
+        F: Feed<O>,
+    {
+        let limbs = self.limbs();
+        let size = work.first.len() / chunk.len();
+        let range = |part: Option<Part>| part.map_or(0..0, Part::range);
+        let places = [Some(work.first), work.second].map(range);
+        let Ok(places) = input.get_disjoint_mut(places) else {
+            unreachable!("parts of a layout do not overlap");
+        };
+        // A number that is not there has no words for any item.
+        let mut rest = places;
+        let copies = parts.iter().map(|Opened { len, numbers }| {
+            let places = rest.each_mut().map(|words| {
+                let len = (len * size).min(words.len());
+                let (head, tail) = mem::take(words).split_at_mut(len);
+                *words = tail;
+                head
+            });
+            (places, self.feed.numbers(numbers))
+        });
+        // Waking threads takes longer than copying a few numbers.
+        let threads = match chunk.len() {
+            0..COPIED_BY_ONE_THREAD => HostPool(None),
+            _ => self.threads,
+        };
+        threads.each_item(copies.collect(), |(places, numbers)| {
+            for (words, numbers) in places.into_iter().zip(numbers) {
+                let numbers = numbers.chunks_exact(limbs);
+                for (number, place) in numbers.zip(words.chunks_exact_mut(size)) {
+                    copy_in(number, place);
+                }
+            }
+        });
+        let first = share
+            .key_indices
+            .partition_point(|run| run.0 <= chunk.start);
+        let mut run = share.key_indices[first..].iter().peekable();
+        let indices = chunk.clone().map(|item| {
+            while run.next_if(|run| run.0 <= item).is_some() {}
+            run.peek().map_or(0, |run| run.1)
+        });
+        write_indices(indices, &mut input[work.record_index.range()]);
+        #[cfg(test)]
+        if let Some(change) = self.tampering.inputs {
+            let places = [work.first, work.record_index].map(Part::range);
+            change(input.get_disjoint_mut(places).unwrap());
+        }
+    }
+}

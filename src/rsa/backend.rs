@@ -1,0 +1,304 @@
+//! What a backend implements to compute RSA private operations.
+
+#[cfg(feature = "cuda")]
+mod cuda;
+mod host;
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+use core::num::NonZeroUsize;
+
+use crypto_bigint::{BoxedUint, Limb};
+
+use super::error::Error;
+use super::output::Slots;
+use super::private_op::{self, Batch};
+use crate::backend::Serial;
+use crate::engine::Engine;
+use crate::requests::SecretPowers;
+use crate::secret::Secret;
+use crate::{BatchModExp, ModExp};
+
+/// The most items that a thread computes at a time. The numbers of more would not stay in a cache.
+const ITEMS_AT_A_TIME: usize = 512;
+
+/// A backend that computes RSA private operations.
+///
+/// For a backend that exponentiates, an empty `impl` is enough: the provided method computes on the calling thread,
+/// the exponentiations on the backend and everything else on its [engine](Self::engine).
+///
+/// **A backend is not trusted.** Its powers are combined, unblinded and checked by an engine of this crate: every
+/// result is raised to e and compared with the encoded message before it goes to the caller. One wrong half of a
+/// CRT signature gives away the key (Boneh, DeMillo and Lipton, 1997).
+///
+/// ```
+/// use batch_modexp::rsa::backend::{Items, RsaBackend};
+/// use batch_modexp::{BatchModExp, Error, ModExp, backend::Serial, rsa};
+/// use crypto_bigint::BoxedUint;
+///
+/// /// Prints how many items it computes.
+/// struct Chatty(Serial);
+///
+/// impl BatchModExp<BoxedUint> for Chatty {
+///     type Error = Error;
+///
+///     fn batch_mod_exp(
+///         &self,
+///         batch: &[ModExp<'_, BoxedUint>],
+///         exponent_bits: u32,
+///         out: &mut [BoxedUint],
+///     ) -> Result<(), Error> {
+///         self.0.batch_mod_exp(batch, exponent_bits, out)
+///     }
+/// }
+///
+/// impl RsaBackend for Chatty {
+///     fn private_ops(&self, items: Items<'_>) -> Result<(), rsa::Error> {
+///         println!("{} items", items.len());
+///         items.compute_on(self)
+///     }
+/// }
+/// ```
+pub trait RsaBackend: BatchModExp<BoxedUint, Error = crate::Error> {
+    /// Computes all items, whose results are checked on the way to their callers. An item that is not computed
+    /// fails with [`Error::Fault`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rng`], or the backend's error if it fails as a whole.
+    fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
+        items.compute_on(self)
+    }
+
+    /// The engine of this crate that computes everything on the host but the exponentiations: blinding, the reduction
+    /// modulo p and q, the recombination and the check.
+    ///
+    /// By default that of [`Serial`]. A backend that wraps another one returns that one's engine;
+    /// any other can keep a [`Cpu`](crate::backend::Cpu) and return its engine, which is faster.
+    fn engine(&self) -> HostEngine<'_> {
+        HostEngine::default()
+    }
+
+    /// A single-threaded backend, and how many callers may usefully run it at once: for queues, whose callers compute
+    /// small batches at the same time.
+    ///
+    /// `None`, as provided, for a backend that takes one batch after the other: a device, or one that has not said so.
+    fn per_thread(&self) -> Option<PerThread<'_>> {
+        None
+    }
+}
+
+/// Items that a backend is to compute. Their keys have all public numbers but n in common.
+///
+/// Items can be [split](Self::split_at) like a slice, so that threads or devices get parts.
+#[allow(missing_debug_implementations)]
+pub struct Items<'a> {
+    pub(super) batch: &'a Batch<'a>,
+    /// The first item of the batch that is in here; there are as many as slots.
+    pub(super) first: usize,
+    pub(super) slots: Slots<'a>,
+}
+
+impl<'a> Items<'a> {
+    /// All items of a batch.
+    pub(super) fn new(batch: &'a Batch<'a>, slots: Slots<'a>) -> Self {
+        Self {
+            batch,
+            first: 0,
+            slots,
+        }
+    }
+
+    /// The number of items.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The first `middle` items, and the others.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer.
+    #[must_use]
+    pub fn split_at(self, middle: usize) -> (Self, Self) {
+        let Self {
+            batch,
+            first,
+            slots,
+        } = self;
+        let (head, tail) = slots.split_at(middle);
+        let part = |first, slots| Items {
+            batch,
+            first,
+            slots,
+        };
+        (part(first, head), part(first + middle, tail))
+    }
+
+    /// Parts of `len` items, the last one perhaps of fewer.
+    ///
+    /// # Panics
+    ///
+    /// If `len` is 0.
+    pub fn chunks(self, len: usize) -> impl Iterator<Item = Self> {
+        assert!(len > 0, "parts of no items");
+        let mut rest = Some(self);
+        core::iter::from_fn(move || {
+            let items = rest.take().filter(|items| !items.is_empty())?;
+            let middle = len.min(items.len());
+            let (part, others) = items.split_at(middle);
+            rest = Some(others);
+            Some(part)
+        })
+    }
+
+    /// The same items, for an attempt that another one may follow.
+    #[must_use]
+    pub fn reborrow(&mut self) -> Items<'_> {
+        Items {
+            batch: self.batch,
+            first: self.first,
+            slots: self.slots.reborrow(),
+        }
+    }
+
+    /// How many exponentiations an item takes: two for keys with CRT values, else one.
+    #[must_use]
+    pub fn exponentiations(&self) -> usize {
+        self.batch.class.exponentiations()
+    }
+
+    /// The width of the moduli of those exponentiations, in bits.
+    #[must_use]
+    pub fn exponentiation_bits(&self) -> u32 {
+        let class = &self.batch.class;
+        class.prime.map_or(class.n_width, |prime| prime.width)
+    }
+
+    /// Computes all items on the calling thread: the exponentiations on `backend`, everything else on its
+    /// [engine](RsaBackend::engine).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rng`], and the errors of `backend`.
+    pub fn compute_on<B: RsaBackend + ?Sized>(self, backend: &B) -> Result<(), Error> {
+        self.compute(backend.engine(), ITEMS_AT_A_TIME, &|powers| {
+            batch_mod_exp(backend, powers)
+        })
+    }
+
+    /// The same with exponentiations on the engine.
+    pub(super) fn compute_on_engine(self, engine: HostEngine<'_>) -> Result<(), Error> {
+        self.compute(engine, ITEMS_AT_A_TIME, &|powers| {
+            engine.0.pow(powers);
+            Ok(())
+        })
+    }
+
+    /// The same with exponentiations by `exponentiate`, and so many items at a time.
+    pub(super) fn compute(
+        self,
+        engine: HostEngine<'_>,
+        at_a_time: usize,
+        exponentiate: private_op::Exponentiate<'_>,
+    ) -> Result<(), Error> {
+        for part in self.chunks(at_a_time) {
+            let range = part.first..part.first + part.len();
+            private_op::run(engine.0, exponentiate, part.batch, range, part.slots)?;
+        }
+        Ok(())
+    }
+}
+
+/// Computes powers by a backend's [`batch_mod_exp`](BatchModExp::batch_mod_exp), whose numbers have memory of their own.
+pub(super) fn batch_mod_exp<B>(backend: &B, powers: SecretPowers<'_>) -> Result<(), crate::Error>
+where
+    B: BatchModExp<BoxedUint, Error = crate::Error> + ?Sized,
+{
+    powers.assert_lengths();
+    let limbs = powers.limbs().max(1);
+    let width = limbs as u32 * Limb::BITS;
+    let boxed = |limbs: &[Limb]| {
+        let mut number = BoxedUint::zero_with_precision(width);
+        number.as_mut_limbs().copy_from_slice(limbs);
+        number
+    };
+    let bases = powers.bases.chunks_exact(limbs);
+    let bases: Secret<Vec<_>> = Secret::new(bases.map(boxed).collect());
+    let instances: Vec<_> = bases
+        .iter()
+        .zip(powers.exponents)
+        .zip(powers.moduli)
+        .map(|((base, exponent), params)| ModExp::new(base, exponent, params))
+        .collect();
+    let zeros = vec![BoxedUint::zero_with_precision(width); instances.len()];
+    let mut results = Secret::new(zeros);
+    backend.batch_mod_exp(&instances, powers.exponent_bits, &mut results)?;
+    for (out, result) in powers.out.chunks_exact_mut(limbs).zip(results.iter()) {
+        // A result of another width is no result, and does not pass the check.
+        if result.as_limbs().len() == limbs {
+            out.copy_from_slice(result.as_limbs());
+        }
+    }
+    Ok(())
+}
+
+/// An engine of this crate: see [`RsaBackend::engine`].
+///
+/// Nobody else can make one, so that results are never checked by code of a backend's author.
+#[derive(Clone, Copy)]
+pub struct HostEngine<'a>(pub(super) &'a dyn Engine);
+
+impl<'a> HostEngine<'a> {
+    #[cfg(test)]
+    pub(super) fn of(engine: &'a dyn Engine) -> Self {
+        Self(engine)
+    }
+
+    /// What it computes with: `"ifma"`, `"fma"` or `"serial"`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+}
+
+/// [`Serial`], which every processor has.
+impl Default for HostEngine<'_> {
+    fn default() -> Self {
+        Self(&Serial)
+    }
+}
+
+impl fmt::Debug for HostEngine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HostEngine").field(&self.name()).finish()
+    }
+}
+
+/// A backend for as many threads as call it: see [`RsaBackend::per_thread`].
+#[derive(Clone, Copy)]
+pub struct PerThread<'a> {
+    /// Computes on the calling thread.
+    pub backend: &'a (dyn RsaBackend + Sync),
+    /// More calls at the same time than this take time from each other.
+    pub threads: NonZeroUsize,
+}
+
+impl fmt::Debug for PerThread<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PerThread")
+            .field("threads", &self.threads)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! Private operations on GPUs. Keys with two primes, of the sizes that there are kernels for, are computed by
+//! [CRT batches](crate::backend::cuda::crt): the host encodes and checks, the devices do everything between. All other keys
+//! are computed on the host but for their exponentiations.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crypto_bigint::Limb;
+
+use super::{HostEngine, Items, RsaBackend, batch_mod_exp};
+use crate::backend::Cuda;
+use crate::backend::cuda::Timing;
+use crate::backend::cuda::crt::{CrtKey, CrtRun, CrtShape, Feed, Operands};
+use crate::backend::cuda::runtime::pipeline::Output;
+use crate::rsa::error::Error;
+use crate::rsa::key::KeyHandle;
+use crate::rsa::output::Slots;
+use crate::rsa::private_op::blinding::Blinded;
+use crate::rsa::private_op::class::{KeyClass, crt, runs};
+use crate::rsa::private_op::{Batch, Encoded};
+
+/// The number of items at a time whose keys there are no kernels for, so that the exponentiations fill a device.
+const ITEMS_BY_WAY_OF_THE_HOST: usize = 8192;
+
+impl RsaBackend for Cuda {
+    fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
+        self.private_ops_timed(items).map(|_| ())
+    }
+
+    fn engine(&self) -> HostEngine<'_> {
+        self.host().engine()
+    }
+}
+
+impl Cuda {
+    /// Compiles the kernels for private operations with keys like this one now rather than in the first call that needs them: a
+    /// call waits seconds for them, once on a machine if the driver keeps what it has compiled, as it does by default. For services,
+    /// before [`Auto::with_cuda`](crate::backend::Auto::with_cuda) or a queue gets the devices.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cuda`](crate::Error::Cuda) if the driver cannot compile or load a kernel,
+    /// [`Error::Forked`](crate::Error::Forked) in a forked child.
+    pub fn prepare_private_op(&self, key: &KeyHandle) -> Result<(), crate::Error> {
+        let class = KeyClass::of(key.parts());
+        match (shape_for(self, &class), class.prime) {
+            (Some(shape), _) => self.prepare_crt(&shape),
+            (None, Some(prime)) => self.prepare(prime.width),
+            (None, None) => self.prepare(class.n_width),
+        }
+    }
+
+    /// Like [`private_ops`](RsaBackend::private_ops), and tells the time that the kernels took; none for keys that
+    /// there are no kernels for. For measurements.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`private_ops`](RsaBackend::private_ops).
+    pub fn private_ops_timed(&self, items: Items<'_>) -> Result<Timing, Error> {
+        run(self, items, |shape, runs, feed, slots| {
+            self.run_crt(shape, runs, feed, slots)
+        })
+    }
+}
+
+/// Runs items on devices by `run_crt`, or by way of the host where there are no kernels for them.
+fn run(
+    cuda: &Cuda,
+    items: Items<'_>,
+    run_crt: impl FnOnce(CrtShape, &[CrtRun<'_>], &Checked<'_>, Slots<'_>) -> Result<Timing, Error>,
+) -> Result<Timing, Error> {
+    let batch = items.batch;
+    let Some(shape) = shape_for(cuda, &batch.class) else {
+        items.compute(cuda.engine(), ITEMS_BY_WAY_OF_THE_HOST, &|powers| {
+            batch_mod_exp(cuda, powers)
+        })?;
+        return Ok(Timing::default());
+    };
+    let (first, count) = (items.first, items.len());
+    let mut slots = items.slots;
+    let keys = &batch.keys[first..][..count];
+    let runs: Vec<_> = runs(keys).map(crt_run).collect();
+    let feed = Checked {
+        engine: cuda.engine(),
+        batch,
+        first,
+        has_fault: AtomicBool::new(false),
+    };
+    let timing = run_crt(shape, &runs, &feed, slots.reborrow());
+    if feed.has_fault.into_inner() {
+        renew_records(keys, &slots);
+    }
+    timing
+}
+
+/// The shape of keys that stay on the devices; none for other keys.
+fn shape_for(cuda: &Cuda, class: &KeyClass) -> Option<CrtShape> {
+    let prime = class.prime?;
+    let shape = CrtShape {
+        n_bits: class.n_width,
+        prime_bits: prime.width,
+        exponent_bits: prime.bits,
+        public_exponent: class.e_low,
+    };
+    let fits = (1..=u64::BITS).contains(&class.e_bits) && cuda.serves_crt(&shape);
+    fits.then_some(shape)
+}
+
+fn crt_run<'a>(run: &[&'a KeyHandle]) -> CrtRun<'a> {
+    let (parts, crt) = (run[0].parts(), crt(&run[0]));
+    CrtRun {
+        len: run.len(),
+        key: CrtKey {
+            p: crt.p(),
+            exponent_p: &crt.dp_less_1,
+            q: crt.q(),
+            exponent_q: &crt.dq_less_1,
+            qinv: &crt.qinv,
+            n: parts.n.as_ref(),
+        },
+        residence: &parts.on_devices,
+    }
+}
+
+/// Wipes the records of keys of which an item has failed its check, so that the next call brings them to the devices anew: in one that
+/// a fault has changed all items would fail for ever.
+fn renew_records(keys: &[&KeyHandle], slots: &Slots<'_>) {
+    let mut first = 0;
+    for run in runs(keys) {
+        if (first..first + run.len()).any(|item| slots.is_fault(item)) {
+            // A device that cannot wipe it is lost, or says so in the next call.
+            let _ = run[0].evict();
+        }
+        first += run.len();
+    }
+}
+
+/// Encodes items and checks their results.
+struct Checked<'a> {
+    engine: HostEngine<'a>,
+    batch: &'a Batch<'a>,
+    /// The first item of the batch.
+    first: usize,
+    /// Whether an item has failed its check.
+    has_fault: AtomicBool,
+}
+
+impl<'s> Feed<Slots<'s>> for Checked<'_> {
+    /// Encoded items, with the operands if the host has made them.
+    type Opened = (Encoded, Option<Blinded>);
+    type Error = Error;
+
+    fn is_blinded(&self) -> bool {
+        self.batch.is_blinded
+    }
+
+    fn open(&self, items: Range<usize>, operands: Operands) -> Result<Self::Opened, Error> {
+        let items = self.first + items.start..self.first + items.end;
+        let encoded = Encoded::new(self.batch, items)?;
+        let blinded = (operands == Operands::Given)
+            .then(|| encoded.blind(self.engine.0, encoded.keys(self.batch)));
+        Ok((encoded, blinded))
+    }
+
+    fn numbers<'n>(&self, (encoded, blinded): &'n Self::Opened) -> [&'n [Limb]; 2] {
+        match (blinded, &encoded.blinds) {
+            (Some(blinded), _) => [&blinded.bases, &blinded.factors],
+            (None, Some(blinds)) => [&encoded.ems, &blinds.numbers],
+            (None, None) => [&encoded.ems, &[]],
+        }
+    }
+
+    fn take(&self, (encoded, _): Self::Opened, results: &[Limb], mut slots: Slots<'s>) {
+        encoded.check(self.engine.0, self.batch, results, slots.reborrow());
+        if (0..slots.len()).any(|item| slots.is_fault(item)) {
+            self.has_fault.store(true, Relaxed);
+        }
+    }
+}
+
+impl Output for Slots<'_> {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn split_at(self, middle: usize) -> (Self, Self) {
+        self.split_at(middle)
+    }
+}
+
+#[cfg(test)]
+mod tests;

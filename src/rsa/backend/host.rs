@@ -1,0 +1,216 @@
+//! Private operations on the backends of the host, and the choice between host and GPUs.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use super::{HostEngine, Items, PerThread, RsaBackend};
+use crate::backend::Serial;
+use crate::rsa::error::Error;
+
+/// The engines compute everything themselves, on flat numbers.
+macro_rules! on_engine {
+    ($engine:ty) => {
+        impl RsaBackend for $engine {
+            fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
+                items.compute_on_engine(self.engine())
+            }
+
+            fn engine(&self) -> HostEngine<'_> {
+                HostEngine(self)
+            }
+        }
+    };
+}
+
+on_engine!(Serial);
+#[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
+on_engine!(crate::backend::Fma);
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+on_engine!(crate::backend::Ifma);
+#[cfg(feature = "std")]
+on_engine!(crate::backend::cpu::AnyEngine);
+
+/// Pointers to a backend are that backend.
+macro_rules! on_pointee {
+    ($pointer:ty) => {
+        impl<B: RsaBackend + ?Sized> RsaBackend for $pointer {
+            fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
+                (**self).private_ops(items)
+            }
+
+            fn engine(&self) -> HostEngine<'_> {
+                (**self).engine()
+            }
+
+            fn per_thread(&self) -> Option<PerThread<'_>> {
+                (**self).per_thread()
+            }
+        }
+    };
+}
+
+on_pointee!(&B);
+on_pointee!(Arc<B>);
+on_pointee!(Box<B>);
+
+#[cfg(feature = "std")]
+mod threads {
+    use alloc::vec::Vec;
+    use core::num::NonZeroUsize;
+
+    use crypto_bigint::BoxedUint;
+
+    use super::super::ITEMS_AT_A_TIME;
+    use super::*;
+    use crate::BatchModExp;
+    use crate::backend::auto::Chosen;
+    #[cfg(feature = "cuda")]
+    use crate::backend::auto::{
+        both::Both,
+        cost::{Shape, Side},
+    };
+    use crate::backend::parallel::each_share;
+    use crate::backend::{Auto, Cpu, Parallel};
+    use crate::rsa::KeyHandle;
+    #[cfg(feature = "cuda")]
+    use crate::rsa::private_op::class::KeyClass;
+
+    /// Each thread takes its share through the whole operation, from the representatives to the check, not only
+    /// through the exponentiations.
+    impl<B: RsaBackend + Sync> RsaBackend for Parallel<B> {
+        fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
+            let Some(pool) = self.pool_here() else {
+                return self.inner().private_ops(items);
+            };
+            // As few shares as there are threads, if they are not too long: a share prepares each of its moduli once. And as
+            // many lanes as the backend computes exponentiations at a time, or fewer, if so the last thread ends sooner.
+            let at_a_time = BatchModExp::<BoxedUint>::granularity(self.inner());
+            let at_a_time = at_a_time.div_ceil(items.exponentiations());
+            let most = items.len().div_ceil(self.threads());
+            let most = most.clamp(1, ITEMS_AT_A_TIME).next_multiple_of(at_a_time);
+            let (bits, exponentiations) = (items.exponentiation_bits(), items.exponentiations());
+            let share = self.share(items.len(), most, |lanes| {
+                let count = lanes * exponentiations;
+                BatchModExp::<BoxedUint>::relative_time(self.inner(), bits, count)
+            });
+            if share >= items.len() {
+                return self.inner().private_ops(items);
+            }
+            let shares: Vec<_> = items.chunks(share).collect();
+            let work = |items: Items<'_>| self.inner().private_ops(items);
+            each_share(pool, shares.into_iter(), work)
+        }
+
+        fn engine(&self) -> HostEngine<'_> {
+            self.inner().engine()
+        }
+
+        fn per_thread(&self) -> Option<PerThread<'_>> {
+            let threads = NonZeroUsize::new(self.threads())?;
+            Some(PerThread {
+                backend: self.inner(),
+                threads,
+            })
+        }
+    }
+
+    impl RsaBackend for Cpu {
+        fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
+            self.inner().private_ops(items)
+        }
+
+        fn engine(&self) -> HostEngine<'_> {
+            self.inner().engine()
+        }
+
+        fn per_thread(&self) -> Option<PerThread<'_>> {
+            self.inner().per_thread()
+        }
+    }
+
+    /// A private operation is two exponentiations modulo primes, or one modulo n.
+    #[cfg(feature = "cuda")]
+    impl RsaBackend for Both {
+        fn private_ops(&self, mut items: Items<'_>) -> Result<(), Error> {
+            let shape = shape(&items.batch.class);
+            let count = items.exponentiations() * items.len();
+            self.run(shape, count, &mut items, |items, side| match side {
+                Side::Cpu => self.cuda().host().private_ops(items.reborrow()),
+                Side::Gpu => self.cuda().private_ops(items.reborrow()),
+            })
+        }
+
+        fn engine(&self) -> HostEngine<'_> {
+            self.cuda().engine()
+        }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn shape(class: &KeyClass) -> Shape {
+        Shape {
+            kind: "private operation",
+            bits: class.prime.map_or(class.n_width, |prime| prime.width),
+            product_bits: class.prime.map(|_| class.n_width),
+            exponent_bits: class.prime.map_or(class.n_width, |prime| prime.bits),
+        }
+    }
+
+    impl Auto {
+        /// The smallest batch of private operations with keys like `key` that goes to the GPUs, as
+        /// [`break_even`](Self::break_even) has it for exponentiations.
+        #[must_use]
+        pub fn rsa_break_even(&self, key: &KeyHandle) -> Option<usize> {
+            match self.chosen() {
+                #[cfg(feature = "cuda")]
+                Chosen::Both(both) => {
+                    let class = KeyClass::of(key.parts());
+                    let exponentiations = class.exponentiations();
+                    let count = both.break_even(shape(&class))?;
+                    Some(count.div_ceil(exponentiations))
+                }
+                #[cfg(feature = "cuda")]
+                Chosen::Cuda(_) => None,
+                Chosen::Serial(_) | Chosen::Cpu(_) => {
+                    let _ = key;
+                    None
+                }
+            }
+        }
+    }
+
+    impl RsaBackend for Auto {
+        fn private_ops(&self, #[allow(unused_mut)] mut items: Items<'_>) -> Result<(), Error> {
+            match self.chosen() {
+                Chosen::Serial(serial) => serial.private_ops(items),
+                Chosen::Cpu(cpu) => cpu.private_ops(items),
+                #[cfg(feature = "cuda")]
+                Chosen::Cuda(cuda) => match cuda.private_ops(items.reborrow()) {
+                    Err(_) if cuda.is_over() => cuda.host().private_ops(items),
+                    result => result,
+                },
+                #[cfg(feature = "cuda")]
+                Chosen::Both(both) => both.private_ops(items),
+            }
+        }
+
+        fn engine(&self) -> HostEngine<'_> {
+            match self.chosen() {
+                Chosen::Serial(serial) => serial.engine(),
+                Chosen::Cpu(cpu) => cpu.engine(),
+                #[cfg(feature = "cuda")]
+                Chosen::Cuda(cuda) => cuda.engine(),
+                #[cfg(feature = "cuda")]
+                Chosen::Both(both) => both.engine(),
+            }
+        }
+
+        fn per_thread(&self) -> Option<PerThread<'_>> {
+            match self.chosen() {
+                Chosen::Serial(_) => None,
+                Chosen::Cpu(cpu) => cpu.per_thread(),
+                #[cfg(feature = "cuda")]
+                Chosen::Cuda(_) | Chosen::Both(_) => None,
+            }
+        }
+    }
+}

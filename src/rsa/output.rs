@@ -1,0 +1,459 @@
+//! The octets of many items in one buffer, and the errors of the items that failed.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use zeroize::Zeroize;
+
+use super::error::Error;
+use super::signature::Signature;
+use crate::secret::Secret;
+
+/// The signatures of a batch, in the order of its items: one buffer of octets, from which slices are lent.
+///
+/// An item that failed has its error instead of a signature. With a reference the iterator lends
+/// slices; by value it makes a [`Signature`] of each.
+///
+/// ```
+/// # use batch_modexp::backend::Serial;
+/// # use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, sha2::Sha256};
+/// # let pem = std::fs::read_to_string("tests/keys/rsa2048-pkcs8.pem")?;
+/// # let key = KeyHandle::from_pkcs8_pem(&pem)?;
+/// # let signer = BatchSigner::new(Serial, Pkcs1v15::<Sha256>::new());
+/// let signatures = signer.sign(&mut getrandom::SysRng, &key, &["one", "two"])?;
+/// assert_eq!(signatures.len(), 2);
+/// for signature in &signatures {
+///     assert_eq!(signature?.len(), key.size());
+/// }
+/// let first: &[u8] = signatures.get(0)?;
+/// assert_eq!(signatures.into_vec()?[..key.size()].len(), key.size());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Default)]
+pub struct Signatures(Outputs);
+
+/// Results of private operations that are secret, in the order of the batch's items: one buffer of octets, which is wiped on
+/// drop and from which slices are lent.
+///
+/// An item that failed has its error instead of octets.
+pub struct SecretOctets(Secret<Outputs>);
+
+impl Signatures {
+    pub(super) fn new(outputs: Secret<Outputs>) -> Self {
+        Self(outputs.into_inner())
+    }
+
+    /// The number of items.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no items.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The signature of item `index`, as many octets as its key's modulus has.
+    ///
+    /// # Errors
+    ///
+    /// The error of the item, if it failed.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such item.
+    pub fn get(&self, index: usize) -> Result<&[u8], &Error> {
+        self.0.get(index)
+    }
+
+    /// The signatures of all items.
+    pub fn iter(&self) -> Iter<'_> {
+        self.0.iter()
+    }
+
+    /// The octets of all signatures, one after the other.
+    ///
+    /// # Errors
+    ///
+    /// That of the first item that failed.
+    pub fn into_vec(self) -> Result<Vec<u8>, Error> {
+        self.0.into_vec()
+    }
+}
+
+impl<'a> IntoIterator for &'a Signatures {
+    type Item = Result<&'a [u8], &'a Error>;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+impl IntoIterator for Signatures {
+    type Item = Result<Signature, Error>;
+    type IntoIter = IntoSignatures;
+
+    fn into_iter(self) -> IntoSignatures {
+        IntoSignatures {
+            range: 0..self.len(),
+            signatures: self,
+        }
+    }
+}
+
+/// The octets of each item, lent: see [`Signatures::iter`] and [`SecretOctets::iter`].
+pub struct Iter<'a> {
+    outputs: &'a Outputs,
+    positions: Range<usize>,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = Result<&'a [u8], &'a Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.outputs.get(self.positions.next()?))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.positions.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}
+
+impl fmt::Debug for Iter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The signatures of a batch, one by one: see [`Signatures`].
+#[derive(Debug)]
+pub struct IntoSignatures {
+    range: Range<usize>,
+    signatures: Signatures,
+}
+
+impl Iterator for IntoSignatures {
+    type Item = Result<Signature, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let signature = self.signatures.get(self.range.next()?);
+        Some(signature.map(Signature::new).map_err(Clone::clone))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.range.size_hint()
+    }
+}
+
+impl ExactSizeIterator for IntoSignatures {}
+
+impl PartialEq for Signatures {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Signatures {}
+
+impl fmt::Debug for Signatures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let signatures = self.iter().map(|item| item.map(Signature::new));
+        f.debug_list().entries(signatures).finish()
+    }
+}
+
+impl SecretOctets {
+    pub(super) fn new(outputs: Secret<Outputs>) -> Self {
+        Self(outputs)
+    }
+
+    /// The number of items.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no items.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The octets of item `index`.
+    ///
+    /// # Errors
+    ///
+    /// The error of the item, if it failed.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such item.
+    pub fn get(&self, index: usize) -> Result<&[u8], &Error> {
+        self.0.get(index)
+    }
+
+    /// The octets of all items.
+    pub fn iter(&self) -> Iter<'_> {
+        self.0.iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a SecretOctets {
+    type Item = Result<&'a [u8], &'a Error>;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for SecretOctets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecretOctets")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The outputs of a batch. Items are computed in *sorted* order, those of one key class next to each other, and looked up
+/// by their *position* in the caller's batch.
+#[derive(Default)]
+pub(super) struct Outputs {
+    octets: Vec<u8>,
+    /// For each item 1 more than its length in octets, or 0 if it has no result.
+    lens: Vec<u16>,
+    /// For each class the first of its items, where its octets begin, and how many octets apart items are.
+    classes: Vec<Class>,
+    /// Which item stands at each position, unless items stand in their order.
+    items: Option<Vec<usize>>,
+    /// The positions that failed, in ascending order.
+    errors: Vec<(usize, Error)>,
+}
+
+struct Class {
+    first: usize,
+    offset: usize,
+    stride: usize,
+}
+
+impl Outputs {
+    fn len(&self) -> usize {
+        self.lens.len()
+    }
+
+    fn get(&self, position: usize) -> Result<&[u8], &Error> {
+        assert!(position < self.len(), "there is no item {position}");
+        if let Ok(at) = self.errors.binary_search_by_key(&position, |error| error.0) {
+            return Err(&self.errors[at].1);
+        }
+        let item = self
+            .items
+            .as_ref()
+            .map_or(position, |items| items[position]);
+        let class = self.classes.partition_point(|class| class.first <= item);
+        let class = &self.classes[class - 1];
+        let start = class.offset + (item - class.first) * class.stride;
+        Ok(&self.octets[start..][..usize::from(self.lens[item]) - 1])
+    }
+
+    fn iter(&self) -> Iter<'_> {
+        Iter {
+            outputs: self,
+            positions: 0..self.len(),
+        }
+    }
+
+    fn into_vec(mut self) -> Result<Vec<u8>, Error> {
+        if !self.errors.is_empty() {
+            return Err(self.errors.swap_remove(0).1);
+        }
+        // Nothing is to be moved where all results are as long as their places and in order.
+        if let ([class], None) = (&self.classes[..], &self.items)
+            && self
+                .lens
+                .iter()
+                .all(|&len| usize::from(len) == class.stride + 1)
+        {
+            return Ok(self.octets);
+        }
+        let octets = self.iter().flat_map(Result::unwrap_or_default);
+        Ok(octets.copied().collect())
+    }
+}
+
+impl Zeroize for Outputs {
+    fn zeroize(&mut self) {
+        self.octets.zeroize();
+        self.lens.clear();
+        self.errors.clear();
+    }
+}
+
+/// Where the outputs of a batch are written.
+pub(super) struct Buffers {
+    outputs: Secret<Outputs>,
+    errors: Vec<Option<Box<Error>>>,
+}
+
+impl Buffers {
+    /// For each class the number of its items, and how many octets their results have at most.
+    pub(super) fn new(classes: impl Iterator<Item = (usize, usize)>) -> Self {
+        let (mut first, mut offset) = (0, 0);
+        let classes = classes
+            .map(|(count, stride)| {
+                let class = Class {
+                    first,
+                    offset,
+                    stride,
+                };
+                first += count;
+                offset += count * stride;
+                class
+            })
+            .collect();
+        // Zeros that the operating system makes, page by page, when threads first write there.
+        Self {
+            outputs: Secret::new(Outputs {
+                octets: vec![0; offset],
+                lens: vec![0; first],
+                classes,
+                ..Outputs::default()
+            }),
+            errors: vec![None; first],
+        }
+    }
+
+    /// The slots of class `index`.
+    pub(super) fn class(&mut self, index: usize) -> Slots<'_> {
+        let outputs = &mut *self.outputs;
+        let Class {
+            first,
+            offset,
+            stride,
+        } = outputs.classes[index];
+        let (end, end_offset) = match outputs.classes.get(index + 1) {
+            Some(next) => (next.first, next.offset),
+            None => (outputs.lens.len(), outputs.octets.len()),
+        };
+        Slots {
+            stride,
+            octets: &mut outputs.octets[offset..end_offset],
+            lens: &mut outputs.lens[first..end],
+            errors: &mut self.errors[first..end],
+        }
+    }
+
+    /// The outputs. If items are sorted, `items` says which one stands at a position; a position without one is a
+    /// [fault](Error::Fault).
+    pub(super) fn finish(mut self, items: Option<Vec<Option<usize>>>) -> Secret<Outputs> {
+        let outputs = &mut *self.outputs;
+        for position in 0..outputs.lens.len() {
+            let item = items
+                .as_ref()
+                .map_or(Some(position), |items| items[position]);
+            // Whatever a backend forgets is a fault.
+            let error = match item {
+                Some(item) if outputs.lens[item] > 0 => continue,
+                Some(item) => self.errors[item].take(),
+                None => None,
+            };
+            let error = error.map_or(Error::Fault { index: position }, |error| *error);
+            outputs.errors.push((position, error));
+        }
+        // Nobody looks for an item at a position with an error.
+        let known = |items: Vec<Option<usize>>| items.into_iter().map(Option::unwrap_or_default);
+        outputs.items = items.map(|items| known(items).collect());
+        self.outputs
+    }
+}
+
+/// Slots for the results of items of one class, which can be cut like a slice.
+pub(super) struct Slots<'a> {
+    stride: usize,
+    octets: &'a mut [u8],
+    lens: &'a mut [u16],
+    errors: &'a mut [Option<Box<Error>>],
+}
+
+impl Slots<'_> {
+    pub(super) fn len(&self) -> usize {
+        self.lens.len()
+    }
+
+    /// The first `middle` slots, and the others.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer.
+    pub(super) fn split_at<'s>(self, middle: usize) -> (Slots<'s>, Slots<'s>)
+    where
+        Self: 's,
+    {
+        let stride = self.stride;
+        let octets = self.octets.split_at_mut(middle * stride);
+        let lens = self.lens.split_at_mut(middle);
+        let errors = self.errors.split_at_mut(middle);
+        let slots = |octets, lens, errors| Slots {
+            stride,
+            octets,
+            lens,
+            errors,
+        };
+        (
+            slots(octets.0, lens.0, errors.0),
+            slots(octets.1, lens.1, errors.1),
+        )
+    }
+
+    /// The same slots, for a while.
+    pub(super) fn reborrow(&mut self) -> Slots<'_> {
+        Slots {
+            stride: self.stride,
+            octets: self.octets,
+            lens: self.lens,
+            errors: self.errors,
+        }
+    }
+
+    /// Has `write` fill the slot of an item, up to `len` octets; it returns how many of them are the result.
+    pub(super) fn write(
+        &mut self,
+        item: usize,
+        len: usize,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Error>,
+    ) {
+        let octets = &mut self.octets[item * self.stride..][..len];
+        match write(octets) {
+            Ok(len) => {
+                self.lens[item] = len as u16 + 1;
+                self.errors[item] = None;
+            }
+            Err(error) => {
+                octets.zeroize();
+                self.fail(item, error);
+            }
+        }
+    }
+
+    /// Says that an item has no result.
+    pub(super) fn fail(&mut self, item: usize, error: Error) {
+        self.lens[item] = 0;
+        self.errors[item] = Some(Box::new(error));
+    }
+
+    /// Whether an item has failed its check.
+    #[cfg(feature = "cuda")]
+    pub(super) fn is_fault(&self, item: usize) -> bool {
+        matches!(self.errors[item].as_deref(), Some(Error::Fault { .. }))
+    }
+}

@@ -1,0 +1,254 @@
+//! A backend in which one thing goes wrong once.
+
+use alloc::vec::Vec;
+use std::sync::{Mutex, MutexGuard};
+
+use chacha20::ChaCha20Rng;
+use crypto_bigint::{Limb, Word};
+use rand_core::SeedableRng;
+
+use super::super::hooked::{Hooked, Stage};
+use super::LANES;
+use super::fault::{Kind, Place};
+use crate::engine::Engine;
+use crate::rsa::private_op::Batch;
+use crate::rsa::private_op::class::Positions;
+
+/// Whether results are checked. They are not for the control alone.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Check {
+    On,
+    Off,
+}
+
+/// The fault, which comes in the first call.
+pub(super) struct Faulty<'a> {
+    engine: &'a dyn Engine,
+    place: Place,
+    kind: Kind,
+    check: Check,
+    /// When a fault in a list comes: before items are encoded, computed or checked.
+    moment: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    random: ChaCha20Rng,
+    is_armed: bool,
+    hit: Vec<usize>,
+    /// The encoded messages that items were computed from.
+    blocks: Vec<Vec<Limb>>,
+    /// Numbers that are in memory, to be struck later.
+    list: Option<InMemory>,
+    block: Option<InMemory>,
+}
+
+/// Numbers that lie one after the other.
+struct InMemory {
+    address: usize,
+    numbers: Vec<Vec<Limb>>,
+    /// What is written instead of an index, for lists of pointers.
+    pointers: Vec<Limb>,
+}
+
+impl<'a> Faulty<'a> {
+    pub(super) fn new(
+        engine: &'a dyn Engine,
+        place: Place,
+        kind: Kind,
+        check: Check,
+        seed: u64,
+    ) -> Self {
+        Self {
+            engine,
+            place,
+            kind,
+            check,
+            moment: seed % 3,
+            state: Mutex::new(State {
+                random: ChaCha20Rng::seed_from_u64(seed),
+                is_armed: true,
+                hit: Vec::new(),
+                blocks: Vec::new(),
+                list: None,
+                block: None,
+            }),
+        }
+    }
+
+    /// Lets `f` compute on the backend.
+    pub(super) fn with_backend<R>(&self, f: impl FnOnce(&Hooked<'_>) -> R) -> R {
+        let hook = |stage, numbers: &mut [Limb], size| self.pass(stage, numbers, size);
+        let at_start = |batch: &Batch<'_>| self.note_lists(batch);
+        let at_first = |ems: &[Limb]| {
+            self.note_blocks(ems);
+            if self.place == Place::Block {
+                self.strike_block();
+            }
+        };
+        let at_check = |ems: &[Limb]| {
+            self.note_blocks(ems);
+            self.strike_kept_block();
+        };
+        let mut hooked = Hooked::new(self.engine, &hook);
+        (hooked.at_start, hooked.at_first, hooked.at_check) = (&at_start, &at_first, &at_check);
+        f(&hooked)
+    }
+
+    /// Whether the fault is still to come.
+    pub(super) fn is_armed(&self) -> bool {
+        self.state().is_armed
+    }
+
+    /// The items in which a number has changed.
+    pub(super) fn hit_items(&self) -> Vec<usize> {
+        self.state().hit.clone()
+    }
+
+    /// The encoded messages that all items were computed from.
+    pub(super) fn blocks(&self) -> Vec<Vec<Limb>> {
+        self.state().blocks.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Strikes numbers of all items, if the fault is one of this stage and has not come yet.
+    fn pass(&self, stage: Stage, numbers: &mut [Limb], size: usize) {
+        match stage {
+            Stage::Bases => {
+                // Items without primes that are not blinded are computed from these alone.
+                if numbers.len() == LANES * size {
+                    self.note_blocks(numbers);
+                }
+                self.strike_list(1);
+            }
+            Stage::Results => {
+                self.strike_list(2);
+                self.strike_kept_block();
+            }
+            Stage::Verdicts if self.check == Check::Off => {
+                return match size {
+                    1 => numbers.fill(Limb::ONE),
+                    _ => numbers.copy_from_slice(&self.blocks().concat()),
+                };
+            }
+            _ => {}
+        }
+        if self.place == Place::Stage(stage) {
+            let mut numbers: Vec<_> = numbers.chunks_exact_mut(size).collect();
+            self.strike(&mut numbers);
+        }
+    }
+
+    fn strike(&self, numbers: &mut [&mut [Limb]]) {
+        let mut state = self.state();
+        if state.is_armed {
+            let changed = self.kind.strike(numbers, &mut state.random);
+            state.hit = changed.into_iter().map(|i| i % LANES).collect();
+            state.is_armed = false;
+        }
+    }
+
+    /// Notes where the list is that is to be struck: of the keys, or of the positions.
+    fn note_lists(&self, batch: &Batch<'_>) {
+        let words = |numbers: &mut dyn Iterator<Item = usize>| -> Vec<Limb> {
+            numbers.map(|number| Limb(number as Word)).collect()
+        };
+        let (address, numbers, pointers) = match (self.place, batch.positions) {
+            (Place::Keys, _) => {
+                let keys = batch
+                    .keys
+                    .iter()
+                    .map(|key| core::ptr::from_ref(*key).addr());
+                let order = words(&mut (0..batch.keys.len()));
+                (
+                    batch.keys.as_ptr().addr(),
+                    order,
+                    words(&mut keys.into_iter()),
+                )
+            }
+            (Place::Positions, Positions::Sorted([positions, _])) => {
+                let numbers = words(&mut positions.iter().copied());
+                (positions.as_ptr().addr(), numbers, Vec::new())
+            }
+            _ => return,
+        };
+        self.state().list = Some(InMemory {
+            address,
+            numbers: numbers.chunks(1).map(<[Limb]>::to_vec).collect(),
+            pointers,
+        });
+        self.strike_list(0);
+    }
+
+    fn strike_list(&self, moment: u64) {
+        let list = match moment == self.moment {
+            true => self.state().list.take(),
+            false => None,
+        };
+        if let Some(list) = list {
+            self.strike_memory(list);
+        }
+    }
+
+    /// Notes the encoded messages, and where they are.
+    fn note_blocks(&self, ems: &[Limb]) {
+        let mut state = self.state();
+        if state.blocks.is_empty() {
+            let blocks = ems.chunks_exact(ems.len() / LANES);
+            state.blocks = blocks.map(<[Limb]>::to_vec).collect();
+            state.block = Some(InMemory {
+                address: ems.as_ptr().addr(),
+                numbers: state.blocks.clone(),
+                pointers: Vec::new(),
+            });
+        }
+    }
+
+    fn strike_block(&self) {
+        let block = self.state().block.take();
+        if let Some(block) = block {
+            let blocks = self.strike_memory(block);
+            self.state().blocks = blocks;
+        }
+    }
+
+    fn strike_kept_block(&self) {
+        let block = match self.place {
+            Place::KeptBlock => self.state().block.take(),
+            _ => None,
+        };
+        if let Some(block) = block {
+            self.strike_memory(block);
+        }
+    }
+
+    /// Strikes numbers where they lie, and returns what they are then.
+    fn strike_memory(&self, list: InMemory) -> Vec<Vec<Limb>> {
+        let InMemory {
+            address,
+            mut numbers,
+            pointers,
+        } = list;
+        if self.state().is_armed {
+            self.strike(
+                &mut numbers
+                    .iter_mut()
+                    .map(|number| &mut number[..])
+                    .collect::<Vec<_>>(),
+            );
+            let words = numbers.iter().flatten();
+            let words: Vec<Limb> = match pointers.is_empty() {
+                true => words.copied().collect(),
+                false => words.map(|i| pointers[i.0 as usize]).collect(),
+            };
+            #[cfg(target_os = "linux")]
+            super::memory::overwrite_at(address, &words);
+            #[cfg(not(target_os = "linux"))]
+            unreachable!("there is no such place: {address}, {words:?}");
+        }
+        numbers
+    }
+}

@@ -1,0 +1,211 @@
+//! An engine around another one, for tests that change the numbers between two stages of the private operation.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crypto_bigint::{BoxedUint, Choice, Limb, Word};
+
+use super::Batch;
+use crate::engine::Engine;
+use crate::requests::{Powers, Product, Reduction, SecretPowers};
+use crate::rsa::Error;
+use crate::rsa::backend::{HostEngine, Items, RsaBackend};
+use crate::{BatchModExp, ModExp};
+
+/// Numbers that an engine gets or gives, in the order of the computation.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(in crate::rsa) enum Stage {
+    /// The random numbers r.
+    Blinds,
+    /// What is exponentiated: modulo n, and with primes twice, for p and for q.
+    Bases,
+    /// The bases modulo p, then modulo q.
+    Residues,
+    /// Which exponentiation has which base and exponent.
+    Instances,
+    /// The private exponents.
+    Exponents,
+    /// The powers, with primes modulo p and then modulo q.
+    Powers,
+    /// What the powers modulo n are multiplied by.
+    Factors,
+    /// The powers modulo n.
+    Combined,
+    /// The powers times the factors.
+    Results,
+    /// The random numbers of the check.
+    Masks,
+    /// What the check has found of each item.
+    Verdicts,
+}
+
+/// Gets the numbers of a stage, as many limbs each as its last argument says.
+type Hook<'a> = &'a (dyn Fn(Stage, &mut [Limb], usize) + Sync);
+
+/// Gets encoded messages where they lie in memory, before they are used or before they are compared.
+type Look<'a> = &'a (dyn Fn(&[Limb]) + Sync);
+
+/// Computes like `engine`, with `hook` between two stages.
+pub(in crate::rsa) struct Hooked<'a> {
+    pub(in crate::rsa) engine: &'a dyn Engine,
+    pub(in crate::rsa) hook: Hook<'a>,
+    /// Before items are encoded.
+    pub(in crate::rsa) at_start: &'a (dyn Fn(&Batch<'_>) + Sync),
+    /// Before the first stage, where the encoded messages reach it: of blinded items.
+    pub(in crate::rsa) at_first: Look<'a>,
+    /// Before the check, with encoded messages where they reach it: of keys with primes.
+    pub(in crate::rsa) at_check: Look<'a>,
+    /// The next product is one of the recombination.
+    recombines: AtomicBool,
+}
+
+impl<'a> Hooked<'a> {
+    pub(in crate::rsa) fn new(engine: &'a dyn Engine, hook: Hook<'a>) -> Self {
+        Self {
+            engine,
+            hook,
+            at_start: &|_| (),
+            at_first: &|_| (),
+            at_check: &|_| (),
+            recombines: AtomicBool::new(false),
+        }
+    }
+
+    fn hooked(&self, stage: Stage, numbers: &[Limb], size: usize) -> Vec<Limb> {
+        let mut numbers = numbers.to_vec();
+        (self.hook)(stage, &mut numbers, size);
+        numbers
+    }
+
+    fn hook_verdicts(&self, verdicts: Vec<Choice>) -> Vec<Choice> {
+        let words = verdicts
+            .iter()
+            .map(|verdict| Limb(Word::from(verdict.to_bool())));
+        let words = self.hooked(Stage::Verdicts, &words.collect::<Vec<_>>(), 1);
+        let verdict = |word: Limb| Choice::from_u8_lsb((word == Limb::ONE).into());
+        words.into_iter().map(verdict).collect()
+    }
+}
+
+impl Engine for Hooked<'_> {
+    fn name(&self) -> &'static str {
+        self.engine.name()
+    }
+
+    fn run_pow(&self, powers: SecretPowers<'_>) {
+        let size = powers.limbs();
+        let bases = match self.recombines.load(Relaxed) {
+            true => self.hooked(Stage::Residues, powers.bases, size),
+            false => self.hooked(Stage::Bases, powers.bases, size),
+        };
+        let exponents: Vec<Limb> = powers
+            .exponents
+            .iter()
+            .flat_map(|exponent| exponent.as_limbs().to_vec())
+            .collect();
+        let exponent_size = exponents.len() / powers.exponents.len().max(1);
+        let exponents = self.hooked(Stage::Exponents, &exponents, exponent_size);
+        let exponents: Vec<_> = exponents
+            .chunks_exact(exponent_size.max(1))
+            .map(|limbs| BoxedUint::from_words(limbs.iter().map(|limb| limb.0)))
+            .collect();
+        let order: Vec<_> = (0..exponents.len()).map(|i| Limb(i as Word)).collect();
+        let order = self.hooked(Stage::Instances, &order, 1);
+        let order = || order.iter().map(|i| i.0 as usize);
+        let given: Vec<_> = order()
+            .flat_map(|i| &bases[i * size..][..size])
+            .copied()
+            .collect();
+        self.engine.pow(SecretPowers {
+            bases: &given,
+            exponents: &order().map(|i| &exponents[i]).collect::<Vec<_>>(),
+            out: &mut *powers.out,
+            ..powers
+        });
+        (self.hook)(Stage::Powers, powers.out, size);
+    }
+
+    fn run_product(&self, product: Product<'_>) {
+        let size = product.bases.len() / product.moduli.len().max(1);
+        let Some(factors) = product.factors else {
+            // The check of items without primes, whose verdicts are whether these are the encoded messages.
+            self.engine.mul_public_power(Product {
+                out: &mut *product.out,
+                times_base: None,
+                ..product
+            });
+            return (self.hook)(Stage::Verdicts, product.out, size);
+        };
+        if product.times_base.is_some() {
+            (self.at_first)(factors);
+            let bases = self.hooked(Stage::Blinds, product.bases, size);
+            return self.engine.mul_public_power(Product {
+                bases: &bases,
+                ..product
+            });
+        }
+        if self.recombines.swap(false, Relaxed) {
+            return self.engine.mul_public_power(product);
+        }
+        let bases = self.hooked(Stage::Combined, product.bases, size);
+        let factors = self.hooked(Stage::Factors, factors, size);
+        self.engine.mul_public_power(Product {
+            bases: &bases,
+            factors: Some(&factors),
+            out: &mut *product.out,
+            ..product
+        });
+        (self.hook)(Stage::Results, product.out, size);
+    }
+
+    fn run_reduction(&self, reduction: Reduction<'_>) {
+        self.recombines.store(true, Relaxed);
+        let size = reduction.numbers.len() / reduction.moduli.len().max(1);
+        let numbers = self.hooked(Stage::Bases, reduction.numbers, size);
+        self.engine.reduce(Reduction {
+            numbers: &numbers,
+            ..reduction
+        });
+    }
+
+    fn run_powers(&self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
+        (self.at_check)(powers.expected);
+        let masks = powers.masks.map(|masks| {
+            let words: Vec<_> = masks.iter().map(|&mask| Limb(mask.into())).collect();
+            let words = self.hooked(Stage::Masks, &words, 1);
+            words
+                .into_iter()
+                .map(|word| word.0 as u16)
+                .collect::<Vec<_>>()
+        });
+        let verdicts = self.engine.powers_agree(&Powers {
+            masks: masks.as_deref(),
+            ..*powers
+        })?;
+        Some(self.hook_verdicts(verdicts))
+    }
+}
+
+impl BatchModExp<BoxedUint> for Hooked<'_> {
+    type Error = crate::Error;
+
+    fn batch_mod_exp(
+        &self,
+        _: &[ModExp<'_, BoxedUint>],
+        _: u32,
+        _: &mut [BoxedUint],
+    ) -> Result<(), crate::Error> {
+        unreachable!("the engine exponentiates")
+    }
+}
+
+impl RsaBackend for Hooked<'_> {
+    fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
+        (self.at_start)(items.batch);
+        items.compute_on_engine(self.engine())
+    }
+
+    fn engine(&self) -> HostEngine<'_> {
+        HostEngine::of(self)
+    }
+}

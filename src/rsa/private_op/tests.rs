@@ -1,0 +1,236 @@
+//! Faults in every stage: none may lead to a result, and none may touch another item.
+
+use alloc::vec::Vec;
+
+use crypto_bigint::{BoxedUint, Limb, Word};
+use rsa::PrivateKey;
+use rsa::pkcs1::DecodeRsaPrivateKey;
+use rsa::traits::PrivateKeyParts;
+
+use super::class::crt;
+use super::hooked::{Hooked, Stage};
+use super::*;
+use crate::backend::Serial;
+use crate::rsa::octets::octets_to_limbs;
+use crate::rsa::output::{Buffers, SecretOctets};
+
+/// Nobody asks for encoded messages: they are given.
+struct NoSource;
+
+impl Source for NoSource {
+    fn has_key(&self, _: usize, _: &KeyHandle) -> bool {
+        true
+    }
+
+    fn encode(
+        &self,
+        _: usize,
+        _: &KeyHandle,
+        _: &mut Randomness,
+        _: &mut [u8],
+    ) -> Result<(), Error> {
+        unreachable!("the encoded messages are given")
+    }
+}
+
+/// Three encoded messages, and three numbers to blind them with.
+const ITEMS: usize = 3;
+
+/// The private operation of `key` on an engine, and the check.
+fn private_op_on(
+    engine: &dyn Engine,
+    key: &KeyHandle,
+    numbers: &[Limb],
+    blinding: bool,
+) -> SecretOctets {
+    checked(key, numbers, blinding, |class, keys, encoded| {
+        let exponentiate = &|powers: SecretPowers<'_>| {
+            engine.pow(powers);
+            Ok(())
+        };
+        private_op(engine, exponentiate, class, keys, encoded).unwrap()
+    })
+}
+
+/// The check of what `compute` makes of items with the first half of `numbers` as their encoded messages.
+fn checked(
+    key: &KeyHandle,
+    numbers: &[Limb],
+    blinding: bool,
+    compute: impl FnOnce(&KeyClass, &[&KeyHandle], &Encoded) -> Secret<Vec<Limb>>,
+) -> SecretOctets {
+    let batch = Batch {
+        class: KeyClass::of(key.parts()),
+        keys: &[key; ITEMS],
+        positions: &Positions::Same,
+        first: 0,
+        source: &NoSource,
+        streams: &Streams::none(),
+        is_blinded: blinding,
+    };
+    let (ems, random) = numbers.split_at(numbers.len() / 2);
+    let encoded = Encoded {
+        range: 0..ITEMS,
+        failed: Vec::new(),
+        ems: Secret::new(ems.to_vec()),
+        blinds: blinding.then(|| Blinds::of(Secret::new(random.to_vec()), ITEMS)),
+    };
+    let results = compute(&batch.class, batch.keys, &encoded);
+    let mut buffers = Buffers::new([(ITEMS, key.size())].into_iter());
+    encoded.check(&Serial, &batch, &results, buffers.class(0));
+    SecretOctets::new(buffers.finish(None))
+}
+
+fn rsa_key() -> PrivateKey {
+    PrivateKey::from_pkcs1_pem(include_str!("../../../tests/keys/rsa1024.pem")).unwrap()
+}
+
+/// Encoded messages, then the numbers to blind them with.
+fn numbers(key: &KeyHandle) -> Vec<Limb> {
+    let limbs = key.parts().n.bits_precision() / Limb::BITS;
+    let number = |i: Word| {
+        (1..=limbs).map(move |j| match j {
+            1..=8 => Limb((i + 2).wrapping_pow(17 * j)),
+            _ => Limb::ZERO,
+        })
+    };
+    (0..2 * ITEMS as Word).flat_map(number).collect()
+}
+
+/// Flips a bit of a number of `stage`, once for each number and several bits, and expects the item of that number to fail, and
+/// it alone.
+fn every_fault_is_found(
+    key: &KeyHandle,
+    numbers: &[Limb],
+    stage: Stage,
+    values: usize,
+    bits: &[u32],
+) {
+    for blinding in [true, false] {
+        let sound = private_op_on(&Serial, key, numbers, blinding);
+        for (value, &bit) in (0..values).flat_map(|value| bits.iter().map(move |bit| (value, bit)))
+        {
+            let flip = |here, numbers: &mut [Limb], size: usize| {
+                if here == stage {
+                    let limb = &mut numbers[value * size..][(bit / Limb::BITS) as usize];
+                    *limb ^= Limb(1 << (bit % Limb::BITS));
+                }
+            };
+            let results = private_op_on(&Hooked::new(&Serial, &flip), key, numbers, blinding);
+            for index in 0..ITEMS {
+                let (result, sound) = (results.get(index), sound.get(index));
+                let context = (stage, value, bit, index, blinding);
+                match index == value % ITEMS {
+                    true => assert_eq!(result, Err(&Error::Fault { index }), "{context:?}"),
+                    false => assert_eq!(result, sound, "{context:?}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_fault_in_a_crt_operation_gets_through() {
+    let key = KeyHandle::new(&rsa_key()).unwrap();
+    let numbers = numbers(&key);
+    assert!(key.has_crt());
+    for stage in [Stage::Factors, Stage::Combined, Stage::Results] {
+        every_fault_is_found(&key, &numbers, stage, ITEMS, &[0, 513, 1023]);
+    }
+    // Three numbers for p or modulo p, then three for q.
+    every_fault_is_found(&key, &numbers, Stage::Bases, 2 * ITEMS, &[0, 513, 1023]);
+    for stage in [Stage::Residues, Stage::Powers] {
+        every_fault_is_found(&key, &numbers, stage, 2 * ITEMS, &[0, 257, 511]);
+    }
+}
+
+#[test]
+fn no_fault_in_a_plain_operation_gets_through() {
+    let mut rsa_key = rsa_key();
+    rsa_key.clear_precomputed();
+    let key = KeyHandle::new(&rsa_key).unwrap();
+    let numbers = numbers(&key);
+    assert!(!key.has_crt());
+    for stage in [
+        Stage::Bases,
+        Stage::Powers,
+        Stage::Factors,
+        Stage::Combined,
+        Stage::Results,
+    ] {
+        every_fault_is_found(&key, &numbers, stage, ITEMS, &[0, 1023]);
+    }
+}
+
+/// A result that is right modulo n but not below n is as wrong as any other.
+#[test]
+fn results_above_the_modulus_do_not_get_through() {
+    let pem = include_str!("../../../tests/keys/rsa1025.pem");
+    let key = KeyHandle::new(&PrivateKey::from_pkcs1_pem(pem).unwrap()).unwrap();
+    let n = key.parts().n.modulus().as_ref().clone();
+    let add_modulus = |stage, numbers: &mut [Limb], _| {
+        if stage == Stage::Results {
+            let mut carry = Limb::ZERO;
+            for (limb, n) in numbers.iter_mut().zip(n.as_limbs()) {
+                (*limb, carry) = limb.carrying_add(*n, carry);
+            }
+            assert_eq!(carry, Limb::ZERO, "there is room above the modulus");
+        }
+    };
+    let engine = Hooked::new(&Serial, &add_modulus);
+    let results = private_op_on(&engine, &key, &numbers(&key), false);
+    assert_eq!(results.get(0), Err(&Error::Fault { index: 0 }));
+    assert!(results.get(1).is_ok() && results.get(2).is_ok());
+}
+
+/// What is right modulo q alone passes under no key, not even under one that takes q for p.
+#[test]
+fn factors_that_are_not_those_of_the_modulus_do_not_help() {
+    let key = KeyHandle::new(&rsa_key()).unwrap();
+    let twice_q = key.with_crt(|crt| crt.p = Secret::new(crt.q.clone()));
+    let numbers = numbers(&key);
+    let verdicts = |key: &KeyHandle, results: &[Limb]| -> Vec<bool> {
+        let checked = checked(key, &numbers, false, |_, _, _| {
+            Secret::new(results.to_vec())
+        });
+        checked.iter().map(|result| result.is_ok()).collect()
+    };
+    let sound = private_op_on(&Serial, &key, &numbers, false);
+    let limbs = numbers.len() / (2 * ITEMS);
+    let mut results = vec![Limb::ZERO; ITEMS * limbs];
+    for (place, sound) in results.chunks_exact_mut(limbs).zip(&sound) {
+        octets_to_limbs(sound.unwrap(), place);
+    }
+    assert_eq!(verdicts(&key, &results), [true; ITEMS]);
+    assert_eq!(verdicts(&twice_q, &results), [false; ITEMS]);
+    // Another number with the same residue modulo q, and below n: the key is one of 1,024 bits, and its q below n / 4.
+    let q = crt(&&key).q().modulus().as_ref().clone();
+    let is_high = results[limbs - 1].0 >> (Limb::BITS - 2) != 0;
+    let mut carry = Limb::ZERO;
+    for (i, limb) in results[..limbs].iter_mut().enumerate() {
+        let digit = q.as_limbs().get(i).copied().unwrap_or(Limb::ZERO);
+        (*limb, carry) = match is_high {
+            true => limb.borrowing_sub(digit, carry),
+            false => limb.carrying_add(digit, carry),
+        };
+    }
+    assert_eq!(verdicts(&key, &results), [false, true, true]);
+    assert_eq!(verdicts(&twice_q, &results), [false; ITEMS]);
+}
+
+/// Multiples of a prime hide nothing, and give no results. Drawing one is as likely as guessing the prime; 0 is never drawn.
+#[test]
+fn a_multiple_of_a_prime_does_not_blind() {
+    let rsa_key = rsa_key();
+    let key = KeyHandle::new(&rsa_key).unwrap();
+    let mut numbers = numbers(&key);
+    let limbs = numbers.len() / (2 * ITEMS);
+    for multiple in [&BoxedUint::zero(), rsa_key.primes()[0].as_ref()] {
+        let place = &mut numbers[4 * limbs..][..limbs];
+        place.fill(Limb::ZERO);
+        place[..multiple.as_limbs().len()].copy_from_slice(multiple.as_limbs());
+        let results = private_op_on(&Serial, &key, &numbers, true);
+        let passed: Vec<_> = results.iter().map(|result| result.is_ok()).collect();
+        assert_eq!(passed, [true, false, true]);
+    }
+}
