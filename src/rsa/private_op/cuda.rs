@@ -13,7 +13,7 @@ use super::{Helpers, HostEngine, PrivateOps, RsaPrivateOp};
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
 use crate::backend::cuda::family::crt::CrtClass;
-use crate::backend::cuda::registry::Entry;
+use crate::backend::cuda::family::entry::Entry;
 use crate::backend::cuda::runtime::pipeline::Places as DevicePlaces;
 use crate::rsa::Error;
 use crate::rsa::KeyHandle;
