@@ -30,6 +30,7 @@
 mod decryptor;
 mod encryption;
 mod error;
+mod hash;
 #[cfg(any(feature = "hazmat", test))]
 pub mod hazmat;
 mod key;
@@ -49,6 +50,7 @@ pub use sha2;
 pub use decryptor::BatchDecryptor;
 pub use encryption::{EncryptionScheme, RsaesOaep, RsaesPkcs1v15};
 pub use error::Error;
+pub use hash::Hash;
 #[cfg(feature = "encrypted")]
 #[cfg_attr(docsrs, doc(cfg(feature = "encrypted")))]
 pub use key::{EncryptionAlgorithm, decrypt_pkcs8};
@@ -56,7 +58,7 @@ pub use key::{KeyFault, KeyHandle, PemBlock, PublicKey, Restriction, RsaComponen
 #[doc(hidden)]
 pub use private_op::Helpers;
 pub use private_op::{Checked, Chunk, HostEngine, PerThread, PrivateOps, RsaPrivateOp};
-pub use scheme::{AnyScheme, Hash, Pkcs1v15, Pss, Scheme};
+pub use scheme::{AnyScheme, Pkcs1v15, Pss, Scheme};
 pub use signature::Signature;
 pub use signer::{BatchSigner, Signatures};
 

@@ -1,8 +1,12 @@
 //! The RSA private operation: the second trait of a backend, and everything around the exponentiations.
 //!
-//! From the bottom up: `group` sorts a batch by the keys' public shapes, `batch` cuts it into parts, `chunk` makes a
-//! part's numbers (`random`, `blinding`) and takes its candidates through the `check` to their `places`; `host` computes them with the
-//! arithmetic of `crt`; `backends` and `cuda` are the implementations; `helpers` are threads for what is done once for a batch.
+//! From the top down:
+//!
+//! * `backends` and `cuda` implement the trait. `helpers` are threads for what is done once for a batch.
+//! * `ops` sorts a batch by the keys' public shapes (`group`), cuts it into parts, and opens them as a `chunk`.
+//! * `host` computes the candidates of a chunk, with the arithmetic of `crt` and `blinding`.
+//! * `opened` makes the numbers of lanes (`random`, `blinding`) and takes candidates through the `check` to their `places`.
+//! * `batch` holds what all parts share. `host_engine` is the engine for everything but the exponentiations.
 
 mod backends;
 mod batch;
@@ -16,6 +20,8 @@ mod group;
 mod helpers;
 mod host;
 mod host_engine;
+mod opened;
+mod ops;
 mod places;
 mod random;
 
@@ -25,12 +31,13 @@ use core::num::NonZeroUsize;
 
 use crypto_bigint::BoxedUint;
 
-pub use self::batch::PrivateOps;
-pub(super) use self::batch::{Keys, Source, private_ops};
+pub(super) use self::batch::Source;
 pub use self::chunk::Chunk;
 #[doc(hidden)]
 pub use self::helpers::Helpers;
 pub use self::host_engine::HostEngine;
+pub use self::ops::PrivateOps;
+pub(super) use self::ops::{Keys, private_ops};
 pub(super) use self::random::{Randomness, Streams};
 use crate::BatchModExp;
 use crate::rsa::Error;

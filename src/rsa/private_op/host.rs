@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 use crypto_bigint::{BoxedUint, Limb};
 
 use super::batch::Batch;
-use super::chunk::Opened;
 use super::crt::{combine, split};
 use super::group::{PrimeClass, crt, d_less_1, zeros};
+use super::opened::Opened;
 use crate::engine::Engine;
 use crate::rsa::Error;
 use crate::rsa::key::Crt;

@@ -14,8 +14,8 @@ use cudarc::driver::DriverError;
 
 use super::super::batch::Batch;
 use super::super::blinding::Operands;
-use super::super::chunk::Opened;
 use super::super::group::{PrimeClass, crt, runs};
+use super::super::opened::Opened;
 use super::super::places::{Place, Room};
 use crate::backend::cuda::family::crt::{
     CrtChunk, CrtClass, CrtKernels, CrtModulus, CrtWork, Operands as Form,

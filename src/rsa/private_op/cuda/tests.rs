@@ -13,8 +13,9 @@ use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::pkcs8::DecodePrivateKey;
 
-use super::super::batch::{Keys, Source, private_ops};
+use super::super::batch::Source;
 use super::super::host::campaign::fault::Kind;
+use super::super::ops::{Keys, private_ops};
 use super::super::places::Octets;
 use super::super::random::{Randomness, Streams};
 use super::*;
