@@ -11,12 +11,12 @@ mod components;
 mod encrypted;
 #[cfg(feature = "encrypted")]
 mod encryption;
-mod fault;
+pub(super) mod fault;
 mod format;
 mod params;
 mod pem;
 mod public;
-mod restriction;
+pub(super) mod restriction;
 mod seal;
 
 use alloc::sync::Arc;
