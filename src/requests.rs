@@ -153,6 +153,8 @@ impl<'a> Exponent<'a> {
         }
     }
 
+    // For engines that are chosen at run time.
+    #[cfg_attr(not(feature = "std"), allow(dead_code))]
     pub(crate) fn is_one(self) -> bool {
         self.top == 0
     }
