@@ -1,4 +1,4 @@
-//! What a backend says of the engine that the host computes with.
+//! The engine that the host computes with around a backend's exponentiations.
 
 use core::fmt;
 
@@ -12,7 +12,7 @@ use crate::engine::Engine;
 pub struct HostEngine<'a>(pub(super) &'a dyn Engine);
 
 impl HostEngine<'_> {
-    /// What it computes with: `"ifma"`, `"fma"` or `"serial"`.
+    /// Its name: `"ifma"`, `"fma"` or `"serial"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.0.name()

@@ -1,4 +1,4 @@
-//! What a backend is asked for: lanes of keys of one class, which can be cut like a slice.
+//! Private operations for a backend: lanes of keys of one class, which can be cut like a slice.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;

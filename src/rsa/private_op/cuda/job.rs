@@ -44,7 +44,7 @@ pub(super) struct CrtJob<'a> {
     pub(super) devices: usize,
     pub(super) prime: PrimeClass,
     pub(super) batch: &'a Batch<'a>,
-    /// What the host blinds and checks with.
+    /// Blinds and checks, on the host.
     pub(super) engine: &'a dyn Engine,
     /// Those of the batch's lanes that are computed. Chunks count from the first of them.
     pub(super) lanes: Range<usize>,
