@@ -1,4 +1,4 @@
-//! What an engine is: it computes on the calling thread, with one instruction set.
+//! Engines, which compute on the calling thread with one instruction set.
 
 use alloc::vec::Vec;
 

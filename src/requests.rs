@@ -1,4 +1,4 @@
-//! What RSA asks of an [engine](crate::engine) around its exponentiations with secret exponents: products with public
+//! Requests of RSA to an [engine](crate::engine), around its exponentiations with secret exponents: products with public
 //! powers, comparisons of such powers, and remainders, of many numbers in flat buffers.
 //!
 //! A flat buffer holds numbers one after the other, each as many limbs long as the moduli, least significant
@@ -211,6 +211,8 @@ impl<'a> Exponent<'a> {
         }
     }
 
+    // For engines that are chosen at run time.
+    #[cfg_attr(not(feature = "std"), allow(dead_code))]
     pub(crate) fn is_one(self) -> bool {
         self.top == 0
     }

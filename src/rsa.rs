@@ -32,6 +32,7 @@ mod batch;
 mod decryptor;
 mod encryption;
 mod error;
+mod hash;
 #[cfg(any(feature = "hazmat", test))]
 pub mod hazmat;
 mod key;
@@ -52,12 +53,13 @@ pub use sha2;
 pub use decryptor::BatchDecryptor;
 pub use encryption::{EncryptionScheme, RsaesOaep, RsaesPkcs1v15};
 pub use error::Error;
+pub use hash::Hash;
 #[cfg(feature = "encrypted")]
 #[cfg_attr(docsrs, doc(cfg(feature = "encrypted")))]
 pub use key::{EncryptionAlgorithm, decrypt_pkcs8};
 pub use key::{KeyFault, KeyHandle, PemBlock, PublicKey, Restriction, RsaComponents, decode_pem};
 pub use output::{IntoSignatures, Iter, SecretOctets, Signatures};
-pub use scheme::{AnyScheme, Hash, Pkcs1v15, Pss, Scheme};
+pub use scheme::{AnyScheme, Pkcs1v15, Pss, Scheme};
 pub use signature::Signature;
 pub use signer::BatchSigner;
 

@@ -35,8 +35,9 @@ use core::num::NonZeroUsize;
 
 use crypto_bigint::Unsigned;
 
+use self::family::entry::Entry;
 use self::group::{Group, Instance};
-use self::registry::{Entry, SHIPPED};
+use self::registry::SHIPPED;
 use self::runtime::device::Device;
 use self::runtime::pipeline::{Devices, Forecast};
 use self::words::HostPool;

@@ -34,7 +34,7 @@ use crate::{BatchModExp, BatchModExpEach as _, Error, ModExp, need};
 /// What a case exits with if valgrind found something.
 const FOUND: i32 = 99;
 
-/// Which branch may depend on secrets.
+/// Names the branch that may depend on secrets.
 const SUPPRESSIONS: &str = concat!(
     "--suppressions=",
     env!("CARGO_MANIFEST_DIR"),

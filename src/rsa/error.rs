@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use super::key::{KeyFault, Restriction};
+use super::key::fault::KeyFault;
+use super::key::restriction::Restriction;
 use super::{MAX_BITS, MIN_BITS};
 
 /// Why something was not signed or decrypted, or a key not taken, and what to do about it.

@@ -9,12 +9,14 @@ pub(super) mod check;
 mod components;
 #[cfg(feature = "encrypted")]
 mod encrypted;
-mod fault;
+#[cfg(feature = "encrypted")]
+mod encryption;
+pub(super) mod fault;
 mod format;
 mod params;
 mod pem;
 mod public;
-mod restriction;
+pub(super) mod restriction;
 mod seal;
 
 use alloc::sync::Arc;
@@ -24,12 +26,12 @@ use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Limb};
 
 pub use self::components::RsaComponents;
-#[cfg(feature = "encrypted")]
-pub use self::encrypted::{EncryptionAlgorithm, decrypt_pkcs8};
 pub use self::fault::KeyFault;
 pub use self::pem::{PemBlock, decode_pem};
 pub use self::public::PublicKey;
 pub use self::restriction::Restriction;
+#[cfg(feature = "encrypted")]
+pub use self::{encrypted::decrypt_pkcs8, encryption::EncryptionAlgorithm};
 use super::encryption::pkcs1_v15::hash_of_exponent;
 use crate::rsa::Error;
 use crate::secret::Secret;

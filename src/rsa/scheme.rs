@@ -7,7 +7,7 @@ use sha2::Digest;
 use sha2::digest::const_oid::AssociatedOid;
 use sha2::digest::{FixedOutputReset, Output};
 
-pub use self::any::{AnyScheme, Hash};
+pub use self::any::AnyScheme;
 use super::key::Restriction;
 use crate::rsa::Error;
 

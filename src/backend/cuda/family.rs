@@ -4,6 +4,7 @@
 #[cfg(feature = "sign")]
 pub(crate) mod crt;
 pub(crate) mod dpf;
+pub(crate) mod entry;
 pub(crate) mod int;
 mod modexp;
 pub(crate) mod mul;
@@ -15,7 +16,7 @@ use core::fmt;
 
 use crypto_bigint::Limb;
 
-use super::registry::Entry;
+use self::entry::Entry;
 use super::runtime::launch::Launch;
 use super::runtime::layout::{Layout, Part};
 use super::runtime::module::Grid;

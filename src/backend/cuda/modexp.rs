@@ -10,11 +10,11 @@ use std::sync::{Mutex, PoisonError};
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Limb, Odd, Uint, Unsigned};
 
+use super::family::entry::{Entry, Registry};
 use super::family::{ModExpChunk, ModExpWork};
 use super::group::Group;
 use super::inputs::Parts;
 use super::plan::{Plan, Tuning};
-use super::registry::{Entry, Registry};
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;

@@ -8,10 +8,11 @@ use core::ops::Range;
 use crypto_bigint::{Limb, Unsigned};
 
 use super::Cuda;
+use super::family::entry::{Entry, Registry};
 use super::family::mul::{self, ModMulChunk, ModMulWork};
 use super::group::{Group, Places};
 use super::inputs::Parts;
-use super::registry::{Entry, Registry, SHIPPED};
+use super::registry::SHIPPED;
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;

@@ -7,7 +7,8 @@ use core::time::Duration;
 
 #[cfg(feature = "sign")]
 use super::family::crt::CrtClass;
-use super::registry::{Entry, Registry, SHIPPED};
+use super::family::entry::{Entry, Registry};
+use super::registry::SHIPPED;
 use super::runtime::pipeline::Forecast;
 use super::runtime::probe::DeviceInfo;
 use crate::window::Window;

@@ -1,10 +1,7 @@
 //! The kernels that the crate ships, of all families.
 
-use alloc::vec::Vec;
-
-use super::family::{Family, dpf, int, rns, rns_mma};
-use super::runtime::module::Image;
-use super::runtime::probe::DeviceInfo;
+use super::family::entry::{Entry, Registry};
+use super::family::{dpf, int, rns, rns_mma};
 
 /// Every family has a line here.
 static FAMILIES: [&[Entry]; 4] = [
@@ -14,152 +11,8 @@ static FAMILIES: [&[Entry]; 4] = [
     &rns_mma::ENTRIES,
 ];
 
-/// What a kernel computes; `kernels/README.md` has the definitions.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Operation {
-    /// One exponentiation for each instance.
-    ModExp,
-    /// One product for each instance, of ordinary numbers or in Montgomery form.
-    ModMul,
-    /// Two exponentiations of one number, modulo two factors of n; each of them is an instance.
-    #[cfg(feature = "sign")]
-    CrtHalves,
-    /// Garner's recombination of the two.
-    #[cfg(feature = "sign")]
-    CrtRecombine,
-    /// The number from what the recombination gave.
-    #[cfg(feature = "sign")]
-    CrtJoin,
-    /// The product of a number and a public power of another, modulo n: blinding, and unblinding.
-    #[cfg(feature = "sign")]
-    CrtBlind,
-}
-
-/// A kernel with what its family knows of it.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) family: &'static dyn Family,
-    pub(crate) operation: Operation,
-    /// The width of its numbers in bits.
-    pub(crate) bits: u32,
-    /// The narrowest Montgomery parameters that it takes, in bits: it wants `2^(2 * r2_bits)` modulo the
-    /// modulus, with `r2_bits` from here to `bits`.
-    pub(crate) min_r2_bits: u32,
-    /// Doubles of scratch memory for each thread and each entry of the window table; 0 without a table.
-    pub(crate) scratch_doubles: usize,
-    /// What a block costs, if exponentiation through a window table is what it does.
-    pub(crate) times: Option<BlockTimes>,
-    pub(crate) image: Image,
-}
-
-/// Times in milliseconds that an H200 takes for a block with exponents as long as the numbers: medians of
-/// `benches/cuda-h200.csv`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BlockTimes {
-    /// For a block that has a multiprocessor to itself.
-    pub(crate) alone_ms: f64,
-    /// For each of many blocks that share a multiprocessor.
-    pub(crate) shared_ms: f64,
-}
-
-impl Entry {
-    /// Whether it runs on a device.
-    pub(crate) fn runs_on(&self, device: &DeviceInfo) -> bool {
-        self.family.runs_on(self, device)
-    }
-
-    /// 64-bit words in a number.
-    pub(crate) fn words(&self) -> usize {
-        self.bits as usize / 64
-    }
-
-    /// The width of the Montgomery parameters that it gets for moduli of `bits` bits: their own, or that of
-    /// the class where they are too narrow.
-    pub(crate) fn r2_bits(&self, bits: u32) -> u32 {
-        if bits < self.min_r2_bits {
-            self.bits
-        } else {
-            bits
-        }
-    }
-}
-
-/// A set of families.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Registry(&'static [&'static [Entry]]);
-
 /// The families that the crate ships.
 pub(crate) static SHIPPED: Registry = Registry::new(&FAMILIES);
-
-impl Registry {
-    pub(crate) const fn new(families: &'static [&'static [Entry]]) -> Self {
-        Self(families)
-    }
-
-    pub(crate) fn families(self) -> impl Iterator<Item = &'static [Entry]> {
-        self.0.iter().copied()
-    }
-
-    /// The kernels that exponentiate numbers of `bits` bits: of each family those of the narrowest class that
-    /// holds them.
-    pub(crate) fn serving(self, bits: u32) -> impl Iterator<Item = &'static Entry> {
-        self.narrowest(Operation::ModExp, bits)
-    }
-
-    /// All kernels that compute one exponentiation for each instance.
-    pub(crate) fn exponentiating(self) -> impl Iterator<Item = &'static Entry> {
-        self.families()
-            .flat_map(|entries| doing(entries, Operation::ModExp))
-    }
-
-    /// The kernels that multiply numbers of `bits` bits, likewise.
-    pub(crate) fn multiplying(self, bits: u32) -> impl Iterator<Item = &'static Entry> {
-        self.narrowest(Operation::ModMul, bits)
-    }
-
-    /// Of each family the kernels of the narrowest class that holds numbers of `bits` bits.
-    fn narrowest(self, operation: Operation, bits: u32) -> impl Iterator<Item = &'static Entry> {
-        self.families().flat_map(move |entries| {
-            let widths = doing(entries, operation).map(|entry| entry.bits);
-            let class = widths.filter(|&width| width >= bits).min();
-            doing(entries, operation).filter(move |entry| Some(entry.bits) == class)
-        })
-    }
-
-    /// The widest modulus that a kernel takes, in bits.
-    pub(crate) const fn max_bits(self) -> u32 {
-        let (mut widest, mut family) = (0, 0);
-        while family < self.0.len() {
-            let (entries, mut i) = (self.0[family], 0);
-            while i < entries.len() {
-                if matches!(entries[i].operation, Operation::ModExp) && entries[i].bits > widest {
-                    widest = entries[i].bits;
-                }
-                i += 1;
-            }
-            family += 1;
-        }
-        widest
-    }
-
-    /// The widths of the classes for exponentiations, ascending.
-    pub(crate) fn widths(self) -> Vec<u32> {
-        let mut widths: Vec<_> = self.families().flat_map(widths).collect();
-        widths.sort_unstable();
-        widths.dedup();
-        widths
-    }
-}
-
-fn doing(entries: &'static [Entry], operation: Operation) -> impl Iterator<Item = &'static Entry> {
-    entries
-        .iter()
-        .filter(move |entry| entry.operation == operation)
-}
-
-fn widths(entries: &'static [Entry]) -> impl Iterator<Item = u32> {
-    doing(entries, Operation::ModExp).map(|entry| entry.bits)
-}
 
 #[cfg(test)]
 mod tests;

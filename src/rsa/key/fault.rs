@@ -3,7 +3,7 @@
 use core::fmt;
 
 #[cfg(feature = "encrypted")]
-use super::encrypted::EncryptionAlgorithm;
+use super::encryption::EncryptionAlgorithm;
 
 /// What is wrong with a key. Nothing in it depends on a secret but the name of the relation that does not hold.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -10,7 +10,7 @@ use pkcs8::spki::AlgorithmIdentifierRef;
 use sha2::{Sha256, Sha384, Sha512};
 
 use super::fault::KeyFault;
-use crate::rsa::scheme::Hash;
+use crate::rsa::hash::Hash;
 
 /// What a key may sign by, which its PKCS#8 document says. The signer respects it.
 ///

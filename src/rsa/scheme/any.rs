@@ -1,15 +1,13 @@
 //! A scheme that is chosen at run time.
 
 use alloc::vec::Vec;
-use core::fmt;
 
-use pkcs8::ObjectIdentifier;
 use rand_core::TryCryptoRng;
-use sha2::digest::const_oid::AssociatedOid;
-use sha2::{Digest, Sha256, Sha384, Sha512};
+use sha2::{Sha256, Sha384, Sha512};
 
 use super::{Pkcs1v15, Pss, Scheme, emsa_pkcs1_v15, emsa_pss, sealed};
 use crate::rsa::Error;
+use crate::rsa::hash::Hash;
 use crate::rsa::key::Restriction;
 
 /// RSASSA-PKCS1-v1_5 or RSASSA-PSS (RFC 8017, section 8) with parameters that are known at run time, as TLS asks for
@@ -28,67 +26,6 @@ pub enum AnyScheme {
         /// The length of the salt in bytes; [`Hash::digest_len`] is what verifiers expect.
         salt_len: usize,
     },
-}
-
-/// A hash function of the SHA-2 family (FIPS 180-4).
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[non_exhaustive]
-pub enum Hash {
-    /// SHA-256.
-    Sha256,
-    /// SHA-384.
-    Sha384,
-    /// SHA-512.
-    Sha512,
-}
-
-impl Hash {
-    /// The length of a digest in bytes.
-    #[must_use]
-    pub const fn digest_len(self) -> usize {
-        match self {
-            Self::Sha256 => 32,
-            Self::Sha384 => 48,
-            Self::Sha512 => 64,
-        }
-    }
-
-    /// The one with this object identifier.
-    pub(in crate::rsa) fn of(oid: ObjectIdentifier) -> Option<Self> {
-        let all = [Self::Sha256, Self::Sha384, Self::Sha512];
-        all.into_iter().find(|hash| hash.oid() == oid)
-    }
-
-    /// Whether it is `D`, which may have no object identifier: the digest of nothing tells them apart.
-    pub(super) fn is<D: Digest>(self) -> bool {
-        D::digest([])[..] == self.digest(&[])
-    }
-
-    fn oid(self) -> ObjectIdentifier {
-        match self {
-            Self::Sha256 => Sha256::OID,
-            Self::Sha384 => Sha384::OID,
-            Self::Sha512 => Sha512::OID,
-        }
-    }
-
-    fn digest(self, message: &[u8]) -> Vec<u8> {
-        match self {
-            Self::Sha256 => Sha256::digest(message).to_vec(),
-            Self::Sha384 => Sha384::digest(message).to_vec(),
-            Self::Sha512 => Sha512::digest(message).to_vec(),
-        }
-    }
-}
-
-impl fmt::Display for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Sha256 => "SHA-256",
-            Self::Sha384 => "SHA-384",
-            Self::Sha512 => "SHA-512",
-        })
-    }
 }
 
 impl AnyScheme {

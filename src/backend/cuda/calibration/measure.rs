@@ -10,10 +10,11 @@ use std::time::Instant;
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
+use super::super::family::entry::Entry;
 use super::super::group::Group;
 use super::super::modexp::ModExpJob;
 use super::super::plan::{EntryPoint, Tuning};
-use super::super::registry::{Entry, SHIPPED};
+use super::super::registry::SHIPPED;
 use super::super::runtime::costs::{BlockCosts, Costs};
 use super::super::runtime::device::Device;
 use super::super::runtime::pipeline::Timing;

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crypto_bigint::BoxedUint;
 use crypto_bigint::modular::MontyParams;
 
-use crate::backend::cuda::registry::{Entry, Operation, Registry};
+use crate::backend::cuda::family::entry::{Entry, Operation, Registry};
 use crate::backend::cuda::runtime::launch::Launch;
 use crate::backend::cuda::runtime::layout::{Layout, Part};
 use crate::backend::cuda::runtime::module::Grid;

@@ -4,7 +4,7 @@
 mod crt;
 
 use super::{Family, ModExpChunk, ModExpWork, modexp};
-use crate::backend::cuda::registry::{BlockTimes, Entry, Operation};
+use crate::backend::cuda::family::entry::{BlockTimes, Entry, Operation};
 use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;

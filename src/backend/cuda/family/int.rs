@@ -1,7 +1,7 @@
 //! Modular exponentiation in 32-bit integers: `kernels/int`, `docs/int.md`.
 
 use super::{Family, ModExpChunk, ModExpWork, modexp};
-use crate::backend::cuda::registry::{BlockTimes, Entry, Operation};
+use crate::backend::cuda::family::entry::{BlockTimes, Entry, Operation};
 use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;

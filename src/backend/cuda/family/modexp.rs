@@ -5,7 +5,7 @@ use alloc::vec;
 use core::ptr;
 
 use super::{ModExpChunk, ModExpWork};
-use crate::backend::cuda::registry::{Entry, Operation};
+use crate::backend::cuda::family::entry::{Entry, Operation};
 use crate::backend::cuda::runtime::launch::{Argument, Launch};
 use crate::backend::cuda::runtime::layout::Layout;
 use crate::backend::cuda::runtime::module::Grid;

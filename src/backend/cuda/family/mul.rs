@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::modexp::{check_count, check_kernel};
 use crate::backend::Form;
-use crate::backend::cuda::registry::{Entry, Operation};
+use crate::backend::cuda::family::entry::{Entry, Operation};
 use crate::backend::cuda::runtime::launch::{Argument, Launch};
 use crate::backend::cuda::runtime::layout::{Layout, Part};
 use crate::backend::cuda::runtime::module::Grid;

@@ -2,7 +2,7 @@
 
 use super::rns::Rns;
 use super::{Family, ModExpChunk, ModExpWork};
-use crate::backend::cuda::registry::{BlockTimes, Entry, Operation};
+use crate::backend::cuda::family::entry::{BlockTimes, Entry, Operation};
 use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;

@@ -2,7 +2,7 @@
 
 use super::super::group::Places;
 use super::super::registry::SHIPPED;
-use super::super::runtime::layout::check_indices;
+use super::super::runtime::launch::check_indices;
 use super::*;
 use crate::backend::Serial;
 use alloc::{format, vec};

@@ -1,13 +1,16 @@
 //! Tests of the parent module: the tables against the files, and against what the host expects of them.
 
-#[cfg(feature = "sign")]
-use super::super::family::crt::CrtClass;
 mod throwaway;
 
+#[cfg(feature = "sign")]
+use super::super::family::crt::CrtClass;
+use super::super::family::entry::Operation;
 use super::super::plan::{Plan, Tuning};
+use super::super::runtime::probe::DeviceInfo;
 use super::*;
 use crate::width::{WithLimbs, with_limbs};
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 use crypto_bigint::Limb;
 
 fn all() -> impl Iterator<Item = &'static Entry> {

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLockReadGuard};
 
 use cudarc::driver::{CudaContext, DriverError};
 
@@ -16,7 +16,7 @@ use super::error::name_of;
 use super::module::{Cache, Image, Kernel, KernelKey, Module};
 use super::pool::{Lent, Pool};
 use super::probe::DeviceInfo;
-use super::records::{RecordKind, RecordTable, TableInUse};
+use super::records::{Calls, RecordKind, RecordTable, TableInUse};
 use super::shares::Worker;
 use super::slot::Slot;
 use crate::Error;
@@ -30,10 +30,6 @@ pub(super) const SLOTS_OF_CALL: usize = 4;
 /// passes while the device computes others. An H200 and its host have five to seven calls of two or three thousand signatures under way at nine
 /// tenths of what they can do, and more at times (docs/performance-gpu.md, "At a steady rate").
 const SLOTS: usize = 16;
-
-/// Read while a call uses a device, written by those who must wait for all that do. Its own lock, because owners of records
-/// outlive devices.
-pub(super) type Calls = Arc<RwLock<()>>;
 
 pub(crate) struct Device {
     info: DeviceInfo,

@@ -4,16 +4,19 @@
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaContext, DriverError, result};
 use zeroize::Zeroize;
 
 use super::buffer::{DeviceWords, PinnedWords, settle};
-use super::device::{Call, Calls};
 use super::process::Process;
 use crate::Error;
+
+/// Read while a call uses a device, written by those who must wait for all that do. Its own lock, because owners of records
+/// outlive devices.
+pub(super) type Calls = Arc<RwLock<()>>;
 
 /// What tells one table of a device from the others.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -91,12 +94,12 @@ impl Drop for ResidentRecord {
 /// A table of a device, for a call that is under way there.
 pub(crate) struct TableInUse<'a> {
     table: Arc<RecordTable>,
-    _call: PhantomData<&'a Call<'a>>,
+    _call: PhantomData<&'a ()>,
 }
 
 impl<'a> TableInUse<'a> {
-    /// The table of one kind on the device that `call` is under way on.
-    pub(super) fn new(table: Arc<RecordTable>, _call: &'a Call<'_>) -> Self {
+    /// The table of one kind on the device that `call` is under way on, for as long as that is borrowed.
+    pub(super) fn new<C>(table: Arc<RecordTable>, _call: &'a C) -> Self {
         Self {
             table,
             _call: PhantomData,

@@ -23,8 +23,8 @@ use core::time::Duration;
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 
-use super::launch::{Launch, Loaded};
-use super::layout::{Layout, Sizes, check_indices};
+use super::launch::{Launch, Loaded, check_indices, check_parts};
+use super::layout::{Layout, Sizes};
 use super::records::HeldRecords;
 use buffers::Buffers;
 pub(super) use buffers::Results;
@@ -145,7 +145,7 @@ impl Slot {
             );
         }
         for launch in launches {
-            sizes.check_parts(launch.arguments());
+            check_parts(launch.arguments(), sizes);
         }
         self.grow(sizes)?;
         let Some(buffers) = &mut self.buffers else {

@@ -9,10 +9,10 @@ use super::Dpf;
 use crate::backend::cuda::family::crt::{
     CrtChunk, CrtClass, CrtFamily, CrtKernels, CrtModulus, CrtWork, Operands,
 };
+use crate::backend::cuda::family::entry::Operation;
 use crate::backend::cuda::family::modexp::{
     check_count, check_kernel, check_r2_bits, scratch_words,
 };
-use crate::backend::cuda::registry::Operation;
 use crate::backend::cuda::runtime::launch::{Argument, Launch};
 use crate::backend::cuda::runtime::layout::Layout;
 use crate::backend::cuda::runtime::module::Grid;

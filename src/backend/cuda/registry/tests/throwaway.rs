@@ -9,7 +9,7 @@ use super::super::super::family::{Family, ModExpChunk, ModExpWork, dpf};
 use super::super::super::plan::{Plan, Tuning};
 use super::super::super::runtime::launch::{Argument, Launch};
 use super::super::super::runtime::layout::Layout;
-use super::super::super::runtime::module::{Grid, KernelKey};
+use super::super::super::runtime::module::{Grid, Image, KernelKey};
 use super::super::super::runtime::ptx::CompressedPtx;
 use super::super::super::words::NonTemporal;
 use super::*;

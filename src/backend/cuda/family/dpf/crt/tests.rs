@@ -2,7 +2,8 @@
 
 use super::super::ENTRIES;
 use super::*;
-use crate::backend::cuda::registry::{Entry, SHIPPED};
+use crate::backend::cuda::family::entry::Entry;
+use crate::backend::cuda::registry::SHIPPED;
 use crate::backend::cuda::runtime::module::Grid;
 use crate::window::Window;
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
