@@ -87,6 +87,7 @@ impl<'a> SecretPowers<'a> {
     }
 
     /// The first `middle` powers, and the others.
+    #[cfg(feature = "std")]
     pub(crate) fn split_at(self, middle: usize) -> (Self, Self) {
         let (exponent_bits, at) = (self.exponent_bits, middle * self.limbs());
         let moduli = self.moduli.split_at(middle);

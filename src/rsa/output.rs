@@ -72,6 +72,7 @@ impl Signatures {
     }
 
     /// The signatures of all items.
+    #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         self.0.iter()
     }
@@ -203,6 +204,7 @@ impl SecretOctets {
     }
 
     /// The octets of all items.
+    #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         self.0.iter()
     }
@@ -321,10 +323,9 @@ impl Buffers {
                 class
             })
             .collect();
-        // Zeros that the operating system makes, page by page, when threads first write there.
         Self {
             outputs: Secret::new(Outputs {
-                octets: vec![0; offset],
+                octets: zeros(offset),
                 lens: vec![0; first],
                 classes,
                 ..Outputs::default()
@@ -375,6 +376,20 @@ impl Buffers {
         outputs.items = items.map(|items| known(items).collect());
         self.outputs
     }
+}
+
+/// So many zeros. Where they are many the operating system makes them, page by page, when threads first write there: glibc
+/// fills blocks of up to 32 MiB with zeros on the calling thread, which took 5 % of a batch of 65,536 RSA-2048 signatures
+/// on an H100. Memory that is never written to is none.
+fn zeros(len: usize) -> Vec<u8> {
+    const FEW: usize = 1 << 20;
+    const LARGER_THAN_GLIBC_FILLS: usize = 33 << 20;
+    let mut zeros = match len {
+        0..FEW => vec![0; len],
+        _ => vec![0; len.max(LARGER_THAN_GLIBC_FILLS)],
+    };
+    zeros.truncate(len);
+    zeros
 }
 
 /// Slots for the results of items of one class, which can be cut like a slice.

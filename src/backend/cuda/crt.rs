@@ -162,12 +162,16 @@ impl Cuda {
 pub(crate) struct Tampering<'a> {
     /// Changes the inputs of each chunk on their way to the device: the words of the first numbers, and of the
     /// indices of keys, two to a word.
-    pub(crate) inputs: Option<&'a (dyn Fn([&mut [u64]; 2]) + Sync)>,
+    pub(crate) inputs: Option<ChangeInputs<'a>>,
     /// The only family whose kernels may compute the halves.
     pub(crate) halves_by: Option<&'a str>,
     /// Changes each chunk's memory on the device, between launches.
     pub(crate) strike: Option<&'a Strike>,
 }
+
+/// See [`Tampering::inputs`].
+#[cfg(test)]
+pub(crate) type ChangeInputs<'a> = &'a (dyn Fn([&mut [u64]; 2]) + Sync);
 
 /// See [`Tampering::strike`]; gets the items that a chunk has.
 #[cfg(test)]

@@ -93,26 +93,18 @@ impl Positions {
         }
     }
 
-    /// Which item stands at each position, where both lists agree on that; `None` if items stand in their order.
+    /// Which item stands at each position, unless the two lists differ on that; `None` if items stand in their order.
     pub(in crate::rsa) fn items(&self) -> Option<Vec<Option<usize>>> {
-        let Self::Sorted(lists) = self else {
+        let Self::Sorted([positions, copy]) = self else {
             return None;
         };
-        let [items, copy] = lists.each_ref().map(|positions| {
-            let mut items = vec![None; positions.len()];
-            for (item, &position) in positions.iter().enumerate() {
-                if let Some(place) = items.get_mut(position) {
-                    *place = Some(item);
-                }
+        let mut items = vec![None; positions.len()];
+        for (item, (position, copy)) in positions.iter().zip(copy).enumerate() {
+            if position == copy {
+                items[*position] = Some(item);
             }
-            items
-        });
-        let pairs = items.into_iter().zip(copy);
-        Some(
-            pairs
-                .map(|(item, copy)| item.filter(|_| item == copy))
-                .collect(),
-        )
+        }
+        Some(items)
     }
 }
 

@@ -15,7 +15,7 @@ use rsa::pkcs8::DecodePrivateKey;
 
 use super::*;
 use crate::backend::Serial;
-use crate::backend::cuda::crt::Tampering;
+use crate::backend::cuda::crt::{ChangeInputs, Tampering};
 use crate::backend::cuda::family::crt::CrtClass;
 use crate::backend::cuda::words::{copy_in, copy_out};
 use crate::rsa::batch::{Keys, private_ops};
@@ -92,7 +92,7 @@ fn run(backend: &impl RsaBackend, keys: &[KeyHandle], count: usize, blinded: boo
 struct Tampered<'a>(&'a Cuda, Tampering<'a>);
 
 impl<'a> Tampered<'a> {
-    fn with_inputs(cuda: &'a Cuda, inputs: &'a (dyn Fn([&mut [u64]; 2]) + Sync)) -> Self {
+    fn with_inputs(cuda: &'a Cuda, inputs: ChangeInputs<'a>) -> Self {
         let tampering = Tampering {
             inputs: Some(inputs),
             ..Tampering::default()
