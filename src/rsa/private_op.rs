@@ -265,6 +265,6 @@ impl Encoded {
 #[cfg(all(test, feature = "std"))]
 pub(super) mod campaign;
 #[cfg(test)]
-pub(super) mod hooked;
+pub(super) mod testing;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::rsa::KeyHandle;
 use crate::rsa::hazmat::rsasp1;
-use crate::rsa::private_op::hooked::{Hooked, Stage};
+use crate::rsa::private_op::testing::{Hooked, Stage};
 
 /// An engine that a test can count, as one that a backend of a user returns.
 struct Wrapper<'a>(Hooked<'a>);

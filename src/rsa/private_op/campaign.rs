@@ -26,7 +26,7 @@ use self::fault::{Form, Place};
 use self::faulty::Check;
 use self::rig::{Fault, Outcome, Rig};
 use self::tally::Tally;
-use super::hooked::Stage;
+use super::testing::Stage;
 use crate::backend::cpu::AnyEngine;
 use crate::need;
 

@@ -8,7 +8,7 @@ use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::traits::PrivateKeyParts;
 
 use super::class::crt;
-use super::hooked::{Hooked, Stage};
+use super::testing::{Hooked, Stage};
 use super::*;
 use crate::backend::Serial;
 use crate::rsa::octets::octets_to_limbs;

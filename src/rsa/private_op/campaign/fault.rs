@@ -6,7 +6,7 @@ use chacha20::ChaCha20Rng;
 use crypto_bigint::{Limb, Word};
 use rand_core::Rng;
 
-use super::super::hooked::Stage;
+use super::super::testing::Stage;
 
 /// What a fault does to numbers of equal length, of which it picks one, or two, at random.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

@@ -7,7 +7,7 @@ use chacha20::ChaCha20Rng;
 use crypto_bigint::{Limb, Word};
 use rand_core::SeedableRng;
 
-use super::super::hooked::{Hooked, Stage};
+use super::super::testing::{Hooked, Stage};
 use super::LANES;
 use super::fault::{Kind, Place};
 use crate::engine::Engine;

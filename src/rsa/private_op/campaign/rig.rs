@@ -16,7 +16,7 @@ use rsa::signature::{SignatureEncoding, Signer};
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use sha2::Sha256;
 
-use super::super::hooked::Hooked;
+use super::super::testing::Hooked;
 use super::LANES;
 use super::fault::{Form, Kind, Place};
 use super::faulty::{Check, Faulty};
