@@ -45,6 +45,7 @@ mod private_op;
 mod representative;
 mod scheme;
 mod signature;
+mod signatures;
 mod signer;
 
 /// The hash functions, in the version that the schemes take.
@@ -58,9 +59,9 @@ pub use hash::Hash;
 #[cfg_attr(docsrs, doc(cfg(feature = "encrypted")))]
 pub use key::{EncryptionAlgorithm, decrypt_pkcs8};
 pub use key::{KeyFault, KeyHandle, PemBlock, PublicKey, Restriction, RsaComponents, decode_pem};
-pub use output::{IntoSignatures, Iter, SecretOctets, Signatures};
 pub use scheme::{AnyScheme, Pkcs1v15, Pss, Scheme};
 pub use signature::Signature;
+pub use signatures::{IntoSignatures, Iter, SecretOctets, Signatures};
 pub use signer::BatchSigner;
 
 /// The shortest modulus that is accepted, in bits.

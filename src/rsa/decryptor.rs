@@ -10,9 +10,9 @@ use super::backend::RsaBackend;
 use super::batch::{Keys, private_ops};
 use super::encryption::{EncryptionScheme, check_key};
 use super::key::KeyHandle;
-use super::output::SecretOctets;
 use super::private_op::{Randomness, Source, Streams};
 use super::representative::{Range, check_range};
+use super::signatures::SecretOctets;
 use crate::rsa::Error;
 use crate::width::scrubbed;
 

@@ -12,9 +12,9 @@ use rand_core::TryCryptoRng;
 use super::backend::RsaBackend;
 use super::batch::{Keys, private_ops};
 use super::key::KeyHandle;
-use super::output::SecretOctets;
 use super::private_op::{Randomness, Source, Streams};
 use super::representative::{Range, check_range};
+use super::signatures::SecretOctets;
 use crate::rsa::Error;
 
 /// RSASP1 (RFC 8017, section 5.2.1) on whole blocks of octets, each with its own key, whatever its

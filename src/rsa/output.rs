@@ -1,231 +1,13 @@
-//! The octets of many items in one buffer, and the errors of the items that failed.
+//! The octets of all items in one buffer, and the errors of the items that failed.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::fmt;
-use core::ops::Range;
 
 use zeroize::Zeroize;
 
 use super::error::Error;
-use super::signature::Signature;
 use crate::secret::Secret;
-
-/// The signatures of a batch, in the order of its items: one buffer of octets, from which slices are lent.
-///
-/// An item that failed has its error instead of a signature. With a reference the iterator lends
-/// slices; by value it makes a [`Signature`] of each.
-///
-/// ```
-/// # use batch_modexp::backend::Serial;
-/// # use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, sha2::Sha256};
-/// # let pem = std::fs::read_to_string("tests/keys/rsa2048-pkcs8.pem")?;
-/// # let key = KeyHandle::from_pkcs8_pem(&pem)?;
-/// # let signer = BatchSigner::new(Serial, Pkcs1v15::<Sha256>::new());
-/// let signatures = signer.sign(&mut getrandom::SysRng, &key, &["one", "two"])?;
-/// assert_eq!(signatures.len(), 2);
-/// for signature in &signatures {
-///     assert_eq!(signature?.len(), key.size());
-/// }
-/// let first: &[u8] = signatures.get(0)?;
-/// assert_eq!(signatures.into_vec()?[..key.size()].len(), key.size());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Default)]
-pub struct Signatures(Outputs);
-
-/// Results of private operations that are secret, in the order of the batch's items: one buffer of octets, which is wiped on
-/// drop and from which slices are lent.
-///
-/// An item that failed has its error instead of octets.
-pub struct SecretOctets(Secret<Outputs>);
-
-impl Signatures {
-    pub(super) fn new(outputs: Secret<Outputs>) -> Self {
-        Self(outputs.into_inner())
-    }
-
-    /// The number of items.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there are no items.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The signature of item `index`, as many octets as its key's modulus has.
-    ///
-    /// # Errors
-    ///
-    /// The error of the item, if it failed.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such item.
-    pub fn get(&self, index: usize) -> Result<&[u8], &Error> {
-        self.0.get(index)
-    }
-
-    /// The signatures of all items.
-    #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        self.0.iter()
-    }
-
-    /// The octets of all signatures, one after the other.
-    ///
-    /// # Errors
-    ///
-    /// That of the first item that failed.
-    pub fn into_vec(self) -> Result<Vec<u8>, Error> {
-        self.0.into_vec()
-    }
-}
-
-impl<'a> IntoIterator for &'a Signatures {
-    type Item = Result<&'a [u8], &'a Error>;
-    type IntoIter = Iter<'a>;
-
-    fn into_iter(self) -> Iter<'a> {
-        self.iter()
-    }
-}
-
-impl IntoIterator for Signatures {
-    type Item = Result<Signature, Error>;
-    type IntoIter = IntoSignatures;
-
-    fn into_iter(self) -> IntoSignatures {
-        IntoSignatures {
-            range: 0..self.len(),
-            signatures: self,
-        }
-    }
-}
-
-/// The octets of each item, lent: see [`Signatures::iter`] and [`SecretOctets::iter`].
-pub struct Iter<'a> {
-    outputs: &'a Outputs,
-    positions: Range<usize>,
-}
-
-impl<'a> Iterator for Iter<'a> {
-    type Item = Result<&'a [u8], &'a Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        Some(self.outputs.get(self.positions.next()?))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.positions.size_hint()
-    }
-}
-
-impl ExactSizeIterator for Iter<'_> {}
-
-impl fmt::Debug for Iter<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Iter")
-            .field("len", &self.len())
-            .finish_non_exhaustive()
-    }
-}
-
-/// The signatures of a batch, one by one: see [`Signatures`].
-#[derive(Debug)]
-pub struct IntoSignatures {
-    range: Range<usize>,
-    signatures: Signatures,
-}
-
-impl Iterator for IntoSignatures {
-    type Item = Result<Signature, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let signature = self.signatures.get(self.range.next()?);
-        Some(signature.map(Signature::new).map_err(Clone::clone))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.range.size_hint()
-    }
-}
-
-impl ExactSizeIterator for IntoSignatures {}
-
-impl PartialEq for Signatures {
-    fn eq(&self, other: &Self) -> bool {
-        self.iter().eq(other.iter())
-    }
-}
-
-impl Eq for Signatures {}
-
-impl fmt::Debug for Signatures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let signatures = self.iter().map(|item| item.map(Signature::new));
-        f.debug_list().entries(signatures).finish()
-    }
-}
-
-impl SecretOctets {
-    pub(super) fn new(outputs: Secret<Outputs>) -> Self {
-        Self(outputs)
-    }
-
-    /// The number of items.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there are no items.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The octets of item `index`.
-    ///
-    /// # Errors
-    ///
-    /// The error of the item, if it failed.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such item.
-    pub fn get(&self, index: usize) -> Result<&[u8], &Error> {
-        self.0.get(index)
-    }
-
-    /// The octets of all items.
-    #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        self.0.iter()
-    }
-}
-
-impl<'a> IntoIterator for &'a SecretOctets {
-    type Item = Result<&'a [u8], &'a Error>;
-    type IntoIter = Iter<'a>;
-
-    fn into_iter(self) -> Iter<'a> {
-        self.iter()
-    }
-}
-
-impl fmt::Debug for SecretOctets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SecretOctets")
-            .field("len", &self.len())
-            .finish_non_exhaustive()
-    }
-}
 
 /// The outputs of a batch. Items are computed in *sorted* order, those of one key class next to each other, and looked up
 /// by their *position* in the caller's batch.
@@ -249,11 +31,11 @@ struct Class {
 }
 
 impl Outputs {
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.lens.len()
     }
 
-    fn get(&self, position: usize) -> Result<&[u8], &Error> {
+    pub(super) fn get(&self, position: usize) -> Result<&[u8], &Error> {
         assert!(position < self.len(), "there is no item {position}");
         if let Ok(at) = self.errors.binary_search_by_key(&position, |error| error.0) {
             return Err(&self.errors[at].1);
@@ -268,14 +50,7 @@ impl Outputs {
         Ok(&self.octets[start..][..usize::from(self.lens[item]) - 1])
     }
 
-    fn iter(&self) -> Iter<'_> {
-        Iter {
-            outputs: self,
-            positions: 0..self.len(),
-        }
-    }
-
-    fn into_vec(mut self) -> Result<Vec<u8>, Error> {
+    pub(super) fn into_vec(mut self) -> Result<Vec<u8>, Error> {
         if !self.errors.is_empty() {
             return Err(self.errors.swap_remove(0).1);
         }
@@ -288,7 +63,7 @@ impl Outputs {
         {
             return Ok(self.octets);
         }
-        let octets = self.iter().flat_map(Result::unwrap_or_default);
+        let octets = (0..self.len()).flat_map(|position| self.get(position).unwrap_or_default());
         Ok(octets.copied().collect())
     }
 }

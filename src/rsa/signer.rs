@@ -8,9 +8,9 @@ use rand_core::TryCryptoRng;
 use super::backend::RsaBackend;
 use super::batch::{Keys, private_ops};
 use super::key::KeyHandle;
-use super::output::Signatures;
 use super::private_op::{Randomness, Source, Streams};
 use super::scheme::{AnyScheme, Scheme};
+use super::signatures::Signatures;
 use crate::rsa::Error;
 
 /// Signs batches of messages with a backend and a scheme.

@@ -12,7 +12,8 @@ use super::testing::{Hooked, Stage};
 use super::*;
 use crate::backend::Serial;
 use crate::rsa::octets::octets_to_limbs;
-use crate::rsa::output::{Buffers, SecretOctets};
+use crate::rsa::output::Buffers;
+use crate::rsa::signatures::SecretOctets;
 
 /// Nobody asks for encoded messages: they are given.
 struct NoSource;

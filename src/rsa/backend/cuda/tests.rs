@@ -19,9 +19,9 @@ use crate::backend::cuda::crt::{ChangeInputs, Tampering};
 use crate::backend::cuda::family::crt::CrtClass;
 use crate::backend::cuda::words::{copy_in, copy_out};
 use crate::rsa::batch::{Keys, private_ops};
-use crate::rsa::output::SecretOctets;
 use crate::rsa::private_op::campaign::fault::Kind;
 use crate::rsa::private_op::{Randomness, Source, Streams};
+use crate::rsa::signatures::SecretOctets;
 
 /// The result of an item.
 type Octets = Result<Vec<u8>, Error>;
