@@ -186,7 +186,6 @@ fn a_grandchild_works_too() {
 }
 
 #[test]
-#[cfg(feature = "sign")]
 fn signing_works_on_the_calling_thread() {
     use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15};
     use rsa::PrivateKey;
@@ -246,7 +245,6 @@ mod gpu {
 
     /// What may do without a GPU does. Keys that lie on one are dropped in the child without asking the driver.
     #[test]
-    #[cfg(feature = "sign")]
     fn the_processor_takes_over() {
         use batch_modexp::backend::{Auto, Kind};
         use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, sha2::Sha256};
@@ -281,7 +279,6 @@ mod gpu {
 }
 
 /// Nobody would answer there.
-#[cfg(feature = "queue")]
 #[test]
 fn a_queue_says_that_its_workers_are_elsewhere() {
     use batch_modexp::queue::{BatchQueue, QueueError, Shutdown};
@@ -304,13 +301,11 @@ fn a_queue_says_that_its_workers_are_elsewhere() {
     queue.sign_blocking(&key, scheme, b"m").unwrap();
 }
 
-#[cfg(feature = "queue")]
 #[test]
 fn a_child_can_have_a_queue_of_its_own() {
     alone("queue_in_a_child", 1);
 }
 
-#[cfg(feature = "queue")]
 #[test]
 #[ignore = "run by a_child_can_have_a_queue_of_its_own"]
 fn queue_in_a_child() {

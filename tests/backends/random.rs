@@ -54,7 +54,7 @@ fn batch() -> impl Strategy<Value = (u32, u32, Vec<Instance>)> {
 }
 
 pub fn batches<B: Backend>(backend: &B) {
-    let persistence = FileFailurePersistence::Direct("tests/backends/regressions.txt");
+    let persistence = FileFailurePersistence::Direct("../backends/regressions.txt");
     let config = Config {
         cases: 96,
         failure_persistence: Some(Box::new(persistence)),

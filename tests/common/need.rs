@@ -14,7 +14,7 @@ use core::panic::Location;
 use std::io::Write;
 
 /// What may be missing, and so what `BATCH_MODEXP_REQUIRE` may name.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 12] = [
     // MULX, ADCX, ADOX and AVX2.
     "adx",
     // AVX-512 IFMA.
@@ -23,8 +23,6 @@ const NAMES: [&str; 13] = [
     "avxifma",
     // A GPU that `Cuda` can use.
     "cuda",
-    // All features of the crate.
-    "features",
     // AVX2 and FMA, or NEON.
     "fma",
     // Either of the two IFMA.

@@ -20,7 +20,7 @@ use mutation::Mutator;
 /// The files of a corpus, by their names, in the order of these.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fuzz/corpus")
+        .join("../fuzz/corpus")
         .join(target);
     let mut paths: Vec<_> = std::fs::read_dir(&folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))

@@ -22,7 +22,7 @@ macro_rules! pem {
     ($name:literal) => {
         include_str!(concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/tests/keys/",
+            "/../keys/",
             $name,
             ".pem"
         ))

@@ -75,5 +75,5 @@ pub fn stderr(output: &Output) -> String {
 
 /// The path of a test key.
 pub fn key(name: &str) -> String {
-    format!("{}/tests/keys/{name}.pem", env!("CARGO_MANIFEST_DIR"))
+    format!("{}/../keys/{name}.pem", env!("CARGO_MANIFEST_DIR"))
 }

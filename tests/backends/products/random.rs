@@ -22,7 +22,7 @@ fn batch() -> impl Strategy<Value = (u32, Vec<Instance>)> {
 }
 
 pub fn batches<B: Backend>(backend: &B) {
-    let persistence = FileFailurePersistence::Direct("tests/backends/products/regressions.txt");
+    let persistence = FileFailurePersistence::Direct("../backends/products/regressions.txt");
     let config = Config {
         cases: 192,
         failure_persistence: Some(Box::new(persistence)),
