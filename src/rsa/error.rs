@@ -159,7 +159,7 @@ impl fmt::Display for Error {
             Self::Rng => f.write_str("the random number generator failed"),
             Self::Fault { index } => write!(
                 f,
-                "lane {index}: the result of a private operation failed its check and was discarded; \
+                "item {index}: the result of a private operation failed its check and was discarded; \
                  suspect the hardware or the key"
             ),
             Self::Backend(error) => error.fmt(f),

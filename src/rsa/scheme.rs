@@ -1,4 +1,4 @@
-//! Signature schemes: how a digest becomes the message representative that is signed.
+//! Signature schemes: how a digest becomes the encoded message that is signed.
 
 use core::marker::PhantomData;
 

@@ -75,22 +75,21 @@ mod threads {
     #[cfg(feature = "cuda")]
     use crate::rsa::private_op::class::KeyClass;
 
-    /// Each thread takes its share through the whole operation, from the representatives to the check, not only
-    /// through the exponentiations.
+    /// Each thread takes its share through the whole operation, from the encoded messages to the check.
     impl<B: RsaBackend + Sync> RsaBackend for Parallel<B> {
         fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
             let Some(pool) = self.pool_here() else {
                 return self.inner().private_ops(items);
             };
-            // As few shares as there are threads, if they are not too long: a share prepares each of its moduli once. And as
-            // many lanes as the backend computes exponentiations at a time, or fewer, if so the last thread ends sooner.
+            // As few shares as there are threads, unless they get too long: a share prepares each of its moduli once. Each
+            // has as many items as the backend computes at a time, or fewer if so the last thread ends sooner.
             let at_a_time = BatchModExp::<BoxedUint>::granularity(self.inner());
             let at_a_time = at_a_time.div_ceil(items.exponentiations());
             let most = items.len().div_ceil(self.threads());
             let most = most.clamp(1, ITEMS_AT_A_TIME).next_multiple_of(at_a_time);
             let (bits, exponentiations) = (items.exponentiation_bits(), items.exponentiations());
-            let share = self.share(items.len(), most, |lanes| {
-                let count = lanes * exponentiations;
+            let share = self.share(items.len(), most, |items| {
+                let count = items * exponentiations;
                 BatchModExp::<BoxedUint>::relative_time(self.inner(), bits, count)
             });
             if share >= items.len() {

@@ -82,7 +82,7 @@ pub(in crate::rsa) enum Positions {
 }
 
 impl Positions {
-    /// The caller's position of a item, unless the two lists differ.
+    /// The caller's position of an item, unless the two lists differ.
     pub(in crate::rsa) fn of(&self, item: usize) -> Option<usize> {
         match self {
             Self::Same => Some(item),
@@ -166,7 +166,7 @@ pub(in crate::rsa) fn runs<'s, 'a>(
     })
 }
 
-/// The CRT values of a item, in a batch whose class has primes.
+/// The CRT values of an item, in a batch whose class has primes.
 pub(in crate::rsa) fn crt<'a>(key: &&'a KeyHandle) -> &'a Crt {
     match &key.parts().private {
         Private::Crt(crt) => crt,
@@ -174,7 +174,7 @@ pub(in crate::rsa) fn crt<'a>(key: &&'a KeyHandle) -> &'a Crt {
     }
 }
 
-/// The private exponent of a item less 1, in a batch whose class has no primes.
+/// The private exponent of an item less 1, in a batch whose class has no primes.
 pub(in crate::rsa) fn d_less_1(key: &KeyHandle) -> &BoxedUint {
     match &key.parts().private {
         Private::Plain { d_less_1 } => d_less_1,
