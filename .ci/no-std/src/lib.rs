@@ -8,8 +8,8 @@ use core::convert::Infallible;
 use core::panic::PanicInfo;
 
 use batch_modexp::backend::Serial;
-use batch_modexp::rsa::KeyHandle;
 use batch_modexp::rsa::hazmat::rsasp1;
+use batch_modexp::rsa::{self, KeyHandle};
 use batch_modexp::{BatchModExp, Error, ModExp};
 use crypto_bigint::{BoxedUint, U2048};
 use rand_core::{TryCryptoRng, TryRng};
@@ -25,7 +25,7 @@ pub fn boxed(batch: &[ModExp<'_, BoxedUint>], out: &mut [BoxedUint]) -> Result<(
 }
 
 /// Uses the RSA layer.
-pub fn private_op(key: &KeyHandle, block: &[u8], rng: &mut Constant) -> Result<usize, Error> {
+pub fn private_op(key: &KeyHandle, block: &[u8], rng: &mut Constant) -> Result<usize, rsa::Error> {
     Ok(rsasp1(&Serial, Some(rng), &[(key, block)])?.len())
 }
 
