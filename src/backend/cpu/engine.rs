@@ -82,9 +82,13 @@ impl AnyEngine {
 
     /// How many of `count` instances, whose moduli have `bits` bits, the engine computes itself; [`Serial`] computes the
     /// others sooner: a single one that no lanes are filled with, and those too wide for lanes.
+    #[cfg_attr(
+        not(any(target_arch = "x86_64", target_arch = "aarch64")),
+        allow(dead_code)
+    )]
     fn count_in_lanes(&self, bits: u32, count: usize) -> usize {
         // Where there are no lanes all widths are alike.
-        let _ = bits;
+        let _ = (bits, count);
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         if bits > lanes::MAX_BITS {
             return 0;
