@@ -1,25 +1,19 @@
 //! That `examples/soak` passes, and that it would fail: with memory that grows, handles that stay, results that are wrong.
 #![cfg(target_os = "linux")]
 
+#[path = "common/example.rs"]
+mod example;
 #[path = "../examples/soak/verdict.rs"]
 mod verdict;
 
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use verdict::{Finding, Handles, MIB, MOST_GROWTH, Sample, growth, of_handles, of_memory};
 
-/// Runs the program, which `cargo test` builds beside the tests, and returns whether it passed, and what it printed.
+/// Runs the program and returns whether it passed, and what it printed.
 fn soak(args: &[&str]) -> (bool, String) {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.parent().and_then(Path::parent).unwrap();
-    let program = folder.join("examples").join("soak");
-    assert!(
-        program.is_file(),
-        "no {}; `cargo test` without a filter builds it",
-        program.display()
-    );
+    let program = example::program("soak");
     let output = Command::new(program).args(args).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     (

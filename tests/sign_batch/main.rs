@@ -2,6 +2,9 @@
 
 mod behaviour;
 mod errors;
+#[path = "../common/example.rs"]
+mod example;
+mod json;
 mod keys;
 #[path = "../common/need.rs"]
 mod need;

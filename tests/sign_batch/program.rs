@@ -4,19 +4,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// The program, which `cargo test` builds beside the tests.
+use super::example;
+
 pub fn path() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.parent().and_then(Path::parent).unwrap();
-    let program = folder
-        .join("examples")
-        .join(format!("sign_batch{}", std::env::consts::EXE_SUFFIX));
-    assert!(
-        program.is_file(),
-        "no {}; `cargo test` without a filter builds it",
-        program.display()
-    );
-    program
+    example::program("sign_batch")
 }
 
 /// Runs it with `args` and nothing to read.
