@@ -12,10 +12,6 @@ extern crate alloc;
 extern crate std;
 
 pub mod backend;
-#[cfg(feature = "sign")]
-mod engine;
-mod error;
-mod monty;
 #[cfg(all(
     test,
     feature = "std",
@@ -32,13 +28,16 @@ mod need;
 #[cfg_attr(docsrs, doc(cfg(feature = "queue")))]
 pub mod queue;
 #[cfg(feature = "sign")]
-mod requests;
-#[cfg(feature = "sign")]
 pub mod rsa;
-pub mod secret;
-mod traits;
-mod width;
-pub mod window;
+#[cfg(all(test, feature = "sign", feature = "std", target_arch = "x86_64"))]
+#[path = "../tests/common/valgrind.rs"]
+mod valgrind;
 
-pub use error::Error;
-pub use traits::{BatchModExp, BatchModExpEach, BatchModMul, ModExp, ModMul};
+#[doc(inline)]
+pub use batch_modexp_core::{
+    BatchModExp, BatchModExpEach, BatchModMul, Error, ModExp, ModMul, secret,
+};
+
+/// The folder of the workspace.
+#[cfg(all(test, feature = "sign", feature = "std", target_arch = "x86_64"))]
+const WORKSPACE: &str = env!("CARGO_MANIFEST_DIR");

@@ -112,8 +112,8 @@ impl BatchQueue {
     ///
     /// # Errors
     ///
-    /// [`Error::ThreadPool`](crate::Error::ThreadPool) if the operating system refuses the threads.
-    pub fn new<B, R>(backend: B, rng: R) -> Result<Self, crate::Error>
+    /// [`Error::ThreadPool`](batch_modexp_core::Error::ThreadPool) if the operating system refuses the threads.
+    pub fn new<B, R>(backend: B, rng: R) -> Result<Self, batch_modexp_core::Error>
     where
         B: RsaBackend + Send + Sync + 'static,
         R: TryCryptoRng + Send + 'static,
@@ -131,7 +131,7 @@ impl BatchQueue {
         QueueBuilder::new(backend, rng)
     }
 
-    fn start(shared: Arc<Shared>, workers: NonZeroUsize) -> Result<Self, crate::Error> {
+    fn start(shared: Arc<Shared>, workers: NonZeroUsize) -> Result<Self, batch_modexp_core::Error> {
         // Dropping it ends those that have been started.
         let queue = Self(Arc::new(Handle {
             shared,
@@ -147,7 +147,7 @@ impl BatchQueue {
             let worker = std::thread::Builder::new()
                 .name(alloc::format!("batch-modexp-queue-{number}"))
                 .spawn(work)
-                .map_err(|_| crate::Error::ThreadPool {
+                .map_err(|_| batch_modexp_core::Error::ThreadPool {
                     threads: workers.get(),
                 })?;
             queue.workers().push(worker);

@@ -14,9 +14,9 @@ mod unseen;
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
+use batch_modexp::backend::cuda::Window;
 use batch_modexp::backend::cuda::{Tuning, entry_points, widths};
 use batch_modexp::backend::{Cuda, Parallel, Serial};
-use batch_modexp::window::Window;
 use batch_modexp::{BatchModExp, Error, ModExp};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;

@@ -7,8 +7,8 @@ use core::time::Duration;
 use std::time::Instant;
 
 use batch_modexp::backend::Cuda;
+use batch_modexp::backend::cuda::Window;
 use batch_modexp::backend::cuda::{EntryPoint, Tuning, entry_points};
-use batch_modexp::window::Window;
 
 use super::workload::{Exponents, Workload};
 use super::{milliseconds, percentile, plot, window_name, windows};

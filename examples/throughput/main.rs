@@ -31,8 +31,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use batch_modexp::backend::Cuda;
+use batch_modexp::backend::cuda::Window;
 use batch_modexp::backend::cuda::{DeviceInfo, EntryPoint, Tuning, entry_points, widths};
-use batch_modexp::window::Window;
 use clap::Parser;
 
 use workload::{Exponents, Workload};

@@ -287,7 +287,7 @@ fn shape(cells: &[&str], known: &[Operation]) -> Result<Shape, String> {
     Ok(shape)
 }
 
-fn number<N: std::str::FromStr>(column: &str, cell: &str) -> Result<N, String> {
+fn number<N: core::str::FromStr>(column: &str, cell: &str) -> Result<N, String> {
     cell.parse()
         .map_err(|_| format!("'{cell}' in column {column} is no number"))
 }

@@ -17,14 +17,14 @@ use crypto_bigint::Unsigned;
 
 #[cfg(feature = "cuda")]
 use self::both::Both;
-use super::Serial;
-use super::cpu::{AnyEngine, Cpu};
 #[cfg(feature = "cuda")]
 use super::{
     Cuda,
     cuda::{Calibration, CalibrationFault, DeviceInfo, LostDevice, plan},
 };
-use crate::{BatchModExp, Error, ModExp};
+use batch_modexp_core::Serial;
+use batch_modexp_core::{BatchModExp, Error, ModExp};
+use batch_modexp_cpu::{AnyEngine, Cpu};
 
 /// What a caller may ask [`Auto`] for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -41,8 +41,10 @@ use self::registry::SHIPPED;
 use self::runtime::device::Device;
 use self::runtime::pipeline::{Devices, Forecast};
 use self::words::HostPool;
-use super::{Cpu, Serial, check_lengths};
-use crate::{BatchModExp, Error, ModExp};
+use batch_modexp_core::Serial;
+use batch_modexp_core::checks::check_lengths;
+use batch_modexp_core::{BatchModExp, Error, ModExp};
+use batch_modexp_cpu::Cpu;
 
 pub use self::calibration::Calibration;
 pub(crate) use self::calibration::ProcessorCosts;
@@ -52,7 +54,10 @@ pub use self::runtime::pipeline::Timing;
 pub use self::runtime::probe::DeviceInfo;
 #[cfg(feature = "sign")]
 pub(crate) use self::runtime::records::Residence;
-pub use crate::error::{CalibrationFault, DeviceFault, Unavailable};
+#[doc(inline)]
+pub use batch_modexp_core::window::Window;
+#[doc(inline)]
+pub use batch_modexp_core::{CalibrationFault, DeviceFault, Unavailable};
 
 /// Computes batches on one or several GPUs.
 ///

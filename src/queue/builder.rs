@@ -17,7 +17,7 @@ use super::policy::{Policy, Sharing};
 use super::room::Room;
 use super::shared::{Backend, Fallback, Shared};
 use crate::rsa::backend::{PerThread, RsaBackend};
-use crate::{BatchModExp, Error};
+use batch_modexp_core::{BatchModExp, Error};
 
 /// Settings of a [`BatchQueue`]: what it computes with, and when a batch begins.
 ///
@@ -152,7 +152,7 @@ impl QueueBuilder {
     }
 
     /// The backend that computes a batch with which the first one fails as a whole, by an error or a panic. At first
-    /// [`Cpu`](crate::backend::Cpu), whose threads are started when they are needed.
+    /// [`Cpu`](batch_modexp_cpu::Cpu), whose threads are started when they are needed.
     #[must_use]
     pub fn fallback<B>(mut self, backend: B) -> Self
     where

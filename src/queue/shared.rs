@@ -16,10 +16,10 @@ use super::reply::Reply;
 use super::room::{Room, UnderWay};
 use super::turns::Work;
 use super::{IS_WORKING, QueueError, contain};
-use crate::backend::Cpu;
 use crate::rsa::Error;
 use crate::rsa::backend::RsaBackend;
 use crate::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle, Signature};
+use batch_modexp_cpu::Cpu;
 
 /// A backend that workers share.
 pub(super) type Backend = Box<dyn RsaBackend + Send + Sync>;

@@ -251,7 +251,7 @@ mod tests {
     use super::super::BatchQueue;
     use super::super::reply::reply;
     use super::*;
-    use crate::backend::Serial;
+    use batch_modexp_core::Serial;
 
     /// Nothing was shut down.
     #[test]

@@ -14,11 +14,11 @@ use crypto_bigint::{BoxedUint, Limb};
 use super::error::Error;
 use super::output::Slots;
 use super::private_op::{self, Batch};
-use crate::backend::Serial;
-use crate::engine::Engine;
-use crate::requests::SecretPowers;
-use crate::secret::Secret;
-use crate::{BatchModExp, ModExp};
+use batch_modexp_core::Serial;
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::SecretPowers;
+use batch_modexp_core::secret::Secret;
+use batch_modexp_core::{BatchModExp, ModExp};
 
 /// The most items that a thread computes at a time. The numbers of more would not stay in a cache.
 const ITEMS_AT_A_TIME: usize = 512;
@@ -60,7 +60,7 @@ const ITEMS_AT_A_TIME: usize = 512;
 ///     }
 /// }
 /// ```
-pub trait RsaBackend: BatchModExp<BoxedUint, Error = crate::Error> {
+pub trait RsaBackend: BatchModExp<BoxedUint, Error = batch_modexp_core::Error> {
     /// Computes all items, whose results are checked on the way to their callers. An item that is not computed
     /// fails with [`Error::Fault`].
     ///
@@ -75,7 +75,7 @@ pub trait RsaBackend: BatchModExp<BoxedUint, Error = crate::Error> {
     /// modulo p and q, the recombination and the check.
     ///
     /// By default that of [`Serial`]. A backend that wraps another one returns that one's engine;
-    /// any other can keep a [`Cpu`](crate::backend::Cpu) and return its engine, which is faster.
+    /// any other can keep a [`Cpu`](batch_modexp_cpu::Cpu) and return its engine, which is faster.
     fn engine(&self) -> HostEngine<'_> {
         HostEngine::default()
     }
@@ -219,9 +219,12 @@ impl<'a> Items<'a> {
 }
 
 /// Computes powers by a backend's [`batch_mod_exp`](BatchModExp::batch_mod_exp), whose numbers have memory of their own.
-pub(super) fn batch_mod_exp<B>(backend: &B, powers: SecretPowers<'_>) -> Result<(), crate::Error>
+pub(super) fn batch_mod_exp<B>(
+    backend: &B,
+    powers: SecretPowers<'_>,
+) -> Result<(), batch_modexp_core::Error>
 where
-    B: BatchModExp<BoxedUint, Error = crate::Error> + ?Sized,
+    B: BatchModExp<BoxedUint, Error = batch_modexp_core::Error> + ?Sized,
 {
     powers.assert_lengths();
     let limbs = powers.limbs().max(1);

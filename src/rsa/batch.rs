@@ -13,7 +13,7 @@ use super::key::KeyHandle;
 use super::output::{Buffers, Outputs};
 use super::private_op::class::{KeyClass, Positions, sort};
 use super::private_op::{Batch, Source, Streams};
-use crate::secret::Secret;
+use batch_modexp_core::secret::Secret;
 
 /// The key of each item.
 #[derive(Clone, Copy)]

@@ -14,7 +14,7 @@ use super::private_op::{Randomness, Source, Streams};
 use super::representative::{Range, check_range};
 use super::signatures::SecretOctets;
 use crate::rsa::Error;
-use crate::width::scrubbed;
+use batch_modexp_core::width::scrubbed;
 
 /// Decrypts batches of ciphertexts with a backend and a scheme.
 ///

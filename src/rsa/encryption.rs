@@ -9,7 +9,7 @@ use sha2::digest::Output;
 use self::sealed::Sealed;
 use super::key::{KeyHandle, Restriction};
 use crate::rsa::Error;
-use crate::secret::Secret;
+use batch_modexp_core::secret::Secret;
 
 pub(super) mod oaep;
 pub(super) mod pkcs1_v15;

@@ -69,7 +69,7 @@ pub enum Error {
         index: usize,
     },
     /// The backend failed.
-    Backend(crate::Error),
+    Backend(batch_modexp_core::Error),
 }
 
 impl Error {
@@ -176,8 +176,8 @@ impl core::error::Error for Error {
     }
 }
 
-impl From<crate::Error> for Error {
-    fn from(error: crate::Error) -> Self {
+impl From<batch_modexp_core::Error> for Error {
+    fn from(error: batch_modexp_core::Error) -> Self {
         Self::Backend(error)
     }
 }

@@ -34,7 +34,7 @@ pub use self::restriction::Restriction;
 pub use self::{encrypted::decrypt_pkcs8, encryption::EncryptionAlgorithm};
 use super::encryption::pkcs1_v15::hash_of_exponent;
 use crate::rsa::Error;
-use crate::secret::Secret;
+use batch_modexp_core::secret::Secret;
 
 /// A private key with its precomputed values.
 ///
@@ -191,10 +191,10 @@ impl KeyHandle {
     ///
     /// # Errors
     ///
-    /// [`Error::Cuda`](crate::Error::Cuda) if a device could not wipe its record; all devices are tried, and the record is never read
-    /// again. [`Error::Forked`](crate::Error::Forked) in a forked child if the key was on a device: the parent's devices keep it.
+    /// [`Error::Cuda`](batch_modexp_core::Error::Cuda) if a device could not wipe its record; all devices are tried, and the record is never read
+    /// again. [`Error::Forked`](batch_modexp_core::Error::Forked) in a forked child if the key was on a device: the parent's devices keep it.
     #[cfg(feature = "cuda")]
-    pub fn evict(&self) -> Result<(), crate::Error> {
+    pub fn evict(&self) -> Result<(), batch_modexp_core::Error> {
         self.0.on_devices.evict()
     }
 

@@ -1,4 +1,4 @@
-//! The RSA layer of the host under memcheck, as `crate::backend::memcheck` explains: import of a key, reduction
+//! The RSA layer of the host under memcheck, as `tests/common/valgrind.rs` explains: import of a key, reduction
 //! modulo p and q, recombination, blinding, inversion, octets and the check, with everything secret marked as
 //! undefined. The same command runs it: `cargo test --release --lib memcheck`.
 
@@ -7,8 +7,9 @@ use core::convert::Infallible;
 use core::hint::black_box;
 use std::println;
 
+use chacha20::ChaCha8Rng;
 use crypto_bigint::{BoxedUint, CtEq, CtLt};
-use rand_core::{TryCryptoRng, TryRng};
+use rand_core::{Rng as _, SeedableRng as _, TryCryptoRng, TryRng};
 use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
@@ -23,11 +24,12 @@ use super::mgf1::add_mask;
 use super::private_op::{Randomness, Source, Streams};
 use super::signatures::SecretOctets;
 use super::{KeyHandle, RsaComponents};
-use crate::backend::memcheck::{Random, run_under_valgrind, set_params_undefined, set_undefined};
-use crate::backend::{Fma, Serial};
 use crate::need;
 use crate::rsa::Error;
-use crate::secret::reveal;
+use crate::valgrind::{run_under_valgrind, set_params_undefined, set_undefined};
+use batch_modexp_core::Serial;
+use batch_modexp_core::secret::reveal;
+use batch_modexp_cpu::Fma;
 
 #[test]
 fn no_branch_or_address_depends_on_a_secret() {
@@ -201,7 +203,7 @@ fn leak_beside_a_verdict() {
 #[ignore = "run under valgrind by the test above"]
 fn leak_by_blind() {
     let mut octets = [0; 8];
-    let Ok(()) = SecretRandom(Random(1)).try_fill_bytes(&mut octets);
+    let Ok(()) = SecretRandom::new(1).try_fill_bytes(&mut octets);
     if black_box(octets[3] & 1) == 1 {
         println!("odd");
     }
@@ -228,8 +230,8 @@ fn private_operations(backend: &impl RsaBackend, rsa_keys: Vec<PrivateKey>) {
     let lanes: Vec<_> = order.iter().map(|&key| &keys[key]).collect();
     for blinded in [false, true] {
         // The blinding factors and the messages follow from random numbers that are marked.
-        let streams = Streams::seeded(&mut SecretRandom(Random(2))).unwrap();
-        let source = RandomBlocks(Streams::seeded(&mut SecretRandom(Random(3))).unwrap());
+        let streams = Streams::seeded(&mut SecretRandom::new(2)).unwrap();
+        let source = RandomBlocks(Streams::seeded(&mut SecretRandom::new(3)).unwrap());
         let results = private_ops(backend, Keys::Each(&lanes), &source, &streams, blinded);
         let results = SecretOctets::new(results.unwrap());
         for (result, key) in results.iter().zip(order) {
@@ -278,7 +280,13 @@ fn set_secrets_undefined(key: &KeyHandle) {
 }
 
 /// Random numbers that are marked.
-struct SecretRandom(Random);
+struct SecretRandom(ChaCha8Rng);
+
+impl SecretRandom {
+    fn new(seed: u64) -> Self {
+        Self(ChaCha8Rng::seed_from_u64(seed))
+    }
+}
 
 impl TryRng for SecretRandom {
     type Error = Infallible;
@@ -292,7 +300,7 @@ impl TryRng for SecretRandom {
     }
 
     fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), Infallible> {
-        octets.fill_with(|| self.0.next() as u8);
+        self.0.fill_bytes(octets);
         set_undefined(octets, true);
         Ok(())
     }

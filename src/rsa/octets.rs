@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crypto_bigint::{BoxedUint, Limb, Word};
 
-use crate::secret::Secret;
+use batch_modexp_core::secret::Secret;
 
 /// OS2IP: the number that `octets` stand for, most significant first, in limbs, with zeros above.
 ///

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use zeroize::Zeroize;
 
 use super::error::Error;
-use crate::secret::Secret;
+use batch_modexp_core::secret::Secret;
 
 /// The outputs of a batch. Items are computed in *sorted* order, those of one key class next to each other, and looked up
 /// by their *position* in the caller's batch.

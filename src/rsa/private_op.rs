@@ -22,12 +22,13 @@ use super::error::Error;
 use super::key::{Crt, KeyHandle};
 use super::octets::{octets_to_limbs, write_octets};
 use super::output::Slots;
-use crate::engine::Engine;
-use crate::requests::SecretPowers;
-use crate::secret::Secret;
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::SecretPowers;
+use batch_modexp_core::secret::Secret;
 
 /// Exponentiates on a backend. Nobody trusts what comes back.
-pub(super) type Exponentiate<'a> = &'a dyn Fn(SecretPowers<'_>) -> Result<(), crate::Error>;
+pub(super) type Exponentiate<'a> =
+    &'a dyn Fn(SecretPowers<'_>) -> Result<(), batch_modexp_core::Error>;
 
 /// Where encoded messages come from, and what becomes of the results.
 pub(super) trait Source: Sync {
@@ -116,7 +117,7 @@ fn private_op(
     class: &KeyClass,
     keys: &[&KeyHandle],
     encoded: &Encoded,
-) -> Result<Secret<Vec<Limb>>, crate::Error> {
+) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
     // b = m r^e and f = m r^(e - 1); without blinding m and m.
     let Blinded { bases, factors } = encoded.blind(engine, keys);
     // b^(d - 1)
@@ -136,7 +137,7 @@ fn modulo_primes(
     prime: PrimeClass,
     keys: &[&KeyHandle],
     bases: &[Limb],
-) -> Result<Secret<Vec<Limb>>, crate::Error> {
+) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
     let keys: Vec<&Crt> = keys.iter().map(class::crt).collect();
     let residues = crt::reduce(engine, &keys, bases);
     let moduli: Vec<_> = crt::both(&keys, Crt::p, Crt::q);
@@ -158,7 +159,7 @@ fn modulo_n(
     class: &KeyClass,
     keys: &[&KeyHandle],
     bases: &[Limb],
-) -> Result<Secret<Vec<Limb>>, crate::Error> {
+) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
     let exponents: Vec<_> = keys.iter().map(|key| class::d_less_1(key)).collect();
     let mut powers = Secret::new(vec![Limb::ZERO; bases.len()]);
     exponentiate(SecretPowers {

@@ -5,7 +5,7 @@ use crypto_bigint::{BoxedUint, CtEq, CtLt, Limb};
 use super::key::KeyHandle;
 use super::octets::os2ip;
 use crate::rsa::Error;
-use crate::secret::{Secret, reveal};
+use batch_modexp_core::secret::{Secret, reveal};
 
 /// Which numbers are taken.
 #[derive(Clone, Copy, Debug)]

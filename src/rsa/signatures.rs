@@ -7,7 +7,7 @@ use core::ops::Range;
 use super::error::Error;
 use super::output::Outputs;
 use super::signature::Signature;
-use crate::secret::Secret;
+use batch_modexp_core::secret::Secret;
 
 /// The signatures of a batch, in the order of its items: one buffer of octets, from which slices are lent.
 ///

@@ -4,7 +4,6 @@ mod behaviour;
 mod errors;
 #[path = "../common/example.rs"]
 mod example;
-mod json;
 mod keys;
 #[path = "../common/need.rs"]
 mod need;

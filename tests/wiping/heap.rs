@@ -3,8 +3,8 @@
 use batch_modexp::backend::{Auto, Cpu, Parallel, Serial};
 use batch_modexp::rsa::{BatchDecryptor, KeyHandle, RsaesOaep, RsaesPkcs1v15};
 use batch_modexp::secret::Secret;
-use batch_modexp::window::{Digits, Window};
 use batch_modexp::{BatchModExp, BatchModExpEach as _, BatchModMul, Error, ModExp, ModMul};
+use batch_modexp_core::window::{Digits, Window};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd, U1024};
 use num_bigint::BigUint;

@@ -13,8 +13,8 @@ use super::registry::SHIPPED;
 use super::runtime::costs::Costs;
 use super::runtime::device::Device;
 use super::runtime::probe::DeviceInfo;
-use crate::Error;
-use crate::error::CalibrationFault;
+use batch_modexp_core::CalibrationFault;
+use batch_modexp_core::Error;
 
 /// What kernels take on the devices of this machine, and, if [`Auto`](crate::backend::Auto) has measured it, what
 /// exponentiations take on its processor.

@@ -30,9 +30,9 @@ use super::runtime::slot::{Outgoing, Slot};
 #[cfg(test)]
 use super::runtime::strike::Reach;
 use super::words::{HostPool, copy_in, copy_out, write_indices};
-use crate::Error;
-use crate::secret::Secret;
-use crate::window::Window;
+use batch_modexp_core::Error;
+use batch_modexp_core::secret::Secret;
+use batch_modexp_core::window::Window;
 
 /// What all keys of a batch have in common; public.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -12,9 +12,9 @@ use super::registry::SHIPPED;
 use super::runtime::pipeline::Timing;
 use super::words::SEEN_AT_A_TIME;
 use super::{Cuda, Serial};
-use crate::backend::{check_instances, check_lengths};
-use crate::width::clear;
-use crate::{BatchModExp, Error, ModExp};
+use batch_modexp_core::checks::{check_instances, check_lengths};
+use batch_modexp_core::width::clear;
+use batch_modexp_core::{BatchModExp, Error, ModExp};
 
 impl Cuda {
     /// Checks what every backend requires of a batch of exponentiations, and against the widest modulus, and computes it.

@@ -22,7 +22,7 @@ use super::runtime::layout::{Layout, Part};
 use super::runtime::module::Grid;
 use super::runtime::probe::DeviceInfo;
 use super::words::NonTemporal;
-use crate::window::Window;
+use batch_modexp_core::window::Window;
 
 /// One way of doing the arithmetic. `entry` is always one of the family's own.
 ///

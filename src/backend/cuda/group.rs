@@ -11,8 +11,8 @@ use crypto_bigint::{Integer as _, Limb, Unsigned, Zero as _};
 use zeroize::Zeroize;
 
 use super::words::{HostPool, copy_out};
-use crate::width::clear;
-use crate::{Error, ModExp, ModMul};
+use batch_modexp_core::width::clear;
+use batch_modexp_core::{Error, ModExp, ModMul};
 
 /// What all instances have, whatever is computed of them.
 pub(super) trait Instance: Copy + Sync {

@@ -14,7 +14,7 @@ use super::runtime::layout::Part;
 use super::runtime::pipeline::Stop;
 use super::runtime::slot::Outgoing;
 use super::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, write_indices};
-use crate::Error;
+use batch_modexp_core::Error;
 
 /// Where the inputs of a chunk are, in this order.
 pub(super) struct Parts {
@@ -167,8 +167,8 @@ fn take<'a>(words: &mut &'a mut [u64], len: usize) -> &'a mut [u64] {
 mod tests {
     use super::super::runtime::layout::Layout;
     use super::*;
-    use crate::ModMul;
     use alloc::vec;
+    use batch_modexp_core::ModMul;
     use crypto_bigint::modular::FixedMontyParams;
     use crypto_bigint::{Odd, U64};
 

@@ -23,10 +23,10 @@ use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::{Outgoing, Slot};
 use super::words::{HostPool, Rows};
-use crate::backend::check_instances;
-use crate::secret::Secret;
-use crate::width::{WithLimbs, width, with_limbs};
-use crate::{BatchModExp, Error, ModExp};
+use batch_modexp_core::checks::check_instances;
+use batch_modexp_core::secret::Secret;
+use batch_modexp_core::width::{WithLimbs, width, with_limbs};
+use batch_modexp_core::{BatchModExp, Error, ModExp};
 
 impl<U: Unsigned + Sync + Send> Group<'_, ModExp<'_, U>> {
     /// Computes the group on the host.

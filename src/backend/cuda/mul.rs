@@ -21,9 +21,10 @@ use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::{Outgoing, Slot};
 use super::words::{HostPool, Rows};
-use crate::backend::{Form, Serial, check_factors};
-use crate::width::clear;
-use crate::{BatchModMul, Error, ModMul};
+use batch_modexp_core::Serial;
+use batch_modexp_core::checks::{Form, check_factors};
+use batch_modexp_core::width::clear;
+use batch_modexp_core::{BatchModMul, Error, ModMul};
 
 /// Products modulo numbers of up to 512 bits run on the devices, wider ones, which may stand in the same batch, on the host's
 /// threads.

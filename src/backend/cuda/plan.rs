@@ -11,7 +11,7 @@ use super::family::entry::{Entry, Registry};
 use super::registry::SHIPPED;
 use super::runtime::pipeline::Forecast;
 use super::runtime::probe::DeviceInfo;
-use crate::window::Window;
+use batch_modexp_core::window::Window;
 
 /// Choices for [`Cuda::batch_mod_exp_tuned`](super::Cuda::batch_mod_exp_tuned); the default leaves all of
 /// them to the backend.

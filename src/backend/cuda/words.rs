@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use crypto_bigint::Limb;
 use rayon::ThreadPool;
 
-use crate::backend::parallel::each_share;
+use batch_modexp_cpu::each_share;
 pub(crate) use non_temporal::NonTemporal;
 
 mod non_temporal;

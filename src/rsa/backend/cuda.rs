@@ -40,9 +40,9 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// [`Error::Cuda`](crate::Error::Cuda) if the driver cannot compile or load a kernel,
-    /// [`Error::Forked`](crate::Error::Forked) in a forked child.
-    pub fn prepare_private_op(&self, key: &KeyHandle) -> Result<(), crate::Error> {
+    /// [`Error::Cuda`](batch_modexp_core::Error::Cuda) if the driver cannot compile or load a kernel,
+    /// [`Error::Forked`](batch_modexp_core::Error::Forked) in a forked child.
+    pub fn prepare_private_op(&self, key: &KeyHandle) -> Result<(), batch_modexp_core::Error> {
         let class = KeyClass::of(key.parts());
         match (shape_for(self, &class), class.prime) {
             (Some(shape), _) => self.prepare_crt(&shape),

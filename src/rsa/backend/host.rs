@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use super::{HostEngine, Items, PerThread, RsaBackend};
-use crate::backend::Serial;
 use crate::rsa::error::Error;
+use batch_modexp_core::Serial;
 
 /// The engines compute everything themselves, on flat numbers.
 macro_rules! on_engine {
@@ -24,11 +24,11 @@ macro_rules! on_engine {
 
 on_engine!(Serial);
 #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
-on_engine!(crate::backend::Fma);
+on_engine!(batch_modexp_cpu::Fma);
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
-on_engine!(crate::backend::Ifma);
+on_engine!(batch_modexp_cpu::Ifma);
 #[cfg(feature = "std")]
-on_engine!(crate::backend::cpu::AnyEngine);
+on_engine!(batch_modexp_cpu::AnyEngine);
 
 /// Pointers to a backend are that backend.
 macro_rules! on_pointee {
@@ -62,18 +62,19 @@ mod threads {
 
     use super::super::ITEMS_AT_A_TIME;
     use super::*;
-    use crate::BatchModExp;
+    use crate::backend::Auto;
     use crate::backend::auto::Chosen;
     #[cfg(feature = "cuda")]
     use crate::backend::auto::{
         both::Both,
         cost::{Shape, Side},
     };
-    use crate::backend::parallel::each_share;
-    use crate::backend::{Auto, Cpu, Parallel};
     use crate::rsa::KeyHandle;
     #[cfg(feature = "cuda")]
     use crate::rsa::private_op::class::KeyClass;
+    use batch_modexp_core::BatchModExp;
+    use batch_modexp_cpu::each_share;
+    use batch_modexp_cpu::{Cpu, Parallel};
 
     /// Each thread takes its share through the whole operation, from the encoded messages to the check.
     impl<B: RsaBackend + Sync> RsaBackend for Parallel<B> {

@@ -12,14 +12,14 @@ use crate::rsa::private_op::testing::{Hooked, Stage};
 struct Wrapper<'a>(Hooked<'a>);
 
 impl BatchModExp<BoxedUint> for Wrapper<'_> {
-    type Error = crate::Error;
+    type Error = batch_modexp_core::Error;
 
     fn batch_mod_exp(
         &self,
         batch: &[ModExp<'_, BoxedUint>],
         exponent_bits: u32,
         out: &mut [BoxedUint],
-    ) -> Result<(), crate::Error> {
+    ) -> Result<(), batch_modexp_core::Error> {
         Serial.batch_mod_exp(batch, exponent_bits, out)
     }
 }
@@ -70,8 +70,9 @@ fn serial_computes_everything_with_serial() {
 fn backends_compute_with_their_own_engine() {
     use core::num::NonZeroUsize;
 
-    use crate::backend::cpu::AnyEngine;
-    use crate::backend::{Auto, Cpu, Kind, Parallel};
+    use crate::backend::{Auto, Kind};
+    use batch_modexp_cpu::AnyEngine;
+    use batch_modexp_cpu::{Cpu, Parallel};
 
     let two = NonZeroUsize::new(2).unwrap();
     let fastest = AnyEngine::fastest().name();
@@ -91,11 +92,11 @@ fn backends_compute_with_their_own_engine() {
         assert_eq!(RsaBackend::engine(&engine).name(), engine.name());
     }
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    if let Some(fma) = crate::backend::Fma::new() {
+    if let Some(fma) = batch_modexp_cpu::Fma::new() {
         assert_eq!(fma.engine().name(), "fma");
     }
     #[cfg(target_arch = "x86_64")]
-    if let Some(ifma) = crate::backend::Ifma::new() {
+    if let Some(ifma) = batch_modexp_cpu::Ifma::new() {
         assert_eq!(ifma.engine().name(), "ifma");
     }
 }

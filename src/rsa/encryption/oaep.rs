@@ -7,7 +7,7 @@ use sha2::Digest;
 
 use crate::rsa::Error;
 use crate::rsa::mgf1::add_mask;
-use crate::secret::{Secret, reveal, reveal_len};
+use batch_modexp_core::secret::{Secret, reveal, reveal_len};
 
 /// The message in `em`, whose masks are taken off in place. The mask generation is with `M`; `em` has at least 2 octets
 /// more than two hashes like that of the label.

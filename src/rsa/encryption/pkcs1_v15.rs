@@ -9,7 +9,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
-use crate::secret::{Secret, reveal_len};
+use batch_modexp_core::secret::{Secret, reveal_len};
 
 /// 00, 02, at least eight octets of padding, 00.
 const SHORTEST_OVERHEAD: u16 = 11;

@@ -7,7 +7,7 @@ use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use super::{KeyHandle, RsaComponents};
 use crate::rsa::Error;
 use crate::rsa::octets::limbs_to_octets;
-use crate::secret::Secret;
+use batch_modexp_core::secret::Secret;
 
 #[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
 impl KeyHandle {

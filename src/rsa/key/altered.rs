@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 
 use super::{Crt, KeyHandle, KeyParts, Private};
-use crate::secret::Secret;
+use batch_modexp_core::secret::Secret;
 
 impl KeyHandle {
     /// The same key with some of its numbers changed in memory, and the seal of its import.

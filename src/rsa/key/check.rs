@@ -11,12 +11,12 @@ use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Gcd, Limb, Odd, Uin
 use self::arithmetic::{Product, inverse, remainder};
 use super::components::RsaComponents;
 use super::fault::KeyFault;
-use crate::monty::Monty;
 use crate::rsa::Error;
 use crate::rsa::octets::os2ip;
 use crate::rsa::{MAX_BITS, MIN_BITS};
-use crate::secret::{Secret, reveal};
-use crate::width::{WithLimbs, load, store, with_limbs};
+use batch_modexp_core::monty::Monty;
+use batch_modexp_core::secret::{Secret, reveal};
+use batch_modexp_core::width::{WithLimbs, load, store, with_limbs};
 
 /// Numbers that belong together.
 pub(in crate::rsa) struct Checked {

@@ -12,7 +12,7 @@ use super::encryption::EncryptionAlgorithm;
 use super::format::{ENCRYPTED_LABEL, decode, encryption_of, not_der};
 use super::{KeyFault, KeyHandle};
 use crate::rsa::Error;
-use crate::secret::Secret;
+use batch_modexp_core::secret::Secret;
 
 impl KeyHandle {
     /// Decrypts a PKCS#8 document in DER by [`decrypt_pkcs8`], and reads the key in it; see

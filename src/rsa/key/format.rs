@@ -12,7 +12,7 @@ use super::components::RsaComponents;
 use super::pem::{decode_pem, has_block};
 use super::{KeyFault, KeyHandle, Restriction};
 use crate::rsa::Error;
-use crate::secret::Secret;
+use batch_modexp_core::secret::Secret;
 
 const PKCS1_LABEL: &str = "RSA PRIVATE KEY";
 const PKCS8_LABEL: &str = "PRIVATE KEY";

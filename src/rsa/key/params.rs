@@ -13,8 +13,8 @@ use alloc::vec::Vec;
 use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
-use crate::secret::Secret;
-use crate::width::{WithLimbs, load, scrubbed, with_limbs};
+use batch_modexp_core::secret::Secret;
+use batch_modexp_core::width::{WithLimbs, load, scrubbed, with_limbs};
 
 /// The odd `modulus` with its constants, at its own width up to 64 limbs; above that at the next of `with_limbs`.
 pub(super) fn secret(modulus: &BoxedUint) -> Secret<MontyParams<BoxedUint>> {

@@ -8,7 +8,7 @@ use crypto_bigint::CtEq;
 
 use super::KeyFault;
 use crate::rsa::Error;
-use crate::secret::{Secret, reveal};
+use batch_modexp_core::secret::{Secret, reveal};
 
 const BEGIN: &[u8] = b"-----BEGIN ";
 const END: &[u8] = b"-----END ";

@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
 use super::{Crt, KeyParts, Private, Restriction};
-use crate::secret::{Secret, reveal};
-use crate::width::scrubbed;
+use batch_modexp_core::secret::{Secret, reveal};
+use batch_modexp_core::width::scrubbed;
 
 impl KeyParts {
     /// Seals a record that has just been checked.

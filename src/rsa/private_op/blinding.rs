@@ -19,12 +19,12 @@ use crypto_bigint::{BoxedUint, CtEq, CtLt, Limb};
 use rand_core::TryCryptoRng;
 
 use super::check::is_below;
-use crate::engine::Engine;
-use crate::requests::{Exponent, Product};
 use crate::rsa::Error;
 use crate::rsa::KeyHandle;
 use crate::rsa::octets::octets_to_limbs;
-use crate::secret::{Secret, reveal};
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::{Exponent, Product};
+use batch_modexp_core::secret::{Secret, reveal};
 
 /// The blinding factors of items, in flat buffers.
 pub(in crate::rsa) struct Blinds {

@@ -27,8 +27,8 @@ use self::faulty::Check;
 use self::rig::{Fault, Outcome, Rig};
 use self::tally::Tally;
 use super::testing::Stage;
-use crate::backend::cpu::AnyEngine;
 use crate::need;
+use batch_modexp_cpu::AnyEngine;
 
 /// Lanes of a batch: three of one key and two of another, whose halves fill no number of vectors.
 const LANES: usize = 5;

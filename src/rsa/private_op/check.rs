@@ -8,11 +8,11 @@ use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};
 
 use super::class::{KeyClass, crt};
-use crate::engine::Engine;
-use crate::requests::{Exponent, Powers, Product};
 use crate::rsa::KeyHandle;
 use crate::rsa::key::Crt;
-use crate::secret::{Secret, reveal};
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::{Exponent, Powers, Product};
+use batch_modexp_core::secret::{Secret, reveal};
 
 /// For each candidate whether it is a number below its modulus whose power of e is the em of its
 /// item: the one that the source made, not a copy that a backend may have touched. An engine of this

@@ -9,12 +9,12 @@ use core::ptr;
 
 use crypto_bigint::{Limb, Uint};
 
-use crate::engine::Engine;
-use crate::monty::Monty;
-use crate::requests::{Exponent, Product, Reduction};
 use crate::rsa::key::Crt;
-use crate::secret::Secret;
-use crate::width::{WithLimbs, load, load_limbs, with_limbs};
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::monty::Monty;
+use batch_modexp_core::requests::{Exponent, Product, Reduction};
+use batch_modexp_core::secret::Secret;
+use batch_modexp_core::width::{WithLimbs, load, load_limbs, with_limbs};
 
 /// `values[i] mod p` for all i, then `values[i] mod q` for all i, each as wide as the primes.
 ///

@@ -8,7 +8,7 @@ use crypto_bigint::CtEq;
 use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};
 
 use crate::rsa::Error;
-use crate::secret::{Secret, reveal};
+use batch_modexp_core::secret::{Secret, reveal};
 
 /// Independent streams of random octets: ChaCha20 (RFC 8439) under one key, 256 bits from the caller's generator,
 /// with another nonce for each stream.

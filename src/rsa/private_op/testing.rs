@@ -6,11 +6,11 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crypto_bigint::{BoxedUint, Choice, Limb, Word};
 
 use super::Batch;
-use crate::engine::Engine;
-use crate::requests::{Powers, Product, Reduction, SecretPowers};
 use crate::rsa::Error;
 use crate::rsa::backend::{HostEngine, Items, RsaBackend};
-use crate::{BatchModExp, ModExp};
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
+use batch_modexp_core::{BatchModExp, ModExp};
 
 /// Numbers that an engine gets or gives, in the order of the computation.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -187,14 +187,14 @@ impl Engine for Hooked<'_> {
 }
 
 impl BatchModExp<BoxedUint> for Hooked<'_> {
-    type Error = crate::Error;
+    type Error = batch_modexp_core::Error;
 
     fn batch_mod_exp(
         &self,
         _: &[ModExp<'_, BoxedUint>],
         _: u32,
         _: &mut [BoxedUint],
-    ) -> Result<(), crate::Error> {
+    ) -> Result<(), batch_modexp_core::Error> {
         unreachable!("the engine exponentiates")
     }
 }

@@ -10,10 +10,10 @@ use rsa::traits::PrivateKeyParts;
 use super::class::crt;
 use super::testing::{Hooked, Stage};
 use super::*;
-use crate::backend::Serial;
 use crate::rsa::octets::octets_to_limbs;
 use crate::rsa::output::Buffers;
 use crate::rsa::signatures::SecretOctets;
+use batch_modexp_core::Serial;
 
 /// Nobody asks for encoded messages: they are given.
 struct NoSource;

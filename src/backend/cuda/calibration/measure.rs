@@ -19,8 +19,8 @@ use super::super::runtime::costs::{BlockCosts, Costs};
 use super::super::runtime::device::Device;
 use super::super::runtime::pipeline::Timing;
 use super::Cuda;
-use crate::window::Window;
-use crate::{Error, ModExp};
+use batch_modexp_core::window::Window;
+use batch_modexp_core::{Error, ModExp};
 
 /// Different moduli and operands in a batch; more of them change no time.
 const OPERANDS: usize = 16;

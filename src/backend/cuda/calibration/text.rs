@@ -23,7 +23,7 @@ use core::str::{FromStr, SplitWhitespace};
 
 use super::super::runtime::costs::{BlockCosts, Costs};
 use super::{Calibration, Chip, ProcessorCosts, SHIPPED, kernel_set};
-use crate::error::CalibrationFault;
+use batch_modexp_core::CalibrationFault;
 
 /// The first line, with the version of the format.
 const HEAD: &str = "batch-modexp calibration 1";

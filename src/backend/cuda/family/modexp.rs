@@ -9,7 +9,7 @@ use crate::backend::cuda::family::entry::{Entry, Operation};
 use crate::backend::cuda::runtime::launch::{Argument, Launch};
 use crate::backend::cuda::runtime::layout::Layout;
 use crate::backend::cuda::runtime::module::Grid;
-use crate::window::Window;
+use batch_modexp_core::window::Window;
 
 /// Lays a chunk out in memory, and makes its launch.
 pub(super) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {

@@ -6,7 +6,7 @@ use crate::backend::cuda::family::entry::{BlockTimes, Entry, Operation};
 use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;
-use crate::window::Window;
+use batch_modexp_core::window::Window;
 
 /// The family; its kernels' parameters are in `kernels/README.md`.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use super::super::group::Places;
 use super::super::registry::SHIPPED;
 use super::super::runtime::launch::check_indices;
 use super::*;
-use crate::backend::Serial;
 use alloc::{format, vec};
+use batch_modexp_core::Serial;
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Resize};
 

@@ -8,9 +8,9 @@ use super::super::family::entry::Operation;
 use super::super::plan::{Plan, Tuning};
 use super::super::runtime::probe::DeviceInfo;
 use super::*;
-use crate::width::{WithLimbs, with_limbs};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use batch_modexp_core::width::{WithLimbs, with_limbs};
 use crypto_bigint::Limb;
 
 fn all() -> impl Iterator<Item = &'static Entry> {

@@ -12,15 +12,15 @@ use cudarc::driver::{CudaContext, DriverError};
 
 use super::costs::Costs;
 use super::driver::SecondDriver;
-use super::error::name_of;
+use super::error::{fault_of, name_of};
 use super::module::{Cache, Image, Kernel, KernelKey, Module};
 use super::pool::{Lent, Pool};
 use super::probe::DeviceInfo;
 use super::records::{Calls, RecordKind, RecordTable, TableInUse};
 use super::shares::Worker;
 use super::slot::Slot;
-use crate::Error;
-use crate::error::DeviceFault;
+use batch_modexp_core::DeviceFault;
+use batch_modexp_core::Error;
 
 /// Slots that a call has at most: four, two for each of the threads that drive the device, so that one of its chunks waits on the
 /// device while another is computed.
@@ -56,7 +56,7 @@ impl Device {
         };
         let (context, slots) = open().map_err(|error: DriverError| Error::Cuda {
             device: info.ordinal(),
-            fault: error.into(),
+            fault: fault_of(error),
         })?;
         Ok(Self {
             info: info.clone(),
@@ -133,7 +133,7 @@ impl Device {
     /// What an error means for this device: whether it still answers shows when it is asked.
     pub(crate) fn fault(&self, error: DriverError) -> Error {
         let fault = match self.context.synchronize() {
-            Ok(()) => error.into(),
+            Ok(()) => fault_of(error),
             Err(_) => DeviceFault::Lost {
                 name: self.lost.get_or_init(|| name_of(error)).clone(),
             },

@@ -8,8 +8,8 @@ use std::thread;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::Error;
-use crate::backend::parallel::wait_awake;
+use batch_modexp_core::Error;
+use batch_modexp_cpu::wait_awake;
 
 /// The two threads that drive a device have their last results within about so long of each other. To sleep meanwhile, and to wake up,
 /// takes longer.

@@ -5,18 +5,15 @@ use alloc::string::String;
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 
-use crate::error::DeviceFault;
+use batch_modexp_core::DeviceFault;
 
-impl From<DriverError> for DeviceFault {
-    /// Takes any error for one that concerns this call alone; whether the device is lost shows when it is
-    /// used again.
-    fn from(error: DriverError) -> Self {
-        match error.0 {
-            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Self::OutOfMemory,
-            _ => Self::Failed {
-                name: name_of(error),
-            },
-        }
+/// Takes any error for one that concerns this call alone; whether the device is lost shows when it is used again.
+pub(super) fn fault_of(error: DriverError) -> DeviceFault {
+    match error.0 {
+        CUresult::CUDA_ERROR_OUT_OF_MEMORY => DeviceFault::OutOfMemory,
+        _ => DeviceFault::Failed {
+            name: name_of(error),
+        },
     }
 }
 

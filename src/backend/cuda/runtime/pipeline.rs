@@ -18,7 +18,7 @@ use super::process::Process;
 pub(crate) use super::shares::{ChunkLens, Output};
 use super::shares::{Share, run_on_all};
 use super::slot::Slot;
-use crate::Error;
+use batch_modexp_core::Error;
 
 /// Work that devices do in chunks, whose results go to an `O`.
 pub(crate) trait Job<O>: Sync {

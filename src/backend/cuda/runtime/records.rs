@@ -11,8 +11,9 @@ use cudarc::driver::{CudaContext, DriverError, result};
 use zeroize::Zeroize;
 
 use super::buffer::{DeviceWords, PinnedWords, settle};
+use super::error::fault_of;
 use super::process::Process;
-use crate::Error;
+use batch_modexp_core::Error;
 
 /// Read while a call uses a device, written by those who must wait for all that do. Its own lock, because owners of records
 /// outlive devices.
@@ -76,7 +77,7 @@ impl ResidentRecord {
         self.is_wiped = wiped.is_ok();
         wiped.map_err(|error| Error::Cuda {
             device: self.table.context.ordinal(),
-            fault: error.into(),
+            fault: fault_of(error),
         })
     }
 }

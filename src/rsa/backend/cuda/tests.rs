@@ -14,7 +14,6 @@ use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::pkcs8::DecodePrivateKey;
 
 use super::*;
-use crate::backend::Serial;
 use crate::backend::cuda::crt::{ChangeInputs, Tampering};
 use crate::backend::cuda::family::crt::CrtClass;
 use crate::backend::cuda::words::{copy_in, copy_out};
@@ -22,6 +21,7 @@ use crate::rsa::batch::{Keys, private_ops};
 use crate::rsa::private_op::campaign::fault::Kind;
 use crate::rsa::private_op::{Randomness, Source, Streams};
 use crate::rsa::signatures::SecretOctets;
+use batch_modexp_core::Serial;
 
 /// The result of an item.
 type Octets = Result<Vec<u8>, Error>;
@@ -101,15 +101,15 @@ impl<'a> Tampered<'a> {
     }
 }
 
-impl crate::BatchModExp<crypto_bigint::BoxedUint> for Tampered<'_> {
-    type Error = crate::Error;
+impl batch_modexp_core::BatchModExp<crypto_bigint::BoxedUint> for Tampered<'_> {
+    type Error = batch_modexp_core::Error;
 
     fn batch_mod_exp(
         &self,
-        batch: &[crate::ModExp<'_, crypto_bigint::BoxedUint>],
+        batch: &[batch_modexp_core::ModExp<'_, crypto_bigint::BoxedUint>],
         exponent_bits: u32,
         out: &mut [crypto_bigint::BoxedUint],
-    ) -> Result<(), crate::Error> {
+    ) -> Result<(), batch_modexp_core::Error> {
         self.0.batch_mod_exp(batch, exponent_bits, out)
     }
 }

@@ -2,7 +2,7 @@
 
 use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Odd, Uint, Word};
 
-use crate::secret::Secret;
+use batch_modexp_core::secret::Secret;
 
 /// `1 / value mod modulus` for an odd modulus, or some number if there is no inverse.
 pub(super) fn inverse<const LIMBS: usize>(

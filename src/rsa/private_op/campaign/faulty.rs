@@ -10,9 +10,9 @@ use rand_core::SeedableRng;
 use super::super::testing::{Hooked, Stage};
 use super::LANES;
 use super::fault::{Kind, Place};
-use crate::engine::Engine;
 use crate::rsa::private_op::Batch;
 use crate::rsa::private_op::class::Positions;
+use batch_modexp_core::engine::Engine;
 
 /// Whether results are checked. They are not for the control alone.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

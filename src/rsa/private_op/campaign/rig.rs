@@ -20,11 +20,11 @@ use super::super::testing::Hooked;
 use super::LANES;
 use super::fault::{Form, Kind, Place};
 use super::faulty::{Check, Faulty};
-use crate::engine::Engine;
 use crate::rsa::hazmat::rsasp1;
 use crate::rsa::key::{Crt, Private};
 use crate::rsa::{Error, KeyHandle};
-use crate::secret::Secret;
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::secret::Secret;
 
 /// One fault, which follows from these values.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use crypto_bigint::{BoxedUint, Odd, Resize};
 use num_bigint::BigUint;
 
 use super::*;
-use crate::backend::Serial;
+use batch_modexp_core::Serial;
 
 fn big(number: &BoxedUint) -> BigUint {
     BigUint::from_bytes_be(&number.to_be_bytes())

@@ -13,8 +13,8 @@ use super::super::super::runtime::module::{Grid, Image, KernelKey};
 use super::super::super::runtime::ptx::CompressedPtx;
 use super::super::super::words::NonTemporal;
 use super::*;
-use crate::window::Window;
 use alloc::vec;
+use batch_modexp_core::window::Window;
 
 /// Instances that a block computes at a time.
 const TILE: usize = 64;

@@ -5,7 +5,7 @@ use super::*;
 use crate::backend::cuda::family::entry::Entry;
 use crate::backend::cuda::registry::SHIPPED;
 use crate::backend::cuda::runtime::module::Grid;
-use crate::window::Window;
+use batch_modexp_core::window::Window;
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Odd};
 

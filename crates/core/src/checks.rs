@@ -1,0 +1,131 @@
+//! What every backend requires of a batch.
+
+use crypto_bigint::Unsigned;
+
+use crate::width::width;
+use crate::{Error, ModExp, ModMul};
+
+/// Checks a batch of powers against the widest modulus, in bits, that a backend supports.
+///
+/// # Errors
+///
+/// [`Error::ModulusWidth`], [`Error::BaseWidth`] and [`Error::ExponentBits`].
+///
+/// # Panics
+///
+/// If `batch` and `out` differ in length.
+pub fn check_batch<U: Unsigned>(
+    batch: &[ModExp<'_, U>],
+    exponent_bits: u32,
+    out: &[U],
+    max_bits: u32,
+) -> Result<(), Error> {
+    check_lengths(batch, out);
+    check_instances(batch, exponent_bits, max_bits)
+}
+
+/// Checks that there is room for each result.
+///
+/// # Panics
+///
+/// If `batch` and `out` differ in length.
+pub fn check_lengths<I, U>(batch: &[I], out: &[U]) {
+    assert_eq!(
+        batch.len(),
+        out.len(),
+        "a batch and its output must have the same length"
+    );
+}
+
+/// The same for a part of a batch.
+///
+/// # Errors
+///
+/// Those of [`check_batch`].
+pub fn check_instances<U: Unsigned>(
+    instances: &[ModExp<'_, U>],
+    exponent_bits: u32,
+    max_bits: u32,
+) -> Result<(), Error> {
+    for (index, instance) in instances.iter().enumerate() {
+        let modulus_bits = width(instance.params.modulus().as_ref());
+        if modulus_bits > max_bits {
+            return Err(Error::ModulusWidth {
+                index,
+                bits: modulus_bits,
+                max_bits,
+            });
+        }
+        let bits = width(instance.base);
+        if bits > modulus_bits {
+            return Err(Error::BaseWidth {
+                index,
+                bits,
+                modulus_bits,
+            });
+        }
+        let width = width(instance.exponent);
+        if exponent_bits > width {
+            return Err(Error::ExponentBits {
+                index,
+                exponent_bits,
+                width,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What the factors and the results of products are.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Form {
+    /// [`batch_mod_mul`](crate::BatchModMul::batch_mod_mul).
+    Ordinary,
+    /// [`batch_monty_mul`](crate::BatchModMul::batch_monty_mul).
+    Montgomery,
+}
+
+/// Checks a batch of products against the widest modulus, in bits, that a backend supports.
+///
+/// # Errors
+///
+/// [`Error::ModulusWidth`] and [`Error::FactorWidth`].
+///
+/// # Panics
+///
+/// If `batch` and `out` differ in length.
+pub fn check_products<U: Unsigned>(
+    batch: &[ModMul<'_, U>],
+    out: &[U],
+    max_bits: u32,
+) -> Result<(), Error> {
+    check_lengths(batch, out);
+    check_factors(batch, max_bits)
+}
+
+/// The same for a part of a batch.
+///
+/// # Errors
+///
+/// Those of [`check_products`].
+pub fn check_factors<U: Unsigned>(instances: &[ModMul<'_, U>], max_bits: u32) -> Result<(), Error> {
+    for (index, instance) in instances.iter().enumerate() {
+        let modulus_bits = width(instance.params.modulus().as_ref());
+        if modulus_bits > max_bits {
+            return Err(Error::ModulusWidth {
+                index,
+                bits: modulus_bits,
+                max_bits,
+            });
+        }
+        let bits = width(instance.a).max(width(instance.b));
+        if bits > modulus_bits {
+            return Err(Error::FactorWidth {
+                index,
+                bits,
+                modulus_bits,
+            });
+        }
+    }
+    Ok(())
+}

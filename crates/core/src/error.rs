@@ -1,0 +1,173 @@
+//! What can go wrong with arithmetic and with the devices that compute.
+
+mod device;
+
+use core::fmt;
+
+pub use device::{CalibrationFault, DeviceFault, Unavailable};
+
+/// What can go wrong, with what was wrong and what to do about it.
+///
+/// No variant carries a secret. Whenever a batch call returns an error, its whole output is zero.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// `exponent_bits` is larger than the width of the exponent of instance `index`.
+    ExponentBits {
+        /// Position of the instance in the batch.
+        index: usize,
+        /// The number of exponent bits that was asked for.
+        exponent_bits: u32,
+        /// Width of the exponent in bits.
+        width: u32,
+    },
+    /// The base of instance `index` is wider than its modulus.
+    ///
+    /// Only possible with `BoxedUint`, whose width is known at run time.
+    BaseWidth {
+        /// Position of the instance in the batch.
+        index: usize,
+        /// Width of the base in bits.
+        bits: u32,
+        /// Width of the modulus in bits.
+        modulus_bits: u32,
+    },
+    /// A factor of instance `index` of a batch of products is wider than its modulus.
+    ///
+    /// Only possible with `BoxedUint`, whose width is known at run time.
+    FactorWidth {
+        /// Position of the instance in the batch.
+        index: usize,
+        /// Width of the factor in bits.
+        bits: u32,
+        /// Width of the modulus in bits.
+        modulus_bits: u32,
+    },
+    /// The modulus of instance `index` is wider than the backend supports.
+    ModulusWidth {
+        /// Position of the instance in the batch.
+        index: usize,
+        /// Width of the modulus in bits.
+        bits: u32,
+        /// The largest width that this backend supports, in bits.
+        max_bits: u32,
+    },
+    /// The processor lacks instructions that the backend is made of.
+    Unsupported {
+        /// The backend that was asked for.
+        backend: &'static str,
+        /// What it needs.
+        needs: &'static str,
+    },
+    /// The thread pool could not be started.
+    ThreadPool {
+        /// The number of threads that was asked for.
+        threads: usize,
+    },
+    /// A GPU was to be used in a child process that was forked after the backend was made: the CUDA driver
+    /// works in the process that started it only.
+    Forked,
+    /// There is no GPU that can be used.
+    CudaUnavailable(Unavailable),
+    /// A GPU failed.
+    Cuda {
+        /// The number of the device.
+        device: usize,
+        /// What happened, and whether the backend can be used again.
+        fault: DeviceFault,
+    },
+    /// Running times that were measured before are not those of this machine, or cannot be read.
+    Calibration(CalibrationFault),
+}
+
+impl Error {
+    /// The same error for a batch in which the failed part starts at instance `start`.
+    #[must_use]
+    pub fn in_batch_at(self, start: usize) -> Self {
+        self.with_index(|index| start + index)
+    }
+
+    /// The same error for a batch in which the instance at fault has another index.
+    pub fn with_index(mut self, in_batch: impl FnOnce(usize) -> usize) -> Self {
+        if let Some(index) = self.index_mut() {
+            *index = in_batch(*index);
+        }
+        self
+    }
+
+    /// Which instance of the batch it is about, if it is about one.
+    #[must_use]
+    pub fn index(&self) -> Option<usize> {
+        self.clone().index_mut().copied()
+    }
+
+    fn index_mut(&mut self) -> Option<&mut usize> {
+        match self {
+            Self::ExponentBits { index, .. }
+            | Self::BaseWidth { index, .. }
+            | Self::FactorWidth { index, .. }
+            | Self::ModulusWidth { index, .. } => Some(index),
+            Self::Unsupported { .. } | Self::ThreadPool { .. } => None,
+            Self::Forked | Self::CudaUnavailable(_) | Self::Cuda { .. } | Self::Calibration(_) => {
+                None
+            }
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ExponentBits {
+                index,
+                exponent_bits,
+                width,
+            } => write!(
+                f,
+                "instance {index}: exponent_bits is {exponent_bits}, but the exponent has only {width} bits"
+            ),
+            Self::BaseWidth {
+                index,
+                bits,
+                modulus_bits,
+            } => write!(
+                f,
+                "instance {index}: the base is {bits} bits wide, the modulus only {modulus_bits}; \
+                 reduce the base or widen the modulus"
+            ),
+            Self::FactorWidth {
+                index,
+                bits,
+                modulus_bits,
+            } => write!(
+                f,
+                "instance {index}: a factor is {bits} bits wide, the modulus only {modulus_bits}; \
+                 reduce the factor or widen the modulus"
+            ),
+            Self::ModulusWidth {
+                index,
+                bits,
+                max_bits,
+            } => write!(
+                f,
+                "instance {index}: the modulus is {bits} bits wide, this backend supports at most {max_bits}"
+            ),
+            Self::Unsupported { backend, needs } => write!(
+                f,
+                "the backend {backend} needs {needs}, which this machine lacks; ask for another or for `Auto`"
+            ),
+            Self::ThreadPool { threads } => {
+                write!(f, "could not start {threads} threads; ask for fewer")
+            }
+            Self::Forked => f.write_str(
+                "a GPU cannot be used in a forked child; make the backend after the fork, \
+                 in a process whose parent has not used CUDA",
+            ),
+            Self::CudaUnavailable(reason) => write!(f, "no GPU can be used: {reason}"),
+            Self::Cuda { device, fault } => write!(f, "CUDA device {device}: {fault}"),
+            Self::Calibration(fault) => write!(f, "the calibration cannot be used: {fault}"),
+        }
+    }
+}
+
+impl core::error::Error for Error {}

@@ -1,0 +1,41 @@
+//! What all backends of `batch-modexp` share: the traits, the errors of arithmetic, buffers for secrets, windows, Montgomery
+//! arithmetic, and [`Serial`], the reference for every other backend.
+//!
+//! Programs use the crate `batch-modexp`, which offers the public part of this one under the same names. What it does not
+//! offer is for the crates of this workspace and may change with any version.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![warn(
+    unreachable_pub,
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core
+)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod checks;
+pub mod engine;
+mod error;
+pub mod monty;
+pub mod requests;
+pub mod secret;
+mod serial;
+mod traits;
+pub mod width;
+pub mod window;
+
+pub use error::{CalibrationFault, DeviceFault, Error, Unavailable};
+pub use serial::Serial;
+pub use traits::{BatchModExp, BatchModExpEach, BatchModMul, ModExp, ModMul};
+
+/// The paths of the crate `batch-modexp`, for the examples of the documentation.
+#[doc(hidden)]
+pub mod facade {
+    pub use crate::{BatchModExp, BatchModExpEach, BatchModMul, Error, ModExp, ModMul, secret};
+    pub mod backend {
+        pub use crate::Serial;
+    }
+}

@@ -1,0 +1,241 @@
+//! Montgomery arithmetic on `Uint<LIMBS>`, constant-time in every value, that of the modulus too.
+//!
+//! With `R = 2^(LIMBS * Limb::BITS)`, a product is `a * b / R` (Montgomery, "Modular multiplication without
+//! trial division", 1985), computed by the interleaved method of Koç, Acar and Kaliski ("Analyzing and comparing
+//! Montgomery multiplication algorithms", 1996). Only limb operations of crypto-bigint are used. Its own
+//! Montgomery forms would need `MontyParams::new`, which counts the leading zeros of the modulus by an
+//! instruction that not every processor executes in constant time.
+//!
+//! Nothing here reaches the heap. What a function leaves on the stack is overwritten by
+//! [`scrubbed`](crate::width::scrubbed), in which callers run it.
+
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{BoxedUint, CtAssign, CtEq, Limb, Uint, WideWord, Word};
+use zeroize::Zeroize;
+
+use crate::secret::Secret;
+use crate::width::{load, load_high};
+use crate::window::{Window, bits_at};
+
+mod residues;
+
+/// An odd modulus below R with its constants.
+pub struct Monty<const LIMBS: usize> {
+    modulus: Uint<LIMBS>,
+    /// `-1 / modulus` modulo the radix of a limb.
+    neg_inv: Limb,
+    /// `R^2 mod modulus`.
+    r2: Uint<LIMBS>,
+}
+
+impl<const LIMBS: usize> Zeroize for Monty<LIMBS> {
+    fn zeroize(&mut self) {
+        self.modulus.zeroize();
+        self.neg_inv.zeroize();
+        self.r2.zeroize();
+    }
+}
+
+impl<const LIMBS: usize> Monty<LIMBS> {
+    /// The modulus of `params`, which are as wide.
+    #[must_use]
+    pub fn new(params: &MontyParams<Uint<LIMBS>>) -> Secret<Self> {
+        Secret::new(Self {
+            modulus: *params.modulus().as_ref(),
+            neg_inv: params.mod_neg_inv(),
+            r2: *params.r2(),
+        })
+    }
+
+    /// The modulus of `params`, which may be narrower by less than a quarter, but not wider.
+    ///
+    /// # Panics
+    ///
+    /// If it is wider than `LIMBS` limbs, or not wider than three quarters of that.
+    #[must_use]
+    pub fn widened(params: &MontyParams<BoxedUint>) -> Secret<Self> {
+        let narrow = params.modulus().as_ref().as_limbs().len();
+        assert!(
+            narrow <= LIMBS && 4 * narrow > 3 * LIMBS,
+            "{narrow} limbs do not go into {LIMBS}"
+        );
+        let mut monty = Secret::new(Self {
+            modulus: load(params.modulus().as_ref()),
+            neg_inv: params.mod_neg_inv(),
+            r2: load(params.r2()),
+        });
+        if narrow < LIMBS {
+            // So far `r2` is the square of the radix 2^(w * narrow), where w is the length of a limb: that is
+            // R * 2^f with f = w * (2 * narrow - LIMBS). A Montgomery square doubles f, and a product with
+            // 2^g adds what is missing to R^2, g = w * (LIMBS - 2 * (2 * narrow - LIMBS)) + w * LIMBS.
+            let mut square = Secret::new(Uint::ZERO);
+            monty.mul(&monty.r2, &monty.r2, &mut square);
+            let mut power = Uint::<LIMBS>::ZERO;
+            power.as_mut_limbs()[4 * (LIMBS - narrow)] = Limb::ONE;
+            let mut r2 = Secret::new(Uint::ZERO);
+            monty.mul(&power, &square, &mut r2);
+            monty.r2 = *r2;
+        }
+        monty
+    }
+
+    /// The modulus of `params`, which may be narrower but not wider, for Montgomery products with the radix of its own
+    /// width, `S = 2^width`: [`enter`](Self::enter) gives `value * S mod modulus` for a value of that width, and
+    /// [`mul`](Self::mul) `a * b / S mod modulus` where one factor has been moved up to the top limbs
+    /// ([`load_high`]).
+    #[must_use]
+    pub fn narrow(params: &MontyParams<BoxedUint>) -> Secret<Self> {
+        let width = params.modulus().as_ref().as_limbs().len();
+        Secret::new(Self {
+            modulus: load(params.modulus().as_ref()),
+            neg_inv: params.mod_neg_inv(),
+            r2: load_high(params.r2(), width),
+        })
+    }
+
+    /// `out = a * b / R mod modulus`, if `a * b` is below `R * modulus`: for any a and for b below the modulus.
+    pub fn mul(&self, a: &Uint<LIMBS>, b: &Uint<LIMBS>, out: &mut Uint<LIMBS>) {
+        let carry = self.product(a, b, out);
+        self.reduce_once(carry, out);
+    }
+
+    /// `out = value * R mod modulus`, the Montgomery form, for any value.
+    pub fn enter(&self, value: &Uint<LIMBS>, out: &mut Uint<LIMBS>) {
+        self.mul(value, &self.r2, out);
+    }
+
+    /// `out = base ^ (exponent mod 2^exponent_bits) mod modulus`, below the modulus, for any base.
+    ///
+    /// Fixed window: each digit costs as many squarings as it has bits, a scan of the whole table and a
+    /// multiplication, the digit 0 too. Numbers in between are only kept below R ("almost Montgomery
+    /// multiplication": Gueron, "Efficient software implementations of modular exponentiation", 2011).
+    ///
+    /// # Panics
+    ///
+    /// If `exponent_bits` is more than `exponent` has.
+    pub fn pow(
+        &self,
+        base: &Uint<LIMBS>,
+        exponent: &[Limb],
+        exponent_bits: u32,
+        out: &mut Uint<LIMBS>,
+    ) {
+        const LARGEST: usize = 16;
+        let window = window(exponent_bits);
+        let mut table = Secret::new([Uint::<LIMBS>::ZERO; LARGEST]);
+        let table = &mut table[..window.table_len()];
+        self.enter(&Uint::ONE, &mut table[0]);
+        self.enter(base, &mut table[1]);
+        for i in 2..table.len() {
+            let (powers, rest) = table.split_at_mut(i);
+            self.almost_mul(&powers[i - 1], &powers[1], &mut rest[0]);
+        }
+
+        let mut power = Secret::new(table[0]);
+        let mut spare = Secret::new(Uint::ZERO);
+        let mut factor = Secret::new(Uint::ZERO);
+        let digits = window.digit_count(exponent_bits) as u32;
+        for digit in (0..digits).rev() {
+            let low = digit * window.bits();
+            let bits = window.bits().min(exponent_bits - low);
+            if digit + 1 < digits {
+                for _ in 0..window.bits() {
+                    self.almost_mul(&power, &power, &mut spare);
+                    core::mem::swap(&mut *power, &mut *spare);
+                }
+            }
+            select(table, bits_at(exponent, low, bits), &mut factor);
+            self.almost_mul(&power, &factor, &mut spare);
+            core::mem::swap(&mut *power, &mut *spare);
+        }
+        // A product with 1 is at most the modulus before it is reduced.
+        self.mul(&power, &Uint::ONE, out);
+    }
+
+    /// `out`, congruent to `a * b / R` and below R, for any a and b.
+    #[inline]
+    fn almost_mul(&self, a: &Uint<LIMBS>, b: &Uint<LIMBS>, out: &mut Uint<LIMBS>) {
+        let carry = self.product(a, b, out);
+        let mask = Limb::ZERO.wrapping_sub(carry);
+        let mut borrow = Limb::ZERO;
+        for (out, m) in out.as_mut_limbs().iter_mut().zip(self.modulus.as_limbs()) {
+            (*out, borrow) = out.borrowing_sub(*m & mask, borrow);
+        }
+    }
+
+    /// `out + R * returned carry`, congruent to `a * b / R` and below `a * b / R + modulus`. The carry is 0 or 1.
+    #[inline(always)]
+    fn product(&self, a: &Uint<LIMBS>, b: &Uint<LIMBS>, out: &mut Uint<LIMBS>) -> Limb {
+        let (b, m, out) = (b.as_limbs(), self.modulus.as_limbs(), out.as_mut_limbs());
+        out.fill(Limb::ZERO);
+        let mut overflow = 0;
+        for a in a.as_limbs() {
+            let ab = wide(*a) * wide(b[0]) + wide(out[0]);
+            let u = Limb(ab as Word).wrapping_mul(self.neg_inv);
+            let um = wide(u) * wide(m[0]);
+            // The low halves add up to 0 modulo the radix B. Carries of both products go on together: below 2 * B,
+            // they fit where a product leaves room.
+            let low = low_half(ab) + low_half(um);
+            let mut carry = (ab >> Limb::BITS) + (um >> Limb::BITS) + (low >> Limb::BITS);
+            for j in 1..LIMBS {
+                // At most (B - 1)^2 + (B - 1) and (B - 1)^2 + (2 * B - 2), which is B^2 - 1.
+                let ab = wide(*a) * wide(b[j]) + wide(out[j]);
+                let um = wide(u) * wide(m[j]) + carry;
+                let low = low_half(ab) + low_half(um);
+                out[j - 1] = Limb(low as Word);
+                carry = (ab >> Limb::BITS) + (um >> Limb::BITS) + (low >> Limb::BITS);
+            }
+            carry += overflow;
+            out[LIMBS - 1] = Limb(carry as Word);
+            overflow = carry >> Limb::BITS;
+        }
+        Limb(overflow as Word)
+    }
+
+    /// Subtracts the modulus from `value + R * carry`, which is below twice the modulus, if it is not below it.
+    #[inline]
+    fn reduce_once(&self, carry: Limb, value: &mut Uint<LIMBS>) {
+        let mut borrow = Limb::ZERO;
+        for (value, m) in value.as_mut_limbs().iter_mut().zip(self.modulus.as_limbs()) {
+            (*value, borrow) = value.borrowing_sub(*m, borrow);
+        }
+        let (_, below) = carry.borrowing_sub(Limb::ZERO, borrow);
+        let mut carry = Limb::ZERO;
+        for (value, m) in value.as_mut_limbs().iter_mut().zip(self.modulus.as_limbs()) {
+            (*value, carry) = value.carrying_add(*m & below, carry);
+        }
+    }
+}
+
+#[inline(always)]
+fn wide(limb: Limb) -> WideWord {
+    WideWord::from(limb.0)
+}
+
+#[inline(always)]
+fn low_half(value: WideWord) -> WideWord {
+    WideWord::from(value as Word)
+}
+
+/// The window with the fewest multiplications, of those with at most 16 powers in the table.
+fn window(exponent_bits: u32) -> Window {
+    let bits = match exponent_bits {
+        0..=4 => 1,
+        5..=24 => 2,
+        25..=96 => 3,
+        _ => 4,
+    };
+    Window::new(bits).expect("1 to 4 bits are a window")
+}
+
+/// Copies `table[digit]` to `out`; reads all of the table in the same order whatever the digit is.
+fn select<const LIMBS: usize>(table: &[Uint<LIMBS>], digit: u8, out: &mut Uint<LIMBS>) {
+    *out = table[0];
+    for (i, power) in (1..).zip(&table[1..]) {
+        let i: Word = i;
+        out.ct_assign(power, i.ct_eq(&Word::from(digit)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Batches whose exponents have lengths of their own.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use crypto_bigint::Unsigned;
+use zeroize::Zeroize;
+
+use super::{BatchModExp, ModExp};
+use crate::Error;
+use crate::secret::Secret;
+use crate::width::{clear, width};
+
+/// Batches in which every instance has its own public bound for the length of its exponent, for every backend whose
+/// error is [`Error`].
+pub trait BatchModExpEach<U: Unsigned>: BatchModExp<U, Error = Error> {
+    /// Writes `batch[i].base ^ (batch[i].exponent mod 2^exponent_bits[i]) mod batch[i].params.modulus()` to `out[i]`, as
+    /// [`batch_mod_exp`](BatchModExp::batch_mod_exp) does with one bound for all.
+    ///
+    /// The instances are sorted by the widths of their moduli and by `exponent_bits`, and what is equal in both is one
+    /// batch for the backend: a short exponent costs what it costs alone, wherever it stands, and a narrow modulus
+    /// too. The batches are computed one after the other, so that a few large ones keep a backend busier than
+    /// many small ones; it pays to round bounds up to a few lengths. The bounds are public, like the widths.
+    ///
+    /// ```
+    /// # use batch_modexp_core::facade as batch_modexp;
+    /// use batch_modexp::{BatchModExpEach, ModExp, backend::Serial};
+    /// use crypto_bigint::{Odd, U256, modular::MontyParams};
+    ///
+    /// let params = MontyParams::new(Odd::new(U256::from(1_000_003u32)).unwrap());
+    /// let (base, short, long) = (U256::from(2u32), U256::from(20u32), U256::MAX);
+    /// let batch = [ModExp::new(&base, &short, &params), ModExp::new(&base, &long, &params)];
+    ///
+    /// let mut out = [U256::ZERO; 2];
+    /// Serial.batch_mod_exp_each(&batch, &[5, 256], &mut out)?;
+    /// assert_eq!(out[0], U256::from(48_573u32)); // 2^20 = 1,048,576
+    /// # Ok::<(), batch_modexp::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`batch_mod_exp`](BatchModExp::batch_mod_exp), with the positions of this batch. All of `out` is zero
+    /// then.
+    ///
+    /// # Panics
+    ///
+    /// If `batch`, `exponent_bits` and `out` differ in length.
+    fn batch_mod_exp_each(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: &[u32],
+        out: &mut [U],
+    ) -> Result<(), Error> {
+        assert!(
+            batch.len() == exponent_bits.len() && batch.len() == out.len(),
+            "a batch, its exponent lengths and its output must have the same length"
+        );
+        let class = |index: &usize| {
+            let modulus = batch[*index].params.modulus().as_ref();
+            (width(modulus), exponent_bits[*index])
+        };
+        let mut order: Vec<usize> = (0..batch.len()).collect();
+        // Stable: neighbours with one modulus stay neighbours.
+        order.sort_by_key(class);
+        order
+            .chunk_by(|a, b| class(a) == class(b))
+            .try_for_each(|group| compute(self, batch, group, exponent_bits[group[0]], out))
+            .inspect_err(|_| clear(out))
+    }
+}
+
+impl<U: Unsigned, B: BatchModExp<U, Error = Error> + ?Sized> BatchModExpEach<U> for B {}
+
+/// Computes the instances at the indices in `group`.
+fn compute<U: Unsigned, B: BatchModExp<U, Error = Error> + ?Sized>(
+    backend: &B,
+    batch: &[ModExp<'_, U>],
+    group: &[usize],
+    exponent_bits: u32,
+    out: &mut [U],
+) -> Result<(), Error> {
+    let instances: Vec<_> = group.iter().map(|&index| batch[index]).collect();
+    let zero = |instance: &ModExp<'_, U>| U::zero_like(instance.params.modulus().as_ref());
+    let mut results = Secret::new(Numbers(instances.iter().map(zero).collect()));
+    backend
+        .batch_mod_exp(&instances, exponent_bits, &mut results.0)
+        .map_err(|error| error.with_index(|index| group[index]))?;
+    // What stood in `out` is wiped with the results.
+    for (&index, result) in group.iter().zip(&mut results.0) {
+        mem::swap(&mut out[index], result);
+    }
+    Ok(())
+}
+
+/// Numbers that can be wiped: `Unsigned` does not ask for `Zeroize`.
+struct Numbers<U: Unsigned>(Vec<U>);
+
+impl<U: Unsigned> Zeroize for Numbers<U> {
+    fn zeroize(&mut self) {
+        clear(&mut self.0);
+    }
+}

@@ -1,0 +1,189 @@
+//! From a width known at run time to a `Uint<LIMBS>` known at compile time.
+//!
+//! `BoxedUint` arithmetic allocates its temporaries and frees them unwiped. The same arithmetic on `Uint<LIMBS>` touches only the stack, so every computation of
+//! ours on a `BoxedUint` goes through here. A width that is not listed is rounded up to the next one, by at most a quarter.
+//!
+//! Each listed width is all of that code once more, which is most of what there is to compile. So above 8 limbs there are four for each
+//! doubling. With 64-bit limbs they fit keys of any multiple of 512 bits up to 4,096, and their primes.
+
+use crypto_bigint::{BoxedUint, Limb, Uint, Unsigned};
+use zeroize::{Zeroize, optimization_barrier};
+
+/// The largest number of limbs that [`with_limbs`] serves.
+pub const MAX_LIMBS: usize = 256;
+
+/// The largest width in bits that [`with_limbs`] serves: 16,384 with 64-bit limbs.
+pub const MAX_BITS: u32 = MAX_LIMBS as u32 * Limb::BITS;
+
+/// A computation that is generic over the number of limbs.
+pub trait WithLimbs {
+    /// What it returns.
+    type Output;
+
+    /// Runs it with `LIMBS` limbs.
+    fn run<const LIMBS: usize>(self) -> Self::Output;
+}
+
+/// Runs `computation` with the smallest supported number of limbs that is at least `limbs`, and then
+/// overwrites the stack that it used.
+///
+/// # Panics
+///
+/// If `limbs` is larger than [`MAX_LIMBS`]; callers check first.
+pub fn with_limbs<C: WithLimbs>(limbs: usize, computation: C) -> C::Output {
+    match limbs {
+        0..=1 => scrubbed::<1, _>(|| computation.run::<1>()),
+        2 => scrubbed::<2, _>(|| computation.run::<2>()),
+        3 => scrubbed::<3, _>(|| computation.run::<3>()),
+        4 => scrubbed::<4, _>(|| computation.run::<4>()),
+        5 => scrubbed::<5, _>(|| computation.run::<5>()),
+        6 => scrubbed::<6, _>(|| computation.run::<6>()),
+        7 => scrubbed::<7, _>(|| computation.run::<7>()),
+        8 => scrubbed::<8, _>(|| computation.run::<8>()),
+        9..=10 => scrubbed::<10, _>(|| computation.run::<10>()),
+        11..=12 => scrubbed::<12, _>(|| computation.run::<12>()),
+        13..=14 => scrubbed::<14, _>(|| computation.run::<14>()),
+        15..=16 => scrubbed::<16, _>(|| computation.run::<16>()),
+        17..=20 => scrubbed::<20, _>(|| computation.run::<20>()),
+        21..=24 => scrubbed::<24, _>(|| computation.run::<24>()),
+        25..=28 => scrubbed::<28, _>(|| computation.run::<28>()),
+        29..=32 => scrubbed::<32, _>(|| computation.run::<32>()),
+        33..=40 => scrubbed::<40, _>(|| computation.run::<40>()),
+        41..=48 => scrubbed::<48, _>(|| computation.run::<48>()),
+        49..=56 => scrubbed::<56, _>(|| computation.run::<56>()),
+        57..=64 => scrubbed::<64, _>(|| computation.run::<64>()),
+        65..=80 => scrubbed::<80, _>(|| computation.run::<80>()),
+        81..=96 => scrubbed::<96, _>(|| computation.run::<96>()),
+        97..=112 => scrubbed::<112, _>(|| computation.run::<112>()),
+        113..=128 => scrubbed::<128, _>(|| computation.run::<128>()),
+        129..=160 => scrubbed::<160, _>(|| computation.run::<160>()),
+        161..=192 => scrubbed::<192, _>(|| computation.run::<192>()),
+        193..=224 => scrubbed::<224, _>(|| computation.run::<224>()),
+        225..=MAX_LIMBS => scrubbed::<MAX_LIMBS, _>(|| computation.run::<MAX_LIMBS>()),
+        _ => panic!("{limbs} limbs are more than the {MAX_LIMBS} that are supported"),
+    }
+}
+
+/// Copies `value` into `LIMBS` limbs, zero-extended.
+///
+/// # Panics
+///
+/// If `value` has more than `LIMBS` limbs.
+#[must_use]
+pub fn load<const LIMBS: usize>(value: &BoxedUint) -> Uint<LIMBS> {
+    load_limbs(value.as_limbs())
+}
+
+/// The same for a number in a flat buffer.
+#[must_use]
+pub fn load_limbs<const LIMBS: usize>(limbs: &[Limb]) -> Uint<LIMBS> {
+    let mut fixed = Uint::ZERO;
+    fixed.as_mut_limbs()[..limbs.len()].copy_from_slice(limbs);
+    fixed
+}
+
+/// Copies `value`, of up to `width` limbs, into `LIMBS` limbs, moved up by as many as those are more than `width`.
+///
+/// # Panics
+///
+/// If `value` has more than `width` limbs, or `width` is more than `LIMBS`.
+#[must_use]
+pub fn load_high<const LIMBS: usize>(value: &BoxedUint, width: usize) -> Uint<LIMBS> {
+    let limbs = value.as_limbs();
+    let mut fixed = Uint::ZERO;
+    fixed.as_mut_limbs()[LIMBS - width..][..width][..limbs.len()].copy_from_slice(limbs);
+    fixed
+}
+
+/// Copies the low limbs of `value` into `boxed`, in place where `boxed` has `limbs` limbs already;
+/// otherwise the old buffer is wiped and replaced.
+pub fn store<const LIMBS: usize>(value: &Uint<LIMBS>, limbs: usize, boxed: &mut BoxedUint) {
+    if boxed.as_limbs().len() != limbs {
+        boxed.zeroize();
+        *boxed = BoxedUint::zero_with_precision(limbs as u32 * Limb::BITS);
+    }
+    boxed
+        .as_mut_limbs()
+        .copy_from_slice(&value.as_limbs()[..limbs]);
+}
+
+/// Runs `computation`, which is on `Uint<LIMBS>`, and then overwrites the stack that it used.
+///
+/// Copies of powers, products and moduli stay behind in local variables that were moved, in registers that were
+/// spilled and in crypto-bigint's own locals. This puts one large frame where theirs were. It is best effort, since the language promises
+/// nothing about where locals lie; the test `wiping` looks at what is left.
+pub fn scrubbed<const LIMBS: usize, R>(computation: impl FnOnce() -> R) -> R {
+    let result = call(computation);
+    overwrite_stack::<LIMBS>();
+    result
+}
+
+/// Keeps the frames of `computation` below that of the caller, where [`overwrite_stack`] reaches them.
+#[inline(never)]
+fn call<R>(computation: impl FnOnce() -> R) -> R {
+    computation()
+}
+
+#[inline(never)]
+fn overwrite_stack<const LIMBS: usize>() {
+    /// The table of powers has 16 numbers, and the frames around it hold some 40 more.
+    const NUMBERS: usize = 96;
+    let frame = [[Limb::ZERO; LIMBS]; NUMBERS];
+    // All at once: word by word it would take longer than many a computation.
+    optimization_barrier(&frame);
+}
+
+/// Sets every result to zero, keeping its width.
+pub fn clear<U: Unsigned>(out: &mut [U]) {
+    for value in out {
+        value.as_mut_limbs().zeroize();
+    }
+}
+
+/// The width of `value` in bits: its precision, not the length of what it holds.
+pub fn width<U: Unsigned>(value: &U) -> u32 {
+    value.as_limbs().len() as u32 * Limb::BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct LimbCount;
+
+    impl WithLimbs for LimbCount {
+        type Output = usize;
+
+        fn run<const LIMBS: usize>(self) -> usize {
+            LIMBS
+        }
+    }
+
+    #[test]
+    fn every_width_is_rounded_up_by_at_most_a_quarter() {
+        for limbs in 1..=MAX_LIMBS {
+            let served = with_limbs(limbs, LimbCount);
+            assert!(
+                limbs <= served && served * 4 <= limbs * 5,
+                "{limbs} -> {served}"
+            );
+        }
+    }
+
+    #[test]
+    fn store_replaces_a_buffer_of_another_width_and_keeps_one_that_fits() {
+        let value = Uint::<4>::from(7u32);
+        let mut boxed = BoxedUint::max(Limb::BITS);
+        store(&value, 2, &mut boxed);
+        assert_eq!(
+            (boxed.as_limbs().len(), &boxed),
+            (2, &BoxedUint::from(7u32))
+        );
+        let before = boxed.as_limbs().as_ptr();
+        store(&Uint::<4>::from(9u32), 2, &mut boxed);
+        assert_eq!(
+            (boxed.as_limbs().as_ptr(), &boxed),
+            (before, &BoxedUint::from(9u32))
+        );
+    }
+}

@@ -1,0 +1,201 @@
+//! What one thread computes with.
+
+mod mul;
+mod numbers;
+
+use crypto_bigint::Unsigned;
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::Fma;
+#[cfg(target_arch = "x86_64")]
+use crate::Ifma;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::lanes;
+use batch_modexp_core::Serial;
+use batch_modexp_core::checks::check_batch;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use batch_modexp_core::width::{clear, width};
+use batch_modexp_core::{BatchModExp, Error, ModExp};
+
+/// One of the engines, chosen at run time; the SIMD ones leave to [`Serial`] what it does faster.
+#[derive(Clone, Copy, Debug)]
+pub enum AnyEngine {
+    /// The portable reference.
+    Serial,
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    /// Fused multiply-add of doubles.
+    Fma(Fma),
+    #[cfg(target_arch = "x86_64")]
+    /// AVX-512 IFMA or AVX-IFMA.
+    Ifma(Ifma),
+}
+
+/// The widest modulus, in bits, of which [`Serial`] computes a single one faster than a vector unit of doubles
+/// computes a block of lanes, where the backend does not compute it in words. Measured; two instances are faster in lanes
+/// at every width.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const SINGLE_ON_SERIAL_BY_FMA: u32 = 960;
+
+/// The same for `Ifma`, which has pairs of lanes for wider ones.
+#[cfg(target_arch = "x86_64")]
+const SINGLE_ON_SERIAL_BY_IFMA: u32 = 320;
+
+impl AnyEngine {
+    /// The best that this processor offers.
+    #[must_use]
+    pub fn fastest() -> Self {
+        Self::ifma()
+            .or_else(|_| Self::fma())
+            .unwrap_or(Self::Serial)
+    }
+
+    /// Fused multiply-add of doubles.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`].
+    pub fn fma() -> Result<Self, Error> {
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        if let Some(fma) = Fma::new() {
+            return Ok(Self::Fma(fma));
+        }
+        Err(Error::Unsupported {
+            backend: "fma",
+            needs: "an x86-64 processor with AVX2 and FMA, or a 64-bit Arm",
+        })
+    }
+
+    /// AVX-512 IFMA or AVX-IFMA.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`].
+    pub fn ifma() -> Result<Self, Error> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(ifma) = Ifma::new() {
+            return Ok(Self::Ifma(ifma));
+        }
+        Err(Error::Unsupported {
+            backend: "ifma",
+            needs: "an x86-64 processor with AVX-512 F and IFMA, or with AVX-IFMA",
+        })
+    }
+
+    /// The name for users.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Serial => "serial",
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(_) => "fma",
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(_) => "ifma",
+        }
+    }
+
+    /// How many of `count` instances, whose moduli have `bits` bits, the engine computes itself; [`Serial`] computes the
+    /// others sooner: a single one that no lanes are filled with, and those too wide for lanes.
+    #[cfg_attr(
+        not(any(target_arch = "x86_64", target_arch = "aarch64")),
+        allow(dead_code)
+    )]
+    fn count_in_lanes(&self, bits: u32, count: usize) -> usize {
+        // Where there are no lanes all widths are alike.
+        let _ = (bits, count);
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        if bits > lanes::MAX_BITS {
+            return 0;
+        }
+        match self {
+            Self::Serial => 0,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(fma) => {
+                let is_single = count % Fma::LANES == 1 && fma.one_by_one(bits, 1) == 0;
+                count - usize::from(is_single && bits <= SINGLE_ON_SERIAL_BY_FMA)
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(ifma) => {
+                let is_single = count % ifma.lanes() == 1;
+                count - usize::from(is_single && bits <= SINGLE_ON_SERIAL_BY_IFMA)
+            }
+        }
+    }
+
+    /// Computes a batch on `simd` and [`Serial`]: see [`count_in_lanes`](Self::count_in_lanes).
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    fn share_with_serial<U, B>(
+        &self,
+        simd: &B,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Error>
+    where
+        U: Unsigned,
+        B: BatchModExp<U, Error = Error>,
+        Serial: BatchModExp<U, Error = Error>,
+    {
+        check_batch(batch, exponent_bits, out, u32::MAX).inspect_err(|_| clear(out))?;
+        let mut start = 0;
+        let bits = |instance: &ModExp<'_, U>| width(instance.params.modulus().as_ref());
+        for run in batch.chunk_by(|a, b| bits(a) == bits(b)) {
+            let in_lanes = self.count_in_lanes(bits(&run[0]), run.len());
+            let (first, second) = run.split_at(in_lanes);
+            let (out_first, out_second) = out[start..][..run.len()].split_at_mut(in_lanes);
+            simd.batch_mod_exp(first, exponent_bits, out_first)
+                .and_then(|()| Serial.batch_mod_exp(second, exponent_bits, out_second))
+                .map_err(|error| error.in_batch_at(start))
+                .inspect_err(|_| clear(out))?;
+            start += run.len();
+        }
+        Ok(())
+    }
+}
+
+impl<U: Unsigned> BatchModExp<U> for AnyEngine
+where
+    Serial: BatchModExp<U, Error = Error>,
+{
+    type Error = Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Error> {
+        match self {
+            Self::Serial => Serial.batch_mod_exp(batch, exponent_bits, out),
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(fma) => self.share_with_serial(fma, batch, exponent_bits, out),
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(ifma) => self.share_with_serial(ifma, batch, exponent_bits, out),
+        }
+    }
+
+    fn granularity(&self) -> usize {
+        match self {
+            Self::Serial => 1,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(_) => Fma::LANES,
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(ifma) => BatchModExp::<U>::granularity(ifma),
+        }
+    }
+
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        // Where there are no lanes all widths are alike.
+        let _ = bits;
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        if bits > lanes::MAX_BITS {
+            return count as u64;
+        }
+        match self {
+            Self::Serial => count as u64,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(fma) => BatchModExp::<U>::relative_time(fma, bits, count),
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(ifma) => BatchModExp::<U>::relative_time(ifma, bits, count),
+        }
+    }
+}

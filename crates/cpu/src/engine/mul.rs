@@ -1,0 +1,332 @@
+//! Products: which of them are faster in lanes.
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use core::ptr;
+
+use crypto_bigint::BoxedUint;
+use crypto_bigint::Unsigned;
+use crypto_bigint::modular::MontyParams;
+
+use super::AnyEngine;
+#[cfg(target_arch = "x86_64")]
+use crate::Ifma;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::lanes;
+use batch_modexp_core::BatchModExp;
+use batch_modexp_core::Serial;
+use batch_modexp_core::checks::Form;
+use batch_modexp_core::checks::check_products;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use batch_modexp_core::width::{clear, width};
+use batch_modexp_core::{BatchModMul, Error, ModMul};
+
+impl<U: Unsigned> BatchModMul<U> for AnyEngine
+where
+    Serial: BatchModMul<U, Error = Error>,
+{
+    type Error = Error;
+
+    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        run(*self, Form::Ordinary, batch, out)
+    }
+
+    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        run(*self, Form::Montgomery, batch, out)
+    }
+}
+
+fn run<U: Unsigned>(
+    engine: AnyEngine,
+    form: Form,
+    batch: &[ModMul<'_, U>],
+    out: &mut [U],
+) -> Result<(), Error>
+where
+    Serial: BatchModMul<U, Error = Error>,
+{
+    match engine {
+        AnyEngine::Serial => multiply(&Serial, form, batch, out),
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        AnyEngine::Fma(fma) => share_with_serial(&fma, &FMA, form, batch, out),
+        #[cfg(target_arch = "x86_64")]
+        AnyEngine::Ifma(ifma) => {
+            // Four lanes are at least as fast as those of doubles.
+            let table = match BatchModExp::<U>::granularity(&ifma) {
+                Ifma::LANES => &IFMA[..],
+                _ => &FMA,
+            };
+            share_with_serial(&ifma, table, form, batch, out)
+        }
+    }
+}
+
+/// For numbers in flat buffers.
+impl AnyEngine {
+    /// What is soonest at multiplying modulo each of `moduli`, which are equally wide: itself, or [`Serial`] where its lanes would
+    /// take longer to prepare or be empty. `once` is for a product or a remainder of each number rather than a power.
+    pub(crate) fn for_products(self, moduli: &[&MontyParams<BoxedUint>], once: bool) -> Self {
+        // Where there are no lanes it does not matter.
+        let _ = (moduli, once);
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        let in_four_lanes = || match once {
+            true => is_faster(&FMA, Form::Ordinary, moduli.iter().copied()),
+            false => moduli.len() > 1,
+        };
+        let is_faster = match self {
+            Self::Serial => true,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(_) => in_four_lanes(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(ifma) => match BatchModExp::<BoxedUint>::granularity(&ifma) {
+                Ifma::LANES => {
+                    let by_twos =
+                        |modulus: &&MontyParams<BoxedUint>| modulus_bits(*modulus) >= BY_TWOS;
+                    !once
+                        || moduli.first().is_some_and(by_twos)
+                        || is_faster(&IFMA, Form::Ordinary, moduli.iter().copied())
+                }
+                _ => in_four_lanes(),
+            },
+        };
+        match is_faster {
+            true => self,
+            false => Self::Serial,
+        }
+    }
+}
+
+fn multiply<U: Unsigned>(
+    backend: &dyn BatchModMul<U, Error = Error>,
+    form: Form,
+    batch: &[ModMul<'_, U>],
+    out: &mut [U],
+) -> Result<(), Error> {
+    match form {
+        Form::Ordinary => backend.batch_mod_mul(batch, out),
+        Form::Montgomery => backend.batch_monty_mul(batch, out),
+    }
+}
+
+/// From how many products on a vector unit is faster than [`Serial`]. Measured on a Zen 5 with widths, in bits, and
+/// numbers that are about half as large again from one to the next; a width in between counts as the one below it.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+struct Fewest {
+    /// The narrowest moduli that this is about, in bits.
+    bits: u32,
+    /// Where most moduli are those of the instance before.
+    shared: Forms,
+    /// Where most are not.
+    mixed: Forms,
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+struct Forms {
+    ordinary: usize,
+    montgomery: usize,
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+impl Fewest {
+    /// The numbers are those of ordinary products, and of products in Montgomery form.
+    const fn new(bits: u32, shared: [usize; 2], mixed: [usize; 2]) -> Self {
+        const fn forms([ordinary, montgomery]: [usize; 2]) -> Forms {
+            Forms {
+                ordinary,
+                montgomery,
+            }
+        }
+        Self {
+            bits,
+            shared: forms(shared),
+            mixed: forms(mixed),
+        }
+    }
+}
+
+/// [`Serial`] is always faster.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const NEVER: usize = usize::MAX;
+
+#[cfg(target_arch = "x86_64")]
+const IFMA: [Fewest; 8] = [
+    Fewest::new(128, [512, NEVER], [NEVER, NEVER]),
+    Fewest::new(192, [96, NEVER], [NEVER, NEVER]),
+    Fewest::new(256, [48, 1024], [96, NEVER]),
+    Fewest::new(384, [24, 64], [32, 128]),
+    Fewest::new(512, [16, 32], [16, 32]),
+    Fewest::new(1024, [6, 8], [6, 8]),
+    Fewest::new(2048, [3, 4], [3, 4]),
+    Fewest::new(4096, [2, 2], [2, 2]),
+];
+
+/// The narrowest moduli, in bits, of which `Ifma` multiplies a few by twos at least as fast as [`Serial`] does.
+#[cfg(target_arch = "x86_64")]
+const BY_TWOS: u32 = 1024;
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const FMA: [Fewest; 4] = [
+    Fewest::new(512, [256, NEVER], [NEVER, NEVER]),
+    Fewest::new(1024, [12, 24], [NEVER, NEVER]),
+    Fewest::new(2048, [4, 8], [8, 8]),
+    Fewest::new(4096, [3, 3], [4, 4]),
+];
+
+/// Runs of equally wide moduli on `simd`, if they are long enough, else on [`Serial`].
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn share_with_serial<U: Unsigned>(
+    simd: &dyn BatchModMul<U, Error = Error>,
+    table: &[Fewest],
+    form: Form,
+    batch: &[ModMul<'_, U>],
+    out: &mut [U],
+) -> Result<(), Error>
+where
+    Serial: BatchModMul<U, Error = Error>,
+{
+    check_products(batch, out, u32::MAX).inspect_err(|_| clear(out))?;
+    let mut start = 0;
+    for run in batch.chunk_by(|a, b| modulus_bits(a.params) == modulus_bits(b.params)) {
+        let moduli = run.iter().map(|instance| instance.params);
+        let backend = match is_faster(table, form, moduli) {
+            true => simd,
+            false => &Serial,
+        };
+        multiply(backend, form, run, &mut out[start..][..run.len()])
+            .map_err(|error| error.in_batch_at(start))
+            .inspect_err(|_| clear(out))?;
+        start += run.len();
+    }
+    Ok(())
+}
+
+/// Whether products modulo so many, equally wide moduli, are faster in lanes.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn is_faster<'a, U: Unsigned>(
+    table: &[Fewest],
+    form: Form,
+    moduli: impl ExactSizeIterator<Item = &'a MontyParams<U>> + Clone,
+) -> bool {
+    let (count, others) = (moduli.len(), moduli.clone().skip(1));
+    let bits = moduli.clone().next().map_or(0, modulus_bits);
+    let row = table.iter().rev().find(|fewest| fewest.bits <= bits);
+    let Some(fewest) = row.filter(|_| bits <= lanes::MAX_BITS) else {
+        return false;
+    };
+    // A block of lanes is prepared for its moduli: twice for each change, at most.
+    let changes = moduli.zip(others).filter(|(a, b)| !ptr::eq(*a, *b)).count();
+    let forms = match 16 * changes > count {
+        true => &fewest.mixed,
+        false => &fewest.shared,
+    };
+    count
+        >= match form {
+            Form::Ordinary => forms.ordinary,
+            Form::Montgomery => forms.montgomery,
+        }
+}
+
+/// The width of a modulus in bits.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn modulus_bits<U: Unsigned>(modulus: &MontyParams<U>) -> u32 {
+    width(modulus.modulus().as_ref())
+}
+
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use crypto_bigint::BoxedUint;
+    use crypto_bigint::Odd;
+    use crypto_bigint::modular::BoxedMontyParams;
+
+    /// Whether so many instances go to lanes, by `FMA`.
+    fn goes_to_lanes(bits: u32, count: usize, form: Form, moduli: usize) -> bool {
+        let modulus = BoxedUint::max(bits);
+        let params = || BoxedMontyParams::new(Odd::new(modulus.clone()).unwrap());
+        let params: Vec<_> = (0..moduli).map(|_| params()).collect();
+        let batch: Vec<_> = (0..count)
+            .map(|i| ModMul::new(&modulus, &modulus, params[i * moduli / count].as_ref()))
+            .collect();
+        is_faster(&FMA, form, batch.iter().map(|instance| instance.params))
+    }
+
+    #[test]
+    fn the_choice_follows_from_public_numbers() {
+        use Form::{Montgomery, Ordinary};
+        for (bits, count, form, moduli, expected) in [
+            (448, 1000, Ordinary, 1, false),
+            (512, 255, Ordinary, 1, false),
+            (512, 256, Ordinary, 1, true),
+            (512, 256, Montgomery, 1, false),
+            (960, 256, Ordinary, 16, true),
+            (960, 256, Ordinary, 256, false),
+            (2048, 4, Ordinary, 1, true),
+            (2048, 7, Ordinary, 7, false),
+            (2048, 8, Montgomery, 8, true),
+            (16_384, 3, Ordinary, 1, true),
+            (16_448, 3, Ordinary, 1, false),
+        ] {
+            let actual = goes_to_lanes(bits, count, form, moduli);
+            assert_eq!(
+                actual, expected,
+                "{count} of {bits} bits, {form:?}, {moduli}"
+            );
+        }
+    }
+
+    #[test]
+    fn wider_moduli_and_ordinary_products_need_no_more() {
+        let mut tables = vec![&FMA[..]];
+        #[cfg(target_arch = "x86_64")]
+        tables.push(&IFMA);
+        for table in tables {
+            for pair in table.windows(2) {
+                assert!(pair[0].bits < pair[1].bits);
+                let [narrow, wide] = [&pair[0], &pair[1]];
+                for (narrow, wide) in [
+                    (narrow.shared.each(), wide.shared.each()),
+                    (narrow.mixed.each(), wide.mixed.each()),
+                ] {
+                    assert!(wide[0] <= narrow[0] && wide[1] <= narrow[1]);
+                    assert!(wide[0] <= wide[1] && narrow[0] <= narrow[1]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn few_numbers_are_multiplied_one_by_one() {
+        let params =
+            [512, 1024].map(|bits| BoxedMontyParams::new(Odd::new(BoxedUint::max(bits)).unwrap()));
+        let [narrow, params] = params.each_ref().map(|params| params.as_ref());
+        if let Some(ifma) = crate::need::available("ifma", AnyEngine::ifma()) {
+            for (count, once, expected) in [(2, true, "serial"), (2, false, "ifma")] {
+                let chosen = ifma.for_products(&vec![narrow; count], once).name();
+                assert_eq!(chosen, expected, "{count} numbers, once: {once}");
+            }
+        }
+        let Some(fma) = crate::need::available("fma", AnyEngine::fma()) else {
+            return;
+        };
+        for (count, once, expected) in [
+            (1, true, "serial"),
+            (1, false, "serial"),
+            (2, false, "fma"),
+            (11, true, "serial"),
+            (12, true, "fma"),
+        ] {
+            let moduli = vec![params; count];
+            let chosen = fma.for_products(&moduli, once).name();
+            assert_eq!(chosen, expected, "{count} numbers, once: {once}");
+            let chosen = AnyEngine::Serial.for_products(&moduli, once).name();
+            assert_eq!(chosen, "serial");
+        }
+    }
+
+    impl Forms {
+        fn each(&self) -> [usize; 2] {
+            [self.ordinary, self.montgomery]
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Fused multiply-add of doubles: four instances at a time in radix 2^51.
+//!
+//! # Exact products from rounded ones
+//!
+//! Limbs are integers of up to 51 bits held in doubles. For limbs `a`, `b` of at most 2^51, one of which
+//! may be doubled if the product stays below 2^103,
+//!
+//! ```text
+//! high = fma(a, b, 2^103)                       = 2^103 + H * 2^51
+//! low  = fma(a, b, (2^103 + 1.5 * 2^52) - high) = 1.5 * 2^52 + L
+//! ```
+//!
+//! with `a * b = H * 2^51 + L` and `|L| <= 2^50`: doubles from 2^103 to 2^104 are 2^51 apart, so the
+//! first line rounds `a * b` to the nearest multiple of 2^51. The difference in the second line is exact,
+//! being a multiple of 2^51 below 2^104, and so is its result, an integer between 2^52 and 2^53. Rounding
+//! is to nearest throughout, which is how Rust runs; with limbs of 52 bits the rounding mode would have
+//! to be changed, which is not allowed in Rust.
+//!
+//! The bit patterns of both are `0x466 << 52 | H` and `0x433 << 52 | 2^51 + L` and can be added as 64-bit
+//! integers, column by column. Since the number of products of each column is known, the constant parts
+//! are subtracted beforehand: see [`bias`].
+//!
+//! Source: N. Emmart, J. Luitjens, C. Weems, C. Woolley, "Optimizing Modular Multiplication for NVIDIA's
+//! Maxwell GPUs", ARITH 2016, and N. Emmart, F. Zheng, C. Weems, "Faster Modular Exponentiation using
+//! Double Precision Floating Point Arithmetic on the GPU", ARITH 2018, who use 52 bits and rounding
+//! toward zero.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod band;
+mod bias;
+#[cfg(target_arch = "x86_64")]
+mod cost;
+mod fma51;
+mod lanes4;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+#[cfg(test)]
+mod portable;
+mod product;
+#[cfg(test)]
+mod tests;
+
+use alloc::vec::Vec;
+
+use crypto_bigint::Choice;
+use crypto_bigint::Unsigned;
+
+#[cfg(target_arch = "x86_64")]
+use self::avx2::Token;
+use self::lanes4::Lanes4;
+#[cfg(target_arch = "aarch64")]
+use self::neon::Token;
+#[cfg(target_arch = "x86_64")]
+use super::adx::{self, Words};
+use super::lanes::{self, Run};
+use super::lanes::{powers_agree::powers_agree, products, reduce::reduce};
+use batch_modexp_core::checks::Form;
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
+use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
+
+/// Runs a batch on the calling thread with fused multiply-add of doubles, four instances at a time
+/// (x86-64 with AVX2 and FMA: Intel since Haswell, AMD since Zen; any 64-bit Arm).
+///
+/// Each instance has one lane of the vector registers to itself. What is left over of a multiple of four costs as much as
+/// four, or is computed one by one in words of 64 bits where that takes less time: one or two instances of most widths, on
+/// x86-64 processors with BMI2 and ADX (Intel since Broadwell, AMD since Zen). Moduli of up to 16,384 bits are served, wider ones fail
+/// with [`Error::ModulusWidth`]. An instance costs the same whatever its neighbours are: moduli of
+/// different values may stand side by side. Instances of equal width should stand together, since each
+/// change of width starts new vectors.
+///
+/// The processor is asked at run time; nothing has to be set when the crate is built.
+///
+/// ```
+/// # use batch_modexp_cpu::facade as batch_modexp;
+/// use batch_modexp::{BatchModExp, ModExp, backend::Fma};
+/// use crypto_bigint::{Odd, U256, modular::MontyParams};
+///
+/// let params = MontyParams::new(Odd::new(U256::from(1_000_003u32)).unwrap());
+/// let (base, exponent) = (U256::from(2u32), U256::from(20u32));
+/// let batch = [ModExp { base: &base, exponent: &exponent, params: &params }; 4];
+///
+/// if let Some(fma) = Fma::new() {
+///     let mut out = [U256::ZERO; 4];
+///     fma.batch_mod_exp(&batch, 5, &mut out)?;
+///     assert_eq!(out, [U256::from(48_573u32); 4]);
+/// }
+/// # Ok::<(), batch_modexp::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Fma {
+    lanes: Lanes4<Token>,
+    /// For instances that would leave lanes empty.
+    #[cfg(target_arch = "x86_64")]
+    words: Option<Words<adx::Token>>,
+}
+
+impl Fma {
+    /// Instances that are computed at the same time.
+    pub const LANES: usize = 4;
+
+    /// The backend, if the processor has the instructions.
+    #[must_use]
+    pub fn new() -> Option<Self> {
+        Some(Self {
+            lanes: Lanes4(Token::detect()?),
+            #[cfg(target_arch = "x86_64")]
+            words: adx::Token::detect().map(Words),
+        })
+    }
+
+    /// With words, which valgrind has.
+    #[cfg(all(test, target_arch = "x86_64"))]
+    pub(super) fn with_words_under_valgrind(self) -> Self {
+        Self {
+            words: Some(Words(adx::Token::under_valgrind())),
+            ..self
+        }
+    }
+
+    /// How many instances at the end of a batch of `count` of equal width are computed one by one, in less time than in a
+    /// block of lanes.
+    pub(super) fn one_by_one(&self, bits: u32, count: usize) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if self.words.is_some() {
+            return cost::one_by_one(bits, count);
+        }
+        let _ = (bits, count);
+        0
+    }
+}
+
+/// What the kernels are compiled behind: see `lanes::run`.
+impl Fma {
+    #[inline(never)]
+    fn pow_run(self, exponent_bits: u32, run: &mut dyn Run<'_>) {
+        let count = run.count();
+        let in_lanes = count - self.one_by_one(run.bits(), count);
+        lanes::pow(self.lanes, exponent_bits, run, 0..in_lanes);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(words) = self.words {
+            lanes::pow(words, exponent_bits, run, in_lanes..count);
+        }
+    }
+
+    #[inline(never)]
+    fn multiply(self, form: Form, run: &mut dyn Run<'_>) {
+        lanes::mul::multiply(self.lanes, form, run);
+    }
+}
+
+impl Engine for Fma {
+    fn name(&self) -> &'static str {
+        "fma"
+    }
+
+    fn run_pow(&self, mut powers: SecretPowers<'_>) {
+        if !powers.moduli.is_empty() {
+            self.pow_run(powers.exponent_bits, &mut powers);
+        }
+    }
+
+    fn run_product(&self, product: Product<'_>) {
+        products::mul_public_power(self.lanes, product);
+    }
+
+    fn run_reduction(&self, reduction: Reduction<'_>) {
+        reduce(self.lanes, reduction);
+    }
+
+    fn run_powers(&self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
+        Some(powers_agree(self.lanes, powers))
+    }
+}
+
+impl<U: Unsigned> BatchModExp<U> for Fma {
+    type Error = Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Error> {
+        lanes::batch_mod_exp(batch, exponent_bits, out, |run| {
+            self.pow_run(exponent_bits, run);
+        })
+    }
+
+    fn granularity(&self) -> usize {
+        Self::LANES
+    }
+
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if self.words.is_some() {
+            return cost::relative_time(bits, count);
+        }
+        let _ = bits;
+        count.div_ceil(Self::LANES) as u64
+    }
+}
+
+impl<U: Unsigned> BatchModMul<U> for Fma {
+    type Error = Error;
+
+    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        lanes::mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Ordinary, run))
+    }
+
+    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        lanes::mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Montgomery, run))
+    }
+}

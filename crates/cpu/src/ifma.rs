@@ -1,0 +1,179 @@
+//! AVX-512 IFMA and AVX-IFMA in radix 2^52: eight instances at a time, two where there are few, or four.
+
+mod avx512;
+mod avx_ifma;
+mod blocks;
+mod cost;
+#[cfg(all(test, target_os = "linux"))]
+mod emulator;
+mod halves;
+mod kernel;
+mod lanes52;
+mod look_up;
+mod madd52;
+mod pair;
+#[cfg(test)]
+mod portable;
+mod size;
+mod squarings;
+mod step;
+mod sums;
+#[cfg(test)]
+pub(super) mod testing;
+#[cfg(test)]
+mod tests;
+mod units;
+
+use alloc::vec::Vec;
+
+use crypto_bigint::Choice;
+use crypto_bigint::Unsigned;
+
+use self::units::Units;
+use super::adx::{self, Words};
+use super::lanes::{self, Run};
+use batch_modexp_core::checks::Form;
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
+use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
+
+/// Runs a batch on the calling thread with AVX-512 IFMA, eight instances at a time (x86-64: Intel's servers since Ice Lake, AMD
+/// since Zen 4), or with AVX-IFMA, four at a time (Intel's clients since Meteor Lake, Sierra Forest).
+///
+/// In a block of eight each instance has one 64-bit lane of the vector registers to itself. What is left
+/// over of a batch goes by twos, an instance across four lanes each, where that takes less time: from 384 to
+/// 4,096 bits, up to two instances, four from 1,024 bits on and six from 1,728 on. Two take from nine to three
+/// tenths of the time of a block; where more are left over they cost as much as a block. Of four lanes there are no pairs: a
+/// single instance whose width is a multiple of 512 bits is computed in words of 64 bits, and two or three cost as much as four.
+/// Moduli of up to 16,384 bits are served, wider ones fail with [`Error::ModulusWidth`]. An instance costs the same whatever
+/// its neighbours are: moduli of different values may stand side by side. Instances of equal width should stand together,
+/// since each change of width starts new vectors.
+///
+/// The processor is asked at run time; nothing has to be set when the crate is built.
+///
+/// Source: S. Gueron and V. Krasnov, "Accelerating Big Integer Arithmetic Using Intel IFMA Extensions",
+/// ARITH 2016, with one instance a lane, so that nothing moves across lanes; and by the same authors "Software
+/// Implementation of Modular Exponentiation, Using Advanced Vector Instructions Architectures", WAIFI 2012, for limbs
+/// of one number across lanes.
+///
+/// ```
+/// # use batch_modexp_cpu::facade as batch_modexp;
+/// use batch_modexp::{BatchModExp, ModExp, backend::Ifma};
+/// use crypto_bigint::{Odd, U256, modular::MontyParams};
+///
+/// let params = MontyParams::new(Odd::new(U256::from(1_000_003u32)).unwrap());
+/// let (base, exponent) = (U256::from(2u32), U256::from(20u32));
+/// let batch = [ModExp { base: &base, exponent: &exponent, params: &params }; 8];
+///
+/// if let Some(ifma) = Ifma::new() {
+///     let mut out = [U256::ZERO; 8];
+///     ifma.batch_mod_exp(&batch, 5, &mut out)?;
+///     assert_eq!(out, [U256::from(48_573u32); 8]);
+/// }
+/// # Ok::<(), batch_modexp::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Ifma(Units<avx512::Token, avx_ifma::Token<EVEX>>);
+
+/// Four lanes in the encoding of AVX-512, and eight never: for tests and measurements where there is no AVX-IFMA, by
+/// `RUSTFLAGS='--cfg batch_modexp_ifma_evex256'`.
+const EVEX: bool = cfg!(batch_modexp_ifma_evex256);
+
+impl Ifma {
+    /// The most instances that are computed at the same time. With AVX-IFMA they are half as many:
+    /// [`granularity`](BatchModExp::granularity) tells.
+    pub const LANES: usize = 8;
+
+    /// The backend, if the processor and the operating system support AVX-512 F and IFMA, or AVX-IFMA.
+    #[must_use]
+    pub fn new() -> Option<Self> {
+        let four = || {
+            let words = adx::Token::detect().map(Words);
+            avx_ifma::Token::<EVEX>::detect().map(|token| Units::Four(token, words))
+        };
+        let units = match EVEX {
+            true => four(),
+            false => avx512::Token::detect().map(Units::Eight).or_else(four),
+        };
+        units.map(Self)
+    }
+}
+
+impl Ifma {
+    /// The most instances that this processor computes at the same time.
+    pub(crate) fn lanes(self) -> usize {
+        self.0.lanes()
+    }
+}
+
+/// What the kernels are compiled behind: see `lanes::run`.
+impl Ifma {
+    #[inline(never)]
+    fn pow_run(self, exponent_bits: u32, run: &mut dyn Run<'_>) {
+        self.0.pow(exponent_bits, run);
+    }
+
+    #[inline(never)]
+    fn multiply(self, form: Form, run: &mut dyn Run<'_>) {
+        self.0.multiply(form, run);
+    }
+}
+
+impl Engine for Ifma {
+    fn name(&self) -> &'static str {
+        "ifma"
+    }
+
+    fn run_pow(&self, mut powers: SecretPowers<'_>) {
+        if !powers.moduli.is_empty() {
+            self.pow_run(powers.exponent_bits, &mut powers);
+        }
+    }
+
+    fn run_product(&self, product: Product<'_>) {
+        self.0.mul_public_power(product);
+    }
+
+    fn run_reduction(&self, reduction: Reduction<'_>) {
+        self.0.reduce(reduction);
+    }
+
+    fn run_powers(&self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
+        Some(self.0.powers_agree(powers))
+    }
+}
+
+impl<U: Unsigned> BatchModExp<U> for Ifma {
+    type Error = Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Error> {
+        lanes::batch_mod_exp(batch, exponent_bits, out, |run| {
+            self.pow_run(exponent_bits, run);
+        })
+    }
+
+    fn granularity(&self) -> usize {
+        self.lanes()
+    }
+
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        self.0.relative_time(bits, count)
+    }
+}
+
+impl<U: Unsigned> BatchModMul<U> for Ifma {
+    type Error = Error;
+
+    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        lanes::mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Ordinary, run))
+    }
+
+    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        lanes::mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Montgomery, run))
+    }
+}

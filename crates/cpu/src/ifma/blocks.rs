@@ -1,0 +1,265 @@
+//! Montgomery multiplication and squaring over blocks.
+//!
+//! Operand scanning over blocks (C. K. Koc, T. Acar, B. S. Kaliski, "Analyzing and Comparing Montgomery
+//! Multiplication Algorithms", IEEE Micro 16(3), 1996, coarsely integrated): for each block of `b`, from
+//! the lowest, add `a` times that block and the multiple of the modulus that clears the lowest block of
+//! the sum. Column sums are kept in registers while they pass from block to block of `a`.
+
+use super::kernel::square::{self, Operand};
+use super::kernel::{self, Sums};
+use super::look_up::Share;
+use super::madd52::{Kernel, Limb, Madd52};
+use super::size::{keeps_columns, may_have_halves};
+use crate::lanes::Modulus;
+
+/// Scratch limbs for operands of `limbs` limbs: the columns of a product, the doubled operand, and one
+/// block of quotients.
+pub(super) const fn scratch_len(limbs: usize) -> usize {
+    4 * limbs
+}
+
+/// The scratch space, cut into blocks.
+pub(super) struct Scratch<'a, L, const B: usize> {
+    pub(super) columns: &'a mut [[L; B]],
+    pub(super) doubled: &'a mut [[L; B]],
+    pub(super) q: &'a mut [L; B],
+}
+
+impl<'a, L, const B: usize> Scratch<'a, L, B> {
+    #[inline(always)]
+    pub(super) fn new(limbs: &'a mut [L], blocks: usize) -> Self {
+        let (columns, rest) = limbs.as_chunks_mut().0.split_at_mut(2 * blocks);
+        let (doubled, rest) = rest.split_at_mut(blocks);
+        Self {
+            columns,
+            doubled,
+            q: &mut rest[0],
+        }
+    }
+}
+
+/// See [`Lanes::mul`](crate::lanes::Lanes::mul).
+pub(super) struct Mul<'a, L> {
+    pub(super) out: &'a mut [L],
+    pub(super) a: &'a [L],
+    pub(super) b: &'a [L],
+    pub(super) modulus: &'a Modulus<'a, L>,
+    pub(super) scratch: &'a mut [L],
+}
+
+impl<L: Limb> Kernel<L> for Mul<'_, L> {
+    #[inline(always)]
+    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
+        let (a, b, modulus) = (blocks(self.a), blocks(self.b), blocks(self.modulus.limbs));
+        let count = block_count::<T, B>(modulus);
+        let neg_inv = t.load(self.modulus.neg_inv);
+        let Scratch { columns, q, .. } = Scratch::<T::Limb, B>::new(self.scratch, count);
+        let out = self.out.as_chunks_mut().0;
+        for (i, b) in b[..count].iter().enumerate() {
+            let last = i + 1 == count;
+            let row = |j: usize| [&a[j]];
+            multiply_row(t, row, [b], i, last, modulus, neg_inv, columns, q, out);
+        }
+    }
+}
+
+/// Row `i` of blocks of a product, or of the sum of `P`: adds the blocks that `a` gives by their numbers times those of `b`,
+/// and clears the lowest block of columns. The `last` one writes the result.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn multiply_row<'a, T: Madd52, const B: usize, const P: usize>(
+    t: T,
+    a: impl Fn(usize) -> [&'a [T::Limb; B]; P],
+    b: [&[T::Limb; B]; P],
+    i: usize,
+    last: bool,
+    modulus: &[[T::Limb; B]],
+    neg_inv: T::Vector,
+    columns: &mut [[T::Limb; B]],
+    q: &mut [T::Limb; B],
+    out: &mut [[T::Limb; B]],
+) {
+    let (count, first) = (block_count::<T, B>(modulus), i == 0);
+    let zeros = zeros::<T, B>();
+    let sums = if first {
+        [t.zero(); B]
+    } else {
+        kernel::load(t, &columns[i])
+    };
+    // No columns come in from above before the second row of blocks, nor above the number.
+    let tops = if first { zeros } else { &columns[i + 1] };
+    let quotient = (count > 1).then_some(&mut *q);
+    let limbs = b.map(|b| &b[..]);
+    let mut sums = kernel::multiply_low(t, sums, tops, a(0), limbs, &modulus[0], neg_inv, quotient);
+    for j in 1..count {
+        let (low, high) = columns.split_at_mut(i + j + 1);
+        let tops = if first || j + 1 == count {
+            zeros
+        } else {
+            &high[0]
+        };
+        let low = if last {
+            &mut out[j - 1]
+        } else {
+            &mut low[i + j]
+        };
+        let modulus = &modulus[j];
+        sums = kernel::multiply_high(t, sums, tops, a(j), b, modulus, q, low, last, &mut ());
+    }
+    finish(t, sums, out, columns, i, last);
+}
+
+/// See [`Lanes::square`](crate::lanes::Lanes::square).
+pub(super) struct Square<'a, L> {
+    pub(super) out: &'a mut [L],
+    pub(super) a: &'a [L],
+    pub(super) modulus: &'a Modulus<'a, L>,
+    pub(super) scratch: &'a mut [L],
+    /// A part of a look-up, to be done on the way.
+    pub(super) share: Option<Share<'a, L>>,
+}
+
+impl<L: Limb> Kernel<L> for Square<'_, L> {
+    /// The squares of the blocks come first; the products of different blocks are added row by row with
+    /// the doubled operand, so that each is computed once.
+    #[inline(always)]
+    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
+        let (a, modulus) = (blocks(self.a), blocks(self.modulus.limbs));
+        let count = block_count::<T, B>(modulus);
+        let neg_inv = t.load(self.modulus.neg_inv);
+        let Scratch {
+            columns,
+            doubled,
+            q,
+        } = Scratch::<T::Limb, B>::new(self.scratch, count);
+        let out = self.out.as_chunks_mut().0;
+        let limbs = self.modulus.limbs.len();
+
+        // With a look-up it is among the [squarings](super::squarings) of a step.
+        if const { keeps_columns::<T>(B) } && count == 1 && t.saves_products() {
+            assert!(self.share.is_none(), "a square of a step");
+            let sums =
+                square::square_alone(t, Operand::Limbs(&a[0]), &modulus[0], neg_inv, &mut ());
+            return kernel::normalise(t, &mut out[0], sums);
+        }
+        if count > 1 {
+            // The lowest block is never doubled.
+            double(t, doubled[1..].as_flattened_mut(), &self.a[B - 1..]);
+        }
+        for (a, columns) in a[..count].iter().zip(columns.chunks_exact_mut(2)) {
+            let (low, high) = columns.split_at_mut(1);
+            square::square_block(t, a, &mut low[0], &mut high[0]);
+        }
+        for i in 0..count {
+            let last = i + 1 == count;
+            let sums = kernel::load(t, &columns[i]);
+            let (tops, modulus_0) = (&columns[i + 1], &modulus[0]);
+            let quotient = (count > 1).then_some(&mut *q);
+            let mut sums: Sums<T, B> = match &mut self.share {
+                Some(share) if const { may_have_halves::<T>(B) } && share.has_halves(limbs) => {
+                    let rows = &mut share.block::<T, B, 2>(t, i).of(0);
+                    kernel::reduce_low(t, B, sums, tops, modulus_0, neg_inv, quotient, rows)
+                }
+                Some(share) => {
+                    let rows = &mut share.block::<T, B, 1>(t, i);
+                    kernel::reduce_low(t, B, sums, tops, modulus_0, neg_inv, quotient, rows)
+                }
+                None => kernel::reduce_low(t, B, sums, tops, modulus_0, neg_inv, quotient, &mut ()),
+            };
+            for j in 1..count {
+                let (low, high) = columns.split_at_mut(i + j + 1);
+                let tops = &high[0];
+                let low = if last {
+                    &mut out[j - 1]
+                } else {
+                    &mut low[i + j]
+                };
+                let modulus = &modulus[j];
+                if j == i + 1 {
+                    // What the block below carries into this one belongs to rows below. This is
+                    // the last row that uses the block.
+                    let limb = t.load(&a[j][0]);
+                    t.store(&mut doubled[j][0], t.low(t.add(limb, limb)));
+                }
+                // The second number of an entry is looked up beside a block further up, whose rows have more multiply-adds.
+                let share = match &mut self.share {
+                    Some(share) if j == 1 && share.has_halves(limbs) => Some(share),
+                    _ => None,
+                };
+                let by = || ([&doubled[j]], [&a[i]]);
+                sums = match share {
+                    Some(share) if const { may_have_halves::<T>(B) } => {
+                        let beside = &mut share.block::<T, B, 2>(t, i).of(1);
+                        if j > i {
+                            let (a, b) = by();
+                            kernel::multiply_high(
+                                t, sums, tops, a, b, modulus, q, low, last, beside,
+                            )
+                        } else {
+                            kernel::reduce_high(t, sums, tops, modulus, q, low, last, beside)
+                        }
+                    }
+                    _ if j > i => {
+                        let (a, b) = by();
+                        kernel::multiply_high(t, sums, tops, a, b, modulus, q, low, last, &mut ())
+                    }
+                    _ => kernel::reduce_high(t, sums, tops, modulus, q, low, last, &mut ()),
+                };
+            }
+            finish(t, sums, out, columns, i, last);
+        }
+    }
+}
+
+/// How many blocks a number has. That short blocks are alone spares the compiler the rest.
+#[inline(always)]
+pub(super) fn block_count<T: Madd52, const B: usize>(number: &[[T::Limb; B]]) -> usize {
+    if B <= T::MAX_BLOCK / 2 {
+        1
+    } else {
+        number.len()
+    }
+}
+
+/// A block of zeros.
+#[inline(always)]
+pub(super) fn zeros<T: Madd52, const B: usize>() -> &'static [T::Limb; B] {
+    const { T::Limb::ZEROS.first_chunk::<B>().unwrap() }
+}
+
+/// What becomes of the sums at the end of row `i` of blocks.
+#[inline(always)]
+pub(super) fn finish<T: Madd52, const B: usize>(
+    t: T,
+    sums: Sums<T, B>,
+    out: &mut [[T::Limb; B]],
+    columns: &mut [[T::Limb; B]],
+    i: usize,
+    last: bool,
+) {
+    let count = out.len();
+    if last {
+        kernel::normalise(t, &mut out[count - 1], sums);
+    } else {
+        kernel::store(t, &mut columns[i + count], sums);
+    }
+}
+
+#[inline(always)]
+pub(super) fn blocks<L, const B: usize>(limbs: &[L]) -> &[[L; B]] {
+    limbs.as_chunks().0
+}
+
+/// The limbs of `2 * a` from the second one up; `a` is normalised, and below half of what its limbs can hold.
+#[inline(always)]
+fn double<T: Madd52>(t: T, out: &mut [T::Limb], a: &[T::Limb]) {
+    let lowest = t.load(&a[0]);
+    let mut carry = t.carry(t.add(lowest, lowest));
+    for (out, a) in out.iter_mut().zip(&a[1..]) {
+        let limb = t.load(a);
+        let twice = t.add(limb, limb);
+        // The lowest bit of `twice` is free for the carry, which therefore goes no further.
+        t.store(out, t.add(t.low(twice), carry));
+        carry = t.carry(twice);
+    }
+}

@@ -1,0 +1,85 @@
+//! What a batch takes, in blocks of eight lanes and in pairs; from public numbers alone.
+
+pub(super) mod four;
+
+use super::madd52::{Limb, Limb8};
+
+/// What a block of eight lanes takes, whatever its width is: the unit.
+const BLOCK: u64 = 1000;
+
+/// `(largest width in bits, what a pair takes)`. Measured with two 512-bit multiply-adds a cycle, with exponents as long as
+/// the moduli. Below the first width and above the last one there are no pairs.
+const PAIRS: [(u32, u64); 8] = [
+    (384, 920),
+    (512, BLOCK),
+    (640, 890),
+    (704, 750),
+    (896, 680),
+    (960, 570),
+    (1664, 490),
+    (4096, 380),
+];
+
+/// The narrowest moduli that go by twos. Those of less than 208 bits could not: the Montgomery constants of
+/// crypto-bigint reach only up to twice their width.
+const MIN_BITS: u32 = 384;
+
+/// How many instances at the end of a batch of `count` of equal width take less time by twos than in a block.
+pub(super) fn in_pairs(bits: u32, count: usize) -> usize {
+    let left_over = count % Limb8::LANES;
+    match pairs(bits, left_over) {
+        Some(time) if time < BLOCK => left_over,
+        _ => 0,
+    }
+}
+
+/// See [`BatchModExp::relative_time`](batch_modexp_core::BatchModExp::relative_time).
+pub(super) fn relative_time(bits: u32, count: usize) -> u64 {
+    let left_over = count % Limb8::LANES;
+    let block = BLOCK * u64::from(left_over > 0);
+    let left_over = pairs(bits, left_over).map_or(block, |time| time.min(block));
+    BLOCK * (count / Limb8::LANES) as u64 + left_over
+}
+
+/// What `count` instances take by twos, where there are pairs.
+fn pairs(bits: u32, count: usize) -> Option<u64> {
+    let (_, pair) = PAIRS.iter().find(|(largest, _)| bits <= *largest)?;
+    (bits >= MIN_BITS).then_some(pair * count.div_ceil(2) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ifma::pair;
+
+    #[test]
+    fn what_goes_by_twos() {
+        for (bits, most) in [
+            (256, 0),
+            (384, 2),
+            (512, 0),
+            (960, 2),
+            (1024, 4),
+            (2048, 4),
+            (4096, 4),
+            (4160, 0),
+        ] {
+            for count in 0..40 {
+                let left_over = count % 8;
+                let expected = if left_over <= most { left_over } else { 0 };
+                assert_eq!(in_pairs(bits, count), expected, "{count} of {bits} bits");
+            }
+        }
+        assert!(PAIRS.iter().all(|(bits, _)| *bits <= pair::MAX_BITS));
+    }
+
+    #[test]
+    fn more_take_no_less() {
+        for bits in (64..=8192).step_by(64) {
+            let times: alloc::vec::Vec<_> =
+                (0..40).map(|count| relative_time(bits, count)).collect();
+            assert!(times.is_sorted(), "{bits}");
+            assert_eq!((times[0], times[8], times[32]), (0, BLOCK, 4 * BLOCK));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Multiplication by an entry of the table with half of the reduction.
+//!
+//! With `a = a_0 + a_1 2^(52 h)` and `b' = b / 2^(52 h) mod M`
+//!
+//! ```text
+//! a b / 2^(52 N) = (a_0 b' + a_1 b) / 2^(52 (N - h))   mod M
+//! ```
+//!
+//! so that of `N` limbs `N - h` are reduced, in as many rows, each of two products. For `h = N / 2` that takes `3 N^2`
+//! multiply-adds in place of `4 N^2`. An entry of the table is a pair of numbers then, `b` and `b'`, block by block: the first
+//! block of `b`, that of `b'`, the second of `b`, and so on.
+//!
+//! Where there are several blocks, `h` is a whole number of them, the smaller half.
+//!
+//! **Bounds.** Let `K = R / M`, which is above 16, since moduli are as wide as a multiple of 64 bits and `R = 2^(52 N)` as a
+//! multiple of four more. With `a < A M` and `b < C M` it is `b' < (1 + C / 2^(52 h)) M`, and the result is below
+//! `(2 + A C / K + C / 2^(52 h)) M`: with `A` and `C` of up to 2.4 it is below `2.4 M` again. A squaring makes less than `1.4 M`
+//! of it. So numbers come out of a step below `5/2 M` in place of `2 M`, which fits into `N` limbs, doubled too.
+//!
+//! The idea is used in Intel's multi-buffer library (crypto_mb).
+
+use super::blocks::{Scratch, block_count, blocks, finish, multiply_row, zeros};
+use super::kernel;
+use super::madd52::{Kernel, Limb, Madd52};
+use super::size::{self, may_have_halves};
+use crate::lanes::Modulus;
+
+/// The fewest limbs of numbers that have halves. Of shorter ones look-ups take as long as the multiply-adds.
+const MIN_LIMBS: usize = 20;
+
+/// Whether entries of tables for numbers of `limbs` limbs have halves.
+pub(super) fn have_halves<T: Madd52>(unit: T, limbs: usize) -> bool {
+    unit.saves_products() && limbs >= MIN_LIMBS && may_have_halves::<T>(size::block_len::<T>(limbs))
+}
+
+/// `out = a * b / R mod modulus` for an entry of a table.
+pub(super) struct MulEntry<'a, L> {
+    pub(super) out: &'a mut [L],
+    pub(super) a: &'a [L],
+    pub(super) entry: &'a [L],
+    pub(super) modulus: &'a Modulus<'a, L>,
+    pub(super) scratch: &'a mut [L],
+}
+
+impl<L: Limb> Kernel<L> for MulEntry<'_, L> {
+    #[inline(always)]
+    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
+        if !const { may_have_halves::<T>(B) } {
+            unreachable!("blocks of {B} limbs have no halves");
+        }
+        let (a, modulus) = (blocks(self.a), blocks(self.modulus.limbs));
+        let entry = self.entry.as_chunks::<B>().0.as_chunks::<2>().0;
+        let count = block_count::<T, B>(modulus);
+        let neg_inv = t.load(self.modulus.neg_inv);
+        let Scratch { columns, q, .. } = Scratch::<T::Limb, B>::new(self.scratch, count);
+        let out = self.out.as_chunks_mut().0;
+
+        if count == 1 {
+            let ([b, halved], zeros) = (&entry[0], zeros::<T, B>());
+            let (low, high) = a[0].split_at(B / 2);
+            let (high, odd) = high.split_at(B / 2);
+            let (sums, modulus) = ([t.zero(); B], &modulus[0]);
+            let (by, limbs) = ([halved, b], [low, high]);
+            let sums = kernel::multiply_low(t, sums, zeros, by, limbs, modulus, neg_inv, None);
+            let sums = kernel::multiply_low(t, sums, zeros, [b], [odd], modulus, neg_inv, None);
+            return kernel::normalise(t, &mut out[0], sums);
+        }
+        let half = count / 2;
+        for i in 0..half {
+            let last = i + 1 == count - half;
+            let row = |j: usize| {
+                let [b, halved] = &entry[j];
+                [halved, b]
+            };
+            let by = [&a[i], &a[half + i]];
+            multiply_row(t, row, by, i, last, modulus, neg_inv, columns, q, out);
+        }
+        if !count.is_multiple_of(2) {
+            let row = |j: usize| [&entry[j][0]];
+            let by = [&a[2 * half]];
+            multiply_row(t, row, by, half, true, modulus, neg_inv, columns, q, out);
+        }
+    }
+}
+
+/// Makes an entry of a power.
+pub(super) struct Enter<'a, L> {
+    pub(super) entry: &'a mut [L],
+    pub(super) power: &'a [L],
+    pub(super) modulus: &'a Modulus<'a, L>,
+    pub(super) scratch: &'a mut [L],
+}
+
+impl<L: Limb> Kernel<L> for Enter<'_, L> {
+    #[inline(always)]
+    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
+        if !const { may_have_halves::<T>(B) } {
+            unreachable!("blocks of {B} limbs have no halves");
+        }
+        let (power, modulus) = (blocks(self.power), blocks(self.modulus.limbs));
+        let entry = self.entry.as_chunks_mut::<B>().0.as_chunks_mut::<2>().0;
+        let count = block_count::<T, B>(modulus);
+        let neg_inv = t.load(self.modulus.neg_inv);
+        for (pair, power) in entry.iter_mut().zip(power) {
+            pair[0] = *power;
+        }
+
+        let (modulus_0, zeros) = (&modulus[0], zeros::<T, B>());
+        if count == 1 {
+            let sums = kernel::load(t, &power[0]);
+            let rows = B / 2;
+            let sums = kernel::reduce_low(t, rows, sums, zeros, modulus_0, neg_inv, None, &mut ());
+            return kernel::normalise(t, &mut entry[0][1], sums);
+        }
+        let Scratch {
+            columns,
+            doubled: out,
+            q,
+        } = Scratch::<T::Limb, B>::new(self.scratch, count);
+        let half = count / 2;
+        columns[..count].copy_from_slice(&power[..count]);
+        columns[count..count + half].fill(*zeros);
+        for i in 0..half {
+            let last = i + 1 == half;
+            let (sums, tops) = (kernel::load(t, &columns[i]), &columns[i + 1]);
+            let quotient = Some(&mut *q);
+            let mut sums =
+                kernel::reduce_low(t, B, sums, tops, modulus_0, neg_inv, quotient, &mut ());
+            for j in 1..count {
+                let (low, high) = columns.split_at_mut(i + j + 1);
+                let low = if last {
+                    &mut out[j - 1]
+                } else {
+                    &mut low[i + j]
+                };
+                sums = kernel::reduce_high(t, sums, &high[0], &modulus[j], q, low, last, &mut ());
+            }
+            finish(t, sums, out, columns, i, last);
+        }
+        for (pair, halved) in entry.iter_mut().zip(out) {
+            pair[1] = *halved;
+        }
+    }
+}

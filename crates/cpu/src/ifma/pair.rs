@@ -1,0 +1,174 @@
+//! Two instances at once, for batches too small to fill eight lanes: the limbs of each lie across four lanes.
+//!
+//! A number of `4 J` limbs is cut into quarters of `J` limbs. Vector `j` holds limb `j` of each quarter, for one
+//! instance in the even lanes and for the other in the odd ones. So eight lanes are full, as with eight instances, and a
+//! row of the multiplication moves one vector across lanes rather than all of them. In memory limbs lie in their usual
+//! order, those of both instances next to each other.
+//!
+//! S. Gueron and V. Krasnov, "Software Implementation of Modular Exponentiation, Using Advanced Vector Instructions
+//! Architectures" (WAIFI 2012), have limbs of one number across lanes, and OpenSSL two such numbers in turns; the cut into
+//! quarters, columns as operands and rows by twos are ours. `docs/ifma.md` has the arithmetic.
+
+mod across;
+mod kernel;
+mod multiply;
+#[cfg(test)]
+mod portable;
+#[cfg(test)]
+mod tests;
+mod token;
+
+use zeroize::Zeroize;
+
+pub(super) use self::across::Across;
+use self::across::{Pair, PairKernel};
+use self::multiply::{Mul, Select, Squares};
+use super::madd52::RADIX_BITS;
+use crate::lanes::{Lanes, Modulus};
+
+/// The most limbs of a quarter. Column sums of that many are in registers, or close to it.
+const MAX_QUARTER: usize = 20;
+
+/// The widest moduli that pairs serve, in bits: a quarter more would be another kernel.
+pub(super) const MAX_BITS: u32 = 4 * MAX_QUARTER as u32 * RADIX_BITS - 2;
+
+/// Two instances on the instructions of `T`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pairs<T>(pub(super) T);
+
+impl<T: Across> Lanes for Pairs<T> {
+    type Limb = Pair;
+
+    const COUNT: usize = 2;
+    const RADIX_BITS: u32 = RADIX_BITS;
+    const BOUND: u8 = 2;
+    const ZERO: Pair = Pair::ZERO;
+
+    /// The fewest that give `R > 4 * modulus`, are a multiple of four, and are two for each quarter, since rows go by
+    /// twos.
+    fn limb_count(bits: u32) -> usize {
+        let quarter = (bits + 2).div_ceil(RADIX_BITS).div_ceil(4).max(2) as usize;
+        assert!(bits <= MAX_BITS, "{bits} bits are too wide for pairs");
+        4 * quarter
+    }
+
+    fn scratch_len(_: usize) -> usize {
+        0
+    }
+
+    fn set_lane(limb: &mut Pair, lane: usize, value: u64) {
+        limb.0[lane] = value;
+    }
+
+    fn lane(limb: &Pair, lane: usize) -> u64 {
+        limb.0[lane]
+    }
+
+    fn constants_len(_: usize) -> usize {
+        2
+    }
+
+    /// `-1 / modulus mod 2^104`, as two limbs.
+    fn prepare(
+        self,
+        constants: &mut [Pair],
+        modulus: &[Pair],
+        neg_inv: &Pair,
+        _scratch: &mut [Pair],
+    ) {
+        const MASK: u128 = (1 << RADIX_BITS) - 1;
+        for lane in 0..Self::COUNT {
+            let limb = |i: usize| u128::from(modulus[i].0[lane]);
+            let modulus = limb(0) | limb(1) << RADIX_BITS;
+            // `x m = -1 + e` with a small `e` gives `x (2 + x m) m = -1 + e^2`: twice as many bits are right (Newton).
+            let x = u128::from(neg_inv.0[lane]);
+            let x = x.wrapping_mul(x.wrapping_mul(modulus).wrapping_add(2));
+            constants[0].0[lane] = (x & MASK) as u64;
+            constants[1].0[lane] = (x >> RADIX_BITS & MASK) as u64;
+        }
+    }
+
+    fn mul(
+        self,
+        out: &mut [Pair],
+        a: &[Pair],
+        b: &[Pair],
+        modulus: Modulus<'_, Pair>,
+        _scratch: &mut [Pair],
+    ) {
+        let mul = Mul { out, a, b, modulus };
+        dispatch(self.0, modulus.limbs.len(), mul);
+    }
+
+    fn square(
+        self,
+        out: &mut [Pair],
+        a: &[Pair],
+        modulus: Modulus<'_, Pair>,
+        _scratch: &mut [Pair],
+    ) {
+        let squares = Squares {
+            out,
+            a,
+            count: 1,
+            modulus,
+        };
+        dispatch(self.0, modulus.limbs.len(), squares);
+    }
+
+    fn square_times<'a>(
+        self,
+        value: &'a mut [Pair],
+        spare: &'a mut [Pair],
+        count: u32,
+        modulus: Modulus<'_, Pair>,
+        _scratch: &mut [Pair],
+    ) -> (&'a mut [Pair], &'a mut [Pair]) {
+        let squares = Squares {
+            out: spare,
+            a: value,
+            count,
+            modulus,
+        };
+        dispatch(self.0, modulus.limbs.len(), squares);
+        (spare, value)
+    }
+
+    fn select(self, out: &mut [Pair], table: &[Pair], digits: &[u8]) {
+        let mut digits = Pair([0, 1].map(|lane| u64::from(digits[lane])));
+        let limbs = out.len();
+        let select = Select {
+            out,
+            table,
+            digits: &digits,
+        };
+        dispatch(self.0, limbs, select);
+        digits.zeroize();
+    }
+}
+
+/// Runs `kernel` with the length of a quarter of operands of `limbs` limbs, a number that `limb_count` gave.
+fn dispatch<T: Across, K: PairKernel>(unit: T, limbs: usize, kernel: K) {
+    match limbs / 4 {
+        2 => unit.run_pairs::<K, 2>(kernel),
+        3 => unit.run_pairs::<K, 3>(kernel),
+        4 => unit.run_pairs::<K, 4>(kernel),
+        5 => unit.run_pairs::<K, 5>(kernel),
+        6 => unit.run_pairs::<K, 6>(kernel),
+        7 => unit.run_pairs::<K, 7>(kernel),
+        8 => unit.run_pairs::<K, 8>(kernel),
+        9 => unit.run_pairs::<K, 9>(kernel),
+        10 => unit.run_pairs::<K, 10>(kernel),
+        11 => unit.run_pairs::<K, 11>(kernel),
+        12 => unit.run_pairs::<K, 12>(kernel),
+        13 => unit.run_pairs::<K, 13>(kernel),
+        14 => unit.run_pairs::<K, 14>(kernel),
+        15 => unit.run_pairs::<K, 15>(kernel),
+        16 => unit.run_pairs::<K, 16>(kernel),
+        17 => unit.run_pairs::<K, 17>(kernel),
+        18 => unit.run_pairs::<K, 18>(kernel),
+        19 => unit.run_pairs::<K, 19>(kernel),
+        20 => unit.run_pairs::<K, 20>(kernel),
+        quarter => unreachable!("no quarter has {quarter} limbs"),
+    }
+}

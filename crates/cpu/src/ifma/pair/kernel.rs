@@ -1,0 +1,191 @@
+//! The Montgomery product of two pairs of numbers: the inner loop.
+//!
+//! Vector `j` of a number holds limb `j` of its four quarters. A row multiplies all limbs of `a` by one limb of `b`, the
+//! same in all quarters. When the lowest column is complete the sums move down by one vector; the vector that leaves
+//! at the bottom comes in again at the top, one quarter lower, where its columns belong.
+//!
+//! Rows go by twos. Their quotients follow from two columns and `-1 / modulus mod 2^104` at once, since what takes time is
+//! the way from a quotient through all lanes and a multiple of the modulus to the next quotient. For the same reason
+//! the columns of `a * b` and those of `q * modulus` are summed up apart, the first ones ahead of the others.
+
+use super::across::Across;
+use crate::ifma::kernel::unrolled;
+use crate::ifma::madd52::Madd52;
+use crate::ifma::pair::MAX_QUARTER;
+
+/// A number in vectors. Its limbs may be column sums below `2^63`, if it is below R.
+pub(super) type Number<T, const J: usize> = [<T as Madd52>::Vector; J];
+
+/// Column sums, two more than a number has vectors; those beyond are never used.
+type Columns<T> = [<T as Madd52>::Vector; MAX_QUARTER + 2];
+
+/// The moduli of both instances.
+pub(super) struct Moduli<T: Across, const J: usize> {
+    pub(super) limbs: Number<T, J>,
+    /// `-1 / modulus mod 2^104`, the same in all quarters.
+    pub(super) neg_inv: [T::Vector; 2],
+}
+
+/// What a row multiplies: a number whose limbs are below `2^52`, but for a carry that may be due in each quarter.
+///
+/// To add that would be to wait for it, and perhaps to carry on through all limbs. As bits above it costs an addition
+/// for each row.
+struct Multiplicand<T: Across, const J: usize> {
+    /// Multiplications take no more than the low 52 bits.
+    limbs: Number<T, J>,
+    /// `2^52 - 1` where one more belongs to the lowest limb of a quarter.
+    carries: T::Vector,
+}
+
+impl<T: Across, const J: usize> Multiplicand<T, J> {
+    #[inline(always)]
+    fn new(t: T, columns: &Number<T, J>) -> Self {
+        let mut limbs = *columns;
+        // So that what a quarter carries out in the end is one at most.
+        let top = columns[J - 1];
+        limbs[0] = t.add(limbs[0], t.up(t.carry(top)));
+        limbs[J - 1] = t.low(top);
+        let mut carry = t.zero();
+        unrolled!(J, I, {
+            limbs[I] = t.add(limbs[I], carry);
+            carry = t.carry(limbs[I]);
+        });
+        Self {
+            limbs,
+            carries: t.mask_of(t.up(carry)),
+        }
+    }
+}
+
+/// The limbs of a number from the lowest, each the same in all quarters.
+struct Multiplier<T: Across, F> {
+    t: T,
+    /// Spreads the column of this index, counted from the lowest of the number.
+    spread: F,
+    next: usize,
+    carry: T::Vector,
+}
+
+impl<T: Across, F: Fn(usize) -> T::Vector> Multiplier<T, F> {
+    /// The next limb, with bits above the low 52 that mean nothing.
+    #[inline(always)]
+    fn next(&mut self) -> T::Vector {
+        let limb = self.t.add((self.spread)(self.next), self.carry);
+        self.carry = self.t.carry(limb);
+        self.next += 1;
+        limb
+    }
+}
+
+/// Adds the products of `$a` and two limbs of the multiplier to `$sums`.
+macro_rules! add_products {
+    ($t:ident, $j:ident, $sums:ident, $a:ident, $b:ident) => {
+        let (b0, b1) = ($b.next(), $b.next());
+        $sums[0] = $t.add($sums[0], $t.and($a.carries, b0));
+        $sums[1] = $t.add($sums[1], $t.and($a.carries, b1));
+        unrolled!($j, I, {
+            let limb = $a.limbs[I];
+            $sums[I] = $t.madd_lo($sums[I], limb, b0);
+            $sums[I + 1] = $t.madd_hi($sums[I + 1], limb, b0);
+            $sums[I + 1] = $t.madd_lo($sums[I + 1], limb, b1);
+            $sums[I + 2] = $t.madd_hi($sums[I + 2], limb, b1);
+        });
+    };
+}
+
+/// Moves the sums down by two columns.
+macro_rules! shift {
+    ($t:ident, $j:ident, $sums:ident) => {
+        unrolled!($j, I, {
+            $sums[I] = $sums[I + 2];
+        });
+        $sums[$j] = $t.zero();
+        $sums[$j + 1] = $t.zero();
+    };
+}
+
+/// Two rows of the reduction. `$low` are the two lowest columns of what is not in `$sums`, and become those above;
+/// `$products` adds the next products to `$ahead`, from where they are taken.
+macro_rules! reduce_rows {
+    ($t:ident, $j:ident, $sums:ident, $low:ident, $ahead:ident, $modulus:ident, $products:block) => {
+        let s0 = $t.add($sums[0], $low[0]);
+        let s1 = $t.add($sums[1], $low[1]);
+        let [n0, n1] = $modulus.neg_inv;
+        // The quotients of the lowest quarter, which are those of all.
+        let q0 = $t.madd_lo($t.zero(), s0, n0);
+        let q1 = $t.add(
+            $t.madd_hi($t.zero(), s0, n0),
+            $t.madd_lo($t.zero(), s0, n1),
+        );
+        let q1 = $t.madd_lo(q1, $t.add(s1, $t.carry(s0)), n0);
+        // What both columns carry when they are cleared. It does not wait for `q0` to be spread.
+        let (m0, m1) = ($modulus.limbs[0], $modulus.limbs[1]);
+        let cleared = $t.madd_hi($t.add(s1, $t.carry_of_cleared(s0)), m0, q0);
+        let cleared = $t.add(cleared, $t.madd_lo($t.zero(), m1, q0));
+        let carry = $t.lowest($t.carry_of_cleared(cleared));
+        let (q0, q1) = ($t.spread_lowest(q0), $t.spread_lowest(q1));
+
+        shift!($t, $j, $ahead);
+        $products
+
+        // What the next quotients wait for is no part of the long sums.
+        $low[0] = $t.madd_hi($t.add($ahead[0], carry), m0, q1);
+        $low[1] = $t.madd_hi($ahead[1], m1, q1);
+        $sums[0] = $t.madd_lo(s0, m0, q0);
+        $sums[1] = $t.madd_hi(s1, m0, q0);
+        unrolled!($j, I, {
+            let limb = $modulus.limbs[I];
+            if I > 0 {
+                $sums[I] = $t.madd_lo($sums[I], limb, q0);
+                $sums[I + 1] = $t.madd_hi($sums[I + 1], limb, q0);
+            }
+        });
+        unrolled!($j, I, {
+            let limb = $modulus.limbs[I];
+            $sums[I + 1] = $t.madd_lo($sums[I + 1], limb, q1);
+            if I > 1 {
+                $sums[I + 2] = $t.madd_hi($sums[I + 2], limb, q1);
+            }
+        });
+        // The lowest pair of both is cleared and carried; the others belong one quarter lower.
+        $sums[$j] = $t.add($sums[$j], $t.down($sums[0]));
+        $sums[$j + 1] = $t.add($sums[$j + 1], $t.down($sums[1]));
+        shift!($t, $j, $sums);
+    };
+}
+
+/// `a * b / R mod modulus`, congruent and below `2 * modulus` if `a * b < R * modulus`, as column sums below `2^61`.
+/// `spread` is to give column `i` of `b`, the same in all quarters.
+#[inline(always)]
+pub(super) fn multiply<T: Across, const J: usize>(
+    t: T,
+    a: &Number<T, J>,
+    spread: impl Fn(usize) -> T::Vector,
+    modulus: &Moduli<T, J>,
+) -> Number<T, J> {
+    let a = Multiplicand::new(t, a);
+    let mut b = Multiplier {
+        t,
+        spread,
+        next: 0,
+        carry: t.zero(),
+    };
+    let mut ahead: Columns<T> = [t.zero(); MAX_QUARTER + 2];
+    let mut sums: Columns<T> = [t.zero(); MAX_QUARTER + 2];
+    add_products!(t, J, ahead, a, b);
+    let mut low = [ahead[0], ahead[1]];
+    for _ in 1..2 * J {
+        reduce_rows!(t, J, sums, low, ahead, modulus, {
+            add_products!(t, J, ahead, a, b);
+        });
+    }
+    reduce_rows!(t, J, sums, low, ahead, modulus, {});
+
+    // With what the last rows added to them.
+    [ahead[0], ahead[1]] = low;
+    let mut out = [t.zero(); J];
+    unrolled!(J, I, {
+        out[I] = t.add(sums[I], ahead[I]);
+    });
+    out
+}

@@ -1,0 +1,136 @@
+//! The instructions in plain Rust, for tests on any machine and under valgrind.
+
+mod vectors;
+
+use core::hint::black_box;
+use core::marker::PhantomData;
+
+use super::madd52::{Kernel, Limb, Limb4, Limb8, MAX_LANES, Madd52, RADIX_BITS};
+
+pub(crate) use self::vectors::Handle;
+pub(super) use self::vectors::{change, make, within};
+
+/// As many lanes as `L` has; needs nothing of the processor. Its methods are not inlined: unrolled, they would take minutes
+/// to compile. For the same reason a vector is a [`Handle`].
+#[derive(Clone, Copy)]
+pub(crate) struct Portable<L> {
+    saves_products: bool,
+    lanes: PhantomData<L>,
+}
+
+/// As AVX-512 has them.
+pub(super) const EIGHT: Portable<Limb8> = Portable {
+    saves_products: false,
+    lanes: PhantomData,
+};
+
+/// The same, on processors with one multiply-add a cycle.
+pub(super) const EIGHT_SAVING: Portable<Limb8> = Portable {
+    saves_products: true,
+    ..EIGHT
+};
+
+/// As AVX-IFMA has them.
+pub(super) const FOUR: Portable<Limb4> = Portable {
+    saves_products: false,
+    lanes: PhantomData,
+};
+
+const MASK: u64 = (1 << RADIX_BITS) - 1;
+
+fn product(a: u64, b: u64) -> u128 {
+    u128::from(a & MASK) * u128::from(b & MASK)
+}
+
+impl<L: Limb> Madd52 for Portable<L> {
+    const MAX_BLOCK: usize = if L::LANES == 8 { 20 } else { 10 };
+    const MERGES_INTO_ZERO: bool = L::LANES != 8;
+    const CAN_SAVE_PRODUCTS: bool = L::LANES == 8;
+
+    type Limb = L;
+    type Vector = Handle;
+    /// All ones in the lanes that are chosen.
+    type Mask = Handle;
+
+    fn saves_products(self) -> bool {
+        self.saves_products
+    }
+
+    fn zero(self) -> Handle {
+        Handle::ZERO
+    }
+
+    #[inline(never)]
+    fn load(self, limb: &L) -> Handle {
+        make(|i| limb.lanes().get(i).copied().unwrap_or(0))
+    }
+
+    #[inline(never)]
+    fn store(self, limb: &mut L, vector: Handle) {
+        let lanes = limb.lanes_mut();
+        lanes.copy_from_slice(&vector.lanes()[..lanes.len()]);
+    }
+
+    #[inline(never)]
+    fn madd_lo(self, sum: Handle, a: Handle, b: Handle) -> Handle {
+        let (a, b) = (a.lanes(), b.lanes());
+        change(sum, |i, sum| sum + (product(a[i], b[i]) as u64 & MASK))
+    }
+
+    #[inline(never)]
+    fn madd_hi(self, sum: Handle, a: Handle, b: Handle) -> Handle {
+        let (a, b) = (a.lanes(), b.lanes());
+        change(sum, |i, sum| {
+            sum + (product(a[i], b[i]) >> RADIX_BITS) as u64
+        })
+    }
+
+    #[inline(never)]
+    fn add(self, a: Handle, b: Handle) -> Handle {
+        let b = b.lanes();
+        change(a, |i, a| a + b[i])
+    }
+
+    #[inline(never)]
+    fn carry(self, a: Handle) -> Handle {
+        change(a, |_, lane| lane >> RADIX_BITS)
+    }
+
+    #[inline(never)]
+    fn carry_of_cleared(self, a: Handle) -> Handle {
+        change(a, |_, lane| (lane + MASK) >> RADIX_BITS)
+    }
+
+    #[inline(never)]
+    fn low(self, a: Handle) -> Handle {
+        change(a, |_, lane| lane & MASK)
+    }
+
+    fn widen(self, bytes: [u8; MAX_LANES]) -> Handle {
+        make(|i| u64::from(bytes[i]))
+    }
+
+    #[inline(never)]
+    fn equal(self, a: Handle, b: u64) -> Handle {
+        change(a, |_, lane| {
+            black_box((((lane ^ b) as i64 - 1) >> 63) as u64)
+        })
+    }
+
+    /// With zeros only where that is allowed, as the processor does it.
+    #[inline(never)]
+    fn merge(self, old: Handle, mask: Handle, new: &L) -> Handle {
+        let kept = u64::from(Self::MERGES_INTO_ZERO).wrapping_neg();
+        let (mask, new) = (mask.lanes(), self.load(new).lanes());
+        change(old, |i, old| old & (!mask[i] | kept) | new[i] & mask[i])
+    }
+
+    fn reload<T>(self, reference: &T) -> &T {
+        black_box(reference)
+    }
+
+    #[inline(never)]
+    fn run<K: Kernel<L>, const B: usize>(self, kernel: &mut K) {
+        within(|| kernel.run::<Self, B>(self));
+    }
+}

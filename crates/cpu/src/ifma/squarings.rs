@@ -1,0 +1,83 @@
+//! Squarings of numbers of one block, one after the other, beside which the next factor may be looked up.
+
+use core::mem;
+
+use super::kernel;
+use super::kernel::square::{self, Operand};
+use super::look_up::{Rows, share_of};
+use super::madd52::{Kernel, Limb, MAX_LANES, Madd52};
+use super::size::{keeps_columns, may_have_halves};
+use crate::lanes::{Modulus, Step};
+
+/// Squares the value of a step as often as that says, by turns into its spare and back, and looks up an entry of the table, of `P` numbers.
+///
+/// All squarings are one function, so that what they have in common is made ready once: between two of them the carries of the first
+/// and the first rows of the second have little else between them, and multiply-adds hardly stop.
+pub(super) struct Squarings<'a, 's, 'v, L, const P: usize> {
+    pub(super) step: &'a mut Step<'s, 'v, L>,
+    pub(super) digits: [u8; MAX_LANES],
+    pub(super) modulus: &'a Modulus<'a, L>,
+}
+
+impl<L: Limb, const P: usize> Kernel<L> for Squarings<'_, '_, '_, L, P> {
+    #[inline(always)]
+    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
+        if !const { keeps_columns::<T>(B) && (P == 1 || may_have_halves::<T>(B)) } {
+            unreachable!("blocks of {B} limbs are not squared so");
+        }
+        let Step {
+            squarings,
+            table,
+            entry,
+            value,
+            spare,
+            ..
+        } = self.step;
+        let one_block = "a number of one block";
+        let mut value = value.first_chunk_mut::<B>().expect(one_block);
+        let mut spare = spare.first_chunk_mut::<B>().expect(one_block);
+        let modulus = self.modulus.limbs.first_chunk::<B>().expect(one_block);
+        let neg_inv = t.load(self.modulus.neg_inv);
+        let table = table.as_chunks::<B>().0.as_chunks::<P>().0;
+        let entry = entry.as_chunks_mut::<B>().0.first_chunk_mut::<P>();
+        let entry = entry.expect("an entry like those of the table");
+        let mut sums = kernel::load(t, value);
+        for squaring in 0..*squarings as usize {
+            let (first, entries) = share_of(table, squaring);
+            let rows = &mut Rows::new(t, self.digits, first, entries.each_ref(), entry);
+            let columns = Operand::columns(t, sums, value);
+            sums = square::square_alone(t, columns, modulus, neg_inv, rows);
+            mem::swap(&mut value, &mut spare);
+        }
+        kernel::normalise(t, value, sums);
+    }
+}
+
+/// See [`Lanes::square_times`](crate::lanes::Lanes::square_times). By turns from `value` to `spare` and back, too.
+pub(super) struct SquareTimes<'a, L> {
+    pub(super) value: &'a mut [L],
+    pub(super) spare: &'a mut [L],
+    pub(super) count: u32,
+    pub(super) modulus: &'a Modulus<'a, L>,
+}
+
+impl<L: Limb> Kernel<L> for SquareTimes<'_, L> {
+    #[inline(always)]
+    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
+        if !const { keeps_columns::<T>(B) } {
+            unreachable!("blocks of {B} limbs are not squared so");
+        }
+        let one_block = "a number of one block";
+        let mut value = self.value.first_chunk_mut::<B>().expect(one_block);
+        let mut spare = self.spare.first_chunk_mut::<B>().expect(one_block);
+        let modulus = self.modulus.limbs.first_chunk::<B>().expect(one_block);
+        let neg_inv = t.load(self.modulus.neg_inv);
+        let mut sums = kernel::load(t, value);
+        for _ in 0..self.count {
+            let columns = Operand::columns(t, sums, value);
+            sums = square::square_alone(t, columns, modulus, neg_inv, &mut ());
+            mem::swap(&mut value, &mut spare);
+        }
+        kernel::normalise(t, value, sums);
+    }
+}

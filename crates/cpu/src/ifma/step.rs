@@ -1,0 +1,94 @@
+//! What the ladder does for a digit: squarings, the look-up of an entry of the table, and a multiplication by it.
+
+use core::mem;
+
+use super::blocks::{Mul, Square};
+use super::halves::MulEntry;
+use super::look_up::{Select, Share};
+use super::madd52::{Kernel, Limb, Madd52};
+use super::size::{keeps_columns, may_have_halves};
+use super::squarings::Squarings;
+use crate::lanes;
+use crate::lanes::Modulus;
+
+/// See [`Lanes::step`](crate::lanes::Lanes::step).
+pub(super) struct Step<'a, 'v, L> {
+    pub(super) step: lanes::Step<'a, 'v, L>,
+    pub(super) digits: [u8; 8],
+    pub(super) modulus: &'a Modulus<'a, L>,
+    pub(super) scratch: &'a mut [L],
+}
+
+impl<L: Limb> Kernel<L> for Step<'_, '_, L> {
+    #[inline(always)]
+    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
+        let (digits, modulus) = (self.digits, self.modulus);
+        let squarings = self.step.squarings;
+        let beside = Share::<L>::suffice(squarings);
+        let (limbs, entry_len) = (modulus.limbs.len(), self.step.entry.len());
+        let alone = const { keeps_columns::<T>(B) } && limbs == B && t.saves_products() && beside;
+        let step = &mut self.step;
+        if beside && T::MERGES_INTO_ZERO {
+            step.entry.fill(L::ZERO);
+        }
+        if alone && const { may_have_halves::<T>(B) } && entry_len > limbs {
+            t.run::<_, B>(&mut Squarings::<_, 2> {
+                step,
+                digits,
+                modulus,
+            });
+        } else if alone {
+            t.run::<_, B>(&mut Squarings::<_, 1> {
+                step,
+                digits,
+                modulus,
+            });
+        }
+        let lanes::Step {
+            table,
+            ref mut entry,
+            ref mut value,
+            ref mut spare,
+            ..
+        } = *step;
+        let (mut value, mut spare) = (&mut **value, &mut **spare);
+        if !alone {
+            for squaring in 0..squarings {
+                t.run::<_, B>(&mut Square {
+                    out: spare,
+                    a: value,
+                    modulus,
+                    scratch: self.scratch,
+                    share: beside.then(|| Share::new(squaring, entry, table, digits)),
+                });
+                mem::swap(&mut value, &mut spare);
+            }
+        } else if !squarings.is_multiple_of(2) {
+            mem::swap(&mut value, &mut spare);
+        }
+        if !beside {
+            t.run::<_, B>(&mut Select {
+                out: entry,
+                table,
+                digits,
+            });
+        }
+        if entry.len() > value.len() {
+            t.run::<_, B>(&mut MulEntry {
+                out: spare,
+                a: value,
+                entry,
+                modulus,
+                scratch: self.scratch,
+            });
+        } else {
+            t.run::<_, B>(&mut Mul {
+                out: spare,
+                a: value,
+                b: entry,
+                modulus,
+                scratch: self.scratch,
+            });
+        }
+    }
+}

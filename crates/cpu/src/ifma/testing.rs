@@ -1,0 +1,102 @@
+//! The backend on units that are none of this processor's own choice.
+
+use alloc::vec::Vec;
+
+use crypto_bigint::Choice;
+use crypto_bigint::Unsigned;
+
+use super::avx_ifma;
+use super::madd52::{Limb4, Limb8, Madd52};
+use super::pair::Across;
+use super::portable::{self, Portable};
+use super::units::Units;
+use crate::adx;
+use crate::adx::Words;
+use crate::lanes;
+use batch_modexp_core::checks::Form;
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
+use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
+
+/// [`Ifma`](super::Ifma) on other units.
+#[derive(Clone, Copy)]
+pub(crate) struct OnUnits<E, F>(Units<E, F>);
+
+/// The kernels in plain Rust.
+pub(crate) type OnPortable = OnUnits<Portable<Limb8>, Portable<Limb4>>;
+
+/// The kernels of four lanes in the encoding of AVX-512.
+pub(crate) type OnEvex = OnUnits<Portable<Limb8>, avx_ifma::Token<true>>;
+
+/// Eight lanes without AVX-512.
+pub(crate) fn eight_on_portable_unit() -> OnPortable {
+    OnUnits(Units::Eight(portable::EIGHT))
+}
+
+/// The same with fewer multiply-adds, as on a Zen 4.
+pub(crate) fn eight_saving_on_portable_unit() -> OnPortable {
+    OnUnits(Units::Eight(portable::EIGHT_SAVING))
+}
+
+/// Four lanes without AVX-IFMA.
+pub(crate) fn four_on_portable_unit() -> OnPortable {
+    OnUnits(Units::Four(portable::FOUR, None))
+}
+
+/// Four lanes in the encoding of AVX-512, if this processor has it.
+pub(crate) fn four_by_evex() -> Option<OnEvex> {
+    let token = avx_ifma::Token::<true>::detect();
+    let words = adx::Token::detect().map(Words);
+    token.map(|token| OnUnits(Units::Four(token, words)))
+}
+
+impl<E: Across, F: Madd52<Limb = Limb4>, U: Unsigned> BatchModExp<U> for OnUnits<E, F> {
+    type Error = Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Error> {
+        lanes::batch_mod_exp(batch, exponent_bits, out, |run| {
+            self.0.pow(exponent_bits, run);
+        })
+    }
+}
+
+impl<E: Across, F: Madd52<Limb = Limb4>, U: Unsigned> BatchModMul<U> for OnUnits<E, F> {
+    type Error = Error;
+
+    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        lanes::mul::batch_mod_mul(batch, out, |run| self.0.multiply(Form::Ordinary, run))
+    }
+
+    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        lanes::mul::batch_mod_mul(batch, out, |run| self.0.multiply(Form::Montgomery, run))
+    }
+}
+
+impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> Engine for OnUnits<E, F> {
+    fn name(&self) -> &'static str {
+        "ifma on units of a test"
+    }
+
+    fn run_pow(&self, mut powers: SecretPowers<'_>) {
+        if !powers.moduli.is_empty() {
+            self.0.pow(powers.exponent_bits, &mut powers);
+        }
+    }
+
+    fn run_product(&self, product: Product<'_>) {
+        self.0.mul_public_power(product);
+    }
+
+    fn run_reduction(&self, reduction: Reduction<'_>) {
+        self.0.reduce(reduction);
+    }
+
+    fn run_powers(&self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
+        Some(self.0.powers_agree(powers))
+    }
+}

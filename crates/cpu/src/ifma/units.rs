@@ -1,0 +1,112 @@
+//! Eight lanes or four: what a batch is computed on.
+
+use alloc::vec::Vec;
+
+use crypto_bigint::Choice;
+
+use super::cost;
+use super::lanes52::Lanes52;
+use super::madd52::{Limb, Limb4, Limb8, Madd52};
+use super::pair::{Across, Pairs};
+use crate::adx;
+use crate::adx::Words;
+use crate::lanes;
+use crate::lanes::Run;
+use crate::lanes::powers_agree::powers_agree;
+use crate::lanes::products;
+use crate::lanes::reduce::reduce;
+use batch_modexp_core::checks::Form;
+use batch_modexp_core::requests::{Moduli, Powers, Product, Reduction};
+use batch_modexp_core::width::width;
+
+/// The lanes of a processor: eight on the instructions of `E`, or four on those of `F`, with words for an instance that would
+/// leave lanes empty.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Units<E, F> {
+    Eight(E),
+    Four(F, Option<Words<adx::Token>>),
+}
+
+impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
+    /// How many instances are computed at the same time.
+    pub(super) fn lanes(self) -> usize {
+        match self {
+            Self::Eight(_) => Limb8::LANES,
+            Self::Four(..) => Limb4::LANES,
+        }
+    }
+
+    /// See [`BatchModExp::relative_time`](batch_modexp_core::BatchModExp::relative_time).
+    pub(super) fn relative_time(self, bits: u32, count: usize) -> u64 {
+        match self {
+            Self::Eight(_) => cost::relative_time(bits, count),
+            Self::Four(_, words) => cost::four::relative_time(bits, count, words.is_some()),
+        }
+    }
+
+    /// The powers of a run: as many as fill the lanes in those, and what is left over by twos, or in words, where that takes
+    /// less time.
+    pub(super) fn pow(self, exponent_bits: u32, run: &mut dyn Run<'_>) {
+        let count = run.count();
+        match self {
+            Self::Eight(unit) => {
+                let in_lanes = count - cost::in_pairs(run.bits(), count);
+                lanes::pow(Lanes52(unit), exponent_bits, run, 0..in_lanes);
+                lanes::pow(Pairs(unit), exponent_bits, run, in_lanes..count);
+            }
+            Self::Four(unit, words) => {
+                let in_words = words.zip(cost::four::one_in_words(run.bits(), count));
+                let in_lanes = count - usize::from(in_words.is_some());
+                lanes::pow(Lanes52(unit), exponent_bits, run, 0..in_lanes);
+                if let Some((words, _)) = in_words {
+                    lanes::pow(words, exponent_bits, run, in_lanes..count);
+                }
+            }
+        }
+    }
+
+    /// The products of a run.
+    pub(super) fn multiply(self, form: Form, run: &mut dyn Run<'_>) {
+        match self {
+            Self::Eight(unit) => lanes::mul::multiply(Lanes52(unit), form, run),
+            Self::Four(unit, _) => lanes::mul::multiply(Lanes52(unit), form, run),
+        }
+    }
+}
+
+/// See [`Engine`](batch_modexp_core::engine::Engine). Few numbers go by twos.
+impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
+    pub(super) fn mul_public_power(self, product: Product<'_>) {
+        match self {
+            Self::Eight(unit) if go_by_twos(product.moduli) => {
+                products::mul_public_power(Pairs(unit), product);
+            }
+            Self::Eight(unit) => products::mul_public_power(Lanes52(unit), product),
+            Self::Four(unit, _) => products::mul_public_power(Lanes52(unit), product),
+        }
+    }
+
+    pub(super) fn reduce(self, reduction: Reduction<'_>) {
+        match self {
+            Self::Eight(unit) if go_by_twos(reduction.moduli) => reduce(Pairs(unit), reduction),
+            Self::Eight(unit) => reduce(Lanes52(unit), reduction),
+            Self::Four(unit, _) => reduce(Lanes52(unit), reduction),
+        }
+    }
+
+    pub(super) fn powers_agree(self, powers: &Powers<'_>) -> Vec<Choice> {
+        match self {
+            Self::Eight(unit) if go_by_twos(powers.factors[0]) => powers_agree(Pairs(unit), powers),
+            Self::Eight(unit) => powers_agree(Lanes52(unit), powers),
+            Self::Four(unit, _) => powers_agree(Lanes52(unit), powers),
+        }
+    }
+}
+
+/// Whether there are so few moduli, equally wide, that all of them go by twos.
+fn go_by_twos(moduli: Moduli<'_>) -> bool {
+    let bits = moduli
+        .first()
+        .map_or(0, |modulus| width(modulus.modulus().as_ref()));
+    cost::in_pairs(bits, moduli.len()) == moduli.len()
+}

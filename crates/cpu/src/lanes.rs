@@ -1,0 +1,335 @@
+//! What the SIMD backends share: one instance in each lane of a vector, and everything around the
+//! multiplication.
+//!
+//! A *limb* here is a vector that holds the same limb of every lane, so a number of `n` limbs is `n`
+//! vectors and no operation moves data across lanes. A lane type brings modular multiplication,
+//! squaring and a constant-time table look-up ([`Lanes`]); import, Montgomery constants, the ladder and
+//! export are written once, over that trait.
+//!
+//! Montgomery arithmetic is the almost-Montgomery kind without a final subtraction (C. D. Walter,
+//! "Montgomery exponentiation needs no final subtractions", Electronics Letters 35(21), 1999): with
+//! `R = 2^(RADIX_BITS * n) > 4 * modulus`, factors below `2 * modulus` give a product below
+//! `2 * modulus`. A lane type may have another bound. Only the export makes the result canonical.
+
+mod buffer;
+mod convert;
+mod halves;
+pub(crate) mod mul;
+mod pow;
+pub(crate) mod powers_agree;
+pub(crate) mod products;
+pub(crate) mod reduce;
+mod run;
+pub(crate) mod sums;
+#[cfg(test)]
+pub(crate) mod testing;
+mod window;
+mod workspace;
+
+use core::mem;
+use core::ops::Range;
+
+use crypto_bigint::Unsigned;
+use zeroize::Zeroize;
+
+pub(crate) use self::run::Run;
+use self::run::{blocks, each_run};
+use self::workspace::Workspace;
+use batch_modexp_core::checks::check_batch;
+use batch_modexp_core::width::{clear, scrubbed};
+use batch_modexp_core::window::Window;
+use batch_modexp_core::{Error, ModExp};
+
+/// The widest modulus that the SIMD backends serve, in bits. Column sums would allow more; tables of
+/// powers would grow beyond any cache.
+pub(crate) const MAX_BITS: u32 = 16_384;
+
+/// A vector unit that computes on one instance in each lane.
+///
+/// Implementors are zero-size tokens: having one proves that the processor has the instructions.
+pub(crate) trait Lanes: Copy {
+    /// One limb of every lane. The default is [`ZERO`](Self::ZERO).
+    type Limb: Copy + Default + Zeroize;
+
+    /// The number of lanes.
+    const COUNT: usize;
+    /// Bits in a limb.
+    const RADIX_BITS: u32;
+    /// Factors, products and squares are below `BOUND * modulus`.
+    const BOUND: u8;
+    /// Zero in every lane.
+    const ZERO: Self::Limb;
+    /// Exponents of more bits than this take a window of 5 bits, shorter ones at most 4. The value here is measured, for
+    /// a look-up that takes time of its own: as long as a table of 16 entries stays in the first-level cache, one of 32
+    /// does not pay.
+    const LONG_EXPONENT_BITS: u32 = 1600;
+
+    /// How many limbs hold an operand for moduli of `bits` bits: so many that `R > BOUND^2 * modulus`, or
+    /// more if the multiplication needs it.
+    fn limb_count(bits: u32) -> usize;
+
+    /// How many limbs of scratch space a multiplication of `limbs` limbs needs.
+    fn scratch_len(limbs: usize) -> usize;
+
+    /// Sets one lane to `value`, which is below `2^RADIX_BITS`.
+    fn set_lane(limb: &mut Self::Limb, lane: usize, value: u64);
+
+    /// The value of one lane.
+    fn lane(limb: &Self::Limb, lane: usize) -> u64;
+
+    /// How many limbs of constants [`prepare`](Self::prepare) makes for a modulus of `limbs` limbs.
+    fn constants_len(limbs: usize) -> usize {
+        let _ = limbs;
+        0
+    }
+
+    /// Makes what multiplications need besides the modulus and `neg_inv`.
+    fn prepare(
+        self,
+        constants: &mut [Self::Limb],
+        modulus: &[Self::Limb],
+        neg_inv: &Self::Limb,
+        scratch: &mut [Self::Limb],
+    ) {
+        let _ = (constants, modulus, neg_inv, scratch);
+    }
+
+    /// `out = a * b / R mod modulus`, congruent and below `a * b / R + (BOUND - 1) * modulus`, which must be below R: below
+    /// `BOUND * modulus` if `a * b < R * modulus`.
+    fn mul(
+        self,
+        out: &mut [Self::Limb],
+        a: &[Self::Limb],
+        b: &[Self::Limb],
+        modulus: Modulus<'_, Self::Limb>,
+        scratch: &mut [Self::Limb],
+    );
+
+    /// The same as `mul(out, a, a, ..)`.
+    fn square(
+        self,
+        out: &mut [Self::Limb],
+        a: &[Self::Limb],
+        modulus: Modulus<'_, Self::Limb>,
+        scratch: &mut [Self::Limb],
+    );
+
+    /// Squares `value` `count` times. Returns the buffer that has the result, and then the other one.
+    fn square_times<'a>(
+        self,
+        value: &'a mut [Self::Limb],
+        spare: &'a mut [Self::Limb],
+        count: u32,
+        modulus: Modulus<'_, Self::Limb>,
+        scratch: &mut [Self::Limb],
+    ) -> (&'a mut [Self::Limb], &'a mut [Self::Limb]) {
+        square_times(self, value, spare, count, modulus, scratch)
+    }
+
+    /// `out = (a[0] * b[0] + a[1] * b[1]) / R mod modulus`, congruent and below
+    /// `(a[0] * b[0] + a[1] * b[1]) / R + 2 * (BOUND - 1) * modulus`, which must be below R. `spare` is space for another number.
+    fn add_products(
+        self,
+        out: &mut [Self::Limb],
+        [a, b]: [[&[Self::Limb]; 2]; 2],
+        modulus: Modulus<'_, Self::Limb>,
+        spare: &mut [Self::Limb],
+        scratch: &mut [Self::Limb],
+    ) {
+        sums::add_products(self, out, [a, b], modulus, spare, scratch);
+    }
+
+    /// `value / 2^(RADIX_BITS * limbs) mod modulus`, congruent and below `value / 2^(RADIX_BITS * limbs) + modulus`, which must be
+    /// below R.
+    fn reduce_lowest(self, value: &mut [Self::Limb], limbs: u32, modulus: Modulus<'_, Self::Limb>) {
+        for _ in 0..limbs {
+            sums::reduce_lowest::<Self>(value, modulus);
+        }
+    }
+
+    /// Copies entry `digits[lane]` of `table` to `out` in every lane. Reads the whole table in the same
+    /// order whatever the digits are. An entry is `out.len()` limbs long.
+    fn select(self, out: &mut [Self::Limb], table: &[Self::Limb], digits: &[u8]);
+
+    /// How many limbs an entry of a table takes, for powers of `limbs` limbs and that window. Where it is not `limbs`,
+    /// [`fill_table`](Self::fill_table), [`open`](Self::open) and [`step`](Self::step) know what an entry is.
+    fn entry_len(self, limbs: usize, window: Window) -> usize {
+        let _ = window;
+        limbs
+    }
+
+    /// Fills a table with the powers of a base.
+    fn fill_table(
+        self,
+        table: Table<'_, Self::Limb>,
+        modulus: Modulus<'_, Self::Limb>,
+        scratch: &mut [Self::Limb],
+    ) {
+        fill_table(self, table, modulus, scratch);
+    }
+
+    /// Copies the power that entry `digits[lane]` of the table is for to `value` in every lane; `entry` is space for one.
+    fn open(
+        self,
+        value: &mut [Self::Limb],
+        entry: &mut [Self::Limb],
+        table: &[Self::Limb],
+        digits: &[u8],
+    ) {
+        let _ = entry;
+        self.select(value, table, digits);
+    }
+
+    /// What the ladder does for a digit: squares `value` as often as it is told to, and multiplies it by the power that entry
+    /// `digits[lane]` of the table is for. `value` is below `(BOUND + 1/2) * modulus`, and so is the result. Returns the buffer
+    /// that has the result, and then the other one.
+    ///
+    /// The result is not copied to where the next step reads it. With such a copy a Zen 4 told, by twos in `Ifma`, for how many
+    /// digits a power stays what it is: for the zeros that an exponent begins with, or for a base that is 0 or -1
+    /// (docs/evidence.md, "Running times", also for what `Fma` tells there with it and without it).
+    fn step<'a>(
+        self,
+        step: Step<'_, 'a, Self::Limb>,
+        modulus: Modulus<'_, Self::Limb>,
+        scratch: &mut [Self::Limb],
+    ) -> (&'a mut [Self::Limb], &'a mut [Self::Limb]) {
+        let Step {
+            squarings,
+            table,
+            digits,
+            entry,
+            value,
+            spare,
+        } = step;
+        let (power, other) = self.square_times(value, spare, squarings, modulus, scratch);
+        self.select(entry, table, digits);
+        self.mul(other, power, entry, modulus, scratch);
+        (other, power)
+    }
+}
+
+/// The operands of [`Lanes::step`].
+pub(crate) struct Step<'a, 'v, L> {
+    /// At least 1: the bits of the window.
+    pub(crate) squarings: u32,
+    /// `2^squarings` entries of the length of `entry`.
+    pub(crate) table: &'a [L],
+    /// The number of an entry for each lane.
+    pub(crate) digits: &'a [u8],
+    /// Space for the entry of each lane.
+    pub(crate) entry: &'a mut [L],
+    /// What is squared and multiplied.
+    pub(crate) value: &'v mut [L],
+    /// Space for another number.
+    pub(crate) spare: &'v mut [L],
+}
+
+/// The operands of [`Lanes::fill_table`].
+pub(crate) struct Table<'a, L> {
+    /// Gets the powers 0, 1, and so on.
+    pub(crate) entries: &'a mut [L],
+    /// Limbs in one of them: see [`Lanes::entry_len`].
+    pub(crate) entry_len: usize,
+    /// One, in Montgomery form.
+    pub(crate) one: &'a [L],
+    /// The base, in Montgomery form; is overwritten.
+    pub(crate) base: &'a mut [L],
+    /// Space for another number, which `ifma` needs.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
+    pub(crate) spare: &'a mut [L],
+}
+
+/// [`Lanes::square_times`], one by one.
+pub(crate) fn square_times<'a, L: Lanes>(
+    lanes: L,
+    mut value: &'a mut [L::Limb],
+    mut spare: &'a mut [L::Limb],
+    count: u32,
+    modulus: Modulus<'_, L::Limb>,
+    scratch: &mut [L::Limb],
+) -> (&'a mut [L::Limb], &'a mut [L::Limb]) {
+    for _ in 0..count {
+        lanes.square(spare, value, modulus, scratch);
+        mem::swap(&mut value, &mut spare);
+    }
+    (value, spare)
+}
+
+/// [`Lanes::fill_table`], where an entry is its power.
+pub(crate) fn fill_table<L: Lanes>(
+    lanes: L,
+    table: Table<'_, L::Limb>,
+    modulus: Modulus<'_, L::Limb>,
+    scratch: &mut [L::Limb],
+) {
+    let Table {
+        entries,
+        entry_len,
+        one,
+        base,
+        ..
+    } = table;
+    entries[..entry_len].copy_from_slice(one);
+    entries[entry_len..2 * entry_len].copy_from_slice(base);
+    for i in 2..entries.len() / entry_len {
+        let (powers, rest) = entries.split_at_mut(i * entry_len);
+        let power = |i: usize| &powers[i * entry_len..][..entry_len];
+        let out = &mut rest[..entry_len];
+        if i % 2 == 0 {
+            lanes.square(out, power(i / 2), modulus, scratch);
+        } else {
+            lanes.mul(out, power(i - 1), power(1), modulus, scratch);
+        }
+    }
+}
+
+/// The moduli of all lanes.
+#[derive(Clone, Copy)]
+pub(crate) struct Modulus<'a, L> {
+    /// The moduli, all odd.
+    pub(crate) limbs: &'a [L],
+    /// `-1 / modulus mod 2^RADIX_BITS`.
+    pub(crate) neg_inv: &'a L,
+    /// What [`Lanes::prepare`] made of them.
+    pub(crate) constants: &'a [L],
+}
+
+/// [`batch_mod_exp`](batch_modexp_core::BatchModExp::batch_mod_exp) by `pow`, which gets run after run. It should be a function that
+/// is generic over nothing: see [`run`].
+pub(crate) fn batch_mod_exp<U: Unsigned>(
+    batch: &[ModExp<'_, U>],
+    exponent_bits: u32,
+    out: &mut [U],
+    pow: impl Fn(&mut dyn Run<'_>),
+) -> Result<(), Error> {
+    check_batch(batch, exponent_bits, out, MAX_BITS).inspect_err(|_| clear(out))?;
+    each_run(batch, out, pow);
+    Ok(())
+}
+
+/// The powers of those instances of a run that are in `range`, on the lanes of `lanes`.
+pub(crate) fn pow<L: Lanes>(
+    lanes: L,
+    exponent_bits: u32,
+    run: &mut dyn Run<'_>,
+    range: Range<usize>,
+) {
+    if range.is_empty() {
+        return;
+    }
+    // The kernels spill column sums and limbs, some kilobytes of stack.
+    scrubbed::<16, _>(|| {
+        let limbs = L::limb_count(run.bits());
+        let mut workspace = Workspace::new(lanes, limbs, exponent_bits);
+        let mut prepared = 0..0;
+        for block in blocks(range, L::COUNT) {
+            if !run.same_moduli(block.clone(), prepared.clone()) {
+                workspace.prepare_moduli(&run.moduli(block.clone()));
+                prepared = block.clone();
+            }
+            workspace.load(&run.numbers(block.clone()));
+            workspace.pow();
+            workspace.store(&mut run.results(block));
+        }
+    });
+}

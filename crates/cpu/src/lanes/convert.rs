@@ -1,0 +1,342 @@
+//! From the limbs of crypto-bigint to those of the lanes and back.
+
+use core::hint::black_box;
+
+use crypto_bigint::Limb;
+use zeroize::Zeroize;
+
+use super::Lanes;
+#[cfg(test)]
+use super::Modulus;
+
+/// The most lanes that a vector has.
+pub(super) const MAX_COUNT: usize = 8;
+
+/// Bits `low .. low + bits` of `limbs`, zero beyond the end; `bits` is at most 63.
+///
+/// Every index and shift depends on `low` and `bits` alone, which are public.
+#[inline(always)]
+pub(super) fn bits_at(limbs: &[Limb], low: u32, bits: u32) -> u64 {
+    let limb = |index: u32| limbs.get(index as usize).map_or(0, |limb| limb.0);
+    let (index, shift) = (low / Limb::BITS, low % Limb::BITS);
+    // A shift by one more than `BITS - 1 - shift` is one by `BITS` where `shift` is 0.
+    let pair = |index| limb(index) >> shift | limb(index + 1) << 1 << (Limb::BITS - 1 - shift);
+    #[allow(clippy::unnecessary_cast)] // A limb has 32 bits on some targets.
+    let value = match Limb::BITS {
+        32 => (pair(index) as u64) | (pair(index + 1) as u64) << 32,
+        _ => pair(index) as u64,
+    };
+    value & ((1 << bits) - 1)
+}
+
+/// The numbers of all lanes, cut into words of 64 bits: those of one place in all lanes, then those of the next. With as
+/// many rows as `words` has room for; what is beyond the end of a number is zero.
+pub(super) fn transpose<'a, L: Lanes>(number: impl Fn(usize) -> &'a [Limb], words: &mut [u64]) {
+    for lane in 0..L::COUNT {
+        let number = number(lane);
+        let mut rows = words.chunks_exact_mut(L::COUNT);
+        match Limb::BITS {
+            32 => {
+                for (pair, row) in number.chunks(2).zip(&mut rows) {
+                    row[lane] = bits_at(pair, 0, 32) | bits_at(pair, 32, 32) << 32;
+                }
+            }
+            _ => {
+                for (limb, row) in number.iter().zip(&mut rows) {
+                    #[allow(clippy::unnecessary_cast)] // A limb has 32 bits on some targets.
+                    let word = limb.0 as u64;
+                    row[lane] = word;
+                }
+            }
+        }
+        for row in rows {
+            row[lane] = 0;
+        }
+    }
+}
+
+/// Cuts the numbers of all lanes, as [`transpose`] gives them, into limbs. Times `2^shift`, if that fits.
+pub(super) fn cut<L: Lanes>(words: &[u64], shift: u32, limbs: &mut [L::Limb]) {
+    const ZEROS: [u64; MAX_COUNT] = [0; MAX_COUNT];
+    let mask = (1 << L::RADIX_BITS) - 1;
+    let row = |index: i32| {
+        let start = usize::try_from(index).ok().map(|index| index * L::COUNT);
+        let row = start.and_then(|start| words.get(start..start + L::COUNT));
+        row.unwrap_or(&ZEROS[..L::COUNT])
+    };
+    // Which is below 2^31: a modulus has at most 2^14 bits.
+    let mut low = -(shift as i32);
+    for limb in limbs {
+        let (index, shift) = (low.div_euclid(64), low.rem_euclid(64));
+        let (first, second) = (row(index), row(index + 1));
+        for lane in 0..L::COUNT {
+            // A shift by one more than `63 - shift` is one by 64 where `shift` is 0.
+            let value = first[lane] >> shift | second[lane] << 1 << (63 - shift);
+            L::set_lane(limb, lane, value & mask);
+        }
+        low += L::RADIX_BITS as i32;
+    }
+}
+
+/// The other way round, from digits to words, as many as there is room for.
+pub(super) fn join<L: Lanes>(digits: &[u64], words: &mut [u64]) {
+    for (words, low) in words.chunks_exact_mut(L::COUNT).zip((0..).step_by(64)) {
+        let (place, shift) = (low / L::RADIX_BITS, low % L::RADIX_BITS);
+        let mut rows = digits.chunks_exact(L::COUNT).skip(place as usize);
+        let Some(digits) = rows.next() else {
+            words.fill(0);
+            continue;
+        };
+        for lane in 0..L::COUNT {
+            words[lane] = digits[lane] >> shift;
+        }
+        for (digits, count) in rows.zip((L::RADIX_BITS - shift..64).step_by(L::RADIX_BITS as usize))
+        {
+            for lane in 0..L::COUNT {
+                words[lane] |= digits[lane] << count;
+            }
+        }
+    }
+}
+
+/// Writes the number of one lane, given as words, to `limbs`.
+pub(super) fn store<L: Lanes>(words: &[u64], lane: usize, limbs: &mut [Limb]) {
+    let words = words.chunks_exact(L::COUNT).map(|row| row[lane]);
+    match Limb::BITS {
+        32 => {
+            for (pair, word) in limbs.chunks_mut(2).zip(words) {
+                for (limb, half) in pair.iter_mut().zip([word, word >> 32]) {
+                    *limb = Limb(half as _);
+                }
+            }
+        }
+        _ => {
+            for (limb, word) in limbs.iter_mut().zip(words) {
+                *limb = Limb(word as _);
+            }
+        }
+    }
+}
+
+/// The limbs of all lanes as digits to base `2^RADIX_BITS` in plain words: those of one place in all lanes, then those
+/// of the next. A limb may equal the base; a digit is below it.
+pub(super) fn to_digits<L: Lanes>(limbs: &[L::Limb], digits: &mut [u64]) {
+    let mask = (1 << L::RADIX_BITS) - 1;
+    let mut carry = [0; MAX_COUNT];
+    for (limb, digits) in limbs.iter().zip(digits.chunks_exact_mut(L::COUNT)) {
+        for lane in 0..L::COUNT {
+            let sum = L::lane(limb, lane) + carry[lane];
+            digits[lane] = sum & mask;
+            carry[lane] = sum >> L::RADIX_BITS;
+        }
+    }
+    carry.zeroize();
+}
+
+/// Subtracts `modulus` from the number in each lane, unless that would be negative. Without a branch. `spare` is as
+/// long and holds the differences afterwards.
+pub(super) fn reduce_once<L: Lanes>(digits: &mut [u64], modulus: &[u64], spare: &mut [u64]) {
+    let mask = (1 << L::RADIX_BITS) - 1;
+    let mut borrow = [0; MAX_COUNT];
+    let places = digits
+        .chunks_exact(L::COUNT)
+        .zip(modulus.chunks_exact(L::COUNT));
+    for ((digits, modulus), spare) in places.zip(spare.chunks_exact_mut(L::COUNT)) {
+        for lane in 0..L::COUNT {
+            let difference = digits[lane].wrapping_sub(modulus[lane]);
+            let difference = difference.wrapping_sub(borrow[lane]);
+            spare[lane] = difference & mask;
+            borrow[lane] = difference >> 63;
+        }
+    }
+    // All ones if the difference is negative. The compiler does not get to know that there are two cases: it would make
+    // a branch of them.
+    let mut keep = black_box(borrow.map(|borrow: u64| borrow.wrapping_neg()));
+    let places = digits.chunks_exact_mut(L::COUNT);
+    for (digits, spare) in places.zip(spare.chunks_exact(L::COUNT)) {
+        for lane in 0..L::COUNT {
+            digits[lane] = digits[lane] & keep[lane] | spare[lane] & !keep[lane];
+        }
+    }
+    keep.zeroize();
+}
+
+/// Writes the number of one lane, which fits, to `limbs`.
+pub(super) fn pack<L: Lanes>(digits: &[u64], lane: usize, limbs: &mut [Limb]) {
+    let digit = |place: u32| {
+        let index = place as usize * L::COUNT + lane;
+        digits.get(index).copied().unwrap_or(0)
+    };
+    for (limb, low) in limbs.iter_mut().zip((0..).step_by(Limb::BITS as usize)) {
+        let (mut place, shift) = (low / L::RADIX_BITS, low % L::RADIX_BITS);
+        let mut bits = digit(place) >> shift;
+        let mut count = L::RADIX_BITS - shift;
+        while count < Limb::BITS {
+            place += 1;
+            bits |= digit(place) << count;
+            count += L::RADIX_BITS;
+        }
+        *limb = Limb(bits as _);
+    }
+}
+
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod tests {
+    use super::*;
+    use crate::lanes::testing::{Random, number, pack as pack_lanes, unpack};
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use num_bigint::BigUint;
+
+    /// Four lanes of plain words in a radix of which a limb may equal the base.
+    #[derive(Clone, Copy)]
+    struct Plain;
+
+    impl Lanes for Plain {
+        type Limb = [u64; 4];
+        const COUNT: usize = 4;
+        const RADIX_BITS: u32 = 51;
+        const BOUND: u8 = 2;
+        const ZERO: [u64; 4] = [0; 4];
+
+        fn limb_count(bits: u32) -> usize {
+            (bits + 2).div_ceil(51) as usize
+        }
+
+        fn scratch_len(_: usize) -> usize {
+            0
+        }
+
+        fn set_lane(limb: &mut [u64; 4], lane: usize, value: u64) {
+            limb[lane] = value;
+        }
+
+        fn lane(limb: &[u64; 4], lane: usize) -> u64 {
+            limb[lane]
+        }
+
+        fn mul(
+            self,
+            _: &mut [[u64; 4]],
+            _: &[[u64; 4]],
+            _: &[[u64; 4]],
+            _: Modulus<'_, [u64; 4]>,
+            _: &mut [[u64; 4]],
+        ) {
+            unreachable!("numbers are only converted")
+        }
+
+        fn square(
+            self,
+            _: &mut [[u64; 4]],
+            _: &[[u64; 4]],
+            _: Modulus<'_, [u64; 4]>,
+            _: &mut [[u64; 4]],
+        ) {
+            unreachable!("numbers are only converted")
+        }
+
+        fn select(self, _: &mut [[u64; 4]], _: &[[u64; 4]], _: &[u8]) {
+            unreachable!("numbers are only converted")
+        }
+    }
+
+    fn value(limbs: &[Limb]) -> BigUint {
+        limbs
+            .iter()
+            .rev()
+            .fold(BigUint::ZERO, |value, limb| (value << Limb::BITS) + limb.0)
+    }
+
+    #[test]
+    fn limbs_become_digits() {
+        let limbs: Vec<Limb> = (1..=9u64)
+            .map(|i| Limb(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(i) as _))
+            .collect();
+        for bits in [51, 52] {
+            let digits = (0..limbs.len() as u32 * Limb::BITS / bits + 2)
+                .rev()
+                .map(|i| bits_at(&limbs, i * bits, bits));
+            let sum = digits.fold(BigUint::ZERO, |value, digit| (value << bits) + digit);
+            assert_eq!(sum, value(&limbs));
+        }
+    }
+
+    #[test]
+    fn numbers_of_all_lanes_are_reduced_and_packed() {
+        let mut random = Random(1);
+        for bits in [64, 512, 1024, 1088] {
+            let limbs = Plain::limb_count(bits);
+            let moduli: Vec<_> = (0..4)
+                .map(|_| number::<Plain>(&mut random, bits) | BigUint::from(1u8) << (bits - 1))
+                .collect();
+            let one = BigUint::from(1u8);
+            for numbers in [
+                moduli.clone(),
+                moduli.iter().map(|m| m - &one).collect(),
+                moduli.iter().map(|m| m + &one).collect(),
+                moduli.iter().map(|m| (m << 1u8) - &one).collect(),
+                vec![BigUint::ZERO; 4],
+            ] {
+                let [mut digits, mut modulus, mut spare] = [(); 3].map(|()| vec![0; 4 * limbs]);
+                to_digits::<Plain>(&pack_lanes::<Plain>(&numbers, limbs), &mut digits);
+                to_digits::<Plain>(&pack_lanes::<Plain>(&moduli, limbs), &mut modulus);
+                reduce_once::<Plain>(&mut digits, &modulus, &mut spare);
+                for lane in 0..4 {
+                    let mut packed = vec![Limb::MAX; (bits / Limb::BITS) as usize];
+                    pack::<Plain>(&digits, lane, &mut packed);
+                    assert_eq!(
+                        value(&packed),
+                        &numbers[lane] % &moduli[lane],
+                        "{bits} bits"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_all_lanes_are_cut_and_joined() {
+        let mut random = Random(2);
+        for size in [1, 2, 3, 4, 8, 17, 64] {
+            let numbers: [Vec<Limb>; 4] = core::array::from_fn(|lane| {
+                // What is narrower is continued with zeros.
+                let len = (size - lane % 2).max(1);
+                (0..len).map(|_| Limb(random.limb(63) as _)).collect()
+            });
+            let bits = size as u32 * Limb::BITS;
+            let rows = bits.div_ceil(64) as usize;
+            let mut words = vec![u64::MAX; 4 * rows];
+            transpose::<Plain>(|lane| &numbers[lane], &mut words);
+            for shift in [0, 1, 51, 63, 64, 65, 200] {
+                let mut limbs = vec![[u64::MAX; 4]; (bits + shift).div_ceil(51) as usize];
+                cut::<Plain>(&words, shift, &mut limbs);
+                for (lane, number) in numbers.iter().enumerate() {
+                    let expected = value(number) << shift;
+                    assert_eq!(unpack::<Plain>(&limbs, lane), expected, "{size} limbs");
+                }
+            }
+            let mut limbs = vec![[0; 4]; bits.div_ceil(51) as usize + 1];
+            cut::<Plain>(&words, 0, &mut limbs);
+            let mut joined = vec![u64::MAX; 4 * rows];
+            join::<Plain>(limbs.as_flattened(), &mut joined);
+            assert_eq!(joined, words);
+            for (lane, number) in numbers.iter().enumerate() {
+                let mut stored = vec![Limb::MAX; size];
+                store::<Plain>(&joined, lane, &mut stored);
+                assert_eq!(value(&stored), value(number));
+            }
+        }
+    }
+
+    #[test]
+    fn a_limb_may_equal_the_base() {
+        // 2^51 * 2^51 + 2^51 to base 2^51.
+        let limbs = [[1 << 51; 4], [1 << 51; 4], [0; 4]];
+        let mut digits = [0; 12];
+        to_digits::<Plain>(&limbs, &mut digits);
+        let mut packed = [Limb::ZERO; 128 / Limb::BITS as usize];
+        pack::<Plain>(&digits, 3, &mut packed);
+        assert_eq!(value(&packed), unpack::<Plain>(&limbs, 3));
+    }
+}

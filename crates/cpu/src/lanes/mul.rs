@@ -1,0 +1,81 @@
+//! Products of numbers, an instance a lane.
+//!
+//! With `S = 2^width`, crypto-bigint's Montgomery radix, and that of the lanes, `R = 2^r_bits`, which is larger, the
+//! product in Montgomery form is `a * b / S = a * (b * R / S) / R`: one multiplication by a factor that is imported
+//! `r_bits - width` bits further up. It has room there, and `a * b < S * modulus` is what the lanes ask for:
+//! `a * (b * R / S) < R * modulus`. Nothing but the modulus is prepared for that.
+
+use crypto_bigint::Unsigned;
+
+use super::run::{Run, blocks, each_run};
+use super::workspace::{Parts, Workspace};
+use super::{Lanes, MAX_BITS};
+use batch_modexp_core::checks::{Form, check_products};
+use batch_modexp_core::width::{clear, scrubbed};
+use batch_modexp_core::{Error, ModMul};
+
+/// [`BatchModMul`](batch_modexp_core::BatchModMul) by `multiply`, which gets run after run. It should be a function that is generic
+/// over nothing: see [`run`](super::run).
+pub(crate) fn batch_mod_mul<U: Unsigned>(
+    batch: &[ModMul<'_, U>],
+    out: &mut [U],
+    multiply: impl Fn(&mut dyn Run<'_>),
+) -> Result<(), Error> {
+    check_products(batch, out, MAX_BITS).inspect_err(|_| clear(out))?;
+    each_run(batch, out, multiply);
+    Ok(())
+}
+
+/// The products of a run on the lanes of `lanes`.
+pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
+    let width = run.bits();
+    let limbs = L::limb_count(width);
+    let shift = match form {
+        Form::Ordinary => 0,
+        Form::Montgomery => limbs as u32 * L::RADIX_BITS - width,
+    };
+    // The kernels spill column sums and limbs, some kilobytes of stack.
+    scrubbed::<16, _>(|| {
+        let mut workspace = Workspace::new(lanes, limbs, 0);
+        let mut prepared = 0..0;
+        for block in blocks(0..run.count(), L::COUNT) {
+            if !run.same_moduli(block.clone(), prepared.clone()) {
+                let moduli = run.moduli(block.clone());
+                match form {
+                    Form::Ordinary => workspace.prepare_moduli(&moduli),
+                    Form::Montgomery => workspace.import_moduli(&moduli),
+                }
+                prepared = block.clone();
+            }
+            workspace.load_factors_of(&run.numbers(block.clone()), width, shift);
+            workspace.multiply(form);
+            workspace.store_products(width, &mut run.results(block));
+        }
+    });
+}
+
+impl<L: Lanes> Workspace<L> {
+    /// From `value` and `factor` to their product in `value`.
+    fn multiply(&mut self, form: Form) {
+        let lanes = self.lanes;
+        let Parts {
+            modulus,
+            r2,
+            value,
+            spare,
+            factor,
+            scratch,
+            ..
+        } = self.parts();
+        match form {
+            Form::Ordinary => {
+                lanes.mul(spare, value, r2, modulus, scratch);
+                lanes.mul(value, spare, factor, modulus, scratch);
+            }
+            Form::Montgomery => {
+                lanes.mul(spare, value, factor, modulus, scratch);
+                value.copy_from_slice(spare);
+            }
+        }
+    }
+}

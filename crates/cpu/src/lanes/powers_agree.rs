@@ -1,0 +1,209 @@
+//! Whether powers are what they should be, modulo both factors of their moduli: see [`requests`](batch_modexp_core::requests).
+//!
+//! A lane may have a multiple of its factor in the factor's place, another one in each lane: what is congruent modulo
+//! the multiple is so modulo the factor. Only the last step is modulo the factor itself, and its input is a multiple of
+//! the factor wherever the power is right.
+//!
+//! The last product with the base and what brings the expected power below R are one sum, reduced once: of the
+//! [difference](Side::compare) itself. It is a small multiple of the factor, if it is one, so that a limb or two of it
+//! reduced tell.
+
+use alloc::vec::Vec;
+
+use crypto_bigint::{Choice, CtEq, Limb};
+use zeroize::Zeroize;
+
+use super::buffer::Buffer;
+use super::convert::MAX_COUNT;
+use super::halves::Halves;
+use super::products::{each_lane, limbs, raise, same};
+use super::sums::negate;
+use super::workspace::{Parts, Workspace, set_one};
+use super::{Lanes, Modulus};
+use batch_modexp_core::requests::{Exponent, MASK_BITS, Moduli, Powers};
+use batch_modexp_core::secret::Secret;
+use batch_modexp_core::width::scrubbed;
+
+/// Bits of an operand above those of the factor. With `B = 2^(width + MASK_BITS)`, which is above the multiple, that
+/// makes `R > 4 * BOUND^2 * B`. A number that is brought below R is below `(BOUND + 1) * B`, so its product with another
+/// number, below `BOUND` multiples, is a factor's.
+const HEADROOM: u32 = MASK_BITS + 2;
+
+/// From `2^LIFT` multiples a number below `BOUND` of them is subtracted. What is left, times a number that was brought below
+/// R, is below `(BOUND + 1) / BOUND^2 * R * B`, which is less than `R * B`.
+const LIFT: u32 = 2;
+
+/// The difference of what was expected and the power is below `2^DIFFERENCE * B`: it is that product divided by R, the higher
+/// half of what was expected, twice `BOUND - 1` multiples, and the lower half, `(2 * BOUND + 1) * B` in all, which is below R.
+const DIFFERENCE: u32 = 4;
+
+/// For each lane whether the power is right.
+pub(crate) fn powers_agree<L: Lanes>(lanes: L, powers: &Powers<'_>) -> Vec<Choice> {
+    const { assert!(L::BOUND <= 4) };
+    let count = powers.factors[0].len();
+    let mut verdicts = Vec::with_capacity(count);
+    let Some(first) = powers.factors[0].first() else {
+        return verdicts;
+    };
+    let (size, half) = (powers.bases.len() / count, limbs(first));
+    assert!(
+        size <= 2 * half,
+        "the factors are too short for the numbers"
+    );
+    scrubbed::<16, _>(|| {
+        let mut sides = [(); 2].map(|()| Side::new(lanes, half, powers.factor_bits));
+        let mut numbers = [(); 2].map(|()| Halves::new(&sides[0].workspace));
+        for start in (0..count).step_by(L::COUNT) {
+            let block = start..(start + L::COUNT).min(count);
+            let flat = block.start * size..block.end * size;
+            let workspace = &mut sides[0].workspace;
+            numbers[0].load(workspace, &powers.bases[flat.clone()], size, half);
+            numbers[1].load(workspace, &powers.expected[flat], size, half);
+            let mut verdict = [Choice::TRUE; MAX_COUNT];
+            for (i, side) in sides.iter_mut().enumerate() {
+                let masks = powers.masks.map(|masks| &masks[i * count..][block.clone()]);
+                side.prepare(&powers.factors[i][block.clone()], masks);
+                side.compare(powers.exponent, &numbers, &mut verdict);
+            }
+            verdicts.extend_from_slice(&verdict[..block.len()]);
+        }
+    });
+    verdicts
+}
+
+/// One of the two factors of each lane.
+struct Side<'a, L: Lanes> {
+    workspace: Workspace<L>,
+    /// The factors that the workspace has.
+    prepared: Moduli<'a>,
+    /// The bits of the factors' limbs.
+    width: u32,
+    /// So many limbs of a difference are reduced: see [`DIFFERENCE`].
+    reduced: u32,
+    /// `S^2` modulo the factors: see [`Halves`].
+    s2: Buffer<L::Limb>,
+    /// The multiples, and what belongs to them.
+    multiple: Buffer<L::Limb>,
+    neg_inv: Secret<[L::Limb; 1]>,
+    constants: Buffer<L::Limb>,
+}
+
+impl<'a, L: Lanes> Side<'a, L> {
+    /// For factors of `half` limbs of crypto-bigint and at least `factor_bits` bits.
+    fn new(lanes: L, half: usize, factor_bits: u32) -> Self {
+        let width = half as u32 * Limb::BITS;
+        let limbs = L::limb_count(width + HEADROOM);
+        // A difference divided by 2 to these bits is below the factor.
+        let beyond = width + MASK_BITS + DIFFERENCE + 1 - factor_bits.min(width);
+        Self {
+            workspace: Workspace::with_limbs(lanes, limbs),
+            prepared: &[],
+            width,
+            reduced: beyond.div_ceil(L::RADIX_BITS).min(limbs as u32),
+            s2: Buffer::zeros(limbs),
+            multiple: Buffer::zeros(limbs),
+            neg_inv: Secret::new([L::ZERO]),
+            constants: Buffer::zeros(L::constants_len(limbs)),
+        }
+    }
+
+    /// Imports the factor of every lane, and makes the multiple of it by its mask.
+    fn prepare(&mut self, block: Moduli<'a>, masks: Option<&[u16]>) {
+        let is_new = !same(block, self.prepared);
+        if is_new {
+            self.workspace.prepare_products(&each_lane(block));
+            self.s2.copy_from_slice(self.workspace.parts().r2);
+            self.workspace.raise_r2(self.width);
+            self.prepared = block;
+        }
+        match masks {
+            Some(masks) => self.multiply_by(|lane| masks[lane.min(masks.len() - 1)]),
+            None if is_new => self.multiply_by(|_| 1),
+            None => {}
+        }
+    }
+
+    /// `multiple = mask * factor` in every lane, for an odd mask.
+    fn multiply_by(&mut self, mask: impl Fn(usize) -> u16) {
+        let lanes = self.workspace.lanes;
+        let Parts {
+            modulus, scratch, ..
+        } = self.workspace.parts();
+        let digit_mask = (1 << L::RADIX_BITS) - 1;
+        for lane in 0..L::COUNT {
+            let mask = u64::from(mask(lane) | 1) & ((1 << MASK_BITS) - 1);
+            let mut carry = 0;
+            for (multiple, limb) in self.multiple.iter_mut().zip(modulus.limbs) {
+                // Below 2^64: a digit of at most 52 bits, a mask of at most 12.
+                let product = L::lane(limb, lane) * mask + carry;
+                L::set_lane(multiple, lane, product & digit_mask);
+                carry = product >> L::RADIX_BITS;
+            }
+            let neg_inv = L::lane(modulus.neg_inv, lane).wrapping_mul(inverse(mask));
+            L::set_lane(&mut self.neg_inv[0], lane, neg_inv & digit_mask);
+        }
+        let constants = &mut self.constants;
+        lanes.prepare(constants, &self.multiple, &self.neg_inv[0], scratch);
+    }
+
+    /// Clears the verdict of each lane in which `bases ^ exponent` differs from `expected` modulo the factor.
+    fn compare(
+        &mut self,
+        exponent: Exponent<'_>,
+        [bases, expected]: &[Halves<L>; 2],
+        verdict: &mut [Choice; MAX_COUNT],
+    ) {
+        let lanes = self.workspace.lanes;
+        let Parts {
+            modulus: factor_itself,
+            r2,
+            value,
+            spare,
+            factor,
+            table,
+            scratch,
+            ..
+        } = self.workspace.parts();
+        let multiple = Modulus {
+            limbs: &self.multiple,
+            neg_inv: &self.neg_inv[0],
+            constants: &self.constants,
+        };
+        let (base, ordinary) = table.split_at_mut(value.len());
+        bases.fold(lanes, ordinary, &self.s2, multiple, scratch);
+        lanes.mul(base, ordinary, r2, multiple, scratch);
+        value.copy_from_slice(base);
+        let numbers = [value, spare];
+        let (power, difference, lacks_base) =
+            raise(lanes, numbers, base, exponent, multiple, scratch);
+        set_one::<L>(factor);
+        // The product of a Montgomery form and an ordinary number is an ordinary number.
+        let last = if lacks_base { ordinary } else { factor };
+        negate::<L>(power, multiple.limbs, LIFT);
+        let products = [&*power, &*last];
+        expected.fold_beside(
+            lanes, difference, products, &self.s2, multiple, base, scratch,
+        );
+        lanes.reduce_lowest(difference, self.reduced, factor_itself);
+        power.copy_from_slice(difference);
+
+        let mut bits = [0; MAX_COUNT];
+        for digits in self.workspace.reduced_value().chunks_exact(L::COUNT) {
+            for lane in 0..L::COUNT {
+                bits[lane] |= digits[lane];
+            }
+        }
+        for (verdict, bits) in verdict.iter_mut().zip(&bits) {
+            *verdict &= bits.ct_eq(&0);
+        }
+        bits.zeroize();
+    }
+}
+
+/// `1 / value` modulo `2^64`, of an odd value: each step doubles the bits that are right, of which there are three.
+fn inverse(value: u64) -> u64 {
+    (0..5).fold(value, |inverse: u64, _| {
+        let error = inverse.wrapping_mul(value);
+        inverse.wrapping_mul(2u64.wrapping_sub(error))
+    })
+}

@@ -1,0 +1,222 @@
+//! Products with public powers of numbers in flat buffers: see [`requests`](batch_modexp_core::requests).
+
+use core::ops::Range;
+use core::{array, mem};
+
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{BoxedUint, Limb};
+
+use super::convert::MAX_COUNT;
+use super::run::Params;
+use super::workspace::{Parts, Workspace, set_one};
+use super::{Lanes, Modulus};
+use batch_modexp_core::requests::{Exponent, Moduli, Product};
+use batch_modexp_core::width::scrubbed;
+
+/// `out[i] = factors[i] * bases[i]^exponent mod moduli[i]`, the moduli equally wide.
+pub(crate) fn mul_public_power<L: Lanes>(lanes: L, product: Product<'_>) {
+    // The kernels spill column sums and limbs, some kilobytes of stack.
+    scrubbed::<16, _>(|| match product {
+        Product {
+            exponent,
+            factors: Some(factors),
+            times_base: None,
+            moduli,
+            bases,
+            out,
+        } if exponent.is_one() => products(lanes, moduli, bases, factors, out),
+        product => public_powers(lanes, product),
+    });
+}
+
+/// Blocks of moduli, one for each lane, and where their numbers are in a flat buffer of as many.
+fn blocks<L: Lanes>(moduli: Moduli<'_>) -> impl Iterator<Item = (Moduli<'_>, Range<usize>)> {
+    let size = moduli.first().map_or(0, |first| limbs(first));
+    let starts = (0..).step_by(L::COUNT);
+    moduli
+        .chunks(L::COUNT)
+        .zip(starts)
+        .map(move |(block, start)| (block, start * size..(start + block.len()) * size))
+}
+
+fn products<L: Lanes>(
+    lanes: L,
+    moduli: Moduli<'_>,
+    bases: &[Limb],
+    factors: &[Limb],
+    out: &mut [Limb],
+) {
+    let Some(first) = moduli.first() else { return };
+    let size = limbs(first);
+    let mut workspace = Workspace::for_numbers(lanes, size);
+    let mut prepared: Moduli<'_> = &[];
+    for (block, range) in blocks::<L>(moduli) {
+        if !same(block, prepared) {
+            workspace.prepare_products(&each_lane(block));
+            prepared = block;
+        }
+        let excess = workspace.excess(size as u32 * Limb::BITS);
+        workspace.load_numbers(&bases[range.clone()], size, excess);
+        workspace.load_factors(&factors[range.clone()], size, excess);
+        multiply(&mut workspace);
+        workspace.store_product(size, &mut out[range]);
+    }
+}
+
+fn public_powers<L: Lanes>(lanes: L, product: Product<'_>) {
+    let Product {
+        moduli,
+        exponent,
+        bases,
+        factors,
+        out,
+        mut times_base,
+    } = product;
+    let Some(first) = moduli.first() else { return };
+    let size = limbs(first);
+    let mut workspace = Workspace::for_numbers(lanes, size);
+    let mut prepared: Moduli<'_> = &[];
+    for (block, range) in blocks::<L>(moduli) {
+        if !same(block, prepared) {
+            workspace.prepare_moduli(&each_lane(block));
+            prepared = block;
+        }
+        workspace.load_numbers(&bases[range.clone()], size, 0);
+        let factors = factors.map(|factors| &factors[range.clone()]);
+        public_power(&mut workspace, exponent, factors, size);
+        workspace.store_value(size, &mut out[range.clone()]);
+        if let Some(out) = &mut times_base {
+            multiply_by_base(&mut workspace);
+            workspace.store_value(size, &mut out[range]);
+        }
+    }
+}
+
+/// From bases and factors, both times `2^excess`, to their products, below `(2 * BOUND - 1) * modulus`.
+///
+/// With `S = 2^width` and `R = S * 2^excess` it is `(a * 2^excess * S^2 / R) * b * 2^excess / R = a * b`. What was imported is
+/// below R, and `S^2 mod modulus` below the modulus, so the first product is below `BOUND * modulus`. The second one then is
+/// below `BOUND * modulus + (BOUND - 1) * modulus`: see [`Lanes::mul`].
+fn multiply<L: Lanes>(workspace: &mut Workspace<L>) {
+    let lanes = workspace.lanes;
+    let Parts {
+        modulus,
+        r2: s2,
+        value,
+        spare,
+        factor,
+        scratch,
+        ..
+    } = workspace.parts();
+    lanes.mul(spare, value, s2, modulus, scratch);
+    lanes.mul(value, spare, factor, modulus, scratch);
+}
+
+/// From bases, as loaded, to the products, both in ordinary form.
+fn public_power<L: Lanes>(
+    workspace: &mut Workspace<L>,
+    exponent: Exponent<'_>,
+    factors: Option<&[Limb]>,
+    size: usize,
+) {
+    match factors {
+        Some(factors) => workspace.load_factors(factors, size, 0),
+        None => workspace.set_factor_to_one(),
+    }
+    let lanes = workspace.lanes;
+    let Parts {
+        modulus,
+        r2,
+        value,
+        spare,
+        factor,
+        table,
+        scratch,
+        ..
+    } = workspace.parts();
+    let (base, rest) = table.split_at_mut(value.len());
+    let ordinary = &mut rest[..value.len()];
+    ordinary.copy_from_slice(value);
+    lanes.mul(base, ordinary, r2, modulus, scratch);
+    value.copy_from_slice(base);
+    let numbers = [value, spare];
+    let (mut value, mut spare, lacks_base) =
+        raise(lanes, numbers, base, exponent, modulus, scratch);
+    // The product of a Montgomery form and an ordinary number is an ordinary number.
+    let is_ordinary = lacks_base && factors.is_none();
+    if lacks_base {
+        let by = if is_ordinary { &*ordinary } else { &*base };
+        lanes.mul(spare, value, by, modulus, scratch);
+        mem::swap(&mut value, &mut spare);
+    }
+    if !is_ordinary {
+        lanes.mul(spare, value, factor, modulus, scratch);
+        mem::swap(&mut value, &mut spare);
+    }
+    // Both buffers get the result, since they may have changed places.
+    spare.copy_from_slice(value);
+}
+
+/// Raises a value that is `base`, both in Montgomery form, to a power, but for the product with the base that an odd exponent above 1
+/// ends with. Returns the buffer that has the result, the other one, and whether it lacks that product.
+pub(super) fn raise<'a, L: Lanes>(
+    lanes: L,
+    [mut value, mut spare]: [&'a mut [L::Limb]; 2],
+    base: &[L::Limb],
+    exponent: Exponent<'_>,
+    modulus: Modulus<'_, L::Limb>,
+    scratch: &mut [L::Limb],
+) -> (&'a mut [L::Limb], &'a mut [L::Limb], bool) {
+    let (mut squarings, mut lacks_base) = (0, false);
+    for (is_set, is_last) in exponent.lower_bits() {
+        squarings += 1;
+        if is_set || is_last {
+            (value, spare) = lanes.square_times(value, spare, squarings, modulus, scratch);
+            squarings = 0;
+        }
+        lacks_base = is_set && is_last;
+        if is_set && !is_last {
+            lanes.mul(spare, value, base, modulus, scratch);
+            mem::swap(&mut value, &mut spare);
+        }
+    }
+    (value, spare, lacks_base)
+}
+
+/// From the products, as [`public_power`] leaves them and the bases, to their products with the bases.
+fn multiply_by_base<L: Lanes>(workspace: &mut Workspace<L>) {
+    let lanes = workspace.lanes;
+    let Parts {
+        modulus,
+        value,
+        spare,
+        table,
+        scratch,
+        ..
+    } = workspace.parts();
+    // The base is in Montgomery form and the product is not.
+    lanes.mul(spare, value, &table[..value.len()], modulus, scratch);
+    value.copy_from_slice(spare);
+}
+
+pub(super) fn limbs(modulus: &MontyParams<BoxedUint>) -> usize {
+    modulus.modulus().as_ref().as_limbs().len()
+}
+
+/// The modulus of each lane; lanes to spare repeat the last one.
+pub(super) fn each_lane<'a>(block: Moduli<'a>) -> [Params<'a>; MAX_COUNT] {
+    array::from_fn(|lane| Params::of(block[lane.min(block.len() - 1)]))
+}
+
+/// Whether lane by lane the moduli are the same references.
+pub(super) fn same(block: Moduli<'_>, prepared: Moduli<'_>) -> bool {
+    let pairs = || block.iter().zip(prepared);
+    block.len() <= prepared.len() && pairs().all(|(a, b)| core::ptr::eq(*a, *b))
+}
+
+impl<L: Lanes> Workspace<L> {
+    /// One in every lane of the second factor.
+    fn set_factor_to_one(&mut self) {
+        set_one::<L>(self.parts().factor);
+    }
+}

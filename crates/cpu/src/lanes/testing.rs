@@ -1,0 +1,346 @@
+//! Cases and references for the unit tests of lane types.
+
+mod sums;
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use num_bigint::BigUint;
+
+pub(crate) use self::sums::check_sums;
+use super::{Lanes, Modulus, Step, Table};
+use batch_modexp_core::window::Window;
+
+/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    /// A limb of `bits` bits; one in four has all bits equal, so that carries run far.
+    pub(crate) fn limb(&mut self, bits: u32) -> u64 {
+        let mask = (1 << bits) - 1;
+        match self.next() % 8 {
+            0 => 0,
+            1 => mask,
+            _ => self.next() & mask,
+        }
+    }
+}
+
+/// Numbers of one lane type: `numbers[lane]` as limbs.
+pub(crate) fn pack<L: Lanes>(numbers: &[BigUint], limbs: usize) -> Vec<L::Limb> {
+    let mut packed = vec![L::ZERO; limbs];
+    let mask = BigUint::from((1u64 << L::RADIX_BITS) - 1);
+    for (lane, number) in numbers.iter().enumerate() {
+        for (i, limb) in packed.iter_mut().enumerate() {
+            let digit = (number >> (i * L::RADIX_BITS as usize)) & &mask;
+            L::set_lane(limb, lane, digit.try_into().unwrap());
+        }
+    }
+    packed
+}
+
+/// The number in one lane.
+pub(crate) fn unpack<L: Lanes>(limbs: &[L::Limb], lane: usize) -> BigUint {
+    limbs.iter().rev().fold(BigUint::ZERO, |number, limb| {
+        (number << L::RADIX_BITS) + L::lane(limb, lane)
+    })
+}
+
+/// A number of at most `bits` bits from limbs that are often all zeros or all ones.
+pub(crate) fn number<L: Lanes>(random: &mut Random, bits: u32) -> BigUint {
+    let limbs = bits.div_ceil(L::RADIX_BITS);
+    let number = (0..limbs).fold(BigUint::ZERO, |number, _| {
+        (number << L::RADIX_BITS) + random.limb(L::RADIX_BITS)
+    });
+    number & ((BigUint::from(1u8) << bits) - 1u8)
+}
+
+/// `-1 / modulus mod 2^RADIX_BITS` of every lane.
+pub(crate) fn neg_inv<L: Lanes>(moduli: &[BigUint]) -> L::Limb {
+    let mut limb = L::ZERO;
+    for (lane, modulus) in moduli.iter().enumerate() {
+        let radix = BigUint::from(1u8) << L::RADIX_BITS;
+        let inverse = modulus.modinv(&radix).unwrap();
+        L::set_lane(&mut limb, lane, (radix - inverse).try_into().unwrap());
+    }
+    limb
+}
+
+/// The moduli of all lanes, and what [`Lanes::prepare`] makes of them.
+struct Prepared<L: Lanes> {
+    limbs: Vec<L::Limb>,
+    neg_inv: L::Limb,
+    constants: Vec<L::Limb>,
+}
+
+impl<L: Lanes> Prepared<L> {
+    fn new(lanes: L, moduli: &[BigUint], limbs: usize, scratch: &mut [L::Limb]) -> Self {
+        let mut prepared = Self {
+            limbs: pack::<L>(moduli, limbs),
+            neg_inv: neg_inv::<L>(moduli),
+            constants: vec![L::ZERO; L::constants_len(limbs)],
+        };
+        lanes.prepare(
+            &mut prepared.constants,
+            &prepared.limbs,
+            &prepared.neg_inv,
+            scratch,
+        );
+        prepared
+    }
+
+    fn modulus(&self) -> Modulus<'_, L::Limb> {
+        Modulus {
+            limbs: &self.limbs,
+            neg_inv: &self.neg_inv,
+            constants: &self.constants,
+        }
+    }
+}
+
+/// Multiplies and squares numbers up to the bound of the lane type, for random and for extreme moduli and
+/// factors, and compares with big integers: the residue, and that the result stays below the bound.
+pub(crate) fn check_products<L: Lanes>(lanes: L, bits: u32, rounds: usize) {
+    let limbs = L::limb_count(bits);
+    let r = BigUint::from(1u8) << (limbs as u32 * L::RADIX_BITS);
+    let mut random = Random(u64::from(bits));
+    let mut scratch = vec![L::ZERO; L::scratch_len(limbs)];
+    let mut out = vec![L::ZERO; limbs];
+    let one = BigUint::from(1u8);
+    let ones = (&one << bits) - 1u8;
+    for round in 0..rounds {
+        let moduli: Vec<BigUint> = (0..L::COUNT)
+            .map(|lane| match (round + lane) % 4 {
+                0 => ones.clone(),
+                1 => number::<L>(&mut random, bits) | &one | &one << (bits - 1),
+                2 => number::<L>(&mut random, bits) | &one,
+                _ => BigUint::from(2 * (random.next() >> 40) + 1),
+            })
+            .collect();
+        let mut factors = || -> Vec<BigUint> {
+            moduli
+                .iter()
+                .map(|modulus| {
+                    let bound: BigUint = modulus * L::BOUND;
+                    if random.next().is_multiple_of(2) {
+                        bound - 1u8
+                    } else {
+                        number::<L>(&mut random, bits + 2) % bound
+                    }
+                })
+                .collect()
+        };
+        let (a, b) = (factors(), factors());
+        let (packed_a, packed_b) = (pack::<L>(&a, limbs), pack::<L>(&b, limbs));
+        let prepared = Prepared::new(lanes, &moduli, limbs, &mut scratch);
+        let modulus = prepared.modulus();
+
+        lanes.mul(&mut out, &packed_a, &packed_b, modulus, &mut scratch);
+        for lane in 0..L::COUNT {
+            let m = &moduli[lane];
+            let product = unpack::<L>(&out, lane);
+            assert!(
+                product < m * L::BOUND,
+                "{bits} bits, lane {lane}: out of range"
+            );
+            assert_eq!(
+                product * &r % m,
+                &a[lane] * &b[lane] % m,
+                "{bits} bits, lane {lane}"
+            );
+        }
+
+        lanes.square(&mut out, &packed_a, modulus, &mut scratch);
+        for lane in 0..L::COUNT {
+            let m = &moduli[lane];
+            let square = unpack::<L>(&out, lane);
+            assert!(
+                square < m * L::BOUND,
+                "{bits} bits, lane {lane}: out of range"
+            );
+            assert_eq!(
+                square * &r % m,
+                &a[lane] * &a[lane] % m,
+                "{bits} bits, lane {lane}"
+            );
+        }
+    }
+}
+
+/// Looks every digit up in every lane.
+pub(crate) fn check_select<L: Lanes>(lanes: L, bits: u32) {
+    let limbs = L::limb_count(bits);
+    let mut random = Random(3);
+    for entries in [2, 4, 8, 16, 32, 64] {
+        let numbers: Vec<Vec<BigUint>> = (0..entries)
+            .map(|_| {
+                (0..L::COUNT)
+                    .map(|_| number::<L>(&mut random, bits))
+                    .collect()
+            })
+            .collect();
+        let table: Vec<L::Limb> = numbers
+            .iter()
+            .flat_map(|entry| pack::<L>(entry, limbs))
+            .collect();
+        let mut out = vec![L::ZERO; limbs];
+        for first in 0..entries {
+            let digits: Vec<u8> = (0..L::COUNT)
+                .map(|lane| ((first + 5 * lane) % entries) as u8)
+                .collect();
+            lanes.select(&mut out, &table, &digits);
+            for (lane, digit) in digits.iter().enumerate() {
+                assert_eq!(unpack::<L>(&out, lane), numbers[usize::from(*digit)][lane]);
+            }
+        }
+    }
+}
+
+/// Takes steps of the ladder with windows of all lengths, and compares with big integers.
+pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
+    let limbs = L::limb_count(bits);
+    let r = BigUint::from(1u8) << (limbs as u32 * L::RADIX_BITS);
+    let mut random = Random(u64::from(bits) + 1);
+    let one = BigUint::from(1u8);
+    let moduli: Vec<BigUint> = (0..L::COUNT)
+        .map(|_| number::<L>(&mut random, bits) | &one | &one << (bits - 1))
+        .collect();
+    let mut numbers = || -> Vec<BigUint> {
+        let number = |modulus: &BigUint| number::<L>(&mut random, bits + 2) % (modulus * L::BOUND);
+        moduli.iter().map(number).collect()
+    };
+    let mut scratch = vec![L::ZERO; L::scratch_len(limbs)];
+    let prepared = Prepared::new(lanes, &moduli, limbs, &mut scratch);
+    let modulus = prepared.modulus();
+    for squarings in 1..=6 {
+        let entries: Vec<Vec<BigUint>> = (0..1 << squarings).map(|_| numbers()).collect();
+        let table: Vec<L::Limb> = entries
+            .iter()
+            .flat_map(|entry| pack::<L>(entry, limbs))
+            .collect();
+        // Every digit comes in some lane.
+        for first in (0..entries.len()).step_by(L::COUNT) {
+            let digits: Vec<usize> = (0..L::COUNT)
+                .map(|lane| (first + lane) % entries.len())
+                .collect();
+            let start = numbers();
+            let mut value = pack::<L>(&start, limbs);
+            // What was there before must not matter.
+            let mut entry = pack::<L>(&numbers(), limbs);
+            let step = Step {
+                squarings,
+                table: &table,
+                digits: &digits.iter().map(|digit| *digit as u8).collect::<Vec<_>>(),
+                entry: &mut entry,
+                value: &mut value,
+                spare: &mut vec![L::ZERO; limbs],
+            };
+            let (value, _) = lanes.step(step, modulus, &mut scratch);
+            for lane in 0..L::COUNT {
+                let m = &moduli[lane];
+                let r_inv = (&r % m).modinv(m).unwrap();
+                let squared = (0..squarings).fold(start[lane].clone(), |number, _| {
+                    &number * &number * &r_inv % m
+                });
+                let expected = squared * &entries[digits[lane]][lane] * r_inv % m;
+                let power = unpack::<L>(value, lane);
+                assert!(power < m * L::BOUND, "{bits} bits, {squarings} squarings");
+                assert_eq!(power % m, expected, "{bits} bits, {squarings} squarings");
+            }
+        }
+    }
+}
+
+/// Fills tables for windows of all lengths, opens with every digit and takes a step with another one, and compares with big
+/// integers: the residue, and that numbers stay below the bound.
+pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
+    let limbs = L::limb_count(bits);
+    let r = BigUint::from(1u8) << (limbs as u32 * L::RADIX_BITS);
+    let mut random = Random(u64::from(bits) + 2);
+    let one = BigUint::from(1u8);
+    let ones = (&one << bits) - 1u8;
+    let moduli: Vec<BigUint> = (0..L::COUNT)
+        .map(|lane| match lane % 2 {
+            0 => ones.clone(),
+            _ => number::<L>(&mut random, bits) | &one | &one << (bits - 1),
+        })
+        .collect();
+    let bases: Vec<BigUint> = (0..L::COUNT)
+        .map(|lane| {
+            let bound: BigUint = &moduli[lane] * L::BOUND;
+            match lane % 3 {
+                0 => bound - 1u8,
+                _ => number::<L>(&mut random, bits + 2) % bound,
+            }
+        })
+        .collect();
+    let mut scratch = vec![L::ZERO; L::scratch_len(limbs)];
+    let prepared = Prepared::new(lanes, &moduli, limbs, &mut scratch);
+    let modulus = prepared.modulus();
+    let ones_r: Vec<BigUint> = moduli.iter().map(|m| &r % m).collect();
+    // Without Montgomery form.
+    let plain: Vec<BigUint> = moduli
+        .iter()
+        .zip(&bases)
+        .map(|(m, base)| base * (&r % m).modinv(m).unwrap() % m)
+        .collect();
+    let check = |limbs: &[L::Limb], lane: usize, exponent: usize| {
+        let m = &moduli[lane];
+        let expected = plain[lane].modpow(&BigUint::from(exponent), m) * &r % m;
+        let power = unpack::<L>(limbs, lane);
+        assert!(
+            &power * 2u8 < m * (2 * L::BOUND + 1),
+            "{bits} bits, exponent {exponent}"
+        );
+        assert_eq!(power % m, expected, "{bits} bits, exponent {exponent}");
+    };
+    // Of long numbers one window, for the sake of time: what is done for an entry is the same for all.
+    let shortest = if bits > 2048 { 5 } else { Window::MIN_BITS };
+    for window in (shortest..=5).map(|bits| Window::new(bits).unwrap()) {
+        let (entries, entry_len) = (window.table_len(), lanes.entry_len(limbs, window));
+        let mut table = vec![L::ZERO; entries * entry_len];
+        let powers = Table {
+            entries: &mut table,
+            entry_len,
+            one: &pack::<L>(&ones_r, limbs),
+            base: &mut pack::<L>(&bases, limbs),
+            spare: &mut vec![L::ZERO; limbs],
+        };
+        lanes.fill_table(powers, modulus, &mut scratch);
+        // What was there before must not matter.
+        let mut entry = vec![prepared.limbs[0]; entry_len];
+        let mut value = vec![prepared.limbs[0]; limbs];
+        for first in 0..entries {
+            let digits = |step: usize| -> Vec<u8> {
+                let digit = |lane| ((first + step * lane) % entries) as u8;
+                (0..L::COUNT).map(digit).collect()
+            };
+            let (top, next) = (digits(1), digits(3));
+            lanes.open(&mut value, &mut entry, &table, &top);
+            for (lane, digit) in top.iter().enumerate() {
+                check(&value, lane, usize::from(*digit));
+            }
+            let step = Step {
+                squarings: window.bits(),
+                table: &table,
+                digits: &next,
+                entry: &mut entry,
+                value: &mut value,
+                spare: &mut vec![L::ZERO; limbs],
+            };
+            let (value, _) = lanes.step(step, modulus, &mut scratch);
+            for lane in 0..L::COUNT {
+                let exponent = (usize::from(top[lane]) << window.bits()) + usize::from(next[lane]);
+                check(value, lane, exponent);
+            }
+        }
+    }
+}

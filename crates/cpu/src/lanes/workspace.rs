@@ -1,0 +1,370 @@
+//! The buffers of one exponentiation, all secret: moduli, bases, digits, tables.
+
+mod layout;
+
+use core::ops::Range;
+
+use crypto_bigint::Limb;
+
+use self::layout::{Digits, Operands, Words};
+use super::buffer::Buffer;
+use super::convert::{
+    MAX_COUNT, bits_at, cut, join, pack, reduce_once, store, to_digits, transpose,
+};
+use super::run::Params;
+use super::{Lanes, Modulus, window};
+use batch_modexp_core::secret::Secret;
+use batch_modexp_core::window::{Window, recode_into};
+
+/// Buffers for operands of `limbs` limbs and exponents of `exponent_bits` bits, reused from block to
+/// block of a batch and wiped on drop.
+pub(super) struct Workspace<L: Lanes> {
+    pub(super) lanes: L,
+    pub(super) window: Window,
+    exponent_bits: u32,
+    limbs: usize,
+    /// See [`Operands`].
+    operands: Buffer<L::Limb>,
+    /// See [`Words`].
+    words: Buffer<u64>,
+    /// See [`Digits`].
+    digits: Buffer<u8>,
+}
+
+/// The parts of a [`Workspace`] that the ladder works on.
+pub(super) struct Parts<'a, L: Lanes> {
+    pub(super) modulus: Modulus<'a, L::Limb>,
+    pub(super) r2: &'a [L::Limb],
+    pub(super) value: &'a mut [L::Limb],
+    pub(super) spare: &'a mut [L::Limb],
+    pub(super) factor: &'a mut [L::Limb],
+    pub(super) entry: &'a mut [L::Limb],
+    pub(super) table: &'a mut [L::Limb],
+    pub(super) scratch: &'a mut [L::Limb],
+    pub(super) digits: &'a [u8],
+}
+
+impl<L: Lanes> Workspace<L> {
+    pub(super) fn new(lanes: L, limbs: usize, exponent_bits: u32) -> Self {
+        let window = window::window::<L>(exponent_bits);
+        let digit_count = window.digit_count(exponent_bits);
+        Self {
+            lanes,
+            window,
+            exponent_bits,
+            limbs,
+            operands: Buffer::zeros(Operands::len(lanes, limbs, window)),
+            words: Buffer::zeros(Words::len(limbs, L::COUNT)),
+            digits: Buffer::zeros(Digits::len(digit_count, L::COUNT)),
+        }
+    }
+
+    /// Imports the modulus of every lane, all equally wide, and computes their Montgomery constants.
+    pub(super) fn prepare_moduli(&mut self, moduli: &[Params<'_>; MAX_COUNT]) {
+        self.prepare_products(moduli);
+        self.raise_r2(moduli[0].bits());
+    }
+
+    /// The same with `S^2` in the place of `R^2`, where `S = 2^width` is crypto-bigint's Montgomery radix. It takes two
+    /// multiplications less, and does for what is only reduced or multiplied once, since R is `S * 2^excess`: see
+    /// [`excess`](Self::excess).
+    pub(super) fn prepare_products(&mut self, moduli: &[Params<'_>; MAX_COUNT]) {
+        self.import_moduli(moduli);
+        let (operands, mut words) = self.operands_and_words();
+        let words = words.of(moduli[0].bits(), L::COUNT);
+        import_of_each::<L>(moduli, |params| params.r2, words, operands.r2);
+    }
+
+    /// The same without either, which products in Montgomery form need not have.
+    pub(super) fn import_moduli(&mut self, moduli: &[Params<'_>; MAX_COUNT]) {
+        let lanes = self.lanes;
+        let (operands, mut words) = self.operands_and_words();
+        let plain = words.of(moduli[0].bits(), L::COUNT);
+        import_of_each::<L>(moduli, |params| params.modulus, plain, operands.modulus);
+        for (lane, params) in moduli[..L::COUNT].iter().enumerate() {
+            let inverse = Secret::new(u64::from(*params.mod_inv));
+            let neg_inv = inverse.wrapping_neg() & ((1 << L::RADIX_BITS) - 1);
+            L::set_lane(operands.neg_inv, lane, neg_inv);
+        }
+        to_digits::<L>(operands.modulus, words.modulus);
+        lanes.prepare(
+            operands.constants,
+            operands.modulus,
+            operands.neg_inv,
+            operands.scratch,
+        );
+    }
+
+    /// Turns `r2`, which holds `2^(2 * width) mod modulus`, into `R^2 mod modulus`, where
+    /// `R = 2^r_bits` and `2^width < R < 2^(2 * width)`.
+    ///
+    /// Seen as `R * 2^f`, it starts at `f = 2 * width - r_bits`, and a Montgomery square doubles `f`. As
+    /// soon as `f` has reached `r_bits`, a Montgomery product with a power of two takes away the excess.
+    pub(super) fn raise_r2(&mut self, width: u32) {
+        let r_bits = self.limbs as u32 * L::RADIX_BITS;
+        let lanes = self.lanes;
+        let Operands {
+            modulus,
+            r2,
+            value,
+            factor,
+            scratch,
+            constants,
+            neg_inv,
+            ..
+        } = self.operands();
+        let modulus = Modulus {
+            limbs: modulus,
+            neg_inv,
+            constants,
+        };
+        let mut f = 2 * width - r_bits;
+        while f < r_bits {
+            lanes.square(value, r2, modulus, scratch);
+            r2.copy_from_slice(value);
+            f *= 2;
+        }
+        if f > r_bits {
+            set_power_of_two::<L>(factor, 2 * r_bits - f);
+            lanes.mul(value, r2, factor, modulus, scratch);
+            r2.copy_from_slice(value);
+        }
+    }
+
+    /// Imports the bases of a block and recodes its exponents.
+    pub(super) fn load(&mut self, block: &[[&[Limb]; 2]; MAX_COUNT]) {
+        let (exponent_bits, window) = (self.exponent_bits, self.window);
+        for (lane, [base, exponent]) in block[..L::COUNT].iter().enumerate() {
+            load_lane::<L>(self.operands().value, lane, base);
+            let Digits { recoded, of_lanes } = self.digits();
+            recode_into(exponent, exponent_bits, window, recoded);
+            let digits = of_lanes.iter_mut().skip(lane).step_by(L::COUNT);
+            for (digit, recoded) in digits.zip(&*recoded) {
+                *digit = *recoded;
+            }
+        }
+    }
+
+    /// Exports the results of a block.
+    pub(super) fn store(&mut self, out: &mut [&mut [Limb]; MAX_COUNT]) {
+        let digits = self.reduced_value();
+        for (lane, out) in out[..L::COUNT].iter_mut().enumerate() {
+            pack::<L>(digits, lane, out);
+        }
+    }
+
+    /// The digits of the number in every lane, which is below `BOUND * modulus` or, where the multiplication before
+    /// was by one, at most `(BOUND - 1) * modulus` (see the end of `pow`), reduced.
+    pub(super) fn reduced_value(&mut self) -> &[u64] {
+        self.reduce_value(L::BOUND - 1)
+    }
+
+    /// The digits of the number in every lane, from which the modulus is subtracted so often, unless that would be negative.
+    fn reduce_value(&mut self, times: u8) -> &[u64] {
+        let (operands, words) = self.operands_and_words();
+        let [digits, spare] = words.plain;
+        to_digits::<L>(operands.value, digits);
+        for _ in 0..times {
+            reduce_once::<L>(digits, words.modulus, spare);
+        }
+        digits
+    }
+
+    /// What the ladder works on.
+    pub(super) fn parts(&mut self) -> Parts<'_, L> {
+        let operands = Operands::new(self.lanes, &mut self.operands, self.limbs, self.window);
+        Parts {
+            modulus: Modulus {
+                limbs: operands.modulus,
+                neg_inv: operands.neg_inv,
+                constants: operands.constants,
+            },
+            r2: operands.r2,
+            value: operands.value,
+            spare: operands.spare,
+            factor: operands.factor,
+            entry: operands.entry,
+            table: operands.table,
+            scratch: operands.scratch,
+            digits: Digits::new(&mut self.digits, L::COUNT).of_lanes,
+        }
+    }
+
+    fn operands(&mut self) -> Operands<'_, L::Limb> {
+        Operands::new(self.lanes, &mut self.operands, self.limbs, self.window)
+    }
+
+    fn operands_and_words(&mut self) -> (Operands<'_, L::Limb>, Words<'_>) {
+        let operands = Operands::new(self.lanes, &mut self.operands, self.limbs, self.window);
+        let words = Words::new(&mut self.words);
+        (operands, words)
+    }
+
+    fn digits(&mut self) -> Digits<'_> {
+        Digits::new(&mut self.digits, L::COUNT)
+    }
+}
+
+/// For products: see `mul`.
+impl<L: Lanes> Workspace<L> {
+    /// Imports factors of up to `width` bits, one of each pair to `value`, the other one, times `2^shift`, to `factor`.
+    pub(super) fn load_factors_of(
+        &mut self,
+        block: &[[&[Limb]; 2]; MAX_COUNT],
+        width: u32,
+        shift: u32,
+    ) {
+        let (operands, mut words) = self.operands_and_words();
+        for (i, shift, limbs) in [(0, 0, operands.value), (1, shift, operands.factor)] {
+            let words = words.of(width, L::COUNT);
+            import::<L>(|lane| block[lane][i], shift, words, limbs);
+        }
+    }
+
+    /// Exports `value`, reduced, to numbers of `width` bits.
+    pub(super) fn store_products(&mut self, width: u32, out: &mut [&mut [Limb]; MAX_COUNT]) {
+        self.reduced_value();
+        let [digits, words] = self.operands_and_words().1.plain;
+        let words = &mut words[..width.div_ceil(64) as usize * L::COUNT];
+        join::<L>(digits, words);
+        for (lane, out) in out[..L::COUNT].iter_mut().enumerate() {
+            store::<L>(words, lane, out);
+        }
+    }
+}
+
+/// For numbers in flat buffers: see `products`.
+impl<L: Lanes> Workspace<L> {
+    /// Buffers for numbers of `size` limbs of crypto-bigint, without exponents.
+    pub(super) fn for_numbers(lanes: L, size: usize) -> Self {
+        Self::with_limbs(lanes, L::limb_count(size as u32 * Limb::BITS))
+    }
+
+    /// Buffers for operands of `limbs` limbs, without exponents.
+    pub(super) fn with_limbs(lanes: L, limbs: usize) -> Self {
+        Self::new(lanes, limbs, 0)
+    }
+
+    /// By how many bits a number of `width` bits can be shifted to stay below R.
+    pub(super) fn excess(&self, width: u32) -> u32 {
+        self.limbs as u32 * L::RADIX_BITS - width
+    }
+
+    /// The limbs of an operand.
+    pub(super) fn limbs(&self) -> usize {
+        self.limbs
+    }
+
+    /// Imports numbers of `size` limbs of crypto-bigint, one for each lane, times `2^shift`, to `value`; lanes to spare repeat the
+    /// last one.
+    pub(super) fn load_numbers(&mut self, numbers: &[Limb], size: usize, shift: u32) {
+        let (operands, mut words) = self.operands_and_words();
+        import_flat::<L>(numbers, size, 0..size, shift, &mut words, operands.value);
+    }
+
+    /// The same to `factor`.
+    pub(super) fn load_factors(&mut self, numbers: &[Limb], size: usize, shift: u32) {
+        let (operands, mut words) = self.operands_and_words();
+        import_flat::<L>(numbers, size, 0..size, shift, &mut words, operands.factor);
+    }
+
+    /// The same, of limbs `of` each number, to operands that the workspace does not have.
+    pub(super) fn import(
+        &mut self,
+        numbers: &[Limb],
+        size: usize,
+        of: Range<usize>,
+        shift: u32,
+        limbs: &mut [L::Limb],
+    ) {
+        let mut words = self.operands_and_words().1;
+        import_flat::<L>(numbers, size, of, shift, &mut words, limbs);
+    }
+
+    /// Exports `value` to the lanes that have a place here, reduced.
+    pub(super) fn store_value(&mut self, size: usize, numbers: &mut [Limb]) {
+        pack_all::<L>(self.reduced_value(), size, numbers);
+    }
+
+    /// The same where `value` is below `(2 * BOUND - 1) * modulus`.
+    pub(super) fn store_product(&mut self, size: usize, numbers: &mut [Limb]) {
+        pack_all::<L>(self.reduce_value(2 * (L::BOUND - 1)), size, numbers);
+    }
+}
+
+/// Cuts a number `of` the modulus of each lane into limbs, by way of `words`; once for all lanes where they have one modulus, as those
+/// of one key have.
+fn import_of_each<'a, L: Lanes>(
+    moduli: &[Params<'a>; MAX_COUNT],
+    of: impl Fn(&Params<'a>) -> &'a [Limb],
+    words: &mut [u64],
+    limbs: &mut [L::Limb],
+) {
+    let [first, others @ ..] = &moduli[..L::COUNT] else {
+        return;
+    };
+    if others.iter().any(|other| !first.is_same(other)) {
+        return import::<L>(|lane| of(&moduli[lane]), 0, words, limbs);
+    }
+    let number = of(first);
+    for (limb, low) in limbs.iter_mut().zip((0..).step_by(L::RADIX_BITS as usize)) {
+        let digit = bits_at(number, low, L::RADIX_BITS);
+        for lane in 0..L::COUNT {
+            L::set_lane(limb, lane, digit);
+        }
+    }
+}
+
+/// Cuts a number for each lane into limbs, times `2^shift`, by way of `words`.
+fn import<'a, L: Lanes>(
+    number: impl Fn(usize) -> &'a [Limb],
+    shift: u32,
+    words: &mut [u64],
+    limbs: &mut [L::Limb],
+) {
+    transpose::<L>(number, words);
+    cut::<L>(words, shift, limbs);
+}
+
+/// Cuts `value` into the limbs of one lane.
+fn load_lane<L: Lanes>(limbs: &mut [L::Limb], lane: usize, value: &[Limb]) {
+    for (i, limb) in (0u32..).zip(limbs) {
+        L::set_lane(limb, lane, bits_at(value, i * L::RADIX_BITS, L::RADIX_BITS));
+    }
+}
+
+/// Cuts those limbs `of` each number of `size` limbs, times `2^shift`, into the limbs of its lane; lanes to spare repeat the last number.
+fn import_flat<L: Lanes>(
+    numbers: &[Limb],
+    size: usize,
+    of: Range<usize>,
+    shift: u32,
+    words: &mut Words<'_>,
+    limbs: &mut [L::Limb],
+) {
+    let last = numbers.len() / size - 1;
+    let words = words.of(of.len() as u32 * Limb::BITS, L::COUNT);
+    let number = |lane: usize| &numbers[lane.min(last) * size..][..size][of.clone()];
+    import::<L>(number, shift, words, limbs);
+}
+
+/// The numbers of the first lanes, `size` limbs each.
+fn pack_all<L: Lanes>(digits: &[u64], size: usize, numbers: &mut [Limb]) {
+    for (lane, number) in numbers.chunks_exact_mut(size).enumerate() {
+        pack::<L>(digits, lane, number);
+    }
+}
+
+/// Sets every lane of a number to one.
+pub(super) fn set_one<L: Lanes>(limbs: &mut [L::Limb]) {
+    set_power_of_two::<L>(limbs, 0);
+}
+
+/// Sets every lane of a number to `2^bit`, which fits.
+pub(super) fn set_power_of_two<L: Lanes>(limbs: &mut [L::Limb], bit: u32) {
+    limbs.fill(L::ZERO);
+    let limb = &mut limbs[(bit / L::RADIX_BITS) as usize];
+    for lane in 0..L::COUNT {
+        L::set_lane(limb, lane, 1 << (bit % L::RADIX_BITS));
+    }
+}

@@ -1,0 +1,116 @@
+//! How the buffers of a workspace are divided: few allocations take less time than many, which shows where instances are few.
+
+use crate::lanes::Lanes;
+use batch_modexp_core::window::Window;
+
+/// Numbers as the lanes compute with them.
+pub(super) struct Operands<'a, L> {
+    pub(super) modulus: &'a mut [L],
+    /// `R^2 mod modulus`, below `BOUND * modulus`.
+    pub(super) r2: &'a mut [L],
+    /// First the bases, then the powers, in the end the results.
+    pub(super) value: &'a mut [L],
+    /// What the next operation writes; changes places with `value`.
+    pub(super) spare: &'a mut [L],
+    /// A second factor.
+    pub(super) factor: &'a mut [L],
+    /// An entry of the table for each lane.
+    pub(super) entry: &'a mut [L],
+    /// `base^0 .. base^(2^w - 1)` in Montgomery form, each as [`Lanes::entry_len`] says.
+    pub(super) table: &'a mut [L],
+    pub(super) scratch: &'a mut [L],
+    /// What else the multiplication needs of the modulus.
+    pub(super) constants: &'a mut [L],
+    /// `-1 / modulus mod 2^RADIX_BITS`.
+    pub(super) neg_inv: &'a mut L,
+}
+
+/// Numbers in plain words, for their way in and out.
+pub(super) struct Words<'a> {
+    /// The modulus as digits: see `convert`.
+    pub(super) modulus: &'a mut [u64],
+    /// Digits on their way out, and what else that needs.
+    pub(super) plain: [&'a mut [u64]; 2],
+}
+
+/// Exponents.
+pub(super) struct Digits<'a> {
+    /// The digits of one lane, least significant first.
+    pub(super) recoded: &'a mut [u8],
+    /// The least significant digits of all lanes, then the next ones.
+    pub(super) of_lanes: &'a mut [u8],
+}
+
+impl<'a, T> Operands<'a, T> {
+    /// How many limbs of lanes all of them take, where a number has `limbs`.
+    pub(super) fn len<L: Lanes<Limb = T>>(lanes: L, limbs: usize, window: Window) -> usize {
+        let (scratch, constants) = (L::scratch_len(limbs), L::constants_len(limbs));
+        let entries = (1 + window.table_len()) * lanes.entry_len(limbs, window);
+        5 * limbs + entries + scratch + constants + 1
+    }
+
+    /// Divides a buffer of that length.
+    pub(super) fn new<L: Lanes<Limb = T>>(
+        lanes: L,
+        mut buffer: &'a mut [T],
+        limbs: usize,
+        window: Window,
+    ) -> Self {
+        let entry_len = lanes.entry_len(limbs, window);
+        let mut next = |len| part(&mut buffer, len);
+        Self {
+            modulus: next(limbs),
+            r2: next(limbs),
+            value: next(limbs),
+            spare: next(limbs),
+            factor: next(limbs),
+            entry: next(entry_len),
+            table: next(window.table_len() * entry_len),
+            scratch: next(L::scratch_len(limbs)),
+            constants: next(L::constants_len(limbs)),
+            neg_inv: &mut next(1)[0],
+        }
+    }
+}
+
+impl<'a> Words<'a> {
+    /// How many words all of them take, where a number has `limbs` limbs in so many lanes.
+    pub(super) fn len(limbs: usize, lanes: usize) -> usize {
+        3 * limbs * lanes
+    }
+
+    /// Divides a buffer of that length.
+    pub(super) fn new(mut buffer: &'a mut [u64]) -> Self {
+        let third = buffer.len() / 3;
+        let mut next = || part(&mut buffer, third);
+        Self {
+            modulus: next(),
+            plain: [next(), next()],
+        }
+    }
+
+    /// Space for numbers of `width` bits of so many lanes, cut into words: what holds digits on their way out.
+    pub(super) fn of(&mut self, width: u32, lanes: usize) -> &mut [u64] {
+        &mut self.plain[1][..width.div_ceil(64) as usize * lanes]
+    }
+}
+
+impl<'a> Digits<'a> {
+    /// How many digits all of them take, where an exponent has `count`.
+    pub(super) fn len(count: usize, lanes: usize) -> usize {
+        (1 + lanes) * count
+    }
+
+    /// Divides a buffer of that length.
+    pub(super) fn new(buffer: &'a mut [u8], lanes: usize) -> Self {
+        let (recoded, of_lanes) = buffer.split_at_mut(buffer.len() / (1 + lanes));
+        Self { recoded, of_lanes }
+    }
+}
+
+/// The next `len` elements of what is left of a buffer.
+fn part<'a, T>(buffer: &mut &'a mut [T], len: usize) -> &'a mut [T] {
+    buffer
+        .split_off_mut(..len)
+        .expect("a buffer of the length that was asked for")
+}

@@ -1,0 +1,60 @@
+//! The backends of `batch-modexp` on the processor: lanes of vectors, the words beside them, and threads.
+//!
+//! Programs use the crate `batch-modexp`, which offers the public part of this one under the same names. What it does not
+//! offer is for the crates of this workspace and may change with any version.
+
+#![no_std]
+#![warn(
+    unreachable_pub,
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core
+)]
+
+extern crate alloc;
+extern crate std;
+
+#[cfg(target_arch = "x86_64")]
+mod adx;
+mod cpu;
+mod engine;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod fma;
+#[cfg(target_arch = "x86_64")]
+mod ifma;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod lanes;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod memcheck;
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[path = "../../../tests/common/need.rs"]
+mod need;
+mod parallel;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod sanitizer;
+#[cfg(test)]
+mod tests;
+#[cfg(all(test, target_arch = "x86_64"))]
+#[path = "../../../tests/common/valgrind.rs"]
+mod valgrind;
+
+pub use cpu::Cpu;
+pub use engine::AnyEngine;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub use fma::Fma;
+#[cfg(target_arch = "x86_64")]
+pub use ifma::Ifma;
+pub use parallel::{Parallel, each_share, wait_awake};
+
+/// The folder of the workspace.
+#[cfg(all(test, target_arch = "x86_64"))]
+const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// The paths of the crate `batch-modexp`, for the examples of the documentation.
+#[doc(hidden)]
+pub mod facade {
+    pub use batch_modexp_core::facade::*;
+    pub mod backend {
+        pub use crate::*;
+        pub use batch_modexp_core::Serial;
+    }
+}

@@ -1,0 +1,325 @@
+//! The backends of the processor under memcheck, as `tests/common/valgrind.rs` explains. Valgrind
+//! knows neither AVX-512 nor AVX-IFMA, so the IFMA kernels, in lanes and in pairs, run on their portable units; those of FMA, and the words
+//! beside them, run as they are.
+
+mod products;
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::hint::black_box;
+use core::num::NonZeroUsize;
+use std::println;
+
+use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
+use crypto_bigint::{BoxedUint, Odd, Uint};
+
+use self::products::{each_product, each_product_boxed};
+use crate::lanes::testing::Random;
+use crate::valgrind::{run_under_valgrind, set_params_undefined, set_undefined};
+use crate::{Cpu, Fma, ifma, need};
+use batch_modexp_core::Serial;
+use batch_modexp_core::window::{Window, recode_into};
+use batch_modexp_core::{BatchModExp, BatchModExpEach as _, Error, ModExp};
+
+#[test]
+fn no_branch_or_address_depends_on_a_secret() {
+    let clean = [
+        "serial",
+        "serial_boxed",
+        "fma",
+        "fma_boxed",
+        "fma_words",
+        "ifma_portable",
+        "ifma_portable_saving_products",
+        "ifma_portable_in_four_lanes",
+        "products",
+        "numbers",
+    ];
+    // What the check is worth: each of these leaks a digit, and must be found.
+    let leaks = ["leak_by_branch", "leak_by_address"];
+    run_under_valgrind("memcheck", &clean, &leaks);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn serial() {
+    fixed::<8>(&Serial);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn serial_boxed() {
+    boxed(&Serial, 512);
+    // A width that is rounded up.
+    boxed(&Serial, 17 * 64);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn fma() {
+    let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) else {
+        return;
+    };
+    fixed::<8>(&fma);
+    fixed::<17>(&fma);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn fma_boxed() {
+    let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) else {
+        return;
+    };
+    boxed(&fma, 1024);
+}
+
+/// Instances that are computed one by one.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn fma_words() {
+    let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) else {
+        return;
+    };
+    let fma = fma.with_words_under_valgrind();
+    fixed::<8>(&fma);
+    // The largest window.
+    fixed_by::<16>(&fma, &[110, 601]);
+    boxed(&fma, 1536);
+    boxed(&fma, 2048);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn ifma_portable() {
+    fixed::<8>(&ifma::testing::eight_on_portable_unit());
+    fixed::<17>(&ifma::testing::eight_on_portable_unit());
+    // The largest window.
+    fixed_by::<8>(&ifma::testing::eight_on_portable_unit(), &[321]);
+    fixed_by::<17>(&ifma::testing::eight_on_portable_unit(), &[321]);
+    boxed(&ifma::testing::eight_on_portable_unit(), 1536);
+    boxed(&ifma::testing::eight_on_portable_unit(), 2048);
+}
+
+/// As on a Zen 4: columns in registers, entries of one, two and three blocks with their halves.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn ifma_portable_saving_products() {
+    let saving = ifma::testing::eight_saving_on_portable_unit();
+    fixed::<8>(&saving);
+    fixed::<16>(&saving);
+    // The largest window.
+    fixed_by::<16>(&saving, &[321]);
+    boxed(&saving, 1536);
+    boxed(&saving, 3072);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn ifma_portable_in_four_lanes() {
+    let four = ifma::testing::four_on_portable_unit();
+    fixed::<8>(&four);
+    fixed::<17>(&four);
+    // The largest window.
+    fixed_by::<8>(&four, &[321]);
+    fixed_by::<17>(&four, &[321]);
+    boxed(&four, 1536);
+    boxed(&four, 2048);
+}
+
+/// Products of numbers, on every unit, and with what chooses among them.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn products() {
+    each_product::<2>(&Serial);
+    each_product::<9>(&Serial);
+    each_product_boxed(&Serial, 4 * 64);
+    // A width that is rounded up.
+    each_product_boxed(&Serial, 17 * 64);
+    for portable in [
+        ifma::testing::eight_on_portable_unit(),
+        ifma::testing::four_on_portable_unit(),
+    ] {
+        each_product::<4>(&portable);
+        each_product::<17>(&portable);
+        each_product_boxed(&portable, 2048);
+    }
+    if let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) {
+        each_product::<4>(&fma);
+        each_product::<17>(&fma);
+        each_product_boxed(&fma, 1024);
+    }
+    each_product::<32>(&Cpu::with_threads(NonZeroUsize::MIN).unwrap());
+}
+
+/// Products, powers and remainders, with everything marked but the exponent.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn numbers() {
+    use super::tests::{Random, for_each_engine};
+    use batch_modexp_core::requests::{Exponent, Powers, Product, Reduction};
+
+    let mut random = Random(5);
+    let exponent = BoxedUint::from(65_537u32);
+    for limbs in [8, 16, 17] {
+        let params = random.modulus(limbs, 3);
+        let moduli = [params.as_ref(); 19];
+        let values = random.limbs(19 * limbs);
+        set_params_undefined(params.as_ref(), true);
+        set_undefined(&values, true);
+        for_each_engine(|_, engine| {
+            let zeros = || alloc::vec![crypto_bigint::Limb::ZERO; values.len()];
+            let (mut out, mut times_base) = (zeros(), zeros());
+            for factors in [None, Some(&values[..])] {
+                engine.mul_public_power(Product {
+                    moduli: &moduli,
+                    exponent: Exponent::one_less(&exponent),
+                    bases: &values,
+                    factors,
+                    out: &mut out,
+                    times_base: Some(&mut times_base),
+                });
+            }
+            black_box((&out, &times_base));
+            // Twice as long as the moduli.
+            let (numbers, count) = (&values[..18 * limbs], 9);
+            engine.reduce(Reduction {
+                moduli: &moduli[..count],
+                numbers,
+                out: &mut out[..count * limbs],
+            });
+            black_box(&out);
+            let masks: Vec<_> = values.iter().map(|limb| limb.0 as u16).collect();
+            for masks in [None, Some(&masks[..2 * 19])] {
+                let powers = Powers {
+                    factors: [&moduli, &moduli],
+                    factor_bits: limbs as u32 * crypto_bigint::Limb::BITS - 3,
+                    exponent: Exponent::new(&exponent),
+                    bases: &values,
+                    expected: &values,
+                    masks,
+                };
+                black_box(engine.powers_agree(&powers));
+            }
+        });
+        set_params_undefined(params.as_ref(), false);
+        set_undefined(&values, false);
+    }
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn leak_by_branch() {
+    let digits = secret_digits();
+    if black_box(digits[0]) == 3 {
+        println!("the digit 3");
+    }
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn leak_by_address() {
+    let digits = secret_digits();
+    let table: Vec<u64> = (0..64).collect();
+    black_box(table[usize::from(digits[0] & 31)]);
+}
+
+/// Digits of a secret exponent.
+fn secret_digits() -> Vec<u8> {
+    let exponent = Uint::<8>::from_u64(0x0123_4567_89ab_cdef);
+    set_undefined(exponent.as_limbs(), true);
+    let window = Window::new(4).unwrap();
+    let mut digits = vec![0; window.digit_count(64)];
+    recode_into(exponent.as_limbs(), 64, window, &mut digits);
+    digits
+}
+
+/// Exponentiations with everything secret in `Uint`s, more than fill the lanes, by exponents of several
+/// lengths.
+fn fixed<const LIMBS: usize>(backend: &impl BatchModExp<Uint<LIMBS>, Error = Error>) {
+    fixed_by(backend, &[0, 17, 110]);
+}
+
+/// The same by exponents of these lengths, in bits.
+fn fixed_by<const LIMBS: usize>(
+    backend: &impl BatchModExp<Uint<LIMBS>, Error = Error>,
+    lengths: &[u32],
+) {
+    let mut random = Random(1);
+    let mut number = || {
+        let mut number = Uint::<LIMBS>::ZERO;
+        number.as_mut_limbs().fill_with(|| random.next().into());
+        number
+    };
+    let values: Vec<_> = (0..9)
+        .map(|_| {
+            let modulus = Odd::new(number() | Uint::ONE).unwrap();
+            (number(), number(), MontyParams::new(modulus))
+        })
+        .collect();
+    set_undefined(&values, true);
+    let batch: Vec<_> = values
+        .iter()
+        .map(|(base, exponent, params)| ModExp {
+            base,
+            exponent,
+            params,
+        })
+        .collect();
+    for exponent_bits in lengths {
+        let mut out = vec![Uint::ZERO; batch.len()];
+        backend
+            .batch_mod_exp(&batch, *exponent_bits, &mut out)
+            .unwrap();
+        black_box(&out);
+        // Few have ways of their own.
+        for count in [1, 2, 4] {
+            backend
+                .batch_mod_exp(&batch[..count], *exponent_bits, &mut out[..count])
+                .unwrap();
+            black_box(&out);
+        }
+    }
+    set_undefined(&values, false);
+}
+
+/// The same in `BoxedUint`s.
+fn boxed(backend: &impl BatchModExp<BoxedUint, Error = Error>, bits: u32) {
+    let mut random = Random(2);
+    let mut number = || {
+        let mut number = BoxedUint::zero_with_precision(bits);
+        number.as_mut_limbs().fill_with(|| random.next().into());
+        number
+    };
+    let values: Vec<_> = (0..9)
+        .map(|_| {
+            let modulus = Odd::new(number() | BoxedUint::one_with_precision(bits)).unwrap();
+            (number(), number(), BoxedMontyParams::new(modulus))
+        })
+        .collect();
+    let mark = |undefined| {
+        for (base, exponent, params) in &values {
+            set_undefined(base.as_limbs(), undefined);
+            set_undefined(exponent.as_limbs(), undefined);
+            set_params_undefined(params.as_ref(), undefined);
+        }
+    };
+    mark(true);
+    let batch: Vec<_> = values
+        .iter()
+        .map(|(base, exponent, params)| ModExp {
+            base,
+            exponent,
+            params: params.as_ref(),
+        })
+        .collect();
+    let mut out = vec![BoxedUint::zero(); batch.len()];
+    backend.batch_mod_exp(&batch, 70, &mut out).unwrap();
+    black_box(&out);
+    // Lengths are public, also when each instance has its own.
+    let lengths = [70, 3, 17, 3, 0, 17, 70, 3, 3];
+    backend
+        .batch_mod_exp_each(&batch, &lengths, &mut out)
+        .unwrap();
+    black_box(&out);
+    mark(false);
+}

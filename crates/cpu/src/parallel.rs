@@ -1,0 +1,300 @@
+//! Spreads a batch over threads.
+
+mod mul;
+mod shares;
+
+use core::fmt;
+use core::num::NonZeroUsize;
+
+use crypto_bigint::Unsigned;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+pub use self::shares::{each_share, wait_awake};
+use batch_modexp_core::width::{clear, width};
+use batch_modexp_core::{BatchModExp, Error, ModExp};
+
+/// Runs a batch on several threads, each with its share of the instances, through `B`.
+///
+/// The thread that calls is one of them, and computes too. The others belong to this value and end when it is dropped; several
+/// callers at a time share them. How a batch is cut depends on its
+/// length, the widths and the number of threads alone: so that the last thread ends soonest, or nearly so with less
+/// work, by what `B` says of its [`relative_time`](BatchModExp::relative_time). What is not worth cutting is computed on
+/// the calling thread: to wake another one takes some tens of microseconds.
+///
+/// A child process that `fork` made has no threads but the one that called it. What was made before the
+/// fork works there all the same, on the calling thread; for the speed of several, make another
+/// `Parallel` in the child. The child is told from its parent by the process id.
+///
+/// A child can have threads only if no other thread of the parent was being started or ended during the fork: Rust's
+/// standard library takes locks then, and one that was taken stays so in the child. Threads of a `Parallel` have started
+/// when it is made; when it is dropped, they end a little later.
+pub struct Parallel<B> {
+    inner: B,
+    workers: Workers,
+}
+
+impl<B> Parallel<B> {
+    /// Runs `inner` on as many threads as the process may use cores.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ThreadPool`] if the operating system refuses the threads.
+    pub fn new(inner: B) -> Result<Self, Error> {
+        let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        Self::with_threads(inner, threads)
+    }
+
+    /// Runs `inner` on `threads` threads, the one that calls among them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ThreadPool`] if the operating system refuses the threads.
+    pub fn with_threads(inner: B, threads: NonZeroUsize) -> Result<Self, Error> {
+        let workers = Workers::start(threads.get())?;
+        Ok(Self { inner, workers })
+    }
+
+    /// The number of threads, the one that calls among them; 1 in a child process that was forked after this was made.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        let others = self.pool_here().map(ThreadPool::current_num_threads);
+        others.unwrap_or(0) + 1
+    }
+
+    /// The threads beside the calling one, if there are any; there are none in a forked child.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn pool_here(&self) -> Option<&ThreadPool> {
+        self.workers.pool()
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub fn inner(&self) -> &B {
+        &self.inner
+    }
+
+    /// How many of `len` things a thread takes at a time, by the `time` that so many take on one thread: so that the last
+    /// one ends soonest, or at most an eighth later where that is less work. At most `most`, which is what long batches are
+    /// cut into.
+    ///
+    /// An eighth, because a second thread has to be woken, and may share its core with the first.
+    #[doc(hidden)]
+    pub fn share(&self, len: usize, most: usize, time: impl Fn(usize) -> u64) -> usize {
+        // Asked once: it is a question to the operating system, for the id of the process.
+        let threads = self.threads();
+        // A batch that gives each thread a few of those is even enough.
+        if len.div_ceil(most) >= 4 * threads {
+            return most;
+        }
+        let end = |share: usize| {
+            let shares = len.div_ceil(share);
+            shares.div_ceil(threads) as u64 * time(share.min(len))
+        };
+        let work = |share: usize| len.div_ceil(share) as u64 * time(share);
+        let shares = 1..=most.min(len).max(1);
+        let soonest = shares.clone().map(end).min().unwrap_or(0);
+        shares
+            .rev()
+            .filter(|&share| end(share) <= soonest + soonest / 8)
+            .min_by_key(|&share| (work(share), end(share)))
+            .expect("what ends soonest")
+    }
+}
+
+impl<B> Parallel<B> {
+    /// How many instances of a batch of `len` of `bits` bits a thread takes at a time.
+    fn share_of<U: Unsigned>(&self, bits: u32, len: usize) -> usize
+    where
+        B: BatchModExp<U>,
+    {
+        // A quarter of the fair share, so that a thread that is interrupted holds up the others by little, but whole
+        // multiples of what the backend computes at the same time.
+        let most = len.div_ceil(4 * self.threads()).max(1);
+        let most = most.next_multiple_of(self.inner.granularity());
+        self.share(len, most, |count| self.inner.relative_time(bits, count))
+    }
+}
+
+/// Threads beside the calling one, and the process that they run in: a forked child has a copy of this value, but no threads to
+/// do the work that it would wait for.
+///
+/// No more than work at the same time: rayon wakes threads that sleep when one finds work, and where there is nothing for them and
+/// no core to themselves, they hold up those that compute.
+struct Workers {
+    /// `None` where the calling thread is to do all.
+    pool: Option<ThreadPool>,
+    process: u32,
+}
+
+impl Workers {
+    /// As many threads as are `threads` with the calling one.
+    fn start(threads: usize) -> Result<Self, Error> {
+        // To rayon, none would be as many as there are cores.
+        let pool = match threads - 1 {
+            0 => None,
+            others => {
+                let pool = ThreadPoolBuilder::new()
+                    .num_threads(others)
+                    .thread_name(|i| alloc::format!("batch-modexp-{i}"))
+                    .build()
+                    .map_err(|_| Error::ThreadPool { threads })?;
+                // Until each thread has come to its first piece of work. A fork meanwhile would leave in the child, for ever, the
+                // standard library's locks for new threads taken, and what rayon shares in a process half made.
+                pool.broadcast(|_| ());
+                Some(pool)
+            }
+        };
+        Ok(Self {
+            pool,
+            process: std::process::id(),
+        })
+    }
+
+    /// The threads, if there are any in this process.
+    fn pool(&self) -> Option<&ThreadPool> {
+        let here = self.process == std::process::id();
+        self.pool.as_ref().filter(|_| here)
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        // To end the threads takes locks, and one that a thread held during the fork stays locked in the
+        // child for ever.
+        if self.pool().is_none() {
+            core::mem::forget(self.pool.take());
+        }
+    }
+}
+
+impl<B: fmt::Debug> fmt::Debug for Parallel<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parallel")
+            .field("inner", &self.inner)
+            .field("threads", &self.threads())
+            .finish()
+    }
+}
+
+impl<U, B> BatchModExp<U> for Parallel<B>
+where
+    U: Unsigned + Sync,
+    B: BatchModExp<U, Error = Error> + Sync,
+{
+    type Error = Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Error> {
+        assert_eq!(
+            batch.len(),
+            out.len(),
+            "a batch and its output must have the same length"
+        );
+        let Some(pool) = self.pool_here() else {
+            return self.inner.batch_mod_exp(batch, exponent_bits, out);
+        };
+        let widths = batch.iter().map(|x| width(x.params.modulus().as_ref()));
+        let share = self.share_of(widths.max().unwrap_or(0), batch.len());
+        if share >= batch.len() {
+            return self.inner.batch_mod_exp(batch, exponent_bits, out);
+        }
+        let shares = batch.chunks(share).zip(out.chunks_mut(share)).enumerate();
+        let result = each_share(pool, shares, |(i, (batch, out))| {
+            self.inner
+                .batch_mod_exp(batch, exponent_bits, out)
+                .map_err(|error| error.in_batch_at(i * share))
+        });
+        result.inspect_err(|_| clear(out))
+    }
+
+    fn granularity(&self) -> usize {
+        self.threads() * self.inner.granularity()
+    }
+
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        let share = self.share_of(bits, count);
+        let shares = count.div_ceil(share).div_ceil(self.threads());
+        shares as u64 * self.inner.relative_time(bits, share.min(count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use batch_modexp_core::Serial;
+
+    fn threads(count: usize) -> Parallel<Serial> {
+        Parallel::with_threads(Serial, count.try_into().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_caller_is_one_of_the_threads() {
+        for count in [1, 2, 3, 8] {
+            let parallel = threads(count);
+            assert_eq!(parallel.threads(), count);
+            let others = parallel.pool_here().map(ThreadPool::current_num_threads);
+            assert_eq!(others, Some(count - 1).filter(|others| *others > 0));
+        }
+    }
+
+    /// Blocks of eight, and pairs for up to four that are left over.
+    fn time(count: usize) -> u64 {
+        let left_over = match count % 8 {
+            few @ 0..=4 => 460 * few.div_ceil(2),
+            _ => 1000,
+        };
+        (1000 * (count / 8) + left_over) as u64
+    }
+
+    #[test]
+    fn few_are_spread_and_many_are_not() {
+        for (len, count, most, expected) in [
+            (1, 2, 8, 1),
+            (4, 2, 8, 2),
+            // Two pairs on each thread end a little before one block, with twice the work.
+            (8, 2, 8, 8),
+            (12, 2, 8, 8),
+            (16, 2, 8, 8),
+            (16, 16, 8, 2),
+            // As soon as by ones, with half of the work.
+            (8, 16, 8, 2),
+            (17, 2, 16, 10),
+            (4096, 2, 512, 512),
+        ] {
+            assert_eq!(
+                threads(count).share(len, most, time),
+                expected,
+                "{len} on {count}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_last_share_ends_hardly_later_than_with_long_ones() {
+        for count in [1, 2, 3, 7] {
+            let parallel = threads(count);
+            for len in 0usize..200 {
+                for most in [8, 16, 40] {
+                    let end = |share: usize| {
+                        len.div_ceil(share).div_ceil(count) as u64 * time(share.min(len))
+                    };
+                    let share = parallel.share(len, most, time);
+                    assert!((1..=most).contains(&share));
+                    let latest = end(most) + end(most) / 8;
+                    assert!(end(share) <= latest, "{len} on {count}, at most {most}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn time_on_threads() {
+        let time = |len| BatchModExp::<crypto_bigint::U64>::relative_time(&threads(3), 64, len);
+        assert_eq!([0, 1, 3, 4, 7, 300].map(time), [0, 1, 1, 2, 3, 100]);
+    }
+}

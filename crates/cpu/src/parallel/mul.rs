@@ -1,0 +1,92 @@
+//! Products on several threads.
+
+use crypto_bigint::Unsigned;
+
+use super::{Parallel, each_share};
+use batch_modexp_core::checks::Form;
+use batch_modexp_core::width::{clear, width};
+use batch_modexp_core::{BatchModMul, Error, ModMul};
+
+/// A thread takes at least as many products at a time as have, in all, this many products of two words of 64 bits in
+/// their factors: some 50 microseconds of a vector unit, which is what it takes to wake another thread.
+const MIN_WORD_PRODUCTS: usize = 1 << 16;
+
+/// Full vectors of every backend.
+const LANES: usize = 8;
+
+impl<U, B> BatchModMul<U> for Parallel<B>
+where
+    U: Unsigned + Sync,
+    B: BatchModMul<U, Error = Error> + Sync,
+{
+    type Error = Error;
+
+    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        run(self, Form::Ordinary, batch, out)
+    }
+
+    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        run(self, Form::Montgomery, batch, out)
+    }
+}
+
+fn run<U, B>(
+    parallel: &Parallel<B>,
+    form: Form,
+    batch: &[ModMul<'_, U>],
+    out: &mut [U],
+) -> Result<(), Error>
+where
+    U: Unsigned + Sync,
+    B: BatchModMul<U, Error = Error> + Sync,
+{
+    assert_eq!(
+        batch.len(),
+        out.len(),
+        "a batch and its output must have the same length"
+    );
+    let inner = |batch: &[ModMul<'_, U>], out: &mut [U]| match form {
+        Form::Ordinary => parallel.inner.batch_mod_mul(batch, out),
+        Form::Montgomery => parallel.inner.batch_monty_mul(batch, out),
+    };
+    let widths = batch.iter().map(|x| width(x.params.modulus().as_ref()));
+    let share = share(parallel.threads(), widths.max().unwrap_or(0), batch.len());
+    let Some(pool) = parallel.pool_here().filter(|_| share < batch.len()) else {
+        return inner(batch, out);
+    };
+    let shares = batch.chunks(share).zip(out.chunks_mut(share)).enumerate();
+    let result = each_share(pool, shares, |(i, (batch, out))| {
+        inner(batch, out).map_err(|error| error.in_batch_at(i * share))
+    });
+    result.inspect_err(|_| clear(out))
+}
+
+/// How many products of a batch of `len` of up to `bits` bits a thread takes at a time: a quarter of the fair share, so
+/// that a thread that is interrupted holds up the others by little, but what it is worth waking a thread for.
+fn share(threads: usize, bits: u32, len: usize) -> usize {
+    let words = bits.div_ceil(64).max(1) as usize;
+    let least = MIN_WORD_PRODUCTS.div_ceil(words * words);
+    let quarter = len.div_ceil(4 * threads).max(1);
+    quarter.max(least).next_multiple_of(LANES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_stay_where_they_are() {
+        for (threads, bits, len, expected) in [
+            (2, 256, 4096, 4096),
+            (2, 256, 1 << 16, 1 << 13),
+            (2, 4096, 16, 16),
+            (2, 4096, 1024, 128),
+            (16, 4096, 1024, 16),
+            (16, 16_384, 64, 8),
+            (3, 0, 0, 1 << 16),
+        ] {
+            let share = share(threads, bits, len);
+            assert_eq!(share, expected, "{len} of {bits} bits on {threads} threads");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Products, powers and remainders of every engine, against num-bigint.
+
+mod remainders;
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
+use crypto_bigint::{BoxedUint, Limb, Odd, Word};
+use num_bigint::BigUint;
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use super::Fma;
+#[cfg(target_arch = "x86_64")]
+use super::{Ifma, ifma};
+use crate::AnyEngine;
+use batch_modexp_core::Serial;
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::{Exponent, Moduli, Powers, Product, Reduction};
+
+/// All engines that this machine has, and those that are emulated.
+pub(super) fn for_each_engine(mut f: impl FnMut(&str, &dyn Engine)) {
+    f("serial", &Serial);
+    #[cfg(target_arch = "x86_64")]
+    {
+        f("portable ifma", &ifma::testing::eight_on_portable_unit());
+        let four = ifma::testing::four_on_portable_unit();
+        f("portable ifma, four lanes", &four);
+        if let Some(four) = ifma::testing::four_by_evex() {
+            f("ifma, four lanes", &four);
+        }
+        if let Some(ifma) = Ifma::new() {
+            f("ifma", &ifma);
+        }
+    }
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    if let Some(fma) = Fma::new() {
+        f("fma", &fma);
+    }
+    f("any engine", &AnyEngine::fastest());
+}
+
+/// What [`for_each_engine`] leaves out.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn engines_that_this_processor_lacks() {
+    crate::need::available("ifma", Ifma::new().ok_or("no IFMA"));
+    let four = ifma::testing::four_by_evex();
+    crate::need::available("avx512ifma", four.ok_or("no AVX-512 IFMA of 256 bits"));
+    crate::need::available("fma", Fma::new().ok_or("no AVX2 and FMA"));
+}
+
+/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    pub(super) fn limbs(&mut self, count: usize) -> Vec<Limb> {
+        (0..count).map(|_| Limb(self.next() as _)).collect()
+    }
+
+    /// An odd modulus of `limbs` limbs, whose highest `zeros` bits are zero.
+    pub(super) fn modulus(&mut self, limbs: usize, zeros: u32) -> BoxedMontyParams {
+        let mut number = BoxedUint::zero_with_precision(limbs as u32 * Limb::BITS);
+        number.as_mut_limbs().copy_from_slice(&self.limbs(limbs));
+        let top = &mut number.as_mut_limbs()[limbs - 1];
+        *top = Limb((top.0 | 1 << (Limb::BITS - 1)) >> zeros);
+        number.as_mut_limbs()[0] |= Limb::ONE;
+        BoxedMontyParams::new(Odd::new(number).unwrap())
+    }
+}
+
+fn value(limbs: &[Limb]) -> BigUint {
+    let limbs = limbs.iter().rev();
+    limbs.fold(BigUint::ZERO, |value, limb| (value << Limb::BITS) + limb.0)
+}
+
+/// Writes a number that fits, whatever the width of a limb.
+fn set_value(limbs: &mut [Limb], value: &BigUint) {
+    let octets = value.to_bytes_le();
+    let mut octets = octets.into_iter();
+    limbs.fill_with(|| {
+        let word = [(); Limb::BYTES].map(|()| octets.next().unwrap_or(0));
+        Limb(Word::from_le_bytes(word))
+    });
+}
+
+fn modulus_of(params: &MontyParams<BoxedUint>) -> BigUint {
+    value(params.modulus().as_ref().as_limbs())
+}
+
+/// Numbers of lanes, and which of two moduli each has.
+fn lanes(count: usize, moduli: &[BoxedMontyParams; 2]) -> Vec<&MontyParams<BoxedUint>> {
+    let of = |lane| moduli[usize::from(lane % 7 == 3 || lane >= 12)].as_ref();
+    (0..count).map(of).collect()
+}
+
+#[test]
+fn products_with_public_powers() {
+    let mut random = Random(1);
+    let exponents = [1u64, 2, 3, 65_537, u64::MAX].map(BoxedUint::from);
+    let widths = [(1, 0), (4, 1), (16, 0), (17, 40), (33, 5)];
+    for (limbs, zeros) in widths {
+        let moduli = [(); 2].map(|()| random.modulus(limbs, zeros));
+        for (exponent, count) in exponents.iter().zip([1, 3, 8, 17, 9]) {
+            let moduli = lanes(count, &moduli);
+            let mut bases = random.limbs(count * limbs);
+            let mut factors = random.limbs(count * limbs);
+            // Edges: 0, 1, all ones, n - 1.
+            bases[..limbs].fill(Limb::ZERO);
+            factors[(count - 1) * limbs..].fill(Limb::MAX);
+            bases[(count - 1) * limbs..].fill(Limb::MAX);
+            for_each_engine(|name, engine| {
+                let big = value(exponent.as_limbs());
+                let mut powers = vec![(Exponent::new(exponent), big.clone())];
+                if big.bit(0) && big > BigUint::from(1u8) {
+                    powers.push((Exponent::one_less(exponent), big - 1u8));
+                }
+                for ((power, big), factors) in powers
+                    .iter()
+                    .flat_map(|power| [None, Some(&factors[..])].map(|factors| (power, factors)))
+                {
+                    let [mut out, mut times_base] =
+                        [(); 2].map(|()| vec![Limb::MAX; count * limbs]);
+                    let mut product = |times_base| {
+                        engine.mul_public_power(Product {
+                            moduli: &moduli,
+                            exponent: *power,
+                            bases: &bases,
+                            factors,
+                            out: &mut out,
+                            times_base,
+                        });
+                        out.clone()
+                    };
+                    let alone = product(None);
+                    let out = product(Some(&mut times_base));
+                    assert_eq!(alone, out, "{name}, {limbs} limbs");
+                    for lane in 0..count {
+                        let number = |limbs_: &[Limb]| value(&limbs_[lane * limbs..][..limbs]);
+                        let n = modulus_of(moduli[lane]);
+                        let (base, factor) = (number(&bases), factors.map(number));
+                        let expected = base.modpow(big, &n) * factor.unwrap_or(1u8.into()) % &n;
+                        assert_eq!(number(&out), expected, "{name}, {limbs} limbs, lane {lane}");
+                        let expected = expected * base % &n;
+                        let found = number(&times_base);
+                        assert_eq!(found, expected, "{name}, {limbs} limbs, lane {lane}");
+                    }
+                }
+            });
+        }
+    }
+}
+
+/// Right powers agree whatever the masks are, and powers that are wrong modulo one factor or both do not.
+#[test]
+fn powers_modulo_two_factors() {
+    let mut random = Random(6);
+    let exponents = [1u64, 2, 3, 65_537, u64::MAX].map(BoxedUint::from);
+    let widths = [
+        (4, 1),
+        (8, 0),
+        (16, 0),
+        (16, 2),
+        (17, 40),
+        (20, 63),
+        (24, 0),
+        (32, 0),
+        (33, 5),
+    ];
+    let cases = widths.iter().cycle().zip(exponents.iter().cycle());
+    for ((half, zeros), exponent) in cases.take(2 * widths.len()) {
+        for (size, count) in [(2 * half, 9), (2 * half - 1, 17), (*half, 3)] {
+            let factors = [(); 2].map(|()| [(); 2].map(|()| random.modulus(*half, *zeros)));
+            let factors = factors.each_ref().map(|factors| lanes(count, factors));
+            let mut bases = random.limbs(count * size);
+            bases[..size].fill(Limb::ZERO);
+            bases[(count - 1) * size..].fill(Limb::MAX);
+            let number = |limbs: &[Limb], lane: usize| value(&limbs[lane * size..][..size]);
+            let n = |lane: usize| modulus_of(factors[0][lane]) * modulus_of(factors[1][lane]);
+            let power = |lane: usize| {
+                let power = number(&bases, lane).modpow(&value(exponent.as_limbs()), &n(lane));
+                // What need not be reduced to be congruent, and fits, agrees too.
+                let widest = BigUint::from(1u8) << (size as u32 * Limb::BITS);
+                (power < widest).then_some(power)
+            };
+            let mut expected = vec![Limb::MAX; count * size];
+            let is_right: Vec<bool> = (0..count)
+                .map(|lane| {
+                    let place = &mut expected[lane * size..][..size];
+                    let power = power(lane);
+                    if let Some(power) = &power {
+                        set_value(place, power);
+                    }
+                    power.is_some()
+                })
+                .collect();
+            let ones = vec![1; 2 * count];
+            let masks: Vec<_> = random.limbs(2 * count);
+            let masks: Vec<_> = masks.iter().map(|limb| limb.0 as u16).collect();
+            let largest = vec![u16::MAX; 2 * count];
+            let all_masks = [None, Some(&ones), Some(&masks), Some(&largest)];
+            for masks in all_masks.map(|masks| masks.map(Vec::as_slice)) {
+                for_each_engine(|name, engine| {
+                    let agree = |factor_bits, bases: &[Limb], expected: &[Limb]| {
+                        let powers = Powers {
+                            factors: [&factors[0], &factors[1]],
+                            factor_bits,
+                            exponent: Exponent::new(exponent),
+                            bases,
+                            expected,
+                            masks,
+                        };
+                        let verdicts = engine.powers_agree(&powers)?;
+                        let verdicts = verdicts.iter().map(|verdict| verdict.to_bool());
+                        Some(verdicts.collect::<Vec<_>>())
+                    };
+                    let exact = *half as u32 * Limb::BITS - zeros;
+                    if agree(exact, &bases, &expected).is_none() {
+                        return;
+                    }
+                    let agree = |factor_bits, bases: &[Limb], expected: &[Limb]| {
+                        agree(factor_bits, bases, expected).unwrap()
+                    };
+                    for factor_bits in [exact, 1] {
+                        let right = agree(factor_bits, &bases, &expected);
+                        assert_eq!(right, is_right, "{name}, {half} limbs");
+                    }
+                    let agree = |expected: &[Limb]| agree(exact, &bases, expected);
+                    // One lane, wrong modulo both factors, modulo the first and modulo the second.
+                    let lane = count / 2;
+                    let place = lane * size..(lane + 1) * size;
+                    let mut wrong = expected.clone();
+                    wrong[place.end - 1] ^= Limb::ONE;
+                    let mut others = is_right.clone();
+                    others[lane] = false;
+                    assert_eq!(agree(&wrong), others, "{name}, {half} limbs");
+                    for factor in &factors {
+                        let mut wrong = expected.clone();
+                        let by = factor[lane].modulus().as_ref().as_limbs();
+                        let mut carry = Limb::ZERO;
+                        for (limb, by) in wrong[place.clone()].iter_mut().zip(by) {
+                            (*limb, carry) = limb.carrying_add(*by, carry);
+                        }
+                        assert_eq!(agree(&wrong), others, "{name}, {half} limbs");
+                    }
+                });
+            }
+        }
+    }
+    let powers = Powers {
+        factors: [&[], &[]],
+        factor_bits: 1,
+        exponent: Exponent::new(&exponents[0]),
+        bases: &[],
+        expected: &[],
+        masks: None,
+    };
+    for_each_engine(|name, engine| {
+        let agree = engine.powers_agree(&powers);
+        assert!(agree.is_none_or(|verdicts| verdicts.is_empty()), "{name}");
+    });
+}
+
+/// Runs of several moduli go through the same call, and none at all.
+#[test]
+fn every_engine_takes_runs() {
+    let mut random = Random(4);
+    let moduli = [(); 2].map(|()| random.modulus(5, 0));
+    let moduli: Vec<_> = (0..30).map(|lane| moduli[lane / 20].as_ref()).collect();
+    let (bases, factors) = (random.limbs(30 * 5), random.limbs(30 * 5));
+    let mut products = vec![Limb::ZERO; 30 * 5];
+    for_each_engine(|name, engine| {
+        let product = |moduli: Moduli<'_>, bases: &[Limb], factors: &[Limb], out: &mut [Limb]| {
+            engine.mul_public_power(Product {
+                moduli,
+                exponent: Exponent::ONE,
+                bases,
+                factors: Some(factors),
+                out,
+                times_base: None,
+            });
+        };
+        product(&moduli, &bases, &factors, &mut products);
+        let numbers = |limbs: &[Limb]| -> Vec<_> { limbs.chunks_exact(5).map(value).collect() };
+        let operands = numbers(&bases).into_iter().zip(numbers(&factors));
+        let lanes = numbers(&products).into_iter().zip(operands).zip(&moduli);
+        for ((product, (base, factor)), modulus) in lanes {
+            assert_eq!(product, base * factor % modulus_of(modulus), "{name}");
+        }
+        product(&[], &[], &[], &mut []);
+    });
+}
