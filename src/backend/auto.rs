@@ -13,6 +13,8 @@ use core::num::NonZeroUsize;
 #[cfg(feature = "cuda")]
 use std::sync::OnceLock;
 
+use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
+use batch_modexp_cpu::{AnyEngine, Cpu};
 use crypto_bigint::Unsigned;
 
 #[cfg(feature = "cuda")]
@@ -22,9 +24,6 @@ use super::{
     Cuda,
     cuda::{Calibration, CalibrationFault, DeviceInfo, LostDevice, plan},
 };
-use batch_modexp_core::Serial;
-use batch_modexp_core::{BatchModExp, Error, ModExp};
-use batch_modexp_cpu::{AnyEngine, Cpu};
 
 /// What a caller may ask [`Auto`] for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

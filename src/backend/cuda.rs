@@ -33,6 +33,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::num::NonZeroUsize;
 
+use batch_modexp_core::checks::check_lengths;
+use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
+use batch_modexp_cpu::Cpu;
 use crypto_bigint::Unsigned;
 
 use self::family::entry::Entry;
@@ -41,10 +44,6 @@ use self::registry::SHIPPED;
 use self::runtime::device::Device;
 use self::runtime::pipeline::{Devices, Forecast};
 use self::words::HostPool;
-use batch_modexp_core::Serial;
-use batch_modexp_core::checks::check_lengths;
-use batch_modexp_core::{BatchModExp, Error, ModExp};
-use batch_modexp_cpu::Cpu;
 
 pub use self::calibration::Calibration;
 pub(crate) use self::calibration::ProcessorCosts;

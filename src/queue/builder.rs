@@ -7,6 +7,7 @@ use core::num::NonZeroUsize;
 use core::time::Duration;
 use std::sync::OnceLock;
 
+use batch_modexp_core::{BatchModExp, Error};
 use crypto_bigint::BoxedUint;
 use rand_core::TryCryptoRng;
 
@@ -17,7 +18,6 @@ use super::policy::{Policy, Sharing};
 use super::room::Room;
 use super::shared::{Backend, Fallback, Shared};
 use crate::rsa::backend::{PerThread, RsaBackend};
-use batch_modexp_core::{BatchModExp, Error};
 
 /// Settings of a [`BatchQueue`]: what it computes with, and when a batch begins.
 ///

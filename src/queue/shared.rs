@@ -7,6 +7,8 @@ use core::task::Waker;
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use batch_modexp_cpu::Cpu;
+
 use super::counters::Counters;
 use super::doors::Place;
 use super::generator::Generator;
@@ -19,7 +21,6 @@ use super::{IS_WORKING, QueueError, contain};
 use crate::rsa::Error;
 use crate::rsa::backend::RsaBackend;
 use crate::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle, Signature};
-use batch_modexp_cpu::Cpu;
 
 /// A backend that workers share.
 pub(super) type Backend = Box<dyn RsaBackend + Send + Sync>;

@@ -9,16 +9,15 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroUsize;
 
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::SecretPowers;
+use batch_modexp_core::secret::Secret;
+use batch_modexp_core::{BatchModExp, ModExp, Serial};
 use crypto_bigint::{BoxedUint, Limb};
 
 use super::error::Error;
 use super::output::Slots;
 use super::private_op::{self, Batch};
-use batch_modexp_core::Serial;
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::SecretPowers;
-use batch_modexp_core::secret::Secret;
-use batch_modexp_core::{BatchModExp, ModExp};
 
 /// The most items that a thread computes at a time. The numbers of more would not stay in a cache.
 const ITEMS_AT_A_TIME: usize = 512;

@@ -5,6 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use batch_modexp_core::secret::Secret;
 use crypto_bigint::Limb;
 
 use super::backend::{Items, RsaBackend};
@@ -13,7 +14,6 @@ use super::key::KeyHandle;
 use super::output::{Buffers, Outputs};
 use super::private_op::class::{KeyClass, Positions, sort};
 use super::private_op::{Batch, Source, Streams};
-use batch_modexp_core::secret::Secret;
 
 /// The key of each item.
 #[derive(Clone, Copy)]

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::ptr;
 
+use batch_modexp_core::width::scrubbed;
 use rand_core::TryCryptoRng;
 use zeroize::Zeroize;
 
@@ -14,7 +15,6 @@ use super::private_op::{Randomness, Source, Streams};
 use super::representative::{Range, check_range};
 use super::signatures::SecretOctets;
 use crate::rsa::Error;
-use batch_modexp_core::width::scrubbed;
 
 /// Decrypts batches of ciphertexts with a backend and a scheme.
 ///

@@ -3,13 +3,13 @@
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
+use batch_modexp_core::secret::Secret;
 use sha2::Digest;
 use sha2::digest::Output;
 
 use self::sealed::Sealed;
 use super::key::{KeyHandle, Restriction};
 use crate::rsa::Error;
-use batch_modexp_core::secret::Secret;
 
 pub(super) mod oaep;
 pub(super) mod pkcs1_v15;

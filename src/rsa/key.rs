@@ -22,6 +22,7 @@ mod seal;
 use alloc::sync::Arc;
 use core::fmt;
 
+use batch_modexp_core::secret::Secret;
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Limb};
 
@@ -34,7 +35,6 @@ pub use self::restriction::Restriction;
 pub use self::{encrypted::decrypt_pkcs8, encryption::EncryptionAlgorithm};
 use super::encryption::pkcs1_v15::hash_of_exponent;
 use crate::rsa::Error;
-use batch_modexp_core::secret::Secret;
 
 /// A private key with its precomputed values.
 ///

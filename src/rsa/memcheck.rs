@@ -7,6 +7,9 @@ use core::convert::Infallible;
 use core::hint::black_box;
 use std::println;
 
+use batch_modexp_core::Serial;
+use batch_modexp_core::secret::reveal;
+use batch_modexp_cpu::Fma;
 use chacha20::ChaCha8Rng;
 use crypto_bigint::{BoxedUint, CtEq, CtLt};
 use rand_core::{Rng as _, SeedableRng as _, TryCryptoRng, TryRng};
@@ -27,9 +30,6 @@ use super::{KeyHandle, RsaComponents};
 use crate::need;
 use crate::rsa::Error;
 use crate::valgrind::{run_under_valgrind, set_params_undefined, set_undefined};
-use batch_modexp_core::Serial;
-use batch_modexp_core::secret::reveal;
-use batch_modexp_cpu::Fma;
 
 #[test]
 fn no_branch_or_address_depends_on_a_secret() {

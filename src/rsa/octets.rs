@@ -3,9 +3,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crypto_bigint::{BoxedUint, Limb, Word};
-
 use batch_modexp_core::secret::Secret;
+use crypto_bigint::{BoxedUint, Limb, Word};
 
 /// OS2IP: the number that `octets` stand for, most significant first, in limbs, with zeros above.
 ///

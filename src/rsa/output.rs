@@ -4,10 +4,10 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use batch_modexp_core::secret::Secret;
 use zeroize::Zeroize;
 
 use super::error::Error;
-use batch_modexp_core::secret::Secret;
 
 /// The outputs of a batch. Items are computed in *sorted* order, those of one key class next to each other, and looked up
 /// by their *position* in the caller's batch.

@@ -13,6 +13,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::SecretPowers;
+use batch_modexp_core::secret::Secret;
 use crypto_bigint::Limb;
 
 use self::blinding::{Blinded, Blinds};
@@ -22,9 +25,6 @@ use super::error::Error;
 use super::key::{Crt, KeyHandle};
 use super::octets::{octets_to_limbs, write_octets};
 use super::output::Slots;
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::SecretPowers;
-use batch_modexp_core::secret::Secret;
 
 /// Exponentiates on a backend. Nobody trusts what comes back.
 pub(super) type Exponentiate<'a> =

@@ -1,11 +1,11 @@
 //! Blocks of octets that others made, and the numbers that the private operation takes.
 
+use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::{BoxedUint, CtEq, CtLt, Limb};
 
 use super::key::KeyHandle;
 use super::octets::os2ip;
 use crate::rsa::Error;
-use batch_modexp_core::secret::{Secret, reveal};
 
 /// Which numbers are taken.
 #[derive(Clone, Copy, Debug)]

@@ -4,10 +4,11 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
+use batch_modexp_core::secret::Secret;
+
 use super::error::Error;
 use super::output::Outputs;
 use super::signature::Signature;
-use batch_modexp_core::secret::Secret;
 
 /// The signatures of a batch, in the order of its items: one buffer of octets, from which slices are lent.
 ///

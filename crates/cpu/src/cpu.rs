@@ -2,12 +2,11 @@
 
 use core::num::NonZeroUsize;
 
+use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul, Serial};
 use crypto_bigint::Unsigned;
 
 use super::Parallel;
 pub(crate) use crate::engine::AnyEngine;
-use batch_modexp_core::Serial;
-use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 
 /// Spreads a batch over threads, each of which computes with the best instructions that this processor
 /// has: `Ifma`, else `Fma`, else [`Serial`].

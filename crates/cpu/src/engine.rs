@@ -3,6 +3,8 @@
 mod mul;
 mod numbers;
 
+use batch_modexp_core::checks::check_batch;
+use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
 use crypto_bigint::Unsigned;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -11,11 +13,8 @@ use crate::Fma;
 use crate::Ifma;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::lanes;
-use batch_modexp_core::Serial;
-use batch_modexp_core::checks::check_batch;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use batch_modexp_core::width::{clear, width};
-use batch_modexp_core::{BatchModExp, Error, ModExp};
 
 /// One of the engines, chosen at run time; the SIMD ones leave to [`Serial`] what it does faster.
 #[derive(Clone, Copy, Debug)]

@@ -43,6 +43,10 @@ mod tests;
 
 use alloc::vec::Vec;
 
+use batch_modexp_core::checks::Form;
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
+use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::Choice;
 use crypto_bigint::Unsigned;
 
@@ -55,10 +59,6 @@ use self::neon::Token;
 use super::adx::{self, Words};
 use super::lanes::{self, Run};
 use super::lanes::{powers_agree::powers_agree, products, reduce::reduce};
-use batch_modexp_core::checks::Form;
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
-use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 
 /// Runs a batch on the calling thread with fused multiply-add of doubles, four instances at a time
 /// (x86-64 with AVX2 and FMA: Intel since Haswell, AMD since Zen; any 64-bit Arm).

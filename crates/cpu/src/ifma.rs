@@ -26,16 +26,16 @@ mod units;
 
 use alloc::vec::Vec;
 
+use batch_modexp_core::checks::Form;
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
+use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::Choice;
 use crypto_bigint::Unsigned;
 
 use self::units::Units;
 use super::adx::{self, Words};
 use super::lanes::{self, Run};
-use batch_modexp_core::checks::Form;
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
-use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 
 /// Runs a batch on the calling thread with AVX-512 IFMA, eight instances at a time (x86-64: Intel's servers since Ice Lake, AMD
 /// since Zen 4), or with AVX-IFMA, four at a time (Intel's clients since Meteor Lake, Sierra Forest).

@@ -29,16 +29,16 @@ mod workspace;
 use core::mem;
 use core::ops::Range;
 
+use batch_modexp_core::checks::check_batch;
+use batch_modexp_core::width::{clear, scrubbed};
+use batch_modexp_core::window::Window;
+use batch_modexp_core::{Error, ModExp};
 use crypto_bigint::Unsigned;
 use zeroize::Zeroize;
 
 pub(crate) use self::run::Run;
 use self::run::{blocks, each_run};
 use self::workspace::Workspace;
-use batch_modexp_core::checks::check_batch;
-use batch_modexp_core::width::{clear, scrubbed};
-use batch_modexp_core::window::Window;
-use batch_modexp_core::{Error, ModExp};
 
 /// The widest modulus that the SIMD backends serve, in bits. Column sums would allow more; tables of
 /// powers would grow beyond any cache.

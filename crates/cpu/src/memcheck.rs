@@ -10,6 +10,8 @@ use core::hint::black_box;
 use core::num::NonZeroUsize;
 use std::println;
 
+use batch_modexp_core::window::{Window, recode_into};
+use batch_modexp_core::{BatchModExp, BatchModExpEach as _, Error, ModExp, Serial};
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Odd, Uint};
 
@@ -17,9 +19,6 @@ use self::products::{each_product, each_product_boxed};
 use crate::lanes::testing::Random;
 use crate::valgrind::{run_under_valgrind, set_params_undefined, set_undefined};
 use crate::{Cpu, Fma, ifma, need};
-use batch_modexp_core::Serial;
-use batch_modexp_core::window::{Window, recode_into};
-use batch_modexp_core::{BatchModExp, BatchModExpEach as _, Error, ModExp};
 
 #[test]
 fn no_branch_or_address_depends_on_a_secret() {

@@ -6,12 +6,12 @@ mod shares;
 use core::fmt;
 use core::num::NonZeroUsize;
 
+use batch_modexp_core::width::{clear, width};
+use batch_modexp_core::{BatchModExp, Error, ModExp};
 use crypto_bigint::Unsigned;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 pub use self::shares::{each_share, wait_awake};
-use batch_modexp_core::width::{clear, width};
-use batch_modexp_core::{BatchModExp, Error, ModExp};
 
 /// Runs a batch on several threads, each with its share of the instances, through `B`.
 ///

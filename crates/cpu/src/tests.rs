@@ -5,6 +5,9 @@ mod remainders;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use batch_modexp_core::Serial;
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::{Exponent, Moduli, Powers, Product, Reduction};
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Limb, Odd, Word};
 use num_bigint::BigUint;
@@ -14,9 +17,6 @@ use super::Fma;
 #[cfg(target_arch = "x86_64")]
 use super::{Ifma, ifma};
 use crate::AnyEngine;
-use batch_modexp_core::Serial;
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::{Exponent, Moduli, Powers, Product, Reduction};
 
 /// All engines that this machine has, and those that are emulated.
 pub(super) fn for_each_engine(mut f: impl FnMut(&str, &dyn Engine)) {

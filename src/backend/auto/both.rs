@@ -6,16 +6,15 @@ use alloc::vec::Vec;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use batch_modexp_core::width::width;
+use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
+use batch_modexp_cpu::Cpu;
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd, Unsigned};
 
 use super::cost::{Costs, Model, Shape, Side};
 use crate::backend::Cuda;
 use crate::backend::cuda::{Calibration, CalibrationFault, ProcessorCosts};
-use batch_modexp_core::Serial;
-use batch_modexp_core::width::width;
-use batch_modexp_core::{BatchModExp, Error, ModExp};
-use batch_modexp_cpu::Cpu;
 
 /// See [`Auto::with_gpus`](super::Auto::with_gpus).
 #[derive(Debug)]

@@ -1,10 +1,9 @@
 //! Products, which never go to a GPU.
 
+use batch_modexp_core::{BatchModMul, Error, ModMul, Serial};
 use crypto_bigint::Unsigned;
 
 use super::{Auto, Chosen};
-use batch_modexp_core::Serial;
-use batch_modexp_core::{BatchModMul, Error, ModMul};
 
 /// Products are computed on the processor, by whatever computes exponentiations there, also with GPUs: to copy numbers from the
 /// memory of the host to a device and back takes longer than to multiply them here. Beside an H200 16 threads

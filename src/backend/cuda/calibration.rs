@@ -8,13 +8,13 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use batch_modexp_core::{CalibrationFault, Error};
+
 use super::Cuda;
 use super::registry::SHIPPED;
 use super::runtime::costs::Costs;
 use super::runtime::device::Device;
 use super::runtime::probe::DeviceInfo;
-use batch_modexp_core::CalibrationFault;
-use batch_modexp_core::Error;
 
 /// What kernels take on the devices of this machine, and, if [`Auto`](crate::backend::Auto) has measured it, what
 /// exponentiations take on its processor.

@@ -9,6 +9,9 @@ use core::mem;
 use core::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use batch_modexp_core::Error;
+use batch_modexp_core::secret::Secret;
+use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 use cudarc::driver::DriverError;
 
@@ -30,9 +33,6 @@ use super::runtime::slot::{Outgoing, Slot};
 #[cfg(test)]
 use super::runtime::strike::Reach;
 use super::words::{HostPool, copy_in, copy_out, write_indices};
-use batch_modexp_core::Error;
-use batch_modexp_core::secret::Secret;
-use batch_modexp_core::window::Window;
 
 /// What all keys of a batch have in common; public.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -3,6 +3,9 @@
 use alloc::vec::Vec;
 use std::sync::{Mutex, PoisonError};
 
+use batch_modexp_core::checks::{check_instances, check_lengths};
+use batch_modexp_core::width::clear;
+use batch_modexp_core::{BatchModExp, Error, ModExp};
 use crypto_bigint::Unsigned;
 
 use super::group::{Group, Places};
@@ -12,9 +15,6 @@ use super::registry::SHIPPED;
 use super::runtime::pipeline::Timing;
 use super::words::SEEN_AT_A_TIME;
 use super::{Cuda, Serial};
-use batch_modexp_core::checks::{check_instances, check_lengths};
-use batch_modexp_core::width::clear;
-use batch_modexp_core::{BatchModExp, Error, ModExp};
 
 impl Cuda {
     /// Checks what every backend requires of a batch of exponentiations, and against the widest modulus, and computes it.

@@ -14,6 +14,7 @@ pub(crate) mod rns_mma;
 use alloc::vec::Vec;
 use core::fmt;
 
+use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 
 use self::entry::Entry;
@@ -22,7 +23,6 @@ use super::runtime::layout::{Layout, Part};
 use super::runtime::module::Grid;
 use super::runtime::probe::DeviceInfo;
 use super::words::NonTemporal;
-use batch_modexp_core::window::Window;
 
 /// One way of doing the arithmetic. `entry` is always one of the family's own.
 ///

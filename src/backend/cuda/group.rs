@@ -6,13 +6,13 @@ use core::convert::Infallible;
 use core::mem;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use batch_modexp_core::width::clear;
+use batch_modexp_core::{Error, ModExp, ModMul};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Integer as _, Limb, Unsigned, Zero as _};
 use zeroize::Zeroize;
 
 use super::words::{HostPool, copy_out};
-use batch_modexp_core::width::clear;
-use batch_modexp_core::{Error, ModExp, ModMul};
 
 /// What all instances have, whatever is computed of them.
 pub(super) trait Instance: Copy + Sync {

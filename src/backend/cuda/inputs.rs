@@ -7,6 +7,7 @@ use core::ops::Range;
 use core::{mem, ptr};
 use std::sync::{Mutex, PoisonError};
 
+use batch_modexp_core::Error;
 use crypto_bigint::modular::MontyParams;
 
 use super::group::{Group, Instance};
@@ -14,7 +15,6 @@ use super::runtime::layout::Part;
 use super::runtime::pipeline::Stop;
 use super::runtime::slot::Outgoing;
 use super::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, write_indices};
-use batch_modexp_core::Error;
 
 /// Where the inputs of a chunk are, in this order.
 pub(super) struct Parts {

@@ -7,6 +7,10 @@ use core::ops::Range;
 use core::slice;
 use std::sync::{Mutex, PoisonError};
 
+use batch_modexp_core::checks::check_instances;
+use batch_modexp_core::secret::Secret;
+use batch_modexp_core::width::{WithLimbs, width, with_limbs};
+use batch_modexp_core::{BatchModExp, Error, ModExp};
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Limb, Odd, Uint, Unsigned};
 
@@ -23,10 +27,6 @@ use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::{Outgoing, Slot};
 use super::words::{HostPool, Rows};
-use batch_modexp_core::checks::check_instances;
-use batch_modexp_core::secret::Secret;
-use batch_modexp_core::width::{WithLimbs, width, with_limbs};
-use batch_modexp_core::{BatchModExp, Error, ModExp};
 
 impl<U: Unsigned + Sync + Send> Group<'_, ModExp<'_, U>> {
     /// Computes the group on the host.

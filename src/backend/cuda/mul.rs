@@ -5,6 +5,9 @@ use alloc::vec::Vec;
 use core::borrow::BorrowMut;
 use core::ops::Range;
 
+use batch_modexp_core::checks::{Form, check_factors};
+use batch_modexp_core::width::clear;
+use batch_modexp_core::{BatchModMul, Error, ModMul, Serial};
 use crypto_bigint::{Limb, Unsigned};
 
 use super::Cuda;
@@ -21,10 +24,6 @@ use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::{Outgoing, Slot};
 use super::words::{HostPool, Rows};
-use batch_modexp_core::Serial;
-use batch_modexp_core::checks::{Form, check_factors};
-use batch_modexp_core::width::clear;
-use batch_modexp_core::{BatchModMul, Error, ModMul};
 
 /// Products modulo numbers of up to 512 bits run on the devices, wider ones, which may stand in the same batch, on the host's
 /// threads.

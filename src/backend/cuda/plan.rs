@@ -5,13 +5,14 @@ use alloc::vec::Vec;
 use core::ptr;
 use core::time::Duration;
 
+use batch_modexp_core::window::Window;
+
 #[cfg(feature = "sign")]
 use super::family::crt::CrtClass;
 use super::family::entry::{Entry, Registry};
 use super::registry::SHIPPED;
 use super::runtime::pipeline::Forecast;
 use super::runtime::probe::DeviceInfo;
-use batch_modexp_core::window::Window;
 
 /// Choices for [`Cuda::batch_mod_exp_tuned`](super::Cuda::batch_mod_exp_tuned); the default leaves all of
 /// them to the backend.

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 use core::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
 
+use batch_modexp_cpu::each_share;
 use crypto_bigint::Limb;
 use rayon::ThreadPool;
 
-use batch_modexp_cpu::each_share;
 pub(crate) use non_temporal::NonTemporal;
 
 mod non_temporal;

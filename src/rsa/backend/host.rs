@@ -3,9 +3,10 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
+use batch_modexp_core::Serial;
+
 use super::{HostEngine, Items, PerThread, RsaBackend};
 use crate::rsa::error::Error;
-use batch_modexp_core::Serial;
 
 /// The engines compute everything themselves, on flat numbers.
 macro_rules! on_engine {

@@ -2,12 +2,12 @@
 
 use alloc::vec::Vec;
 
+use batch_modexp_core::secret::{Secret, reveal, reveal_len};
 use crypto_bigint::{Choice, CtAssign, CtEq};
 use sha2::Digest;
 
 use crate::rsa::Error;
 use crate::rsa::mgf1::add_mask;
-use batch_modexp_core::secret::{Secret, reveal, reveal_len};
 
 /// The message in `em`, whose masks are taken off in place. The mask generation is with `M`; `em` has at least 2 octets
 /// more than two hashes like that of the label.

@@ -4,12 +4,11 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use batch_modexp_core::secret::{Secret, reveal_len};
 use crypto_bigint::{Choice, CtAssign, CtEq, CtLt};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
-
-use batch_modexp_core::secret::{Secret, reveal_len};
 
 /// 00, 02, at least eight octets of padding, 00.
 const SHORTEST_OVERHEAD: u16 = 11;

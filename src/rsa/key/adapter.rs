@@ -1,5 +1,6 @@
 //! Keys of the `rsa` crate.
 
+use batch_modexp_core::secret::Secret;
 use crypto_bigint::BoxedUint;
 use rsa::PrivateKey;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
@@ -7,7 +8,6 @@ use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use super::{KeyHandle, RsaComponents};
 use crate::rsa::Error;
 use crate::rsa::octets::limbs_to_octets;
-use batch_modexp_core::secret::Secret;
 
 #[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
 impl KeyHandle {

@@ -2,8 +2,9 @@
 
 use alloc::sync::Arc;
 
-use super::{Crt, KeyHandle, KeyParts, Private};
 use batch_modexp_core::secret::Secret;
+
+use super::{Crt, KeyHandle, KeyParts, Private};
 
 impl KeyHandle {
     /// The same key with some of its numbers changed in memory, and the seal of its import.

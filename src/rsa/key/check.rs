@@ -5,6 +5,9 @@
 
 mod arithmetic;
 
+use batch_modexp_core::monty::Monty;
+use batch_modexp_core::secret::{Secret, reveal};
+use batch_modexp_core::width::{WithLimbs, load, store, with_limbs};
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams, FixedMontyParams};
 use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Gcd, Limb, Odd, Uint};
 
@@ -14,9 +17,6 @@ use super::fault::KeyFault;
 use crate::rsa::Error;
 use crate::rsa::octets::os2ip;
 use crate::rsa::{MAX_BITS, MIN_BITS};
-use batch_modexp_core::monty::Monty;
-use batch_modexp_core::secret::{Secret, reveal};
-use batch_modexp_core::width::{WithLimbs, load, store, with_limbs};
 
 /// Numbers that belong together.
 pub(in crate::rsa) struct Checked {

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use batch_modexp_core::secret::Secret;
 use pkcs8::der::{self, Decode, ErrorKind, Tag, Tagged};
 use pkcs8::pkcs5::pbes2::{self, Pbkdf2Params};
 use pkcs8::pkcs5::{self, EncryptionScheme};
@@ -12,7 +13,6 @@ use super::encryption::EncryptionAlgorithm;
 use super::format::{ENCRYPTED_LABEL, decode, encryption_of, not_der};
 use super::{KeyFault, KeyHandle};
 use crate::rsa::Error;
-use batch_modexp_core::secret::Secret;
 
 impl KeyHandle {
     /// Decrypts a PKCS#8 document in DER by [`decrypt_pkcs8`], and reads the key in it; see

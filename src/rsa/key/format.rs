@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use batch_modexp_core::secret::Secret;
 use pkcs1::RsaPrivateKeyRef;
 use pkcs8::der::Decode;
 use pkcs8::der::asn1::{AnyRef, OctetStringRef};
@@ -12,7 +13,6 @@ use super::components::RsaComponents;
 use super::pem::{decode_pem, has_block};
 use super::{KeyFault, KeyHandle, Restriction};
 use crate::rsa::Error;
-use batch_modexp_core::secret::Secret;
 
 const PKCS1_LABEL: &str = "RSA PRIVATE KEY";
 const PKCS8_LABEL: &str = "PRIVATE KEY";

@@ -10,11 +10,10 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams, MontyParams};
-use crypto_bigint::{BoxedUint, Limb, Odd};
-
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::width::{WithLimbs, load, scrubbed, with_limbs};
+use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams, MontyParams};
+use crypto_bigint::{BoxedUint, Limb, Odd};
 
 /// The odd `modulus` with its constants, at its own width up to 64 limbs; above that at the next of `with_limbs`.
 pub(super) fn secret(modulus: &BoxedUint) -> Secret<MontyParams<BoxedUint>> {

@@ -4,11 +4,11 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use base64ct::{Base64, Encoding};
+use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::CtEq;
 
 use super::KeyFault;
 use crate::rsa::Error;
-use batch_modexp_core::secret::{Secret, reveal};
 
 const BEGIN: &[u8] = b"-----BEGIN ";
 const END: &[u8] = b"-----END ";

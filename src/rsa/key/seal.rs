@@ -4,14 +4,14 @@
 //! may go wrong alike: with `R^2 mod p` set to 0 both work modulo p on zeros. So a result only leaves if the record is
 //! still what was imported.
 
+use batch_modexp_core::secret::{Secret, reveal};
+use batch_modexp_core::width::scrubbed;
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, CtEq, Limb};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
 use super::{Crt, KeyParts, Private, Restriction};
-use batch_modexp_core::secret::{Secret, reveal};
-use batch_modexp_core::width::scrubbed;
 
 impl KeyParts {
     /// Seals a record that has just been checked.

@@ -14,6 +14,9 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::{Exponent, Product};
+use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, CtEq, CtLt, Limb};
 use rand_core::TryCryptoRng;
@@ -22,9 +25,6 @@ use super::check::is_below;
 use crate::rsa::Error;
 use crate::rsa::KeyHandle;
 use crate::rsa::octets::octets_to_limbs;
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::{Exponent, Product};
-use batch_modexp_core::secret::{Secret, reveal};
 
 /// The blinding factors of items, in flat buffers.
 pub(in crate::rsa) struct Blinds {

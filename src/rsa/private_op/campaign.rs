@@ -22,13 +22,14 @@ mod tally;
 use alloc::vec::Vec;
 use std::{print, println};
 
+use batch_modexp_cpu::AnyEngine;
+
 use self::fault::{Form, Place};
 use self::faulty::Check;
 use self::rig::{Fault, Outcome, Rig};
 use self::tally::Tally;
 use super::testing::Stage;
 use crate::need;
-use batch_modexp_cpu::AnyEngine;
 
 /// Lanes of a batch: three of one key and two of another, whose halves fill no number of vectors.
 const LANES: usize = 5;

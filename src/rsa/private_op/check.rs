@@ -4,15 +4,15 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr;
 
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::{Exponent, Powers, Product};
+use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};
 
 use super::class::{KeyClass, crt};
 use crate::rsa::KeyHandle;
 use crate::rsa::key::Crt;
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::{Exponent, Powers, Product};
-use batch_modexp_core::secret::{Secret, reveal};
 
 /// For each candidate whether it is a number below its modulus whose power of e is the em of its
 /// item: the one that the source made, not a copy that a backend may have touched. An engine of this

@@ -7,14 +7,14 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr;
 
-use crypto_bigint::{Limb, Uint};
-
-use crate::rsa::key::Crt;
 use batch_modexp_core::engine::Engine;
 use batch_modexp_core::monty::Monty;
 use batch_modexp_core::requests::{Exponent, Product, Reduction};
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::width::{WithLimbs, load, load_limbs, with_limbs};
+use crypto_bigint::{Limb, Uint};
+
+use crate::rsa::key::Crt;
 
 /// `values[i] mod p` for all i, then `values[i] mod q` for all i, each as wide as the primes.
 ///

@@ -3,12 +3,12 @@
 use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use batch_modexp_core::secret::{Secret, reveal};
 use chacha20::ChaCha20Rng;
 use crypto_bigint::CtEq;
 use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};
 
 use crate::rsa::Error;
-use batch_modexp_core::secret::{Secret, reveal};
 
 /// Independent streams of random octets: ChaCha20 (RFC 8439) under one key, 256 bits from the caller's generator,
 /// with another nonce for each stream.

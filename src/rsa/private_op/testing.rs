@@ -3,14 +3,14 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
+use batch_modexp_core::{BatchModExp, ModExp};
 use crypto_bigint::{BoxedUint, Choice, Limb, Word};
 
 use super::Batch;
 use crate::rsa::Error;
 use crate::rsa::backend::{HostEngine, Items, RsaBackend};
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
-use batch_modexp_core::{BatchModExp, ModExp};
 
 /// Numbers that an engine gets or gives, in the order of the computation.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

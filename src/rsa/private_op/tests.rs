@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use batch_modexp_core::Serial;
 use crypto_bigint::{BoxedUint, Limb, Word};
 use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
@@ -13,7 +14,6 @@ use super::*;
 use crate::rsa::octets::octets_to_limbs;
 use crate::rsa::output::Buffers;
 use crate::rsa::signatures::SecretOctets;
-use batch_modexp_core::Serial;
 
 /// Nobody asks for encoded messages: they are given.
 struct NoSource;

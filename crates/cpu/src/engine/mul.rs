@@ -3,6 +3,8 @@
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use core::ptr;
 
+use batch_modexp_core::checks::{Form, check_products};
+use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModMul, Serial};
 use crypto_bigint::BoxedUint;
 use crypto_bigint::Unsigned;
 use crypto_bigint::modular::MontyParams;
@@ -12,13 +14,8 @@ use super::AnyEngine;
 use crate::Ifma;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::lanes;
-use batch_modexp_core::BatchModExp;
-use batch_modexp_core::Serial;
-use batch_modexp_core::checks::Form;
-use batch_modexp_core::checks::check_products;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use batch_modexp_core::width::{clear, width};
-use batch_modexp_core::{BatchModMul, Error, ModMul};
 
 impl<U: Unsigned> BatchModMul<U> for AnyEngine
 where

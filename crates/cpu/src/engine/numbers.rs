@@ -2,13 +2,13 @@
 
 use alloc::vec::Vec;
 
-use crypto_bigint::Choice;
-
-use super::AnyEngine;
 use batch_modexp_core::Serial;
 use batch_modexp_core::engine::Engine;
 use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
 use batch_modexp_core::width::width;
+use crypto_bigint::Choice;
+
+use super::AnyEngine;
 
 impl Engine for AnyEngine {
     fn name(&self) -> &'static str {

@@ -1,3 +1,4 @@
+use batch_modexp_core::{BatchModExp, ModExp};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{NonZero, Odd, Uint, Word};
 use num_bigint::BigUint;
@@ -8,7 +9,6 @@ use super::lanes4::Lanes4;
 use super::portable::Portable;
 use crate::Fma;
 use crate::lanes::testing::{Random, check_ladder, check_products, check_select, check_step};
-use batch_modexp_core::{BatchModExp, ModExp};
 
 fn unit() -> Option<Lanes4<Token>> {
     let token = Token::detect().ok_or("this processor has no AVX2 and FMA, nor NEON");

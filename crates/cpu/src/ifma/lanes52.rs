@@ -1,5 +1,7 @@
 //! The lanes as the common ladder sees them.
 
+use batch_modexp_core::window::Window;
+
 use super::blocks::{self, Mul, Square};
 use super::halves::{Enter, MulEntry, have_halves};
 use super::look_up::{Select, Share};
@@ -10,7 +12,6 @@ use super::step;
 use super::sums::{AddProducts, ReduceLowest, adds_products};
 use crate::lanes;
 use crate::lanes::{Lanes, Modulus, Step, Table};
-use batch_modexp_core::window::Window;
 
 /// An instance in each lane, on the instructions of `T`.
 #[derive(Clone, Copy, Debug)]

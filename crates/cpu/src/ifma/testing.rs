@@ -2,6 +2,10 @@
 
 use alloc::vec::Vec;
 
+use batch_modexp_core::checks::Form;
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
+use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::Choice;
 use crypto_bigint::Unsigned;
 
@@ -13,10 +17,6 @@ use super::units::Units;
 use crate::adx;
 use crate::adx::Words;
 use crate::lanes;
-use batch_modexp_core::checks::Form;
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
-use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 
 /// [`Ifma`](super::Ifma) on other units.
 #[derive(Clone, Copy)]

@@ -1,3 +1,5 @@
+use batch_modexp_core::window::Window;
+
 use super::lanes52::Lanes52;
 use super::madd52::{Limb8, Madd52};
 use super::{avx_ifma, avx512, portable};
@@ -5,7 +7,6 @@ use crate::lanes::Lanes;
 use crate::lanes::testing::check_sums;
 use crate::lanes::testing::{check_ladder, check_products, check_select, check_step};
 use crate::need;
-use batch_modexp_core::window::Window;
 
 /// All block lengths, and one, two and more blocks of the longest.
 const WIDTHS: [u32; 12] = [

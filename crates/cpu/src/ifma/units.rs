@@ -2,6 +2,9 @@
 
 use alloc::vec::Vec;
 
+use batch_modexp_core::checks::Form;
+use batch_modexp_core::requests::{Moduli, Powers, Product, Reduction};
+use batch_modexp_core::width::width;
 use crypto_bigint::Choice;
 
 use super::cost;
@@ -15,9 +18,6 @@ use crate::lanes::Run;
 use crate::lanes::powers_agree::powers_agree;
 use crate::lanes::products;
 use crate::lanes::reduce::reduce;
-use batch_modexp_core::checks::Form;
-use batch_modexp_core::requests::{Moduli, Powers, Product, Reduction};
-use batch_modexp_core::width::width;
 
 /// The lanes of a processor: eight on the instructions of `E`, or four on those of `F`, with words for an instance that would
 /// leave lanes empty.

@@ -5,14 +5,14 @@
 //! `r_bits - width` bits further up. It has room there, and `a * b < S * modulus` is what the lanes ask for:
 //! `a * (b * R / S) < R * modulus`. Nothing but the modulus is prepared for that.
 
+use batch_modexp_core::checks::{Form, check_products};
+use batch_modexp_core::width::{clear, scrubbed};
+use batch_modexp_core::{Error, ModMul};
 use crypto_bigint::Unsigned;
 
 use super::run::{Run, blocks, each_run};
 use super::workspace::{Parts, Workspace};
 use super::{Lanes, MAX_BITS};
-use batch_modexp_core::checks::{Form, check_products};
-use batch_modexp_core::width::{clear, scrubbed};
-use batch_modexp_core::{Error, ModMul};
 
 /// [`BatchModMul`](batch_modexp_core::BatchModMul) by `multiply`, which gets run after run. It should be a function that is generic
 /// over nothing: see [`run`](super::run).

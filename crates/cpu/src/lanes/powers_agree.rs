@@ -10,6 +10,9 @@
 
 use alloc::vec::Vec;
 
+use batch_modexp_core::requests::{Exponent, MASK_BITS, Moduli, Powers};
+use batch_modexp_core::secret::Secret;
+use batch_modexp_core::width::scrubbed;
 use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;
 
@@ -20,9 +23,6 @@ use super::products::{each_lane, limbs, raise, same};
 use super::sums::negate;
 use super::workspace::{Parts, Workspace, set_one};
 use super::{Lanes, Modulus};
-use batch_modexp_core::requests::{Exponent, MASK_BITS, Moduli, Powers};
-use batch_modexp_core::secret::Secret;
-use batch_modexp_core::width::scrubbed;
 
 /// Bits of an operand above those of the factor. With `B = 2^(width + MASK_BITS)`, which is above the multiple, that
 /// makes `R > 4 * BOUND^2 * B`. A number that is brought below R is below `(BOUND + 1) * B`, so its product with another

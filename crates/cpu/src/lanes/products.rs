@@ -3,6 +3,8 @@
 use core::ops::Range;
 use core::{array, mem};
 
+use batch_modexp_core::requests::{Exponent, Moduli, Product};
+use batch_modexp_core::width::scrubbed;
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb};
 
@@ -10,8 +12,6 @@ use super::convert::MAX_COUNT;
 use super::run::Params;
 use super::workspace::{Parts, Workspace, set_one};
 use super::{Lanes, Modulus};
-use batch_modexp_core::requests::{Exponent, Moduli, Product};
-use batch_modexp_core::width::scrubbed;
 
 /// `out[i] = factors[i] * bases[i]^exponent mod moduli[i]`, the moduli equally wide.
 pub(crate) fn mul_public_power<L: Lanes>(lanes: L, product: Product<'_>) {

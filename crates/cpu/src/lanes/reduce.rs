@@ -1,5 +1,7 @@
 //! Remainders of numbers up to twice as long as the moduli: see [`requests`](batch_modexp_core::requests).
 
+use batch_modexp_core::requests::{Moduli, Reduction};
+use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
 use super::Lanes;
@@ -7,8 +9,6 @@ use super::buffer::Buffer;
 use super::halves::Halves;
 use super::products::{each_lane, limbs, same};
 use super::workspace::{Parts, Workspace, set_power_of_two};
-use batch_modexp_core::requests::{Moduli, Reduction};
-use batch_modexp_core::width::scrubbed;
 
 /// A bit of an operand above those of the modulus makes `R > 2 * BOUND^2 * 2^width`. A number that is folded is below
 /// `(BOUND + 1) * 2^width`, so its product with another number, below `BOUND * modulus`, is below `R * modulus`.

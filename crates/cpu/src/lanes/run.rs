@@ -7,14 +7,14 @@ use core::array;
 use core::ops::Range;
 use core::ptr;
 
+use batch_modexp_core::requests::SecretPowers;
+use batch_modexp_core::width::width;
+use batch_modexp_core::{ModExp, ModMul};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Limb, U64, Unsigned};
 use zeroize::Zeroize;
 
 use super::convert::MAX_COUNT;
-use batch_modexp_core::requests::SecretPowers;
-use batch_modexp_core::width::width;
-use batch_modexp_core::{ModExp, ModMul};
 
 /// Consecutive instances whose moduli are equally wide, and the places of their results.
 ///

@@ -5,11 +5,11 @@ mod sums;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use batch_modexp_core::window::Window;
 use num_bigint::BigUint;
 
 pub(crate) use self::sums::check_sums;
 use super::{Lanes, Modulus, Step, Table};
-use batch_modexp_core::window::Window;
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.
 pub(crate) struct Random(pub(crate) u64);

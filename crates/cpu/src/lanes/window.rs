@@ -1,7 +1,8 @@
 //! The choice of the window.
 
-use super::Lanes;
 use batch_modexp_core::window::Window;
+
+use super::Lanes;
 
 /// `(largest exponent_bits, window bits)`: the window that costs the least. A window of `w` bits costs
 /// `2^w - 2` multiplications for the table and `ceil(exponent_bits / w) - 1` after that, each with a

@@ -4,6 +4,8 @@ mod layout;
 
 use core::ops::Range;
 
+use batch_modexp_core::secret::Secret;
+use batch_modexp_core::window::{Window, recode_into};
 use crypto_bigint::Limb;
 
 use self::layout::{Digits, Operands, Words};
@@ -13,8 +15,6 @@ use super::convert::{
 };
 use super::run::Params;
 use super::{Lanes, Modulus, window};
-use batch_modexp_core::secret::Secret;
-use batch_modexp_core::window::{Window, recode_into};
 
 /// Buffers for operands of `limbs` limbs and exponents of `exponent_bits` bits, reused from block to
 /// block of a batch and wiped on drop.

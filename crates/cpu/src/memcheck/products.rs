@@ -4,12 +4,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::hint::black_box;
 
+use batch_modexp_core::{BatchModMul, Error, ModMul};
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Odd, Uint};
 
 use crate::lanes::testing::Random;
 use crate::valgrind::{set_params_undefined, set_undefined};
-use batch_modexp_core::{BatchModMul, Error, ModMul};
 
 /// Products in either form with everything secret in `Uint`s, more than fill the lanes, of own and of shared moduli.
 pub(super) fn each_product<const LIMBS: usize>(

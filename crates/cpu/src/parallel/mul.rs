@@ -1,11 +1,11 @@
 //! Products on several threads.
 
-use crypto_bigint::Unsigned;
-
-use super::{Parallel, each_share};
 use batch_modexp_core::checks::Form;
 use batch_modexp_core::width::{clear, width};
 use batch_modexp_core::{BatchModMul, Error, ModMul};
+use crypto_bigint::Unsigned;
+
+use super::{Parallel, each_share};
 
 /// A thread takes at least as many products at a time as have, in all, this many products of two words of 64 bits in
 /// their factors: some 50 microseconds of a vector unit, which is what it takes to wake another thread.

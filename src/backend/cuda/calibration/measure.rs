@@ -7,6 +7,8 @@ use core::time::Duration;
 use std::sync::Mutex;
 use std::time::Instant;
 
+use batch_modexp_core::window::Window;
+use batch_modexp_core::{Error, ModExp};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
@@ -19,8 +21,6 @@ use super::super::runtime::costs::{BlockCosts, Costs};
 use super::super::runtime::device::Device;
 use super::super::runtime::pipeline::Timing;
 use super::Cuda;
-use batch_modexp_core::window::Window;
-use batch_modexp_core::{Error, ModExp};
 
 /// Different moduli and operands in a batch; more of them change no time.
 const OPERANDS: usize = 16;

@@ -21,9 +21,10 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
 use core::str::{FromStr, SplitWhitespace};
 
+use batch_modexp_core::CalibrationFault;
+
 use super::super::runtime::costs::{BlockCosts, Costs};
 use super::{Calibration, Chip, ProcessorCosts, SHIPPED, kernel_set};
-use batch_modexp_core::CalibrationFault;
 
 /// The first line, with the version of the format.
 const HEAD: &str = "batch-modexp calibration 1";

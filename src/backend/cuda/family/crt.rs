@@ -4,6 +4,7 @@
 
 use alloc::vec::Vec;
 
+use batch_modexp_core::window::Window;
 use crypto_bigint::BoxedUint;
 use crypto_bigint::modular::MontyParams;
 
@@ -13,7 +14,6 @@ use crate::backend::cuda::runtime::layout::{Layout, Part};
 use crate::backend::cuda::runtime::module::Grid;
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::records::RecordKind;
-use batch_modexp_core::window::Window;
 
 /// What a family with kernels for recombination and blinding says of all these operations. Kernels for the halves
 /// may be any family's: their parameters are the same in all (`kernels/README.md`), and so are the records that they read.

@@ -4,12 +4,13 @@
 use alloc::vec;
 use core::ptr;
 
+use batch_modexp_core::window::Window;
+
 use super::{ModExpChunk, ModExpWork};
 use crate::backend::cuda::family::entry::{Entry, Operation};
 use crate::backend::cuda::runtime::launch::{Argument, Launch};
 use crate::backend::cuda::runtime::layout::Layout;
 use crate::backend::cuda::runtime::module::Grid;
-use batch_modexp_core::window::Window;
 
 /// Lays a chunk out in memory, and makes its launch.
 pub(super) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {

@@ -4,13 +4,14 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use batch_modexp_core::checks::Form;
+
 use super::modexp::{check_count, check_kernel};
 use crate::backend::cuda::family::entry::{Entry, Operation};
 use crate::backend::cuda::runtime::launch::{Argument, Launch};
 use crate::backend::cuda::runtime::layout::{Layout, Part};
 use crate::backend::cuda::runtime::module::Grid;
 use crate::backend::cuda::runtime::probe::DeviceInfo;
-use batch_modexp_core::checks::Form;
 
 /// Products of 32-bit limbs that a multiprocessor does in a clock: `docs/int.md`, "One product".
 const LIMB_PRODUCTS_PER_CLOCK: f64 = 28.0;

@@ -1,11 +1,12 @@
 //! Modular exponentiation in residue number systems on tensor cores (RNS): `kernels/rns`, `docs/rns.md`.
 
+use batch_modexp_core::window::Window;
+
 use super::{Family, ModExpChunk, ModExpWork, modexp};
 use crate::backend::cuda::family::entry::{BlockTimes, Entry, Operation};
 use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;
-use batch_modexp_core::window::Window;
 
 /// The family; its kernels' parameters are in `kernels/README.md`.
 #[derive(Debug)]

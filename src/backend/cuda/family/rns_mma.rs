@@ -1,12 +1,13 @@
 //! The arithmetic of [`Rns`] by the tensor cores of chips from sm_80 on: `kernels/rns_mma`, `docs/rns.md`.
 
+use batch_modexp_core::window::Window;
+
 use super::rns::Rns;
 use super::{Family, ModExpChunk, ModExpWork};
 use crate::backend::cuda::family::entry::{BlockTimes, Entry, Operation};
 use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;
-use batch_modexp_core::window::Window;
 
 /// The family; its kernels' parameters are in `kernels/README.md`.
 #[derive(Debug)]

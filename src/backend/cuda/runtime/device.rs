@@ -8,6 +8,7 @@ use core::fmt;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLockReadGuard};
 
+use batch_modexp_core::{DeviceFault, Error};
 use cudarc::driver::{CudaContext, DriverError};
 
 use super::costs::Costs;
@@ -19,8 +20,6 @@ use super::probe::DeviceInfo;
 use super::records::{Calls, RecordKind, RecordTable, TableInUse};
 use super::shares::Worker;
 use super::slot::Slot;
-use batch_modexp_core::DeviceFault;
-use batch_modexp_core::Error;
 
 /// Slots that a call has at most: four, two for each of the threads that drive the device, so that one of its chunks waits on the
 /// device while another is computed.

@@ -6,10 +6,9 @@ use core::time::Duration;
 use std::panic::resume_unwind;
 use std::thread;
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
-
 use batch_modexp_core::Error;
 use batch_modexp_cpu::wait_awake;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// The two threads that drive a device have their last results within about so long of each other. To sleep meanwhile, and to wake up,
 /// takes longer.

@@ -2,10 +2,9 @@
 
 use alloc::string::String;
 
+use batch_modexp_core::DeviceFault;
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
-
-use batch_modexp_core::DeviceFault;
 
 /// Takes any error for one that concerns this call alone; whether the device is lost shows when it is used again.
 pub(super) fn fault_of(error: DriverError) -> DeviceFault {

@@ -8,6 +8,7 @@ use core::ops::Range;
 use core::time::Duration;
 use std::time::Instant;
 
+use batch_modexp_core::Error;
 use cudarc::driver::DriverError;
 
 use self::turns::send_through;
@@ -18,7 +19,6 @@ use super::process::Process;
 pub(crate) use super::shares::{ChunkLens, Output};
 use super::shares::{Share, run_on_all};
 use super::slot::Slot;
-use batch_modexp_core::Error;
 
 /// Work that devices do in chunks, whose results go to an `O`.
 pub(crate) trait Job<O>: Sync {

@@ -7,12 +7,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
+use batch_modexp_core::Unavailable;
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute};
 use cudarc::driver::{DriverError, result};
 
 use super::costs::Costs;
 use super::error::name_of;
-use batch_modexp_core::Unavailable;
 
 /// CUDA 11.0, the first that takes PTX 7.0.
 const MIN_CUDA_VERSION: i32 = match sys::CUDA_VERSION {

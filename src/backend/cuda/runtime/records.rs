@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
+use batch_modexp_core::Error;
 use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaContext, DriverError, result};
 use zeroize::Zeroize;
@@ -13,7 +14,6 @@ use zeroize::Zeroize;
 use super::buffer::{DeviceWords, PinnedWords, settle};
 use super::error::fault_of;
 use super::process::Process;
-use batch_modexp_core::Error;
 
 /// Read while a call uses a device, written by those who must wait for all that do. Its own lock, because owners of records
 /// outlive devices.

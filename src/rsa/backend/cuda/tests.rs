@@ -6,6 +6,7 @@ use alloc::vec;
 
 use std::sync::Mutex;
 
+use batch_modexp_core::Serial;
 use chacha20::ChaCha20Rng;
 use crypto_bigint::Limb;
 use rand_core::SeedableRng;
@@ -21,7 +22,6 @@ use crate::rsa::batch::{Keys, private_ops};
 use crate::rsa::private_op::campaign::fault::Kind;
 use crate::rsa::private_op::{Randomness, Source, Streams};
 use crate::rsa::signatures::SecretOctets;
-use batch_modexp_core::Serial;
 
 /// The result of an item.
 type Octets = Result<Vec<u8>, Error>;

@@ -1,8 +1,7 @@
 //! Products, remainders and inverses for the check of a key, constant-time in every value.
 
-use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Odd, Uint, Word};
-
 use batch_modexp_core::secret::Secret;
+use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Odd, Uint, Word};
 
 /// `1 / value mod modulus` for an odd modulus, or some number if there is no inverse.
 pub(super) fn inverse<const LIMBS: usize>(

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use std::sync::{Mutex, MutexGuard};
 
+use batch_modexp_core::engine::Engine;
 use chacha20::ChaCha20Rng;
 use crypto_bigint::{Limb, Word};
 use rand_core::SeedableRng;
@@ -12,7 +13,6 @@ use super::LANES;
 use super::fault::{Kind, Place};
 use crate::rsa::private_op::Batch;
 use crate::rsa::private_op::class::Positions;
-use batch_modexp_core::engine::Engine;
 
 /// Whether results are checked. They are not for the control alone.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

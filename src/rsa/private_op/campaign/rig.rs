@@ -4,6 +4,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr;
 
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::secret::Secret;
 use chacha20::ChaCha20Rng;
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
@@ -23,8 +25,6 @@ use super::faulty::{Check, Faulty};
 use crate::rsa::hazmat::rsasp1;
 use crate::rsa::key::{Crt, Private};
 use crate::rsa::{Error, KeyHandle};
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::secret::Secret;
 
 /// One fault, which follows from these values.
 #[derive(Clone, Copy, Debug)]

@@ -2,12 +2,12 @@
 
 use alloc::vec::Vec;
 
+use batch_modexp_core::Serial;
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Odd, Resize};
 use num_bigint::BigUint;
 
 use super::*;
-use batch_modexp_core::Serial;
 
 fn big(number: &BoxedUint) -> BigUint {
     BigUint::from_bytes_be(&number.to_be_bytes())

@@ -1,7 +1,8 @@
 //! How the buffers of a workspace are divided: few allocations take less time than many, which shows where instances are few.
 
-use crate::lanes::Lanes;
 use batch_modexp_core::window::Window;
+
+use crate::lanes::Lanes;
 
 /// Numbers as the lanes compute with them.
 pub(super) struct Operands<'a, L> {

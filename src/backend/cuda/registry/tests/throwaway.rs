@@ -14,6 +14,7 @@ use super::super::super::runtime::ptx::CompressedPtx;
 use super::super::super::words::NonTemporal;
 use super::*;
 use alloc::vec;
+
 use batch_modexp_core::window::Window;
 
 /// Instances that a block computes at a time.
