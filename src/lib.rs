@@ -19,7 +19,7 @@ pub mod backend;
         target_arch = "x86_64",
         target_arch = "aarch64",
         feature = "cuda",
-        feature = "sign"
+        feature = "rsa"
     )
 ))]
 #[path = "../tests/common/need.rs"]
@@ -27,9 +27,9 @@ mod need;
 #[cfg(feature = "queue")]
 #[cfg_attr(docsrs, doc(cfg(feature = "queue")))]
 pub mod queue;
-#[cfg(feature = "sign")]
+#[cfg(feature = "rsa")]
 pub mod rsa;
-#[cfg(all(test, feature = "sign", feature = "std", target_arch = "x86_64"))]
+#[cfg(all(test, feature = "rsa", feature = "std", target_arch = "x86_64"))]
 #[path = "../tests/common/valgrind.rs"]
 mod valgrind;
 
@@ -39,5 +39,5 @@ pub use batch_modexp_core::{
 };
 
 /// The folder of the workspace.
-#[cfg(all(test, feature = "sign", feature = "std", target_arch = "x86_64"))]
+#[cfg(all(test, feature = "rsa", feature = "std", target_arch = "x86_64"))]
 const WORKSPACE: &str = env!("CARGO_MANIFEST_DIR");

@@ -383,6 +383,6 @@ fn contain<T>(f: impl FnOnce() -> T) -> Option<T> {
 }
 
 /// The programs of the guide.
-#[cfg(all(doctest, feature = "rsa", feature = "signature"))]
+#[cfg(all(doctest, feature = "rsa-compat", feature = "signature"))]
 #[doc = include_str!("../docs/queue.md")]
 struct Guide;

@@ -2,7 +2,7 @@
 //!
 //! [`BatchSigner`] turns keys and messages into signatures, which any verifier accepts: RSASSA-PKCS1-v1_5 and
 //! RSASSA-PSS (RFC 8017, section 8). Keys come from PKCS#8, PKCS#1 or numbers, signatures are octets; with the
-//! feature `rsa`, keys and signatures of the `rsa` crate are converted too. [`BatchDecryptor`] does the same for
+//! feature `rsa-compat`, keys and signatures of the `rsa` crate are converted too. [`BatchDecryptor`] does the same for
 //! RSAES-PKCS1-v1_5, with implicit rejection, and RSAES-OAEP (RFC 8017, section 7).
 //!
 //! * A key is prepared once, as a [`KeyHandle`], and used in as many calls as you like.
@@ -36,7 +36,7 @@ mod hash;
 #[cfg(any(feature = "hazmat", test))]
 pub mod hazmat;
 mod key;
-#[cfg(all(test, feature = "std", feature = "rsa", target_arch = "x86_64"))]
+#[cfg(all(test, feature = "std", feature = "rsa-compat", target_arch = "x86_64"))]
 mod memcheck;
 mod mgf1;
 mod octets;

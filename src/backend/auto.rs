@@ -111,7 +111,7 @@ impl Auto {
 
     /// Picks the fastest of this machine, GPUs included: those that are made for double precision, all of
     /// them, where there are any, and the processor where there are none, where none starts, or without the
-    /// feature `cuda`.
+    /// feature `cuda`, which [`reason`](Self::reason) then says.
     ///
     /// With GPUs every batch goes where it is done sooner: what a GPU would take longer for stays on the processor. That
     /// is foreseen by a model, and corrected by what batches of each width and size have taken, so that the first ones
@@ -158,6 +158,9 @@ impl Auto {
         let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let count = threads.unwrap_or(cores);
         let what = match kind {
+            Kind::GpuOrCpu if !cfg!(feature = "cuda") => {
+                "no GPU without the feature `cuda`; the fastest on this processor"
+            }
             Kind::Cpu | Kind::GpuOrCpu => "the fastest on this processor",
             Kind::Serial | Kind::Parallel | Kind::Fma | Kind::Ifma => "as asked",
             #[cfg(feature = "cuda")]

@@ -16,7 +16,7 @@
 //! ```
 
 mod calibration;
-#[cfg(feature = "sign")]
+#[cfg(feature = "rsa")]
 pub(crate) mod crt;
 mod exponentiations;
 pub(crate) mod family;
@@ -51,7 +51,7 @@ use self::plan::Plan;
 pub use self::plan::{EntryPoint, Tuning, entry_points, fastest_entry_point, widths};
 pub use self::runtime::pipeline::Timing;
 pub use self::runtime::probe::DeviceInfo;
-#[cfg(feature = "sign")]
+#[cfg(feature = "rsa")]
 pub(crate) use self::runtime::records::Residence;
 #[doc(inline)]
 pub use batch_modexp_core::window::Window;
@@ -195,7 +195,7 @@ impl Cuda {
 
     /// Compiles the kernels for moduli of `bits` bits now rather than in the first call that needs them: for exponentiations, and for
     /// products if there are any. Widths above [`MAX_BITS`](Self::MAX_BITS) need none. RSA has kernels of its own, which
-    /// `prepare_private_op` compiles (feature `sign`).
+    /// `prepare_private_op` compiles (feature `rsa`).
     ///
     /// # Errors
     ///
@@ -280,13 +280,13 @@ impl Cuda {
     }
 
     /// How many kernels were compiled for all devices.
-    #[cfg(all(test, feature = "sign"))]
+    #[cfg(all(test, feature = "rsa"))]
     pub(crate) fn compiled(&self) -> usize {
         self.devices.iter().map(Device::compiled).sum()
     }
 
     /// Whether all buffers hold zeros only.
-    #[cfg(all(test, feature = "sign"))]
+    #[cfg(all(test, feature = "rsa"))]
     pub(crate) fn is_wiped(&self) -> bool {
         self.devices.iter().all(Device::is_wiped)
     }

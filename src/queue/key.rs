@@ -12,7 +12,7 @@ use crate::rsa::{AnyScheme, KeyHandle, PublicKey, Signature};
 /// A key that signs by a queue and blocks until it is done: what takes a [`Signer`] of RustCrypto takes this, and what its
 /// threads sign at the same time is signed in one batch.
 ///
-/// `S` is the type of its signatures, this crate's or, with the feature `rsa`, one of the `rsa` crate, as code asks for that was
+/// `S` is the type of its signatures, this crate's or, with the feature `rsa-compat`, one of the `rsa` crate, as code asks for that was
 /// written for its signing keys.
 ///
 /// The methods of [`Signer`] and [`PrehashSigner`] fail with [`QueueError`](super::QueueError) as the
@@ -140,11 +140,11 @@ macro_rules! async_signers {
 
 async_signers! {
     Signature;
-    #[cfg(feature = "rsa")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
+    #[cfg(feature = "rsa-compat")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
     rsa::pkcs1v15::Signature;
-    #[cfg(feature = "rsa")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
+    #[cfg(feature = "rsa-compat")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
     rsa::pss::Signature;
 }
 

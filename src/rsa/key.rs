@@ -1,7 +1,7 @@
 //! A private key, prepared once for any number of calls.
 
 // Unit tests take their keys from the rsa crate, whatever features they are built with.
-#[cfg(any(feature = "rsa", test))]
+#[cfg(any(feature = "rsa-compat", test))]
 mod adapter;
 #[cfg(test)]
 mod altered;

@@ -78,8 +78,8 @@ impl fmt::Debug for Signature {
     }
 }
 
-#[cfg(feature = "rsa")]
-#[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
+#[cfg(feature = "rsa-compat")]
+#[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
 impl From<&Signature> for rsa::pkcs1v15::Signature {
     fn from(signature: &Signature) -> Self {
         let octets = signature.as_ref();
@@ -88,8 +88,8 @@ impl From<&Signature> for rsa::pkcs1v15::Signature {
     }
 }
 
-#[cfg(feature = "rsa")]
-#[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
+#[cfg(feature = "rsa-compat")]
+#[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
 impl From<&Signature> for rsa::pss::Signature {
     fn from(signature: &Signature) -> Self {
         let octets = signature.as_ref();
@@ -98,16 +98,16 @@ impl From<&Signature> for rsa::pss::Signature {
     }
 }
 
-#[cfg(feature = "rsa")]
-#[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
+#[cfg(feature = "rsa-compat")]
+#[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
 impl From<Signature> for rsa::pkcs1v15::Signature {
     fn from(signature: Signature) -> Self {
         Self::from(&signature)
     }
 }
 
-#[cfg(feature = "rsa")]
-#[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
+#[cfg(feature = "rsa-compat")]
+#[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
 impl From<Signature> for rsa::pss::Signature {
     fn from(signature: Signature) -> Self {
         Self::from(&signature)

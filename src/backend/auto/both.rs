@@ -167,7 +167,7 @@ impl Both {
 
     /// The time in milliseconds that the devices should take; `None` if they have no kernel.
     fn foreseen_ms(&self, shape: Shape, count: usize) -> Option<f64> {
-        #[cfg(feature = "sign")]
+        #[cfg(feature = "rsa")]
         if let Some(product_bits) = shape.product_bits {
             let widths = (product_bits, shape.bits);
             let halves = self

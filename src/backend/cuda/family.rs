@@ -1,7 +1,7 @@
 //! What a family of kernels says of itself: how its operands lie in memory, how its kernels are launched, which
 //! chips they run on, and what they cost.
 
-#[cfg(feature = "sign")]
+#[cfg(feature = "rsa")]
 pub(crate) mod crt;
 pub(crate) mod dpf;
 pub(crate) mod entry;
@@ -77,7 +77,7 @@ pub(crate) trait Family: fmt::Debug + Sync {
     }
 
     /// The operations on numbers modulo a product of two primes, if the family has them.
-    #[cfg(feature = "sign")]
+    #[cfg(feature = "rsa")]
     fn crt(&self) -> Option<&dyn crt::CrtFamily> {
         None
     }

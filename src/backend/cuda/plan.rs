@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use batch_modexp_core::window::Window;
 
-#[cfg(feature = "sign")]
+#[cfg(feature = "rsa")]
 use super::family::crt::CrtClass;
 use super::family::entry::{Entry, Registry};
 use super::registry::SHIPPED;
@@ -202,7 +202,7 @@ fn milliseconds(entry: &Entry, device: &DeviceInfo, count: usize, exponent_bits:
 
 /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of `prime_bits` bits: of each
 /// family the narrowest that take both widths of Montgomery parameters.
-#[cfg(feature = "sign")]
+#[cfg(feature = "rsa")]
 pub(crate) fn crt_classes(registry: Registry, n_bits: u32, prime_bits: u32) -> Vec<CrtClass> {
     let narrowest = |entries| {
         let classes = CrtClass::of_family(entries, registry).into_iter();
@@ -214,13 +214,13 @@ pub(crate) fn crt_classes(registry: Registry, n_bits: u32, prime_bits: u32) -> V
 
 /// What exponentiations modulo products of two factors are computed with: the kernel for the halves, which take
 /// nearly all of the time, decides.
-#[cfg(feature = "sign")]
+#[cfg(feature = "rsa")]
 pub(crate) struct CrtPlan<'a> {
     pub(crate) class: &'a CrtClass,
     pub(crate) halves: Plan,
 }
 
-#[cfg(feature = "sign")]
+#[cfg(feature = "rsa")]
 impl<'a> CrtPlan<'a> {
     /// The fastest of `classes` for `count` instances on one device, or `None` if it can run none of them.
     pub(crate) fn new(

@@ -12,7 +12,7 @@ mod driver;
 pub(crate) mod error;
 pub(crate) mod launch;
 // Nothing else has so many places.
-#[cfg_attr(not(feature = "sign"), allow(dead_code))]
+#[cfg_attr(not(feature = "rsa"), allow(dead_code))]
 pub(crate) mod layout;
 pub(crate) mod module;
 pub(crate) mod pipeline;
@@ -21,9 +21,9 @@ pub(crate) mod probe;
 mod process;
 pub(crate) mod ptx;
 // Nothing else keeps records yet.
-#[cfg_attr(not(feature = "sign"), allow(dead_code))]
+#[cfg_attr(not(feature = "rsa"), allow(dead_code))]
 pub(crate) mod records;
 mod shares;
 pub(crate) mod slot;
-#[cfg(all(test, feature = "sign"))]
+#[cfg(all(test, feature = "rsa"))]
 pub(crate) mod strike;

@@ -90,7 +90,7 @@ impl HostPool<'_> {
     }
 }
 
-#[cfg(feature = "sign")]
+#[cfg(feature = "rsa")]
 impl HostPool<'_> {
     /// The number of threads.
     pub(crate) fn count(self) -> usize {
@@ -157,7 +157,7 @@ pub(crate) fn write_indices(indices: impl Iterator<Item = u32>, words: &mut [u64
 const LIMBS_PER_WORD: usize = (u64::BITS / Limb::BITS) as usize;
 
 /// Copies `limbs` to `words`, with zeros above.
-#[cfg(any(feature = "sign", test))]
+#[cfg(any(feature = "rsa", test))]
 pub(crate) fn copy_in(limbs: &[Limb], words: &mut [u64]) {
     write_limbs(0, limbs, words, |place, word| *place = word);
 }
@@ -256,7 +256,7 @@ mod tests {
     }
 
     /// Results come in the order of the items, whoever computes them, and a panic of one goes to the caller.
-    #[cfg(feature = "sign")]
+    #[cfg(feature = "rsa")]
     #[test]
     fn items_keep_their_order() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();

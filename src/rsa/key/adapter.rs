@@ -9,7 +9,7 @@ use super::{KeyHandle, RsaComponents};
 use crate::rsa::Error;
 use crate::rsa::octets::limbs_to_octets;
 
-#[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
+#[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
 impl KeyHandle {
     /// Prepares a key of the `rsa` crate, by its numbers and with all checks of
     /// [`from_components`](Self::from_components).
@@ -51,7 +51,7 @@ impl KeyHandle {
     }
 }
 
-#[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
+#[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
 impl TryFrom<&PrivateKey> for KeyHandle {
     type Error = Error;
 

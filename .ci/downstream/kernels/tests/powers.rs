@@ -1,7 +1,7 @@
 //! That the library is what a program would link.
 
 use batch_modexp::ModExp;
-use batch_modexp::backend::Cpu;
+use batch_modexp::backend::{Auto, Cpu};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Odd, U2048};
 
@@ -13,4 +13,12 @@ fn a_power() {
     let batch = [ModExp::new(&base, &exponent, &params)];
     tree_kernels::powers(&Cpu::new().unwrap(), &batch, &mut out).unwrap();
     assert_eq!(out, [U2048::from(5u32)]);
+}
+
+/// This program is built without the feature `cuda`.
+#[test]
+fn a_reason_why_there_is_no_gpu() {
+    let auto = Auto::with_gpus().unwrap();
+    assert!(auto.reason().contains("without the feature `cuda`"));
+    assert!(!Auto::new().unwrap().reason().contains("cuda"));
 }

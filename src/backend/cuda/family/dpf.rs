@@ -1,6 +1,6 @@
 //! Modular exponentiation in double-precision floating point (DPF): `kernels/dpf`, `docs/dpf.md`.
 
-#[cfg(feature = "sign")]
+#[cfg(feature = "rsa")]
 mod crt;
 
 use batch_modexp_core::window::Window;
@@ -75,7 +75,7 @@ impl Family for Dpf {
         modexp::launch(entry, grid, chunk)
     }
 
-    #[cfg(feature = "sign")]
+    #[cfg(feature = "rsa")]
     fn crt(&self) -> Option<&dyn super::crt::CrtFamily> {
         Some(self)
     }

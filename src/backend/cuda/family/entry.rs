@@ -14,16 +14,16 @@ pub(crate) enum Operation {
     /// One product for each instance, of ordinary numbers or in Montgomery form.
     ModMul,
     /// Two exponentiations of one number, modulo two factors of n; each of them is an instance.
-    #[cfg(feature = "sign")]
+    #[cfg(feature = "rsa")]
     CrtHalves,
     /// Garner's recombination of the two.
-    #[cfg(feature = "sign")]
+    #[cfg(feature = "rsa")]
     CrtRecombine,
     /// The number from what the recombination gave.
-    #[cfg(feature = "sign")]
+    #[cfg(feature = "rsa")]
     CrtJoin,
     /// The product of a number and a public power of another, modulo n: blinding, and unblinding.
-    #[cfg(feature = "sign")]
+    #[cfg(feature = "rsa")]
     CrtBlind,
 }
 

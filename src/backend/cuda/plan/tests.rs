@@ -144,7 +144,7 @@ fn forecasts_follow_the_work() {
     assert!((ms(&slow) / ms(&device) - 32.0).abs() < 1e-6);
 }
 
-#[cfg(feature = "sign")]
+#[cfg(feature = "rsa")]
 #[test]
 fn the_halves_decide_among_classes() {
     let hopper = DeviceInfo::imaginary(100, 227 << 10);
@@ -304,7 +304,7 @@ fn what_was_not_measured_is_foretold() {
 }
 
 /// Exponentiations modulo the factors of a key take what those of numbers as wide do.
-#[cfg(feature = "sign")]
+#[cfg(feature = "rsa")]
 #[test]
 fn measured_times_decide_among_halves() {
     let device = DeviceInfo::imaginary(132, 227 << 10);

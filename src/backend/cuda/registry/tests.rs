@@ -2,7 +2,7 @@
 
 mod throwaway;
 
-#[cfg(feature = "sign")]
+#[cfg(feature = "rsa")]
 use super::super::family::crt::CrtClass;
 use super::super::family::entry::Operation;
 use super::super::plan::{Plan, Tuning};
@@ -77,7 +77,7 @@ fn entries_cost_what_was_measured_of_their_shape() {
             entry.image.key.bits
         );
     }
-    #[cfg(feature = "sign")]
+    #[cfg(feature = "rsa")]
     for class in classes() {
         for half in &class.halves {
             let alike = |entry: &&Entry| {
@@ -92,13 +92,13 @@ fn entries_cost_what_was_measured_of_their_shape() {
     }
 }
 
-#[cfg(feature = "sign")]
+#[cfg(feature = "rsa")]
 fn classes() -> Vec<CrtClass> {
     let of_family = |entries| CrtClass::of_family(entries, SHIPPED);
     SHIPPED.families().flat_map(of_family).collect()
 }
 
-#[cfg(feature = "sign")]
+#[cfg(feature = "rsa")]
 #[test]
 fn every_class_with_factors_has_all_its_kernels() {
     assert!(classes().iter().all(|class| !class.halves.is_empty()));
@@ -108,7 +108,7 @@ fn every_class_with_factors_has_all_its_kernels() {
     assert_eq!(served + others.count(), all().count());
 }
 
-#[cfg(feature = "sign")]
+#[cfg(feature = "rsa")]
 #[test]
 fn classes_take_the_widths_that_their_kernels_take() {
     for class in classes() {

@@ -87,7 +87,7 @@ impl Device {
     }
 
     /// How many kernels were compiled.
-    #[cfg(all(test, feature = "sign"))]
+    #[cfg(all(test, feature = "rsa"))]
     pub(crate) fn compiled(&self) -> usize {
         lock(&self.loaded).len()
     }
@@ -211,7 +211,7 @@ impl<'a> Call<'a> {
     }
 
     /// The records of one kind that stay on the device.
-    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
+    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn table(&self, kind: RecordKind) -> TableInUse<'_> {
         let mut records = lock(&self.device.records);
         let new = || {

@@ -27,16 +27,16 @@ pub(crate) enum Argument {
         size: usize,
     },
     /// The address of the first record of the share's table, which must be of this kind.
-    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
+    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     Records(RecordKind),
     /// As `Indices`, of records in the share's table.
-    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
+    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     RecordIndices {
         part: Part,
         count: usize,
     },
     U32(u32),
-    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
+    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     U64(u64),
 }
 
@@ -72,7 +72,7 @@ impl Launch {
 
     /// The same, to go before what other chunks have waiting: it takes little time, and who waits for it would have to
     /// wait for long launches.
-    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
+    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn short(self) -> Self {
         Self {
             is_short: true,

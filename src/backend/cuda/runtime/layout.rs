@@ -37,7 +37,7 @@ impl Part {
         self.buffer == Buffer::Input
     }
 
-    #[cfg(all(test, feature = "sign"))]
+    #[cfg(all(test, feature = "rsa"))]
     pub(super) fn is_scratch(self) -> bool {
         self.buffer == Buffer::Scratch
     }
@@ -66,7 +66,7 @@ impl Layout {
     }
 
     /// Words that one kernel leaves for the next.
-    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
+    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn intermediate(&mut self, words: usize) -> Part {
         Self::add(Buffer::Intermediate, &mut self.sizes.intermediate, words)
     }

@@ -59,7 +59,7 @@ impl<M, K> Default for Cache<M, K> {
 
 impl<M: Clone, K: Clone> Cache<M, K> {
     /// How many kernels there are.
-    #[cfg(all(test, feature = "sign"))]
+    #[cfg(all(test, feature = "rsa"))]
     pub(super) fn len(&self) -> usize {
         self.kernels.len()
     }

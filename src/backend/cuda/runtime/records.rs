@@ -154,7 +154,7 @@ impl Residence {
     /// later brings them back.
     ///
     /// All are tried; the error is that of the first that could not be wiped. Such a record is given to nobody else.
-    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
+    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn evict(&self) -> Result<(), Error> {
         // Taken out first: a call under way holds its device, and then waits for this lock.
         let records = core::mem::take(&mut *lock(&self.0));

@@ -15,7 +15,7 @@
 //! multiprocessors, which the long launches of other chunks fill, and the inputs would wait for it.
 #![allow(unsafe_code)]
 
-#[cfg(all(test, feature = "sign"))]
+#[cfg(all(test, feature = "rsa"))]
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -60,11 +60,11 @@ pub(crate) struct Slot {
     /// Clearing may be queued, which needs the buffers.
     is_clearing: bool,
     /// What tests do to the next chunk before each launch and after the last.
-    #[cfg(all(test, feature = "sign"))]
+    #[cfg(all(test, feature = "rsa"))]
     strike: Option<Strike>,
 }
 
-#[cfg(all(test, feature = "sign"))]
+#[cfg(all(test, feature = "rsa"))]
 pub(crate) type Strike = Box<dyn Fn(&super::strike::Reach<'_>) + Send>;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -101,7 +101,7 @@ impl Slot {
             records: None,
             state: State::Clean,
             is_clearing: false,
-            #[cfg(all(test, feature = "sign"))]
+            #[cfg(all(test, feature = "rsa"))]
             strike: None,
         })
     }
@@ -117,7 +117,7 @@ impl Slot {
     }
 
     /// Does something to the memory of the next chunk before each launch and after the last; for tests.
-    #[cfg(all(test, feature = "sign"))]
+    #[cfg(all(test, feature = "rsa"))]
     pub(crate) fn strike(&mut self, strike: Strike) {
         self.strike = Some(strike);
     }
@@ -172,9 +172,9 @@ impl Slot {
         }
 
         self.state = State::Busy { sizes };
-        #[cfg(all(test, feature = "sign"))]
+        #[cfg(all(test, feature = "rsa"))]
         let strike = self.strike.take();
-        #[cfg(all(test, feature = "sign"))]
+        #[cfg(all(test, feature = "rsa"))]
         let struck = |step: usize| {
             let Some(strike) = &strike else { return };
             self.context.synchronize().unwrap();
@@ -187,7 +187,7 @@ impl Slot {
             // Copies from memory that is not pinned may return before they are over (CUDA Driver API, "API synchronization behavior").
             self.context.synchronize().unwrap();
         };
-        #[cfg(all(test, feature = "sign"))]
+        #[cfg(all(test, feature = "rsa"))]
         let mut steps = 0..;
         self.kernel_start.record(stream)?;
         let runs = launches.chunk_by(|a, b| a.is_short() == b.is_short());
@@ -203,7 +203,7 @@ impl Slot {
                 }
             }
             for launch in run {
-                #[cfg(all(test, feature = "sign"))]
+                #[cfg(all(test, feature = "rsa"))]
                 steps.next().into_iter().for_each(struck);
                 // SAFETY: the buffers are at least as long as `sizes`, stay allocated and are not touched while the slot is busy:
                 // `finish` waits for the results first, and `abandon` for all streams. Every part is within the sizes, and every
@@ -215,7 +215,7 @@ impl Slot {
                 stream.wait(&self.after_long)?;
             }
         }
-        #[cfg(all(test, feature = "sign"))]
+        #[cfg(all(test, feature = "rsa"))]
         struck(launches.len());
         self.kernel_end.record(stream)?;
         let output = buffers.outputs_mut(sizes.output);

@@ -49,7 +49,7 @@ impl<'a> Outgoing<'a> {
     }
 
     /// All of them, to be written.
-    #[cfg_attr(not(feature = "sign"), allow(dead_code))]
+    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn words(&mut self) -> &mut [u64] {
         self.words
     }
