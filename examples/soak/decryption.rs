@@ -55,7 +55,7 @@ pub(crate) fn ciphertexts(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
             }
             (Err(error), None) if is_oaep => {
                 done.errors += 1;
-                **error == Error::Decryption { index }
+                *error == Error::Decryption { index }
             }
             _ => false,
         };

@@ -26,8 +26,8 @@ use super::signature::Signature;
 /// for signature in &signatures {
 ///     assert_eq!(signature?.len(), key.size());
 /// }
-/// let first: &[u8] = signatures.get(0)?;
-/// assert_eq!(signatures.into_vec()?[..key.size()].len(), key.size());
+/// assert_eq!(signatures.get(0)?.len(), key.size());
+/// assert_eq!(signatures.into_vec()?.len(), 2 * key.size());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Default)]
@@ -65,8 +65,8 @@ impl Signatures {
     /// # Panics
     ///
     /// If there is no such item.
-    pub fn get(&self, index: usize) -> Result<&[u8], &Error> {
-        self.0.get(index)
+    pub fn get(&self, index: usize) -> Result<&[u8], Error> {
+        self.0.get(index).map_err(Error::clone)
     }
 
     /// The signatures of all items.
@@ -86,7 +86,7 @@ impl Signatures {
 }
 
 impl<'a> IntoIterator for &'a Signatures {
-    type Item = Result<&'a [u8], &'a Error>;
+    type Item = Result<&'a [u8], Error>;
     type IntoIter = Iter<'a>;
 
     fn into_iter(self) -> Iter<'a> {
@@ -120,10 +120,11 @@ impl<'a> Iter<'a> {
 }
 
 impl<'a> Iterator for Iter<'a> {
-    type Item = Result<&'a [u8], &'a Error>;
+    type Item = Result<&'a [u8], Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.outputs.get(self.positions.next()?))
+        let output = self.outputs.get(self.positions.next()?);
+        Some(output.map_err(Error::clone))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -153,7 +154,7 @@ impl Iterator for IntoSignatures {
 
     fn next(&mut self) -> Option<Self::Item> {
         let signature = self.signatures.get(self.range.next()?);
-        Some(signature.map(Signature::new).map_err(Clone::clone))
+        Some(signature.map(Signature::new))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -204,8 +205,8 @@ impl SecretOctets {
     /// # Panics
     ///
     /// If there is no such item.
-    pub fn get(&self, index: usize) -> Result<&[u8], &Error> {
-        self.0.get(index)
+    pub fn get(&self, index: usize) -> Result<&[u8], Error> {
+        self.0.get(index).map_err(Error::clone)
     }
 
     /// The octets of all items.
@@ -216,7 +217,7 @@ impl SecretOctets {
 }
 
 impl<'a> IntoIterator for &'a SecretOctets {
-    type Item = Result<&'a [u8], &'a Error>;
+    type Item = Result<&'a [u8], Error>;
     type IntoIter = Iter<'a>;
 
     fn into_iter(self) -> Iter<'a> {

@@ -105,7 +105,7 @@ fn wycheproof_pkcs1_v15() {
                     len,
                     expected,
                 };
-                assert_eq!(message.unwrap_err(), &error);
+                assert_eq!(message.unwrap_err(), error);
                 out_of_range += 1;
                 continue;
             }
@@ -202,7 +202,7 @@ fn oaep<D: Digest, M: Digest>(handle: &KeyHandle, group: &rsa_oaep::TestGroup) -
             .decrypt(&mut keys::rng(), handle, &[&test.ct[..]])
             .unwrap();
         let message = messages.get(0).map(<[u8]>::to_vec);
-        message.map_err(Clone::clone)
+        message
     });
     messages.collect()
 }
@@ -244,7 +244,7 @@ fn errors_of_single_ciphertexts() {
         restriction: Restriction::Pss,
     };
     let [first, last] = [0, 4].map(|index| Error::Decryption { index });
-    assert_eq!(errors, [&first, &short, &length, &restricted, &last]);
+    assert_eq!(errors, [first, short, length, restricted, last]);
 }
 
 /// The numbers at both ends, with the range of RFC 8017 and with that of SP 800-56B.
@@ -287,7 +287,7 @@ fn ranges() {
             if let Err(error) = result {
                 assert_eq!(
                     error,
-                    &Error::BlockOutOfRange {
+                    Error::BlockOutOfRange {
                         index,
                         len: 128,
                         expected: 128

@@ -78,7 +78,7 @@ fn a_key_that_is_too_short_for_the_hash_fails_alone() {
         bits: 1024,
         min_bits: 8 * 129 + 2,
     };
-    assert_eq!(signatures.get(1).unwrap_err(), &expected);
+    assert_eq!(signatures.get(1).unwrap_err(), expected);
 }
 
 /// No length of salt is too much for the arithmetic, or asks for more memory than there is.
@@ -93,7 +93,7 @@ fn absurd_salts() {
             bits: 1024,
             min_bits: u32::try_from(8 * (salt_len as u128 + 65) + 2).unwrap_or(u32::MAX),
         };
-        assert_eq!(signature.get(0).unwrap_err(), &expected);
+        assert_eq!(signature.get(0).unwrap_err(), expected);
     }
 }
 
@@ -141,7 +141,7 @@ fn a_digest_of_the_wrong_length_fails_alone() {
         len: 31,
         expected: 32,
     };
-    assert_eq!(signatures.get(1).unwrap_err(), &expected);
+    assert_eq!(signatures.get(1).unwrap_err(), expected);
 }
 
 #[test]

@@ -79,6 +79,6 @@ fn blocks_out_of_range_fail_alone() {
             len: block.len(),
             expected: 128,
         };
-        assert_eq!(result.unwrap_err(), &expected);
+        assert_eq!(result.unwrap_err(), expected);
     }
 }

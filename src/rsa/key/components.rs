@@ -7,7 +7,7 @@
 ///
 /// ```
 /// # use batch_modexp::rsa::{KeyHandle, RsaComponents};
-/// # fn import(n: &[u8], e: &[u8], d: &[u8], p: &[u8], q: &[u8]) -> Result<(), batch_modexp::Error> {
+/// # fn import(n: &[u8], e: &[u8], d: &[u8], p: &[u8], q: &[u8]) -> Result<(), batch_modexp::rsa::Error> {
 /// let key = KeyHandle::from_components(&RsaComponents::new(n, e, d).primes(p, q))?;
 /// # Ok(())
 /// # }

@@ -32,7 +32,7 @@ pub type PemBlock<'l> = (&'l str, Secret<Vec<u8>>);
 /// let pem = "-----BEGIN PUBLIC KEY-----\nMAMC\nAQU=\n-----END PUBLIC KEY-----\n";
 /// let (label, der) = decode_pem(pem, &["RSA PUBLIC KEY", "PUBLIC KEY"])?.expect("a public key");
 /// assert_eq!((label, &der[..]), ("PUBLIC KEY", &[0x30, 3, 2, 1, 5][..]));
-/// # Ok::<(), batch_modexp::Error>(())
+/// # Ok::<(), batch_modexp::rsa::Error>(())
 /// ```
 ///
 /// # Errors

@@ -122,7 +122,7 @@ fn every_fault_is_found(
                 let (result, sound) = (results.get(index), sound.get(index));
                 let context = (stage, value, bit, index, blinding);
                 match index == value % ITEMS {
-                    true => assert_eq!(result, Err(&Error::Fault { index }), "{context:?}"),
+                    true => assert_eq!(result, Err(Error::Fault { index }), "{context:?}"),
                     false => assert_eq!(result, sound, "{context:?}"),
                 }
             }
@@ -180,7 +180,7 @@ fn results_above_the_modulus_do_not_get_through() {
     };
     let engine = Hooked::new(&Serial, &add_modulus);
     let results = private_op_on(&engine, &key, &numbers(&key), false);
-    assert_eq!(results.get(0), Err(&Error::Fault { index: 0 }));
+    assert_eq!(results.get(0), Err(Error::Fault { index: 0 }));
     assert!(results.get(1).is_ok() && results.get(2).is_ok());
 }
 

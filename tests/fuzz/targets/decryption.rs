@@ -53,7 +53,7 @@ pub fn run(data: &[u8]) -> Outcome {
             len: ciphertext.len(),
             expected: size,
         };
-        assert_eq!(message.unwrap_err(), &error);
+        assert_eq!(message.unwrap_err(), error);
         return Outcome::OutOfRange;
     }
     let expected = match kind & 3 {
@@ -74,12 +74,12 @@ pub fn run(data: &[u8]) -> Outcome {
         }
         (Err(error), Err(_)) => {
             assert!(kind & 3 > 1, "PKCS#1 v1.5 rejects: {error}");
-            assert_eq!(error, &Error::Decryption { index: 0 });
+            assert_eq!(error, Error::Decryption { index: 0 });
             Outcome::OaepRejected
         }
         // The rsa crate ignores the octet that RFC 8017 (section 7.1.2, step 3g) wants to be zero.
         (Err(error), Ok(_)) if kind & 3 > 1 && !first_octet_is_zero(key, &ciphertext) => {
-            assert_eq!(error, &Error::Decryption { index: 0 });
+            assert_eq!(error, Error::Decryption { index: 0 });
             Outcome::OaepFirstOctet
         }
         (message, expected) => panic!(

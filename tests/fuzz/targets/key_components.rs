@@ -72,7 +72,7 @@ pub fn check_use(handle: &KeyHandle, n: &BigUint, e: &BigUint) {
             let power = BigUint::from_bytes_be(power);
             assert!(power < *n && power.modpow(e, n) == n >> 1);
         }
-        Err(error) => assert_eq!(*error, Error::Fault { index: 0 }),
+        Err(error) => assert_eq!(error, Error::Fault { index: 0 }),
     }
 }
 

@@ -47,7 +47,7 @@ pub fn run(data: &[u8]) {
                 len: octets.len(),
                 expected: key.handle.size(),
             };
-            assert_eq!(result.unwrap_err(), &expected, "{name}");
+            assert_eq!(result.unwrap_err(), expected, "{name}");
         }
     }
 }

@@ -22,7 +22,7 @@ fn keys_for_pss_alone() {
         restriction: Restriction::Pss,
     };
     let signatures = signer.sign(&mut rng, &handle, &["m"]).unwrap();
-    assert_eq!(signatures.get(0).unwrap_err(), &error);
+    assert_eq!(signatures.get(0).unwrap_err(), error);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn keys_for_pss_with_given_parameters() {
             assert!(signature.is_ok());
         } else {
             let expected = Error::KeyRestricted { index, restriction };
-            assert_eq!(signature.unwrap_err(), &expected);
+            assert_eq!(signature.unwrap_err(), expected);
             let text = expected.to_string();
             assert!(
                 text.contains("SHA-256") && text.contains("40 bytes"),

@@ -12,13 +12,12 @@ pub fn blind_sign<B: RsaBackend>(
 ) -> Result<Vec<Vec<u8>>, Error> {
     let blocks: Vec<_> = blind_messages.iter().map(|block| (key, block)).collect();
     let results = rsasp1(backend, Some(&mut getrandom::SysRng), &blocks)?;
-    let octets = |result: Result<&[u8], &Error>| result.map(Vec::from).map_err(Clone::clone);
-    results.iter().map(octets).collect()
+    results.iter().map(|result| result.map(Vec::from)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{Error, KeyHandle, blind_sign};
     use batch_modexp::backend::Auto;
     use blind_rsa_signatures::*;
 

@@ -83,7 +83,7 @@ fn run(backend: &impl RsaBackend, keys: &[KeyHandle], count: usize, blinded: boo
         &streams,
         blinded,
     );
-    let owned = |result: Result<&[u8], &Error>| result.map(<[u8]>::to_vec).map_err(Clone::clone);
+    let owned = |result: Result<&[u8], Error>| result.map(<[u8]>::to_vec);
     let results = SecretOctets::new(results.unwrap());
     results.iter().map(owned).collect()
 }

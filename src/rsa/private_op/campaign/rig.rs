@@ -203,7 +203,7 @@ fn compute(
     let blocks = lanes.iter().map(|lane| lane.block);
     let batch: Vec<_> = handles.iter().copied().zip(blocks).collect();
     let results = rsasp1(backend, fault.blinded.then_some(random), &batch)?;
-    let owned = |result: Result<&[u8], &Error>| result.map(<[u8]>::to_vec).map_err(Clone::clone);
+    let owned = |result: Result<&[u8], Error>| result.map(<[u8]>::to_vec);
     Ok(results.iter().map(owned).collect())
 }
 
