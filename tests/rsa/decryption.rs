@@ -201,8 +201,7 @@ fn oaep<D: Digest, M: Digest>(handle: &KeyHandle, group: &rsa_oaep::TestGroup) -
         let messages = decryptor
             .decrypt(&mut keys::rng(), handle, &[&test.ct[..]])
             .unwrap();
-        let message = messages.get(0).map(<[u8]>::to_vec);
-        message
+        messages.get(0).map(<[u8]>::to_vec)
     });
     messages.collect()
 }
