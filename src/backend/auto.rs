@@ -134,7 +134,7 @@ impl Auto {
     /// # Errors
     ///
     /// [`Error::Unsupported`] if the processor lacks what `kind` needs, or [`Error::ThreadPool`] if the
-    /// operating system refuses the threads. With [`Kind::Cuda`], those of [`Cuda::new`].
+    /// operating system refuses the threads. With `Kind::Cuda`, those of `Cuda::new`.
     pub fn with(kind: Kind, threads: Option<NonZeroUsize>) -> Result<Self, Error> {
         #[cfg(feature = "cuda")]
         if let Some(cuda) = gpu(kind, threads)? {
