@@ -3,7 +3,10 @@
 mod mul;
 mod numbers;
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use batch_modexp_core::checks::check_batch;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use batch_modexp_core::width::{clear, width};
 use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
 use crypto_bigint::Unsigned;
 
@@ -13,19 +16,17 @@ use crate::Fma;
 use crate::Ifma;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::lanes;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use batch_modexp_core::width::{clear, width};
 
 /// One of the engines, chosen at run time; the SIMD ones leave to [`Serial`] what it does faster.
 #[derive(Clone, Copy, Debug)]
 pub enum AnyEngine {
     /// The portable reference.
     Serial,
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     /// Fused multiply-add of doubles.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     Fma(Fma),
-    #[cfg(target_arch = "x86_64")]
     /// AVX-512 IFMA or AVX-IFMA.
+    #[cfg(target_arch = "x86_64")]
     Ifma(Ifma),
 }
 

@@ -3,19 +3,22 @@
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use core::ptr;
 
-use batch_modexp_core::checks::{Form, check_products};
-use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModMul, Serial};
-use crypto_bigint::BoxedUint;
-use crypto_bigint::Unsigned;
+#[cfg(target_arch = "x86_64")]
+use batch_modexp_core::BatchModExp;
+use batch_modexp_core::checks::Form;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use batch_modexp_core::checks::check_products;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use batch_modexp_core::width::{clear, width};
+use batch_modexp_core::{BatchModMul, Error, ModMul, Serial};
 use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{BoxedUint, Unsigned};
 
 use super::AnyEngine;
 #[cfg(target_arch = "x86_64")]
 use crate::Ifma;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::lanes;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use batch_modexp_core::width::{clear, width};
 
 impl<U: Unsigned> BatchModMul<U> for AnyEngine
 where
