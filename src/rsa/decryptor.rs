@@ -32,7 +32,7 @@ use crate::rsa::Error;
 /// let decryptor = BatchDecryptor::new(Serial, RsaesOaep::<Sha256>::new());
 /// let ciphertexts = [vec![1; key.size()], vec![2; key.size()]]; // made up
 /// let messages = decryptor.decrypt(&mut getrandom::SysRng, &key, &ciphertexts)?;
-/// assert_eq!(messages.get(1).unwrap_err(), &Error::Decryption { index: 1 });
+/// assert_eq!(messages.get(1).unwrap_err(), Error::Decryption { index: 1 });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[allow(missing_debug_implementations)]
