@@ -3,7 +3,8 @@
 //! [`BatchSigner`] turns keys and messages into signatures, which any verifier accepts: RSASSA-PKCS1-v1_5 and
 //! RSASSA-PSS (RFC 8017, section 8). Keys come from PKCS#8, PKCS#1 or numbers, signatures are octets; with the
 //! feature `rsa-compat`, keys and signatures of the `rsa` crate are converted too. [`BatchDecryptor`] does the same for
-//! RSAES-PKCS1-v1_5, with implicit rejection, and RSAES-OAEP (RFC 8017, section 7).
+//! RSAES-PKCS1-v1_5, with implicit rejection, and RSAES-OAEP (RFC 8017, section 7). Under a [`PublicKey`],
+//! [`BatchVerifier`] checks signatures and [`BatchEncryptor`] encrypts.
 //!
 //! * A key is prepared once, as a [`KeyHandle`], and used in as many calls as you like.
 //! * One call may sign with many keys, of different sizes too ([`BatchSigner::sign_each`]).
@@ -31,6 +32,7 @@ pub mod backend;
 mod batch;
 mod decryptor;
 mod encryption;
+mod encryptor;
 mod error;
 mod hash;
 #[cfg(any(feature = "hazmat", test))]
@@ -42,17 +44,20 @@ mod mgf1;
 mod octets;
 mod output;
 mod private_op;
+mod public_op;
 mod representative;
 mod scheme;
 mod signature;
 mod signatures;
 mod signer;
+mod verifier;
 
 /// The hash functions, in the version that the schemes take.
 pub use sha2;
 
 pub use decryptor::BatchDecryptor;
 pub use encryption::{EncryptionScheme, RsaesOaep, RsaesPkcs1v15};
+pub use encryptor::BatchEncryptor;
 pub use error::Error;
 pub use hash::Hash;
 #[cfg(feature = "encrypted")]
@@ -61,11 +66,20 @@ pub use key::{EncryptionAlgorithm, decrypt_pkcs8};
 pub use key::{KeyFault, KeyHandle, PemBlock, PublicKey, Restriction, RsaComponents, decode_pem};
 pub use scheme::{AnyScheme, Pkcs1v15, Pss, Scheme};
 pub use signature::Signature;
-pub use signatures::{IntoSignatures, Iter, SecretOctets, Signatures};
+pub use signatures::{Ciphertexts, IntoSignatures, Iter, SecretOctets, Signatures};
 pub use signer::BatchSigner;
+pub use verifier::{BatchVerifier, Verdicts};
 
-/// The shortest modulus that is accepted, in bits.
+/// The shortest modulus of a key that is accepted, in bits.
 pub const MIN_BITS: u32 = 1024;
 
-/// The longest modulus that is accepted, in bits.
+/// The longest modulus of a private key that is accepted, in bits.
 pub const MAX_BITS: u32 = 8192;
+
+/// The longest modulus of a public key that is accepted, in bits.
+pub const MAX_PUBLIC_BITS: u32 = 16_384;
+
+/// The program of the guide.
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../docs/verification.md")]
+struct Guide;

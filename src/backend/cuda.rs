@@ -300,7 +300,7 @@ impl Cuda {
     }
 
     /// Whether a device has a kernel for moduli of `bits` bits.
-    fn has_kernel(&self, bits: u32) -> bool {
+    pub(crate) fn has_kernel(&self, bits: u32) -> bool {
         let mut entries = SHIPPED.serving(bits);
         entries.any(|entry| self.devices().any(|device| entry.runs_on(device)))
     }

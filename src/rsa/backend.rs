@@ -1,4 +1,4 @@
-//! What a backend implements to compute RSA private operations.
+//! RSA private and public operations on a backend.
 
 #[cfg(feature = "cuda")]
 mod cuda;
@@ -18,6 +18,7 @@ use crypto_bigint::{BoxedUint, Limb};
 use super::error::Error;
 use super::output::Slots;
 use super::private_op::{self, Batch};
+use super::public_op::{self, PublicBatch};
 
 /// The most items that a thread computes at a time. The numbers of more would not stay in a cache.
 const ITEMS_AT_A_TIME: usize = 512;
@@ -70,8 +71,18 @@ pub trait RsaBackend: BatchModExp<BoxedUint, Error = batch_modexp_core::Error> {
         items.compute_on(self)
     }
 
+    /// Computes public operations: verification and encryption. By default on the calling thread, by the [engine](Self::engine);
+    /// a backend that has threads gives them shares.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rng`], or the backend's error if it fails as a whole. What is wrong with an item stands in its place.
+    fn public_ops(&self, items: PublicItems<'_>) -> Result<(), Error> {
+        items.compute_on(self.engine())
+    }
+
     /// The engine of this crate that computes everything on the host but the exponentiations: blinding, the reduction
-    /// modulo p and q, the recombination and the check.
+    /// modulo p and q, the recombination, the check, and public operations.
     ///
     /// By default that of [`Serial`]. A backend that wraps another one returns that one's engine;
     /// any other can keep a [`Cpu`](batch_modexp_cpu::Cpu) and return its engine, which is faster.
@@ -214,6 +225,120 @@ impl<'a> Items<'a> {
             private_op::run(engine.0, exponentiate, part.batch, range, part.slots)?;
         }
         Ok(())
+    }
+}
+
+/// Items of public operations that a backend is to compute. Their keys have equally wide moduli and one exponent.
+///
+/// Items can be [split](Self::split_at) like a slice, so that threads get parts.
+#[allow(missing_debug_implementations)]
+pub struct PublicItems<'a> {
+    pub(super) batch: &'a PublicBatch<'a>,
+    /// The first item of the batch that is in here; there are as many as slots.
+    first: usize,
+    slots: Slots<'a>,
+}
+
+impl<'a> PublicItems<'a> {
+    /// All items of a batch.
+    pub(super) fn new(batch: &'a PublicBatch<'a>, slots: Slots<'a>) -> Self {
+        Self {
+            batch,
+            first: 0,
+            slots,
+        }
+    }
+
+    /// The number of items.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The width of the moduli in bits.
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        self.batch.limbs as u32 * Limb::BITS
+    }
+
+    /// The length of the exponent in bits.
+    #[must_use]
+    pub fn exponent_bits(&self) -> u32 {
+        self.batch.exponent_bits()
+    }
+
+    /// The same items, for an attempt that another one may follow.
+    #[must_use]
+    pub fn reborrow(&mut self) -> PublicItems<'_> {
+        PublicItems {
+            batch: self.batch,
+            first: self.first,
+            slots: self.slots.reborrow(),
+        }
+    }
+
+    /// The first `middle` items, and the others.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer.
+    #[must_use]
+    pub fn split_at(self, middle: usize) -> (Self, Self) {
+        let Self {
+            batch,
+            first,
+            slots,
+        } = self;
+        let (head, tail) = slots.split_at(middle);
+        let part = |first, slots| PublicItems {
+            batch,
+            first,
+            slots,
+        };
+        (part(first, head), part(first + middle, tail))
+    }
+
+    /// Parts of `len` items, the last one perhaps of fewer.
+    ///
+    /// # Panics
+    ///
+    /// If `len` is 0.
+    pub fn chunks(self, len: usize) -> impl Iterator<Item = Self> {
+        assert!(len > 0, "parts of no items");
+        let mut rest = Some(self);
+        core::iter::from_fn(move || {
+            let items = rest.take().filter(|items| !items.is_empty())?;
+            let middle = len.min(items.len());
+            let (part, others) = items.split_at(middle);
+            rest = Some(others);
+            Some(part)
+        })
+    }
+
+    /// Computes all items on the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rng`].
+    pub fn compute_on(self, engine: HostEngine<'_>) -> Result<(), Error> {
+        self.chunks(ITEMS_AT_A_TIME).try_for_each(|items| {
+            items.compute(&|product| {
+                engine.0.mul_public_power(product);
+                Ok(())
+            })
+        })
+    }
+
+    /// The same with powers by `raise`, all at a time.
+    pub(super) fn compute(self, raise: public_op::Raise<'_>) -> Result<(), Error> {
+        let range = self.first..self.first + self.len();
+        public_op::run(raise, self.batch, range, self.slots)
     }
 }
 

@@ -6,21 +6,20 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use batch_modexp_core::secret::Secret;
-use crypto_bigint::Limb;
 
-use super::backend::{Items, RsaBackend};
+use super::backend::{Items, PublicItems, RsaBackend};
 use super::error::Error;
-use super::key::KeyHandle;
-use super::output::{Buffers, Outputs};
-use super::private_op::class::{KeyClass, Positions, sort};
+use super::key::{KeyHandle, PublicKey};
+use super::output::{Buffers, Outputs, Slots};
+use super::private_op::class::{Key, KeyClass, Positions, sort};
 use super::private_op::{Batch, Source, Streams};
+use super::public_op::{self, PublicBatch};
 
 /// The key of each item.
-#[derive(Clone, Copy)]
-pub(super) enum Keys<'s, 'k> {
+pub(super) enum Keys<'s, 'k, K> {
     /// One key for so many items.
-    One(&'k KeyHandle, usize),
-    Each(&'s [&'k KeyHandle]),
+    One(&'k K, usize),
+    Each(&'s [&'k K]),
 }
 
 /// Runs private operations, one for each of `keys`, and returns the outputs of those that pass their check. With
@@ -31,70 +30,78 @@ pub(super) enum Keys<'s, 'k> {
 /// [`Error::Rng`], or the backend's error if it failed as a whole.
 pub(super) fn private_ops<B: RsaBackend + ?Sized>(
     backend: &B,
-    keys: Keys<'_, '_>,
+    keys: Keys<'_, '_, KeyHandle>,
     source: &dyn Source,
     streams: &Streams,
     is_blinded: bool,
 ) -> Result<Secret<Outputs>, Error> {
-    let Sorted {
-        keys,
-        positions,
-        classes,
-    } = keys.sorted();
-    let size = |(class, range): &(KeyClass, Range<usize>)| {
-        let octets = keys[range.clone()].first().map_or(0, |key| key.size());
-        // Keys of one class may differ in length by some bits.
-        let has_one_size = keys[range.clone()].iter().all(|key| key.size() == octets);
-        let stride = if has_one_size {
-            octets
-        } else {
-            class.limbs() * Limb::BYTES
-        };
-        (range.len(), stride)
-    };
-    let mut buffers = Buffers::new(classes.iter().map(size));
-    for (index, (class, range)) in classes.into_iter().enumerate() {
+    let sorted = keys.sorted();
+    let compute = |class: Class<'_, KeyHandle>, slots: Slots<'_>| {
         let batch = Batch {
-            class,
-            keys: &keys[range.clone()],
-            positions: &positions,
-            first: range.start,
+            class: class.class,
+            keys: class.keys,
+            positions: class.positions,
+            first: class.first,
             source,
             streams,
             is_blinded,
         };
-        let done = backend.private_ops(Items::new(&batch, buffers.class(index)));
-        if let Err(error) = done {
-            // All numbers of a class are equally wide: what is wrong with one item is wrong with all.
-            if error.index().is_none() {
-                return Err(error);
-            }
-            let mut slots = buffers.class(index);
-            for item in 0..range.len() {
-                let position = positions.of(range.start + item).unwrap_or(item);
-                slots.fail(item, error.clone().at(position));
-            }
-        }
-    }
-    Ok(buffers.finish(positions.items()))
+        backend.private_ops(Items::new(&batch, slots))
+    };
+    sorted.each_class(KeyHandle::size, compute)
+}
+
+/// Runs public operations, one for each of `keys`, and returns what `source` makes of the results.
+///
+/// # Errors
+///
+/// [`Error::Rng`], or the backend's error if it failed as a whole.
+pub(super) fn public_ops<B: RsaBackend + ?Sized>(
+    backend: &B,
+    keys: Keys<'_, '_, PublicKey>,
+    source: &dyn public_op::Source,
+    streams: &Streams,
+) -> Result<Secret<Outputs>, Error> {
+    let sorted = keys.sorted();
+    let compute = |class: Class<'_, PublicKey>, slots: Slots<'_>| {
+        let batch = PublicBatch {
+            limbs: class.class.limbs(),
+            keys: class.keys,
+            positions: class.positions,
+            first: class.first,
+            source,
+            streams,
+        };
+        backend.public_ops(PublicItems::new(&batch, slots))
+    };
+    sorted.each_class(|key| source.output_len(key), compute)
 }
 
 /// The keys of all items, those of one class next to each other, and of one key among them.
-struct Sorted<'s, 'k> {
-    keys: Cow<'s, [&'k KeyHandle]>,
+struct Sorted<'s, 'k, K> {
+    keys: Cow<'s, [&'k K]>,
     positions: Positions,
     classes: Vec<(KeyClass, Range<usize>)>,
 }
 
-impl<'s, 'k> Keys<'s, 'k> {
-    fn sorted(self) -> Sorted<'s, 'k> {
+/// The items of one class.
+struct Class<'a, K> {
+    class: KeyClass,
+    keys: &'a [&'a K],
+    positions: &'a Positions,
+    /// The number of the first item here among those of all classes.
+    first: usize,
+}
+
+impl<'s, 'k, K: Key> Keys<'s, 'k, K> {
+    fn sorted(self) -> Sorted<'s, 'k, K> {
         let keys = match self {
             Self::One(_, 0) => &[][..],
             Self::One(key, count) => {
                 return Sorted {
                     keys: Cow::Owned(vec![key; count]),
                     positions: Positions::Same,
-                    classes: Vec::from([(KeyClass::of(key.parts()), 0..count)]),
+                    classes: Vec::from([(key.class(), 0..count)]),
                 };
             }
             Self::Each(keys) => keys,
@@ -109,5 +116,41 @@ impl<'s, 'k> Keys<'s, 'k> {
             positions,
             classes,
         }
+    }
+}
+
+impl<K: Key> Sorted<'_, '_, K> {
+    /// Has `compute` fill the slots of each class. `output_len` says how many octets the output of an item has at most.
+    fn each_class(
+        &self,
+        output_len: impl Fn(&K) -> usize,
+        compute: impl Fn(Class<'_, K>, Slots<'_>) -> Result<(), Error>,
+    ) -> Result<Secret<Outputs>, Error> {
+        let size = |(_, range): &(KeyClass, Range<usize>)| {
+            // Keys of one class may differ in length by some bits.
+            let lens = self.keys[range.clone()].iter().map(|key| output_len(key));
+            (range.len(), lens.max().unwrap_or(0))
+        };
+        let mut buffers = Buffers::new(self.classes.iter().map(size));
+        for (index, (class, range)) in self.classes.iter().enumerate() {
+            let class = Class {
+                class: *class,
+                keys: &self.keys[range.clone()],
+                positions: &self.positions,
+                first: range.start,
+            };
+            if let Err(error) = compute(class, buffers.class(index)) {
+                // All numbers of a class are equally wide: what is wrong with one item is wrong with all.
+                if error.index().is_none() {
+                    return Err(error);
+                }
+                let mut slots = buffers.class(index);
+                for item in 0..range.len() {
+                    let position = self.positions.of(range.start + item).unwrap_or(item);
+                    slots.fail(item, error.clone().at(position));
+                }
+            }
+        }
+        Ok(buffers.finish(self.positions.items()))
     }
 }

@@ -127,7 +127,7 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
     fn decrypt_lanes<'c, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
-        keys: Keys<'_, '_>,
+        keys: Keys<'_, '_, KeyHandle>,
         item: impl Fn(usize) -> (&'c KeyHandle, &'c [u8]) + Sync,
     ) -> Result<SecretOctets, Error> {
         let streams = match self.blinding {
@@ -167,7 +167,7 @@ where
         _: &mut Randomness,
         em: &mut [u8],
     ) -> Result<(), Error> {
-        check_key(self.scheme, key)?;
+        check_key(self.scheme, key.bits(), key.restriction())?;
         let (_, ciphertext) = (self.item)(position);
         check_range(key, ciphertext, self.range)?;
         em.copy_from_slice(ciphertext);

@@ -1,9 +1,11 @@
-//! Encryption schemes: how what a private operation returns becomes a message again.
+//! Encryption schemes: how a message becomes the encoded message that is encrypted, and what a private operation returns a message
+//! again.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
 use batch_modexp_core::secret::Secret;
+use rand_core::TryCryptoRng;
 use sha2::Digest;
 use sha2::digest::Output;
 
@@ -18,8 +20,19 @@ mod sealed {
     use super::*;
 
     pub trait Sealed {
-        /// Fails if the key is too short for the scheme; the error is that of a batch of one.
-        fn check_size(&self, key: &KeyHandle) -> Result<(), Error>;
+        /// Fails if a modulus of `n_bits` bits is too short for the scheme; the error is that of a batch of one.
+        fn check_size(&self, n_bits: u32) -> Result<(), Error>;
+
+        /// How many octets an encoded message is longer than its message, at least.
+        fn overhead(&self) -> usize;
+
+        /// Encodes `message` in `em`, as long as a modulus that has room for it. The error is that of `rng`.
+        fn encode<R: TryCryptoRng + ?Sized>(
+            &self,
+            message: &[u8],
+            rng: &mut R,
+            em: &mut [u8],
+        ) -> Result<(), R::Error>;
 
         /// The message in `em`, which is the result of the private operation on `ciphertext`, all as long as the
         /// modulus.
@@ -100,8 +113,21 @@ impl<D: Digest, M: Digest> core::fmt::Debug for RsaesOaep<D, M> {
 
 impl Sealed for RsaesPkcs1v15 {
     /// The shortest key that can be imported has room for 11 octets.
-    fn check_size(&self, _: &KeyHandle) -> Result<(), Error> {
+    fn check_size(&self, _: u32) -> Result<(), Error> {
         Ok(())
+    }
+
+    fn overhead(&self) -> usize {
+        pkcs1_v15::SHORTEST_OVERHEAD.into()
+    }
+
+    fn encode<R: TryCryptoRng + ?Sized>(
+        &self,
+        message: &[u8],
+        rng: &mut R,
+        em: &mut [u8],
+    ) -> Result<(), R::Error> {
+        pkcs1_v15::encode(message, rng, em)
     }
 
     fn decode(
@@ -116,16 +142,29 @@ impl Sealed for RsaesPkcs1v15 {
 }
 
 impl<D: Digest, M: Digest> Sealed for RsaesOaep<D, M> {
-    fn check_size(&self, key: &KeyHandle) -> Result<(), Error> {
-        let shortest = 2 * self.label_hash.len() + 2;
-        if key.size() >= shortest {
+    fn check_size(&self, n_bits: u32) -> Result<(), Error> {
+        let shortest = self.overhead();
+        if n_bits.div_ceil(8) as usize >= shortest {
             return Ok(());
         }
         Err(Error::KeyTooShort {
             index: 0,
-            bits: key.bits(),
+            bits: n_bits,
             min_bits: 8 * (shortest as u32 - 1) + 1,
         })
+    }
+
+    fn overhead(&self) -> usize {
+        2 * self.label_hash.len() + 2
+    }
+
+    fn encode<R: TryCryptoRng + ?Sized>(
+        &self,
+        message: &[u8],
+        rng: &mut R,
+        em: &mut [u8],
+    ) -> Result<(), R::Error> {
+        oaep::encode::<M, R>(message, &self.label_hash, rng, em)
     }
 
     fn decode(&self, _: &KeyHandle, _: &[u8], em: &mut [u8]) -> Result<Secret<Vec<u8>>, Error> {
@@ -133,10 +172,14 @@ impl<D: Digest, M: Digest> Sealed for RsaesOaep<D, M> {
     }
 }
 
-/// Fails unless the key may decrypt; the error is that of a batch of one.
-pub(super) fn check_key<S: Sealed>(scheme: &S, key: &KeyHandle) -> Result<(), Error> {
-    match key.restriction() {
-        Restriction::None => scheme.check_size(key),
+/// Fails unless a key with a modulus of `n_bits` bits may encrypt and decrypt; the error is that of a batch of one.
+pub(super) fn check_key<S: Sealed>(
+    scheme: &S,
+    n_bits: u32,
+    restriction: Restriction,
+) -> Result<(), Error> {
+    match restriction {
+        Restriction::None => scheme.check_size(n_bits),
         restriction => Err(Error::KeyRestricted {
             index: 0,
             restriction,

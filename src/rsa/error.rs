@@ -6,7 +6,7 @@ use super::key::fault::KeyFault;
 use super::key::restriction::Restriction;
 use super::{MAX_BITS, MIN_BITS};
 
-/// Why something was not signed or decrypted, or a key not taken, and what to do about it.
+/// Why something was not signed, verified, encrypted or decrypted, or a key not taken, and what to do about it.
 ///
 /// No variant carries a secret. Of a call that returns an error nothing is given out; an item of a batch that fails alone has the error
 /// in its place.
@@ -20,6 +20,8 @@ pub enum Error {
     },
     /// A private key cannot be used.
     Key(KeyFault),
+    /// A public key cannot be used.
+    PublicKey(KeyFault),
     /// The RSA modulus is too short for this hash function and padding scheme.
     KeyTooShort {
         /// Position of the message in the batch.
@@ -45,7 +47,7 @@ pub enum Error {
         /// Length of a digest, in bytes.
         expected: usize,
     },
-    /// A ciphertext or a raw block has the wrong length, or a value that is not below the modulus (RFC 8017,
+    /// A signature, a ciphertext or a raw block has the wrong length, or a value that is not below the modulus (RFC 8017,
     /// sections 5.1.2 and 5.2.1: "representative out of range") or that SP 800-56B refuses.
     BlockOutOfRange {
         /// Position of the block in the batch.
@@ -54,6 +56,20 @@ pub enum Error {
         len: usize,
         /// Length of the modulus, in bytes. If it equals `len`, then the block is out of range as a number.
         expected: usize,
+    },
+    /// A message is too long to be encrypted under this key by this scheme.
+    MessageTooLong {
+        /// Position of the message in the batch.
+        index: usize,
+        /// Length of what was given, in bytes.
+        len: usize,
+        /// The longest that can be encrypted, in bytes.
+        max_len: usize,
+    },
+    /// A signature is well-formed, and not one of this message by this scheme under this key.
+    Verification {
+        /// Position of the signature in the batch.
+        index: usize,
     },
     /// A ciphertext does not decrypt: its padding is not that of the scheme with this key, hash and label.
     Decryption {
@@ -81,10 +97,12 @@ impl Error {
             | Self::KeyRestricted { index, .. }
             | Self::DigestLength { index, .. }
             | Self::BlockOutOfRange { index, .. }
+            | Self::MessageTooLong { index, .. }
+            | Self::Verification { index }
             | Self::Decryption { index }
             | Self::Fault { index } => Some(*index),
             Self::Backend(error) => error.index(),
-            Self::KeySize { .. } | Self::Key(_) | Self::Rng => None,
+            Self::KeySize { .. } | Self::Key(_) | Self::PublicKey(_) | Self::Rng => None,
         }
     }
 
@@ -95,10 +113,12 @@ impl Error {
             | Self::KeyRestricted { index, .. }
             | Self::DigestLength { index, .. }
             | Self::BlockOutOfRange { index, .. }
+            | Self::MessageTooLong { index, .. }
+            | Self::Verification { index }
             | Self::Decryption { index }
             | Self::Fault { index } => *index = position,
             Self::Backend(error) => *error = error.clone().with_index(|_| position),
-            Self::KeySize { .. } | Self::Key(_) | Self::Rng => {}
+            Self::KeySize { .. } | Self::Key(_) | Self::PublicKey(_) | Self::Rng => {}
         }
         self
     }
@@ -113,6 +133,7 @@ impl fmt::Display for Error {
                 MIN_BITS, MAX_BITS
             ),
             Self::Key(fault) => write!(f, "the private key cannot be used: {fault}"),
+            Self::PublicKey(fault) => write!(f, "the public key cannot be used: {fault}"),
             Self::KeyTooShort {
                 index,
                 bits,
@@ -151,6 +172,19 @@ impl fmt::Display for Error {
             } => write!(
                 f,
                 "block {index}: it has {len} bytes, the modulus has {expected}"
+            ),
+            Self::MessageTooLong {
+                index,
+                len,
+                max_len,
+            } => write!(
+                f,
+                "message {index}: it has {len} bytes, and at most {max_len} can be encrypted under this key; \
+                 encrypt a key for a symmetric cipher"
+            ),
+            Self::Verification { index } => write!(
+                f,
+                "signature {index}: it is not one of this message by this scheme under this key"
             ),
             Self::Decryption { index } => write!(
                 f,

@@ -16,6 +16,7 @@ mod format;
 mod params;
 mod pem;
 mod public;
+mod public_format;
 pub(super) mod restriction;
 mod seal;
 

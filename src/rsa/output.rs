@@ -50,6 +50,10 @@ impl Outputs {
         Ok(&self.octets[start..][..usize::from(self.lens[item]) - 1])
     }
 
+    pub(super) fn first_error(&self) -> Option<&Error> {
+        self.errors.first().map(|(_, error)| error)
+    }
+
     pub(super) fn into_vec(mut self) -> Result<Vec<u8>, Error> {
         if !self.errors.is_empty() {
             return Err(self.errors.swap_remove(0).1);

@@ -8,6 +8,7 @@ use sha2::digest::const_oid::AssociatedOid;
 use sha2::digest::{FixedOutputReset, Output};
 
 pub use self::any::AnyScheme;
+use self::emsa_pss::SaltLen;
 use super::key::Restriction;
 use crate::rsa::Error;
 
@@ -54,6 +55,25 @@ pub trait Scheme: sealed::Sealed + Sync {
         rng: &mut R,
         encoded: &mut [u8],
     ) -> Result<(), Error>;
+
+    /// Whether `encoded`, as long as the modulus in bytes, is an encoding of `digest`. Variable-time: both are public.
+    /// `encoded` may be overwritten. With `min_salt_len` any salt of at least that many bytes will do, instead of the scheme's
+    /// own length.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::KeyTooShort`] for a batch of this one message, if no encoding has room in such a modulus.
+    ///
+    /// # Panics
+    ///
+    /// If `encoded` is not as long as the modulus.
+    fn verify_vartime(
+        &self,
+        digest: &[u8],
+        n_bits: u32,
+        min_salt_len: Option<usize>,
+        encoded: &mut [u8],
+    ) -> Result<bool, Error>;
 }
 
 /// RSASSA-PKCS1-v1_5 (RFC 8017, section 8.2) with the hash function `D`: deterministic signatures.
@@ -69,11 +89,11 @@ impl<D: Digest + AssociatedOid> Pkcs1v15<D> {
     }
 }
 
-/// RSASSA-PSS (RFC 8017, section 8.1) with the hash function `D`, also for its mask generation (MGF1): a
-/// fresh random salt in every signature.
-pub struct Pss<D> {
+/// RSASSA-PSS (RFC 8017, section 8.1) with the hash function `D`, and `M` for its mask generation (MGF1), which is `D` unless one
+/// says otherwise: a fresh random salt in every signature.
+pub struct Pss<D, M = D> {
     salt_len: usize,
-    hash: PhantomData<fn() -> D>,
+    hash: PhantomData<fn() -> (D, M)>,
 }
 
 impl<D: Digest + FixedOutputReset> Pss<D> {
@@ -87,6 +107,15 @@ impl<D: Digest + FixedOutputReset> Pss<D> {
     /// [`Error::KeyTooShort`].
     #[must_use]
     pub const fn with_salt_len(salt_len: usize) -> Self {
+        Self::with_mgf_hash(salt_len)
+    }
+}
+
+impl<D: Digest + FixedOutputReset, M: Digest> Pss<D, M> {
+    /// The scheme with a salt of `salt_len` bytes and a hash function of its own for the mask generation, as in
+    /// `Pss::<Sha512, Sha256>::with_mgf_hash(32)`.
+    #[must_use]
+    pub const fn with_mgf_hash(salt_len: usize) -> Self {
         Self {
             salt_len,
             hash: PhantomData,
@@ -95,7 +124,7 @@ impl<D: Digest + FixedOutputReset> Pss<D> {
 }
 
 impl<D> sealed::Sealed for Pkcs1v15<D> {}
-impl<D> sealed::Sealed for Pss<D> {}
+impl<D, M> sealed::Sealed for Pss<D, M> {}
 
 impl<D: Digest + AssociatedOid> Scheme for Pkcs1v15<D> {
     type Digest = Output<D>;
@@ -125,9 +154,19 @@ impl<D: Digest + AssociatedOid> Scheme for Pkcs1v15<D> {
     ) -> Result<(), Error> {
         emsa_pkcs1_v15::encode(D::OID, digest, n_bits, encoded)
     }
+
+    fn verify_vartime(
+        &self,
+        digest: &[u8],
+        n_bits: u32,
+        _: Option<usize>,
+        encoded: &mut [u8],
+    ) -> Result<bool, Error> {
+        emsa_pkcs1_v15::verify(D::OID, digest, n_bits, encoded)
+    }
 }
 
-impl<D: Digest + FixedOutputReset> Scheme for Pss<D> {
+impl<D: Digest + FixedOutputReset, M: Digest> Scheme for Pss<D, M> {
     type Digest = Output<D>;
 
     fn digest(&self, message: &[u8]) -> Output<D> {
@@ -142,7 +181,7 @@ impl<D: Digest + FixedOutputReset> Scheme for Pss<D> {
         match restriction {
             Restriction::None | Restriction::Pss => true,
             Restriction::PssWith { hash, min_salt_len } => {
-                self.salt_len >= min_salt_len && hash.is::<D>()
+                self.salt_len >= min_salt_len && hash.is::<D>() && hash.is::<M>()
             }
         }
     }
@@ -158,7 +197,18 @@ impl<D: Digest + FixedOutputReset> Scheme for Pss<D> {
         rng: &mut R,
         encoded: &mut [u8],
     ) -> Result<(), Error> {
-        emsa_pss::encode::<D, R>(digest, self.salt_len, n_bits, rng, encoded)
+        emsa_pss::encode::<D, M, R>(digest, self.salt_len, n_bits, rng, encoded)
+    }
+
+    fn verify_vartime(
+        &self,
+        digest: &[u8],
+        n_bits: u32,
+        min_salt_len: Option<usize>,
+        encoded: &mut [u8],
+    ) -> Result<bool, Error> {
+        let salt = min_salt_len.map_or(SaltLen::Exactly(self.salt_len), SaltLen::AtLeast);
+        emsa_pss::verify::<D, M>(digest, salt, n_bits, encoded)
     }
 }
 
@@ -182,13 +232,13 @@ impl<D> Clone for Pkcs1v15<D> {
 
 impl<D> Copy for Pkcs1v15<D> {}
 
-impl<D> Clone for Pss<D> {
+impl<D, M> Clone for Pss<D, M> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<D> Copy for Pss<D> {}
+impl<D, M> Copy for Pss<D, M> {}
 
 impl<D> core::fmt::Debug for Pkcs1v15<D> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -196,7 +246,7 @@ impl<D> core::fmt::Debug for Pkcs1v15<D> {
     }
 }
 
-impl<D> core::fmt::Debug for Pss<D> {
+impl<D, M> core::fmt::Debug for Pss<D, M> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Pss")
             .field("salt_len", &self.salt_len)

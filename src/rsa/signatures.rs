@@ -33,6 +33,12 @@ use super::signature::Signature;
 #[derive(Default)]
 pub struct Signatures(Outputs);
 
+/// The ciphertexts of a batch, in the order of its messages: one buffer of octets, from which slices are lent.
+///
+/// An item that failed has its error instead of a ciphertext.
+#[derive(Default)]
+pub struct Ciphertexts(Outputs);
+
 /// Results of private operations that are secret, in the order of the batch's items: one buffer of octets, which is wiped on
 /// drop and from which slices are lent.
 ///
@@ -176,6 +182,67 @@ impl fmt::Debug for Signatures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let signatures = self.iter().map(|item| item.map(Signature::new));
         f.debug_list().entries(signatures).finish()
+    }
+}
+
+impl Ciphertexts {
+    pub(super) fn new(outputs: Secret<Outputs>) -> Self {
+        Self(outputs.into_inner())
+    }
+
+    /// The number of items.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no items.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The ciphertext of item `index`, as many octets as its key's modulus has.
+    ///
+    /// # Errors
+    ///
+    /// The error of the item, if it failed.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such item.
+    pub fn get(&self, index: usize) -> Result<&[u8], Error> {
+        self.0.get(index).map_err(Error::clone)
+    }
+
+    /// The ciphertexts of all items.
+    #[must_use]
+    pub fn iter(&self) -> Iter<'_> {
+        Iter::new(&self.0)
+    }
+
+    /// The octets of all ciphertexts, one after the other.
+    ///
+    /// # Errors
+    ///
+    /// That of the first item that failed.
+    pub fn into_vec(self) -> Result<Vec<u8>, Error> {
+        self.0.into_vec()
+    }
+}
+
+impl<'a> IntoIterator for &'a Ciphertexts {
+    type Item = Result<&'a [u8], Error>;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Ciphertexts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
     }
 }
 

@@ -146,7 +146,7 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
     fn sign_digests<'k, D, R>(
         &self,
         rng: &mut R,
-        keys: Keys<'_, '_>,
+        keys: Keys<'_, '_, KeyHandle>,
         key: impl Fn(usize) -> &'k KeyHandle + Sync,
         is_randomized: bool,
         digest: impl Fn(usize) -> (&'k S, D) + Sync,

@@ -1,11 +1,16 @@
 //! The RSA layer against the `rsa` crate, num-bigint and the Wycheproof vectors.
 
 mod decryption;
+mod encryption;
 mod errors;
 mod import;
 mod keys;
 mod mixed;
+#[path = "../common/need.rs"]
+mod need;
+mod public_keys;
 mod raw;
 mod schemes;
+mod verification;
 mod wrong_backend;
 mod wycheproof_vectors;

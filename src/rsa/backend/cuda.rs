@@ -2,13 +2,15 @@
 //! [CRT batches](crate::backend::cuda::crt): the host encodes and checks, the devices do everything between. All other keys
 //! are computed on the host but for their exponentiations.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use batch_modexp_core::requests::SecretPowers;
 use crypto_bigint::Limb;
 
-use super::{HostEngine, Items, RsaBackend, batch_mod_exp};
+use super::{HostEngine, Items, PublicItems, RsaBackend, batch_mod_exp};
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
 use crate::backend::cuda::crt::{CrtKey, CrtRun, CrtShape, Feed, Operands};
@@ -23,9 +25,42 @@ use crate::rsa::private_op::{Batch, Encoded};
 /// The number of items at a time whose keys there are no kernels for, so that the exponentiations fill a device.
 const ITEMS_BY_WAY_OF_THE_HOST: usize = 8192;
 
+/// Items of a public operation that a thread takes at a time, so that a call is worth its launches and the threads end together.
+const PUBLIC_ITEMS: usize = 8192;
+
+/// Longer public exponents are left to the host: the kernels look up a digit at a time, as for secret ones.
+const MAX_EXPONENT_BITS: u32 = 64;
+
 impl RsaBackend for Cuda {
     fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
         self.private_ops_timed(items).map(|_| ())
+    }
+
+    /// The threads of the host take parts in turn, each through the whole operation: while the devices compute for some of them, others
+    /// hash and compare.
+    fn public_ops(&self, items: PublicItems<'_>) -> Result<(), Error> {
+        let exponent_bits = items.exponent_bits();
+        let exponent = items.batch.exponent().cloned();
+        let is_short = exponent_bits <= MAX_EXPONENT_BITS;
+        let Some(exponent) = exponent.filter(|_| is_short && self.has_kernel(items.bits())) else {
+            return self.host().public_ops(items);
+        };
+        let pool = self.host_pool();
+        let part = items.len().div_ceil(2 * pool.count());
+        let parts: Vec<_> = items.chunks(part.clamp(1, PUBLIC_ITEMS)).collect();
+        let results = pool.map_items(parts, |items| {
+            items.compute(&|product| {
+                let powers = SecretPowers {
+                    moduli: product.moduli,
+                    exponents: &vec![&exponent; product.moduli.len()],
+                    exponent_bits,
+                    bases: product.bases,
+                    out: product.out,
+                };
+                batch_mod_exp(self, powers)
+            })
+        });
+        results.into_iter().collect()
     }
 
     fn engine(&self) -> HostEngine<'_> {

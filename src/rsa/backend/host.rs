@@ -1,11 +1,11 @@
-//! Private operations on the backends of the host, and the choice between host and GPUs.
+//! Private and public operations on the backends of the host, and the choice between host and GPUs.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use batch_modexp_core::Serial;
 
-use super::{HostEngine, Items, PerThread, RsaBackend};
+use super::{HostEngine, Items, PerThread, PublicItems, RsaBackend};
 use crate::rsa::error::Error;
 
 /// The engines compute everything themselves, on flat numbers.
@@ -37,6 +37,10 @@ macro_rules! on_pointee {
         impl<B: RsaBackend + ?Sized> RsaBackend for $pointer {
             fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
                 (**self).private_ops(items)
+            }
+
+            fn public_ops(&self, items: PublicItems<'_>) -> Result<(), Error> {
+                (**self).public_ops(items)
             }
 
             fn engine(&self) -> HostEngine<'_> {
@@ -102,6 +106,16 @@ mod threads {
             each_share(pool, shares.into_iter(), work)
         }
 
+        fn public_ops(&self, items: PublicItems<'_>) -> Result<(), Error> {
+            let share = public_share(self.threads(), items.bits(), items.len());
+            let Some(pool) = self.pool_here().filter(|_| share < items.len()) else {
+                return self.inner().public_ops(items);
+            };
+            let shares: Vec<_> = items.chunks(share).collect();
+            let work = |items: PublicItems<'_>| self.inner().public_ops(items);
+            each_share(pool, shares.into_iter(), work)
+        }
+
         fn engine(&self) -> HostEngine<'_> {
             self.inner().engine()
         }
@@ -115,9 +129,27 @@ mod threads {
         }
     }
 
+    /// How many public operations of a batch of `len` modulo numbers of `bits` bits a thread takes at a time: a quarter of the
+    /// fair share, so that a thread that is interrupted holds up the others by little, but what it is worth waking a thread
+    /// for, some 50 microseconds.
+    fn public_share(threads: usize, bits: u32, len: usize) -> usize {
+        /// Full vectors of every engine.
+        const LANES: usize = 8;
+        /// With e = 65537 an operation is about 20 products of as many words of 64 bits.
+        const MIN_WORD_PRODUCTS: usize = (1 << 16) / 20;
+        let words = bits.div_ceil(64).max(1) as usize;
+        let least = MIN_WORD_PRODUCTS.div_ceil(words * words);
+        let quarter = len.div_ceil(4 * threads).min(ITEMS_AT_A_TIME);
+        quarter.max(least).next_multiple_of(LANES)
+    }
+
     impl RsaBackend for Cpu {
         fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
             self.inner().private_ops(items)
+        }
+
+        fn public_ops(&self, items: PublicItems<'_>) -> Result<(), Error> {
+            self.inner().public_ops(items)
         }
 
         fn engine(&self) -> HostEngine<'_> {
@@ -138,6 +170,19 @@ mod threads {
             self.run(shape, count, &mut items, |items, side| match side {
                 Side::Cpu => self.cuda().host().private_ops(items.reborrow()),
                 Side::Gpu => self.cuda().private_ops(items.reborrow()),
+            })
+        }
+
+        fn public_ops(&self, mut items: PublicItems<'_>) -> Result<(), Error> {
+            let shape = Shape {
+                kind: "public operation",
+                bits: items.bits(),
+                product_bits: None,
+                exponent_bits: items.exponent_bits(),
+            };
+            self.run(shape, items.len(), &mut items, |items, side| match side {
+                Side::Cpu => self.cuda().host().public_ops(items.reborrow()),
+                Side::Gpu => self.cuda().public_ops(items.reborrow()),
             })
         }
 
@@ -191,6 +236,20 @@ mod threads {
                 },
                 #[cfg(feature = "cuda")]
                 Chosen::Both(both) => both.private_ops(items),
+            }
+        }
+
+        fn public_ops(&self, #[allow(unused_mut)] mut items: PublicItems<'_>) -> Result<(), Error> {
+            match self.chosen() {
+                Chosen::Serial(serial) => serial.public_ops(items),
+                Chosen::Cpu(cpu) => cpu.public_ops(items),
+                #[cfg(feature = "cuda")]
+                Chosen::Cuda(cuda) => match cuda.public_ops(items.reborrow()) {
+                    Err(_) if cuda.is_over() => cuda.host().public_ops(items),
+                    result => result,
+                },
+                #[cfg(feature = "cuda")]
+                Chosen::Both(both) => both.public_ops(items),
             }
         }
 

@@ -1,13 +1,41 @@
-//! EME-OAEP decoding (RFC 8017, section 7.1.2, step 3).
+//! EME-OAEP (RFC 8017, section 7.1.1, step 2, and section 7.1.2, step 3).
 
 use alloc::vec::Vec;
 
 use batch_modexp_core::secret::{Secret, reveal, reveal_len};
 use crypto_bigint::{Choice, CtAssign, CtEq};
+use rand_core::TryCryptoRng;
 use sha2::Digest;
 
 use crate::rsa::Error;
 use crate::rsa::mgf1::add_mask;
+
+/// `0x00 || maskedSeed || maskedDB` in `em`, with a seed from `rng` and the mask generation with `M`.
+///
+/// # Panics
+///
+/// If `em` has no room for the message and 2 octets more than two hashes like that of the label.
+pub(in crate::rsa) fn encode<M: Digest, R: TryCryptoRng + ?Sized>(
+    message: &[u8],
+    label_hash: &[u8],
+    rng: &mut R,
+    em: &mut [u8],
+) -> Result<(), R::Error> {
+    let (first, masked) = em.split_at_mut(1);
+    let (seed, db) = masked.split_at_mut(label_hash.len());
+    first[0] = 0;
+    rng.try_fill_bytes(seed)?;
+    let (hash, rest) = db.split_at_mut(label_hash.len());
+    hash.copy_from_slice(label_hash);
+    let (padding, end) = rest.split_at_mut(rest.len() - message.len());
+    let (one, zeros) = padding.split_last_mut().expect("room for the message");
+    zeros.fill(0);
+    *one = 1;
+    end.copy_from_slice(message);
+    add_mask::<M>(seed, db);
+    add_mask::<M>(db, seed);
+    Ok(())
+}
 
 /// The message in `em`, whose masks are taken off in place. The mask generation is with `M`; `em` has at least 2 octets
 /// more than two hashes like that of the label.

@@ -1,21 +1,50 @@
-//! EME-PKCS1-v1_5 decoding (RFC 8017, section 7.2.2) with implicit rejection: draft-irtf-cfrg-rsa-guidance-10, sections
+//! EME-PKCS1-v1_5 (RFC 8017, sections 7.2.1 and 7.2.2) with implicit rejection: draft-irtf-cfrg-rsa-guidance-10, sections
 //! 7.1 and 7.2.
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::slice;
 
-use batch_modexp_core::secret::{Secret, reveal_len};
+use batch_modexp_core::secret::{Secret, reveal, reveal_len};
 use crypto_bigint::{Choice, CtAssign, CtEq, CtLt};
 use hmac::{Hmac, KeyInit, Mac};
+use rand_core::TryCryptoRng;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
 /// 00, 02, at least eight octets of padding, 00.
-const SHORTEST_OVERHEAD: u16 = 11;
+pub(super) const SHORTEST_OVERHEAD: u16 = 11;
 
 /// How many lengths the alternative message chooses from. The more there are, the less often none of them fits, which
 /// makes it empty.
 const LENGTHS: usize = 128;
+
+/// `00 02 || padding || 00 || message` in `em`, with octets from `rng` that are not zero as padding.
+///
+/// A zero is drawn again: how often says nothing of the octets that are kept.
+///
+/// # Panics
+///
+/// If `em` has no room for the message and 11 octets more.
+pub(in crate::rsa) fn encode<R: TryCryptoRng + ?Sized>(
+    message: &[u8],
+    rng: &mut R,
+    em: &mut [u8],
+) -> Result<(), R::Error> {
+    let (head, end) = em.split_at_mut(em.len() - message.len());
+    let [first, second, padding @ .., zero] = head else {
+        panic!("no room for the message");
+    };
+    (*first, *second, *zero) = (0, 2, 0);
+    rng.try_fill_bytes(padding)?;
+    for octet in padding {
+        while reveal(octet.ct_eq(&0)) {
+            rng.try_fill_bytes(slice::from_mut(octet))?;
+        }
+    }
+    end.copy_from_slice(message);
+    Ok(())
+}
 
 /// SHA-256 of the private exponent, given in big-endian octets, at the length of the modulus (step 3.1).
 pub(in crate::rsa) fn hash_of_exponent(d: &[u8], size: usize) -> Secret<[u8; 32]> {

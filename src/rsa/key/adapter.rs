@@ -5,7 +5,7 @@ use crypto_bigint::BoxedUint;
 use rsa::PrivateKey;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
-use super::{KeyHandle, RsaComponents};
+use super::{KeyHandle, PublicKey, RsaComponents};
 use crate::rsa::Error;
 use crate::rsa::octets::limbs_to_octets;
 
@@ -58,5 +58,15 @@ impl TryFrom<&PrivateKey> for KeyHandle {
     /// [`KeyHandle::new`].
     fn try_from(key: &PrivateKey) -> Result<Self, Error> {
         Self::new(key)
+    }
+}
+
+#[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
+impl TryFrom<&rsa::PublicKey> for PublicKey {
+    type Error = Error;
+
+    /// Prepares a key of the `rsa` crate by its numbers, as [`from_numbers`](Self::from_numbers) does.
+    fn try_from(key: &rsa::PublicKey) -> Result<Self, Error> {
+        Self::from_numbers(&key.n_bytes(), &key.e_bytes())
     }
 }

@@ -49,7 +49,7 @@ pub(in crate::rsa) struct Crt {
 /// Reads the numbers and checks all that [`KeyHandle`](super::KeyHandle) promises.
 pub(in crate::rsa) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
     let (n, n_bits) = modulus(components.n)?;
-    let e = public_exponent(components.e, &n)?;
+    let e = public_exponent(components.e, &n).map_err(Error::Key)?;
     let width = n.bits_precision();
     let d = number(components.d, width, KeyFault::PrivateExponent)?;
     require(
@@ -110,6 +110,16 @@ pub(in crate::rsa) fn check(components: &RsaComponents<'_>) -> Result<Checked, E
 
 /// n at its own width, with its length in bits.
 fn modulus(octets: &[u8]) -> Result<(Odd<BoxedUint>, u32), Error> {
+    let (n, bits) = read_modulus(octets, MAX_BITS).map_err(|bits| Error::KeySize { bits })?;
+    Ok((n.ok_or(Error::Key(KeyFault::EvenModulus))?, bits))
+}
+
+/// A modulus of at most `max_bits` bits, at its own width, with its length in bits; `None` if it is even. The error is the length
+/// of one that is too short or too long.
+pub(super) fn read_modulus(
+    octets: &[u8],
+    max_bits: u32,
+) -> Result<(Option<Odd<BoxedUint>>, u32), u32> {
     let octets = without_leading_zeros(octets);
     let bits = match octets {
         [] => 0,
@@ -117,18 +127,17 @@ fn modulus(octets: &[u8]) -> Result<(Odd<BoxedUint>, u32), Error> {
             .map_or(u32::MAX, |len| len.saturating_mul(8))
             .saturating_add(u8::BITS - first.leading_zeros()),
     };
-    if !(MIN_BITS..=MAX_BITS).contains(&bits) {
-        return Err(Error::KeySize { bits });
+    if !(MIN_BITS..=max_bits).contains(&bits) {
+        return Err(bits);
     }
     let n = os2ip(octets, bits.next_multiple_of(Limb::BITS));
-    let n = n.into_odd().into_option();
-    Ok((n.ok_or(Error::Key(KeyFault::EvenModulus))?, bits))
+    Ok((n.into_odd().into_option(), bits))
 }
 
 /// e, as wide as its value needs; everything about it is public.
-fn public_exponent(octets: &[u8], n: &Odd<BoxedUint>) -> Result<BoxedUint, Error> {
+pub(super) fn public_exponent(octets: &[u8], n: &Odd<BoxedUint>) -> Result<BoxedUint, KeyFault> {
     let octets = without_leading_zeros(octets);
-    let fault = Error::Key(KeyFault::PublicExponent);
+    let fault = KeyFault::PublicExponent;
     if octets.len() > n.as_ref().as_limbs().len() * Limb::BYTES {
         return Err(fault);
     }

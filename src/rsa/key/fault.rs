@@ -4,6 +4,7 @@ use core::fmt;
 
 #[cfg(feature = "encrypted")]
 use super::encryption::EncryptionAlgorithm;
+use crate::rsa::{MAX_PUBLIC_BITS, MIN_BITS};
 
 /// What is wrong with a key. Nothing in it depends on a secret but the name of the relation that does not hold.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -11,6 +12,8 @@ use super::encryption::EncryptionAlgorithm;
 pub enum KeyFault {
     /// There is no PEM block, or it is damaged (RFC 7468).
     Pem,
+    /// A number of a JSON Web Key is not base64url without padding (RFC 7515, section 2).
+    Base64,
     /// The newlines of a PEM block are written as a backslash and the letter n, as in JSON and in environment variables.
     EscapedNewlines,
     /// There is PEM, but no block with the label `expected`.
@@ -48,6 +51,18 @@ pub enum KeyFault {
     EvenModulus,
     /// e is even, below 3, or not below n.
     PublicExponent,
+    /// n of a public key is too short or too long.
+    PublicKeySize {
+        /// Length of n in bits.
+        bits: u32,
+    },
+    /// e of a public key is longer than the caller allows.
+    LongPublicExponent {
+        /// Length of e in bits.
+        bits: u32,
+        /// The longest that is allowed.
+        max_bits: u32,
+    },
     /// d is 0 or not below n.
     PrivateExponent,
     /// d modulo lcm(p - 1, q - 1) is below 2^(bits / 2), as for `d = 1` (FIPS 186-5, appendix A.1.1); of a key without
@@ -75,6 +90,7 @@ impl fmt::Display for KeyFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let relation = match self {
             Self::Pem => return f.write_str("there is no PEM block, or it is damaged"),
+            Self::Base64 => return f.write_str("n or e is not base64url without padding"),
             Self::Label { expected } => {
                 return write!(f, "there is no PEM block labelled {expected}");
             }
@@ -123,6 +139,19 @@ impl fmt::Display for KeyFault {
                     "the encrypted key asks for a derivation with impossible parameters, or with \
                      more than 1 GiB or 100 million iterations; \
                      encrypt it anew with `openssl pkcs8 -topk8 -in KEY -out NEW`",
+                );
+            }
+            Self::PublicKeySize { bits } => {
+                return write!(
+                    f,
+                    "n has {bits} bits; supported are {MIN_BITS} to {MAX_PUBLIC_BITS} bits"
+                );
+            }
+            Self::LongPublicExponent { bits, max_bits } => {
+                return write!(
+                    f,
+                    "e has {bits} bits, and at most {max_bits} are allowed; if you trust the key, read it by \
+                     `from_numbers_with_exponent_bits`"
                 );
             }
             Self::EvenModulus => "n is even",

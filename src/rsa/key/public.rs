@@ -1,31 +1,205 @@
-//! The public half of a key: its numbers, and SubjectPublicKeyInfo (RFC 5280, section 4.1; RFC 4055).
+//! Public keys, prepared once for any number of calls.
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 
-use crypto_bigint::BoxedUint;
+use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
+use crypto_bigint::{BoxedUint, Odd};
 use pkcs1::{RsaPublicKeyRef, UintRef};
 use pkcs8::der::asn1::BitStringRef;
 use pkcs8::der::{self, Encode, pem};
 use pkcs8::spki::{self, Document, EncodePublicKey, SubjectPublicKeyInfoRef};
 
-use super::KeyHandle;
+use super::{KeyFault, KeyHandle, Restriction, check};
 use crate::rsa::octets::limbs_to_octets;
+use crate::rsa::{Error, MAX_PUBLIC_BITS};
 
-/// The public half of a key by itself: its SubjectPublicKeyInfo, which
-/// [`public_key_der`](KeyHandle::public_key_der) describes.
+/// The longest public exponent that is taken from a stranger, in bits.
+const MAX_EXPONENT_BITS: u32 = 64;
+
+/// A public key with its precomputed values.
 ///
-/// The traits of spki (`pkcs8::EncodePublicKey`) give it to other libraries, and so do its octets:
+/// It comes from X.509 (SubjectPublicKeyInfo or a certificate), PKCS#1, numbers, a [`KeyHandle`], or a key of the `rsa` crate.
+///
+/// n is odd and has 1024 to 16,384 bits; e is odd, at least 3 and below n. Of a key that is read, e has at most 64 bits, so that a
+/// stranger's key cannot stall a batch; [`from_numbers_with_exponent_bits`](Self::from_numbers_with_exponent_bits) raises that.
+/// Whether n has two prime factors is not known here.
+///
+/// Cloning a key shares it. The traits of spki (`pkcs8::EncodePublicKey`) give it to other libraries, and so do its octets:
 /// `rsa::PublicKey::from_public_key_der(key.as_der())`.
-#[derive(Clone, Eq, Hash, PartialEq)]
-pub struct PublicKey(Vec<u8>);
+///
+/// ```
+/// use batch_modexp::rsa::PublicKey;
+///
+/// let key = PublicKey::from_pem(std::fs::read("tests/keys/rsa2048-public.pem")?)?;
+/// assert_eq!((key.bits(), key.size(), key.e()), (2048, 256, vec![1, 0, 1]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct PublicKey(Arc<PublicParts>);
+
+struct PublicParts {
+    n: BoxedMontyParams,
+    n_bits: u32,
+    /// n, big-endian.
+    n_octets: Vec<u8>,
+    e: BoxedUint,
+    e_bits: u32,
+    restriction: Restriction,
+    /// SubjectPublicKeyInfo.
+    der: Vec<u8>,
+}
 
 impl PublicKey {
-    /// SubjectPublicKeyInfo in DER.
+    /// Prepares the key with modulus `n` and public exponent `e`, big-endian; leading zeros are allowed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PublicKey`] with what is wrong.
+    pub fn from_numbers(n: &[u8], e: &[u8]) -> Result<Self, Error> {
+        Self::from_numbers_with_exponent_bits(n, e, MAX_EXPONENT_BITS)
+    }
+
+    /// The same for an exponent of up to `max_exponent_bits` bits. An operation takes time in proportion to the length of e.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PublicKey`] with what is wrong.
+    pub fn from_numbers_with_exponent_bits(
+        n: &[u8],
+        e: &[u8],
+        max_exponent_bits: u32,
+    ) -> Result<Self, Error> {
+        Self::restricted(n, e, max_exponent_bits, Restriction::None).map_err(Error::PublicKey)
+    }
+
+    pub(super) fn from_stranger(
+        n: &[u8],
+        e: &[u8],
+        restriction: Restriction,
+    ) -> Result<Self, KeyFault> {
+        Self::restricted(n, e, MAX_EXPONENT_BITS, restriction)
+    }
+
+    fn restricted(
+        n: &[u8],
+        e: &[u8],
+        max_exponent_bits: u32,
+        restriction: Restriction,
+    ) -> Result<Self, KeyFault> {
+        let (n, n_bits) = check::read_modulus(n, MAX_PUBLIC_BITS)
+            .map_err(|bits| KeyFault::PublicKeySize { bits })?;
+        let n: Odd<BoxedUint> = n.ok_or(KeyFault::EvenModulus)?;
+        let e = check::public_exponent(e, &n)?;
+        let bits = e.bit_width_vartime();
+        if bits > max_exponent_bits {
+            return Err(KeyFault::LongPublicExponent {
+                bits,
+                max_bits: max_exponent_bits,
+            });
+        }
+        Ok(Self::of(
+            BoxedMontyParams::new_vartime(n),
+            n_bits,
+            e,
+            restriction,
+        ))
+    }
+
+    fn of(n: BoxedMontyParams, n_bits: u32, e: BoxedUint, restriction: Restriction) -> Self {
+        let e_bits = e.bit_width_vartime();
+        let n_octets = octets(n.modulus().as_ref(), n_bits);
+        let der = encode(&n_octets, &octets(&e, e_bits), restriction);
+        Self(Arc::new(PublicParts {
+            n,
+            n_bits,
+            n_octets,
+            e,
+            e_bits,
+            restriction,
+            der: der
+                .unwrap_or_else(|_| unreachable!("numbers of at most 16,384 bits can be encoded")),
+        }))
+    }
+
+    /// The length of the modulus in bits.
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        self.0.n_bits
+    }
+
+    /// The length of the modulus, and of a signature or a ciphertext, in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.0.n_bits.div_ceil(8) as usize
+    }
+
+    /// The modulus n, big-endian, as many bytes as [`size`](Self::size).
+    #[must_use]
+    pub fn n(&self) -> Vec<u8> {
+        self.0.n_octets.clone()
+    }
+
+    /// The public exponent e, big-endian, without leading zeros.
+    #[must_use]
+    pub fn e(&self) -> Vec<u8> {
+        octets(&self.0.e, self.0.e_bits)
+    }
+
+    /// The schemes that the key may be used for.
+    #[must_use]
+    pub fn restriction(&self) -> Restriction {
+        self.0.restriction
+    }
+
+    /// SubjectPublicKeyInfo in DER (RFC 5280, section 4.1). A key that is restricted to RSASSA-PSS says so here too.
     #[must_use]
     pub fn as_der(&self) -> &[u8] {
-        &self.0
+        &self.0.der
+    }
+
+    /// SubjectPublicKeyInfo in PEM, `-----BEGIN PUBLIC KEY-----`, with line feeds.
+    #[must_use]
+    pub fn to_pem(&self) -> String {
+        pem::encode_string("PUBLIC KEY", pem::LineEnding::LF, self.as_der())
+            .unwrap_or_else(|_| unreachable!("a few kilobytes can be encoded"))
+    }
+
+    /// Whether n is larger than a number of as many octets. Variable-time.
+    pub(in crate::rsa) fn exceeds(&self, octets: &[u8]) -> bool {
+        debug_assert_eq!(octets.len(), self.size());
+        octets < &*self.0.n_octets
+    }
+
+    pub(in crate::rsa) fn params(&self) -> &MontyParams<BoxedUint> {
+        self.0.n.as_ref()
+    }
+
+    pub(in crate::rsa) fn exponent(&self) -> &BoxedUint {
+        &self.0.e
+    }
+
+    /// Tells keys apart: clones of a key have the same address.
+    pub(in crate::rsa) fn address(&self) -> *const () {
+        Arc::as_ptr(&self.0).cast()
+    }
+}
+
+/// Keys are equal if their SubjectPublicKeyInfos are.
+impl PartialEq for PublicKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_der() == other.as_der()
+    }
+}
+
+impl Eq for PublicKey {}
+
+impl Hash for PublicKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_der().hash(state);
     }
 }
 
@@ -38,10 +212,16 @@ impl EncodePublicKey for PublicKey {
 impl fmt::Debug for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("PublicKey(")?;
-        self.0
+        self.as_der()
             .iter()
             .try_for_each(|octet| write!(f, "{octet:02x}"))?;
         f.write_str(")")
+    }
+}
+
+impl From<&KeyHandle> for PublicKey {
+    fn from(key: &KeyHandle) -> Self {
+        key.public_key()
     }
 }
 
@@ -49,50 +229,54 @@ impl KeyHandle {
     /// The public key, which may outlive the private one.
     #[must_use]
     pub fn public_key(&self) -> PublicKey {
-        PublicKey(self.public_key_der())
+        let parts = self.parts();
+        PublicKey::of(
+            parts.n.clone(),
+            parts.n_bits,
+            parts.e.clone(),
+            parts.restriction,
+        )
     }
 
     /// The modulus n, big-endian, as many bytes as [`size`](Self::size).
     #[must_use]
     pub fn n(&self) -> Vec<u8> {
-        octets(self.0.n.modulus().as_ref(), self.0.n_bits)
+        octets(self.parts().n.modulus().as_ref(), self.bits())
     }
 
     /// The public exponent e, big-endian, without leading zeros.
     #[must_use]
     pub fn e(&self) -> Vec<u8> {
-        octets(&self.0.e, self.0.e_bits)
+        octets(&self.parts().e, self.parts().e_bits)
     }
 
     /// The public key as SubjectPublicKeyInfo in DER. A key that is restricted to RSASSA-PSS says so here too.
     #[must_use]
     pub fn public_key_der(&self) -> Vec<u8> {
-        self.encode_public_key()
-            .unwrap_or_else(|_| unreachable!("numbers of at most 8192 bits can be encoded"))
+        self.public_key().as_der().to_vec()
     }
 
     /// The public key as SubjectPublicKeyInfo in PEM, `-----BEGIN PUBLIC KEY-----`, with line feeds.
     #[must_use]
     pub fn public_key_pem(&self) -> String {
-        pem::encode_string("PUBLIC KEY", pem::LineEnding::LF, &self.public_key_der())
-            .unwrap_or_else(|_| unreachable!("a few kilobytes can be encoded"))
+        self.public_key().to_pem()
     }
+}
 
-    fn encode_public_key(&self) -> Result<Vec<u8>, der::Error> {
-        let (n, e) = (self.n(), self.e());
-        let key = RsaPublicKeyRef {
-            modulus: UintRef::new(&n)?,
-            public_exponent: UintRef::new(&e)?,
-        };
-        let key = key.to_der()?;
-        self.0.restriction.with_algorithm(|algorithm| {
-            SubjectPublicKeyInfoRef {
-                algorithm,
-                subject_public_key: BitStringRef::from_bytes(&key)?,
-            }
-            .to_der()
-        })
-    }
+/// SubjectPublicKeyInfo (RFC 5280, section 4.1; RFC 4055).
+fn encode(n: &[u8], e: &[u8], restriction: Restriction) -> Result<Vec<u8>, der::Error> {
+    let key = RsaPublicKeyRef {
+        modulus: UintRef::new(n)?,
+        public_exponent: UintRef::new(e)?,
+    };
+    let key = key.to_der()?;
+    restriction.with_algorithm(|algorithm| {
+        SubjectPublicKeyInfoRef {
+            algorithm,
+            subject_public_key: BitStringRef::from_bytes(&key)?,
+        }
+        .to_der()
+    })
 }
 
 /// A public number of `bits` bits.

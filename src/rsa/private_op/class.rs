@@ -3,11 +3,12 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::ptr;
 
+use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb};
 
-use crate::rsa::KeyHandle;
-use crate::rsa::key::{Crt, KeyParts, Private};
+use crate::rsa::key::{Crt, KeyHandle, KeyParts, Private, PublicKey};
 
 /// What all keys of a batch have in common; public.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -18,7 +19,7 @@ pub(in crate::rsa) struct KeyClass {
     pub(in crate::rsa) e_bits: u32,
     /// The low 64 bits of e, all of it if `e_bits` is at most 64.
     pub(in crate::rsa) e_low: u64,
-    /// `None` for keys without CRT values.
+    /// `None` for public keys, and for private ones without CRT values.
     pub(in crate::rsa) prime: Option<PrimeClass>,
 }
 
@@ -41,10 +42,18 @@ impl KeyClass {
             Private::Plain { .. } => None,
         };
         Self {
-            n_width: key.n.bits_precision(),
-            e_bits: key.e_bits,
-            e_low: low_64_bits(&key.e),
             prime,
+            ..Self::public(key.n.as_ref(), &key.e)
+        }
+    }
+
+    /// That of a public key.
+    pub(in crate::rsa) fn public(n: &MontyParams<BoxedUint>, e: &BoxedUint) -> Self {
+        Self {
+            n_width: n.modulus().bits_precision(),
+            e_bits: e.bit_width_vartime(),
+            e_low: low_64_bits(e),
+            prime: None,
         }
     }
 
@@ -108,20 +117,69 @@ impl Positions {
     }
 }
 
+/// A key, private or public, by which items are sorted.
+pub(in crate::rsa) trait Key {
+    fn class(&self) -> KeyClass;
+
+    /// The public exponent e.
+    fn exponent(&self) -> &BoxedUint;
+
+    /// Tells keys apart: clones of a key have the same address.
+    fn address(&self) -> *const ();
+
+    /// The length of the modulus in octets.
+    fn octets(&self) -> usize;
+}
+
+impl Key for KeyHandle {
+    fn class(&self) -> KeyClass {
+        KeyClass::of(self.parts())
+    }
+
+    fn exponent(&self) -> &BoxedUint {
+        &self.parts().e
+    }
+
+    fn address(&self) -> *const () {
+        ptr::from_ref(self.parts()).cast()
+    }
+
+    fn octets(&self) -> usize {
+        self.size()
+    }
+}
+
+impl Key for PublicKey {
+    fn class(&self) -> KeyClass {
+        KeyClass::public(self.params(), self.exponent())
+    }
+
+    fn exponent(&self) -> &BoxedUint {
+        self.exponent()
+    }
+
+    fn address(&self) -> *const () {
+        self.address()
+    }
+
+    fn octets(&self) -> usize {
+        self.size()
+    }
+}
+
 /// The positions of items in a batch, sorted by their keys, and which of them are of which class. Keys of one class
 /// whose exponents are longer than 64 bits and differ are not told apart by the class, but here.
 ///
 /// Items of one key are neighbours, because whoever computes prepares a modulus once for a run of them.
-pub(in crate::rsa) fn sort(keys: &[&KeyHandle]) -> (Positions, Vec<(KeyClass, Range<usize>)>) {
+pub(in crate::rsa) fn sort<K: Key>(keys: &[&K]) -> (Positions, Vec<(KeyClass, Range<usize>)>) {
     // Neighbours with one key stay together: what is sorted are runs of them, of which there are often few.
     let mut start = 0;
     let mut runs: Vec<_> = keys
-        .chunk_by(|a, b| address(a) == address(b))
+        .chunk_by(|a, b| a.address() == b.address())
         .map(|run| {
-            let parts = run[0].parts();
             start += run.len();
-            let group = (KeyClass::of(parts), parts.e.as_limbs());
-            (group, address(run[0]), start - run.len(), run.len())
+            let group = (run[0].class(), run[0].exponent().as_limbs());
+            (group, run[0].address(), start - run.len(), run.len())
         })
         .collect();
     if let [run] = &runs[..] {
@@ -140,11 +198,6 @@ pub(in crate::rsa) fn sort(keys: &[&KeyHandle]) -> (Positions, Vec<(KeyClass, Ra
     (Positions::Sorted([positions, copy]), classes)
 }
 
-/// Tells keys apart.
-fn address(key: &KeyHandle) -> *const KeyParts {
-    key.parts()
-}
-
 /// Items of one class in runs of one key; all items of a key must be neighbours.
 #[cfg(feature = "cuda")]
 pub(in crate::rsa) fn runs<'s, 'a>(
@@ -152,8 +205,8 @@ pub(in crate::rsa) fn runs<'s, 'a>(
 ) -> impl Iterator<Item = &'s [&'a KeyHandle]> {
     let mut rest = keys;
     core::iter::from_fn(move || {
-        let first = address(rest.first()?);
-        let is_same = |key: &&KeyHandle| address(key) == first;
+        let first = rest.first()?.address();
+        let is_same = |key: &&KeyHandle| key.address() == first;
         // Runs are often long, and a look at each item of a large batch would take a device's time for thousands of them.
         let mut bound = 1;
         while rest.get(bound).is_some_and(is_same) {
@@ -202,8 +255,8 @@ mod tests {
                 let lens = [first, second, 3];
                 let items = keys.iter().zip(lens).map(|(key, len)| vec![key; len]);
                 let items = items.collect::<Vec<_>>().concat();
-                let found = runs(&items).map(|run| (address(run[0]), run.len()));
-                let there = keys.iter().map(address).zip(lens);
+                let found = runs(&items).map(|run| (run[0].address(), run.len()));
+                let there = keys.iter().map(Key::address).zip(lens);
                 assert!(found.eq(there.filter(|(_, len)| *len > 0)));
             }
         }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use rand_core::TryCryptoRng;
 use sha2::{Sha256, Sha384, Sha512};
 
-use super::{Pkcs1v15, Pss, Scheme, emsa_pkcs1_v15, emsa_pss, sealed};
+use super::{Pkcs1v15, Pss, Scheme, emsa_pkcs1_v15, sealed};
 use crate::rsa::Error;
 use crate::rsa::hash::Hash;
 use crate::rsa::key::Restriction;
@@ -99,10 +99,38 @@ impl Scheme for AnyScheme {
         match *self {
             Self::Pkcs1v15 { hash } => emsa_pkcs1_v15::encode(hash.oid(), digest, n_bits, em),
             Self::Pss { hash, salt_len } => match hash {
-                Hash::Sha256 => emsa_pss::encode::<Sha256, R>(digest, salt_len, n_bits, rng, em),
-                Hash::Sha384 => emsa_pss::encode::<Sha384, R>(digest, salt_len, n_bits, rng, em),
-                Hash::Sha512 => emsa_pss::encode::<Sha512, R>(digest, salt_len, n_bits, rng, em),
+                Hash::Sha256 => {
+                    Pss::<Sha256>::with_salt_len(salt_len).encode(digest, n_bits, rng, em)
+                }
+                Hash::Sha384 => {
+                    Pss::<Sha384>::with_salt_len(salt_len).encode(digest, n_bits, rng, em)
+                }
+                Hash::Sha512 => {
+                    Pss::<Sha512>::with_salt_len(salt_len).encode(digest, n_bits, rng, em)
+                }
             },
+        }
+    }
+
+    fn verify_vartime(
+        &self,
+        digest: &[u8],
+        n_bits: u32,
+        min: Option<usize>,
+        em: &mut [u8],
+    ) -> Result<bool, Error> {
+        match *self {
+            Self::Pkcs1v15 { hash } => emsa_pkcs1_v15::verify(hash.oid(), digest, n_bits, em),
+            Self::Pss { hash, salt_len } => {
+                match hash {
+                    Hash::Sha256 => Pss::<Sha256>::with_salt_len(salt_len)
+                        .verify_vartime(digest, n_bits, min, em),
+                    Hash::Sha384 => Pss::<Sha384>::with_salt_len(salt_len)
+                        .verify_vartime(digest, n_bits, min, em),
+                    Hash::Sha512 => Pss::<Sha512>::with_salt_len(salt_len)
+                        .verify_vartime(digest, n_bits, min, em),
+                }
+            }
         }
     }
 }

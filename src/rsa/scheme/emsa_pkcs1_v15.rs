@@ -12,39 +12,85 @@ pub(super) fn encode(
     n_bits: u32,
     em: &mut [u8],
 ) -> Result<(), Error> {
-    // DigestInfo ::= SEQUENCE { SEQUENCE { OBJECT IDENTIFIER, NULL }, OCTET STRING }, before each its tag and length.
-    let oid = oid.as_bytes();
-    let (oid_len, digest_len) = (short_length(oid.len()), short_length(digest.len()));
-    let info_len = short_length(oid.len() + digest.len() + 8);
-    let parts = [
-        &[0x30, info_len, 0x30, oid_len + 4, 0x06, oid_len][..],
-        oid,
-        &[0x05, 0x00, 0x04, digest_len],
-        digest,
-    ];
-    let info_len = 2 + usize::from(info_len);
-
-    let len = n_bits.div_ceil(8) as usize;
-    let min_len = info_len + 11;
-    if len < min_len {
-        // The shortest modulus of that many bytes.
-        return Err(Error::KeyTooShort {
-            index: 0,
-            bits: n_bits,
-            min_bits: 8 * (min_len as u32 - 1) + 1,
-        });
-    }
-    assert_eq!(em.len(), len, "room for the encoded message");
-    em.fill(0xff);
-    let mut at = len - info_len;
-    em[0] = 0;
-    em[1] = 1;
-    em[at - 1] = 0;
-    for part in parts {
-        em[at..][..part.len()].copy_from_slice(part);
-        at += part.len();
+    let info = DigestInfo::new(&oid, digest);
+    let (padding, mut rest) = em.split_at_mut(info.padding_len(n_bits, em.len())?);
+    padding.fill(0xff);
+    padding[0] = 0;
+    padding[1] = 1;
+    padding[padding.len() - 1] = 0;
+    for part in info.parts() {
+        let (octets, others) = rest.split_at_mut(part.len());
+        octets.copy_from_slice(part);
+        rest = others;
     }
     Ok(())
+}
+
+/// Whether `em` is what [`encode`] makes, every octet of it: nothing in it is parsed. Variable-time.
+pub(super) fn verify(
+    oid: ObjectIdentifier,
+    digest: &[u8],
+    n_bits: u32,
+    em: &[u8],
+) -> Result<bool, Error> {
+    let info = DigestInfo::new(&oid, digest);
+    let (padding, mut rest) = em.split_at(info.padding_len(n_bits, em.len())?);
+    let [0, 1, ones @ .., 0] = padding else {
+        return Ok(false);
+    };
+    let is_padded = ones.iter().all(|octet| *octet == 0xff);
+    let is_info = info.parts().into_iter().all(|part| {
+        let (octets, others) = rest.split_at(part.len());
+        rest = others;
+        octets == part
+    });
+    Ok(is_padded && is_info)
+}
+
+/// `SEQUENCE { SEQUENCE { OBJECT IDENTIFIER, NULL }, OCTET STRING }`, before each its tag and length.
+struct DigestInfo<'a> {
+    head: [u8; 6],
+    oid: &'a [u8],
+    middle: [u8; 4],
+    digest: &'a [u8],
+}
+
+impl<'a> DigestInfo<'a> {
+    fn new(oid: &'a ObjectIdentifier, digest: &'a [u8]) -> Self {
+        let oid = oid.as_bytes();
+        let (oid_len, digest_len) = (short_length(oid.len()), short_length(digest.len()));
+        let info_len = short_length(oid.len() + digest.len() + 8);
+        Self {
+            head: [0x30, info_len, 0x30, oid_len + 4, 0x06, oid_len],
+            oid,
+            middle: [0x05, 0x00, 0x04, digest_len],
+            digest,
+        }
+    }
+
+    fn parts(&self) -> [&[u8]; 4] {
+        [&self.head, self.oid, &self.middle, self.digest]
+    }
+
+    /// How many octets stand before it in an encoded message of `em_len` octets, for a modulus of `n_bits` bits.
+    fn padding_len(&self, n_bits: u32, em_len: usize) -> Result<usize, Error> {
+        let len = self.parts().iter().map(|part| part.len()).sum::<usize>();
+        let min_len = len + 11;
+        if (n_bits.div_ceil(8) as usize) < min_len {
+            // The shortest modulus of that many bytes.
+            return Err(Error::KeyTooShort {
+                index: 0,
+                bits: n_bits,
+                min_bits: 8 * (min_len as u32 - 1) + 1,
+            });
+        }
+        assert_eq!(
+            em_len,
+            n_bits.div_ceil(8) as usize,
+            "an encoded message is as long as the modulus"
+        );
+        Ok(em_len - len)
+    }
 }
 
 /// A length that DER writes in one octet. The longest digest of SHA-2 has 64, and its DigestInfo 81.
@@ -72,5 +118,13 @@ mod tests {
         assert_eq!(em[128 - 52], 0);
         assert_eq!(em[128 - 51..128 - 32], info);
         assert_eq!(em[128 - 32..], [7; 32]);
+
+        assert!(verify(sha2::Sha256::OID, &[7; 32], 1024, &em).unwrap());
+        assert!(!verify(sha2::Sha256::OID, &[8; 32], 1024, &em).unwrap());
+        for (octet, bit) in (0..128).flat_map(|octet| (0..8).map(move |bit| (octet, bit))) {
+            let mut em = em;
+            em[octet] ^= 1 << bit;
+            assert!(!verify(sha2::Sha256::OID, &[7; 32], 1024, &em).unwrap());
+        }
     }
 }

@@ -1,15 +1,15 @@
-//! EMSA-PSS (RFC 8017, section 9.1.1) with MGF1 (appendix B.2.1).
+//! EMSA-PSS (RFC 8017, section 9.1) with MGF1 (appendix B.2.1).
 
 use rand_core::TryCryptoRng;
 use sha2::Digest;
-use sha2::digest::FixedOutputReset;
+use sha2::digest::{FixedOutputReset, Output};
 
 use crate::rsa::Error;
 use crate::rsa::mgf1::add_mask;
 
 /// `maskedDB || H || 0xbc` in `encoded`, which is as long as a modulus of `n_bits` bits, with a zero byte before it if
 /// the modulus is one bit longer than a whole number of bytes; the salt, of `salt_len` bytes, is drawn from `rng`.
-pub(super) fn encode<D: Digest + FixedOutputReset, R: TryCryptoRng + ?Sized>(
+pub(super) fn encode<D: Digest + FixedOutputReset, M: Digest, R: TryCryptoRng + ?Sized>(
     digest: &[u8],
     salt_len: usize,
     n_bits: u32,
@@ -29,19 +29,68 @@ pub(super) fn encode<D: Digest + FixedOutputReset, R: TryCryptoRng + ?Sized>(
         rng.try_fill_bytes(salt).map_err(|_| Error::Rng)?;
     }
 
-    let mut hash = D::new();
-    Digest::update(&mut hash, [0; 8]);
-    Digest::update(&mut hash, digest);
-    Digest::update(&mut hash, &*salt);
-    let h = hash.finalize();
-
+    let h = hash_of::<D>(digest, salt);
     padding.fill(0);
     padding[padding.len() - 1] = 1;
-    add_mask::<D>(&h, db);
+    add_mask::<M>(&h, db);
     db[0] &= 0xff >> (8 * em_len as u32 - em_bits);
     rest[..h.len()].copy_from_slice(&h);
     rest[h.len()] = 0xbc;
     Ok(())
+}
+
+/// Which lengths of a salt are accepted, in bytes.
+#[derive(Clone, Copy)]
+pub(super) enum SaltLen {
+    Exactly(usize),
+    AtLeast(usize),
+}
+
+/// Whether `encoded`, as [`encode`] makes it, is one of `digest` with a salt of such a length (RFC 8017, section 9.1.2).
+/// Variable-time. The octets are overwritten.
+pub(super) fn verify<D: Digest + FixedOutputReset, M: Digest>(
+    digest: &[u8],
+    salt_len: SaltLen,
+    n_bits: u32,
+    encoded: &mut [u8],
+) -> Result<bool, Error> {
+    let (SaltLen::Exactly(least) | SaltLen::AtLeast(least)) = salt_len;
+    check_room(digest.len(), least, n_bits)?;
+    let em_bits = n_bits - 1;
+    let em_len = em_bits.div_ceil(8) as usize;
+    let len = n_bits.div_ceil(8) as usize;
+    assert_eq!(
+        encoded.len(),
+        len,
+        "an encoded message is as long as the modulus"
+    );
+    let (top, em) = encoded.split_at_mut(len - em_len);
+    let (db, rest) = em.split_at_mut(em_len - digest.len() - 1);
+    let (h, trailer) = rest.split_at(digest.len());
+    let unused = !(0xff >> (8 * em_len as u32 - em_bits));
+    if top.iter().any(|octet| *octet != 0) || db[0] & unused != 0 || trailer != [0xbc] {
+        return Ok(false);
+    }
+    add_mask::<M>(h, db);
+    db[0] &= !unused;
+    let Some(end) = db.iter().position(|octet| *octet != 0) else {
+        return Ok(false);
+    };
+    let (one, salt) = db[end..].split_at(1);
+    let fits = match salt_len {
+        SaltLen::Exactly(len) => salt.len() == len,
+        SaltLen::AtLeast(len) => salt.len() >= len,
+    };
+    Ok(one == [1] && fits && hash_of::<D>(digest, salt)[..] == *h)
+}
+
+/// The hash of eight zeros, a digest and a salt.
+fn hash_of<D: Digest>(digest: &[u8], salt: &[u8]) -> Output<D> {
+    D::new()
+        .chain_update([0; 8])
+        .chain_update(digest)
+        .chain_update(salt)
+        .finalize()
 }
 
 /// Fails unless a modulus of `n_bits` bits has room for a digest and a salt of these lengths in bytes, whatever they

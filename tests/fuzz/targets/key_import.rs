@@ -1,7 +1,7 @@
 //! Documents with keys: whatever is no key is an error, and keys are what a reader of another make finds in them.
 
 use batch_modexp::rsa::Error;
-use batch_modexp::rsa::{KeyFault, KeyHandle};
+use batch_modexp::rsa::{KeyFault, KeyHandle, PublicKey};
 use data_encoding::BASE64;
 use num_bigint::BigUint;
 
@@ -9,6 +9,7 @@ use super::key_components::{Numbers, check_use};
 
 /// Returns what an import of PKCS#1, and then one of PKCS#8, said; of PEM if the input is text.
 pub fn run(data: &[u8]) -> [Result<(), Error>; 2] {
+    public_import(data);
     let imports = match str::from_utf8(data) {
         Ok(text) => KINDS.map(|kind| text_import(text, kind)),
         Err(_) => KINDS.map(|kind| der_import(data, kind)),
@@ -36,6 +37,28 @@ pub fn run(data: &[u8]) -> [Result<(), Error>; 2] {
         assert!(pkcs1.is_err() || pkcs8.is_err());
     }
     imports
+}
+
+/// Whatever is a public key has an encoding that gives it back; all else is an error.
+fn public_import(data: &[u8]) {
+    let imports = [
+        PublicKey::from_spki_der(data),
+        PublicKey::from_pkcs1_der(data),
+        PublicKey::from_certificate_der(data),
+        PublicKey::from_pem(data),
+    ];
+    for import in imports {
+        match import {
+            Ok(key) => {
+                assert_eq!(PublicKey::from_spki_der(key.as_der()).unwrap(), key);
+                assert_eq!(PublicKey::from_pem(key.to_pem()).unwrap(), key);
+                let [n, e] = [key.n(), key.e()].map(|octets| BigUint::from_bytes_be(&octets));
+                assert!(n.bit(0) && e.bit(0) && e > BigUint::from(1u8) && e < n && e.bits() <= 64);
+                assert_eq!(n.bits(), u64::from(key.bits()));
+            }
+            Err(error) => assert!(matches!(error, Error::PublicKey(_)), "{error:?}"),
+        }
+    }
 }
 
 /// A structure of keys with what reads it.

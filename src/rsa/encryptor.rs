@@ -1,0 +1,161 @@
+//! From public keys and messages to ciphertexts.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use rand_core::TryCryptoRng;
+
+use super::backend::RsaBackend;
+use super::batch::{Keys, public_ops};
+use super::encryption::{EncryptionScheme, check_key};
+use super::key::PublicKey;
+use super::private_op::{Randomness, Streams};
+use super::public_op::Source;
+use super::signatures::Ciphertexts;
+use crate::rsa::Error;
+
+/// Encrypts batches of messages with a backend and a scheme (RFC 8017, section 7).
+///
+/// Messages and the seeds of their encodings are secret: they are encoded and raised to e in constant time, and copies are wiped.
+/// Keys and the lengths of messages are public.
+///
+/// ```
+/// use batch_modexp::backend::Serial;
+/// use batch_modexp::rsa::{BatchDecryptor, BatchEncryptor, KeyHandle, RsaesOaep, sha2::Sha256};
+///
+/// # let pem = std::fs::read_to_string("tests/keys/rsa2048-pkcs8.pem")?;
+/// let key = KeyHandle::from_pkcs8_pem(&pem)?;
+/// let rng = &mut getrandom::SysRng;
+/// let encryptor = BatchEncryptor::new(Serial, RsaesOaep::<Sha256>::new());
+/// let ciphertexts = encryptor.encrypt(rng, &key.public_key(), &["one", "two"])?;
+///
+/// let decryptor = BatchDecryptor::new(Serial, RsaesOaep::<Sha256>::new());
+/// let messages = decryptor.decrypt(rng, &key, &[ciphertexts.get(0)?, ciphertexts.get(1)?])?;
+/// assert_eq!((messages.get(0)?, messages.get(1)?), (&b"one"[..], &b"two"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct BatchEncryptor<B, S> {
+    backend: B,
+    scheme: S,
+}
+
+impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchEncryptor<B, S> {
+    /// An encryptor by the scheme. `backend` may be a reference.
+    pub fn new(backend: B, scheme: S) -> Self {
+        Self { backend, scheme }
+    }
+
+    /// The backend.
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// Encrypts `messages` under one key.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rng`], or the backend's error if it failed as a whole. What is wrong with a single message stands in its place:
+    /// [`Error::MessageTooLong`], [`Error::KeyTooShort`], or [`Error::KeyRestricted`] for a key that may only verify.
+    pub fn encrypt<M, R>(
+        &self,
+        rng: &mut R,
+        key: &PublicKey,
+        messages: &[M],
+    ) -> Result<Ciphertexts, Error>
+    where
+        M: AsRef<[u8]> + Sync,
+        R: TryCryptoRng + ?Sized,
+    {
+        let keys = Keys::One(key, messages.len());
+        self.encrypt_items(rng, keys, |i| messages[i].as_ref())
+    }
+
+    /// Encrypts messages, each under its own key. The keys may have different sizes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`encrypt`](Self::encrypt).
+    pub fn encrypt_each<M, R>(
+        &self,
+        rng: &mut R,
+        messages: &[(&PublicKey, M)],
+    ) -> Result<Ciphertexts, Error>
+    where
+        M: AsRef<[u8]> + Sync,
+        R: TryCryptoRng + ?Sized,
+    {
+        let keys: Vec<_> = messages.iter().map(|(key, _)| *key).collect();
+        self.encrypt_items(rng, Keys::Each(&keys), |i| messages[i].1.as_ref())
+    }
+
+    fn encrypt_items<'m, R: TryCryptoRng + ?Sized>(
+        &self,
+        rng: &mut R,
+        keys: Keys<'_, '_, PublicKey>,
+        message: impl Fn(usize) -> &'m [u8] + Sync,
+    ) -> Result<Ciphertexts, Error> {
+        let streams = Streams::seeded(rng)?;
+        let source = Messages {
+            scheme: &self.scheme,
+            message,
+        };
+        public_ops(&self.backend, keys, &source, &streams).map(Ciphertexts::new)
+    }
+}
+
+impl<B: fmt::Debug, S: fmt::Debug> fmt::Debug for BatchEncryptor<B, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BatchEncryptor")
+            .field("backend", &self.backend)
+            .field("scheme", &self.scheme)
+            .finish()
+    }
+}
+
+/// Encoded messages as bases, and their powers as ciphertexts.
+struct Messages<'a, S, F> {
+    scheme: &'a S,
+    message: F,
+}
+
+impl<'m, S, F> Source for Messages<'_, S, F>
+where
+    S: EncryptionScheme + Sync,
+    F: Fn(usize) -> &'m [u8] + Sync,
+{
+    fn base(
+        &self,
+        position: usize,
+        key: &PublicKey,
+        randomness: &mut Randomness,
+        base: &mut [u8],
+    ) -> Result<(), Error> {
+        check_key(self.scheme, key.bits(), key.restriction())?;
+        let message = (self.message)(position);
+        let max_len = base.len().saturating_sub(self.scheme.overhead());
+        if message.len() > max_len {
+            return Err(Error::MessageTooLong {
+                index: 0,
+                len: message.len(),
+                max_len,
+            });
+        }
+        let encoded = self.scheme.encode(message, randomness, base);
+        encoded.map_err(|_| Error::Rng)
+    }
+
+    fn output_len(&self, key: &PublicKey) -> usize {
+        key.size()
+    }
+
+    fn output(
+        &self,
+        _: usize,
+        _: &PublicKey,
+        power: &mut [u8],
+        output: &mut [u8],
+    ) -> Result<usize, Error> {
+        output.copy_from_slice(power);
+        Ok(power.len())
+    }
+}

@@ -1,0 +1,136 @@
+//! The RSA public operation on many items: powers with the public exponents of their keys.
+//!
+//! All numbers are in flat buffers, as those of the [private operation](super::private_op). The engine's arithmetic is
+//! constant-time in the bases; what a source does with bases and powers is for the source to say.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use batch_modexp_core::requests::{Exponent, Product};
+use batch_modexp_core::secret::Secret;
+use crypto_bigint::{BoxedUint, Limb};
+
+use super::error::Error;
+use super::key::PublicKey;
+use super::octets::{octets_to_limbs, write_octets};
+use super::output::Slots;
+use super::private_op::class::{Key, Positions};
+use super::private_op::{Randomness, Streams};
+
+/// Computes products with public powers on a backend.
+pub(super) type Raise<'a> = &'a dyn Fn(Product<'_>) -> Result<(), batch_modexp_core::Error>;
+
+/// Where bases come from, and what becomes of their powers. Both methods are called from any thread.
+pub(super) trait Source: Sync {
+    /// Writes the base of the item at `position` of the caller's batch: a number below n, most significant octet first,
+    /// as many octets as the modulus has. An error has any index; but if `randomness` fails, the whole batch does.
+    fn base(
+        &self,
+        position: usize,
+        key: &PublicKey,
+        randomness: &mut Randomness,
+        base: &mut [u8],
+    ) -> Result<(), Error>;
+
+    /// How many octets the output of an item with this key has at most.
+    fn output_len(&self, key: &PublicKey) -> usize;
+
+    /// Makes the caller's output of a power, as many octets as the modulus has, and returns its length. The power may be
+    /// overwritten. An error has any index.
+    fn output(
+        &self,
+        position: usize,
+        key: &PublicKey,
+        power: &mut [u8],
+        output: &mut [u8],
+    ) -> Result<usize, Error>;
+}
+
+/// Items whose keys have equally wide moduli and one exponent, those of one key next to each other.
+pub(super) struct PublicBatch<'a> {
+    /// Limbs of each modulus.
+    pub(super) limbs: usize,
+    pub(super) keys: &'a [&'a PublicKey],
+    /// The positions in the caller's batch of the items of all classes.
+    pub(super) positions: &'a Positions,
+    /// The number of the first item here among those of all classes.
+    pub(super) first: usize,
+    pub(super) source: &'a dyn Source,
+    pub(super) streams: &'a Streams,
+}
+
+impl PublicBatch<'_> {
+    /// The exponent of all keys, unless there are none.
+    pub(super) fn exponent(&self) -> Option<&BoxedUint> {
+        self.keys.first().map(|key| key.exponent())
+    }
+
+    /// The length of the exponent in bits.
+    pub(super) fn exponent_bits(&self) -> u32 {
+        self.exponent().map_or(0, BoxedUint::bit_width_vartime)
+    }
+}
+
+/// Computes a range of the items of `batch` on the calling thread, the powers by `raise`.
+///
+/// # Errors
+///
+/// [`Error::Rng`], and the error of `raise`. An item that has no base or no output has the error in its slot.
+pub(super) fn run(
+    raise: Raise<'_>,
+    batch: &PublicBatch<'_>,
+    range: Range<usize>,
+    mut slots: Slots<'_>,
+) -> Result<(), Error> {
+    let (keys, limbs) = (&batch.keys[range.clone()], batch.limbs);
+    let Some(exponent) = batch.exponent() else {
+        return Ok(());
+    };
+    let mut randomness = batch.streams.next();
+    let position = |item: usize| batch.positions.of(batch.first + range.start + item);
+    let mut bases = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
+    let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
+    let mut failed = Vec::new();
+    for ((item, key), base) in keys.iter().enumerate().zip(bases.chunks_exact_mut(limbs)) {
+        let Some(position) = position(item) else {
+            failed.push((item, Error::Fault { index: item }));
+            continue;
+        };
+        let octets = &mut octets[..key.octets()];
+        let written = batch.source.base(position, key, &mut randomness, octets);
+        match written {
+            Ok(()) => octets_to_limbs(octets, base),
+            Err(Error::Rng) => return Err(Error::Rng),
+            Err(error) => failed.push((item, error.at(position))),
+        }
+    }
+    let moduli: Vec<_> = keys.iter().map(|key| key.params()).collect();
+    let mut powers = Secret::new(vec![Limb::ZERO; bases.len()]);
+    raise(Product {
+        moduli: &moduli,
+        exponent: Exponent::new(exponent),
+        bases: &bases,
+        factors: None,
+        out: &mut powers,
+        times_base: None,
+    })?;
+    let mut failed = failed.into_iter().peekable();
+    for ((item, key), power) in keys.iter().enumerate().zip(powers.chunks_exact(limbs)) {
+        if let Some((_, error)) = failed.next_if(|failed| failed.0 == item) {
+            slots.fail(item, error);
+            continue;
+        }
+        let Some(position) = position(item) else {
+            slots.fail(item, Error::Fault { index: item });
+            continue;
+        };
+        let octets = &mut octets[..key.octets()];
+        write_octets(power, octets);
+        slots.write(item, batch.source.output_len(key), |output| {
+            let len = batch.source.output(position, key, octets, output);
+            len.map_err(|error| error.at(position))
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,359 @@
+//! From public keys, messages and signatures to verdicts.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::backend::RsaBackend;
+use super::batch::{Keys, public_ops};
+use super::key::{PublicKey, Restriction};
+use super::output::Outputs;
+use super::private_op::{Randomness, Streams};
+use super::public_op::Source;
+use super::scheme::{AnyScheme, Scheme};
+use crate::rsa::Error;
+
+/// Verifies batches of signatures with a backend and a scheme (RFC 8017, section 8).
+///
+/// Keys, messages and signatures are public here, and running times depend on them: give it no secrets. The whole encoded message
+/// is compared; nothing that a forger made is parsed. An item that is wrong does not affect the others.
+///
+/// A signature is *malformed* if it is not as long as the modulus in bytes, or not below the modulus as a number
+/// ([`Error::BlockOutOfRange`]), and *wrong* if it is another number than a signature of the message
+/// ([`Error::Verification`]).
+///
+/// ```
+/// use batch_modexp::backend::Serial;
+/// use batch_modexp::rsa::{BatchSigner, BatchVerifier, KeyHandle, Pkcs1v15, sha2::Sha256};
+///
+/// # let pem = std::fs::read_to_string("tests/keys/rsa2048-pkcs8.pem")?;
+/// let key = KeyHandle::from_pkcs8_pem(&pem)?;
+/// let scheme = Pkcs1v15::<Sha256>::new();
+/// let messages = ["one", "two"];
+/// let signatures = BatchSigner::new(Serial, scheme).sign(&mut getrandom::SysRng, &key, &messages)?;
+///
+/// let verifier = BatchVerifier::new(Serial, scheme);
+/// let signed = [(messages[0], signatures.get(0)?), (messages[1], signatures.get(1)?), ("three", signatures.get(0)?)];
+/// let verdicts = verifier.verify(&key.public_key(), &signed)?;
+/// assert!(verdicts.is_valid(0) && verdicts.is_valid(1) && !verdicts.is_valid(2));
+/// assert!(verdicts.all_valid().is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct BatchVerifier<B, S> {
+    backend: B,
+    scheme: S,
+    any_salt_len: bool,
+}
+
+impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
+    /// A verifier of the scheme. `backend` may be a reference.
+    pub fn new(backend: B, scheme: S) -> Self {
+        Self {
+            backend,
+            scheme,
+            any_salt_len: false,
+        }
+    }
+
+    /// Accepts PSS signatures with a salt of any length, instead of the scheme's alone; off at first. A key that is restricted
+    /// to a shortest salt keeps it.
+    #[must_use]
+    pub fn any_salt_len(mut self, on: bool) -> Self {
+        self.any_salt_len = on;
+        self
+    }
+
+    /// The backend.
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// Verifies messages, each with its signature, under one key.
+    ///
+    /// # Errors
+    ///
+    /// The backend's error if it failed as a whole. What is wrong with a single signature stands in the [`Verdicts`]:
+    /// [`Error::BlockOutOfRange`], [`Error::Verification`], [`Error::KeyTooShort`] for a key that cannot have made any
+    /// signature by the scheme, or [`Error::KeyRestricted`].
+    pub fn verify<M, T>(&self, key: &PublicKey, signed: &[(M, T)]) -> Result<Verdicts, Error>
+    where
+        M: AsRef<[u8]> + Sync,
+        T: AsRef<[u8]> + Sync,
+    {
+        let scheme = &self.scheme;
+        self.verdicts(Keys::One(key, signed.len()), |i| {
+            let (message, signature) = &signed[i];
+            (scheme, scheme.digest(message.as_ref()), signature.as_ref())
+        })
+    }
+
+    /// Verifies messages, each with its key and its signature. The keys may have different sizes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`verify`](Self::verify).
+    pub fn verify_each<M, T>(&self, signed: &[(&PublicKey, M, T)]) -> Result<Verdicts, Error>
+    where
+        M: AsRef<[u8]> + Sync,
+        T: AsRef<[u8]> + Sync,
+    {
+        let keys: Vec<_> = signed.iter().map(|(key, ..)| *key).collect();
+        let scheme = &self.scheme;
+        self.verdicts(Keys::Each(&keys), |i| {
+            let (_, message, signature) = &signed[i];
+            (scheme, scheme.digest(message.as_ref()), signature.as_ref())
+        })
+    }
+
+    /// Verifies digests, made by the scheme's hash function, each with its signature, under one key.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`verify`](Self::verify), and [`Error::DigestLength`] in the place of a digest that is too long or too short.
+    pub fn verify_prehash<M, T>(
+        &self,
+        key: &PublicKey,
+        signed: &[(M, T)],
+    ) -> Result<Verdicts, Error>
+    where
+        M: AsRef<[u8]> + Sync,
+        T: AsRef<[u8]> + Sync,
+    {
+        let scheme = &self.scheme;
+        self.verdicts(Keys::One(key, signed.len()), |i| {
+            let (digest, signature) = &signed[i];
+            (scheme, digest, signature.as_ref())
+        })
+    }
+
+    /// Verifies digests, each with its key and its signature. The keys may have different sizes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`verify_prehash`](Self::verify_prehash).
+    pub fn verify_prehash_each<M, T>(
+        &self,
+        signed: &[(&PublicKey, M, T)],
+    ) -> Result<Verdicts, Error>
+    where
+        M: AsRef<[u8]> + Sync,
+        T: AsRef<[u8]> + Sync,
+    {
+        let keys: Vec<_> = signed.iter().map(|(key, ..)| *key).collect();
+        let scheme = &self.scheme;
+        self.verdicts(Keys::Each(&keys), |i| {
+            let (_, digest, signature) = &signed[i];
+            (scheme, digest, signature.as_ref())
+        })
+    }
+
+    /// Verifies what `item` gives for each position: a scheme, a digest and a signature.
+    fn verdicts<'s, D: AsRef<[u8]>>(
+        &self,
+        keys: Keys<'_, '_, PublicKey>,
+        item: impl Fn(usize) -> (&'s S, D, &'s [u8]) + Sync,
+    ) -> Result<Verdicts, Error>
+    where
+        S: 's,
+    {
+        let source = Signed {
+            any_salt_len: self.any_salt_len,
+            item,
+        };
+        let outputs = public_ops(&self.backend, keys, &source, &Streams::none())?;
+        Ok(Verdicts(outputs.into_inner()))
+    }
+}
+
+impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
+    /// Verifies messages, each with its key, its scheme and its signature, in one batch.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`verify`](Self::verify).
+    pub fn verify_mixed<M, T>(
+        &self,
+        signed: &[(&PublicKey, AnyScheme, M, T)],
+    ) -> Result<Verdicts, Error>
+    where
+        M: AsRef<[u8]> + Sync,
+        T: AsRef<[u8]> + Sync,
+    {
+        let keys: Vec<_> = signed.iter().map(|(key, ..)| *key).collect();
+        self.verdicts(Keys::Each(&keys), |i| {
+            let (_, scheme, message, signature) = &signed[i];
+            (scheme, scheme.digest(message.as_ref()), signature.as_ref())
+        })
+    }
+
+    /// Verifies digests, each with its key, its scheme and its signature, in one batch.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`verify_prehash`](Self::verify_prehash).
+    pub fn verify_prehash_mixed<M, T>(
+        &self,
+        signed: &[(&PublicKey, AnyScheme, M, T)],
+    ) -> Result<Verdicts, Error>
+    where
+        M: AsRef<[u8]> + Sync,
+        T: AsRef<[u8]> + Sync,
+    {
+        let keys: Vec<_> = signed.iter().map(|(key, ..)| *key).collect();
+        self.verdicts(Keys::Each(&keys), |i| {
+            let (_, scheme, digest, signature) = &signed[i];
+            (scheme, digest, signature.as_ref())
+        })
+    }
+}
+
+impl<B: fmt::Debug, S: fmt::Debug> fmt::Debug for BatchVerifier<B, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BatchVerifier")
+            .field("backend", &self.backend)
+            .field("scheme", &self.scheme)
+            .field("any_salt_len", &self.any_salt_len)
+            .finish()
+    }
+}
+
+/// The verdicts on a batch of signatures, in the order of its items.
+#[must_use = "a signature that is not valid is found in here alone"]
+#[derive(Default)]
+pub struct Verdicts(Outputs);
+
+impl Verdicts {
+    /// The number of items.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no items.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the signature of item `index` is valid.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such item.
+    #[must_use]
+    pub fn is_valid(&self, index: usize) -> bool {
+        self.0.get(index).is_ok()
+    }
+
+    /// The verdict on item `index`.
+    ///
+    /// # Errors
+    ///
+    /// Why the signature is not valid.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such item.
+    pub fn get(&self, index: usize) -> Result<(), Error> {
+        self.0.get(index).map(|_| ()).map_err(Error::clone)
+    }
+
+    /// The verdicts on all items.
+    #[must_use]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Result<(), Error>> + '_ {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    /// Succeeds if all signatures are valid.
+    ///
+    /// # Errors
+    ///
+    /// That of the first item that is not valid.
+    pub fn all_valid(&self) -> Result<(), Error> {
+        self.0
+            .first_error()
+            .map_or(Ok(()), |error| Err(error.clone()))
+    }
+}
+
+impl fmt::Debug for Verdicts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// Signatures as bases, and verdicts on their powers: an item that is valid has an output of no octets.
+struct Signed<F> {
+    any_salt_len: bool,
+    item: F,
+}
+
+impl<'s, S, D, F> Source for Signed<F>
+where
+    S: Scheme + 's,
+    D: AsRef<[u8]>,
+    F: Fn(usize) -> (&'s S, D, &'s [u8]) + Sync,
+{
+    fn base(
+        &self,
+        position: usize,
+        key: &PublicKey,
+        _: &mut Randomness,
+        base: &mut [u8],
+    ) -> Result<(), Error> {
+        let (_, _, signature) = (self.item)(position);
+        if signature.len() != base.len() || !key.exceeds(signature) {
+            return Err(Error::BlockOutOfRange {
+                index: 0,
+                len: signature.len(),
+                expected: base.len(),
+            });
+        }
+        base.copy_from_slice(signature);
+        Ok(())
+    }
+
+    fn output_len(&self, _: &PublicKey) -> usize {
+        0
+    }
+
+    fn output(
+        &self,
+        position: usize,
+        key: &PublicKey,
+        em: &mut [u8],
+        _: &mut [u8],
+    ) -> Result<usize, Error> {
+        let (scheme, digest, _) = (self.item)(position);
+        let (digest, expected) = (digest.as_ref(), scheme.digest_len());
+        if digest.len() != expected {
+            return Err(Error::DigestLength {
+                index: 0,
+                len: digest.len(),
+                expected,
+            });
+        }
+        let restriction = key.restriction();
+        let (required, min_salt_len) = match (self.any_salt_len, restriction) {
+            (false, _) => (restriction, None),
+            // The length of the salt is looked at when it is known.
+            (true, Restriction::PssWith { hash, min_salt_len }) => (
+                Restriction::PssWith {
+                    hash,
+                    min_salt_len: 0,
+                },
+                Some(min_salt_len),
+            ),
+            (true, Restriction::None | Restriction::Pss) => (restriction, Some(0)),
+        };
+        if !scheme.is_permitted_by(required) {
+            return Err(Error::KeyRestricted {
+                index: 0,
+                restriction,
+            });
+        }
+        match scheme.verify_vartime(digest, key.bits(), min_salt_len, em)? {
+            true => Ok(0),
+            false => Err(Error::Verification { index: 0 }),
+        }
+    }
+}
