@@ -94,7 +94,7 @@ pub struct SignArgs {
 Messages are compared with their carriage returns; digests and signatures may end with one.
 Exit status: 0 all signatures are valid, 1 some are not, 2 bad command line, file or key.")]
 pub struct VerifyArgs {
-    /// Public or private key: PEM or DER; `-` for standard input
+    /// Public or private key, or certificate: PEM or DER; `-` for standard input
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
 

@@ -8,7 +8,7 @@ use super::feed::Messages;
 use super::key;
 use super::output::Output;
 use super::report::Report;
-use super::schemes::{self, Single};
+use super::schemes::{self, Signer, Single};
 use super::sign;
 
 /// How long each comparison runs.
@@ -30,18 +30,12 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         Some(path) => key::load_for_comparison(path, &args.passphrase, compute.scheme)?,
         None => key::generate(args.bits, compute.quiet)?,
     };
-    let signer = schemes::signer(compute, backend, Some(&rsa_key.to_public_key()), false);
+    let signer = Signer::new(compute, backend, Some(&rsa_key.to_public_key()), false);
     let single = schemes::single(compute.scheme, &rsa_key);
     let mut messages = Messages::generated(args.count);
-    let (summary, _) = sign::all(
-        compute,
-        signer.as_ref(),
-        &handle,
-        &mut messages,
-        Output::nowhere(),
-    )?;
+    let (summary, _) = sign::all(compute, &signer, &handle, &mut messages, Output::nowhere())?;
     let rates = one_by_one(single.as_ref(), signer.backend().threads())?;
-    Report::new(compute, signer.as_ref(), &handle, &summary, Some(&rates)).print()
+    Report::new(compute, &signer, &handle, &summary, Some(&rates)).print()
 }
 
 /// One-by-one signing on one thread, and on all threads that the backend has if it has more.

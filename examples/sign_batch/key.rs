@@ -9,12 +9,12 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
-use batch_modexp::rsa::{KeyHandle, decrypt_pkcs8};
+use batch_modexp::rsa::{KeyHandle, PublicKey, decrypt_pkcs8};
 use batch_modexp::secret::Secret;
 use getrandom::SysRng;
 use indicatif::ProgressBar;
+use rsa::PrivateKey;
 use rsa::rand_core::UnwrapErr;
-use rsa::{PrivateKey, PublicKey};
 
 use super::args::{Passphrase, is_dash};
 use super::failure::Failure;
@@ -49,7 +49,7 @@ pub fn load_for_comparison(
 }
 
 /// The public half of a key, for the `rsa` crate, or why that does not take it.
-pub fn public_half(key: &KeyHandle) -> Result<PublicKey, String> {
+pub fn public_half(key: &KeyHandle) -> Result<rsa::PublicKey, String> {
     numbers::public_half(key)
 }
 
@@ -60,7 +60,7 @@ fn private_document(path: &Path, passphrase: &Passphrase) -> Result<Document, Fa
     decrypted(document, path, passphrase)
 }
 
-/// Reads the public key in the file at `path`, or that of the private key in it.
+/// Reads the public key in the file at `path`, which may be that of a certificate or of a private key.
 pub fn load_public(
     path: &Path,
     passphrase: &Passphrase,

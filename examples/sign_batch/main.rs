@@ -60,12 +60,12 @@ fn sign(args: &SignArgs) -> Result<(), Failure> {
     let output = Output::new(args.output_target(), args.encoding)?;
     let key = key::load_private(args.key(), &args.passphrase, compute.scheme)?;
     let public = verifying_key(&key, compute)?;
-    let signer = schemes::signer(compute, compute.backend()?, public.as_ref(), args.prehashed);
+    let signer = schemes::Signer::new(compute, compute.backend()?, public.as_ref(), args.prehashed);
 
     let mut messages = Messages::Lines(Feed::start(lines, args.flush_after())?);
-    let (summary, output) = sign::all(compute, signer.as_ref(), &key, &mut messages, output)?;
+    let (summary, output) = sign::all(compute, &signer, &key, &mut messages, output)?;
     output.commit()?;
-    Report::new(compute, signer.as_ref(), &key, &summary, None).print()
+    Report::new(compute, &signer, &key, &summary, None).print()
 }
 
 /// The key that the `rsa` crate checks signatures with. It does not take all that we sign with, such as long exponents:

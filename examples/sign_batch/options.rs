@@ -229,7 +229,7 @@ impl Compute {
     }
 
     /// Which signatures of `signer` the `rsa` crate checks.
-    pub fn verified(&self, signer: &dyn Signer) -> Verified {
+    pub fn verified(&self, signer: &Signer) -> Verified {
         match signer.backend().name() {
             _ if self.no_verify || signer.verifier().is_none() => Verified::None,
             // It would take ten times as long as signing.

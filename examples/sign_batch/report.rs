@@ -17,7 +17,7 @@ use super::stdio;
 /// Everything there is to say.
 pub struct Report<'a> {
     compute: &'a Compute,
-    signer: &'a dyn Signer,
+    signer: &'a Signer,
     key: &'a KeyHandle,
     summary: &'a Summary,
     baseline: Option<&'a Vec<Rate>>,
@@ -26,7 +26,7 @@ pub struct Report<'a> {
 impl<'a> Report<'a> {
     pub fn new(
         compute: &'a Compute,
-        signer: &'a dyn Signer,
+        signer: &'a Signer,
         key: &'a KeyHandle,
         summary: &'a Summary,
         baseline: Option<&'a Vec<Rate>>,

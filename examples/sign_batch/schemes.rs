@@ -1,9 +1,9 @@
-//! The schemes that the command line can name, behind traits.
+//! The schemes that the command line can name: with our signer, and with the `rsa` crate beside it.
 
 use std::marker::PhantomData;
 
 use batch_modexp::backend::Auto;
-use batch_modexp::rsa::{BatchSigner, Error, KeyHandle, Pkcs1v15, Pss, Scheme};
+use batch_modexp::rsa::{AnyScheme, BatchSigner, Error, Hash, KeyHandle};
 use getrandom::SysRng;
 use rsa::rand_core::UnwrapErr;
 use rsa::sha2::digest::FixedOutputReset;
@@ -15,15 +15,60 @@ use rsa::{PrivateKey, PublicKey, pkcs1v15, pss};
 
 use super::options::{Compute, HashName, SchemeName, SchemeOptions};
 
-/// A scheme with a private key, by the batch.
-pub trait Signer: Sync {
-    fn backend(&self) -> &Auto;
-
+/// Our signer beside the `rsa` crate's verifier.
+pub struct Signer {
+    batch: BatchSigner<Auto, AnyScheme>,
     /// What checks the signatures, if the `rsa` crate takes the key.
-    fn verifier(&self) -> Option<&dyn Check>;
+    verifier: Option<Box<dyn Check>>,
+    prehashed: bool,
+}
+
+impl Signer {
+    /// The signer that the command line asks for. `key` is for the check of its signatures.
+    pub fn new(compute: &Compute, backend: Auto, key: Option<&PublicKey>, prehashed: bool) -> Self {
+        let batch = BatchSigner::new(backend, any_scheme(compute.scheme));
+        Self {
+            batch: batch.blinding(!compute.no_blinding),
+            verifier: key.map(|key| check_of(compute.scheme, key, prehashed)),
+            prehashed,
+        }
+    }
+
+    pub fn backend(&self) -> &Auto {
+        self.batch.backend()
+    }
+
+    pub fn verifier(&self) -> Option<&dyn Check> {
+        self.verifier.as_deref()
+    }
 
     /// Signs messages, or digests if the signer was made for them, by the batch.
-    fn sign(&self, key: &KeyHandle, messages: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error>;
+    pub fn sign(&self, key: &KeyHandle, messages: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
+        let signatures = match self.prehashed {
+            true => self.batch.sign_prehash(&mut SysRng, key, messages)?,
+            false => self.batch.sign(&mut SysRng, key, messages)?,
+        };
+        signatures
+            .into_iter()
+            .map(|signature| Ok(signature?.into()))
+            .collect()
+    }
+}
+
+/// The scheme for our signer and verifier.
+pub fn any_scheme(options: SchemeOptions) -> AnyScheme {
+    let hash = match options.hash {
+        HashName::Sha256 => Hash::Sha256,
+        HashName::Sha384 => Hash::Sha384,
+        HashName::Sha512 => Hash::Sha512,
+    };
+    match options.scheme {
+        SchemeName::Pkcs1v15 => AnyScheme::Pkcs1v15 { hash },
+        SchemeName::Pss => AnyScheme::Pss {
+            hash,
+            salt_len: hash.digest_len(),
+        },
+    }
 }
 
 /// A scheme with a private key of the `rsa` crate, for comparison.
@@ -38,31 +83,8 @@ pub trait Check: Sync {
     fn accepts(&self, message: &[u8], signature: &[u8]) -> bool;
 }
 
-/// The signer that the command line asks for. `key` is for the check of its signatures.
-pub fn signer(
-    compute: &Compute,
-    backend: Auto,
-    key: Option<&PublicKey>,
-    prehashed: bool,
-) -> Box<dyn Signer> {
-    let job = Job {
-        backend,
-        key,
-        blinding: !compute.no_blinding,
-        prehashed,
-    };
-    match (compute.scheme.scheme, compute.scheme.hash) {
-        (SchemeName::Pkcs1v15, HashName::Sha256) => job.pkcs1v15::<Sha256>(),
-        (SchemeName::Pkcs1v15, HashName::Sha384) => job.pkcs1v15::<Sha384>(),
-        (SchemeName::Pkcs1v15, HashName::Sha512) => job.pkcs1v15::<Sha512>(),
-        (SchemeName::Pss, HashName::Sha256) => job.pss::<Sha256>(),
-        (SchemeName::Pss, HashName::Sha384) => job.pss::<Sha384>(),
-        (SchemeName::Pss, HashName::Sha512) => job.pss::<Sha512>(),
-    }
-}
-
-/// The verifier that the command line asks for.
-pub fn verifier(scheme: SchemeOptions, key: &PublicKey, prehashed: bool) -> Box<dyn Check> {
+/// The check that the command line asks for.
+fn check_of(scheme: SchemeOptions, key: &PublicKey, prehashed: bool) -> Box<dyn Check> {
     match (scheme.scheme, scheme.hash) {
         (SchemeName::Pkcs1v15, HashName::Sha256) => {
             Box::new(pkcs1v15_with::<Sha256>(key, prehashed))
@@ -77,45 +99,6 @@ pub fn verifier(scheme: SchemeOptions, key: &PublicKey, prehashed: bool) -> Box<
         (SchemeName::Pss, HashName::Sha384) => Box::new(pss_with::<Sha384>(key, prehashed)),
         (SchemeName::Pss, HashName::Sha512) => Box::new(pss_with::<Sha512>(key, prehashed)),
     }
-}
-
-/// What a signer is made of, but for scheme and hash.
-struct Job<'a> {
-    backend: Auto,
-    key: Option<&'a PublicKey>,
-    blinding: bool,
-    prehashed: bool,
-}
-
-impl Job<'_> {
-    fn pkcs1v15<D>(self) -> Box<dyn Signer>
-    where
-        D: Digest + AssociatedOid + Sync + Send + 'static,
-    {
-        Box::new(Pair {
-            batch: BatchSigner::new(self.backend, Pkcs1v15::<D>::new()).blinding(self.blinding),
-            verifier: self.key.map(|key| pkcs1v15_with::<D>(key, self.prehashed)),
-            prehashed: self.prehashed,
-        })
-    }
-
-    fn pss<D>(self) -> Box<dyn Signer>
-    where
-        D: Digest + FixedOutputReset + Sync + Send + 'static,
-    {
-        Box::new(Pair {
-            batch: BatchSigner::new(self.backend, Pss::<D>::new()).blinding(self.blinding),
-            verifier: self.key.map(|key| pss_with::<D>(key, self.prehashed)),
-            prehashed: self.prehashed,
-        })
-    }
-}
-
-/// Our signer beside the `rsa` crate's verifier.
-struct Pair<S, V> {
-    batch: BatchSigner<Auto, S>,
-    verifier: Option<With<V>>,
-    prehashed: bool,
 }
 
 /// A signing key of the `rsa` crate, with the type of its signatures.
@@ -218,34 +201,5 @@ impl<D: Digest + AssociatedOid + Sync> Check for With<pkcs1v15::VerifyingKey<D>>
 impl<D: Digest + FixedOutputReset + Sync> Check for With<pss::VerifyingKey<D>> {
     fn accepts(&self, message: &[u8], signature: &[u8]) -> bool {
         self.accepts::<pss::Signature>(message, signature)
-    }
-}
-
-impl<S, V> Signer for Pair<S, V>
-where
-    S: Scheme + Sync,
-    V: Sync,
-    With<V>: Check,
-{
-    fn backend(&self) -> &Auto {
-        self.batch.backend()
-    }
-
-    fn verifier(&self) -> Option<&dyn Check> {
-        self.verifier
-            .as_ref()
-            .map(|verifier| verifier as &dyn Check)
-    }
-
-    fn sign(&self, key: &KeyHandle, messages: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
-        let signatures = if self.prehashed {
-            self.batch.sign_prehash(&mut SysRng, key, messages)?
-        } else {
-            self.batch.sign(&mut SysRng, key, messages)?
-        };
-        signatures
-            .into_iter()
-            .map(|signature| Ok(signature?.into()))
-            .collect()
     }
 }

@@ -64,7 +64,7 @@ struct Signed {
 /// `rsa` crate.
 pub fn all(
     compute: &Compute,
-    signer: &dyn Signer,
+    signer: &Signer,
     key: &KeyHandle,
     messages: &mut Messages,
     mut output: Output,
@@ -105,7 +105,7 @@ pub fn all(
 /// Signs batch after batch for `writer`, to the end of the messages or until it gives up.
 fn batches(
     compute: &Compute,
-    signer: &dyn Signer,
+    signer: &Signer,
     key: &KeyHandle,
     messages: &mut Messages,
     writer: &SyncSender<Signed>,
@@ -144,7 +144,7 @@ fn batches(
 }
 
 /// Checks signatures with the `rsa` crate, on as many threads as signed them.
-fn verify(signer: &dyn Signer, signed: &Signed, which: Verified) -> Result<(), Failure> {
+fn verify(signer: &Signer, signed: &Signed, which: Verified) -> Result<(), Failure> {
     let (step, check) = match (which, signer.verifier()) {
         (Verified::None, _) | (_, None) => return Ok(()),
         (Verified::Sample, Some(check)) => (SAMPLED, check),

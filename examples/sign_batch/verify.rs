@@ -1,9 +1,9 @@
 //! Checks a file of signatures against a file of messages.
 
 use std::fmt::Write;
-use std::num::NonZeroUsize;
-use std::thread;
 
+use batch_modexp::backend::{Auto, Kind};
+use batch_modexp::rsa::{AnyScheme, BatchVerifier, Error, PublicKey};
 use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
 use indicatif::HumanCount;
 
@@ -11,8 +11,8 @@ use super::args::VerifyArgs;
 use super::failure::Failure;
 use super::key;
 use super::lines::{Content, Lines, without_return};
-use super::options::{Encoding, cores};
-use super::schemes::{self, Check};
+use super::options::Encoding;
+use super::schemes::any_scheme;
 use super::stdio;
 
 /// Pairs that are checked at a time: at most so many, and no more once they have so many bytes.
@@ -25,11 +25,16 @@ pub type Pair = (Option<Vec<u8>>, Option<Vec<u8>>);
 /// Prints the lines that fail on standard output, and fails if there are any.
 pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
     let key = key::load_public(&args.key, &args.passphrase, args.scheme)?;
-    let check = schemes::verifier(args.scheme, &key, args.prehashed);
+    let backend = Auto::with(Kind::Cpu, args.threads)?;
+    let checker = Checker {
+        verifier: BatchVerifier::new(backend, any_scheme(args.scheme)),
+        key,
+        prehashed: args.prehashed,
+        encoding: args.encoding,
+    };
     let content = Content::new(args.prehashed, args.scheme.hash);
     let mut messages = Lines::open(&args.input, content)?;
     let mut signatures = Lines::open(&args.signatures, Content::Bytes)?;
-    let threads = args.threads.map_or_else(cores, NonZeroUsize::get);
 
     let (mut count, mut failed) = (0u64, 0u64);
     loop {
@@ -38,7 +43,7 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
             break;
         }
         let mut text = String::new();
-        for fault in faults(check.as_ref(), args.encoding, &pairs, threads) {
+        for fault in checker.faults(&pairs)? {
             count += 1;
             if let Some(fault) = fault {
                 failed += 1;
@@ -79,50 +84,66 @@ pub fn next_pairs(messages: &mut Lines, signatures: &mut Lines) -> Result<Vec<Pa
     Ok(pairs)
 }
 
-/// What is wrong with each pair. There is at least one, and at least one thread.
-pub fn faults(
-    check: &dyn Check,
-    encoding: Encoding,
-    pairs: &[Pair],
-    threads: usize,
-) -> Vec<Option<&'static str>> {
-    thread::scope(|scope| {
-        let shares: Vec<_> = pairs
-            .chunks(pairs.len().div_ceil(threads))
-            .map(|share| {
-                let fault = move |pair| fault(check, encoding, pair);
-                scope.spawn(move || share.iter().map(fault).collect::<Vec<_>>())
-            })
-            .collect();
-        shares
-            .into_iter()
-            .flat_map(|share| {
-                share
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            })
-            .collect()
-    })
+/// Checks signatures with one key.
+pub struct Checker {
+    pub verifier: BatchVerifier<Auto, AnyScheme>,
+    pub key: PublicKey,
+    /// Whether the lines are digests.
+    pub prehashed: bool,
+    pub encoding: Encoding,
 }
 
-/// What is wrong with a pair.
-fn fault(check: &dyn Check, encoding: Encoding, pair: &Pair) -> Option<&'static str> {
+impl Checker {
+    /// What is wrong with each pair.
+    pub fn faults(&self, pairs: &[Pair]) -> Result<Vec<Option<String>>, Failure> {
+        let pairs: Vec<_> = pairs
+            .iter()
+            .map(|pair| decode(self.encoding, pair))
+            .collect();
+        let signed: Vec<_> = pairs.iter().flatten().map(|(m, s)| (m, s)).collect();
+        let verdicts = match self.prehashed {
+            true => self.verifier.verify_prehash(&self.key, &signed)?,
+            false => self.verifier.verify(&self.key, &signed)?,
+        };
+        let mut verdicts = verdicts.iter();
+        let fault = |pair: &Result<_, &str>| match pair {
+            Err(fault) => Ok(Some((*fault).to_owned())),
+            Ok(_) => verdicts.next().map_or(Ok(None), fault),
+        };
+        pairs.iter().map(fault).collect()
+    }
+}
+
+/// What a verdict says of a signature. What is wrong with the key is wrong with all signatures.
+fn fault(verdict: Result<(), Error>) -> Result<Option<String>, Failure> {
+    Ok(Some(match verdict {
+        Ok(()) => return Ok(None),
+        Err(Error::Verification { .. }) => "the signature is not valid".into(),
+        Err(Error::BlockOutOfRange { len, expected, .. }) if len != expected => {
+            format!("the signature has {len} bytes, and the key's have {expected}")
+        }
+        Err(Error::BlockOutOfRange { .. }) => {
+            "the signature is not below the modulus of the key".into()
+        }
+        Err(error) => return Err(error.into()),
+    }))
+}
+
+/// The message and the signature of a pair, or what is wrong with its lines.
+fn decode(encoding: Encoding, pair: &Pair) -> Result<(&[u8], Vec<u8>), &'static str> {
     let (message, line) = match pair {
         (Some(message), Some(line)) => (message, line),
-        (_, None) => return Some("there is no signature"),
-        (None, _) => return Some("there is no message"),
+        (_, None) => return Err("there is no signature"),
+        (None, _) => return Err("there is no message"),
     };
     let line = without_return(line);
-    let (signature, wrong_encoding) = match encoding {
-        Encoding::Hex => (
-            HEXLOWER_PERMISSIVE.decode(line),
-            "the signature is not in hexadecimal",
-        ),
-        Encoding::Base64 => (BASE64.decode(line), "the signature is not in base64"),
+    let signature = match encoding {
+        Encoding::Hex => HEXLOWER_PERMISSIVE
+            .decode(line)
+            .map_err(|_| "the signature is not in hexadecimal"),
+        Encoding::Base64 => BASE64
+            .decode(line)
+            .map_err(|_| "the signature is not in base64"),
     };
-    match signature {
-        Err(_) => Some(wrong_encoding),
-        Ok(signature) if check.accepts(message, &signature) => None,
-        Ok(_) => Some("the signature is not valid"),
-    }
+    Ok((message, signature?))
 }

@@ -152,11 +152,11 @@ fn keys_that_the_rsa_crate_does_not_take() {
             assert_eq!(stdout(&run_with_input(&all, b"")), line);
         } else {
             refused_with_line(&all, &["the rsa crate", "--verify-all"]);
-            folder.write("line", &line);
-            let signatures = folder.path("line");
-            let verify = [&["verify"], &args[..], &["--signatures", &signatures]].concat();
-            refused_with_line(&verify, &["the rsa crate", "cannot use the public key"]);
         }
+        folder.write("line", &line);
+        let signatures = folder.path("line");
+        let verify = [&["verify"], &args[..], &["--signatures", &signatures]].concat();
+        stdout(&run_with_input(&verify, b""));
     }
 }
 
@@ -183,6 +183,18 @@ fn several_blocks_in_any_order() {
     folder.refuses("certificate", &[], &["no private key", "only: certificate"]);
     folder.make("openssl x509 -in certificate -outform DER -out certificate.der");
     folder.refuses("certificate.der", &[], &["a certificate"]);
+    // Of a certificate, or a chain of them, the key of the first verifies.
+    folder.write("chain", certificate.repeat(2));
+    folder.write("message", "message");
+    let message = folder.path("message");
+    let sign = ["--key", &folder.path("first"), "--input", &message];
+    folder.write("line", stdout(&run_with_input(&sign, b"")));
+    for name in ["certificate", "certificate.der", "chain"] {
+        let (key, signatures) = (folder.path(name), folder.path("line"));
+        let verify = ["verify", "--key", &key, "--input", &message];
+        let verify = [&verify[..], &["--signatures", &signatures]].concat();
+        stdout(&run_with_input(&verify, b""));
+    }
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub enum Kind {
     Encrypted,
     /// `SubjectPublicKeyInfo` (RFC 5280, section 4.1).
     Spki,
+    /// `Certificate` (RFC 5280, section 4.1).
+    Certificate,
 }
 
 /// The only private key in `bytes`; certificates and other things may lie around it.
@@ -37,11 +39,12 @@ pub fn private_key(bytes: &[u8]) -> Result<Document, String> {
         Kind::Pkcs1Public | Kind::Spki => {
             Err("this is a public key, signing needs the private key".into())
         }
+        Kind::Certificate => Err("this is a certificate, signing needs the private key".into()),
         _ => Ok(document),
     }
 }
 
-/// The only public key in `bytes`, or else the only private key.
+/// The only public key in `bytes`, or else the only private key, or else the first certificate, which comes first in a chain.
 pub fn public_or_private_key(bytes: &[u8]) -> Result<Document, String> {
     let blocks = match look(bytes)? {
         Form::Der => return from_der(bytes),
@@ -52,9 +55,9 @@ pub fn public_or_private_key(bytes: &[u8]) -> Result<Document, String> {
         .filter(|block| block.label.ends_with("PUBLIC KEY"))
         .collect();
     match public[..] {
-        [] if blocks.iter().all(|block| block.label == "CERTIFICATE") => Err(format!(
-            "this is a certificate; take its public key with `{CERTIFICATE_COMMAND}`"
-        )),
+        [] if blocks.iter().all(|block| block.label == "CERTIFICATE") => {
+            blocks[0].decode(Kind::Certificate)
+        }
         [] => private_block(&blocks),
         [block] => match block.label {
             "PUBLIC KEY" => block.decode(Kind::Spki),
@@ -67,8 +70,6 @@ pub fn public_or_private_key(bytes: &[u8]) -> Result<Document, String> {
         )),
     }
 }
-
-const CERTIFICATE_COMMAND: &str = "openssl x509 -in FILE -pubkey -noout";
 
 /// What the bytes of a file are.
 enum Form<'a> {
@@ -204,11 +205,7 @@ fn from_der(bytes: &[u8]) -> Result<Document, String> {
         [Tag::Integer, Tag::Integer, Tag::Integer] => Kind::Pkcs1Private,
         [Tag::Sequence, Tag::OctetString] => Kind::Encrypted,
         [Tag::Sequence, Tag::BitString] => Kind::Spki,
-        [Tag::Sequence, Tag::Sequence, Tag::BitString] => {
-            return Err(format!(
-                "this is a certificate; for the public key: `{CERTIFICATE_COMMAND}`"
-            ));
-        }
+        [Tag::Sequence, Tag::Sequence, Tag::BitString] => Kind::Certificate,
         [Tag::Integer, Tag::OctetString, ..] => {
             return Err("this is an elliptic-curve key; an RSA key is needed".into());
         }

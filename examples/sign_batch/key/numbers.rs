@@ -1,11 +1,11 @@
 //! From DER to keys.
 
-use batch_modexp::rsa::{Error, KeyHandle};
+use batch_modexp::rsa::{Error, KeyHandle, PublicKey};
+use rsa::PrivateKey;
 use rsa::pkcs1::{self, DecodeRsaPrivateKey};
 use rsa::pkcs8::PrivateKeyInfoRef;
 use rsa::pkcs8::der::{self, Decode};
 use rsa::pkcs8::spki::SubjectPublicKeyInfoRef;
-use rsa::{PrivateKey, PublicKey};
 
 use super::super::options::SchemeOptions;
 use super::container::{Document, Kind};
@@ -30,29 +30,31 @@ pub fn private_key(document: &Document, scheme: SchemeOptions) -> Result<KeyHand
 /// The public key in `document`, which is not encrypted, or that of the private key in it.
 pub fn public_key(document: &Document, scheme: SchemeOptions) -> Result<PublicKey, String> {
     let der = &document.der;
-    match document.kind {
+    let key = match document.kind {
         Kind::Spki => {
-            let info = SubjectPublicKeyInfoRef::from_der(der).map_err(damaged("public key"))?;
-            restriction::check(&info.algorithm, scheme)?;
-            let bits = info.subject_public_key.as_bytes();
-            public_from_pkcs1(bits.ok_or("damaged public key")?)
+            // For messages that name the options of this program.
+            if let Ok(info) = SubjectPublicKeyInfoRef::from_der(der) {
+                restriction::check(&info.algorithm, scheme)?;
+            }
+            PublicKey::from_spki_der(der)
         }
-        Kind::Pkcs1Public => public_from_pkcs1(der),
-        _ => public_half(&private_key(document, scheme)?),
-    }
+        Kind::Pkcs1Public => PublicKey::from_pkcs1_der(der),
+        Kind::Certificate => PublicKey::from_certificate_der(der),
+        Kind::Pkcs1Private | Kind::Pkcs8 | Kind::Encrypted => {
+            return Ok(private_key(document, scheme)?.public_key());
+        }
+    };
+    key.map_err(|error: Error| error.to_string())
 }
 
 /// The public key of `key` for the `rsa` crate, which takes shorter exponents than we do.
-pub fn public_half(key: &KeyHandle) -> Result<PublicKey, String> {
+pub fn public_half(key: &KeyHandle) -> Result<rsa::PublicKey, String> {
     let der = key.public_key_der();
     let info = SubjectPublicKeyInfoRef::from_der(&der).map_err(damaged("public key"))?;
     let bits = info.subject_public_key.as_bytes();
-    public_from_pkcs1(bits.ok_or("damaged public key")?)
-}
-
-fn public_from_pkcs1(der: &[u8]) -> Result<PublicKey, String> {
-    let parts = pkcs1::RsaPublicKeyRef::from_der(der).map_err(damaged("public key"))?;
-    PublicKey::try_from(parts).map_err(|error| {
+    let bits = bits.ok_or("damaged public key")?;
+    let parts = pkcs1::RsaPublicKeyRef::from_der(bits).map_err(damaged("public key"))?;
+    rsa::PublicKey::try_from(parts).map_err(|error| {
         format!("the rsa crate, which checks signatures, cannot use the public key: {error}")
     })
 }

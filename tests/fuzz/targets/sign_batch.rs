@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::path::Path;
 
-use batch_modexp::rsa::{KeyHandle, Restriction};
+use batch_modexp::backend::Auto;
+use batch_modexp::rsa::{BatchVerifier, KeyHandle, Restriction};
 use data_encoding::{BASE64, HEXLOWER, HEXUPPER};
 use num_bigint::BigUint;
 use rsa::sha2::{Digest, Sha256};
-use rsa::traits::PublicKeyParts;
 use tempfile::NamedTempFile;
 
 use self::program::args::Passphrase;
@@ -82,8 +82,7 @@ fn key(data: &[u8], scheme: SchemeName, hash: HashName) {
     }
     let has_public_block = data.windows(10).any(|text| text == b"PUBLIC KEY");
     if let (Ok(private), Ok(public), false) = (private, public, has_public_block) {
-        assert_eq!(public.n_bytes()[..], private.n());
-        assert_eq!(public.e_bytes()[..], private.e());
+        assert_eq!(public, private.public_key());
     }
 }
 
@@ -198,18 +197,20 @@ fn compare(key: &TestKey, messages: &[u8], signatures: &[u8], encoding: Encoding
         scheme: SchemeName::Pkcs1v15,
         hash: HashName::Sha256,
     };
-    let check = schemes::verifier(scheme, key.rsa.as_public_key(), false);
-    let faults = match pairs.is_empty() {
-        true => Vec::new(),
-        false => verify::faults(check.as_ref(), encoding, &pairs, 1),
+    let checker = verify::Checker {
+        verifier: BatchVerifier::new(Auto::new().unwrap(), schemes::any_scheme(scheme)),
+        key: key.handle.public_key(),
+        prehashed: false,
+        encoding,
     };
+    let faults = checker.faults(&pairs).unwrap();
 
     let (messages, signatures) = (split(messages), split(signatures));
     assert_eq!(faults.len(), messages.len().max(signatures.len()));
     for (i, fault) in faults.iter().enumerate() {
         let expected = match (messages.get(i), signatures.get(i)) {
-            (None, _) => Some("there is no message"),
-            (_, None) => Some("there is no signature"),
+            (None, _) => Some("there is no message".to_owned()),
+            (_, None) => Some("there is no signature".to_owned()),
             (Some(message), Some(line)) => {
                 let line = text(line);
                 let octets = match encoding {
@@ -219,9 +220,17 @@ fn compare(key: &TestKey, messages: &[u8], signatures: &[u8], encoding: Encoding
                         .map_err(|_| "the signature is not in base64"),
                 };
                 match octets {
-                    Err(fault) => Some(fault),
+                    Err(fault) => Some(fault.to_owned()),
                     Ok(octets) if octets == signed(key, message) => None,
-                    Ok(_) => Some("the signature is not valid"),
+                    Ok(octets) if octets.len() != key.handle.size() => Some(format!(
+                        "the signature has {} bytes, and the key's have {}",
+                        octets.len(),
+                        key.handle.size()
+                    )),
+                    Ok(octets) if BigUint::from_bytes_be(&octets) >= key.n => {
+                        Some("the signature is not below the modulus of the key".into())
+                    }
+                    Ok(_) => Some("the signature is not valid".into()),
                 }
             }
         };
