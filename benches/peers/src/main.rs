@@ -1,7 +1,7 @@
 //! Measures batch-modexp beside the RSA of other libraries: one core, one run, interleaved rounds,
 //! medians.
 //!
-//! `cargo run --release -p batch-modexp-peers` prints two kinds of tables: RSA signatures per second
+//! `cargo run --release -p batch-modexp-peers` prints three kinds of tables: RSA signatures and verifications per second
 //! beside the `rsa` crate, ring, aws-lc-rs and OpenSSL, and exponentiations per second beside
 //! crypto-bigint and OpenSSL. Every contender's results are checked before it is timed. Environment
 //! variables of the libraries apply, such as `OPENSSL_ia32cap`. Two more kinds, of ours alone, are printed if
@@ -20,6 +20,7 @@ mod machine;
 mod openssl_bn;
 mod rounds;
 mod signing;
+mod verification;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -31,6 +32,9 @@ use crate::rounds::Plan;
 /// The lengths of RSA keys that are measured, in bits.
 const KEY_BITS: [u32; 3] = [2048, 3072, 4096];
 
+/// As many keys as a set of them that a verifier keeps.
+const MANY_KEYS: usize = 64;
+
 /// The widths of moduli that are measured, in bits.
 const WIDTHS: [u32; 5] = [1024, 1536, 2048, 3072, 4096];
 
@@ -38,7 +42,7 @@ const WIDTHS: [u32; 5] = [1024, 1536, 2048, 3072, 4096];
 #[derive(Parser)]
 #[command(name = "batch-modexp-peers")]
 struct Arguments {
-    /// Which tables to print; signatures and exponentiations by default
+    /// Which tables to print; signatures, verifications and exponentiations by default
     #[arg(long, value_enum)]
     table: Option<Table>,
 
@@ -70,6 +74,8 @@ struct Arguments {
 #[derive(Clone, Copy, Eq, PartialEq, ValueEnum)]
 enum Table {
     Signatures,
+    /// Verifications, with one key and with many
+    Verifications,
     Exponentiations,
     /// Signatures, of ours, in batches of several sizes
     Batches,
@@ -79,7 +85,7 @@ enum Table {
 
 impl Arguments {
     fn wants(&self, table: Table, bits: u32) -> bool {
-        let by_default = matches!(table, Table::Signatures | Table::Exponentiations);
+        let by_default = !matches!(table, Table::Batches | Table::Cycles);
         self.table.map_or(by_default, |wanted| wanted == table)
             && (self.bits.is_empty() || self.bits.contains(&bits))
     }
@@ -114,10 +120,11 @@ fn main() -> ExitCode {
         all.iter().copied().filter(wants).collect()
     };
     let key_bits = wanted(Table::Signatures, &KEY_BITS);
+    let verified = wanted(Table::Verifications, &KEY_BITS);
     let in_batches = wanted(Table::Batches, &KEY_BITS);
     let widths = wanted(Table::Exponentiations, &WIDTHS);
     let in_cycles = wanted(Table::Cycles, &WIDTHS);
-    if [&key_bits, &in_batches, &widths, &in_cycles]
+    if [&key_bits, &verified, &in_batches, &widths, &in_cycles]
         .iter()
         .all(|wanted| wanted.is_empty())
     {
@@ -131,6 +138,13 @@ fn main() -> ExitCode {
     for bits in key_bits {
         println!("\n## RSA-{bits}, PKCS#1 v1.5 with SHA-256, batches of {batch}\n");
         signing::compare(bits, batch, &backends, plan);
+    }
+    for (bits, keys) in verified
+        .iter()
+        .flat_map(|bits| [(*bits, 1), (*bits, MANY_KEYS)])
+    {
+        println!("\n## RSA-{bits}, verification, batches of {batch}, keys: {keys}\n");
+        verification::compare(bits, keys, batch, &backends, plan);
     }
     for bits in in_batches {
         println!("\n## RSA-{bits}, PKCS#1 v1.5 with SHA-256, by the size of batches");
