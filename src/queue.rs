@@ -35,19 +35,18 @@
 
 mod builder;
 mod counters;
-mod doors;
 mod error;
 mod generator;
-mod inside;
 #[cfg(feature = "signature")]
 mod key;
 mod policy;
 mod reply;
-mod room;
+mod requests;
 mod shared;
 mod signing;
 mod sync;
 mod turns;
+mod waiting;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -156,7 +155,7 @@ impl BatchQueue {
     }
 
     /// Hashes `message` on the calling thread and puts it into the queue at once, or, if the queue is full, when the
-    /// future is polled and there is room.
+    /// future is polled and there is space.
     pub fn sign(&self, key: &KeyHandle, scheme: impl Into<AnyScheme>, message: &[u8]) -> Signing {
         let scheme = scheme.into();
         self.submit(key, scheme, &scheme.digest(message), MayCompute(false))
@@ -172,7 +171,7 @@ impl BatchQueue {
         self.check_and_submit(key, scheme.into(), digest, MayCompute(false))
     }
 
-    /// As [`sign`](Self::sign), but without waiting for room. The signature itself is still to be waited for.
+    /// As [`sign`](Self::sign), but without waiting for space. The signature itself is still to be waited for.
     ///
     /// # Errors
     ///
@@ -184,14 +183,14 @@ impl BatchQueue {
         message: &[u8],
     ) -> Result<Signing, QueueError> {
         // So that nothing is hashed in vain.
-        if !self.0.shared.is_forked() && self.0.shared.room.is_full() {
+        if !self.0.shared.is_forked() && self.0.shared.waiting.is_full() {
             self.0.shared.counters.full.add(1);
             return Err(QueueError::Full);
         }
-        self.if_inside(self.sign(key, scheme, message))
+        self.if_queued(self.sign(key, scheme, message))
     }
 
-    /// As [`sign_prehash`](Self::sign_prehash), but without waiting for room.
+    /// As [`sign_prehash`](Self::sign_prehash), but without waiting for space.
     ///
     /// # Errors
     ///
@@ -202,10 +201,10 @@ impl BatchQueue {
         scheme: impl Into<AnyScheme>,
         digest: &[u8],
     ) -> Result<Signing, QueueError> {
-        self.if_inside(self.sign_prehash(key, scheme, digest))
+        self.if_queued(self.sign_prehash(key, scheme, digest))
     }
 
-    /// Hashes and signs, and blocks until that is done; while the queue is full, it waits for room. With a time limit:
+    /// Hashes and signs, and blocks until that is done; while the queue is full, it waits for space. With a time limit:
     /// `queue.sign(..).wait_timeout(limit)`.
     ///
     /// If a batch may begin at once, the calling thread computes it, with requests of others that wait, and is not held up by
@@ -249,9 +248,9 @@ impl BatchQueue {
         // In a forked child nobody works.
         let occupancy = match shared.is_forked() {
             true => (0, 0),
-            false => shared.room.occupancy(),
+            false => shared.waiting.occupancy(),
         };
-        shared.counters.read(shared.room.accepted(), occupancy)
+        shared.counters.read(shared.waiting.accepted(), occupancy)
     }
 
     /// Accepts no more requests, on any handle, and waits until the workers, and callers that compute, are done with those that were
@@ -271,7 +270,7 @@ impl BatchQueue {
             // Workers catch panics.
             let _ = worker.join();
         }
-        self.0.shared.room.wait_for_leaders();
+        self.0.shared.waiting.wait_for_leaders();
     }
 
     fn check_may_block(&self) -> Result<(), QueueError> {
@@ -328,8 +327,8 @@ impl BatchQueue {
         Signing::submit(shared, request, answer, may_compute)
     }
 
-    fn if_inside(&self, signing: Signing) -> Result<Signing, QueueError> {
-        let result = signing.if_inside();
+    fn if_queued(&self, signing: Signing) -> Result<Signing, QueueError> {
+        let result = signing.if_queued();
         if let Err(QueueError::Full) = result {
             self.0.shared.counters.full.add(1);
         }
@@ -354,7 +353,7 @@ impl fmt::Debug for BatchQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut queue = f.debug_struct("BatchQueue");
         if !self.0.shared.is_forked() {
-            let (waiting, under_way) = self.0.shared.room.occupancy();
+            let (waiting, under_way) = self.0.shared.waiting.occupancy();
             queue.field("waiting", &waiting);
             queue.field("under_way", &under_way);
         }

@@ -1,24 +1,21 @@
-//! The queue's waiting room and its answers, compiled from the library's own source with other locks: shuttle's, whose
+//! The queue's waiting requests and its answers, compiled from the library's own source with other locks: shuttle's, whose
 //! scheduler tries thousands of interleavings and notices when nobody can go on.
 #![cfg(any(target_arch = "aarch64", target_arch = "x86", target_arch = "x86_64"))]
 
 extern crate alloc;
 
-#[path = "../src/queue/doors.rs"]
-#[allow(dead_code)]
-mod doors;
-#[path = "../src/queue/inside.rs"]
-mod inside;
 #[path = "../src/queue/policy.rs"]
 mod policy;
 #[path = "../src/queue/reply.rs"]
 mod reply;
-#[path = "../src/queue/room.rs"]
-#[allow(dead_code)]
-mod room;
+#[path = "../src/queue/requests.rs"]
+mod requests;
 #[path = "../src/queue/turns.rs"]
 #[allow(dead_code)]
 mod turns;
+#[path = "../src/queue/waiting.rs"]
+#[allow(dead_code)]
+mod waiting;
 
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
@@ -30,32 +27,25 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use shuttle::future::block_on;
 use shuttle::thread;
 
-use self::doors::{Place, Refused};
-use self::inside::Batch;
 use self::policy::{Policy, Sharing};
 use self::reply::{Answer, Reply, reply};
-use self::room::{Entry, Room};
+use self::requests::{Batch, Ticket};
 use self::turns::Work;
+use self::waiting::{Pushed, Refused, Waiting};
 
 /// What stands in for `src/queue/sync.rs`.
 mod sync {
     use core::time::Duration;
     pub(super) use std::sync::Arc;
     pub(super) use std::sync::PoisonError;
-    use std::sync::atomic::AtomicU64;
     pub(super) use std::sync::atomic::Ordering::SeqCst;
     use std::sync::{LazyLock, LockResult};
     pub(super) use std::time::Instant;
 
     use shuttle::sync;
-    pub(super) use shuttle::sync::atomic::{AtomicBool, AtomicUsize};
+    pub(super) use shuttle::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
     pub(super) use shuttle::sync::{Mutex, MutexGuard};
-
-    /// Another one for each request.
-    pub(super) fn door() -> usize {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        NEXT.fetch_add(1, SeqCst) as usize
-    }
+    pub(super) use shuttle::thread::yield_now;
 
     pub(super) struct Condvar(Arc<sync::Condvar>);
 
@@ -81,7 +71,7 @@ mod sync {
     }
 
     /// Time passes when somebody waits for it.
-    static MICROSECONDS: AtomicU64 = AtomicU64::new(0);
+    static MICROSECONDS: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
     pub(super) fn now() -> Instant {
@@ -110,7 +100,7 @@ fn wake(waker: Waker) {
     let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
 
-type Desk = Room<Request>;
+type Desk = Waiting<Request>;
 
 /// The answer is the question.
 struct Request(u32, Reply<u32>);
@@ -125,7 +115,7 @@ fn desk(capacity: usize, min_batch: usize, max_batch: usize) -> Arc<Desk> {
 }
 
 fn shared_desk(capacity: usize, min_batch: usize, max_batch: usize, sharing: Sharing) -> Arc<Desk> {
-    Arc::new(Room::new(Policy {
+    Arc::new(Waiting::new(Policy {
         capacity,
         min_batch,
         max_batch,
@@ -137,7 +127,7 @@ fn shared_desk(capacity: usize, min_batch: usize, max_batch: usize, sharing: Sha
 /// Two threads, of which the last one takes two requests if it can.
 const TWO_THREADS: Sharing = Sharing::Threads { count: 2, lanes: 2 };
 
-/// Answers until the room is closed and empty. Counts what it answers.
+/// Answers until the queue is closed and empty. Counts what it answers.
 fn work(desk: &Desk, max_batch: usize) -> usize {
     let mut count = 0;
     while let Some((requests, under_way)) = desk.take() {
@@ -158,16 +148,16 @@ fn answer(requests: Batch<Request>) {
     }
 }
 
-/// Waits for room, as the library's future does; `None` if the room is closed. Gives up after `patience` attempts.
-fn enter(desk: &Desk, question: u32, patience: usize) -> Option<(Place, Answer<u32>)> {
+/// Waits for space, as the library's future does; `None` if the queue is closed. Gives up after `patience` attempts.
+fn enter(desk: &Desk, question: u32, patience: usize) -> Option<(Ticket, Answer<u32>)> {
     let (reply, answer) = reply();
-    let (mut request, mut ticket) = (Some(Request(question, reply)), None);
+    let (mut request, mut turn) = (Some(Request(question, reply)), None);
     let mut attempts = 0;
     let number = block_on(poll_fn(|context| {
         let Some(own) = request.take() else {
             return Poll::Ready(None);
         };
-        match desk.enter_or_wait(work_of(question), own, &mut ticket, context.waker()) {
+        match desk.push_or_wait(work_of(question), own, &mut turn, context.waker()) {
             Ok(number) => Poll::Ready(Some(number)),
             Err(Refused::Closed(_)) => Poll::Ready(None),
             Err(Refused::Full(own)) if attempts < patience => {
@@ -178,8 +168,8 @@ fn enter(desk: &Desk, question: u32, patience: usize) -> Option<(Place, Answer<u
             Err(Refused::Full(_)) => Poll::Ready(None),
         }
     }));
-    if let Some(ticket) = ticket {
-        desk.stop_waiting(ticket);
+    if let Some(turn) = turn {
+        desk.stop_waiting(turn);
     }
     Some((number?, answer))
 }
@@ -192,9 +182,9 @@ fn ask(desk: &Desk, question: u32) -> Option<u32> {
 /// The same for a caller that computes, if it may; with the number of requests that it has answered.
 fn ask_or_lead(desk: &Desk, question: u32) -> (Option<u32>, usize) {
     let (reply, answered) = reply();
-    let led = match desk.enter_or_lead(work_of(question), Request(question, reply)) {
-        Ok(Entry::Waits(_)) => 0,
-        Ok(Entry::Led(requests, under_way)) => {
+    let led = match desk.push_or_lead(work_of(question), Request(question, reply)) {
+        Ok(Pushed::Waits(_)) => 0,
+        Ok(Pushed::Led(requests, under_way)) => {
             let count = requests.len();
             answer(requests);
             drop(under_way);
@@ -275,11 +265,11 @@ fn leaving_holds_nobody_up() {
         let leaving = [10, 20].map(|question| {
             let (desk, taken_back, entered) = (desk.clone(), taken_back.clone(), entered.clone());
             thread::spawn(move || {
-                // One that is impatient, and one that waits for room.
+                // One that is impatient, and one that waits for space.
                 let patience = question as usize / 10 - 1;
                 if let Some((number, _answer)) = enter(&desk, question, patience) {
                     entered.fetch_add(1, SeqCst);
-                    if desk.leave(number).is_some() {
+                    if desk.cancel(number).is_some() {
                         taken_back.fetch_add(1, SeqCst);
                     }
                 }
@@ -328,7 +318,7 @@ fn closing_leaves_nobody_behind() {
     }
 }
 
-/// Callers that compute beside a worker: everyone is answered, and who closes the room finds all of them gone.
+/// Callers that compute beside a worker: everyone is answered, and who closes the queue finds all of them gone.
 #[test]
 fn callers_compute() {
     for sharing in [Sharing::Whole, TWO_THREADS] {
@@ -364,7 +354,7 @@ fn callers_compute() {
     }
 }
 
-/// Who closes the room meets callers that compute, and those that come too late.
+/// Who closes the queue meets callers that compute, and those that come too late.
 #[test]
 fn closing_waits_for_callers_that_compute() {
     for cancelled in [false, true] {
@@ -379,8 +369,8 @@ fn closing_waits_for_callers_that_compute() {
                 let (desk, computing) = (desk.clone(), computing.clone());
                 thread::spawn(move || {
                     let (reply, _answer) = reply();
-                    if let Ok(Entry::Led(requests, under_way)) =
-                        desk.enter_or_lead(work_of(question), Request(question, reply))
+                    if let Ok(Pushed::Led(requests, under_way)) =
+                        desk.push_or_lead(work_of(question), Request(question, reply))
                     {
                         computing.fetch_add(1, SeqCst);
                         thread::yield_now();

@@ -15,8 +15,8 @@ use super::BatchQueue;
 use super::counters::Counters;
 use super::generator::Generator;
 use super::policy::{Policy, Sharing};
-use super::room::Room;
 use super::shared::{Backend, Fallback, Shared};
+use super::waiting::Waiting;
 use crate::rsa::backend::{PerThread, RsaBackend};
 
 /// Settings of a [`BatchQueue`]: what it computes with, and when a batch begins.
@@ -110,7 +110,7 @@ impl QueueBuilder {
         self
     }
 
-    /// The most requests that wait; beyond it calls wait for room, and `try_sign` fails. Eight times
+    /// The most requests that wait; beyond it calls wait for space, and `try_sign` fails. Eight times
     /// [`max_batch`](Self::max_batch) at first. 0 counts as 1.
     ///
     /// A waiting request takes some hundred bytes. Besides those, the queue holds `workers` batches.
@@ -192,7 +192,7 @@ impl QueueBuilder {
         };
         policy.sharing = sharing;
         let shared = Arc::new(Shared {
-            room: Room::new(policy),
+            waiting: Waiting::new(policy),
             counters: Counters::default(),
             backend: self.backend,
             fallback: self.fallback,

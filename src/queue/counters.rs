@@ -127,7 +127,7 @@ impl Counters {
         self.latency_us.add(microseconds);
     }
 
-    /// With what the waiting room knows.
+    /// With the numbers of the requests that wait.
     pub(super) fn read(&self, accepted: u64, (waiting, under_way): (usize, usize)) -> QueueStats {
         QueueStats {
             accepted,

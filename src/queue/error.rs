@@ -8,7 +8,7 @@ use crate::rsa::Error;
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum QueueError {
-    /// As many requests wait as the queue has room for. Only from [`try_sign`](super::BatchQueue::try_sign) and
+    /// As many requests wait as the queue has space for. Only from [`try_sign`](super::BatchQueue::try_sign) and
     /// [`try_sign_prehash`](super::BatchQueue::try_sign_prehash).
     Full,
     /// The queue was shut down before the request was signed.
@@ -31,7 +31,7 @@ pub enum QueueError {
 impl fmt::Display for QueueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full => f.write_str("the queue is full; try again later, or wait for room"),
+            Self::Full => f.write_str("the queue is full; try again later, or wait for space"),
             Self::ShutDown => f.write_str("the queue has been shut down"),
             Self::TimedOut => f.write_str("the time for the signature is over"),
             Self::Panicked => f.write_str("the backend panicked; see the message of the panic"),

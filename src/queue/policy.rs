@@ -161,7 +161,7 @@ mod tests {
         // Its own and the oldest.
         assert_eq!(share(class(2048, 2, 1)), Some(2));
         assert_eq!(share(class(2048, 40, 1)), Some(10));
-        // Where there may be only one, the room looks whether it is the oldest.
+        // Where there may be only one, it has to be the oldest: the caller of this looks.
         assert_eq!(share(class(8192, 40, 1)), Some(1));
         let whole = policy(Sharing::Whole);
         let all = [1, 8, 9].map(|waiting| whole.caller_share(class(2048, waiting, 1), 0));

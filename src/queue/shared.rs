@@ -1,4 +1,4 @@
-//! What callers and workers share: the waiting room, the backends, and how a batch is computed.
+//! The state that callers and workers share: the requests that wait, the backends, and how a batch is computed.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -10,13 +10,12 @@ use std::time::Instant;
 use batch_modexp_cpu::Cpu;
 
 use super::counters::Counters;
-use super::doors::Place;
 use super::generator::Generator;
-use super::inside::Batch;
 use super::policy::Sharing;
 use super::reply::Reply;
-use super::room::{Room, UnderWay};
+use super::requests::{Batch, Ticket};
 use super::turns::Work;
+use super::waiting::{UnderWay, Waiting};
 use super::{IS_WORKING, QueueError, contain};
 use crate::rsa::Error;
 use crate::rsa::backend::RsaBackend;
@@ -71,7 +70,7 @@ impl Digest {
 const ANSWERS_AT_A_TIME: usize = 1024;
 
 pub(super) struct Shared {
-    pub(super) room: Room<Request>,
+    pub(super) waiting: Waiting<Request>,
     pub(super) counters: Counters,
     pub(super) backend: Backend,
     pub(super) fallback: Fallback,
@@ -123,20 +122,20 @@ impl Shared {
         self.process != std::process::id()
     }
 
-    pub(super) fn cancel(&self, place: Place) {
-        if !self.is_forked() && self.room.leave(place).is_some() {
+    pub(super) fn cancel(&self, ticket: Ticket) {
+        if !self.is_forked() && self.waiting.cancel(ticket).is_some() {
             self.counters.cancelled.add(1);
         }
     }
 
-    pub(super) fn stop_waiting(&self, ticket: Option<u64>) {
-        if let Some(ticket) = ticket.filter(|_| !self.is_forked()) {
-            self.room.stop_waiting(ticket);
+    pub(super) fn stop_waiting(&self, turn: Option<u64>) {
+        if let Some(turn) = turn.filter(|_| !self.is_forked()) {
+            self.waiting.stop_waiting(turn);
         }
     }
 
     pub(super) fn close(&self, cancelled: bool) {
-        let requests = self.room.close(cancelled);
+        let requests = self.waiting.close(cancelled);
         self.counters.cancelled.add(requests.len() as u64);
         let mut wakers = Wakers::default();
         for request in requests {
@@ -151,7 +150,7 @@ impl Shared {
 impl Shared {
     /// Signs until the queue is closed and empty.
     pub(super) fn work(&self) {
-        while let Some((requests, under_way)) = self.room.take() {
+        while let Some((requests, under_way)) = self.waiting.take() {
             let outcomes = self.compute(&requests);
             let _under_way = match self.sharing {
                 // The backend is idle; the next batch may begin while answers are given.

@@ -10,10 +10,10 @@ use core::time::Duration;
 use std::thread::{self, Thread};
 use std::time::Instant;
 
-use super::doors::{Place, Refused};
 use super::reply::Answer;
-use super::room::Entry;
+use super::requests::Ticket;
 use super::shared::{Outcome, Request, Shared};
+use super::waiting::{Pushed, Refused};
 use super::{IS_WORKING, MayCompute, QueueError};
 use crate::rsa::Signature;
 
@@ -30,15 +30,15 @@ pub struct Signing {
 enum Stage {
     /// It was wrong from the beginning.
     Failed(QueueError),
-    /// There has been no room for it yet.
-    Outside {
+    /// There has been no space for it yet.
+    Blocked {
         request: Request,
         answer: Answer<Outcome>,
-        ticket: Option<u64>,
+        turn: Option<u64>,
     },
-    Inside {
+    Queued {
         /// `None` where the caller has computed it.
-        place: Option<Place>,
+        ticket: Option<Ticket>,
         answer: Answer<Outcome>,
     },
     Over,
@@ -59,27 +59,27 @@ impl Signing {
         may_compute: MayCompute,
     ) -> Self {
         let work = request.work();
-        let entry = match may_compute.0 && shared.callers_compute {
-            true => shared.room.enter_or_lead(work, request),
-            false => shared.room.enter(work, request).map(Entry::Waits),
+        let pushed = match may_compute.0 && shared.callers_compute {
+            true => shared.waiting.push_or_lead(work, request),
+            false => shared.waiting.push(work, request).map(Pushed::Waits),
         };
-        let stage = match entry {
-            Ok(Entry::Waits(place)) => Stage::Inside {
-                place: Some(place),
+        let stage = match pushed {
+            Ok(Pushed::Waits(ticket)) => Stage::Queued {
+                ticket: Some(ticket),
                 answer,
             },
-            Ok(Entry::Led(batch, under_way)) => {
+            Ok(Pushed::Led(batch, under_way)) => {
                 shared.lead(batch, under_way);
-                Stage::Inside {
-                    place: None,
+                Stage::Queued {
+                    ticket: None,
                     answer,
                 }
             }
             Err(Refused::Closed(_)) => Stage::Failed(QueueError::ShutDown),
-            Err(Refused::Full(request)) => Stage::Outside {
+            Err(Refused::Full(request)) => Stage::Blocked {
                 request,
                 answer,
-                ticket: None,
+                turn: None,
             },
         };
         Self {
@@ -89,19 +89,19 @@ impl Signing {
     }
 
     /// What it failed with already; `Full` if it is not in the queue.
-    pub(super) fn if_inside(mut self) -> Result<Self, QueueError> {
+    pub(super) fn if_queued(mut self) -> Result<Self, QueueError> {
         match &self.stage {
-            Stage::Outside { .. } => Err(QueueError::Full),
+            Stage::Blocked { .. } => Err(QueueError::Full),
             Stage::Failed(error) => {
                 let error = error.clone();
                 self.stage = Stage::Over;
                 Err(error)
             }
-            Stage::Inside { .. } | Stage::Over => Ok(self),
+            Stage::Queued { .. } | Stage::Over => Ok(self),
         }
     }
 
-    /// Blocks until there is an answer. While the queue is full, it waits for room first.
+    /// Blocks until there is an answer. While the queue is full, it waits for space first.
     ///
     /// # Errors
     ///
@@ -182,34 +182,34 @@ impl Future for Signing {
         loop {
             match core::mem::replace(&mut self.stage, Stage::Over) {
                 Stage::Failed(error) => return Poll::Ready(Err(error)),
-                Stage::Outside {
+                Stage::Blocked {
                     request,
                     answer,
-                    mut ticket,
-                } => match self.shared.room.enter_or_wait(
+                    mut turn,
+                } => match self.shared.waiting.push_or_wait(
                     request.work(),
                     request,
-                    &mut ticket,
+                    &mut turn,
                     context.waker(),
                 ) {
-                    Ok(place) => {
-                        let place = Some(place);
-                        self.stage = Stage::Inside { place, answer };
+                    Ok(ticket) => {
+                        let ticket = Some(ticket);
+                        self.stage = Stage::Queued { ticket, answer };
                     }
                     Err(Refused::Closed(_)) => return Poll::Ready(Err(QueueError::ShutDown)),
                     Err(Refused::Full(request)) => {
-                        self.stage = Stage::Outside {
+                        self.stage = Stage::Blocked {
                             request,
                             answer,
-                            ticket,
+                            turn,
                         };
                         return Poll::Pending;
                     }
                 },
-                Stage::Inside { place, answer } => {
+                Stage::Queued { ticket, answer } => {
                     return match answer.poll(context) {
                         Poll::Pending => {
-                            self.stage = Stage::Inside { place, answer };
+                            self.stage = Stage::Queued { ticket, answer };
                             Poll::Pending
                         }
                         Poll::Ready(outcome) => {
@@ -226,11 +226,12 @@ impl Future for Signing {
 impl Drop for Signing {
     fn drop(&mut self) {
         match &self.stage {
-            Stage::Failed(_) | Stage::Over | Stage::Inside { place: None, .. } => {}
-            Stage::Outside { ticket, .. } => self.shared.stop_waiting(*ticket),
-            Stage::Inside {
-                place: Some(place), ..
-            } => self.shared.cancel(*place),
+            Stage::Failed(_) | Stage::Over | Stage::Queued { ticket: None, .. } => {}
+            Stage::Blocked { turn, .. } => self.shared.stop_waiting(*turn),
+            Stage::Queued {
+                ticket: Some(ticket),
+                ..
+            } => self.shared.cancel(*ticket),
         }
     }
 }
@@ -239,8 +240,8 @@ impl fmt::Debug for Signing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.stage {
             Stage::Failed(_) => "Signing(failed)",
-            Stage::Outside { .. } => "Signing(waits for room)",
-            Stage::Inside { .. } => "Signing(in the queue)",
+            Stage::Blocked { .. } => "Signing(waits for space)",
+            Stage::Queued { .. } => "Signing(in the queue)",
             Stage::Over => "Signing(over)",
         })
     }
@@ -261,8 +262,8 @@ mod tests {
         drop(reply);
         let signing = Signing {
             shared: queue.0.shared.clone(),
-            stage: Stage::Inside {
-                place: None,
+            stage: Stage::Queued {
+                ticket: None,
                 answer,
             },
         };

@@ -1,21 +1,12 @@
-//! What the waiting room and the answers synchronise with. `tests/queue_model` builds both with other ones, whose
+//! The means by which waiting requests and answers synchronise. `tests/queue_model` builds both with other ones, whose
 //! scheduler tries interleavings and whose clock it moves.
 
 pub(super) use alloc::sync::Arc;
-pub(super) use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+pub(super) use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use core::time::Duration;
 pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+pub(super) use std::thread::yield_now;
 pub(super) use std::time::Instant;
-
-/// A number for the calling thread, always the same.
-pub(super) fn door() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    std::thread_local! {
-        static DOOR: usize = NEXT.fetch_add(1, SeqCst);
-    }
-    // A thread that ends has none any more.
-    DOOR.try_with(|door| *door).unwrap_or(0)
-}
 
 pub(super) fn now() -> Instant {
     Instant::now()

@@ -170,7 +170,7 @@ fn a_full_queue_says_so_or_lets_wait() {
     let full = queue.try_sign_prehash(&key, PKCS1V15, &[0; 32]);
     assert_eq!(full.unwrap_err(), QueueError::Full);
     let mut outside = queue.sign(&key, PKCS1V15, b"m");
-    assert_eq!(format!("{outside:?}"), "Signing(waits for room)");
+    assert_eq!(format!("{outside:?}"), "Signing(waits for space)");
     let mut context = Context::from_waker(Waker::noop());
     assert!(Pin::new(&mut outside).poll(&mut context).is_pending());
     let stats = queue.stats();

@@ -1,0 +1,450 @@
+//! Requests from their call until a worker takes them, and callers for whom there is no space yet.
+//!
+//! Callers put requests into a queue without locks, the *entrance*. Workers, and callers who compute, move them on to where they are
+//! sorted by class, under the one lock. Callers who wait for space are under it too. No caller's code runs under it:
+//! wakers are called, and requests dropped, after it.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::task::Waker;
+use core::time::Duration;
+
+use crossbeam_queue::SegQueue;
+
+use super::policy::{Class, Policy};
+use super::requests::{Batch, Requests, Ticket};
+use super::sync::{
+    AtomicBool, AtomicU64, AtomicUsize, Condvar, Instant, Mutex, MutexGuard, PoisonError, SeqCst,
+    now, wait_timeout, yield_now,
+};
+use super::turns::{Turns, Work};
+
+pub(super) struct Waiting<T> {
+    policy: Policy,
+    entrance: SegQueue<(Ticket, Instant, T)>,
+    /// The number of requests that have come in so far, cancelled ones too.
+    accepted: AtomicU64,
+    /// The number of requests in the entrance and behind it, and of those that are about to be put there.
+    count: AtomicUsize,
+    /// Batches that are being computed.
+    under_way: AtomicUsize,
+    /// Those of them that callers compute.
+    led: AtomicUsize,
+    /// Workers that sleep and have not been called. May be too high, never too low.
+    asleep: AtomicUsize,
+    is_closed: AtomicBool,
+    state: Mutex<State<T>>,
+    /// Where workers sleep.
+    work: Condvar,
+    /// Where those sleep who have closed the queue and wait for callers that compute.
+    leaders_gone: Condvar,
+}
+
+struct State<T> {
+    requests: Requests<T>,
+    turns: Turns,
+    /// Callers who wait for space, by the number of their first attempt.
+    blocked: BTreeMap<u64, Waker>,
+    /// The next such number.
+    next: u64,
+    /// Workers that sleep.
+    sleepers: usize,
+}
+
+/// Why a request was not taken; it comes back.
+pub(super) enum Refused<T> {
+    Full(T),
+    Closed(T),
+}
+
+/// Those of callers who waited for space.
+type Wakers = Vec<(u64, Waker)>;
+
+/// What became of a request that was put in by [`Waiting::push_or_lead`].
+pub(super) enum Pushed<'a, T> {
+    /// It waits for a worker.
+    Waits(Ticket),
+    /// It is the last of this batch, which the caller is to compute.
+    Led(Batch<T>, UnderWay<'a, T>),
+}
+
+impl<T> Waiting<T> {
+    pub(super) fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            entrance: SegQueue::new(),
+            accepted: AtomicU64::new(0),
+            count: AtomicUsize::new(0),
+            under_way: AtomicUsize::new(0),
+            led: AtomicUsize::new(0),
+            asleep: AtomicUsize::new(0),
+            is_closed: AtomicBool::new(false),
+            state: Mutex::new(State {
+                requests: Requests::new(),
+                turns: Turns::new(),
+                blocked: BTreeMap::new(),
+                next: 0,
+                sleepers: 0,
+            }),
+            work: Condvar::new(),
+            leaders_gone: Condvar::new(),
+        }
+    }
+
+    /// Puts a request in that is so much work.
+    pub(super) fn push(&self, work: Work, request: T) -> Result<Ticket, Refused<T>> {
+        let (ticket, count) = self.push_quietly(work, request)?;
+        self.announce(count);
+        Ok(ticket)
+    }
+
+    /// The same for a caller that has time: if its request is one of those that would be computed now, it gets them as its
+    /// batch, and no worker has to be woken.
+    pub(super) fn push_or_lead(&self, work: Work, request: T) -> Result<Pushed<'_, T>, Refused<T>> {
+        let (ticket, count) = self.push_quietly(work, request)?;
+        Ok(match self.lead(ticket) {
+            Some((batch, under_way)) => Pushed::Led(batch, under_way),
+            None => {
+                self.announce(count);
+                Pushed::Waits(ticket)
+            }
+        })
+    }
+
+    /// Puts a request in without a word to the workers, and says how many wait with it.
+    fn push_quietly(&self, work: Work, request: T) -> Result<(Ticket, usize), Refused<T>> {
+        // Counted first: workers do not end while something is counted, even if it is not there yet.
+        let reserve = |count| (count < self.policy.capacity).then_some(count + 1);
+        let before = self.count.fetch_update(SeqCst, SeqCst, reserve);
+        if self.is_closed.load(SeqCst) {
+            if before.is_ok() {
+                self.count.fetch_sub(1, SeqCst);
+            }
+            return Err(Refused::Closed(request));
+        }
+        let Ok(before) = before else {
+            return Err(Refused::Full(request));
+        };
+        let number = self.accepted.fetch_add(1, SeqCst);
+        let ticket = Ticket { number, work };
+        self.entrance.push((ticket, now(), request));
+        Ok((ticket, before + 1))
+    }
+
+    /// Calls a worker, if one is to look at the `count` requests that wait now that another has come in.
+    ///
+    /// The first request is watched from now on by a worker, if one sleeps; to the others it matters whether there are
+    /// enough. Who is about to sleep counts itself first, and then looks whether somebody has come.
+    fn announce(&self, count: usize) {
+        if self.asleep.load(SeqCst) == 0 {
+            return;
+        }
+        let under_way = self.under_way.load(SeqCst);
+        let wait = self.policy.remaining_wait(count, Duration::ZERO, under_way);
+        if wait.is_some_and(|wait| count == 1 || wait.is_zero()) {
+            self.call_worker(&self.lock());
+        }
+    }
+
+    /// The request, and older ones of its class with it, if a batch may begin now and it is the turn of that class.
+    fn lead(&self, ticket: Ticket) -> Option<(Batch<T>, UnderWay<'_, T>)> {
+        let may_lead = || {
+            let (count, under_way) = self.occupancy();
+            self.policy.may_lead(count, under_way)
+        };
+        // The lock is not taken for what cannot be.
+        if !may_lead() {
+            return None;
+        }
+        let mut state = self.lock();
+        self.sort_in(&mut state);
+        let class = state
+            .next_turn()
+            .filter(|class| class.work == ticket.work)?;
+        if !may_lead() {
+            return None;
+        }
+        let share = self
+            .policy
+            .caller_share(class, self.under_way.load(SeqCst))?;
+        if share == 1 && !state.requests.is_oldest(ticket) {
+            return None;
+        }
+        let own = state.requests.remove(ticket)?;
+        let mut batch = state.requests.first(class.work, share.saturating_sub(1));
+        batch.push(own);
+        state.turns.end(class.work);
+        // Before the requests are gone: who closes the queue waits for either.
+        self.led.fetch_add(1, SeqCst);
+        let wakers = self.begin(&mut state, batch.len());
+        drop(state);
+        let is_led = true;
+        let under_way = UnderWay {
+            queue: self,
+            is_led,
+        };
+        wake(wakers);
+        Some((batch, under_way))
+    }
+
+    /// The same for a caller who waits for space: if there is none, `waker` will be woken when there is. `turn` is the
+    /// caller's place among those who wait, at first none; it has to be given back by
+    /// [`stop_waiting`](Self::stop_waiting) if it is not used up by another call.
+    pub(super) fn push_or_wait(
+        &self,
+        work: Work,
+        request: T,
+        turn: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Result<Ticket, Refused<T>> {
+        // A waker is the caller's code.
+        let waker = waker.clone();
+        let request = match self.push(work, request) {
+            Err(Refused::Full(request)) => request,
+            result => {
+                let own = turn.take();
+                drop(own.and_then(|number| self.lock().blocked.remove(&number)));
+                return result;
+            }
+        };
+        let mut state = self.lock();
+        let number = *turn.get_or_insert_with(|| state.number());
+        let old = state.blocked.insert(number, waker);
+        drop(state);
+        drop(old);
+        // Space that became free before that was offered to others, if to anybody.
+        let result = self.push(work, request);
+        if !matches!(result, Err(Refused::Full(_))) {
+            *turn = None;
+            self.stop_waiting(number);
+        }
+        result
+    }
+
+    /// Takes a request back, if it has not been taken by a worker.
+    pub(super) fn cancel(&self, ticket: Ticket) -> Option<T> {
+        let mut state = self.lock();
+        self.sort_in(&mut state);
+        let (_, request) = state.requests.remove(ticket)?;
+        self.count.fetch_sub(1, SeqCst);
+        let waker = state.blocked.pop_first();
+        drop(state);
+        wake(waker);
+        Some(request)
+    }
+
+    /// Gives up waiting for space.
+    pub(super) fn stop_waiting(&self, turn: u64) {
+        let mut state = self.lock();
+        let own = state.blocked.remove(&turn);
+        // Who has been woken and does not come lets another one try.
+        let passed_on = match own {
+            None if self.count.load(SeqCst) < self.policy.capacity => state.blocked.pop_first(),
+            _ => None,
+        };
+        drop(state);
+        drop(own);
+        wake(passed_on);
+    }
+
+    /// The next batch, when it is time for one; `None` when the queue is closed and empty. Called by workers.
+    pub(super) fn take(&self) -> Option<(Batch<T>, UnderWay<'_, T>)> {
+        let mut state = self.lock();
+        let class = loop {
+            let count = self.count.load(SeqCst);
+            let is_closed = self.is_closed.load(SeqCst);
+            if count == 0 {
+                if is_closed {
+                    return None;
+                }
+                // Whoever was woken while there was space may be slow to come; the others need not wait for that.
+                if !state.blocked.is_empty() {
+                    let wakers = core::mem::take(&mut state.blocked);
+                    drop(state);
+                    wake(wakers);
+                    state = self.lock();
+                    continue;
+                }
+                state = self.sleep(state, count, None);
+                continue;
+            }
+            self.sort_in(&mut state);
+            let (Some(oldest), Some(class)) = (state.requests.oldest(), state.next_turn()) else {
+                // It is counted, and about to be put in.
+                drop(state);
+                yield_now();
+                state = self.lock();
+                continue;
+            };
+            let age = now().saturating_duration_since(oldest);
+            let under_way = self.under_way.load(SeqCst);
+            let wait = self.policy.remaining_wait(count, age, under_way);
+            if is_closed || wait == Some(Duration::ZERO) {
+                break class;
+            }
+            state = self.sleep(state, count, wait);
+        };
+        let share = self.policy.share(class, self.under_way.load(SeqCst));
+        let batch = state.requests.first(class.work, share);
+        state.turns.end(class.work);
+        let wakers = self.begin(&mut state, batch.len());
+        drop(state);
+        let is_led = false;
+        let under_way = UnderWay {
+            queue: self,
+            is_led,
+        };
+        wake(wakers);
+        Some((batch, under_way))
+    }
+
+    /// Moves on what is in the entrance.
+    fn sort_in(&self, state: &mut MutexGuard<'_, State<T>>) {
+        while let Some((ticket, since, request)) = self.entrance.pop() {
+            state.requests.insert(ticket, since, request);
+        }
+    }
+
+    /// Counts a batch that has been taken, and returns whom there is space for now.
+    fn begin(&self, state: &mut MutexGuard<'_, State<T>>, count: usize) -> Wakers {
+        let under_way = self.under_way.fetch_add(1, SeqCst) + 1;
+        let rest = self.count.fetch_sub(count, SeqCst) - count;
+        // Someone else is to watch over the rest, unless it has to wait for the end of a batch.
+        let wait = self.policy.remaining_wait(rest, Duration::ZERO, under_way);
+        if rest > 0 && wait.is_some() {
+            self.call_worker(state);
+        }
+        state.wakers_for(self.policy.capacity.saturating_sub(rest))
+    }
+
+    /// Takes no requests from now on, and returns the requests that wait, if they are to be `cancelled`; else workers take
+    /// them still.
+    pub(super) fn close(&self, cancelled: bool) -> Vec<T> {
+        let mut state = self.lock();
+        self.is_closed.store(true, SeqCst);
+        self.sort_in(&mut state);
+        let wakers = core::mem::take(&mut state.blocked);
+        let requests = match cancelled {
+            true => state.requests.take_all(),
+            false => Vec::new(),
+        };
+        self.count.fetch_sub(requests.len(), SeqCst);
+        self.work.notify_all();
+        drop(state);
+        wake(wakers);
+        requests
+    }
+
+    /// Waits until the last caller that computes is done with it, once the queue is closed and empty.
+    pub(super) fn wait_for_leaders(&self) {
+        let mut state = self.lock();
+        while self.led.load(SeqCst) > 0 {
+            let result = self.leaders_gone.wait(state);
+            state = result.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// How many requests have come in so far.
+    pub(super) fn accepted(&self) -> u64 {
+        self.accepted.load(SeqCst)
+    }
+
+    /// The number of requests that wait, and that of batches under way.
+    pub(super) fn occupancy(&self) -> (usize, usize) {
+        (self.count.load(SeqCst), self.under_way.load(SeqCst))
+    }
+
+    /// Whether there is neither space nor a shutdown.
+    pub(super) fn is_full(&self) -> bool {
+        !self.is_closed.load(SeqCst) && self.count.load(SeqCst) >= self.policy.capacity
+    }
+
+    /// Wakes a worker that sleeps, if there is one that nobody has called.
+    fn call_worker(&self, _under_lock: &MutexGuard<'_, State<T>>) {
+        if self.asleep.load(SeqCst) > 0 {
+            self.asleep.fetch_sub(1, SeqCst);
+            self.work.notify_one();
+        }
+    }
+
+    /// Sleeps, unless there are no longer `count` requests.
+    fn sleep<'a>(
+        &self,
+        mut state: MutexGuard<'a, State<T>>,
+        count: usize,
+        limit: Option<Duration>,
+    ) -> MutexGuard<'a, State<T>> {
+        state.sleepers += 1;
+        self.asleep.fetch_add(1, SeqCst);
+        // Who has come before that was counted has called nobody.
+        let mut state = match limit {
+            _ if self.count.load(SeqCst) != count => state,
+            Some(limit) => wait_timeout(&self.work, state, limit),
+            None => {
+                let result = self.work.wait(state);
+                result.unwrap_or_else(PoisonError::into_inner)
+            }
+        };
+        state.sleepers -= 1;
+        // Whoever was not called has woken by itself.
+        self.asleep.fetch_min(state.sleepers, SeqCst);
+        state
+    }
+
+    /// Nothing panics under the lock.
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> State<T> {
+    /// The class whose turn it is, if a request waits.
+    fn next_turn(&self) -> Option<Class> {
+        let work = self.turns.next(self.requests.classes())?;
+        Some(Class {
+            work,
+            waiting: self.requests.len(work),
+            classes: self.requests.classes().count(),
+        })
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// The wakers of as many callers as there is space for.
+    fn wakers_for(&mut self, space: usize) -> Wakers {
+        let wakers = core::iter::from_fn(|| self.blocked.pop_first());
+        wakers.take(space).collect()
+    }
+}
+
+/// A batch that is being computed, until this is dropped.
+pub(super) struct UnderWay<'a, T> {
+    queue: &'a Waiting<T>,
+    /// Whether a caller computes it.
+    is_led: bool,
+}
+
+impl<T> Drop for UnderWay<'_, T> {
+    fn drop(&mut self) {
+        let queue = self.queue;
+        queue.under_way.fetch_sub(1, SeqCst);
+        // Fewer requests may be enough now.
+        if queue.count.load(SeqCst) > 0 {
+            queue.call_worker(&queue.lock());
+        }
+        // Who closes the queue does that first, and then looks whether somebody is there.
+        if self.is_led && queue.led.fetch_sub(1, SeqCst) == 1 && queue.is_closed.load(SeqCst) {
+            let _under_lock = queue.lock();
+            queue.leaders_gone.notify_all();
+        }
+    }
+}
+
+fn wake(wakers: impl IntoIterator<Item = (u64, Waker)>) {
+    for (_, waker) in wakers {
+        super::wake(waker);
+    }
+}
