@@ -8,6 +8,7 @@
 //! cargo run --release --example throughput -- --products --batch 4096,65536,1048576
 //! cargo run --release --example throughput -- --tune calibration.txt
 //! cargo run --release --example throughput -- --rsa 2048
+//! cargo run --release --example throughput -- --verify 2048
 //! CUDA_DEVICE_MAX_CONNECTIONS=32 cargo run --release --example throughput -- --rsa 2048 --load 0.5,0.9 --batch 1584,2112,3168
 //! ```
 
@@ -20,6 +21,7 @@ mod products;
 mod rsa_ops;
 mod secrets;
 mod tune;
+mod verify_ops;
 mod workload;
 
 use alloc::collections::BTreeMap;
@@ -80,6 +82,9 @@ struct Options {
     /// signatures from message to octets, and the processor alone.
     #[arg(long)]
     rsa: Option<usize>,
+    /// Measures RSA verification with a fresh key of this many bits instead, on the GPUs, the processor and both.
+    #[arg(long, conflicts_with_all = ["rsa", "secrets", "csv", "svg", "full", "products", "tune"])]
+    verify: Option<usize>,
     /// With `--rsa`: measures how long signatures wait instead, when messages come evenly at these parts of the rate of large batches,
     /// and are signed in batches of the given sizes.
     #[arg(long, value_delimiter = ',', requires = "rsa", conflicts_with = "svg", value_parser = part)]
@@ -154,6 +159,9 @@ fn run() -> Result<(), Box<dyn Error>> {
     }
     if options.products {
         return products::measure(&cuda, &options.batch, options.seconds);
+    }
+    if let Some(bits) = options.verify {
+        return verify_ops::measure(&cuda, bits, &options.batch, options.seconds);
     }
     if let (Some(bits), false) = (options.rsa, options.load.is_empty()) {
         let offer = load::Offer {
