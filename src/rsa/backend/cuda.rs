@@ -6,6 +6,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use batch_modexp_core::requests::SecretPowers;
 use crypto_bigint::Limb;
@@ -36,8 +39,8 @@ impl RsaBackend for Cuda {
         self.private_ops_timed(items).map(|_| ())
     }
 
-    /// The threads of the host take parts in turn, each through the whole operation: while the devices compute for some of them, others
-    /// hash and compare.
+    /// Threads take parts in turn, each through the whole operation: while the devices compute for some of them, others hash and
+    /// compare. They are not those of the host's pool, which every call on a device needs.
     fn public_ops(&self, items: PublicItems<'_>) -> Result<(), Error> {
         let exponent_bits = items.exponent_bits();
         let exponent = items.batch.exponent().cloned();
@@ -45,10 +48,7 @@ impl RsaBackend for Cuda {
         let Some(exponent) = exponent.filter(|_| is_short && self.has_kernel(items.bits())) else {
             return self.host().public_ops(items);
         };
-        let pool = self.host_pool();
-        let part = items.len().div_ceil(2 * pool.count());
-        let parts: Vec<_> = items.chunks(part.clamp(1, PUBLIC_ITEMS)).collect();
-        let results = pool.map_items(parts, |items| {
+        let compute = |items: PublicItems<'_>| {
             items.compute(&|product| {
                 let powers = SecretPowers {
                     moduli: product.moduli,
@@ -59,8 +59,27 @@ impl RsaBackend for Cuda {
                 };
                 batch_mod_exp(self, powers)
             })
-        });
-        results.into_iter().collect()
+        };
+        let threads = self.host_pool().count();
+        let part = items
+            .len()
+            .div_ceil(2 * threads)
+            .clamp(PUBLIC_ITEMS / 8, PUBLIC_ITEMS);
+        let threads = threads.min(items.len().div_ceil(part));
+        let parts = Mutex::new(items.chunks(part));
+        let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || core::iter::from_fn(next).try_for_each(&compute);
+        thread::scope(|scope| {
+            // Fewer threads, if the operating system refuses some.
+            let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+            let others: Vec<_> = (1..threads).filter_map(start).collect();
+            let own = work();
+            let others = others.into_iter().map(|other| match other.join() {
+                Ok(result) => result,
+                Err(panic) => resume_unwind(panic),
+            });
+            others.fold(own, Result::and)
+        })
     }
 
     fn engine(&self) -> HostEngine<'_> {
