@@ -318,6 +318,61 @@ fn closing_leaves_nobody_behind() {
     }
 }
 
+/// A worker begins a batch while that of another waits for it.
+#[test]
+fn no_worker_sleeps_beside_a_request() {
+    in_any_order(|| {
+        let desk = shared_desk(8, 1, 1, TWO_THREADS);
+        let both = Arc::new(shuttle::sync::Barrier::new(2));
+        let workers = [0; 2].map(|_| {
+            let (desk, both) = (desk.clone(), both.clone());
+            thread::spawn(move || {
+                while let Some((requests, _under_way)) = desk.take() {
+                    both.wait();
+                    answer(requests);
+                }
+            })
+        });
+        let customers = [1, 3].map(|first| {
+            let desk = desk.clone();
+            thread::spawn(move || {
+                for question in [first, first + 4] {
+                    assert_eq!(ask(&desk, question), Some(question));
+                }
+            })
+        });
+        customers
+            .into_iter()
+            .for_each(|customer| customer.join().unwrap());
+        assert!(desk.close(false).is_empty());
+        workers
+            .into_iter()
+            .for_each(|worker| worker.join().unwrap());
+    });
+}
+
+/// Workers end although a request is taken back at the same time.
+#[test]
+fn closing_meets_callers_that_leave() {
+    in_any_order(|| {
+        let desk = desk(2, 1, 2);
+        let workers = [0; 2].map(|_| {
+            let desk = desk.clone();
+            thread::spawn(move || work(&desk, 2))
+        });
+        let leaving = {
+            let desk = desk.clone();
+            thread::spawn(move || match enter(&desk, 1, 0) {
+                Some((ticket, _answer)) => usize::from(desk.cancel(ticket).is_none()),
+                None => 0,
+            })
+        };
+        assert!(desk.close(false).is_empty());
+        let answered = workers.map(|worker| worker.join().unwrap());
+        assert_eq!(answered.iter().sum::<usize>(), leaving.join().unwrap());
+    });
+}
+
 /// Callers that compute beside a worker: everyone is answered, and who closes the queue finds all of them gone.
 #[test]
 fn callers_compute() {

@@ -1,6 +1,6 @@
 //! The requests that wait, by class and in the order of arrival.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use super::sync::Instant;
@@ -20,8 +20,19 @@ pub(super) struct Ticket {
 /// Classes stay when they are empty: there are as many as lengths of keys.
 pub(super) struct Requests<T>(BTreeMap<Work, Class<T>>);
 
-/// By number.
-type Class<T> = BTreeMap<u64, (Instant, T)>;
+struct Class<T> {
+    /// Sorted by number. The first one has not been cancelled.
+    requests: VecDeque<Numbered<T>>,
+    /// How many of them have not been cancelled.
+    len: usize,
+}
+
+struct Numbered<T> {
+    number: u64,
+    since: Instant,
+    /// `None` if it was cancelled.
+    request: Option<T>,
+}
 
 impl<T> Requests<T> {
     pub(super) fn new() -> Self {
@@ -29,54 +40,113 @@ impl<T> Requests<T> {
     }
 
     pub(super) fn insert(&mut self, ticket: Ticket, since: Instant, request: T) {
-        let class = self.0.entry(ticket.work).or_default();
-        class.insert(ticket.number, (since, request));
+        let class = self.0.entry(ticket.work).or_insert_with(Class::new);
+        class.insert(ticket.number, since, request);
     }
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<(Instant, T)> {
-        self.0.get_mut(&ticket.work)?.remove(&ticket.number)
+        self.0.get_mut(&ticket.work)?.remove(ticket.number)
     }
 
     /// The classes with requests that wait, in ascending order of their work.
     pub(super) fn classes(&self) -> impl Iterator<Item = Work> {
-        let waiting = self.0.iter().filter(|(_, class)| !class.is_empty());
+        let waiting = self.0.iter().filter(|(_, class)| class.len > 0);
         waiting.map(|(work, _)| *work)
     }
 
     /// The number of requests of a class.
     pub(super) fn len(&self, class: Work) -> usize {
-        self.0.get(&class).map_or(0, BTreeMap::len)
+        self.0.get(&class).map_or(0, |class| class.len)
     }
 
     /// When the oldest request came in.
     pub(super) fn oldest(&self) -> Option<Instant> {
-        let oldest = |class: &Class<T>| Some(class.first_key_value()?.1.0);
+        let oldest = |class: &Class<T>| Some(class.requests.front()?.since);
         self.0.values().filter_map(oldest).min()
     }
 
     /// Whether it is the oldest of its class.
     pub(super) fn is_oldest(&self, ticket: Ticket) -> bool {
         let class = self.0.get(&ticket.work);
-        let oldest = class.and_then(BTreeMap::first_key_value);
-        oldest.is_some_and(|(number, _)| *number == ticket.number)
+        let oldest = class.and_then(|class| class.requests.front());
+        oldest.is_some_and(|oldest| oldest.number == ticket.number)
     }
 
     /// Takes the oldest requests of a class, at most `count`, in the order of arrival.
     pub(super) fn first(&mut self, class: Work, count: usize) -> Batch<T> {
-        let Some(class) = self.0.get_mut(&class) else {
-            return Vec::new();
-        };
-        if count >= class.len() {
-            return core::mem::take(class).into_values().collect();
-        }
-        let oldest = core::iter::from_fn(|| class.pop_first());
-        oldest.take(count).map(|(_, request)| request).collect()
+        let class = self.0.get_mut(&class);
+        class.map_or_else(Vec::new, |class| class.first(count))
     }
 
     /// Takes all requests.
     pub(super) fn take_all(&mut self) -> Vec<T> {
         let classes = core::mem::take(&mut self.0).into_values();
-        let requests = classes.flat_map(BTreeMap::into_values);
-        requests.map(|(_, request)| request).collect()
+        let requests = classes.flat_map(|class| class.requests);
+        requests.filter_map(|numbered| numbered.request).collect()
+    }
+}
+
+impl<T> Class<T> {
+    const fn new() -> Self {
+        Self {
+            requests: VecDeque::new(),
+            len: 0,
+        }
+    }
+
+    fn insert(&mut self, number: u64, since: Instant, request: T) {
+        let request = Some(request);
+        self.requests.push_back(Numbered {
+            number,
+            since,
+            request,
+        });
+        self.len += 1;
+        // Callers are numbered before they come in, and a few may overtake each other.
+        let mut at = self.requests.len() - 1;
+        while at > 0 && self.requests[at - 1].number > number {
+            self.requests.swap(at - 1, at);
+            at -= 1;
+        }
+    }
+
+    fn remove(&mut self, number: u64) -> Option<(Instant, T)> {
+        let at = self
+            .requests
+            .binary_search_by_key(&number, |numbered| numbered.number);
+        let numbered = &mut self.requests[at.ok()?];
+        let removed = (numbered.since, numbered.request.take()?);
+        self.len -= 1;
+        // Those that were cancelled are not to pile up behind one that waits for long.
+        if self.requests.len() > 2 * self.len + 64 {
+            self.requests.retain(|numbered| numbered.request.is_some());
+        }
+        self.drop_cancelled();
+        Some(removed)
+    }
+
+    fn first(&mut self, count: usize) -> Batch<T> {
+        let count = count.min(self.len);
+        let mut batch = Vec::with_capacity(count);
+        while batch.len() < count {
+            let Some(numbered) = self.requests.pop_front() else {
+                break;
+            };
+            batch.extend(numbered.request.map(|request| (numbered.since, request)));
+        }
+        self.len -= batch.len();
+        self.drop_cancelled();
+        batch
+    }
+
+    /// Drops those at the front that were cancelled.
+    fn drop_cancelled(&mut self) {
+        while self
+            .requests
+            .front()
+            .is_some_and(|first| first.request.is_none())
+        {
+            self.requests.pop_front();
+        }
     }
 }

@@ -60,7 +60,7 @@ pub(super) enum Refused<T> {
 /// Those of callers who waited for space.
 type Wakers = Vec<(u64, Waker)>;
 
-/// What became of a request that was put in by [`Waiting::push_or_lead`].
+/// The fate of a request that was put in by [`Waiting::push_or_lead`].
 pub(super) enum Pushed<'a, T> {
     /// It waits for a worker.
     Waits(Ticket),
@@ -134,7 +134,7 @@ impl<T> Waiting<T> {
     /// Calls a worker, if one is to look at the `count` requests that wait now that another has come in.
     ///
     /// The first request is watched from now on by a worker, if one sleeps; to the others it matters whether there are
-    /// enough. Who is about to sleep counts itself first, and then looks whether somebody has come.
+    /// enough. A worker that is about to sleep counts itself first, and then looks for requests.
     fn announce(&self, count: usize) {
         if self.asleep.load(SeqCst) == 0 {
             return;
@@ -187,8 +187,9 @@ impl<T> Waiting<T> {
         Some((batch, under_way))
     }
 
-    /// The same for a caller who waits for space: if there is none, `waker` will be woken when there is. `turn` is the
-    /// caller's place among those who wait, at first none; it has to be given back by
+    /// The same for a caller who waits for space. If there is none, `waker` is woken when there is.
+    ///
+    /// `turn` is the caller's place among those who wait, at first none. It has to be given back by
     /// [`stop_waiting`](Self::stop_waiting) if it is not used up by another call.
     pub(super) fn push_or_wait(
         &self,
@@ -212,7 +213,7 @@ impl<T> Waiting<T> {
         let old = state.blocked.insert(number, waker);
         drop(state);
         drop(old);
-        // Space that became free before that was offered to others, if to anybody.
+        // If space became free before that, the waker of this caller was not there yet.
         let result = self.push(work, request);
         if !matches!(result, Err(Refused::Full(_))) {
             *turn = None;
@@ -237,7 +238,7 @@ impl<T> Waiting<T> {
     pub(super) fn stop_waiting(&self, turn: u64) {
         let mut state = self.lock();
         let own = state.blocked.remove(&turn);
-        // Who has been woken and does not come lets another one try.
+        // A caller that has been woken and does not come lets another one try.
         let passed_on = match own {
             None if self.count.load(SeqCst) < self.policy.capacity => state.blocked.pop_first(),
             _ => None,
@@ -257,7 +258,7 @@ impl<T> Waiting<T> {
                 if is_closed {
                     return None;
                 }
-                // Whoever was woken while there was space may be slow to come; the others need not wait for that.
+                // Callers that were woken while there was space may be slow to come; the others need not wait for them.
                 if !state.blocked.is_empty() {
                     let wakers = core::mem::take(&mut state.blocked);
                     drop(state);
@@ -359,7 +360,7 @@ impl<T> Waiting<T> {
         !self.is_closed.load(SeqCst) && self.count.load(SeqCst) >= self.policy.capacity
     }
 
-    /// Wakes a worker that sleeps, if there is one that nobody has called.
+    /// Wakes a worker that sleeps, if there is one that has not been called.
     fn call_worker(&self, _under_lock: &MutexGuard<'_, State<T>>) {
         if self.asleep.load(SeqCst) > 0 {
             self.asleep.fetch_sub(1, SeqCst);
@@ -376,7 +377,7 @@ impl<T> Waiting<T> {
     ) -> MutexGuard<'a, State<T>> {
         state.sleepers += 1;
         self.asleep.fetch_add(1, SeqCst);
-        // Who has come before that was counted has called nobody.
+        // Callers that came before this was counted have called no worker.
         let mut state = match limit {
             _ if self.count.load(SeqCst) != count => state,
             Some(limit) => wait_timeout(&self.work, state, limit),
@@ -386,7 +387,7 @@ impl<T> Waiting<T> {
             }
         };
         state.sleepers -= 1;
-        // Whoever was not called has woken by itself.
+        // Workers that were not called have woken by themselves.
         self.asleep.fetch_min(state.sleepers, SeqCst);
         state
     }
@@ -435,7 +436,7 @@ impl<T> Drop for UnderWay<'_, T> {
         if queue.count.load(SeqCst) > 0 {
             queue.call_worker(&queue.lock());
         }
-        // Who closes the queue does that first, and then looks whether somebody is there.
+        // A thread that closes the queue does that first, and then looks for callers that compute.
         if self.is_led && queue.led.fetch_sub(1, SeqCst) == 1 && queue.is_closed.load(SeqCst) {
             let _under_lock = queue.lock();
             queue.leaders_gone.notify_all();
