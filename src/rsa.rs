@@ -38,6 +38,7 @@ mod hash;
 #[cfg(any(feature = "hazmat", test))]
 pub mod hazmat;
 mod key;
+mod keygen;
 #[cfg(all(test, feature = "std", feature = "rsa-compat", target_arch = "x86_64"))]
 mod memcheck;
 mod mgf1;
@@ -64,6 +65,7 @@ pub use hash::Hash;
 #[cfg_attr(docsrs, doc(cfg(feature = "encrypted")))]
 pub use key::{EncryptionAlgorithm, decrypt_pkcs8};
 pub use key::{KeyFault, KeyHandle, PemBlock, PublicKey, Restriction, RsaComponents, decode_pem};
+pub use keygen::{GeneratedKey, KeyGenerator};
 pub use scheme::{AnyScheme, Pkcs1v15, Pss, Scheme};
 pub use signature::Signature;
 pub use signatures::{Ciphertexts, IntoSignatures, Iter, SecretOctets, Signatures};

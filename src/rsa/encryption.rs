@@ -26,7 +26,7 @@ mod sealed {
         /// How many octets an encoded message is longer than its message, at least.
         fn overhead(&self) -> usize;
 
-        /// Encodes `message` in `em`, as long as a modulus that has room for it. The error is that of `rng`.
+        /// Encodes `message` in `em`, as long as a modulus that is long enough. The error is that of `rng`.
         fn encode<R: TryCryptoRng + ?Sized>(
             &self,
             message: &[u8],
@@ -112,7 +112,7 @@ impl<D: Digest, M: Digest> core::fmt::Debug for RsaesOaep<D, M> {
 }
 
 impl Sealed for RsaesPkcs1v15 {
-    /// The shortest key that can be imported has room for 11 octets.
+    /// The shortest key that can be imported is longer than 11 octets.
     fn check_size(&self, _: u32) -> Result<(), Error> {
         Ok(())
     }

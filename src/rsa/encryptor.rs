@@ -54,7 +54,7 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchEncryptor<B, S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Rng`], or the backend's error if it failed as a whole. What is wrong with a single message stands in its place:
+    /// [`Error::Rng`], or the backend's error if it failed as a whole. The error of a single message stands in its place:
     /// [`Error::MessageTooLong`], [`Error::KeyTooShort`], or [`Error::KeyRestricted`] for a key that may only verify.
     pub fn encrypt<M, R>(
         &self,

@@ -22,6 +22,16 @@ pub enum Error {
     Key(KeyFault),
     /// A public key cannot be used.
     PublicKey(KeyFault),
+    /// Keys of this length cannot be generated: their lengths are multiples of 128 bits.
+    GeneratedKeySize {
+        /// The length that was asked for, in bits.
+        bits: u32,
+    },
+    /// Keys with this public exponent cannot be generated: it has to be odd and above 2^16 (FIPS 186-5, section 5.4).
+    GeneratedExponent {
+        /// The exponent that was asked for.
+        e: u32,
+    },
     /// The RSA modulus is too short for this hash function and padding scheme.
     KeyTooShort {
         /// Position of the message in the batch.
@@ -76,7 +86,7 @@ pub enum Error {
         /// Position of the ciphertext in the batch.
         index: usize,
     },
-    /// The random number generator failed.
+    /// The random number generator failed, or what it gives cannot be random.
     Rng,
     /// The result of a private operation did not pass its check and was discarded: the hardware, the
     /// backend or the key is faulty.
@@ -102,7 +112,12 @@ impl Error {
             | Self::Decryption { index }
             | Self::Fault { index } => Some(*index),
             Self::Backend(error) => error.index(),
-            Self::KeySize { .. } | Self::Key(_) | Self::PublicKey(_) | Self::Rng => None,
+            Self::KeySize { .. }
+            | Self::Key(_)
+            | Self::PublicKey(_)
+            | Self::GeneratedKeySize { .. }
+            | Self::GeneratedExponent { .. }
+            | Self::Rng => None,
         }
     }
 
@@ -118,7 +133,12 @@ impl Error {
             | Self::Decryption { index }
             | Self::Fault { index } => *index = position,
             Self::Backend(error) => *error = error.clone().with_index(|_| position),
-            Self::KeySize { .. } | Self::Key(_) | Self::PublicKey(_) | Self::Rng => {}
+            Self::KeySize { .. }
+            | Self::Key(_)
+            | Self::PublicKey(_)
+            | Self::GeneratedKeySize { .. }
+            | Self::GeneratedExponent { .. }
+            | Self::Rng => {}
         }
         self
     }
@@ -133,6 +153,14 @@ impl fmt::Display for Error {
                 MIN_BITS, MAX_BITS
             ),
             Self::Key(fault) => write!(f, "the private key cannot be used: {fault}"),
+            Self::GeneratedKeySize { bits } => write!(
+                f,
+                "keys of {bits} bits cannot be generated; take a multiple of 128 from {MIN_BITS} to {MAX_BITS}"
+            ),
+            Self::GeneratedExponent { e } => write!(
+                f,
+                "keys with the public exponent {e} cannot be generated; take an odd number above 65536"
+            ),
             Self::PublicKey(fault) => write!(f, "the public key cannot be used: {fault}"),
             Self::KeyTooShort {
                 index,

@@ -13,7 +13,7 @@ mod encrypted;
 mod encryption;
 pub(super) mod fault;
 mod format;
-mod params;
+pub(super) mod params;
 mod pem;
 mod public;
 mod public_format;

@@ -12,7 +12,7 @@ use batch_modexp_core::Serial;
 use batch_modexp_core::secret::reveal;
 use batch_modexp_cpu::Fma;
 use chacha20::ChaCha8Rng;
-use crypto_bigint::{BoxedUint, CtEq, CtLt};
+use crypto_bigint::{BoxedUint, CtEq, CtLt, Resize};
 use rand_core::{Rng as _, SeedableRng as _, TryCryptoRng, TryRng};
 use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
@@ -22,8 +22,11 @@ use sha2::{Digest as _, Sha256};
 use super::backend::RsaBackend;
 use super::batch::{Keys, private_ops};
 use super::encryption::{oaep, pkcs1_v15};
-use super::key::Private;
 use super::key::check::check as check_numbers;
+use super::key::{Private, params};
+use super::keygen::candidates::Candidates;
+use super::keygen::numbers::Numbers;
+use super::keygen::primality::pass;
 use super::mgf1::add_mask;
 use super::private_op::{Randomness, Source, Streams};
 use super::signatures::SecretOctets;
@@ -45,6 +48,9 @@ fn no_branch_or_address_depends_on_a_secret() {
         "unpad_pkcs1_v15",
         "unpad_oaep",
         "encrypt",
+        "draw_candidates",
+        "test_primality",
+        "combine_primes",
     ];
     // What the check is worth: each of these leaks what the code above must not leak.
     let leaks = [
@@ -52,6 +58,7 @@ fn no_branch_or_address_depends_on_a_secret() {
         "leak_by_blind",
         "leak_by_padding",
         "leak_beside_a_verdict",
+        "leak_by_candidate",
     ];
     run_under_valgrind("rsa::memcheck", &clean, &leaks);
 }
@@ -179,7 +186,7 @@ fn unpad_oaep() {
     }
 }
 
-/// Secret messages and seeds, from octets to ciphertexts. That an octet of padding was zero is revealed, and it is drawn again.
+/// Secret messages and seeds, from octets to ciphertexts. An octet of padding that is zero is revealed and drawn again.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn encrypt() {
@@ -204,6 +211,63 @@ fn encrypt() {
     }
     with(RsaesOaep::<Sha256>::new());
     with(RsaesPkcs1v15);
+}
+
+/// Candidates from marked random numbers. Which of them are rejected is revealed.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn draw_candidates() {
+    let candidates = Candidates::new(512, &[3, 65_537]);
+    let mut randomness = Streams::seeded(&mut SecretRandom::new(5)).unwrap().next();
+    let drawn = candidates.draw(&mut randomness, 4, &mut 100_000).unwrap();
+    assert_eq!(black_box(&drawn).len(), 4);
+}
+
+/// Primes and products of two, marked once their constants are made, whose length is public. Whether they pass is revealed.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn test_primality() {
+    for key in rsa_keys() {
+        let (p, n) = (key.primes()[0].as_ref(), key.n().as_ref());
+        for (number, passes) in [(p, true), (n, false)] {
+            let width = number.bits_precision().next_multiple_of(64);
+            let params = params::secret(&number.clone().resize(width));
+            set_params_undefined(&params, true);
+            let mut randomness = Streams::seeded(&mut SecretRandom::new(6)).unwrap().next();
+            let verdicts = pass(&Serial, &[&*params; 3], &mut randomness).unwrap();
+            set_params_undefined(&params, false);
+            assert_eq!(verdicts.contains(&true), passes);
+        }
+    }
+}
+
+/// n and d of two marked numbers. Whether they fit together is revealed.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn combine_primes() {
+    // Both are 3 modulo 4; whether they are primes plays no part.
+    let p = BoxedUint::max(512).wrapping_sub(BoxedUint::from(568u32));
+    let q = BoxedUint::from(13u8)
+        .resize(512)
+        .shl(508)
+        .wrapping_add(BoxedUint::from(3783u32));
+    set_undefined(p.as_limbs(), true);
+    set_undefined(q.as_limbs(), true);
+    assert!(black_box(Numbers::new(65_537, &p, &q)).is_some());
+    set_undefined(p.as_limbs(), false);
+    set_undefined(q.as_limbs(), false);
+}
+
+/// The branch that trial division is tempted to take, before a candidate is known to be rejected.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn leak_by_candidate() {
+    let candidates = Candidates::new(512, &[65_537]);
+    let mut randomness = Streams::seeded(&mut SecretRandom::new(5)).unwrap().next();
+    let drawn = candidates.draw(&mut randomness, 1, &mut 100_000).unwrap();
+    if black_box(drawn[0].as_limbs()[0].0) % 3 == 1 {
+        println!("1 modulo 3");
+    }
 }
 
 /// What unpadding is tempted to do.

@@ -17,9 +17,8 @@ use crate::rsa::Error;
 /// Keys, messages and signatures are public here, and running times depend on them: give it no secrets. The whole encoded message
 /// is compared; nothing that a forger made is parsed. An item that is wrong does not affect the others.
 ///
-/// A signature is *malformed* if it is not as long as the modulus in bytes, or not below the modulus as a number
-/// ([`Error::BlockOutOfRange`]), and *wrong* if it is another number than a signature of the message
-/// ([`Error::Verification`]).
+/// A signature is *malformed* if it is not as long as the modulus in bytes, or not below it as a number:
+/// [`Error::BlockOutOfRange`]. It is *wrong* if it is another number than a signature of the message: [`Error::Verification`].
 ///
 /// ```
 /// use batch_modexp::backend::Serial;
@@ -71,7 +70,7 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
     ///
     /// # Errors
     ///
-    /// The backend's error if it failed as a whole. What is wrong with a single signature stands in the [`Verdicts`]:
+    /// The backend's error if it failed as a whole. The error of a single signature is its verdict:
     /// [`Error::BlockOutOfRange`], [`Error::Verification`], [`Error::KeyTooShort`] for a key that cannot have made any
     /// signature by the scheme, or [`Error::KeyRestricted`].
     pub fn verify<M, T>(&self, key: &PublicKey, signed: &[(M, T)]) -> Result<Verdicts, Error>

@@ -164,7 +164,7 @@ fn padding_is_random_and_not_zero() {
     );
 }
 
-/// What is wrong with one message leaves the others as they are.
+/// An error of one message leaves the others as they are.
 #[test]
 fn messages_and_keys_that_do_not_fit() {
     let key = PublicKey::try_from(&keys::rsa1024().to_public_key()).unwrap();

@@ -4,6 +4,7 @@ mod decryption;
 mod encryption;
 mod errors;
 mod import;
+mod key_generation;
 mod keys;
 mod mixed;
 #[path = "../common/need.rs"]

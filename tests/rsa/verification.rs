@@ -163,7 +163,7 @@ fn wycheproof_pss() {
     assert!(others < 10, "{others} groups left out");
 }
 
-/// What the signer makes of keys of all sizes is valid, in both schemes, beside items that are not.
+/// Signatures by keys of all sizes are valid, in both schemes, beside items that are not.
 #[test]
 fn signatures_of_all_sizes_beside_bad_ones() {
     let keys: Vec<_> = keys::all_sizes()
@@ -202,7 +202,7 @@ fn signatures_of_all_sizes_beside_bad_ones() {
             2 => signature.push(0),
             3 => *signature = key.n(),
             4 => {
-                // The same number modulo n, as many octets long if there is room.
+                // The same number modulo n, as many octets long if it fits.
                 let number = BigUint::from_bytes_be(signature) + n(key);
                 *signature = number.to_bytes_be();
             }
@@ -243,7 +243,7 @@ impl<B: RsaBackend> Verify for B {
     }
 }
 
-/// With e = 3, whoever looks for the digest and not at every octet accepts the cube root of a number that begins as an encoded
+/// With e = 3, a verifier that looks for the digest and not at every octet accepts the cube root of a number that begins as an encoded
 /// message does (Bleichenbacher, 2006).
 #[test]
 fn forged_cube_roots() {

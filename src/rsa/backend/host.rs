@@ -129,9 +129,10 @@ mod threads {
         }
     }
 
-    /// How many public operations of a batch of `len` modulo numbers of `bits` bits a thread takes at a time: a quarter of the
-    /// fair share, so that a thread that is interrupted holds up the others by little, but what it is worth waking a thread
-    /// for, some 50 microseconds.
+    /// How many public operations of a batch of `len` a thread takes at a time, modulo numbers of `bits` bits.
+    ///
+    /// It is a quarter of the fair share, so that a thread that is interrupted holds up the others by little. It is at least some
+    /// 50 microseconds of work, which waking another thread takes.
     fn public_share(threads: usize, bits: u32, len: usize) -> usize {
         /// Full vectors of every engine.
         const LANES: usize = 8;

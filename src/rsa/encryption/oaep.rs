@@ -14,7 +14,7 @@ use crate::rsa::mgf1::add_mask;
 ///
 /// # Panics
 ///
-/// If `em` has no room for the message and 2 octets more than two hashes like that of the label.
+/// If `em` is shorter than the message, two hashes like that of the label, and 2 octets.
 pub(in crate::rsa) fn encode<M: Digest, R: TryCryptoRng + ?Sized>(
     message: &[u8],
     label_hash: &[u8],

@@ -25,7 +25,7 @@ const LENGTHS: usize = 128;
 ///
 /// # Panics
 ///
-/// If `em` has no room for the message and 11 octets more.
+/// If `em` is shorter than the message and 11 octets.
 pub(in crate::rsa) fn encode<R: TryCryptoRng + ?Sized>(
     message: &[u8],
     rng: &mut R,

@@ -16,7 +16,7 @@ use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
 /// The odd `modulus` with its constants, at its own width up to 64 limbs; above that at the next of `with_limbs`.
-pub(super) fn secret(modulus: &BoxedUint) -> Secret<MontyParams<BoxedUint>> {
+pub(in crate::rsa) fn secret(modulus: &BoxedUint) -> Secret<MontyParams<BoxedUint>> {
     fn exact<const LIMBS: usize>(params: Params<'_>) -> Secret<MontyParams<BoxedUint>> {
         scrubbed::<LIMBS, _>(|| params.run::<LIMBS>())
     }

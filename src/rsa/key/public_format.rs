@@ -64,7 +64,7 @@ impl PublicKey {
     }
 
     /// Reads the key of an X.509 certificate in DER (RFC 5280, section 4.1). Nothing else of the certificate is looked at: not its
-    /// signature, not its dates, not what it allows. Whoever uses the key has to know that it is the right one.
+    /// signature, not its dates, not what it allows. The caller has to know that it is the right key.
     ///
     /// # Errors
     ///

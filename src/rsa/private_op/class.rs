@@ -10,7 +10,7 @@ use crypto_bigint::{BoxedUint, Limb};
 
 use crate::rsa::key::{Crt, KeyHandle, KeyParts, Private, PublicKey};
 
-/// What all keys of a batch have in common; public.
+/// The public properties that all keys of a batch have in common.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(in crate::rsa) struct KeyClass {
     /// The width of n in bits.
@@ -23,7 +23,7 @@ pub(in crate::rsa) struct KeyClass {
     pub(in crate::rsa) prime: Option<PrimeClass>,
 }
 
-/// What all primes of a batch have in common; public.
+/// The public properties that all primes of a batch have in common.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(in crate::rsa) struct PrimeClass {
     /// The width of both primes in bits.

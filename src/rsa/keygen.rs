@@ -1,0 +1,227 @@
+//! RSA keys by the batch: random probable primes of FIPS 186-5, appendix A.1.3.
+//!
+//! Candidates are drawn, divided by small primes, and what is left is tested by the batch ([`candidates`], [`primality`]). Two
+//! primes make a key ([`numbers`]), which is imported with all checks of [`KeyHandle::from_components`].
+
+pub(in crate::rsa) mod candidates;
+mod export;
+pub(in crate::rsa) mod numbers;
+pub(in crate::rsa) mod primality;
+mod trial_division;
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::secret::Secret;
+use crypto_bigint::BoxedUint;
+use rand_core::TryCryptoRng;
+
+use self::candidates::Candidates;
+pub use self::export::GeneratedKey;
+use super::backend::RsaBackend;
+use super::private_op::{Randomness, Streams};
+use crate::rsa::{Error, MAX_BITS, MIN_BITS};
+
+/// Lengths of keys are multiples of this, so that primes have whole limbs.
+const STEP: u32 = 128;
+
+/// Generates batches of RSA keys with two primes of equal length (FIPS 186-5, appendix A.1.3).
+///
+/// * p and q are drawn independently and uniformly from the odd numbers from `sqrt(2) 2^(bits / 2 - 1)` to `2^(bits / 2)`
+///   that are 3 modulo 4, which is A.1.3 with a and b drawn from 3 and 7. So n has exactly `bits` bits.
+/// * A composite number passes for a prime with a probability of less than 2^-128: each is tested by the Miller-Rabin test with as
+///   many random bases as the bound of Damgård, Landrock and Pomerance (1993) asks for: 6 for primes of 1024 bits, 4 of 1536, 3 of 2048.
+/// * `|p - q| > 2^(bits / 2 - 100)`, p - 1 and q - 1 have no factor in common with e, and `d = 1/e mod lcm(p - 1, q - 1)` is above
+///   `2^(bits / 2)`.
+///
+/// Which candidates are rejected, and by which test, becomes known; they are drawn independently of those that are not. Nothing else
+/// about the primes does: they are tested in constant time, and every buffer is wiped.
+///
+/// Keys are computed on the processor: by all threads of a backend that has some ([`RsaBackend::per_thread`]), each generating its share
+/// of them, else on the calling thread.
+///
+/// ```
+/// use batch_modexp::backend::Auto;
+/// use batch_modexp::rsa::KeyGenerator;
+///
+/// let generator = KeyGenerator::new(Auto::new()?, 1024)?;
+/// for key in generator.generate(&mut getrandom::SysRng, 2)? {
+///     assert_eq!(key.key().bits(), 1024);
+///     assert!(key.to_pkcs8_pem().starts_with("-----BEGIN PRIVATE KEY-----"));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct KeyGenerator<B> {
+    backend: B,
+    bits: u32,
+    exponent: PublicExponent,
+    candidates: Candidates,
+}
+
+/// e, with its prime factors.
+struct PublicExponent {
+    value: u32,
+    factors: Vec<u32>,
+}
+
+impl<B: RsaBackend + Sync> KeyGenerator<B> {
+    /// A generator of keys with moduli of `bits` bits and the public exponent 65537. `backend` may be a reference.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::GeneratedKeySize`] unless `bits` is a multiple of 128 from 1024 to 8192. New keys should have at least 2048.
+    pub fn new(backend: B, bits: u32) -> Result<Self, Error> {
+        if !(MIN_BITS..=MAX_BITS).contains(&bits) || !bits.is_multiple_of(STEP) {
+            return Err(Error::GeneratedKeySize { bits });
+        }
+        let exponent = PublicExponent {
+            value: 65_537,
+            factors: Vec::from([65_537]),
+        };
+        Ok(Self {
+            backend,
+            bits,
+            candidates: Candidates::new(bits / 2, &exponent.factors),
+            exponent,
+        })
+    }
+
+    /// Takes another public exponent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::GeneratedExponent`] unless it is odd and above 2^16 (FIPS 186-5, section 5.4, step e).
+    pub fn public_exponent(mut self, e: u32) -> Result<Self, Error> {
+        self.exponent = PublicExponent::new(e).ok_or(Error::GeneratedExponent { e })?;
+        self.candidates = Candidates::new(self.bits / 2, &self.exponent.factors);
+        Ok(self)
+    }
+
+    /// The backend.
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// Generates `count` keys. They follow from 256 bits of `rng`, by ChaCha20 (RFC 8439).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rng`] if the generator fails or gives 32 equal octets, and if so many candidates are rejected that it cannot be random.
+    pub fn generate<R>(&self, rng: &mut R, count: usize) -> Result<Vec<GeneratedKey>, Error>
+    where
+        R: TryCryptoRng + ?Sized,
+    {
+        let streams = Streams::seeded(rng)?;
+        #[cfg(feature = "std")]
+        if let Some(one) = self.backend.per_thread() {
+            return self.on_threads(one, &streams, count);
+        }
+        self.on_engine(self.backend.engine().0, &mut streams.next(), count)
+    }
+
+    /// Each thread generates its share.
+    #[cfg(feature = "std")]
+    fn on_threads(
+        &self,
+        one: super::backend::PerThread<'_>,
+        streams: &Streams,
+        count: usize,
+    ) -> Result<Vec<GeneratedKey>, Error> {
+        let threads = one.threads.get().min(count).max(1);
+        let engine = one.backend.engine().0;
+        let generate = |count: usize| self.on_engine(engine, &mut streams.next(), count);
+        let shares = (0..threads).map(|thread| (count + thread) / threads);
+        std::thread::scope(|scope| {
+            let others: Vec<_> = shares.clone().skip(1).collect();
+            let others: Vec<_> = others
+                .into_iter()
+                .map(|count| scope.spawn(move || generate(count)))
+                .collect();
+            let mut keys = shares.clone().next().map_or(Ok(Vec::new()), generate);
+            for other in others {
+                let more = other
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                keys = keys.and_then(|mut keys| {
+                    keys.extend(more?);
+                    Ok(keys)
+                });
+            }
+            keys
+        })
+    }
+
+    /// Generates keys on the calling thread.
+    fn on_engine(
+        &self,
+        engine: &dyn Engine,
+        randomness: &mut Randomness,
+        count: usize,
+    ) -> Result<Vec<GeneratedKey>, Error> {
+        let mut keys = Vec::with_capacity(count);
+        let mut primes: Vec<Secret<BoxedUint>> = Vec::new();
+        while keys.len() < count {
+            let missing = 2 * (count - keys.len()) - primes.len();
+            let found = primality::primes(engine, &self.candidates, randomness, missing)?;
+            primes.extend(found);
+            while let [.., p, q] = &primes[..] {
+                let key = numbers::key(self.exponent.value, p, q)?;
+                // Two primes that do not fit together are both given up.
+                primes.truncate(primes.len() - 2);
+                keys.extend(key);
+            }
+        }
+        keys.truncate(count);
+        Ok(keys)
+    }
+}
+
+impl PublicExponent {
+    /// `None` unless it is odd and above 2^16.
+    fn new(value: u32) -> Option<Self> {
+        if value.is_multiple_of(2) || value <= 1 << 16 {
+            return None;
+        }
+        let (mut factors, mut rest) = (Vec::new(), value);
+        for factor in (3..=u32::from(u16::MAX)).step_by(2) {
+            if rest.is_multiple_of(factor) {
+                factors.push(factor);
+            }
+            while rest.is_multiple_of(factor) {
+                rest /= factor;
+            }
+        }
+        // It has no factor below 2^16 any more, and so at most one.
+        factors.extend((rest > 1).then_some(rest));
+        Some(Self { value, factors })
+    }
+}
+
+impl<B: fmt::Debug> fmt::Debug for KeyGenerator<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyGenerator")
+            .field("backend", &self.backend)
+            .field("bits", &self.bits)
+            .field("public_exponent", &self.exponent.value)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_of_exponents() {
+        let factors = |value| PublicExponent::new(value).map(|e| e.factors);
+        assert_eq!(factors(65_537), Some(Vec::from([65_537])));
+        assert_eq!(factors(3 * 3 * 7 * 65_521), Some(Vec::from([3, 7, 65_521])));
+        assert_eq!(factors(65_539 * 65_521), Some(Vec::from([65_521, 65_539])));
+        assert_eq!(factors(u32::MAX), Some(Vec::from([3, 5, 17, 257, 65_537])));
+        assert_eq!(
+            [0, 1, 3, 65_535, 65_536, 65_538].map(factors),
+            [const { None }; 6]
+        );
+    }
+}

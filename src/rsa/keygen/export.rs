@@ -1,0 +1,119 @@
+//! Generated keys, and the documents that they are kept in.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use batch_modexp_core::secret::Secret;
+use crypto_bigint::{BoxedUint, Limb};
+use pkcs1::{RsaPrivateKeyRef, UintRef};
+use pkcs8::PrivateKeyInfoRef;
+use pkcs8::der::asn1::OctetStringRef;
+use pkcs8::der::{self, Encode, pem};
+
+use crate::rsa::key::{Crt, KeyHandle, Private};
+use crate::rsa::octets::limbs_to_octets;
+
+/// A generated key: a [`KeyHandle`] to sign and decrypt with, and the document to keep it in.
+///
+/// The private exponent d is wiped when this is dropped, and what else is secret with the last clone of the handle. Documents are in
+/// buffers that are wiped; how many leading zero octets a number in them has becomes known by their length. `Debug` shows the length of the
+/// modulus and nothing else.
+pub struct GeneratedKey {
+    key: KeyHandle,
+    d: Secret<Vec<u8>>,
+}
+
+impl GeneratedKey {
+    pub(super) fn new(key: KeyHandle, d: Secret<Vec<u8>>) -> Self {
+        Self { key, d }
+    }
+
+    /// The key, ready for use.
+    #[must_use]
+    pub fn key(&self) -> &KeyHandle {
+        &self.key
+    }
+
+    /// The private exponent d, big-endian, as long as n.
+    #[cfg(test)]
+    pub(super) fn d(&self) -> &[u8] {
+        &self.d
+    }
+
+    /// The key in PKCS#8, in DER: `PrivateKeyInfo` (RFC 5208, section 5).
+    #[must_use]
+    pub fn to_pkcs8_der(&self) -> Secret<Vec<u8>> {
+        encoded(self.pkcs8())
+    }
+
+    /// The key in PKCS#8, in PEM: `-----BEGIN PRIVATE KEY-----`, with line feeds.
+    #[must_use]
+    pub fn to_pkcs8_pem(&self) -> Secret<String> {
+        let der = self.to_pkcs8_der();
+        let text = pem::encode_string("PRIVATE KEY", pem::LineEnding::LF, &der);
+        Secret::new(text.unwrap_or_else(|_| unreachable!("a few kilobytes can be encoded")))
+    }
+
+    /// The key in PKCS#1, in DER: `RSAPrivateKey` (RFC 8017, appendix A.1.2).
+    #[must_use]
+    pub fn to_pkcs1_der(&self) -> Secret<Vec<u8>> {
+        encoded(self.pkcs1())
+    }
+
+    fn pkcs8(&self) -> der::Result<Secret<Vec<u8>>> {
+        let key = self.pkcs1()?;
+        let info = PrivateKeyInfoRef::new(pkcs1::ALGORITHM_ID, OctetStringRef::new(&key)?);
+        Ok(Secret::new(info.to_der()?))
+    }
+
+    fn pkcs1(&self) -> der::Result<Secret<Vec<u8>>> {
+        let crt = match &self.key.parts().private {
+            Private::Crt(crt) => crt,
+            Private::Plain { .. } => unreachable!("it was made of two primes"),
+        };
+        let (n, e) = (self.key.n(), self.key.e());
+        let octets = |number: &BoxedUint| {
+            let limbs = number.as_limbs();
+            limbs_to_octets(limbs, size_of_val(limbs))
+        };
+        // They are kept less 1, and are odd.
+        let exponent = |less_1: &BoxedUint| {
+            let mut number = Secret::new(less_1.clone());
+            let lowest = &mut number.as_mut_limbs()[0];
+            *lowest = Limb(lowest.0 | 1);
+            octets(&number)
+        };
+        let (p, q) = (octets(prime(crt, Crt::p)), octets(prime(crt, Crt::q)));
+        let (dp, dq) = (exponent(&crt.dp_less_1), exponent(&crt.dq_less_1));
+        let qinv = octets(&crt.qinv);
+        let key = RsaPrivateKeyRef {
+            modulus: UintRef::new(&n)?,
+            public_exponent: UintRef::new(&e)?,
+            private_exponent: UintRef::new(&self.d)?,
+            prime1: UintRef::new(&p)?,
+            prime2: UintRef::new(&q)?,
+            exponent1: UintRef::new(&dp)?,
+            exponent2: UintRef::new(&dq)?,
+            coefficient: UintRef::new(&qinv)?,
+            other_prime_infos: None,
+        };
+        Ok(Secret::new(key.to_der()?))
+    }
+}
+
+impl fmt::Debug for GeneratedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GeneratedKey")
+            .field("bits", &self.key.bits())
+            .finish_non_exhaustive()
+    }
+}
+
+fn prime(crt: &Crt, of: fn(&Crt) -> &crypto_bigint::modular::MontyParams<BoxedUint>) -> &BoxedUint {
+    of(crt).modulus().as_ref()
+}
+
+fn encoded(der: der::Result<Secret<Vec<u8>>>) -> Secret<Vec<u8>> {
+    der.unwrap_or_else(|_| unreachable!("a few kilobytes can be encoded"))
+}

@@ -1,0 +1,201 @@
+//! Trial division by many small primes at a time, without divisions: a number is the sum of its words, each times a power of the base,
+//! and so are its residues. A sum is a multiple of a prime if its product with the prime's inverse modulo 2^64 is small.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use batch_modexp_core::secret::{Secret, reveal};
+use crypto_bigint::{Choice, CtEq, Limb};
+
+/// Primes that a number is divided by at a time: what is rejected by the first ones is rejected soon, and the sums stay in the first
+/// cache.
+const AT_A_TIME: usize = 128;
+
+/// The length of the words of a number.
+const WORD_BITS: u32 = 32;
+
+/// Odd primes below 2^16, for numbers of one length of at most 4096 bits.
+pub(super) struct SmallPrimes {
+    parts: Vec<Part>,
+}
+
+/// Up to [`AT_A_TIME`] primes.
+struct Part {
+    /// For each word of a number, `2^(32 i)` modulo each prime. Times a word it is below 2^48, so that sums are below 2^56.
+    powers: Vec<u32>,
+    /// The inverses of the primes modulo 2^64.
+    inverses: Vec<u64>,
+    /// The largest multiples of the primes below 2^64, divided by the primes.
+    most: Vec<u64>,
+}
+
+impl SmallPrimes {
+    /// Prepares `primes` for numbers of `bits` bits.
+    pub(super) fn new(primes: &[u32], bits: u32) -> Self {
+        let words = bits.div_ceil(WORD_BITS) as usize;
+        let parts = primes.chunks(AT_A_TIME).map(|primes| {
+            let mut powers = Vec::with_capacity(words * primes.len());
+            let mut row: Vec<u32> = vec![1; primes.len()];
+            for _ in 0..words {
+                powers.extend_from_slice(&row);
+                for (power, prime) in row.iter_mut().zip(primes) {
+                    *power = ((u64::from(*power) << WORD_BITS) % u64::from(*prime)) as u32;
+                }
+            }
+            Part {
+                powers,
+                inverses: primes
+                    .iter()
+                    .map(|prime| inverse((*prime).into()))
+                    .collect(),
+                most: primes
+                    .iter()
+                    .map(|prime| u64::MAX / u64::from(*prime))
+                    .collect(),
+            }
+        });
+        Self {
+            parts: parts.collect(),
+        }
+    }
+
+    /// Whether one of them divides a number. It becomes known by which part it does, if any.
+    pub(super) fn divide_one(&self, number: &[Limb]) -> bool {
+        let mut sums = Secret::new(vec![0; AT_A_TIME]);
+        self.parts
+            .iter()
+            .any(|part| part.divides(number, &mut sums))
+    }
+}
+
+impl Part {
+    fn divides(&self, number: &[Limb], sums: &mut [u64]) -> bool {
+        let sums = &mut sums[..self.inverses.len()];
+        sums.fill(0);
+        for (word, powers) in words(number).zip(self.powers.chunks_exact(sums.len())) {
+            for (sum, power) in sums.iter_mut().zip(powers) {
+                *sum += u64::from(word) * u64::from(*power);
+            }
+        }
+        let mut divides = Secret::new(0u8);
+        for ((sum, inverse), most) in sums.iter().zip(&self.inverses).zip(&self.most) {
+            let (_, is_more) = most.overflowing_sub(sum.wrapping_mul(*inverse));
+            *divides |= u8::from(!is_more);
+        }
+        reveal(!divides.ct_eq(&0))
+    }
+}
+
+/// Whether a number is 1 modulo a public odd `modulus`.
+pub(super) fn leaves_one(number: &[Limb], modulus: u32) -> bool {
+    let mut power = 1u128;
+    // Less 1: a word is below 2^32, a power too, and there are at most 256.
+    let mut sum = Secret::new(u128::from(modulus) - 1);
+    for word in words(number) {
+        *sum += u128::from(word) * power;
+        power = (power << WORD_BITS) % u128::from(modulus);
+    }
+    // Newton's iteration doubles the bits that are right.
+    let inverse = (0..7).fold(u128::from(modulus), |inverse, _| {
+        let error = 2u128.wrapping_sub(inverse.wrapping_mul(modulus.into()));
+        inverse.wrapping_mul(error)
+    });
+    let quotient = Secret::new(sum.wrapping_mul(inverse));
+    let (_, is_more) = (u128::MAX / u128::from(modulus)).overflowing_sub(*quotient);
+    reveal(Choice::from_u8_lsb(u8::from(!is_more)))
+}
+
+/// The words of a number, least significant first.
+// A limb has 32 bits on some targets.
+#[allow(clippy::unnecessary_cast)]
+fn words(number: &[Limb]) -> impl Iterator<Item = u32> + '_ {
+    let parts = (0..Limb::BITS).step_by(WORD_BITS as usize);
+    number
+        .iter()
+        .flat_map(move |limb| parts.clone().map(move |shift| (limb.0 >> shift) as u32))
+}
+
+/// The inverse of an odd number modulo 2^64.
+fn inverse(odd: u64) -> u64 {
+    // Right modulo 2^3 at first; each step doubles that.
+    (0..5).fold(odd, |inverse, _| {
+        inverse.wrapping_mul(2u64.wrapping_sub(inverse.wrapping_mul(odd)))
+    })
+}
+
+/// The odd primes below `end`, by the sieve of Eratosthenes.
+pub(super) fn odd_primes(end: u32) -> Vec<u32> {
+    let mut is_composite = vec![false; end as usize];
+    let mut primes = Vec::new();
+    for number in (3..end as usize).step_by(2) {
+        if !is_composite[number] {
+            primes.push(number as u32);
+            (number * number..end as usize)
+                .step_by(number)
+                .for_each(|multiple| is_composite[multiple] = true);
+        }
+    }
+    primes
+}
+
+#[cfg(test)]
+mod tests {
+    use crypto_bigint::{BoxedUint, Resize};
+    use num_bigint::BigUint;
+
+    use super::*;
+
+    #[test]
+    fn primes_below() {
+        assert_eq!(odd_primes(30), [3, 5, 7, 11, 13, 17, 19, 23, 29]);
+        // There are 1,028 primes below 2^13, and 2.
+        assert_eq!(odd_primes(1 << 13).len(), 1027);
+        assert_eq!(odd_primes(1 << 16).len(), 6541);
+    }
+
+    #[test]
+    fn inverses() {
+        for odd in (1..70_000u64).step_by(2).chain([u64::MAX, 0xffff_fffb]) {
+            assert_eq!(odd.wrapping_mul(inverse(odd)), 1);
+        }
+    }
+
+    /// Multiples of each prime alone, and their neighbours, against num-bigint.
+    #[test]
+    fn multiples_are_found() {
+        let primes = odd_primes(1 << 16);
+        let bits = 4096;
+        let small_primes = SmallPrimes::new(&primes, bits);
+        let all_ones: BigUint = (BigUint::from(1u8) << bits) - 1u8;
+        for (i, &prime) in (1u32..).zip(&primes).step_by(97) {
+            let multiple: BigUint = &all_ones - &all_ones % prime - BigUint::from(prime) * i;
+            for number in [&multiple - 2u8, multiple.clone(), &multiple + 2u8] {
+                let expected = primes.iter().any(|prime| &number % *prime == BigUint::ZERO);
+                let boxed = BoxedUint::from_be_slice_vartime(&number.to_bytes_be()).resize(bits);
+                assert_eq!(
+                    small_primes.divide_one(boxed.as_limbs()),
+                    expected,
+                    "{number}"
+                );
+            }
+        }
+        assert!(!small_primes.divide_one(&[Limb::ONE]));
+        assert!(small_primes.divide_one(&[Limb::ZERO]));
+    }
+
+    #[test]
+    fn residues_of_one() {
+        let number: BigUint = (BigUint::from(1u8) << 4096) - 12_345u32;
+        for modulus in [3, 5, 65_537, 65_539, 0xffff_fffb, u32::MAX] {
+            let one_more: BigUint = &number - &number % modulus + 1u8;
+            for (number, expected) in [
+                (&one_more - 1u8, false),
+                (one_more.clone(), true),
+                (one_more + 1u8, false),
+            ] {
+                let boxed = BoxedUint::from_be_slice_vartime(&number.to_bytes_be());
+                assert_eq!(leaves_one(boxed.as_limbs(), modulus), expected);
+            }
+        }
+    }
+}
