@@ -19,6 +19,7 @@ pub enum Command {
     Sign(SignArgs),
     Verify(VerifyArgs),
     Bench(BenchArgs),
+    Keygen(KeygenArgs),
     /// Help or the version: print this.
     Print(String),
 }
@@ -33,7 +34,8 @@ pub enum Command {
     disable_help_subcommand = true,
     override_usage = "sign_batch --key <FILE> --input <FILE> [OPTIONS]\n       \
                       sign_batch verify --key <FILE> --input <FILE> --signatures <FILE> [OPTIONS]\n       \
-                      sign_batch [bench] [OPTIONS]",
+                      sign_batch [bench] [OPTIONS]\n       \
+                      sign_batch keygen --out-dir <FOLDER> [OPTIONS]",
     after_help = AFTER_HELP
 )]
 struct CommandLine {
@@ -53,6 +55,7 @@ Exit status: 0 done, 1 signing, checking or writing failed, 2 bad command line, 
 enum SubCommand {
     Verify(VerifyArgs),
     Bench(BenchArgs),
+    Keygen(KeygenArgs),
 }
 
 #[derive(Debug, Args)]
@@ -153,6 +156,41 @@ pub struct BenchArgs {
     pub compute: Compute,
 }
 
+/// Generate keys, each in a file of its own that only its owner can read
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The files are key-1.pem and so on, in PKCS#8; no file is replaced.
+Exit status: 0 done, 1 generating or writing failed, 2 bad command line or folder.")]
+pub struct KeygenArgs {
+    /// Folder for the keys; it is made if it is not there
+    #[arg(long, value_name = "FOLDER")]
+    pub out_dir: PathBuf,
+
+    /// Number of keys
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub count: NonZeroUsize,
+
+    /// Length of the keys in bits, a multiple of 128 from 1024 to 8192
+    #[arg(long, value_name = "N", default_value_t = 2048)]
+    pub bits: u32,
+
+    /// Public exponent, an odd number above 65536
+    #[arg(long, value_name = "E", default_value_t = 65_537)]
+    pub exponent: u32,
+
+    /// Threads; at most 64, or 4 a core if that is more [default: one a core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+
+    /// Print a summary as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print no progress and no summary
+    #[arg(long)]
+    pub quiet: bool,
+}
+
 #[derive(Debug, Args)]
 pub struct Passphrase {
     /// The first line of this file decrypts the key; `-` for standard input
@@ -185,6 +223,10 @@ impl Command {
         match command_line.command {
             None => command_line.sign.check().map(Self::Sign),
             Some(SubCommand::Verify(args)) => args.check().map(Self::Verify),
+            Some(SubCommand::Keygen(args)) => {
+                check_threads(args.threads)?;
+                Ok(Self::Keygen(args))
+            }
             Some(SubCommand::Bench(args)) => {
                 args.compute.check()?;
                 one_standard_input(&[("--key", args.key.as_ref()), args.passphrase.source()])?;

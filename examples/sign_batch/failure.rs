@@ -69,9 +69,10 @@ impl From<rsa::Error> for Failure {
     fn from(error: rsa::Error) -> Self {
         match error {
             rsa::Error::Backend(error) => error.into(),
-            rsa::Error::KeySize { .. } | rsa::Error::KeyTooShort { .. } => {
-                Self::Input(error.to_string())
-            }
+            rsa::Error::KeySize { .. }
+            | rsa::Error::KeyTooShort { .. }
+            | rsa::Error::GeneratedKeySize { .. }
+            | rsa::Error::GeneratedExponent { .. } => Self::Input(error.to_string()),
             _ => Self::Work(error.to_string()),
         }
     }

@@ -1,7 +1,7 @@
 //! Signs messages by the batch with an RSA key, one message a line.
 //!
 //! Alone, or as `sign_batch bench`, it signs generated messages with a fresh key and compares the rate with
-//! signing one by one with the `rsa` crate. `sign_batch verify` checks a file of signatures.
+//! signing one by one with the `rsa` crate. `sign_batch verify` checks a file of signatures, `sign_batch keygen` makes keys.
 
 // What more than this program uses are the fuzz targets in tests/fuzz.
 pub(crate) mod args;
@@ -9,6 +9,7 @@ mod bench;
 mod failure;
 mod feed;
 pub(crate) mod key;
+mod keygen;
 pub(crate) mod lines;
 pub(crate) mod options;
 mod output;
@@ -48,6 +49,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Sign(args) => sign(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Keygen(args) => keygen::run(&args),
         Command::Print(text) => stdio::print(&text),
     }
 }

@@ -19,7 +19,7 @@ impl Temporary {
     /// Makes a file in `folder` with `permissions`, less the user's mask.
     pub fn new(folder: &Path, permissions: Option<Permissions>) -> io::Result<Self> {
         #[cfg(unix)]
-        signals::watch()?;
+        signals::watch_once()?;
         let mut builder = tempfile::Builder::new();
         builder.prefix(".sign_batch-");
         if let Some(permissions) = permissions {
@@ -36,6 +36,17 @@ impl Temporary {
         self.0.as_file().sync_all()?;
         let mut remove = to_remove();
         self.0.persist(path).map_err(|error| error.error)?;
+        *remove = None;
+        Ok(())
+    }
+
+    /// Gives the file its name, or fails if there is another one.
+    pub fn persist_new(self, path: &Path) -> io::Result<()> {
+        self.0.as_file().sync_all()?;
+        let mut remove = to_remove();
+        self.0
+            .persist_noclobber(path)
+            .map_err(|error| error.error)?;
         *remove = None;
         Ok(())
     }
@@ -70,15 +81,27 @@ fn to_remove() -> MutexGuard<'static, Option<PathBuf>> {
 #[cfg(unix)]
 mod signals {
     use std::io;
+    use std::sync::{Mutex, PoisonError};
     use std::thread;
 
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
+    /// Watches for signals from the first call on.
+    pub fn watch_once() -> io::Result<()> {
+        static IS_WATCHED: Mutex<bool> = Mutex::new(false);
+        let mut is_watched = IS_WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*is_watched {
+            watch()?;
+            *is_watched = true;
+        }
+        Ok(())
+    }
+
     /// Starts a thread that waits for interrupt, terminate and hang-up, removes the file, and lets
     /// the signal end the program as it would have.
-    pub fn watch() -> io::Result<()> {
+    fn watch() -> io::Result<()> {
         let ignored = ignored();
         let watched = [SIGHUP, SIGINT, SIGTERM]
             .into_iter()

@@ -15,7 +15,7 @@ use super::options::Encoding;
 use super::schemes::any_scheme;
 use super::stdio;
 
-/// Pairs that are checked at a time: at most so many, and no more once they have so many bytes.
+/// The most pairs that are checked at a time, and the bytes after which no more are read.
 const MAX_PAIRS: usize = 8192;
 const MAX_BYTES: usize = 64 << 20;
 
@@ -94,7 +94,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// What is wrong with each pair.
+    /// The fault of each pair, if it has one.
     pub fn faults(&self, pairs: &[Pair]) -> Result<Vec<Option<String>>, Failure> {
         let pairs: Vec<_> = pairs
             .iter()
@@ -114,7 +114,7 @@ impl Checker {
     }
 }
 
-/// What a verdict says of a signature. What is wrong with the key is wrong with all signatures.
+/// The fault that a verdict tells of a signature. A fault of the key is one of all signatures, and ends the program.
 fn fault(verdict: Result<(), Error>) -> Result<Option<String>, Failure> {
     Ok(Some(match verdict {
         Ok(()) => return Ok(None),

@@ -4,6 +4,7 @@ mod behaviour;
 mod errors;
 #[path = "../common/example.rs"]
 mod example;
+mod keygen;
 mod keys;
 #[path = "../common/need.rs"]
 mod need;

@@ -147,7 +147,7 @@ fn another_key_scheme_or_hash() {
     );
 }
 
-/// What is signed is accepted, whatever the options.
+/// Signatures are accepted, whatever the options.
 #[test]
 fn round_trips() {
     let files = Files::new();

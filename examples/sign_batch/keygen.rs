@@ -1,0 +1,141 @@
+//! Generates keys, each in a file of its own.
+
+use std::fs;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use batch_modexp::backend::{Auto, Kind};
+use batch_modexp::rsa::{GeneratedKey, KeyGenerator};
+use getrandom::SysRng;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use super::args::KeygenArgs;
+use super::failure::Failure;
+use super::stdio;
+use super::temporary::Temporary;
+
+/// Keys that a thread generates before they are written.
+const AT_A_TIME: usize = 8;
+
+/// Keys that were generated, and the time that it took.
+struct Summary {
+    count: usize,
+    took: Duration,
+}
+
+pub fn run(args: &KeygenArgs) -> Result<(), Failure> {
+    let backend = Auto::with(Kind::Cpu, args.threads)?;
+    let generator = KeyGenerator::new(&backend, args.bits)?;
+    let generator = generator.public_exponent(args.exponent)?;
+    let folder = Folder::new(&args.out_dir, args.count)?;
+    let progress = match args.quiet {
+        true => ProgressBar::hidden(),
+        false => progress_bar(args.count),
+    };
+    let started = Instant::now();
+    let mut written = 0;
+    while written < args.count.get() {
+        let count = (args.count.get() - written).min(AT_A_TIME * backend.threads());
+        for key in generator.generate(&mut SysRng, count)? {
+            written += 1;
+            folder.write(written, &key)?;
+            progress.inc(1);
+        }
+    }
+    progress.finish_and_clear();
+    let summary = Summary {
+        count: written,
+        took: started.elapsed(),
+    };
+    summary.print(args, &backend)
+}
+
+/// The folder that keys are written to.
+struct Folder<'a> {
+    path: &'a Path,
+    /// Digits of the largest number, so that files are listed in their order.
+    digits: usize,
+}
+
+impl<'a> Folder<'a> {
+    /// Makes the folder if it is not there, and looks for files that are in the way.
+    fn new(path: &'a Path, count: NonZeroUsize) -> Result<Self, Failure> {
+        let unusable =
+            |error| Failure::Input(format!("cannot use the folder {}: {error}", path.display()));
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.recursive(true).create(path).map_err(unusable)?;
+        let digits = count.to_string().len();
+        let folder = Self { path, digits };
+        for number in 1..=count.get() {
+            let file = folder.file(number);
+            if file.symlink_metadata().is_ok() {
+                return Err(Failure::Input(format!(
+                    "{} is there already; keys replace no file, name another folder",
+                    file.display()
+                )));
+            }
+        }
+        Ok(folder)
+    }
+
+    fn file(&self, number: usize) -> PathBuf {
+        let digits = self.digits;
+        self.path.join(format!("key-{number:0digits$}.pem"))
+    }
+
+    /// Writes a key, whole or not at all, so that only its owner reads it.
+    fn write(&self, number: usize, key: &GeneratedKey) -> Result<(), Failure> {
+        let path = self.file(number);
+        // Temporary files are for their owner alone.
+        let write = || {
+            let mut file = Temporary::new(self.path, None)?;
+            file.write_all(key.to_pkcs8_pem().as_bytes())?;
+            file.persist_new(&path)
+        };
+        write().map_err(|error| Failure::unwritable(&path.display().to_string(), &error))
+    }
+}
+
+impl Summary {
+    fn print(&self, args: &KeygenArgs, backend: &Auto) -> Result<(), Failure> {
+        let seconds = self.took.as_secs_f64();
+        let per_second = self.count as f64 / seconds.max(1e-9);
+        if args.json {
+            let summary = json!({
+                "keys": self.count,
+                "bits": args.bits,
+                "public_exponent": args.exponent,
+                "backend": backend.name(),
+                "threads": backend.threads(),
+                "seconds": seconds,
+                "per_second": per_second,
+            });
+            return stdio::print(&format!("{summary}\n"));
+        }
+        if !args.quiet {
+            stdio::note(&format!(
+                "{} keys of {} bits in {}, {per_second:.1} a second",
+                self.count,
+                args.bits,
+                args.out_dir.display()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// On a terminal; a pipe or a file gets none.
+fn progress_bar(count: NonZeroUsize) -> ProgressBar {
+    let bar = ProgressBar::new(count.get() as u64);
+    match ProgressStyle::with_template(
+        "generating {wide_bar} {human_pos} of {human_len}, {eta} left",
+    ) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

@@ -1,0 +1,107 @@
+//! Keys that are generated into files.
+
+use std::fs;
+
+use rsa::PrivateKey;
+use rsa::pkcs8::DecodePrivateKey;
+use rsa::traits::PublicKeyParts;
+
+use super::errors::refused_with_line;
+use super::program::{run, stderr, stdout};
+
+#[test]
+fn keys_are_in_files_for_their_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("new/keys");
+    let out_dir = keys.to_str().unwrap();
+    let args = [
+        "keygen",
+        "--bits",
+        "1024",
+        "--count",
+        "10",
+        "--out-dir",
+        out_dir,
+    ];
+    let output = run(&args);
+    assert_eq!(stdout(&output), "");
+    assert!(
+        stderr(&output).starts_with("10 keys of 1024 bits in "),
+        "{}",
+        stderr(&output)
+    );
+    let mut names: Vec<_> = fs::read_dir(&keys)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let expected: Vec<_> = (1..=10).map(|i| format!("key-{i:02}.pem")).collect();
+    assert_eq!(names, expected);
+    for name in &names {
+        let pem = fs::read_to_string(keys.join(name)).unwrap();
+        let key = PrivateKey::from_pkcs8_pem(&pem).unwrap();
+        assert_eq!(
+            (key.n_bytes().len(), key.e_bytes().to_vec()),
+            (128, vec![1, 0, 1])
+        );
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = fs::metadata(keys.join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+    // Nothing is replaced.
+    let before = fs::read(keys.join("key-07.pem")).unwrap();
+    fs::remove_file(keys.join("key-01.pem")).unwrap();
+    refused_with_line(&args, &["key-02.pem", "is there already"]);
+    assert_eq!(fs::read(keys.join("key-07.pem")).unwrap(), before);
+    assert!(!keys.join("key-01.pem").exists());
+}
+
+#[test]
+fn a_summary_in_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let out_dir = folder.path().to_str().unwrap();
+    let args = [
+        "keygen",
+        "--bits",
+        "1024",
+        "--exponent",
+        "65539",
+        "--threads",
+        "1",
+        "--out-dir",
+        out_dir,
+    ];
+    let output = run(&[&args[..], &["--json", "--quiet"]].concat());
+    let summary: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(summary["keys"], 1);
+    assert_eq!(summary["public_exponent"], 65_539);
+    assert_eq!(summary["threads"], 1);
+    assert!(summary["per_second"].as_f64().unwrap() > 0.0);
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn keys_that_cannot_be_generated() {
+    let folder = tempfile::tempdir().unwrap();
+    let out_dir = folder.path().to_str().unwrap();
+    let keygen = ["keygen", "--out-dir", out_dir];
+    let refused = |options: &[&str], words: &[&str]| {
+        refused_with_line(&[&keygen[..], options].concat(), words);
+    };
+    refused(&["--bits", "1000"], &["1000 bits", "multiple of 128"]);
+    refused(&["--exponent", "3"], &["exponent 3", "above 65536"]);
+    refused(&["--count", "0"], &["--count"]);
+    refused(&["--threads", "1000000"], &["--threads", "too many"]);
+    refused_with_line(&["keygen"], &["--out-dir"]);
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let inside = file.join("keys");
+    refused_with_line(
+        &["keygen", "--out-dir", inside.to_str().unwrap()],
+        &["cannot use the folder"],
+    );
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
