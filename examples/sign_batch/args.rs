@@ -33,9 +33,7 @@ pub enum Command {
     args_conflicts_with_subcommands = true,
     disable_help_subcommand = true,
     override_usage = "sign_batch --key <FILE> --input <FILE> [OPTIONS]\n       \
-                      sign_batch verify --key <FILE> --input <FILE> --signatures <FILE> [OPTIONS]\n       \
-                      sign_batch [bench] [OPTIONS]\n       \
-                      sign_batch keygen --out-dir <FOLDER> [OPTIONS]",
+                      sign_batch [verify | keygen | bench] [OPTIONS]",
     after_help = AFTER_HELP
 )]
 struct CommandLine {

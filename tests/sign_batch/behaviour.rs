@@ -268,7 +268,7 @@ fn without_arguments_a_comparison() {
 
 #[test]
 fn help_fits_a_screen_and_names_the_exit_statuses() {
-    for command in [&[][..], &["verify"], &["bench"]] {
+    for command in [&[][..], &["verify"], &["bench"], &["keygen"]] {
         for option in ["-h", "--help"] {
             let text = stdout(&run(&[command, &[option]].concat()));
             let widest = text.lines().map(|line| line.chars().count()).max();
