@@ -11,10 +11,12 @@ mod trial_division;
 
 use alloc::vec::Vec;
 use core::fmt;
+#[cfg(feature = "std")]
+use std::{panic::resume_unwind, thread};
 
 use batch_modexp_core::engine::Engine;
 use batch_modexp_core::secret::Secret;
-use crypto_bigint::BoxedUint;
+use crypto_bigint::{BoxedUint, Limb};
 use rand_core::TryCryptoRng;
 
 use self::candidates::Candidates;
@@ -131,18 +133,21 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
         let threads = one.threads.get().min(count).max(1);
         let engine = one.backend.engine().0;
         let generate = |count: usize| self.on_engine(engine, &mut streams.next(), count);
-        let shares = (0..threads).map(|thread| (count + thread) / threads);
-        std::thread::scope(|scope| {
-            let others: Vec<_> = shares.clone().skip(1).collect();
-            let others: Vec<_> = others
-                .into_iter()
-                .map(|count| scope.spawn(move || generate(count)))
-                .collect();
-            let mut keys = shares.clone().next().map_or(Ok(Vec::new()), generate);
+        let mut shares = (0..threads).map(|thread| (count + thread) / threads);
+        let mut own = shares.next().unwrap_or(0);
+        thread::scope(|scope| {
+            let mut others = Vec::with_capacity(threads);
+            for count in shares {
+                let start = thread::Builder::new().spawn_scoped(scope, move || generate(count));
+                match start {
+                    Ok(other) => others.push(other),
+                    // The operating system refuses the thread.
+                    Err(_) => own += count,
+                }
+            }
+            let mut keys = generate(own);
             for other in others {
-                let more = other
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                let more = other.join().unwrap_or_else(|panic| resume_unwind(panic));
                 keys = keys.and_then(|mut keys| {
                     keys.extend(more?);
                     Ok(keys)
@@ -162,18 +167,30 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
         let mut keys = Vec::with_capacity(count);
         let mut primes: Vec<Secret<BoxedUint>> = Vec::new();
         while keys.len() < count {
-            let missing = 2 * (count - keys.len()) - primes.len();
-            let found = primality::primes(engine, &self.candidates, randomness, missing)?;
-            primes.extend(found);
-            while let [.., p, q] = &primes[..] {
-                let key = numbers::key(self.exponent.value, p, q)?;
+            let missing = (2 * (count - keys.len())).saturating_sub(primes.len());
+            primes.extend(primality::primes(
+                engine,
+                &self.candidates,
+                randomness,
+                missing,
+            )?);
+            while keys.len() < count && primes.len() >= 2 {
                 // Two primes that do not fit together are both given up.
-                primes.truncate(primes.len() - 2);
-                keys.extend(key);
+                let pair = primes.split_off(primes.len() - 2);
+                keys.extend(numbers::key(self.exponent.value, &pair[0], &pair[1])?);
             }
         }
-        keys.truncate(count);
         Ok(keys)
+    }
+}
+
+/// Halves a number, rounded down.
+fn halve(limbs: &mut [Limb]) {
+    let mut carry = 0;
+    for limb in limbs.iter_mut().rev() {
+        let halved = limb.0 >> 1 | carry;
+        carry = limb.0 << (Limb::BITS - 1);
+        *limb = Limb(halved);
     }
 }
 

@@ -7,6 +7,7 @@ use batch_modexp_core::width::{WithLimbs, load, with_limbs};
 use crypto_bigint::{BoxedUint, Choice, CtAssign, CtLt, Limb, Odd, Uint};
 
 use super::export::GeneratedKey;
+use super::halve;
 use crate::rsa::key::{KeyHandle, RsaComponents};
 use crate::rsa::octets::limbs_to_octets;
 use crate::rsa::{Error, KeyFault};
@@ -65,7 +66,11 @@ impl WithLimbs for Primes<'_> {
         }
         let n = Secret::new(p.wrapping_mul(&q));
         // p - 1 and q - 1 are even, with odd halves, and so is their least common multiple.
-        let half = |prime: &Uint<LIMBS>| Secret::new(prime.wrapping_shr_vartime(1));
+        let half = |prime: &Uint<LIMBS>| {
+            let mut half = Secret::new(*prime);
+            halve(half.as_mut_limbs());
+            half
+        };
         let (half_p, half_q) = (half(&p), half(&q));
         let divisor = gcd(&half_p, &half_q, self.p.bits_precision());
         // The product is a multiple of it, so that the inverse modulo a power of two divides.
@@ -108,7 +113,7 @@ fn gcd<const LIMBS: usize>(a: &Uint<LIMBS>, b: &Uint<LIMBS>, bits: u32) -> Secre
         b.ct_assign(&spare, is_less);
         *spare = a.wrapping_sub(&b);
         a.ct_assign(&spare, is_odd);
-        *a = a.wrapping_shr_vartime(1);
+        halve(a.as_mut_limbs());
     }
     b
 }

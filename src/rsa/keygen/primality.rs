@@ -14,6 +14,7 @@ use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};
 use rand_core::TryRng;
 
 use super::candidates::Candidates;
+use super::halve;
 use crate::rsa::Error;
 use crate::rsa::key::params;
 use crate::rsa::private_op::Randomness;
@@ -164,12 +165,8 @@ fn bases(
 
 /// `(candidate - 1) / 2` of an odd candidate.
 fn half(candidate: &BoxedUint) -> BoxedUint {
-    let mut half = BoxedUint::zero_with_precision(candidate.bits_precision());
-    let limbs = candidate.as_limbs();
-    let above = limbs[1..].iter().chain([&Limb::ZERO]);
-    for ((half, limb), above) in half.as_mut_limbs().iter_mut().zip(limbs).zip(above) {
-        *half = Limb(limb.0 >> 1 | above.0 << (Limb::BITS - 1));
-    }
+    let mut half = candidate.clone();
+    halve(half.as_mut_limbs());
     half
 }
 

@@ -1,5 +1,8 @@
-//! Trial division by many small primes at a time, without divisions: a number is the sum of its words, each times a power of the base,
-//! and so are its residues. A sum is a multiple of a prime if its product with the prime's inverse modulo 2^64 is small.
+//! Trial division by many small primes at a time, without divisions.
+//!
+//! A number is the sum of its words, each times a power of the base, and so are its residues. A sum is a multiple of a prime if its
+//! product with the prime's inverse modulo 2^64 is small. Primes are in groups, whose products are the moduli of the sums, since the
+//! sums take most of the time.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -7,9 +10,9 @@ use alloc::vec::Vec;
 use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::{Choice, CtEq, Limb};
 
-/// Primes that a number is divided by at a time: what is rejected by the first ones is rejected soon, and the sums stay in the first
+/// Groups that a number is divided by at a time: numbers that the first ones reject are rejected soon, and the sums stay in the first
 /// cache.
-const AT_A_TIME: usize = 128;
+const AT_A_TIME: usize = 64;
 
 /// The length of the words of a number.
 const WORD_BITS: u32 = 32;
@@ -19,43 +22,32 @@ pub(super) struct SmallPrimes {
     parts: Vec<Part>,
 }
 
-/// Up to [`AT_A_TIME`] primes.
+/// The primes of up to [`AT_A_TIME`] groups.
 struct Part {
-    /// For each word of a number, `2^(32 i)` modulo each prime. Times a word it is below 2^48, so that sums are below 2^56.
+    groups: usize,
+    /// For each word of a number, `2^(32 i)` modulo the product of each group.
     powers: Vec<u32>,
-    /// The inverses of the primes modulo 2^64.
-    inverses: Vec<u64>,
-    /// The largest multiples of the primes below 2^64, divided by the primes.
-    most: Vec<u64>,
+    divisors: Vec<Divisor>,
+}
+
+/// A prime.
+struct Divisor {
+    group: usize,
+    /// The inverse of the prime modulo 2^64.
+    inverse: u64,
+    /// The largest multiple of the prime below 2^64, divided by the prime.
+    most: u64,
 }
 
 impl SmallPrimes {
     /// Prepares `primes` for numbers of `bits` bits.
     pub(super) fn new(primes: &[u32], bits: u32) -> Self {
-        let words = bits.div_ceil(WORD_BITS) as usize;
-        let parts = primes.chunks(AT_A_TIME).map(|primes| {
-            let mut powers = Vec::with_capacity(words * primes.len());
-            let mut row: Vec<u32> = vec![1; primes.len()];
-            for _ in 0..words {
-                powers.extend_from_slice(&row);
-                for (power, prime) in row.iter_mut().zip(primes) {
-                    *power = ((u64::from(*power) << WORD_BITS) % u64::from(*prime)) as u32;
-                }
-            }
-            Part {
-                powers,
-                inverses: primes
-                    .iter()
-                    .map(|prime| inverse((*prime).into()))
-                    .collect(),
-                most: primes
-                    .iter()
-                    .map(|prime| u64::MAX / u64::from(*prime))
-                    .collect(),
-            }
-        });
+        let words = bits.div_ceil(WORD_BITS);
+        // A sum of so many products of words and powers is below 2^63.
+        let groups = groups(primes, (1 << 31) / words);
+        let parts = groups.chunks(AT_A_TIME);
         Self {
-            parts: parts.collect(),
+            parts: parts.map(|groups| Part::new(groups, words)).collect(),
         }
     }
 
@@ -68,18 +60,67 @@ impl SmallPrimes {
     }
 }
 
+/// Neighbours whose products are below `most`.
+fn groups(primes: &[u32], most: u32) -> Vec<Vec<u32>> {
+    let mut groups: Vec<Vec<u32>> = Vec::new();
+    let mut product = most;
+    for &prime in primes {
+        match product.checked_mul(prime).filter(|product| *product < most) {
+            Some(larger) => {
+                product = larger;
+                groups
+                    .last_mut()
+                    .expect("the first prime begins a group")
+                    .push(prime);
+            }
+            None => {
+                product = prime;
+                groups.push(vec![prime]);
+            }
+        }
+    }
+    groups
+}
+
 impl Part {
+    fn new(groups: &[Vec<u32>], words: u32) -> Self {
+        let products: Vec<u32> = groups.iter().map(|group| group.iter().product()).collect();
+        let mut powers = Vec::with_capacity(words as usize * products.len());
+        let mut row: Vec<u32> = vec![1; products.len()];
+        for _ in 0..words {
+            powers.extend_from_slice(&row);
+            for (power, product) in row.iter_mut().zip(&products) {
+                *power = ((u64::from(*power) << WORD_BITS) % u64::from(*product)) as u32;
+            }
+        }
+        let divisor = |group, prime: u32| Divisor {
+            group,
+            inverse: inverse(prime.into()),
+            most: u64::MAX / u64::from(prime),
+        };
+        let divisors = groups
+            .iter()
+            .enumerate()
+            .flat_map(|(group, primes)| primes.iter().map(move |prime| divisor(group, *prime)));
+        Self {
+            groups: groups.len(),
+            powers,
+            divisors: divisors.collect(),
+        }
+    }
+
     fn divides(&self, number: &[Limb], sums: &mut [u64]) -> bool {
-        let sums = &mut sums[..self.inverses.len()];
+        let sums = &mut sums[..self.groups];
         sums.fill(0);
-        for (word, powers) in words(number).zip(self.powers.chunks_exact(sums.len())) {
+        for (word, powers) in words(number).zip(self.powers.chunks_exact(self.groups)) {
             for (sum, power) in sums.iter_mut().zip(powers) {
                 *sum += u64::from(word) * u64::from(*power);
             }
         }
         let mut divides = Secret::new(0u8);
-        for ((sum, inverse), most) in sums.iter().zip(&self.inverses).zip(&self.most) {
-            let (_, is_more) = most.overflowing_sub(sum.wrapping_mul(*inverse));
+        for divisor in &self.divisors {
+            let quotient = sums[divisor.group].wrapping_mul(divisor.inverse);
+            let (_, is_more) = divisor.most.overflowing_sub(quotient);
             *divides |= u8::from(!is_more);
         }
         reveal(!divides.ct_eq(&0))
@@ -157,6 +198,24 @@ mod tests {
     fn inverses() {
         for odd in (1..70_000u64).step_by(2).chain([u64::MAX, 0xffff_fffb]) {
             assert_eq!(odd.wrapping_mul(inverse(odd)), 1);
+        }
+    }
+
+    #[test]
+    fn groups_are_below_the_bound() {
+        assert_eq!(
+            groups(&[3, 5, 7, 11, 13], 106),
+            [vec![3, 5, 7], vec![11], vec![13]]
+        );
+        for words in [16, 32, 48, 64, 128] {
+            let (primes, most) = (odd_primes(1 << 16), (1 << 31) / words);
+            let groups = groups(&primes, most);
+            assert_eq!(groups.concat(), primes);
+            let products = groups.iter().map(|group| group.iter().product::<u32>());
+            assert!(products.clone().all(|product| product < most));
+            // The largest sum.
+            let largest = products.max().map(u128::from).unwrap();
+            assert!(u128::from(words) * u128::from(u32::MAX) * largest < 1 << 64);
         }
     }
 
