@@ -18,7 +18,8 @@ fn key() -> PrivateKey {
 fn signature<S: Scheme>(scheme: S) -> batch_modexp::rsa::Signature {
     let handle = KeyHandle::try_from(&key()).unwrap();
     let signer = BatchSigner::new(Cpu::new().unwrap(), scheme);
-    signer.sign(&mut SysRng, &handle, &[MESSAGE]).unwrap().remove(0).unwrap()
+    let signatures = signer.sign(&mut SysRng, &handle, &[MESSAGE]).unwrap();
+    signatures.into_iter().next().unwrap().unwrap()
 }
 
 #[test]
