@@ -251,7 +251,7 @@ fn nobody_waits_for_a_batch_that_does_not_come() {
     });
 }
 
-/// A request is either answered or taken back, and whoever leaves lets others in.
+/// A request is either answered or taken back, and a caller that cancels makes space for others.
 #[test]
 fn leaving_holds_nobody_up() {
     in_any_order(|| {
@@ -409,7 +409,7 @@ fn callers_compute() {
     }
 }
 
-/// Who closes the queue meets callers that compute, and those that come too late.
+/// A thread that closes the queue meets callers that compute, and those that come too late.
 #[test]
 fn closing_waits_for_callers_that_compute() {
     for cancelled in [false, true] {

@@ -95,7 +95,7 @@ fn numbers_are_as_fips_186_5_wants_them() {
     }
 }
 
-/// What they sign is valid, and a document gives the same key.
+/// Their signatures are valid, and a document gives the same key.
 #[test]
 fn keys_are_ready_for_use() {
     let key = generate(1024, 65_537, 1, 5).remove(0);
