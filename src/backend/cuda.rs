@@ -20,11 +20,15 @@ mod calibration;
 pub(crate) mod crt;
 mod exponentiations;
 pub(crate) mod family;
+#[cfg(feature = "rsa")]
+pub(crate) mod feed;
 mod group;
 mod inputs;
 mod modexp;
 mod mul;
 pub(crate) mod plan;
+#[cfg(feature = "rsa")]
+pub(crate) mod public_powers;
 pub(crate) mod registry;
 pub(crate) mod runtime;
 pub(crate) mod words;

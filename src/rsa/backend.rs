@@ -235,8 +235,8 @@ impl<'a> Items<'a> {
 pub struct PublicItems<'a> {
     pub(super) batch: &'a PublicBatch<'a>,
     /// The first item of the batch that is in here; there are as many as slots.
-    first: usize,
-    slots: Slots<'a>,
+    pub(super) first: usize,
+    pub(super) slots: Slots<'a>,
 }
 
 impl<'a> PublicItems<'a> {

@@ -66,6 +66,11 @@ impl PublicBatch<'_> {
         self.keys.first().map(|key| key.exponent())
     }
 
+    /// The position of an item in the caller's batch, unless a fault has changed it.
+    fn position(&self, item: usize) -> Option<usize> {
+        self.positions.of(self.first + item)
+    }
+
     /// The length of the exponent in bits.
     pub(super) fn exponent_bits(&self) -> u32 {
         self.exponent().map_or(0, BoxedUint::bit_width_vartime)
@@ -81,56 +86,93 @@ pub(super) fn run(
     raise: Raise<'_>,
     batch: &PublicBatch<'_>,
     range: Range<usize>,
-    mut slots: Slots<'_>,
+    slots: Slots<'_>,
 ) -> Result<(), Error> {
-    let (keys, limbs) = (&batch.keys[range.clone()], batch.limbs);
     let Some(exponent) = batch.exponent() else {
         return Ok(());
     };
-    let mut randomness = batch.streams.next();
-    let position = |item: usize| batch.positions.of(batch.first + range.start + item);
-    let mut bases = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
-    let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
-    let mut failed = Vec::new();
-    for ((item, key), base) in keys.iter().enumerate().zip(bases.chunks_exact_mut(limbs)) {
-        let Some(position) = position(item) else {
-            failed.push((item, Error::Fault { index: item }));
-            continue;
-        };
-        let octets = &mut octets[..key.octets()];
-        let written = batch.source.base(position, key, &mut randomness, octets);
-        match written {
-            Ok(()) => octets_to_limbs(octets, base),
-            Err(Error::Rng) => return Err(Error::Rng),
-            Err(error) => failed.push((item, error.at(position))),
-        }
-    }
-    let moduli: Vec<_> = keys.iter().map(|key| key.params()).collect();
-    let mut powers = Secret::new(vec![Limb::ZERO; bases.len()]);
+    let bases = Bases::new(batch, range.clone())?;
+    let moduli: Vec<_> = batch.keys[range].iter().map(|key| key.params()).collect();
+    let mut powers = Secret::new(vec![Limb::ZERO; bases.numbers.len()]);
     raise(Product {
         moduli: &moduli,
         exponent: Exponent::new(exponent),
-        bases: &bases,
+        bases: &bases.numbers,
         factors: None,
         out: &mut powers,
         times_base: None,
     })?;
-    let mut failed = failed.into_iter().peekable();
-    for ((item, key), power) in keys.iter().enumerate().zip(powers.chunks_exact(limbs)) {
-        if let Some((_, error)) = failed.next_if(|failed| failed.0 == item) {
-            slots.fail(item, error);
-            continue;
-        }
-        let Some(position) = position(item) else {
-            slots.fail(item, Error::Fault { index: item });
-            continue;
-        };
-        let octets = &mut octets[..key.octets()];
-        write_octets(power, octets);
-        slots.write(item, batch.source.output_len(key), |output| {
-            let len = batch.source.output(position, key, octets, output);
-            len.map_err(|error| error.at(position))
-        });
-    }
+    bases.write_outputs(batch, &powers, slots);
     Ok(())
+}
+
+/// The bases of some items.
+pub(super) struct Bases {
+    items: Range<usize>,
+    /// A number for each item, as wide as the moduli; any number for an item that failed.
+    pub(super) numbers: Secret<Vec<Limb>>,
+    /// Which items have no base, and why, in their order.
+    failed: Vec<(usize, Error)>,
+}
+
+impl Bases {
+    /// Makes the bases of a range of the items of `batch`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rng`].
+    pub(super) fn new(batch: &PublicBatch<'_>, items: Range<usize>) -> Result<Self, Error> {
+        let (keys, limbs) = (&batch.keys[items.clone()], batch.limbs);
+        let mut randomness = batch.streams.next();
+        let mut numbers = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
+        let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
+        let mut failed = Vec::new();
+        let each = items.clone().zip(keys);
+        for ((item, key), base) in each.zip(numbers.chunks_exact_mut(limbs)) {
+            let Some(position) = batch.position(item) else {
+                failed.push((item, Error::Fault { index: item }));
+                continue;
+            };
+            let octets = &mut octets[..key.octets()];
+            match batch.source.base(position, key, &mut randomness, octets) {
+                Ok(()) => octets_to_limbs(octets, base),
+                Err(Error::Rng) => return Err(Error::Rng),
+                Err(error) => failed.push((item, error.at(position))),
+            }
+        }
+        Ok(Self {
+            items,
+            numbers,
+            failed,
+        })
+    }
+
+    /// Makes the outputs of those items of `batch` from the powers of the bases.
+    pub(super) fn write_outputs(
+        self,
+        batch: &PublicBatch<'_>,
+        powers: &[Limb],
+        mut slots: Slots<'_>,
+    ) {
+        let (first, limbs) = (self.items.start, batch.limbs);
+        let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
+        let mut failed = self.failed.into_iter().peekable();
+        for (item, power) in self.items.zip(powers.chunks_exact(limbs)) {
+            let (slot, key) = (item - first, batch.keys[item]);
+            if let Some((_, error)) = failed.next_if(|failed| failed.0 == item) {
+                slots.fail(slot, error);
+                continue;
+            }
+            let Some(position) = batch.position(item) else {
+                slots.fail(slot, Error::Fault { index: item });
+                continue;
+            };
+            let octets = &mut octets[..key.octets()];
+            write_octets(power, octets);
+            slots.write(slot, batch.source.output_len(key), |output| {
+                let len = batch.source.output(position, key, octets, output);
+                len.map_err(|error| error.at(position))
+            });
+        }
+    }
 }

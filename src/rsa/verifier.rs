@@ -81,7 +81,11 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         let scheme = &self.scheme;
         self.verdicts(Keys::One(key, signed.len()), |i| {
             let (message, signature) = &signed[i];
-            (scheme, scheme.digest(message.as_ref()), signature.as_ref())
+            (
+                scheme,
+                Content::Message(message.as_ref()),
+                signature.as_ref(),
+            )
         })
     }
 
@@ -99,7 +103,11 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         let scheme = &self.scheme;
         self.verdicts(Keys::Each(&keys), |i| {
             let (_, message, signature) = &signed[i];
-            (scheme, scheme.digest(message.as_ref()), signature.as_ref())
+            (
+                scheme,
+                Content::Message(message.as_ref()),
+                signature.as_ref(),
+            )
         })
     }
 
@@ -120,7 +128,7 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         let scheme = &self.scheme;
         self.verdicts(Keys::One(key, signed.len()), |i| {
             let (digest, signature) = &signed[i];
-            (scheme, digest, signature.as_ref())
+            (scheme, Content::Digest(digest.as_ref()), signature.as_ref())
         })
     }
 
@@ -141,15 +149,15 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         let scheme = &self.scheme;
         self.verdicts(Keys::Each(&keys), |i| {
             let (_, digest, signature) = &signed[i];
-            (scheme, digest, signature.as_ref())
+            (scheme, Content::Digest(digest.as_ref()), signature.as_ref())
         })
     }
 
-    /// Verifies what `item` gives for each position: a scheme, a digest and a signature.
-    fn verdicts<'s, D: AsRef<[u8]>>(
+    /// Verifies what `item` gives for each position: a scheme, what was signed, and a signature.
+    fn verdicts<'s>(
         &self,
         keys: Keys<'_, '_, PublicKey>,
-        item: impl Fn(usize) -> (&'s S, D, &'s [u8]) + Sync,
+        item: impl Fn(usize) -> (&'s S, Content<'s>, &'s [u8]) + Sync,
     ) -> Result<Verdicts, Error>
     where
         S: 's,
@@ -180,7 +188,11 @@ impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
         let keys: Vec<_> = signed.iter().map(|(key, ..)| *key).collect();
         self.verdicts(Keys::Each(&keys), |i| {
             let (_, scheme, message, signature) = &signed[i];
-            (scheme, scheme.digest(message.as_ref()), signature.as_ref())
+            (
+                scheme,
+                Content::Message(message.as_ref()),
+                signature.as_ref(),
+            )
         })
     }
 
@@ -200,7 +212,7 @@ impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
         let keys: Vec<_> = signed.iter().map(|(key, ..)| *key).collect();
         self.verdicts(Keys::Each(&keys), |i| {
             let (_, scheme, digest, signature) = &signed[i];
-            (scheme, digest, signature.as_ref())
+            (scheme, Content::Digest(digest.as_ref()), signature.as_ref())
         })
     }
 }
@@ -280,17 +292,22 @@ impl fmt::Debug for Verdicts {
     }
 }
 
+/// What was signed.
+enum Content<'a> {
+    Message(&'a [u8]),
+    Digest(&'a [u8]),
+}
+
 /// Signatures as bases, and verdicts on their powers: an item that is valid has an output of no octets.
 struct Signed<F> {
     any_salt_len: bool,
     item: F,
 }
 
-impl<'s, S, D, F> Source for Signed<F>
+impl<'s, S, F> Source for Signed<F>
 where
     S: Scheme + 's,
-    D: AsRef<[u8]>,
-    F: Fn(usize) -> (&'s S, D, &'s [u8]) + Sync,
+    F: Fn(usize) -> (&'s S, Content<'s>, &'s [u8]) + Sync,
 {
     fn base(
         &self,
@@ -322,8 +339,16 @@ where
         em: &mut [u8],
         _: &mut [u8],
     ) -> Result<usize, Error> {
-        let (scheme, digest, _) = (self.item)(position);
-        let (digest, expected) = (digest.as_ref(), scheme.digest_len());
+        let (scheme, content, _) = (self.item)(position);
+        let own;
+        let digest = match content {
+            Content::Message(message) => {
+                own = scheme.digest(message);
+                own.as_ref()
+            }
+            Content::Digest(digest) => digest,
+        };
+        let expected = scheme.digest_len();
         if digest.len() != expected {
             return Err(Error::DigestLength {
                 index: 0,

@@ -1,16 +1,14 @@
 //! CRT batches: `m^d mod n` for many numbers m and keys `n = p q`, from the host to the devices and back.
 //!
-//! The caller is a [`Feed`]: it makes the numbers of some items when a device is about to be free for them, and takes their
-//! results, both on the host's threads. Records of keys stay on the devices. Nothing is checked here.
+//! The caller is a [`Feed`], which makes the numbers and takes the results. Records of keys stay on the devices. Nothing is checked
+//! here.
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::mem;
 use core::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use batch_modexp_core::Error;
-use batch_modexp_core::secret::Secret;
 use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 use cudarc::driver::DriverError;
@@ -19,8 +17,8 @@ use super::Cuda;
 #[cfg(test)]
 use super::Entry;
 pub(crate) use super::family::crt::CrtModulus as CrtKey;
-pub(crate) use super::family::crt::Operands;
 use super::family::crt::{CrtChunk, CrtClass, CrtKernels, CrtWork};
+use super::feed::{Feed, Feeding, Opened, Operands};
 use super::plan::{self, CrtPlan};
 use super::registry::SHIPPED;
 use super::runtime::device::Call;
@@ -32,7 +30,7 @@ use super::runtime::records::{Residence, TableInUse};
 use super::runtime::slot::{Outgoing, Slot};
 #[cfg(test)]
 use super::runtime::strike::Reach;
-use super::words::{HostPool, copy_in, copy_out, write_indices};
+use super::words::{copy_out, write_indices};
 
 /// What all keys of a batch have in common; public.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -54,23 +52,10 @@ pub(crate) struct CrtRun<'a> {
     pub(crate) residence: &'a Residence,
 }
 
-/// Who makes the numbers of items and takes the results. All functions are called on any thread.
-pub(crate) trait Feed<O>: Sync {
-    /// The numbers of some items.
-    type Opened: Send + Sync;
-    type Error: From<Error> + Send;
-
+/// The feed of a CRT batch: see [`Operands`] for its numbers.
+pub(crate) trait CrtFeed<O>: Feed<O> {
     /// Whether bases are blinded.
     fn is_blinded(&self) -> bool;
-
-    /// Makes the numbers of some items.
-    fn open(&self, items: Range<usize>, operands: Operands) -> Result<Self::Opened, Self::Error>;
-
-    /// The numbers that are copied to the device: see [`Operands`]. If there is no second number, it is empty.
-    fn numbers<'n>(&self, opened: &'n Self::Opened) -> [&'n [Limb]; 2];
-
-    /// Takes the results of those items.
-    fn take(&self, opened: Self::Opened, results: &[Limb], output: O);
 }
 
 /// The number of items that each thread of the host blinds sooner than a device, which takes as long for one as for thousands: measured
@@ -85,9 +70,6 @@ const PART_FOR_RECOMBINING: usize = 16;
 /// The same for blinded items: for both.
 const PART_FOR_BLINDING_TOO: usize = 5;
 
-/// The thread that drives the device copies chunks of fewer items itself.
-const COPIED_BY_ONE_THREAD: usize = 1024;
-
 impl Cuda {
     /// Whether there are kernels for keys of this shape.
     pub(crate) fn serves_crt(&self, shape: &CrtShape) -> bool {
@@ -101,7 +83,7 @@ impl Cuda {
     }
 
     /// Computes the items of all `runs`, for whose keys there must be kernels.
-    pub(crate) fn run_crt<O: Output, F: Feed<O>>(
+    pub(crate) fn run_crt<O: Output, F: CrtFeed<O>>(
         &self,
         shape: CrtShape,
         runs: &[CrtRun<'_>],
@@ -114,7 +96,7 @@ impl Cuda {
 
     /// The same with something done to the batch on its way to a device.
     #[cfg(test)]
-    pub(crate) fn run_tampered_crt<O: Output, F: Feed<O>>(
+    pub(crate) fn run_tampered_crt<O: Output, F: CrtFeed<O>>(
         &self,
         shape: CrtShape,
         runs: &[CrtRun<'_>],
@@ -179,12 +161,11 @@ pub(crate) type Strike = alloc::sync::Arc<dyn Fn(&Range<usize>, &Reach<'_>) + Se
 
 struct CrtBatch<'a, F> {
     classes: Vec<CrtClass>,
-    threads: HostPool<'a>,
-    /// How many devices there are, at least one, to which the threads belong.
+    /// How many devices there are, at least one, to which the feed's threads belong.
     devices: usize,
     shape: CrtShape,
     runs: &'a [CrtRun<'a>],
-    feed: &'a F,
+    feed: Feeding<'a, F>,
     #[cfg(test)]
     tampering: Tampering<'a>,
 }
@@ -210,13 +191,7 @@ struct UnderWay<T> {
     results: Part,
 }
 
-/// Items that a thread has opened.
-struct Opened<T> {
-    len: usize,
-    numbers: T,
-}
-
-impl<O: Output, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
+impl<O: Output, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
     type Share = Share;
     type Chunk = UnderWay<F::Opened>;
     type Error = F::Error;
@@ -253,7 +228,7 @@ impl<O: Output, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         // An instance of the kernel is a half.
         let resident = exp.grid().resident_instances() / 2;
         let per_block = halves.entry.image.instances_per_block.div_ceil(2);
-        let part = match self.feed.is_blinded() {
+        let part = match self.feed.feed.is_blinded() {
             true => PART_FOR_BLINDING_TOO,
             false => PART_FOR_RECOMBINING,
         };
@@ -278,7 +253,7 @@ impl<O: Output, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
                 window: halves.window,
                 key_indices: key_indices.map_err(|error| device.fault(error))?,
                 opening: Mutex::default(),
-                blinded_by_host: BLINDED_BY_A_THREAD * self.threads.count() / sharing,
+                blinded_by_host: BLINDED_BY_A_THREAD * self.feed.threads.count() / sharing,
             },
         })
     }
@@ -289,7 +264,7 @@ impl<O: Output, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         chunk: &Range<usize>,
         slot: &mut Slot,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
-        let operands = match self.feed.is_blinded() {
+        let operands = match self.feed.feed.is_blinded() {
             false => Operands::Same,
             true if chunk.len() <= share.blinded_by_host => Operands::Given,
             true => Operands::Blinded,
@@ -305,7 +280,8 @@ impl<O: Output, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         };
         let work = share.kernels.exponentiate(&what);
         let alone = share.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        let parts = self.open(chunk, operands).map_err(Stop::Batch)?;
+        let len = self.part_len(chunk.len());
+        let parts = self.feed.open(chunk, len, operands).map_err(Stop::Batch)?;
         let fill = |mut inputs: Outgoing<'_>| {
             self.fill(share, chunk, &parts, &work, inputs.words());
             inputs.send()
@@ -323,31 +299,10 @@ impl<O: Output, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         })
     }
 
-    /// Hands the results to the feed, on all threads.
-    fn take(&self, chunk: Self::Chunk, items: &Range<usize>, words: &mut [u64], output: O) {
+    fn take(&self, chunk: Self::Chunk, _: &Range<usize>, words: &mut [u64], output: O) {
         let words = &mut words[chunk.results.range()];
-        let (size, limbs) = (words.len() / items.len(), self.limbs());
-        let (mut words, mut output) = (words, Some(output));
-        let mut parts = Vec::with_capacity(chunk.parts.len());
-        for Opened { len, numbers } in chunk.parts {
-            let (head, tail) = mem::take(&mut words).split_at_mut(len * size);
-            words = tail;
-            let (here, rest) = match output.take() {
-                Some(output) => output.split_at(len),
-                None => unreachable!("there are as many places as items"),
-            };
-            output = Some(rest);
-            parts.push((numbers, head, here));
-        }
-        self.threads.each_item(parts, |(numbers, words, output)| {
-            let mut results = Secret::new(vec![Limb::ZERO; output.len() * limbs]);
-            let items = results.chunks_exact_mut(limbs);
-            for (result, words) in items.zip(words.chunks_exact_mut(size)) {
-                copy_out(words, result);
-                words.fill(0);
-            }
-            self.feed.take(numbers, &results, output);
-        });
+        let read = |_, _: &[_], words: &_, result: &mut _| copy_out(words, result);
+        self.feed.take(chunk.parts, words, output, read);
     }
 }
 
@@ -355,40 +310,17 @@ impl<'a, F> CrtBatch<'a, F> {
     fn new(cuda: &'a Cuda, shape: CrtShape, runs: &'a [CrtRun<'a>], feed: &'a F) -> Self {
         Self {
             classes: cuda.crt_classes(shape.n_bits, shape.prime_bits),
-            threads: cuda.host_pool(),
             devices: cuda.devices().count(),
             shape,
             runs,
-            feed,
+            feed: Feeding {
+                feed,
+                threads: cuda.host_pool(),
+                limbs: (shape.n_bits / Limb::BITS) as usize,
+            },
             #[cfg(test)]
             tampering: Tampering::default(),
         }
-    }
-
-    /// Limbs in each number.
-    fn limbs(&self) -> usize {
-        (self.shape.n_bits / Limb::BITS) as usize
-    }
-
-    /// Opens the items of a chunk on all threads, in parts.
-    fn open<O>(
-        &self,
-        chunk: &Range<usize>,
-        operands: Operands,
-    ) -> Result<Vec<Opened<F::Opened>>, F::Error>
-    where
-        F: Feed<O>,
-    {
-        let len = self.part_len(chunk.len());
-        let starts: Vec<_> = chunk.clone().step_by(len).collect();
-        let opened = self.threads.map_items(starts, |start| {
-            let items = start..(start + len).min(chunk.end);
-            Ok(Opened {
-                len: items.len(),
-                numbers: self.feed.open(items, operands)?,
-            })
-        });
-        opened.into_iter().collect()
     }
 
     /// How many items a thread takes at a time: few enough for each to have some, and for none to be late with its last ones when the others are done, for
@@ -397,7 +329,7 @@ impl<'a, F> CrtBatch<'a, F> {
         const FEWEST: usize = 16;
         const MOST: usize = 128;
         count
-            .div_ceil(self.threads.count())
+            .div_ceil(self.feed.threads.count())
             .clamp(FEWEST, MOST)
             .next_multiple_of(8)
     }
@@ -434,37 +366,13 @@ impl<'a, F> CrtBatch<'a, F> {
     ) where
         F: Feed<O>,
     {
-        let limbs = self.limbs();
         let size = work.first.len() / chunk.len();
         let range = |part: Option<Part>| part.map_or(0..0, Part::range);
         let places = [Some(work.first), work.second].map(range);
         let Ok(places) = input.get_disjoint_mut(places) else {
             unreachable!("parts of a layout do not overlap");
         };
-        // A number that is not there has no words for any item.
-        let mut rest = places;
-        let copies = parts.iter().map(|Opened { len, numbers }| {
-            let places = rest.each_mut().map(|words| {
-                let len = (len * size).min(words.len());
-                let (head, tail) = mem::take(words).split_at_mut(len);
-                *words = tail;
-                head
-            });
-            (places, self.feed.numbers(numbers))
-        });
-        // Waking threads takes longer than copying a few numbers.
-        let threads = match chunk.len() {
-            0..COPIED_BY_ONE_THREAD => HostPool(None),
-            _ => self.threads,
-        };
-        threads.each_item(copies.collect(), |(places, numbers)| {
-            for (words, numbers) in places.into_iter().zip(numbers) {
-                let numbers = numbers.chunks_exact(limbs);
-                for (number, place) in numbers.zip(words.chunks_exact_mut(size)) {
-                    copy_in(number, place);
-                }
-            }
-        });
+        self.feed.copy(parts, places, size);
         let first = share
             .key_indices
             .partition_point(|run| run.0 <= chunk.start);

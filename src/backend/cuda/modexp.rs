@@ -11,7 +11,7 @@ use batch_modexp_core::checks::check_instances;
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::width::{WithLimbs, width, with_limbs};
 use batch_modexp_core::{BatchModExp, Error, ModExp};
-use crypto_bigint::modular::FixedMontyParams;
+use crypto_bigint::modular::{FixedMontyParams, MontyParams};
 use crypto_bigint::{Limb, Odd, Uint, Unsigned};
 
 use super::family::entry::{Entry, Registry};
@@ -26,7 +26,7 @@ use super::runtime::module::Grid;
 use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::{Outgoing, Slot};
-use super::words::{HostPool, Rows};
+use super::words::{HostPool, NonTemporal, Rows};
 
 impl<U: Unsigned + Sync + Send> Group<'_, ModExp<'_, U>> {
     /// Computes the group on the host.
@@ -68,9 +68,30 @@ pub(super) struct Submitted {
 
 /// What a device computes its share with.
 pub(super) struct Share {
-    plan: Plan,
-    grid: Grid,
-    loaded: Loaded,
+    pub(super) plan: Plan,
+    pub(super) grid: Grid,
+    pub(super) loaded: Loaded,
+}
+
+impl Share {
+    /// Loads the kernel of a plan. Chunks fill half of the device.
+    pub(super) fn prepare(plan: Plan, call: &Call<'_>) -> Result<Prepared<Self>, Error> {
+        let kernel = call.device().kernel(&plan.entry.image)?;
+        let grid = kernel.grid();
+        let resident = grid.resident_instances();
+        Ok(Prepared {
+            resident,
+            chunks: ChunkLens::halves(resident, plan.entry.image.instances_per_block),
+            share: Self {
+                plan,
+                grid,
+                loaded: Loaded {
+                    kernels: vec![kernel],
+                    records: None,
+                },
+            },
+        })
+    }
 }
 
 impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
@@ -113,7 +134,6 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         work: &ModExpWork,
         inputs: Outgoing<'_>,
     ) -> Result<(), Stop<Error>> {
-        let r2_bits = entry.r2_bits(self.group.bits);
         let parts = Parts {
             numbers: [work.base, work.exponent],
             modulus_index: work.modulus_index,
@@ -131,18 +151,7 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
                 Ok(())
             },
             |instance, record, stores| {
-                let modulus = instance.params.modulus().as_ref().as_limbs();
-                if r2_bits == self.group.bits {
-                    let r2 = instance.params.r2().as_limbs();
-                    entry
-                        .family
-                        .write_modulus(entry, modulus, r2, record, stores);
-                } else {
-                    let r2 = wide_r2(modulus, r2_bits);
-                    entry
-                        .family
-                        .write_modulus(entry, modulus, &r2, record, stores);
-                }
+                write_modulus(entry, instance.params, record, stores);
             },
         )
     }
@@ -182,35 +191,14 @@ where
     }
 
     fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Share>, Error> {
-        let device = call.device();
-        let Some(plan) = self.plan(device.info(), count) else {
+        let Some(plan) = self.plan(call.device().info(), count) else {
             unreachable!("a device without a forecast has no share");
         };
-        let kernel = device.kernel(&plan.entry.image)?;
-        let grid = kernel.grid();
-        let (resident, per_block) = (
-            grid.resident_instances(),
-            plan.entry.image.instances_per_block,
-        );
-        let halves = ChunkLens::halves(resident, per_block);
-        Ok(Prepared {
-            resident,
-            chunks: match self.tuning.single_launch {
-                true => ChunkLens {
-                    most: count,
-                    ..halves
-                },
-                false => halves,
-            },
-            share: Share {
-                plan,
-                grid,
-                loaded: Loaded {
-                    kernels: vec![kernel],
-                    records: None,
-                },
-            },
-        })
+        let mut prepared = Share::prepare(plan, call)?;
+        if self.tuning.single_launch {
+            prepared.chunks.most = count;
+        }
+        Ok(prepared)
     }
 
     fn submit(
@@ -246,6 +234,24 @@ where
         let powers = &mut words[chunk.power.range()];
         self.store(chunk.entry, members, powers, places);
     }
+}
+
+/// Writes the record of a modulus.
+pub(super) fn write_modulus<'w, U: Unsigned>(
+    entry: &Entry,
+    params: &MontyParams<U>,
+    record: &'w mut [u64],
+    stores: &mut NonTemporal<'w>,
+) {
+    let modulus = params.modulus().as_ref().as_limbs();
+    let bits = modulus.len() as u32 * Limb::BITS;
+    let r2_bits = entry.r2_bits(bits);
+    let wide = (r2_bits != bits).then(|| wide_r2(modulus, r2_bits));
+    let r2 = wide
+        .as_deref()
+        .map_or(params.r2().as_limbs(), Vec::as_slice);
+    let family = entry.family;
+    family.write_modulus(entry, modulus, r2, record, stores);
 }
 
 /// `2^(2 * r2_bits)` modulo a modulus that is narrower than `r2_bits`, in constant time.

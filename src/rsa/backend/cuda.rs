@@ -1,22 +1,19 @@
-//! Private operations on GPUs. Keys with two primes, of the sizes that there are kernels for, are computed by
+//! Private and public operations on GPUs. Keys with two primes, of the sizes that there are kernels for, are computed by
 //! [CRT batches](crate::backend::cuda::crt): the host encodes and checks, the devices do everything between. All other keys
 //! are computed on the host but for their exponentiations.
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
-use batch_modexp_core::requests::SecretPowers;
 use crypto_bigint::Limb;
 
 use super::{HostEngine, Items, PublicItems, RsaBackend, batch_mod_exp};
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
-use crate::backend::cuda::crt::{CrtKey, CrtRun, CrtShape, Feed, Operands};
+use crate::backend::cuda::crt::{CrtFeed, CrtKey, CrtRun, CrtShape};
+use crate::backend::cuda::feed::{Feed, Operands};
+use crate::backend::cuda::public_powers::PowerRun;
 use crate::backend::cuda::runtime::pipeline::Output;
 use crate::rsa::error::Error;
 use crate::rsa::key::KeyHandle;
@@ -24,12 +21,10 @@ use crate::rsa::output::Slots;
 use crate::rsa::private_op::blinding::Blinded;
 use crate::rsa::private_op::class::{KeyClass, crt, runs};
 use crate::rsa::private_op::{Batch, Encoded};
+use crate::rsa::public_op::{Bases, PublicBatch};
 
 /// The number of items at a time whose keys there are no kernels for, so that the exponentiations fill a device.
 const ITEMS_BY_WAY_OF_THE_HOST: usize = 8192;
-
-/// Items of a public operation that a thread takes at a time, so that a call is worth its launches and the threads end together.
-const PUBLIC_ITEMS: usize = 8192;
 
 /// Longer public exponents are left to the host: the kernels look up a digit at a time, as for secret ones.
 const MAX_EXPONENT_BITS: u32 = 64;
@@ -39,47 +34,28 @@ impl RsaBackend for Cuda {
         self.private_ops_timed(items).map(|_| ())
     }
 
-    /// Threads take parts in turn, each through the whole operation: while the devices compute for some of them, others hash and
-    /// compare. They are not those of the host's pool, which every call on a device needs.
     fn public_ops(&self, items: PublicItems<'_>) -> Result<(), Error> {
-        let exponent_bits = items.exponent_bits();
-        let exponent = items.batch.exponent().cloned();
-        let is_short = exponent_bits <= MAX_EXPONENT_BITS;
+        let is_short = items.exponent_bits() <= MAX_EXPONENT_BITS;
+        let exponent = items.batch.exponent();
         let Some(exponent) = exponent.filter(|_| is_short && self.has_kernel(items.bits())) else {
             return self.host().public_ops(items);
         };
-        let compute = |items: PublicItems<'_>| {
-            items.compute(&|product| {
-                let powers = SecretPowers {
-                    moduli: product.moduli,
-                    exponents: &vec![&exponent; product.moduli.len()],
-                    exponent_bits,
-                    bases: product.bases,
-                    out: product.out,
-                };
-                batch_mod_exp(self, powers)
-            })
-        };
-        let threads = self.host_pool().count();
-        let part = items
-            .len()
-            .div_ceil(2 * threads)
-            .clamp(PUBLIC_ITEMS / 8, PUBLIC_ITEMS);
-        let threads = threads.min(items.len().div_ceil(part));
-        let parts = Mutex::new(items.chunks(part));
-        let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let work = || core::iter::from_fn(next).try_for_each(&compute);
-        thread::scope(|scope| {
-            // Fewer threads, if the operating system refuses some.
-            let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
-            let others: Vec<_> = (1..threads).filter_map(start).collect();
-            let own = work();
-            let others = others.into_iter().map(|other| match other.join() {
-                Ok(result) => result,
-                Err(panic) => resume_unwind(panic),
-            });
-            others.fold(own, Result::and)
-        })
+        let PublicItems {
+            batch,
+            first,
+            slots,
+        } = items;
+        let mut end = 0;
+        let moduli = runs(&batch.keys[first..][..slots.len()]).map(|run| {
+            end += run.len();
+            let params = run[0].params();
+            PowerRun { end, params }
+        });
+        let moduli: Vec<_> = moduli.collect();
+        let host = self.engine().0;
+        let feed = Public { batch, first };
+        self.run_public_powers(host, exponent, &moduli, &feed, slots)?;
+        Ok(())
     }
 
     fn engine(&self) -> HostEngine<'_> {
@@ -205,10 +181,6 @@ impl<'s> Feed<Slots<'s>> for Checked<'_> {
     type Opened = (Encoded, Option<Blinded>);
     type Error = Error;
 
-    fn is_blinded(&self) -> bool {
-        self.batch.is_blinded
-    }
-
     fn open(&self, items: Range<usize>, operands: Operands) -> Result<Self::Opened, Error> {
         let items = self.first + items.start..self.first + items.end;
         let encoded = Encoded::new(self.batch, items)?;
@@ -230,6 +202,36 @@ impl<'s> Feed<Slots<'s>> for Checked<'_> {
         if (0..slots.len()).any(|item| slots.is_fault(item)) {
             self.has_fault.store(true, Relaxed);
         }
+    }
+}
+
+impl<'s> CrtFeed<Slots<'s>> for Checked<'_> {
+    fn is_blinded(&self) -> bool {
+        self.batch.is_blinded
+    }
+}
+
+/// Makes the bases of public operations, and their outputs from the powers.
+struct Public<'a> {
+    batch: &'a PublicBatch<'a>,
+    /// The first item of the batch.
+    first: usize,
+}
+
+impl<'s> Feed<Slots<'s>> for Public<'_> {
+    type Opened = Bases;
+    type Error = Error;
+
+    fn open(&self, items: Range<usize>, _: Operands) -> Result<Bases, Error> {
+        Bases::new(self.batch, self.first + items.start..self.first + items.end)
+    }
+
+    fn numbers<'n>(&self, bases: &'n Bases) -> [&'n [Limb]; 2] {
+        [&bases.numbers, &[]]
+    }
+
+    fn take(&self, bases: Bases, powers: &[Limb], slots: Slots<'s>) {
+        bases.write_outputs(self.batch, powers, slots);
     }
 }
 

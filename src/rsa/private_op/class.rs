@@ -200,13 +200,11 @@ pub(in crate::rsa) fn sort<K: Key>(keys: &[&K]) -> (Positions, Vec<(KeyClass, Ra
 
 /// Items of one class in runs of one key; all items of a key must be neighbours.
 #[cfg(feature = "cuda")]
-pub(in crate::rsa) fn runs<'s, 'a>(
-    keys: &'s [&'a KeyHandle],
-) -> impl Iterator<Item = &'s [&'a KeyHandle]> {
+pub(in crate::rsa) fn runs<'s, 'a, K: Key>(keys: &'s [&'a K]) -> impl Iterator<Item = &'s [&'a K]> {
     let mut rest = keys;
     core::iter::from_fn(move || {
         let first = rest.first()?.address();
-        let is_same = |key: &&KeyHandle| key.address() == first;
+        let is_same = |key: &&K| key.address() == first;
         // Runs are often long, and a look at each item of a large batch would take a device's time for thousands of them.
         let mut bound = 1;
         while rest.get(bound).is_some_and(is_same) {
@@ -249,7 +247,7 @@ mod tests {
             include_str!("../../../tests/keys/rsa1024-other.pem"),
         ];
         let keys = pems.map(|pem| KeyHandle::from_pkcs1_pem(pem).unwrap());
-        assert_eq!(runs(&[]).count(), 0);
+        assert_eq!(runs::<KeyHandle>(&[]).count(), 0);
         for first in 0..20 {
             for second in 0..20 {
                 let lens = [first, second, 3];

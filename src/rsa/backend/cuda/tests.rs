@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use batch_modexp_core::Serial;
 use chacha20::ChaCha20Rng;
 use crypto_bigint::Limb;
+use num_bigint::BigUint;
 use rand_core::SeedableRng;
 use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
@@ -18,9 +19,11 @@ use super::*;
 use crate::backend::cuda::crt::{ChangeInputs, Tampering};
 use crate::backend::cuda::family::crt::CrtClass;
 use crate::backend::cuda::words::{copy_in, copy_out};
-use crate::rsa::batch::{Keys, private_ops};
+use crate::rsa::batch::{Keys, private_ops, public_ops};
+use crate::rsa::key::PublicKey;
 use crate::rsa::private_op::campaign::fault::Kind;
 use crate::rsa::private_op::{Randomness, Source, Streams};
+use crate::rsa::public_op;
 use crate::rsa::signatures::SecretOctets;
 
 /// The result of an item.
@@ -351,5 +354,103 @@ fn buffers_are_wiped() {
     for blinded in [false, true] {
         run(&cuda, &keys()[2..3], 20_000, blinded);
         assert!(cuda.is_wiped());
+    }
+}
+
+/// Bases as from [`Numbered`], but for some positions that have none, and powers as outputs.
+struct Raised;
+
+impl public_op::Source for Raised {
+    fn base(
+        &self,
+        position: usize,
+        key: &PublicKey,
+        _: &mut Randomness,
+        base: &mut [u8],
+    ) -> Result<(), Error> {
+        match position % 7 {
+            3 => Err(Error::Verification { index: 0 }),
+            _ => {
+                base.copy_from_slice(&base_at(position, key));
+                Ok(())
+            }
+        }
+    }
+
+    fn output_len(&self, key: &PublicKey) -> usize {
+        key.size()
+    }
+
+    fn output(
+        &self,
+        position: usize,
+        _: &PublicKey,
+        power: &mut [u8],
+        output: &mut [u8],
+    ) -> Result<usize, Error> {
+        match position % 11 {
+            5 => {
+                return Err(Error::DigestLength {
+                    index: 0,
+                    len: 1,
+                    expected: 2,
+                });
+            }
+            _ => output.copy_from_slice(power),
+        }
+        Ok(output.len())
+    }
+}
+
+fn base_at(position: usize, key: &PublicKey) -> Vec<u8> {
+    let seed = (position as u64 + 2).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut octets: Vec<_> = (1..)
+        .flat_map(|i| seed.wrapping_pow(2 * i + 1).to_be_bytes())
+        .take(key.size())
+        .collect();
+    octets[0] = 0;
+    octets
+}
+
+/// Keys of several widths and exponents, one of which has a modulus that a family refuses, alone and in runs, in batches of one chunk
+/// and of several.
+#[test]
+fn public_powers_are_those_of_num_bigint() {
+    let Some(cuda) = gpu() else { return };
+    let refused: BigUint =
+        BigUint::from((1u32 << 29) - 3) * ((BigUint::from(1u32) << 2018u32) - 1u32);
+    let refused = PublicKey::from_numbers(&refused.to_bytes_be(), &[1, 0, 1]).unwrap();
+    let mut public: Vec<_> = keys().iter().map(KeyHandle::public_key).collect();
+    public.push(refused);
+    for (run, count) in [(1, 1), (1, 500), (97, 3000), (60_000, 100_000)] {
+        let lanes: Vec<_> = (0..count)
+            .map(|i| &public[(i / run + 2) % public.len()])
+            .collect();
+        let outputs = public_ops(&cuda, Keys::Each(&lanes), &Raised, &Streams::none()).unwrap();
+        for (i, key) in lanes.iter().enumerate() {
+            let found = outputs.get(i).map_err(Error::clone);
+            match (i % 7, i % 11) {
+                (3, _) => assert_eq!(found, Err(Error::Verification { index: i })),
+                (_, 5) => assert_eq!(
+                    found,
+                    Err(Error::DigestLength {
+                        index: i,
+                        len: 1,
+                        expected: 2
+                    })
+                ),
+                // All of a small batch, and some of a large one.
+                _ if i % (1 + count / 1000) == 0 => {
+                    let [n, e] = [key.n(), key.e()].map(|octets| BigUint::from_bytes_be(&octets));
+                    let power = BigUint::from_bytes_be(&base_at(i, key)).modpow(&e, &n);
+                    assert_eq!(
+                        BigUint::from_bytes_be(found.unwrap()),
+                        power,
+                        "item {i} of {count}"
+                    );
+                }
+                _ => assert!(found.is_ok()),
+            }
+        }
     }
 }

@@ -1,0 +1,145 @@
+//! Numbers that a caller makes when a device is about to be free for them, part by part on the host's threads, and what becomes of
+//! the results.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::mem;
+use core::ops::Range;
+
+use batch_modexp_core::Error;
+use batch_modexp_core::secret::Secret;
+use crypto_bigint::Limb;
+
+pub(crate) use super::family::crt::Operands;
+use super::runtime::pipeline::Output;
+use super::words::{HostPool, copy_in};
+
+/// Who makes the numbers of items and takes the results. All functions are called on any thread.
+pub(crate) trait Feed<O>: Sync {
+    /// The numbers of some items.
+    type Opened: Send + Sync;
+    type Error: From<Error> + Send;
+
+    /// Makes the numbers of some items. Only blinded batches want other operands than [`Operands::Same`].
+    fn open(&self, items: Range<usize>, operands: Operands) -> Result<Self::Opened, Self::Error>;
+
+    /// The numbers that are copied to the device: see [`Operands`]. If there is no second number, it is empty.
+    fn numbers<'n>(&self, opened: &'n Self::Opened) -> [&'n [Limb]; 2];
+
+    /// Takes the results of those items.
+    fn take(&self, opened: Self::Opened, results: &[Limb], output: O);
+}
+
+/// Items that a thread has opened.
+pub(super) struct Opened<T> {
+    pub(super) len: usize,
+    numbers: T,
+}
+
+/// A feed, and the threads that call it.
+pub(super) struct Feeding<'a, F> {
+    pub(super) feed: &'a F,
+    pub(super) threads: HostPool<'a>,
+    /// Limbs in each number.
+    pub(super) limbs: usize,
+}
+
+/// The thread that drives the device copies chunks of fewer items itself.
+const COPIED_BY_ONE_THREAD: usize = 1024;
+
+impl<F> Feeding<'_, F> {
+    /// Opens the items of a chunk on all threads, in parts of `len` items.
+    pub(super) fn open<O>(
+        &self,
+        chunk: &Range<usize>,
+        len: usize,
+        operands: Operands,
+    ) -> Result<Vec<Opened<F::Opened>>, F::Error>
+    where
+        F: Feed<O>,
+    {
+        let starts: Vec<_> = chunk.clone().step_by(len).collect();
+        let opened = self.threads.map_items(starts, |start| {
+            let items = start..(start + len).min(chunk.end);
+            Ok(Opened {
+                len: items.len(),
+                numbers: self.feed.open(items, operands)?,
+            })
+        });
+        opened.into_iter().collect()
+    }
+
+    /// Copies the numbers of a chunk to their places, of `size` words for each number. A number that is not there has no
+    /// words for any item.
+    pub(super) fn copy<O>(
+        &self,
+        parts: &[Opened<F::Opened>],
+        mut places: [&mut [u64]; 2],
+        size: usize,
+    ) where
+        F: Feed<O>,
+    {
+        let copies = parts.iter().map(|Opened { len, numbers }| {
+            let places = places.each_mut().map(|words| {
+                let len = (len * size).min(words.len());
+                let (head, tail) = mem::take(words).split_at_mut(len);
+                *words = tail;
+                head
+            });
+            (places, self.feed.numbers(numbers))
+        });
+        let copies: Vec<_> = copies.collect();
+        // Waking threads takes longer than copying a few numbers.
+        let threads = match parts.iter().map(|part| part.len).sum() {
+            0..COPIED_BY_ONE_THREAD => HostPool(None),
+            _ => self.threads,
+        };
+        threads.each_item(copies, |(places, numbers)| {
+            for (words, numbers) in places.into_iter().zip(numbers) {
+                let numbers = numbers.chunks_exact(self.limbs);
+                for (number, place) in numbers.zip(words.chunks_exact_mut(size)) {
+                    copy_in(number, place);
+                }
+            }
+        });
+    }
+
+    /// Hands the results of a chunk, all of `words`, to the feed, on all threads, and wipes the words. `read` makes a result of the words
+    /// of an item, given its place in the chunk and its first number.
+    pub(super) fn take<O: Output>(
+        &self,
+        parts: Vec<Opened<F::Opened>>,
+        words: &mut [u64],
+        output: O,
+        read: impl Fn(usize, &[Limb], &[u64], &mut [Limb]) + Sync,
+    ) where
+        F: Feed<O>,
+    {
+        let size = words.len() / output.len().max(1);
+        let (mut words, mut output, mut first) = (words, Some(output), 0);
+        let mut shares = Vec::with_capacity(parts.len());
+        for Opened { len, numbers } in parts {
+            let (head, tail) = mem::take(&mut words).split_at_mut(len * size);
+            words = tail;
+            let (here, rest) = match output.take() {
+                Some(output) => output.split_at(len),
+                None => unreachable!("there are as many places as items"),
+            };
+            output = Some(rest);
+            shares.push((first, numbers, head, here));
+            first += len;
+        }
+        self.threads
+            .each_item(shares, |(first, numbers, words, output)| {
+                let mut results = Secret::new(vec![Limb::ZERO; output.len() * self.limbs]);
+                let items = results.chunks_exact_mut(self.limbs);
+                let bases = self.feed.numbers(&numbers)[0].chunks_exact(self.limbs);
+                let words = words.chunks_exact_mut(size);
+                for (item, ((result, base), words)) in (first..).zip(items.zip(bases).zip(words)) {
+                    read(item, base, words, result);
+                    words.fill(0);
+                }
+                self.feed.take(numbers, &results, output);
+            });
+    }
+}

@@ -1,0 +1,236 @@
+//! Powers with one short public exponent, of numbers that come from a [`Feed`]: verification and encryption.
+//!
+//! The kernels are those for secret exponents, which take one for each instance: all get the same.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::{Exponent, Product};
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{BoxedUint, Limb};
+
+use super::Cuda;
+use super::family::ModExpChunk;
+use super::family::entry::Entry;
+use super::feed::{Feed, Feeding, Opened, Operands};
+use super::modexp::{self, write_modulus};
+use super::plan::{Plan, Tuning};
+use super::registry::SHIPPED;
+use super::runtime::device::Call;
+use super::runtime::layout::Part;
+use super::runtime::pipeline::{Forecast, Job, Output, Prepared, Stop, Timing};
+use super::runtime::probe::DeviceInfo;
+use super::runtime::slot::{Outgoing, Slot};
+use super::words::{NonTemporal, copy_in, copy_out, write_indices};
+
+/// Consecutive items with one modulus.
+pub(crate) struct PowerRun<'a> {
+    /// The number of items up to the end of this run.
+    pub(crate) end: usize,
+    pub(crate) params: &'a MontyParams<BoxedUint>,
+}
+
+/// Items that a thread opens at a time. Few enough for each thread to have some of a chunk.
+const OPENED_AT_A_TIME: usize = 128;
+
+impl Cuda {
+    /// Raises the feed's numbers, the first of each item, to `exponent`: not wider than the moduli, which are all equally wide, and
+    /// [have a kernel](Self::has_kernel). What a kernel refuses is computed by `host`.
+    pub(crate) fn run_public_powers<O: Output, F: Feed<O>>(
+        &self,
+        host: &dyn Engine,
+        exponent: &BoxedUint,
+        runs: &[PowerRun<'_>],
+        feed: &F,
+        output: O,
+    ) -> Result<Timing, F::Error> {
+        let Some(first) = runs.first() else {
+            return Ok(Timing::default());
+        };
+        let limbs = first.params.modulus().as_ref().as_limbs().len();
+        let batch = PublicPowers {
+            bits: limbs as u32 * Limb::BITS,
+            exponent,
+            runs,
+            host,
+            feed: Feeding {
+                feed,
+                threads: self.host_pool(),
+                limbs,
+            },
+        };
+        self.devices.run(&batch, output)
+    }
+}
+
+struct PublicPowers<'a, F> {
+    /// The width of the moduli.
+    bits: u32,
+    exponent: &'a BoxedUint,
+    runs: &'a [PowerRun<'a>],
+    host: &'a dyn Engine,
+    feed: Feeding<'a, F>,
+}
+
+struct Share {
+    mod_exp: modexp::Share,
+    /// Held while a chunk for this device is opened and sent off: two at a time would both be late.
+    opening: Mutex<()>,
+}
+
+/// A chunk that a device works on.
+struct UnderWay<T> {
+    parts: Vec<Opened<T>>,
+    entry: &'static Entry,
+    /// Where the powers are in the output.
+    powers: Part,
+}
+
+impl<F> PublicPowers<'_, F> {
+    fn plan(&self, device: &DeviceInfo, count: usize) -> Option<Plan> {
+        let exponent_bits = self.exponent.bit_width_vartime();
+        let tuning = Tuning::default();
+        Plan::new(SHIPPED, self.bits, exponent_bits, count, device, tuning)
+    }
+
+    /// The runs of which a chunk has items.
+    fn runs_of(&self, chunk: &Range<usize>) -> &[PowerRun<'_>] {
+        let first = self.runs.partition_point(|run| run.end <= chunk.start);
+        let last = self.runs.partition_point(|run| run.end < chunk.end);
+        &self.runs[first..=last]
+    }
+
+    /// Writes an exponent for each of `count` items.
+    fn fill_exponents(&self, count: usize, words: &mut [u64]) {
+        let size = words.len() / count;
+        let parts = words.chunks_mut(OPENED_AT_A_TIME * size).collect();
+        self.feed.threads.each_item(parts, |words: &mut [u64]| {
+            let places = words.chunks_exact_mut(size);
+            places.for_each(|place| copy_in(self.exponent.as_limbs(), place));
+        });
+    }
+
+    /// Writes the records of moduli, and which of them each item of a chunk has.
+    fn fill_moduli(
+        &self,
+        entry: &Entry,
+        chunk: &Range<usize>,
+        [indices, records]: [&mut [u64]; 2],
+    ) {
+        let runs = self.runs_of(chunk);
+        let places = records.chunks_exact_mut(records.len() / runs.len());
+        let moduli = runs.iter().zip(places).collect();
+        self.feed.threads.each_item(moduli, |(run, record)| {
+            NonTemporal::with(|stores| write_modulus(entry, run.params, record, stores));
+        });
+        let mut start = chunk.start;
+        let each = (0..).zip(runs).flat_map(|(index, run)| {
+            let len = run.end.min(chunk.end) - start;
+            start += len;
+            core::iter::repeat_n(index, len)
+        });
+        write_indices(each, indices);
+    }
+
+    /// Computes on the host what a family refuses.
+    fn compute_on_host(&self, item: usize, base: &[Limb], power: &mut [Limb]) {
+        let run = self.runs.partition_point(|run| run.end <= item);
+        self.host.mul_public_power(Product {
+            moduli: &[self.runs[run].params],
+            exponent: Exponent::new(self.exponent),
+            bases: base,
+            factors: None,
+            out: power,
+            times_base: None,
+        });
+    }
+}
+
+impl<O: Output, F: Feed<O>> Job<O> for PublicPowers<'_, F> {
+    type Share = Share;
+    type Chunk = UnderWay<F::Opened>;
+    type Error = F::Error;
+
+    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
+        self.plan(device, count).map(|plan| plan.forecast)
+    }
+
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Share>, F::Error> {
+        let Some(plan) = self.plan(call.device().info(), count) else {
+            unreachable!("a device without a forecast has no share");
+        };
+        let Prepared {
+            resident,
+            chunks,
+            share,
+        } = modexp::Share::prepare(plan, call)?;
+        Ok(Prepared {
+            resident,
+            chunks,
+            share: Share {
+                mod_exp: share,
+                opening: Mutex::default(),
+            },
+        })
+    }
+
+    fn submit(
+        &self,
+        share: &Share,
+        chunk: &Range<usize>,
+        slot: &mut Slot,
+    ) -> Result<Self::Chunk, Stop<F::Error>> {
+        let modexp::Share { plan, grid, loaded } = &share.mod_exp;
+        let entry = plan.entry;
+        let what = ModExpChunk {
+            count: chunk.len(),
+            moduli: self.runs_of(chunk).len(),
+            exponent_bits: self.exponent.bit_width_vartime(),
+            r2_bits: entry.r2_bits(self.bits),
+            window: plan.window,
+        };
+        let work = entry.family.mod_exp(entry, *grid, &what);
+        let alone = share.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let parts = self
+            .feed
+            .open(chunk, OPENED_AT_A_TIME, Operands::Same)
+            .map_err(Stop::Batch)?;
+        let fill = |mut inputs: Outgoing<'_>| {
+            let places = [work.base, work.exponent, work.modulus_index, work.moduli];
+            let places = inputs.words().get_disjoint_mut(places.map(Part::range));
+            let Ok([bases, exponents, indices, moduli]) = places else {
+                unreachable!("parts of a layout do not overlap");
+            };
+            self.feed.copy(&parts, [bases, &mut []], entry.words());
+            self.fill_exponents(chunk.len(), exponents);
+            self.fill_moduli(entry, chunk, [indices, moduli]);
+            inputs.send()
+        };
+        slot.submit(&work.layout, fill, &work.launches, loaded)?;
+        drop(alone);
+        Ok(UnderWay {
+            parts,
+            entry,
+            powers: work.power,
+        })
+    }
+
+    fn take(&self, chunk: Self::Chunk, items: &Range<usize>, words: &mut [u64], output: O) {
+        let UnderWay {
+            parts,
+            entry,
+            powers,
+        } = chunk;
+        let words = &mut words[powers.range()];
+        self.feed
+            .take(parts, words, output, |item, base, words, power| match entry
+                .family
+                .is_refused(words)
+            {
+                true => self.compute_on_host(items.start + item, base, power),
+                false => copy_out(words, power),
+            });
+    }
+}
