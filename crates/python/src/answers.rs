@@ -21,7 +21,7 @@ enum Event {
     Begin(u64, Request),
     /// Its signature, or space in the queue, is there.
     Woken(u64),
-    /// Nobody waits any more.
+    /// The future was cancelled.
     Cancelled(u64),
 }
 
@@ -87,7 +87,7 @@ impl Answers {
             id,
             events: self.0.clone(),
         }));
-        // What fails at once needs no thread, which a forked child does not have.
+        // A request that fails at once needs no thread: a forked child has none.
         if let Poll::Ready(outcome) = poll(&mut signing, &waker) {
             settle(&future, outcome)?;
             return Ok(future);
@@ -173,7 +173,7 @@ fn deliver(py: Python<'_>, answered: Vec<(Request, Outcome)>) {
         }
         let event_loop = group[0].0.event_loop.bind(py);
         let settle = wrap_pyfunction!(settle_all, py);
-        // A loop that is closed has nobody who waits.
+        // A closed loop needs no answers.
         let _ = settle.and_then(|f| event_loop.call_method1("call_soon_threadsafe", (f, list)));
     }
 }

@@ -7,6 +7,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList};
 
+use crate::machine;
+
 /// How the numbers of a list came, and how results leave.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
@@ -78,7 +80,8 @@ pub(crate) fn write<'py>(
     if kind == Kind::Integers {
         let from_bytes = py.get_type::<PyInt>().getattr("from_bytes")?;
         let integers = PyList::empty(py);
-        for result in results {
+        for (index, result) in results.iter().enumerate() {
+            machine::check_signals_at(py, index)?;
             let octets = Secret::new(result.to_be_bytes().into_vec());
             integers.append(from_bytes.call1((PyBytes::new(py, &octets), "big"))?)?;
         }

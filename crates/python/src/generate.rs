@@ -34,9 +34,6 @@ impl GeneratedKey {
     }
 }
 
-/// generate_keys($module, bits, count, *, public_exponent=65537)
-/// --
-///
 /// Generates keys by FIPS 186-5, appendix A.1.3.
 #[pyfunction]
 #[pyo3(signature = (bits, count, *, public_exponent=65_537))]
@@ -53,7 +50,7 @@ pub(crate) fn generate_keys(
     // One key of 8192 bits takes seconds. On another thread it leaves this one free to look for signals.
     thread::spawn(move || {
         let keys = generate(&backend, bits, public_exponent, count, &stop);
-        // Nobody listens if the call was interrupted.
+        // After an interrupted call there is no receiver.
         let _ = sender.send(keys);
     });
     let receiver = Mutex::new(receiver);

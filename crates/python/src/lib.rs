@@ -16,7 +16,7 @@ mod public_key;
 mod queue;
 mod schemes;
 
-/// What `batch_modexp/__init__.py` imports.
+/// The functions and classes that `batch_modexp/__init__.py` imports.
 #[pyo3::pymodule(name = "_native")]
 mod native {
     use pyo3::prelude::*;

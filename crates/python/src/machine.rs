@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::process;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use batch_modexp::backend::{Auto, Kind};
@@ -31,14 +31,19 @@ static MACHINE: Mutex<Machine> = Mutex::new(Machine {
     backend: None,
 });
 
-/// The backend of this process. A forked child makes its own, with threads of its own.
-pub(crate) fn shared(_: Python<'_>) -> PyResult<Arc<Auto>> {
+fn of_this_process() -> MutexGuard<'static, Machine> {
     let mut machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     if machine.process != process::id() {
         // The threads of the parent are not in the child: nothing of its backend is dropped here.
         std::mem::forget(machine.backend.take());
         machine.process = process::id();
     }
+    machine
+}
+
+/// The backend of this process. A forked child makes its own, with threads of its own.
+pub(crate) fn shared(_: Python<'_>) -> PyResult<Arc<Auto>> {
+    let mut machine = of_this_process();
     if let Some(backend) = &machine.backend {
         return Ok(backend.clone());
     }
@@ -48,9 +53,6 @@ pub(crate) fn shared(_: Python<'_>) -> PyResult<Arc<Auto>> {
     Ok(backend)
 }
 
-/// set_threads($module, count, /)
-/// --
-///
 /// Sets the number of threads that calls compute on; None for one on each core.
 #[pyfunction]
 pub(crate) fn set_threads(py: Python<'_>, count: Option<usize>) -> PyResult<()> {
@@ -59,23 +61,27 @@ pub(crate) fn set_threads(py: Python<'_>, count: Option<usize>) -> PyResult<()> 
         threads => threads.flatten(),
     };
     {
-        let mut machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut machine = of_this_process();
         machine.threads = threads;
         machine.backend = None;
-        machine.process = process::id();
     }
     shared(py).map(|_| ())
 }
 
-/// backend($module, /)
-/// --
-///
 /// The name of the SIMD kernels that compute, the number of threads, and why it is those.
 #[pyfunction]
 pub(crate) fn backend(py: Python<'_>) -> PyResult<(&'static str, usize, String)> {
     let backend = shared(py)?;
     let reason = backend.reason().to_owned();
     Ok((backend.name(), backend.threads(), reason))
+}
+
+/// Looks for signals at each item with a round index, for loops that convert items from Python or for it.
+pub(crate) fn check_signals_at(py: Python<'_>, index: usize) -> PyResult<()> {
+    match index % 4096 {
+        0 => py.check_signals(),
+        _ => Ok(()),
+    }
 }
 
 /// Calls `compute` for one range of `0..len` after the other, without the interpreter's lock. Between two calls it looks for

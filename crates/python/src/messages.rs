@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::error;
+use crate::{error, machine};
 
 /// Work of a private operation or a public one, in third powers of limbs: see [`crate::machine::in_pieces`].
 pub(crate) fn private_work(size: usize) -> u64 {
@@ -34,9 +34,16 @@ pub(crate) fn octets(name: &str, object: &Bound<'_, PyAny>) -> PyResult<PyBacked
 
 /// The octets of all items of a list.
 pub(crate) fn list(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedBytes>> {
-    let items = object.try_iter()?.enumerate();
-    let read = |(index, item): (usize, PyResult<_>)| octets(&format!("{name}[{index}]"), &item?);
-    items.map(read).collect()
+    let mut list = Vec::with_capacity(object.len().unwrap_or(0));
+    for (index, item) in object.try_iter()?.enumerate() {
+        machine::check_signals_at(object.py(), index)?;
+        let item = item?;
+        list.push(match item.cast::<PyBytes>() {
+            Ok(bytes) => bytes.clone().into(),
+            Err(_) => octets(&format!("{name}[{index}]"), &item)?,
+        });
+    }
+    Ok(list)
 }
 
 /// Fails unless two lists have the same length.

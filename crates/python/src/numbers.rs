@@ -21,9 +21,6 @@ use crate::{error, machine};
 /// The longest modulus in limbs: 16,384 bits.
 const MAX_LIMBS: usize = 16_384 / Limb::BITS as usize;
 
-/// powmod_list($module, bases, exponents, moduli, *, count=None)
-/// --
-///
 /// Computes pow(base, exponent, modulus) for each position of three lists.
 #[pyfunction]
 #[pyo3(signature = (bases, exponents, moduli, *, count=None))]
@@ -33,15 +30,17 @@ pub(crate) fn powmod_list<'py>(
     moduli: &Bound<'py, PyAny>,
     count: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let py = bases.py();
     let bases = Operand::each("bases", bases, count)?;
-    let exponents_operand = Operand::each("exponents", exponents, count)?;
-    let moduli = Operand::each("moduli", moduli, count)?;
-    powmod(exponents.py(), bases, exponents_operand, moduli)
+    let exponents = Operand::each("exponents", exponents, count)?;
+    powmod(
+        py,
+        bases,
+        exponents,
+        Operand::each("moduli", moduli, count)?,
+    )
 }
 
-/// powmod_base_list($module, bases, exponent, modulus, *, count=None)
-/// --
-///
 /// Computes pow(base, exponent, modulus) for each base of a list.
 #[pyfunction]
 #[pyo3(signature = (bases, exponent, modulus, *, count=None))]
@@ -57,9 +56,6 @@ pub(crate) fn powmod_base_list<'py>(
     powmod(py, bases, exponent, Operand::one("modulus", modulus)?)
 }
 
-/// powmod_exp_list($module, base, exponents, modulus, *, count=None)
-/// --
-///
 /// Computes pow(base, exponent, modulus) for each exponent of a list.
 #[pyfunction]
 #[pyo3(signature = (base, exponents, modulus, *, count=None))]
@@ -75,9 +71,6 @@ pub(crate) fn powmod_exp_list<'py>(
     powmod(py, base, exponents, Operand::one("modulus", modulus)?)
 }
 
-/// mulmod_list($module, a, b, moduli, *, count=None)
-/// --
-///
 /// Computes a * b % modulus for each position of three lists. `moduli` may be one integer for all.
 #[pyfunction]
 #[pyo3(signature = (a, b, moduli, *, count=None))]

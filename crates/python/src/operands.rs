@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt};
 
 use crate::buffers::{self, Kind};
+use crate::machine;
 
 /// A number, and a public bound for its length. The value is secret, and the sign is public.
 pub(crate) struct Number {
@@ -69,6 +70,7 @@ impl Operand {
         }
         let mut numbers = Vec::with_capacity(object.len().unwrap_or(0));
         for item in object.try_iter()? {
+            machine::check_signals_at(object.py(), numbers.len())?;
             let number = integer(&item?).map_err(|error| {
                 let error = error.value(object.py());
                 PyTypeError::new_err(format!("{name}[{}]: {error}", numbers.len()))

@@ -2,6 +2,8 @@ from asyncio import Future
 from collections.abc import Iterable
 from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, final, overload
 
+from typing_extensions import disjoint_base
+
 # collections.abc.Buffer is new in Python 3.12; numpy's arrays have the second.
 class _Array(Protocol):
     @property
@@ -71,6 +73,7 @@ def backend() -> tuple[str, int, str]: ...
 def set_threads(count: int | None) -> None: ...
 def generate_keys(bits: int, count: int, *, public_exponent: int = 65537) -> list[GeneratedKey]: ...
 
+@disjoint_base
 class PrivateKey:
     @staticmethod
     def from_pem(data: str | _Buffer, password: str | _Buffer | None = None) -> PrivateKey: ...
