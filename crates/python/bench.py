@@ -1,4 +1,4 @@
-"""Compares batch_modexp with gmpy2 and cryptography, in turns: medians of several rounds, on one core and on all.
+"""Compares batch_modexp with gmpy2 and cryptography, in turns: medians of several rounds.
 
     python bench.py [--rounds 5] [--threads 1]
 """
