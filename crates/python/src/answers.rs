@@ -62,7 +62,8 @@ impl Cancel {
     }
 }
 
-/// The thread's end that requests are given to. The thread ends when this is dropped and all requests are answered.
+/// The thread's end that requests are given to. The thread ends when this is dropped and all
+/// requests are answered.
 pub(crate) struct Answers(Sender<Event>);
 
 impl Answers {

@@ -28,8 +28,8 @@ pub(crate) struct Rows {
     pub(crate) kind: Kind,
 }
 
-/// Reads a buffer of unsigned octets; `None` if the object is none. One with two dimensions has a number in each row. One with one
-/// dimension is cut into `count` numbers.
+/// Reads a buffer of unsigned octets; `None` if the object is none. One with two dimensions has a
+/// number in each row. One with one dimension is cut into `count` numbers.
 pub(crate) fn read(
     name: &str,
     object: &Bound<'_, PyAny>,

@@ -47,7 +47,8 @@ pub(crate) fn generate_keys(
     let is_over = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
     let stop = is_over.clone();
-    // One key of 8192 bits takes seconds. On another thread it leaves this one free to look for signals.
+    // One key of 8192 bits takes seconds. On another thread it leaves this one free to look for
+    // signals.
     thread::spawn(move || {
         let keys = generate(&backend, bits, public_exponent, count, &stop);
         // After an interrupted call there is no receiver.

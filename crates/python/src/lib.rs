@@ -1,7 +1,7 @@
 //! The Python module `batch_modexp`: batches of modular exponentiations and RSA operations.
 //!
-//! `python/batch_modexp` has the types that Python sees; this crate is its `_native`. Calls release the interpreter's lock while they
-//! compute.
+//! `python/batch_modexp` has the types that Python sees; this crate is its `_native`. Calls release
+//! the interpreter's lock while they compute.
 
 mod answers;
 mod buffers;

@@ -14,7 +14,8 @@ use crate::error;
 /// After each piece a call looks for signals, such as that of Ctrl-C.
 const PIECE_TIME: Duration = Duration::from_millis(200);
 
-/// Work of the first piece for each thread, whose time is not known: that of 64 exponentiations of 2048 bits, in third powers of limbs.
+/// Work of the first piece for each thread, whose time is not known: that of 64 exponentiations of
+/// 2048 bits, in third powers of limbs.
 const FIRST_WORK: u64 = 64 * 32 * 32 * 32;
 
 /// The backend of a process, and the number of threads that was asked for.
@@ -24,7 +25,8 @@ struct Machine {
     backend: Option<Arc<Auto>>,
 }
 
-/// It is locked for a moment, and only by threads that hold the interpreter's lock. So no thread has it while Python forks.
+/// It is locked for a moment, and only by threads that hold the interpreter's lock. So no thread
+/// has it while Python forks.
 static MACHINE: Mutex<Machine> = Mutex::new(Machine {
     process: 0,
     threads: None,
@@ -76,7 +78,8 @@ pub(crate) fn backend(py: Python<'_>) -> PyResult<(&'static str, usize, String)>
     Ok((backend.name(), backend.threads(), reason))
 }
 
-/// Looks for signals at each item with a round index, for loops that convert items from Python or for it.
+/// Looks for signals at each item with a round index, for loops that convert items from Python or
+/// for it.
 pub(crate) fn check_signals_at(py: Python<'_>, index: usize) -> PyResult<()> {
     match index % 4096 {
         0 => py.check_signals(),
@@ -84,9 +87,9 @@ pub(crate) fn check_signals_at(py: Python<'_>, index: usize) -> PyResult<()> {
     }
 }
 
-/// Calls `compute` for one range of `0..len` after the other, without the interpreter's lock. Between two calls it looks for
-/// signals, so that Ctrl-C ends the work. `work` is that of an item, in third powers of limbs; later pieces are cut by the time
-/// that earlier ones took.
+/// Calls `compute` for one range of `0..len` after the other, without the interpreter's lock.
+/// Between two calls it looks for signals, so that Ctrl-C ends the work. `work` is that of an item,
+/// in third powers of limbs; later pieces are cut by the time that earlier ones took.
 pub(crate) fn in_pieces<T: Send>(
     py: Python<'_>,
     len: usize,

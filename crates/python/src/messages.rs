@@ -9,7 +9,8 @@ use pyo3::types::{PyBytes, PyList};
 
 use crate::{error, machine};
 
-/// Work of a private operation or a public one, in third powers of limbs: see [`crate::machine::in_pieces`].
+/// Work of a private operation or a public one, in third powers of limbs: see
+/// [`crate::machine::in_pieces`].
 pub(crate) fn private_work(size: usize) -> u64 {
     (size as u64 / 8).pow(3) / 4
 }
@@ -59,8 +60,8 @@ pub(crate) fn check_lengths(names: [&str; 2], lengths: [usize; 2]) -> PyResult<(
     Err(PyValueError::new_err(message))
 }
 
-/// Appends the results of the part of a list that begins at `start`. The first error is raised, or, with `return_exceptions`,
-/// each has its place in the list.
+/// Appends the results of the part of a list that begins at `start`. The first error is raised, or,
+/// with `return_exceptions`, each has its place in the list.
 pub(crate) fn append<'a>(
     list: &Bound<'_, PyList>,
     start: usize,

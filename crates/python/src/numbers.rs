@@ -241,7 +241,8 @@ fn kind_of(operands: &[&Operand]) -> Kind {
     kinds.unwrap_or(Kind::Integers)
 }
 
-/// Public bounds for the lengths of exponents: those of equal width in limbs have the bound of the longest of them.
+/// Public bounds for the lengths of exponents: those of equal width in limbs have the bound of the
+/// longest of them.
 struct Lengths(HashMap<usize, u32>);
 
 impl Lengths {
@@ -263,7 +264,8 @@ impl Lengths {
     }
 }
 
-/// The Montgomery constants of the moduli of a range. Neighbours that are equal share theirs, which becomes known.
+/// The Montgomery constants of the moduli of a range. Neighbours that are equal share theirs, which
+/// becomes known.
 struct Fields {
     start: usize,
     moduli: Vec<Odd<BoxedUint>>,
@@ -327,7 +329,8 @@ impl Drop for Fields {
     }
 }
 
-/// The number as an operand modulo `modulus`, if it cannot be one as it is: it is wider, or negative.
+/// The number as an operand modulo `modulus`, if it cannot be one as it is: it is wider, or
+/// negative.
 fn reduced(number: &Number, modulus: &Odd<BoxedUint>) -> Option<Secret<BoxedUint>> {
     let limbs = modulus.as_ref().as_limbs().len();
     if !number.is_negative && number.limbs() <= limbs {

@@ -28,7 +28,8 @@ impl PublicKey {
 
 #[pymethods]
 impl PublicKey {
-    /// Reads the first public key of a PEM file: SubjectPublicKeyInfo, PKCS#1, or that of a certificate, which is not verified.
+    /// Reads the first public key of a PEM file: SubjectPublicKeyInfo, PKCS#1, or that of a
+    /// certificate, which is not verified.
     #[staticmethod]
     fn from_pem(data: &Bound<'_, PyAny>) -> PyResult<Self> {
         let key = match data.extract::<&str>() {
@@ -104,8 +105,9 @@ impl PublicKey {
         self.0.to_pem()
     }
 
-    /// Verifies messages, each with its signature: a list of bools. Of PSS, `salt_length` is that of a digest, a number, or "any".
-    /// With `raise_invalid` the first signature that is not valid is an Error.
+    /// Verifies messages, each with its signature: a list of bools. Of PSS, `salt_length` is that
+    /// of a digest, a number, or "any". With `raise_invalid` the first signature that is not valid
+    /// is an Error.
     #[pyo3(signature = (messages, signatures, padding="pss", hash="sha256", *, salt_length=None, prehashed=false, raise_invalid=false))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn verify_list<'py>(

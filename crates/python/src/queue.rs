@@ -23,8 +23,8 @@ pub(crate) struct SigningQueue {
 
 #[pymethods]
 impl SigningQueue {
-    /// A queue with threads of its own: as many as there are cores, unless `threads` says otherwise. Beyond `capacity` requests
-    /// that wait, others wait for space.
+    /// A queue with threads of its own: as many as there are cores, unless `threads` says
+    /// otherwise. Beyond `capacity` requests that wait, others wait for space.
     #[new]
     #[pyo3(signature = (*, threads=None, capacity=8192))]
     fn new(threads: Option<usize>, capacity: usize) -> PyResult<Self> {

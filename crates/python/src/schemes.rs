@@ -61,7 +61,8 @@ impl Encryption {
     }
 }
 
-/// Calls a function that is generic over the encryption scheme with the scheme of an [`Encryption`].
+/// Calls a function that is generic over the encryption scheme with the scheme of an
+/// [`Encryption`].
 macro_rules! with_encryption {
     ($encryption:expr, |$scheme:ident| $call:expr) => {{
         use batch_modexp::rsa::sha2::{Sha256, Sha384, Sha512};
