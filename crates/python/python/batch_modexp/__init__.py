@@ -1,0 +1,31 @@
+"""Batches of modular exponentiations and RSA operations, in constant time."""
+
+from ._native import (
+    Error,
+    GeneratedKey,
+    PrivateKey,
+    PublicKey,
+    SigningQueue,
+    backend,
+    generate_keys,
+    mulmod_list,
+    powmod_base_list,
+    powmod_exp_list,
+    powmod_list,
+    set_threads,
+)
+
+__all__ = [
+    "Error",
+    "GeneratedKey",
+    "PrivateKey",
+    "PublicKey",
+    "SigningQueue",
+    "backend",
+    "generate_keys",
+    "mulmod_list",
+    "powmod_base_list",
+    "powmod_exp_list",
+    "powmod_list",
+    "set_threads",
+]

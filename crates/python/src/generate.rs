@@ -1,0 +1,98 @@
+//! Generation of keys.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use batch_modexp::backend::Auto;
+use batch_modexp::rsa::{Error, KeyGenerator};
+use getrandom::SysRng;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+use crate::private_key::PrivateKey;
+use crate::{error, machine};
+
+const TIME_BETWEEN_SIGNALS: Duration = Duration::from_millis(50);
+
+/// A generated key: a PrivateKey that can be exported.
+#[pyclass(frozen, extends = PrivateKey, module = "batch_modexp")]
+pub(crate) struct GeneratedKey(batch_modexp::rsa::GeneratedKey);
+
+#[pymethods]
+impl GeneratedKey {
+    /// The key in PKCS#8, in PEM, not encrypted.
+    fn to_pem(&self) -> String {
+        String::clone(&self.0.to_pkcs8_pem())
+    }
+
+    /// The key in PKCS#8, in DER, not encrypted.
+    fn to_der<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.to_pkcs8_der())
+    }
+}
+
+/// Generates keys by FIPS 186-5, appendix A.1.3.
+#[pyfunction]
+#[pyo3(signature = (bits, count, *, public_exponent=65_537))]
+pub(crate) fn generate_keys(
+    py: Python<'_>,
+    bits: u32,
+    count: usize,
+    public_exponent: u32,
+) -> PyResult<Bound<'_, PyList>> {
+    let backend = machine::shared(py)?;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (sender, receiver) = mpsc::channel();
+    let stop = is_over.clone();
+    // One key of 8192 bits takes seconds. On another thread it leaves this one free to look for
+    // signals.
+    thread::spawn(move || {
+        let keys = generate(&backend, bits, public_exponent, count, &stop);
+        // After an interrupted call there is no receiver.
+        let _ = sender.send(keys);
+    });
+    let receiver = Mutex::new(receiver);
+    let wait = || {
+        let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);
+        receiver.recv_timeout(TIME_BETWEEN_SIGNALS)
+    };
+    let keys = loop {
+        match py.detach(wait) {
+            Ok(keys) => break keys,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(error::plain("the generation of keys panicked"));
+            }
+        }
+        py.check_signals()
+            .inspect_err(|_| is_over.store(true, Ordering::Relaxed))?;
+    };
+    let list = PyList::empty(py);
+    for key in keys.map_err(error::plain)? {
+        let base = PyClassInitializer::from(PrivateKey::new(key.key().clone()));
+        list.append(Py::new(py, base.add_subclass(GeneratedKey(key)))?)?;
+    }
+    Ok(list)
+}
+
+/// Generates keys, as many at a time as there are threads, until they are enough or `stop` says so.
+fn generate(
+    backend: &Auto,
+    bits: u32,
+    public_exponent: u32,
+    count: usize,
+    stop: &AtomicBool,
+) -> Result<Vec<batch_modexp::rsa::GeneratedKey>, Error> {
+    let generator = KeyGenerator::new(backend, bits)?.public_exponent(public_exponent)?;
+    let mut keys = Vec::new();
+    while keys.len() < count && !stop.load(Ordering::Relaxed) {
+        // Short keys several at a time, which fill more lanes.
+        let at_a_time = backend.threads() * (8192 / bits as usize);
+        let missing = count - keys.len();
+        keys.extend(generator.generate(&mut SysRng, missing.min(at_a_time))?);
+    }
+    Ok(keys)
+}

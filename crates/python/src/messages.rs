@@ -1,0 +1,85 @@
+//! Lists of octet strings from Python, and lists of results for it.
+
+use batch_modexp::rsa::Error;
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyList};
+
+use crate::{error, machine};
+
+/// Work of a private operation or a public one, in third powers of limbs: see
+/// [`crate::machine::in_pieces`].
+pub(crate) fn private_work(size: usize) -> u64 {
+    (size as u64 / 8).pow(3) / 4
+}
+
+pub(crate) fn public_work(size: usize) -> u64 {
+    (size as u64 / 8).pow(2) / 3
+}
+
+/// The octets of an object with the buffer protocol. Those of `bytes` are not copied.
+pub(crate) fn octets(name: &str, object: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
+    if let Ok(bytes) = object.extract::<PyBackedBytes>() {
+        return Ok(bytes);
+    }
+    let py = object.py();
+    let Ok(buffer) = PyBuffer::<u8>::get(object) else {
+        let kind = object.get_type().name()?;
+        let message = format!("{name}: a bytes-like object is needed, not '{kind}'");
+        return Err(PyTypeError::new_err(message));
+    };
+    Ok(PyBytes::new(py, &buffer.to_vec(py)?).into())
+}
+
+/// The octets of all items of a list.
+pub(crate) fn list(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedBytes>> {
+    let mut list = Vec::with_capacity(object.len().unwrap_or(0));
+    for (index, item) in object.try_iter()?.enumerate() {
+        machine::check_signals_at(object.py(), index)?;
+        let item = item?;
+        list.push(match item.cast::<PyBytes>() {
+            Ok(bytes) => bytes.clone().into(),
+            Err(_) => octets(&format!("{name}[{index}]"), &item)?,
+        });
+    }
+    Ok(list)
+}
+
+/// Fails unless two lists have the same length.
+pub(crate) fn check_lengths(names: [&str; 2], lengths: [usize; 2]) -> PyResult<()> {
+    if lengths[0] == lengths[1] {
+        return Ok(());
+    }
+    let [first, second] = names;
+    let message = format!(
+        "{first} has {} items and {second} has {}",
+        lengths[0], lengths[1]
+    );
+    Err(PyValueError::new_err(message))
+}
+
+/// Appends the results of the part of a list that begins at `start`. The first error is raised, or,
+/// with `return_exceptions`, each has its place in the list.
+pub(crate) fn append<'a>(
+    list: &Bound<'_, PyList>,
+    start: usize,
+    results: impl Iterator<Item = Result<&'a [u8], Error>>,
+    return_exceptions: bool,
+) -> PyResult<()> {
+    let py = list.py();
+    for result in results {
+        match result {
+            Ok(octets) => list.append(PyBytes::new(py, octets))?,
+            Err(error) => {
+                let error = error::of_rsa(py, error, start);
+                if !return_exceptions {
+                    return Err(error);
+                }
+                list.append(error.value(py))?;
+            }
+        }
+    }
+    Ok(())
+}
