@@ -12,7 +12,7 @@ use crypto_bigint::Limb;
 
 pub(crate) use super::family::crt::Operands;
 use super::runtime::pipeline::Output;
-use super::words::{HostPool, copy_in};
+use super::words::{HostPool, NonTemporal};
 
 /// Who makes the numbers of items and takes the results. All functions are called on any thread.
 pub(crate) trait Feed<O>: Sync {
@@ -95,12 +95,14 @@ impl<F> Feeding<'_, F> {
             _ => self.threads,
         };
         threads.each_item(copies, |(places, numbers)| {
-            for (words, numbers) in places.into_iter().zip(numbers) {
-                let numbers = numbers.chunks_exact(self.limbs);
-                for (number, place) in numbers.zip(words.chunks_exact_mut(size)) {
-                    copy_in(number, place);
+            NonTemporal::with(|stores| {
+                for (words, numbers) in places.into_iter().zip(numbers) {
+                    let numbers = numbers.chunks_exact(self.limbs);
+                    for (number, place) in numbers.zip(words.chunks_exact_mut(size)) {
+                        stores.copy_in(number, place);
+                    }
                 }
-            }
+            });
         });
     }
 
