@@ -81,7 +81,7 @@ unsafe extern "C" fn bme_sign(
         if items.is_null() || count > isize::MAX as usize / size_of::<Item>() {
             return Err(argument("items are NULL or too many"));
         }
-        // SAFETY: not NULL, and the caller vouches for `count` items that nobody else uses.
+        // SAFETY: not NULL, and the caller vouches for `count` items without other users.
         let items = unsafe { slice::from_raw_parts_mut(items, count) };
         let (mut batch, mut places) = (Vec::new(), Vec::new());
         for (i, item) in items.iter_mut().enumerate() {
