@@ -1,10 +1,8 @@
-//! Private keys.
+//! Private and public keys.
 
-use std::ptr;
+use batch_modexp::rsa::{KeyHandle, PublicKey};
 
-use batch_modexp::rsa::KeyHandle;
-
-use crate::border::{Failure, KEY, argument, guard, octets};
+use crate::border::{bad_key, elements, free, make, object};
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn bme_key_from_pem(
@@ -14,24 +12,35 @@ unsafe extern "C" fn bme_key_from_pem(
     password_len: usize,
     out: *mut *mut KeyHandle,
 ) -> i32 {
-    guard(|| {
-        if out.is_null() {
-            return Err(argument("out is NULL"));
-        }
-        // SAFETY: not NULL, and the caller vouches for the place.
-        unsafe { out.write(ptr::null_mut()) };
+    let read = || {
         // SAFETY: the caller vouches for both ranges.
-        let (pem, word) = unsafe { (octets(pem, pem_len)?, octets(password, password_len)?) };
-        let key = if password.is_null() {
-            KeyHandle::from_pem(pem)
-        } else {
-            KeyHandle::from_pkcs8_encrypted_pem(pem, word)
+        let (pem, word) = unsafe { (elements(pem, pem_len)?, elements(password, password_len)?) };
+        let key = match password.is_null() {
+            true => KeyHandle::from_pem(pem),
+            false => KeyHandle::from_pkcs8_encrypted_pem(pem, word),
         };
-        let key = key.map_err(|error| Failure(KEY, error.to_string()))?;
-        // SAFETY: as above.
-        unsafe { out.write(Box::into_raw(Box::new(key))) };
-        Ok(())
-    })
+        key.map_err(bad_key)
+    };
+    // SAFETY: the caller vouches for the place.
+    unsafe { make(out, read) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn bme_key_from_der(
+    der: *const u8,
+    der_len: usize,
+    out: *mut *mut KeyHandle,
+) -> i32 {
+    let read = || {
+        // SAFETY: the caller vouches for the range.
+        let der = unsafe { elements(der, der_len) }?;
+        let key = KeyHandle::from_pkcs8_der(der);
+        // What is neither is reported as PKCS#8, which is what most keys are.
+        let key = key.or_else(|error| KeyHandle::from_pkcs1_der(der).map_err(|_| error));
+        key.map_err(bad_key)
+    };
+    // SAFETY: the caller vouches for the place.
+    unsafe { make(out, read) }
 }
 
 #[unsafe(no_mangle)]
@@ -42,11 +51,70 @@ unsafe extern "C" fn bme_key_size(key: *const KeyHandle) -> usize {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn bme_key_free(key: *mut KeyHandle) {
-    guard(|| {
-        if !key.is_null() {
-            // SAFETY: made by `bme_key_from_pem`, and the caller frees it once.
-            drop(unsafe { Box::from_raw(key) });
-        }
-        Ok(())
-    });
+    // SAFETY: the caller vouches for it.
+    unsafe { free(key) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn bme_key_public(key: *const KeyHandle, out: *mut *mut PublicKey) -> i32 {
+    // SAFETY: NULL, or a key that the caller has not freed.
+    let public = || Ok(unsafe { object(key) }?.public_key());
+    // SAFETY: the caller vouches for the place.
+    unsafe { make(out, public) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn bme_public_key_from_pem(
+    pem: *const u8,
+    pem_len: usize,
+    out: *mut *mut PublicKey,
+) -> i32 {
+    // SAFETY: the caller vouches for the range.
+    let read = || PublicKey::from_pem(unsafe { elements(pem, pem_len) }?).map_err(bad_key);
+    // SAFETY: the caller vouches for the place.
+    unsafe { make(out, read) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn bme_public_key_from_der(
+    der: *const u8,
+    der_len: usize,
+    out: *mut *mut PublicKey,
+) -> i32 {
+    let read = || {
+        // SAFETY: the caller vouches for the range.
+        let der = unsafe { elements(der, der_len) }?;
+        PublicKey::from_spki_der(der).map_err(bad_key)
+    };
+    // SAFETY: the caller vouches for the place.
+    unsafe { make(out, read) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn bme_public_key_from_numbers(
+    n: *const u8,
+    n_len: usize,
+    e: *const u8,
+    e_len: usize,
+    out: *mut *mut PublicKey,
+) -> i32 {
+    let read = || {
+        // SAFETY: the caller vouches for both ranges.
+        let (n, e) = unsafe { (elements(n, n_len)?, elements(e, e_len)?) };
+        PublicKey::from_numbers(n, e).map_err(bad_key)
+    };
+    // SAFETY: the caller vouches for the place.
+    unsafe { make(out, read) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn bme_public_key_size(key: *const PublicKey) -> usize {
+    // SAFETY: NULL, or a key that the caller has not freed.
+    unsafe { key.as_ref() }.map_or(0, PublicKey::size)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn bme_public_key_free(key: *mut PublicKey) {
+    // SAFETY: the caller vouches for it.
+    unsafe { free(key) }
 }

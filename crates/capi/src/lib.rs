@@ -1,5 +1,7 @@
-//! The C interface: engines, private keys and batches of signatures. `include/batch_modexp.h` documents each function.
+//! The C interface: engines, keys, batches of signatures and of powers. `include/batch_modexp.h` documents each function.
 
 mod border;
+mod engine;
 mod key;
-mod sign;
+mod powers;
+mod signatures;

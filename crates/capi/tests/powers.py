@@ -1,0 +1,27 @@
+"""Prints random numbers for powmod, edges among them; or, given a file of such numbers, their powers by pow."""
+
+import secrets
+import sys
+
+DIGITS = 512
+TOP = 1 << 4 * DIGITS
+
+
+def numbers():
+    for i in range(60):
+        base, exponent, modulus = (secrets.randbelow(TOP) for _ in range(3))
+        modulus |= i % 10 != 7
+        base = [base, 0, 1, TOP - 1][i % 4] if i < 20 else base
+        exponent = [0, 1, TOP - 1, exponent][i // 4 % 4] if i < 20 else exponent
+        modulus = [modulus, 1, 3, TOP - 1][i // 2 % 4] if i < 16 else modulus
+        yield base, exponent, modulus
+
+
+if len(sys.argv) > 1:
+    with open(sys.argv[1], encoding="ascii") as lines:
+        for line in lines:
+            base, exponent, modulus = (int(field, 16) for field in line.split())
+            print(f"{pow(base, exponent, modulus):0{DIGITS}x}" if modulus % 2 else "even modulus")
+else:
+    for row in numbers():
+        print(*(f"{number:0{DIGITS}x}" for number in row))
