@@ -264,6 +264,8 @@ impl Cuda {
     }
 
     /// The time in milliseconds until the last device has done its share of `count` instances; `None` if one of them cannot.
+    ///
+    /// As foretold, whatever calls have taken: the first of them allocates, and who compares times with this has measurements of its own.
     fn slowest_ms(
         &self,
         count: usize,
@@ -271,10 +273,7 @@ impl Cuda {
     ) -> Option<f64> {
         let usable = || self.devices.iter().filter(|device| device.lost().is_none());
         let share = count.div_ceil(usable().count().max(1));
-        let times = usable().map(|device| {
-            let forecast = forecast(device.info(), share)?;
-            Some(forecast.milliseconds / device.pace(forecast.key))
-        });
+        let times = usable().map(|device| Some(forecast(device.info(), share)?.milliseconds));
         times.reduce(|a, b| Some(a?.max(b?))).flatten()
     }
 

@@ -292,7 +292,7 @@ impl fmt::Debug for Verdicts {
     }
 }
 
-/// What was signed.
+/// A message, or its digest.
 enum Content<'a> {
     Message(&'a [u8]),
     Digest(&'a [u8]),

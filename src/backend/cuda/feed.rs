@@ -14,7 +14,7 @@ pub(crate) use super::family::crt::Operands;
 use super::runtime::pipeline::Output;
 use super::words::{HostPool, NonTemporal};
 
-/// Who makes the numbers of items and takes the results. All functions are called on any thread.
+/// The caller of a batch: makes the numbers of items, and takes their results. All functions are called on any thread.
 pub(crate) trait Feed<O>: Sync {
     /// The numbers of some items.
     type Opened: Send + Sync;
@@ -106,8 +106,8 @@ impl<F> Feeding<'_, F> {
         });
     }
 
-    /// Hands the results of a chunk, all of `words`, to the feed, on all threads, and wipes the words. `read` makes a result of the words
-    /// of an item, given its place in the chunk and its first number.
+    /// Hands the results of a chunk, all of `words`, to the feed, on all threads. `read` makes a result of the words of an item, given its place
+    /// in the chunk and its first number. The words are wiped.
     pub(super) fn take<O: Output>(
         &self,
         parts: Vec<Opened<F::Opened>>,

@@ -38,7 +38,7 @@ const OPENED_AT_A_TIME: usize = 256;
 
 impl Cuda {
     /// Raises the feed's numbers, the first of each item, to `exponent`: not wider than the moduli, which are all equally wide, and
-    /// [have a kernel](Self::has_kernel). What a kernel refuses is computed by `host`.
+    /// [have a kernel](Self::has_kernel). A modulus that a kernel refuses is left to `host`.
     pub(crate) fn run_public_powers<O: Output, F: Feed<O>>(
         &self,
         host: &dyn Engine,

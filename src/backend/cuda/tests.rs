@@ -88,6 +88,21 @@ fn buffers_are_wiped_after_products() {
     assert!(cuda.devices.iter().all(Device::is_wiped));
 }
 
+/// The first large call loads a kernel and allocates: taken for the pace of the device, it would keep batches on the processor for ever.
+#[test]
+fn no_call_changes_what_is_foreseen() {
+    let Some(cuda) = gpu(1) else { return };
+    let foreseen = || cuda.foreseen_ms(1024, 32, 100_000);
+    let before = foreseen();
+    assert!(before.is_some());
+    with_batch(|batch, expected| {
+        let mut out = vec![U1024::ZERO; batch.len()];
+        cuda.batch_mod_exp(batch, 32, &mut out).unwrap();
+        assert!(out.iter().all(|power| *power == expected));
+    });
+    assert_eq!(foreseen(), before);
+}
+
 /// A chunk whose second half is refused has sent the first one: that, and what other chunks have left, is wiped.
 #[test]
 fn buffers_are_wiped_after_a_fault_of_the_batch() {
