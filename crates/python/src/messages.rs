@@ -25,12 +25,17 @@ pub(crate) fn octets(name: &str, object: &Bound<'_, PyAny>) -> PyResult<PyBacked
         return Ok(bytes);
     }
     let py = object.py();
-    let Ok(buffer) = PyBuffer::<u8>::get(object) else {
-        let kind = object.get_type().name()?;
-        let message = format!("{name}: a bytes-like object is needed, not '{kind}'");
-        return Err(PyTypeError::new_err(message));
-    };
-    Ok(PyBytes::new(py, &buffer.to_vec(py)?).into())
+    Ok(PyBytes::new(py, &buffer(name, object)?.to_vec(py)?).into())
+}
+
+/// The octets of an object with the buffer protocol, where they lie.
+pub(crate) fn buffer(name: &str, object: &Bound<'_, PyAny>) -> PyResult<PyBuffer<u8>> {
+    if let Ok(buffer) = PyBuffer::get(object) {
+        return Ok(buffer);
+    }
+    let kind = object.get_type().name()?;
+    let message = format!("{name}: a bytes-like object is needed, not '{kind}'");
+    Err(PyTypeError::new_err(message))
 }
 
 /// The octets of all items of a list.

@@ -36,9 +36,9 @@ impl PrivateKey {
         data: &Bound<'_, PyAny>,
         password: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let data = text("data", data)?;
+        let data = secret_octets("data", data)?;
         let password = password
-            .map(|password| text("password", password))
+            .map(|password| secret_octets("password", password))
             .transpose()?;
         let key = py.detach(|| match password {
             None => KeyHandle::from_pem(&*data),
@@ -55,9 +55,9 @@ impl PrivateKey {
         data: &Bound<'_, PyAny>,
         password: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let data = messages::octets("data", data)?;
+        let data = secret_octets("data", data)?;
         let password = password
-            .map(|password| text("password", password))
+            .map(|password| secret_octets("password", password))
             .transpose()?;
         let key = py.detach(|| match password {
             Some(password) => KeyHandle::from_pkcs8_encrypted_der(&data, &*password),
@@ -184,11 +184,11 @@ fn part<T>(items: &[T], range: std::ops::Range<usize>) -> &[T] {
     &items[range]
 }
 
-/// The octets of a `str` or a bytes-like object, which are wiped.
-fn text(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Secret<Vec<u8>>> {
+/// The octets of a `str` or a bytes-like object. This is the only copy of a `bytearray`, and it is wiped.
+fn secret_octets(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Secret<Vec<u8>>> {
     let octets = match object.extract::<&str>() {
         Ok(text) => text.as_bytes().to_vec(),
-        Err(_) => messages::octets(name, object)?.to_vec(),
+        Err(_) => messages::buffer(name, object)?.to_vec(object.py())?,
     };
     Ok(Secret::new(octets))
 }
