@@ -108,8 +108,8 @@ int32_t bme_verify(const bme_engine *engine, int32_t scheme, bme_verify_item *it
 
 /* powers[i] = bases[i]^exponents[i] mod moduli[i], for count items. Numbers are big-endian and lie one
  * after the other: bases, moduli and powers of `width` octets each, exponents of `exponent_width`; both
- * are 1 to 2048. Moduli are odd; bases may be larger than they are. The time depends on count and the
- * two widths alone. statuses[i] is BME_OK, or BME_ERROR_ARGUMENT for an even modulus, whose power is
+ * are 1 to 2048. Moduli are odd; bases may be larger than they are. The time depends on count, on the
+ * two widths, and on which moduli equal the one before them, which take less, and on nothing else. statuses[i] is BME_OK, or BME_ERROR_ARGUMENT for an even modulus, whose power is
  * left as it was. */
 int32_t bme_pow(const bme_engine *engine, size_t count, size_t width, size_t exponent_width,
                 const uint8_t *bases, const uint8_t *exponents, const uint8_t *moduli,

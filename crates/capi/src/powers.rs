@@ -57,7 +57,8 @@ unsafe extern "C" fn bme_pow(
         let number = |octets: &[u8], bits| {
             BoxedUint::from_be_slice(octets, bits).map_err(|_| argument("a number is too wide"))
         };
-        let (mut places, mut params) = (Vec::new(), Vec::new());
+        let (mut places, mut params) = (Vec::new(), Vec::<BoxedMontyParams>::new());
+        let mut last = None;
         let (mut base_numbers, mut exponent_numbers) = (Wiped(Vec::new()), Wiped(Vec::new()));
         let each = bases
             .chunks_exact(width)
@@ -66,10 +67,18 @@ unsafe extern "C" fn bme_pow(
         for (((base, exponent), modulus), place) in
             each.zip(powers.chunks_exact_mut(width).zip(statuses))
         {
-            let Some(modulus) = Odd::new(number(modulus, bits)?).into_option() else {
+            // Neighbours with one modulus share its constants.
+            let shared = params.last().filter(|_| last == Some(modulus)).cloned();
+            let Some(of_modulus) = (match shared {
+                Some(shared) => Some(shared),
+                None => Odd::new(number(modulus, bits)?)
+                    .into_option()
+                    .map(BoxedMontyParams::new),
+            }) else {
                 continue;
             };
-            params.push(BoxedMontyParams::new(modulus));
+            last = Some(modulus);
+            params.push(of_modulus);
             base_numbers.0.push(number(base, bits)?);
             exponent_numbers.0.push(number(exponent, exponent_bits)?);
             places.push(place);

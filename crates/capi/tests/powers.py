@@ -8,12 +8,16 @@ TOP = 1 << 4 * DIGITS
 
 
 def numbers():
+    last = 1
     for i in range(60):
         base, exponent, modulus = (secrets.randbelow(TOP) for _ in range(3))
         modulus |= i % 10 != 7
         base = [base, 0, 1, TOP - 1][i % 4] if i < 20 else base
         exponent = [0, 1, TOP - 1, exponent][i // 4 % 4] if i < 20 else exponent
         modulus = [modulus, 1, 3, TOP - 1][i // 2 % 4] if i < 16 else modulus
+        # Neighbours with one modulus, even ones too.
+        modulus = last if i > 20 and i % 5 == 3 else modulus
+        last = modulus
         yield base, exponent, modulus
 
 
