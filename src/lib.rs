@@ -35,7 +35,8 @@ mod valgrind;
 
 #[doc(inline)]
 pub use batch_modexp_core::{
-    BatchModExp, BatchModExpEach, BatchModMul, Error, ModExp, ModMul, secret,
+    BatchFixedBaseExp, BatchModExp, BatchModExpEach, BatchModMul, BatchMultiExp, Error, FixedBase,
+    ModExp, ModMul, ModMultiExp, secret,
 };
 
 /// The folder of the workspace.

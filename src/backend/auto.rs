@@ -5,6 +5,7 @@ pub(crate) mod both;
 #[cfg(feature = "cuda")]
 pub(crate) mod cost;
 mod mul;
+mod powers;
 
 use alloc::string::String;
 #[cfg(feature = "cuda")]

@@ -3,6 +3,8 @@
 mod edge_cases;
 mod errors;
 mod exponents;
+mod fixed_base;
+mod multi_exp;
 #[path = "../common/need.rs"]
 mod need;
 mod products;

@@ -3,7 +3,10 @@
 use batch_modexp::backend::{Auto, Cpu, Parallel, Serial};
 use batch_modexp::rsa::{BatchDecryptor, KeyHandle, RsaesOaep, RsaesPkcs1v15};
 use batch_modexp::secret::Secret;
-use batch_modexp::{BatchModExp, BatchModExpEach as _, BatchModMul, Error, ModExp, ModMul};
+use batch_modexp::{
+    BatchFixedBaseExp, BatchModExp, BatchModExpEach as _, BatchModMul, BatchMultiExp, Error,
+    ModExp, ModMul,
+};
 use batch_modexp_core::window::{Digits, Window};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd, U1024};
@@ -137,10 +140,17 @@ fn fixed_widths() {
 
 fn leaves_nothing<B>(watch: &Watch, backend: &B)
 where
-    B: BatchModExp<U1024, Error = Error> + BatchModMul<U1024, Error = Error>,
+    B: BatchModExp<U1024, Error = Error>
+        + BatchModMul<U1024, Error = Error>
+        + BatchFixedBaseExp
+        + BatchMultiExp,
 {
     let case = fixed_case();
     let found = watch.found_in_freed_blocks(&case.needles, || case.compute(backend));
+    assert_eq!(found, NOTHING);
+    assert!(case.is_right());
+    let case = fixed_case();
+    let found = watch.found_in_freed_blocks(&case.needles, || case.compute_by_table(backend));
     assert_eq!(found, NOTHING);
     assert!(case.is_right());
     let case = product_case();

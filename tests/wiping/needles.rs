@@ -4,7 +4,9 @@ use core::convert::Infallible;
 use std::sync::Mutex;
 
 use batch_modexp::rsa::KeyHandle;
-use batch_modexp::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
+use batch_modexp::{
+    BatchFixedBaseExp, BatchModExp, BatchModMul, BatchMultiExp, Error, ModExp, ModMul, ModMultiExp,
+};
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Odd, U1024};
 use num_bigint::BigUint;
@@ -41,6 +43,17 @@ impl Needle {
         let bytes = [limb; 2].concat().try_into().unwrap();
         Self { name, bytes }
     }
+}
+
+/// The same limb of two numbers, side by side, as in a row of the table of a fixed base.
+fn neighbours(name: &'static str, numbers: [&BigUint; 2], radix_bits: u64) -> Needle {
+    let limb = |number: &BigUint| {
+        let low = number >> (numbers[0].bits() / 2 / radix_bits * radix_bits);
+        let limb = low % (BigUint::from(1u8) << radix_bits);
+        u64::try_from(limb).unwrap().to_le_bytes()
+    };
+    let bytes = numbers.map(limb).concat().try_into().unwrap();
+    Needle { name, bytes }
 }
 
 /// A key with a message representative and everything that comes up when it is signed.
@@ -220,6 +233,8 @@ impl Case {
 pub struct FixedCase {
     base: U1024,
     exponent: U1024,
+    /// The same exponent for each instance.
+    exponents: [U1024; 3],
     params: FixedMontyParams<{ U1024::LIMBS }>,
     /// Where results go, in place of numbers that are secrets too.
     out: Mutex<[U1024; 3]>,
@@ -238,7 +253,12 @@ pub fn fixed_case() -> FixedCase {
     let (b, e, m) = (big(&base), big(&exponent), big(&modulus));
     let params = FixedMontyParams::new(Odd::new(modulus).unwrap());
     let form = |number: BigUint| (number << 1024) % &m;
+    let entries = [2u8, 3].map(|exponent| b.modpow(&exponent.into(), &m));
+    let entries = [&entries[0], &entries[1]];
     let needles = vec![
+        neighbours("entries in limbs of 64 bits", entries, 64),
+        neighbours("entries in limbs of 52 bits", entries, 52),
+        neighbours("entries in limbs of 51 bits", entries, 51),
         Needle::new("modulus", &m),
         Needle::new("R^2", &form(form(1u8.into()))),
         Needle::new("base", &b),
@@ -255,6 +275,7 @@ pub fn fixed_case() -> FixedCase {
     FixedCase {
         base,
         exponent,
+        exponents: [exponent; 3],
         params,
         out: Mutex::new([old; 3]),
         needles,
@@ -272,6 +293,25 @@ impl FixedCase {
         let mut out = self.out.lock().unwrap();
         backend
             .batch_mod_exp(&batch, U1024::BITS, &mut *out)
+            .unwrap();
+    }
+
+    /// The same by a table, and as a product with another power.
+    pub fn compute_by_table<B: BatchFixedBaseExp + BatchMultiExp>(&self, backend: &B) {
+        let mut out = self.out.lock().unwrap();
+        let terms = [
+            (&self.base, &self.exponent),
+            (&self.exponent, &self.exponent),
+        ];
+        let batch = [ModMultiExp::new(&terms, &self.params); 3];
+        backend
+            .batch_multi_exp(&batch, &[U1024::BITS, 0], &mut *out)
+            .unwrap();
+        let table = backend
+            .fixed_base(&self.base, &self.params, U1024::BITS, usize::MAX)
+            .unwrap();
+        backend
+            .batch_fixed_base_exp(&table, &self.exponents, U1024::BITS, &mut *out)
             .unwrap();
     }
 

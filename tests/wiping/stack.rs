@@ -7,7 +7,7 @@ use core::ptr;
 
 use batch_modexp::backend::Serial;
 use batch_modexp::rsa::backend::RsaBackend;
-use batch_modexp::{BatchModExp, BatchModMul, Error};
+use batch_modexp::{BatchFixedBaseExp, BatchModExp, BatchModMul, BatchMultiExp, Error};
 use crypto_bigint::U1024;
 
 use super::freed::{Watch, contains};
@@ -86,6 +86,8 @@ where
     B: RsaBackend
         + BatchModExp<U1024, Error = Error>
         + BatchModMul<U1024, Error = Error>
+        + BatchFixedBaseExp
+        + BatchMultiExp
         + Copy
         + Send
         + 'static,
@@ -93,6 +95,11 @@ where
     let _watch = Watch::begin();
     let case: &_ = Box::leak(Box::new(fixed_case()));
     let stack = stack_after(Box::new(move || case.compute(&backend)));
+    assert!(case.is_right());
+    let left = left_on(&stack, &case.needles);
+    assert!(left.is_empty(), "left on the stack: {left:?}");
+    let case: &_ = Box::leak(Box::new(fixed_case()));
+    let stack = stack_after(Box::new(move || case.compute_by_table(&backend)));
     assert!(case.is_right());
     let left = left_on(&stack, &case.needles);
     assert!(left.is_empty(), "left on the stack: {left:?}");

@@ -52,6 +52,33 @@ pub enum Error {
         /// The largest width that this backend supports, in bits.
         max_bits: u32,
     },
+    /// A product of powers, instance `index`, does not have as many terms as there are lengths of exponents.
+    Terms {
+        /// Position of the instance in the batch.
+        index: usize,
+        /// The number of its terms.
+        terms: usize,
+        /// The number of lengths.
+        lengths: usize,
+    },
+    /// A table of powers of a fixed base is for shorter exponents or, with signs, for exponents of another length.
+    TableExponentBits {
+        /// The number of exponent bits that was asked for.
+        exponent_bits: u32,
+        /// That of the table.
+        table_bits: u32,
+    },
+    /// The smallest table of powers takes more memory than is allowed.
+    TableBytes {
+        /// Its size in octets.
+        bytes: usize,
+        /// What is allowed.
+        max_bytes: usize,
+    },
+    /// A table of powers was made by a backend of another kind, which holds numbers in another form.
+    TableOfOtherBackend,
+    /// The product of a base and what should be its inverse is not 1.
+    NotInverse,
     /// The processor lacks instructions that the backend is made of.
     Unsupported {
         /// The backend that was asked for.
@@ -106,7 +133,10 @@ impl Error {
             Self::ExponentBits { index, .. }
             | Self::BaseWidth { index, .. }
             | Self::FactorWidth { index, .. }
-            | Self::ModulusWidth { index, .. } => Some(index),
+            | Self::ModulusWidth { index, .. }
+            | Self::Terms { index, .. } => Some(index),
+            Self::TableExponentBits { .. } | Self::TableBytes { .. } => None,
+            Self::TableOfOtherBackend | Self::NotInverse => None,
             Self::Unsupported { .. } | Self::ThreadPool { .. } => None,
             Self::Forked | Self::CudaUnavailable(_) | Self::Cuda { .. } | Self::Calibration(_) => {
                 None
@@ -151,6 +181,32 @@ impl fmt::Display for Error {
             } => write!(
                 f,
                 "instance {index}: the modulus is {bits} bits wide, this backend supports at most {max_bits}"
+            ),
+            Self::Terms {
+                index,
+                terms,
+                lengths,
+            } => write!(
+                f,
+                "instance {index}: it has {terms} terms, but there are {lengths} lengths of exponents"
+            ),
+            Self::TableExponentBits {
+                exponent_bits,
+                table_bits,
+            } => write!(
+                f,
+                "exponent_bits is {exponent_bits}, but the table is for {table_bits}; make one for longer exponents, \
+                 or with signs for just that length"
+            ),
+            Self::TableBytes { bytes, max_bytes } => write!(
+                f,
+                "the smallest table takes {bytes} octets, more than the {max_bytes} that are allowed"
+            ),
+            Self::TableOfOtherBackend => f.write_str(
+                "the table was made by a backend of another kind; make it with the one that computes",
+            ),
+            Self::NotInverse => f.write_str(
+                "the base times what should be its inverse is not 1 modulo the modulus",
             ),
             Self::Unsupported { backend, needs } => write!(
                 f,

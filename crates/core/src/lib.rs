@@ -19,7 +19,9 @@ extern crate std;
 pub mod checks;
 pub mod engine;
 mod error;
+pub mod fixed_base;
 pub mod monty;
+pub mod powers;
 pub mod requests;
 pub mod secret;
 mod serial;
@@ -29,12 +31,18 @@ pub mod window;
 
 pub use error::{CalibrationFault, DeviceFault, Error, Unavailable};
 pub use serial::Serial;
-pub use traits::{BatchModExp, BatchModExpEach, BatchModMul, ModExp, ModMul};
+pub use traits::{
+    BatchFixedBaseExp, BatchModExp, BatchModExpEach, BatchModMul, BatchMultiExp, FixedBase, ModExp,
+    ModMul, ModMultiExp,
+};
 
 /// The paths of the crate `batch-modexp`, for the examples of the documentation.
 #[doc(hidden)]
 pub mod facade {
-    pub use crate::{BatchModExp, BatchModExpEach, BatchModMul, Error, ModExp, ModMul, secret};
+    pub use crate::{
+        BatchFixedBaseExp, BatchModExp, BatchModExpEach, BatchModMul, BatchMultiExp, Error,
+        FixedBase, ModExp, ModMul, ModMultiExp, secret,
+    };
     pub mod backend {
         pub use crate::Serial;
     }

@@ -14,7 +14,7 @@ use crypto_bigint::{BoxedUint, CtAssign, CtEq, Limb, Uint, WideWord, Word};
 use zeroize::Zeroize;
 
 use crate::secret::Secret;
-use crate::width::{load, load_high};
+use crate::width::{load, load_high, load_limbs};
 use crate::window::{Window, bits_at};
 
 mod residues;
@@ -54,15 +54,26 @@ impl<const LIMBS: usize> Monty<LIMBS> {
     /// If it is wider than `LIMBS` limbs, or not wider than three quarters of that.
     #[must_use]
     pub fn widened(params: &MontyParams<BoxedUint>) -> Secret<Self> {
-        let narrow = params.modulus().as_ref().as_limbs().len();
+        let modulus = params.modulus().as_ref().as_limbs();
+        Self::of_limbs(modulus, params.r2().as_limbs(), params.mod_neg_inv())
+    }
+
+    /// The same of the limbs of a modulus, of `2^(2 * width) mod modulus`, and of `-1 / modulus` modulo the radix of a limb.
+    ///
+    /// # Panics
+    ///
+    /// Those of [`widened`](Self::widened).
+    #[must_use]
+    pub fn of_limbs(modulus: &[Limb], r2: &[Limb], neg_inv: Limb) -> Secret<Self> {
+        let narrow = modulus.len();
         assert!(
             narrow <= LIMBS && 4 * narrow > 3 * LIMBS,
             "{narrow} limbs do not go into {LIMBS}"
         );
         let mut monty = Secret::new(Self {
-            modulus: load(params.modulus().as_ref()),
-            neg_inv: params.mod_neg_inv(),
-            r2: load(params.r2()),
+            modulus: load_limbs(modulus),
+            neg_inv,
+            r2: load_limbs(r2),
         });
         if narrow < LIMBS {
             // So far `r2` is the square of the radix 2^(w * narrow), where w is the length of a limb: that is
@@ -229,7 +240,7 @@ fn window(exponent_bits: u32) -> Window {
 }
 
 /// Copies `table[digit]` to `out`; reads all of the table in the same order whatever the digit is.
-fn select<const LIMBS: usize>(table: &[Uint<LIMBS>], digit: u8, out: &mut Uint<LIMBS>) {
+pub(crate) fn select<const LIMBS: usize>(table: &[Uint<LIMBS>], digit: u8, out: &mut Uint<LIMBS>) {
     *out = table[0];
     for (i, power) in (1..).zip(&table[1..]) {
         let i: Word = i;

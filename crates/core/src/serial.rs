@@ -1,7 +1,9 @@
 //! The portable reference backend: one instance after the other.
 
+mod fixed_base;
 mod mul;
 mod numbers;
+mod powers;
 
 use core::{mem, ptr};
 

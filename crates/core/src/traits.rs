@@ -1,7 +1,9 @@
 //! The traits that every backend implements.
 
 mod each;
+mod fixed_base;
 mod mul;
+mod multi_exp;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -10,7 +12,9 @@ use crypto_bigint::Unsigned;
 use crypto_bigint::modular::MontyParams;
 
 pub use self::each::BatchModExpEach;
+pub use self::fixed_base::{BatchFixedBaseExp, FixedBase};
 pub use self::mul::{BatchModMul, ModMul};
+pub use self::multi_exp::{BatchMultiExp, ModMultiExp};
 
 /// One exponentiation, `base ^ exponent mod params.modulus()`.
 ///

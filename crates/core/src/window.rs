@@ -20,9 +20,9 @@ impl Window {
     /// The smallest window, in bits.
     pub const MIN_BITS: u32 = 1;
     /// The largest window, in bits.
-    pub const MAX_BITS: u32 = 6;
+    pub const MAX_BITS: u32 = 8;
 
-    /// A window of `bits` bits, or `None` unless `bits` is in `1..=6`.
+    /// A window of `bits` bits, or `None` unless `bits` is in `1..=8`.
     #[must_use]
     pub const fn new(bits: u32) -> Option<Self> {
         if bits >= Self::MIN_BITS && bits <= Self::MAX_BITS {
@@ -32,7 +32,7 @@ impl Window {
         }
     }
 
-    /// Bits in one digit, `1..=6`.
+    /// Bits in one digit, `1..=8`.
     #[must_use]
     pub const fn bits(self) -> u32 {
         self.0
@@ -105,7 +105,7 @@ pub fn recode_into(exponent: &[Limb], exponent_bits: u32, window: Window, digits
     }
 }
 
-/// Bits `low .. low + bits` of `limbs`, where `1 <= bits <= 6` and `low + bits` is within the width.
+/// Bits `low .. low + bits` of `limbs`, where `1 <= bits <= 8` and `low + bits` is within the width.
 ///
 /// The limb index, the shifts and the branch depend on `low` and `bits`, which are public.
 #[must_use]
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn rejects_sizes_out_of_range() {
         assert_eq!(Window::new(0), None);
-        assert_eq!(Window::new(7), None);
+        assert_eq!(Window::new(9), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use core::num::NonZeroUsize;
 
+use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
 use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul, Serial};
 use crypto_bigint::Unsigned;
 
@@ -114,5 +115,11 @@ where
 
     fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
         self.inner().batch_monty_mul(batch, out)
+    }
+}
+
+impl HasPowerEngine for Cpu {
+    fn power_engine(&self) -> &dyn PowerEngine {
+        self.inner()
     }
 }

@@ -5,6 +5,7 @@ mod numbers;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use batch_modexp_core::checks::check_batch;
+use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use batch_modexp_core::width::{clear, width};
 use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
@@ -196,6 +197,18 @@ where
             Self::Fma(fma) => BatchModExp::<U>::relative_time(fma, bits, count),
             #[cfg(target_arch = "x86_64")]
             Self::Ifma(ifma) => BatchModExp::<U>::relative_time(ifma, bits, count),
+        }
+    }
+}
+
+impl HasPowerEngine for AnyEngine {
+    fn power_engine(&self) -> &dyn PowerEngine {
+        match self {
+            Self::Serial => &Serial,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(fma) => fma.power_engine(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(ifma) => ifma.power_engine(),
         }
     }
 }

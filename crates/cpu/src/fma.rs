@@ -45,10 +45,11 @@ use alloc::vec::Vec;
 
 use batch_modexp_core::checks::Form;
 use batch_modexp_core::engine::Engine;
+use batch_modexp_core::fixed_base::{Table, TableForm};
+use batch_modexp_core::powers::{FixedPowers, HasPowerEngine, MultiPowers, PowerEngine};
 use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
 use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
-use crypto_bigint::Choice;
-use crypto_bigint::Unsigned;
+use crypto_bigint::{Choice, Limb, Unsigned};
 
 #[cfg(target_arch = "x86_64")]
 use self::avx2::Token;
@@ -58,7 +59,7 @@ use self::neon::Token;
 #[cfg(target_arch = "x86_64")]
 use super::adx::{self, Words};
 use super::lanes::{self, Run};
-use super::lanes::{powers_agree::powers_agree, products, reduce::reduce};
+use super::lanes::{fixed_base, multi_exp, powers_agree::powers_agree, products, reduce::reduce};
 
 /// Runs a batch on the calling thread with fused multiply-add of doubles, four instances at a time
 /// (x86-64 with AVX2 and FMA: Intel since Haswell, AMD since Zen; any 64-bit Arm).
@@ -211,5 +212,32 @@ impl<U: Unsigned> BatchModMul<U> for Fma {
 
     fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
         lanes::mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Montgomery, run))
+    }
+}
+
+impl HasPowerEngine for Fma {
+    fn power_engine(&self) -> &dyn PowerEngine {
+        self
+    }
+}
+
+impl PowerEngine for Fma {
+    fn table_form(&self, bits: u32) -> TableForm {
+        fixed_base::form::<Lanes4<Token>>(bits)
+    }
+
+    #[inline(never)]
+    fn fill_rows(&self, table: &mut Table, base: &[Limb], first: &[Limb]) {
+        fixed_base::fill(self.lanes, table, base, first);
+    }
+
+    #[inline(never)]
+    fn fixed_powers(&self, powers: FixedPowers<'_, '_>) {
+        fixed_base::powers(self.lanes, powers);
+    }
+
+    #[inline(never)]
+    fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
+        multi_exp::powers(self.lanes, powers);
     }
 }

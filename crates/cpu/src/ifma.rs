@@ -28,6 +28,7 @@ use alloc::vec::Vec;
 
 use batch_modexp_core::checks::Form;
 use batch_modexp_core::engine::Engine;
+use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
 use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
 use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::Choice;
@@ -175,5 +176,11 @@ impl<U: Unsigned> BatchModMul<U> for Ifma {
 
     fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
         lanes::mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Montgomery, run))
+    }
+}
+
+impl HasPowerEngine for Ifma {
+    fn power_engine(&self) -> &dyn PowerEngine {
+        &self.0
     }
 }

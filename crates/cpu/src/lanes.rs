@@ -13,8 +13,10 @@
 
 mod buffer;
 mod convert;
+pub(crate) mod fixed_base;
 mod halves;
 pub(crate) mod mul;
+pub(crate) mod multi_exp;
 mod pow;
 pub(crate) mod powers_agree;
 pub(crate) mod products;
@@ -30,6 +32,7 @@ use core::mem;
 use core::ops::Range;
 
 use batch_modexp_core::checks::check_batch;
+use batch_modexp_core::fixed_base::select;
 use batch_modexp_core::width::{clear, scrubbed};
 use batch_modexp_core::window::Window;
 use batch_modexp_core::{Error, ModExp};
@@ -63,6 +66,10 @@ pub(crate) trait Lanes: Copy {
     /// a look-up that takes time of its own: as long as a table of 16 entries stays in the first-level cache, one of 32
     /// does not pay.
     const LONG_EXPONENT_BITS: u32 = 1600;
+
+    /// The largest window, in bits, of tables of a fixed base, with which [`select_of_row`](Self::select_of_row) takes less
+    /// time than the products that it saves; measured.
+    const LARGEST_ROW_WINDOW: u32 = 5;
 
     /// How many limbs hold an operand for moduli of `bits` bits: so many that `R > BOUND^2 * modulus`, or
     /// more if the multiplication needs it.
@@ -150,6 +157,18 @@ pub(crate) trait Lanes: Copy {
     /// Copies entry `digits[lane]` of `table` to `out` in every lane. Reads the whole table in the same
     /// order whatever the digits are. An entry is `out.len()` limbs long.
     fn select(self, out: &mut [Self::Limb], table: &[Self::Limb], digits: &[u8]);
+
+    /// Copies entry `digits[lane]` of a row, one for all lanes, to `out` in every lane: see
+    /// [`Table::rows`](batch_modexp_core::fixed_base::Table::rows). Reads the whole row in the same order whatever the digits
+    /// are. An entry has `out.len()` limbs.
+    fn select_of_row(self, out: &mut [Self::Limb], row: &[u64], digits: &[u8]) {
+        let entries = row.len() / out.len();
+        for (lane, digit) in digits.iter().enumerate() {
+            select(row, entries, *digit, |limb, value| {
+                Self::set_lane(&mut out[limb], lane, value);
+            });
+        }
+    }
 
     /// How many limbs an entry of a table takes, for powers of `limbs` limbs and that window. Where it is not `limbs`,
     /// [`fill_table`](Self::fill_table), [`open`](Self::open) and [`step`](Self::step) know what an entry is.

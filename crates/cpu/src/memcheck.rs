@@ -2,6 +2,7 @@
 //! knows neither AVX-512 nor AVX-IFMA, so the IFMA kernels, in lanes and in pairs, run on their portable units; those of FMA, and the words
 //! beside them, run as they are.
 
+mod powers;
 mod products;
 
 use alloc::vec;
@@ -33,9 +34,11 @@ fn no_branch_or_address_depends_on_a_secret() {
         "ifma_portable_in_four_lanes",
         "products",
         "numbers",
+        "fixed_bases",
+        "products_of_powers",
     ];
     // What the check is worth: each of these leaks a digit, and must be found.
-    let leaks = ["leak_by_branch", "leak_by_address"];
+    let leaks = ["leak_by_branch", "leak_by_address", "leak_by_gathered_row"];
     run_under_valgrind("memcheck", &clean, &leaks);
 }
 
@@ -203,6 +206,52 @@ fn numbers() {
         set_params_undefined(params.as_ref(), false);
         set_undefined(&values, false);
     }
+}
+
+/// Tables of fixed bases, and powers by them, on every unit.
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn fixed_bases() {
+    powers::fixed_base(&Serial, 256);
+    // A width that is rounded up.
+    powers::fixed_base(&Serial, 17 * 64);
+    for portable in [
+        ifma::testing::eight_on_portable_unit(),
+        ifma::testing::four_on_portable_unit(),
+    ] {
+        powers::fixed_base(&portable, 256);
+        powers::fixed_base(&portable, 1088);
+    }
+    if let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) {
+        powers::fixed_base(&fma, 256);
+        powers::fixed_base(&fma, 1088);
+    }
+    powers::fixed_base(&Cpu::with_threads(NonZeroUsize::MIN).unwrap(), 512);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn products_of_powers() {
+    powers::multi_exp(&Serial, 256);
+    powers::multi_exp(&Serial, 17 * 64);
+    for portable in [
+        ifma::testing::eight_on_portable_unit(),
+        ifma::testing::four_on_portable_unit(),
+    ] {
+        powers::multi_exp(&portable, 256);
+        powers::multi_exp(&portable, 1088);
+    }
+    if let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) {
+        powers::multi_exp(&fma, 256);
+        powers::multi_exp(&fma, 1088);
+    }
+    powers::multi_exp(&Cpu::with_threads(NonZeroUsize::MIN).unwrap(), 512);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn leak_by_gathered_row() {
+    powers::fixed_base(&powers::Gathering, 256);
 }
 
 #[test]

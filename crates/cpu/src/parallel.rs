@@ -1,6 +1,7 @@
 //! Spreads a batch over threads.
 
 mod mul;
+mod powers;
 mod shares;
 
 use core::fmt;

@@ -4,8 +4,9 @@
 use core::arch::asm;
 use core::arch::x86_64::{
     __cpuid, __m512i, __mmask8, _mm_cvtsi64_si128, _mm512_add_epi64, _mm512_and_si512,
-    _mm512_cmpeq_epi64_mask, _mm512_cvtepu8_epi64, _mm512_load_si512, _mm512_mask_load_epi64,
-    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srli_epi64, _mm512_store_si512, CpuidResult,
+    _mm512_cmpeq_epi64_mask, _mm512_cvtepu8_epi64, _mm512_load_si512, _mm512_loadu_si512,
+    _mm512_mask_load_epi64, _mm512_mask_permutexvar_epi64, _mm512_set1_epi64, _mm512_setzero_si512,
+    _mm512_srli_epi64, _mm512_store_si512, CpuidResult,
 };
 use core::ptr;
 use std::sync::OnceLock;
@@ -142,6 +143,20 @@ impl Madd52 for Token {
     fn merge(self, old: __m512i, mask: __mmask8, new: &Limb8) -> __m512i {
         // SAFETY: the token proves AVX-512 F; a `Limb8` is 64 bytes, aligned to 64.
         unsafe { _mm512_mask_load_epi64(old, mask, new.0.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn lane_numbers(self, bytes: [u8; MAX_LANES]) -> __m512i {
+        self.widen(bytes)
+    }
+
+    #[inline(always)]
+    fn pick(self, old: __m512i, mask: __mmask8, lanes: __m512i, words: &[u64; 8]) -> __m512i {
+        // SAFETY: the token proves AVX-512 F; the words are 64 bytes.
+        unsafe {
+            let words = _mm512_loadu_si512(words.as_ptr().cast());
+            _mm512_mask_permutexvar_epi64(old, mask, lanes, words)
+        }
     }
 
     #[inline(always)]

@@ -7,8 +7,9 @@
 use core::arch::asm;
 use core::arch::x86_64::{
     __m256i, _mm_cvtsi64_si128, _mm256_add_epi64, _mm256_and_si256, _mm256_cmpeq_epi64,
-    _mm256_cvtepu8_epi64, _mm256_load_si256, _mm256_or_si256, _mm256_set1_epi64x,
-    _mm256_setzero_si256, _mm256_srli_epi64, _mm256_store_si256,
+    _mm256_cvtepu8_epi64, _mm256_load_si256, _mm256_loadu_si256, _mm256_or_si256,
+    _mm256_permutevar8x32_epi32, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_slli_epi64,
+    _mm256_srli_epi64, _mm256_store_si256,
 };
 use core::ptr;
 
@@ -141,6 +142,28 @@ impl<const EVEX: bool> Madd52 for Token<EVEX> {
         unsafe {
             let new = _mm256_load_si256(new.0.as_ptr().cast());
             _mm256_or_si256(old, _mm256_and_si256(new, mask))
+        }
+    }
+
+    /// The numbers of both halves of each word, since AVX2 moves words of 32 bits.
+    #[inline(always)]
+    fn lane_numbers(self, bytes: [u8; MAX_LANES]) -> __m256i {
+        let lanes = self.widen(bytes);
+        // SAFETY: the token proves AVX2.
+        unsafe {
+            let low = _mm256_add_epi64(lanes, lanes);
+            let high = _mm256_add_epi64(low, _mm256_set1_epi64x(1));
+            _mm256_or_si256(low, _mm256_slli_epi64::<32>(high))
+        }
+    }
+
+    #[inline(always)]
+    fn pick(self, old: __m256i, mask: __m256i, lanes: __m256i, words: &[u64; 4]) -> __m256i {
+        // SAFETY: the token proves AVX2; the words are 32 bytes.
+        unsafe {
+            let words = _mm256_loadu_si256(words.as_ptr().cast());
+            let picked = _mm256_permutevar8x32_epi32(words, lanes);
+            _mm256_or_si256(old, _mm256_and_si256(picked, mask))
         }
     }
 

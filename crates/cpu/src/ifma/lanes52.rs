@@ -4,7 +4,7 @@ use batch_modexp_core::window::Window;
 
 use super::blocks::{self, Mul, Square};
 use super::halves::{Enter, MulEntry, have_halves};
-use super::look_up::{Select, Share};
+use super::look_up::{Select, SelectOfRow, Share};
 use super::madd52::{Limb, MAX_LANES, Madd52, RADIX_BITS};
 use super::size;
 use super::squarings::SquareTimes;
@@ -27,6 +27,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
     /// Look-ups are hidden beside squarings, so this is where the multiplications that a larger window saves pay for its
     /// table.
     const LONG_EXPONENT_BITS: u32 = 320;
+    const LARGEST_ROW_WINDOW: u32 = 8;
 
     fn limb_count(bits: u32) -> usize {
         size::limb_count::<T>(bits)
@@ -204,6 +205,16 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         let mut select = Select {
             out,
             table,
+            digits: of_lanes(digits),
+        };
+        size::dispatch(self.0, limbs, &mut select);
+    }
+
+    fn select_of_row(self, out: &mut [T::Limb], row: &[u64], digits: &[u8]) {
+        let limbs = out.len();
+        let mut select = SelectOfRow {
+            out,
+            row,
             digits: of_lanes(digits),
         };
         size::dispatch(self.0, limbs, &mut select);

@@ -22,6 +22,12 @@ pub(crate) trait Limb: Copy + Default + Zeroize + 'static {
     /// As many zeros as a block may have limbs.
     const ZEROS: &[Self; MAX_BLOCK];
 
+    /// A word for each lane, anywhere in memory.
+    type Words: AsRef<[u64]> + 'static;
+
+    /// Cuts words into those for each lane.
+    fn chunks(words: &[u64]) -> &[Self::Words];
+
     /// The value of each lane.
     fn lanes(&self) -> &[u64];
 
@@ -44,6 +50,12 @@ impl Limb for Limb8 {
     const ZERO: Self = Self([0; 8]);
     const ZEROS: &[Self; MAX_BLOCK] = &[Self::ZERO; MAX_BLOCK];
 
+    type Words = [u64; 8];
+
+    fn chunks(words: &[u64]) -> &[[u64; 8]] {
+        words.as_chunks().0
+    }
+
     fn lanes(&self) -> &[u64] {
         &self.0
     }
@@ -57,6 +69,12 @@ impl Limb for Limb4 {
     const LANES: usize = 4;
     const ZERO: Self = Self([0; 4]);
     const ZEROS: &[Self; MAX_BLOCK] = &[Self::ZERO; MAX_BLOCK];
+
+    type Words = [u64; 4];
+
+    fn chunks(words: &[u64]) -> &[[u64; 4]] {
+        words.as_chunks().0
+    }
 
     fn lanes(&self) -> &[u64] {
         &self.0
@@ -141,6 +159,19 @@ pub(crate) trait Madd52: Copy {
     /// `old`, but `new` in the lanes of `mask`. Where this [needs zeros](Self::MERGES_INTO_ZERO), `old` is zero in those
     /// lanes, or is `new` already.
     fn merge(self, old: Self::Vector, mask: Self::Mask, new: &Self::Limb) -> Self::Vector;
+
+    /// Numbers of lanes, as [`pick`](Self::pick) wants them. A byte is below the number of lanes.
+    fn lane_numbers(self, bytes: [u8; MAX_LANES]) -> Self::Vector;
+
+    /// `old`, but in the lanes of `mask` the words whose numbers `lanes` has. All words are read, and moved in registers. Where
+    /// [`merge`](Self::merge) needs zeros, this does too.
+    fn pick(
+        self,
+        old: Self::Vector,
+        mask: Self::Mask,
+        lanes: Self::Vector,
+        words: &<Self::Limb as Limb>::Words,
+    ) -> Self::Vector;
 
     /// The same reference, of unknown origin to the compiler, which therefore cannot hoist loads
     /// through it out of a loop. It would have to spill them again: there are more limbs than registers.

@@ -125,6 +125,24 @@ impl<L: Limb> Madd52 for Portable<L> {
         change(old, |i, old| old & (!mask[i] | kept) | new[i] & mask[i])
     }
 
+    fn lane_numbers(self, bytes: [u8; MAX_LANES]) -> Handle {
+        self.widen(bytes)
+    }
+
+    /// A permutation without an address that depends on its numbers.
+    #[inline(never)]
+    fn pick(self, old: Handle, mask: Handle, lanes: Handle, words: &L::Words) -> Handle {
+        let picked = (0..L::LANES).fold(self.zero(), |picked, number| {
+            let equal = self.equal(lanes, number as u64).lanes();
+            change(picked, |i, picked| {
+                picked | words.as_ref()[number] & equal[i]
+            })
+        });
+        let kept = u64::from(Self::MERGES_INTO_ZERO).wrapping_neg();
+        let (mask, new) = (mask.lanes(), picked.lanes());
+        change(old, |i, old| old & (!mask[i] | kept) | new[i] & mask[i])
+    }
+
     fn reload<T>(self, reference: &T) -> &T {
         black_box(reference)
     }

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use batch_modexp_core::checks::Form;
 use batch_modexp_core::engine::Engine;
+use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
 use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
 use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::Choice;
@@ -98,5 +99,11 @@ impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> Engine for OnUnits<E, F> 
 
     fn run_powers(&self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
         Some(self.0.powers_agree(powers))
+    }
+}
+
+impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> HasPowerEngine for OnUnits<E, F> {
+    fn power_engine(&self) -> &dyn PowerEngine {
+        &self.0
     }
 }

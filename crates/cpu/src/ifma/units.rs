@@ -3,13 +3,15 @@
 use alloc::vec::Vec;
 
 use batch_modexp_core::checks::Form;
+use batch_modexp_core::fixed_base::{Table, TableForm};
+use batch_modexp_core::powers::{FixedPowers, MultiPowers, PowerEngine};
 use batch_modexp_core::requests::{Moduli, Powers, Product, Reduction};
 use batch_modexp_core::width::width;
-use crypto_bigint::Choice;
+use crypto_bigint::{Choice, Limb};
 
 use super::cost;
 use super::lanes52::Lanes52;
-use super::madd52::{Limb, Limb4, Limb8, Madd52};
+use super::madd52::{Limb as _, Limb4, Limb8, Madd52};
 use super::pair::{Across, Pairs};
 use crate::adx;
 use crate::adx::Words;
@@ -18,6 +20,7 @@ use crate::lanes::Run;
 use crate::lanes::powers_agree::powers_agree;
 use crate::lanes::products;
 use crate::lanes::reduce::reduce;
+use crate::lanes::{fixed_base, multi_exp};
 
 /// The lanes of a processor: eight on the instructions of `E`, or four on those of `F`, with words for an instance that would
 /// leave lanes empty.
@@ -70,6 +73,39 @@ impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
         match self {
             Self::Eight(unit) => lanes::mul::multiply(Lanes52(unit), form, run),
             Self::Four(unit, _) => lanes::mul::multiply(Lanes52(unit), form, run),
+        }
+    }
+}
+
+impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> PowerEngine for Units<E, F> {
+    fn table_form(&self, bits: u32) -> TableForm {
+        match self {
+            Self::Eight(_) => fixed_base::form::<Lanes52<E>>(bits),
+            Self::Four(..) => fixed_base::form::<Lanes52<F>>(bits),
+        }
+    }
+
+    #[inline(never)]
+    fn fill_rows(&self, table: &mut Table, base: &[Limb], first: &[Limb]) {
+        match *self {
+            Self::Eight(unit) => fixed_base::fill(Lanes52(unit), table, base, first),
+            Self::Four(unit, _) => fixed_base::fill(Lanes52(unit), table, base, first),
+        }
+    }
+
+    #[inline(never)]
+    fn fixed_powers(&self, powers: FixedPowers<'_, '_>) {
+        match *self {
+            Self::Eight(unit) => fixed_base::powers(Lanes52(unit), powers),
+            Self::Four(unit, _) => fixed_base::powers(Lanes52(unit), powers),
+        }
+    }
+
+    #[inline(never)]
+    fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
+        match *self {
+            Self::Eight(unit) => multi_exp::powers(Lanes52(unit), powers),
+            Self::Four(unit, _) => multi_exp::powers(Lanes52(unit), powers),
         }
     }
 }

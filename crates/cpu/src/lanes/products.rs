@@ -3,13 +3,13 @@
 use core::ops::Range;
 use core::{array, mem};
 
+use batch_modexp_core::powers::ModulusRef;
 use batch_modexp_core::requests::{Exponent, Moduli, Product};
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb};
 
 use super::convert::MAX_COUNT;
-use super::run::Params;
 use super::workspace::{Parts, Workspace, set_one};
 use super::{Lanes, Modulus};
 
@@ -204,8 +204,8 @@ pub(super) fn limbs(modulus: &MontyParams<BoxedUint>) -> usize {
 }
 
 /// The modulus of each lane; lanes to spare repeat the last one.
-pub(super) fn each_lane<'a>(block: Moduli<'a>) -> [Params<'a>; MAX_COUNT] {
-    array::from_fn(|lane| Params::of(block[lane.min(block.len() - 1)]))
+pub(super) fn each_lane<'a>(block: Moduli<'a>) -> [ModulusRef<'a>; MAX_COUNT] {
+    array::from_fn(|lane| ModulusRef::of(block[lane.min(block.len() - 1)]))
 }
 
 /// Whether lane by lane the moduli are the same references.

@@ -7,11 +7,12 @@ use core::array;
 use core::ops::Range;
 use core::ptr;
 
+use batch_modexp_core::powers::ModulusRef;
 use batch_modexp_core::requests::SecretPowers;
 use batch_modexp_core::width::width;
 use batch_modexp_core::{ModExp, ModMul};
 use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{Limb, U64, Unsigned};
+use crypto_bigint::{Limb, Unsigned};
 use zeroize::Zeroize;
 
 use super::convert::MAX_COUNT;
@@ -27,7 +28,7 @@ pub(crate) trait Run<'a> {
     fn bits(&self) -> u32;
 
     /// The moduli of a block.
-    fn moduli(&self, block: Range<usize>) -> [Params<'a>; MAX_COUNT];
+    fn moduli(&self, block: Range<usize>) -> [ModulusRef<'a>; MAX_COUNT];
 
     /// Whether lane by lane the moduli of `block` are the same references as those of `prepared`. A shorter block may
     /// follow a longer one, since the lanes to spare then hold moduli that are of no concern.
@@ -38,36 +39,6 @@ pub(crate) trait Run<'a> {
 
     /// Where the results of a block go, each as wide as the moduli; for lanes to spare there are no limbs.
     fn results(&mut self, block: Range<usize>) -> [&mut [Limb]; MAX_COUNT];
-}
-
-/// What lanes need of [`MontyParams`].
-#[derive(Clone, Copy)]
-pub(crate) struct Params<'a> {
-    pub(super) modulus: &'a [Limb],
-    /// `2^(2 * width) mod modulus`.
-    pub(super) r2: &'a [Limb],
-    /// `1 / modulus mod 2^64`.
-    pub(super) mod_inv: &'a U64,
-}
-
-impl<'a> Params<'a> {
-    pub(super) fn of<U: Unsigned>(params: &'a MontyParams<U>) -> Self {
-        Self {
-            modulus: params.modulus().as_ref().as_limbs(),
-            r2: params.r2().as_limbs(),
-            mod_inv: params.mod_inv(),
-        }
-    }
-
-    /// Whether these are the same references.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        ptr::eq(self.modulus, other.modulus) && ptr::eq(self.r2, other.r2)
-    }
-
-    /// The width of the modulus in bits.
-    pub(super) fn bits(&self) -> u32 {
-        self.modulus.len() as u32 * Limb::BITS
-    }
 }
 
 /// The blocks of a range of instances, one for each lane, which the last block may leave to spare.
@@ -143,8 +114,8 @@ impl<'a, U: Unsigned, I: Instance<U>> Run<'a> for Typed<'a, I, U> {
         width(self.batch[0].params().modulus().as_ref())
     }
 
-    fn moduli(&self, block: Range<usize>) -> [Params<'a>; MAX_COUNT] {
-        self.each_lane(block, |instance| Params::of(instance.params()))
+    fn moduli(&self, block: Range<usize>) -> [ModulusRef<'a>; MAX_COUNT] {
+        self.each_lane(block, |instance| ModulusRef::of(instance.params()))
     }
 
     fn same_moduli(&self, block: Range<usize>, prepared: Range<usize>) -> bool {
@@ -185,8 +156,8 @@ impl<'a> Run<'a> for SecretPowers<'a> {
         width(self.moduli[0].modulus().as_ref())
     }
 
-    fn moduli(&self, block: Range<usize>) -> [Params<'a>; MAX_COUNT] {
-        array::from_fn(|lane| Params::of(self.moduli[(block.start + lane).min(block.end - 1)]))
+    fn moduli(&self, block: Range<usize>) -> [ModulusRef<'a>; MAX_COUNT] {
+        array::from_fn(|lane| ModulusRef::of(self.moduli[(block.start + lane).min(block.end - 1)]))
     }
 
     fn same_moduli(&self, block: Range<usize>, prepared: Range<usize>) -> bool {
@@ -237,7 +208,7 @@ mod tests {
         each_run(&batch, &mut out, |run| {
             let all = 0..run.count();
             // Lanes to spare repeat the last one.
-            let moduli = run.moduli(all.clone()).map(|params| params.modulus.len());
+            let moduli = run.moduli(all.clone()).map(|params| params.limbs.len());
             assert_eq!(moduli, [(run.bits() / Limb::BITS) as usize; MAX_COUNT]);
             let numbers = [base.as_limbs(), exponent.as_limbs()];
             assert_eq!(run.numbers(all.clone()), [numbers; MAX_COUNT]);

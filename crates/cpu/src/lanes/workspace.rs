@@ -4,6 +4,7 @@ mod layout;
 
 use core::ops::Range;
 
+use batch_modexp_core::powers::ModulusRef;
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::window::{Window, recode_into};
 use crypto_bigint::Limb;
@@ -13,7 +14,6 @@ use super::buffer::Buffer;
 use super::convert::{
     MAX_COUNT, bits_at, cut, join, pack, reduce_once, store, to_digits, transpose,
 };
-use super::run::Params;
 use super::{Lanes, Modulus, window};
 
 /// Buffers for operands of `limbs` limbs and exponents of `exponent_bits` bits, reused from block to
@@ -60,7 +60,7 @@ impl<L: Lanes> Workspace<L> {
     }
 
     /// Imports the modulus of every lane, all equally wide, and computes their Montgomery constants.
-    pub(super) fn prepare_moduli(&mut self, moduli: &[Params<'_>; MAX_COUNT]) {
+    pub(super) fn prepare_moduli(&mut self, moduli: &[ModulusRef<'_>; MAX_COUNT]) {
         self.prepare_products(moduli);
         self.raise_r2(moduli[0].bits());
     }
@@ -68,7 +68,7 @@ impl<L: Lanes> Workspace<L> {
     /// The same with `S^2` in the place of `R^2`, where `S = 2^width` is crypto-bigint's Montgomery radix. It takes two
     /// multiplications less, and does for what is only reduced or multiplied once, since R is `S * 2^excess`: see
     /// [`excess`](Self::excess).
-    pub(super) fn prepare_products(&mut self, moduli: &[Params<'_>; MAX_COUNT]) {
+    pub(super) fn prepare_products(&mut self, moduli: &[ModulusRef<'_>; MAX_COUNT]) {
         self.import_moduli(moduli);
         let (operands, mut words) = self.operands_and_words();
         let words = words.of(moduli[0].bits(), L::COUNT);
@@ -76,11 +76,11 @@ impl<L: Lanes> Workspace<L> {
     }
 
     /// The same without either, which products in Montgomery form need not have.
-    pub(super) fn import_moduli(&mut self, moduli: &[Params<'_>; MAX_COUNT]) {
+    pub(super) fn import_moduli(&mut self, moduli: &[ModulusRef<'_>; MAX_COUNT]) {
         let lanes = self.lanes;
         let (operands, mut words) = self.operands_and_words();
         let plain = words.of(moduli[0].bits(), L::COUNT);
-        import_of_each::<L>(moduli, |params| params.modulus, plain, operands.modulus);
+        import_of_each::<L>(moduli, |params| params.limbs, plain, operands.modulus);
         for (lane, params) in moduli[..L::COUNT].iter().enumerate() {
             let inverse = Secret::new(u64::from(*params.mod_inv));
             let neg_inv = inverse.wrapping_neg() & ((1 << L::RADIX_BITS) - 1);
@@ -295,8 +295,8 @@ impl<L: Lanes> Workspace<L> {
 /// Cuts a number `of` the modulus of each lane into limbs, by way of `words`; once for all lanes where they have one modulus, as those
 /// of one key have.
 fn import_of_each<'a, L: Lanes>(
-    moduli: &[Params<'a>; MAX_COUNT],
-    of: impl Fn(&Params<'a>) -> &'a [Limb],
+    moduli: &[ModulusRef<'a>; MAX_COUNT],
+    of: impl Fn(&ModulusRef<'a>) -> &'a [Limb],
     words: &mut [u64],
     limbs: &mut [L::Limb],
 ) {

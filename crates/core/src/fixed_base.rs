@@ -1,0 +1,333 @@
+//! Tables of powers of one base, from which each further power is a product of entries.
+//!
+//! An exponent is cut into digits of `w` bits, `e = sum of e_j * 2^(w * j)`. Row `j` of the table has the powers
+//! `base^(d * 2^(w * j))` for every digit `d`, so that `base^e` is the product of one entry of each row: one
+//! multiplication for a digit, and no squaring (E. F. Brickell, D. M. Gordon, K. S. McCurley and D. B. Wilson, "Fast
+//! exponentiation with precomputation", EUROCRYPT '92; Handbook of Applied Cryptography, 14.109).
+//!
+//! Entries are in the Montgomery form of the engine that made the table. Those of row 0 are ordinary numbers: a product
+//! of Montgomery forms with one ordinary number is an ordinary number, so nothing has to be converted in the end.
+
+mod inverse;
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{Limb, U64, Unsigned};
+
+pub(crate) use self::inverse::power_of_inverse;
+use crate::powers::ModulusRef;
+use crate::secret::Secret;
+use crate::window::{Window, recode_into};
+
+/// How an engine holds numbers, and what it says of tables.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TableForm {
+    /// Bits in a limb of the engine.
+    pub radix_bits: u32,
+    /// Limbs in a number.
+    pub limbs: usize,
+    /// The largest window, in bits, with which the look-up takes less time than the products that it saves.
+    pub largest_window: u32,
+}
+
+/// The smallest window of a table, in bits: a row of fewer entries than SIMD lanes would not fill a vector.
+const SMALLEST_WINDOW: u32 = 3;
+
+/// The table of a [`FixedBase`](crate::FixedBase), behind which numbers are limbs: see there.
+#[allow(missing_debug_implementations)]
+pub struct Table {
+    form: TableForm,
+    window: Window,
+    exponent_bits: u32,
+    is_signed: bool,
+    modulus: FixedModulus,
+    /// See [`rows`](Self::rows); with room to begin at a multiple of 64 octets.
+    words: Secret<Vec<u64>>,
+}
+
+/// The modulus of a table.
+struct FixedModulus {
+    limbs: Secret<Vec<Limb>>,
+    r2: Secret<Vec<Limb>>,
+    /// One number, in the heap: what is moved leaves a copy.
+    mod_inv: Secret<Vec<U64>>,
+}
+
+impl FixedModulus {
+    fn new<U: Unsigned>(params: &MontyParams<U>) -> Self {
+        let copy = |number: &U| Secret::new(number.as_limbs().to_vec());
+        Self {
+            limbs: copy(params.modulus().as_ref()),
+            r2: copy(params.r2()),
+            mod_inv: Secret::new(vec![*params.mod_inv()]),
+        }
+    }
+
+    fn as_ref(&self) -> ModulusRef<'_> {
+        ModulusRef {
+            limbs: &self.limbs,
+            r2: &self.r2,
+            mod_inv: &self.mod_inv[0],
+        }
+    }
+}
+
+impl Table {
+    /// A table whose entries are all zero, of at most `max_bytes` octets, or else the octets of the smallest one.
+    pub(crate) fn zeros<U: Unsigned>(
+        params: &MontyParams<U>,
+        form: TableForm,
+        exponent_bits: u32,
+        is_signed: bool,
+        max_bytes: usize,
+    ) -> Result<Self, usize> {
+        let window = window(form, exponent_bits, max_bytes)?;
+        let len = bytes(form, window, exponent_bits) / size_of::<u64>();
+        Ok(Self {
+            form,
+            window,
+            exponent_bits,
+            is_signed,
+            modulus: FixedModulus::new(params),
+            words: Secret::new(vec![0; len]),
+        })
+    }
+
+    /// The length, in bits, of the longest exponents that the table is for.
+    #[must_use]
+    pub fn exponent_bits(&self) -> u32 {
+        self.exponent_bits
+    }
+
+    /// Whether exponents are numbers in two's complement.
+    #[must_use]
+    pub fn is_signed(&self) -> bool {
+        self.is_signed
+    }
+
+    /// Bits in a digit of an exponent, 3 to 8: each costs one product.
+    #[must_use]
+    pub fn window_bits(&self) -> u32 {
+        self.window.bits()
+    }
+
+    /// The size of the table in octets.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.words.len() * size_of::<u64>()
+    }
+
+    /// How the engine that made it holds numbers.
+    #[must_use]
+    pub fn form(&self) -> TableForm {
+        self.form
+    }
+
+    /// The modulus.
+    #[must_use]
+    pub fn modulus(&self) -> ModulusRef<'_> {
+        self.modulus.as_ref()
+    }
+
+    /// Words of 64 bits: for each row, for each limb from the lowest on, that limb of all entries in turn. So a vector of
+    /// words has one limb of several entries.
+    #[must_use]
+    pub fn rows(&self) -> Rows<&[u64]> {
+        let (layout, start, len) = (self.layout(), self.start(), self.len());
+        Rows {
+            words: &self.words[start..][..len],
+            layout,
+        }
+    }
+
+    /// The same, to be filled, and the modulus.
+    pub fn rows_mut(&mut self) -> (Rows<&mut [u64]>, ModulusRef<'_>) {
+        let (layout, start, len) = (self.layout(), self.start(), self.len());
+        let rows = Rows {
+            words: &mut self.words[start..][..len],
+            layout,
+        };
+        (rows, self.modulus.as_ref())
+    }
+
+    /// Digits in exponents of `exponent_bits` bits: of 0 bits too there is one, so that row 0 is always there.
+    #[must_use]
+    pub fn digit_count(&self, exponent_bits: u32) -> usize {
+        self.window.digit_count(exponent_bits).max(1)
+    }
+
+    /// The digits of an exponent of `exponent_bits` bits, least significant first.
+    ///
+    /// A number in two's complement is more by half of its range: so the digits are of a number that is not negative, and
+    /// row 0 makes up for it.
+    pub fn recode(&self, exponent: &[Limb], exponent_bits: u32, digits: &mut [u8]) {
+        if exponent_bits == 0 {
+            return digits.fill(0);
+        }
+        recode_into(exponent, exponent_bits, self.window, digits);
+        if let Some(top) = digits.last_mut().filter(|_| self.is_signed) {
+            *top ^= 1 << ((exponent_bits - 1) % self.window.bits());
+        }
+    }
+
+    fn layout(&self) -> Layout {
+        Layout {
+            limbs: self.form.limbs,
+            entries: self.window.table_len(),
+            window_bits: self.window.bits(),
+            count: self.digit_count(self.exponent_bits),
+        }
+    }
+
+    fn len(&self) -> usize {
+        let Layout {
+            limbs,
+            entries,
+            count,
+            ..
+        } = self.layout();
+        limbs * entries * count
+    }
+
+    /// The first word at a multiple of 64 octets. Only running times depend on it.
+    fn start(&self) -> usize {
+        self.words.as_ptr().align_offset(64).min(ALIGNMENT_WORDS)
+    }
+}
+
+/// Words that are left over so that rows can begin where cache lines do.
+const ALIGNMENT_WORDS: usize = 7;
+
+/// The shape of all rows.
+#[derive(Clone, Copy)]
+struct Layout {
+    limbs: usize,
+    entries: usize,
+    window_bits: u32,
+    count: usize,
+}
+
+/// The rows of a table: see [`Table::rows`].
+pub struct Rows<W> {
+    words: W,
+    layout: Layout,
+}
+
+impl<W> Rows<W> {
+    /// The number of rows.
+    pub fn count(&self) -> usize {
+        self.layout.count
+    }
+
+    /// Entries of each row.
+    pub fn entries(&self) -> usize {
+        self.layout.entries
+    }
+
+    /// Bits in a digit.
+    pub fn window_bits(&self) -> u32 {
+        self.layout.window_bits
+    }
+}
+
+impl<'a> Rows<&'a [u64]> {
+    /// All words of a row.
+    #[must_use]
+    pub fn row(&self, row: usize) -> &'a [u64] {
+        let len = self.layout.limbs * self.layout.entries;
+        &self.words[row * len..][..len]
+    }
+}
+
+impl Rows<&mut [u64]> {
+    /// Sets a limb of an entry.
+    pub fn set(&mut self, row: usize, entry: usize, limb: usize, value: u64) {
+        let Layout { limbs, entries, .. } = self.layout;
+        self.words[(row * limbs + limb) * entries + entry] = value;
+    }
+}
+
+/// Gives `put` each limb of entry `digit` of a row. Reads the whole row in the same order whatever the digit is.
+pub fn select(row: &[u64], entries: usize, digit: u8, mut put: impl FnMut(usize, u64)) {
+    let mut masks = [0; 1 << Window::MAX_BITS];
+    let masks = &mut masks[..entries];
+    for (entry, mask) in (0u64..).zip(masks.iter_mut()) {
+        // All ones where both are equal: then alone the difference from 1 is negative.
+        let difference = entry ^ u64::from(digit);
+        *mask = (difference.wrapping_sub(1) >> 63).wrapping_neg();
+    }
+    let masks = core::hint::black_box(masks);
+    for (limb, words) in row.chunks_exact(entries).enumerate() {
+        let pairs = words.iter().zip(&*masks);
+        put(
+            limb,
+            pairs.fold(0, |picked, (word, mask)| picked | word & mask),
+        );
+    }
+}
+
+/// Octets of a table with that window.
+fn bytes(form: TableForm, window: Window, exponent_bits: u32) -> usize {
+    let rows = window.digit_count(exponent_bits).max(1);
+    (rows * window.table_len() * form.limbs + ALIGNMENT_WORDS) * size_of::<u64>()
+}
+
+/// The window with the fewest digits of all whose table has at most `max_bytes` octets, the smallest one of those; or the
+/// octets of the smallest table.
+fn window(form: TableForm, exponent_bits: u32, max_bytes: usize) -> Result<Window, usize> {
+    let windows = (SMALLEST_WINDOW..=form.largest_window).filter_map(Window::new);
+    let fits = |window: &Window| bytes(form, *window, exponent_bits) <= max_bytes;
+    let smallest = Window::new(SMALLEST_WINDOW).map(|window| bytes(form, window, exponent_bits));
+    windows
+        .filter(fits)
+        .min_by_key(|window| window.digit_count(exponent_bits))
+        .ok_or(smallest.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORM: TableForm = TableForm {
+        radix_bits: 64,
+        limbs: 32,
+        largest_window: 8,
+    };
+
+    #[test]
+    fn the_budget_decides_the_window() {
+        for (exponent_bits, max_bytes, expected) in [
+            (2048, usize::MAX, Ok(8)),
+            // 342 rows of 64 entries of 256 octets.
+            (2048, 342 * 64 * 256 + 56, Ok(6)),
+            (2048, 342 * 64 * 256 + 55, Ok(5)),
+            // The smallest window with as few digits as the largest one.
+            (10, usize::MAX, Ok(5)),
+            (0, usize::MAX, Ok(3)),
+            (2048, 1 << 20, Err(683 * 8 * 256 + 56)),
+        ] {
+            let window = window(FORM, exponent_bits, max_bytes).map(Window::bits);
+            assert_eq!(
+                window, expected,
+                "{exponent_bits} bits in {max_bytes} octets"
+            );
+        }
+    }
+
+    #[test]
+    fn every_entry_is_selected_by_its_digit() {
+        for entries in [8usize, 64, 256] {
+            let row: Vec<u64> = (0..3 * entries as u64).collect();
+            for digit in 0..entries {
+                let mut picked = Vec::new();
+                select(&row, entries, digit as u8, |limb, word| {
+                    picked.push((limb, word));
+                });
+                let expected = [0, 1, 2].map(|limb| (limb, (limb * entries + digit) as u64));
+                assert_eq!(picked, expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Powers of one base, by a table.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{Limb, Unsigned};
+
+use super::multi_exp::place;
+use crate::Error;
+use crate::checks::check_lengths;
+use crate::fixed_base::{Table, power_of_inverse};
+use crate::powers::{FixedPowers, HasPowerEngine, PowerEngine};
+use crate::secret::{Secret, reveal};
+use crate::width::{MAX_BITS, clear, width};
+
+/// A table of powers of one base modulo one modulus, for exponents of up to a public length.
+///
+/// A backend makes it ([`fixed_base`](BatchFixedBaseExp::fixed_base)), and backends of the same kind compute with it. It does
+/// not change: threads share it by reference or in an `Arc`. There is no `Debug` and no `Clone`: base, modulus and entries are
+/// secret, and wiped on drop. The window, the lengths and the size are public.
+#[allow(missing_debug_implementations)]
+pub struct FixedBase<U> {
+    table: Table,
+    /// As wide as the modulus.
+    zero: U,
+}
+
+impl<U> FixedBase<U> {
+    /// The length, in bits, of the longest exponents that the table is for.
+    #[must_use]
+    pub fn exponent_bits(&self) -> u32 {
+        self.table.exponent_bits()
+    }
+
+    /// Whether exponents are in two's complement: see [`signed_fixed_base`](BatchFixedBaseExp::signed_fixed_base).
+    #[must_use]
+    pub fn is_signed(&self) -> bool {
+        self.table.is_signed()
+    }
+
+    /// Bits in a digit of an exponent, 3 to 8: each digit costs one product.
+    #[must_use]
+    pub fn window_bits(&self) -> u32 {
+        self.table.window_bits()
+    }
+
+    /// The size of the table in octets.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.table.bytes()
+    }
+}
+
+/// Constant-time powers of a base that does not change, with one product for each digit of an exponent and no squarings:
+/// ElGamal, Pedersen commitments, Diffie-Hellman with a generator.
+///
+/// ```
+/// # use batch_modexp_core::facade as batch_modexp;
+/// use batch_modexp::{BatchFixedBaseExp, backend::Serial};
+/// use crypto_bigint::{Odd, U256, modular::MontyParams};
+///
+/// let params = MontyParams::new(Odd::new(U256::from(1_000_003u32)).unwrap());
+/// let table = Serial.fixed_base(&U256::from(2u32), &params, 64, 1 << 20)?; // exponents of up to 64 bits, in 1 MiB
+///
+/// let exponents = [20u32, 0, 21].map(U256::from);
+/// let mut out = [U256::ZERO; 3];
+/// Serial.batch_fixed_base_exp(&table, &exponents, 5, &mut out)?;
+/// assert_eq!(out, [48_573u32, 1, 97_146].map(U256::from)); // 2^20 = 1,048,576
+/// # Ok::<(), batch_modexp::Error>(())
+/// ```
+///
+/// # Products of powers
+///
+/// Each table costs its own products and nothing else, so powers of several fixed bases (`s^x t^y`) are computed one after
+/// the other and multiplied by [`batch_mod_mul`](crate::BatchModMul::batch_mod_mul).
+pub trait BatchFixedBaseExp: HasPowerEngine {
+    /// Makes a table for powers of `base`, with exponents of up to `exponent_bits` bits, in at most `max_bytes` octets.
+    ///
+    /// The base, of any value, and the modulus are secret; `exponent_bits`, `max_bytes` and widths are public. The more
+    /// octets, the fewer products for each power, down to one for 8 bits of the exponent; the table gets no larger than
+    /// that, or than what the backend looks up in less time than it would multiply. 2 MiB are enough for 256-bit exponents
+    /// modulo 4,096 bits, 8 MiB for 2,048-bit exponents modulo 2,048 bits.
+    ///
+    /// To make it takes as long as some 10 to 50 exponentiations, on the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ModulusWidth`] above 16,384 bits, [`Error::BaseWidth`], and [`Error::TableBytes`] if `max_bytes` are too few.
+    fn fixed_base<U: Unsigned>(
+        &self,
+        base: &U,
+        params: &MontyParams<U>,
+        exponent_bits: u32,
+        max_bytes: usize,
+    ) -> Result<FixedBase<U>, Error> {
+        table(
+            self.power_engine(),
+            [base, base],
+            params,
+            (exponent_bits, false),
+            max_bytes,
+        )
+    }
+
+    /// The same for exponents with a sign, in two's complement of `exponent_bits` bits: from `-2^(exponent_bits - 1)` to
+    /// `2^(exponent_bits - 1) - 1`, as those of crypto-bigint's `Int` are. The sign is secret too, and costs nothing: to each
+    /// exponent `2^(exponent_bits - 1)` is added, and one row of the table has a factor that makes up for it.
+    ///
+    /// `inverse` is that of the base, as `base.invert_odd_mod(modulus)` of crypto-bigint gives it; secret, of any value.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`fixed_base`](Self::fixed_base), and [`Error::NotInverse`] if the product of both is not 1.
+    fn signed_fixed_base<U: Unsigned>(
+        &self,
+        base: &U,
+        inverse: &U,
+        params: &MontyParams<U>,
+        exponent_bits: u32,
+        max_bytes: usize,
+    ) -> Result<FixedBase<U>, Error> {
+        table(
+            self.power_engine(),
+            [base, inverse],
+            params,
+            (exponent_bits, true),
+            max_bytes,
+        )
+    }
+
+    /// Writes `base ^ (exponents[i] mod 2^exponent_bits) mod modulus` to `out[i]`, the canonical value in `[0, modulus)`, with
+    /// the base and the modulus of `table`.
+    ///
+    /// Exponents are secret; their number, their widths and `exponent_bits`, at most that of the table, are public and
+    /// visible in the running time. Of a [signed](Self::signed_fixed_base) table `exponent_bits` is that of the table.
+    /// `BoxedUint` results get the width of the modulus.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TableExponentBits`] if the table is for shorter exponents, [`Error::ExponentBits`] if an exponent has fewer
+    /// bits, and [`Error::TableOfOtherBackend`] if a backend of another kind made the table. All of `out` is zero then.
+    ///
+    /// # Panics
+    ///
+    /// If `exponents` and `out` differ in length.
+    fn batch_fixed_base_exp<U: Unsigned>(
+        &self,
+        table: &FixedBase<U>,
+        exponents: &[U],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Error> {
+        check(self.power_engine(), table, exponents, exponent_bits, out)
+            .inspect_err(|_| clear(out))?;
+        let exponents: Vec<_> = exponents.iter().map(U::as_limbs).collect();
+        let mut out: Vec<_> = out.iter_mut().map(|out| place(out, &table.zero)).collect();
+        self.power_engine().fixed_powers(FixedPowers {
+            table: &table.table,
+            exponents: &exponents,
+            exponent_bits,
+            out: &mut out,
+        });
+        Ok(())
+    }
+}
+
+impl<B: HasPowerEngine + ?Sized> BatchFixedBaseExp for B {}
+
+fn table<U: Unsigned>(
+    engine: &dyn PowerEngine,
+    [base, inverse]: [&U; 2],
+    params: &MontyParams<U>,
+    (exponent_bits, is_signed): (u32, bool),
+    max_bytes: usize,
+) -> Result<FixedBase<U>, Error> {
+    let modulus = params.modulus().as_ref();
+    let (bits, modulus_bits) = (width(base).max(width(inverse)), width(modulus));
+    if modulus_bits > MAX_BITS {
+        return Err(Error::ModulusWidth {
+            index: 0,
+            bits: modulus_bits,
+            max_bits: MAX_BITS,
+        });
+    }
+    if bits > modulus_bits {
+        return Err(Error::BaseWidth {
+            index: 0,
+            bits,
+            modulus_bits,
+        });
+    }
+    let form = engine.table_form(modulus_bits);
+    let mut table = Table::zeros(params, form, exponent_bits, is_signed, max_bytes)
+        .map_err(|bytes| Error::TableBytes { bytes, max_bytes })?;
+    let base = base.as_limbs();
+    let mut first = Secret::new(vec![Limb::ZERO; modulus.as_limbs().len()]);
+    first[0] = Limb::ONE;
+    if is_signed {
+        // Half of the range, by which exponents are more: none of 0 bits are.
+        let squarings = exponent_bits.checked_sub(1);
+        let inverse = inverse.as_limbs();
+        if !reveal(power_of_inverse(
+            table.modulus(),
+            base,
+            inverse,
+            squarings,
+            &mut first,
+        )) {
+            return Err(Error::NotInverse);
+        }
+    }
+    engine.fill_rows(&mut table, base, &first);
+    let zero = U::zero_like(modulus);
+    Ok(FixedBase { table, zero })
+}
+
+fn check<U: Unsigned>(
+    engine: &dyn PowerEngine,
+    FixedBase { table, .. }: &FixedBase<U>,
+    exponents: &[U],
+    exponent_bits: u32,
+    out: &[U],
+) -> Result<(), Error> {
+    check_lengths(exponents, out);
+    let table_bits = table.exponent_bits();
+    if exponent_bits > table_bits || table.is_signed() && exponent_bits != table_bits {
+        return Err(Error::TableExponentBits {
+            exponent_bits,
+            table_bits,
+        });
+    }
+    let modulus_bits = table.modulus().bits();
+    if engine.table_form(modulus_bits) != table.form() {
+        return Err(Error::TableOfOtherBackend);
+    }
+    let too_short = exponents.iter().position(|x| width(x) < exponent_bits);
+    too_short.map_or(Ok(()), |index| {
+        Err(Error::ExponentBits {
+            index,
+            exponent_bits,
+            width: width(&exponents[index]),
+        })
+    })
+}

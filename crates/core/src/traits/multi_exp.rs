@@ -1,0 +1,164 @@
+//! Products of powers.
+
+use alloc::vec::Vec;
+use core::slice;
+
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{Limb, Unsigned};
+
+use crate::Error;
+use crate::checks::check_lengths;
+use crate::powers::{HasPowerEngine, ModulusRef, MultiPowers};
+use crate::width::{MAX_BITS, clear, width};
+
+/// One product of powers, `terms[0].0 ^ terms[0].1 * terms[1].0 ^ terms[1].1 * ... mod params.modulus()`.
+///
+/// `U` is [`Uint<L>`](crypto_bigint::Uint) or [`BoxedUint`](crypto_bigint::BoxedUint). All values are secret; widths, the number
+/// of terms and which instances share `params` are public.
+///
+/// * `terms`: a base and an exponent each, of any value. A `BoxedUint` base may be narrower than the modulus but not wider.
+/// * `params`: of any odd modulus, 1 included. Instances that share a modulus should share the reference.
+///
+/// There is no `Debug`: all values may be secrets.
+#[allow(missing_debug_implementations)]
+pub struct ModMultiExp<'a, U: Unsigned> {
+    /// Bases and exponents.
+    pub terms: &'a [(&'a U, &'a U)],
+    /// The modulus with its Montgomery constants.
+    pub params: &'a MontyParams<U>,
+}
+
+impl<'a, U: Unsigned> ModMultiExp<'a, U> {
+    /// The product of those powers.
+    #[must_use]
+    pub const fn new(terms: &'a [(&'a U, &'a U)], params: &'a MontyParams<U>) -> Self {
+        Self { terms, params }
+    }
+}
+
+// By hand, because a derive would ask for `U: Copy`, and these are references.
+impl<U: Unsigned> Clone for ModMultiExp<'_, U> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<U: Unsigned> Copy for ModMultiExp<'_, U> {}
+
+/// Constant-time products of powers of many independent instances, whose squarings all terms share: verification of
+/// proofs, commitments to vectors, threshold signatures.
+///
+/// A product of two powers takes about 0.6 times as long as two powers, one of eight about 0.35 times as long as eight.
+/// Where bases do not change, tables take less time: [`BatchFixedBaseExp`](crate::BatchFixedBaseExp).
+///
+/// ```
+/// # use batch_modexp_core::facade as batch_modexp;
+/// use batch_modexp::{BatchMultiExp, ModMultiExp, backend::Serial};
+/// use crypto_bigint::{Odd, U256, modular::MontyParams};
+///
+/// let params = MontyParams::new(Odd::new(U256::from(1_000_003u32)).unwrap());
+/// let [two, three, four, twenty] = [2u32, 3, 4, 20].map(U256::from);
+/// let terms = [(&two, &twenty), (&three, &four)];
+/// let batch = [ModMultiExp::new(&terms, &params)];
+///
+/// let mut out = [U256::ZERO];
+/// Serial.batch_multi_exp(&batch, &[5, 3], &mut out)?; // exponents of up to 5 and 3 bits
+/// assert_eq!(out[0], U256::from(934_404u32)); // 2^20 * 3^4 = 84,934,656
+/// # Ok::<(), batch_modexp::Error>(())
+/// ```
+pub trait BatchMultiExp: HasPowerEngine {
+    /// Writes the product of `base ^ (exponent mod 2^exponent_bits[j])` over the terms `j` of each instance to its place in
+    /// `out`, the canonical value in `[0, modulus)`.
+    ///
+    /// `exponent_bits` has the length of the exponents of each term, the same for all instances; public, as is how many
+    /// terms there are. A short exponent beside a long one costs only products of its own. Without terms a product is
+    /// `1 mod modulus`. `BoxedUint` results get the width of their modulus.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Terms`] if an instance has more terms or fewer, [`Error::ModulusWidth`] above 16,384 bits,
+    /// [`Error::BaseWidth`], and [`Error::ExponentBits`] if an exponent has fewer bits. All of `out` is zero then.
+    ///
+    /// # Panics
+    ///
+    /// If `batch` and `out` differ in length.
+    fn batch_multi_exp<U: Unsigned>(
+        &self,
+        batch: &[ModMultiExp<'_, U>],
+        exponent_bits: &[u32],
+        mut out: &mut [U],
+    ) -> Result<(), Error> {
+        check_lengths(batch, out);
+        check(batch, exponent_bits).inspect_err(|_| clear(out))?;
+        let bits = |instance: &ModMultiExp<'_, U>| width(instance.params.modulus().as_ref());
+        for run in batch.chunk_by(|a, b| bits(a) == bits(b)) {
+            let (head, tail) = out.split_at_mut(run.len());
+            out = tail;
+            let moduli: Vec<_> = run.iter().map(|x| ModulusRef::of(x.params)).collect();
+            let terms = run.iter().flat_map(|instance| instance.terms);
+            let terms: Vec<_> = terms
+                .map(|(base, exponent)| [base.as_limbs(), exponent.as_limbs()])
+                .collect();
+            let places = run.iter().zip(head);
+            let mut places: Vec<_> = places
+                .map(|(instance, out)| place(out, instance.params.modulus().as_ref()))
+                .collect();
+            self.power_engine().multi_powers(MultiPowers {
+                moduli: &moduli,
+                terms: &terms,
+                exponent_bits,
+                out: &mut places,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl<B: HasPowerEngine + ?Sized> BatchMultiExp for B {}
+
+fn check<U: Unsigned>(batch: &[ModMultiExp<'_, U>], lengths: &[u32]) -> Result<(), Error> {
+    for (index, ModMultiExp { terms, params }) in batch.iter().enumerate() {
+        let modulus_bits = width(params.modulus().as_ref());
+        if modulus_bits > MAX_BITS {
+            return Err(Error::ModulusWidth {
+                index,
+                bits: modulus_bits,
+                max_bits: MAX_BITS,
+            });
+        }
+        if terms.len() != lengths.len() {
+            return Err(Error::Terms {
+                index,
+                terms: terms.len(),
+                lengths: lengths.len(),
+            });
+        }
+        for ((base, exponent), exponent_bits) in terms.iter().zip(lengths) {
+            let (bits, width) = (width(*base), width(*exponent));
+            if bits > modulus_bits {
+                return Err(Error::BaseWidth {
+                    index,
+                    bits,
+                    modulus_bits,
+                });
+            }
+            if *exponent_bits > width {
+                return Err(Error::ExponentBits {
+                    index,
+                    exponent_bits: *exponent_bits,
+                    width,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The limbs of a result as wide as `like`. What is replaced is wiped.
+pub(super) fn place<'a, U: Unsigned>(out: &'a mut U, like: &U) -> &'a mut [Limb] {
+    if width(out) != width(like) {
+        clear(slice::from_mut(out));
+        *out = U::zero_like(like);
+    }
+    out.as_mut_limbs()
+}

@@ -1,0 +1,230 @@
+//! Powers of a fixed base, one in each lane: see [`fixed_base`](batch_modexp_core::fixed_base).
+
+use core::{array, iter, mem};
+
+use batch_modexp_core::fixed_base::{Table, TableForm};
+use batch_modexp_core::powers::FixedPowers;
+use batch_modexp_core::width::scrubbed;
+use crypto_bigint::Limb;
+
+use super::Lanes;
+use super::buffer::Buffer;
+use super::convert::MAX_COUNT;
+use super::workspace::{Parts, Workspace, set_one};
+
+/// How many blocks of lanes are computed beside each other, row by row: a row is read from memory once for all of them.
+const BESIDE: usize = 16;
+
+/// How these lanes hold numbers of `bits` bits in tables.
+pub(crate) fn form<L: Lanes>(bits: u32) -> TableForm {
+    TableForm {
+        radix_bits: L::RADIX_BITS,
+        limbs: L::limb_count(bits),
+        largest_window: L::LARGEST_ROW_WINDOW,
+    }
+}
+
+/// Makes the entries of a table, rows in lanes: those of row 0 are `first`, an ordinary number, times a power of `base`.
+pub(crate) fn fill<L: Lanes>(lanes: L, table: &mut Table, base: &[Limb], first: &[Limb]) {
+    // The kernels spill column sums and limbs, some kilobytes of stack.
+    scrubbed::<16, _>(|| {
+        let limbs = table.form().limbs;
+        let (mut rows, modulus) = table.rows_mut();
+        let mut workspace = Workspace::with_limbs(lanes, limbs);
+        workspace.prepare_moduli(&[modulus; MAX_COUNT]);
+        let mut bases = Buffer::zeros(rows.count().div_ceil(L::COUNT) * limbs);
+        workspace.row_bases(base, rows.window_bits(), rows.count(), &mut bases);
+
+        let mut entry_0 = Buffer::zeros(limbs);
+        for (block, base) in bases.chunks_exact(limbs).enumerate() {
+            workspace.first_entries(first, block == 0, &mut entry_0);
+            workspace.parts().value.copy_from_slice(&entry_0);
+            for entry in 0..rows.entries() {
+                for (i, digit) in workspace.reduced_value().iter().enumerate() {
+                    let (limb, row) = (i / L::COUNT, block * L::COUNT + i % L::COUNT);
+                    if row < rows.count() {
+                        rows.set(row, entry, limb, *digit);
+                    }
+                }
+                let Parts {
+                    modulus,
+                    value,
+                    spare,
+                    scratch,
+                    ..
+                } = workspace.parts();
+                lanes.mul(spare, value, base, modulus, scratch);
+                value.copy_from_slice(spare);
+            }
+        }
+    });
+}
+
+impl<L: Lanes> Workspace<L> {
+    /// Writes `base^(2^(window_bits * row))` of each row to its lane, in Montgomery form.
+    fn row_bases(&mut self, base: &[Limb], window_bits: u32, rows: usize, bases: &mut [L::Limb]) {
+        let (lanes, limbs) = (self.lanes, self.limbs());
+        self.load_numbers(base, base.len(), 0);
+        let Parts {
+            modulus,
+            r2,
+            value,
+            spare,
+            scratch,
+            ..
+        } = self.parts();
+        lanes.mul(spare, value, r2, modulus, scratch);
+        value.copy_from_slice(spare);
+        for row in 0..rows {
+            let block = &mut bases[row / L::COUNT * limbs..][..limbs];
+            for (limb, digits) in block
+                .iter_mut()
+                .zip(self.reduced_value().chunks_exact(L::COUNT))
+            {
+                L::set_lane(limb, row % L::COUNT, digits[0]);
+            }
+            let Parts {
+                modulus,
+                value,
+                spare,
+                scratch,
+                ..
+            } = self.parts();
+            let (square, other) = lanes.square_times(value, spare, window_bits, modulus, scratch);
+            other.copy_from_slice(square);
+        }
+    }
+
+    /// The entry for the digit 0: one in Montgomery form, and `first` in the lane of row 0.
+    fn first_entries(&mut self, first: &[Limb], has_row_0: bool, entry: &mut [L::Limb]) {
+        let lanes = self.lanes;
+        let Parts {
+            modulus,
+            r2,
+            factor,
+            scratch,
+            ..
+        } = self.parts();
+        set_one::<L>(factor);
+        lanes.mul(entry, r2, factor, modulus, scratch);
+        if has_row_0 {
+            self.load_numbers(first, first.len(), 0);
+            let digits = self.reduced_value().chunks_exact(L::COUNT);
+            for (limb, digits) in entry.iter_mut().zip(digits) {
+                L::set_lane(limb, 0, digits[0]);
+            }
+        }
+    }
+}
+
+/// The powers of a request, whose table these lanes have made.
+pub(crate) fn powers<L: Lanes>(lanes: L, powers: FixedPowers<'_, '_>) {
+    let FixedPowers {
+        table,
+        exponents,
+        exponent_bits,
+        out,
+    } = powers;
+    if exponents.is_empty() {
+        return;
+    }
+    scrubbed::<16, _>(|| {
+        let mut workspace = Workspace::with_limbs(lanes, table.form().limbs);
+        workspace.import_moduli(&[table.modulus(); MAX_COUNT]);
+        let most = exponents.len().div_ceil(L::COUNT).min(BESIDE);
+        let mut beside = Beside::new(table, exponent_bits, most, workspace);
+        let shares = exponents.chunks(most * L::COUNT);
+        for (exponents, out) in shares.zip(out.chunks_mut(most * L::COUNT)) {
+            beside.load(exponents);
+            beside.multiply(exponents.len().div_ceil(L::COUNT));
+            beside.store(out);
+        }
+    });
+}
+
+/// Blocks of lanes that are computed row by row.
+struct Beside<'a, L: Lanes> {
+    table: &'a Table,
+    exponent_bits: u32,
+    /// For each block: for each row the digits of all lanes.
+    digits: Buffer<u8>,
+    /// The digits of one exponent.
+    recoded: Buffer<u8>,
+    /// For each block a number.
+    values: Buffer<L::Limb>,
+    /// What the next product is written to; changes places with `values`. Nothing is copied: see [`Lanes::step`].
+    spare: Buffer<L::Limb>,
+    workspace: Workspace<L>,
+}
+
+impl<'a, L: Lanes> Beside<'a, L> {
+    fn new(table: &'a Table, exponent_bits: u32, blocks: usize, workspace: Workspace<L>) -> Self {
+        let (rows, limbs) = (table.digit_count(exponent_bits), table.form().limbs);
+        Self {
+            table,
+            exponent_bits,
+            digits: Buffer::zeros(blocks * rows * L::COUNT),
+            recoded: Buffer::zeros(rows),
+            values: Buffer::zeros(blocks * limbs),
+            spare: Buffer::zeros(blocks * limbs),
+            workspace,
+        }
+    }
+
+    /// Recodes exponents, one for each lane; lanes to spare repeat the last one.
+    fn load(&mut self, exponents: &[&[Limb]]) {
+        let rows = self.recoded.len();
+        let last = iter::repeat(exponents[exponents.len() - 1]);
+        let blocks = exponents.len().div_ceil(L::COUNT);
+        let exponents = exponents.iter().copied().chain(last);
+        for (i, exponent) in exponents.take(blocks * L::COUNT).enumerate() {
+            let (block, lane) = (i / L::COUNT, i % L::COUNT);
+            self.table
+                .recode(exponent, self.exponent_bits, &mut self.recoded);
+            let digits = self.digits[block * rows * L::COUNT..].chunks_exact_mut(L::COUNT);
+            for (digits, digit) in digits.zip(&*self.recoded) {
+                digits[lane] = *digit;
+            }
+        }
+    }
+
+    /// The product of an entry of each row, from the last row to row 0.
+    fn multiply(&mut self, blocks: usize) {
+        let (rows, limbs) = (self.recoded.len(), self.table.form().limbs);
+        let table = self.table.rows();
+        let lanes = self.workspace.lanes;
+        let Parts {
+            modulus,
+            entry,
+            scratch,
+            ..
+        } = self.workspace.parts();
+        for row in (0..rows).rev() {
+            let words = table.row(row);
+            for block in 0..blocks {
+                let digits = &self.digits[(block * rows + row) * L::COUNT..][..L::COUNT];
+                let number = block * limbs..(block + 1) * limbs;
+                let (value, out) = (&self.values[number.clone()], &mut self.spare[number]);
+                if row + 1 == rows {
+                    lanes.select_of_row(out, words, digits);
+                } else {
+                    lanes.select_of_row(entry, words, digits);
+                    lanes.mul(out, value, entry, modulus, scratch);
+                }
+            }
+            mem::swap(&mut self.values, &mut self.spare);
+        }
+    }
+
+    /// Exports a power for each place.
+    fn store(&mut self, out: &mut [&mut [Limb]]) {
+        let limbs = self.table.form().limbs;
+        let values = self.values.chunks_exact(limbs);
+        for (value, out) in values.zip(out.chunks_mut(L::COUNT)) {
+            self.workspace.parts().value.copy_from_slice(value);
+            let mut places = out.iter_mut();
+            let mut out = array::from_fn(|_| places.next().map_or(&mut [][..], |out| out));
+            self.workspace.store(&mut out);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Products of powers, one in each lane, with squarings that all terms share: see
+//! [`MultiPowers`](batch_modexp_core::powers::MultiPowers).
+
+use core::{array, mem};
+
+use batch_modexp_core::powers::MultiPowers;
+use batch_modexp_core::width::scrubbed;
+use batch_modexp_core::window::{Window, recode_into};
+
+use super::buffer::Buffer;
+use super::convert::MAX_COUNT;
+use super::run::blocks;
+use super::workspace::{Parts, Workspace, set_one};
+use super::{Lanes, Table, fill_table, window};
+
+/// The products of a request. Source: E. G. Straus, "Addition chains of vectors", American Mathematical Monthly 71, 1964;
+/// Handbook of Applied Cryptography, algorithm 14.88, with a table for each base in place of one for all.
+pub(crate) fn powers<L: Lanes>(lanes: L, powers: MultiPowers<'_, '_>) {
+    let Some(first) = powers.moduli.first() else {
+        return;
+    };
+    // The kernels spill column sums and limbs, some kilobytes of stack.
+    scrubbed::<16, _>(|| {
+        let bits = first.bits();
+        let workspace = Workspace::with_limbs(lanes, L::limb_count(bits));
+        let mut terms = Terms::new(powers.exponent_bits, workspace);
+        let MultiPowers { moduli, out, .. } = powers;
+        for block in blocks(0..moduli.len(), L::COUNT) {
+            let instance = |lane: usize| (block.start + lane).min(block.end - 1);
+            terms
+                .workspace
+                .prepare_moduli(&array::from_fn(|lane| moduli[instance(lane)]));
+            for term in 0..terms.lengths.len() {
+                let numbers = |lane| powers.terms[instance(lane) * terms.lengths.len() + term];
+                terms.load(term, bits, &array::from_fn(numbers));
+            }
+            terms.multiply();
+            let mut places = out[block.clone()].iter_mut();
+            let mut out = array::from_fn(|_| places.next().map_or(&mut [][..], |out| out));
+            terms.workspace.store(&mut out);
+        }
+    });
+}
+
+/// The terms of the products of a block of lanes.
+struct Terms<'a, L: Lanes> {
+    window: Window,
+    /// Bits in the exponents of each term.
+    lengths: &'a [u32],
+    /// For each term the powers of its bases.
+    tables: Buffer<L::Limb>,
+    /// For each term, for each digit of the longest exponent, that of all lanes.
+    digits: Buffer<u8>,
+    /// The digits of one exponent.
+    recoded: Buffer<u8>,
+    workspace: Workspace<L>,
+}
+
+impl<'a, L: Lanes> Terms<'a, L> {
+    fn new(lengths: &'a [u32], workspace: Workspace<L>) -> Self {
+        let longest = lengths.iter().copied().max().unwrap_or(0);
+        let window = window::window::<L>(longest);
+        let digits = window.digit_count(longest);
+        let table = window.table_len() * workspace.limbs();
+        Self {
+            window,
+            lengths,
+            tables: Buffer::zeros(lengths.len() * table),
+            digits: Buffer::zeros(lengths.len() * digits * L::COUNT),
+            recoded: Buffer::zeros(digits),
+            workspace,
+        }
+    }
+
+    /// Makes the table of a term, and recodes its exponents.
+    fn load(
+        &mut self,
+        term: usize,
+        width: u32,
+        numbers: &[[&[crypto_bigint::Limb]; 2]; MAX_COUNT],
+    ) {
+        let count = self.window.digit_count(self.lengths[term]);
+        let recoded = &mut self.recoded[..count];
+        let len = self.digits.len() / self.lengths.len();
+        for (lane, [_, exponent]) in numbers[..L::COUNT].iter().enumerate() {
+            recode_into(exponent, self.lengths[term], self.window, recoded);
+            let digits = self.digits[term * len..].chunks_exact_mut(L::COUNT);
+            for (digits, digit) in digits.zip(&*recoded) {
+                digits[lane] = *digit;
+            }
+        }
+
+        let lanes = self.workspace.lanes;
+        let bases = numbers.map(|[base, _]| [base; 2]);
+        self.workspace.load_factors_of(&bases, width, 0);
+        let Parts {
+            modulus,
+            r2,
+            value,
+            spare,
+            factor,
+            scratch,
+            ..
+        } = self.workspace.parts();
+        set_one::<L>(factor);
+        lanes.mul(spare, r2, factor, modulus, scratch);
+        lanes.mul(factor, r2, value, modulus, scratch);
+        let len = self.tables.len() / self.lengths.len();
+        let table = Table {
+            entries: &mut self.tables[term * len..][..len],
+            entry_len: value.len(),
+            one: spare,
+            base: factor,
+            spare: value,
+        };
+        fill_table(lanes, table, modulus, scratch);
+    }
+
+    /// The ladder: from the highest digit of the longest exponent on, squarings and a product for each term that has that
+    /// digit. The order of all operations depends on the lengths alone.
+    fn multiply(&mut self) {
+        let lanes = self.workspace.lanes;
+        let count = self.lengths.len().max(1);
+        let (table_len, digits_len) = (self.tables.len() / count, self.digits.len() / count);
+        let Parts {
+            modulus,
+            r2,
+            mut value,
+            mut spare,
+            factor,
+            entry,
+            scratch,
+            ..
+        } = self.workspace.parts();
+        set_one::<L>(factor);
+        lanes.mul(value, r2, factor, modulus, scratch);
+        for digit in (0..self.recoded.len()).rev() {
+            (value, spare) = lanes.square_times(value, spare, self.window.bits(), modulus, scratch);
+            for (term, bits) in self.lengths.iter().enumerate() {
+                if digit < self.window.digit_count(*bits) {
+                    let table = &self.tables[term * table_len..][..table_len];
+                    let digits = &self.digits[term * digits_len + digit * L::COUNT..][..L::COUNT];
+                    lanes.select(entry, table, digits);
+                    lanes.mul(spare, value, entry, modulus, scratch);
+                    mem::swap(&mut value, &mut spare);
+                }
+            }
+        }
+        // Leave Montgomery form.
+        set_one::<L>(factor);
+        lanes.mul(spare, value, factor, modulus, scratch);
+        // Both buffers get the result, since they may have changed places.
+        value.copy_from_slice(spare);
+    }
+}

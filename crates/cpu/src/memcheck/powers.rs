@@ -1,0 +1,122 @@
+//! Tables of fixed bases, powers by them, and products of powers, with all that is secret marked.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::hint::black_box;
+
+use batch_modexp_core::fixed_base::{Table, TableForm};
+use batch_modexp_core::powers::{FixedPowers, HasPowerEngine, MultiPowers, PowerEngine};
+use batch_modexp_core::{BatchFixedBaseExp, BatchMultiExp, ModMultiExp, Serial};
+use crypto_bigint::modular::BoxedMontyParams;
+use crypto_bigint::{BoxedUint, Limb, Odd};
+
+use crate::lanes::testing::Random;
+use crate::valgrind::{set_params_undefined, set_undefined};
+
+fn number(random: &mut Random, bits: u32) -> BoxedUint {
+    let mut number = BoxedUint::zero_with_precision(bits);
+    number.as_mut_limbs().fill_with(|| Limb(random.next() as _));
+    number
+}
+
+fn params(random: &mut Random, bits: u32) -> BoxedMontyParams {
+    let odd = number(random, bits) | BoxedUint::one_with_precision(bits);
+    BoxedMontyParams::new(Odd::new(odd).unwrap())
+}
+
+/// Makes a table of each kind, and computes powers of exponents of several lengths, for more than fill the lanes.
+pub(super) fn fixed_base(backend: &impl BatchFixedBaseExp, bits: u32) {
+    let mut random = Random(6);
+    let params = params(&mut random, bits);
+    let exponents: Vec<_> = (0..9).map(|_| number(&mut random, 128)).collect();
+    // The inverse of -1 is -1: so no other number need be known to belong to a base.
+    let one = BoxedUint::one_with_precision(bits);
+    let base = params.modulus().as_ref().wrapping_sub(&one);
+    set_params_undefined(params.as_ref(), true);
+    set_undefined(base.as_limbs(), true);
+    for exponent in &exponents {
+        set_undefined(exponent.as_limbs(), true);
+    }
+    let mut out = vec![BoxedUint::zero(); exponents.len()];
+    for max_bytes in [1 << 20, usize::MAX] {
+        let table = backend.fixed_base(&base, params.as_ref(), 70, max_bytes);
+        let table = table.unwrap();
+        for exponent_bits in [70, 3, 0] {
+            backend
+                .batch_fixed_base_exp(&table, &exponents, exponent_bits, &mut out)
+                .unwrap();
+            black_box(&out);
+        }
+    }
+    let table = backend
+        .signed_fixed_base(&base, &base, params.as_ref(), 70, 1 << 20)
+        .unwrap();
+    backend
+        .batch_fixed_base_exp(&table, &exponents, 70, &mut out)
+        .unwrap();
+    black_box(&out);
+    set_params_undefined(params.as_ref(), false);
+}
+
+/// Products of three powers, with exponents of several lengths, for more than fill the lanes.
+pub(super) fn multi_exp(backend: &impl BatchMultiExp, bits: u32) {
+    let mut random = Random(7);
+    let params = params(&mut random, bits);
+    let numbers: Vec<_> = (0..27)
+        .map(|_| [bits, 128].map(|bits| number(&mut random, bits)))
+        .collect();
+    set_params_undefined(params.as_ref(), true);
+    for number in numbers.iter().flatten() {
+        set_undefined(number.as_limbs(), true);
+    }
+    let terms: Vec<_> = numbers
+        .iter()
+        .map(|[base, exponent]| (base, exponent))
+        .collect();
+    let batch: Vec<_> = terms
+        .chunks_exact(3)
+        .map(|terms| ModMultiExp::new(terms, params.as_ref()))
+        .collect();
+    let mut out = vec![BoxedUint::zero(); batch.len()];
+    for lengths in [[110, 17, 0], [3, 3, 4]] {
+        backend.batch_multi_exp(&batch, &lengths, &mut out).unwrap();
+        black_box(&out);
+    }
+    set_params_undefined(params.as_ref(), false);
+}
+
+/// What the check is worth: takes the entries of rows where their digits say.
+pub(super) struct Gathering;
+
+impl HasPowerEngine for Gathering {
+    fn power_engine(&self) -> &dyn PowerEngine {
+        self
+    }
+}
+
+impl PowerEngine for Gathering {
+    fn table_form(&self, bits: u32) -> TableForm {
+        Serial.table_form(bits)
+    }
+
+    fn fill_rows(&self, table: &mut Table, base: &[Limb], first: &[Limb]) {
+        Serial.fill_rows(table, base, first);
+    }
+
+    fn fixed_powers(&self, powers: FixedPowers<'_, '_>) {
+        let rows = powers.table.rows();
+        let mut digits = vec![0; powers.table.digit_count(powers.exponent_bits)];
+        for exponent in powers.exponents {
+            powers
+                .table
+                .recode(exponent, powers.exponent_bits, &mut digits);
+            for (row, digit) in digits.iter().enumerate() {
+                black_box(rows.row(row)[usize::from(*digit)]);
+            }
+        }
+    }
+
+    fn multi_powers(&self, _: MultiPowers<'_, '_>) {
+        unreachable!("only powers by tables are computed")
+    }
+}

@@ -1,0 +1,90 @@
+//! Powers by tables, and products of powers, on several threads.
+
+use core::convert::Infallible;
+
+use batch_modexp_core::fixed_base::{Table, TableForm};
+use batch_modexp_core::powers::{FixedPowers, HasPowerEngine, MultiPowers, PowerEngine};
+use crypto_bigint::Limb;
+
+use super::{Parallel, each_share};
+
+/// Full vectors of every backend.
+const LANES: usize = 8;
+
+impl<B: HasPowerEngine + Sync> HasPowerEngine for Parallel<B> {
+    fn power_engine(&self) -> &dyn PowerEngine {
+        self
+    }
+}
+
+/// One share for each thread: every share of powers by a table reads all of it.
+impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
+    fn table_form(&self, bits: u32) -> TableForm {
+        self.inner.power_engine().table_form(bits)
+    }
+
+    fn fill_rows(&self, table: &mut Table, base: &[Limb], first: &[Limb]) {
+        self.inner.power_engine().fill_rows(table, base, first);
+    }
+
+    fn fixed_powers(&self, powers: FixedPowers<'_, '_>) {
+        let FixedPowers {
+            table,
+            exponents,
+            exponent_bits,
+            out,
+        } = powers;
+        let share = self.full_share(exponents.len());
+        let shares = exponents.chunks(share).zip(out.chunks_mut(share));
+        self.each(shares, |(exponents, out)| {
+            self.inner.power_engine().fixed_powers(FixedPowers {
+                table,
+                exponents,
+                exponent_bits,
+                out,
+            });
+        });
+    }
+
+    fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
+        let MultiPowers {
+            moduli,
+            terms,
+            exponent_bits,
+            out,
+        } = powers;
+        let share = self.full_share(moduli.len());
+        let count = exponent_bits.len();
+        let shares = moduli.chunks(share).zip(out.chunks_mut(share)).enumerate();
+        self.each(shares, |(i, (moduli, out))| {
+            self.inner.power_engine().multi_powers(MultiPowers {
+                moduli,
+                terms: &terms[i * share * count..][..moduli.len() * count],
+                exponent_bits,
+                out,
+            });
+        });
+    }
+}
+
+impl<B> Parallel<B> {
+    fn full_share(&self, len: usize) -> usize {
+        len.div_ceil(self.threads()).max(1).next_multiple_of(LANES)
+    }
+
+    /// Computes shares on all threads.
+    fn each<I>(&self, shares: I, compute: impl Fn(I::Item) + Sync)
+    where
+        I: ExactSizeIterator + Send,
+    {
+        match self.pool_here().filter(|_| shares.len() > 1) {
+            None => shares.for_each(compute),
+            Some(pool) => {
+                let Ok(()) = each_share(pool, shares, |share| {
+                    compute(share);
+                    Ok::<(), Infallible>(())
+                });
+            }
+        }
+    }
+}
