@@ -166,7 +166,7 @@ fn every_window_and_length(backend: &impl BatchFixedBaseExp) {
     let params = boxed_params(&modulus, width);
     let exponents: Vec<_> = (0..3).map(|_| rng.random_biguint(256)).collect();
     let mut windows = Vec::new();
-    for kibibytes in [24, 32, 64, 128, 1024] {
+    for kibibytes in [40, 64, 80, 128, 1024] {
         check(
             backend,
             (&base, &modulus, width),
@@ -200,7 +200,7 @@ fn fixed_width<const L: usize>(backend: &impl BatchFixedBaseExp) {
     let modulus = odd(&mut rng, width);
     let base = rng.random_biguint(width.into());
     let params = FixedMontyParams::new(Odd::new(to_fixed::<L>(&modulus)).unwrap());
-    let table = backend.fixed_base(&to_fixed(&base), &params, width, 1 << 20);
+    let table = backend.fixed_base(&to_fixed(&base), &params, width, 4 << 20);
     let table = table.unwrap();
     let exponents: Vec<_> = (0..11).map(|_| rng.random_biguint(width.into())).collect();
     let numbers: Vec<Uint<L>> = exponents.iter().map(to_fixed).collect();
