@@ -35,8 +35,8 @@ mod valgrind;
 
 #[doc(inline)]
 pub use batch_modexp_core::{
-    BatchFixedBaseExp, BatchModExp, BatchModExpEach, BatchModMul, BatchMultiExp, Error, FixedBase,
-    ModExp, ModMul, ModMultiExp, secret,
+    BatchFixedBaseExp, BatchModExp, BatchModExpEach, BatchModExpVartime, BatchModMul,
+    BatchMultiExp, Error, FixedBase, ModExp, ModMul, ModMultiExp, PublicExponent, secret,
 };
 
 /// The folder of the workspace.

@@ -1,7 +1,7 @@
-//! Products of powers on every backend of the processor, against num-bigint.
+//! Products of powers, and powers with public exponents, on every backend of the processor, against num-bigint.
 
 use batch_modexp::backend::*;
-use batch_modexp::{BatchMultiExp, Error, ModMultiExp};
+use batch_modexp::{BatchModExpVartime, BatchMultiExp, Error, ModMultiExp, PublicExponent};
 use chacha20::ChaCha20Rng;
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{BoxedUint, Odd, U512, Uint};
@@ -46,6 +46,13 @@ macro_rules! suite {
             fn fixed_width() {
                 if let Some(backend) = $backend {
                     super::fixed_width(backend);
+                }
+            }
+
+            #[test]
+            fn public_exponents() {
+                if let Some(backend) = $backend {
+                    super::public_exponents(backend);
                 }
             }
 
@@ -243,6 +250,50 @@ fn fixed_width(backend: &impl BatchMultiExp) {
         out.map(|x| to_big(&x)),
         [(); 11].map(|()| instance.expected(&[503; 3]))
     );
+}
+
+fn public_exponents(backend: &impl BatchModExpVartime) {
+    let mut rng = rng();
+    let mut exponents: Vec<BigUint> = (0..20u8).map(BigUint::from).collect();
+    exponents.extend([65_537u32.into(), power_of_two(200), all_ones(200)]);
+    exponents.extend([100, 256, 700].map(|bits| rng.random_biguint(bits)));
+    for (widths, count) in [(&[256][..], 1), (&[256, 64, 64, 512], 30), (&[1088], 9)] {
+        let instances: Vec<_> = (0..count)
+            .map(|i| Instance::random(&mut rng, widths[i % widths.len()], &[0]))
+            .collect();
+        let numbers: Vec<_> = instances
+            .iter()
+            .map(|x| {
+                let base = to_boxed(&x.terms[0].0, x.width);
+                (base, boxed_params(&x.modulus, x.width))
+            })
+            .collect();
+        let bases: Vec<_> = numbers.iter().map(|(base, x)| (base, x.as_ref())).collect();
+        for exponent in &exponents {
+            let public = PublicExponent::new_vartime(&to_boxed(exponent, 704));
+            let mut out = vec![BoxedUint::max(192); count];
+            backend
+                .batch_mod_exp_vartime(&bases, &public, &mut out)
+                .unwrap();
+            for (instance, out) in instances.iter().zip(&out) {
+                let expected = instance.terms[0].0.modpow(exponent, &instance.modulus);
+                assert_eq!(to_big(out), expected, "exponent {exponent:x}");
+                assert_eq!(out.bits_precision(), instance.width);
+            }
+        }
+    }
+    let wide = BoxedUint::max(320);
+    let params = boxed_params(&(power_of_two(255) + 19u8), 256);
+    let mut out = [BoxedUint::max(64)];
+    let three = PublicExponent::new_vartime(&BoxedUint::from(3u8));
+    let result = backend.batch_mod_exp_vartime(&[(&wide, params.as_ref())], &three, &mut out);
+    let base_width = Error::BaseWidth {
+        index: 0,
+        bits: 320,
+        modulus_bits: 256,
+    };
+    assert_eq!(result, Err(base_width));
+    assert_eq!(to_big(&out[0]), BigUint::ZERO);
 }
 
 fn bad_input_is_an_error_and_leaves_zeros(backend: &impl BatchMultiExp) {

@@ -17,7 +17,7 @@ use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Limb, U64, Unsigned};
 
 pub(crate) use self::inverse::power_of_inverse;
-use crate::powers::ModulusRef;
+use crate::modulus::ModulusRef;
 use crate::secret::Secret;
 use crate::window::{Window, recode_into};
 

@@ -20,8 +20,10 @@ pub mod checks;
 pub mod engine;
 mod error;
 pub mod fixed_base;
+pub mod modulus;
 pub mod monty;
 pub mod powers;
+pub mod public_exponent;
 pub mod requests;
 pub mod secret;
 mod serial;
@@ -30,18 +32,19 @@ pub mod width;
 pub mod window;
 
 pub use error::{CalibrationFault, DeviceFault, Error, Unavailable};
+pub use public_exponent::PublicExponent;
 pub use serial::Serial;
 pub use traits::{
-    BatchFixedBaseExp, BatchModExp, BatchModExpEach, BatchModMul, BatchMultiExp, FixedBase, ModExp,
-    ModMul, ModMultiExp,
+    BatchFixedBaseExp, BatchModExp, BatchModExpEach, BatchModExpVartime, BatchModMul,
+    BatchMultiExp, FixedBase, ModExp, ModMul, ModMultiExp,
 };
 
 /// The paths of the crate `batch-modexp`, for the examples of the documentation.
 #[doc(hidden)]
 pub mod facade {
     pub use crate::{
-        BatchFixedBaseExp, BatchModExp, BatchModExpEach, BatchModMul, BatchMultiExp, Error,
-        FixedBase, ModExp, ModMul, ModMultiExp, secret,
+        BatchFixedBaseExp, BatchModExp, BatchModExpEach, BatchModExpVartime, BatchModMul,
+        BatchMultiExp, Error, FixedBase, ModExp, ModMul, ModMultiExp, PublicExponent, secret,
     };
     pub mod backend {
         pub use crate::Serial;

@@ -3,12 +3,11 @@
 //! Behind this numbers are limbs, least significant first, so that nothing is compiled for each type of a caller. All
 //! numbers are secret; how many there are, their widths and the lengths of exponents are public.
 
-use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{Limb, U64, Unsigned};
+use crypto_bigint::Limb;
 
 use crate::fixed_base::{Table, TableForm};
-use crate::monty::Monty;
-use crate::secret::Secret;
+use crate::modulus::ModulusRef;
+use crate::public_exponent::PublicExponent;
 
 /// What computes powers by tables, and products of powers. The crates of this workspace alone implement it.
 pub trait PowerEngine: Sync {
@@ -23,6 +22,9 @@ pub trait PowerEngine: Sync {
 
     /// Computes products of powers.
     fn multi_powers(&self, powers: MultiPowers<'_, '_>);
+
+    /// Computes powers with a public exponent.
+    fn public_powers(&self, powers: PublicPowers<'_, '_>);
 }
 
 /// A backend with such an engine.
@@ -74,43 +76,14 @@ pub struct MultiPowers<'a, 'o> {
     pub out: &'a mut [&'o mut [Limb]],
 }
 
-/// An odd modulus with its Montgomery constants.
-#[derive(Clone, Copy)]
-pub struct ModulusRef<'a> {
-    /// The modulus.
-    pub limbs: &'a [Limb],
-    /// `2^(2 * width) mod modulus`.
-    pub r2: &'a [Limb],
-    /// `1 / modulus mod 2^64`.
-    pub mod_inv: &'a U64,
-}
-
-impl<'a> ModulusRef<'a> {
-    /// That of `params`.
-    #[must_use]
-    pub fn of<U: Unsigned>(params: &'a MontyParams<U>) -> Self {
-        Self {
-            limbs: params.modulus().as_ref().as_limbs(),
-            r2: params.r2().as_limbs(),
-            mod_inv: params.mod_inv(),
-        }
-    }
-
-    /// Whether these are the same references.
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        core::ptr::eq(self.limbs, other.limbs) && core::ptr::eq(self.r2, other.r2)
-    }
-
-    /// The width of the modulus in bits.
-    #[must_use]
-    pub fn bits(&self) -> u32 {
-        self.limbs.len() as u32 * Limb::BITS
-    }
-
-    /// For products of ours.
-    pub(crate) fn monty<const LIMBS: usize>(&self) -> Secret<Monty<LIMBS>> {
-        let inverse = self.mod_inv.as_limbs()[0];
-        Monty::of_limbs(self.limbs, self.r2, inverse.wrapping_neg())
-    }
+/// Powers with one public exponent, and where they go.
+pub struct PublicPowers<'a, 'o> {
+    /// One for each power, all equally wide.
+    pub moduli: &'a [ModulusRef<'a>],
+    /// A base of any value for each modulus, no wider than that.
+    pub bases: &'a [&'a [Limb]],
+    /// The exponent.
+    pub exponent: &'a PublicExponent,
+    /// A place for each power, as wide as the moduli.
+    pub out: &'a mut [&'o mut [Limb]],
 }

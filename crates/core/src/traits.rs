@@ -4,6 +4,7 @@ mod each;
 mod fixed_base;
 mod mul;
 mod multi_exp;
+mod vartime;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -15,6 +16,7 @@ pub use self::each::BatchModExpEach;
 pub use self::fixed_base::{BatchFixedBaseExp, FixedBase};
 pub use self::mul::{BatchModMul, ModMul};
 pub use self::multi_exp::{BatchMultiExp, ModMultiExp};
+pub use self::vartime::BatchModExpVartime;
 
 /// One exponentiation, `base ^ exponent mod params.modulus()`.
 ///

@@ -46,7 +46,9 @@ use alloc::vec::Vec;
 use batch_modexp_core::checks::Form;
 use batch_modexp_core::engine::Engine;
 use batch_modexp_core::fixed_base::{Table, TableForm};
-use batch_modexp_core::powers::{FixedPowers, HasPowerEngine, MultiPowers, PowerEngine};
+use batch_modexp_core::powers::{
+    FixedPowers, HasPowerEngine, MultiPowers, PowerEngine, PublicPowers,
+};
 use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
 use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::{Choice, Limb, Unsigned};
@@ -59,7 +61,9 @@ use self::neon::Token;
 #[cfg(target_arch = "x86_64")]
 use super::adx::{self, Words};
 use super::lanes::{self, Run};
-use super::lanes::{fixed_base, multi_exp, powers_agree::powers_agree, products, reduce::reduce};
+use super::lanes::{
+    fixed_base, multi_exp, powers_agree::powers_agree, products, public_exp, reduce::reduce,
+};
 
 /// Runs a batch on the calling thread with fused multiply-add of doubles, four instances at a time
 /// (x86-64 with AVX2 and FMA: Intel since Haswell, AMD since Zen; any 64-bit Arm).
@@ -239,5 +243,10 @@ impl PowerEngine for Fma {
     #[inline(never)]
     fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
         multi_exp::powers(self.lanes, powers);
+    }
+
+    #[inline(never)]
+    fn public_powers(&self, powers: PublicPowers<'_, '_>) {
+        public_exp::powers(self.lanes, powers);
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod multi_exp;
 mod pow;
 pub(crate) mod powers_agree;
 pub(crate) mod products;
+pub(crate) mod public_exp;
 pub(crate) mod reduce;
 mod run;
 pub(crate) mod sums;

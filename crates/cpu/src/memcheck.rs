@@ -36,6 +36,7 @@ fn no_branch_or_address_depends_on_a_secret() {
         "numbers",
         "fixed_bases",
         "products_of_powers",
+        "public_exponents",
     ];
     // What the check is worth: each of these leaks a digit, and must be found.
     let leaks = ["leak_by_branch", "leak_by_address", "leak_by_gathered_row"];
@@ -208,44 +209,44 @@ fn numbers() {
     }
 }
 
-/// Tables of fixed bases, and powers by them, on every unit.
+/// Does the same on every unit.
+macro_rules! on_every_unit {
+    ($run:expr) => {
+        $run(&Serial, 256);
+        // A width that is rounded up.
+        $run(&Serial, 17 * 64);
+        for portable in [
+            ifma::testing::eight_on_portable_unit(),
+            ifma::testing::four_on_portable_unit(),
+        ] {
+            $run(&portable, 256);
+            $run(&portable, 1088);
+        }
+        if let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) {
+            $run(&fma, 256);
+            $run(&fma, 1088);
+        }
+        $run(&Cpu::with_threads(NonZeroUsize::MIN).unwrap(), 512);
+    };
+}
+
+/// Tables of fixed bases, and powers by them.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn fixed_bases() {
-    powers::fixed_base(&Serial, 256);
-    // A width that is rounded up.
-    powers::fixed_base(&Serial, 17 * 64);
-    for portable in [
-        ifma::testing::eight_on_portable_unit(),
-        ifma::testing::four_on_portable_unit(),
-    ] {
-        powers::fixed_base(&portable, 256);
-        powers::fixed_base(&portable, 1088);
-    }
-    if let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) {
-        powers::fixed_base(&fma, 256);
-        powers::fixed_base(&fma, 1088);
-    }
-    powers::fixed_base(&Cpu::with_threads(NonZeroUsize::MIN).unwrap(), 512);
+    on_every_unit!(powers::fixed_base);
 }
 
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn products_of_powers() {
-    powers::multi_exp(&Serial, 256);
-    powers::multi_exp(&Serial, 17 * 64);
-    for portable in [
-        ifma::testing::eight_on_portable_unit(),
-        ifma::testing::four_on_portable_unit(),
-    ] {
-        powers::multi_exp(&portable, 256);
-        powers::multi_exp(&portable, 1088);
-    }
-    if let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) {
-        powers::multi_exp(&fma, 256);
-        powers::multi_exp(&fma, 1088);
-    }
-    powers::multi_exp(&Cpu::with_threads(NonZeroUsize::MIN).unwrap(), 512);
+    on_every_unit!(powers::multi_exp);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn public_exponents() {
+    on_every_unit!(powers::public_exponent);
 }
 
 #[test]

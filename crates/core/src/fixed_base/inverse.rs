@@ -4,7 +4,7 @@ use core::mem;
 
 use crypto_bigint::{Choice, CtEq, Limb, Uint};
 
-use crate::powers::ModulusRef;
+use crate::modulus::ModulusRef;
 use crate::secret::Secret;
 use crate::width::{WithLimbs, load_limbs, with_limbs};
 

@@ -1,4 +1,4 @@
-//! Powers by tables, and products of powers, one after the other.
+//! Powers by tables, products of powers, and powers with public exponents, one after the other.
 
 use alloc::vec;
 use core::mem;
@@ -9,7 +9,7 @@ use super::fixed_base::Fill;
 use crate::Serial;
 use crate::fixed_base::{Table, TableForm};
 use crate::monty::select;
-use crate::powers::{FixedPowers, HasPowerEngine, MultiPowers, PowerEngine};
+use crate::powers::{FixedPowers, HasPowerEngine, MultiPowers, PowerEngine, PublicPowers};
 use crate::secret::Secret;
 use crate::width::{WithLimbs, load_limbs, with_limbs};
 use crate::window::{Window, bits_at};
@@ -50,6 +50,46 @@ impl PowerEngine for Serial {
     fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
         if let Some(first) = powers.moduli.first() {
             with_limbs(first.limbs.len(), powers);
+        }
+    }
+
+    fn public_powers(&self, powers: PublicPowers<'_, '_>) {
+        if let Some(first) = powers.moduli.first() {
+            with_limbs(first.limbs.len(), powers);
+        }
+    }
+}
+
+impl WithLimbs for PublicPowers<'_, '_> {
+    type Output = ();
+
+    fn run<const LIMBS: usize>(self) {
+        let mut odd_powers = Secret::new(vec![Uint::<LIMBS>::ZERO; self.exponent.odd_powers()]);
+        let [mut power, mut square, mut spare] = [(); 3].map(|()| Secret::new(Uint::<LIMBS>::ZERO));
+        for ((modulus, base), out) in self.moduli.iter().zip(self.bases).zip(self.out) {
+            let modulus = modulus.monty::<LIMBS>();
+            modulus.enter(&Secret::new(load_limbs(base)), &mut power);
+            modulus.mul(&power, &power, &mut square);
+            for odd_power in odd_powers.iter_mut() {
+                *odd_power = *power;
+                modulus.mul(odd_power, &square, &mut power);
+            }
+            match self.exponent.first() {
+                Some(odd) => *power = odd_powers[odd],
+                None => modulus.enter(&Uint::ONE, &mut power),
+            }
+            for step in self.exponent.steps() {
+                for _ in 0..step.squarings {
+                    modulus.mul(&power, &power, &mut spare);
+                    mem::swap(&mut *power, &mut *spare);
+                }
+                if let Some(odd) = step.odd {
+                    modulus.mul(&power, &odd_powers[odd], &mut spare);
+                    mem::swap(&mut *power, &mut *spare);
+                }
+            }
+            modulus.mul(&power, &Uint::ONE, &mut spare);
+            out.copy_from_slice(&spare.as_limbs()[..out.len()]);
         }
     }
 }

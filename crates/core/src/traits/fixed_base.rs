@@ -8,7 +8,6 @@ use crypto_bigint::{Limb, Unsigned};
 
 use super::multi_exp::place;
 use crate::Error;
-use crate::checks::check_lengths;
 use crate::fixed_base::{Table, power_of_inverse};
 use crate::powers::{FixedPowers, HasPowerEngine, PowerEngine};
 use crate::secret::{Secret, reveal};
@@ -222,7 +221,11 @@ fn check<U: Unsigned>(
     exponent_bits: u32,
     out: &[U],
 ) -> Result<(), Error> {
-    check_lengths(exponents, out);
+    assert_eq!(
+        exponents.len(),
+        out.len(),
+        "a batch and its output must have the same length"
+    );
     let table_bits = table.exponent_bits();
     if exponent_bits > table_bits || table.is_signed() && exponent_bits != table_bits {
         return Err(Error::TableExponentBits {

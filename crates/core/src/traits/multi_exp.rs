@@ -7,8 +7,8 @@ use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Limb, Unsigned};
 
 use crate::Error;
-use crate::checks::check_lengths;
-use crate::powers::{HasPowerEngine, ModulusRef, MultiPowers};
+use crate::modulus::ModulusRef;
+use crate::powers::{HasPowerEngine, MultiPowers};
 use crate::width::{MAX_BITS, clear, width};
 
 /// One product of powers, `terms[0].0 ^ terms[0].1 * terms[1].0 ^ terms[1].1 * ... mod params.modulus()`.
@@ -88,7 +88,11 @@ pub trait BatchMultiExp: HasPowerEngine {
         exponent_bits: &[u32],
         mut out: &mut [U],
     ) -> Result<(), Error> {
-        check_lengths(batch, out);
+        assert_eq!(
+            batch.len(),
+            out.len(),
+            "a batch and its output must have the same length"
+        );
         check(batch, exponent_bits).inspect_err(|_| clear(out))?;
         let bits = |instance: &ModMultiExp<'_, U>| width(instance.params.modulus().as_ref());
         for run in batch.chunk_by(|a, b| bits(a) == bits(b)) {

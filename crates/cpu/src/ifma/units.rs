@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use batch_modexp_core::checks::Form;
 use batch_modexp_core::fixed_base::{Table, TableForm};
-use batch_modexp_core::powers::{FixedPowers, MultiPowers, PowerEngine};
+use batch_modexp_core::powers::{FixedPowers, MultiPowers, PowerEngine, PublicPowers};
 use batch_modexp_core::requests::{Moduli, Powers, Product, Reduction};
 use batch_modexp_core::width::width;
 use crypto_bigint::{Choice, Limb};
@@ -20,7 +20,7 @@ use crate::lanes::Run;
 use crate::lanes::powers_agree::powers_agree;
 use crate::lanes::products;
 use crate::lanes::reduce::reduce;
-use crate::lanes::{fixed_base, multi_exp};
+use crate::lanes::{fixed_base, multi_exp, public_exp};
 
 /// The lanes of a processor: eight on the instructions of `E`, or four on those of `F`, with words for an instance that would
 /// leave lanes empty.
@@ -106,6 +106,14 @@ impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> PowerEngine for Units<E, 
         match *self {
             Self::Eight(unit) => multi_exp::powers(Lanes52(unit), powers),
             Self::Four(unit, _) => multi_exp::powers(Lanes52(unit), powers),
+        }
+    }
+
+    #[inline(never)]
+    fn public_powers(&self, powers: PublicPowers<'_, '_>) {
+        match *self {
+            Self::Eight(unit) => public_exp::powers(Lanes52(unit), powers),
+            Self::Four(unit, _) => public_exp::powers(Lanes52(unit), powers),
         }
     }
 }

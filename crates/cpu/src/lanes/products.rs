@@ -3,7 +3,7 @@
 use core::ops::Range;
 use core::{array, mem};
 
-use batch_modexp_core::powers::ModulusRef;
+use batch_modexp_core::modulus::ModulusRef;
 use batch_modexp_core::requests::{Exponent, Moduli, Product};
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::modular::MontyParams;

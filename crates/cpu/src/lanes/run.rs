@@ -7,7 +7,7 @@ use core::array;
 use core::ops::Range;
 use core::ptr;
 
-use batch_modexp_core::powers::ModulusRef;
+use batch_modexp_core::modulus::ModulusRef;
 use batch_modexp_core::requests::SecretPowers;
 use batch_modexp_core::width::width;
 use batch_modexp_core::{ModExp, ModMul};

@@ -4,7 +4,7 @@ mod layout;
 
 use core::ops::Range;
 
-use batch_modexp_core::powers::ModulusRef;
+use batch_modexp_core::modulus::ModulusRef;
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::window::{Window, recode_into};
 use crypto_bigint::Limb;

@@ -5,8 +5,12 @@ use alloc::vec::Vec;
 use core::hint::black_box;
 
 use batch_modexp_core::fixed_base::{Table, TableForm};
-use batch_modexp_core::powers::{FixedPowers, HasPowerEngine, MultiPowers, PowerEngine};
-use batch_modexp_core::{BatchFixedBaseExp, BatchMultiExp, ModMultiExp, Serial};
+use batch_modexp_core::powers::{
+    FixedPowers, HasPowerEngine, MultiPowers, PowerEngine, PublicPowers,
+};
+use batch_modexp_core::{
+    BatchFixedBaseExp, BatchModExpVartime, BatchMultiExp, ModMultiExp, PublicExponent, Serial,
+};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
@@ -85,6 +89,27 @@ pub(super) fn multi_exp(backend: &impl BatchMultiExp, bits: u32) {
     set_params_undefined(params.as_ref(), false);
 }
 
+/// Powers with a short and a long public exponent, for more than fill the lanes.
+pub(super) fn public_exponent(backend: &impl BatchModExpVartime, bits: u32) {
+    let mut random = Random(8);
+    let params = params(&mut random, bits);
+    let numbers: Vec<_> = (0..9).map(|_| number(&mut random, bits)).collect();
+    set_params_undefined(params.as_ref(), true);
+    for number in &numbers {
+        set_undefined(number.as_limbs(), true);
+    }
+    let bases: Vec<_> = numbers.iter().map(|base| (base, params.as_ref())).collect();
+    let mut out = vec![BoxedUint::zero(); bases.len()];
+    for exponent in [BoxedUint::from(65_537u32), BoxedUint::max(128)] {
+        let exponent = PublicExponent::new_vartime(&exponent);
+        backend
+            .batch_mod_exp_vartime(&bases, &exponent, &mut out)
+            .unwrap();
+        black_box(&out);
+    }
+    set_params_undefined(params.as_ref(), false);
+}
+
 /// What the check is worth: takes the entries of rows where their digits say.
 pub(super) struct Gathering;
 
@@ -117,6 +142,10 @@ impl PowerEngine for Gathering {
     }
 
     fn multi_powers(&self, _: MultiPowers<'_, '_>) {
+        unreachable!("only powers by tables are computed")
+    }
+
+    fn public_powers(&self, _: PublicPowers<'_, '_>) {
         unreachable!("only powers by tables are computed")
     }
 }

@@ -1,9 +1,11 @@
-//! Powers by tables, and products of powers, on several threads.
+//! Powers by tables, products of powers, and powers with public exponents, on several threads.
 
 use core::convert::Infallible;
 
 use batch_modexp_core::fixed_base::{Table, TableForm};
-use batch_modexp_core::powers::{FixedPowers, HasPowerEngine, MultiPowers, PowerEngine};
+use batch_modexp_core::powers::{
+    FixedPowers, HasPowerEngine, MultiPowers, PowerEngine, PublicPowers,
+};
 use crypto_bigint::Limb;
 
 use super::{Parallel, each_share};
@@ -65,9 +67,32 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
             });
         });
     }
+
+    fn public_powers(&self, powers: PublicPowers<'_, '_>) {
+        let PublicPowers {
+            moduli,
+            bases,
+            exponent,
+            out,
+        } = powers;
+        let share = self.full_share(moduli.len());
+        let shares = moduli.chunks(share).zip(bases.chunks(share));
+        self.each(
+            shares.zip(out.chunks_mut(share)),
+            |((moduli, bases), out)| {
+                self.inner.power_engine().public_powers(PublicPowers {
+                    moduli,
+                    bases,
+                    exponent,
+                    out,
+                });
+            },
+        );
+    }
 }
 
 impl<B> Parallel<B> {
+    /// Whole vectors for each thread.
     fn full_share(&self, len: usize) -> usize {
         len.div_ceil(self.threads()).max(1).next_multiple_of(LANES)
     }
