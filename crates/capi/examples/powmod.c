@@ -1,5 +1,5 @@
-/* Computes a batch of 2048-bit powers. Each line of the input has base, exponent and modulus, in 512 hexadecimal digits each; each
- * line of the output has a power. At most 1024 lines are read. */
+/* Computes a batch of 2048-bit powers. Each line of the input has base, exponent and modulus, in
+ * 512 hexadecimal digits each; each line of the output has a power. At most 1024 lines are read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ int main(void) {
          read_number(moduli + count * WIDTH)) {
     count++;
   }
-  if (bme_engine_new(&engine) != BME_OK ||
+  if (bme_engine_new(0, &engine) != BME_OK ||
       bme_pow(engine, count, WIDTH, WIDTH, bases, exponents, moduli, powers, statuses) != BME_OK) {
     fprintf(stderr, "%s\n", bme_last_error());
     return 1;

@@ -1,5 +1,7 @@
-/* Signs a file, so that `openssl dgst -sha256 -verify` accepts the signature: KEY.pem FILE SIGNATURE SCHEME
- * SCHEME is a number of batch_modexp.h, such as 1 for BME_PKCS1V15_SHA256. */
+/* Signs a file, so that `openssl dgst -sha256 -verify` accepts the signature:
+ * KEY.pem FILE SIGNATURE SCHEME
+ *
+ * SCHEME is a number of batch_modexp.h, such as 18 for BME_PKCS1V15 | BME_SHA256. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +14,7 @@ static uint8_t *read_file(const char *path, size_t *len) {
   long end;
   if (file != NULL && fseek(file, 0, SEEK_END) == 0 && (end = ftell(file)) >= 0) {
     rewind(file);
-    octets = malloc((size_t)end + 1);
+    octets = (uint8_t *)malloc((size_t)end + 1);
     *len = octets != NULL ? fread(octets, 1, (size_t)end, file) : 0;
   }
   if (octets == NULL) {
@@ -43,15 +45,15 @@ int main(int argc, char **argv) {
   }
   pem = read_file(argv[1], &pem_len);
   message = read_file(argv[2], &message_len);
-  stop_if_failed(bme_engine_new(&engine));
+  stop_if_failed(bme_engine_new(0, &engine));
   stop_if_failed(bme_key_from_pem(pem, pem_len, NULL, 0, &key));
 
   item.key = key;
   item.message = message;
   item.message_len = message_len;
   item.signature_len = bme_key_size(key);
-  item.signature = malloc(item.signature_len);
-  stop_if_failed(bme_sign(engine, atoi(argv[4]), &item, 1));
+  item.signature = (uint8_t *)malloc(item.signature_len);
+  stop_if_failed(bme_sign(engine, atoi(argv[4]), &item, 1, sizeof item));
   if (item.status != BME_OK) {
     fprintf(stderr, "the file is not signed: status %d\n", (int)item.status);
     return 1;

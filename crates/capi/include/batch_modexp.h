@@ -1,4 +1,5 @@
-/* Batches of RSA signatures and of modular exponentiations, constant-time in all that is secret. */
+/* Batches of RSA operations and of modular exponentiations, constant-time in all that is secret.
+ * docs/c.md is the guide. */
 #ifndef BATCH_MODEXP_H
 #define BATCH_MODEXP_H
 
@@ -9,38 +10,61 @@
 extern "C" {
 #endif
 
+/* --- Conventions ---
+ *
+ * Numbers are big-endian octets. Functions that return int32_t return a status code. Those that
+ * make an object write NULL to *out if they fail. Pointers may be NULL where that is said, and
+ * where a length of 0 goes with them. All objects may be used by several threads at a time; they
+ * are freed when no call uses them.
+ *
+ * Structs of parameters begin with their size, and functions for batches take the size of an
+ * item: sizeof of the struct, so that later versions can tell which header a program was
+ * compiled with. */
+
 /* Status codes. */
 #define BME_OK 0
-#define BME_ERROR_ARGUMENT 1  /* NULL, wrong length or unknown scheme */
-#define BME_ERROR_KEY 2       /* no valid key, or a wrong password */
-#define BME_ERROR_OPERATION 3 /* no random numbers, key unfit for the scheme, or failed check */
-#define BME_ERROR_INTERNAL 4  /* a defect of this library */
-#define BME_ERROR_SIGNATURE 5 /* the signature of an item is not valid */
+#define BME_ERROR_ARGUMENT 1   /* NULL, wrong length or unknown scheme */
+#define BME_ERROR_KEY 2        /* no valid key, or a wrong password */
+#define BME_ERROR_OPERATION 3  /* no random numbers or threads, unfit key, or failed check */
+#define BME_ERROR_INTERNAL 4   /* a defect of this library */
+#define BME_ERROR_SIGNATURE 5  /* the signature of an item is not valid */
+#define BME_ERROR_DECRYPTION 6 /* the ciphertext of an item does not decrypt */
 
-/* Signature schemes (RFC 8017). PSS salts are as long as the digest. */
-#define BME_PKCS1V15_SHA256 1
-#define BME_PKCS1V15_SHA384 2
-#define BME_PKCS1V15_SHA512 3
-#define BME_PSS_SHA256 5
-#define BME_PSS_SHA384 6
-#define BME_PSS_SHA512 7
+/* Hash functions. SHA-1 is for OAEP only. */
+#define BME_SHA1 1
+#define BME_SHA256 2
+#define BME_SHA384 3
+#define BME_SHA512 4
 
-/* Engines and keys may be used by several threads at a time. The engine has threads,
- * which a child of fork() lacks: make engines after fork(). */
+/* Schemes (RFC 8017), to be combined with a hash function: BME_PSS | BME_SHA256. PSS salts are
+ * as long as the digest. With `| BME_PREHASHED` messages are digests. */
+#define BME_PKCS1V15 16
+#define BME_PSS 32
+#define BME_OAEP 48
+#define BME_PREHASHED 256
+
 typedef struct bme_engine bme_engine;
 typedef struct bme_key bme_key;               /* an RSA private key */
 typedef struct bme_public_key bme_public_key; /* an RSA public key */
 
+/* Octets that belong to the caller. */
+typedef struct bme_octets {
+  const uint8_t *data;
+  size_t len;
+} bme_octets;
+
 /* Message of the last error on this thread; valid until the next error on this thread. */
 const char *bme_last_error(void);
 
-/* Makes an engine for this processor, with a thread for each core; free it with bme_engine_free. */
-int32_t bme_engine_new(bme_engine **out);
+/* Makes an engine for this processor with at most 1024 threads, or, for 0, one for each core. A
+ * server with a process for each core takes 1. A child of fork() has an engine's memory but not
+ * its threads, and calls compute on the calling thread there. */
+int32_t bme_engine_new(size_t threads, bme_engine **out);
 
 /* Frees an engine that no call uses; NULL is allowed. */
 void bme_engine_free(bme_engine *engine);
 
-/* --- Keys. All functions that make one write NULL to *out if they fail. --- */
+/* --- Private keys --- */
 
 /* Reads a private key in PEM. With a password (not NULL) the key is encrypted PKCS#8; without,
  * PKCS#8 or PKCS#1. The caller wipes text and password, and frees the key with bme_key_free. */
@@ -50,70 +74,156 @@ int32_t bme_key_from_pem(const uint8_t *pem, size_t pem_len, const uint8_t *pass
 /* Reads a private key in DER, PKCS#8 or PKCS#1. */
 int32_t bme_key_from_der(const uint8_t *der, size_t der_len, bme_key **out);
 
+/* The numbers of a private key (RFC 8017, section 3.2). What is left out is {NULL, 0}. */
+typedef struct bme_key_numbers {
+  size_t size; /* sizeof(bme_key_numbers) */
+  bme_octets n;
+  bme_octets e;
+  bme_octets d;
+  bme_octets p; /* may be left out together with q; operations take four times as long then */
+  bme_octets q;
+  bme_octets dp; /* this and the next two may be left out; not without p and q */
+  bme_octets dq;
+  bme_octets qinv;
+} bme_key_numbers;
+
+/* Makes a private key of numbers, which are checked. The caller wipes them. */
+int32_t bme_key_from_numbers(const bme_key_numbers *numbers, bme_key **out);
+
 /* Length of the modulus in octets, which is that of a signature; 0 for NULL. */
 size_t bme_key_size(const bme_key *key);
 
 /* Wipes and frees a key that no call uses; NULL is allowed. */
 void bme_key_free(bme_key *key);
 
-/* The public key of a private one. Free it with bme_public_key_free, as those of the functions below. */
+/* Enough octets for the PKCS#8 document of a generated key. */
+#define BME_PKCS8_SIZE(bits) ((size_t)(bits)*9 / 16 + 128)
+
+/* Generates `count` keys (FIPS 186-5, appendix A.1.3) with the public exponent 65537. `bits` is
+ * a multiple of 128 from 1024 to 8192. Document i is PKCS#8 in DER, for bme_key_from_der; it
+ * begins at documents + i * document_size and has document_lens[i] octets. document_size is at
+ * least BME_PKCS8_SIZE(bits). The caller wipes the documents. */
+int32_t bme_generate_keys(const bme_engine *engine, uint32_t bits, size_t count, uint8_t *documents,
+                          size_t document_size, size_t *document_lens);
+
+/* --- Public keys --- */
+
+/* The public key of a private one. Free it with bme_public_key_free, as those of the functions
+ * below. */
 int32_t bme_key_public(const bme_key *key, bme_public_key **out);
 
-/* Reads a public key in PEM: SubjectPublicKeyInfo, PKCS#1, or that of a certificate, which is not verified. */
+/* Reads a public key in PEM: SubjectPublicKeyInfo, PKCS#1, or that of a certificate, which is
+ * not verified. */
 int32_t bme_public_key_from_pem(const uint8_t *pem, size_t pem_len, bme_public_key **out);
 
 /* Reads a SubjectPublicKeyInfo in DER. */
 int32_t bme_public_key_from_der(const uint8_t *der, size_t der_len, bme_public_key **out);
 
-/* Makes a public key of numbers, big-endian: n odd, of 1024 to 16,384 bits; e odd, from 3 to 2^64 - 1. */
+/* Makes a public key of numbers: n odd, of 1024 to 16,384 bits; e odd, from 3 to 2^64 - 1. */
 int32_t bme_public_key_from_numbers(const uint8_t *n, size_t n_len, const uint8_t *e, size_t e_len,
                                     bme_public_key **out);
 
 /* Length of the modulus in octets; 0 for NULL. */
 size_t bme_public_key_size(const bme_public_key *key);
 
+/* The SubjectPublicKeyInfo in DER, of *len octets, which is valid until the key is freed; NULL
+ * for NULL. */
+const uint8_t *bme_public_key_der(const bme_public_key *key, size_t *len);
+
 /* Frees a public key that no call uses; NULL is allowed. */
 void bme_public_key_free(bme_public_key *key);
 
-/* --- Signatures --- */
+/* --- Batches of RSA operations ---
+ *
+ * A bad item fails alone, by its status. Other errors fail the call, and nothing but statuses is
+ * written. Items may have keys of different sizes. What an item points to belongs to the caller.
+ * Places to write to may overlap messages and ciphertexts, but not items. */
 
-/* One message to sign. The caller owns all that it points to. */
+/* One message to sign. */
 typedef struct bme_sign_item {
   const bme_key *key;
-  const uint8_t *message; /* may be NULL if message_len is 0 */
-  size_t message_len;     /* octets */
-  uint8_t *signature;     /* written if status is BME_OK */
-  size_t signature_len;   /* octets; equal to bme_key_size(key) */
-  int32_t status;         /* set by bme_sign if it returns BME_OK */
+  const uint8_t *message;
+  size_t message_len;   /* octets */
+  uint8_t *signature;   /* written if status is BME_OK */
+  size_t signature_len; /* octets; equal to bme_key_size(key) */
+  int32_t status;       /* set by bme_sign if it returns BME_OK */
 } bme_sign_item;
 
-/* Hashes and signs a batch. A bad item fails alone, by its status. Other errors fail the call,
- * and no signature is written. No memory may be named by two items as a place to write to. */
-int32_t bme_sign(const bme_engine *engine, int32_t scheme, bme_sign_item *items, size_t count);
+/* Hashes and signs a batch. */
+int32_t bme_sign(const bme_engine *engine, int32_t scheme, bme_sign_item *items, size_t count,
+                 size_t item_size);
 
-/* One signature to verify. The caller owns all that it points to. */
+/* One signature to verify. */
 typedef struct bme_verify_item {
   const bme_public_key *key;
-  const uint8_t *message; /* may be NULL if message_len is 0 */
-  size_t message_len;     /* octets */
+  const uint8_t *message;
+  size_t message_len; /* octets */
   const uint8_t *signature;
   size_t signature_len; /* octets; a wrong length is a signature that is not valid */
   int32_t status;       /* set by bme_verify if it returns BME_OK: BME_OK for a valid signature */
 } bme_verify_item;
 
 /* Hashes and verifies a batch. BME_OK says that all items have a status, not that all are valid. */
-int32_t bme_verify(const bme_engine *engine, int32_t scheme, bme_verify_item *items, size_t count);
+int32_t bme_verify(const bme_engine *engine, int32_t scheme, bme_verify_item *items, size_t count,
+                   size_t item_size);
 
-/* --- Numbers --- */
+/* An encryption scheme. */
+typedef struct bme_encryption {
+  size_t size;          /* sizeof(bme_encryption) */
+  int32_t scheme;       /* BME_OAEP with a hash function, or BME_PKCS1V15 without */
+  int32_t mgf_hash;     /* the hash function of MGF1; 0: the same */
+  const uint8_t *label; /* of OAEP; not secret */
+  size_t label_len;
+} bme_encryption;
 
-/* powers[i] = bases[i]^exponents[i] mod moduli[i], for count items. Numbers are big-endian and lie one
- * after the other: bases, moduli and powers of `width` octets each, exponents of `exponent_width`; both
- * are 1 to 2048. Moduli are odd; bases may be larger than they are. The time depends on count, on the
- * two widths, and on which moduli equal the one before them, which take less, and on nothing else. statuses[i] is BME_OK, or BME_ERROR_ARGUMENT for an even modulus, whose power is
- * left as it was. */
+/* One message to encrypt. */
+typedef struct bme_encrypt_item {
+  const bme_public_key *key;
+  const uint8_t *message;
+  size_t message_len;    /* octets; too many are BME_ERROR_ARGUMENT */
+  uint8_t *ciphertext;   /* written if status is BME_OK */
+  size_t ciphertext_len; /* octets; equal to bme_public_key_size(key) */
+  int32_t status;        /* set by bme_encrypt if it returns BME_OK */
+} bme_encrypt_item;
+
+/* Encrypts a batch. */
+int32_t bme_encrypt(const bme_engine *engine, const bme_encryption *scheme, bme_encrypt_item *items,
+                    size_t count, size_t item_size);
+
+/* One ciphertext to decrypt. */
+typedef struct bme_decrypt_item {
+  const bme_key *key;
+  const uint8_t *ciphertext;
+  size_t ciphertext_len;   /* octets; a wrong length is BME_ERROR_DECRYPTION */
+  uint8_t *message;        /* written if status is BME_OK; the caller wipes it */
+  size_t message_capacity; /* octets; at least bme_key_size(key) */
+  size_t message_len;      /* set together with status */
+  int32_t status;          /* set by bme_decrypt if it returns BME_OK */
+} bme_decrypt_item;
+
+/* Decrypts a batch. With BME_PKCS1V15 wrong padding is no error: the message is then one that
+ * nobody can tell from a real one without the key. The program must go on with it as with any
+ * other, and say of neither its length nor its content whether they were as expected. */
+int32_t bme_decrypt(const bme_engine *engine, const bme_encryption *scheme, bme_decrypt_item *items,
+                    size_t count, size_t item_size);
+
+/* --- Numbers ---
+ *
+ * `count` numbers lie one after the other, with `width` octets each: 1 to 2048. Moduli are odd;
+ * other numbers may be larger than they are. statuses[i] is BME_OK, or BME_ERROR_ARGUMENT for an
+ * even modulus, whose result is left as it was. The time depends on count, on widths, and on
+ * which moduli equal the one before them, which take less, and on nothing else. Results may
+ * overlap what is read. */
+
+/* powers[i] = bases[i]^exponents[i] mod moduli[i], with exponents of `exponent_width` octets
+ * each: 1 to 2048. */
 int32_t bme_pow(const bme_engine *engine, size_t count, size_t width, size_t exponent_width,
                 const uint8_t *bases, const uint8_t *exponents, const uint8_t *moduli,
                 uint8_t *powers, int32_t *statuses);
+
+/* products[i] = a[i] b[i] mod moduli[i]. */
+int32_t bme_mul(const bme_engine *engine, size_t count, size_t width, const uint8_t *a,
+                const uint8_t *b, const uint8_t *moduli, uint8_t *products, int32_t *statuses);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
-//! Status codes, the message of the last error, the barrier that stops panics, and memory that C names.
+//! Status codes, the message of the last error, the barrier that stops panics, and memory that C
+//! names.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -12,6 +13,7 @@ pub(crate) const KEY: i32 = 2;
 pub(crate) const OPERATION: i32 = 3;
 pub(crate) const INTERNAL: i32 = 4;
 pub(crate) const SIGNATURE: i32 = 5;
+pub(crate) const DECRYPTION: i32 = 6;
 
 /// A status code with its message.
 pub(crate) struct Failure(i32, String);
@@ -20,31 +22,41 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
+impl Failure {
+    pub(crate) fn new(status: i32, text: impl Display) -> Self {
+        Self(status, text.to_string())
+    }
+
+    /// Keeps the message for `bme_last_error`; returns the status.
+    pub(crate) fn keep(self) -> i32 {
+        LAST.with(|last| *last.borrow_mut() = CString::new(self.1).unwrap_or_default());
+        self.0
+    }
+}
+
 /// The failure of a call whose arguments are wrong.
 pub(crate) fn argument(text: impl Display) -> Failure {
-    Failure(ARGUMENT, text.to_string())
+    Failure::new(ARGUMENT, text)
 }
 
 /// The failure of a call that gets no valid key.
 pub(crate) fn bad_key(text: impl Display) -> Failure {
-    Failure(KEY, text.to_string())
+    Failure::new(KEY, text)
 }
 
 /// The failure of a call that could not be carried out.
 pub(crate) fn failed(text: impl Display) -> Failure {
-    Failure(OPERATION, text.to_string())
+    Failure::new(OPERATION, text)
 }
 
 /// Runs the body of a function; keeps the message of its failure or panic for `bme_last_error`.
 pub(crate) fn guard(body: impl FnOnce() -> Result<(), Failure>) -> i32 {
     let result = catch_unwind(AssertUnwindSafe(body));
-    let Failure(status, text) = match result {
-        Ok(Ok(())) => return OK,
-        Ok(Err(failure)) => failure,
-        Err(_) => Failure(INTERNAL, "internal error".into()),
-    };
-    LAST.with(|last| *last.borrow_mut() = CString::new(text).unwrap_or_default());
-    status
+    match result {
+        Ok(Ok(())) => OK,
+        Ok(Err(failure)) => failure.keep(),
+        Err(_) => Failure::new(INTERNAL, "internal error").keep(),
+    }
 }
 
 /// The elements at `data`; none if `len` is 0.
@@ -53,7 +65,7 @@ pub(crate) fn guard(body: impl FnOnce() -> Result<(), Failure>) -> i32 {
 ///
 /// `data` is NULL or points to `len` readable elements, which stay unchanged during `'a`.
 pub(crate) unsafe fn elements<'a, T>(data: *const T, len: usize) -> Result<&'a [T], Failure> {
-    check::<T>(data, len)?;
+    check(data, len)?;
     match len {
         0 => Ok(&[]),
         // SAFETY: not NULL, and the caller vouches for the length.
@@ -65,13 +77,52 @@ pub(crate) unsafe fn elements<'a, T>(data: *const T, len: usize) -> Result<&'a [
 ///
 /// # Safety
 ///
-/// `data` is NULL or points to `len` elements that nobody else uses during `'a`.
+/// `data` is NULL or points to `len` elements without other users during `'a`.
 pub(crate) unsafe fn elements_mut<'a, T>(data: *mut T, len: usize) -> Result<&'a mut [T], Failure> {
-    check::<T>(data, len)?;
+    check(data, len)?;
     match len {
         0 => Ok(&mut []),
         // SAFETY: not NULL, and the caller vouches for the length.
         _ => Ok(unsafe { slice::from_raw_parts_mut(data, len) }),
+    }
+}
+
+/// The items of a batch, whose `size` is that of the program's header.
+///
+/// # Safety
+///
+/// That of [`elements_mut`], if `size` is that of `T`.
+pub(crate) unsafe fn items<'a, T>(
+    data: *mut T,
+    count: usize,
+    size: usize,
+) -> Result<&'a mut [T], Failure> {
+    check_size::<T>(size)?;
+    // SAFETY: the caller vouches for it.
+    unsafe { elements_mut(data, count) }
+}
+
+/// A struct of parameters that begins with its size.
+///
+/// # Safety
+///
+/// `data` is NULL or points to a size, and, if that is the size of `T`, to a `T` that stays
+/// unchanged during `'a`.
+pub(crate) unsafe fn parameters<'a, T>(data: *const T) -> Result<&'a T, Failure> {
+    check(data, 1)?;
+    // SAFETY: the caller vouches for the size at the beginning.
+    check_size::<T>(unsafe { data.cast::<usize>().read() })?;
+    // SAFETY: not NULL, aligned, and the caller vouches for the struct of this size.
+    Ok(unsafe { &*data })
+}
+
+/// Structs of the header may grow, and their size tells the versions apart. There is one so far.
+fn check_size<T>(size: usize) -> Result<(), Failure> {
+    match size == size_of::<T>() {
+        true => Ok(()),
+        false => Err(argument(
+            "the size of a struct is not that of the header of this library",
+        )),
     }
 }
 
@@ -85,11 +136,45 @@ fn check<T>(data: *const T, len: usize) -> Result<(), Failure> {
     }
 }
 
-/// What an opaque pointer of the header points to.
+/// Octets to write. They may overlap what is read: they are written when all is read.
+pub(crate) struct Place {
+    start: *mut u8,
+    len: usize,
+}
+
+impl Place {
+    /// # Safety
+    ///
+    /// `start` is NULL or points to `len` octets that may be written during the life of the `Place`.
+    pub(crate) unsafe fn new(start: *mut u8, len: usize) -> Result<Self, Failure> {
+        check(start, len)?;
+        Ok(Self { start, len })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Writes the octets from `offset` on.
+    ///
+    /// # Panics
+    ///
+    /// If they do not fit.
+    pub(crate) fn write(&mut self, offset: usize, octets: &[u8]) {
+        assert!(offset <= self.len && octets.len() <= self.len - offset);
+        if octets.is_empty() {
+            return;
+        }
+        // SAFETY: in range, and the caller of `new` vouches for the range.
+        unsafe { ptr::copy(octets.as_ptr(), self.start.add(offset), octets.len()) }
+    }
+}
+
+/// The object behind an opaque pointer of the header.
 ///
 /// # Safety
 ///
-/// `object` is NULL or comes from [`make`], and nobody frees it during `'a`.
+/// `object` is NULL or comes from [`make`], and is not freed during `'a`.
 pub(crate) unsafe fn object<'a, T>(object: *const T) -> Result<&'a T, Failure> {
     // SAFETY: the caller vouches for it.
     unsafe { object.as_ref() }.ok_or_else(|| argument("an engine or a key is NULL"))
@@ -118,7 +203,7 @@ pub(crate) unsafe fn make<T>(out: *mut *mut T, object: impl FnOnce() -> Result<T
 ///
 /// # Safety
 ///
-/// `object` is NULL or comes from [`make`], and nobody uses it any more.
+/// `object` is NULL or comes from [`make`], and has no users left.
 pub(crate) unsafe fn free<T>(object: *mut T) {
     guard(|| {
         if !object.is_null() {

@@ -1,16 +1,28 @@
 //! Engines.
 
-use batch_modexp::backend::Auto;
+use std::num::NonZeroUsize;
 
-use crate::border::{failed, free, make};
+use batch_modexp::backend::{Auto, Kind};
+
+use crate::border::{argument, failed, free, make};
+
+/// The most threads of an engine.
+const MOST_THREADS: usize = 1024;
 
 /// `bme_engine` of the header.
-pub(crate) type Engine = Auto;
+pub(crate) struct Engine(pub(crate) Auto);
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn bme_engine_new(out: *mut *mut Engine) -> i32 {
+unsafe extern "C" fn bme_engine_new(threads: usize, out: *mut *mut Engine) -> i32 {
+    let start = || match threads {
+        0..=MOST_THREADS => {
+            let auto = Auto::with(Kind::Cpu, NonZeroUsize::new(threads));
+            Ok(Engine(auto.map_err(failed)?))
+        }
+        _ => Err(argument("an engine has at most 1024 threads")),
+    };
     // SAFETY: the caller vouches for the place.
-    unsafe { make(out, || Auto::new().map_err(failed)) }
+    unsafe { make(out, start) }
 }
 
 #[unsafe(no_mangle)]

@@ -1,7 +1,12 @@
-//! The C interface: engines, keys, batches of signatures and of powers. `include/batch_modexp.h` documents each function.
+//! The C interface: engines, keys and batches. `include/batch_modexp.h` documents each
+//! function.
 
 mod border;
+mod encryption;
 mod engine;
+mod generate;
 mod key;
-mod powers;
+mod numbers;
+mod public_key;
+mod schemes;
 mod signatures;

@@ -1,12 +1,13 @@
 //! Batches of signatures: signing and verification.
 
-use batch_modexp::rsa::{AnyScheme, BatchSigner, BatchVerifier, Hash, KeyHandle, PublicKey};
+use batch_modexp::rsa::{BatchSigner, BatchVerifier, KeyHandle, PublicKey};
+use getrandom::SysRng;
 
 use crate::border::{
-    ARGUMENT, Failure, OK, OPERATION, SIGNATURE, argument, elements, elements_mut, failed, guard,
-    object,
+    ARGUMENT, OK, OPERATION, Place, SIGNATURE, argument, elements, failed, guard, items, object,
 };
 use crate::engine::Engine;
+use crate::schemes::Signing;
 
 /// `bme_sign_item` of the header.
 #[repr(C)]
@@ -30,63 +31,50 @@ struct VerifyItem {
     status: i32,
 }
 
-fn scheme(number: i32) -> Result<AnyScheme, Failure> {
-    let hash = match number & 3 {
-        1 => Hash::Sha256,
-        2 => Hash::Sha384,
-        3 => Hash::Sha512,
-        _ => return Err(argument("unknown scheme")),
-    };
-    match number >> 2 {
-        0 => Ok(AnyScheme::Pkcs1v15 { hash }),
-        1 => Ok(AnyScheme::Pss {
-            hash,
-            salt_len: hash.digest_len(),
-        }),
-        _ => Err(argument("unknown scheme")),
-    }
-}
-
 #[unsafe(no_mangle)]
 unsafe extern "C" fn bme_sign(
     engine: *const Engine,
-    number: i32,
-    items: *mut SignItem,
+    scheme: i32,
+    item: *mut SignItem,
     count: usize,
+    item_size: usize,
 ) -> i32 {
     guard(|| {
         // SAFETY: the caller vouches for the engine and for `count` items without other users.
-        let (engine, items) = unsafe { (object(engine)?, elements_mut(items, count)?) };
-        let scheme = scheme(number)?;
+        let (engine, items) = unsafe { (object(engine)?, items(item, count, item_size)?) };
+        let signing = Signing::new(scheme)?;
         let (mut batch, mut places) = (Vec::new(), Vec::new());
         for item in items {
             item.status = ARGUMENT;
-            // SAFETY: the caller vouches for what the item names, and that nobody else uses the place of the signature.
-            let parts = unsafe {
-                object(item.key).and_then(|key| {
-                    let message = elements(item.message, item.message_len)?;
-                    Ok((
-                        key,
-                        message,
-                        elements_mut(item.signature, item.signature_len)?,
-                    ))
-                })
+            let parts = || {
+                // SAFETY: the caller vouches for what the item names.
+                let (key, message, place) = unsafe {
+                    (
+                        object(item.key)?,
+                        elements(item.message, item.message_len)?,
+                        Place::new(item.signature, item.signature_len)?,
+                    )
+                };
+                match place.len() == key.size() && signing.takes(message) {
+                    true => Ok((key, message, place)),
+                    false => Err(argument("wrong length")),
+                }
             };
-            if let Ok((key, message, signature)) = parts
-                && signature.len() == key.size()
-            {
+            if let Ok((key, message, place)) = parts() {
                 item.status = OPERATION;
-                batch.push((key, scheme, message));
-                places.push((&mut item.status, signature));
+                batch.push((key, signing.scheme, message));
+                places.push((&mut item.status, place));
             }
         }
-        let signer = BatchSigner::new(engine, scheme);
-        let signatures = signer
-            .sign_mixed(&mut getrandom::SysRng, &batch)
-            .map_err(failed)?;
-        for (result, (status, place)) in signatures.iter().zip(places) {
+        let signer = BatchSigner::new(&engine.0, signing.scheme);
+        let signatures = match signing.is_prehashed {
+            true => signer.sign_prehash_mixed(&mut SysRng, &batch),
+            false => signer.sign_mixed(&mut SysRng, &batch),
+        };
+        let signatures = signatures.map_err(failed)?;
+        for (result, (status, mut place)) in signatures.iter().zip(places) {
             if let Ok(signature) = result {
-                place.copy_from_slice(signature);
+                place.write(0, signature);
                 *status = OK;
             }
         }
@@ -97,32 +85,44 @@ unsafe extern "C" fn bme_sign(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn bme_verify(
     engine: *const Engine,
-    number: i32,
-    items: *mut VerifyItem,
+    scheme: i32,
+    item: *mut VerifyItem,
     count: usize,
+    item_size: usize,
 ) -> i32 {
     guard(|| {
         // SAFETY: the caller vouches for the engine and for `count` items without other users.
-        let (engine, items) = unsafe { (object(engine)?, elements_mut(items, count)?) };
-        let scheme = scheme(number)?;
+        let (engine, items) = unsafe { (object(engine)?, items(item, count, item_size)?) };
+        let signing = Signing::new(scheme)?;
         let (mut batch, mut statuses) = (Vec::new(), Vec::new());
         for item in items {
             item.status = ARGUMENT;
-            // SAFETY: the caller vouches for what the item names.
-            let parts = unsafe {
-                object(item.key).and_then(|key| {
-                    let message = elements(item.message, item.message_len)?;
-                    Ok((key, message, elements(item.signature, item.signature_len)?))
-                })
+            let parts = || {
+                // SAFETY: the caller vouches for what the item names.
+                let parts = unsafe {
+                    (
+                        object(item.key)?,
+                        elements(item.message, item.message_len)?,
+                        elements(item.signature, item.signature_len)?,
+                    )
+                };
+                match signing.takes(parts.1) {
+                    true => Ok(parts),
+                    false => Err(argument("wrong length")),
+                }
             };
-            if let Ok((key, message, signature)) = parts {
+            if let Ok(parts) = parts() {
                 item.status = SIGNATURE;
-                batch.push((key, message, signature));
+                batch.push(parts);
                 statuses.push(&mut item.status);
             }
         }
-        let verifier = BatchVerifier::new(engine, scheme);
-        let verdicts = verifier.verify_each(&batch).map_err(failed)?;
+        let verifier = BatchVerifier::new(&engine.0, signing.scheme);
+        let verdicts = match signing.is_prehashed {
+            true => verifier.verify_prehash_each(&batch),
+            false => verifier.verify_each(&batch),
+        };
+        let verdicts = verdicts.map_err(failed)?;
         for (verdict, status) in verdicts.iter().zip(statuses) {
             if verdict.is_ok() {
                 *status = OK;

@@ -1,4 +1,4 @@
-"""Prints random numbers for powmod, edges among them; or, given a file of such numbers, their powers by pow."""
+"""Prints random numbers, edges among them; or, given a file of such numbers, their powers or products: [FILE pow | mul]"""
 
 import secrets
 import sys
@@ -24,8 +24,9 @@ def numbers():
 if len(sys.argv) > 1:
     with open(sys.argv[1], encoding="ascii") as lines:
         for line in lines:
-            base, exponent, modulus = (int(field, 16) for field in line.split())
-            print(f"{pow(base, exponent, modulus):0{DIGITS}x}" if modulus % 2 else "even modulus")
+            base, other, modulus = (int(field, 16) for field in line.split())
+            result = pow(base, other, modulus or 1) if sys.argv[2] == "pow" else base * other % (modulus or 1)
+            print(f"{result:0{DIGITS}x}" if modulus % 2 else "even modulus")
 else:
     for row in numbers():
         print(*(f"{number:0{DIGITS}x}" for number in row))
