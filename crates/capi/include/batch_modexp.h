@@ -29,6 +29,11 @@ extern "C" {
 #define BME_ERROR_INTERNAL 4   /* a defect of this library */
 #define BME_ERROR_SIGNATURE 5  /* the signature of an item is not valid */
 #define BME_ERROR_DECRYPTION 6 /* the ciphertext of an item does not decrypt */
+#define BME_ERROR_FULL 7       /* the queue has no space for the request */
+#define BME_ERROR_CLOSED 8     /* the queue takes no more requests */
+#define BME_ERROR_CANCELLED 9  /* the request was cancelled */
+#define BME_ERROR_LATE 10      /* the request cannot be cancelled: it is answered */
+#define BME_ERROR_FORKED 11    /* the queue belongs to the parent process */
 
 /* Hash functions. SHA-1 is for OAEP only. */
 #define BME_SHA1 1
@@ -46,6 +51,7 @@ extern "C" {
 typedef struct bme_engine bme_engine;
 typedef struct bme_key bme_key;               /* an RSA private key */
 typedef struct bme_public_key bme_public_key; /* an RSA public key */
+typedef struct bme_queue bme_queue;
 
 /* Octets that belong to the caller. */
 typedef struct bme_octets {
@@ -61,7 +67,7 @@ const char *bme_last_error(void);
  * its threads, and calls compute on the calling thread there. */
 int32_t bme_engine_new(size_t threads, bme_engine **out);
 
-/* Frees an engine that no call uses; NULL is allowed. */
+/* Frees an engine that no call uses; NULL is allowed. Queues that were made from it go on. */
 void bme_engine_free(bme_engine *engine);
 
 /* --- Private keys --- */
@@ -93,7 +99,8 @@ int32_t bme_key_from_numbers(const bme_key_numbers *numbers, bme_key **out);
 /* Length of the modulus in octets, which is that of a signature; 0 for NULL. */
 size_t bme_key_size(const bme_key *key);
 
-/* Wipes and frees a key that no call uses; NULL is allowed. */
+/* Frees a key that no call uses, and wipes it when no request of a queue uses it either; NULL is
+ * allowed. */
 void bme_key_free(bme_key *key);
 
 /* Enough octets for the PKCS#8 document of a generated key. */
@@ -206,6 +213,64 @@ typedef struct bme_decrypt_item {
  * other, and say of neither its length nor its content whether they were as expected. */
 int32_t bme_decrypt(const bme_engine *engine, const bme_encryption *scheme, bme_decrypt_item *items,
                     size_t count, size_t item_size);
+
+/* --- Queue ---
+ *
+ * Makes batches of single requests, which come from any threads. It has threads that compute, as
+ * many as its engine, and one that calls callbacks. No function but bme_queue_close and
+ * bme_queue_free waits.
+ *
+ * A child of fork() lacks the threads: functions return BME_ERROR_FORKED there, bme_queue_free
+ * does nothing, and no callback is called. Make queues after fork(). */
+
+/* Settings; 0 stands for the default. */
+typedef struct bme_queue_options {
+  size_t size;          /* sizeof(bme_queue_options) */
+  size_t capacity;      /* most requests whose callback has not been called; 8192 */
+  size_t max_batch;     /* most requests of a batch; 64 */
+  size_t min_batch;     /* requests that an idle thread waits for; 1 */
+  uint32_t max_wait_us; /* for this many microseconds at most; 1000 */
+} bme_queue_options;
+
+/* Makes a queue that computes with an engine. `options` may be NULL. Free it with
+ * bme_queue_free. */
+int32_t bme_queue_new(const bme_engine *engine, const bme_queue_options *options, bme_queue **out);
+
+/* Receives what a request came to. If status is BME_OK, the signature is valid until the
+ * callback returns; else it is NULL, and bme_last_error has the message.
+ *
+ * One thread of the queue calls all callbacks, one at a time, and a slow one holds up the
+ * others. A callback may call any function but bme_queue_close, also bme_queue_sign. It must not
+ * throw C++ exceptions. */
+typedef void (*bme_sign_callback)(void *user, int32_t status, const uint8_t *signature,
+                                  size_t signature_len);
+
+/* Hashes a message on the calling thread and puts it into the queue. If this returns BME_OK, the
+ * callback is called exactly once, and else never. Another thread may call it before this
+ * function returns; this function itself never does. `id` is the request's number for
+ * bme_queue_cancel, written before the callback can be called; `id` may be NULL. Message and key
+ * may be freed when the function has returned.
+ *
+ * BME_ERROR_FULL: there are as many requests as the queue has capacity for. BME_ERROR_CLOSED: it
+ * was closed. BME_ERROR_OPERATION: the key may not sign by the scheme. */
+int32_t bme_queue_sign(bme_queue *queue, const bme_key *key, int32_t scheme, const uint8_t *message,
+                       size_t message_len, bme_sign_callback callback, void *user, uint64_t *id);
+
+/* Cancels a request. After BME_OK its callback gets BME_ERROR_CANCELLED, on the queue's thread
+ * as always, and the message is not signed unless its batch has begun. After BME_ERROR_LATE
+ * there was nothing to cancel: the callback gets, is getting or has got the result, or there is
+ * no such request. `user` stays in use until the callback has returned. */
+int32_t bme_queue_cancel(bme_queue *queue, uint64_t id);
+
+/* Takes no more requests, and returns when all callbacks have returned. With `cancel` 0 what
+ * waits is signed; with 1 its callbacks get BME_ERROR_CANCELLED. Other threads may use the queue
+ * meanwhile, and get BME_ERROR_CLOSED. In a callback this fails with BME_ERROR_OPERATION and
+ * does nothing. */
+int32_t bme_queue_close(bme_queue *queue, int32_t cancel);
+
+/* Closes a queue, as with `cancel` 0, and frees it; NULL is allowed. In a callback it waits for
+ * nothing: the callbacks that are left are called after it has returned. */
+void bme_queue_free(bme_queue *queue);
 
 /* --- Numbers ---
  *

@@ -14,6 +14,11 @@ pub(crate) const OPERATION: i32 = 3;
 pub(crate) const INTERNAL: i32 = 4;
 pub(crate) const SIGNATURE: i32 = 5;
 pub(crate) const DECRYPTION: i32 = 6;
+pub(crate) const FULL: i32 = 7;
+pub(crate) const CLOSED: i32 = 8;
+pub(crate) const CANCELLED: i32 = 9;
+pub(crate) const LATE: i32 = 10;
+pub(crate) const FORKED: i32 = 11;
 
 /// A status code with its message.
 pub(crate) struct Failure(i32, String);
@@ -177,7 +182,7 @@ impl Place {
 /// `object` is NULL or comes from [`make`], and is not freed during `'a`.
 pub(crate) unsafe fn object<'a, T>(object: *const T) -> Result<&'a T, Failure> {
     // SAFETY: the caller vouches for it.
-    unsafe { object.as_ref() }.ok_or_else(|| argument("an engine or a key is NULL"))
+    unsafe { object.as_ref() }.ok_or_else(|| argument("an engine, a key or a queue is NULL"))
 }
 
 /// Makes an object for C at `out`, or NULL after a failure.

@@ -68,7 +68,7 @@ unsafe extern "C" fn bme_encrypt(
             }
         }
         let ciphertexts = with_scheme!(encryption, |scheme| {
-            BatchEncryptor::new(&engine.0, scheme).encrypt_each(&mut SysRng, &batch)
+            BatchEncryptor::new(&*engine.0, scheme).encrypt_each(&mut SysRng, &batch)
         });
         let ciphertexts = ciphertexts.map_err(failed)?;
         for (result, (status, mut place)) in ciphertexts.iter().zip(places) {
@@ -121,7 +121,7 @@ unsafe extern "C" fn bme_decrypt(
             }
         }
         let messages = with_scheme!(encryption, |scheme| {
-            BatchDecryptor::new(&engine.0, scheme).decrypt_each(&mut SysRng, &batch)
+            BatchDecryptor::new(&*engine.0, scheme).decrypt_each(&mut SysRng, &batch)
         });
         let messages = messages.map_err(failed)?;
         for (result, (status, len, mut place)) in messages.iter().zip(places) {

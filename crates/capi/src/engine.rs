@@ -1,6 +1,7 @@
 //! Engines.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use batch_modexp::backend::{Auto, Kind};
 
@@ -9,15 +10,15 @@ use crate::border::{argument, failed, free, make};
 /// The most threads of an engine.
 const MOST_THREADS: usize = 1024;
 
-/// `bme_engine` of the header.
-pub(crate) struct Engine(pub(crate) Auto);
+/// `bme_engine` of the header. Queues share what is in it.
+pub(crate) struct Engine(pub(crate) Arc<Auto>);
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn bme_engine_new(threads: usize, out: *mut *mut Engine) -> i32 {
     let start = || match threads {
         0..=MOST_THREADS => {
             let auto = Auto::with(Kind::Cpu, NonZeroUsize::new(threads));
-            Ok(Engine(auto.map_err(failed)?))
+            Ok(Engine(Arc::new(auto.map_err(failed)?)))
         }
         _ => Err(argument("an engine has at most 1024 threads")),
     };

@@ -27,7 +27,7 @@ unsafe extern "C" fn bme_generate_keys(
                 elements_mut(document_lens, count)?,
             )
         };
-        let generator = KeyGenerator::new(&engine.0, bits).map_err(argument)?;
+        let generator = KeyGenerator::new(&*engine.0, bits).map_err(argument)?;
         // n and d have `bits` bits, and five numbers have half of that. e, and the DER around the
         // numbers, have less than 128 octets.
         if document_size < bits as usize * 9 / 16 + 128 {

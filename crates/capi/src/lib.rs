@@ -1,12 +1,14 @@
-//! The C interface: engines, keys and batches. `include/batch_modexp.h` documents each
+//! The C interface: engines, keys, batches and queues. `include/batch_modexp.h` documents each
 //! function.
 
 mod border;
+mod callbacks;
 mod encryption;
 mod engine;
 mod generate;
 mod key;
 mod numbers;
 mod public_key;
+mod queue;
 mod schemes;
 mod signatures;

@@ -66,7 +66,7 @@ unsafe extern "C" fn bme_sign(
                 places.push((&mut item.status, place));
             }
         }
-        let signer = BatchSigner::new(&engine.0, signing.scheme);
+        let signer = BatchSigner::new(&*engine.0, signing.scheme);
         let signatures = match signing.is_prehashed {
             true => signer.sign_prehash_mixed(&mut SysRng, &batch),
             false => signer.sign_mixed(&mut SysRng, &batch),
@@ -117,7 +117,7 @@ unsafe extern "C" fn bme_verify(
                 statuses.push(&mut item.status);
             }
         }
-        let verifier = BatchVerifier::new(&engine.0, signing.scheme);
+        let verifier = BatchVerifier::new(&*engine.0, signing.scheme);
         let verdicts = match signing.is_prehashed {
             true => verifier.verify_prehash_each(&batch),
             false => verifier.verify_each(&batch),

@@ -12,7 +12,7 @@ from pathlib import Path
 RUST_TYPES = {
     "u8": "uint8_t", "i32": "int32_t", "u32": "uint32_t", "u64": "uint64_t", "usize": "size_t", "c_char": "char",
     "c_void": "void", "Octets": "bme_octets", "Engine": "bme_engine", "KeyHandle": "bme_key", "PublicKey": "bme_public_key",
-    "EncryptionParameters": "bme_encryption",
+    "Queue": "bme_queue", "EncryptionParameters": "bme_encryption",
 }
 # Items of batches differ in one parameter: Rust names one item, C all of them.
 RUST_NAMES = {"item": "items"}
@@ -20,6 +20,8 @@ RUST_NAMES = {"item": "items"}
 
 def c_type(rust):
     """The C type of a Rust type, without blanks before stars."""
+    if rust in ("Callback", "Option<Callback>"):
+        return "bme_sign_callback"
     if found := re.fullmatch(r"\*(const|mut) (.*)", rust):
         const = "const " if found[1] == "const" else ""
         return f"{const}{c_type(found[2])}*"
@@ -36,6 +38,8 @@ def of_rust(source):
     for name, fields in re.findall(r"#\[repr\(C\)\]\n(?:pub\(crate\) )?struct (\w+) \{([^}]*)\}", source):
         pairs = [part.strip().split(": ") for part in fields.split(",") if part.strip()]
         found[c_type(name)] = "; ".join(f"{c_type(kind)} {name}" for name, kind in pairs)
+    kinds = re.search(r'type Callback = unsafe extern "C" fn\(([^)]*)\);', source)[1]
+    found["bme_sign_callback"] = ", ".join(c_type(kind) for kind in kinds.split(", "))
     for name, value in re.findall(r"pub\(crate\) const ([A-Z0-9]+[0-9A-Z]): i32 = (\d+);", source):
         found["number " + name] = value
     return found
@@ -56,6 +60,9 @@ def of_header(text):
         found[name] = f"{squeeze(result + 'x')[:-1].rstrip()}({pairs})"
     for name, fields in re.findall(r"typedef struct (\w+) \{([^}]*)\}", text):
         found[name] = "; ".join(squeeze(part) for part in fields.split(";") if part.strip())
+    parameters = re.search(r"typedef void \(\*bme_sign_callback\)\(([^)]*)\);", text)[1]
+    parts = [squeeze(part).rpartition(" ")[0] for part in parameters.split(",")]
+    found["bme_sign_callback"] = ", ".join(parts)
     for name, value in re.findall(r"#define BME_(?:ERROR_)?(\w+) (\d+)\b", text):
         found["number " + name] = value
     return found
@@ -74,7 +81,8 @@ def main():
     # Changes that must be noticed.
     for old, new in [
         ("size_t count, size_t width,", "size_t width, size_t count,"), ("uint32_t bits", "uint64_t bits"),
-        ("size_t message_capacity;", ""), ("BME_ERROR_DECRYPTION 6", "BME_ERROR_DECRYPTION 7"), ("void bme_key_free", "void bme_key_drop"),
+        ("size_t message_capacity;", ""), ("BME_ERROR_LATE 10", "BME_ERROR_LATE 12"), ("void bme_queue_free", "void bme_queue_drop"),
+        ("(void *user, int32_t status, const uint8_t", "(void *user, int32_t status, uint8_t"),
     ]:
         assert old in text, old
         if not differences(rust, of_header(text.replace(old, new, 1))):
