@@ -97,7 +97,7 @@ pub(crate) unsafe fn elements_mut<'a, T>(data: *mut T, len: usize) -> Result<&'a
 /// # Safety
 ///
 /// That of [`elements_mut`], if `size` is that of `T`.
-pub(crate) unsafe fn items<'a, T>(
+pub(crate) unsafe fn batch<'a, T>(
     data: *mut T,
     count: usize,
     size: usize,
@@ -222,4 +222,38 @@ pub(crate) unsafe fn free<T>(object: *mut T) {
 #[unsafe(no_mangle)]
 extern "C" fn bme_last_error() -> *const c_char {
     LAST.with(|last| last.borrow().as_ptr())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    use super::*;
+
+    fn last_error() -> String {
+        // SAFETY: a string of this thread, which no other error replaces meanwhile.
+        let text = unsafe { CStr::from_ptr(bme_last_error()) };
+        text.to_str().unwrap().into()
+    }
+
+    #[test]
+    fn no_panic_leaves() {
+        assert_eq!(guard(|| Err(argument("as asked"))), ARGUMENT);
+        assert_eq!(last_error(), "as asked");
+        assert_eq!(guard(|| panic!("as asked, too")), INTERNAL);
+        assert_eq!(last_error(), "internal error");
+        let mut object = ptr::dangling_mut::<u8>();
+        // SAFETY: a place for a pointer.
+        let status = unsafe { make(&mut object, || panic!("as asked, too")) };
+        assert!(status == INTERNAL && object.is_null());
+    }
+
+    #[test]
+    #[should_panic(expected = "offset")]
+    fn places_are_not_left() {
+        let mut octets = [0; 4];
+        // SAFETY: four octets without other users.
+        let place = unsafe { Place::new(octets.as_mut_ptr(), octets.len()) };
+        place.ok().unwrap().write(2, &[1; 3]);
+    }
 }

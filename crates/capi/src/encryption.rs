@@ -4,7 +4,7 @@ use batch_modexp::rsa::{BatchDecryptor, BatchEncryptor, Error, KeyHandle, Public
 use getrandom::SysRng;
 
 use crate::border::{
-    ARGUMENT, DECRYPTION, OK, OPERATION, Place, argument, elements, failed, guard, items, object,
+    ARGUMENT, DECRYPTION, OK, OPERATION, Place, argument, batch, elements, failed, guard, object,
 };
 use crate::engine::Engine;
 use crate::schemes::{Encryption, EncryptionParameters, with_scheme};
@@ -36,16 +36,16 @@ struct DecryptItem {
 unsafe extern "C" fn bme_encrypt(
     engine: *const Engine,
     scheme: *const EncryptionParameters,
-    item: *mut EncryptItem,
+    items: *mut EncryptItem,
     count: usize,
     item_size: usize,
 ) -> i32 {
     guard(|| {
         // SAFETY: the caller vouches for the engine and for `count` items without other users.
-        let (engine, items) = unsafe { (object(engine)?, items(item, count, item_size)?) };
+        let (engine, items) = unsafe { (object(engine)?, batch(items, count, item_size)?) };
         // SAFETY: the caller vouches for the scheme and its label.
         let encryption = unsafe { Encryption::new(scheme) }?;
-        let (mut batch, mut places) = (Vec::new(), Vec::new());
+        let (mut given, mut places) = (Vec::new(), Vec::new());
         for item in items {
             item.status = ARGUMENT;
             let parts = || {
@@ -63,12 +63,12 @@ unsafe extern "C" fn bme_encrypt(
                 }
             };
             if let Ok((key, message, place)) = parts() {
-                batch.push((key, message));
+                given.push((key, message));
                 places.push((&mut item.status, place));
             }
         }
         let ciphertexts = with_scheme!(encryption, |scheme| {
-            BatchEncryptor::new(&*engine.0, scheme).encrypt_each(&mut SysRng, &batch)
+            BatchEncryptor::new(&*engine.0, scheme).encrypt_each(&mut SysRng, &given)
         });
         let ciphertexts = ciphertexts.map_err(failed)?;
         for (result, (status, mut place)) in ciphertexts.iter().zip(places) {
@@ -89,16 +89,16 @@ unsafe extern "C" fn bme_encrypt(
 unsafe extern "C" fn bme_decrypt(
     engine: *const Engine,
     scheme: *const EncryptionParameters,
-    item: *mut DecryptItem,
+    items: *mut DecryptItem,
     count: usize,
     item_size: usize,
 ) -> i32 {
     guard(|| {
         // SAFETY: the caller vouches for the engine and for `count` items without other users.
-        let (engine, items) = unsafe { (object(engine)?, items(item, count, item_size)?) };
+        let (engine, items) = unsafe { (object(engine)?, batch(items, count, item_size)?) };
         // SAFETY: the caller vouches for the scheme and its label.
         let encryption = unsafe { Encryption::new(scheme) }?;
-        let (mut batch, mut places) = (Vec::new(), Vec::new());
+        let (mut given, mut places) = (Vec::new(), Vec::new());
         for item in items {
             (item.status, item.message_len) = (ARGUMENT, 0);
             let parts = || {
@@ -116,12 +116,12 @@ unsafe extern "C" fn bme_decrypt(
                 }
             };
             if let Ok((key, ciphertext, place)) = parts() {
-                batch.push((key, ciphertext));
+                given.push((key, ciphertext));
                 places.push((&mut item.status, &mut item.message_len, place));
             }
         }
         let messages = with_scheme!(encryption, |scheme| {
-            BatchDecryptor::new(&*engine.0, scheme).decrypt_each(&mut SysRng, &batch)
+            BatchDecryptor::new(&*engine.0, scheme).decrypt_each(&mut SysRng, &given)
         });
         let messages = messages.map_err(failed)?;
         for (result, (status, len, mut place)) in messages.iter().zip(places) {

@@ -4,7 +4,7 @@ use batch_modexp::rsa::{BatchSigner, BatchVerifier, KeyHandle, PublicKey};
 use getrandom::SysRng;
 
 use crate::border::{
-    ARGUMENT, OK, OPERATION, Place, SIGNATURE, argument, elements, failed, guard, items, object,
+    ARGUMENT, OK, OPERATION, Place, SIGNATURE, argument, batch, elements, failed, guard, object,
 };
 use crate::engine::Engine;
 use crate::schemes::Signing;
@@ -35,15 +35,15 @@ struct VerifyItem {
 unsafe extern "C" fn bme_sign(
     engine: *const Engine,
     scheme: i32,
-    item: *mut SignItem,
+    items: *mut SignItem,
     count: usize,
     item_size: usize,
 ) -> i32 {
     guard(|| {
         // SAFETY: the caller vouches for the engine and for `count` items without other users.
-        let (engine, items) = unsafe { (object(engine)?, items(item, count, item_size)?) };
+        let (engine, items) = unsafe { (object(engine)?, batch(items, count, item_size)?) };
         let signing = Signing::new(scheme)?;
-        let (mut batch, mut places) = (Vec::new(), Vec::new());
+        let (mut given, mut places) = (Vec::new(), Vec::new());
         for item in items {
             item.status = ARGUMENT;
             let parts = || {
@@ -62,14 +62,14 @@ unsafe extern "C" fn bme_sign(
             };
             if let Ok((key, message, place)) = parts() {
                 item.status = OPERATION;
-                batch.push((key, signing.scheme, message));
+                given.push((key, signing.scheme, message));
                 places.push((&mut item.status, place));
             }
         }
         let signer = BatchSigner::new(&*engine.0, signing.scheme);
         let signatures = match signing.is_prehashed {
-            true => signer.sign_prehash_mixed(&mut SysRng, &batch),
-            false => signer.sign_mixed(&mut SysRng, &batch),
+            true => signer.sign_prehash_mixed(&mut SysRng, &given),
+            false => signer.sign_mixed(&mut SysRng, &given),
         };
         let signatures = signatures.map_err(failed)?;
         for (result, (status, mut place)) in signatures.iter().zip(places) {
@@ -86,15 +86,15 @@ unsafe extern "C" fn bme_sign(
 unsafe extern "C" fn bme_verify(
     engine: *const Engine,
     scheme: i32,
-    item: *mut VerifyItem,
+    items: *mut VerifyItem,
     count: usize,
     item_size: usize,
 ) -> i32 {
     guard(|| {
         // SAFETY: the caller vouches for the engine and for `count` items without other users.
-        let (engine, items) = unsafe { (object(engine)?, items(item, count, item_size)?) };
+        let (engine, items) = unsafe { (object(engine)?, batch(items, count, item_size)?) };
         let signing = Signing::new(scheme)?;
-        let (mut batch, mut statuses) = (Vec::new(), Vec::new());
+        let (mut given, mut statuses) = (Vec::new(), Vec::new());
         for item in items {
             item.status = ARGUMENT;
             let parts = || {
@@ -113,14 +113,14 @@ unsafe extern "C" fn bme_verify(
             };
             if let Ok(parts) = parts() {
                 item.status = SIGNATURE;
-                batch.push(parts);
+                given.push(parts);
                 statuses.push(&mut item.status);
             }
         }
         let verifier = BatchVerifier::new(&*engine.0, signing.scheme);
         let verdicts = match signing.is_prehashed {
-            true => verifier.verify_prehash_each(&batch),
-            false => verifier.verify_each(&batch),
+            true => verifier.verify_prehash_each(&given),
+            false => verifier.verify_each(&given),
         };
         let verdicts = verdicts.map_err(failed)?;
         for (verdict, status) in verdicts.iter().zip(statuses) {

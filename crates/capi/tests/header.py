@@ -14,8 +14,6 @@ RUST_TYPES = {
     "c_void": "void", "Octets": "bme_octets", "Engine": "bme_engine", "KeyHandle": "bme_key", "PublicKey": "bme_public_key",
     "Queue": "bme_queue", "EncryptionParameters": "bme_encryption",
 }
-# Items of batches differ in one parameter: Rust names one item, C all of them.
-RUST_NAMES = {"item": "items"}
 
 
 def c_type(rust):
@@ -33,7 +31,7 @@ def of_rust(source):
     found = {}
     for name, parameters, result in re.findall(r'extern "C" fn (\w+)\(([^)]*)\)(?: -> ([^{]+?))? \{', source):
         pairs = [part.strip().split(": ") for part in parameters.split(",") if part.strip()]
-        pairs = [f"{c_type(kind)} {RUST_NAMES.get(name, name)}" for name, kind in pairs]
+        pairs = [f"{c_type(kind)} {name}" for name, kind in pairs]
         found[name] = f"{c_type(result) if result else 'void'}({', '.join(pairs) or 'void'})"
     for name, fields in re.findall(r"#\[repr\(C\)\]\n(?:pub\(crate\) )?struct (\w+) \{([^}]*)\}", source):
         pairs = [part.strip().split(": ") for part in fields.split(",") if part.strip()]

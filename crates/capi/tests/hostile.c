@@ -9,8 +9,8 @@
 static uint8_t pem[16384];
 static size_t pem_len;
 static bme_engine *engine;
-static bme_key *key;
-static bme_public_key *public_key;
+static bme_key *key, *small_key;
+static bme_public_key *public_key, *small_public_key;
 
 static void read_file(const char *path) {
   FILE *file = fopen(path, "rb");
@@ -130,6 +130,7 @@ static void signatures(void) {
   }
   CHECK(bme_sign(engine, scheme, items, 3, sizeof(bme_sign_item) + 8) == BME_ERROR_ARGUMENT);
   CHECK(bme_sign(engine, scheme, items, 3, 0) == BME_ERROR_ARGUMENT);
+  CHECK(bme_sign(engine, scheme, (bme_sign_item *)((char *)items + 1), 2, sizeof(bme_sign_item)) == BME_ERROR_ARGUMENT);
   CHECK(bme_sign(engine, scheme, items, (size_t)-1, sizeof(bme_sign_item)) == BME_ERROR_ARGUMENT);
   CHECK(bme_sign(engine, scheme, NULL, 3, sizeof(bme_sign_item)) == BME_ERROR_ARGUMENT);
   CHECK(bme_sign(NULL, scheme, items, 3, sizeof(bme_sign_item)) == BME_ERROR_ARGUMENT);
@@ -246,6 +247,7 @@ static void generation(void) {
   static uint8_t documents[2 * BME_PKCS8_SIZE(1024)];
   const size_t size = BME_PKCS8_SIZE(1024);
   size_t lens[2] = {0, 0};
+  bme_key *other;
   CHECK(bme_generate_keys(NULL, 1024, 2, documents, size, lens) == BME_ERROR_ARGUMENT);
   CHECK(bme_generate_keys(engine, 1000, 2, documents, size, lens) == BME_ERROR_ARGUMENT);
   CHECK(bme_generate_keys(engine, 0xffffff80u, 2, documents, size, lens) == BME_ERROR_ARGUMENT);
@@ -257,6 +259,39 @@ static void generation(void) {
   CHECK(documents[0] == 0 && lens[0] == 0);
   CHECK(bme_generate_keys(engine, 1024, 2, documents, size, lens) == BME_OK);
   CHECK(lens[0] > size / 2 && lens[0] <= size && lens[1] > size / 2 && lens[1] <= size);
+  CHECK(bme_key_from_der(documents, lens[0], &small_key) == BME_OK && bme_key_size(small_key) == 128);
+  CHECK(bme_key_public(small_key, &small_public_key) == BME_OK);
+  CHECK(bme_key_from_der(documents + size, lens[1], &other) == BME_OK);
+  bme_key_free(other);
+}
+
+/* Keys of two sizes in a batch. The last signature is written over its message. */
+static void sizes(void) {
+  const bme_key *const keys[3] = {key, small_key, key};
+  const bme_public_key *const public_keys[3] = {public_key, small_public_key, public_key};
+  uint8_t octets[3][256] = {{1}, {2}, {3}}, message[256] = {3};
+  bme_sign_item items[3];
+  bme_verify_item signed_items[3];
+  size_t i;
+  for (i = 0; i < 3; i++) {
+    items[i].key = keys[i];
+    items[i].message = i == 2 ? octets[2] : message;
+    items[i].message_len = 256;
+    items[i].signature = octets[i];
+    items[i].signature_len = bme_key_size(keys[i]);
+  }
+  CHECK(bme_sign(engine, BME_PKCS1V15 | BME_SHA512, items, 3, sizeof *items) == BME_OK);
+  for (i = 0; i < 3; i++) {
+    CHECK(items[i].status == BME_OK);
+    signed_items[i].key = public_keys[i];
+    signed_items[i].message = message;
+    signed_items[i].message_len = 256;
+    signed_items[i].signature = octets[i];
+    signed_items[i].signature_len = items[i].signature_len;
+  }
+  CHECK(bme_verify(engine, BME_PKCS1V15 | BME_SHA512, signed_items, 3, sizeof *signed_items) == BME_OK);
+  for (i = 0; i < 3; i++) CHECK(signed_items[i].status == BME_OK);
+  CHECK(memcmp(octets[0], octets[2], 256) == 0);
 }
 
 static void powers(void) {
@@ -310,6 +345,7 @@ static void *work(void *unused) {
   int i;
   for (i = 0; i < 5; i++) {
     signatures();
+    sizes();
     encryption();
     powers();
     products();
@@ -328,7 +364,9 @@ int main(int argc, char **argv) {
   for (i = 0; i < 4; i++) CHECK(pthread_create(&threads[i], NULL, work, NULL) == 0);
   for (i = 0; i < 4; i++) CHECK(pthread_join(threads[i], NULL) == 0);
   bme_key_free(key);
+  bme_key_free(small_key);
   bme_public_key_free(public_key);
+  bme_public_key_free(small_public_key);
   bme_engine_free(engine);
   return 0;
 }

@@ -81,6 +81,7 @@ static void arguments(void) {
   options.size = sizeof options + 1;
   CHECK(bme_queue_new(engine, &options, &other) == BME_ERROR_ARGUMENT);
   options.size = sizeof options;
+  CHECK(bme_queue_new(engine, (bme_queue_options *)((char *)&options + 1), &other) == BME_ERROR_ARGUMENT);
   options.capacity = options.max_batch = options.min_batch = (size_t)-1;
   options.max_wait_us = 1;
   begin(&t, &options);
