@@ -12,7 +12,7 @@ use crate::border::{
 };
 use crate::callbacks::{Callback, Callbacks, Target, failure_of};
 use crate::engine::Engine;
-use crate::schemes::Signing;
+use crate::schemes::SignatureScheme;
 
 const DEFAULT_CAPACITY: usize = 8192;
 
@@ -117,18 +117,18 @@ unsafe extern "C" fn bme_queue_sign(
                 elements(message, message_len)?,
             )
         };
-        let signing = Signing::new(scheme)?;
+        let scheme = SignatureScheme::new(scheme)?;
         let callback = callback.ok_or_else(|| argument("the callback is NULL"))?;
-        if !signing.takes(message) {
+        if !scheme.takes(message) {
             return Err(argument("the message is no digest of the hash function"));
         }
         queue.check_process()?;
         if queue.callbacks.open() >= queue.capacity {
             return Err(Failure::new(FULL, QueueError::Full));
         }
-        let request = match signing.is_prehashed {
-            true => queue.queue.try_sign_prehash(key, signing.scheme, message),
-            false => queue.queue.try_sign(key, signing.scheme, message),
+        let request = match scheme.is_prehashed {
+            true => queue.queue.try_sign_prehash(key, scheme.scheme, message),
+            false => queue.queue.try_sign(key, scheme.scheme, message),
         };
         let request = request.map_err(|error| match error {
             QueueError::ShutDown => Failure::new(CLOSED, error),

@@ -17,13 +17,13 @@ pub(crate) const PREHASHED: i32 = 256;
 const HASH: i32 = 0xf;
 
 /// A signature scheme, and whether its messages are hashed already.
-pub(crate) struct Signing {
+pub(crate) struct SignatureScheme {
     pub(crate) scheme: AnyScheme,
     pub(crate) is_prehashed: bool,
     digest_len: usize,
 }
 
-impl Signing {
+impl SignatureScheme {
     pub(crate) fn new(number: i32) -> Result<Self, Failure> {
         let unknown = || argument("unknown signature scheme");
         let hash = match number & HASH {

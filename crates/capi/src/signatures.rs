@@ -7,7 +7,7 @@ use crate::border::{
     ARGUMENT, OK, OPERATION, Place, SIGNATURE, argument, batch, elements, failed, guard, object,
 };
 use crate::engine::Engine;
-use crate::schemes::Signing;
+use crate::schemes::SignatureScheme;
 
 /// `bme_sign_item` of the header.
 #[repr(C)]
@@ -42,7 +42,7 @@ unsafe extern "C" fn bme_sign(
     guard(|| {
         // SAFETY: the caller vouches for the engine and for `count` items without other users.
         let (engine, items) = unsafe { (object(engine)?, batch(items, count, item_size)?) };
-        let signing = Signing::new(scheme)?;
+        let scheme = SignatureScheme::new(scheme)?;
         let (mut given, mut places) = (Vec::new(), Vec::new());
         for item in items {
             item.status = ARGUMENT;
@@ -55,19 +55,19 @@ unsafe extern "C" fn bme_sign(
                         Place::new(item.signature, item.signature_len)?,
                     )
                 };
-                match place.len() == key.size() && signing.takes(message) {
+                match place.len() == key.size() && scheme.takes(message) {
                     true => Ok((key, message, place)),
                     false => Err(argument("wrong length")),
                 }
             };
             if let Ok((key, message, place)) = parts() {
                 item.status = OPERATION;
-                given.push((key, signing.scheme, message));
+                given.push((key, scheme.scheme, message));
                 places.push((&mut item.status, place));
             }
         }
-        let signer = BatchSigner::new(&*engine.0, signing.scheme);
-        let signatures = match signing.is_prehashed {
+        let signer = BatchSigner::new(&*engine.0, scheme.scheme);
+        let signatures = match scheme.is_prehashed {
             true => signer.sign_prehash_mixed(&mut SysRng, &given),
             false => signer.sign_mixed(&mut SysRng, &given),
         };
@@ -93,7 +93,7 @@ unsafe extern "C" fn bme_verify(
     guard(|| {
         // SAFETY: the caller vouches for the engine and for `count` items without other users.
         let (engine, items) = unsafe { (object(engine)?, batch(items, count, item_size)?) };
-        let signing = Signing::new(scheme)?;
+        let scheme = SignatureScheme::new(scheme)?;
         let (mut given, mut statuses) = (Vec::new(), Vec::new());
         for item in items {
             item.status = ARGUMENT;
@@ -106,7 +106,7 @@ unsafe extern "C" fn bme_verify(
                         elements(item.signature, item.signature_len)?,
                     )
                 };
-                match signing.takes(parts.1) {
+                match scheme.takes(parts.1) {
                     true => Ok(parts),
                     false => Err(argument("wrong length")),
                 }
@@ -117,8 +117,8 @@ unsafe extern "C" fn bme_verify(
                 statuses.push(&mut item.status);
             }
         }
-        let verifier = BatchVerifier::new(&*engine.0, signing.scheme);
-        let verdicts = match signing.is_prehashed {
+        let verifier = BatchVerifier::new(&*engine.0, scheme.scheme);
+        let verdicts = match scheme.is_prehashed {
             true => verifier.verify_prehash_each(&given),
             false => verifier.verify_each(&given),
         };
