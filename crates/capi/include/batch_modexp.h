@@ -264,8 +264,8 @@ int32_t bme_queue_cancel(bme_queue *queue, uint64_t id);
 
 /* Takes no more requests, and returns when all callbacks have returned. With `cancel` 0 what
  * waits is signed; with 1 its callbacks get BME_ERROR_CANCELLED. Other threads may use the queue
- * meanwhile, and get BME_ERROR_CLOSED. In a callback this fails with BME_ERROR_OPERATION and
- * does nothing. */
+ * meanwhile, and get BME_ERROR_CLOSED. Hold no lock that a callback takes. In a callback this
+ * fails with BME_ERROR_OPERATION and does nothing. */
 int32_t bme_queue_close(bme_queue *queue, int32_t cancel);
 
 /* Closes a queue, as with `cancel` 0, and frees it; NULL is allowed. In a callback it waits for
