@@ -17,6 +17,18 @@ openssl pkcs8 -topk8 -in "$key" -passout 'pass:correct horse' -out "$dir/encrypt
 timeout 600 "$bin/hostile_queue" "$key"
 echo "wrong arguments are errors"
 
+# noticed MISTAKE REPORT: AddressSanitizer ends the program and says why.
+noticed() {
+  if "$bin/control" "$1" "$key" 2> "$dir/report" || ! grep -q "$2" "$dir/report"; then
+    cat "$dir/report"
+    echo "AddressSanitizer does not notice: $1" >&2
+    exit 1
+  fi
+}
+noticed leak 'LeakSanitizer: detected memory leaks'
+noticed write 'AddressSanitizer: heap-buffer-overflow'
+noticed read 'AddressSanitizer: heap-buffer-overflow'
+
 # verified OPTIONS: OpenSSL accepts the signature of the message.
 verified() {
   openssl dgst "$@" -verify "$public" -signature "$dir/signature" "$dir/message"
