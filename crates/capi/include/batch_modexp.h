@@ -277,8 +277,8 @@ void bme_queue_free(bme_queue *queue);
  * `count` numbers lie one after the other, with `width` octets each: 1 to 2048. Moduli are odd;
  * other numbers may be larger than they are. statuses[i] is BME_OK, or BME_ERROR_ARGUMENT for an
  * even modulus, whose result is left as it was. The time depends on count, on widths, and on
- * which moduli equal the one before them, which take less, and on nothing else. Results may
- * overlap what is read. */
+ * which moduli are even or equal the one before them, and on nothing else. Results may overlap
+ * what is read. */
 
 /* powers[i] = bases[i]^exponents[i] mod moduli[i], with exponents of `exponent_width` octets
  * each: 1 to 2048. */
