@@ -99,6 +99,18 @@ def test_usual_lengths(bits):
     assert mulmod_list(bases, exponents, moduli) == products
 
 
+@pytest.mark.parametrize("base", [0, 3, -5, 2**700 + 1])
+def test_many_powers_of_one_base(base):
+    """Enough for a table of powers on any machine, with exponents of several lengths and signs."""
+    modulus = odd(521)
+    lengths = [0, 1, 64, 65, 300, 521, 600]
+    exponents = [RANDOM.getrandbits(RANDOM.choice(lengths)) for _ in range(6000)]
+    assert powmod_exp_list(base, exponents, modulus) == [pow(base, e, modulus) for e in exponents]
+    exponents = [e * RANDOM.choice([-1, 1]) for e in exponents[:5000]]
+    if base:
+        assert powmod_exp_list(base, exponents, 2**127 - 1) == [pow(base, e, 2**127 - 1) for e in exponents]
+
+
 def test_mixed_widths_in_one_call():
     moduli = [odd(RANDOM.choice([17, 64, 65, 500, 1024, 2048])) for _ in range(200)]
     bases = [RANDOM.getrandbits(RANDOM.choice([1, 64, 1024, 3000])) for _ in moduli]

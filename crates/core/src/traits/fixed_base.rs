@@ -2,6 +2,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::borrow::Borrow;
 
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Limb, Unsigned};
@@ -131,7 +132,7 @@ pub trait BatchFixedBaseExp: HasPowerEngine {
     /// Writes `base ^ (exponents[i] mod 2^exponent_bits) mod modulus` to `out[i]`, the canonical value in `[0, modulus)`, with
     /// the base and the modulus of `table`.
     ///
-    /// Exponents are secret; their number, their widths and `exponent_bits`, at most that of the table, are public and
+    /// Exponents are numbers or references to numbers. They are secret; how many,  their widths and `exponent_bits`, at most that of the table, are public and
     /// visible in the running time. Of a [signed](Self::signed_fixed_base) table `exponent_bits` is that of the table.
     /// `BoxedUint` results get the width of the modulus.
     ///
@@ -143,16 +144,16 @@ pub trait BatchFixedBaseExp: HasPowerEngine {
     /// # Panics
     ///
     /// If `exponents` and `out` differ in length.
-    fn batch_fixed_base_exp<U: Unsigned>(
+    fn batch_fixed_base_exp<U: Unsigned, E: Borrow<U>>(
         &self,
         table: &FixedBase<U>,
-        exponents: &[U],
+        exponents: &[E],
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
         check(self.power_engine(), table, exponents, exponent_bits, out)
             .inspect_err(|_| clear(out))?;
-        let exponents: Vec<_> = exponents.iter().map(U::as_limbs).collect();
+        let exponents: Vec<_> = exponents.iter().map(|x| x.borrow().as_limbs()).collect();
         let mut out: Vec<_> = out.iter_mut().map(|out| place(out, &table.zero)).collect();
         self.power_engine().fixed_powers(FixedPowers {
             table: &table.table,
@@ -214,10 +215,10 @@ fn table<U: Unsigned>(
     Ok(FixedBase { table, zero })
 }
 
-fn check<U: Unsigned>(
+fn check<U: Unsigned, E: Borrow<U>>(
     engine: &dyn PowerEngine,
     FixedBase { table, .. }: &FixedBase<U>,
-    exponents: &[U],
+    exponents: &[E],
     exponent_bits: u32,
     out: &[U],
 ) -> Result<(), Error> {
@@ -237,12 +238,15 @@ fn check<U: Unsigned>(
     if engine.table_form(modulus_bits) != table.form() {
         return Err(Error::TableOfOtherBackend);
     }
-    let too_short = exponents.iter().position(|x| width(x) < exponent_bits);
-    too_short.map_or(Ok(()), |index| {
-        Err(Error::ExponentBits {
-            index,
-            exponent_bits,
-            width: width(&exponents[index]),
-        })
-    })
+    for (index, exponent) in exponents.iter().enumerate() {
+        let width = width(exponent.borrow());
+        if width < exponent_bits {
+            return Err(Error::ExponentBits {
+                index,
+                exponent_bits,
+                width,
+            });
+        }
+    }
+    Ok(())
 }
