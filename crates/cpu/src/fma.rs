@@ -33,6 +33,7 @@ mod bias;
 mod cost;
 mod fma51;
 mod lanes4;
+mod look_up;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 #[cfg(test)]

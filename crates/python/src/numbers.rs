@@ -185,9 +185,9 @@ fn powmod(
     buffers::write(py, &powers, kind, moduli.width())
 }
 
-/// From how many powers of one base for each thread a table takes less time. To make one takes one thread as long as about ten
+/// From how many powers of one base for each thread a table takes less time. To make one takes one thread as long as 10 to 50
 /// powers, and powers by it take a quarter to a fifth of the time.
-const TABLE_FROM: usize = 16;
+const TABLE_FROM: usize = 64;
 
 /// The most octets of a table.
 const TABLE_BYTES: usize = 8 << 20;

@@ -82,7 +82,7 @@ pub trait BatchFixedBaseExp: HasPowerEngine {
     /// that, or than what the backend looks up in less time than it would multiply. 2 MiB are enough for 256-bit exponents
     /// modulo 4,096 bits, 8 MiB for 2,048-bit exponents modulo 2,048 bits.
     ///
-    /// To make it takes as long as some 10 to 50 exponentiations, on the calling thread.
+    /// To make it takes the calling thread as long as 10 to 50 exponentiations of a large batch.
     ///
     /// # Errors
     ///

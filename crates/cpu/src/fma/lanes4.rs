@@ -3,6 +3,7 @@
 use zeroize::Zeroize;
 
 use super::fma51::{Fma51, Limb, RADIX_BITS, TWO_52};
+use super::look_up::SelectOfRow;
 use super::product::{self, Mul, Prepare, Select, Square};
 use crate::lanes::{Lanes, Modulus};
 
@@ -88,11 +89,19 @@ impl<T: Fma51> Lanes for Lanes4<T> {
         self.0.run(square);
     }
 
+    fn select_of_row(self, out: &mut [Limb], row: &[u64], digits: &[u8]) {
+        let mut limb = of_lanes(digits);
+        let select = SelectOfRow {
+            out,
+            row,
+            digits: &limb,
+        };
+        self.0.run(select);
+        limb.zeroize();
+    }
+
     fn select(self, out: &mut [Limb], table: &[Limb], digits: &[u8]) {
-        let mut limb = Limb::ZERO;
-        for (lane, digit) in limb.0.iter_mut().zip(digits) {
-            *lane = u64::from(*digit);
-        }
+        let mut limb = of_lanes(digits);
         let select = Select {
             out,
             table,
@@ -101,4 +110,13 @@ impl<T: Fma51> Lanes for Lanes4<T> {
         self.0.run(select);
         limb.zeroize();
     }
+}
+
+/// The digits of all lanes.
+fn of_lanes(digits: &[u8]) -> Limb {
+    let mut limb = Limb::ZERO;
+    for (lane, digit) in limb.0.iter_mut().zip(digits) {
+        *lane = u64::from(*digit);
+    }
+    limb
 }

@@ -27,7 +27,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
     /// Look-ups are hidden beside squarings, so this is where the multiplications that a larger window saves pay for its
     /// table.
     const LONG_EXPONENT_BITS: u32 = 320;
-    const LARGEST_ROW_WINDOW: u32 = 8;
+    const LARGEST_ROW_WINDOW: u32 = 6;
 
     fn limb_count(bits: u32) -> usize {
         size::limb_count::<T>(bits)

@@ -1,0 +1,46 @@
+//! The look-up in a row that all lanes share.
+
+use super::fma51::{Fma51, Kernel, Limb};
+
+/// See [`Lanes::select_of_row`](crate::lanes::Lanes::select_of_row). Each word is copied to all lanes, and kept in those whose
+/// digit is its entry.
+pub(super) struct SelectOfRow<'a> {
+    pub(super) out: &'a mut [Limb],
+    pub(super) row: &'a [u64],
+    pub(super) digits: &'a Limb,
+}
+
+/// Limbs that are looked up beside each other.
+const BESIDE: usize = 8;
+
+impl Kernel for SelectOfRow<'_> {
+    #[inline(always)]
+    fn run<T: Fma51>(self, t: T) {
+        let digits = t.load_sums(self.digits);
+        let entries = self.row.len() / self.out.len();
+        let (groups, rest) = self.out.as_chunks_mut::<BESIDE>();
+        let (rows, rest_of_row) = self.row.split_at(groups.len() * BESIDE * entries);
+        for (out, words) in groups.iter_mut().zip(rows.chunks_exact(BESIDE * entries)) {
+            select(t, out, words, digits);
+        }
+        for (out, words) in rest.iter_mut().zip(rest_of_row.chunks_exact(entries)) {
+            select(t, core::array::from_mut(out), words, digits);
+        }
+    }
+}
+
+/// Picks `G` limbs out of as many parts of a row.
+#[inline(always)]
+fn select<T: Fma51, const G: usize>(t: T, out: &mut [Limb; G], words: &[u64], digits: T::Sums) {
+    let entries = words.len() / G;
+    let mut picked = [t.splat(0); G];
+    for entry in 0..entries {
+        for (limb, picked) in picked.iter_mut().enumerate() {
+            let word = Limb([words[limb * entries + entry]; 4]);
+            *picked = t.pick(*picked, &word, digits, entry as u64);
+        }
+    }
+    for (out, picked) in out.iter_mut().zip(picked) {
+        t.store(out, t.limb(picked));
+    }
+}
