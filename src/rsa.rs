@@ -4,7 +4,7 @@
 //! RSASSA-PSS (RFC 8017, section 8). Keys come from PKCS#8, PKCS#1 or numbers, signatures are octets; with the
 //! feature `rsa-compat`, keys and signatures of the `rsa` crate are converted too. [`BatchDecryptor`] does the same for
 //! RSAES-PKCS1-v1_5, with implicit rejection, and RSAES-OAEP (RFC 8017, section 7). Under a [`PublicKey`],
-//! [`BatchVerifier`] checks signatures and [`BatchEncryptor`] encrypts.
+//! [`BatchVerifier`] checks signatures and [`BatchEncryptor`] encrypts. [`blind`] has blind signatures (RFC 9474).
 //!
 //! * A key is prepared once, as a [`KeyHandle`], and used in as many calls as you like.
 //! * One call may sign with many keys, of different sizes too ([`BatchSigner::sign_each`]).
@@ -30,6 +30,7 @@
 
 pub mod backend;
 mod batch;
+pub mod blind;
 mod decryptor;
 mod encryption;
 mod encryptor;

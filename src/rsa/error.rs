@@ -88,6 +88,9 @@ pub enum Error {
     },
     /// The random number generator failed, or what it gives cannot be random.
     Rng,
+    /// A message cannot be blinded: its encoding, or the random number that hides it, has a factor in common with the modulus
+    /// (RFC 9474, section 4.2). With a sound key this does not happen.
+    Blinding,
     /// The result of a private operation did not pass its check and was discarded: the hardware, the
     /// backend or the key is faulty.
     Fault {
@@ -117,7 +120,8 @@ impl Error {
             | Self::PublicKey(_)
             | Self::GeneratedKeySize { .. }
             | Self::GeneratedExponent { .. }
-            | Self::Rng => None,
+            | Self::Rng
+            | Self::Blinding => None,
         }
     }
 
@@ -138,7 +142,8 @@ impl Error {
             | Self::PublicKey(_)
             | Self::GeneratedKeySize { .. }
             | Self::GeneratedExponent { .. }
-            | Self::Rng => {}
+            | Self::Rng
+            | Self::Blinding => {}
         }
         self
     }
@@ -219,6 +224,9 @@ impl fmt::Display for Error {
                 "ciphertext {index}: it was not encrypted for this key with this hash and label"
             ),
             Self::Rng => f.write_str("the random number generator failed"),
+            Self::Blinding => f.write_str(
+                "the message cannot be blinded: the modulus of the public key has small factors; get another key",
+            ),
             Self::Fault { index } => write!(
                 f,
                 "item {index}: the result of a private operation failed its check and was discarded; \

@@ -1,19 +1,17 @@
 //! Raw RSASP1, for protocols that bring their own padding.
 //!
-//! A raw private operation on a block that somebody else chose signs or decrypts whatever they want.
-//! Use it only inside a protocol that makes this safe, such as blind RSA signatures (RFC 9474, where it
-//! is the `BlindSign` step).
+//! A raw private operation on a block that somebody else chose signs or decrypts whatever they want. Use it only inside a
+//! protocol that makes this safe. Blind signatures (RFC 9474) have a module of their own, [`blind`](super::blind).
 
 use alloc::vec::Vec;
-use core::ptr;
 
 use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;
 use super::batch::{Keys, private_ops};
 use super::key::KeyHandle;
-use super::private_op::{Randomness, Source, Streams};
-use super::representative::{Range, check_range};
+use super::private_op::Streams;
+use super::representative::{Blocks, Range};
 use super::signatures::SecretOctets;
 use crate::rsa::Error;
 
@@ -89,28 +87,11 @@ where
         Some(rng) => (Streams::seeded(rng)?, true),
         None => (Streams::none(), false),
     };
+    let source = Blocks {
+        item: |i: usize| (blocks[i].0, blocks[i].1.as_ref()),
+        range,
+        check_key: |_| Ok(()),
+    };
     let keys = Keys::Each(&keys);
-    private_ops(backend, keys, &Blocks(blocks, range), &streams, is_blinded).map(SecretOctets::new)
-}
-
-/// Representatives that are given.
-struct Blocks<'a, 'k, T>(&'a [(&'k KeyHandle, T)], Range);
-
-impl<T: AsRef<[u8]> + Sync> Source for Blocks<'_, '_, T> {
-    fn has_key(&self, position: usize, key: &KeyHandle) -> bool {
-        ptr::eq(self.0[position].0, key)
-    }
-
-    fn encode(
-        &self,
-        position: usize,
-        key: &KeyHandle,
-        _: &mut Randomness,
-        em: &mut [u8],
-    ) -> Result<(), Error> {
-        let block = self.0[position].1.as_ref();
-        check_range(key, block, self.1)?;
-        em.copy_from_slice(block);
-        Ok(())
-    }
+    private_ops(backend, keys, &source, &streams, is_blinded).map(SecretOctets::new)
 }

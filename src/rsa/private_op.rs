@@ -19,6 +19,7 @@ use batch_modexp_core::secret::Secret;
 use crypto_bigint::Limb;
 
 use self::blinding::{Blinded, Blinds};
+pub(super) use self::check::ct_eq;
 use self::class::{KeyClass, Positions, PrimeClass};
 pub(super) use self::random::{Randomness, Streams};
 use super::error::Error;

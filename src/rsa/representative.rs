@@ -1,10 +1,13 @@
 //! Blocks of octets that others made, and the numbers that the private operation takes.
 
+use core::ptr;
+
 use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::{BoxedUint, CtEq, CtLt, Limb};
 
 use super::key::KeyHandle;
 use super::octets::os2ip;
+use super::private_op::{Randomness, Source};
 use crate::rsa::Error;
 
 /// Which numbers are taken.
@@ -40,4 +43,36 @@ pub(super) fn check_range(key: &KeyHandle, block: &[u8], range: Range) -> Result
         return Err(out_of_range);
     }
     Ok(())
+}
+
+/// Blocks of octets as representatives.
+pub(super) struct Blocks<F> {
+    /// The key and the block at each position of the batch.
+    pub(super) item: F,
+    pub(super) range: Range,
+    /// Fails if a key may not be used; the error is that of a batch of one.
+    pub(super) check_key: fn(&KeyHandle) -> Result<(), Error>,
+}
+
+impl<'b, F> Source for Blocks<F>
+where
+    F: Fn(usize) -> (&'b KeyHandle, &'b [u8]) + Sync,
+{
+    fn has_key(&self, position: usize, key: &KeyHandle) -> bool {
+        ptr::eq((self.item)(position).0, key)
+    }
+
+    fn encode(
+        &self,
+        position: usize,
+        key: &KeyHandle,
+        _: &mut Randomness,
+        em: &mut [u8],
+    ) -> Result<(), Error> {
+        (self.check_key)(key)?;
+        let (_, block) = (self.item)(position);
+        check_range(key, block, self.range)?;
+        em.copy_from_slice(block);
+        Ok(())
+    }
 }

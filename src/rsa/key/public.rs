@@ -11,8 +11,12 @@ use crypto_bigint::{BoxedUint, Odd};
 use pkcs1::{RsaPublicKeyRef, UintRef};
 use pkcs8::der::asn1::BitStringRef;
 use pkcs8::der::{self, Encode, pem};
-use pkcs8::spki::{self, Document, EncodePublicKey, SubjectPublicKeyInfoRef};
+use pkcs8::spki::{
+    self, AlgorithmIdentifierRef, Document, EncodePublicKey, SubjectPublicKeyInfoRef,
+};
+use sha2::digest::const_oid::AssociatedOid;
 
+use super::restriction::with_pss_algorithm;
 use super::{KeyFault, KeyHandle, Restriction, check};
 use crate::rsa::octets::limbs_to_octets;
 use crate::rsa::{Error, MAX_PUBLIC_BITS};
@@ -112,7 +116,8 @@ impl PublicKey {
     fn of(n: BoxedMontyParams, n_bits: u32, e: BoxedUint, restriction: Restriction) -> Self {
         let e_bits = e.bit_width_vartime();
         let n_octets = octets(n.modulus().as_ref(), n_bits);
-        let der = encode(&n_octets, &octets(&e, e_bits), restriction);
+        let e_octets = octets(&e, e_bits);
+        let der = restriction.with_algorithm(|algorithm| encode(&n_octets, &e_octets, algorithm));
         Self(Arc::new(PublicParts {
             n,
             n_bits,
@@ -120,8 +125,7 @@ impl PublicKey {
             e,
             e_bits,
             restriction,
-            der: der
-                .unwrap_or_else(|_| unreachable!("numbers of at most 16,384 bits can be encoded")),
+            der: der.expect("a public key can be encoded"),
         }))
     }
 
@@ -166,6 +170,15 @@ impl PublicKey {
     pub fn to_pem(&self) -> String {
         pem::encode_string("PUBLIC KEY", pem::LineEnding::LF, self.as_der())
             .unwrap_or_else(|_| unreachable!("a few kilobytes can be encoded"))
+    }
+
+    /// SubjectPublicKeyInfo in DER of the type id-RSASSA-PSS, whatever the key's restriction. Identifiers of the hash function `D` are
+    /// without parameters.
+    pub(in crate::rsa) fn to_pss_der<D: AssociatedOid>(&self, salt_len: u8) -> Vec<u8> {
+        let der = with_pss_algorithm(D::OID, None, salt_len, |algorithm| {
+            encode(&self.0.n_octets, &self.e(), algorithm)
+        });
+        der.expect("a public key can be encoded")
     }
 
     /// Whether n is larger than a number of as many octets. Variable-time.
@@ -263,20 +276,22 @@ impl KeyHandle {
     }
 }
 
-/// SubjectPublicKeyInfo (RFC 5280, section 4.1; RFC 4055).
-fn encode(n: &[u8], e: &[u8], restriction: Restriction) -> Result<Vec<u8>, der::Error> {
+/// SubjectPublicKeyInfo (RFC 5280, section 4.1; RFC 4055). Numbers of at most 16,384 bits can be encoded.
+fn encode(
+    n: &[u8],
+    e: &[u8],
+    algorithm: AlgorithmIdentifierRef<'_>,
+) -> Result<Vec<u8>, der::Error> {
     let key = RsaPublicKeyRef {
         modulus: UintRef::new(n)?,
         public_exponent: UintRef::new(e)?,
     };
     let key = key.to_der()?;
-    restriction.with_algorithm(|algorithm| {
-        SubjectPublicKeyInfoRef {
-            algorithm,
-            subject_public_key: BitStringRef::from_bytes(&key)?,
-        }
-        .to_der()
-    })
+    SubjectPublicKeyInfoRef {
+        algorithm,
+        subject_public_key: BitStringRef::from_bytes(&key)?,
+    }
+    .to_der()
 }
 
 /// A public number of `bits` bits.

@@ -6,8 +6,7 @@ use core::fmt;
 use pkcs1::{RsaPssParams, RsaPssParamsOwned, TrailerField};
 use pkcs8::ObjectIdentifier;
 use pkcs8::der::asn1::{Any, AnyRef};
-use pkcs8::spki::AlgorithmIdentifierRef;
-use sha2::{Sha256, Sha384, Sha512};
+use pkcs8::spki::{AlgorithmIdentifier, AlgorithmIdentifierRef};
 
 use super::fault::KeyFault;
 use crate::rsa::hash::Hash;
@@ -65,26 +64,47 @@ impl Restriction {
 
     /// Calls `f` with the algorithm of a public key whose private key is restricted like this.
     pub(super) fn with_algorithm<T>(self, f: impl FnOnce(AlgorithmIdentifierRef<'_>) -> T) -> T {
-        let pss = |parameters| AlgorithmIdentifierRef {
-            oid: RSASSA_PSS,
-            parameters,
-        };
         match self {
             Self::None => f(pkcs1::ALGORITHM_ID),
-            Self::Pss => f(pss(None)),
+            Self::Pss => f(AlgorithmIdentifierRef {
+                oid: RSASSA_PSS,
+                parameters: None,
+            }),
             Self::PssWith { hash, min_salt_len } => {
                 // It came from an octet.
                 let salt_len = u8::try_from(min_salt_len).unwrap_or(u8::MAX);
-                let parameters = match hash {
-                    Hash::Sha256 => RsaPssParams::new::<Sha256>(salt_len),
-                    Hash::Sha384 => RsaPssParams::new::<Sha384>(salt_len),
-                    Hash::Sha512 => RsaPssParams::new::<Sha512>(salt_len),
-                };
-                let parameters = Any::encode_from(&parameters).expect("it was decoded from DER");
-                f(pss(Some(AnyRef::from(&parameters))))
+                with_pss_algorithm(hash.oid(), Some(AnyRef::NULL), salt_len, f)
             }
         }
     }
+}
+
+/// Calls `f` with the algorithm id-RSASSA-PSS with a hash function, also for the mask generation. `parameters` are those of
+/// its identifiers: NULL or none, which mean the same (RFC 4055, section 2.1).
+pub(super) fn with_pss_algorithm<T>(
+    hash: ObjectIdentifier,
+    parameters: Option<AnyRef<'static>>,
+    salt_len: u8,
+    f: impl FnOnce(AlgorithmIdentifierRef<'_>) -> T,
+) -> T {
+    let hash = AlgorithmIdentifierRef {
+        oid: hash,
+        parameters,
+    };
+    let parameters = RsaPssParams {
+        hash: hash.clone(),
+        mask_gen: AlgorithmIdentifier {
+            oid: MGF1,
+            parameters: Some(hash),
+        },
+        salt_len,
+        trailer_field: TrailerField::BC,
+    };
+    let parameters = Any::encode_from(&parameters).expect("a few short fields can be encoded");
+    f(AlgorithmIdentifierRef {
+        oid: RSASSA_PSS,
+        parameters: Some(AnyRef::from(&parameters)),
+    })
 }
 
 impl fmt::Display for Restriction {

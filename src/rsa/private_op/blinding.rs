@@ -46,7 +46,8 @@ impl Blinds {
         let mut numbers = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
         for (key, number) in keys.iter().zip(numbers.chunks_exact_mut(limbs)) {
-            draw(key, rng, &mut octets[..key.size()], number)?;
+            let n = key.parts().n.modulus().as_ref().as_limbs();
+            draw_below(n, key.bits(), rng, &mut octets[..key.size()], number)?;
         }
         let mut blinds = Self::of(numbers, keys.len());
         for mask in &mut *blinds.masks {
@@ -127,22 +128,22 @@ pub(super) fn moduli<'a>(keys: &[&'a KeyHandle]) -> Vec<&'a MontyParams<BoxedUin
     keys.iter().map(|key| key.parts().n.as_ref()).collect()
 }
 
-/// Draws a random number from 1 to n - 1, of the n of `key`, by way of `octets`, as many as n has.
+/// Draws a random number from 1 to n - 1, of an n of `n_bits` bits, by way of `octets`, as many as n has.
 ///
 /// By rejection sampling among the numbers that are as long as n, at least half of which are below it. The highest limb tells of nearly
 /// all others that they are not: then the octets that it is made of are drawn again, which are independent of the lower ones. How many
 /// candidates were rejected, and by what, says nothing about the one that was not, and is public.
 ///
 /// Fails with [`Error::Rng`] if the generator fails, or if none of 128 candidates will do: then it is stuck.
-fn draw<R: TryCryptoRng + ?Sized>(
-    key: &KeyHandle,
+pub(in crate::rsa) fn draw_below<R: TryCryptoRng + ?Sized>(
+    n: &[Limb],
+    n_bits: u32,
     rng: &mut R,
     octets: &mut [u8],
     number: &mut [Limb],
 ) -> Result<(), Error> {
     const ATTEMPTS: u32 = 128;
-    let n = key.parts().n.modulus().as_ref().as_limbs();
-    let excess_bits = 8 * key.size() as u32 - key.bits();
+    let excess_bits = 8 * octets.len() as u32 - n_bits;
     let highest = n.len() - 1;
     let mut missing = octets.len();
     for _ in 0..ATTEMPTS {

@@ -105,7 +105,7 @@ fn modulo_n(
 }
 
 /// Whether two numbers of as many limbs are equal, in constant time.
-fn ct_eq(a: &[Limb], b: &[Limb]) -> Choice {
+pub(in crate::rsa) fn ct_eq(a: &[Limb], b: &[Limb]) -> Choice {
     let pairs = a.iter().zip(b);
     let difference = pairs.fold(Limb::ZERO, |bits, (a, b)| bits | (*a ^ *b));
     difference.ct_eq(&Limb::ZERO)

@@ -48,8 +48,9 @@ fn keys() -> [KeyHandle; 2] {
 }
 
 fn drawn(key: &KeyHandle, rng: &mut Stuck) -> Result<Vec<Limb>, Error> {
-    let mut number = vec![Limb::ZERO; key.parts().n.modulus().as_ref().as_limbs().len()];
-    draw(key, rng, &mut vec![0; key.size()], &mut number).map(|()| number)
+    let n = key.parts().n.modulus().as_ref().as_limbs();
+    let (mut octets, mut number) = (vec![0; key.size()], vec![Limb::ZERO; n.len()]);
+    draw_below(n, key.bits(), rng, &mut octets, &mut number).map(|()| number)
 }
 
 /// Ones alone are never below n, and zero hides nothing.
@@ -94,12 +95,12 @@ fn numbers_are_spread_evenly() {
     const COUNT: u32 = 1 << 13;
     for (key, seed) in keys().iter().zip(1..) {
         let mut rng = ChaCha20Rng::from_seed([seed; 32]);
-        let n = BigUint::from_bytes_be(&key.parts().n.modulus().as_ref().to_be_bytes());
-        let mut octets = vec![0; key.size()];
-        let mut number = vec![Limb::ZERO; key.parts().n.modulus().as_ref().as_limbs().len()];
+        let limbs = key.parts().n.modulus().as_ref().as_limbs();
+        let n = BigUint::from_bytes_be(&key.n());
+        let (mut octets, mut number) = (vec![0; key.size()], vec![Limb::ZERO; limbs.len()]);
         let (mut counts, mut low_bits) = ([0u32; 8], 0);
         for _ in 0..COUNT {
-            draw(key, &mut rng, &mut octets, &mut number).unwrap();
+            draw_below(limbs, key.bits(), &mut rng, &mut octets, &mut number).unwrap();
             let drawn = BigUint::from_bytes_be(&limbs_to_octets(&number, key.size()));
             counts[usize::try_from(8u32 * &drawn / &n).unwrap()] += 1;
             low_bits += u32::from(drawn.bit(0));

@@ -1,0 +1,155 @@
+//! Blind RSA signatures (RFC 9474): an issuer signs messages that it never sees.
+//!
+//! A client hides a message in a *blinded message*, the issuer makes a *blind signature* of it, and the client turns that
+//! into a PSS signature of the message. Neither the message nor the signature can be linked to what the issuer saw.
+//!
+//! * Issuers take a [`BlindSigner`], which signs batches on any backend.
+//! * Clients take a [`Variant`]: [`prepare`](Variant::prepare), [`blind`](Variant::blind), and then
+//!   [`ClientState::finalize`].
+//! * Everybody verifies signatures with [`BatchVerifier`](super::BatchVerifier) and [`Variant::scheme`].
+//!
+//! A key of an issuer must be used for one variant, and for nothing but blind signatures (RFC 9474, section 6.2).
+//!
+//! ```
+//! use batch_modexp::backend::Serial;
+//! use batch_modexp::rsa::blind::{BlindSigner, Variant};
+//! use batch_modexp::rsa::{BatchVerifier, KeyHandle};
+//!
+//! # let pem = std::fs::read_to_string("tests/keys/rsa2048-pkcs8.pem")?;
+//! let key = KeyHandle::from_pkcs8_pem(&pem)?;
+//! let (public, rng) = (key.public_key(), &mut getrandom::SysRng);
+//! let variant = Variant::PssRandomized;
+//!
+//! // The client.
+//! let message = variant.prepare(rng, "a vote")?;
+//! let (blinded, state) = variant.blind(rng, &public, &*message)?;
+//! // The issuer.
+//! let blind_signatures = BlindSigner::new(Serial).sign(rng, &key, &[blinded])?;
+//! // The client again.
+//! let signature = state.finalize(blind_signatures.get(0)?)?;
+//!
+//! // Whoever sees the message and its signature.
+//! let verdicts = BatchVerifier::new(Serial, variant.scheme()).verify(&public, &[(&*message, signature)])?;
+//! assert!(verdicts.is_valid(0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use batch_modexp_core::secret::Secret;
+use rand_core::TryCryptoRng;
+use sha2::Sha384;
+
+use super::key::{PublicKey, Restriction};
+use super::scheme::{Pss, Scheme};
+use crate::rsa::Error;
+
+mod client;
+mod issuer;
+
+pub use client::ClientState;
+pub use issuer::BlindSigner;
+
+/// The length of the random prefix of a prepared message in bytes (RFC 9474, section 4.1).
+const PREFIX_LEN: usize = 32;
+
+/// The named variants of RSABSSA (RFC 9474, section 5). All of them hash with SHA-384, also for the mask generation.
+///
+/// A *randomized* variant puts 32 random octets before a message, so that an issuer with a malicious key cannot guess
+/// messages. A *deterministic* one leaves the message as it is: only for messages that are unpredictable themselves.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Variant {
+    /// RSABSSA-SHA384-PSS-Randomized: a salt of 48 bytes. The one to take unless a protocol names another.
+    PssRandomized,
+    /// RSABSSA-SHA384-PSSZERO-Randomized: no salt, so that a prepared message has one signature.
+    PssZeroRandomized,
+    /// RSABSSA-SHA384-PSS-Deterministic: a salt of 48 bytes. Privacy Pass takes it (RFC 9578, token type 0x0002).
+    PssDeterministic,
+    /// RSABSSA-SHA384-PSSZERO-Deterministic: no salt, so that a message has one signature.
+    PssZeroDeterministic,
+}
+
+impl Variant {
+    /// The length of the salt in bytes: 48 or 0.
+    #[must_use]
+    pub const fn salt_len(self) -> usize {
+        match self {
+            Self::PssRandomized | Self::PssDeterministic => 48,
+            Self::PssZeroRandomized | Self::PssZeroDeterministic => 0,
+        }
+    }
+
+    /// Whether [`prepare`](Self::prepare) puts random octets before a message.
+    #[must_use]
+    pub const fn is_randomized(self) -> bool {
+        matches!(self, Self::PssRandomized | Self::PssZeroRandomized)
+    }
+
+    /// The scheme that verifies signatures of prepared messages.
+    #[must_use]
+    pub const fn scheme(self) -> Pss<Sha384> {
+        Pss::with_salt_len(self.salt_len())
+    }
+
+    /// Prepares a message (RFC 9474, section 4.1): with a randomized variant 32 random octets and the message, else the
+    /// message itself.
+    ///
+    /// The prepared message is what is signed. Whoever verifies the signature needs it in full, with its prefix.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rng`].
+    pub fn prepare<R: TryCryptoRng + ?Sized>(
+        self,
+        rng: &mut R,
+        message: impl AsRef<[u8]>,
+    ) -> Result<Secret<Vec<u8>>, Error> {
+        let message = message.as_ref();
+        let prefix_len = if self.is_randomized() { PREFIX_LEN } else { 0 };
+        let mut prepared = Secret::new(alloc::vec![0; prefix_len + message.len()]);
+        let (prefix, rest) = prepared.split_at_mut(prefix_len);
+        if self.is_randomized() {
+            rng.try_fill_bytes(prefix).map_err(|_| Error::Rng)?;
+        }
+        rest.copy_from_slice(message);
+        Ok(prepared)
+    }
+
+    /// The public key as SubjectPublicKeyInfo in DER of the type id-RSASSA-PSS, with the variant's hash functions and length
+    /// of the salt: what an issuer publishes (RFC 9474, section 6.2; RFC 9578, section 6.5).
+    ///
+    /// Identifiers of hash functions are without parameters, as in the vectors of RFC 9578; in
+    /// [`PublicKey::as_der`] they have NULL. The identifier of a Privacy Pass key is the SHA-256 digest of these octets.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::KeyRestricted`] if the key is for another hash function or a longer salt.
+    pub fn public_key_der(self, key: &PublicKey) -> Result<Vec<u8>, Error> {
+        self.check_key(key.restriction())?;
+        Ok(key.to_pss_der::<Sha384>(self.salt_len() as u8))
+    }
+
+    /// Fails if a key may not sign by the variant; the error is that of a batch of one.
+    fn check_key(self, restriction: Restriction) -> Result<(), Error> {
+        if self.scheme().is_permitted_by(restriction) {
+            return Ok(());
+        }
+        Err(Error::KeyRestricted {
+            index: 0,
+            restriction,
+        })
+    }
+}
+
+/// The name of RFC 9474.
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PssRandomized => "RSABSSA-SHA384-PSS-Randomized",
+            Self::PssZeroRandomized => "RSABSSA-SHA384-PSSZERO-Randomized",
+            Self::PssDeterministic => "RSABSSA-SHA384-PSS-Deterministic",
+            Self::PssZeroDeterministic => "RSABSSA-SHA384-PSSZERO-Deterministic",
+        })
+    }
+}

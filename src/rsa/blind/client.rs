@@ -1,0 +1,173 @@
+//! The client: from a message to a blinded one, and from a blind signature to a signature.
+//!
+//! The message m, as an encoded message, and the random number r are secret until the client shows a signature. Neither a
+//! branch nor an address depends on them. They are in buffers that are wiped.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+use batch_modexp_core::Serial;
+use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::{Exponent, Product};
+use batch_modexp_core::secret::{Secret, reveal};
+use batch_modexp_core::width::{WithLimbs, load_limbs, scrubbed, with_limbs};
+use crypto_bigint::{Limb, Odd, Uint};
+use rand_core::TryCryptoRng;
+use zeroize::Zeroize;
+
+use super::Variant;
+use crate::rsa::Error;
+use crate::rsa::key::PublicKey;
+use crate::rsa::octets::{limbs_to_octets, octets_to_limbs};
+use crate::rsa::private_op::blinding::draw_below;
+use crate::rsa::private_op::ct_eq;
+use crate::rsa::scheme::Scheme;
+use crate::rsa::signature::Signature;
+
+impl Variant {
+    /// Blinds a prepared message for the issuer with `key` (RFC 9474, section 4.2). Returns the blinded message, as many
+    /// octets as the modulus has, and what [`finalize`](ClientState::finalize) needs.
+    ///
+    /// The message and the random numbers are handled in constant time, on the calling thread. The length of the message
+    /// is public. The key must be the same for all clients, or an issuer can tell them apart by it (RFC 9474, section 7.6).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::KeyRestricted`] with the index 0 for a key that may not sign by the variant, [`Error::Rng`], or
+    /// [`Error::Blinding`].
+    pub fn blind<R: TryCryptoRng + ?Sized>(
+        self,
+        rng: &mut R,
+        key: &PublicKey,
+        message: impl AsRef<[u8]>,
+    ) -> Result<(Vec<u8>, ClientState), Error> {
+        self.check_key(key.restriction())?;
+        let n = key.params().modulus().as_ref().as_limbs();
+        let zeros = || Secret::new(vec![Limb::ZERO; n.len()]);
+        let mut octets = Secret::new(vec![0; key.size()]);
+
+        // Enough for what hash functions leave on the stack.
+        scrubbed::<16, _>(|| self.encode(rng, key, message.as_ref(), &mut octets))?;
+        let mut encoded = zeros();
+        octets_to_limbs(&octets, &mut encoded);
+        let mut r = zeros();
+        draw_below(n, key.bits(), rng, &mut octets, &mut r)?;
+
+        // m r has an inverse if both m and r have one. m (m r)^-1 is that of r.
+        let product = mul(key, &encoded, Exponent::ONE, Some(&r));
+        let inverse = with_limbs(n.len(), Inverse { n, a: &product }).ok_or(Error::Blinding)?;
+        let inverse = mul(key, &inverse, Exponent::ONE, Some(&encoded));
+
+        let blinded = mul(key, &r, Exponent::new(key.exponent()), Some(&encoded));
+        let blinded = limbs_to_octets(&blinded, key.size()).into_inner();
+        let state = ClientState {
+            key: key.clone(),
+            encoded,
+            inverse,
+        };
+        Ok((blinded, state))
+    }
+
+    /// Hashes a message and encodes the digest in `encoded`, as long as the modulus.
+    fn encode<R: TryCryptoRng + ?Sized>(
+        self,
+        rng: &mut R,
+        key: &PublicKey,
+        message: &[u8],
+        encoded: &mut [u8],
+    ) -> Result<(), Error> {
+        let scheme = self.scheme();
+        let mut digest = scheme.digest(message);
+        let result = scheme.encode(&digest, key.bits(), rng, encoded);
+        digest.as_mut_slice().zeroize();
+        result
+    }
+}
+
+/// What a client keeps between blinding and finalizing: the key, the encoded message, and the inverse of r.
+///
+/// It links a blinded message to its signature, and is wiped on drop.
+pub struct ClientState {
+    key: PublicKey,
+    encoded: Secret<Vec<Limb>>,
+    inverse: Secret<Vec<Limb>>,
+}
+
+impl ClientState {
+    /// Makes the signature of the prepared message of the issuer's blind signature, and verifies it (RFC 9474, section 4.4).
+    ///
+    /// The signature raised to e must be the encoded message of the blinding. So it is a valid PSS signature, and with
+    /// the salt that the client has drawn.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BlockOutOfRange`] if the blind signature is not as long as the modulus in bytes, or not below it;
+    /// [`Error::Verification`] if the signature is not one of the message. Each index is 0. The state may be used again.
+    pub fn finalize(&self, blind_signature: impl AsRef<[u8]>) -> Result<Signature, Error> {
+        let (key, blind_signature) = (&self.key, blind_signature.as_ref());
+        if blind_signature.len() != key.size() || !key.exceeds(blind_signature) {
+            return Err(Error::BlockOutOfRange {
+                index: 0,
+                len: blind_signature.len(),
+                expected: key.size(),
+            });
+        }
+        let mut number = vec![Limb::ZERO; self.encoded.len()];
+        octets_to_limbs(blind_signature, &mut number);
+        let signature = mul(key, &number, Exponent::ONE, Some(&self.inverse));
+        let power = mul(key, &signature, Exponent::new(key.exponent()), None);
+        if !reveal(ct_eq(&power, &self.encoded)) {
+            return Err(Error::Verification { index: 0 });
+        }
+        Ok(Signature::new(&limbs_to_octets(&signature, key.size())))
+    }
+}
+
+impl fmt::Debug for ClientState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientState")
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// `factor * base^exponent` modulo the n of `key`, below it.
+fn mul(
+    key: &PublicKey,
+    base: &[Limb],
+    exponent: Exponent<'_>,
+    factor: Option<&[Limb]>,
+) -> Secret<Vec<Limb>> {
+    let mut out = Secret::new(vec![Limb::ZERO; base.len()]);
+    Serial.mul_public_power(Product {
+        moduli: &[key.params()],
+        exponent,
+        bases: base,
+        factors: factor,
+        out: &mut out,
+        times_base: None,
+    });
+    out
+}
+
+/// The inverse of a modulo an odd n, if there is one, which becomes known.
+struct Inverse<'a> {
+    n: &'a [Limb],
+    a: &'a [Limb],
+}
+
+impl WithLimbs for Inverse<'_> {
+    type Output = Option<Secret<Vec<Limb>>>;
+
+    fn run<const LIMBS: usize>(self) -> Self::Output {
+        let n = Odd::new(load_limbs::<LIMBS>(self.n)).expect("an RSA modulus is odd");
+        let a = Secret::new(load_limbs::<LIMBS>(self.a));
+        let inverse = a.invert_odd_mod(&n);
+        if !reveal(inverse.is_some()) {
+            return None;
+        }
+        let inverse = Secret::new(inverse.unwrap_or(Uint::ZERO));
+        Some(Secret::new(inverse.as_limbs()[..self.n.len()].to_vec()))
+    }
+}

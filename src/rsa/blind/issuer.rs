@@ -1,0 +1,109 @@
+//! The issuer: from keys and blinded messages to blind signatures.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use rand_core::TryCryptoRng;
+
+use super::Variant;
+use crate::rsa::Error;
+use crate::rsa::backend::RsaBackend;
+use crate::rsa::batch::{Keys, private_ops};
+use crate::rsa::key::KeyHandle;
+use crate::rsa::private_op::Streams;
+use crate::rsa::representative::{Blocks, Range};
+use crate::rsa::signatures::Signatures;
+
+/// Signs batches of blinded messages with a backend (BlindSign of RFC 9474, section 4.3).
+///
+/// The private operation is that of [`BatchSigner`](crate::rsa::BatchSigner): its base is blinded once more, against side
+/// channels, and every result is checked before it leaves. All variants have the same operation, so the signer needs no
+/// [`Variant`]; its clients do.
+///
+/// A key must be used for blind signatures alone: whoever may ask for them can have anything signed. The number of
+/// signatures that a client gets is for the caller to limit.
+pub struct BlindSigner<B> {
+    backend: B,
+}
+
+impl<B: RsaBackend> BlindSigner<B> {
+    /// A signer on the backend, which may be a reference.
+    pub fn new(backend: B) -> Self {
+        Self { backend }
+    }
+
+    /// The backend.
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// Signs blinded messages with one key. The blind signatures are in their order, each as many octets as the modulus has.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Rng`], or the backend's error if it failed as a whole. The error of a single message stands in its place:
+    /// [`Error::BlockOutOfRange`] if it is not as long as the modulus in bytes or not below it, [`Error::KeyRestricted`]
+    /// for a key that may sign by no [`Variant`], or [`Error::Fault`] for a result that did not pass its check.
+    pub fn sign<T, R>(
+        &self,
+        rng: &mut R,
+        key: &KeyHandle,
+        blinded: &[T],
+    ) -> Result<Signatures, Error>
+    where
+        T: AsRef<[u8]> + Sync,
+        R: TryCryptoRng + ?Sized,
+    {
+        let keys = Keys::One(key, blinded.len());
+        self.sign_items(rng, keys, |i| (key, blinded[i].as_ref()))
+    }
+
+    /// Signs blinded messages, each with its own key. The keys may have different sizes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`sign`](Self::sign).
+    pub fn sign_each<T, R>(
+        &self,
+        rng: &mut R,
+        blinded: &[(&KeyHandle, T)],
+    ) -> Result<Signatures, Error>
+    where
+        T: AsRef<[u8]> + Sync,
+        R: TryCryptoRng + ?Sized,
+    {
+        let keys: Vec<_> = blinded.iter().map(|(key, _)| *key).collect();
+        self.sign_items(rng, Keys::Each(&keys), |i| {
+            let (key, message) = &blinded[i];
+            (*key, message.as_ref())
+        })
+    }
+
+    fn sign_items<'b, R: TryCryptoRng + ?Sized>(
+        &self,
+        rng: &mut R,
+        keys: Keys<'_, '_, KeyHandle>,
+        item: impl Fn(usize) -> (&'b KeyHandle, &'b [u8]) + Sync,
+    ) -> Result<Signatures, Error> {
+        let source = Blocks {
+            item,
+            range: Range::BelowModulus,
+            check_key,
+        };
+        let streams = Streams::seeded(rng)?;
+        private_ops(&self.backend, keys, &source, &streams, true).map(Signatures::new)
+    }
+}
+
+/// Fails if the key permits no variant. A key sets the shortest salt, so it permits any variant only if it permits one with a salt.
+fn check_key(key: &KeyHandle) -> Result<(), Error> {
+    Variant::PssRandomized.check_key(key.restriction())
+}
+
+impl<B: fmt::Debug> fmt::Debug for BlindSigner<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlindSigner")
+            .field("backend", &self.backend)
+            .finish()
+    }
+}
