@@ -56,8 +56,8 @@ const PREFIX_LEN: usize = 32;
 
 /// The named variants of RSABSSA (RFC 9474, section 5). All of them hash with SHA-384, also for the mask generation.
 ///
-/// A *randomized* variant puts 32 random octets before a message, so that an issuer with a malicious key cannot guess
-/// messages. A *deterministic* one leaves the message as it is: only for messages that are unpredictable themselves.
+/// A *randomized* variant puts 32 random octets before a message, so that an issuer with a malicious key cannot guess it.
+/// A *deterministic* one leaves the message as it is, which must then be unpredictable itself (RFC 9474, section 7.3).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Variant {
     /// RSABSSA-SHA384-PSS-Randomized: a salt of 48 bytes. The one to take unless a protocol names another.
@@ -153,3 +153,8 @@ impl fmt::Display for Variant {
         })
     }
 }
+
+/// The program of the guide.
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../../docs/blind-rsa.md")]
+struct Guide;

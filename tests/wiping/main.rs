@@ -3,6 +3,7 @@
 #![cfg(unix)]
 #![allow(unsafe_code)]
 
+mod blind;
 mod freed;
 mod heap;
 mod import;

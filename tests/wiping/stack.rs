@@ -123,7 +123,7 @@ where
     }
 }
 
-fn left_on(stack: &[u8], needles: &[Needle]) -> Vec<&'static str> {
+pub fn left_on(stack: &[u8], needles: &[Needle]) -> Vec<&'static str> {
     let left = needles
         .iter()
         .filter(|needle| contains(stack, &needle.bytes));

@@ -30,7 +30,7 @@ impl Variant {
     /// octets as the modulus has, and what [`finalize`](ClientState::finalize) needs.
     ///
     /// The message and the random numbers are handled in constant time, on the calling thread. The length of the message
-    /// is public. The key must be the same for all clients, or an issuer can tell them apart by it (RFC 9474, section 7.6).
+    /// is public. All clients must have the same key, or the issuer can tell them apart by it.
     ///
     /// # Errors
     ///

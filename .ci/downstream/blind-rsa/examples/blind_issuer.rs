@@ -11,8 +11,9 @@ use std::time::Instant;
 
 use batch_modexp::backend::Auto;
 use batch_modexp::rsa::KeyHandle;
+use batch_modexp::rsa::blind::BlindSigner;
 use blind_rsa_signatures::*;
-use tree_blind_rsa::blind_sign;
+use getrandom::SysRng;
 
 /// A key that protects nothing.
 const KEY: &str = include_str!("../../../../tests/keys/rsa2048-pkcs8.pem");
@@ -62,7 +63,7 @@ fn issue<S: SaltMode, M: MessagePrepare>(
     // The issuer.
     let messages: Vec<_> = blinded.iter().map(|result| &result.blind_message).collect();
     let started = Instant::now();
-    let signed = blind_sign(backend, key, &messages)?;
+    let signatures = BlindSigner::new(backend).sign(&mut SysRng, key, &messages)?;
     let batch = started.elapsed();
     let started = Instant::now();
     for message in &messages {
@@ -70,8 +71,8 @@ fn issue<S: SaltMode, M: MessagePrepare>(
     }
     let singly = started.elapsed();
     // The clients again.
-    for ((nonce, result), signed) in nonces.iter().zip(&blinded).zip(signed) {
-        let token = public.finalize(&BlindSignature(signed), result, nonce)?;
+    for ((nonce, result), signed) in nonces.iter().zip(&blinded).zip(&signatures) {
+        let token = public.finalize(&BlindSignature(signed?.to_vec()), result, nonce)?;
         public.verify(&token, result.msg_randomizer, nonce)?;
     }
     println!("{variant}: {count} tokens in {batch:.1?} as a batch, in {singly:.1?} one by one");
