@@ -54,11 +54,13 @@ mod signatures;
 mod signer;
 mod verifier;
 
-/// The hash functions, in the version that the schemes take.
+/// The hash functions of SHA-2, in the version that the schemes take.
 pub use sha2;
+/// Those of SHA-3.
+pub use sha3;
 
 pub use decryptor::BatchDecryptor;
-pub use encryption::{EncryptionScheme, RsaesOaep, RsaesPkcs1v15};
+pub use encryption::{AnyEncryptionScheme, EncryptionScheme, RsaesOaep, RsaesPkcs1v15};
 pub use encryptor::BatchEncryptor;
 pub use error::Error;
 pub use hash::Hash;

@@ -90,11 +90,11 @@ impl Lines {
 
     fn digest(&self, line: &[u8], hash: HashName) -> Result<Vec<u8>, Failure> {
         match HEXLOWER_PERMISSIVE.decode(without_return(line)) {
-            Ok(digest) if digest.len() == hash.digest_len() => Ok(digest),
+            Ok(digest) if digest.len() == hash.hash().digest_len() => Ok(digest),
             _ => Err(self.bad_line(&format!(
                 "is no {} digest: {} hexadecimal digits and nothing else are expected",
-                hash.title(),
-                2 * hash.digest_len()
+                hash.hash(),
+                2 * hash.hash().digest_len()
             ))),
         }
     }

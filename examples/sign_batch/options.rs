@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use batch_modexp::backend::cuda::Calibration;
 use batch_modexp::backend::{Auto, Cuda, Kind};
+use batch_modexp::rsa::Hash;
 use clap::{Args, ValueEnum};
 use rsa::pkcs8::ObjectIdentifier;
 
@@ -103,9 +104,16 @@ pub enum SchemeName {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum HashName {
+    Sha224,
     Sha256,
     Sha384,
     Sha512,
+    Sha512_224,
+    Sha512_256,
+    Sha3_224,
+    Sha3_256,
+    Sha3_384,
+    Sha3_512,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
@@ -158,30 +166,35 @@ impl From<BackendName> for Kind {
 }
 
 impl HashName {
-    /// The name in standards.
-    pub fn title(self) -> &'static str {
+    /// The library's hash function.
+    pub fn hash(self) -> Hash {
         match self {
-            Self::Sha256 => "SHA-256",
-            Self::Sha384 => "SHA-384",
-            Self::Sha512 => "SHA-512",
+            Self::Sha224 => Hash::Sha224,
+            Self::Sha256 => Hash::Sha256,
+            Self::Sha384 => Hash::Sha384,
+            Self::Sha512 => Hash::Sha512,
+            Self::Sha512_224 => Hash::Sha512_224,
+            Self::Sha512_256 => Hash::Sha512_256,
+            Self::Sha3_224 => Hash::Sha3_224,
+            Self::Sha3_256 => Hash::Sha3_256,
+            Self::Sha3_384 => Hash::Sha3_384,
+            Self::Sha3_512 => Hash::Sha3_512,
         }
     }
 
-    /// The length of a digest in bytes.
-    pub fn digest_len(self) -> usize {
-        match self {
-            Self::Sha256 => 32,
-            Self::Sha384 => 48,
-            Self::Sha512 => 64,
-        }
-    }
-
-    /// The object identifier (RFC 8017, appendix B.1).
+    /// The object identifier (RFC 8017, appendix B.1; FIPS 202 by NIST's registry).
     pub fn oid(self) -> ObjectIdentifier {
         ObjectIdentifier::new_unwrap(match self {
             Self::Sha256 => "2.16.840.1.101.3.4.2.1",
             Self::Sha384 => "2.16.840.1.101.3.4.2.2",
             Self::Sha512 => "2.16.840.1.101.3.4.2.3",
+            Self::Sha224 => "2.16.840.1.101.3.4.2.4",
+            Self::Sha512_224 => "2.16.840.1.101.3.4.2.5",
+            Self::Sha512_256 => "2.16.840.1.101.3.4.2.6",
+            Self::Sha3_224 => "2.16.840.1.101.3.4.2.7",
+            Self::Sha3_256 => "2.16.840.1.101.3.4.2.8",
+            Self::Sha3_384 => "2.16.840.1.101.3.4.2.9",
+            Self::Sha3_512 => "2.16.840.1.101.3.4.2.10",
         })
     }
 }

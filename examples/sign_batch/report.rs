@@ -140,7 +140,7 @@ impl<'a> Report<'a> {
             SchemeName::Pkcs1v15 => "PKCS#1 v1.5",
             SchemeName::Pss => "PSS",
         };
-        let hash = self.compute.scheme.hash.title();
+        let hash = self.compute.scheme.hash.hash();
         let blinded = if self.compute.no_blinding {
             "not blinded"
         } else {

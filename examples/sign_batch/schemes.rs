@@ -3,12 +3,12 @@
 use std::marker::PhantomData;
 
 use batch_modexp::backend::Auto;
-use batch_modexp::rsa::{AnyScheme, BatchSigner, Error, Hash, KeyHandle};
+use batch_modexp::rsa::{AnyScheme, BatchSigner, Error, KeyHandle, sha3};
 use getrandom::SysRng;
 use rsa::rand_core::UnwrapErr;
 use rsa::sha2::digest::FixedOutputReset;
 use rsa::sha2::digest::const_oid::AssociatedOid;
-use rsa::sha2::{Digest, Sha256, Sha384, Sha512};
+use rsa::sha2::{self, Digest};
 use rsa::signature::hazmat::PrehashVerifier;
 use rsa::signature::{self, RandomizedSigner, SignatureEncoding, Verifier};
 use rsa::{PrivateKey, PublicKey, pkcs1v15, pss};
@@ -55,13 +55,33 @@ impl Signer {
     }
 }
 
+/// Evaluates an expression with the type of a [`HashName`].
+macro_rules! with_type {
+    ($hash:expr, $D:ident => $value:expr) => {{
+        macro_rules! with {
+            ($type:path) => {{
+                type $D = $type;
+                $value
+            }};
+        }
+        match $hash {
+            HashName::Sha224 => with!(sha2::Sha224),
+            HashName::Sha256 => with!(sha2::Sha256),
+            HashName::Sha384 => with!(sha2::Sha384),
+            HashName::Sha512 => with!(sha2::Sha512),
+            HashName::Sha512_224 => with!(sha2::Sha512_224),
+            HashName::Sha512_256 => with!(sha2::Sha512_256),
+            HashName::Sha3_224 => with!(sha3::Sha3_224),
+            HashName::Sha3_256 => with!(sha3::Sha3_256),
+            HashName::Sha3_384 => with!(sha3::Sha3_384),
+            HashName::Sha3_512 => with!(sha3::Sha3_512),
+        }
+    }};
+}
+
 /// The scheme for our signer and verifier.
 pub fn any_scheme(options: SchemeOptions) -> AnyScheme {
-    let hash = match options.hash {
-        HashName::Sha256 => Hash::Sha256,
-        HashName::Sha384 => Hash::Sha384,
-        HashName::Sha512 => Hash::Sha512,
-    };
+    let hash = options.hash.hash();
     match options.scheme {
         SchemeName::Pkcs1v15 => AnyScheme::Pkcs1v15 { hash },
         SchemeName::Pss => AnyScheme::Pss {
@@ -85,19 +105,11 @@ pub trait Check: Sync {
 
 /// The check that the command line asks for.
 fn check_of(scheme: SchemeOptions, key: &PublicKey, prehashed: bool) -> Box<dyn Check> {
-    match (scheme.scheme, scheme.hash) {
-        (SchemeName::Pkcs1v15, HashName::Sha256) => {
-            Box::new(pkcs1v15_with::<Sha256>(key, prehashed))
+    match scheme.scheme {
+        SchemeName::Pkcs1v15 => {
+            with_type!(scheme.hash, D => Box::new(pkcs1v15_with::<D>(key, prehashed)))
         }
-        (SchemeName::Pkcs1v15, HashName::Sha384) => {
-            Box::new(pkcs1v15_with::<Sha384>(key, prehashed))
-        }
-        (SchemeName::Pkcs1v15, HashName::Sha512) => {
-            Box::new(pkcs1v15_with::<Sha512>(key, prehashed))
-        }
-        (SchemeName::Pss, HashName::Sha256) => Box::new(pss_with::<Sha256>(key, prehashed)),
-        (SchemeName::Pss, HashName::Sha384) => Box::new(pss_with::<Sha384>(key, prehashed)),
-        (SchemeName::Pss, HashName::Sha512) => Box::new(pss_with::<Sha512>(key, prehashed)),
+        SchemeName::Pss => with_type!(scheme.hash, D => Box::new(pss_with::<D>(key, prehashed))),
     }
 }
 
@@ -122,13 +134,9 @@ where
 
 /// The same scheme one by one, with the `rsa` crate.
 pub fn single(scheme: SchemeOptions, key: &PrivateKey) -> Box<dyn Single> {
-    match (scheme.scheme, scheme.hash) {
-        (SchemeName::Pkcs1v15, HashName::Sha256) => single_pkcs1v15::<Sha256>(key),
-        (SchemeName::Pkcs1v15, HashName::Sha384) => single_pkcs1v15::<Sha384>(key),
-        (SchemeName::Pkcs1v15, HashName::Sha512) => single_pkcs1v15::<Sha512>(key),
-        (SchemeName::Pss, HashName::Sha256) => single_pss::<Sha256>(key),
-        (SchemeName::Pss, HashName::Sha384) => single_pss::<Sha384>(key),
-        (SchemeName::Pss, HashName::Sha512) => single_pss::<Sha512>(key),
+    match scheme.scheme {
+        SchemeName::Pkcs1v15 => with_type!(scheme.hash, D => single_pkcs1v15::<D>(key)),
+        SchemeName::Pss => with_type!(scheme.hash, D => single_pss::<D>(key)),
     }
 }
 

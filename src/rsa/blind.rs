@@ -28,7 +28,7 @@
 //! // The client again.
 //! let signature = state.finalize(blind_signatures.get(0)?)?;
 //!
-//! // Whoever sees the message and its signature.
+//! // A verifier, which gets the message and its signature.
 //! let verdicts = BatchVerifier::new(Serial, variant.scheme()).verify(&public, &[(&*message, signature)])?;
 //! assert!(verdicts.is_valid(0));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -95,7 +95,7 @@ impl Variant {
     /// Prepares a message (RFC 9474, section 4.1): with a randomized variant 32 random octets and the message, else the
     /// message itself.
     ///
-    /// The prepared message is what is signed. Whoever verifies the signature needs it in full, with its prefix.
+    /// The prepared message is what is signed. A verifier needs all of it, with its prefix.
     ///
     /// # Errors
     ///

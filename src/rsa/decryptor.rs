@@ -9,7 +9,7 @@ use zeroize::Zeroize;
 
 use super::backend::RsaBackend;
 use super::batch::{Keys, private_ops};
-use super::encryption::{EncryptionScheme, check_key};
+use super::encryption::{AnyEncryptionScheme, EncryptionScheme, check_key};
 use super::key::KeyHandle;
 use super::private_op::{Randomness, Source, Streams};
 use super::representative::{Range, check_range};
@@ -100,7 +100,8 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         R: TryCryptoRng + ?Sized,
     {
         let keys = Keys::One(key, ciphertexts.len());
-        self.decrypt_lanes(rng, keys, |index| (key, ciphertexts[index].as_ref()))
+        let scheme = &self.scheme;
+        self.decrypt_items(rng, keys, |i| (key, scheme, ciphertexts[i].as_ref()))
     }
 
     /// Decrypts ciphertexts, each with its own key. The keys may have different sizes.
@@ -118,43 +119,88 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         R: TryCryptoRng + ?Sized,
     {
         let keys: Vec<_> = ciphertexts.iter().map(|(key, _)| *key).collect();
-        self.decrypt_lanes(rng, Keys::Each(&keys), |index| {
-            let (key, ciphertext) = &ciphertexts[index];
-            (*key, ciphertext.as_ref())
+        let scheme = &self.scheme;
+        self.decrypt_items(rng, Keys::Each(&keys), |i| {
+            let (key, ciphertext) = &ciphertexts[i];
+            (*key, scheme, ciphertext.as_ref())
         })
     }
 
-    fn decrypt_lanes<'c, R: TryCryptoRng + ?Sized>(
+    /// Decrypts what `item` gives for each position: a key, a scheme, and a ciphertext.
+    fn decrypt_items<'c, T, R>(
         &self,
         rng: &mut R,
         keys: Keys<'_, '_, KeyHandle>,
-        item: impl Fn(usize) -> (&'c KeyHandle, &'c [u8]) + Sync,
-    ) -> Result<SecretOctets, Error> {
+        item: impl Fn(usize) -> (&'c KeyHandle, &'c T, &'c [u8]) + Sync,
+    ) -> Result<SecretOctets, Error>
+    where
+        T: EncryptionScheme + Sync + 'c,
+        R: TryCryptoRng + ?Sized,
+    {
         let streams = match self.blinding {
             true => Streams::seeded(rng)?,
             false => Streams::none(),
         };
-        let source = Ciphertexts {
-            scheme: &self.scheme,
-            range: self.range,
-            item,
-        };
+        let range = self.range;
+        let source = Ciphertexts { range, item };
         private_ops(&self.backend, keys, &source, &streams, self.blinding).map(SecretOctets::new)
     }
 }
 
+impl<B: RsaBackend> BatchDecryptor<B, AnyEncryptionScheme<'_>> {
+    /// Decrypts ciphertexts, each with its own key and scheme, in one batch.
+    ///
+    /// ```
+    /// use batch_modexp::backend::Serial;
+    /// use batch_modexp::rsa::{AnyEncryptionScheme, BatchDecryptor, BatchEncryptor, Hash, KeyHandle};
+    ///
+    /// # let pem = std::fs::read_to_string("tests/keys/rsa2048-pkcs8.pem")?;
+    /// let (key, rng) = (KeyHandle::from_pkcs8_pem(&pem)?, &mut getrandom::SysRng);
+    /// let pkcs1v15 = AnyEncryptionScheme::Pkcs1v15;
+    /// let oaep = AnyEncryptionScheme::Oaep { hash: Hash::Sha256, mgf_hash: Hash::Sha256, label: b"" };
+    /// let encrypt = |rng: &mut getrandom::SysRng, scheme, message| {
+    ///     BatchEncryptor::new(Serial, scheme).encrypt(rng, &key.public_key(), &[message])?.into_vec()
+    /// };
+    /// let batch = [
+    ///     (&key, pkcs1v15, encrypt(rng, pkcs1v15, "one")?),
+    ///     (&key, oaep, encrypt(rng, oaep, "two")?),
+    /// ];
+    /// let messages = BatchDecryptor::new(Serial, oaep).decrypt_mixed(rng, &batch)?;
+    /// assert_eq!((messages.get(0)?, messages.get(1)?), (&b"one"[..], &b"two"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`decrypt`](Self::decrypt).
+    pub fn decrypt_mixed<C, R>(
+        &self,
+        rng: &mut R,
+        ciphertexts: &[(&KeyHandle, AnyEncryptionScheme<'_>, C)],
+    ) -> Result<SecretOctets, Error>
+    where
+        C: AsRef<[u8]> + Sync,
+        R: TryCryptoRng + ?Sized,
+    {
+        let keys: Vec<_> = ciphertexts.iter().map(|(key, ..)| *key).collect();
+        self.decrypt_items(rng, Keys::Each(&keys), |i| {
+            let (key, scheme, ciphertext) = &ciphertexts[i];
+            (*key, scheme, ciphertext.as_ref())
+        })
+    }
+}
+
 /// Representatives that are given as octets, and messages that are decoded from the results.
-struct Ciphertexts<'a, S, F> {
-    scheme: &'a S,
+struct Ciphertexts<F> {
     range: Range,
-    /// The key and the ciphertext at each position of the batch.
+    /// The key, the scheme and the ciphertext at each position of the batch.
     item: F,
 }
 
-impl<'c, S, F> Source for Ciphertexts<'_, S, F>
+impl<'c, S, F> Source for Ciphertexts<F>
 where
-    S: EncryptionScheme + Sync,
-    F: Fn(usize) -> (&'c KeyHandle, &'c [u8]) + Sync,
+    S: EncryptionScheme + 'c,
+    F: Fn(usize) -> (&'c KeyHandle, &'c S, &'c [u8]) + Sync,
 {
     fn has_key(&self, position: usize, key: &KeyHandle) -> bool {
         ptr::eq((self.item)(position).0, key)
@@ -167,17 +213,17 @@ where
         _: &mut Randomness,
         em: &mut [u8],
     ) -> Result<(), Error> {
-        check_key(self.scheme, key.bits(), key.restriction())?;
-        let (_, ciphertext) = (self.item)(position);
+        let (_, scheme, ciphertext) = (self.item)(position);
+        check_key(scheme, key.bits(), key.restriction())?;
         check_range(key, ciphertext, self.range)?;
         em.copy_from_slice(ciphertext);
         Ok(())
     }
 
     fn decode(&self, position: usize, key: &KeyHandle, em: &mut [u8]) -> Result<usize, Error> {
-        let (_, ciphertext) = (self.item)(position);
+        let (_, scheme, ciphertext) = (self.item)(position);
         // Enough for what hash functions leave on the stack.
-        let message = scrubbed::<16, _>(|| self.scheme.decode(key, ciphertext, em))
+        let message = scrubbed::<16, _>(|| scheme.decode(key, ciphertext, em))
             .map_err(|error| error.at(position))?;
         em.zeroize();
         em[..message.len()].copy_from_slice(&message);

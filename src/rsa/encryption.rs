@@ -9,10 +9,12 @@ use rand_core::TryCryptoRng;
 use sha2::Digest;
 use sha2::digest::Output;
 
+pub use self::any::AnyEncryptionScheme;
 use self::sealed::Sealed;
 use super::key::{KeyHandle, Restriction};
 use crate::rsa::Error;
 
+mod any;
 pub(super) mod oaep;
 pub(super) mod pkcs1_v15;
 
@@ -45,7 +47,7 @@ mod sealed {
     }
 }
 
-/// An encryption scheme: [`RsaesPkcs1v15`] or [`RsaesOaep`].
+/// An encryption scheme: [`RsaesPkcs1v15`] or [`RsaesOaep`], or [`AnyEncryptionScheme`], which is either at run time.
 pub trait EncryptionScheme: Sealed {}
 
 impl<S: Sealed> EncryptionScheme for S {}
@@ -143,19 +145,11 @@ impl Sealed for RsaesPkcs1v15 {
 
 impl<D: Digest, M: Digest> Sealed for RsaesOaep<D, M> {
     fn check_size(&self, n_bits: u32) -> Result<(), Error> {
-        let shortest = self.overhead();
-        if n_bits.div_ceil(8) as usize >= shortest {
-            return Ok(());
-        }
-        Err(Error::KeyTooShort {
-            index: 0,
-            bits: n_bits,
-            min_bits: 8 * (shortest as u32 - 1) + 1,
-        })
+        check_oaep_size(self.label_hash.len(), n_bits)
     }
 
     fn overhead(&self) -> usize {
-        2 * self.label_hash.len() + 2
+        oaep_overhead(self.label_hash.len())
     }
 
     fn encode<R: TryCryptoRng + ?Sized>(
@@ -170,6 +164,23 @@ impl<D: Digest, M: Digest> Sealed for RsaesOaep<D, M> {
     fn decode(&self, _: &KeyHandle, _: &[u8], em: &mut [u8]) -> Result<Secret<Vec<u8>>, Error> {
         oaep::decode::<M>(em, &self.label_hash)
     }
+}
+
+/// Fails if a modulus of `n_bits` bits is too short for OAEP with digests of `hash_len` bytes.
+fn check_oaep_size(hash_len: usize, n_bits: u32) -> Result<(), Error> {
+    let shortest = oaep_overhead(hash_len);
+    if n_bits.div_ceil(8) as usize >= shortest {
+        return Ok(());
+    }
+    Err(Error::KeyTooShort {
+        index: 0,
+        bits: n_bits,
+        min_bits: 8 * (shortest as u32 - 1) + 1,
+    })
+}
+
+fn oaep_overhead(hash_len: usize) -> usize {
+    2 * hash_len + 2
 }
 
 /// Fails unless a key with a modulus of `n_bits` bits may encrypt and decrypt; the error is that of a batch of one.

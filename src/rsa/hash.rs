@@ -4,36 +4,89 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use pkcs8::ObjectIdentifier;
+use sha2::Digest;
 use sha2::digest::const_oid::AssociatedOid;
-use sha2::{Digest, Sha256, Sha384, Sha512};
 
-/// A hash function of the SHA-2 family (FIPS 180-4).
+/// A hash function of the SHA-2 family (FIPS 180-4) or the SHA-3 family (FIPS 202).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Hash {
+    /// SHA-224.
+    Sha224,
     /// SHA-256.
     Sha256,
     /// SHA-384.
     Sha384,
     /// SHA-512.
     Sha512,
+    /// SHA-512/224.
+    Sha512_224,
+    /// SHA-512/256.
+    Sha512_256,
+    /// SHA3-224.
+    Sha3_224,
+    /// SHA3-256.
+    Sha3_256,
+    /// SHA3-384.
+    Sha3_384,
+    /// SHA3-512.
+    Sha3_512,
 }
 
+/// Evaluates an expression with the type of a [`Hash`].
+macro_rules! with_type {
+    ($hash:expr, $D:ident => $value:expr) => {{
+        macro_rules! with {
+            ($type:path) => {{
+                type $D = $type;
+                $value
+            }};
+        }
+        match $hash {
+            $crate::rsa::hash::Hash::Sha224 => with!(::sha2::Sha224),
+            $crate::rsa::hash::Hash::Sha256 => with!(::sha2::Sha256),
+            $crate::rsa::hash::Hash::Sha384 => with!(::sha2::Sha384),
+            $crate::rsa::hash::Hash::Sha512 => with!(::sha2::Sha512),
+            $crate::rsa::hash::Hash::Sha512_224 => with!(::sha2::Sha512_224),
+            $crate::rsa::hash::Hash::Sha512_256 => with!(::sha2::Sha512_256),
+            $crate::rsa::hash::Hash::Sha3_224 => with!(::sha3::Sha3_224),
+            $crate::rsa::hash::Hash::Sha3_256 => with!(::sha3::Sha3_256),
+            $crate::rsa::hash::Hash::Sha3_384 => with!(::sha3::Sha3_384),
+            $crate::rsa::hash::Hash::Sha3_512 => with!(::sha3::Sha3_512),
+        }
+    }};
+}
+
+pub(super) use with_type;
+
 impl Hash {
+    const ALL: [Self; 10] = [
+        Self::Sha224,
+        Self::Sha256,
+        Self::Sha384,
+        Self::Sha512,
+        Self::Sha512_224,
+        Self::Sha512_256,
+        Self::Sha3_224,
+        Self::Sha3_256,
+        Self::Sha3_384,
+        Self::Sha3_512,
+    ];
+
     /// The length of a digest in bytes.
     #[must_use]
     pub const fn digest_len(self) -> usize {
         match self {
-            Self::Sha256 => 32,
-            Self::Sha384 => 48,
-            Self::Sha512 => 64,
+            Self::Sha224 | Self::Sha512_224 | Self::Sha3_224 => 28,
+            Self::Sha256 | Self::Sha512_256 | Self::Sha3_256 => 32,
+            Self::Sha384 | Self::Sha3_384 => 48,
+            Self::Sha512 | Self::Sha3_512 => 64,
         }
     }
 
     /// The one with this object identifier.
     pub(super) fn of(oid: ObjectIdentifier) -> Option<Self> {
-        let all = [Self::Sha256, Self::Sha384, Self::Sha512];
-        all.into_iter().find(|hash| hash.oid() == oid)
+        Self::ALL.into_iter().find(|hash| hash.oid() == oid)
     }
 
     /// Whether it is `D`, which may have no object identifier: the digest of nothing tells them apart.
@@ -42,28 +95,27 @@ impl Hash {
     }
 
     pub(super) fn oid(self) -> ObjectIdentifier {
-        match self {
-            Self::Sha256 => Sha256::OID,
-            Self::Sha384 => Sha384::OID,
-            Self::Sha512 => Sha512::OID,
-        }
+        with_type!(self, D => D::OID)
     }
 
     pub(super) fn digest(self, message: &[u8]) -> Vec<u8> {
-        match self {
-            Self::Sha256 => Sha256::digest(message).to_vec(),
-            Self::Sha384 => Sha384::digest(message).to_vec(),
-            Self::Sha512 => Sha512::digest(message).to_vec(),
-        }
+        with_type!(self, D => D::digest(message).to_vec())
     }
 }
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Sha224 => "SHA-224",
             Self::Sha256 => "SHA-256",
             Self::Sha384 => "SHA-384",
             Self::Sha512 => "SHA-512",
+            Self::Sha512_224 => "SHA-512/224",
+            Self::Sha512_256 => "SHA-512/256",
+            Self::Sha3_224 => "SHA3-224",
+            Self::Sha3_256 => "SHA3-256",
+            Self::Sha3_384 => "SHA3-384",
+            Self::Sha3_512 => "SHA3-512",
         })
     }
 }

@@ -90,7 +90,7 @@ fn signatures_are_accepted_by_rsa() {
     }
 }
 
-/// What is random differs each time, and nothing else does.
+/// Random prefixes, salts and factors differ each time; the signature of a message does only with a salt.
 #[test]
 fn the_same_message_is_blinded_anew_each_time() {
     let key = KeyHandle::new(&keys::rsa1024()).unwrap();

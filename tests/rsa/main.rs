@@ -1,5 +1,6 @@
 //! The RSA layer against the `rsa` crate, num-bigint and the Wycheproof vectors.
 
+mod any_scheme;
 mod blind;
 mod decryption;
 mod encryption;

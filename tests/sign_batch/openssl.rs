@@ -123,3 +123,53 @@ fn pss_3072() {
 fn pss_4096() {
     round_trip("4096", "pss", PSS);
 }
+
+/// A message by each hash function that `--hash` names, which OpenSSL calls the same.
+#[test]
+fn every_hash() {
+    if !is_installed() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let key = concat!(env!("CARGO_MANIFEST_DIR"), "/../keys/rsa2048.pem");
+    let [public, message, output, signature] = ["public", "message", "output", "file"].map(path);
+    assert!(openssl(&["rsa", "-in", key, "-pubout", "-out", &public]));
+    std::fs::write(&message, "m").unwrap();
+    for hash in [
+        "sha224",
+        "sha256",
+        "sha384",
+        "sha512",
+        "sha512-224",
+        "sha512-256",
+        "sha3-224",
+        "sha3-256",
+        "sha3-384",
+        "sha3-512",
+    ] {
+        for (scheme, padding) in [("pkcs1v15", "pkcs1"), ("pss", "pss")] {
+            let args = [
+                "--key", key, "--input", &message, "--output", &output, "--scheme", scheme,
+                "--hash", hash,
+            ];
+            program::stdout(&program::run(&args));
+            let line = std::fs::read_to_string(&output).unwrap();
+            std::fs::write(&signature, HEXLOWER.decode(line.trim().as_bytes()).unwrap()).unwrap();
+            let (digest, padding) = (format!("-{hash}"), format!("rsa_padding_mode:{padding}"));
+            let verify = [
+                "dgst",
+                &digest,
+                "-verify",
+                &public,
+                "-signature",
+                &signature,
+            ];
+            let options = ["-sigopt", &padding, &message];
+            assert!(
+                openssl(&[&verify[..], &options].concat()),
+                "{scheme} {hash}"
+            );
+        }
+    }
+}

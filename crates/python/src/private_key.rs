@@ -9,8 +9,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::public_key::PublicKey;
-use crate::schemes::{self, Encryption, with_encryption};
-use crate::{error, machine, messages};
+use crate::{error, machine, messages, schemes};
 
 /// A private key. It is wiped when the last object that uses it goes.
 #[pyclass(frozen, subclass, module = "batch_modexp")]
@@ -149,14 +148,13 @@ impl PrivateKey {
         let label = label
             .map(|label| messages::octets("label", label))
             .transpose()?;
-        let scheme = Encryption::new(padding, hash, label.as_deref().unwrap_or_default())?;
+        let label = label.as_deref().unwrap_or_default();
+        let scheme = schemes::encryption(padding, hash, label)?;
         let ciphertexts = messages::list("ciphertexts", ciphertexts)?;
         let backend = machine::shared(py)?;
         let compute = |range| {
             let part: &[PyBackedBytes] = part(&ciphertexts, range);
-            with_encryption!(scheme, |scheme| {
-                BatchDecryptor::new(&backend, scheme).decrypt(&mut SysRng, &self.0, part)
-            })
+            BatchDecryptor::new(&backend, scheme).decrypt(&mut SysRng, &self.0, part)
         };
         let list = PyList::empty(py);
         let work = messages::private_work(self.0.size());

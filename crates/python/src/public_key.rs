@@ -6,8 +6,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyInt, PyList};
 
-use crate::schemes::{self, Encryption, with_encryption};
-use crate::{error, machine, messages};
+use crate::{error, machine, messages, schemes};
 
 /// A public key. It can be pickled.
 #[pyclass(frozen, eq, hash, module = "batch_modexp")]
@@ -168,14 +167,13 @@ impl PublicKey {
         let label = label
             .map(|label| messages::octets("label", label))
             .transpose()?;
-        let scheme = Encryption::new(padding, hash, label.as_deref().unwrap_or_default())?;
+        let label = label.as_deref().unwrap_or_default();
+        let scheme = schemes::encryption(padding, hash, label)?;
         let messages = messages::list("messages", messages)?;
         let backend = machine::shared(py)?;
         let compute = |range: std::ops::Range<usize>| {
             let part = &messages[range];
-            with_encryption!(scheme, |scheme| {
-                BatchEncryptor::new(&backend, scheme).encrypt(&mut SysRng, &self.0, part)
-            })
+            BatchEncryptor::new(&backend, scheme).encrypt(&mut SysRng, &self.0, part)
         };
         let list = PyList::empty(py);
         let work = messages::public_work(self.0.size());

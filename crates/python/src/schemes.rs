@@ -1,6 +1,6 @@
 //! Names of schemes and hash functions.
 
-use batch_modexp::rsa::{AnyScheme, Hash};
+use batch_modexp::rsa::{AnyEncryptionScheme, AnyScheme, Hash};
 use pyo3::prelude::*;
 
 use crate::error;
@@ -8,11 +8,18 @@ use crate::error;
 /// The hash function of a name, as hashlib has it.
 pub(crate) fn hash(name: &str) -> PyResult<Hash> {
     match name {
+        "sha224" => Ok(Hash::Sha224),
         "sha256" => Ok(Hash::Sha256),
         "sha384" => Ok(Hash::Sha384),
         "sha512" => Ok(Hash::Sha512),
+        "sha512_224" => Ok(Hash::Sha512_224),
+        "sha512_256" => Ok(Hash::Sha512_256),
+        "sha3_224" => Ok(Hash::Sha3_224),
+        "sha3_256" => Ok(Hash::Sha3_256),
+        "sha3_384" => Ok(Hash::Sha3_384),
+        "sha3_512" => Ok(Hash::Sha3_512),
         _ => Err(error::plain(format!(
-            "hash is {name:?}; take \"sha256\", \"sha384\" or \"sha512\""
+            "hash is {name:?}; take \"sha256\", \"sha384\", \"sha512\" or another SHA-2 or SHA-3 of hashlib"
         ))),
     }
 }
@@ -37,58 +44,23 @@ pub(crate) fn signature(
     }
 }
 
-/// An encryption scheme, and its label.
-#[derive(Clone)]
-pub(crate) enum Encryption {
-    Oaep { hash: Hash, label: Vec<u8> },
-    Pkcs1v15,
-}
-
-impl Encryption {
-    pub(crate) fn new(padding: &str, hash_name: &str, label: &[u8]) -> PyResult<Self> {
-        let hash = hash(hash_name)?;
-        match padding {
-            "oaep" => Ok(Self::Oaep {
-                hash,
-                label: label.to_vec(),
-            }),
-            "pkcs1v15" if label.is_empty() => Ok(Self::Pkcs1v15),
-            "pkcs1v15" => Err(error::plain("padding \"pkcs1v15\" has no label")),
-            _ => Err(error::plain(format!(
-                "padding is {padding:?}; take \"oaep\" or \"pkcs1v15\""
-            ))),
-        }
+/// The encryption scheme of some names, with a label.
+pub(crate) fn encryption<'l>(
+    padding: &str,
+    hash_name: &str,
+    label: &'l [u8],
+) -> PyResult<AnyEncryptionScheme<'l>> {
+    let hash = hash(hash_name)?;
+    match padding {
+        "oaep" => Ok(AnyEncryptionScheme::Oaep {
+            hash,
+            mgf_hash: hash,
+            label,
+        }),
+        "pkcs1v15" if label.is_empty() => Ok(AnyEncryptionScheme::Pkcs1v15),
+        "pkcs1v15" => Err(error::plain("padding \"pkcs1v15\" has no label")),
+        _ => Err(error::plain(format!(
+            "padding is {padding:?}; take \"oaep\" or \"pkcs1v15\""
+        ))),
     }
 }
-
-/// Calls a function that is generic over the encryption scheme with the scheme of an
-/// [`Encryption`].
-macro_rules! with_encryption {
-    ($encryption:expr, |$scheme:ident| $call:expr) => {{
-        use batch_modexp::rsa::sha2::{Sha256, Sha384, Sha512};
-        use batch_modexp::rsa::{Hash, RsaesOaep, RsaesPkcs1v15};
-        match &$encryption {
-            $crate::schemes::Encryption::Pkcs1v15 => {
-                let $scheme = RsaesPkcs1v15;
-                $call
-            }
-            $crate::schemes::Encryption::Oaep { hash, label } => match hash {
-                Hash::Sha256 => {
-                    let $scheme = RsaesOaep::<Sha256>::with_label(label);
-                    $call
-                }
-                Hash::Sha384 => {
-                    let $scheme = RsaesOaep::<Sha384>::with_label(label);
-                    $call
-                }
-                Hash::Sha512 => {
-                    let $scheme = RsaesOaep::<Sha512>::with_label(label);
-                    $call
-                }
-                _ => unreachable!("schemes::hash has three"),
-            },
-        }
-    }};
-}
-
-pub(crate) use with_encryption;

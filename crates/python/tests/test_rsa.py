@@ -48,6 +48,18 @@ def test_signatures_both_ways(key, padding, hash, salt_length):
     assert all(own.verify_list(digests, signatures, padding, hash, salt_length=salt_length, prehashed=True))
 
 
+@pytest.mark.parametrize(
+    "name", [*HASHES, "sha224", "sha512_224", "sha512_256", "sha3_224", "sha3_256", "sha3_384", "sha3_512"]
+)
+def test_names_are_those_of_hashlib(key, name):
+    digests = [hashlib.new(name, m).digest() for m in MESSAGES]
+    signatures = key.sign_list(MESSAGES, "pkcs1v15", name)
+    assert signatures == key.sign_list(digests, "pkcs1v15", name, prehashed=True)
+    public = key.public_key()
+    assert all(public.verify_list(digests, key.sign_list(MESSAGES, "pss", name), "pss", name, prehashed=True))
+    assert key.decrypt_list(public.encrypt_list([b"m"], "oaep", name), "oaep", name) == [b"m"]
+
+
 def test_signatures_that_are_wrong(key):
     messages = [b"0", b"1", b"2", b"3", b"4"]
     signatures = key.sign_list(messages)

@@ -53,15 +53,16 @@ fn check_parameters(parameters: &RsaPssParamsOwned, hash: HashName) -> Result<()
     if mask_gen.oid != MGF1 || mask_hash != Some(hash.oid()) {
         return Err(format!(
             "the key is for PSS with a mask generation that is not MGF1 with {}, which is not supported",
-            hash.title()
+            hash.hash()
         ));
     }
-    if usize::from(parameters.salt_len) > hash.digest_len() {
+    let digest_len = hash.hash().digest_len();
+    if usize::from(parameters.salt_len) > digest_len {
         return Err(format!(
             "the key asks for salts of at least {} bytes; with {} they have {}",
             parameters.salt_len,
-            hash.title(),
-            hash.digest_len()
+            hash.hash(),
+            digest_len
         ));
     }
     Ok(())

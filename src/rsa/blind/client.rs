@@ -85,7 +85,7 @@ impl Variant {
     }
 }
 
-/// What a client keeps between blinding and finalizing: the key, the encoded message, and the inverse of r.
+/// The state of a client between blinding and finalizing: the key, the encoded message, and the inverse of r.
 ///
 /// It links a blinded message to its signature, and is wiped on drop.
 pub struct ClientState {

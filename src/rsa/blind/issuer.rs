@@ -20,8 +20,8 @@ use crate::rsa::signatures::Signatures;
 /// channels, and every result is checked before it leaves. All variants have the same operation, so the signer needs no
 /// [`Variant`]; its clients do.
 ///
-/// A key must be used for blind signatures alone: whoever may ask for them can have anything signed. The number of
-/// signatures that a client gets is for the caller to limit.
+/// A key must be used for blind signatures alone, since a client can have anything signed. How many signatures a client
+/// gets is for the caller to limit.
 pub struct BlindSigner<B> {
     backend: B,
 }
@@ -42,8 +42,10 @@ impl<B: RsaBackend> BlindSigner<B> {
     /// # Errors
     ///
     /// [`Error::Rng`], or the backend's error if it failed as a whole. The error of a single message stands in its place:
-    /// [`Error::BlockOutOfRange`] if it is not as long as the modulus in bytes or not below it, [`Error::KeyRestricted`]
-    /// for a key that may sign by no [`Variant`], or [`Error::Fault`] for a result that did not pass its check.
+    ///
+    /// * [`Error::BlockOutOfRange`], if it is not as long as the modulus in bytes or not below it;
+    /// * [`Error::KeyRestricted`], for a key that may sign by no [`Variant`];
+    /// * [`Error::Fault`], for a result that did not pass its check.
     pub fn sign<T, R>(
         &self,
         rng: &mut R,

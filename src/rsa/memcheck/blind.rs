@@ -3,7 +3,8 @@
 use super::*;
 use crate::rsa::blind::{BlindSigner, Variant};
 
-/// From a message to its signature, and to no signature. The blinded message is public, and so is whether there is a signature.
+/// From a message to its signature, and to no signature. The blinded message and the blind signature are public, and so is
+/// whether there is a signature.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn blind_and_finalize() {
@@ -24,8 +25,9 @@ fn blind_and_finalize() {
         set_undefined(&blinded, false);
         let signer = BlindSigner::new(Serial);
         let blind_signatures = signer.sign(&mut SecretRandom::new(8), &key, &[&blinded]);
-        let blind_signatures = blind_signatures.unwrap();
-        let signature = state.finalize(blind_signatures.get(0).unwrap());
+        let blind_signature = blind_signatures.unwrap().into_vec().unwrap();
+        set_undefined(&blind_signature, false);
+        let signature = state.finalize(&blind_signature);
         black_box(signature.unwrap().as_ref());
         assert!(state.finalize(&blinded).is_err());
         set_undefined(&message, false);

@@ -3,12 +3,15 @@
 use alloc::vec::Vec;
 
 use rand_core::TryCryptoRng;
-use sha2::{Sha256, Sha384, Sha512};
+use sha2::{Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
+use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512};
 
-use super::{Pkcs1v15, Pss, Scheme, emsa_pkcs1_v15, sealed};
+use super::emsa_pss::SaltLen;
+use super::{Pkcs1v15, Pss, Scheme, emsa_pkcs1_v15, emsa_pss, sealed};
 use crate::rsa::Error;
-use crate::rsa::hash::Hash;
+use crate::rsa::hash::{Hash, with_type};
 use crate::rsa::key::Restriction;
+use crate::rsa::mgf1;
 
 /// RSASSA-PKCS1-v1_5 or RSASSA-PSS (RFC 8017, section 8) with parameters that are known at run time, as TLS asks for
 /// both: see [`BatchSigner::sign_mixed`](crate::rsa::BatchSigner::sign_mixed).
@@ -58,7 +61,8 @@ macro_rules! from_types {
     )*};
 }
 
-from_types!(Sha256, Sha384, Sha512);
+from_types!(Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256);
+from_types!(Sha3_224, Sha3_256, Sha3_384, Sha3_512);
 
 impl Scheme for AnyScheme {
     type Digest = Vec<u8>;
@@ -98,17 +102,15 @@ impl Scheme for AnyScheme {
     ) -> Result<(), Error> {
         match *self {
             Self::Pkcs1v15 { hash } => emsa_pkcs1_v15::encode(hash.oid(), digest, n_bits, em),
-            Self::Pss { hash, salt_len } => match hash {
-                Hash::Sha256 => {
-                    Pss::<Sha256>::with_salt_len(salt_len).encode(digest, n_bits, rng, em)
-                }
-                Hash::Sha384 => {
-                    Pss::<Sha384>::with_salt_len(salt_len).encode(digest, n_bits, rng, em)
-                }
-                Hash::Sha512 => {
-                    Pss::<Sha512>::with_salt_len(salt_len).encode(digest, n_bits, rng, em)
-                }
-            },
+            Self::Pss { hash, salt_len } => emsa_pss::encode(
+                digest,
+                salt_len,
+                n_bits,
+                rng,
+                em,
+                |digest, salt| pss_hash(hash, digest, salt),
+                |seed, octets| add_mask(hash, seed, octets),
+            ),
         }
     }
 
@@ -121,16 +123,22 @@ impl Scheme for AnyScheme {
     ) -> Result<bool, Error> {
         match *self {
             Self::Pkcs1v15 { hash } => emsa_pkcs1_v15::verify(hash.oid(), digest, n_bits, em),
-            Self::Pss { hash, salt_len } => {
-                match hash {
-                    Hash::Sha256 => Pss::<Sha256>::with_salt_len(salt_len)
-                        .verify_vartime(digest, n_bits, min, em),
-                    Hash::Sha384 => Pss::<Sha384>::with_salt_len(salt_len)
-                        .verify_vartime(digest, n_bits, min, em),
-                    Hash::Sha512 => Pss::<Sha512>::with_salt_len(salt_len)
-                        .verify_vartime(digest, n_bits, min, em),
-                }
-            }
+            Self::Pss { hash, salt_len } => emsa_pss::verify(
+                digest,
+                min.map_or(SaltLen::Exactly(salt_len), SaltLen::AtLeast),
+                n_bits,
+                em,
+                |digest, salt| pss_hash(hash, digest, salt),
+                |seed, octets| add_mask(hash, seed, octets),
+            ),
         }
     }
+}
+
+fn pss_hash(hash: Hash, digest: &[u8], salt: &[u8]) -> Vec<u8> {
+    with_type!(hash, D => emsa_pss::hash_of::<D>(digest, salt).to_vec())
+}
+
+fn add_mask(hash: Hash, seed: &[u8], octets: &mut [u8]) {
+    with_type!(hash, D => mgf1::add_mask::<D>(seed, octets));
 }

@@ -81,7 +81,7 @@ fn rfc_9578() {
     for vector in &vectors {
         let field = |name: &str| &vector[name];
         let key = KeyHandle::from_pem(field("skS")).unwrap();
-        // What the issuer publishes is what clients read.
+        // Clients read the octets that the issuer publishes.
         assert_eq!(
             variant.public_key_der(&key.public_key()),
             Ok(field("pkS").clone())

@@ -13,7 +13,9 @@ _Octets: TypeAlias = bytes | bytearray | memoryview
 _Buffer: TypeAlias = _Octets | _Array
 _Numbers: TypeAlias = Iterable[SupportsIndex] | _Buffer
 _Number: TypeAlias = SupportsIndex | _Buffer
-_Hash: TypeAlias = Literal["sha256", "sha384", "sha512"]
+_Hash: TypeAlias = Literal[
+    "sha224", "sha256", "sha384", "sha512", "sha512_224", "sha512_256", "sha3_224", "sha3_256", "sha3_384", "sha3_512"
+]
 _Signature: TypeAlias = Literal["pss", "pkcs1v15"]
 _Encryption: TypeAlias = Literal["oaep", "pkcs1v15"]
 
