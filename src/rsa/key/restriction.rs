@@ -92,7 +92,7 @@ pub(super) fn with_pss_algorithm<T>(
         parameters,
     };
     let parameters = RsaPssParams {
-        hash: hash.clone(),
+        hash,
         mask_gen: AlgorithmIdentifier {
             oid: MGF1,
             parameters: Some(hash),
