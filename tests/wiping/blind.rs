@@ -61,8 +61,8 @@ impl Case {
         let blind_signature = answer.unwrap().into_vec().unwrap();
         let signature = state.finalize(&blind_signature).unwrap();
 
-        let [n, e, s, r_number] = [&key.n(), &key.e(), signature.as_ref(), &r.0]
-            .map(|octets| BigUint::from_bytes_be(octets));
+        let [n, e, s, r_number] =
+            [&key.n(), &key.e(), signature.as_ref(), &r.0].map(BigUint::from_bytes_be);
         let encoded = s.modpow(&e, &n);
         let inverse = r_number.modinv(&n).unwrap();
         let form = |number: &BigUint| (number << 2048) % &n;

@@ -109,7 +109,7 @@ fn lines(data: &[u8], content: Content) {
         let expected = match content {
             Content::Bytes => Some(line.to_vec()),
             Content::Digests(hash) => {
-                from_hex(text(line)).filter(|digest| digest.len() == hash.digest_len())
+                from_hex(text(line)).filter(|digest| digest.len() == hash.hash().digest_len())
             }
         };
         match (lines.next(), expected) {
