@@ -15,7 +15,7 @@ use crate::rsa::key::KeyHandle;
 /// RSAES-PKCS1-v1_5 or RSAES-OAEP (RFC 8017, section 7) with parameters that are known at run time: see
 /// [`BatchDecryptor::decrypt_mixed`](crate::rsa::BatchDecryptor::decrypt_mixed).
 ///
-/// For OAEP with a hash function that [`Hash`] does not have, such as SHA-1, take [`RsaesOaep`](super::RsaesOaep).
+/// For OAEP with a hash function that [`Hash`](enum@Hash) does not have, such as SHA-1, take [`RsaesOaep`](super::RsaesOaep).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum AnyEncryptionScheme<'l> {
     /// As [`RsaesPkcs1v15`].
