@@ -22,6 +22,7 @@ mod sums;
 pub(super) mod testing;
 #[cfg(test)]
 mod tests;
+mod tuning;
 mod units;
 
 use alloc::vec::Vec;

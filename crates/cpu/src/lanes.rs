@@ -72,6 +72,12 @@ pub(crate) trait Lanes: Copy {
     /// time than the products that it saves; measured.
     const LARGEST_ROW_WINDOW: u32 = 5;
 
+    /// The most bits of a window for numbers of `limbs` limbs: 5, or 4.
+    fn max_window(self, limbs: usize) -> u32 {
+        let _ = limbs;
+        window::LARGEST
+    }
+
     /// How many limbs hold an operand for moduli of `bits` bits: so many that `R > BOUND^2 * modulus`, or
     /// more if the multiplication needs it.
     fn limb_count(bits: u32) -> usize;
@@ -198,6 +204,11 @@ pub(crate) trait Lanes: Copy {
     ) {
         let _ = entry;
         self.select(value, table, digits);
+    }
+
+    /// What is to be done to `value` after the last [`step`](Self::step).
+    fn close(self, value: &mut [Self::Limb]) {
+        let _ = value;
     }
 
     /// What the ladder does for a digit: squares `value` as often as it is told to, and multiplies it by the power that entry

@@ -3,55 +3,34 @@
 
 use core::arch::asm;
 use core::arch::x86_64::{
-    __cpuid, __m512i, __mmask8, _mm_cvtsi64_si128, _mm512_add_epi64, _mm512_and_si512,
+    __m512i, __mmask8, _mm_cvtsi64_si128, _mm512_add_epi64, _mm512_and_si512,
     _mm512_cmpeq_epi64_mask, _mm512_cvtepu8_epi64, _mm512_load_si512, _mm512_loadu_si512,
-    _mm512_mask_load_epi64, _mm512_mask_permutexvar_epi64, _mm512_set1_epi64, _mm512_setzero_si512,
-    _mm512_srli_epi64, _mm512_store_si512, CpuidResult,
+    _mm512_mask_load_epi64, _mm512_mask_permutexvar_epi64, _mm512_mask_store_epi64,
+    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srli_epi64, _mm512_store_si512,
 };
 use core::ptr;
-use std::sync::OnceLock;
 
 use super::madd52::{Kernel, Limb8, MAX_LANES, Madd52, RADIX_BITS};
+use super::tuning::Tuning;
 
 /// Can only be had where AVX-512 F and IFMA can be used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
-    saves_products: bool,
+    tuning: Tuning,
 }
 
 impl Token {
     /// Asks the processor and the operating system.
     pub(super) fn detect() -> Option<Self> {
-        Self::saving_products(starts_one_product_a_cycle())
+        Self::tuned(Tuning::detect())
     }
 
-    /// The same, told whether it [saves products](Madd52::saves_products).
-    pub(super) fn saving_products(saves_products: bool) -> Option<Self> {
+    /// The same, told what suits the processor.
+    pub(super) fn tuned(tuning: Tuning) -> Option<Self> {
         let usable =
             std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512ifma");
-        usable.then_some(Self { saves_products })
+        usable.then_some(Self { tuning })
     }
-}
-
-/// Whether this is a Zen 4 (AMD's family 19h, of which nothing else has AVX-512), which starts one multiply-add of eight lanes a
-/// cycle. Processors that start two have no time for longer look-ups.
-fn starts_one_product_a_cycle() -> bool {
-    /// Asked once: to a hypervisor each of these instructions is a reason to step in, which takes microseconds.
-    static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| {
-        let [vendor, signature] = [0, 1].map(cpuid);
-        let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
-        let signature = signature.eax;
-        let family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
-        name.as_flattened() == b"AuthenticAMD" && family == 0x19
-    })
-}
-
-/// What the processor says of itself under `leaf`. Rust before 1.94 calls the intrinsic unsafe.
-#[allow(unused_unsafe)]
-fn cpuid(leaf: u32) -> CpuidResult {
-    // SAFETY: every x86-64 processor has the instruction, which reads and writes no memory.
-    unsafe { __cpuid(leaf) }
 }
 
 /// Every method is `#[inline(always)]` and compiled into [`with_features`], where each is one
@@ -66,8 +45,8 @@ impl Madd52 for Token {
     type Mask = __mmask8;
 
     #[inline(always)]
-    fn saves_products(self) -> bool {
-        self.saves_products
+    fn tuning(self) -> Tuning {
+        self.tuning
     }
 
     #[inline(always)]
@@ -160,6 +139,21 @@ impl Madd52 for Token {
     }
 
     #[inline(always)]
+    fn replace(self, limb: &mut Limb8, mask: __mmask8, new: &Limb8) {
+        // SAFETY: the token proves AVX-512 F; a `Limb8` is 64 bytes, aligned to 64.
+        unsafe {
+            let new = _mm512_load_si512(new.0.as_ptr().cast());
+            _mm512_mask_store_epi64(limb.0.as_mut_ptr().cast(), mask, new);
+        }
+    }
+
+    #[inline(always)]
+    fn splat(self, value: u64) -> __m512i {
+        // SAFETY: the token proves AVX-512 F.
+        unsafe { _mm512_set1_epi64(value.cast_signed()) }
+    }
+
+    #[inline(always)]
     #[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read or written through the pointer.
     fn reload<T>(self, reference: &T) -> &T {
         let mut pointer = ptr::from_ref(reference);
@@ -169,6 +163,19 @@ impl Madd52 for Token {
         unsafe {
             asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags));
             &*pointer
+        }
+    }
+
+    #[inline(always)]
+    #[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read or written through the pointer.
+    fn reload_mut<T>(self, reference: &mut T) -> &mut T {
+        let mut pointer = ptr::from_mut(reference);
+        // Not `pure`, or the compiler would merge two of them on the same reference.
+        // SAFETY: there is no instruction, so the pointer keeps its value and its provenance, and the
+        // reference that is made of it lives no longer than the original.
+        unsafe {
+            asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags));
+            &mut *pointer
         }
     }
 

@@ -14,6 +14,7 @@ use core::arch::x86_64::{
 use core::ptr;
 
 use super::madd52::{Kernel, Limb4, MAX_LANES, Madd52, RADIX_BITS};
+use super::tuning::Tuning;
 
 /// Can only be had where AVX2 and the multiply-adds of this encoding can be used.
 #[derive(Clone, Copy, Debug)]
@@ -62,8 +63,8 @@ impl<const EVEX: bool> Madd52 for Token<EVEX> {
     type Mask = __m256i;
 
     #[inline(always)]
-    fn saves_products(self) -> bool {
-        false
+    fn tuning(self) -> Tuning {
+        Tuning::OTHER
     }
 
     #[inline(always)]
@@ -168,6 +169,12 @@ impl<const EVEX: bool> Madd52 for Token<EVEX> {
     }
 
     #[inline(always)]
+    fn splat(self, value: u64) -> __m256i {
+        // SAFETY: the token proves AVX2.
+        unsafe { _mm256_set1_epi64x(value.cast_signed()) }
+    }
+
+    #[inline(always)]
     #[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read or written through the pointer.
     fn reload<T>(self, reference: &T) -> &T {
         let mut pointer = ptr::from_ref(reference);
@@ -177,6 +184,19 @@ impl<const EVEX: bool> Madd52 for Token<EVEX> {
         unsafe {
             asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags));
             &*pointer
+        }
+    }
+
+    #[inline(always)]
+    #[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read or written through the pointer.
+    fn reload_mut<T>(self, reference: &mut T) -> &mut T {
+        let mut pointer = ptr::from_mut(reference);
+        // Not `pure`, or the compiler would merge two of them on the same reference.
+        // SAFETY: there is no instruction, so the pointer keeps its value and its provenance, and the
+        // reference that is made of it lives no longer than the original.
+        unsafe {
+            asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags));
+            &mut *pointer
         }
     }
 

@@ -90,7 +90,17 @@ pub(super) fn multiply_row<'a, T: Madd52, const B: usize, const P: usize>(
     let tops = if first { zeros } else { &columns[i + 1] };
     let quotient = (count > 1).then_some(&mut *q);
     let limbs = b.map(|b| &b[..]);
-    let mut sums = kernel::multiply_low(t, sums, tops, a(0), limbs, &modulus[0], neg_inv, quotient);
+    let mut sums = kernel::multiply_low(
+        t,
+        sums,
+        tops,
+        a(0),
+        limbs,
+        &modulus[0],
+        neg_inv,
+        quotient,
+        false,
+    );
     for j in 1..count {
         let (low, high) = columns.split_at_mut(i + j + 1);
         let tops = if first || j + 1 == count {
@@ -110,16 +120,16 @@ pub(super) fn multiply_row<'a, T: Madd52, const B: usize, const P: usize>(
 }
 
 /// See [`Lanes::square`](crate::lanes::Lanes::square).
-pub(super) struct Square<'a, L> {
+pub(super) struct Square<'a, L, const E: usize> {
     pub(super) out: &'a mut [L],
     pub(super) a: &'a [L],
     pub(super) modulus: &'a Modulus<'a, L>,
     pub(super) scratch: &'a mut [L],
     /// A part of a look-up, to be done on the way.
-    pub(super) share: Option<Share<'a, L>>,
+    pub(super) share: Option<Share<'a, L, E>>,
 }
 
-impl<L: Limb> Kernel<L> for Square<'_, L> {
+impl<L: Limb, const E: usize> Kernel<L> for Square<'_, L, E> {
     /// The squares of the blocks come first; the products of different blocks are added row by row with
     /// the doubled operand, so that each is computed once.
     #[inline(always)]
@@ -136,7 +146,7 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
         let limbs = self.modulus.limbs.len();
 
         // With a look-up it is among the [squarings](super::squarings) of a step.
-        if const { keeps_columns::<T>(B) } && count == 1 && t.saves_products() {
+        if const { keeps_columns::<T>(B) } && count == 1 && t.tuning().fuses_squarings {
             assert!(self.share.is_none(), "a square of a step");
             let sums =
                 square::square_alone(t, Operand::Limbs(&a[0]), &modulus[0], neg_inv, &mut ());

@@ -20,17 +20,15 @@
 //! The idea is used in Intel's multi-buffer library (crypto_mb).
 
 use super::blocks::{Scratch, block_count, blocks, finish, multiply_row, zeros};
-use super::kernel;
+use super::kernel::{self, Sums};
 use super::madd52::{Kernel, Limb, Madd52};
 use super::size::{self, may_have_halves};
 use crate::lanes::Modulus;
 
-/// The fewest limbs of numbers that have halves. Of shorter ones look-ups take as long as the multiply-adds.
-const MIN_LIMBS: usize = 20;
-
 /// Whether entries of tables for numbers of `limbs` limbs have halves.
 pub(super) fn have_halves<T: Madd52>(unit: T, limbs: usize) -> bool {
-    unit.saves_products() && limbs >= MIN_LIMBS && may_have_halves::<T>(size::block_len::<T>(limbs))
+    let wanted = unit.tuning().min_halved.is_some_and(|min| limbs >= min);
+    wanted && may_have_halves::<T>(size::block_len::<T>(limbs))
 }
 
 /// `out = a * b / R mod modulus` for an entry of a table.
@@ -56,13 +54,7 @@ impl<L: Limb> Kernel<L> for MulEntry<'_, L> {
         let out = self.out.as_chunks_mut().0;
 
         if count == 1 {
-            let ([b, halved], zeros) = (&entry[0], zeros::<T, B>());
-            let (low, high) = a[0].split_at(B / 2);
-            let (high, odd) = high.split_at(B / 2);
-            let (sums, modulus) = ([t.zero(); B], &modulus[0]);
-            let (by, limbs) = ([halved, b], [low, high]);
-            let sums = kernel::multiply_low(t, sums, zeros, by, limbs, modulus, neg_inv, None);
-            let sums = kernel::multiply_low(t, sums, zeros, [b], [odd], modulus, neg_inv, None);
+            let sums = multiply(t, &a[0], &entry[0], &modulus[0], neg_inv);
             return kernel::normalise(t, &mut out[0], sums);
         }
         let half = count / 2;
@@ -81,6 +73,29 @@ impl<L: Limb> Kernel<L> for MulEntry<'_, L> {
             multiply_row(t, row, by, half, true, modulus, neg_inv, columns, q, out);
         }
     }
+}
+
+/// The columns of `a * b / R mod modulus` for an entry of `P` numbers of one block: `b` alone, or with its half.
+#[inline(always)]
+pub(super) fn multiply<T: Madd52, const B: usize, const P: usize>(
+    t: T,
+    a: &[T::Limb; B],
+    entry: &[[T::Limb; B]; P],
+    modulus: &[T::Limb; B],
+    neg_inv: T::Vector,
+) -> Sums<T, B> {
+    let zeros = zeros::<T, B>();
+    let mut sums = [t.splat(kernel::RAISE); B];
+    let b = &entry[0];
+    if P == 1 {
+        return kernel::multiply_low(t, sums, zeros, [b], [a], modulus, neg_inv, None, true);
+    }
+    sums[B - B / 2..].fill(t.zero());
+    let (low, high) = a.split_at(B / 2);
+    let (high, odd) = high.split_at(B / 2);
+    let (by, limbs) = ([&entry[P - 1], b], [low, high]);
+    let sums = kernel::multiply_low(t, sums, zeros, by, limbs, modulus, neg_inv, None, true);
+    kernel::multiply_low(t, sums, zeros, [b], [odd], modulus, neg_inv, None, true)
 }
 
 /// Makes an entry of a power.

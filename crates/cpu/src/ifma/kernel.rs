@@ -8,7 +8,7 @@
 //! Column sums are not normalised in between. A column gets at most four halves below 2^52 a row, from
 //! at most 320 rows (16,384 bits), and a carry: less than 2^63.
 
-use super::madd52::Madd52;
+use super::madd52::{Madd52, RADIX_BITS};
 
 /// Writes `$body` out for each `$j` below `$b`, which is at most 20. A loop that the compiler unrolls
 /// later does not do: it would keep the sums in memory. Or for the given numbers, all of them.
@@ -26,6 +26,10 @@ macro_rules! unrolled {
     })* };
 }
 pub(super) use unrolled;
+
+/// What a column may be raised by from the start, so that its carry need not be rounded up when it is cleared. The quotient of a
+/// raised column `s` is `(s + 1) n` for `n = -1 / modulus mod 2^52`, so it starts at `n`. See `docs/ifma.md`, "Columns".
+pub(super) const RAISE: u64 = (1 << RADIX_BITS) - 1;
 
 /// Column sums in registers, least significant first.
 pub(super) type Sums<T, const B: usize> = [<T as Madd52>::Vector; B];
@@ -65,9 +69,15 @@ macro_rules! shift {
 /// that it carries `s / 2^52`, rounded up.
 ///
 /// The two products are summed up apart: the way from one quotient to the next is what a short row waits for.
+///
+/// The last operand, if given, is the carry, where the column is [raised](RAISE).
 macro_rules! complete_next {
     ($t:ident, $sums:ident, $modulus:ident, $quotient:ident) => {
         let carry = $t.carry_of_cleared($sums[0]);
+        complete_next!($t, $sums, $modulus, $quotient, carry);
+    };
+    ($t:ident, $sums:ident, $modulus:ident, $quotient:ident, $carry:ident) => {
+        let carry = $carry;
         let high = $t.madd_hi(carry, $t.load(&$modulus[0]), $quotient);
         $sums[1] = $t.madd_lo($sums[1], $t.load(&$modulus[1]), $quotient);
         $sums[1] = $t.add($sums[1], high);
@@ -93,7 +103,7 @@ const LAG: usize = 4;
 
 /// The lowest block of a Montgomery multiplication: `sums = (sums + a * b + q * modulus) / 2^(52 * rows)`,
 /// where `tops` are the columns above `sums`, and `a * b` is the sum of one or two products with `rows` limbs of `b`. Writes
-/// the quotient to `q` if there are blocks above.
+/// the quotient to `q` if there are blocks above. If columns are `raised`, all those that are cleared are raised by [`RAISE`].
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 #[allow(clippy::absurd_extreme_comparisons)] // The comparisons are written out for `J = 0` too.
@@ -106,6 +116,7 @@ pub(super) fn multiply_low<T: Madd52, const B: usize, const P: usize>(
     modulus: &[T::Limb; B],
     neg_inv: T::Vector,
     mut q: Option<&mut [T::Limb; B]>,
+    raised: bool,
 ) -> Sums<T, B> {
     for row in 0..b[0].len() {
         let (a_0, modulus) = (t.reload(a[0]), t.reload(modulus));
@@ -119,7 +130,8 @@ pub(super) fn multiply_low<T: Madd52, const B: usize, const P: usize>(
         if P > 1 {
             sums[0] = t.madd_lo(sums[0], t.load(&a_1[0]), factor_1);
         }
-        let quotient = t.madd_lo(t.zero(), sums[0], neg_inv);
+        let start = if raised { neg_inv } else { t.zero() };
+        let quotient = t.madd_lo(start, sums[0], neg_inv);
         if let Some(q) = &mut q {
             t.store(&mut q[row], quotient);
         }
@@ -135,7 +147,12 @@ pub(super) fn multiply_low<T: Madd52, const B: usize, const P: usize>(
                 }
             }
             if J == LAG || J + 1 == B && J < LAG {
-                complete_next!(t, sums, modulus, quotient);
+                let carry = if raised {
+                    t.carry(sums[0])
+                } else {
+                    t.carry_of_cleared(sums[0])
+                };
+                complete_next!(t, sums, modulus, quotient, carry);
             }
             if J > LAG {
                 const K: usize = J.saturating_sub(LAG);
@@ -192,6 +209,12 @@ pub(super) fn reduce_low<T: Madd52, const B: usize>(
 pub(super) trait Beside<T> {
     /// Part `J` of row `row`. Must be `#[inline(always)]`.
     fn part<const J: usize>(&mut self, t: T, row: usize);
+
+    /// Moment `moment` of a square whose columns stay in registers: one for each limb in each row, of its products too.
+    #[inline(always)]
+    fn moment(&mut self, t: T, moment: usize, of: usize) {
+        let _ = (t, moment, of);
+    }
 }
 
 /// Nothing.
@@ -291,6 +314,21 @@ pub(super) fn load<T: Madd52, const B: usize>(t: T, block: &[T::Limb; B]) -> Sum
 pub(super) fn store<T: Madd52, const B: usize>(t: T, block: &mut [T::Limb; B], sums: Sums<T, B>) {
     unrolled!(B, J, {
         t.store(&mut block[J], sums[J]);
+    });
+}
+
+/// Writes the limbs of `B` column sums with bits above them that mean nothing: multiply-adds leave them out.
+#[inline(always)]
+pub(super) fn carry_through<T: Madd52, const B: usize>(
+    t: T,
+    out: &mut [T::Limb; B],
+    mut sums: Sums<T, B>,
+) {
+    unrolled!(B, J, {
+        t.store(&mut out[J], sums[J]);
+        if J + 1 < B {
+            sums[J + 1] = t.add(sums[J + 1], t.carry(sums[J]));
+        }
     });
 }
 

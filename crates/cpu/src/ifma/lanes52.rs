@@ -4,10 +4,10 @@ use batch_modexp_core::window::Window;
 
 use super::blocks::{self, Mul, Square};
 use super::halves::{Enter, MulEntry, have_halves};
-use super::look_up::{Select, SelectOfRow, Share};
+use super::look_up::{MERGED, STORED, Select, SelectOfRow, stores_entries, suffice};
 use super::madd52::{Limb, MAX_LANES, Madd52, RADIX_BITS};
 use super::size;
-use super::squarings::SquareTimes;
+use super::squarings::{Close, SquareTimes};
 use super::step;
 use super::sums::{AddProducts, ReduceLowest, adds_products};
 use crate::lanes;
@@ -28,6 +28,14 @@ impl<T: Madd52> Lanes for Lanes52<T> {
     /// table.
     const LONG_EXPONENT_BITS: u32 = 320;
     const LARGEST_ROW_WINDOW: u32 = 6;
+
+    fn max_window(self, limbs: usize) -> u32 {
+        // Four entries beside each squaring are all of a table for 4 bits.
+        match stores_entries(self.0, limbs) {
+            true => 4,
+            false => 5,
+        }
+    }
 
     fn limb_count(bits: u32) -> usize {
         size::limb_count::<T>(bits)
@@ -70,7 +78,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         modulus: Modulus<'_, T::Limb>,
         scratch: &mut [T::Limb],
     ) {
-        let mut square = Square {
+        let mut square = Square::<_, MERGED> {
             out,
             a,
             modulus: &modulus,
@@ -140,7 +148,11 @@ impl<T: Madd52> Lanes for Lanes52<T> {
     }
 
     fn entry_len(self, limbs: usize, window: Window) -> usize {
-        let halves = have_halves(self.0, limbs) && Share::<T::Limb>::suffice(window.bits());
+        let share = match stores_entries(self.0, limbs) {
+            true => STORED,
+            false => MERGED,
+        };
+        let halves = have_halves(self.0, limbs) && suffice(share, window.bits());
         limbs * if halves { 2 } else { 1 }
     }
 
@@ -190,13 +202,22 @@ impl<T: Madd52> Lanes for Lanes52<T> {
 
     fn open(self, value: &mut [T::Limb], entry: &mut [T::Limb], table: &[T::Limb], digits: &[u8]) {
         if entry.len() == value.len() {
-            return self.select(value, table, digits);
+            self.select(value, table, digits);
+            // Masked stores that store nothing take thousands of cycles on a page that was never written.
+            return entry.copy_from_slice(value);
         }
         self.select(entry, table, digits);
         let block = size::block_len::<T>(value.len());
         let pairs = entry.chunks_exact(2 * block);
         for (value, pair) in value.chunks_exact_mut(block).zip(pairs) {
             value.copy_from_slice(&pair[..block]);
+        }
+    }
+
+    fn close(self, value: &mut [T::Limb]) {
+        let limbs = value.len();
+        if stores_entries(self.0, limbs) && size::block_len::<T>(limbs) == limbs {
+            size::dispatch(self.0, limbs, &mut Close(value));
         }
     }
 

@@ -1,12 +1,14 @@
 //! The table look-up, alone or a few entries beside each row of a reduction.
 //!
 //! All entries are read in the same order whatever the digits are, and merged under masks that hold where the digit is
-//! the entry.
+//! the entry: [in a register or in memory](super::tuning::LookUp).
 
 #![allow(clippy::out_of_bounds_indexing)] // In bodies of `unrolled!` that are left out.
 
 use super::kernel::{self, Beside, unrolled};
 use super::madd52::{Kernel, Limb, MAX_LANES, Madd52};
+use super::size;
+use super::tuning::LookUp;
 
 /// See [`Lanes::select`](crate::lanes::Lanes::select).
 pub(super) struct Select<'a, L> {
@@ -68,14 +70,17 @@ impl<L: Limb> Kernel<L> for SelectOfRow<'_, L> {
     }
 }
 
-/// How many entries of the table one squaring looks at: as many as there are mask registers to merge under, and enough
-/// for a window of 5 bits.
-const ENTRIES: usize = 7;
+/// How many entries of the table one squaring looks at if it merges them in registers: as many as there are mask registers to merge
+/// under, and enough for a window of 5 bits.
+pub(super) const MERGED: usize = 7;
 
-const _: () = assert!(ENTRIES == 7, "as many are written out below");
+/// How many it looks at if it stores them: enough for a window of 4 bits.
+pub(super) const STORED: usize = 4;
 
-/// What one squaring looks at in a table of at least [`ENTRIES`] entries.
-pub(super) struct Share<'a, L> {
+const _: () = assert!(MERGED == 7 && STORED < 7, "as many are written out below");
+
+/// What one squaring looks at in a table: `E` entries, of which there are at least as many.
+pub(super) struct Share<'a, L, const E: usize> {
     /// Where lanes whose digit is among these entries get them; the others keep what they have. Zero before the first
     /// share, if [`Madd52::merge`] needs that.
     pub(super) out: &'a mut [L],
@@ -85,12 +90,17 @@ pub(super) struct Share<'a, L> {
     first: usize,
 }
 
-impl<'a, L: Limb> Share<'a, L> {
-    /// Whether `squarings` shares, one for each squaring before the multiplication, are all of the table.
-    pub(super) fn suffice(squarings: u32) -> bool {
-        (ENTRIES..=ENTRIES * squarings as usize).contains(&(1 << squarings))
-    }
+/// Whether numbers of `limbs` limbs are looked up by [stores](LookUp::Stores).
+pub(super) fn stores_entries<T: Madd52>(unit: T, limbs: usize) -> bool {
+    unit.tuning().look_up == LookUp::Stores && size::keeps_columns::<T>(size::block_len::<T>(limbs))
+}
 
+/// Whether shares of `entries` entries, one for each of `squarings` squarings before the multiplication, are all of the table.
+pub(super) fn suffice(entries: usize, squarings: u32) -> bool {
+    (entries..=entries * squarings as usize).contains(&(1 << squarings))
+}
+
+impl<'a, L: Limb, const E: usize> Share<'a, L, E> {
     /// The share of squaring `squaring`.
     pub(super) fn new(
         squaring: u32,
@@ -100,7 +110,7 @@ impl<'a, L: Limb> Share<'a, L> {
     ) -> Self {
         let entries = table.len() / out.len();
         Self {
-            first: first_of(squaring as usize, entries),
+            first: first_of::<E>(squaring as usize, entries),
             out,
             table,
             digits,
@@ -119,20 +129,20 @@ impl<'a, L: Limb> Share<'a, L> {
         &mut self,
         t: T,
         i: usize,
-    ) -> Rows<'_, T, B, P> {
+    ) -> Rows<'_, T, B, P, E> {
         let out = self.out.as_chunks_mut::<B>().0.as_chunks_mut::<P>().0;
         let table = self.table.as_chunks::<B>().0.as_chunks::<P>().0;
         let table = &table[self.first * out.len() + i..];
-        let mut entries = [&table[0]; ENTRIES];
-        unrolled!(E, { entries[E] = &table[E * out.len()] }, 0 1 2 3 4 5 6);
+        let mut entries = [&table[0]; E];
+        unrolled!(E, K, { entries[K] = &table[K * out.len()] });
         Rows::new(t, self.digits, self.first, entries, &mut out[i])
     }
 }
 
 /// The entries of a table that squaring `squaring` looks at, and the number of the first of them.
 #[inline(always)]
-pub(super) fn share_of<E>(table: &[E], squaring: usize) -> (usize, &[E; ENTRIES]) {
-    let first = first_of(squaring, table.len());
+pub(super) fn share_of<L, const E: usize>(table: &[L], squaring: usize) -> (usize, &[L; E]) {
+    let first = first_of::<E>(squaring, table.len());
     let entries = table[first..].first_chunk();
     (first, entries.expect("so many are left"))
 }
@@ -140,34 +150,40 @@ pub(super) fn share_of<E>(table: &[E], squaring: usize) -> (usize, &[E; ENTRIES]
 /// The first of so many entries that squaring `squaring` looks at. The last squaring may have some that the one before it had, which
 /// changes nothing.
 #[inline(always)]
-fn first_of(squaring: usize, entries: usize) -> usize {
-    (squaring * ENTRIES).min(entries - ENTRIES)
+fn first_of<const E: usize>(squaring: usize, entries: usize) -> usize {
+    (squaring * E).min(entries - E)
 }
 
-/// One block of a [`Share`]: of each number of the entries.
-pub(super) struct Rows<'a, T: Madd52, const B: usize, const P: usize> {
-    masks: [T::Mask; ENTRIES],
-    entries: [&'a [[T::Limb; B]; P]; ENTRIES],
+/// The lanes whose digits are the entries from number `first` of the table on.
+#[inline(always)]
+fn masks<T: Madd52, const E: usize>(t: T, digits: [u8; MAX_LANES], first: usize) -> [T::Mask; E] {
+    let digits = t.widen(digits);
+    let mut masks = [t.equal(digits, first as u64); E];
+    unrolled!(E, K, { masks[K] = t.equal(digits, (first + K) as u64) });
+    masks
+}
+
+/// One block of a [`Share`]: of each number of the entries. [`STORED`] entries go from memory to memory, [`MERGED`] through a register.
+pub(super) struct Rows<'a, T: Madd52, const B: usize, const P: usize, const E: usize> {
+    masks: [T::Mask; E],
+    entries: [&'a [[T::Limb; B]; P]; E],
     out: &'a mut [[T::Limb; B]; P],
     /// What is merged of the limb that is being looked up.
     picked: T::Vector,
 }
 
-impl<'a, T: Madd52, const B: usize, const P: usize> Rows<'a, T, B, P> {
+impl<'a, T: Madd52, const B: usize, const P: usize, const E: usize> Rows<'a, T, B, P, E> {
     /// For the digits of all lanes, of entries from number `first` of the table on, into `out`.
     #[inline(always)]
     pub(super) fn new(
         t: T,
         digits: [u8; MAX_LANES],
         first: usize,
-        entries: [&'a [[T::Limb; B]; P]; ENTRIES],
+        entries: [&'a [[T::Limb; B]; P]; E],
         out: &'a mut [[T::Limb; B]; P],
     ) -> Self {
-        let digits = t.widen(digits);
-        let mut masks = [t.equal(digits, first as u64); ENTRIES];
-        unrolled!(E, { masks[E] = t.equal(digits, (first + E) as u64) }, 0 1 2 3 4 5 6);
         Self {
-            masks,
+            masks: masks(t, digits, first),
             entries,
             out,
             picked: t.zero(),
@@ -176,7 +192,7 @@ impl<'a, T: Madd52, const B: usize, const P: usize> Rows<'a, T, B, P> {
 
     /// Those of one number.
     #[inline(always)]
-    pub(super) fn of(self, number: usize) -> Number<'a, T, B, P> {
+    pub(super) fn of(self, number: usize) -> Number<'a, T, B, P, E> {
         Number { rows: self, number }
     }
 
@@ -186,17 +202,21 @@ impl<'a, T: Madd52, const B: usize, const P: usize> Rows<'a, T, B, P> {
         const { assert!(N <= 2, "two are written out") };
         let numbers = &mut self.out[first..][..N];
         unrolled!(I, {
-            unrolled!(E, {
+            unrolled!(K, {
                 // Known when this is compiled, so that builds without optimisation have no code for the other parts.
-                if const { I < N && (I * ENTRIES + E) * B / (N * ENTRIES) == J } {
+                if const { I < N && K < E && (I * E + K) * B / (N * E) == J } {
                     let out = &mut numbers[I][row];
-                    if E == 0 {
-                        self.picked = t.load(out);
-                    }
-                    let limb = &self.entries[E][first + I][row];
-                    self.picked = t.merge(self.picked, self.masks[E], limb);
-                    if E + 1 == ENTRIES {
-                        t.store(out, self.picked);
+                    let limb = &self.entries[K][first + I][row];
+                    if E == STORED {
+                        t.replace(out, self.masks[K], limb);
+                    } else {
+                        if K == 0 {
+                            self.picked = t.load(out);
+                        }
+                        self.picked = t.merge(self.picked, self.masks[K], limb);
+                        if K + 1 == E {
+                            t.store(out, self.picked);
+                        }
                     }
                 }
             }, 0 1 2 3 4 5 6);
@@ -204,7 +224,7 @@ impl<'a, T: Madd52, const B: usize, const P: usize> Rows<'a, T, B, P> {
     }
 }
 
-impl<T: Madd52, const B: usize, const P: usize> Beside<T> for Rows<'_, T, B, P> {
+impl<T: Madd52, const B: usize, const P: usize, const E: usize> Beside<T> for Rows<'_, T, B, P, E> {
     /// One limb of each number in a row.
     #[inline(always)]
     fn part<const J: usize>(&mut self, t: T, row: usize) {
@@ -213,14 +233,65 @@ impl<T: Madd52, const B: usize, const P: usize> Beside<T> for Rows<'_, T, B, P> 
 }
 
 /// [`Rows`] of one number.
-pub(super) struct Number<'a, T: Madd52, const B: usize, const P: usize> {
-    rows: Rows<'a, T, B, P>,
+pub(super) struct Number<'a, T: Madd52, const B: usize, const P: usize, const E: usize> {
+    rows: Rows<'a, T, B, P, E>,
     number: usize,
 }
 
-impl<T: Madd52, const B: usize, const P: usize> Beside<T> for Number<'_, T, B, P> {
+impl<T: Madd52, const B: usize, const P: usize, const E: usize> Beside<T>
+    for Number<'_, T, B, P, E>
+{
     #[inline(always)]
     fn part<const J: usize>(&mut self, t: T, row: usize) {
         self.rows.part::<J, 1>(t, self.number, row);
+    }
+}
+
+/// The same entries for a square whose columns stay in registers: stored at equal distances all along it, since Intel's processors
+/// have time for one masked store in three cycles.
+///
+/// The order of loads and stores and their addresses are the same for all digits; which lanes a store writes is in its mask.
+pub(super) struct Evenly<'a, T: Madd52, const B: usize, const P: usize> {
+    masks: [T::Mask; STORED],
+    entries: &'a [[[T::Limb; B]; P]; STORED],
+    /// Always there.
+    out: Option<&'a mut [[T::Limb; B]; P]>,
+}
+
+impl<'a, T: Madd52, const B: usize, const P: usize> Evenly<'a, T, B, P> {
+    /// As for [`Rows`].
+    #[inline(always)]
+    pub(super) fn new(
+        t: T,
+        digits: [u8; MAX_LANES],
+        first: usize,
+        entries: &'a [[[T::Limb; B]; P]; STORED],
+        out: &'a mut [[T::Limb; B]; P],
+    ) -> Self {
+        Self {
+            masks: masks(t, digits, first),
+            entries,
+            out: Some(out),
+        }
+    }
+}
+
+impl<T: Madd52, const B: usize, const P: usize> Beside<T> for Evenly<'_, T, B, P> {
+    #[inline(always)]
+    fn part<const J: usize>(&mut self, _: T, _: usize) {}
+
+    /// Limb by limb. The last two rows have none, so that what comes after the square need not wait for a store.
+    #[inline(always)]
+    fn moment(&mut self, t: T, moment: usize, of: usize) {
+        let (stores, of) = (STORED * P * B, of - 2 * B);
+        let store = moment * stores / of;
+        if store < stores && (moment + 1) * stores / of > store {
+            let (number, limb) = (store / STORED % P, store / STORED / P);
+            let entry = &self.entries[store % STORED][number][limb];
+            // Hidden from the compiler, which would make an address for each limb.
+            let out = t.reload_mut(self.out.take().expect("the output is there"));
+            t.replace(&mut out[number][limb], self.masks[store % STORED], entry);
+            self.out = Some(out);
+        }
     }
 }

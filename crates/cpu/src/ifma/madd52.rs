@@ -2,6 +2,8 @@
 
 use zeroize::Zeroize;
 
+use super::tuning::Tuning;
+
 /// Bits in a limb.
 pub(super) const RADIX_BITS: u32 = 52;
 
@@ -106,7 +108,7 @@ pub(crate) trait Madd52: Copy {
     /// Whether [`merge`](Self::merge) needs zeros in `old`.
     const MERGES_INTO_ZERO: bool;
 
-    /// Whether there is code that does with fewer multiply-adds: see [`saves_products`](Self::saves_products).
+    /// Whether there is code that does with fewer multiply-adds: see [`tuning`](Self::tuning).
     const CAN_SAVE_PRODUCTS: bool;
 
     /// One limb of all lanes, in memory.
@@ -118,9 +120,8 @@ pub(crate) trait Madd52: Copy {
     /// A choice of lanes.
     type Mask: Copy;
 
-    /// Whether multiply-adds are what everything else waits for, so that it pays to do with fewer of them for longer look-ups
-    /// ([`halves`](super::halves)), and to keep columns out of memory. Public, and the same in all calls.
-    fn saves_products(self) -> bool;
+    /// What suits the processor.
+    fn tuning(self) -> Tuning;
 
     /// Zero.
     fn zero(self) -> Self::Vector;
@@ -173,9 +174,23 @@ pub(crate) trait Madd52: Copy {
         words: &<Self::Limb as Limb>::Words,
     ) -> Self::Vector;
 
+    /// `limb` becomes `new` in the lanes of `mask`. The address does not depend on the mask, nor does the time, if the page was
+    /// written before.
+    #[inline(always)]
+    fn replace(self, limb: &mut Self::Limb, mask: Self::Mask, new: &Self::Limb) {
+        let merged = self.merge(self.load(limb), mask, new);
+        self.store(limb, merged);
+    }
+
+    /// The same value in each lane.
+    fn splat(self, value: u64) -> Self::Vector;
+
     /// The same reference, of unknown origin to the compiler, which therefore cannot hoist loads
     /// through it out of a loop. It would have to spill them again: there are more limbs than registers.
     fn reload<T>(self, reference: &T) -> &T;
+
+    /// The same of a reference to write through.
+    fn reload_mut<T>(self, reference: &mut T) -> &mut T;
 
     /// Runs `kernel` compiled for these instructions.
     fn run<K: Kernel<Self::Limb>, const B: usize>(self, kernel: &mut K);

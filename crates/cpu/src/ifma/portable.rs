@@ -6,6 +6,7 @@ use core::hint::black_box;
 use core::marker::PhantomData;
 
 use super::madd52::{Kernel, Limb, Limb4, Limb8, MAX_LANES, Madd52, RADIX_BITS};
+use super::tuning::Tuning;
 
 pub(crate) use self::vectors::Handle;
 pub(super) use self::vectors::{change, make, within};
@@ -14,25 +15,31 @@ pub(super) use self::vectors::{change, make, within};
 /// to compile. For the same reason a vector is a [`Handle`].
 #[derive(Clone, Copy)]
 pub(crate) struct Portable<L> {
-    saves_products: bool,
+    tuning: Tuning,
     lanes: PhantomData<L>,
 }
 
 /// As AVX-512 has them.
 pub(super) const EIGHT: Portable<Limb8> = Portable {
-    saves_products: false,
+    tuning: Tuning::OTHER,
     lanes: PhantomData,
 };
 
-/// The same, on processors with one multiply-add a cycle.
+/// The same, on a Zen 4.
 pub(super) const EIGHT_SAVING: Portable<Limb8> = Portable {
-    saves_products: true,
+    tuning: Tuning::ZEN_4,
+    ..EIGHT
+};
+
+/// The same, on Intel's processors.
+pub(super) const EIGHT_STORING: Portable<Limb8> = Portable {
+    tuning: Tuning::INTEL,
     ..EIGHT
 };
 
 /// As AVX-IFMA has them.
 pub(super) const FOUR: Portable<Limb4> = Portable {
-    saves_products: false,
+    tuning: Tuning::OTHER,
     lanes: PhantomData,
 };
 
@@ -52,8 +59,8 @@ impl<L: Limb> Madd52 for Portable<L> {
     /// All ones in the lanes that are chosen.
     type Mask = Handle;
 
-    fn saves_products(self) -> bool {
-        self.saves_products
+    fn tuning(self) -> Tuning {
+        self.tuning
     }
 
     fn zero(self) -> Handle {
@@ -141,6 +148,15 @@ impl<L: Limb> Madd52 for Portable<L> {
         let kept = u64::from(Self::MERGES_INTO_ZERO).wrapping_neg();
         let (mask, new) = (mask.lanes(), picked.lanes());
         change(old, |i, old| old & (!mask[i] | kept) | new[i] & mask[i])
+    }
+
+    #[inline(never)]
+    fn splat(self, value: u64) -> Handle {
+        make(|_| value)
+    }
+
+    fn reload_mut<T>(self, reference: &mut T) -> &mut T {
+        black_box(reference)
     }
 
     fn reload<T>(self, reference: &T) -> &T {

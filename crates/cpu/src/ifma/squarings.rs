@@ -1,10 +1,12 @@
-//! Squarings of numbers of one block, one after the other, beside which the next factor may be looked up.
+//! Squarings of numbers of one block, one after the other, beside which the next factor may be looked up. A multiplication by it may
+//! follow.
 
 use core::mem;
 
+use super::halves;
 use super::kernel;
 use super::kernel::square::{self, Operand};
-use super::look_up::{Rows, share_of};
+use super::look_up::{Evenly, Rows, STORED, share_of};
 use super::madd52::{Kernel, Limb, MAX_LANES, Madd52};
 use super::size::{keeps_columns, may_have_halves};
 use crate::lanes::{Modulus, Step};
@@ -13,13 +15,16 @@ use crate::lanes::{Modulus, Step};
 ///
 /// All squarings are one function, so that what they have in common is made ready once: between two of them the carries of the first
 /// and the first rows of the second have little else between them, and multiply-adds hardly stop.
-pub(super) struct Squarings<'a, 's, 'v, L, const P: usize> {
+///
+/// Where entries are [stored](STORED) the function also multiplies by the entry, into `value` after an odd number of squarings, else
+/// into `spare`. The product stays columns, which the next step takes as they are.
+pub(super) struct Squarings<'a, 's, 'v, L, const P: usize, const E: usize> {
     pub(super) step: &'a mut Step<'s, 'v, L>,
     pub(super) digits: [u8; MAX_LANES],
     pub(super) modulus: &'a Modulus<'a, L>,
 }
 
-impl<L: Limb, const P: usize> Kernel<L> for Squarings<'_, '_, '_, L, P> {
+impl<L: Limb, const P: usize, const E: usize> Kernel<L> for Squarings<'_, '_, '_, L, P, E> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         if !const { keeps_columns::<T>(B) && (P == 1 || may_have_halves::<T>(B)) } {
@@ -43,11 +48,23 @@ impl<L: Limb, const P: usize> Kernel<L> for Squarings<'_, '_, '_, L, P> {
         let entry = entry.expect("an entry like those of the table");
         let mut sums = kernel::load(t, value);
         for squaring in 0..*squarings as usize {
-            let (first, entries) = share_of(table, squaring);
-            let rows = &mut Rows::new(t, self.digits, first, entries.each_ref(), entry);
             let columns = Operand::columns(t, sums, value);
-            sums = square::square_alone(t, columns, modulus, neg_inv, rows);
+            sums = if const { E == STORED } {
+                let (first, entries) = share_of(table, squaring);
+                let beside = &mut Evenly::new(t, self.digits, first, entries, entry);
+                square::square_alone(t, columns, modulus, neg_inv, beside)
+            } else {
+                let (first, entries) = share_of::<_, E>(table, squaring);
+                let beside = &mut Rows::new(t, self.digits, first, entries.each_ref(), entry);
+                square::square_alone(t, columns, modulus, neg_inv, beside)
+            };
             mem::swap(&mut value, &mut spare);
+        }
+        if const { E == STORED } {
+            // These limbs are only multiplied.
+            kernel::carry_through(t, value, sums);
+            sums = halves::multiply(t, value, entry, modulus, neg_inv);
+            return kernel::store(t, spare, sums);
         }
         kernel::normalise(t, value, sums);
     }
@@ -78,6 +95,21 @@ impl<L: Limb> Kernel<L> for SquareTimes<'_, L> {
             sums = square::square_alone(t, columns, modulus, neg_inv, &mut ());
             mem::swap(&mut value, &mut spare);
         }
+        kernel::normalise(t, value, sums);
+    }
+}
+
+/// See [`Lanes::close`](crate::lanes::Lanes::close).
+pub(super) struct Close<'a, L>(pub(super) &'a mut [L]);
+
+impl<L: Limb> Kernel<L> for Close<'_, L> {
+    #[inline(always)]
+    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
+        let value = self
+            .0
+            .first_chunk_mut::<B>()
+            .expect("a number of one block");
+        let sums = kernel::load(t, value);
         kernel::normalise(t, value, sums);
     }
 }

@@ -4,7 +4,7 @@ use core::mem;
 
 use super::blocks::{Mul, Square};
 use super::halves::MulEntry;
-use super::look_up::{Select, Share};
+use super::look_up::{MERGED, STORED, Select, Share, stores_entries, suffice};
 use super::madd52::{Kernel, Limb, Madd52};
 use super::size::{keeps_columns, may_have_halves};
 use super::squarings::Squarings;
@@ -22,27 +22,44 @@ pub(super) struct Step<'a, 'v, L> {
 impl<L: Limb> Kernel<L> for Step<'_, '_, L> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
+        if const { keeps_columns::<T>(B) } && stores_entries(t, self.modulus.limbs.len()) {
+            self.by_shares::<T, B, STORED>(t);
+        } else {
+            self.by_shares::<T, B, MERGED>(t);
+        }
+    }
+}
+
+impl<L: Limb> Step<'_, '_, L> {
+    /// With shares of `E` entries, [`STORED`] or [`MERGED`].
+    #[inline(always)]
+    fn by_shares<T: Madd52<Limb = L>, const B: usize, const E: usize>(&mut self, t: T) {
         let (digits, modulus) = (self.digits, self.modulus);
         let squarings = self.step.squarings;
-        let beside = Share::<L>::suffice(squarings);
+        let beside = suffice(E, squarings);
         let (limbs, entry_len) = (modulus.limbs.len(), self.step.entry.len());
-        let alone = const { keeps_columns::<T>(B) } && limbs == B && t.saves_products() && beside;
+        let fuses = t.tuning().fuses_squarings && beside;
+        let alone = const { keeps_columns::<T>(B) } && limbs == B && fuses;
         let step = &mut self.step;
         if beside && T::MERGES_INTO_ZERO {
             step.entry.fill(L::ZERO);
         }
         if alone && const { may_have_halves::<T>(B) } && entry_len > limbs {
-            t.run::<_, B>(&mut Squarings::<_, 2> {
+            t.run::<_, B>(&mut Squarings::<_, 2, E> {
                 step,
                 digits,
                 modulus,
             });
         } else if alone {
-            t.run::<_, B>(&mut Squarings::<_, 1> {
+            t.run::<_, B>(&mut Squarings::<_, 1, E> {
                 step,
                 digits,
                 modulus,
             });
+        }
+        if alone && const { E == STORED } {
+            // The product is there, too.
+            return;
         }
         let lanes::Step {
             table,
@@ -54,7 +71,7 @@ impl<L: Limb> Kernel<L> for Step<'_, '_, L> {
         let (mut value, mut spare) = (&mut **value, &mut **spare);
         if !alone {
             for squaring in 0..squarings {
-                t.run::<_, B>(&mut Square {
+                t.run::<_, B>(&mut Square::<_, E> {
                     out: spare,
                     a: value,
                     modulus,

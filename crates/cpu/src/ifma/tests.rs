@@ -2,6 +2,7 @@ use batch_modexp_core::window::Window;
 
 use super::lanes52::Lanes52;
 use super::madd52::{Limb8, Madd52};
+use super::tuning::Tuning;
 use super::{avx_ifma, avx512, portable};
 use crate::lanes::Lanes;
 use crate::lanes::testing::check_sums;
@@ -16,10 +17,10 @@ const WIDTHS: [u32; 12] = [
 /// The longest block, and two blocks.
 const EMULATED: [u32; 3] = [64, 512, 1024];
 
-/// With all multiply-adds, and with fewer.
-fn eight() -> [Option<Lanes52<avx512::Token>>; 2] {
-    [false, true].map(|saving| {
-        let token = avx512::Token::saving_products(saving);
+/// As for each family of processors, whatever this one is.
+fn eight() -> [Option<Lanes52<avx512::Token>>; 3] {
+    [Tuning::OTHER, Tuning::ZEN_4, Tuning::INTEL].map(|tuning| {
+        let token = avx512::Token::tuned(tuning);
         let token = token.ok_or("this processor has no AVX-512 IFMA");
         need::available("avx512ifma", token).map(Lanes52)
     })
@@ -74,6 +75,7 @@ fn products_on_the_portable_units() {
     for bits in WIDTHS {
         check_products(Lanes52(portable::EIGHT), bits, 4);
         check_products(Lanes52(portable::EIGHT_SAVING), bits, 4);
+        check_products(Lanes52(portable::EIGHT_STORING), bits, 4);
         check_products(Lanes52(portable::FOUR), bits, 8);
     }
 }
@@ -161,9 +163,10 @@ fn step_in_four_lanes_by_evex() {
 
 #[test]
 fn step_on_the_portable_units() {
-    for bits in [512, 2048] {
+    for bits in [512, 1024, 2048] {
         check_step(Lanes52(portable::EIGHT), bits);
         check_step(Lanes52(portable::EIGHT_SAVING), bits);
+        check_step(Lanes52(portable::EIGHT_STORING), bits);
         check_step(Lanes52(portable::FOUR), bits);
     }
 }
@@ -200,9 +203,10 @@ fn ladder_in_four_lanes() {
 
 #[test]
 fn ladder_on_the_portable_units() {
-    for bits in [768, 1024, 1536, 3072] {
+    for bits in [512, 768, 1024, 1536, 3072] {
         check_ladder(Lanes52(portable::EIGHT), bits);
         check_ladder(Lanes52(portable::EIGHT_SAVING), bits);
+        check_ladder(Lanes52(portable::EIGHT_STORING), bits);
         check_ladder(Lanes52(portable::FOUR), bits);
     }
 }
@@ -211,6 +215,7 @@ fn ladder_on_the_portable_units() {
 #[test]
 fn halves_where_they_save_time() {
     let saving = Lanes52(portable::EIGHT_SAVING);
+    let storing = Lanes52(portable::EIGHT_STORING);
     for (bits, halves) in [
         (512, false),
         (768, false),
@@ -228,6 +233,10 @@ fn halves_where_they_save_time() {
             let window = Window::new(window).unwrap();
             let expected = if halves && suffices { 2 } else { 1 } * limbs;
             assert_eq!(saving.entry_len(limbs, window), expected, "{bits} bits");
+            // Stored, four entries beside each squaring do for 2 to 4 bits.
+            let stored = (2..=4).contains(&window.bits()) && (halves || bits == 768);
+            let expected = if stored { 2 } else { 1 } * limbs;
+            assert_eq!(storing.entry_len(limbs, window), expected, "{bits} bits");
             assert_eq!(Lanes52(portable::EIGHT).entry_len(limbs, window), limbs);
             assert_eq!(Lanes52(portable::FOUR).entry_len(limbs, window), limbs);
         }

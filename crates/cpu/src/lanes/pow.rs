@@ -38,6 +38,7 @@ impl<L: Lanes> Workspace<L> {
             };
             (value, spare) = lanes.step(step, modulus, scratch);
         }
+        lanes.close(value);
 
         // Leave Montgomery form. A product `T` comes out below `T / R + (BOUND - 1) * modulus`, so with
         // `T < (BOUND + 1/2) * modulus < R` it is at most `(BOUND - 1) * modulus`.

@@ -244,6 +244,7 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
                 spare: &mut vec![L::ZERO; limbs],
             };
             let (value, _) = lanes.step(step, modulus, &mut scratch);
+            lanes.close(value);
             for lane in 0..L::COUNT {
                 let m = &moduli[lane];
                 let r_inv = (&r % m).modinv(m).unwrap();
@@ -337,6 +338,7 @@ pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
                 spare: &mut vec![L::ZERO; limbs],
             };
             let (value, _) = lanes.step(step, modulus, &mut scratch);
+            lanes.close(value);
             for lane in 0..L::COUNT {
                 let exponent = (usize::from(top[lane]) << window.bits()) + usize::from(next[lane]);
                 check(value, lane, exponent);

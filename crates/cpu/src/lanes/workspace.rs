@@ -46,7 +46,7 @@ pub(super) struct Parts<'a, L: Lanes> {
 
 impl<L: Lanes> Workspace<L> {
     pub(super) fn new(lanes: L, limbs: usize, exponent_bits: u32) -> Self {
-        let window = window::window::<L>(exponent_bits);
+        let window = window::window::<L>(exponent_bits, lanes.max_window(limbs));
         let digit_count = window.digit_count(exponent_bits);
         Self {
             lanes,

@@ -1,6 +1,6 @@
 //! Squares: each product of two different limbs is computed once.
 
-use super::{Beside, Madd52, Sums};
+use super::{Beside, Madd52, RAISE, Sums};
 
 /// The columns of `a^2`, low and high: half of the cross products, doubled, and the squares of the limbs.
 ///
@@ -72,7 +72,8 @@ pub(crate) enum Operand<'a, T: Madd52, const B: usize> {
         columns: Sums<T, B>,
         /// What the columns carry that are limbs by now.
         carry: T::Vector,
-        limbs: &'a mut [T::Limb; B],
+        /// Always there.
+        limbs: Option<&'a mut [T::Limb; B]>,
     },
 }
 
@@ -83,7 +84,7 @@ impl<'a, T: Madd52, const B: usize> Operand<'a, T, B> {
         Self::Columns {
             columns,
             carry: t.zero(),
-            limbs,
+            limbs: Some(limbs),
         }
     }
 
@@ -92,32 +93,43 @@ impl<'a, T: Madd52, const B: usize> Operand<'a, T, B> {
     fn limbs(&self) -> &[T::Limb; B] {
         match self {
             Self::Limbs(limbs) => limbs,
-            Self::Columns { limbs, .. } => limbs,
+            Self::Columns { limbs, .. } => limbs.as_deref().expect(LIMBS),
         }
     }
 
-    /// Limb `index`, after those below it.
+    /// Limb `index`, after those below it. Hides from the compiler that the [limbs](Self::limbs) are those of the row before.
     #[inline(always)]
     fn open(&mut self, t: T, index: usize) -> T::Vector {
         match self {
-            Self::Limbs(limbs) => t.load(&limbs[index]),
+            Self::Limbs(limbs) => {
+                *limbs = t.reload(*limbs);
+                t.load(&limbs[index])
+            }
             Self::Columns {
                 columns,
                 carry,
                 limbs,
             } => {
                 let column = t.add(columns[index], *carry);
-                let limb = t.low(column);
                 *carry = t.carry(column);
-                t.store(&mut limbs[index], limb);
-                limb
+                let hidden = t.reload_mut(limbs.take().expect(LIMBS));
+                t.store(&mut hidden[index], column);
+                *limbs = Some(hidden);
+                column
             }
         }
     }
 }
 
+const LIMBS: &str = "the limbs are there";
+
 /// So many limbs are taken from registers by the first rows, which would wait for them to come back from memory.
 const FRESH: usize = 5;
+
+/// How many moments [`square_alone`] has.
+const fn moments(block: usize) -> usize {
+    block * block + block * (block - 1) / 2
+}
 
 /// `a^2 / 2^(52 * B)` of a number of one block, with something done `beside` each row of the reduction.
 ///
@@ -133,13 +145,16 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
     neg_inv: T::Vector,
     beside: &mut impl Beside<T>,
 ) -> Sums<T, B> {
-    let mut sums = [t.zero(); B];
+    // Columns are raised by 2^53 - 1, of which 1 is carried, the last one by 2^52 - 1: half of what is not carried.
+    let mut sums = [t.splat(RAISE); B];
+    sums[B - 1] = t.splat(RAISE / 2);
     // Half of the cross products of the lowest column above `sums`, and of the one above that.
     let (mut cross, mut next_cross) = (t.zero(), t.zero());
     let mut fresh = [t.zero(); FRESH];
+    let (mut moment, moments) = (0, const { moments(B) });
     unrolled!(B, J, {
         let factor = a.open(t, J);
-        let a = t.reload(a.limbs());
+        let a = a.limbs();
         if J < FRESH {
             fresh[J % FRESH] = factor;
         }
@@ -156,6 +171,8 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
                 } else {
                     cross = t.madd_hi(cross, limb, factor);
                 }
+                beside.moment(t, moment, moments);
+                moment += 1;
             }
         });
         let root = if J < FRESH {
@@ -163,15 +180,21 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
         } else {
             t.load(&a[J / 2])
         };
-        sums[J] = with_square(t, root, J, sums[J]);
+        sums[J] = if J == 0 {
+            t.madd_lo(t.splat(2 * RAISE + 1), root, root)
+        } else {
+            with_square(t, root, J, sums[J])
+        };
     });
 
-    let a = a.limbs();
-    let mut quotient = t.madd_lo(t.zero(), sums[0], neg_inv);
+    let (mut a, mut modulus) = (a.limbs(), modulus);
+    // Of a column that is raised by 1 less than a multiple of 2^52.
+    let mut quotient = t.madd_lo(neg_inv, sums[0], neg_inv);
     unrolled!(B, I, {
-        let (a, modulus) = (t.reload(a), t.reload(modulus));
-        complete_next!(t, sums, modulus, quotient);
-        let next = t.madd_lo(t.zero(), sums[1], neg_inv);
+        (a, modulus) = (t.reload(a), t.reload(modulus));
+        let carry = t.carry(sums[0]);
+        complete_next!(t, sums, modulus, quotient, carry);
+        let next = t.madd_lo(neg_inv, sums[1], neg_inv);
         let mut top = cross;
         unrolled!(B, J, {
             if J >= 1 {
@@ -179,12 +202,16 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
                     let (low, high) = (t.load(&a[(I + J) % B]), t.load(&a[B - J]));
                     cross = t.madd_lo(cross, low, high);
                     next_cross = t.madd_hi(next_cross, low, high);
+                    beside.moment(t, moment, moments);
+                    moment += 1;
                 }
                 if J + 1 == B {
                     top = whole_column(t, a, B + I, cross);
                 }
                 reduce_limb!(t, B, sums, top, modulus, J, quotient);
             }
+            beside.moment(t, moment, moments);
+            moment += 1;
             beside.part::<J>(t, I);
         });
         shift!(B, sums, top);
