@@ -206,7 +206,7 @@ pub(crate) trait Lanes: Copy {
         self.select(value, table, digits);
     }
 
-    /// What is to be done to `value` after the last [`step`](Self::step).
+    /// Makes limbs of `value` after the last [`step`](Self::step), if steps leave columns.
     fn close(self, value: &mut [Self::Limb]) {
         let _ = value;
     }

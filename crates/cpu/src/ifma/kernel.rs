@@ -27,7 +27,7 @@ macro_rules! unrolled {
 }
 pub(super) use unrolled;
 
-/// What a column may be raised by from the start, so that its carry need not be rounded up when it is cleared. The quotient of a
+/// The amount by which a column may be raised from the start. Its carry then need not be rounded up when it is cleared. The quotient of a
 /// raised column `s` is `(s + 1) n` for `n = -1 / modulus mod 2^52`, so it starts at `n`. See `docs/ifma.md`, "Columns".
 pub(super) const RAISE: u64 = (1 << RADIX_BITS) - 1;
 

@@ -79,7 +79,7 @@ pub(super) const STORED: usize = 4;
 
 const _: () = assert!(MERGED == 7 && STORED < 7, "as many are written out below");
 
-/// What one squaring looks at in a table: `E` entries, of which there are at least as many.
+/// The part of a table that one squaring looks at: `E` entries. The table has at least as many.
 pub(super) struct Share<'a, L, const E: usize> {
     /// Where lanes whose digit is among these entries get them; the others keep what they have. Zero before the first
     /// share, if [`Madd52::merge`] needs that.

@@ -120,7 +120,7 @@ pub(crate) trait Madd52: Copy {
     /// A choice of lanes.
     type Mask: Copy;
 
-    /// What suits the processor.
+    /// The tuning for this processor.
     fn tuning(self) -> Tuning;
 
     /// Zero.

@@ -1,4 +1,4 @@
-//! What differs between families of processors: the only place that asks which one this is.
+//! Differences between processor families. No other place asks which one this is.
 
 use core::arch::x86_64::{__cpuid, CpuidResult};
 use std::sync::OnceLock;
@@ -39,7 +39,7 @@ impl Tuning {
         min_halved: Some(15),
     };
 
-    /// For a Zen 5, which starts two a cycle and has other ports for the rest, and for processors that nobody has measured.
+    /// For a Zen 5, which starts two a cycle and has other ports for the rest, and for processors that were not measured.
     pub(super) const OTHER: Self = Self {
         look_up: LookUp::Merges,
         fuses_squarings: false,
@@ -65,7 +65,7 @@ impl Tuning {
     }
 }
 
-/// What the processor says of itself under `leaf`. Rust before 1.94 calls the intrinsic unsafe.
+/// The processor's answer for `leaf`. Rust before 1.94 calls the intrinsic unsafe.
 #[allow(unsafe_code, unused_unsafe)]
 fn cpuid(leaf: u32) -> CpuidResult {
     // SAFETY: every x86-64 processor has the instruction, which reads and writes no memory.
