@@ -34,13 +34,19 @@ impl PublicExponent {
     /// Takes time that depends on the exponent.
     #[must_use]
     pub fn new_vartime<U: Unsigned>(exponent: &U) -> Self {
-        let windows = (1..=LARGEST_WINDOW).map(|bits| Self::with_window(exponent, bits));
+        let windows = (2..=LARGEST_WINDOW).map(|bits| Self::with_window(exponent, bits));
         let products = |exponent: &Self| {
             let steps = exponent.steps.iter().filter(|step| step.odd.is_some());
             // The square of the base, and then an odd power after the other.
             steps.count() + exponent.odd_powers - usize::from(exponent.odd_powers == 1)
         };
-        windows.min_by_key(products).expect("some windows")
+        let binary = Self::with_window(exponent, 1);
+        windows.fold(binary, |best, other| {
+            match products(&other) < products(&best) {
+                true => other,
+                false => best,
+            }
+        })
     }
 
     fn with_window<U: Unsigned>(exponent: &U, window_bits: u32) -> Self {
