@@ -8,7 +8,9 @@ use super::fma51::{Fma51, Limb};
 use super::lanes4::Lanes4;
 use super::portable::Portable;
 use crate::Fma;
-use crate::lanes::testing::{Random, check_ladder, check_products, check_select, check_step};
+use crate::lanes::testing::{
+    Random, check_ladder, check_products, check_select, check_select_of_row, check_step,
+};
 
 fn unit() -> Option<Lanes4<Token>> {
     let token = Token::detect().ok_or("this processor has no AVX2 and FMA, nor NEON");
@@ -101,12 +103,14 @@ fn look_up() {
     let Some(unit) = unit() else { return };
     for bits in [64, 512, 576, 1024, 2048] {
         check_select(unit, bits);
+        check_select_of_row(unit, bits);
     }
 }
 
 #[test]
 fn look_up_on_the_portable_unit() {
     check_select(Lanes4(Portable), 512);
+    check_select_of_row(Lanes4(Portable), 512);
 }
 
 #[test]

@@ -6,7 +6,9 @@ use super::tuning::Tuning;
 use super::{avx_ifma, avx512, portable};
 use crate::lanes::Lanes;
 use crate::lanes::testing::check_sums;
-use crate::lanes::testing::{check_ladder, check_products, check_select, check_step};
+use crate::lanes::testing::{
+    check_ladder, check_products, check_select, check_select_of_row, check_step,
+};
 use crate::need;
 
 /// All block lengths, and one, two and more blocks of the longest.
@@ -117,6 +119,7 @@ fn check_look_up<T: Madd52>(unit: Option<Lanes52<T>>) {
     let Some(unit) = unit else { return };
     for bits in WIDTHS {
         check_select(unit, bits);
+        check_select_of_row(unit, bits);
     }
 }
 
@@ -131,11 +134,20 @@ fn look_up_in_four_lanes() {
     check_look_up(four_by_evex());
 }
 
+/// A look-up has no multiply-adds, so that any processor with AVX2 does.
+#[cfg(target_os = "linux")]
+#[test]
+fn look_up_by_the_encoding_of_avx_ifma() {
+    check_look_up(four_or_emulated());
+}
+
 #[test]
 fn look_up_on_the_portable_units() {
     for bits in [512, 2048] {
         check_select(Lanes52(portable::EIGHT), bits);
         check_select(Lanes52(portable::FOUR), bits);
+        check_select_of_row(Lanes52(portable::EIGHT), bits);
+        check_select_of_row(Lanes52(portable::FOUR), bits);
     }
 }
 

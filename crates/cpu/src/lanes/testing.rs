@@ -204,6 +204,29 @@ pub(crate) fn check_select<L: Lanes>(lanes: L, bits: u32) {
     }
 }
 
+/// Looks up every entry of a row that all lanes share, in some lane.
+pub(crate) fn check_select_of_row<L: Lanes>(lanes: L, bits: u32) {
+    let limbs = L::limb_count(bits);
+    let mut random = Random(4);
+    for entries in [8usize, 16, 32, 64, 128, 256] {
+        let row: Vec<u64> = (0..limbs * entries)
+            .map(|_| random.limb(L::RADIX_BITS))
+            .collect();
+        let mut out = vec![L::ZERO; limbs];
+        for first in 0..entries {
+            let digits: Vec<u8> = (0..L::COUNT)
+                .map(|lane| ((first + 5 * lane) % entries) as u8)
+                .collect();
+            lanes.select_of_row(&mut out, &row, &digits);
+            for (limb, words) in out.iter().zip(row.chunks_exact(entries)) {
+                for (lane, digit) in digits.iter().enumerate() {
+                    assert_eq!(L::lane(limb, lane), words[usize::from(*digit)]);
+                }
+            }
+        }
+    }
+}
+
 /// Takes steps of the ladder with windows of all lengths, and compares with big integers.
 pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
     let limbs = L::limb_count(bits);
