@@ -77,8 +77,8 @@ pub struct SignArgs {
     #[arg(long)]
     pub prehashed: bool,
 
-    /// Encoding of the signatures
-    #[arg(long, value_enum, default_value_t = Encoding::Hex)]
+    /// Encoding of the signatures: hex or base64
+    #[arg(long, value_enum, hide_possible_values = true, default_value_t = Encoding::Hex)]
     pub encoding: Encoding,
 
     /// Milliseconds that a message waits for others at most
@@ -114,8 +114,8 @@ pub struct VerifyArgs {
     #[arg(long)]
     pub prehashed: bool,
 
-    /// Encoding of the signatures
-    #[arg(long, value_enum, default_value_t = Encoding::Hex)]
+    /// Encoding of the signatures: hex or base64
+    #[arg(long, value_enum, hide_possible_values = true, default_value_t = Encoding::Hex)]
     pub encoding: Encoding,
 
     #[command(flatten)]

@@ -17,8 +17,8 @@ use super::schemes::Signer;
 /// The signature scheme.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct SchemeOptions {
-    /// PSS takes a salt as long as the digest
-    #[arg(long, value_enum, default_value_t = SchemeName::Pkcs1v15)]
+    /// pkcs1v15, or pss with a salt as long as the digest
+    #[arg(long, value_enum, hide_possible_values = true, default_value_t = SchemeName::Pkcs1v15)]
     pub scheme: SchemeName,
 
     /// Hash function
