@@ -48,7 +48,7 @@ impl<U: Unsigned> Copy for ModMultiExp<'_, U> {}
 /// Constant-time products of powers of many independent instances, whose squarings all terms share: verification of
 /// proofs, commitments to vectors, threshold signatures.
 ///
-/// A product of two powers takes about 0.6 times as long as two powers, one of eight about 0.35 times as long as eight.
+/// A product of two powers takes 0.6 to 0.8 times as long as two powers, one of eight 0.35 to 0.5 times as long as eight.
 /// Where bases do not change, tables take less time: [`BatchFixedBaseExp`](crate::BatchFixedBaseExp).
 ///
 /// ```
