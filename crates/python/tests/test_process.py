@@ -32,7 +32,7 @@ def work_of(key):
 
 
 @pytest.mark.parametrize("name", ["conversion", "powmod_list", "sign_list", "verify_list", "generate_keys"])
-def test_ctrl_c_ends_a_call_soon(key, name):
+def test_ctrl_c_ends_a_call_within_a_second(key, name):
     call = work_of(key)[name]
     # From the operating system, as Ctrl-C is: a thread of Python would need the interpreter's lock.
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -45,8 +45,7 @@ def test_ctrl_c_ends_a_call_soon(key, name):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    # Within a second, if nothing else runs on the machine; to the end, each of these calls takes longer than this.
-    assert waited < 4
+    assert waited < 1
 
 
 def test_other_threads_run_meanwhile():
