@@ -107,7 +107,7 @@ impl Table {
         self.is_signed
     }
 
-    /// Bits in a digit of an exponent, 3 to 8: each costs one product.
+    /// Bits in a digit of an exponent, 3 to 6: each costs one product.
     #[must_use]
     pub fn window_bits(&self) -> u32 {
         self.window.bits()

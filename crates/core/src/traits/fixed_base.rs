@@ -39,7 +39,7 @@ impl<U> FixedBase<U> {
         self.table.is_signed()
     }
 
-    /// Bits in a digit of an exponent, 3 to 8: each digit costs one product.
+    /// Bits in a digit of an exponent, 3 to 6: each digit costs one product.
     #[must_use]
     pub fn window_bits(&self) -> u32 {
         self.table.window_bits()
@@ -78,7 +78,7 @@ pub trait BatchFixedBaseExp: HasPowerEngine {
     /// Makes a table for powers of `base`, with exponents of up to `exponent_bits` bits, in at most `max_bytes` octets.
     ///
     /// The base, of any value, and the modulus are secret; `exponent_bits`, `max_bytes` and widths are public. The more
-    /// octets, the fewer products for each power, down to one for 8 bits of the exponent; the table gets no larger than
+    /// octets, the fewer products for each power, down to one for 6 bits of the exponent; the table gets no larger than
     /// that, or than what the backend looks up in less time than it would multiply. 2 MiB are enough for 256-bit exponents
     /// modulo 4,096 bits, 8 MiB for 2,048-bit exponents modulo 2,048 bits.
     ///
@@ -132,8 +132,8 @@ pub trait BatchFixedBaseExp: HasPowerEngine {
     /// Writes `base ^ (exponents[i] mod 2^exponent_bits) mod modulus` to `out[i]`, the canonical value in `[0, modulus)`, with
     /// the base and the modulus of `table`.
     ///
-    /// Exponents are numbers or references to numbers. They are secret; how many,  their widths and `exponent_bits`, at most that of the table, are public and
-    /// visible in the running time. Of a [signed](Self::signed_fixed_base) table `exponent_bits` is that of the table.
+    /// Exponents are numbers or references to numbers, and secret. Their number, their widths and `exponent_bits`, at most that
+    /// of the table, are public and visible in the running time. Of a [signed](Self::signed_fixed_base) table `exponent_bits` is that of the table.
     /// `BoxedUint` results get the width of the modulus.
     ///
     /// # Errors
