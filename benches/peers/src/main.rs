@@ -4,8 +4,9 @@
 //! `cargo run --release -p batch-modexp-peers` prints three kinds of tables: RSA signatures and verifications per second
 //! beside the `rsa` crate, ring, aws-lc-rs and OpenSSL, and exponentiations per second beside
 //! crypto-bigint and OpenSSL. Every contender's results are checked before it is timed. Environment
-//! variables of the libraries apply, such as `OPENSSL_ia32cap`. Two more kinds, of ours alone, are printed if
-//! `--table` asks for them: signatures in batches of several sizes, and exponentiations in cycles.
+//! variables of the libraries apply, such as `OPENSSL_ia32cap`. `--table` asks for three more kinds: key
+//! generation beside `rsa` and OpenSSL, our signatures in batches of several sizes, and the cycles of our
+//! exponentiations.
 
 #[path = "../../benches/common/backends.rs"]
 mod backends;
@@ -14,6 +15,7 @@ mod cycles;
 mod exponentiation;
 #[path = "../../benches/common/instances.rs"]
 mod instances;
+mod key_generation;
 #[path = "../../benches/common/keys.rs"]
 mod keys;
 mod machine;
@@ -77,6 +79,8 @@ enum Table {
     /// Verifications, with one key and with many
     Verifications,
     Exponentiations,
+    /// Key generation
+    Keys,
     /// Signatures, of ours, in batches of several sizes
     Batches,
     /// Cycles for a bit of the exponents, of ours
@@ -85,7 +89,7 @@ enum Table {
 
 impl Arguments {
     fn wants(&self, table: Table, bits: u32) -> bool {
-        let by_default = !matches!(table, Table::Batches | Table::Cycles);
+        let by_default = !matches!(table, Table::Keys | Table::Batches | Table::Cycles);
         self.table.map_or(by_default, |wanted| wanted == table)
             && (self.bits.is_empty() || self.bits.contains(&bits))
     }
@@ -121,13 +125,19 @@ fn main() -> ExitCode {
     };
     let key_bits = wanted(Table::Signatures, &KEY_BITS);
     let verified = wanted(Table::Verifications, &KEY_BITS);
+    let generated = wanted(Table::Keys, &KEY_BITS);
     let in_batches = wanted(Table::Batches, &KEY_BITS);
     let widths = wanted(Table::Exponentiations, &WIDTHS);
     let in_cycles = wanted(Table::Cycles, &WIDTHS);
-    if [&key_bits, &verified, &in_batches, &widths, &in_cycles]
-        .iter()
-        .all(|wanted| wanted.is_empty())
-    {
+    let tables = [
+        &key_bits,
+        &verified,
+        &generated,
+        &in_batches,
+        &widths,
+        &in_cycles,
+    ];
+    if tables.iter().all(|wanted| wanted.is_empty()) {
         eprintln!("error: signatures are measured for keys of {KEY_BITS:?} bits only");
         return ExitCode::from(2);
     }
@@ -145,6 +155,10 @@ fn main() -> ExitCode {
     {
         println!("\n## RSA-{bits}, verification, batches of {batch}, keys: {keys}\n");
         verification::compare(bits, keys, batch, &backends, plan);
+    }
+    for bits in generated {
+        println!("\n## RSA-{bits}, keys, in batches of {batch}\n");
+        key_generation::compare(bits, batch, &backends, plan);
     }
     for bits in in_batches {
         println!("\n## RSA-{bits}, PKCS#1 v1.5 with SHA-256, by the size of batches");
