@@ -32,7 +32,7 @@ pub use batch_modexp_cpu::{Cpu, Parallel};
 #[cfg(feature = "cuda")]
 pub use cuda::Cuda;
 
-/// The programs of the guide to powers.
+/// Doctests of the guide to powers.
 #[cfg(all(doctest, feature = "std"))]
 #[doc = include_str!("../docs/powers.md")]
 struct Guide;

@@ -1,4 +1,4 @@
-//! Picks a backend at run time, and where there are GPUs, picks again for each batch.
+//! Chooses a backend at run time, and on machines with GPUs the side for each batch.
 
 #[cfg(feature = "cuda")]
 pub(crate) mod both;
@@ -26,38 +26,40 @@ use super::{
     cuda::{Calibration, CalibrationFault, DeviceInfo, LostDevice, plan},
 };
 
-/// What a caller may ask [`Auto`] for.
+/// The backends that a caller may ask [`Auto`] for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// [`Cpu`]: threads of the fastest that the processor has instructions for; never a GPU.
+    /// [`Cpu`], with the fastest engine that the processor supports. Never a GPU.
     #[default]
     Cpu,
-    /// GPUs that are made for double precision, all of them, where there are any, for the batches that they do sooner;
-    /// else as [`Kind::Cpu`]. Keys and operands reach the memory of the devices (see [`Auto::with_gpus`]).
+    /// All GPUs with fast double precision, for the batches that they finish sooner. Without such a
+    /// GPU the same as [`Kind::Cpu`].
+    ///
+    /// Keys and operands reach the memory of the devices (see [`Auto::with_gpus`]).
     GpuOrCpu,
     /// [`Serial`], on the calling thread.
     Serial,
-    /// [`Parallel`](super::Parallel) threads of [`Serial`].
+    /// [`Parallel`](super::Parallel) with [`Serial`] on each thread.
     Parallel,
-    /// Threads of `Fma`, even where `Ifma` would be faster.
+    /// `Fma` on all threads, even where `Ifma` would be faster.
     Fma,
-    /// Threads of `Ifma`.
+    /// `Ifma` on all threads.
     Ifma,
-    /// [`Cuda`], on all devices, whatever they are made for.
+    /// [`Cuda`], on all devices, including those with slow double precision.
     #[cfg(feature = "cuda")]
     Cuda,
 }
 
-/// The backend for users who do not want to choose: it looks at the machine, picks, and can say in
-/// words what it picked and why.
+/// A backend that chooses for the machine it runs on, and explains its choice.
 ///
-/// Secrets stay in the memory of the host unless the caller allows GPUs, by [`with_gpus`](Self::with_gpus) or by asking
-/// for them: [`new`](Self::new) never touches one.
+/// Secrets stay in the memory of the host unless the caller allows GPUs.
+/// [`with_gpus`](Self::with_gpus) and the constructors that name GPUs allow them;
+/// [`new`](Self::new) never uses one.
 ///
-/// GPUs that were picked may fail. When the last of them is lost, or in a forked child, where none can be used,
-/// the processor computes from then on, the call in which it happens included; [`name`](Self::name) and
-/// [`reason`](Self::reason) say so.
+/// GPUs may fail. Once the last one is lost, the processor computes, including the call in which
+/// the loss occurs. The same holds in a forked child, where GPUs cannot be used.
+/// [`name`](Self::name) and [`reason`](Self::reason) report it.
 ///
 /// ```
 /// use batch_modexp::backend::{Auto, Kind};
@@ -72,7 +74,7 @@ pub enum Kind {
 pub struct Auto {
     chosen: Chosen,
     reason: String,
-    /// Why the GPUs are not used any more.
+    /// The reason for using the processor in place of the GPUs, once they are over.
     #[cfg(feature = "cuda")]
     without_gpu: OnceLock<String>,
 }
@@ -83,7 +85,7 @@ pub(crate) enum Chosen {
     Cpu(Cpu),
     #[cfg(feature = "cuda")]
     Cuda(Cuda),
-    /// GPUs and the processor, whichever is sooner.
+    /// GPUs and the processor. Each batch goes to the side that should finish sooner.
     #[cfg(feature = "cuda")]
     Both(Both),
 }
@@ -101,7 +103,8 @@ impl Chosen {
 }
 
 impl Auto {
-    /// Picks the fastest backend of the processor, on as many threads as the process may use cores. Never a GPU.
+    /// Chooses the fastest engine of the processor, with one thread for each core that the process
+    /// may use. Never a GPU.
     ///
     /// # Errors
     ///
@@ -110,17 +113,19 @@ impl Auto {
         Self::with(Kind::Cpu, None)
     }
 
-    /// Picks the fastest of this machine, GPUs included: those that are made for double precision, all of
-    /// them, where there are any, and the processor where there are none, where none starts, or without the
-    /// feature `cuda`, which [`reason`](Self::reason) then says.
+    /// Chooses the fastest backends of this machine, GPUs included.
     ///
-    /// With GPUs every batch goes where it is done sooner: what a GPU would take longer for stays on the processor. That
-    /// is foreseen by a model, and corrected by what batches of each width and size have taken, so that the first ones
-    /// near the [break-even](Self::break_even) may go to the wrong side.
+    /// It takes all GPUs with fast double precision. If there are none, if one does not start, or
+    /// without the feature `cuda`, it takes the processor, and [`reason`](Self::reason) says so.
     ///
-    /// With this call the caller allows secrets to leave the host: the operands of every batch pass through the memory
-    /// of the devices, and an RSA key with two primes stays there until its last handle is dropped, until
-    /// `KeyHandle::evict`, or until the backend is dropped. SECURITY.md has the whole list.
+    /// With GPUs, each batch goes to the side that should finish sooner. The estimate comes from a
+    /// model, which measured times of batches of the same width and size correct. The first batches
+    /// near the [break-even](Self::break_even) may therefore go to the slower side.
+    ///
+    /// The caller thereby allows secrets to leave the host. The operands of every batch pass
+    /// through the memory of the devices. An RSA key with two primes stays there until its last
+    /// handle is dropped, until `KeyHandle::evict`, or until the backend is dropped. SECURITY.md
+    /// has the whole list.
     ///
     /// # Errors
     ///
@@ -129,13 +134,14 @@ impl Auto {
         Self::with(Kind::GpuOrCpu, None)
     }
 
-    /// Takes the backend that `kind` names, on `threads` threads (`None`: as many as the process may
-    /// use cores). [`Kind::Serial`] has one thread whatever `threads` says.
+    /// Uses the backend that `kind` names, on `threads` threads (`None`: one for each core that the
+    /// process may use). [`Kind::Serial`] ignores `threads` and has one thread.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if the processor lacks what `kind` needs, or [`Error::ThreadPool`] if the
-    /// operating system refuses the threads. With `Kind::Cuda`, those of `Cuda::new`.
+    /// [`Error::Unsupported`] if the processor lacks the instructions for `kind`, or
+    /// [`Error::ThreadPool`] if the operating system refuses the threads. With `Kind::Cuda`, also
+    /// the errors of `Cuda::new`.
     pub fn with(kind: Kind, threads: Option<NonZeroUsize>) -> Result<Self, Error> {
         #[cfg(feature = "cuda")]
         if let Some(cuda) = gpu(kind, threads)? {
@@ -177,36 +183,41 @@ impl Auto {
         Ok(Self::new_with(Chosen::Cpu(cpu), reason))
     }
 
-    /// Takes the GPUs with these numbers, as in [`DeviceInfo::ordinal`], with `threads` threads on the host
-    /// (`None`: as many as the process may use cores).
+    /// Uses the GPUs with these numbers, as in [`DeviceInfo::ordinal`], and `threads` threads on
+    /// the host (`None`: one for each core that the process may use).
     ///
     /// # Errors
     ///
-    /// Those of [`Cuda::with_devices`].
+    /// The errors of [`Cuda::with_devices`].
     #[cfg(feature = "cuda")]
     pub fn on_devices(ordinals: &[usize], threads: Option<NonZeroUsize>) -> Result<Self, Error> {
         let cuda = with_threads(Cuda::with_devices(ordinals)?, threads)?;
         Ok(Self::cuda(cuda, "as asked"))
     }
 
-    /// Takes these GPUs, whatever they are made for, and the processor, on the threads that the GPUs' host has: every
-    /// batch goes where it is done sooner, as from [`with_gpus`](Self::with_gpus). Worth it where a
-    /// [calibration](Self::calibrate) says so, on chips that nobody has measured.
+    /// Uses these GPUs, whatever their double precision, together with the processor, on the GPUs'
+    /// host threads.
     ///
-    /// With this call the caller allows secrets to leave the host.
+    /// Each batch goes to the side that should finish sooner, as with
+    /// [`with_gpus`](Self::with_gpus). Use it on chips that have not been measured, if a
+    /// [calibration](Self::calibrate) shows that they are faster.
+    ///
+    /// The caller thereby allows secrets to leave the host.
     #[cfg(feature = "cuda")]
     #[must_use]
     pub fn with_cuda(cuda: Cuda) -> Self {
         Self::both(cuda, "as asked")
     }
 
-    /// Measures GPUs and processor for moduli of these widths, in bits, and from then on chooses kernels, and between GPUs
-    /// and processor, by what came out: [`Cuda::calibrate`], with the processor. GPUs that were asked for by name are
-    /// measured alone.
+    /// Measures GPUs and processor for moduli of these widths, in bits, and then chooses by the
+    /// results.
+    ///
+    /// The measurements decide both the kernel and the side. See [`Cuda::calibrate`]. GPUs that
+    /// were asked for by name are measured without the processor.
     ///
     /// # Errors
     ///
-    /// Those of [`Cuda::calibrate`], and [`CalibrationFault::NoGpu`] without GPUs, where there is nothing to choose.
+    /// The errors of [`Cuda::calibrate`], and [`CalibrationFault::NoGpu`] without GPUs.
     #[cfg(feature = "cuda")]
     pub fn calibrate(&mut self, widths: &[u32]) -> Result<Calibration, Error> {
         match &mut self.chosen {
@@ -216,13 +227,13 @@ impl Auto {
         }
     }
 
-    /// Chooses by what was measured before. Widths of which a calibration by [`Cuda::calibrate`] says nothing for the
-    /// processor are measured when they are used first, as ever.
+    /// Applies earlier measurements. A calibration by [`Cuda::calibrate`] does not cover the
+    /// processor; its widths are then measured on first use.
     ///
     /// # Errors
     ///
-    /// [`Error::Calibration`] if it is not about these GPUs, or not about this backend of the processor, or if there are
-    /// no GPUs.
+    /// [`Error::Calibration`] if the calibration is for other GPUs or another backend of the
+    /// processor, or if there are no GPUs.
     #[cfg(feature = "cuda")]
     pub fn with_calibration(mut self, calibration: &Calibration) -> Result<Self, Error> {
         match &mut self.chosen {
@@ -251,12 +262,13 @@ impl Auto {
         Self::new_with(Chosen::Both(Both::new(cuda)), reason)
     }
 
-    /// The smallest batch of exponentiations, modulo numbers of `bits` bits with exponents of `exponent_bits` bits, that
-    /// goes to the GPUs because the processor would take longer, as things look now: by a model of both that the
-    /// batches of this backend correct as they come. `None` if no batch does: there are no GPUs, or they were asked
-    /// for by name, or none has a kernel for that width.
+    /// The smallest batch of exponentiations that goes to the GPUs, by the current estimate.
     ///
-    /// Measures the processor, for some milliseconds, when a width is asked for or used first.
+    /// `bits` is the width of the moduli, and `exponent_bits` that of the exponents. The estimate
+    /// changes with the measured times of batches. `None` if every batch stays on one side: without
+    /// GPUs, with GPUs that were asked for by name, or without a kernel for the width.
+    ///
+    /// Measures the processor for some milliseconds when a width is first asked for or used.
     #[must_use]
     pub fn break_even(&self, bits: u32, exponent_bits: u32) -> Option<usize> {
         match &self.chosen {
@@ -298,7 +310,7 @@ impl Auto {
         }
     }
 
-    /// Why it is that one, in a few words for a log or a terminal.
+    /// The reason for the choice, in a few words for a log or a terminal.
     #[must_use]
     pub fn reason(&self) -> &str {
         #[cfg(feature = "cuda")]
@@ -311,7 +323,7 @@ impl Auto {
         &self.reason
     }
 
-    /// The number of threads that it computes on; for GPUs, that it prepares and checks their work on.
+    /// The number of threads. With GPUs: the host threads that prepare and check their work.
     #[must_use]
     pub fn threads(&self) -> usize {
         match self.chosen() {
@@ -344,7 +356,7 @@ fn name_of(cpu: &Cpu) -> &'static str {
     }
 }
 
-/// Why the processor computes in place of GPUs: all are lost, or this is a forked child.
+/// The reason for using the processor in place of GPUs: all are lost, or this is a forked child.
 #[cfg(feature = "cuda")]
 fn why_without_gpu(lost: &[LostDevice], threads: usize) -> String {
     let lost = lost
@@ -410,7 +422,7 @@ where
     }
 }
 
-/// The GPUs, if they were asked for or are worth using.
+/// The GPUs, if they were asked for or are faster than the processor.
 #[cfg(feature = "cuda")]
 fn gpu(kind: Kind, threads: Option<NonZeroUsize>) -> Result<Option<Cuda>, Error> {
     let cuda = match kind {
@@ -422,7 +434,7 @@ fn gpu(kind: Kind, threads: Option<NonZeroUsize>) -> Result<Option<Cuda>, Error>
                 .filter(|device| plan::is_fast(device))
                 .map(DeviceInfo::ordinal)
                 .collect();
-            // A device that is there but does not start is no reason to fail: there is the host.
+            // A device that is present but does not start is no error here: the processor computes.
             match Cuda::with_devices(&fast) {
                 Ok(cuda) => cuda,
                 Err(_) => return Ok(None),

@@ -1,10 +1,12 @@
-//! NVIDIA GPUs, with nothing but the driver.
+//! NVIDIA GPUs, with no dependency but the driver.
 //!
-//! The kernels are in the crate as PTX (see `kernels/`), which the driver compiles when a width is first
-//! used. Building needs no CUDA toolkit, and the driver library is looked for at run time; where there is
-//! none, [`Cuda::probe`] says so. Any chip since Volta (compute capability 7.0) and any driver since 450
-//! will do (in a tree that builds cudarc for CUDA 13: since 580); on chips whose double-precision units are cut down, as those for
-//! games are, exponentiations go to kernels in 32-bit integers (`docs/int.md`), and RSA is slow.
+//! The crate contains the kernels as PTX (see `kernels/`), which the driver compiles when a width
+//! is first used. Building needs no CUDA toolkit. The driver library is looked for at run time;
+//! [`Cuda::probe`] reports if there is none.
+//!
+//! Any chip since Volta (compute capability 7.0) and any driver since 450 will do (in a tree that
+//! builds cudarc for CUDA 13: since 580). Chips for games have few double-precision units. There,
+//! exponentiations use kernels in 32-bit integers (`docs/int.md`), and RSA is slow.
 //!
 //! ```
 //! use batch_modexp::backend::Cuda;
@@ -64,44 +66,49 @@ pub use batch_modexp_core::{CalibrationFault, DeviceFault, Unavailable};
 
 /// Computes batches on one or several GPUs.
 ///
-/// Instances of up to [`MAX_BITS`](Self::MAX_BITS) bits run on the devices; wider ones, which may stand in
-/// the same batch, and those with exponents longer than the width of their modulus, run on the host's threads. The result does not depend on where it was computed.
-/// So do products, of up to 512 bits on the devices.
+/// Instances of up to [`MAX_BITS`](Self::MAX_BITS) bits run on the devices. Wider ones, and those
+/// with exponents longer than their modulus, run on the host's threads; a batch may mix both. The
+/// result does not depend on where it was computed. Products run on the devices up to 512 bits.
 ///
-/// Bases, exponents, moduli and results pass through buffers in pinned host memory and in device memory
-/// that belong to this value, grow to the largest batch, are wiped after each call, whichever way it
-/// ends, and once more on drop. What a call launches and allocates depends on the number of instances,
-/// their widths, which of them share a modulus, `exponent_bits`, and how many other calls are under way: all public.
+/// Bases, exponents, moduli and results pass through buffers in pinned host memory and in device
+/// memory. The buffers belong to this value and grow to the largest batch. They are wiped after
+/// each call, also after an error or a panic, and on drop. Launches and allocations depend only on
+/// public facts: the number of instances, their widths, which of them share a modulus,
+/// `exponent_bits`, and the number of calls under way.
 ///
-/// Calls from several threads share a device. Each has buffers for as many chunks as it is computed in, four at most, and there are
-/// sixteen such sets: so four large calls are under way at a time, or sixteen small ones, whose host's part then passes while
-/// the device computes others. Who finds too few waits, in the order in which calls come. Kernels are chosen as for a batch as large as
-/// all calls under way make together, were they all alike. More than some eight calls at a time overlap better in a process that was started with the
-/// environment's variable `CUDA_DEVICE_MAX_CONNECTIONS` at 32, which the driver reads; by default streams of different calls may have to wait for each other.
+/// Calls from several threads share a device. Each call has one slot for each chunk, at most four;
+/// a device has sixteen slots. Four large calls, or sixteen small ones, therefore run at a time,
+/// and the host's part of one overlaps with the device's part of others. If no slots are free,
+/// calls wait in FIFO order. Kernels are chosen for the sum of all calls under way, assuming that
+/// they are alike.
 ///
-/// Of the kernels for a width the one is taken that should be done first. That is foretold from what an H200 takes, until
-/// [`calibrate`](Self::calibrate) has measured the devices at hand, or [`with_calibration`](Self::with_calibration) tells what
-/// was measured before.
+/// By default, streams of different calls may have to wait for each other. More than about eight
+/// concurrent calls overlap better with the environment variable `CUDA_DEVICE_MAX_CONNECTIONS` set
+/// to 32 at the start of the process.
+///
+/// A batch uses the kernel that should finish first. The estimates come from times on an H200.
+/// [`calibrate`](Self::calibrate) measures the devices at hand instead, and
+/// [`with_calibration`](Self::with_calibration) applies earlier measurements.
 ///
 /// # Devices that fail
 ///
-/// After some errors, such as one that its memory's error correction reports, nothing works on a device until
-/// the process ends. Such a device is set aside: others finish its share of the call, later calls do without
-/// it, and [`lost`](Self::lost) tells of it. A call that the last device does not survive is an error, as are
-/// all after it; [`Auto`](super::Auto) goes on with the processor then.
+/// Some errors, such as an uncorrectable memory error, make a device unusable until the process
+/// ends. Such a device is set aside: others finish its share of the call, later calls do without
+/// it, and [`lost`](Self::lost) lists it. When the last device is lost, this call and all later
+/// ones return an error; [`Auto`](super::Auto) then uses the processor.
 ///
 /// # Forks
 ///
-/// CUDA does not outlive a fork: in a forked child every call returns [`Error::Forked`], and dropping this
-/// value leaves the devices to the parent.
+/// CUDA does not survive a fork. In a forked child every call returns [`Error::Forked`], and
+/// dropping this value leaves the devices to the parent.
 #[derive(Debug)]
 pub struct Cuda {
     devices: Devices,
-    /// For instances that no kernel is for, and for copies.
+    /// Computes instances without a kernel, and copies numbers.
     host: Cpu,
 }
 
-/// A device on which nothing works any more in this process.
+/// A device that is unusable until the process ends.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct LostDevice {
@@ -115,12 +122,12 @@ impl Cuda {
     /// The widest modulus that runs on a device, in bits.
     pub const MAX_BITS: u32 = SHIPPED.max_bits();
 
-    /// The devices that this backend can use, or the reason why there are none. Never panics, and needs
-    /// no driver to be installed.
+    /// The devices that this backend can use, or the reason why there are none. Never panics, and
+    /// does not need an installed driver.
     ///
     /// # Errors
     ///
-    /// [`Unavailable`] says what is missing and what to do about it.
+    /// [`Unavailable`] says what is missing and how to fix it.
     pub fn probe() -> Result<Vec<DeviceInfo>, Unavailable> {
         runtime::probe::devices()
     }
@@ -136,12 +143,13 @@ impl Cuda {
         Self::open(&devices)
     }
 
-    /// Uses the devices with the given numbers, as in [`DeviceInfo::ordinal`]. A device may be named more
-    /// than once; it then works on several shares of a batch at a time.
+    /// Uses the devices with the given numbers, as in [`DeviceInfo::ordinal`]. A device that is
+    /// named more than once works on several shares of a batch at a time.
     ///
     /// # Errors
     ///
-    /// Those of [`new`](Self::new), and [`Unavailable::NoSuchDevice`] for a number that does not exist.
+    /// The errors of [`new`](Self::new), and [`Unavailable::NoSuchDevice`] for a number that does
+    /// not exist.
     pub fn with_devices(ordinals: &[usize]) -> Result<Self, Error> {
         let found = Self::probe()?;
         let wanted = ordinals.iter().map(|&ordinal| {
@@ -162,8 +170,10 @@ impl Cuda {
         })
     }
 
-    /// Uses `threads` threads of the host, besides those that call and those that drive devices, to copy, to check, and for what does not run on
-    /// a device; at first it uses as many as the process may use cores.
+    /// Sets the number of host threads that copy, check, and compute instances without a kernel.
+    ///
+    /// Calling threads and the threads that drive devices come in addition. The default is one
+    /// thread for each core that the process may use.
     ///
     /// # Errors
     ///
@@ -173,21 +183,21 @@ impl Cuda {
         Ok(Self { host, ..self })
     }
 
-    /// The number of threads of the host.
+    /// The number of host threads.
     #[must_use]
     pub fn host_threads(&self) -> usize {
         self.host.threads()
     }
 
-    /// The devices that it was made with, those that are [`lost`](Self::lost) too.
+    /// The devices of this backend, including those that are [`lost`](Self::lost).
     pub fn devices(&self) -> impl Iterator<Item = &DeviceInfo> {
         self.devices.iter().map(Device::info)
     }
 
-    /// The devices that were set aside after an error, and do not compute any more.
+    /// The devices that were set aside after an error.
     ///
-    /// What is wrong with one device alone leaves the others at work. With some faults of a program, such as an address
-    /// that does not exist, the driver gives up all devices of the process at once.
+    /// A defect of one device does not affect the others. After some program faults, such as an
+    /// invalid address, the driver gives up all devices of the process at once.
     pub fn lost(&self) -> impl Iterator<Item = LostDevice> {
         self.devices.iter().filter_map(|device| {
             Some(LostDevice {
@@ -197,8 +207,10 @@ impl Cuda {
         })
     }
 
-    /// Compiles the kernels for moduli of `bits` bits now rather than in the first call that needs them: for exponentiations, and for
-    /// products if there are any. Widths above [`MAX_BITS`](Self::MAX_BITS) need none. RSA has kernels of its own, which
+    /// Compiles the kernels for moduli of `bits` bits, so that the first call need not.
+    ///
+    /// This covers exponentiations and, up to their widest kernel, products. Widths above
+    /// [`MAX_BITS`](Self::MAX_BITS) need no kernels. RSA has further kernels, which
     /// `prepare_private_op` compiles (feature `rsa`).
     ///
     /// # Errors
@@ -208,7 +220,7 @@ impl Cuda {
         self.compile(|| SHIPPED.serving(bits).chain(SHIPPED.multiplying(bits)))
     }
 
-    /// Compiles those of some kernels that run on a device, for all devices.
+    /// Compiles kernels for every device that can run them.
     pub(crate) fn compile<E>(&self, entries: impl Fn() -> E) -> Result<(), Error>
     where
         E: Iterator<Item = &'static Entry>,
@@ -223,14 +235,13 @@ impl Cuda {
         Ok(())
     }
 
-    /// Like [`batch_mod_exp`](BatchModExp::batch_mod_exp), with choices that are otherwise made from the
-    /// width, the number of instances and `exponent_bits`, and with the time that the kernels took. For
-    /// measurements.
+    /// Like [`batch_mod_exp`](BatchModExp::batch_mod_exp), with choices of the caller, and returns
+    /// the time of the kernels. For measurements.
     ///
     /// # Errors
     ///
-    /// Those of [`batch_mod_exp`](BatchModExp::batch_mod_exp), and [`Error::ModulusWidth`] for a modulus of
-    /// more than [`MAX_BITS`](Self::MAX_BITS) bits.
+    /// The errors of [`batch_mod_exp`](BatchModExp::batch_mod_exp), and [`Error::ModulusWidth`] for
+    /// a modulus of more than [`MAX_BITS`](Self::MAX_BITS) bits.
     ///
     /// # Panics
     ///
@@ -248,13 +259,13 @@ impl Cuda {
         self.check_and_run(batch, exponent_bits, out, Self::MAX_BITS, tuning)
     }
 
-    /// The processor, for what does not run on a device.
+    /// The backend of the processor, for instances without a kernel.
     pub(crate) fn host(&self) -> &Cpu {
         &self.host
     }
 
-    /// The time in milliseconds that the devices should take for `count` exponentiations modulo numbers of `bits` bits;
-    /// `None` if one of them has no kernel for it.
+    /// The estimated time in milliseconds for `count` exponentiations modulo numbers of `bits` bits
+    /// on all devices. `None` if one of them has no kernel.
     pub(crate) fn foreseen_ms(&self, bits: u32, exponent_bits: u32, count: usize) -> Option<f64> {
         self.slowest_ms(count, |device, share| {
             let tuning = Tuning::default();
@@ -263,9 +274,11 @@ impl Cuda {
         })
     }
 
-    /// The time in milliseconds until the last device has done its share of `count` instances; `None` if one of them cannot.
+    /// The estimated time in milliseconds until the last device finishes its share of `count`
+    /// instances. `None` if one of them has no kernel.
     ///
-    /// As foretold, whatever calls have taken: the first of them allocates, and who compares times with this has measurements of its own.
+    /// Measured times of calls do not change it: the first call allocates, and callers that compare
+    /// times with this estimate keep their own measurements.
     fn slowest_ms(
         &self,
         count: usize,
@@ -277,12 +290,12 @@ impl Cuda {
         times.reduce(|a, b| Some(a?.max(b?))).flatten()
     }
 
-    /// Whether this process is not the one that the devices belong to, or all of them are lost.
+    /// Whether no device is usable: all are lost, or this is a forked child.
     pub(crate) fn is_over(&self) -> bool {
         self.devices.check().is_err()
     }
 
-    /// How many kernels were compiled for all devices.
+    /// The number of kernels that were compiled, over all devices.
     #[cfg(all(test, feature = "rsa"))]
     pub(crate) fn compiled(&self) -> usize {
         self.devices.iter().map(Device::compiled).sum()
@@ -294,7 +307,7 @@ impl Cuda {
         self.devices.iter().all(Device::is_wiped)
     }
 
-    /// Takes all devices for lost, which they are not.
+    /// Marks all devices as lost.
     #[cfg(test)]
     pub(crate) fn inject_loss_of_all(&self, error: &str) {
         self.devices
@@ -308,8 +321,10 @@ impl Cuda {
         entries.any(|entry| self.devices().any(|device| entry.runs_on(device)))
     }
 
-    /// Has parts of a batch checked, on all threads: one would take as long for many instances as the devices for a tenth of them.
-    /// One group for each width, or the first error, in the order of the batch.
+    /// Checks a batch on all threads, and groups it by width. Returns the first error in the order
+    /// of the batch.
+    ///
+    /// One thread would take as long for many instances as the devices for a tenth of them.
     ///
     /// # Panics
     ///
@@ -326,7 +341,7 @@ impl Cuda {
         })
     }
 
-    /// The host's threads, for copies and other work beside the devices.
+    /// The host threads, for copies and other work beside the devices.
     pub(crate) fn host_pool(&self) -> HostPool<'_> {
         HostPool(self.host.inner().pool_here())
     }

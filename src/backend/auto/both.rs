@@ -1,4 +1,4 @@
-//! The processor and GPUs together: each batch goes where it is done sooner.
+//! The processor and GPUs together: each batch goes to the side that should finish sooner.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -21,21 +21,23 @@ use crate::backend::cuda::{Calibration, CalibrationFault, ProcessorCosts};
 pub(crate) struct Both {
     cuda: Cuda,
     costs: Costs,
-    /// The time in seconds that a thread takes for what it computes side by side, by width, for each bit of the
-    /// exponents.
+    /// Seconds that one thread takes for one round of instances (as many as it computes at a time),
+    /// for each bit of the exponents, by width.
     per_bit: Mutex<BTreeMap<u32, f64>>,
 }
 
-/// What a call takes on a GPU besides the exponentiations: copies, launches, waiting. Measured on an H200.
+/// Seconds of a GPU call beyond the exponentiations: copies, launches, waiting. Measured on an
+/// H200.
 const CALL_SECONDS: f64 = 0.4e-3;
 
-/// The longest exponents that the processor is measured with.
+/// The longest exponents that the processor is measured with, in bits.
 const MEASURED_BITS: u32 = 128;
 
-/// How often it is; the fastest counts.
+/// Measurements of the processor; the fastest counts.
 const RUNS: usize = 2;
 
-/// With what exponents, how often, and with how many rounds of each thread, where somebody waits for it.
+/// The length of exponents for a calibration, in bits. It takes longer than [`MEASURED_BITS`],
+/// because its caller expects to wait.
 const CALIBRATION_BITS: u32 = 256;
 const CALIBRATION_RUNS: usize = 5;
 const ROUNDS: usize = 2;
@@ -57,7 +59,7 @@ impl Both {
         self.cuda.host()
     }
 
-    /// Measures devices and processor for moduli of these widths, and chooses by what came out.
+    /// Measures devices and processor for moduli of these widths, and then chooses by the results.
     pub(crate) fn calibrate(&mut self, widths: &[u32]) -> Result<Calibration, Error> {
         let mut calibration = self.cuda.calibrate(widths)?;
         let with_kernel = widths
@@ -73,7 +75,8 @@ impl Both {
         Ok(calibration)
     }
 
-    /// Chooses by what was measured before. What batches have taken was compared with other forecasts, and is forgotten.
+    /// Applies earlier measurements. Correction factors refer to the old estimates, so they are
+    /// reset.
     pub(crate) fn apply(&mut self, calibration: &Calibration) -> Result<(), Error> {
         let backend = self.cpu().name();
         let processor = calibration.processor.as_ref();
@@ -90,8 +93,8 @@ impl Both {
         Ok(())
     }
 
-    /// Runs a batch of `exponentiations` in all, on the GPUs or on the processor; there too if the last GPU is lost on
-    /// the way.
+    /// Runs a batch of `exponentiations` instances on the GPUs or the processor. If the last GPU is
+    /// lost on the way, the processor computes the batch.
     pub(crate) fn run<W, E>(
         &self,
         shape: Shape,
@@ -120,15 +123,15 @@ impl Both {
         }
     }
 
-    /// The smallest number of exponentiations that goes to the GPUs, as things look now; `None` if there is no kernel
-    /// for them, or the GPUs are never sooner.
+    /// The smallest number of exponentiations that goes to the GPUs, by the current estimate.
+    /// `None` if there is no kernel, or the GPUs are never sooner.
     pub(crate) fn break_even(&self, shape: Shape) -> Option<usize> {
         const MOST: u32 = 24;
         let on_gpu = |count: usize| -> Option<bool> {
             let model = self.model(shape, count)?;
             Some(self.costs.foresee(shape, count, model) == Side::Gpu)
         };
-        // The first power of two, and then between it and the one before.
+        // Find the first power of two, then bisect between it and the one before.
         let power = (0..=MOST).find(|&power| on_gpu(1 << power) == Some(true))?;
         let (mut low, mut high) = (1usize << power >> 1, 1usize << power);
         while low + 1 < high {
@@ -141,7 +144,7 @@ impl Both {
         Some(high)
     }
 
-    /// `None` where there is no kernel, or nothing to do.
+    /// The estimated times on both sides. `None` for an empty batch, or if there is no kernel.
     fn model(&self, shape: Shape, count: usize) -> Option<Model> {
         if count == 0 || shape.bits == 0 {
             return None;
@@ -149,12 +152,12 @@ impl Both {
         let gpu = self.foreseen_ms(shape, count)?;
         let cpu = self.cpu();
         let engine = cpu.inner().inner();
-        // Of one thread, with what was measured.
+        // Scale the time of one round on one thread to the rounds of the batch on all threads.
         let at_a_time = <_ as BatchModExp<BoxedUint>>::granularity(engine);
         let round = <_ as BatchModExp<BoxedUint>>::relative_time(engine, shape.bits, at_a_time);
         let rounds = <_ as BatchModExp<BoxedUint>>::relative_time(cpu, shape.bits, count);
         let seconds = self.per_bit(shape.bits) * f64::from(shape.exponent_bits.max(1));
-        // Around private operations there is more than was measured of exponentiations.
+        // The measured overhead is that of exponentiations; private operations have more.
         let measured = self
             .cuda
             .call_seconds()
@@ -165,7 +168,7 @@ impl Both {
         })
     }
 
-    /// The time in milliseconds that the devices should take; `None` if they have no kernel.
+    /// The estimated time on the devices in milliseconds. `None` if they have no kernel.
     fn foreseen_ms(&self, shape: Shape, count: usize) -> Option<f64> {
         #[cfg(feature = "rsa")]
         if let Some(product_bits) = shape.product_bits {
@@ -176,14 +179,15 @@ impl Both {
             if halves.is_some() {
                 return halves;
             }
-            // By way of the host.
+            // Without kernels for keys of this shape the host recombines.
         }
         self.cuda
             .foreseen_ms(shape.bits, shape.exponent_bits, count)
     }
 
-    /// The time in seconds that a thread takes for each bit of the exponents; measured once for each width, with one thread,
-    /// which does not keep the first batch waiting for long.
+    /// Seconds that one thread takes for each bit of the exponents.
+    ///
+    /// Measured once for each width, with one thread, so that the first batch does not wait long.
     fn per_bit(&self, bits: u32) -> f64 {
         let mut known = self.per_bit.lock().unwrap_or_else(PoisonError::into_inner);
         *known.entry(bits).or_insert_with(|| {
@@ -195,8 +199,8 @@ impl Both {
     }
 }
 
-/// The same while all threads compute, each of which takes longer then: so that [`Both::model`] foresees for this batch what it
-/// takes.
+/// Seconds for each bit of the exponents while all threads compute, which makes each of them
+/// slower. [`Both::model`] then estimates for this batch the time that it took.
 fn per_bit_of_all(cpu: &Cpu, bits: u32) -> f64 {
     let engine = cpu.inner().inner();
     let at_a_time = <_ as BatchModExp<BoxedUint>>::granularity(engine);
@@ -208,7 +212,7 @@ fn per_bit_of_all(cpu: &Cpu, bits: u32) -> f64 {
     seconds * round as f64 / rounds.max(1) as f64 / f64::from(exponent_bits)
 }
 
-/// The shortest of the times in seconds that a batch took, of numbers of all ones.
+/// The shortest time in seconds of a batch whose numbers are all ones.
 fn fastest(
     backend: &impl BatchModExp<BoxedUint>,
     bits: u32,
@@ -217,7 +221,7 @@ fn fastest(
     runs: usize,
 ) -> f64 {
     let modulus = BoxedUint::max(bits.next_multiple_of(Limb::BITS));
-    // All ones is odd.
+    // An all-ones number is odd.
     let params = BoxedMontyParams::new(Odd::new(modulus.clone()).expect("an odd modulus"));
     let instance = ModExp {
         base: &modulus,
@@ -228,14 +232,14 @@ fn fastest(
     let batch = vec![instance; count];
     let run = |_| {
         let started = Instant::now();
-        // Nothing is wrong with this batch.
+        // Valid by construction.
         let _ = backend.batch_mod_exp(&batch, exponent_bits, &mut out);
         started.elapsed().as_secs_f64()
     };
     (0..runs).map(run).fold(f64::INFINITY, f64::min)
 }
 
-/// Batches of several widths go by the widest of them.
+/// A batch of several widths is estimated by the widest.
 impl<U> BatchModExp<U> for Both
 where
     U: Unsigned + Sync + Send,
@@ -276,7 +280,7 @@ mod tests {
     use super::*;
     use core::num::NonZeroUsize;
 
-    /// Every width that there are kernels for can be measured on the processor.
+    /// Every width with kernels can be measured on the processor.
     #[test]
     fn every_width_is_measured() {
         let cpu = Cpu::with_threads(NonZeroUsize::new(2).unwrap()).unwrap();

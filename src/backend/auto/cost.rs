@@ -1,31 +1,32 @@
-//! Where a batch is done sooner, on the processor or on GPUs: by a model of both, corrected by what batches like it
-//! have taken.
+//! Chooses the processor or the GPUs for a batch, by a model of both that measured times correct.
 //!
-//! All of it depends on public numbers and on how long whole batches take, which does not depend on secrets.
+//! The choice depends on public numbers and on the running times of whole batches, which do not
+//! depend on secrets.
 
 use alloc::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// One of the two.
+/// The side that computes a batch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Side {
     Cpu,
     Gpu,
 }
 
-/// What batches that cost alike have in common; public.
+/// The public properties that batches of equal cost share.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Shape {
-    /// What is around the exponentiations.
+    /// The kind of work that contains the exponentiations.
     pub(crate) kind: &'static str,
     /// The width of the moduli in bits.
     pub(crate) bits: u32,
-    /// The width of the products of two moduli in bits, if exponentiations come in pairs modulo two factors: these are other kernels.
+    /// The width in bits of the products of two moduli, if exponentiations come in pairs modulo two
+    /// factors. These have other kernels.
     pub(crate) product_bits: Option<u32>,
     pub(crate) exponent_bits: u32,
 }
 
-/// What is foreseen for a batch, in seconds.
+/// The estimated time of a batch on each side, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Model {
     pub(crate) cpu: f64,
@@ -41,7 +42,7 @@ impl Model {
     }
 }
 
-/// How much longer than foreseen batches take, by shape and size.
+/// Measured times relative to estimates, by shape and size.
 #[derive(Debug, Default)]
 pub(crate) struct Costs(Mutex<BTreeMap<(Shape, u32), Factors>>);
 
@@ -51,37 +52,37 @@ struct Factors {
     gpu: Factor,
 }
 
-/// Measured time over foreseen time.
+/// Measured time divided by estimated time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Factor {
-    /// The last measurements, of which the first `count` are there, in no order.
+    /// The last measurements, unordered. The first `count` are valid.
     last: [f64; LAST],
     count: usize,
-    /// Where the next measurement goes.
+    /// The index of the next measurement.
     next: usize,
-    /// Whether there was a call at all: the first one loads kernels and allocates, and is not counted.
+    /// Whether a call has been made. The first one loads kernels and allocates, and is not counted.
     is_warm: bool,
 }
 
-/// So many measurements count, and of those the one in the middle: now and then a call takes much longer than the others like it, since
-/// other programs had the processor, and that says nothing of the next one.
+/// Measurements that are kept. Their median counts, because other programs sometimes slow down a
+/// single call.
 const LAST: usize = 5;
 
-/// So many are made of a side before it is left for the other one, for the same reason.
+/// Measurements of a side before it may lose to the other one. One slow call must not decide.
 const TRIES: usize = 3;
 
-/// The other side is tried for batches of a size for which it should take at most so many times as long.
+/// The slower side is tried if it should take at most this many times as long.
 const WORTH_A_TRY: f64 = 1.6;
 
-/// What is left of a factor whenever the other side is taken: a side that was slow once, because others had it, is tried
-/// again after a while.
+/// The decay of a factor each time the other side is chosen. A side that was slow because others
+/// used it is tried again after a while.
 const FORGOTTEN: f64 = 0.998;
 
-/// How many half octaves apart batches say something of each other.
+/// The largest distance, in half octaves of size, at which a batch informs the estimate of another.
 const NEAR: u32 = 4;
 
 impl Costs {
-    /// The side that should be done sooner with `count` instances.
+    /// The side that should finish `count` instances sooner.
     pub(crate) fn choose(&self, shape: Shape, count: usize, model: Model) -> Side {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let nearest = nearest(&all, shape, count);
@@ -95,7 +96,7 @@ impl Costs {
         };
         let is_close = time(later) <= WORTH_A_TRY * time(sooner);
         let tries = factors.of(later).count;
-        // Once begun, a try is not given up for its first time.
+        // A slow first measurement does not end a try.
         if tries < TRIES && (is_close || tries > 0) {
             return later;
         }
@@ -105,7 +106,7 @@ impl Costs {
         sooner
     }
 
-    /// The side as it would be chosen, with nothing tried.
+    /// The side that the estimates favour, without trying the other one.
     pub(crate) fn foresee(&self, shape: Shape, count: usize, model: Model) -> Side {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let nearest = nearest(&all, shape, count);
@@ -115,7 +116,7 @@ impl Costs {
         }
     }
 
-    /// Takes note of what a batch took, in seconds.
+    /// Records the running time of a batch, in seconds.
     pub(crate) fn measured(
         &self,
         shape: Shape,
@@ -133,7 +134,7 @@ impl Costs {
 }
 
 impl Factor {
-    /// The lower one of two in the middle; `None` before the first measurement.
+    /// The median, the lower one of two. `None` before the first measurement.
     fn value(&self) -> Option<f64> {
         let mut last = self.last;
         let measured = &mut last[..self.count];
@@ -172,7 +173,7 @@ impl Factors {
     }
 }
 
-/// The factors of batches of the nearest sizes that were measured, each side by itself.
+/// The factors of the nearest measured sizes, for each side separately.
 fn nearest(all: &BTreeMap<(Shape, u32), Factors>, shape: Shape, count: usize) -> Factors {
     let class = size_class(count);
     let of_shape = || all.range((shape, 0)..=(shape, u32::MAX));
@@ -189,7 +190,7 @@ fn nearest(all: &BTreeMap<(Shape, u32), Factors>, shape: Shape, count: usize) ->
     }
 }
 
-/// Half octaves.
+/// The size in half octaves, rounded.
 fn size_class(count: usize) -> u32 {
     (2.0 * (count.max(1) as f64).log2()).round() as u32
 }
@@ -214,7 +215,7 @@ mod tests {
         }
     }
 
-    /// Runs a batch where `costs` says, on machines that are so many times as slow as foreseen.
+    /// Runs a batch where `costs` says, on sides that take `cpu` and `gpu` times the estimates.
     fn run(costs: &Costs, count: usize, cpu: f64, gpu: f64) -> Side {
         let model = model(count);
         let side = costs.choose(SHAPE, count, model);
@@ -235,7 +236,7 @@ mod tests {
         }
     }
 
-    /// The model is wrong for both machines; a few batches tell.
+    /// The model is wrong for both sides; a few batches correct it.
     #[test]
     fn measurements_correct_the_model() {
         for (cpu, gpu) in [(2.0, 1.0), (1.0, 2.0), (0.5, 0.7), (1.0, 1.0), (3.0, 3.0)] {
@@ -253,13 +254,13 @@ mod tests {
                     settled.iter().all(|side| time(side) <= 1.1 * best),
                     "{count}"
                 );
-                // What was tried was no adventure.
+                // No try took too long.
                 assert!(tried.iter().all(|side| time(side) <= 5.0 * best), "{count}");
             }
         }
     }
 
-    /// Now and then a call takes longer, on either side; that keeps no batch on the side that is slower.
+    /// An occasional slow call, on either side, leaves no batch on the slower side.
     #[test]
     fn single_slow_times_mislead_nobody() {
         let wrong = |every: usize, first: usize, count: usize, best: Side| {
@@ -272,14 +273,14 @@ mod tests {
             for first in 0..every {
                 for (count, best) in [(300, Side::Cpu), (530, Side::Gpu)] {
                     let wrong = wrong(every, first, count, best);
-                    // The other side is tried again at times.
+                    // The other side is tried from time to time.
                     assert!(wrong <= 30, "{every}, {first}, {count}: {wrong}");
                 }
             }
         }
     }
 
-    /// A side that was busy for a while is not given up for ever.
+    /// A side that was slow for a while is tried again.
     #[test]
     fn slow_times_are_forgotten() {
         let costs = Costs::default();

@@ -1,14 +1,14 @@
-//! Products, which never go to a GPU.
+//! Products of two numbers, which always run on the processor.
 
 use batch_modexp_core::{BatchModMul, Error, ModMul, Serial};
 use crypto_bigint::Unsigned;
 
 use super::{Auto, Chosen};
 
-/// Products are computed on the processor, by whatever computes exponentiations there, also with GPUs: to copy numbers from the
-/// memory of the host to a device and back takes longer than to multiply them here. Beside an H200 16 threads
-/// were faster at every width, 128 to 512 bits, and in batches of 4,096 to 1,048,576 (`docs/performance.md`, "Products").
-/// `Cuda` multiplies for whoever asks it to.
+/// Products run on the processor, even with GPUs, with the same engine as exponentiations there.
+///
+/// Copying numbers between host and device takes longer than multiplying them on the host. See
+/// `docs/performance.md`, "Products". `Cuda` multiplies on the devices.
 impl<U> BatchModMul<U> for Auto
 where
     U: Unsigned + Sync,
@@ -26,7 +26,7 @@ where
 }
 
 impl Auto {
-    /// What computes on the processor.
+    /// The backend of the processor.
     fn processor<U>(&self) -> &dyn BatchModMul<U, Error = Error>
     where
         U: Unsigned + Sync,

@@ -1,10 +1,10 @@
-//! Powers of fixed bases and products of powers, which never go to a GPU.
+//! Powers of fixed bases and products of powers, which always run on the processor.
 
 use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
 
 use super::{Auto, Chosen};
 
-/// On the processor, by whatever computes exponentiations there, also with GPUs.
+/// The engine of the processor, even with GPUs.
 impl HasPowerEngine for Auto {
     fn power_engine(&self) -> &dyn PowerEngine {
         match self.chosen() {

@@ -14,7 +14,7 @@ fn the_processor_is_named_when_it_was_asked_for() {
     );
 }
 
-/// With a GPU in the machine too: only a call that names GPUs allows them.
+/// Only a call that names GPUs allows them, even on a machine that has one.
 #[test]
 fn gpus_are_taken_only_when_allowed() {
     assert_eq!(Kind::default(), Kind::Cpu);
@@ -44,7 +44,7 @@ fn what_is_said_of_gpus_that_are_gone() {
     );
 }
 
-/// Needs a GPU, which it takes for lost.
+/// Needs a GPU, and injects its loss.
 #[test]
 fn the_processor_goes_on_when_all_gpus_are_lost() {
     if crate::need::available("cuda", Cuda::probe()).is_none() {

@@ -1,4 +1,4 @@
-//! Running times of this machine, by which kernels are chosen in place of those of the H200 that the crate knows.
+//! Running times of the user's machine, which replace those of an H200 when kernels are chosen.
 
 mod measure;
 mod text;
@@ -16,12 +16,13 @@ use super::runtime::costs::Costs;
 use super::runtime::device::Device;
 use super::runtime::probe::DeviceInfo;
 
-/// What kernels take on the devices of this machine, and, if [`Auto`](crate::backend::Auto) has measured it, what
-/// exponentiations take on its processor.
+/// Measured times of kernels on the devices of a machine, and of its processor if
+/// [`Auto`](crate::backend::Auto) measured it.
 ///
-/// Without one, kernels are chosen by the times of an H200, scaled by what is known of other chips: predictions where
-/// nobody has measured. [`Cuda::calibrate`] measures, once for a machine; the text that this value is
-/// [displayed](core::fmt::Display) as may be kept, parsed by a later process, and given to [`Cuda::with_calibration`]:
+/// Without a calibration, kernels are chosen by the times of an H200, scaled to other chips; those
+/// are predictions. [`Cuda::calibrate`] measures once for a machine. Its value can be
+/// [displayed](core::fmt::Display) as text, kept, parsed by a later process, and given to
+/// [`Cuda::with_calibration`]:
 ///
 /// ```no_run
 /// use batch_modexp::backend::{Cuda, cuda::{Calibration, widths}};
@@ -36,63 +37,69 @@ use super::runtime::probe::DeviceInfo;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A text is refused if it was changed, if it is of a version of the crate with other kernels, and by backends with a
-/// device, a driver or a processor backend that it does not know ([`CalibrationFault`]). No result depends on a
-/// calibration, and nothing secret is measured: the operands are fixed.
+/// A changed text is refused, as is the text of a version of the crate with other kernels. Backends
+/// refuse a calibration that lacks one of their devices, with its driver, or their processor
+/// backend ([`CalibrationFault`]). No result depends on a calibration. Nothing secret is measured:
+/// the operands are fixed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Calibration {
     devices: Vec<(Chip, Arc<Costs>)>,
     pub(crate) processor: Option<ProcessorCosts>,
 }
 
-/// What tells devices apart whose times differ.
+/// The properties by which devices with different times are told apart.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Chip {
     name: String,
     compute_capability: (i32, i32),
     multiprocessors: u32,
-    /// The driver compiles the kernels.
+    /// The CUDA version of the driver, which compiles the kernels.
     cuda_version: i32,
 }
 
-/// What a backend of the processor takes.
+/// Measured times of a backend of the processor.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct ProcessorCosts {
     /// The backend's name, such as `ifma`.
     pub(crate) backend: String,
-    /// For each width of moduli, in bits, what a thread takes for each bit of the exponents with as many instances as it
-    /// computes at a time, while all threads do, in picoseconds.
+    /// By width of the moduli in bits: picoseconds that a thread takes for each bit of the
+    /// exponents, with as many instances as it computes at a time, while all threads compute.
     pub(crate) per_bit_ps: BTreeMap<u32, u64>,
 }
 
 impl Cuda {
-    /// Measures every kernel for moduli of these widths, in bits, on each kind of device that it has, and from then on
-    /// chooses by what came out. Other widths go by predictions, as before; those that there are no kernels for are passed
-    /// over. [`widths`](super::widths) are all that there are kernels for; the widths of RSA are half of its keys'.
+    /// Measures every kernel for moduli of these widths, in bits, on each kind of device, and then
+    /// chooses by the results.
     ///
-    /// Takes some seconds for all widths, and where the driver has not compiled the kernels before, minutes for that.
-    /// Nothing else should use the devices meanwhile. All operands are fixed: nothing secret is measured.
+    /// Other widths still use predictions. Widths without kernels are skipped.
+    /// [`widths`](super::widths) lists all widths with kernels; RSA uses half the width of its
+    /// keys.
+    ///
+    /// Takes some seconds for all widths, and minutes if the driver has to compile the kernels
+    /// first. Nothing else should use the devices meanwhile. All operands are fixed: nothing secret
+    /// is measured.
     ///
     /// # Errors
     ///
-    /// [`Error::Cuda`] if a device fails, [`Error::Forked`] in a forked child. The backend chooses as before then.
+    /// [`Error::Cuda`] if a device fails, [`Error::Forked`] in a forked child. The choices then
+    /// stay as they were.
     pub fn calibrate(&mut self, widths: &[u32]) -> Result<Calibration, Error> {
         let calibration = self.measured(widths)?;
         self.apply(&calibration)?;
         Ok(calibration)
     }
 
-    /// Chooses kernels by what was measured before.
+    /// Chooses kernels by earlier measurements.
     ///
     /// # Errors
     ///
-    /// [`Error::Calibration`] if it knows nothing of one of the devices.
+    /// [`Error::Calibration`] if the calibration lacks one of the devices.
     pub fn with_calibration(mut self, calibration: &Calibration) -> Result<Self, Error> {
         self.apply(calibration)?;
         Ok(self)
     }
 
-    /// Measures, and changes nothing.
+    /// Measures, and leaves the choices unchanged.
     fn measured(&self, widths: &[u32]) -> Result<Calibration, Error> {
         self.devices.check()?;
         let mut devices = Vec::<(Chip, Arc<Costs>)>::new();
@@ -108,7 +115,7 @@ impl Cuda {
         })
     }
 
-    /// All devices, or none.
+    /// Applies a calibration to all devices, or to none.
     pub(crate) fn apply(&mut self, calibration: &Calibration) -> Result<(), Error> {
         let costs_of = |device: &Device| calibration.costs(device.info());
         self.devices
@@ -123,7 +130,8 @@ impl Cuda {
         Ok(())
     }
 
-    /// What a call takes besides its kernels, in seconds, on the slowest device; `None` if that was not measured.
+    /// Seconds of a call beyond its kernels, on the slowest device. `None` if that was not
+    /// measured.
     pub(crate) fn call_seconds(&self) -> Option<f64> {
         let costs = self.devices().filter_map(DeviceInfo::costs);
         let slowest = costs.filter_map(|costs| costs.call_ns).max()?;
@@ -132,7 +140,7 @@ impl Cuda {
 }
 
 impl Calibration {
-    /// What was measured of devices like this one.
+    /// The measured times for devices like this one.
     fn costs(&self, device: &DeviceInfo) -> Result<Arc<Costs>, CalibrationFault> {
         let chip = Chip::of(device);
         let mut known = self.devices.iter();
@@ -147,7 +155,7 @@ impl Calibration {
 impl Chip {
     fn of(device: &DeviceInfo) -> Self {
         Self {
-            // As it comes back from a line of text.
+            // The name as a parsed text has it.
             name: device
                 .name()
                 .split_whitespace()
@@ -160,7 +168,7 @@ impl Chip {
     }
 }
 
-/// Tells the kernels that are measured from those of other versions.
+/// A fingerprint of the kernels that are measured, which differs between versions.
 fn kernel_set() -> u64 {
     let modules = SHIPPED.exponentiating().map(|entry| entry.image.ptx);
     modules.fold(0, |all: u64, module| {

@@ -1,7 +1,7 @@
-//! CRT batches: `m^d mod n` for many numbers m and keys `n = p q`, from the host to the devices and back.
+//! CRT batches: `m^d mod n` for many numbers m and keys `n = p q`, computed on the devices.
 //!
-//! The caller is a [`Feed`], which makes the numbers and takes the results. Records of keys stay on the devices. Nothing is checked
-//! here.
+//! The caller is a [`Feed`], which makes the numbers and takes the results. Key records stay on the
+//! devices. The results are not checked here.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -32,13 +32,13 @@ use super::runtime::slot::{Outgoing, Slot};
 use super::runtime::strike::Reach;
 use super::words::{copy_out, write_indices};
 
-/// What all keys of a batch have in common; public.
+/// The public properties that all keys of a batch share.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct CrtShape {
     /// The width of n in bits, and of both primes.
     pub(crate) n_bits: u32,
     pub(crate) prime_bits: u32,
-    /// A bound for the length of the exponents modulo p and q, in bits.
+    /// An upper bound for the length of the exponents modulo p and q, in bits.
     pub(crate) exponent_bits: u32,
     /// e, odd and above 1.
     pub(crate) public_exponent: u64,
@@ -48,7 +48,7 @@ pub(crate) struct CrtShape {
 pub(crate) struct CrtRun<'a> {
     pub(crate) len: usize,
     pub(crate) key: CrtKey<'a>,
-    /// Where the key lies on devices.
+    /// The records of the key on the devices.
     pub(crate) residence: &'a Residence,
 }
 
@@ -58,16 +58,21 @@ pub(crate) trait CrtFeed<O>: Feed<O> {
     fn is_blinded(&self) -> bool;
 }
 
-/// The number of items that each thread of the host blinds sooner than a device, which takes as long for one as for thousands: measured
-/// with RSA-2048, 0.23 ms on an H200 against 1.5 us an item. Several calls share the threads, and so do several devices.
+/// Items that each host thread blinds sooner than a device.
+///
+/// A device takes as long for one item as for thousands: with RSA-2048, 0.23 ms on an H200, against
+/// 1.5 us an item on the host. Several calls share the threads, and so do several devices.
 const BLINDED_BY_A_THREAD: usize = 128;
 
-/// Of so many parts of a device chunks leave one, if that makes no more of them, to the short launches of those before and after, which otherwise
-/// wait for room and then hold up the next long launch: by time stamps with RSA-2048 on an H100, recombining is 5 % of what the device does,
-/// and blinding is another 12 %.
+/// The reciprocal of the part of a device that chunks leave free for the short launches of their
+/// neighbours, if that does not add a chunk.
+///
+/// Without this, short launches wait for free multiprocessors, and then delay the next long launch.
+/// By time stamps with RSA-2048 on an H100, recombining takes 5 % of the device's time, and
+/// blinding another 12 %.
 const PART_FOR_RECOMBINING: usize = 16;
 
-/// The same for blinded items: for both.
+/// The same for blinded items, whose short launches blind and recombine.
 const PART_FOR_BLINDING_TOO: usize = 5;
 
 impl Cuda {
@@ -82,7 +87,7 @@ impl Cuda {
         self.compile(|| classes.iter().flat_map(CrtClass::entries))
     }
 
-    /// Computes the items of all `runs`, for whose keys there must be kernels.
+    /// Computes the items of all `runs`. There must be kernels for their keys.
     pub(crate) fn run_crt<O: Output, F: CrtFeed<O>>(
         &self,
         shape: CrtShape,
@@ -94,7 +99,7 @@ impl Cuda {
         self.devices.run(&batch, output)
     }
 
-    /// The same with something done to the batch on its way to a device.
+    /// Like [`run_crt`](Self::run_crt), with changes to the batch on its way to a device.
     #[cfg(test)]
     pub(crate) fn run_tampered_crt<O: Output, F: CrtFeed<O>>(
         &self,
@@ -114,16 +119,17 @@ impl Cuda {
         self.devices.run(&batch, output)
     }
 
-    /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of `prime_bits` bits,
-    /// one class of each family; none if no device has any.
+    /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of
+    /// `prime_bits` bits, one class for each family. Empty if no device has any.
     pub(crate) fn crt_classes(&self, n_bits: u32, prime_bits: u32) -> Vec<CrtClass> {
         let mut classes = plan::crt_classes(SHIPPED, n_bits, prime_bits);
         classes.retain(|class| self.devices().any(|device| class.runs_on(device)));
         classes
     }
 
-    /// The time in milliseconds that the devices should take for `count` exponentiations in pairs modulo two factors,
-    /// given the widths of their product and of themselves in bits; `None` if one of them has no kernel for it.
+    /// The estimated time in milliseconds for `count` exponentiations in pairs modulo two factors
+    /// on all devices. `widths` are those of the products and of the factors, in bits. `None` if
+    /// one device has no kernel.
     pub(crate) fn foreseen_halves_ms(
         &self,
         (product_bits, bits): (u32, u32),
@@ -138,16 +144,16 @@ impl Cuda {
     }
 }
 
-/// What tests do to a batch.
+/// Changes that tests make to a batch.
 #[cfg(test)]
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Tampering<'a> {
-    /// Changes the inputs of each chunk on their way to the device: the words of the first numbers, and of the
-    /// indices of keys, two to a word.
+    /// Changes the inputs of each chunk on their way to the device: the words of the first numbers,
+    /// and the key indices, two to a word.
     pub(crate) inputs: Option<ChangeInputs<'a>>,
     /// The only family whose kernels may compute the halves.
     pub(crate) halves_by: Option<&'a str>,
-    /// Changes each chunk's memory on the device, between launches.
+    /// Changes the memory of each chunk on the device, between launches.
     pub(crate) strike: Option<&'a Strike>,
 }
 
@@ -155,13 +161,13 @@ pub(crate) struct Tampering<'a> {
 #[cfg(test)]
 pub(crate) type ChangeInputs<'a> = &'a (dyn Fn([&mut [u64]; 2]) + Sync);
 
-/// See [`Tampering::strike`]; gets the items that a chunk has.
+/// See [`Tampering::strike`]. Gets the items of the chunk.
 #[cfg(test)]
 pub(crate) type Strike = alloc::sync::Arc<dyn Fn(&Range<usize>, &Reach<'_>) + Send + Sync>;
 
 struct CrtBatch<'a, F> {
     classes: Vec<CrtClass>,
-    /// How many devices there are, at least one, to which the feed's threads belong.
+    /// The number of devices that share the feed's threads, at least one.
     devices: usize,
     shape: CrtShape,
     runs: &'a [CrtRun<'a>],
@@ -170,21 +176,22 @@ struct CrtBatch<'a, F> {
     tampering: Tampering<'a>,
 }
 
-/// What a device computes its share with.
+/// The kernels and key records with which a device computes its share.
 struct Share {
     kernels: CrtKernels,
     loaded: Loaded,
     window: Window,
-    /// For each run of items with one key the last of them and the index of its key in the table.
+    /// For each run of items with one key: the last item, and the index of the key's record in the
+    /// table.
     key_indices: Vec<(usize, u32)>,
-    /// Held while a chunk for this device is opened and sent off: two at a time would both be late. Those for others wait for
-    /// nobody but the host's threads.
+    /// Held while a chunk for this device is opened and submitted. Two at a time would both be
+    /// late. Chunks for other devices wait only for the host's threads.
     opening: Mutex<()>,
-    /// The host blinds chunks of at most so many items.
+    /// The largest chunk that the host blinds, in items.
     blinded_by_host: usize,
 }
 
-/// A chunk that a device works on: parts of its items, each as a thread has opened it, and where the results are in
+/// A chunk on a device: its items in the parts that threads opened, and the place of the results in
 /// the output.
 struct UnderWay<T> {
     parts: Vec<Opened<T>>,
@@ -225,7 +232,7 @@ impl<O: Output, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
             blind: (class.blind, blind.grid()),
             records: class.records(),
         };
-        // An instance of the kernel is a half.
+        // An instance of the kernel is half of an item.
         let resident = exp.grid().resident_instances() / 2;
         let per_block = halves.entry.image.instances_per_block.div_ceil(2);
         let part = match self.feed.feed.is_blinded() {
@@ -234,8 +241,8 @@ impl<O: Output, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
         };
         Ok(Prepared {
             resident,
-            // Where one fills the device, two halves begin and end with less of the host's work; of many, whole ones
-            // have fewer threads wait for each other.
+            // If the items fit on the device at once, two halves need less host work at the start
+            // and the end. For larger shares, full chunks make fewer threads wait for each other.
             chunks: match count > resident {
                 true => ChunkLens {
                     most: resident,
@@ -323,8 +330,10 @@ impl<'a, F> CrtBatch<'a, F> {
         }
     }
 
-    /// How many items a thread takes at a time: few enough for each to have some, and for none to be late with its last ones when the others are done, for
-    /// threads share cores; enough to fill vectors, and for what a part costs besides to be little.
+    /// Items that a thread opens at a time.
+    ///
+    /// Small enough that each thread gets some, and that none finishes its last items late. Large
+    /// enough to fill SIMD vectors, and to make the overhead of a part negligible.
     fn part_len(&self, count: usize) -> usize {
         const FEWEST: usize = 16;
         const MOST: usize = 128;
@@ -334,7 +343,7 @@ impl<'a, F> CrtBatch<'a, F> {
             .next_multiple_of(8)
     }
 
-    /// The indices of the keys in the table, which get a place there if they have none yet.
+    /// The indices of the keys in the table. Keys without a record get one.
     fn key_indices(
         &self,
         class: &CrtClass,
@@ -355,7 +364,7 @@ impl<'a, F> CrtBatch<'a, F> {
         Ok(indices)
     }
 
-    /// Writes numbers and the indices of keys to `input`, all of it.
+    /// Writes all of `input`: numbers and key indices.
     fn fill<O>(
         &self,
         share: &Share,

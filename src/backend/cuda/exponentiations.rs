@@ -1,4 +1,4 @@
-//! The way of a batch of exponentiations to the devices, to the host what they do not serve.
+//! Splits a batch of exponentiations between the devices and the host.
 
 use alloc::vec::Vec;
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ use super::words::SEEN_AT_A_TIME;
 use super::{Cuda, Serial};
 
 impl Cuda {
-    /// Checks what every backend requires of a batch of exponentiations, and against the widest modulus, and computes it.
+    /// Checks a batch of exponentiations, including its width against `max_bits`, and computes it.
     pub(super) fn check_and_run<U: Unsigned + Sync + Send>(
         &self,
         batch: &[ModExp<'_, U>],
@@ -37,16 +37,18 @@ impl Cuda {
         let check = |instances: &[_]| check_instances(instances, exponent_bits, max_bits);
         self.checked(batch, out, check)
             .and_then(|groups| match (&groups[..], supposed) {
-                // It was as supposed, so that the devices are to blame.
+                // The batch is valid and of one width, so the error comes from a device.
                 ([group], Some(result)) if group.is_all() => result,
                 _ => self.run(groups, exponent_bits, out, tuning),
             })
             .inspect_err(|_| clear(out))
     }
 
-    /// Computes a batch that seems to be of one width, and has a kernel, before anybody has looked at all of it, which takes as long for a large one
-    /// as a hundredth of its exponentiations: each chunk is looked through when it is copied, while the devices compute others. Fails if
-    /// something is wrong with the batch, too.
+    /// Optimistic path: validates each chunk while copying it, because validating a large batch
+    /// first costs about 1 %.
+    ///
+    /// Taken if the batch seems to be of one width that has a kernel. Invalid instances end it with
+    /// an error.
     fn run_unseen<U: Unsigned + Sync + Send>(
         &self,
         batch: &[ModExp<'_, U>],
@@ -57,7 +59,7 @@ impl Cuda {
     where
         Serial: BatchModExp<U, Error = Error>,
     {
-        // What one thread has seen before another is awake is not worth it.
+        // A small batch is validated before another thread would have woken up.
         if batch.len() <= SEEN_AT_A_TIME {
             return None;
         }
@@ -66,7 +68,7 @@ impl Cuda {
         Some(self.run_group(&group, exponent_bits, out, tuning, true))
     }
 
-    /// Computes a batch that is known to be as it should.
+    /// Computes a batch that has been validated.
     fn run<U: Unsigned + Sync + Send>(
         &self,
         groups: Vec<Group<'_, ModExp<'_, U>>>,
@@ -81,7 +83,7 @@ impl Cuda {
         let (on_devices, on_host): (Vec<_>, Vec<_>) = groups
             .into_iter()
             .partition(|group| self.serves(group.bits, exponent_bits));
-        // The host first, which may find a modulus too wide.
+        // The host first: it may find a modulus too wide.
         for group in on_host {
             group.compute_on(&self.host, exponent_bits, out)?;
         }
@@ -92,13 +94,14 @@ impl Cuda {
         Ok(timing)
     }
 
-    /// Whether devices have a kernel for such a group. They have none for exponents that are longer than their moduli.
+    /// Whether the devices have a kernel for such a group. They have none for exponents that are
+    /// longer than their moduli.
     fn serves(&self, bits: u32, exponent_bits: u32) -> bool {
         exponent_bits <= bits && self.has_kernel(bits)
     }
 
-    /// Computes a group on devices, and on the host what a family refuses. With `is_unseen` nobody has looked yet at whether all of
-    /// it is as it should be.
+    /// Computes a group on devices, and on the host the instances that a family refuses. With
+    /// `is_unseen`, the instances are validated while they are copied.
     fn run_group<U: Unsigned + Sync + Send>(
         &self,
         group: &Group<'_, ModExp<'_, U>>,

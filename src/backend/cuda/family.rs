@@ -1,5 +1,4 @@
-//! What a family of kernels says of itself: how its operands lie in memory, how its kernels are launched, which
-//! chips they run on, and what they cost.
+//! The interface of a kernel family: operands in memory, launches, supported chips, and costs.
 
 #[cfg(feature = "rsa")]
 pub(crate) mod crt;
@@ -24,18 +23,18 @@ use super::runtime::module::Grid;
 use super::runtime::probe::DeviceInfo;
 use super::words::NonTemporal;
 
-/// One way of doing the arithmetic. `entry` is always one of the family's own.
+/// A family of kernels with one kind of arithmetic. `entry` is always one of the family's own.
 ///
-/// A family makes its launches, and vouches for them: see [`Launch::new`].
+/// A family makes its launches and guarantees that they are sound: see [`Launch::new`].
 pub(crate) trait Family: fmt::Debug + Sync {
-    /// Whether a kernel runs on a device: whether the chip has its instructions and its memory.
+    /// Whether a kernel runs on a device, which needs its instructions and its memory.
     fn runs_on(&self, entry: &Entry, device: &DeviceInfo) -> bool;
 
-    /// Whether the device is of a kind on which this family is faster than a processor with many cores.
+    /// Whether this family is faster on the device than a processor with many cores.
     fn is_fast_on(&self, device: &DeviceInfo) -> bool;
 
-    /// The time in milliseconds that a device should take for `count` instances with exponents of
-    /// `exponent_bits` bits; only for kernels that exponentiate.
+    /// The estimated time in milliseconds for `count` instances with exponents of `exponent_bits`
+    /// bits on one device. Only for kernels that exponentiate.
     fn milliseconds(
         &self,
         entry: &Entry,
@@ -47,16 +46,16 @@ pub(crate) trait Family: fmt::Debug + Sync {
     /// The fastest window for exponents of `exponent_bits` bits.
     fn best_window(&self, exponent_bits: u32) -> Window;
 
-    /// A window table has room for at least so many powers. Other numbers share its place.
+    /// The least number of powers in a window table. Other numbers share its memory.
     fn fewest_entries(&self) -> usize {
         8
     }
 
-    /// Lays a chunk of exponentiations out in memory, and makes its launches.
+    /// Lays out a chunk of exponentiations in memory, and makes its launches.
     fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork;
 
-    /// Writes the record of a modulus, all of it: unless a family does otherwise, the modulus and `r2`, which is `2^(2 * r2_bits)` modulo the
-    /// modulus.
+    /// Writes the whole record of a modulus. By default: the modulus, and `r2`, which is
+    /// `2^(2 * r2_bits)` modulo the modulus.
     fn write_modulus<'w>(
         &self,
         entry: &Entry,
@@ -70,8 +69,8 @@ pub(crate) trait Family: fmt::Debug + Sync {
         stores.copy_in(r2, second);
     }
 
-    /// Whether what a kernel wrote in place of a power says that its modulus is none for the family. Such an instance
-    /// is computed on the host, which makes the answer public.
+    /// Whether the output in place of a power marks a modulus that the family does not support. The
+    /// host computes such an instance, which makes this answer public.
     fn is_refused(&self, _power: &[u64]) -> bool {
         false
     }
@@ -83,29 +82,31 @@ pub(crate) trait Family: fmt::Debug + Sync {
     }
 }
 
-/// A chunk of exponentiations; all of it is public.
+/// A chunk of exponentiations. All fields are public.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ModExpChunk {
     /// The number of instances, at least 1.
     pub(crate) count: usize,
-    /// The most moduli that there may be.
+    /// An upper bound for the number of moduli.
     pub(crate) moduli: usize,
-    /// The length of the exponents, at most the width of the kernel.
+    /// The length of the exponents in bits, at most the width of the kernel.
     pub(crate) exponent_bits: u32,
-    /// The width of the Montgomery parameters, as from [`Entry::r2_bits`].
+    /// The width of the Montgomery parameters in bits, as from [`Entry::r2_bits`].
     pub(crate) r2_bits: u32,
     pub(crate) window: Window,
 }
 
-/// Where the operands of a chunk lie, and what is launched. Numbers are little-endian 64-bit words, the numbers
-/// of all instances one after the other, equally wide, with zeros above. The parts of the inputs are in this order.
+/// The places of a chunk's operands, and its launches.
+///
+/// Numbers are little-endian 64-bit words, zero-extended to one width. Those of all instances are
+/// consecutive. The input parts are in the order of the fields.
 pub(crate) struct ModExpWork {
     pub(crate) layout: Layout,
     pub(crate) base: Part,
     pub(crate) exponent: Part,
-    /// For each instance the index of the record of its modulus, 32 bits.
+    /// For each instance the 32-bit index of the record of its modulus.
     pub(crate) modulus_index: Part,
-    /// Room for a record for each modulus, of which the first are used.
+    /// Space for a record for each modulus. The first records are used.
     pub(crate) moduli: Part,
     pub(crate) power: Part,
     pub(crate) launches: Vec<Launch>,

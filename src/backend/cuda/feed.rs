@@ -1,5 +1,5 @@
-//! Numbers that a caller makes when a device is about to be free for them, part by part on the host's threads, and what becomes of
-//! the results.
+//! The interface to callers that make the numbers of items shortly before a device needs them, and
+//! take the results.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,23 +14,26 @@ pub(crate) use super::family::crt::Operands;
 use super::runtime::pipeline::Output;
 use super::words::{HostPool, NonTemporal};
 
-/// The caller of a batch: makes the numbers of items, and takes their results. All functions are called on any thread.
+/// The caller of a batch: makes the numbers of items, and takes their results. Any thread may call
+/// its functions.
 pub(crate) trait Feed<O>: Sync {
     /// The numbers of some items.
     type Opened: Send + Sync;
     type Error: From<Error> + Send;
 
-    /// Makes the numbers of some items. Only blinded batches want other operands than [`Operands::Same`].
+    /// Makes the numbers of some items. Only blinded batches use other operands than
+    /// [`Operands::Same`].
     fn open(&self, items: Range<usize>, operands: Operands) -> Result<Self::Opened, Self::Error>;
 
-    /// The numbers that are copied to the device: see [`Operands`]. If there is no second number, it is empty.
+    /// The numbers to copy to the device: see [`Operands`]. The second slice is empty if there is
+    /// no second number.
     fn numbers<'n>(&self, opened: &'n Self::Opened) -> [&'n [Limb]; 2];
 
-    /// Takes the results of those items.
+    /// Takes the results of the opened items.
     fn take(&self, opened: Self::Opened, results: &[Limb], output: O);
 }
 
-/// Items that a thread has opened.
+/// Items that one thread opened.
 pub(super) struct Opened<T> {
     pub(super) len: usize,
     numbers: T,
@@ -44,7 +47,7 @@ pub(super) struct Feeding<'a, F> {
     pub(super) limbs: usize,
 }
 
-/// The thread that drives the device copies chunks of fewer items itself.
+/// Chunks of fewer items are copied by the thread that drives the device.
 const COPIED_BY_ONE_THREAD: usize = 1024;
 
 impl<F> Feeding<'_, F> {
@@ -69,8 +72,8 @@ impl<F> Feeding<'_, F> {
         opened.into_iter().collect()
     }
 
-    /// Copies the numbers of a chunk to their places, of `size` words for each number. A number that is not there has no
-    /// words for any item.
+    /// Copies the numbers of a chunk to their places, with `size` words for each number. A missing
+    /// number has no words for any item.
     pub(super) fn copy<O>(
         &self,
         parts: &[Opened<F::Opened>],
@@ -106,8 +109,10 @@ impl<F> Feeding<'_, F> {
         });
     }
 
-    /// Hands the results of a chunk, all of `words`, to the feed, on all threads. `read` makes a result of the words of an item, given its place
-    /// in the chunk and its first number. The words are wiped.
+    /// Passes the results of a chunk to the feed, on all threads, and wipes the words.
+    ///
+    /// `words` has all of them. `read` makes a result from the words of an item, its index in the
+    /// chunk, and its first number.
     pub(super) fn take<O: Output>(
         &self,
         parts: Vec<Opened<F::Opened>>,

@@ -1,4 +1,4 @@
-//! The instances of a batch that are equally wide, which devices compute together, and their moduli.
+//! Groups of instances of equal width, which devices compute together, and their moduli.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use zeroize::Zeroize;
 
 use super::words::{HostPool, copy_out};
 
-/// What all instances have, whatever is computed of them.
+/// The properties that all kinds of instances share.
 pub(super) trait Instance: Copy + Sync {
     /// The type of its numbers.
     type Number: Unsigned + Sync + Send;
@@ -47,22 +47,22 @@ pub(super) struct Group<'a, I> {
     pub(super) bits: u32,
 }
 
-/// Which instances of a batch a group has.
+/// The instances of a batch that belong to a group.
 enum Members {
     All,
-    /// Those at these indices, ascending.
+    /// The instances at these indices, ascending.
     At(Vec<usize>),
 }
 
-/// Where the results of a group go.
+/// The places for the results of a group.
 pub(super) enum Places<'o, U> {
-    /// Its batch has no other instances.
+    /// All places: the batch has no other instances.
     All(&'o mut [U]),
     At(Vec<&'o mut U>),
 }
 
 impl<'a, I: Instance> Group<'a, I> {
-    /// All of a batch, if it seems to be of one width: some of its instances are looked at.
+    /// The whole batch as one group, if a sample of its instances has one width.
     pub(super) fn supposed(batch: &'a [I]) -> Option<Self> {
         const SEEN: usize = 16;
         let width = limbs(batch.first()?);
@@ -82,14 +82,17 @@ impl<'a, I: Instance> Group<'a, I> {
         }
     }
 
-    /// One group for each width, the narrowest first.
+    /// One group for each width, narrowest first.
     pub(super) fn by_width(batch: &'a [I], threads: HostPool<'_>) -> Vec<Self> {
         let nothing = |_, _: &[I]| None::<Infallible>;
         Self::by_width_unless(batch, threads, nothing).unwrap_or_else(|never| match never {})
     }
 
-    /// The same unless something is `wrong` with the batch: what that says of the first of its parts, each given with the index of its first
-    /// instance. Both in one pass: for all threads to begin takes as long as to look at thousands of instances.
+    /// Groups the batch by width and checks it in the same pass, because starting all threads takes
+    /// as long as checking thousands of instances.
+    ///
+    /// `wrong` gets a part of the batch and the index of its first instance, and returns an error.
+    /// The first error in the order of the batch is returned.
     pub(super) fn by_width_unless<E: Send>(
         batch: &'a [I],
         threads: HostPool<'_>,
@@ -133,12 +136,12 @@ impl<'a, I: Instance> Group<'a, I> {
             .collect()
     }
 
-    /// Whether its batch has no other instances.
+    /// Whether the batch has no other instances.
     pub(super) fn is_all(&self) -> bool {
         matches!(self.members, Members::All)
     }
 
-    /// How many instances there are.
+    /// The number of instances.
     pub(super) fn len(&self) -> usize {
         match &self.members {
             Members::All => self.batch.len(),
@@ -146,7 +149,7 @@ impl<'a, I: Instance> Group<'a, I> {
         }
     }
 
-    /// The index of a member in the batch.
+    /// The index in the batch of a member.
     pub(super) fn index(&self, member: usize) -> usize {
         match &self.members {
             Members::All => member,
@@ -154,7 +157,7 @@ impl<'a, I: Instance> Group<'a, I> {
         }
     }
 
-    /// Some of the members as a group of their own.
+    /// A group of some of the members.
     pub(super) fn only(&self, members: &[usize]) -> Self {
         let mut members: Vec<_> = members.iter().map(|&member| self.index(member)).collect();
         members.sort_unstable();
@@ -168,7 +171,7 @@ impl<'a, I: Instance> Group<'a, I> {
         &self.batch[self.index(member)]
     }
 
-    /// The elements of `out`, results of the batch, for the members.
+    /// The elements of `out`, the results of the batch, for the members.
     pub(super) fn places<'o>(&self, out: &'o mut [I::Number]) -> Places<'o, I::Number> {
         let Members::At(members) = &self.members else {
             return Places::All(out);
@@ -179,7 +182,7 @@ impl<'a, I: Instance> Group<'a, I> {
         Places::At(wanted.map(|(_, place)| place).collect())
     }
 
-    /// Has the group computed on the host, by `compute`.
+    /// Computes the group on the host with `compute`.
     pub(super) fn compute_with(
         &self,
         out: &mut [I::Number],
@@ -190,7 +193,7 @@ impl<'a, I: Instance> Group<'a, I> {
         let mut results: Vec<_> = instances.iter().map(zero).collect();
         compute(&instances, &mut results)
             .map_err(|error| error.with_index(|index| self.index(index)))?;
-        // Results change places with what stood there before, and then all of that is wiped.
+        // Swap the results with the previous values, and then wipe those.
         for (member, result) in results.iter_mut().enumerate() {
             mem::swap(&mut out[self.index(member)], result);
         }

@@ -1,5 +1,5 @@
-//! How the instances of a chunk become the inputs of kernels whose instances have a modulus each: two numbers of each instance, a
-//! record of each modulus, and which of them an instance has.
+//! Turns the instances of a chunk into kernel inputs: two numbers for each instance, a record for
+//! each modulus, and for each instance the index of its record.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,25 +16,27 @@ use super::runtime::pipeline::Stop;
 use super::runtime::slot::Outgoing;
 use super::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, write_indices};
 
-/// Where the inputs of a chunk are, in this order.
+/// The places of a chunk's inputs, in this order.
 pub(super) struct Parts {
     /// Two numbers of each instance.
     pub(super) numbers: [Part; 2],
-    /// The number of its modulus for each instance, two to a word.
+    /// For each instance the index of its modulus record, two to a word.
     pub(super) modulus_index: Part,
-    /// Room for the record of a modulus for each instance. There are as many as there are runs of instances that share a reference,
-    /// which is public.
+    /// Space for one modulus record for each instance. The number of records is that of the runs of
+    /// instances that share a reference, which is public.
     pub(super) records: Part,
 }
 
 impl<I: Instance> Group<'_, I> {
-    /// Writes and sends the inputs of a chunk: has `write_numbers` fill the places of the two numbers of each instance, given with its
-    /// member, and `write_modulus` that of each modulus, given an instance that has it, and fills those of the indices. On several threads if
-    /// there are many.
+    /// Writes and sends the inputs of a chunk, on several threads if it is large.
+    ///
+    /// `write_numbers` fills the places of an instance's two numbers, given its member index.
+    /// `write_modulus` fills the record of a modulus, given an instance that has it. The indices
+    /// are filled here.
     ///
     /// # Errors
     ///
-    /// One that `write_numbers` has, after which nothing is sent.
+    /// The error of `write_numbers`, after which nothing is sent.
     pub(super) fn fill(
         &self,
         chunk: &Range<usize>,
@@ -54,7 +56,7 @@ impl<I: Instance> Group<'_, I> {
         let runs = self
             .fill_numbers(chunk, numbers.places(parts.numbers), threads, write_numbers)
             .map_err(Stop::Batch)?;
-        // They are on their way while the moduli are being written.
+        // The numbers are copied while the moduli are written.
         numbers.send()?;
         let Range { start, end } = parts.records.range();
         let size = (end - start) / chunk.len();
@@ -66,7 +68,8 @@ impl<I: Instance> Group<'_, I> {
         Ok(())
     }
 
-    /// Returns how many runs begin in each part of the chunk. A part is what a thread copies at a time.
+    /// Writes the numbers, and returns the number of runs that begin in each part of the chunk. One
+    /// thread copies a part at a time.
     fn fill_numbers(
         &self,
         chunk: &Range<usize>,
@@ -87,7 +90,7 @@ impl<I: Instance> Group<'_, I> {
                 .chunks_exact_mut(sizes[0])
                 .zip(second.chunks_exact_mut(sizes[1]));
             let mut last = self.params_before(start, chunk);
-            // Counted here: those of other threads are in the same line of the cache.
+            // A local count: the counts of other threads share its cache line.
             let mut runs = 0;
             NonTemporal::with(|stores| {
                 for (member, (first, second)) in (start..).zip(pairs) {
@@ -106,7 +109,7 @@ impl<I: Instance> Group<'_, I> {
         found.map(|()| runs)
     }
 
-    /// With records of so many words.
+    /// Writes the indices, and the records of `size` words each.
     fn fill_moduli(
         &self,
         chunk: &Range<usize>,
@@ -156,7 +159,7 @@ impl<I: Instance> Group<'_, I> {
     }
 }
 
-/// The first `len` words, which are taken away.
+/// Removes and returns the first `len` words.
 fn take<'a>(words: &mut &'a mut [u64], len: usize) -> &'a mut [u64] {
     let (head, tail) = mem::take(words).split_at_mut(len);
     *words = tail;
@@ -172,7 +175,8 @@ mod tests {
     use crypto_bigint::modular::FixedMontyParams;
     use crypto_bigint::{Odd, U64};
 
-    /// Runs within parts, across them and as long as them, and none: each place is filled with what belongs there.
+    /// Every place is filled correctly, for runs within parts, across parts, as long as parts, and
+    /// of no instances.
     #[test]
     fn every_place_is_filled() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();

@@ -1,4 +1,5 @@
-//! Modular exponentiations as a job for devices: how the instances of a group become words in buffers.
+//! Modular exponentiations as a device job: the conversion between instances of a group and words
+//! in buffers.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -53,20 +54,21 @@ pub(super) struct ModExpJob<'a, U: Unsigned> {
     pub(super) registry: Registry,
     pub(super) tuning: Tuning,
     pub(super) threads: HostPool<'a>,
-    /// Whether nobody has looked yet at whether all instances are as wide as the group says, and as they should be.
+    /// Whether the instances have yet to be validated, including that their width is that of the
+    /// group.
     pub(super) is_unseen: bool,
-    /// Members whose moduli a family has refused.
+    /// Members whose moduli a family refused.
     pub(super) refused: Mutex<Vec<usize>>,
 }
 
-/// A chunk that is under way.
+/// A chunk that was submitted.
 pub(super) struct Submitted {
     entry: &'static Entry,
-    /// Where the powers are in the output.
+    /// The place of the powers in the output.
     power: Part,
 }
 
-/// What a device computes its share with.
+/// The kernel and plan with which a device computes its share.
 pub(super) struct Share {
     pub(super) plan: Plan,
     pub(super) grid: Grid,
@@ -74,7 +76,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Loads the kernel of a plan. Chunks fill half of the device.
+    /// Loads the kernel of a plan. A chunk fills half of the device.
     pub(super) fn prepare(plan: Plan, call: &Call<'_>) -> Result<Prepared<Self>, Error> {
         let kernel = call.device().kernel(&plan.entry.image)?;
         let grid = kernel.grid();
@@ -106,7 +108,7 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         )
     }
 
-    /// Fails with what is wrong with a member, if that is yet to be seen.
+    /// Validates a member, unless the batch has been validated.
     fn check(&self, member: usize) -> Result<(), Error> {
         if !self.is_unseen {
             return Ok(());
@@ -126,7 +128,7 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         Ok(())
     }
 
-    /// Writes and sends the inputs of a chunk, all of them, or fails with what is wrong with one of its instances.
+    /// Writes and sends all inputs of a chunk. Returns the error of an invalid instance.
     fn fill(
         &self,
         entry: &Entry,
@@ -156,7 +158,7 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         )
     }
 
-    /// Moves powers to their places, each as wide as its modulus, and notes what was refused.
+    /// Moves powers to their places, each as wide as its modulus, and records refused members.
     fn store<P: BorrowMut<U> + Send>(
         &self,
         entry: &Entry,
@@ -254,7 +256,7 @@ pub(super) fn write_modulus<'w, U: Unsigned>(
     family.write_modulus(entry, modulus, r2, record, stores);
 }
 
-/// `2^(2 * r2_bits)` modulo a modulus that is narrower than `r2_bits`, in constant time.
+/// `2^(2 * r2_bits)` modulo a modulus narrower than `r2_bits`, in constant time.
 fn wide_r2(modulus: &[Limb], r2_bits: u32) -> Secret<Vec<Limb>> {
     let limbs = (r2_bits / Limb::BITS) as usize;
     with_limbs(limbs, WideR2 { modulus, limbs })
@@ -272,7 +274,7 @@ impl WithLimbs for WideR2<'_> {
         assert_eq!(LIMBS, self.limbs, "classes have widths that numbers have");
         let mut wide = Secret::new(Uint::<LIMBS>::ZERO);
         wide.as_mut_limbs()[..self.modulus.len()].copy_from_slice(self.modulus);
-        // It is odd, being a copy of an odd number.
+        // A copy of an odd number.
         let params = FixedMontyParams::new(Odd::new(*wide).expect("an odd modulus"));
         let params = Secret::new(params);
         Secret::new(params.r2().as_limbs().to_vec())

@@ -1,4 +1,5 @@
-//! Modular products as a job for devices: how the instances of a group become words in buffers.
+//! Modular products as a device job: the conversion between instances of a group and words in
+//! buffers.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -25,11 +26,12 @@ use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::{Outgoing, Slot};
 use super::words::{HostPool, Rows};
 
-/// Products modulo numbers of up to 512 bits run on the devices, wider ones, which may stand in the same batch, on the host's
-/// threads.
+/// Products modulo numbers of up to 512 bits run on the devices, wider ones on the host's threads.
+/// A batch may mix both.
 ///
-/// A product of numbers that lie in the memory of the host takes longer on a device than on the host's threads, because of the way
-/// there and back ([`Auto`](crate::backend::Auto) never sends any). Buffers are wiped as those of exponentiations are.
+/// For operands in host memory, a product takes longer on a device than on the host, because of the
+/// copies. [`Auto`](crate::backend::Auto) therefore never sends any. Buffers are wiped like those
+/// of exponentiations.
 impl<U: Unsigned + Sync + Send> BatchModMul<U> for Cuda
 where
     Serial: BatchModMul<U, Error = Error>,
@@ -61,7 +63,7 @@ impl Cuda {
             .inspect_err(|_| clear(out))
     }
 
-    /// Computes a batch that is known to be as it should.
+    /// Computes a batch that has been validated.
     fn multiply_checked<U: Unsigned + Sync + Send>(
         &self,
         form: Form,
@@ -79,7 +81,7 @@ impl Cuda {
         };
         let (on_devices, on_host): (Vec<_>, Vec<_>) =
             groups.into_iter().partition(|group| has_kernel(group.bits));
-        // The host first, which may find a modulus too wide.
+        // The host first: it may find a modulus too wide.
         for group in on_host {
             group.compute_with(out, |instances, results| match form {
                 Form::Ordinary => self.host.batch_mod_mul(instances, results),
@@ -110,7 +112,7 @@ pub(super) struct ModMulJob<'a, U: Unsigned> {
     pub(super) threads: HostPool<'a>,
 }
 
-/// What a device computes its share with.
+/// The kernel with which a device computes its share.
 pub(super) struct Share {
     entry: &'static Entry,
     grid: Grid,
@@ -118,7 +120,7 @@ pub(super) struct Share {
 }
 
 impl<'a, U: Unsigned + Sync + Send> ModMulJob<'a, U> {
-    /// The kernel that computes products soonest on a device.
+    /// The kernel that should finish products first on a device.
     fn entry(&self, device: &DeviceInfo) -> Option<&'static Entry> {
         let time = |entry: &&Entry| mul::milliseconds(entry, device, 1);
         self.registry
@@ -127,10 +129,10 @@ impl<'a, U: Unsigned + Sync + Send> ModMulJob<'a, U> {
             .min_by(|a, b| time(a).total_cmp(&time(b)))
     }
 
-    /// Writes and sends the inputs of a chunk, all of them.
+    /// Writes and sends all inputs of a chunk.
     ///
-    /// The kernel divides by its own radix. A factor in the highest limbs of its place makes that the radix of the modulus, which
-    /// may be narrower.
+    /// The kernel divides by the radix of its class. A factor placed in the highest limbs makes
+    /// that the radix of the modulus, which may be narrower.
     fn fill(
         &self,
         entry: &Entry,
@@ -169,7 +171,7 @@ where
     P: BorrowMut<U> + Send,
 {
     type Share = Share;
-    /// Where the products are in the output.
+    /// The place of the products in the output.
     type Chunk = Part;
     type Error = Error;
 

@@ -1,5 +1,8 @@
-//! Which family, which kernel and which window a batch is computed with: for each device the one that should
-//! be done first, by what was measured of it, or else by the families' forecasts. All of it follows from public numbers.
+//! Chooses the family, kernel and window for a batch: for each device the kernel that should finish
+//! first.
+//!
+//! The times are measured ones, or else the families' estimates. All choices follow from public
+//! numbers.
 
 use alloc::vec::Vec;
 use core::ptr;
@@ -14,18 +17,18 @@ use super::registry::SHIPPED;
 use super::runtime::pipeline::Forecast;
 use super::runtime::probe::DeviceInfo;
 
-/// Choices for [`Cuda::batch_mod_exp_tuned`](super::Cuda::batch_mod_exp_tuned); the default leaves all of
-/// them to the backend.
+/// Choices for [`Cuda::batch_mod_exp_tuned`](super::Cuda::batch_mod_exp_tuned). The default leaves
+/// all of them to the backend.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Tuning {
-    /// The entry point; it must serve the width of the instances and run on the device, and is ignored for
-    /// others.
+    /// The entry point. It must serve the width of the instances and run on the device; it is
+    /// ignored for other instances.
     pub entry_point: Option<EntryPoint>,
     /// The window.
     pub window: Option<Window>,
-    /// Whether the whole batch goes into one launch, which does not overlap with the copies; a device's
-    /// memory bounds its size.
+    /// Whether the whole batch is a single launch, which does not overlap with the copies. The
+    /// memory of a device limits its size.
     pub single_launch: bool,
 }
 
@@ -40,7 +43,7 @@ impl EntryPoint {
         self.0.image.function
     }
 
-    /// Its family, such as `dpf` or `int`: what it does its arithmetic with.
+    /// The family that it belongs to, such as `dpf` or `int`.
     #[must_use]
     pub fn family(&self) -> &'static str {
         self.0.image.key.family
@@ -58,9 +61,11 @@ impl EntryPoint {
         self.0.image.instances_per_block
     }
 
-    /// The time that a device should take for `count` exponentiations with exponents as long as the numbers, by which it is
-    /// chosen or not: as measured, for the devices of a backend that was [calibrated](super::Cuda::calibrate) at its
-    /// width, or else as predicted. `None` if it does not run there.
+    /// The estimated time for `count` exponentiations with exponents as long as the numbers. The
+    /// choice of entry points follows it.
+    ///
+    /// It is measured for the devices of a backend that was [calibrated](super::Cuda::calibrate) at
+    /// this width, and predicted otherwise. `None` if the entry point does not run on the device.
     #[must_use]
     pub fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Duration> {
         let forecast = || milliseconds(self.0, device, count, self.0.bits);
@@ -82,14 +87,14 @@ impl PartialEq for EntryPoint {
 
 impl Eq for EntryPoint {}
 
-/// The entry points that serve moduli of `bits` bits; none above
+/// The entry points for moduli of `bits` bits. None above
 /// [`Cuda::MAX_BITS`](super::Cuda::MAX_BITS).
 pub fn entry_points(bits: u32) -> impl Iterator<Item = EntryPoint> {
     SHIPPED.serving(bits).map(EntryPoint)
 }
 
-/// The entry point that a device's share of `count` instances goes to, with moduli of `bits` bits and exponents of
-/// `exponent_bits` bits; `None` if the device has none for them.
+/// The entry point for a device's share of `count` instances, with moduli of `bits` bits and
+/// exponents of `exponent_bits` bits. `None` if the device has none.
 #[must_use]
 pub fn fastest_entry_point(
     device: &DeviceInfo,
@@ -102,7 +107,7 @@ pub fn fastest_entry_point(
     Some(EntryPoint(plan.entry))
 }
 
-/// The widths in bits that there are kernels for, ascending. Narrower moduli take those of the next width.
+/// The widths with kernels, in bits, ascending. Narrower moduli use those of the next width.
 #[must_use]
 pub fn widths() -> Vec<u32> {
     SHIPPED.widths()
@@ -114,7 +119,7 @@ pub(crate) fn is_fast(device: &DeviceInfo) -> bool {
     families.any(|entry| entry.family.is_fast_on(device))
 }
 
-/// What exponentiations are computed with.
+/// The kernel and window for exponentiations.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) entry: &'static Entry,
@@ -123,7 +128,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// For `count` instances with moduli of `bits` bits on one device, or `None` if it has no kernel for them.
+    /// The plan for `count` instances with moduli of `bits` bits on one device. `None` if it has no
+    /// kernel for them.
     pub(crate) fn new(
         registry: Registry,
         bits: u32,
@@ -140,7 +146,8 @@ impl Plan {
             Some(entry) => Self::with(entry, exponent_bits, count, device),
             None => {
                 let serving = || registry.serving(bits).filter(|entry| entry.runs_on(device));
-                // A kernel that wants wider Montgomery parameters costs the host more than it saves.
+                // Computing wider Montgomery parameters costs the host more than such a kernel
+                // saves.
                 let direct = |entry: &&Entry| entry.r2_bits(bits) == bits;
                 Self::fastest(serving().filter(direct), exponent_bits, count, device)
                     .or_else(|| Self::fastest(serving(), exponent_bits, count, device))?
@@ -152,7 +159,7 @@ impl Plan {
         })
     }
 
-    /// The kernel that computes `count` instances soonest, of those that run on the device.
+    /// The kernel that should finish `count` instances first, among those that run on the device.
     fn fastest(
         entries: impl Iterator<Item = &'static Entry>,
         exponent_bits: u32,
@@ -181,8 +188,8 @@ impl Plan {
     }
 }
 
-/// The time that a kernel should take for `count` instances: by the blocks that a multiprocessor was measured to take one after
-/// the other, or else as its family foretells.
+/// The estimated time in milliseconds of a kernel for `count` instances: from the measured times of
+/// blocks on a multiprocessor, or else from its family.
 fn milliseconds(entry: &Entry, device: &DeviceInfo, count: usize, exponent_bits: u32) -> f64 {
     let foretold = |exponent_bits| {
         let family = entry.family;
@@ -196,12 +203,12 @@ fn milliseconds(entry: &Entry, device: &DeviceInfo, count: usize, exponent_bits:
     let blocks = per_multiprocessor.div_ceil(entry.image.instances_per_block);
     let shared = blocks as f64 * times.shared_ns as f64;
     let whole = 1e-6 * shared.max(times.alone_ns as f64);
-    // What part of it other exponents take is the families' to say.
+    // The families estimate how the time depends on the length of the exponent.
     whole * foretold(exponent_bits) / foretold(entry.bits)
 }
 
-/// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of `prime_bits` bits: of each
-/// family the narrowest that take both widths of Montgomery parameters.
+/// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of `prime_bits`
+/// bits: for each family the narrowest ones that accept both widths of Montgomery parameters.
 #[cfg(feature = "rsa")]
 pub(crate) fn crt_classes(registry: Registry, n_bits: u32, prime_bits: u32) -> Vec<CrtClass> {
     let narrowest = |entries| {
@@ -212,8 +219,8 @@ pub(crate) fn crt_classes(registry: Registry, n_bits: u32, prime_bits: u32) -> V
     registry.families().filter_map(narrowest).collect()
 }
 
-/// What exponentiations modulo products of two factors are computed with: the kernel for the halves, which take
-/// nearly all of the time, decides.
+/// The kernels for exponentiations modulo products of two factors. The half exponentiations take
+/// nearly all of the time, so their kernel decides.
 #[cfg(feature = "rsa")]
 pub(crate) struct CrtPlan<'a> {
     pub(crate) class: &'a CrtClass,
@@ -222,7 +229,8 @@ pub(crate) struct CrtPlan<'a> {
 
 #[cfg(feature = "rsa")]
 impl<'a> CrtPlan<'a> {
-    /// The fastest of `classes` for `count` instances on one device, or `None` if it can run none of them.
+    /// The plan with the fastest of `classes` for `count` instances on one device. `None` if it can
+    /// run none of them.
     pub(crate) fn new(
         classes: &'a [CrtClass],
         exponent_bits: u32,

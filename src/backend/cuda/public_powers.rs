@@ -1,6 +1,8 @@
-//! Powers with one short public exponent, of numbers that come from a [`Feed`]: verification and encryption.
+//! Powers with one short public exponent, of numbers from a [`Feed`]: for verification and
+//! encryption.
 //!
-//! The kernels are those for secret exponents, which take one for each instance: all get the same.
+//! The kernels are those for secret exponents. They take one exponent for each instance; all of
+//! these are equal.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -32,13 +34,15 @@ pub(crate) struct PowerRun<'a> {
     pub(crate) params: &'a MontyParams<BoxedUint>,
 }
 
-/// Items that a thread opens at a time: few enough for each thread to have some of a chunk. With 128 and 64, batches of
-/// 262,144 RSA-2048 verifications took 15 and 36 % longer on an H100.
+/// Items that a thread opens at a time, few enough that each thread gets some of a chunk. With 128
+/// and 64, batches of 262,144 RSA-2048 verifications took 15 and 36 % longer on an H100.
 const OPENED_AT_A_TIME: usize = 256;
 
 impl Cuda {
-    /// Raises the feed's numbers, the first of each item, to `exponent`: not wider than the moduli, which are all equally wide, and
-    /// [have a kernel](Self::has_kernel). A modulus that a kernel refuses is left to `host`.
+    /// Raises the feed's numbers, the first of each item, to `exponent`.
+    ///
+    /// The moduli are equally wide, [have a kernel](Self::has_kernel), and are at least as wide as
+    /// `exponent`. `host` computes items whose modulus a kernel refuses.
     pub(crate) fn run_public_powers<O: Output, F: Feed<O>>(
         &self,
         host: &dyn Engine,
@@ -77,15 +81,16 @@ struct PublicPowers<'a, F> {
 
 struct Share {
     mod_exp: modexp::Share,
-    /// Held while a chunk for this device is opened and sent off: two at a time would both be late.
+    /// Held while a chunk for this device is opened and submitted. Two at a time would both be
+    /// late.
     opening: Mutex<()>,
 }
 
-/// A chunk that a device works on.
+/// A chunk on a device.
 struct UnderWay<T> {
     parts: Vec<Opened<T>>,
     entry: &'static Entry,
-    /// Where the powers are in the output.
+    /// The place of the powers in the output.
     powers: Part,
 }
 
@@ -96,7 +101,7 @@ impl<F> PublicPowers<'_, F> {
         Plan::new(SHIPPED, self.bits, exponent_bits, count, device, tuning)
     }
 
-    /// The runs of which a chunk has items.
+    /// The runs with items in a chunk.
     fn runs_of(&self, chunk: &Range<usize>) -> &[PowerRun<'_>] {
         let first = self.runs.partition_point(|run| run.end <= chunk.start);
         let last = self.runs.partition_point(|run| run.end < chunk.end);
@@ -115,7 +120,7 @@ impl<F> PublicPowers<'_, F> {
         });
     }
 
-    /// Writes the records of moduli, and which of them each item of a chunk has.
+    /// Writes the modulus records, and for each item of a chunk the index of its record.
     fn fill_moduli(
         &self,
         entry: &Entry,
@@ -137,7 +142,7 @@ impl<F> PublicPowers<'_, F> {
         write_indices(each, indices);
     }
 
-    /// Computes on the host what a family refuses.
+    /// Computes on the host an item that a family refuses.
     fn compute_on_host(&self, item: usize, base: &[Limb], power: &mut [Limb]) {
         let run = self.runs.partition_point(|run| run.end <= item);
         self.host.mul_public_power(Product {

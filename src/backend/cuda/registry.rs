@@ -3,7 +3,7 @@
 use super::family::entry::{Entry, Registry};
 use super::family::{dpf, int, rns, rns_mma};
 
-/// Every family has a line here.
+/// The table of each family.
 static FAMILIES: [&[Entry]; 4] = [
     &dpf::ENTRIES,
     &int::ENTRIES,

@@ -1,5 +1,5 @@
-//! How kernels are measured: a block alone, and as many as a device works on at a time, with exponents so short that all of
-//! them together take a few seconds on any chip.
+//! Measures kernels: one block alone, and as many blocks as a device computes at a time. Exponents
+//! are so short that all measurements take a few seconds on any chip.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -22,22 +22,22 @@ use super::super::runtime::device::Device;
 use super::super::runtime::pipeline::Timing;
 use super::Cuda;
 
-/// Different moduli and operands in a batch; more of them change no time.
+/// Different moduli and operands in a batch. More of them do not change the time.
 const OPERANDS: usize = 16;
 
-/// Runs of each kind, of which the fastest counts: whatever else happens on a machine makes others slower.
+/// Runs of each kind. The fastest counts, because other load on the machine only slows runs down.
 const RUNS: usize = 3;
 
-/// A run should not take much longer: exponents are no longer than that allows.
+/// The target time of a run, which bounds the length of its exponents.
 const RUN: Duration = Duration::from_millis(10);
 
 /// Digits of the shortest exponents.
 const FEWEST_DIGITS: u32 = 8;
 
-/// Work for so long raises the clocks of a device that has done nothing.
+/// Duration of the work that raises the clocks of an idle device.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// What kernels for moduli of these widths take on a device.
+/// Measures the kernels for moduli of these widths on a device.
 pub(super) fn costs(cuda: &Cuda, device: &Device, widths: &[u32]) -> Result<Costs, Error> {
     let serving = widths.iter().filter(|&&bits| bits > 0);
     let serving = serving.flat_map(|&bits| SHIPPED.serving(bits));
@@ -76,7 +76,7 @@ pub(super) fn costs(cuda: &Cuda, device: &Device, widths: &[u32]) -> Result<Cost
     Ok(costs)
 }
 
-/// A batch of a kernel on a device.
+/// A batch for a kernel on a device.
 struct Measurement<'a> {
     cuda: &'a Cuda,
     device: &'a Device,
@@ -86,9 +86,10 @@ struct Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// The time of the kernel in nanoseconds, with exponents as long as its numbers and the window for those.
+    /// The time of the kernel in nanoseconds, with exponents as long as its numbers and the best
+    /// window for them.
     ///
-    /// Every digit takes as long as any other, whatever the rest takes: so two lengths tell what all others take.
+    /// All digits take equally long, so the times of two lengths give those of all others.
     fn whole(&self) -> Result<u64, Error> {
         let bits = self.entry.bits;
         let digit = self.window().bits();
@@ -97,7 +98,7 @@ impl Measurement<'_> {
         let of_short = self.fastest(short)?.as_secs_f64();
         let most = RUN.as_secs_f64() / of_short.max(1e-9) * f64::from(short);
         let most = (most as u32).max(2 * short).min(bits);
-        // Whole digits, unless it is the whole.
+        // Whole digits, except for the full length.
         let long = if most < bits {
             most - most % digit
         } else {
@@ -121,7 +122,7 @@ impl Measurement<'_> {
         Ok(fastest)
     }
 
-    /// What a call with short exponents takes that is not the kernel's time.
+    /// The time of a call with short exponents, less that of the kernel.
     fn besides_the_kernel(&self) -> Result<Duration, Error> {
         let short = FEWEST_DIGITS * self.window().bits();
         let mut least = Duration::MAX;
@@ -145,7 +146,8 @@ impl Measurement<'_> {
         self.entry.family.best_window(self.entry.bits)
     }
 
-    /// One launch. What a kernel gives is not looked at: a family that refuses one of the moduli takes as long for it.
+    /// Runs one launch. Results are ignored: an instance whose modulus the family refuses takes as
+    /// long as any other.
     fn run(&self, exponent_bits: u32) -> Result<Run, Error> {
         let batch = self.operands.batch(self.count);
         let mut out = self.operands.zeros(self.count);
@@ -167,7 +169,7 @@ impl Measurement<'_> {
                 is_unseen: false,
                 refused: Mutex::default(),
             };
-            // All operands are equally wide.
+            // All operands have the same width.
             timing += self.cuda.devices.run_on(self.device, &job, &mut out)?;
         }
         Ok(Run {
@@ -177,13 +179,13 @@ impl Measurement<'_> {
     }
 }
 
-/// What a launch took.
+/// The times of a launch.
 struct Run {
     kernel: Duration,
     call: Duration,
 }
 
-/// Numbers that look like random ones, always the same.
+/// Fixed operands that look random.
 struct Operands {
     bits: u32,
     params: Vec<BoxedMontyParams>,
@@ -216,7 +218,7 @@ impl Operands {
         }
     }
 
-    /// Runs of instances have a modulus in common.
+    /// Instances with moduli in runs.
     fn batch(&self, count: usize) -> Vec<ModExp<'_, BoxedUint>> {
         let run = count.div_ceil(OPERANDS).max(1);
         let instance = |i: usize| ModExp {
@@ -233,8 +235,8 @@ impl Operands {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): enough for operands that
-/// nobody keeps secret.
+/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA
+/// 2014). Sufficient because the operands are public.
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;

@@ -1,4 +1,4 @@
-//! Tests of the parent module, as text; how choices follow it is tested beside them, in `plan`.
+//! Tests of calibrations as text. The tests of `plan` cover choices by measured times.
 
 use alloc::string::ToString as _;
 
@@ -12,7 +12,7 @@ use super::*;
 struct Cases(ChaCha20Rng);
 
 impl Cases {
-    /// Checks many cases, each from a seed.
+    /// Checks many cases, each with a seed.
     fn check(check: impl Fn(u64, &mut Self)) {
         for seed in 0..192 {
             check(seed, &mut Self(ChaCha20Rng::seed_from_u64(seed)));
@@ -81,7 +81,7 @@ impl Cases {
             devices: (0..devices)
                 .map(|i| {
                     let mut chip = self.chip();
-                    // No two chips are equal.
+                    // Makes all chips different.
                     chip.multiprocessors = 10 * chip.multiprocessors + i;
                     (chip, Arc::new(self.costs()))
                 })
@@ -102,13 +102,13 @@ fn texts_come_back() {
         let calibration = cases.calibration();
         let text = calibration.to_string();
         assert_eq!(text.parse(), Ok(calibration.clone()), "seed {seed}");
-        // Comments, empty lines and the ends of lines of other systems say nothing.
+        // Comments, empty lines and other line endings are ignored.
         let foreign = text.replace('\n', "\r\n\r\n# more\r\n");
         assert_eq!(foreign.parse(), Ok(calibration), "seed {seed}");
     });
 }
 
-/// A character that was changed, a line that is missing or is there twice, an end that was cut off.
+/// Changed characters, missing or repeated lines, and cut-off ends are refused.
 #[test]
 fn garbled_texts_are_refused() {
     Cases::check(|seed, cases| {
@@ -137,7 +137,7 @@ fn garbled_texts_are_refused() {
         let mut lines = said.clone();
         lines[line] = &changed;
         let parsed = lines.join("\n").parse::<Calibration>();
-        // What it says may be the same: hexadecimal digits are of either case, and 9 spaces are as good as one.
+        // A change may keep the meaning: hexadecimal digits have either case, and spaces may repeat.
         assert!(parsed.is_err() || parsed == Ok(calibration), "seed {seed}");
     });
 }
@@ -148,7 +148,7 @@ fn any_text_is_parsed_without_a_panic() {
         let head = cases.option(|_| "batch-modexp calibration 1\n");
         let mut text = String::from(head.unwrap_or_default());
         for _ in 0..cases.below(200) {
-            // All of Unicode, ASCII, and ends of lines.
+            // All of Unicode, ASCII, or line ends.
             let bound = [0x11_0000, 0x80, 1][cases.below(3)];
             let character = char::from_u32(cases.below(bound) as u32);
             text.extend(character.map(|character| if bound == 1 { '\n' } else { character }));
@@ -188,7 +188,7 @@ fn faults_name_the_line() {
     );
 }
 
-/// The numbers of kernels differ from version to version, whatever else a text says.
+/// A text of a version with other kernels is refused, whatever else it says.
 #[test]
 fn texts_of_other_kernels_are_refused() {
     let ours = alloc::format!("kernels {:016x}", kernel_set());
@@ -200,7 +200,7 @@ fn texts_of_other_kernels_are_refused() {
     );
 }
 
-/// Other chips, and others of a kind: a share of a device, or one with another driver.
+/// Other chips are not known, nor parts of a device or devices with another driver.
 #[test]
 fn other_devices_are_not_known() {
     let calibration = sample();
@@ -219,7 +219,7 @@ fn other_devices_are_not_known() {
     }
 }
 
-/// Every time has a kernel of its own.
+/// Zero, malformed and excessive times are refused, as are lines with too few or too many.
 #[test]
 fn impossible_times_are_refused() {
     let text = sample().to_string();

@@ -1,4 +1,4 @@
-//! A calibration as text, a line for each thing that was measured:
+//! The text format of a calibration, one line for each measurement:
 //!
 //! ```text
 //! batch-modexp calibration 1
@@ -11,8 +11,9 @@
 //! sum fedcba9876543210
 //! ```
 //!
-//! Of a device these are the compute capability, the version of the driver, the number of multiprocessors, and the name. Lines that
-//! begin with `#`, and empty ones, say nothing. The sum is that of all other lines.
+//! A device is given by its compute capability, the version of the driver, the number of
+//! multiprocessors, and the name. Lines that begin with `#`, and empty ones, are ignored. The sum
+//! covers all other lines.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -29,7 +30,7 @@ use super::{Calibration, Chip, ProcessorCosts, SHIPPED, kernel_set};
 /// The first line, with the version of the format.
 const HEAD: &str = "batch-modexp calibration 1";
 
-/// A year in nanoseconds: nothing takes longer, and sums of it do not overflow.
+/// A year in nanoseconds, the longest time that is accepted. Sums of such times do not overflow.
 const LONGEST_NS: u64 = 365 * 86_400 * 1_000_000_000;
 
 impl fmt::Display for Calibration {
@@ -51,10 +52,10 @@ impl fmt::Display for Calibration {
 }
 
 impl Calibration {
-    /// All lines but the sum and the comments.
+    /// All lines except the sum and the comments.
     fn body(&self) -> String {
         let mut text = String::new();
-        // Strings take everything.
+        // Writing to a string cannot fail.
         let _ = self.write_body(&mut text);
         text
     }
@@ -92,8 +93,8 @@ impl FromStr for Calibration {
 
     /// # Errors
     ///
-    /// [`CalibrationFault::Garbled`] if it is not the text of a calibration or was changed, and
-    /// [`CalibrationFault::OtherKernels`] if it is that of a version of the crate with other kernels.
+    /// [`CalibrationFault::Garbled`] if the text is not a calibration or was changed, and
+    /// [`CalibrationFault::OtherKernels`] if it is from a version of the crate with other kernels.
     fn from_str(text: &str) -> Result<Self, CalibrationFault> {
         let numbered = (1..).zip(text.lines());
         let is_said =
@@ -134,7 +135,7 @@ impl FromStr for Calibration {
     }
 }
 
-/// What was read so far.
+/// The part that has been read.
 #[derive(Default)]
 struct Parser {
     devices: Vec<(Chip, Costs)>,
@@ -142,7 +143,7 @@ struct Parser {
 }
 
 impl Parser {
-    /// Takes a line; `None` if it cannot stand here.
+    /// Reads a line. `None` if it is not allowed here.
     fn take(&mut self, line: &str) -> Option<()> {
         let mut words = line.split_whitespace();
         match (words.next()?, &mut self.processor) {
@@ -214,7 +215,7 @@ fn kernel(words: &mut SplitWhitespace<'_>, costs: &mut Costs) -> Option<()> {
     (before.is_none() && words.next().is_none()).then_some(())
 }
 
-/// Nothing takes no time.
+/// A time. Zero is refused.
 fn time(words: &mut SplitWhitespace<'_>) -> Option<u64> {
     let time = words.next()?.parse().ok()?;
     (1..=LONGEST_NS).contains(&time).then_some(time)
@@ -224,7 +225,7 @@ fn hexadecimal(words: &mut SplitWhitespace<'_>) -> Option<u64> {
     u64::from_str_radix(words.next()?, 16).ok()
 }
 
-/// FNV-1a of 64 bits, against accidents.
+/// FNV-1a of 64 bits, which detects accidental changes.
 fn sum(text: &str) -> u64 {
     let step = |hash: u64, octet: u8| (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)

@@ -1,6 +1,8 @@
-//! Products `factor * base^exponent` modulo a product n = p q of two primes by the Chinese remainder theorem: both half
-//! exponentiations, Garner's recombination, and the product. What comes out is not checked here. Before them, if asked for,
-//! both operands are made of a number and a random one, so that the base is one that nobody can know: see [`Operands`].
+//! Products `factor * base^exponent` modulo n = p q by the Chinese remainder theorem.
+//!
+//! The steps are both half exponentiations, Garner's recombination, and the product. The result is
+//! not checked here. Optionally, a first step blinds both operands with a random number: see
+//! [`Operands`].
 
 use alloc::vec::Vec;
 
@@ -15,24 +17,24 @@ use crate::backend::cuda::runtime::module::Grid;
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::records::RecordKind;
 
-/// What a family with kernels for recombination and blinding says of all these operations. Kernels for the halves
-/// may be any family's: their parameters are the same in all (`kernels/README.md`), and so are the records that they read.
+/// A family with kernels for recombination and blinding. The half exponentiations may use kernels
+/// of any family: their parameters and records are the same in all (`kernels/README.md`).
 pub(crate) trait CrtFamily: Sync {
     /// The name of the family.
     fn name(&self) -> &'static str;
 
-    /// 64-bit words in the record of a modulus with its factors and exponents.
+    /// 64-bit words in the record of a key.
     fn record_words(&self, class: &CrtClass) -> usize;
 
-    /// Writes the record of a modulus, all of it.
+    /// Writes the whole record of a key.
     fn write_record(&self, class: &CrtClass, modulus: &CrtModulus<'_>, record: &mut [u64]);
 
-    /// Lays a chunk out in memory, and makes its launches.
+    /// Lays out a chunk in memory, and makes its launches.
     fn exponentiate(&self, kernels: &CrtKernels, chunk: &CrtChunk) -> CrtWork;
 }
 
-/// The numbers that a record is made of: `n = p q`, the exponents for p and q, and `q^-1 mod p`. All of them
-/// but n are secret.
+/// The numbers in the record of a key: `n = p q`, the exponents for p and q, and `q^-1 mod p`. All
+/// except n are secret.
 #[derive(Clone, Copy)]
 pub(crate) struct CrtModulus<'a> {
     pub(crate) p: &'a MontyParams<BoxedUint>,
@@ -43,26 +45,27 @@ pub(crate) struct CrtModulus<'a> {
     pub(crate) n: &'a MontyParams<BoxedUint>,
 }
 
-/// Kernels for moduli of up to `bits` bits: of one family, and those for the halves of all.
+/// Kernels for moduli of up to `bits` bits. One family recombines and blinds; the halves may use
+/// any family.
 #[derive(Clone, Debug)]
 pub(crate) struct CrtClass {
     pub(crate) bits: u32,
-    /// To choose from.
+    /// The candidates for the half exponentiations.
     pub(crate) halves: Vec<&'static Entry>,
     pub(crate) recombine: &'static Entry,
     pub(crate) join: &'static Entry,
-    /// Makes operands that are blinded.
+    /// Blinds operands.
     pub(crate) blind: &'static Entry,
 }
 
 impl CrtClass {
-    /// All of them.
+    /// All kernels of the class.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &'static Entry> {
         let others = [self.recombine, self.join, self.blind];
         self.halves.iter().copied().chain(others)
     }
 
-    /// The classes of a family, with everybody's kernels for their halves.
+    /// The classes of a family. The kernels for their halves come from all families.
     pub(crate) fn of_family(entries: &'static [Entry], registry: Registry) -> Vec<Self> {
         let doing = |entries: &'static [Entry], operation: Operation, bits: u32| {
             let does = move |entry: &&Entry| entry.operation == operation && entry.bits == bits;
@@ -83,8 +86,9 @@ impl CrtClass {
         entries.iter().filter(joins).filter_map(class).collect()
     }
 
-    /// The class for moduli of `n_bits` bits with factors of `prime_bits` bits, all of them widths of their
-    /// Montgomery parameters: without the kernels for halves that do not take these; `None` if there is nothing else.
+    /// The class, restricted to kernels for moduli of `n_bits` bits with factors of `prime_bits`
+    /// bits, which are also the widths of the Montgomery parameters. `None` if no kernel for the
+    /// halves is left.
     pub(crate) fn taking(mut self, n_bits: u32, prime_bits: u32) -> Option<Self> {
         let takes = |entry: &Entry, bits| (entry.min_r2_bits..=entry.bits).contains(&bits);
         self.halves.retain(|entry| takes(entry, prime_bits));
@@ -95,7 +99,7 @@ impl CrtClass {
         fits.then_some(self)
     }
 
-    /// Whether a device can run it.
+    /// Whether a device can run the class.
     pub(crate) fn runs_on(&self, device: &DeviceInfo) -> bool {
         self.halves.iter().any(|entry| entry.runs_on(device))
             && self.recombine.runs_on(device)
@@ -107,7 +111,7 @@ impl CrtClass {
         family_of(self.join)
     }
 
-    /// What the records of its moduli are.
+    /// The kind of the records of its moduli.
     pub(crate) fn records(&self) -> RecordKind {
         RecordKind {
             family: self.family().name(),
@@ -117,44 +121,45 @@ impl CrtClass {
     }
 }
 
-/// Panics if the family has these kernels but does not say how they are used.
+/// The family of a kernel. Panics if the family has no [`CrtFamily`].
 fn family_of(join: &'static Entry) -> &'static dyn CrtFamily {
     let family = join.family.crt();
     family.expect("a family with these kernels has these operations")
 }
 
-/// The kernels of a class that a device computes a share with.
+/// The kernels with which a device computes its share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrtKernels {
     pub(crate) halves: (&'static Entry, Grid),
     pub(crate) recombine: (&'static Entry, Grid),
     pub(crate) join: (&'static Entry, Grid),
     pub(crate) blind: (&'static Entry, Grid),
-    /// What the records of the moduli are.
+    /// The kind of the records of the moduli.
     pub(crate) records: RecordKind,
 }
 
 impl CrtKernels {
-    /// Lays a chunk out in memory, and makes its launches.
+    /// Lays out a chunk in memory, and makes its launches.
     pub(crate) fn exponentiate(&self, chunk: &CrtChunk) -> CrtWork {
         let (join, _) = self.join;
         family_of(join).exponentiate(self, chunk)
     }
 }
 
-/// What the operands of `factor * base^exponent` are, and what is copied to the device for them.
+/// The operands of `factor * base^exponent`, and the numbers that are copied to the device for
+/// them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Operands {
-    /// One number m is both.
+    /// One number m is both base and factor.
     Same,
-    /// A number for each: the base, and then the factor.
+    /// Two numbers: the base, then the factor.
     Given,
-    /// They are made of two numbers, m and r: with e the public exponent, the factor is `m r^(e - 1)`, and the base is r
-    /// times that.
+    /// Two numbers, m and r. With the public exponent e, the factor is `m r^(e - 1)`, and the base
+    /// is r times the factor.
     Blinded,
 }
 
-/// A chunk of products of powers modulo n; all of it is public.
+/// A chunk of products of powers modulo n. All fields are public.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrtChunk {
     /// The number of instances, at least 1.
@@ -162,7 +167,7 @@ pub(crate) struct CrtChunk {
     /// The widths of the Montgomery parameters of n and of its factors.
     pub(crate) n_bits: u32,
     pub(crate) prime_bits: u32,
-    /// A bound for the lengths of both exponents.
+    /// An upper bound for the lengths of both exponents, in bits.
     pub(crate) exponent_bits: u32,
     /// e, odd and above 1.
     pub(crate) public_exponent: u64,
@@ -170,15 +175,17 @@ pub(crate) struct CrtChunk {
     pub(crate) operands: Operands,
 }
 
-/// Where the operands of a chunk lie, and what is launched. Numbers are little-endian 64-bit words, those of
-/// all instances one after the other, as wide as the class, with zeros above.
+/// The places of a chunk's operands, and its launches.
+///
+/// Numbers are little-endian 64-bit words, zero-extended to the width of the class. Those of all
+/// instances are consecutive.
 pub(crate) struct CrtWork {
     pub(crate) layout: Layout,
     /// The first number of each instance, below n: see [`Operands`].
     pub(crate) first: Part,
-    /// The second one, if there is one.
+    /// The second number of each instance, if there is one.
     pub(crate) second: Option<Part>,
-    /// For each instance the index of the record of its modulus, 32 bits.
+    /// For each instance the 32-bit index of the record of its modulus.
     pub(crate) record_index: Part,
     /// The products.
     pub(crate) product: Part,

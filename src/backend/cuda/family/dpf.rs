@@ -11,33 +11,34 @@ use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;
 
-/// The family; its kernels' parameters are in `kernels/README.md`.
+/// The DPF family. `kernels/README.md` lists the parameters of its kernels.
 #[derive(Debug)]
 pub(crate) struct Dpf;
 
-/// What reading one entry of the window table costs, in multiplications: about, for it grows with the table.
-/// With this the window is the one that was fastest in `benches/cuda-h200.csv`.
+/// The approximate cost of reading one entry of the window table, in multiplications. It grows with
+/// the table. This value gives the fastest windows of `benches/cuda-h200.csv`.
 const SCAN_COST: f64 = 0.018;
 
-/// The clock of the H200 on which the times were measured, in kHz.
+/// The clock of the H200 in the measurements, in kHz.
 const REFERENCE_CLOCK_KHZ: f64 = 1_980_000.0;
 
-/// Its [`DeviceInfo::single_to_double`], as that of all chips for data centers.
+/// [`DeviceInfo::single_to_double`] of the H200, and of all chips for data centers.
 const REFERENCE_SINGLE_TO_DOUBLE: f64 = 2.0;
 
 impl Family for Dpf {
-    /// Any chip that the crate supports, if a block may have the shared memory.
+    /// Any supported chip that allows a block the shared memory.
     fn runs_on(&self, entry: &Entry, device: &DeviceInfo) -> bool {
         entry.image.shared_bytes <= device.shared_bytes_per_block()
     }
 
-    /// Chips for data centers have half as many units for doubles as for single precision, others 1/32 or less.
+    /// Chips for data centers have half as many double-precision units as single-precision ones.
+    /// Others have 1/32 or fewer.
     fn is_fast_on(&self, device: &DeviceInfo) -> bool {
         device.single_to_double() <= 4
     }
 
-    /// The rounds of blocks that a multiprocessor needs, by the times of the H200, the clock and the number of
-    /// units for doubles.
+    /// The time for the rounds of blocks on a multiprocessor, scaled from an H200 by the clock and
+    /// the number of double-precision units.
     fn milliseconds(
         &self,
         entry: &Entry,
@@ -57,7 +58,7 @@ impl Family for Dpf {
         on_reference * squarings / (clock * units)
     }
 
-    /// The window with the fewest multiplications, table look-ups counted by what they cost.
+    /// The window with the fewest multiplications, including the cost of table look-ups.
     fn best_window(&self, exponent_bits: u32) -> Window {
         let cost = |window: &Window| {
             let digits = window.digit_count(exponent_bits) as f64;
@@ -83,7 +84,8 @@ impl Family for Dpf {
 
 const FAMILY: &dyn Family = &Dpf;
 
-// The kernels' table and the name of their folder, which the build script makes from `kernels/dpf/shapes.csv`.
+// The table of kernels and the name of their folder. The build script makes both from
+// `kernels/dpf/shapes.csv`.
 include!(concat!(env!("OUT_DIR"), "/dpf.rs"));
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is known of kernels, whatever their family, and sets of families.
+//! Properties of kernels, common to all families, and sets of families.
 
 use alloc::vec::Vec;
 
@@ -6,56 +6,58 @@ use super::Family;
 use crate::backend::cuda::runtime::module::Image;
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 
-/// What a kernel computes; `kernels/README.md` has the definitions.
+/// The operation of a kernel. `kernels/README.md` has the definitions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Operation {
     /// One exponentiation for each instance.
     ModExp,
-    /// One product for each instance, of ordinary numbers or in Montgomery form.
+    /// One product for each instance, of plain numbers or in Montgomery form.
     ModMul,
-    /// Two exponentiations of one number, modulo two factors of n; each of them is an instance.
+    /// Two exponentiations of one number, modulo two factors of n. Each counts as an instance.
     #[cfg(feature = "rsa")]
     CrtHalves,
-    /// Garner's recombination of the two.
+    /// Garner's recombination of the two powers.
     #[cfg(feature = "rsa")]
     CrtRecombine,
-    /// The number from what the recombination gave.
+    /// The power modulo n, from the result of the recombination.
     #[cfg(feature = "rsa")]
     CrtJoin,
-    /// The product of a number and a public power of another, modulo n: blinding, and unblinding.
+    /// The product of a number and a public power of another, modulo n, for blinding and
+    /// unblinding.
     #[cfg(feature = "rsa")]
     CrtBlind,
 }
 
-/// A kernel with what its family knows of it.
+/// A kernel with the properties that its family needs.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) family: &'static dyn Family,
     pub(crate) operation: Operation,
     /// The width of its numbers in bits.
     pub(crate) bits: u32,
-    /// The narrowest Montgomery parameters that it takes, in bits: it wants `2^(2 * r2_bits)` modulo the
-    /// modulus, with `r2_bits` from here to `bits`.
+    /// The least width of the Montgomery parameters, in bits. The kernel takes `2^(2 * r2_bits)`
+    /// modulo the modulus, with `r2_bits` from here to `bits`.
     pub(crate) min_r2_bits: u32,
-    /// Doubles of scratch memory for each thread and each entry of the window table; 0 without a table.
+    /// Doubles of scratch memory for each thread and each entry of the window table; 0 without a
+    /// table.
     pub(crate) scratch_doubles: usize,
-    /// What a block costs, if exponentiation through a window table is what it does.
+    /// The times of a block, for kernels that exponentiate through a window table.
     pub(crate) times: Option<BlockTimes>,
     pub(crate) image: Image,
 }
 
-/// Times in milliseconds that an H200 takes for a block with exponents as long as the numbers: medians of
+/// Times of a block in milliseconds on an H200, with exponents as long as the numbers: medians of
 /// `benches/cuda-h200.csv`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockTimes {
-    /// For a block that has a multiprocessor to itself.
+    /// The time of a block that has a multiprocessor to itself.
     pub(crate) alone_ms: f64,
-    /// For each of many blocks that share a multiprocessor.
+    /// The time for each block when many share a multiprocessor.
     pub(crate) shared_ms: f64,
 }
 
 impl Entry {
-    /// Whether it runs on a device.
+    /// Whether the kernel runs on a device.
     pub(crate) fn runs_on(&self, device: &DeviceInfo) -> bool {
         self.family.runs_on(self, device)
     }
@@ -65,8 +67,8 @@ impl Entry {
         self.bits as usize / 64
     }
 
-    /// The width of the Montgomery parameters that it gets for moduli of `bits` bits: their own, or that of
-    /// the class where they are too narrow.
+    /// The width of the Montgomery parameters for moduli of `bits` bits: that of the moduli, or of
+    /// the class if they are too narrow.
     pub(crate) fn r2_bits(&self, bits: u32) -> u32 {
         if bits < self.min_r2_bits {
             self.bits
@@ -89,8 +91,8 @@ impl Registry {
         self.0.iter().copied()
     }
 
-    /// The kernels that exponentiate numbers of `bits` bits: of each family those of the narrowest class that
-    /// holds them.
+    /// The kernels for exponentiations of `bits` bits: for each family those of the narrowest class
+    /// that holds them.
     pub(crate) fn serving(self, bits: u32) -> impl Iterator<Item = &'static Entry> {
         self.narrowest(Operation::ModExp, bits)
     }
@@ -101,12 +103,13 @@ impl Registry {
             .flat_map(|entries| doing(entries, Operation::ModExp))
     }
 
-    /// The kernels that multiply numbers of `bits` bits, likewise.
+    /// The kernels for products of `bits` bits: for each family those of the narrowest class that
+    /// holds them.
     pub(crate) fn multiplying(self, bits: u32) -> impl Iterator<Item = &'static Entry> {
         self.narrowest(Operation::ModMul, bits)
     }
 
-    /// Of each family the kernels of the narrowest class that holds numbers of `bits` bits.
+    /// For each family the kernels of the narrowest class that holds numbers of `bits` bits.
     fn narrowest(self, operation: Operation, bits: u32) -> impl Iterator<Item = &'static Entry> {
         self.families().flat_map(move |entries| {
             let widths = doing(entries, operation).map(|entry| entry.bits);
@@ -115,7 +118,7 @@ impl Registry {
         })
     }
 
-    /// The widest modulus that a kernel takes, in bits.
+    /// The widest modulus of any kernel, in bits.
     pub(crate) const fn max_bits(self) -> u32 {
         let (mut widest, mut family) = (0, 0);
         while family < self.0.len() {

@@ -8,36 +8,41 @@ use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;
 
-/// The family; its kernels' parameters are in `kernels/README.md`.
+/// The family with 32-bit integers. `kernels/README.md` lists the parameters of its kernels.
 #[derive(Debug)]
 pub(crate) struct Int;
 
-/// The clock of the H200 on which the times were measured, in kHz.
+/// The clock of the H200 in the measurements, in kHz.
 const REFERENCE_CLOCK_KHZ: f64 = 1_980_000.0;
 
-/// What reading an entry of the table costs, in multiplications.
+/// The cost of reading one entry of the window table, in multiplications.
 const SCAN_COST: f64 = 0.018;
 
-/// With wider ones the squarings before a look-up end before its reads do; of numbers in one lane, as those of up to 2048
-/// bits are, they do so with 5 bits already.
+/// The widest window that hides the look-up behind squarings.
+///
+/// With a wider one, the squarings before a look-up end before its reads do. For numbers in one
+/// lane, those of up to 2048 bits, that happens with 5 bits already.
 fn widest_window(exponent_bits: u32) -> u32 {
     if exponent_bits <= 2048 { 4 } else { 5 }
 }
 
 impl Family for Int {
-    /// Any chip that the crate supports, if a block may have the shared memory.
+    /// Any supported chip that allows a block the shared memory.
     fn runs_on(&self, entry: &Entry, device: &DeviceInfo) -> bool {
         entry.image.shared_bytes <= device.shared_bytes_per_block()
     }
 
-    /// Nobody has measured chips on which no other family is fast; whoever has one asks for it.
+    /// Always `false`: chips on which no other family is fast have not been measured. Callers can
+    /// name the device.
     fn is_fast_on(&self, _: &DeviceInfo) -> bool {
         false
     }
 
-    /// The rounds of blocks that a multiprocessor needs, by the times of the H200 and the clock: all chips from sm_70 on
-    /// multiply as many 32-bit integers in a clock and multiprocessor (CUDA C++ Programming Guide, "Throughput of Native
-    /// Arithmetic Instructions"). Where there is room for one block at a time, each takes what it takes alone.
+    /// The time for the rounds of blocks on a multiprocessor, scaled from an H200 by the clock.
+    ///
+    /// All chips since sm_70 multiply equally many 32-bit integers for each clock and
+    /// multiprocessor (CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions").
+    /// Where only one block fits at a time, each takes as long as alone.
     fn milliseconds(
         &self,
         entry: &Entry,
@@ -61,7 +66,7 @@ impl Family for Int {
         on_reference * squarings / clock
     }
 
-    /// The window with the fewest multiplications, table look-ups counted by what they cost.
+    /// The window with the fewest multiplications, including the cost of table look-ups.
     fn best_window(&self, exponent_bits: u32) -> Window {
         let cost = |window: &Window| {
             let digits = window.digit_count(exponent_bits) as f64;
@@ -83,7 +88,8 @@ impl Family for Int {
 
 const FAMILY: &dyn Family = &Int;
 
-// The kernels' table and the name of their folder, which the build script makes from `kernels/int/shapes.csv`.
+// The table of kernels and the name of their folder. The build script makes both from
+// `kernels/int/shapes.csv`.
 include!(concat!(env!("OUT_DIR"), "/int.rs"));
 
 #[cfg(test)]

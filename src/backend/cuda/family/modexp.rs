@@ -12,7 +12,7 @@ use crate::backend::cuda::runtime::launch::{Argument, Launch};
 use crate::backend::cuda::runtime::layout::Layout;
 use crate::backend::cuda::runtime::module::Grid;
 
-/// Lays a chunk out in memory, and makes its launch.
+/// Lays out a chunk in memory, and makes its launch.
 pub(super) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
     let ModExpChunk {
         count,
@@ -65,7 +65,8 @@ pub(super) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWo
     }
 }
 
-/// A table of `2^window` powers, for the threads of all blocks, or of as many as the family has room for at least.
+/// Words of a table of `2^window` powers for the threads of all blocks, or of the family's least
+/// number of entries if that is larger.
 pub(super) fn scratch_words(entry: &Entry, blocks: usize, window: Window) -> usize {
     let entries = window.table_len().max(entry.family.fewest_entries());
     blocks * entry.image.threads as usize * entry.scratch_doubles * entries
@@ -85,7 +86,8 @@ pub(super) fn check_count(count: usize) {
     );
 }
 
-/// With narrower parameters a kernel would not end, or give something else.
+/// Panics if the Montgomery parameters are too narrow: the kernel would not end, or would give a
+/// wrong result.
 pub(super) fn check_r2_bits(entry: &Entry, r2_bits: u32) {
     assert!(
         (entry.min_r2_bits..=entry.bits).contains(&r2_bits),

@@ -13,34 +13,36 @@ use crate::backend::cuda::runtime::layout::{Layout, Part};
 use crate::backend::cuda::runtime::module::Grid;
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 
-/// Products of 32-bit limbs that a multiprocessor does in a clock: `docs/int.md`, "One product".
+/// Products of 32-bit limbs for each clock of a multiprocessor: `docs/int.md`, "One product".
 const LIMB_PRODUCTS_PER_CLOCK: f64 = 28.0;
 
-/// A chunk of products; all of it is public.
+/// A chunk of products. All fields are public.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ModMulChunk {
     /// The number of instances, at least 1.
     pub(crate) count: usize,
-    /// The most moduli that there may be.
+    /// An upper bound for the number of moduli.
     pub(crate) moduli: usize,
     pub(crate) form: Form,
 }
 
-/// Where the operands of a chunk lie, and what is launched. Numbers are little-endian 64-bit words, the numbers
-/// of all instances one after the other, equally wide. The parts of the inputs are in this order.
+/// The places of a chunk's operands, and its launch.
+///
+/// Numbers are little-endian 64-bit words, equally wide. Those of all instances are consecutive.
+/// The input parts are in the order of the fields.
 pub(crate) struct ModMulWork {
     pub(crate) layout: Layout,
     pub(crate) a: Part,
     pub(crate) b: Part,
-    /// For each instance the index of the record of its modulus, 32 bits.
+    /// For each instance the 32-bit index of the record of its modulus.
     pub(crate) modulus_index: Part,
-    /// Room for a record for each modulus, itself and then `r2`, of which the first are used.
+    /// Space for a record for each modulus: the modulus, then `r2`. The first records are used.
     pub(crate) moduli: Part,
     pub(crate) product: Part,
     pub(crate) launches: Vec<Launch>,
 }
 
-/// Lays a chunk out in memory, and makes its launch.
+/// Lays out a chunk in memory, and makes its launch.
 pub(crate) fn launch(entry: &Entry, grid: Grid, chunk: &ModMulChunk) -> ModMulWork {
     let ModMulChunk {
         count,
@@ -70,7 +72,7 @@ pub(crate) fn launch(entry: &Entry, grid: Grid, chunk: &ModMulChunk) -> ModMulWo
         },
         Argument::U32(count as u32),
         Argument::U32((form == Form::Ordinary).into()),
-        // Times that `b` is a factor.
+        // How many times `b` is multiplied.
         Argument::U32(1),
     ];
     // SAFETY: these are the parameters of `modmul_BITS_t1`, checked above; every part has the length that
@@ -87,8 +89,8 @@ pub(crate) fn launch(entry: &Entry, grid: Grid, chunk: &ModMulChunk) -> ModMulWo
     }
 }
 
-/// The time in milliseconds that a device should take for `count` products by arithmetic alone. The copies take longer, which the
-/// device's pace shows once it is known.
+/// The estimated time in milliseconds for the arithmetic of `count` products on one device. The
+/// copies take longer; the device's measured pace accounts for them.
 pub(crate) fn milliseconds(entry: &Entry, device: &DeviceInfo, count: usize) -> f64 {
     let limbs = f64::from(entry.bits / 32);
     let multiprocessors = f64::from(device.multiprocessors().max(1));

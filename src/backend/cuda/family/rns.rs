@@ -8,33 +8,33 @@ use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;
 
-/// The family; its kernels' parameters are in `kernels/README.md`.
+/// The RNS family. `kernels/README.md` lists the parameters of its kernels.
 #[derive(Debug)]
 pub(crate) struct Rns;
 
-/// The chip whose instructions the kernels have: code for `sm_90a` runs on no other.
+/// The only chips with the kernels' instructions: code for `sm_90a` runs on no other.
 const COMPUTE_CAPABILITY: (i32, i32) = (9, 0);
 
-/// CUDA 12.0, whose driver is the first that takes PTX 8.0.
+/// CUDA 12.0, the first driver for PTX 8.0.
 const MIN_CUDA_VERSION: i32 = 12_000;
 
-/// The clock of the H200 on which the times were measured, in kHz.
+/// The clock of the H200 in the measurements, in kHz.
 const REFERENCE_CLOCK_KHZ: f64 = 1_980_000.0;
 
-/// What everything but the exponentiation costs, in multiplications: the way into residues and out of them, the
-/// constants of the modulus, what is cleared. From the times for exponents of 17 bits.
+/// The cost of everything except the exponentiation, in multiplications: conversion to and from
+/// residues, constants of the modulus, and clearing. From the times for exponents of 17 bits.
 const SETUP_COST: f64 = 102.0;
 
-/// What a multiplication by an entry of the table costs: half of one more than a squaring, for the entry has residues in
-/// one base only.
+/// The cost of a multiplication by an entry of the table, in multiplications. It is half of one
+/// above a squaring, because the entry has residues in one base only.
 const ENTRY_COST: f64 = 1.5;
 
-/// Entries that a pass over the table multiplies by the rows of its digits, and the number of these.
+/// The number of entries, and of digit rows, that a pass over the table multiplies.
 const MATRIX_ENTRIES: usize = 32;
 const DIGITS_OF_PASS: usize = 16;
 
-/// What a pass costs for each [`MATRIX_ENTRIES`] entries, in multiplications: the time of exponentiations less that of a kernel
-/// that looks nothing up.
+/// The cost of a pass for each [`MATRIX_ENTRIES`] entries, in multiplications: the time of
+/// exponentiations less that of a kernel without look-ups.
 const PASS_COST: f64 = 6.4;
 
 impl Family for Rns {
@@ -48,7 +48,7 @@ impl Family for Rns {
         device.compute_capability() == COMPUTE_CAPABILITY
     }
 
-    /// The rounds of blocks that a multiprocessor needs, by the times of the H200 and the clock.
+    /// The time for the rounds of blocks on a multiprocessor, scaled from an H200 by the clock.
     fn milliseconds(
         &self,
         entry: &Entry,
@@ -67,7 +67,7 @@ impl Family for Rns {
         on_reference * whole(exponent_bits) / whole(entry.bits) / clock
     }
 
-    /// The window with the fewest multiplications, table look-ups counted by what they cost.
+    /// The window with the fewest multiplications, including the cost of table look-ups.
     fn best_window(&self, exponent_bits: u32) -> Window {
         let windows = (Window::MIN_BITS..=Window::MAX_BITS).filter_map(Window::new);
         windows
@@ -83,13 +83,13 @@ impl Family for Rns {
         modexp::launch(entry, grid, chunk)
     }
 
-    /// All ones: the modulus has a prime of base A for a factor.
+    /// Whether the words are all ones: the modulus is a multiple of a prime of base A.
     fn is_refused(&self, power: &[u64]) -> bool {
         power.iter().fold(u64::MAX, |all, word| all & word) == u64::MAX
     }
 }
 
-/// What an exponentiation costs beyond the setup, in multiplications.
+/// The cost of an exponentiation without the setup, in multiplications.
 fn cost(window: Window, exponent_bits: u32) -> f64 {
     let digits = window.digit_count(exponent_bits);
     let passes = digits.div_ceil(DIGITS_OF_PASS) * window.table_len().div_ceil(MATRIX_ENTRIES);
@@ -99,7 +99,8 @@ fn cost(window: Window, exponent_bits: u32) -> f64 {
 
 const FAMILY: &dyn Family = &Rns;
 
-// The kernels' table and the name of their folder, which the build script makes from `kernels/rns/shapes.csv`.
+// The table of kernels and the name of their folder. The build script makes both from
+// `kernels/rns/shapes.csv`.
 include!(concat!(env!("OUT_DIR"), "/rns.rs"));
 
 #[cfg(test)]

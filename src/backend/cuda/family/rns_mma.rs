@@ -1,4 +1,5 @@
-//! The arithmetic of [`Rns`] by the tensor cores of chips from sm_80 on: `kernels/rns_mma`, `docs/rns.md`.
+//! The arithmetic of [`Rns`] on the tensor cores of chips since sm_80: `kernels/rns_mma`,
+//! `docs/rns.md`.
 
 use batch_modexp_core::window::Window;
 
@@ -9,11 +10,11 @@ use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;
 
-/// The family; its kernels' parameters are in `kernels/README.md`.
+/// The RNS family for chips since sm_80. `kernels/README.md` lists the parameters of its kernels.
 #[derive(Debug)]
 pub(crate) struct RnsMma;
 
-/// The first chips with `mma.sync` of bytes.
+/// The first chips with `mma.sync` for bytes.
 const MIN_COMPUTE_CAPABILITY: (i32, i32) = (8, 0);
 
 impl Family for RnsMma {
@@ -22,12 +23,14 @@ impl Family for RnsMma {
             && entry.image.shared_bytes <= device.shared_bytes_per_block()
     }
 
-    /// Nobody has measured chips on which no other family is fast; whoever has one asks for it.
+    /// Always `false`: chips on which no other family is fast have not been measured. Callers can
+    /// name the device.
     fn is_fast_on(&self, _: &DeviceInfo) -> bool {
         false
     }
 
-    /// As for [`Rns`], and by the products that a multiprocessor does in a clock, where those are what takes longest.
+    /// The time of [`Rns`], scaled by the chip's rate of byte products where that is the
+    /// bottleneck.
     fn milliseconds(
         &self,
         entry: &Entry,
@@ -55,20 +58,22 @@ impl Family for RnsMma {
     }
 }
 
-/// How much more clocks than on an H200 a multiprocessor should take: predicted from the rates that NVIDIA publishes for
-/// bytes, not measured.
+/// The clocks that a multiprocessor should take, relative to an H200. Predicted from NVIDIA's
+/// published rates for bytes, not measured.
 fn slowdown(device: &DeviceInfo) -> f64 {
     match device.compute_capability() {
-        // 2,048 multiply-adds a clock: the loads of the matrices take as long.
+        // 2,048 multiply-adds for each clock: no slowdown, because loading the matrices takes as
+        // long.
         (8, 0) | (9, _) | (10, _) => 1.0,
-        // 1,024: twice as long.
+        // 1,024 multiply-adds for each clock.
         _ => 2.0,
     }
 }
 
 const FAMILY: &dyn Family = &RnsMma;
 
-// The kernels' table and the name of their folder, which the build script makes from `kernels/rns_mma/shapes.csv`.
+// The table of kernels and the name of their folder. The build script makes both from
+// `kernels/rns_mma/shapes.csv`.
 include!(concat!(env!("OUT_DIR"), "/rns_mma.rs"));
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ fn job<'a>(
     }
 }
 
-/// What the family makes of a chunk, and its inputs where an earlier chunk has left something.
+/// The family's layout for a chunk, and its inputs, written over those of an earlier chunk.
 fn filled(
     group: &Group<'_, ModExp<'_, BoxedUint>>,
     exponent_bits: u32,
@@ -65,7 +65,7 @@ fn params(modulus: u64, bits: u32) -> BoxedMontyParams {
     BoxedMontyParams::new(Odd::new(modulus).unwrap())
 }
 
-/// Inputs go to their places, padded with zeros, and equal references next to each other share a record.
+/// Inputs are zero-extended in their places. Equal adjacent references share a record.
 #[test]
 fn words_of_a_chunk() {
     let (first, second) = (params(15, 320), params(17, 320));
@@ -87,7 +87,7 @@ fn words_of_a_chunk() {
         assert_eq!(number, [5, 0, 0, 0, 0, 0, 0, 0]);
     }
     let records: Vec<_> = words[work.moduli.range()].chunks(8).collect();
-    // There is room for three.
+    // There is space for three.
     assert_eq!(records.len(), 6);
     assert_eq!(records[4..], [[u64::MAX; 8]; 2]);
     assert_eq!(records[0], [15, 0, 0, 0, 0, 0, 0, 0]);
@@ -97,7 +97,7 @@ fn words_of_a_chunk() {
     assert_eq!(records[3], [1, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(words[work.modulus_index.range()], [0, 1]);
 
-    // The launch may go when both records have been sent, and not before.
+    // The launch is allowed once both records have been sent.
     let arguments = work.launches[0].arguments();
     let there = work.moduli.range().start + 4 * 8;
     let is_taken = |sent: usize| {
@@ -107,7 +107,7 @@ fn words_of_a_chunk() {
     assert!(is_taken(there) && !is_taken(there - 1));
 }
 
-/// Of a batch that nobody has looked at, what is wrong with an instance or not as wide as the others is found when it is copied.
+/// In a batch that was not validated, invalid instances and other widths are found during the copy.
 #[test]
 fn unseen_instances_are_looked_at() {
     let (params, wider) = (params(15, 320), params(17, 384));
@@ -136,7 +136,7 @@ fn unseen_instances_are_looked_at() {
             panic!("both are equally wide");
         };
         assert_eq!((group.len(), group.bits), (2, 320));
-        // Of few instances all are looked at.
+        // In a small sample, all instances are inspected.
         assert_eq!(
             Group::supposed(&batch).is_none(),
             wrong == Some("ModulusWidth")
@@ -160,7 +160,7 @@ fn unseen_instances_are_looked_at() {
     assert!(Group::<ModExp<'_, BoxedUint>>::supposed(&[]).is_none());
 }
 
-/// The device gets `2^1024` where the parameters of the batch are too narrow for it.
+/// The device gets `2^1024` if the parameters of the batch are too narrow.
 #[test]
 fn narrow_moduli_get_wider_parameters() {
     let params = params(1_000_003, 64);
@@ -197,13 +197,13 @@ fn results_have_the_width_of_their_modulus() {
     assert_eq!(words, [0; 8]);
 }
 
-/// What a family refuses is noted, and computed on the host.
+/// Refused instances are recorded, and computed on the host.
 #[test]
 fn refused_instances_are_computed_on_the_host() {
     let rns = SHIPPED
         .serving(1024)
         .find(|entry| entry.image.key.family == "rns");
-    // Of the second instance the modulus is the first prime of base A.
+    // The modulus of the second instance is the first prime of base A.
     let (sound, refused) = (params(15, 1024), params((1 << 29) - 3, 1024));
     let (base, exponent) = (BoxedUint::from(7u64), BoxedUint::from(2u64));
     let batch = [&sound, &refused, &sound].map(|params| ModExp {

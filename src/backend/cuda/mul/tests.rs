@@ -9,7 +9,7 @@ fn params(modulus: u64, bits: u32) -> BoxedMontyParams {
     BoxedMontyParams::new(Odd::new(modulus).unwrap())
 }
 
-/// What the inputs of a chunk are where an earlier chunk has left something.
+/// The inputs of a chunk, written over those of an earlier one.
 fn filled(group: &Group<'_, ModMul<'_, BoxedUint>>, chunk: Range<usize>) -> (ModMulWork, Vec<u64>) {
     let job = ModMulJob {
         group,
@@ -31,7 +31,7 @@ fn filled(group: &Group<'_, ModMul<'_, BoxedUint>>, chunk: Range<usize>) -> (Mod
     (work, words)
 }
 
-/// A modulus of 320 bits goes to the kernel for 384: its second factor and `r2` stand one word higher.
+/// A modulus of 320 bits uses the kernel for 384. Its second factor and `r2` are one word higher.
 #[test]
 fn words_of_a_chunk() {
     let (first, second) = (params(15, 320), params(17, 320));
@@ -52,7 +52,7 @@ fn words_of_a_chunk() {
         assert_eq!(number, [0, 5, 0, 0, 0, 0]);
     }
     let records: Vec<_> = words[work.moduli.range()].chunks(6).collect();
-    // There is room for three.
+    // There is space for three.
     assert_eq!(records.len(), 6);
     assert_eq!(records[4..], [[u64::MAX; 6]; 2]);
     assert_eq!(records[0], [15, 0, 0, 0, 0, 0]);
@@ -63,7 +63,7 @@ fn words_of_a_chunk() {
     assert_eq!(words[work.modulus_index.range()], [0, 1]);
 }
 
-/// With a modulus as wide as its class everything stands where it did.
+/// A modulus as wide as its class leaves all numbers in place.
 #[test]
 fn numbers_of_full_width_stay_where_they_are() {
     let params = params(15, 256);

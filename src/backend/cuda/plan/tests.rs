@@ -15,7 +15,7 @@ fn name(bits: u32, count: usize, device: &DeviceInfo, tuning: Tuning) -> Option<
 
 #[test]
 fn small_batches_take_more_lanes_for_each_instance() {
-    // Of a chip without tensor cores, on which doubles are faster than integers.
+    // A chip without tensor cores, on which doubles are faster than integers.
     let device = DeviceInfo::imaginary(100, 227 << 10).with_compute_capability((7, 0));
     let pairs = [
         (512, "modexp_512_t2", "modexp_512_t1"),
@@ -36,7 +36,7 @@ fn family(bits: u32, exponent_bits: u32, count: usize, device: &DeviceInfo) -> &
     plan.entry.image.key.family
 }
 
-/// On an H200 tensor cores compute large batches, at the widths that they have kernels for.
+/// On an H200 tensor cores compute large batches, at the widths that have such kernels.
 #[test]
 fn families_are_chosen_by_what_was_measured() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
@@ -47,13 +47,13 @@ fn families_are_chosen_by_what_was_measured() {
     for bits in [512, 768, 3072, 4096] {
         assert_eq!(family(bits, bits, 1_000_000, &device), "dpf", "{bits}");
     }
-    // Doubles have no kernels below 512 bits, and none above 4096.
+    // There are no kernels in doubles below 512 bits or above 4096.
     for bits in [128, 256, 4160, 8192] {
         assert_eq!(family(bits, bits, 1_000_000, &device), "int", "{bits}");
     }
     let older = device.clone().with_compute_capability((7, 0));
     assert_eq!(family(1024, 1024, 1_000_000, &older), "dpf");
-    // Most chips have next to no units for doubles. Forecasts for them are predictions.
+    // Most chips have very few double-precision units. Their times are predictions.
     let game = DeviceInfo::imaginary(132, 99 << 10).with_compute_capability((8, 9));
     let game = game.with_few_doubles();
     for chip in [(7, 5), (8, 6), (8, 9), (12, 0)] {
@@ -62,12 +62,12 @@ fn families_are_chosen_by_what_was_measured() {
             assert_eq!(family(bits, bits, 1_000_000, &game), "int", "{bits}");
         }
     }
-    // It would want Montgomery parameters that the host does not have.
+    // Another kernel would need Montgomery parameters that the host does not have.
     assert_eq!(family(960, 960, 1_000_000, &device), "dpf");
 }
 
-/// The choice of the measured table, whatever the length of the exponents: 132 multiprocessors, 227 KiB, no tensor
-/// cores.
+/// The choices follow the measured table, for exponents of any length: 132 multiprocessors, 227
+/// KiB, no tensor cores.
 #[test]
 fn an_h200_changes_kernels_where_it_was_measured() {
     let device = DeviceInfo::imaginary(132, 227 << 10).with_compute_capability((7, 0));
@@ -113,7 +113,7 @@ fn a_tuned_entry_point_must_serve_the_width() {
     }
 }
 
-/// Chips for games have few units for doubles.
+/// Chips for games have few double-precision units.
 #[test]
 fn chips_are_told_apart() {
     assert!(is_fast(&DeviceInfo::imaginary(100, 227 << 10)));
@@ -121,7 +121,8 @@ fn chips_are_told_apart() {
     assert!(!is_fast(&game.with_few_doubles()));
 }
 
-/// A kernel for few instances, more of them, and devices with few doubles take longer.
+/// Estimates grow for kernels made for few instances, for more instances, and with fewer
+/// double-precision units.
 #[test]
 fn forecasts_follow_the_work() {
     let device = DeviceInfo::imaginary(100, 227 << 10).with_compute_capability((7, 0));
@@ -157,15 +158,15 @@ fn the_halves_decide_among_classes() {
     };
     assert_eq!(halves(1, &device), Some("rsa_2048_exp_t4"));
     assert_eq!(halves(1_000_000, &device), Some("rsa_2048_exp_t1"));
-    // The halves may be another family's.
+    // The halves may use another family.
     assert_eq!(halves(1, &hopper), Some("rsa_2048_exp_t4"));
     assert_eq!(halves(1_000_000, &hopper), Some("rsa_2048_exp_t2"));
-    // The check needs more shared memory than such a chip has.
+    // The check needs more shared memory than this chip has.
     assert_eq!(halves(1, &DeviceInfo::imaginary(100, 64 << 10)), None);
-    // Tensor cores take full widths alone.
+    // Tensor cores accept full widths only.
     let narrow = crt_classes(SHIPPED, 1984, 960);
     assert_eq!(narrow[0].halves.len(), 2);
-    // Unequal factors, and moduli for which there is no class.
+    // Unequal factors, and moduli without a class.
     assert!(
         crt_classes(SHIPPED, 2048, 1088)
             .iter()
@@ -174,7 +175,7 @@ fn the_halves_decide_among_classes() {
     assert!(crt_classes(SHIPPED, 8192, 4096).is_empty());
 }
 
-/// A device on which kernels take what `times` says, a block alone and one of many, in nanoseconds.
+/// A device on which kernels take `times`, in nanoseconds: a block alone, and one of many.
 fn measured(device: &DeviceInfo, times: impl Fn(&Entry) -> Option<(u64, u64)>) -> DeviceInfo {
     let times = SHIPPED.exponentiating().filter_map(|entry| {
         let (alone_ns, shared_ns) = times(entry)?;
@@ -190,7 +191,7 @@ fn measured(device: &DeviceInfo, times: impl Fn(&Entry) -> Option<(u64, u64)>) -
     })
 }
 
-/// What the families foretell for blocks of a kernel, alone and of many.
+/// The families' estimates for a block of a kernel, alone and as one of many.
 fn foretold(entry: &Entry, device: &DeviceInfo) -> (u64, u64) {
     let ms = |count| entry.family.milliseconds(entry, device, count, entry.bits);
     let block = device.multiprocessors() as usize * entry.image.instances_per_block;
@@ -198,7 +199,7 @@ fn foretold(entry: &Entry, device: &DeviceInfo) -> (u64, u64) {
     (ns(ms(1)), ns(ms(1000 * block) / 1000.0))
 }
 
-/// Whatever is faster by what was measured is chosen, on chips where the forecasts say otherwise.
+/// The fastest kernel by measured times is chosen, even where the estimates disagree.
 #[test]
 fn measured_times_decide() {
     for chip in [(7, 0), (8, 9), (9, 0)] {
@@ -229,8 +230,8 @@ fn measured_times_decide() {
     }
 }
 
-/// The forecast is what was measured, in proportion to it, and never falls with the number of instances. Times that are those
-/// that were foretold change no choice.
+/// Estimates are proportional to measured times, and never fall with the number of instances.
+/// Measured times equal to the estimates change no choice.
 #[test]
 fn forecasts_follow_what_was_measured() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
@@ -265,7 +266,7 @@ fn forecasts_follow_what_was_measured() {
     }
 }
 
-/// A kernel that gets slower is never chosen for more batches.
+/// A slower kernel is never chosen for more batches.
 #[test]
 fn slower_kernels_are_not_chosen_more_often() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
@@ -290,7 +291,7 @@ fn slower_kernels_are_not_chosen_more_often() {
     }
 }
 
-/// Widths that were not measured go by forecasts.
+/// Widths that were not measured use the families' estimates.
 #[test]
 fn what_was_not_measured_is_foretold() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
@@ -303,7 +304,7 @@ fn what_was_not_measured_is_foretold() {
     assert!(ms(&partly, 1024) < 1e-3 * ms(&device, 1024));
 }
 
-/// Exponentiations modulo the factors of a key take what those of numbers as wide do.
+/// Exponentiations modulo the factors of a key take as long as those of equally wide numbers.
 #[cfg(feature = "rsa")]
 #[test]
 fn measured_times_decide_among_halves() {
@@ -323,7 +324,7 @@ fn measured_times_decide_among_halves() {
     }
 }
 
-/// What is told to users is what is chosen.
+/// Published estimates are those that the choice follows.
 #[test]
 fn entry_points_say_what_they_are_chosen_by() {
     let device = DeviceInfo::imaginary(132, 227 << 10);

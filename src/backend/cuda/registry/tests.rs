@@ -1,4 +1,5 @@
-//! Tests of the parent module: the tables against the files, and against what the host expects of them.
+//! Tests of the parent module: the tables against the files, and against the expectations of the
+//! host.
 
 mod throwaway;
 
@@ -17,7 +18,7 @@ fn all() -> impl Iterator<Item = &'static Entry> {
     SHIPPED.families().flatten()
 }
 
-/// The texts come out of the crate as they went in, but for comments.
+/// The embedded texts are those of the files, except for comments.
 #[test]
 fn every_entry_is_in_its_module() {
     for Entry { image, .. } in all() {
@@ -36,7 +37,7 @@ fn every_entry_is_in_its_module() {
     }
 }
 
-/// A family whose table is not in the registry would never be launched.
+/// A family outside the registry would never be launched.
 #[test]
 fn every_family_is_registered() {
     let kernels = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels")).unwrap();
@@ -49,7 +50,7 @@ fn every_family_is_registered() {
     }
 }
 
-/// For all families together.
+/// The limit is for all families together.
 #[test]
 fn the_crate_adds_less_than_promised() {
     let sizes = all().map(|entry| (entry.image.module, entry.image.ptx.deflated.len()));
@@ -117,7 +118,7 @@ fn classes_take_the_widths_that_their_kernels_take() {
             let class = class.clone().taking(n_bits, prime_bits)?;
             Some(class.halves.len())
         };
-        // All kernels take full widths; narrower ones those of doubles alone.
+        // All kernels accept full widths. Only those with doubles accept narrower ones.
         assert_eq!(halves(bits, bits / 2), Some(class.halves.len()));
         assert_eq!(halves(bits, bits / 2 - 64), Some(2));
         assert_eq!(halves(bits + 64, bits / 2), None);
@@ -171,8 +172,8 @@ fn products_have_classes_of_their_own() {
     );
 }
 
-/// Montgomery parameters of every width above the narrowest class's minimum can be used as they are, but by kernels that
-/// take those of their own width alone.
+/// Montgomery parameters of every width above the narrowest class's minimum can be used directly.
+/// Kernels that only accept their own width are exempt.
 #[test]
 fn classes_take_the_parameters_of_every_width_between_them() {
     for pair in SHIPPED.widths().windows(2) {
@@ -188,7 +189,7 @@ fn classes_take_the_parameters_of_every_width_between_them() {
     }
 }
 
-/// Narrower moduli get parameters of the class's width, which are computed on that many limbs.
+/// Narrower moduli get parameters of the class's width, computed on that many limbs.
 #[test]
 fn classes_have_widths_that_numbers_have() {
     struct LimbCount;
@@ -204,7 +205,7 @@ fn classes_have_widths_that_numbers_have() {
     }
 }
 
-/// Some kernel serves every width on a chip with as little shared memory as there is.
+/// Some kernel serves every width on the supported chip with the least shared memory.
 #[test]
 fn chips_with_little_shared_memory_take_what_fits() {
     let device = DeviceInfo::imaginary(100, 64 << 10);

@@ -85,7 +85,7 @@ impl CrtFamily for Dpf {
         let product = layout.output(numbers);
         let scratch = layout.scratch(scratch_words(halves_entry, blocks, chunk.window));
         let (base, factor) = match chunk.operands {
-            // Its lanes past the end have places of their own.
+            // Lanes past the end have places of their own.
             Operands::Blinded => {
                 let per_block = blind_entry.image.instances_per_block;
                 let numbers = 2 * words * count.next_multiple_of(per_block);
@@ -174,7 +174,7 @@ impl CrtFamily for Dpf {
     }
 }
 
-/// Panics unless the kernels are those of one class, and take the numbers of the chunk.
+/// Panics unless the kernels belong to one class and accept the chunk's numbers.
 fn check(kernels: &CrtKernels, chunk: &CrtChunk) {
     let (halves, halves_grid) = kernels.halves;
     let (recombine, recombine_grid) = kernels.recombine;

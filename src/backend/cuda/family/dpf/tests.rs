@@ -79,7 +79,7 @@ fn refused<R>(call: impl FnOnce() -> R) -> bool {
     std::panic::catch_unwind(core::panic::AssertUnwindSafe(call)).is_err()
 }
 
-/// What a kernel must not be launched with.
+/// Arguments with which a kernel must not be launched.
 #[test]
 fn arguments_out_of_range_are_refused() {
     let entry = entry(Operation::ModExp, 768);
@@ -92,7 +92,7 @@ fn arguments_out_of_range_are_refused() {
     assert!(!refuses(|_| ()));
     assert!(refuses(|chunk| chunk.count = 0));
     assert!(refuses(|chunk| chunk.exponent_bits = 769));
-    // With these the kernel would never end.
+    // With these a kernel would never end.
     assert!(refuses(|chunk| chunk.r2_bits = 320));
     assert!(refuses(|chunk| chunk.r2_bits = 1024));
     let other = Grid::new(&self::entry(Operation::ModExp, 512).image, 132);

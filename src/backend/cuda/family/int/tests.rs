@@ -27,7 +27,7 @@ fn exponents_have_the_windows_that_were_measured() {
     }
 }
 
-/// Chips for games have the shared memory of sm_86: every width has a kernel for them.
+/// Chips for games have the shared memory of sm_86. Every width has a kernel for them.
 #[test]
 fn chips_for_games_have_every_width() {
     let game = DeviceInfo::imaginary(100, 99 << 10)
@@ -39,7 +39,7 @@ fn chips_for_games_have_every_width() {
     }
 }
 
-/// Units for doubles do not matter. Where a multiprocessor has room for one block, blocks do not share it.
+/// Double-precision units do not matter. Blocks that fill a multiprocessor do not share it.
 #[test]
 fn forecasts_follow_blocks_and_clock() {
     let device = DeviceInfo::imaginary(100, 227 << 10);

@@ -38,7 +38,7 @@ fn arguments_of_products() {
         };
         assert_eq!(*index, expected);
         assert_eq!(*numbers, [1001, ordinary, 1].map(Argument::U32));
-        // Six words of 64 bits in a number.
+        // Six 64-bit words in a number.
         assert_eq!([work.product, work.a, work.b].map(Part::len), [6006; 3]);
         assert_eq!((work.moduli.len(), work.modulus_index.len()), (84, 501));
     }

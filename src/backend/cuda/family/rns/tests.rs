@@ -29,7 +29,7 @@ fn short_exponents_cost_their_setup() {
     }
 }
 
-/// Code for sm_90a runs on chips of compute capability 9.0 alone, and old drivers cannot read it.
+/// Code for sm_90a runs only on compute capability 9.0, and old drivers cannot read it.
 #[test]
 fn chips_and_drivers() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
@@ -52,7 +52,8 @@ fn results_of_all_ones_are_none() {
     assert!(!Rns.is_refused(&power));
 }
 
-/// The parameters are those of all families; the scratch memory and the width of the parameters are its own.
+/// The parameters are those of all families. Scratch memory and the width of the Montgomery
+/// parameters differ.
 #[test]
 fn arguments_of_exponentiations() {
     let entry = entry(1024);

@@ -2,14 +2,14 @@
 
 use super::*;
 
-/// Every chip from sm_80 on has room for the blocks; older ones have not the instructions.
+/// Every chip since sm_80 has the memory for the blocks. Older ones lack the instructions.
 #[test]
 fn chips() {
     let runs = |device: &DeviceInfo| {
         let mut entries = ENTRIES.iter();
         entries.all(|entry| RnsMma.runs_on(entry, device))
     };
-    // What a block may have on sm_86, sm_89 and sm_120.
+    // The shared memory of a block on sm_86, sm_89 and sm_120.
     let small = DeviceInfo::imaginary(100, 99 << 10);
     for chip in [(8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)] {
         assert!(runs(&small.clone().with_compute_capability(chip)));
@@ -18,7 +18,7 @@ fn chips() {
     assert!(!runs(&DeviceInfo::imaginary(100, 64 << 10)));
 }
 
-/// Chips for games have fewer products in a clock.
+/// Chips for games compute fewer products for each clock.
 #[test]
 fn forecasts_follow_the_rate_of_products() {
     let device = DeviceInfo::imaginary(100, 99 << 10);

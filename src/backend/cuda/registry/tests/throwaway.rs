@@ -1,8 +1,8 @@
-//! A family that is made up, to show what one takes: this file, a folder of kernels, and a line in the
-//! registry. Nothing else in the crate knows of it.
+//! An invented family, to show that one needs only this file, a folder of kernels, and a line in
+//! the registry. Nothing else in the crate refers to it.
 //!
-//! It differs from the shipped ones where families will: its kernels need a newer chip, compute whole tiles of
-//! instances, have records and scratch memory of their own, other parameters, and two launches.
+//! It differs from the shipped families in many ways: a newer chip, whole tiles of instances, its
+//! own records and scratch memory, other parameters, and two launches.
 #![allow(unsafe_code)]
 
 use super::super::super::family::{Family, ModExpChunk, ModExpWork, dpf};
@@ -32,7 +32,7 @@ impl Family for Throwaway {
         true
     }
 
-    /// Whole tiles, each in a microsecond a bit.
+    /// Whole tiles, each at a microsecond for each bit.
     fn milliseconds(&self, _: &Entry, _: &DeviceInfo, count: usize, exponent_bits: u32) -> f64 {
         count.div_ceil(TILE) as f64 * f64::from(exponent_bits) * 1e-3
     }
@@ -47,7 +47,7 @@ impl Family for Throwaway {
         let base = layout.input(count * words);
         let exponent = layout.input(count * words);
         let modulus_index = layout.input(count.div_ceil(2));
-        // With half a record more.
+        // One and a half records for each modulus.
         let moduli = layout.input(chunk.moduli * 3 * words);
         let scratch = layout.scratch(grid.blocks(count) * TILE * 1000);
         let power = layout.output(count * words);
@@ -66,7 +66,7 @@ impl Family for Throwaway {
             Argument::Words(scratch),
             Argument::Words(power),
         ];
-        // SAFETY: there is no such kernel, so that it is never launched.
+        // SAFETY: there is no such kernel, so it is never launched.
         let launches = [first, second]
             .map(|arguments| unsafe { Launch::new(grid.image(), grid.blocks(count), arguments) });
         ModExpWork {
@@ -97,7 +97,7 @@ impl Family for Throwaway {
     }
 }
 
-/// What the build script would make of `kernels/throwaway/shapes.csv`.
+/// The output that the build script would make from `kernels/throwaway/shapes.csv`.
 static PTX: CompressedPtx = CompressedPtx {
     text_bytes: 0,
     fingerprint: 0,
@@ -119,7 +119,7 @@ const fn entry(bits: u32) -> Entry {
                 bits,
                 variant: "t1",
             },
-            // As one of the shipped family.
+            // The name of a kernel in the shipped family.
             function: "modexp_512_t1",
             module: "dpf_modexp_512.ptx",
             ptx: &PTX,
@@ -132,7 +132,7 @@ const fn entry(bits: u32) -> Entry {
 
 static ENTRIES: [Entry; 2] = [entry(256), entry(512)];
 
-/// The registry with one line more.
+/// A registry with one additional line.
 static FAMILIES: [&[Entry]; 2] = [&dpf::ENTRIES, &ENTRIES];
 static REGISTRY: Registry = Registry::new(&FAMILIES);
 
@@ -149,26 +149,26 @@ fn family(bits: u32, count: usize, device: &DeviceInfo) -> &'static str {
 #[test]
 fn a_family_brings_its_widths() {
     assert_eq!(REGISTRY.widths()[..3], [256, 512, 768]);
-    // Of the shipped families it has doubles alone.
+    // DPF is the only shipped family in it.
     assert_eq!(REGISTRY.max_bits(), 4096);
     let classes: Vec<_> = REGISTRY.serving(200).map(|entry| entry.bits).collect();
     assert_eq!(classes, [512, 512, 256]);
 }
 
-/// By chip, by width, and by the number of instances: whoever is done first.
+/// The choice follows the chip, the width, and the number of instances.
 #[test]
 fn families_are_chosen_by_cost() {
     let new = DeviceInfo::imaginary(132, 227 << 10);
     let old = DeviceInfo::imaginary(132, 227 << 10).with_compute_capability((8, 0));
     assert_eq!(family(512, 1, &new), "throwaway");
     assert_eq!(family(200, TILE, &new), "throwaway");
-    // One tile after the other on the whole device: the more of them, the worse.
+    // Tiles run one after another on the whole device, so large batches are slow.
     assert_eq!(family(512, 1_000_000, &new), "dpf");
     assert_eq!(family(512, 1, &old), "dpf");
     assert_eq!(family(1024, 1, &new), "dpf");
 }
 
-/// Equal names of functions and files do not make them one kernel.
+/// Kernels with equal function and file names are distinct in different families.
 #[test]
 fn its_kernels_have_keys_of_their_own() {
     let theirs = SHIPPED.serving(512);

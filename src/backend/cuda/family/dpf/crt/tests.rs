@@ -99,7 +99,7 @@ fn arguments_of_the_three_launches() {
     assert_eq!(*join.arguments(), expected);
 }
 
-/// Of two numbers the exponentiation sees the first alone, and the product takes the second.
+/// The exponentiation reads only the first of two numbers, and the product the second.
 #[test]
 fn arguments_of_given_operands() {
     let class = class();
@@ -117,7 +117,7 @@ fn arguments_of_given_operands() {
     assert_eq!(factor.len(), work.first.len());
 }
 
-/// The exponentiation sees blinded numbers only.
+/// The exponentiation reads only blinded numbers.
 #[test]
 fn arguments_of_blinded_launches() {
     let class = class();
@@ -181,7 +181,7 @@ fn arguments_of_blinded_launches() {
     ];
     assert_eq!(*join.arguments(), expected);
 
-    // What lies between the launches has places of its own, and none of it is an output.
+    // Intermediate results have their own places, and none is an output.
     let mut between = [*factor, *base, *halves, *h].map(|part| part.range());
     between.sort_by_key(|range| range.start);
     assert!(between.windows(2).all(|pair| pair[0].end <= pair[1].start));
@@ -189,7 +189,7 @@ fn arguments_of_blinded_launches() {
     assert_eq!(lens.iter().sum::<usize>(), 2 * places + 3 * 101 * p);
 }
 
-/// With these a kernel would not end, or go beyond its numbers.
+/// Kernels with these arguments would not end, or would leave their buffers.
 #[test]
 fn arguments_out_of_range_are_refused() {
     let class = class();
