@@ -39,6 +39,6 @@ pub use batch_modexp_core::{
     BatchMultiExp, Error, FixedBase, ModExp, ModMul, ModMultiExp, PublicExponent, secret,
 };
 
-/// The folder of the workspace.
+/// The root folder of the workspace.
 #[cfg(all(test, feature = "rsa", feature = "std", target_arch = "x86_64"))]
 const WORKSPACE: &str = env!("CARGO_MANIFEST_DIR");

@@ -1,9 +1,11 @@
-//! Single requests in, batches out: signatures for callers who have one message at a time, on many threads or in many
-//! tasks.
+//! A queue that turns single requests into batches, for callers on many threads or in many tasks
+//! who sign one message at a time.
 //!
-//! A [`BatchQueue`] collects what they ask for while the backend computes, and gives it to the backend in batches. A batch
-//! has any schemes, and any keys whose signatures are the same work; keys of different length take turns. What is asked of an idle queue is computed at once, so that a lonely request costs two changes
-//! of threads and little else; [`QueueBuilder`] has the whole policy, and `docs/queue.md` what it means for a service.
+//! A [`BatchQueue`] collects requests while the backend computes, and passes them to the backend in
+//! batches. A batch may mix schemes, and keys whose signatures need equal work; keys of different
+//! length take turns. An idle queue computes a request at once, so a single request costs little
+//! more than two thread switches. [`QueueBuilder`] documents the whole policy, and `docs/queue.md`
+//! its consequences for a service.
 //!
 //! ```
 //! use batch_modexp::backend::Auto;
@@ -25,13 +27,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! * [`sign`](BatchQueue::sign) returns a future that needs no particular runtime, [`sign_blocking`](BatchQueue::sign_blocking)
-//!   the signature; [`try_sign`](BatchQueue::try_sign) fails at once where the others wait because the queue is full.
+//! * [`sign`](BatchQueue::sign) returns a future that works in any runtime, and
+//!   [`sign_blocking`](BatchQueue::sign_blocking) returns the signature. If the queue is full,
+//!   these wait, and [`try_sign`](BatchQueue::try_sign) fails at once.
+//!
 //! * A request whose future is dropped is not signed, unless its batch has begun.
-//! * A backend that fails as a whole, by an error or a panic, costs nobody a signature: another one computes the batch, and
-//!   [`QueueStats::fallbacks`] counts that. Every result is checked, as always.
-//! * A waker must not block in a queue: `sign_blocking` and `wait` return [`QueueError::WouldDeadlock`] there.
-//! * Messages are hashed on the caller's thread. The caller's random number generator seeds each batch.
+//!
+//! * If a backend fails as a whole, by an error or a panic, another one computes the batch. No
+//!   signature is lost, and [`QueueStats::fallbacks`] counts the event. Every result is checked.
+//!
+//! * A waker must not block in a queue: `sign_blocking` and `wait` return
+//!   [`QueueError::WouldDeadlock`] there.
+//!
+//! * Messages are hashed on the caller's thread. The caller's random number generator seeds each
+//!   batch.
 
 mod builder;
 mod counters;
@@ -77,23 +86,24 @@ use crate::rsa::{AnyScheme, KeyHandle, Scheme, Signature};
 
 /// A bounded queue of single requests in front of a backend; see [the module](self).
 ///
-/// Clones are handles of one queue. When the last is dropped, the queue is shut down as by [`Shutdown::Drain`], but nobody
-/// waits for it: what has been accepted is signed in the background.
+/// Clones are handles of one queue. Dropping the last handle shuts the queue down as by
+/// [`Shutdown::Drain`], without waiting: accepted requests are signed in the background.
 #[derive(Clone)]
 pub struct BatchQueue(Arc<Handle>);
 
-/// What becomes of the requests that wait when a queue is shut down.
+/// The treatment of waiting requests when a queue is shut down.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Shutdown {
-    /// They are signed.
+    /// Waiting requests are signed.
     Drain,
-    /// They are answered with [`QueueError::ShutDown`]. Batches that are under way are completed all the same.
+    /// Waiting requests are answered with [`QueueError::ShutDown`]. Batches under way are
+    /// completed.
     Cancel,
 }
 
 std::thread_local! {
-    /// Whether this thread works for a queue, whichever: computes a batch, hands out answers or calls a waker. Workers always do. It must not
-    /// wait for a queue, which may wait for it.
+    /// Whether this thread works for any queue: computes a batch, returns answers or calls a waker.
+    /// Workers always do. Such a thread must not wait for a queue, which may be waiting for it.
     static IS_WORKING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -107,11 +117,12 @@ struct Handle {
 }
 
 impl BatchQueue {
-    /// A queue with the default settings of [`builder`](Self::builder).
+    /// Makes a queue with the default settings of [`builder`](Self::builder).
     ///
     /// # Errors
     ///
-    /// [`Error::ThreadPool`](batch_modexp_core::Error::ThreadPool) if the operating system refuses the threads.
+    /// [`Error::ThreadPool`](batch_modexp_core::Error::ThreadPool) if the operating system refuses
+    /// the threads.
     pub fn new<B, R>(backend: B, rng: R) -> Result<Self, batch_modexp_core::Error>
     where
         B: RsaBackend + Send + Sync + 'static,
@@ -120,8 +131,10 @@ impl BatchQueue {
         Self::builder(backend, rng).build()
     }
 
-    /// A queue in front of `backend`, which may be an `Arc`, with settings to be made. `rng` gives 32 octets for
-    /// each batch, from which come the blinding factors and the salts of PSS; the operating system's is a good one.
+    /// Configures a queue in front of `backend`, which may be an `Arc`.
+    ///
+    /// `rng` supplies 32 octets for each batch, from which the blinding factors and the salts of
+    /// PSS are derived. The operating system's generator is a good choice.
     pub fn builder<B, R>(backend: B, rng: R) -> QueueBuilder
     where
         B: RsaBackend + Send + Sync + 'static,
@@ -131,7 +144,7 @@ impl BatchQueue {
     }
 
     fn start(shared: Arc<Shared>, workers: NonZeroUsize) -> Result<Self, batch_modexp_core::Error> {
-        // Dropping it ends those that have been started.
+        // On an error, dropping the queue ends the workers that have started.
         let queue = Self(Arc::new(Handle {
             shared,
             workers: Mutex::default(),
@@ -140,7 +153,7 @@ impl BatchQueue {
             let shared = queue.0.shared.clone();
             let work = move || {
                 IS_WORKING.set(true);
-                // Whatever panics, other requests must not wait for ever because of that.
+                // A panic must not leave other requests waiting for ever.
                 while contain(|| shared.work()).is_none() {}
             };
             let worker = std::thread::Builder::new()
@@ -154,14 +167,15 @@ impl BatchQueue {
         Ok(queue)
     }
 
-    /// Hashes `message` on the calling thread and puts it into the queue at once, or, if the queue is full, when the
-    /// future is polled and there is space.
+    /// Hashes `message` on the calling thread, and requests a signature.
+    ///
+    /// If the queue is full, the request enters it when the future is polled and there is space.
     pub fn sign(&self, key: &KeyHandle, scheme: impl Into<AnyScheme>, message: &[u8]) -> Signing {
         let scheme = scheme.into();
         self.submit(key, scheme, &scheme.digest(message), MayCompute(false))
     }
 
-    /// The same for a digest made by the scheme's hash function.
+    /// Like [`sign`](Self::sign), for a digest of the scheme's hash function.
     pub fn sign_prehash(
         &self,
         key: &KeyHandle,
@@ -171,18 +185,19 @@ impl BatchQueue {
         self.check_and_submit(key, scheme.into(), digest, MayCompute(false))
     }
 
-    /// As [`sign`](Self::sign), but without waiting for space. The signature itself is still to be waited for.
+    /// Like [`sign`](Self::sign), but fails if the queue is full. The returned future waits only
+    /// for the signature.
     ///
     /// # Errors
     ///
-    /// [`QueueError::Full`], [`QueueError::ShutDown`], or what is wrong with the request.
+    /// [`QueueError::Full`], [`QueueError::ShutDown`], or the error of an invalid request.
     pub fn try_sign(
         &self,
         key: &KeyHandle,
         scheme: impl Into<AnyScheme>,
         message: &[u8],
     ) -> Result<Signing, QueueError> {
-        // So that nothing is hashed in vain.
+        // Avoids hashing in vain.
         if !self.0.shared.is_forked() && self.0.shared.waiting.is_full() {
             self.0.shared.counters.full.add(1);
             return Err(QueueError::Full);
@@ -190,11 +205,11 @@ impl BatchQueue {
         self.if_queued(self.sign(key, scheme, message))
     }
 
-    /// As [`sign_prehash`](Self::sign_prehash), but without waiting for space.
+    /// Like [`try_sign`](Self::try_sign), for a digest of the scheme's hash function.
     ///
     /// # Errors
     ///
-    /// Those of [`try_sign`](Self::try_sign), and [`Error::DigestLength`].
+    /// The errors of [`try_sign`](Self::try_sign), and [`Error::DigestLength`].
     pub fn try_sign_prehash(
         &self,
         key: &KeyHandle,
@@ -204,15 +219,16 @@ impl BatchQueue {
         self.if_queued(self.sign_prehash(key, scheme, digest))
     }
 
-    /// Hashes and signs, and blocks until that is done; while the queue is full, it waits for space. With a time limit:
-    /// `queue.sign(..).wait_timeout(limit)`.
+    /// Hashes and signs a message, and blocks until that is done. Waits for space while the queue
+    /// is full. With a time limit: `queue.sign(..).wait_timeout(limit)`.
     ///
-    /// If a batch may begin at once, the calling thread computes it, with requests of others that wait, and is not held up by
-    /// changes of threads ([`QueueBuilder::callers_compute`]).
+    /// If a batch may begin at once, the calling thread computes it, together with other waiting
+    /// requests, without a thread switch ([`QueueBuilder::callers_compute`]).
     ///
     /// # Errors
     ///
-    /// Those of [`Signing::wait`]. In a waker, a backend or a generator always [`QueueError::WouldDeadlock`].
+    /// The errors of [`Signing::wait`]. In a waker, a backend or a generator always
+    /// [`QueueError::WouldDeadlock`].
     pub fn sign_blocking(
         &self,
         key: &KeyHandle,
@@ -225,11 +241,11 @@ impl BatchQueue {
             .wait()
     }
 
-    /// The same for a digest.
+    /// Like [`sign_blocking`](Self::sign_blocking), for a digest of the scheme's hash function.
     ///
     /// # Errors
     ///
-    /// Those of [`sign_blocking`](Self::sign_blocking), and [`Error::DigestLength`].
+    /// The errors of [`sign_blocking`](Self::sign_blocking), and [`Error::DigestLength`].
     pub fn sign_prehash_blocking(
         &self,
         key: &KeyHandle,
@@ -241,11 +257,11 @@ impl BatchQueue {
             .wait()
     }
 
-    /// What the queue has done so far.
+    /// Counters of the queue since its start.
     #[must_use]
     pub fn stats(&self) -> QueueStats {
         let shared = &self.0.shared;
-        // In a forked child nobody works.
+        // In a forked child there are no workers.
         let occupancy = match shared.is_forked() {
             true => (0, 0),
             false => shared.waiting.occupancy(),
@@ -253,10 +269,12 @@ impl BatchQueue {
         shared.counters.read(shared.waiting.accepted(), occupancy)
     }
 
-    /// Accepts no more requests, on any handle, and waits until the workers, and callers that compute, are done with those that were
-    /// accepted. May be called more than once: `Cancel` after `Drain` cancels what is left.
+    /// Rejects new requests on all handles, and waits until workers and computing callers have
+    /// finished the accepted ones. May be called more than once: `Cancel` after `Drain` cancels the
+    /// rest.
     ///
-    /// It waits for nothing in code that a queue has called: a waker, a backend or a generator. In a forked child it does nothing.
+    /// In code that a queue has called (a waker, a backend or a generator) it does not wait. In a
+    /// forked child it does nothing.
     pub fn shutdown(&self, how: Shutdown) {
         if self.0.shared.is_forked() {
             return;
@@ -361,15 +379,15 @@ impl fmt::Debug for BatchQueue {
     }
 }
 
-/// Wakes a task. A waker is somebody else's code: its panic must not end a worker or leave others asleep, and it must not
-/// block.
+/// Wakes a task. A waker is foreign code: its panic must not end a worker or leave other tasks
+/// asleep, and it must not block.
 fn wake(waker: Waker) {
     let outer = IS_WORKING.replace(true);
     contain(|| waker.wake());
     IS_WORKING.set(outer);
 }
 
-/// Calls code that may panic with anything, even with what panics when it is dropped; `None` if it did.
+/// Calls code that may panic, even with a value that panics when it is dropped. `None` if it did.
 fn contain<T>(f: impl FnOnce() -> T) -> Option<T> {
     let payload = match catch_unwind(AssertUnwindSafe(f)) {
         Ok(value) => return Some(value),
@@ -381,7 +399,7 @@ fn contain<T>(f: impl FnOnce() -> T) -> Option<T> {
     None
 }
 
-/// The programs of the guide.
+/// Doctests of the guide.
 #[cfg(all(doctest, feature = "rsa-compat", feature = "signature"))]
 #[doc = include_str!("../docs/queue.md")]
 struct Guide;

@@ -1,17 +1,23 @@
-//! RSA signatures and decryption by the batch.
+//! Batch RSA: signatures, decryption, verification, encryption and blind signatures.
 //!
-//! [`BatchSigner`] turns keys and messages into signatures, which any verifier accepts: RSASSA-PKCS1-v1_5 and
-//! RSASSA-PSS (RFC 8017, section 8). Keys come from PKCS#8, PKCS#1 or numbers, signatures are octets; with the
-//! feature `rsa-compat`, keys and signatures of the `rsa` crate are converted too. [`BatchDecryptor`] does the same for
-//! RSAES-PKCS1-v1_5, with implicit rejection, and RSAES-OAEP (RFC 8017, section 7). Under a [`PublicKey`],
-//! [`BatchVerifier`] checks signatures and [`BatchEncryptor`] encrypts. [`blind`] has blind signatures (RFC 9474).
+//! [`BatchSigner`] signs messages with RSASSA-PKCS1-v1_5 or RSASSA-PSS (RFC 8017, section 8); any
+//! verifier accepts the signatures. Keys come from PKCS#8, PKCS#1 or numbers, and signatures are
+//! octets. The feature `rsa-compat` also converts keys and signatures of the `rsa` crate.
 //!
-//! * A key is prepared once, as a [`KeyHandle`], and used in as many calls as you like.
+//! [`BatchDecryptor`] decrypts RSAES-PKCS1-v1_5, with implicit rejection, and RSAES-OAEP (RFC 8017,
+//! section 7). With a [`PublicKey`], [`BatchVerifier`] checks signatures and [`BatchEncryptor`]
+//! encrypts. [`blind`] has blind signatures (RFC 9474).
+//!
+//! * A key is prepared once, as a [`KeyHandle`], and used in any number of calls.
+//!
 //! * One call may sign with many keys, of different sizes too ([`BatchSigner::sign_each`]).
-//! * Every result is checked with the public exponent against the message representative that was to be
-//!   signed before it leaves, above whatever backend computed it. This cannot be turned off: one wrong half of a CRT signature gives away the key
-//!   (Boneh, DeMillo and Lipton, 1997). A lane that fails the check fails alone.
-//! * The base is blinded unless you turn that off; see [`BatchSigner::blinding`].
+//!
+//! * Every result is checked with the public exponent before it is released, whichever backend
+//!   computed it. The check compares it with the message representative that was to be signed. It
+//!   cannot be disabled: one wrong half of a CRT signature reveals the key (Boneh, DeMillo and
+//!   Lipton, 1997). An item that fails the check fails alone.
+//!
+//! * The base is blinded unless you disable that; see [`BatchSigner::blinding`].
 //!
 //! ```
 //! use batch_modexp::backend::Serial;
@@ -54,9 +60,9 @@ mod signatures;
 mod signer;
 mod verifier;
 
-/// The hash functions of SHA-2, in the version that the schemes take.
+/// The SHA-2 hash functions, in the version that the schemes accept.
 pub use sha2;
-/// Those of SHA-3.
+/// The SHA-3 hash functions, in the version that the schemes accept.
 pub use sha3;
 
 pub use decryptor::BatchDecryptor;
@@ -75,16 +81,16 @@ pub use signatures::{Ciphertexts, IntoSignatures, Iter, SecretOctets, Signatures
 pub use signer::BatchSigner;
 pub use verifier::{BatchVerifier, Verdicts};
 
-/// The shortest modulus of a key that is accepted, in bits.
+/// The shortest accepted modulus of a key, in bits.
 pub const MIN_BITS: u32 = 1024;
 
-/// The longest modulus of a private key that is accepted, in bits.
+/// The longest accepted modulus of a private key, in bits.
 pub const MAX_BITS: u32 = 8192;
 
-/// The longest modulus of a public key that is accepted, in bits.
+/// The longest accepted modulus of a public key, in bits.
 pub const MAX_PUBLIC_BITS: u32 = 16_384;
 
-/// The program of the guide.
+/// Doctests of the guide.
 #[cfg(all(doctest, feature = "std"))]
 #[doc = include_str!("../docs/verification.md")]
 struct Guide;

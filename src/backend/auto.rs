@@ -297,7 +297,8 @@ impl Auto {
         }
     }
 
-    /// The name of the backend that computes: `"serial"`, `"parallel"`, `"fma"`, `"ifma"` or `"cuda"`.
+    /// The name of the backend that computes: `"serial"`, `"parallel"`, `"fma"`, `"ifma"` or
+    /// `"cuda"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self.chosen() {

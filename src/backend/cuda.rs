@@ -215,7 +215,8 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// [`Error::Cuda`] if the driver cannot compile or load a kernel, [`Error::Forked`] in a forked child.
+    /// [`Error::Cuda`] if the driver cannot compile or load a kernel, [`Error::Forked`] in a forked
+    /// child.
     pub fn prepare(&self, bits: u32) -> Result<(), Error> {
         self.compile(|| SHIPPED.serving(bits).chain(SHIPPED.multiplying(bits)))
     }

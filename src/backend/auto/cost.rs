@@ -207,7 +207,8 @@ mod tests {
         exponent_bits: 1024,
     };
 
-    /// A processor that takes 10 us for each instance, and a device that takes 4 ms for up to 10,000.
+    /// A processor that takes 10 us for each instance, and a device that takes 4 ms for up to
+    /// 10,000.
     fn model(count: usize) -> Model {
         Model {
             cpu: count as f64 * 1e-5,

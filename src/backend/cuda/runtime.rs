@@ -1,9 +1,9 @@
-//! What it takes to compute on GPUs, whatever is computed: devices, their buffers and kernels, records that
-//! stay on them, and the way of a batch through all of them at once.
+//! Runs chunks of work on GPUs: devices, buffers, kernels, resident records, and the pipeline over
+//! all devices.
 //!
-//! Nothing here knows arithmetic. Work comes as a [`Job`](pipeline::Job), which says in whole words what a chunk
-//! of it needs; kernels come as [`Image`](module::Image)s; launches are made by families, who vouch for them,
-//! and are checked against the buffers here.
+//! This module contains no arithmetic. Work is a [`Job`](pipeline::Job), which describes the memory
+//! of a chunk in whole words. Kernels are [`Image`](module::Image)s. Families make the launches and
+//! guarantee that they are sound; this module checks them against the buffers.
 
 pub(crate) mod buffer;
 pub(crate) mod costs;
@@ -11,7 +11,7 @@ pub(crate) mod device;
 mod driver;
 pub(crate) mod error;
 pub(crate) mod launch;
-// Nothing else has so many places.
+// Only RSA has this many parts.
 #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
 pub(crate) mod layout;
 pub(crate) mod module;
@@ -20,7 +20,7 @@ mod pool;
 pub(crate) mod probe;
 mod process;
 pub(crate) mod ptx;
-// Nothing else keeps records yet.
+// Only RSA keeps records.
 #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
 pub(crate) mod records;
 mod shares;

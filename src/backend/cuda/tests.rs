@@ -1,4 +1,4 @@
-//! What needs a GPU and a look inside: wiped buffers, and devices that are lost.
+//! Tests that need a GPU and access to internals: wiped buffers, and lost devices.
 
 use super::modexp::ModExpJob;
 use super::mul::ModMulJob;
@@ -27,7 +27,7 @@ fn gpu(times: usize) -> Option<Cuda> {
     Some(Cuda::with_devices(&vec![found[0].ordinal(); times]).unwrap())
 }
 
-/// A batch of several chunks of random-looking secrets, and what comes of it.
+/// Runs `check` with a batch of several chunks of pseudorandom secrets, and its result.
 fn with_batch(check: impl FnOnce(&[ModExp<'_, U1024>], U1024)) {
     let params = FixedMontyParams::new(Odd::new(U1024::MAX).unwrap());
     let secret = U1024::MAX.wrapping_div(&NonZero::new(U1024::from(7u8)).unwrap());
@@ -67,7 +67,7 @@ fn buffers_are_wiped_after_a_call() {
     });
 }
 
-/// Products in both forms, of several chunks.
+/// Products in both forms, in several chunks.
 #[test]
 fn buffers_are_wiped_after_products() {
     let Some(cuda) = gpu(1) else { return };
@@ -88,7 +88,8 @@ fn buffers_are_wiped_after_products() {
     assert!(cuda.devices.iter().all(Device::is_wiped));
 }
 
-/// The first large call loads a kernel and allocates: taken for the pace of the device, it would keep batches on the processor for ever.
+/// The first large call loads a kernel and allocates. If it counted as the pace of the device,
+/// batches would stay on the processor.
 #[test]
 fn no_call_changes_what_is_foreseen() {
     let Some(cuda) = gpu(1) else { return };
@@ -103,7 +104,8 @@ fn no_call_changes_what_is_foreseen() {
     assert_eq!(foreseen(), before);
 }
 
-/// A chunk whose second half is refused has sent the first one: that, and what other chunks have left, is wiped.
+/// A chunk with an invalid instance in its second half has sent the first half. That data, and the
+/// data of other chunks, is wiped.
 #[test]
 fn buffers_are_wiped_after_a_fault_of_the_batch() {
     let Some(cuda) = gpu(1) else { return };
@@ -129,7 +131,7 @@ fn buffers_are_wiped_after_a_fault_of_the_batch() {
     }
 }
 
-/// A device is lost while it multiplies: the others finish its share.
+/// A device is lost while it multiplies. The others finish its share.
 #[test]
 fn a_device_that_is_lost_with_products_is_set_aside() {
     let Some(cuda) = gpu(2) else { return };
@@ -157,7 +159,7 @@ fn a_device_that_is_lost_with_products_is_set_aside() {
     assert!(cuda.devices.iter().all(Device::is_wiped));
 }
 
-/// A job whose chunks wait on the device until one of another call is there, too.
+/// A job whose chunks wait on the device until another call has one there.
 struct Meeting<'a, J> {
     job: J,
     there: &'a (Mutex<usize>, Condvar),
@@ -222,7 +224,7 @@ fn small_calls_share_a_device() {
     });
 }
 
-/// Many calls of all sizes at once, more of them than there are slots.
+/// Many concurrent calls of all sizes, more of them than slots.
 #[test]
 fn calls_of_all_sizes_at_once() {
     let Some(cuda) = gpu(1) else { return };
@@ -244,12 +246,12 @@ fn calls_of_all_sizes_at_once() {
     });
 }
 
-/// A job that goes wrong with one of its chunks on one of the devices.
+/// A job that fails at one of its chunks on one of the devices.
 struct Failing<'a, J> {
     job: J,
     victim: &'a Device,
     how: Failure,
-    /// How many chunks before that go well.
+    /// The number of successful chunks before that.
     after: usize,
 }
 
@@ -257,12 +259,12 @@ struct Failing<'a, J> {
 enum Failure {
     /// A panic while one chunk is on the device and the next is being filled.
     Panic,
-    /// An error of the driver after which the device is taken for lost.
+    /// A driver error after which the device counts as lost.
     Loss,
 }
 
 impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
-    /// With how many chunks were submitted, on the victim.
+    /// The share, and on the victim the number of submitted chunks.
     type Share = (J::Share, Option<AtomicUsize>);
     type Chunk = J::Chunk;
     type Error = J::Error;
@@ -278,7 +280,7 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
             share: (prepared.share, on_victim.then(AtomicUsize::default)),
             resident: prepared.resident,
             chunks: ChunkLens {
-                // One more chunk at least.
+                // At least one more chunk.
                 most: prepared.chunks.most.min(count / (self.after + 1)),
                 ..prepared.chunks
             },
@@ -295,7 +297,7 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
             .as_ref()
             .map(|count| count.fetch_add(1, Ordering::Relaxed));
         if let (None, Failure::Loss) = (before, self.how) {
-            // Otherwise the others may have done all before the victim comes to that.
+            // Otherwise the others may finish everything before the victim fails.
             while self.victim.lost().is_none() {
                 std::thread::yield_now();
             }
@@ -325,7 +327,7 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
     }
 }
 
-/// In the second chunk, and when each slot has had one and keeps what that left.
+/// The panic occurs in the second chunk, and later when each slot holds the data of a chunk.
 #[test]
 fn buffers_are_wiped_after_a_panic() {
     let Some(cuda) = gpu(1) else { return };
@@ -347,7 +349,8 @@ fn buffers_are_wiped_after_a_panic() {
     });
 }
 
-/// One of three is lost on the way: the others finish its share, and all later calls.
+/// One of three devices is lost during a call. The others finish its share, and compute all later
+/// calls.
 #[test]
 fn a_lost_device_is_set_aside() {
     let Some(cuda) = gpu(3) else { return };

@@ -1,4 +1,4 @@
-//! Limbs become words in buffers and back, on many threads where there are many.
+//! Copies limbs to words in buffers and back, on many threads for large batches.
 
 use alloc::vec::Vec;
 use core::convert::Infallible;
@@ -12,23 +12,24 @@ pub(crate) use non_temporal::NonTemporal;
 
 mod non_temporal;
 
-/// Numbers that a thread copies at a time; waking another takes longer than copying fewer, and of more some threads would have none
-/// left while others are at their last ones.
+/// Numbers that a thread copies at a time. Waking a thread takes longer than copying fewer. With
+/// more, some threads would have nothing left while others copy their last numbers.
 pub(crate) const COPIED_AT_A_TIME: usize = 256;
 
-/// Elements that a thread looks at, without their numbers, at a time.
+/// Elements that a thread inspects at a time, without their numbers.
 pub(crate) const SEEN_AT_A_TIME: usize = 512;
 
-/// The host's threads beside a device: the calling one, and those of a pool if there is one.
+/// The host threads beside a device: the calling thread, and a pool if there is one.
 #[derive(Clone, Copy)]
 pub(crate) struct HostPool<'a>(pub(crate) Option<&'a ThreadPool>);
 
 impl HostPool<'_> {
-    /// Calls `f` for each part, on all threads if there are several, the calling one among them.
+    /// Calls `f` for each part, on all threads if there are several parts. The calling thread takes
+    /// part.
     ///
-    /// Each thread takes one part after another, and none waits for what another has taken. With rayon's parallel iterators they do: a thread
-    /// that waits begins with parts for another device meanwhile, and whoever waits for the first ones waits for those
-    /// too (docs/performance-gpu-log.md, "Several devices").
+    /// Each thread takes one part after another, and none waits for a part of another thread. With
+    /// rayon's parallel iterators, a waiting thread begins parts for another device, and the first
+    /// call then waits for those too (docs/performance-gpu-log.md, "Several devices").
     pub(crate) fn each_part<T: Send>(
         self,
         parts: impl ExactSizeIterator<Item = T> + Send,
@@ -48,7 +49,8 @@ impl HostPool<'_> {
         self.each_part(items.into_iter(), f);
     }
 
-    /// Calls `f` with the index, the place and the number of each element, on several threads if there are many, and wipes the numbers.
+    /// Calls `f` with the index, the place and the number of each element, on several threads if
+    /// there are many, and wipes the numbers.
     pub(crate) fn each_with_row<T: Send>(
         self,
         places: &mut [T],
@@ -64,7 +66,8 @@ impl HostPool<'_> {
         });
     }
 
-    /// What `f` gives for the first of some thousand neighbours each, with the place of the first of them, for which it gives anything.
+    /// The first result of `f` in the order of the elements. `f` gets a part of them and the index
+    /// of its first element.
     pub(crate) fn first<T: Sync, R: Send>(
         self,
         elements: &[T],
@@ -106,16 +109,16 @@ impl HostPool<'_> {
         let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
         let parts = items.into_iter().zip(&mut results);
         self.each_part(parts, |(item, result)| *result = Some(f(item)));
-        // All of them, or the scope has panicked.
+        // Complete: if an item had panicked, this would not be reached.
         results.into_iter().flatten().collect()
     }
 }
 
-/// Numbers in a buffer, of so many words each.
+/// Numbers in a buffer, of equally many words.
 pub(crate) struct Rows<'a> {
     words: &'a mut [u64],
     size: usize,
-    /// The index of the first of them.
+    /// The index of the first number.
     first: usize,
 }
 
@@ -129,7 +132,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// As many as a thread copies at a time, and the others.
+    /// Splits the numbers into parts that a thread copies at a time.
     fn parts(self) -> impl Iterator<Item = Self> {
         let Self { words, size, first } = self;
         let parts = words.chunks_mut(COPIED_AT_A_TIME * size);
@@ -144,7 +147,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Writes indices to `words`, two to a word, with a zero where the last has no partner.
+/// Writes indices to `words`, two to a word. A last index without a partner is paired with zero.
 pub(crate) fn write_indices(indices: impl Iterator<Item = u32>, words: &mut [u64]) {
     let mut indices = indices.fuse();
     for word in words {
@@ -162,7 +165,7 @@ pub(crate) fn copy_in(limbs: &[Limb], words: &mut [u64]) {
     write_limbs(0, limbs, words, |place, word| *place = word);
 }
 
-/// Has `store` copy `limbs` to `words`, from the place of limb number `below` on, with zeros below and above.
+/// Copies `limbs` to `words` with `store`, beginning at limb `below`, with zeros below and above.
 // A limb has 32 bits on some targets.
 #[allow(clippy::unnecessary_cast)]
 fn write_limbs(below: usize, limbs: &[Limb], words: &mut [u64], store: impl Fn(&mut u64, u64)) {
@@ -255,7 +258,8 @@ mod tests {
         }
     }
 
-    /// Results come in the order of the items, whoever computes them, and a panic of one goes to the caller.
+    /// Results are in the order of the items, whichever thread computes them, and a panic reaches
+    /// the caller.
     #[cfg(feature = "rsa")]
     #[test]
     fn items_keep_their_order() {

@@ -137,7 +137,8 @@ fn garbled_texts_are_refused() {
         let mut lines = said.clone();
         lines[line] = &changed;
         let parsed = lines.join("\n").parse::<Calibration>();
-        // A change may keep the meaning: hexadecimal digits have either case, and spaces may repeat.
+        // A change may keep the meaning: hexadecimal digits have either case, and spaces may
+        // repeat.
         assert!(parsed.is_err() || parsed == Ok(calibration), "seed {seed}");
     });
 }

@@ -1,4 +1,5 @@
-//! Launches of `modexp_BITS_tT`, whose parameters and records are the same in all families (`kernels/README.md`).
+//! Launches of `modexp_BITS_tT`, whose parameters and records are the same in all families
+//! (`kernels/README.md`).
 #![allow(unsafe_code)]
 
 use alloc::vec;
@@ -51,8 +52,8 @@ pub(super) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWo
         Argument::U32(r2_bits),
         Argument::U32(window.bits()),
     ];
-    // SAFETY: these are the parameters of `modexp_BITS_tT`, checked above; every part has the length that
-    // its buffer must have.
+    // SAFETY: these are the parameters of `modexp_BITS_tT`, checked above; every part has the
+    // length that its buffer must have.
     let launch = unsafe { Launch::new(grid.image(), blocks, arguments) };
     ModExpWork {
         layout,

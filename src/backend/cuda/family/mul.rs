@@ -75,8 +75,8 @@ pub(crate) fn launch(entry: &Entry, grid: Grid, chunk: &ModMulChunk) -> ModMulWo
         // How many times `b` is multiplied.
         Argument::U32(1),
     ];
-    // SAFETY: these are the parameters of `modmul_BITS_t1`, checked above; every part has the length that
-    // its buffer must have.
+    // SAFETY: these are the parameters of `modmul_BITS_t1`, checked above; every part has the
+    // length that its buffer must have.
     let launch = unsafe { Launch::new(grid.image(), grid.blocks(count), arguments) };
     ModMulWork {
         layout,

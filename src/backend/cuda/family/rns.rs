@@ -1,4 +1,5 @@
-//! Modular exponentiation in residue number systems on tensor cores (RNS): `kernels/rns`, `docs/rns.md`.
+//! Modular exponentiation in residue number systems on tensor cores (RNS): `kernels/rns`,
+//! `docs/rns.md`.
 
 use batch_modexp_core::window::Window;
 

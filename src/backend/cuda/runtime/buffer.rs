@@ -8,25 +8,26 @@ use core::{ptr, slice};
 use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 
-/// Words in page-locked host memory, which the device can copy from and to while the host goes on.
+/// Words in page-locked host memory, which a device can copy to and from asynchronously.
 ///
-/// It is the owner's duty not to read, write or drop the words while a copy is under way.
+/// The owner must not read, write or drop the words while a copy is under way.
 pub(super) struct PinnedWords {
     context: Arc<CudaContext>,
     words: *mut u64,
     len: usize,
 }
 
-// SAFETY: the memory is owned, and the driver allows any thread that has bound the context to free it.
+// SAFETY: the memory is owned, and the driver allows any thread that has bound the context to free
+// it.
 unsafe impl Send for PinnedWords {}
 
 impl PinnedWords {
-    /// `len` words, all 0.
+    /// Makes `len` words, all 0.
     pub(super) fn zeroed(context: &Arc<CudaContext>, len: usize) -> Result<Self, DriverError> {
         context.bind_to_thread()?;
         let bytes = len.max(1) * size_of::<u64>();
-        // Without the write-combined flag, since the host reads results from it.
-        // SAFETY: the context is bound, and the memory is written below before it is read.
+        // Without the write-combined flag, because the host reads results from it. SAFETY: the
+        // context is bound, and the memory is written below before it is read.
         let words: *mut u64 = unsafe { result::malloc_host(bytes, 0)? }.cast();
         // SAFETY: the driver returned `bytes` bytes, aligned to a page.
         unsafe { words.write_bytes(0, len) };
@@ -48,8 +49,8 @@ impl PinnedWords {
         unsafe { slice::from_raw_parts_mut(self.words, self.len) }
     }
 
-    /// Overwrites the first `len` words with 0, as fast as memory allows. The compiler cannot leave it out, since it
-    /// must take it that others read the memory, which the driver has the address of.
+    /// Overwrites the first `len` words with 0. The compiler cannot remove the writes: the driver
+    /// has the address of the memory, so others may read it.
     pub(super) fn wipe(&mut self, len: usize) {
         self.as_mut_slice()[..len].fill(0);
         black_box(self.words);
@@ -59,7 +60,7 @@ impl PinnedWords {
 impl Drop for PinnedWords {
     fn drop(&mut self) {
         self.wipe(self.len);
-        // If the context is lost the memory goes with the process; it is wiped in any case.
+        // If the context is lost, the memory goes with the process. It is wiped in any case.
         if self.context.bind_to_thread().is_ok() {
             // SAFETY: the memory comes from `malloc_host` and is not used after this.
             let _ = unsafe { result::free_host(self.words.cast()) };
@@ -69,7 +70,7 @@ impl Drop for PinnedWords {
 
 /// Words in device memory.
 ///
-/// It is the owner's duty not to drop it while the device works with it.
+/// The owner must not drop it while the device works with it.
 pub(super) struct DeviceWords {
     context: Arc<CudaContext>,
     pointer: CUdeviceptr,
@@ -77,7 +78,7 @@ pub(super) struct DeviceWords {
 }
 
 impl DeviceWords {
-    /// `len` words, all 0.
+    /// Makes `len` words, all 0.
     pub(super) fn zeroed(context: &Arc<CudaContext>, len: usize) -> Result<Self, DriverError> {
         context.bind_to_thread()?;
         // SAFETY: the context is bound; the memory is cleared below.
@@ -101,11 +102,12 @@ impl DeviceWords {
         self.pointer
     }
 
-    /// Has the device overwrite the first `len` words with 0 after what is queued on `stream`; the words must stay until then.
+    /// Queues the overwriting of the first `len` words with 0 on `stream`. The words must stay
+    /// allocated until then.
     ///
     /// # Panics
     ///
-    /// If there are fewer.
+    /// If there are fewer words.
     pub(super) fn clear(&self, len: usize, stream: &CudaStream) -> Result<(), DriverError> {
         assert!(len <= self.len, "more words than there are");
         if len == 0 {
@@ -113,22 +115,26 @@ impl DeviceWords {
         }
         self.context.bind_to_thread()?;
         let bytes = len * size_of::<u64>();
-        // SAFETY: the memory is owned, stays until the stream has come to this, as the caller promises, and is long enough.
+        // SAFETY: the memory is owned, long enough, and stays allocated until the stream has done
+        // this, as the caller promises.
         unsafe { result::memset_d8_async(self.pointer, 0, bytes, stream.cu_stream()) }
     }
 
-    /// Overwrites all words with 0, and returns when it is done. The device must not be working with them.
+    /// Overwrites all words with 0 and waits until that is done. The device must not be working
+    /// with them.
     pub(super) fn wipe(&self) -> Result<(), DriverError> {
         self.context.bind_to_thread()?;
         // SAFETY: the memory is owned and `len` words long.
         unsafe { result::memset_d8_sync(self.pointer, 0, self.len * size_of::<u64>())? };
-        // Clearing device memory does not wait for itself (CUDA Driver API, "API synchronization behavior").
+        // Clearing device memory does not wait for itself (CUDA Driver API, "API synchronization
+        // behavior").
         settle(&self.context)
     }
 }
 
-/// Waits for copies and clearing that were asked for without a stream: not for chunks of other calls, whose streams do not wait for
-/// the one that these have (`CU_STREAM_NON_BLOCKING`).
+/// Waits for copies and clearing that were queued without a stream. Does not wait for chunks of
+/// other calls, because their streams are independent of the default stream
+/// (`CU_STREAM_NON_BLOCKING`).
 pub(super) fn settle(context: &CudaContext) -> Result<(), DriverError> {
     context.bind_to_thread()?;
     // SAFETY: the context is bound; null is its default stream, which always exists.

@@ -1,4 +1,4 @@
-//! One device: its kernels, its slots, its records, and what it has shown of itself.
+//! A device: its kernels, slots, records, and measured pace.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -21,13 +21,15 @@ use super::records::{Calls, RecordKind, RecordTable, TableInUse};
 use super::shares::Worker;
 use super::slot::Slot;
 
-/// Slots that a call has at most: four, two for each of the threads that drive the device, so that one of its chunks waits on the
-/// device while another is computed.
+/// The maximum number of slots of a call: two for each of the two threads that drive the device.
+/// One chunk of a thread waits on the device while another is computed.
 pub(super) const SLOTS_OF_CALL: usize = 4;
 
-/// All of them: four large calls are under way at a time, or sixteen of one chunk each, so that the host's part of one call
-/// passes while the device computes others. An H200 and its host have five to seven calls of two or three thousand signatures under way at nine
-/// tenths of what they can do, and more at times (docs/performance-gpu.md, "At a steady rate").
+/// Slots of a device, for four large calls or sixteen calls of one chunk. The host's part of a call
+/// then overlaps with the device's part of others.
+///
+/// At nine tenths of the full load, an H200 has five to seven calls of two or three thousand
+/// signatures under way, and at times more (docs/performance-gpu.md, "At a steady rate").
 const SLOTS: usize = 16;
 
 pub(crate) struct Device {
@@ -35,14 +37,14 @@ pub(crate) struct Device {
     context: Arc<CudaContext>,
     loaded: Mutex<Cache<Arc<Module>, Arc<Kernel>>>,
     calls: Calls,
-    /// How many there are.
+    /// The number of calls under way.
     under_way: AtomicUsize,
     slots: Pool<Slot>,
     second_driver: SecondDriver,
     records: Mutex<BTreeMap<RecordKind, Arc<RecordTable>>>,
-    /// How much faster a kernel was than foretold, in the last large share that it computed.
+    /// The estimated time of a kernel divided by the measured one, in its last large share.
     paces: Mutex<BTreeMap<KernelKey, f64>>,
-    /// The error after which nothing works any more.
+    /// The error that made the device unusable.
     lost: OnceLock<String>,
 }
 
@@ -86,7 +88,7 @@ impl Device {
         kernel.map_err(|error| self.fault(error))
     }
 
-    /// How many kernels were compiled.
+    /// The number of compiled kernels.
     #[cfg(all(test, feature = "rsa"))]
     pub(crate) fn compiled(&self) -> usize {
         lock(&self.loaded).len()
@@ -102,7 +104,7 @@ impl Device {
         }
     }
 
-    /// How much faster a kernel is than foretold; 1 before it was measured.
+    /// The estimated time of a kernel divided by the measured one; 1 before it was measured.
     pub(crate) fn pace(&self, key: KernelKey) -> f64 {
         lock(&self.paces).get(&key).copied().unwrap_or(1.0)
     }
@@ -111,13 +113,13 @@ impl Device {
         lock(&self.paces).insert(key, pace);
     }
 
-    /// Foretells by what was measured from now on; paces were those of other forecasts.
+    /// Uses measured times as estimates. Paces refer to the old estimates, so they are reset.
     pub(crate) fn set_costs(&mut self, costs: Arc<Costs>) {
         self.info.set_costs(costs);
         lock(&self.paces).clear();
     }
 
-    /// The driver's name for the error after which nothing works on this device any more.
+    /// The driver's name for the error that made this device unusable.
     pub(crate) fn lost(&self) -> Option<&str> {
         self.lost.get().map(String::as_str)
     }
@@ -129,7 +131,7 @@ impl Device {
         }
     }
 
-    /// What an error means for this device: whether it still answers shows when it is asked.
+    /// Classifies an error by asking the device, which shows whether it still answers.
     pub(crate) fn fault(&self, error: DriverError) -> Error {
         let fault = match self.context.synchronize() {
             Ok(()) => fault_of(error),
@@ -147,7 +149,7 @@ impl Device {
         }
     }
 
-    /// Takes the device for lost, which it is not.
+    /// Marks the device as lost.
     #[cfg(test)]
     pub(crate) fn inject_loss(&self, name: &str) {
         let _ = self.lost.set(String::from(name));
@@ -175,7 +177,7 @@ impl Worker for &Device {
     }
 }
 
-/// Owners of records may outlive the backend; what it keeps of them does not.
+/// Closes the tables of records, because owners of records may outlive the backend.
 impl Drop for Device {
     fn drop(&mut self) {
         lock(&self.records).values().for_each(|table| table.close());
@@ -188,7 +190,7 @@ impl fmt::Debug for Device {
     }
 }
 
-/// A call that is under way on a device. Whoever must wait for such calls does so until it is dropped.
+/// A call under way on a device. Those who must wait for all calls wait until it is dropped.
 pub(crate) struct Call<'a> {
     device: &'a Device,
     calls: usize,
@@ -200,7 +202,7 @@ impl<'a> Call<'a> {
         self.device
     }
 
-    /// How many calls were under way on the device when this one began, itself among them.
+    /// The number of calls under way on the device when this one began, including this one.
     pub(crate) fn calls(&self) -> usize {
         self.calls
     }
@@ -225,7 +227,8 @@ impl<'a> Call<'a> {
         TableInUse::new(table, self)
     }
 
-    /// Slots for this many chunks at a time, and for no more than a call may have. Waits for calls that came before.
+    /// Takes slots for `chunks` chunks at a time, at most [`SLOTS_OF_CALL`]. Waits for earlier
+    /// calls.
     pub(super) fn slots(&self, chunks: usize) -> SlotsInUse<'_> {
         SlotsInUse {
             device: self.device,
@@ -240,7 +243,7 @@ impl Drop for Call<'_> {
     }
 }
 
-/// Slots while a call uses them. Whichever way it ends, they are clean afterwards.
+/// Slots in use by a call. They are clean afterwards, also after an error or a panic.
 pub(super) struct SlotsInUse<'a> {
     device: &'a Device,
     lent: Lent<Slot>,
@@ -251,12 +254,12 @@ impl SlotsInUse<'_> {
         &mut self.lent.slots
     }
 
-    /// Whether no other call has had slots of the device meanwhile.
+    /// Whether no other call has had slots of the device since this call took its own.
     pub(super) fn is_alone(&self) -> bool {
         self.device.slots.is_alone(&self.lent)
     }
 
-    /// Gives back the buffers of these slots and of those that nobody uses.
+    /// Frees the buffers of these slots and of all free slots.
     pub(super) fn release(&mut self) {
         self.lent.slots.iter_mut().for_each(Slot::release);
         self.device.slots.each_free(Slot::release);
@@ -271,7 +274,7 @@ impl Drop for SlotsInUse<'_> {
     }
 }
 
-/// A lock whose holder has panicked is as good as any: slots are clean, and kernels are whole.
+/// Locks a mutex, even if a holder has panicked: slots are clean and kernels complete at any time.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

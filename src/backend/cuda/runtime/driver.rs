@@ -10,21 +10,24 @@ use batch_modexp_core::Error;
 use batch_modexp_cpu::wait_awake;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// The two threads that drive a device have their last results within about so long of each other. To sleep meanwhile, and to wake up,
-/// takes longer.
+/// The longest wait without sleeping for the other thread that drives the device. The two finish
+/// within about this time of each other, and falling asleep and waking up takes longer.
 const LAST_CHUNKS: Duration = Duration::from_micros(250);
 
-/// A thread that drives a device beside the one that calls. It is there before any call: to start one takes the caller nearly 0.1 ms, in
-/// which a device computes hundreds of exponentiations.
+/// A thread that drives a device beside the calling one.
+///
+/// It is started in advance. Starting it in a call would take nearly 0.1 ms, in which a device
+/// computes hundreds of exponentiations.
 pub(super) struct SecondDriver {
-    /// Of one thread.
+    /// A pool of one thread.
     pool: ThreadPool,
-    /// Whether a call has it. No other may wait for it, nor may the thread begin with the work of another while it waits for helpers.
+    /// Whether a call uses the thread. Other calls must not wait for it, and the thread must not
+    /// begin their work while it waits for helpers.
     is_taken: AtomicBool,
 }
 
 impl SecondDriver {
-    /// For the device of this number.
+    /// Starts the thread for the device of this number.
     ///
     /// # Errors
     ///
@@ -35,7 +38,7 @@ impl SecondDriver {
             .thread_name(move |_| format!("batch-modexp-gpu{ordinal}"))
             .build()
             .map_err(|_| Error::ThreadPool { threads: 1 })?;
-        // Until it has come to its first piece of work: see `Parallel`.
+        // Wait until the thread is ready for work: see `Parallel`.
         pool.broadcast(|_| ());
         Ok(Self {
             pool,
@@ -43,12 +46,14 @@ impl SecondDriver {
         })
     }
 
-    /// Does `first` on the calling thread and `second` on another one: this, or one that is started for it while another call has this.
-    /// There is no result of `second` if the operating system refuses that.
+    /// Runs `first` on the calling thread and `second` on another one: on this thread, or on a new
+    /// one if another call uses this.
+    ///
+    /// There is no result of `second` if the operating system refuses a new thread.
     ///
     /// # Panics
     ///
-    /// If one of them does, when both have ended.
+    /// If `first` or `second` panics, after both have ended.
     pub(super) fn run_both<A, B: Send>(
         &self,
         first: impl FnOnce() -> A,
@@ -95,11 +100,11 @@ fn run_both_with_another<A, B: Send>(
     })
 }
 
-/// While a call has something.
+/// A guard that marks a resource as used by a call.
 struct Taken<'a>(&'a AtomicBool);
 
 impl<'a> Taken<'a> {
-    /// `None` if another call has it.
+    /// Takes the resource. `None` if another call has it.
     fn of(is_taken: &'a AtomicBool) -> Option<Self> {
         (!is_taken.swap(true, Ordering::Acquire)).then(|| Self(is_taken))
     }
@@ -124,7 +129,7 @@ mod tests {
         thread::current().name().map(String::from)
     }
 
-    /// Each waits until the others are at work.
+    /// Each call waits until the others run.
     #[test]
     fn calls_at_the_same_time_have_a_second_thread_each() {
         let driver = SecondDriver::start(7).unwrap();
@@ -141,7 +146,7 @@ mod tests {
         let of_inner = of_inner.unwrap();
         assert_eq!(of_inner.1, None);
         assert!(![inner.0, of_outer.0].contains(&of_inner.0));
-        // It is free again.
+        // The thread is free.
         let (_, second) = driver.run_both(|| (), name);
         assert_eq!(second.unwrap().as_deref(), Some("batch-modexp-gpu7"));
     }

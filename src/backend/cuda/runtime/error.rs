@@ -6,7 +6,7 @@ use batch_modexp_core::DeviceFault;
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 
-/// Takes any error for one that concerns this call alone; whether the device is lost shows when it is used again.
+/// Treats an error as one of this call alone. The next use of the device shows whether it is lost.
 pub(super) fn fault_of(error: DriverError) -> DeviceFault {
     match error.0 {
         CUresult::CUDA_ERROR_OUT_OF_MEMORY => DeviceFault::OutOfMemory,

@@ -1,4 +1,5 @@
-//! Launches of kernels: what families ask for, whether it keeps to a chunk's buffers, and how it goes to the driver.
+//! Launches of kernels: their arguments, checks against the buffers of a chunk, and the call of the
+//! driver.
 #![allow(unsafe_code)]
 
 use alloc::sync::Arc;
@@ -18,8 +19,9 @@ use super::records::{HeldRecords, RecordKind};
 pub(crate) enum Argument {
     /// The address of a part of the chunk's buffers.
     Words(Part),
-    /// The address of a part of the input that has `count` indices of 32 bits, two in a word, each of them that of one of the `records`,
-    /// which have `size` words each and are inputs, too. Whether they are, and were sent, is checked before the launch.
+    /// The address of an input part with `count` 32-bit indices, two in each word. Each is the
+    /// index of one of the `records`, which are inputs too, of `size` words each. Before the
+    /// launch, the indices are checked to be those of records that were sent.
     Indices {
         part: Part,
         count: usize,
@@ -29,7 +31,7 @@ pub(crate) enum Argument {
     /// The address of the first record of the share's table, which must be of this kind.
     #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     Records(RecordKind),
-    /// As `Indices`, of records in the share's table.
+    /// Like `Indices`, for records in the share's table.
     #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     RecordIndices {
         part: Part,
@@ -50,13 +52,13 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// A launch of `blocks` blocks. Families make them, each for its own kernels.
+    /// Makes a launch of `blocks` blocks. Each family makes them for its own kernels.
     ///
     /// # Safety
     ///
-    /// `arguments` must be the parameters of the kernel, in order and of the right sizes, and make it end. Of
-    /// the memory that they point to it must use nothing but the parts that they name, and the records whose
-    /// indices are among them, all of which it may take to be aligned to 16 bytes.
+    /// `arguments` must be the parameters of the kernel, in order and of the right sizes, and must
+    /// make the kernel end. Through them, the kernel must use only the parts that they name, and
+    /// the records with the given indices. It may assume that all of these are aligned to 16 bytes.
     pub(crate) unsafe fn new(
         image: &'static Image,
         blocks: usize,
@@ -70,8 +72,8 @@ impl Launch {
         }
     }
 
-    /// The same, to go before what other chunks have waiting: it takes little time, and who waits for it would have to
-    /// wait for long launches.
+    /// Marks the launch as short. It goes before the queued launches of other chunks, because it
+    /// takes little time and would otherwise wait for long launches.
     #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn short(self) -> Self {
         Self {
@@ -92,9 +94,9 @@ impl Launch {
     ///
     /// # Safety
     ///
-    /// The buffers at `addresses` must be on the device of `loaded` and as long as the parts among the
-    /// arguments say, with indices in range; they and the table of records must stay allocated, and nothing
-    /// else may use them, until the stream has got past the launch.
+    /// The buffers at `addresses` must be on the device of `loaded`, and as long as the parts among
+    /// the arguments require, with indices in range. The buffers and the table of records must stay
+    /// allocated and unused by others until the stream has passed the launch.
     ///
     /// # Panics
     ///
@@ -117,8 +119,9 @@ impl Launch {
         });
         let values: Vec<_> = values.collect();
         let mut pointers: Vec<_> = values.iter().map(Value::pointer).collect();
-        // SAFETY: the driver copies the arguments before it returns, and does not write to them; whoever made
-        // the launch vouches for what the kernel does with them, and the caller for the buffers.
+        // SAFETY: the driver copies the arguments before it returns, and does not write to them.
+        // The maker of the launch guarantees what the kernel does with them, and the caller
+        // guarantees the buffers.
         unsafe {
             result::launch_kernel(
                 kernel.function(),
@@ -132,7 +135,7 @@ impl Launch {
     }
 }
 
-/// What a device has loaded for a share: the kernels of all its launches, and the table of their records.
+/// The kernels of all launches of a share, and the table of their records, on one device.
 #[derive(Default)]
 pub(crate) struct Loaded {
     pub(crate) kernels: Vec<Arc<Kernel>>,
@@ -152,14 +155,14 @@ impl Loaded {
     }
 }
 
-/// The value of a parameter.
+/// The value of a parameter in the form that the driver reads.
 enum Value {
     U32(u32),
     U64(u64),
 }
 
 impl Value {
-    /// Where the driver finds it.
+    /// The address that the driver reads the value from.
     fn pointer(&self) -> *mut c_void {
         match self {
             Self::U32(number) => (&raw const *number).cast_mut().cast(),
@@ -187,8 +190,9 @@ pub(super) fn check_parts(arguments: &[Argument], sizes: Sizes) {
     }
 }
 
-/// Panics unless all indices among the arguments are those of records that are there: for inputs, in `input`, which are those that were
-/// sent. Indices are public.
+/// Panics unless all index arguments refer to existing records. Indices of input records must refer
+/// to records that were sent; they are read from `input`, the words that were sent. Indices are
+/// public.
 pub(in crate::backend::cuda) fn check_indices(
     arguments: &[Argument],
     loaded: &Loaded,
@@ -275,7 +279,7 @@ mod tests {
         check_parts(&[argument], layout.sizes());
     }
 
-    /// There is room for four records of three words, and so many words of them were sent.
+    /// There is space for four records of three words. Only some of these words were sent.
     #[test]
     fn indices_are_those_of_records_that_were_sent() {
         let mut layout = Layout::default();

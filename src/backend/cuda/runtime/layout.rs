@@ -1,4 +1,4 @@
-//! Where the words of a chunk lie in a slot's buffers.
+//! The places of a chunk's words in the buffers of a slot.
 
 use core::ops::Range;
 
@@ -13,7 +13,7 @@ enum Buffer {
     Intermediate,
 }
 
-/// Some words of one of the buffers.
+/// A range of words in one of the buffers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Part {
     buffer: Buffer,
@@ -22,7 +22,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Where it lies in its buffer.
+    /// The range in its buffer.
     pub(crate) fn range(self) -> Range<usize> {
         self.start..self.start + self.len
     }
@@ -32,7 +32,7 @@ impl Part {
         self.len
     }
 
-    /// Whether the host writes it.
+    /// Whether the host writes this part.
     pub(super) fn is_input(self) -> bool {
         self.buffer == Buffer::Input
     }
@@ -43,41 +43,41 @@ impl Part {
     }
 }
 
-/// What a chunk needs of the buffers: parts laid out one after the other. All of it is public.
+/// The buffer space of a chunk: consecutive parts. All of it is public.
 #[derive(Default)]
 pub(crate) struct Layout {
     sizes: Sizes,
 }
 
 impl Layout {
-    /// Words that the host writes and kernels read.
+    /// Adds words that the host writes and kernels read.
     pub(crate) fn input(&mut self, words: usize) -> Part {
         Self::add(Buffer::Input, &mut self.sizes.input, words)
     }
 
-    /// Words that kernels write and the host reads.
+    /// Adds words that kernels write and the host reads.
     pub(crate) fn output(&mut self, words: usize) -> Part {
         Self::add(Buffer::Output, &mut self.sizes.output, words)
     }
 
-    /// Words that a kernel writes, reads and clears.
+    /// Adds words that a kernel writes, reads and clears.
     pub(crate) fn scratch(&mut self, words: usize) -> Part {
         Self::add(Buffer::Scratch, &mut self.sizes.scratch, words)
     }
 
-    /// Words that one kernel leaves for the next.
+    /// Adds words that one kernel leaves for the next.
     #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn intermediate(&mut self, words: usize) -> Part {
         Self::add(Buffer::Intermediate, &mut self.sizes.intermediate, words)
     }
 
-    /// The lengths that all parts together need.
+    /// The buffer lengths that all parts together need.
     pub(super) fn sizes(&self) -> Sizes {
         self.sizes
     }
 
     fn add(buffer: Buffer, size: &mut usize, len: usize) -> Part {
-        /// Parts are aligned to as many words: 64 bytes.
+        /// The alignment of parts in words: 64 bytes.
         const ALIGNMENT: usize = 8;
         let start = size.next_multiple_of(ALIGNMENT);
         *size = start + len;
@@ -90,12 +90,12 @@ impl Layout {
 pub(super) struct Sizes {
     pub(super) input: usize,
     pub(super) output: usize,
-    /// Kernels clear it themselves.
+    /// Scratch memory, which kernels clear themselves.
     pub(super) scratch: usize,
     pub(super) intermediate: usize,
 }
 
-/// Where the buffers of a chunk are on the device.
+/// The addresses of a chunk's buffers on the device.
 pub(super) struct Addresses {
     pub(super) input: CUdeviceptr,
     pub(super) output: CUdeviceptr,

@@ -1,4 +1,4 @@
-//! Kernels: as the crate ships them, and as the driver has compiled them for a device.
+//! Kernels, as shipped in the crate and as compiled by the driver for a device.
 #![allow(unsafe_code)]
 
 use alloc::collections::BTreeMap;
@@ -10,7 +10,7 @@ use cudarc::driver::{CudaContext, DriverError, result};
 
 use super::ptx::CompressedPtx;
 
-/// What tells a kernel from all others. Names of functions and files need only be unique within a family.
+/// The identity of a kernel. Names of functions and files need only be unique within a family.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct KernelKey {
     pub(crate) family: &'static str,
@@ -41,9 +41,9 @@ pub(crate) struct Image {
 /// Dynamic shared memory that a block may have without asking, in bytes.
 const SHARED_BYTES_WITHOUT_ASKING: u32 = 48 << 10;
 
-/// Kernels of one device, by what tells them apart; `M` and `K` are a module and a kernel.
+/// The kernels of one device, by identity. `M` is a module and `K` a kernel.
 pub(super) struct Cache<M, K> {
-    /// By family and file.
+    /// Modules by family and file.
     modules: BTreeMap<(&'static str, &'static str), M>,
     kernels: BTreeMap<KernelKey, K>,
 }
@@ -58,14 +58,14 @@ impl<M, K> Default for Cache<M, K> {
 }
 
 impl<M: Clone, K: Clone> Cache<M, K> {
-    /// How many kernels there are.
+    /// The number of kernels.
     #[cfg(all(test, feature = "rsa"))]
     pub(super) fn len(&self) -> usize {
         self.kernels.len()
     }
 
-    /// The kernel of `image`. On first use `load` makes its module, unless another kernel has brought that
-    /// already, and `find` looks it up there.
+    /// The kernel of `image`. On first use, `load` loads its module, unless another kernel has
+    /// loaded it, and `find` looks the kernel up there.
     pub(super) fn kernel<E>(
         &mut self,
         image: &'static Image,
@@ -93,14 +93,14 @@ pub(super) struct Module {
     module: CUmodule,
 }
 
-// SAFETY: the handle belongs to the context, which any thread may bind, and the driver's functions that
-// take it may be called from any thread.
+// SAFETY: the handle belongs to the context, which any thread may bind, and the driver's functions
+// that take it may be called from any thread.
 unsafe impl Send for Module {}
 // SAFETY: as above; no method changes what the handle stands for.
 unsafe impl Sync for Module {}
 
 impl Module {
-    /// Loads the module that has the function of `image`.
+    /// Loads the module with the function of `image`.
     pub(super) fn load(context: &Arc<CudaContext>, image: &Image) -> Result<Self, DriverError> {
         context.bind_to_thread()?;
         let text = image.ptx.text();
@@ -116,8 +116,8 @@ impl Module {
 impl Drop for Module {
     fn drop(&mut self) {
         if self.context.bind_to_thread().is_ok() {
-            // SAFETY: the module was loaded in this context, and no launch of it is under way, since every
-            // call waits for its own. A lost context has nothing to unload.
+            // SAFETY: the module was loaded in this context. No launch of it is under way, because
+            // every call waits for its own. In a lost context there is nothing to unload.
             let _ = unsafe { result::module::unload(self.module) };
         }
     }
@@ -130,7 +130,7 @@ pub(crate) struct Kernel {
     grid: Grid,
 }
 
-/// How many instances of a kernel a device works on at a time.
+/// The number of instances of a kernel that a device computes at a time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
     image: &'static Image,
@@ -192,7 +192,7 @@ impl Kernel {
 }
 
 impl Grid {
-    /// For a device that works on `resident_blocks` blocks at a time.
+    /// The grid for a device that computes `resident_blocks` blocks at a time.
     pub(crate) fn new(image: &'static Image, resident_blocks: u32) -> Self {
         let resident_blocks = resident_blocks as usize;
         Self {
@@ -205,7 +205,7 @@ impl Grid {
         self.image
     }
 
-    /// Instances that the device works on at a time.
+    /// Instances that the device computes at a time.
     pub(crate) fn resident_instances(self) -> usize {
         self.resident_blocks * self.image.instances_per_block
     }
@@ -216,8 +216,8 @@ impl Grid {
     }
 }
 
-/// Blocks for `count` instances. They stride over what is more than the device can work on at a time, all for
-/// the same number of rounds.
+/// The number of blocks for `count` instances. Blocks loop over instances beyond those that are
+/// resident, all for the same number of rounds.
 fn blocks(count: usize, per_block: usize, resident: usize) -> usize {
     let needed = count.div_ceil(per_block);
     needed.div_ceil(needed.div_ceil(resident).max(1))
@@ -248,7 +248,7 @@ mod tests {
         }
     }
 
-    /// Two families may have functions and files of the same names.
+    /// Two families may use the same function and file names.
     #[test]
     fn kernels_of_two_families_are_told_apart() {
         static IMAGES: [Image; 2] = [image("dpf"), image("other")];
@@ -288,7 +288,7 @@ mod tests {
     fn blocks_share_the_work_evenly() {
         assert_eq!(blocks(1, 64, 132), 1);
         assert_eq!(blocks(64 * 132, 64, 132), 132);
-        // Two rounds of 67 blocks rather than one of 132 and one of one.
+        // Two rounds of 67 blocks, rather than one round of 132 and another of a single block.
         assert_eq!(blocks(64 * 133, 64, 132), 67);
         assert_eq!(blocks(0, 64, 132), 0);
     }

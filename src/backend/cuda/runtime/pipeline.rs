@@ -1,4 +1,5 @@
-//! The way of a batch through all devices: shares, chunks, and several of them under way at a time on each.
+//! The pipeline of a batch over all devices: shares, chunks, and several chunks under way on each
+//! device.
 
 mod turns;
 
@@ -20,24 +21,25 @@ pub(crate) use super::shares::{ChunkLens, Output};
 use super::shares::{Share, run_on_all};
 use super::slot::Slot;
 
-/// Work that devices do in chunks, whose results go to an `O`.
+/// Work that devices compute in chunks. The results go to an `O`.
 pub(crate) trait Job<O>: Sync {
-    /// What the chunks of a device's share have in common.
+    /// State that the chunks of a device's share have in common.
     type Share: Sync;
-    /// What is kept of a chunk while it is under way.
+    /// State of a chunk that is under way.
     type Chunk;
-    /// What ends a call early: errors of devices, and those of whoever makes the inputs.
+    /// Errors that end a call early: those of devices, and those of the maker of the inputs.
     type Error: From<Error> + Send;
 
-    /// The kernel that the device would compute `count` instances with, and the time in milliseconds that it
-    /// should take; `None` if the device has no kernel for this job.
+    /// The kernel for `count` instances on the device, and the estimated time in milliseconds.
+    /// `None` if the device has no kernel for this job.
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast>;
 
-    /// Gets the device that the call is under way on ready for its instances, any of the batch. With those of the calls beside it, if they
-    /// are alike, they are about `count`: so many share the device.
+    /// Prepares the device of the call for any instances of the batch.
+    ///
+    /// The calls under way on the device have about `count` instances together, if they are alike.
     fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Self::Share>, Self::Error>;
 
-    /// Sends a chunk off.
+    /// Submits a chunk.
     fn submit(
         &self,
         share: &Self::Share,
@@ -45,16 +47,17 @@ pub(crate) trait Job<O>: Sync {
         slot: &mut Slot,
     ) -> Result<Self::Chunk, Stop<Self::Error>>;
 
-    /// Puts the results of a chunk, the words of its layout, to their places, and wipes all of the words: threads that have just
-    /// read it do so sooner than another one after them.
+    /// Copies the results of a chunk, the words of its layout, to their places, and wipes all of
+    /// the words. A thread that has just read a word wipes it faster than another thread would
+    /// later.
     fn take(&self, kept: Self::Chunk, chunk: &Range<usize>, words: &mut [u64], output: O);
 }
 
-/// Why a chunk cannot be computed.
+/// The reason for not computing a chunk.
 pub(crate) enum Stop<E> {
-    /// The driver has an error.
+    /// The driver reported an error.
     Device(DriverError),
-    /// No device could compute it.
+    /// The batch is invalid, so no device could compute the chunk.
     Batch(E),
 }
 
@@ -64,7 +67,7 @@ impl<E> From<DriverError> for Stop<E> {
     }
 }
 
-/// What a share should take.
+/// The estimated time of a share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Forecast {
     pub(crate) key: KernelKey,
@@ -74,17 +77,17 @@ pub(crate) struct Forecast {
 /// A device that is ready for its share.
 pub(crate) struct Prepared<S> {
     pub(crate) share: S,
-    /// Instances that the device works on at a time.
+    /// Instances that the device computes at a time.
     pub(crate) resident: usize,
     pub(crate) chunks: ChunkLens,
 }
 
-/// What a batch cost on the devices.
+/// The cost of a batch on the devices.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Timing {
-    /// The time from the start to the end of each kernel, by the device's clock, summed over all launches
-    /// of the batch. Launches that overlap count in full each.
+    /// The time from the start to the end of each kernel, by the device's clock, summed over all
+    /// launches of the batch. Launches that overlap count in full each.
     pub kernel: Duration,
     /// The number of launches.
     pub launches: u32,
@@ -97,8 +100,8 @@ impl core::ops::AddAssign for Timing {
     }
 }
 
-/// Devices that are slower than the fastest by less than this are taken to be as fast: measurements differ by more from
-/// call to call than two devices of one kind do.
+/// The least relative speed at which devices count as equally fast. Measured times differ by more
+/// from call to call than between two devices of one kind.
 const ALIKE: f64 = 0.85;
 
 /// The devices of a backend.
@@ -116,7 +119,7 @@ impl Devices {
         })
     }
 
-    /// All of them, those that are lost too.
+    /// All devices, including lost ones.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Device> {
         self.devices.iter()
     }
@@ -125,7 +128,7 @@ impl Devices {
         self.devices.iter_mut()
     }
 
-    /// An error if none of them can be used any more.
+    /// An error if no device is usable.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.process.is_left() {
             return Err(Error::Forked);
@@ -136,10 +139,10 @@ impl Devices {
         Ok(())
     }
 
-    /// Runs a job on all devices that are not lost and have a kernel for it. There must be one that does, lost
-    /// or not.
+    /// Runs a job on all usable devices with a kernel for it. At least one device, possibly lost,
+    /// must have a kernel.
     ///
-    /// After an error some instances may have results, and others none.
+    /// After an error, only some instances may have results.
     pub(crate) fn run<O: Output, J: Job<O>>(&self, job: &J, output: O) -> Result<Timing, J::Error> {
         self.check()?;
         let able = |device: &&Device| job.forecast(device.info(), 1).is_some();
@@ -158,7 +161,7 @@ impl Devices {
         run_with(job, &able, speed, output)
     }
 
-    /// Runs a job on one of the devices alone, which must have a kernel for it.
+    /// Runs a job on only one of the devices, which must have a kernel for it.
     pub(crate) fn run_on<O: Output, J: Job<O>>(
         &self,
         device: &Device,
@@ -170,7 +173,7 @@ impl Devices {
     }
 }
 
-/// In a forked child the devices are the parent's: the driver must not hear of them again.
+/// Leaves the devices to the parent in a forked child: the driver must not be called there.
 impl Drop for Devices {
     fn drop(&mut self) {
         if self.process.is_left() {
@@ -179,7 +182,7 @@ impl Drop for Devices {
     }
 }
 
-/// Runs a job on these devices, each with a share by its speed.
+/// Runs a job on these devices, each with a share in proportion to its speed.
 fn run_with<O: Output, J: Job<O>>(
     job: &J,
     devices: &[&Device],
@@ -205,7 +208,8 @@ fn run_share<O: Output, J: Job<O>>(
     let mut slots = call.slots(slots_for(share.len().div_ceil(prepared.chunks.most.max(1))));
     let started = Instant::now();
     let (timing, count) = send_through(job, &call, &mut slots, &prepared, share)?;
-    // A share of few chunks says more about the host than about the device's speed, one with company about that.
+    // A share of few chunks measures the host rather than the device, and a share beside other
+    // calls measures those as well.
     let is_long = count >= 2 * prepared.resident && count >= 2 * prepared.chunks.most;
     if let (true, Some(forecast)) = (
         is_long && slots.is_alone(),
@@ -217,7 +221,8 @@ fn run_share<O: Output, J: Job<O>>(
     Ok(timing)
 }
 
-/// Slots for so many chunks: one if there is but one, else as many for each of two threads.
+/// The number of slots for `chunks` chunks: one for a single chunk, otherwise an equal number for
+/// each of two threads.
 fn slots_for(chunks: usize) -> usize {
     match chunks {
         0 | 1 => 1,

@@ -1,9 +1,9 @@
-//! What calls take for themselves of a device, and bring back: so many slots as each has use for.
+//! Distributes the slots of a device to calls.
 
 use alloc::vec::Vec;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Slots, most of them free or with calls that are under way.
+/// A pool of slots, each free or lent to a call.
 pub(super) struct Pool<S> {
     state: Mutex<State<S>>,
     changed: Condvar,
@@ -12,24 +12,25 @@ pub(super) struct Pool<S> {
 }
 
 struct State<S> {
-    /// The largest last, and these go first: so the others need no buffers, or none as large, until as many calls are under way, and a call
-    /// seldom has to wait for larger ones.
+    /// Free slots, sorted by size. The largest ones, at the end, are lent first. The others then
+    /// need no buffers, or small ones, until that many calls are under way, and calls seldom have
+    /// to wait for larger buffers.
     free: Vec<S>,
-    /// Calls that have come, and those of them that have got their slots: they get them in the order in which they come, or a
-    /// large one would wait for as long as small ones come.
+    /// The number of calls that have arrived. `served` counts those that got their slots, in FIFO
+    /// order; otherwise a large call would starve while small ones arrive.
     came: u64,
     served: u64,
 }
 
-/// What a call has of a pool.
+/// The slots lent to a call.
 pub(super) struct Lent<S> {
     pub(super) slots: Vec<S>,
-    /// How many calls had been served when this one was, itself among them; none if another had slots then.
+    /// The number of calls served up to this one. `None` if another call had slots then.
     alone_since: Option<u64>,
 }
 
 impl<S> Pool<S> {
-    /// `size` tells which slots are the larger ones; calls may change it.
+    /// Makes a pool. `size` orders the slots; calls may change the size of theirs.
     pub(super) fn new(slots: Vec<S>, size: fn(&S) -> usize) -> Self {
         Self {
             size,
@@ -43,7 +44,7 @@ impl<S> Pool<S> {
         }
     }
 
-    /// `count` slots, at least one and at most all, after all calls that have come before. Waits for them.
+    /// Takes `count` slots, clamped to at least one and at most all. Waits in FIFO order.
     pub(super) fn take(&self, count: usize) -> Lent<S> {
         let count = count.clamp(1, self.count);
         let mut state = self.lock();
@@ -57,17 +58,17 @@ impl<S> Pool<S> {
         let alone_since = (state.free.len() == self.count).then_some(state.served);
         let left = state.free.len() - count;
         let slots = state.free.split_off(left);
-        // The next in line may find enough, too.
+        // The next call may also find enough slots.
         self.changed.notify_all();
         Lent { slots, alone_since }
     }
 
-    /// Whether no other call has had slots since these were lent.
+    /// Whether no other call has been lent slots since this one.
     pub(super) fn is_alone(&self, lent: &Lent<S>) -> bool {
         lent.alone_since == Some(self.lock().served)
     }
 
-    /// Brings back what was lent.
+    /// Returns slots.
     pub(super) fn give_back(&self, slots: Vec<S>) {
         let mut state = self.lock();
         state.free.extend(slots);
@@ -76,7 +77,7 @@ impl<S> Pool<S> {
         self.changed.notify_all();
     }
 
-    /// Calls `f` for those that are free.
+    /// Calls `f` for each free slot.
     pub(super) fn each_free(&self, f: impl FnMut(&mut S)) {
         self.lock().free.iter_mut().for_each(f);
     }
@@ -93,7 +94,8 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::thread;
 
-    /// Long enough for a thread to begin to wait; too short a time hides a fault, and invents none.
+    /// Long enough for a thread to begin waiting. If it is too short, a fault may be missed, but
+    /// none is reported falsely.
     const A_WHILE: Duration = Duration::from_millis(100);
 
     fn pool() -> Pool<usize> {
@@ -109,7 +111,7 @@ mod tests {
         pool.give_back(b.slots);
         let c = pool.take(1);
         assert_eq!(c.slots, [3]);
-        // It comes back smaller.
+        // The slot returns with a smaller size.
         pool.give_back(Vec::from([0]));
         assert_eq!(pool.take(2).slots, [1, 2]);
     }
@@ -123,7 +125,7 @@ mod tests {
         assert_eq!(pool.take(9).slots.len(), 3);
     }
 
-    /// A call that waits for many is not overtaken by one that would find what it needs.
+    /// A call that waits for many slots is not overtaken by a smaller one.
     #[test]
     fn calls_are_served_in_the_order_in_which_they_come() {
         let pool = pool();
@@ -158,7 +160,7 @@ mod tests {
                 thread::sleep(A_WHILE);
                 handle
             });
-            // They keep what they get: both find enough in what is brought back.
+            // The calls keep what they get: both find enough among the returned slots.
             pool.give_back(first.slots);
             assert_eq!(both.map(|handle| handle.join().unwrap()), [1, 2]);
         });

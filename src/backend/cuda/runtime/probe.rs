@@ -1,5 +1,5 @@
-//! Looks for a driver and for devices, step by step, without ever calling into a library that may not be
-//! there.
+//! Looks for a driver and devices, step by step, without calling into a library that may be
+//! missing.
 #![allow(unsafe_code)]
 
 use alloc::string::String;
@@ -14,16 +14,17 @@ use cudarc::driver::{DriverError, result};
 use super::costs::Costs;
 use super::error::name_of;
 
-/// CUDA 11.0, the first that takes PTX 7.0.
+/// CUDA 11.0, the first driver for PTX 7.0.
 const MIN_CUDA_VERSION: i32 = match sys::CUDA_VERSION {
-    // Of what is used here, cudarc takes the times of events from a function that older drivers lack.
+    // cudarc then takes the times of events from a function that older drivers lack.
     13_000.. => 13_000,
     _ => 11_000,
 };
-/// Volta, the first chip whose lanes keep step by `__syncwarp` and for which the PTX is made.
+/// Volta, the target of the PTX, and the first chip with `__syncwarp`.
 const MIN_COMPUTE_CAPABILITY: (i32, i32) = (7, 0);
 
-/// A GPU that this crate can use; of a backend that was calibrated, with what was measured of it.
+/// A GPU that this crate can use. If it belongs to a calibrated backend, it includes the measured
+/// times.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DeviceInfo {
     ordinal: usize,
@@ -39,8 +40,8 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// The device's number, from 0, in the order in which the driver lists them
-    /// (`CUDA_VISIBLE_DEVICES` has a say in it).
+    /// The device's number, from 0, in the order of the driver's list, which `CUDA_VISIBLE_DEVICES`
+    /// affects.
     #[must_use]
     pub fn ordinal(&self) -> usize {
         self.ordinal
@@ -70,8 +71,8 @@ impl DeviceInfo {
         self.memory_bytes
     }
 
-    /// How many times faster single precision is than double precision: 2 on chips for data centers,
-    /// 32 or 64 on those for games, on which the kernels of this crate are slow.
+    /// The ratio of single- to double-precision throughput: 2 on chips for data centers, and 32 or
+    /// 64 on chips for games, where the kernels of this crate are slow.
     #[must_use]
     pub fn single_to_double(&self) -> u32 {
         self.single_to_double
@@ -92,7 +93,7 @@ impl DeviceInfo {
         self.clock_khz
     }
 
-    /// What was measured of it; `None` before that.
+    /// The measured times of this device. `None` before a calibration.
     pub(crate) fn costs(&self) -> Option<&Costs> {
         self.costs.as_deref()
     }
@@ -121,7 +122,8 @@ pub(crate) fn devices() -> Result<Vec<DeviceInfo>, Unavailable> {
     if !is_driver_present() {
         return Err(Unavailable::NoDriver);
     }
-    // From here on the library is there, so that its functions, and the names of its errors, can be used.
+    // From here on the library is present, so its functions, including the names of errors, can be
+    // called.
     let failed = |error| Unavailable::DriverFailed {
         name: name_of(error),
     };
@@ -154,19 +156,20 @@ pub(crate) fn devices() -> Result<Vec<DeviceInfo>, Unavailable> {
 }
 
 fn is_driver_present() -> bool {
-    // What cudarc has goes before what is outside this function.
+    // cudarc's own function, if there is one, takes precedence over the one outside.
     #[allow(unused_imports, clippy::wildcard_imports)]
     use sys::*;
     // SAFETY: this loads the driver's library, whose initialisers are the vendor's.
     unsafe { is_culib_present() }
 }
 
-/// In place of cudarc's function of this name, which it has only where it loads the driver's library itself. In a tree
-/// that asks it to link (`dynamic-linking`, `static-linking`) no program starts without the library.
+/// A substitute for cudarc's function of this name, which exists only if cudarc loads the driver's
+/// library at run time. With `dynamic-linking` or `static-linking`, no program starts without the
+/// library.
 ///
 /// # Safety
 ///
-/// None is needed; cudarc's is `unsafe`.
+/// No requirements. cudarc's function is `unsafe`, so this is too.
 #[allow(dead_code)]
 unsafe fn is_culib_present() -> bool {
     true
@@ -223,7 +226,7 @@ mod tests {
     use super::*;
 
     impl DeviceInfo {
-        /// A device that does not exist.
+        /// An invented device.
         pub(crate) fn imaginary(multiprocessors: u32, shared_bytes_per_block: u32) -> Self {
             Self {
                 ordinal: 0,
@@ -239,7 +242,7 @@ mod tests {
             }
         }
 
-        /// The same with another driver.
+        /// The same device with another driver.
         pub(crate) fn with_cuda_version(self, cuda_version: i32) -> Self {
             Self {
                 cuda_version,
@@ -247,7 +250,7 @@ mod tests {
             }
         }
 
-        /// The same of another generation.
+        /// The same device with another compute capability.
         pub(crate) fn with_compute_capability(self, compute_capability: (i32, i32)) -> Self {
             Self {
                 compute_capability,
@@ -255,13 +258,13 @@ mod tests {
             }
         }
 
-        /// The same of which this was measured.
+        /// The same device with these measured times.
         pub(crate) fn with_costs(mut self, costs: Costs) -> Self {
             self.set_costs(Arc::new(costs));
             self
         }
 
-        /// The same with as few units for doubles as chips for games have.
+        /// The same device with as few double-precision units as chips for games.
         pub(crate) fn with_few_doubles(self) -> Self {
             Self {
                 single_to_double: 64,
@@ -270,7 +273,7 @@ mod tests {
         }
     }
 
-    /// Whatever this machine has, the answer is a list or a reason, and no panic.
+    /// On any machine the result is a list or a reason, never a panic.
     #[test]
     fn probing_is_safe_anywhere() {
         match devices() {

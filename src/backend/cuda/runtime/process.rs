@@ -1,24 +1,24 @@
-//! Which process a value belongs to: CUDA does not outlive a fork.
+//! The process that a value belongs to, because CUDA does not survive a fork.
 
 /// The process that made a value.
 ///
-/// A child that was forked has the memory of its parent, but neither its threads nor its CUDA contexts: every
-/// call of the driver would fail or hang there, and pinned memory may be missing.
+/// A forked child has the memory of its parent, but neither its threads nor its CUDA contexts.
+/// Every driver call would fail or hang there, and pinned memory may be missing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Process(u32);
 
 impl Process {
-    /// The process that runs this.
+    /// The current process.
     pub(crate) fn current() -> Self {
         Self(std::process::id())
     }
 
-    /// Whether this runs in another process than the value was made in: in a forked child.
+    /// Whether the current process is another one, that is, a forked child.
     pub(crate) fn is_left(self) -> bool {
         self.0 != std::process::id()
     }
 
-    /// A process that this one is not.
+    /// Some process other than the current one.
     #[cfg(test)]
     pub(crate) fn other() -> Self {
         Self(std::process::id().wrapping_add(1))

@@ -1,4 +1,4 @@
-//! The text of a module of kernels, as it is in the crate: deflated by the build script.
+//! The text of a kernel module, deflated by the build script.
 
 use alloc::ffi::CString;
 use core::fmt;
@@ -9,7 +9,7 @@ use miniz_oxide::inflate::decompress_to_vec_with_limit;
 pub(crate) struct CompressedPtx {
     /// The length of the text.
     pub(crate) text_bytes: usize,
-    /// A hash of the text, which tells it from that of other versions of the crate.
+    /// A hash of the text, which differs between versions of the crate.
     pub(crate) fingerprint: u64,
     /// The text in the DEFLATE format (RFC 1951).
     pub(crate) deflated: &'static [u8],

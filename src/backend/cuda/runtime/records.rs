@@ -1,4 +1,4 @@
-//! Records that stay on a device: tables of them, and the handles through which their owners hold them.
+//! Records that stay on a device: tables of them, and the handles of their owners.
 #![allow(unsafe_code)]
 
 use alloc::sync::{Arc, Weak};
@@ -15,11 +15,11 @@ use super::buffer::{DeviceWords, PinnedWords, settle};
 use super::error::fault_of;
 use super::process::Process;
 
-/// Read while a call uses a device, written by those who must wait for all that do. Its own lock, because owners of records
-/// outlive devices.
+/// The lock of a device's calls. A call holds it for reading; those who must wait for all calls
+/// take it for writing. It is separate from the device, because owners of records outlive devices.
 pub(super) type Calls = Arc<RwLock<()>>;
 
-/// What tells one table of a device from the others.
+/// The identity of a table on a device.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct RecordKind {
     /// The family whose kernels read the records.
@@ -33,7 +33,7 @@ pub(crate) struct RecordKind {
 /// The records of one kind on one device.
 pub(crate) struct RecordTable {
     context: Arc<CudaContext>,
-    /// Held by every call that may use records.
+    /// Read-locked by every call that may use records.
     calls: Calls,
     process: Process,
     kind: RecordKind,
@@ -43,18 +43,18 @@ pub(crate) struct RecordTable {
 #[derive(Default)]
 struct State {
     records: Option<Arc<DeviceWords>>,
-    /// Shorter ones from which the records have moved, in so far as calls still use them.
+    /// Shorter tables from which the records have moved, while calls still use them.
     before: Vec<Weak<DeviceWords>>,
-    /// Through which records go to the device.
+    /// Pinned memory, through which records are copied to the device.
     staging: Option<PinnedWords>,
     free: Vec<u32>,
     closed: bool,
 }
 
-/// Where the records of one owner lie, on any number of devices; at first on none.
+/// The records of one owner, on any number of devices.
 ///
-/// Whoever owns a secret that devices keep has one of these beside it. When it is dropped the records are
-/// wiped on the devices.
+/// The owner of a secret that devices keep holds a residence beside it. Dropping it wipes the
+/// records on the devices.
 #[derive(Default)]
 pub(crate) struct Residence(Mutex<Vec<ResidentRecord>>);
 
@@ -66,7 +66,8 @@ struct ResidentRecord {
 }
 
 impl ResidentRecord {
-    /// Wipes the record as soon as no call is under way that may use it. In a forked child it is an error.
+    /// Wipes the record as soon as no call that may use it is under way. In a forked child this is
+    /// an error.
     fn evict(mut self) -> Result<(), Error> {
         if self.table.process.is_left() {
             return Err(Error::Forked);
@@ -82,24 +83,24 @@ impl ResidentRecord {
     }
 }
 
-/// No call is under way that uses the record: it would borrow the owner. Others may be.
+/// Wipes the record. Calls under way do not use it, because they would borrow the owner.
 impl Drop for ResidentRecord {
     fn drop(&mut self) {
         if !self.is_wiped {
-            // If the device is lost, so is what it held.
+            // If the device is lost, its contents are too.
             let _ = self.table.release(self.index);
         }
     }
 }
 
-/// A table of a device, for a call that is under way there.
+/// A table of a device, in use by a call there.
 pub(crate) struct TableInUse<'a> {
     table: Arc<RecordTable>,
     _call: PhantomData<&'a ()>,
 }
 
 impl<'a> TableInUse<'a> {
-    /// The table of one kind on the device that `call` is under way on, for as long as that is borrowed.
+    /// Makes the handle for a table on the device of `call`, for as long as the call is borrowed.
     pub(super) fn new<C>(table: Arc<RecordTable>, _call: &'a C) -> Self {
         Self {
             table,
@@ -107,8 +108,8 @@ impl<'a> TableInUse<'a> {
         }
     }
 
-    /// The index of the record that `owner` has in this table. If it has none yet, it gets one, and `write`
-    /// writes all its words.
+    /// The index of the owner's record in this table. If there is none, a record is added, and
+    /// `write` writes all its words.
     pub(crate) fn index_of(
         &self,
         owner: &Residence,
@@ -117,7 +118,7 @@ impl<'a> TableInUse<'a> {
         owner.index_in(&self.table, write)
     }
 
-    /// The records with all indices that were given out before, for launches.
+    /// The records with all indices returned so far, for launches.
     pub(crate) fn hold(&self) -> HeldRecords {
         HeldRecords {
             kind: self.table.kind,
@@ -126,7 +127,7 @@ impl<'a> TableInUse<'a> {
     }
 }
 
-/// Records that stay where they are for as long as this is kept, even if the table moves to grow.
+/// Records that stay at their addresses while this is held, even if the table moves to grow.
 #[derive(Clone)]
 pub(crate) struct HeldRecords {
     kind: RecordKind,
@@ -138,25 +139,27 @@ impl HeldRecords {
         self.kind
     }
 
-    /// The number of records that there is room for: every index is below it.
+    /// The number of records that fit. Every index is below it.
     pub(super) fn len(&self) -> usize {
         self.records.as_ref().map_or(0, |records| records.len()) / self.kind.words
     }
 
-    /// Where they are on the device.
+    /// The address of the first record on the device.
     pub(super) fn address(&self) -> CUdeviceptr {
         self.records.as_ref().map_or(0, |records| records.address())
     }
 }
 
 impl Residence {
-    /// Wipes the owner's records on all devices now, after the calls that are under way there. A call that comes
-    /// later brings them back.
+    /// Wipes the owner's records on all devices, after the calls under way there. A later call
+    /// copies them again.
     ///
-    /// All are tried; the error is that of the first that could not be wiped. Such a record is given to nobody else.
+    /// All records are tried. The error is the first failure to wipe; such a record's place is not
+    /// used again.
     #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn evict(&self) -> Result<(), Error> {
-        // Taken out first: a call under way holds its device, and then waits for this lock.
+        // Take the records out first: a call under way holds the lock of its device, and then waits
+        // for this one.
         let records = core::mem::take(&mut *lock(&self.0));
         let evicted = records.into_iter().map(ResidentRecord::evict);
         evicted.fold(Ok(()), Result::and)
@@ -174,7 +177,7 @@ impl Residence {
         {
             return Ok(record.index);
         }
-        // Tables of backends that are gone.
+        // Drop the records in tables of backends that are gone.
         records.retain(|record| !lock(&record.table.state).closed);
         let index = table.add(write)?;
         records.push(ResidentRecord {
@@ -197,7 +200,7 @@ impl RecordTable {
         }
     }
 
-    /// Wipes all records and gives the memory back.
+    /// Wipes all records and frees the memory.
     pub(super) fn close(&self) {
         let mut state = lock(&self.state);
         *state = State {
@@ -233,8 +236,8 @@ impl RecordTable {
         send(staging.as_mut_slice(), free, write, copy, wipe)
     }
 
-    /// Moves the records to a table of twice the size. Launches that read the one before may be under way: it stays for as long
-    /// as their calls hold it, and is wiped then.
+    /// Moves the records to a table of twice the size. Launches may still read the old table, so it
+    /// stays while their calls hold it, and is wiped then.
     fn grow(&self, state: &mut State) -> Result<(), DriverError> {
         const FEWEST: usize = 64;
         let held = state.records.as_ref().map_or(0, |records| records.len()) / self.kind.words;
@@ -256,10 +259,11 @@ impl RecordTable {
         Ok(())
     }
 
-    /// Wipes a record that no call under way uses, wherever it is. One that could not be wiped is not given to another owner.
+    /// Wipes a record, in all tables, that no call under way uses. If that fails, its place is not
+    /// used again.
     fn release(&self, index: u32) -> Result<(), DriverError> {
         if self.process.is_left() {
-            // The device belongs to the parent, who still has the record.
+            // The device belongs to the parent, which still has the record.
             return Ok(());
         }
         let mut state = lock(&self.state);
@@ -271,7 +275,7 @@ impl RecordTable {
         let has_it = |table: &Arc<DeviceWords>| (index as usize + 1) * words <= table.len();
         self.context.bind_to_thread()?;
         for table in before.filter(has_it).chain([records.clone()]) {
-            // A launch that still used it would read zeros; there is none, since its owner is dropped or the device's calls are held back.
+            // No launch uses the record: its owner is dropped, or the device's calls are held back.
             self.clear(&table, index)?;
         }
         settle(&self.context)?;
@@ -279,7 +283,8 @@ impl RecordTable {
         Ok(())
     }
 
-    /// Has a record overwritten with 0; [`settle`] waits for that. The context must be bound.
+    /// Queues the overwriting of a record with 0; [`settle`] waits for it. The context must be
+    /// bound.
     ///
     /// # Panics
     ///
@@ -302,8 +307,11 @@ impl RecordTable {
     }
 }
 
-/// Lets `write` write a record, copies it to the place that is free last, and returns the index of that. `staging` is wiped whatever
-/// happens. If copying fails the device may have the record all the same: a place that could not be wiped is given to nobody.
+/// Has `write` write a record, copies it to the last free place, and returns its index. `staging`
+/// is wiped in any case.
+///
+/// If copying fails, the device may still have the record. If it cannot be wiped, its place is not
+/// used again.
 fn send<E>(
     staging: &mut [u64],
     free: &mut Vec<u32>,
@@ -329,7 +337,7 @@ fn send<E>(
     }
 }
 
-/// Words that are wiped when this goes.
+/// Words that are wiped on drop.
 struct Staged<'a>(&'a mut [u64]);
 
 impl Drop for Staged<'_> {
@@ -338,7 +346,8 @@ impl Drop for Staged<'_> {
     }
 }
 
-/// Nothing here is left half done by a panic but a record that no owner holds.
+/// Locks a mutex, even if a holder has panicked. The only incomplete state is a record without an
+/// owner.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,20 +1,23 @@
-//! How a batch is shared out among devices: each has a share by its speed, from which it takes a chunk at a time;
-//! whoever has finished its own helps the one with the most left, and what a lost one leaves is done by the others.
+//! Distributes a batch over devices, and redistributes the work of slow or lost ones.
+//!
+//! Each device has a share in proportion to its speed, from which it takes a chunk at a time. A
+//! device that has finished its share takes chunks from the largest one left. The chunks of a lost
+//! device go to the others.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 
-/// Shares of several workers are multiples of this many instances, about a block.
+/// The granularity of shares in instances, about a block.
 const GRANULARITY: usize = 256;
 
-/// Where the results of a batch go, which can be cut like a slice.
+/// The places for the results of a batch, which can be split like a slice.
 pub(crate) trait Output: Send + Sized {
     /// The number of instances.
     fn len(&self) -> usize;
 
-    /// The places of the first `middle` instances, and those of the others.
+    /// The places of the first `middle` instances, and the rest.
     fn split_at(self, middle: usize) -> (Self, Self);
 }
 
@@ -28,32 +31,32 @@ impl<P: Send> Output for &mut [P] {
     }
 }
 
-/// Who takes shares of a batch.
+/// A taker of shares of a batch.
 pub(super) trait Worker: Sync {
     type Error: Send;
 
-    /// An error if the worker is lost: it is set aside then, and gets no share any more.
+    /// An error if the worker is lost. A lost worker gets no more shares.
     fn check(&self) -> Result<(), Self::Error>;
 
-    /// The error for a worker that the operating system refuses a thread.
+    /// The error if the operating system refuses a thread for the worker.
     fn refused(&self) -> Self::Error;
 }
 
-/// How long the chunks of a share are.
+/// The lengths of the chunks of a share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChunkLens {
-    /// At most so many instances, or somewhat more to make them whole blocks.
+    /// The maximum number of instances, before rounding up to whole blocks.
     pub(crate) most: usize,
-    /// At least so many in all but the last one, which has what is left; with 0 all are about equally long. What the host has to do after the last
-    /// chunk is less if that is a short one.
+    /// The minimum number of instances in all chunks except the last, which has the rest. With 0,
+    /// all have about the same length. A short last chunk leaves less work for the host after it.
     pub(crate) least: usize,
-    /// They are multiples of so many instances, a block's.
+    /// The number of instances of a block; lengths are multiples of it.
     pub(crate) per_block: usize,
 }
 
 impl ChunkLens {
-    /// Half of the instances that a device works on at a time, so that two chunks are computed side by side, and the first starts and the
-    /// last ends with less of the host's work before and after it.
+    /// Chunks of half of the instances that a device computes at a time. Two chunks are then
+    /// computed side by side, with less host work before the first starts and after the last ends.
     pub(crate) fn halves(resident: usize, per_block: usize) -> Self {
         Self {
             most: resident.div_ceil(2).next_multiple_of(per_block),
@@ -62,7 +65,8 @@ impl ChunkLens {
         }
     }
 
-    /// The length of the first of the chunks of a share of `len` instances, of which there are as few as can be.
+    /// The length of the first chunk of a share of `len` instances, split into as few chunks as
+    /// possible.
     fn first_of(self, len: usize) -> usize {
         let Self {
             most,
@@ -76,14 +80,14 @@ impl ChunkLens {
     }
 }
 
-/// Consecutive instances of a batch that nobody has computed yet, and where their results go.
+/// Consecutive instances of a batch that have yet to be computed, and the places for their results.
 pub(super) struct Piece<O> {
     pub(super) range: Range<usize>,
     pub(super) output: O,
 }
 
 impl<O: Output> Piece<O> {
-    /// The first `len` instances, and the others.
+    /// The first `len` instances, and the rest.
     fn split_at(self, len: usize) -> (Self, Self) {
         let Self { range, output } = self;
         let (head, tail) = output.split_at(len);
@@ -96,9 +100,9 @@ impl<O: Output> Piece<O> {
     }
 }
 
-/// What is left of a batch.
+/// The remaining instances of a batch.
 struct Queue<O> {
-    /// For each worker the pieces of its share, the next one last.
+    /// For each worker the pieces of its share, last first.
     pieces: Mutex<Vec<Vec<Piece<O>>>>,
 }
 
@@ -111,11 +115,11 @@ impl<O: Output> Queue<O> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<Piece<O>>>> {
-        // It is whole at any time.
+        // The queue is consistent at any time.
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shares all that is left out anew.
+    /// Distributes all remaining instances again.
     fn share_out(&self, speeds: &[f64]) {
         let mut workers = self.lock();
         let mut pieces: Vec<_> = workers.drain(..).flatten().collect();
@@ -143,17 +147,17 @@ impl<O: Output> Queue<O> {
 pub(super) struct Share<'q, O> {
     queue: &'q Queue<O>,
     worker: usize,
-    /// The instances of its own share at the beginning.
+    /// The initial number of instances in the share.
     len: usize,
 }
 
 impl<O: Output> Share<'_, O> {
-    /// About how many instances the worker will get.
+    /// The approximate number of instances for this worker.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// The next instances to compute, a chunk, or `None` if there are no more.
+    /// Takes the next chunk. `None` if there is none.
     pub(super) fn next(&self, lens: ChunkLens) -> Option<Piece<O>> {
         let mut workers = self.queue.lock();
         if let Some(piece) = workers[self.worker].pop() {
@@ -168,7 +172,7 @@ impl<O: Output> Share<'_, O> {
             pieces.iter().map(|piece| piece.range.len()).sum()
         };
         let slowest = workers.iter_mut().max_by_key(|pieces| left(pieces))?;
-        // What its owner would come to last.
+        // The piece that its owner would take last.
         let piece = (!slowest.is_empty()).then(|| slowest.remove(0))?;
         let half = piece.range.len().div_ceil(2);
         let half = half.next_multiple_of(lens.per_block);
@@ -181,22 +185,22 @@ impl<O: Output> Share<'_, O> {
         Some(tail)
     }
 
-    /// Whether nothing is left to take, of any share.
+    /// Whether no share has instances left.
     pub(super) fn is_taken(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Takes back what the worker could not finish.
+    /// Returns a piece that the worker could not finish.
     pub(super) fn give_back(&self, piece: Piece<O>) {
         self.queue.lock()[self.worker].push(piece);
     }
 }
 
-/// Runs `work` for workers, each with a share of a batch in proportion to `speed` and on
-/// a thread of its own. Workers of no speed get no share.
+/// Runs `work` for each worker, on a thread of its own, with a share in proportion to `speed`.
+/// Workers with speed 0 get no share.
 ///
-/// What a worker that is lost on the way gives back or has not taken goes to those that are left. Any other
-/// error, and the loss of the last worker, ends the batch when all have ended.
+/// If a worker is lost, the others take the pieces that it returned or had not taken. Any other
+/// error, or the loss of the last worker, ends the batch once all have ended.
 pub(super) fn run_on_all<W: Worker, O: Output, R: Send, E>(
     workers: &[W],
     speed: impl Fn(&W) -> f64,
@@ -230,7 +234,7 @@ where
             let share = Share { queue, worker, len };
             let result = work(usable[worker], share);
             if result.is_err() && usable[worker].check().is_ok() {
-                // The others need not go on.
+                // Stop the other workers.
                 queue.clear();
             }
             result
@@ -246,10 +250,11 @@ where
     Ok(results)
 }
 
-/// Runs `work` for each item, each on a thread of its own; `None` for those that the operating system refuses one.
+/// Runs `work` for each item, on a thread of its own. `None` for items without a thread, if the
+/// operating system refuses it.
 ///
-/// A single item has the calling thread, unless that belongs to a pool, which gives it other work while
-/// it waits for the copies: that work may come back here and wait for the device that this thread holds.
+/// A single item runs on the calling thread, unless that belongs to a pool. While a pool's thread
+/// waits for copies, it takes other work, which may wait for the device that this thread holds.
 fn on_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<Option<R>> {
     if let ([item], None) = (items, rayon::current_thread_index()) {
         return Vec::from([Some(work(item))]);
@@ -270,8 +275,8 @@ fn on_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<
     })
 }
 
-/// A part of `range` for each worker, in proportion to its speed, in whole blocks. Workers whose part is empty
-/// are left out.
+/// Splits `range` into one part for each worker, in proportion to its speed, in whole blocks.
+/// Workers with an empty part are left out.
 fn shares(range: Range<usize>, speeds: &[f64], granularity: usize) -> Vec<(usize, Range<usize>)> {
     let total: f64 = speeds.iter().sum();
     let Some(last) = speeds.iter().rposition(|&speed| speed > 0.0) else {

@@ -1,18 +1,23 @@
-//! One of a device's sets of buffers with a stream: a chunk on its way through the device.
+//! The buffers and streams for one chunk on a device.
 //!
-//! The order is: inputs to the device, kernels, results to the host. Copies, clearing and short
-//! launches are queued on a stream of the slot's with priority, so that they run beside or before the long launches of other
-//! chunks, which may fill the device. Where a chunk is several launches, the long one is queued on a stream that the slot
-//! may [share](Slot::share_chain) with others of its call: they would but share the device. A chunk of a single launch is on another stream of the
-//! slot's, copies and all, and fills the gaps that another chunk's leaves: on its own, it waits for no event, and each call of the driver takes
-//! some microseconds, in which a device that has nothing to do waits.
-//! While a chunk is under way the slot is *busy*, and nothing reads, writes or frees its buffers.
+//! A chunk passes through three steps: inputs to the device, kernels, results to the host. While it
+//! is under way, the slot is *busy*: nothing reads, writes or frees its buffers.
 //!
-//! The results of a chunk can be read while the slot has the next one: there are two buffers for them on the host.
+//! Copies, clearing and short launches use a stream with priority. They run beside or before the
+//! long launches of other chunks, which may fill the device. In a chunk of several launches, the
+//! long one uses a stream that the slot may [share](Slot::share_chain) with other slots of its
+//! call: running beside each other would only divide the device.
 //!
-//! Buffers keep what was in them while chunks follow one another, for each overwrites what the last one
-//! left; when no more follow, they are wiped. Clearing those of the device between chunks would hold up the next one: it waits for room on the
-//! multiprocessors, which the long launches of other chunks fill, and the inputs would wait for it.
+//! A chunk of a single launch uses another stream of the slot, also for its copies, and fills the
+//! gaps of other chunks. On one stream it waits for no event. Each driver call takes some
+//! microseconds, during which an idle device would wait.
+//!
+//! Results can be read while the next chunk is in the slot: the host has two buffers for them.
+//!
+//! Buffers keep their contents between consecutive chunks, because each chunk overwrites those of
+//! the last one. They are wiped when no chunk follows. Clearing the device's buffers between chunks
+//! would delay the next one: clearing waits for free multiprocessors, which the long launches of
+//! other chunks occupy, and the inputs would wait for it.
 #![allow(unsafe_code)]
 
 #[cfg(all(test, feature = "rsa"))]
@@ -37,29 +42,29 @@ mod outgoing;
 
 pub(crate) struct Slot {
     context: Arc<CudaContext>,
-    /// For copies, clearing and short launches.
+    /// The stream for copies, clearing and short launches.
     stream: Arc<CudaStream>,
-    /// For chunks of a single launch.
+    /// The stream for chunks of a single launch.
     single: Arc<CudaStream>,
-    /// For the long launches of other chunks: `single`, of this slot or of another one.
+    /// The stream for the long launches of other chunks: `single`, of this slot or of another one.
     chains: Arc<CudaStream>,
-    /// The inputs are on the device, and nothing has been computed.
+    /// The inputs are on the device, and no kernel has run.
     kernel_start: CudaEvent,
-    /// Where a chunk goes from short launches to long ones, and back.
+    /// Transitions of a chunk from short to long launches, and back.
     before_long: CudaEvent,
     after_long: CudaEvent,
     output_there: CudaEvent,
-    /// So are the zeros of [`clear_device`](Self::clear_device).
+    /// The clearing by [`clear_device`](Self::clear_device) is done.
     cleared: CudaEvent,
-    /// One may sleep until then.
+    /// The kernels have ended. A thread may sleep until then.
     kernel_end: CudaEvent,
     buffers: Option<Buffers>,
-    /// What the launches of the chunk under way read, so that it stays allocated.
+    /// Keeps the records allocated that the launches under way read.
     records: Option<HeldRecords>,
     state: State,
-    /// Clearing may be queued, which needs the buffers.
+    /// Whether clearing may be queued, which needs the buffers.
     is_clearing: bool,
-    /// What tests do to the next chunk before each launch and after the last.
+    /// Changes that tests make to the next chunk, before each launch and after the last.
     #[cfg(all(test, feature = "rsa"))]
     strike: Option<Strike>,
 }
@@ -69,19 +74,19 @@ pub(crate) type Strike = Box<dyn Fn(&super::strike::Reach<'_>) + Send>;
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
-    /// No chunk is in it. Its buffers may hold what was in the last one.
+    /// No chunk is under way. The buffers may hold the contents of the last one.
     Clean,
-    /// The inputs are being put into the host's buffer, and may be on their way to the device.
+    /// The host's inputs are being written, and may be on their way to the device.
     Filled { sizes: Sizes },
-    /// The device is at work.
+    /// The device is computing.
     Busy { sizes: Sizes },
 }
 
 impl Slot {
-    /// With streams of its own.
+    /// Makes a slot with its own streams.
     pub(super) fn new(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
         let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
-        // It has a time, too, unless one asks for none.
+        // A blocking event also has a time, unless that is disabled.
         let sleep = Some(CUevent_flags::CU_EVENT_BLOCKING_SYNC);
         context.bind_to_thread()?;
         let (_, highest_priority) = result::stream::get_priority_range()?;
@@ -106,7 +111,8 @@ impl Slot {
         })
     }
 
-    /// Lets the long launches of these slots' chunks follow one another, and wait for those of no other slot.
+    /// Makes the long launches of these slots' chunks run one after another, independent of other
+    /// slots.
     pub(super) fn share_chain(slots: &mut [Self]) {
         let Some(first) = slots.first().map(|slot| slot.single.clone()) else {
             return;
@@ -116,19 +122,22 @@ impl Slot {
             .for_each(|slot| slot.chains = first.clone());
     }
 
-    /// Does something to the memory of the next chunk before each launch and after the last; for tests.
+    /// Sets changes to the memory of the next chunk, before each launch and after the last. For
+    /// tests.
     #[cfg(all(test, feature = "rsa"))]
     pub(crate) fn strike(&mut self, strike: Strike) {
         self.strike = Some(strike);
     }
 
-    /// Lets `fill` write all inputs of a chunk and send them, and sends the chunk off through `launches`, one after the other. If `fill`
-    /// fails, no launch has seen what it wrote, and the slot is to be [abandoned](Self::abandon).
+    /// Submits a chunk: `fill` writes and sends all inputs, then `launches` run one after another.
+    ///
+    /// If `fill` fails, no launch reads its inputs, and the slot must be
+    /// [abandoned](Self::abandon).
     ///
     /// # Panics
     ///
-    /// If the slot is in use, if a part of the inputs was not sent, or if a launch asks for more than the layout has: a part beyond it, an index out
-    /// of range, another device.
+    /// If the slot is in use, if a part of the inputs was not sent, or if a launch does not fit the
+    /// layout: a part beyond it, an index out of range, another device.
     pub(crate) fn submit<E: From<DriverError>>(
         &mut self,
         layout: &Layout,
@@ -162,8 +171,9 @@ impl Slot {
         } else {
             &self.stream
         };
-        // SAFETY: buffers on the device are as long as those on the host. Both stay allocated, and nobody but who has the `Outgoing` writes to
-        // the inputs, while the slot is filled or busy: until `finish` has waited for the results, or `abandon` for all streams.
+        // SAFETY: buffers on the device are as long as those on the host. Both stay allocated while
+        // the slot is filled or busy, and only the holder of the `Outgoing` writes to the inputs.
+        // This lasts until `finish` has waited for the results, or `abandon` for all streams.
         let inputs = unsafe { DeviceInputs::new(addresses.input, stream) };
         fill(Outgoing::new(input, &inputs))?;
         let input = &input[..inputs.count_sent(sizes.input)];
@@ -184,7 +194,8 @@ impl Slot {
                 addresses: &addresses,
                 loaded,
             });
-            // Copies from memory that is not pinned may return before they are over (CUDA Driver API, "API synchronization behavior").
+            // Copies from memory that is not pinned may return early (CUDA Driver API, "API
+            // synchronization behavior").
             self.context.synchronize().unwrap();
         };
         #[cfg(all(test, feature = "rsa"))]
@@ -205,9 +216,10 @@ impl Slot {
             for launch in run {
                 #[cfg(all(test, feature = "rsa"))]
                 steps.next().into_iter().for_each(struck);
-                // SAFETY: the buffers are at least as long as `sizes`, stay allocated and are not touched while the slot is busy:
-                // `finish` waits for the results first, and `abandon` for all streams. Every part is within the sizes, and every
-                // index in range. The slot keeps the records, too, until then.
+                // SAFETY: the buffers are at least as long as `sizes`, stay allocated and are not
+                // touched while the slot is busy: `finish` waits for the results first, and
+                // `abandon` for all streams. Every part is within the sizes, and every index in
+                // range. The slot also keeps the records until then.
                 unsafe { launch.queue(loaded, &addresses, kernels)? };
             }
             if is_apart {
@@ -223,25 +235,27 @@ impl Slot {
         unsafe { result::memcpy_dtoh_async(output, addresses.output, stream.cu_stream())? };
         self.output_there.record(stream)?;
         if is_single {
-            // Whatever is queued there next is for after the chunk.
+            // Later work on the stream runs after the chunk.
             self.stream.wait(&self.output_there)?;
         }
         Ok(())
     }
 
-    /// When no more chunks follow: has the device clear its buffers, if the slot is busy when the results are on the host.
+    /// Queues the clearing of the device's buffers, when no chunk follows. In a busy slot, it runs
+    /// once the results are on the host.
     pub(super) fn clear_device(&mut self) -> Result<(), DriverError> {
         let Some(buffers) = &mut self.buffers else {
             return Ok(());
         };
         self.is_clearing = true;
         buffers.clear_device(&self.stream)?;
-        // A chunk that follows all the same is for after that.
+        // If a chunk follows nevertheless, it runs after the clearing.
         self.cleared.record(&self.stream)?;
         self.single.wait(&self.cleared)
     }
 
-    /// Wipes the host's inputs; if the slot is busy, when they are on the device, which goes on.
+    /// Wipes the host's inputs. In a busy slot, waits first until they are on the device, which
+    /// continues.
     pub(super) fn wipe_input(&mut self) -> Result<(), DriverError> {
         if let Some(buffers) = &mut self.buffers
             && buffers.has_inputs()
@@ -254,14 +268,17 @@ impl Slot {
         Ok(())
     }
 
-    /// Waits for the results of the chunk, and gives them away, with the time that the kernels took. The slot can have another chunk then, whose
-    /// results are waited for when these have been [brought back](Self::bring_back).
+    /// Waits for the results of the chunk, and returns them with the running time of the kernels.
     ///
-    /// A thread that `sleeps` leaves its processor to others until the kernels have ended, and wakes somewhat later.
+    /// The slot can then take another chunk, but these results must be [brought
+    /// back](Self::bring_back) before its results are waited for.
+    ///
+    /// A thread that `sleeps` leaves its processor to others until the kernels have ended, and
+    /// wakes up slightly later.
     ///
     /// # Panics
     ///
-    /// If the slot is not busy, or somebody has results of it.
+    /// If the slot is not busy, or its results are lent out.
     pub(super) fn finish(&mut self, sleeps: bool) -> Result<(Results, Duration), DriverError> {
         let (State::Busy { sizes }, Some(buffers)) = (self.state, &mut self.buffers) else {
             panic!("the slot has nothing to finish");
@@ -278,18 +295,18 @@ impl Slot {
         Ok((buffers.give_results(sizes.output), kernel))
     }
 
-    /// Takes back the memory of results, which somebody has read.
+    /// Takes back the memory of results that have been read.
     pub(super) fn bring_back(&mut self, results: Results) {
         if let Some(buffers) = &mut self.buffers {
             buffers.bring_back(results);
         }
     }
 
-    /// When no more chunks follow: wipes all buffers, and waits until it is done.
+    /// Wipes all buffers and waits until that is done, when no chunk follows.
     ///
     /// # Panics
     ///
-    /// If the slot is in use, or somebody has results of it.
+    /// If the slot is in use, or its results are lent out.
     pub(super) fn settle(&mut self) -> Result<(), DriverError> {
         assert!(self.state == State::Clean, "the slot is in use");
         self.clear_device()?;
@@ -301,15 +318,15 @@ impl Slot {
         self.await_clearing()
     }
 
-    /// Until then the buffers must stay.
+    /// Waits for queued clearing. Until then the buffers must stay.
     fn await_clearing(&mut self) -> Result<(), DriverError> {
         self.stream.synchronize()?;
         self.is_clearing = false;
         Ok(())
     }
 
-    /// After an error or a panic: waits for the device, then wipes everything that chunks may have
-    /// left. If the device does not answer any more, its buffers are given up with its context.
+    /// Cleans up after an error or a panic: waits for the device, then wipes everything that chunks
+    /// may have left. If the device does not answer, its buffers are lost with its context.
     pub(super) fn abandon(&mut self) {
         let is_settled = self.state == State::Clean
             && !self.is_clearing
@@ -328,14 +345,14 @@ impl Slot {
         if is_settled && are_complete {
             return;
         }
-        // What is not here has been wiped and freed.
+        // Buffers that are not here have been wiped and freed.
         if !are_complete || !answered || buffers.wipe_device().is_err() {
             self.buffers = None;
         }
         self.state = State::Clean;
     }
 
-    /// Gives the buffers back.
+    /// Frees the buffers.
     ///
     /// # Panics
     ///
@@ -345,7 +362,7 @@ impl Slot {
         self.buffers = None;
     }
 
-    /// How many words its buffers have on the device.
+    /// The size of its buffers on the device in words.
     pub(super) fn words(&self) -> usize {
         self.buffers.as_ref().map_or(0, |buffers| {
             let sizes = buffers.sizes();
@@ -353,13 +370,14 @@ impl Slot {
         })
     }
 
-    /// Whether all buffers, on the host and on the device, hold zeros only; for tests.
+    /// Whether all buffers, on the host and on the device, hold only zeros. For tests.
     #[cfg(test)]
     pub(super) fn is_wiped(&self) -> bool {
         self.buffers.as_ref().is_none_or(Buffers::are_wiped)
     }
 
-    /// Replaces the buffers unless they are large enough. The results of the last chunk stay with whoever has them.
+    /// Replaces the buffers unless they are large enough. The results of the last chunk stay with
+    /// their holder.
     fn grow(&mut self, sizes: Sizes) -> Result<(), DriverError> {
         let have = self
             .buffers
@@ -367,7 +385,7 @@ impl Slot {
             .map_or(Sizes::default(), Buffers::sizes);
         if !have.covers(sizes) {
             self.await_clearing()?;
-            // The old ones first, so that both need not fit at once.
+            // Free the old buffers first, so that both need not fit at once.
             self.buffers = None;
             self.buffers = Some(Buffers::with_room(&self.context, have.max(sizes))?);
         }

@@ -1,4 +1,4 @@
-//! What tests do to the memory of a device while a chunk is under way.
+//! Changes that tests make to the memory of a device while a chunk is under way.
 #![allow(unsafe_code)]
 
 use alloc::vec;
@@ -10,18 +10,18 @@ use cudarc::driver::sys::CUdeviceptr;
 use super::launch::{Argument, Launch, Loaded};
 use super::layout::{Addresses, Part};
 
-/// The memory of a chunk between two of its launches, when nothing runs on the device.
+/// The memory of a chunk between two of its launches, while the device is idle.
 pub(crate) struct Reach<'a> {
-    /// How many launches are over.
+    /// The number of launches that have ended.
     pub(crate) step: usize,
-    /// The launch that is next, or the last one.
+    /// The next launch, or the last one.
     pub(crate) launch: &'a Launch,
     pub(super) addresses: &'a Addresses,
     pub(super) loaded: &'a Loaded,
 }
 
 impl Reach<'_> {
-    /// The part that an argument of the launch points to, unless it is a kernel's own workspace.
+    /// The part of a launch argument, unless it is a kernel's own workspace.
     pub(crate) fn part(&self, argument: usize) -> Option<Part> {
         match self.launch.arguments().get(argument)? {
             Argument::Words(part) | Argument::RecordIndices { part, .. } if !part.is_scratch() => {
@@ -31,18 +31,18 @@ impl Reach<'_> {
         }
     }
 
-    /// Whether an argument is one of indices.
+    /// Whether an argument consists of indices.
     pub(crate) fn is_indices(&self, argument: usize) -> bool {
         let argument = self.launch.arguments().get(argument);
         matches!(argument, Some(Argument::RecordIndices { .. }))
     }
 
-    /// Lets `change` do as it likes with the words of a part.
+    /// Changes the words of a part with `change`.
     pub(crate) fn change(&self, part: Part, change: impl FnOnce(&mut [u64])) {
         self.change_at(self.addresses.of(part), part.len(), change);
     }
 
-    /// The same for the record with this index.
+    /// Changes the record with this index.
     pub(crate) fn change_record(&self, index: usize, change: impl FnOnce(&mut [u64])) {
         let (records, words) = (self.loaded.records(), self.loaded.records().kind().words);
         assert!(index < records.len());
@@ -52,8 +52,8 @@ impl Reach<'_> {
 
     fn change_at(&self, address: CUdeviceptr, len: usize, change: impl FnOnce(&mut [u64])) {
         let mut words: Vec<u64> = vec![0; len];
-        // SAFETY: parts are within their buffers, as was checked before the first launch, records within their table, and
-        // whoever made this has waited until nothing runs.
+        // SAFETY: parts are within their buffers, as was checked before the first launch, and
+        // records within their table. The maker of this value has waited until the device is idle.
         unsafe { result::memcpy_dtoh_sync(&mut words, address).unwrap() };
         change(&mut words);
         // SAFETY: as above.

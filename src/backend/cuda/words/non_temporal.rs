@@ -1,8 +1,8 @@
-//! Stores that go past the caches to memory (non-temporal ones: Intel SDM, volume 1, 10.4.6.2).
+//! Stores that bypass the caches (non-temporal stores: Intel SDM, volume 1, 10.4.6.2).
 //!
-//! The host writes the inputs of a chunk once and reads them no more; the device does, from memory. By ordinary stores each line comes from
-//! there into a cache before it is overwritten, and what the cache held has to go. The device waits for its first chunks while they are
-//! being written (docs/performance-gpu-log.md, "Past the caches").
+//! The host writes the inputs of a chunk once, and only the device reads them, from memory. An
+//! ordinary store first loads the line into a cache, and evicts other data. The device waits for
+//! its first chunks while they are being written (docs/performance-gpu-log.md, "Past the caches").
 #![allow(unsafe_code)]
 
 use core::marker::PhantomData;
@@ -11,15 +11,17 @@ use crypto_bigint::Limb;
 
 use super::write_limbs;
 
-/// For numbers that are written in that way. Their places are lent to it, so that nobody looks at them before they are in memory.
+/// Writes numbers with non-temporal stores. It borrows their places, so that nothing reads them
+/// before they are in memory.
 ///
-/// It stays on its thread, which a pointer sees to: a fence is for the stores of the thread that it is in.
+/// It is not `Send`, because a fence only orders the stores of its own thread. The pointer ensures
+/// that.
 pub(crate) struct NonTemporal<'w>(PhantomData<(&'w mut [u64], *mut ())>);
 
 impl<'w> NonTemporal<'w> {
-    /// Lets `write` write numbers. They are in their places when this returns.
+    /// Runs `write`, which writes numbers. All stores are complete when this returns.
     pub(crate) fn with<R>(write: impl FnOnce(&mut Self) -> R) -> R {
-        // If `write` panics, too, it is dropped.
+        // Dropped, with its fence, even if `write` panics.
         let mut stores = Self(PhantomData);
         write(&mut stores)
     }
@@ -29,14 +31,16 @@ impl<'w> NonTemporal<'w> {
         self.copy_in_from(0, limbs, words);
     }
 
-    /// Copies `limbs` to `words`, from the place of limb number `below` on, with zeros below and above.
+    /// Copies `limbs` to `words`, from the place of limb number `below` on, with zeros below and
+    /// above.
     pub(crate) fn copy_in_from(&mut self, below: usize, limbs: &[Limb], words: &'w mut [u64]) {
         write_limbs(below, limbs, words, store);
     }
 }
 
 impl Drop for NonTemporal<'_> {
-    /// Other stores, such as those that tell other threads and the device of the numbers, come after them.
+    /// Orders the stores before later ones, such as those that announce the numbers to other
+    /// threads and the device.
     fn drop(&mut self) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: all processors of this architecture have SSE.
@@ -48,8 +52,9 @@ impl Drop for NonTemporal<'_> {
 
 #[cfg(target_arch = "x86_64")]
 fn store(place: &mut u64, word: u64) {
-    // SAFETY: the place is a word's, and all processors of this architecture have SSE2. There is a fence before anybody looks at it: it is
-    // lent for as long as there is the `NonTemporal`, which is dropped by this thread, and ends with one.
+    // SAFETY: the place is that of a word, and all processors of this architecture have SSE2. A
+    // fence precedes every other access: the place is borrowed until this thread drops the
+    // `NonTemporal`, which executes one.
     unsafe { core::arch::x86_64::_mm_stream_si64(core::ptr::from_mut(place).cast(), word as i64) };
 }
 

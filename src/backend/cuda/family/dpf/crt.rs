@@ -154,9 +154,9 @@ impl CrtFamily for Dpf {
         }
         let launch = |(grid, blocks, arguments): (Grid, usize, Vec<Argument>)| {
             let is_short = !ptr::eq(grid.image(), halves_grid.image());
-            // SAFETY: these are the parameters of `rsa_BITS_exp_tT`, `rsa_BITS_garner`, `rsa_BITS_join` and
-            // `rsa_BITS_blind`, each with its own grid, checked above; every part has the length that its
-            // buffer must have.
+            // SAFETY: these are the parameters of `rsa_BITS_exp_tT`, `rsa_BITS_garner`,
+            // `rsa_BITS_join` and `rsa_BITS_blind`, each with its own grid, checked above; every
+            // part has the length that its buffer must have.
             let launch = unsafe { Launch::new(grid.image(), blocks, arguments) };
             match is_short {
                 true => launch.short(),

@@ -18,7 +18,8 @@ fn windows_are_those_that_were_measured() {
     assert!(Rns.best_window(17).bits() <= 3);
 }
 
-/// An exponent of 17 bits takes far more than 17/1024 of the time: 0.357 ms of 3.86 at 1024 bits, 0.695 of 14.4 at 2048.
+/// An exponent of 17 bits takes far more than 17/1024 of the time: 0.357 ms of 3.86 at 1024 bits,
+/// 0.695 of 14.4 at 2048.
 #[test]
 fn short_exponents_cost_their_setup() {
     let device = DeviceInfo::imaginary(132, 227 << 10);

@@ -1,4 +1,4 @@
-//! The chunks of a share, in turn through the slots of a device.
+//! Passes the chunks of a share through the slots of a device in turn.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -11,26 +11,27 @@ use super::super::shares::{Piece, Share};
 use super::super::slot::Slot;
 use super::{Job, Output, Prepared, Stop, Timing};
 
-/// How a thread waits for its device.
+/// The way in which a thread waits for its device.
 #[derive(Clone, Copy)]
 struct Waiting<'a> {
-    /// Whether it is of no use any more, because another has failed.
+    /// Whether another thread has failed, so that this one can stop.
     is_stopped: &'a AtomicBool,
-    /// Whether it sleeps meanwhile. Where there are many chunks or other calls, the host's other threads can do with its processor, and
-    /// some microseconds do not matter.
+    /// Whether the thread sleeps while it waits. With many chunks or other calls, the host's other
+    /// threads can use the processor, and a delay of some microseconds does not matter.
     sleeps: bool,
 }
 
-/// A chunk that a device works on.
+/// A chunk on a device.
 struct UnderWay<C, O> {
     kept: C,
     piece: Piece<O>,
 }
 
-/// Sends the chunks of a share through the slots. Returns how many instances there were, too.
+/// Passes the chunks of a share through the slots. Also returns the number of computed instances.
 ///
-/// Where there are several chunks, two threads do that, each with half of the slots: while one fills or empties a slot
-/// of its own, with the help of the host's other threads, the other does the same, and neither waits for the other. If the device is lost, what was under way goes back to the share.
+/// With several chunks, two threads do this, each with half of the slots. While one fills or
+/// empties a slot, helped by the host's other threads, the other does the same, without waiting. If
+/// the device is lost, the chunks under way return to the share.
 pub(super) fn send_through<O: Output, J: Job<O>>(
     job: &J,
     call: &Call<'_>,
@@ -81,8 +82,8 @@ pub(super) fn send_through<O: Output, J: Job<O>>(
     })
 }
 
-/// Sends chunks through some slots in turn, until there are no more, or somebody has stopped: while the device
-/// computes some, the host fills another or takes its results.
+/// Passes chunks through some slots in turn, until none is left or a thread stops. While the device
+/// computes some, the host fills another slot or takes its results.
 fn through<O: Output, J: Job<O>>(
     job: &J,
     slots: &mut [Slot],
@@ -128,7 +129,7 @@ fn in_turn<O: Output, J: Job<O>>(
                 }
             }
         }
-        // The next chunk first: the device waits for that, and nobody for the results.
+        // Submit the next chunk before taking results: the device waits for the chunk.
         let sent = match has_ended || waiting.is_stopped.load(Ordering::Relaxed) {
             false => send_next(job, slot, prepared, share, &mut under_way[turn]),
             true => Ok(false),
@@ -143,7 +144,7 @@ fn in_turn<O: Output, J: Job<O>>(
             if under_way.iter().all(Option::is_none) {
                 break;
             }
-            // While the device computes the last ones.
+            // Clear while the device computes the last chunks.
             slots[turn].clear_device()?;
             slots.iter_mut().try_for_each(Slot::wipe_input)?;
         }
@@ -152,7 +153,7 @@ fn in_turn<O: Output, J: Job<O>>(
     Ok((timing, count))
 }
 
-/// Sends the next chunk through a slot that is free, if there is one.
+/// Submits the next chunk in a free slot. Returns whether there was one.
 fn send_next<O: Output, J: Job<O>>(
     job: &J,
     slot: &mut Slot,
@@ -170,7 +171,7 @@ fn send_next<O: Output, J: Job<O>>(
             return Err(stop);
         }
     }
-    // At once, if this is the last one, while the host takes what it has made.
+    // After the last chunk, queue the clearing at once, while the host takes results.
     if share.is_taken() {
         slot.clear_device()?;
     }

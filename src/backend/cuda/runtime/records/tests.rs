@@ -1,4 +1,4 @@
-//! Records that come, move and go on a device. Most of it needs a GPU.
+//! Tests of adding, moving and removing records on a device. Most of them need a GPU.
 
 use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
@@ -13,7 +13,7 @@ const KIND: RecordKind = RecordKind {
     words: 11,
 };
 
-/// The first device, or a word about why there is none.
+/// The first device, or a message about why there is none.
 fn device() -> Option<Device> {
     let found = crate::need::available("cuda", probe::devices());
     found.map(|found| Device::open(&found[0]).unwrap())
@@ -44,8 +44,8 @@ fn records_move_and_are_wiped() {
     assert!(staging.iter().all(|&word| word == 0));
 }
 
-/// The record is wiped and free again, and comes back with the next use; an owner without records has
-/// nothing to do.
+/// Evicting wipes the record and frees its place; the next use copies it again. For an owner
+/// without records it does nothing.
 #[test]
 fn evicted_records_are_wiped_at_once() {
     let Some(device) = device() else { return };
@@ -94,7 +94,8 @@ fn eviction_waits_for_calls_under_way() {
     });
 }
 
-/// A table moves while a call uses it: the call keeps what it has, also what is wiped of it, and no longer than it lasts.
+/// A table moves while a call uses it. The call keeps the old table, including later wipes, for as
+/// long as it lasts.
 #[test]
 fn tables_move_beside_calls() {
     let Some(device) = device() else { return };
@@ -130,7 +131,7 @@ fn tables_move_beside_calls() {
     assert!(moved.upgrade().is_none());
 }
 
-/// An owner may outlive the backend and be used with the next one.
+/// An owner may outlive the backend, and be used with the next one.
 #[test]
 fn closed_tables_are_forgotten() {
     let owner = Residence::default();
@@ -147,8 +148,8 @@ fn closed_tables_are_forgotten() {
     }
 }
 
-/// How a record goes to a device that is not there: `copied` and `wiped` are what the driver answers. Returns the result of
-/// `send`, whether the place was wiped, and the places that are free.
+/// Sends a record to an imaginary device; `copied` and `wiped` are the driver's answers. Returns
+/// the result of `send`, whether the place was wiped, and the free places.
 fn send_with(
     copied: Result<(), &'static str>,
     wiped: Result<(), &'static str>,

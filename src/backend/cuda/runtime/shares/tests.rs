@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
 
-/// Chunks of at most so many instances, all about equally long.
+/// Chunks of at most `most` instances, all of about the same length.
 fn at_most(most: usize) -> ChunkLens {
     ChunkLens {
         most,
@@ -13,7 +13,7 @@ fn at_most(most: usize) -> ChunkLens {
     }
 }
 
-/// A worker that is lost from its `lives`-th share on.
+/// A worker that is lost after `lives` shares.
 struct Mortal {
     lives: AtomicUsize,
     is_lost: AtomicBool,
@@ -29,7 +29,8 @@ impl Mortal {
         }
     }
 
-    /// Writes its own speed to all places that it gets, as `chunk` of them at a time, or to half of a chunk and fails.
+    /// Writes the worker's speed to all of its places, a chunk at a time. In its last share, it
+    /// writes half of a chunk and fails.
     fn work(&self, share: &Share<'_, &mut [f64]>, chunk: usize) -> Result<usize, &'static str> {
         assert!(!self.is_lost.load(Ordering::Relaxed), "it was set aside");
         let mut count = 0;
@@ -70,7 +71,7 @@ fn run(workers: &[Mortal], places: &mut [f64]) -> Result<usize, &'static str> {
     let len = places.len();
     let work = |worker: &Mortal, share: Share<'_, &mut [f64]>| worker.work(&share, 512);
     let done = run_on_all(workers, |w| w.speed, places, work);
-    // What a lost worker had done before it was lost is not among the results.
+    // Results of a lost worker are not counted.
     let done: usize = done?.into_iter().sum();
     assert!(done <= len);
     Ok(done)
@@ -78,7 +79,7 @@ fn run(workers: &[Mortal], places: &mut [f64]) -> Result<usize, &'static str> {
 
 const ALWAYS: usize = usize::MAX;
 
-/// Shares are by speed, but whoever is done with its own helps.
+/// Shares are in proportion to speed, but a worker that finishes early helps the others.
 #[test]
 fn everybody_gets_a_share_by_speed() {
     let workers = [3.0, 1.0].map(|speed| Mortal::new(ALWAYS, speed));
@@ -96,7 +97,7 @@ fn everybody_gets_a_share_by_speed() {
     assert!(places.iter().all(|&place| place > 0.0));
 }
 
-/// One that does nothing until the other has done all: its share is done for it.
+/// One worker does nothing until the other has finished: its share is computed by the other.
 #[test]
 fn nobody_waits_for_a_slow_one() {
     let workers = [1.0, 2.0].map(|speed| Mortal::new(ALWAYS, speed));
@@ -121,13 +122,13 @@ fn nobody_waits_for_a_slow_one() {
     assert!(places.iter().all(|&place| place == 2.0));
 }
 
-/// Whoever is lost, first, last or in the middle, the others finish, and the next batch goes by without it.
+/// If any worker is lost, the others finish, and the next batch runs without it.
 #[test]
 fn the_share_of_a_lost_worker_is_finished_by_the_others() {
     for lost in 0..3 {
         let lives = |i| if i == lost { 1 } else { ALWAYS };
         let workers = [0, 1, 2].map(|i| Mortal::new(lives(i), 1.0 + i as f64));
-        // If the others are quick it does not come to the chunk that it is lost with in the first round.
+        // If the others are fast, it may not be lost in the first round.
         for round in 0..4 {
             let was_lost = workers[lost].check().is_err();
             let mut places = [0.0; 5000];
@@ -138,7 +139,7 @@ fn the_share_of_a_lost_worker_is_finished_by_the_others() {
     }
 }
 
-/// Two that are lost together leave two gaps, which the third fills.
+/// Two workers that are lost together leave two gaps, which the third fills.
 #[test]
 fn several_lost_at_once() {
     let workers = [
@@ -151,7 +152,7 @@ fn several_lost_at_once() {
     assert!(places.iter().all(|&place| place == 2.0));
 }
 
-/// The one that takes over may be lost in turn.
+/// A worker that takes over may be lost in turn.
 #[test]
 fn lost_one_after_the_other() {
     let workers = [
@@ -173,7 +174,7 @@ fn without_a_worker_left_the_batch_fails() {
     }
 }
 
-/// An error that does not mean that the worker is lost is no reason to try again.
+/// Errors of a worker that is not lost end the batch.
 #[test]
 fn other_errors_end_the_batch() {
     let workers = [Mortal::new(ALWAYS, 1.0), Mortal::new(ALWAYS, 1.0)];
@@ -193,7 +194,7 @@ fn other_errors_end_the_batch() {
     assert_eq!(attempts.into_inner(), 2);
 }
 
-/// On a thread of a pool nothing runs on that thread itself.
+/// In a pool, no item runs on the calling thread itself.
 #[test]
 fn a_single_share_leaves_a_pool_thread() {
     let pool = rayon::ThreadPoolBuilder::new()
@@ -238,7 +239,7 @@ fn shares_are_in_proportion_and_leave_nothing_out() {
     }
 }
 
-/// The chunks of a share of so many instances.
+/// The lengths of the chunks of a share of `len` instances.
 fn chunks(len: usize, lens: ChunkLens) -> Vec<usize> {
     let mut rest = len;
     let next = || {
@@ -266,7 +267,7 @@ fn chunks_are_whole_blocks_about_equally_long() {
     assert_eq!(chunks(1, 0, 1), [1]);
 }
 
-/// As many chunks as if all were equally long, but what they lack is what the last one lacks.
+/// There are as many chunks as with equal lengths, and only the last one is shorter.
 #[test]
 fn the_last_chunk_has_what_is_left() {
     let lens = ChunkLens {
@@ -281,10 +282,10 @@ fn the_last_chunk_has_what_is_left() {
         chunks(65_536, lens),
         [11_904, 11_904, 11_904, 11_904, 11_904, 6016]
     );
-    // As long as they may be, whatever they should be.
+    // The maximum has precedence over the minimum.
     let short = ChunkLens { most: 960, ..lens };
     assert_eq!(chunks(2000, short), [960, 960, 80]);
-    // Nobody needs one chunk more.
+    // No additional chunk.
     assert_eq!(chunks(3 * 12_672, lens), [12_672; 3]);
     for len in (1..100_000).step_by(97) {
         let chunks = chunks(len, lens);

@@ -1,4 +1,4 @@
-//! The memory of a slot, on the host and on the device.
+//! The buffers of a slot, on the host and on the device.
 
 use alloc::sync::Arc;
 use core::hint::black_box;
@@ -10,16 +10,17 @@ use cudarc::driver::{CudaContext, CudaStream, DriverError};
 use super::super::buffer::{DeviceWords, PinnedWords};
 use super::super::layout::{Addresses, Sizes};
 
-/// They hold nothing but zeros between calls.
+/// The buffers of a slot. Between calls they hold only zeros.
 pub(super) struct Buffers {
     host_in: PinnedWords,
     host_out: PinnedWords,
-    /// For the results of the next chunk, while somebody has those of the last one, and this is not here.
+    /// A second buffer for results, used while those of the last chunk are lent out. `None` during
+    /// that time.
     spare_out: Option<PinnedWords>,
-    /// So many words at the start of the two before may be others than zeros.
+    /// Words at the start of `host_in` and of `host_out` that may be nonzero.
     used_in: usize,
     used_out: usize,
-    /// So many words at the start of those on the device may be others than zeros, but for clearing that is queued.
+    /// Words at the start of the device's buffers that may be nonzero, apart from queued clearing.
     used_on_device: Sizes,
     device_in: DeviceWords,
     device_out: DeviceWords,
@@ -27,7 +28,8 @@ pub(super) struct Buffers {
     intermediate: DeviceWords,
 }
 
-/// The results of a chunk, on the host, while the slot may be at the next one. To be [brought back](Buffers::bring_back).
+/// The results of a chunk on the host, while the slot may take the next one. To be [brought
+/// back](Buffers::bring_back).
 #[must_use]
 pub(in super::super) struct Results {
     words: PinnedWords,
@@ -35,11 +37,11 @@ pub(in super::super) struct Results {
 }
 
 impl Results {
-    /// Has them read and wiped, all of them.
+    /// Passes all results to `take`, which reads and wipes them.
     pub(in super::super) fn take(&mut self, take: impl FnOnce(&mut [u64])) {
         let words = &mut self.words.as_mut_slice()[..self.len];
         take(words);
-        // The compiler must take it that others read them, and cannot leave the wiping out.
+        // The compiler must assume that others read the words, so it cannot remove the wiping.
         black_box(&mut *words);
         debug_assert!(
             words.iter().all(|&word| word == 0),
@@ -50,10 +52,11 @@ impl Results {
 }
 
 impl Buffers {
-    /// Buffers of at least these sizes, and of up to twice as much if there is room.
+    /// Allocates buffers of at least these sizes, rounded up to powers of two if memory allows.
     ///
-    /// To get memory, and to give it back, waits for what a device is at, 150 ms under many calls. So a slot should seldom do that,
-    /// and not once more for each chunk that is a little larger than the ones before.
+    /// Allocating and freeing wait for the work of a device, 150 ms under many calls. A slot should
+    /// therefore not replace its buffers for each chunk that is slightly larger than the one
+    /// before.
     pub(super) fn with_room(context: &Arc<CudaContext>, sizes: Sizes) -> Result<Self, DriverError> {
         match Self::new(context, sizes.map(usize::next_power_of_two)) {
             Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Self::new(context, sizes),
@@ -85,7 +88,7 @@ impl Buffers {
         }
     }
 
-    /// Where they are on the device, for a chunk of these sizes.
+    /// The addresses on the device for a chunk of these sizes.
     pub(super) fn for_device(&mut self, sizes: Sizes) -> Addresses {
         self.used_on_device = self.used_on_device.max(sizes);
         Addresses {
@@ -96,23 +99,23 @@ impl Buffers {
         }
     }
 
-    /// The first words of the host's inputs, to be written.
+    /// The first words of the host's inputs, for writing.
     pub(super) fn inputs(&mut self, len: usize) -> &mut [u64] {
         self.used_in = self.used_in.max(len);
         &mut self.host_in.as_mut_slice()[..len]
     }
 
-    /// The first words of the host's outputs, to be written.
+    /// The first words of the host's outputs, for writing.
     pub(super) fn outputs_mut(&mut self, len: usize) -> &mut [u64] {
         self.used_out = self.used_out.max(len);
         &mut self.host_out.as_mut_slice()[..len]
     }
 
-    /// Gives away the host's outputs, of which `len` words are results.
+    /// Lends out the host's outputs, of which `len` words are results.
     ///
     /// # Panics
     ///
-    /// If the last ones were not brought back.
+    /// If the last results were not brought back.
     pub(super) fn give_results(&mut self, len: usize) -> Results {
         let Some(spare) = self.spare_out.take() else {
             panic!("results were not brought back");
@@ -124,7 +127,8 @@ impl Buffers {
         }
     }
 
-    /// Takes them back, and wipes them if nobody has done that. If they were given away by buffers that these have replaced, they are freed.
+    /// Takes back results, and wipes them if that has not been done. If these buffers have replaced
+    /// the ones that lent them, the results are freed.
     pub(super) fn bring_back(&mut self, mut results: Results) {
         results.words.wipe(results.len);
         if !self.are_complete() {
@@ -132,12 +136,12 @@ impl Buffers {
         }
     }
 
-    /// Whether all of them are here.
+    /// Whether no results are lent out.
     pub(super) fn are_complete(&self) -> bool {
         self.spare_out.is_some()
     }
 
-    /// Whether there were inputs since they were wiped.
+    /// Whether there are inputs that have not been wiped.
     pub(super) fn has_inputs(&self) -> bool {
         self.used_in > 0
     }
@@ -150,12 +154,13 @@ impl Buffers {
         self.host_out.wipe(mem::take(&mut self.used_out));
     }
 
-    /// Whether there were chunks on the device since its buffers were cleared.
+    /// Whether chunks have used the device's buffers since the last clearing.
     pub(super) fn is_device_used(&self) -> bool {
         self.used_on_device != Sizes::default()
     }
 
-    /// Has the device clear what chunks have used, after what is queued on `stream`. Scratch space is cleared by the kernels that use it.
+    /// Queues the clearing of the words that chunks have used, on `stream`. Kernels clear their own
+    /// scratch space.
     pub(super) fn clear_device(&mut self, stream: &CudaStream) -> Result<(), DriverError> {
         let used = self.used_on_device;
         self.device_in.clear(used.input, stream)?;
@@ -165,7 +170,7 @@ impl Buffers {
         Ok(())
     }
 
-    /// Wipes all of the device's, which must not be working with them.
+    /// Wipes all of the device's buffers. The device must not be working with them.
     pub(super) fn wipe_device(&mut self) -> Result<(), DriverError> {
         self.on_device()
             .into_iter()
@@ -186,10 +191,10 @@ impl Buffers {
 
 #[cfg(test)]
 impl Buffers {
-    /// How many there are.
+    /// The number of buffers.
     pub(super) const COUNT: usize = 7;
 
-    /// Whether all of them hold zeros only.
+    /// Whether all buffers hold only zeros.
     pub(super) fn are_wiped(&self) -> bool {
         let zeros = |words: &[u64]| words.iter().all(|&word| word == 0);
         zeros(self.host_in.as_slice())
@@ -198,7 +203,7 @@ impl Buffers {
             && self.on_device().iter().all(|words| zeros(&words.read()))
     }
 
-    /// Sets the last word of one of them, and all others of that one to 0.
+    /// Sets the last word of one buffer to `word`, and its other words to 0.
     pub(super) fn write_last(&mut self, buffer: usize, word: u64) {
         match buffer {
             0 => write_last(self.host_in.as_mut_slice(), word),

@@ -1,4 +1,4 @@
-//! The buffer on the device that the inputs of a chunk are sent to.
+//! The buffer on the device that receives the inputs of a chunk.
 #![allow(unsafe_code)]
 
 use core::cell::Cell;
@@ -8,13 +8,13 @@ use cudarc::driver::{CudaStream, DriverError, result};
 
 use super::outgoing::Destination;
 
-/// Where the inputs of a chunk go.
+/// The destination of a chunk's inputs.
 pub(super) struct DeviceInputs<'a> {
     address: CUdeviceptr,
     stream: &'a CudaStream,
-    /// So many words have been sent.
+    /// The number of words that have been sent.
     sent: Cell<usize>,
-    /// The place after the last of them.
+    /// The end of the last words that were sent.
     end: Cell<usize>,
     left_out: Cell<usize>,
 }
@@ -24,8 +24,8 @@ impl<'a> DeviceInputs<'a> {
     ///
     /// # Safety
     ///
-    /// The buffer has a place for each of the words that are copied. Both stay allocated, and nobody writes to words that have been copied, until
-    /// the stream is done with them.
+    /// The buffer must have a place for each copied word. Both it and the copied words must stay
+    /// allocated, and the words unchanged, until the stream has finished the copies.
     pub(super) unsafe fn new(address: CUdeviceptr, stream: &'a CudaStream) -> Self {
         Self {
             address,
@@ -36,11 +36,12 @@ impl<'a> DeviceInputs<'a> {
         }
     }
 
-    /// How many of `len` words have been sent: the first ones.
+    /// The number of words that have been sent, which are the first ones of `len`.
     ///
     /// # Panics
     ///
-    /// If others were neither sent nor left out, or not the last ones were left out.
+    /// If some words were neither sent nor left out, or if the words left out are not the last
+    /// ones.
     pub(super) fn count_sent(&self, len: usize) -> usize {
         let sent = self.sent.get();
         assert!(sent + self.left_out.get() == len, "inputs were not sent");
@@ -55,8 +56,9 @@ impl<'a> DeviceInputs<'a> {
 impl Destination for DeviceInputs<'_> {
     fn copy(&self, first: usize, words: &[u64]) -> Result<(), DriverError> {
         let address = self.address + (first * size_of::<u64>()) as CUdeviceptr;
-        // SAFETY: whoever made this has promised that there is a place for the words, and that they and it stay as they are until the
-        // stream is done with them; `Outgoing` has given the words away.
+        // SAFETY: the maker of this value has promised that there is a place for the words, and
+        // that both stay as they are until the stream has finished. `Outgoing` has given the words
+        // away.
         unsafe { result::memcpy_htod_async(address, words, self.stream.cu_stream())? };
         self.sent.set(self.sent.get() + words.len());
         self.end.set(self.end.get().max(first + words.len()));

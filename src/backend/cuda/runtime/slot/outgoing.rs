@@ -1,4 +1,5 @@
-//! The inputs of a chunk until they are on their way: some can be sent while others are still being written.
+//! The inputs of a chunk before they are sent. Some can be sent while others are still being
+//! written.
 
 use core::mem;
 use core::ops::Range;
@@ -7,25 +8,26 @@ use cudarc::driver::DriverError;
 
 use super::super::layout::Part;
 
-/// Words of the inputs, to be written and then sent. Once they are, nobody has them to write to any more.
+/// Words of the inputs, to be written and then sent. Sending consumes them, so they cannot change
+/// afterwards.
 pub(crate) struct Outgoing<'a> {
     words: &'a mut [u64],
-    /// Where the first of them is in the inputs.
+    /// The position of the first word in the inputs.
     first: usize,
     to: &'a dyn Destination,
 }
 
-/// Where inputs go.
+/// A destination of inputs.
 pub(super) trait Destination {
-    /// Has `words` copied, the first of which is at place `first` of the inputs.
+    /// Copies `words`, which begin at position `first` of the inputs.
     fn copy(&self, first: usize, words: &[u64]) -> Result<(), DriverError>;
 
-    /// Does without `len` words.
+    /// Skips `len` words.
     fn leave_out(&self, len: usize);
 }
 
 impl<'a> Outgoing<'a> {
-    /// All of the inputs.
+    /// All words of the inputs.
     pub(super) fn new(words: &'a mut [u64], to: &'a dyn Destination) -> Self {
         Self {
             words,
@@ -34,7 +36,7 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// The same for tests of those who write them. They are sent nowhere.
+    /// The same for tests of writers. The words are sent nowhere.
     #[cfg(test)]
     pub(crate) fn nowhere(words: &'a mut [u64]) -> Self {
         struct Nowhere;
@@ -48,17 +50,17 @@ impl<'a> Outgoing<'a> {
         Self::new(words, &Nowhere)
     }
 
-    /// All of them, to be written.
+    /// All words, for writing.
     #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn words(&mut self) -> &mut [u64] {
         self.words
     }
 
-    /// The words of some parts of the inputs, to be written.
+    /// The words of some parts of the inputs, for writing.
     ///
     /// # Panics
     ///
-    /// If they are not in here, or overlap.
+    /// If a part is not among these words, or parts overlap.
     pub(crate) fn places<const N: usize>(&mut self, parts: [Part; N]) -> [&mut [u64]; N] {
         let places = parts.map(|part| {
             let Range { start, end } = part.range();
@@ -70,11 +72,11 @@ impl<'a> Outgoing<'a> {
         places
     }
 
-    /// Those before place `end` of the inputs, which are taken away.
+    /// Splits off the words before position `end` of the inputs.
     ///
     /// # Panics
     ///
-    /// If that is not in here.
+    /// If `end` is not among these words.
     pub(crate) fn take_to(&mut self, end: usize) -> Self {
         let len = self.place(end);
         let (words, others) = mem::take(&mut self.words).split_at_mut(len);
@@ -88,7 +90,7 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// What is in here of a place of the inputs.
+    /// The index of a position of the inputs among these words.
     fn place(&self, of_inputs: usize) -> usize {
         let Some(place) = of_inputs.checked_sub(self.first) else {
             panic!("a place that was taken away");
@@ -96,7 +98,7 @@ impl<'a> Outgoing<'a> {
         place
     }
 
-    /// Has them copied to the device.
+    /// Copies the words to the device.
     pub(crate) fn send(self) -> Result<(), DriverError> {
         match self.words {
             [] => Ok(()),
@@ -104,7 +106,7 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// Leaves them out: no kernel reads them.
+    /// Skips the words, because no kernel reads them.
     pub(crate) fn leave_out(self) {
         self.to.leave_out(self.words.len());
     }
@@ -118,7 +120,7 @@ mod tests {
     use alloc::vec::Vec;
     use core::cell::{Cell, RefCell};
 
-    /// Notes what is copied where, and how much is left out.
+    /// Records the copies and the number of skipped words.
     #[derive(Default)]
     struct Copies(RefCell<Vec<(usize, Vec<u64>)>>, Cell<usize>);
 
@@ -163,7 +165,7 @@ mod tests {
         assert_eq!(copies.1.into_inner(), 1);
     }
 
-    /// Of what was taken nobody has the places any more.
+    /// Words that were split off cannot be reached any more.
     #[test]
     #[should_panic(expected = "a place that was taken away")]
     fn what_was_taken_has_no_places_left() {

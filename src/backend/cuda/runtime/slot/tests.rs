@@ -1,4 +1,4 @@
-//! Whether what is left in buffers is found. Needs a GPU.
+//! Tests that leftovers in buffers are found. They need a GPU.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use super::super::device::Device;
 use super::super::probe;
 use super::*;
 
-/// Gives `test` a slot, if there is a device.
+/// Runs `test` with a slot, if there is a device.
 fn with_slot(test: impl FnOnce(&mut Slot)) {
     let found = crate::need::available("cuda", probe::devices());
     let Some(found) = found else { return };
@@ -17,7 +17,7 @@ fn with_slot(test: impl FnOnce(&mut Slot)) {
     test(&mut in_use.slots()[0]);
 }
 
-/// The control of all tests that look for what is left: a single word is found, in any of the buffers.
+/// The control of all tests that look for leftovers: a single word in any of the buffers is found.
 #[test]
 fn a_word_that_is_left_is_found() {
     with_slot(|slot| {
@@ -37,7 +37,8 @@ fn a_word_that_is_left_is_found() {
     });
 }
 
-/// Chunks that differ a little in size do not make a slot get other buffers each time, and for one that is much larger it does.
+/// Chunks of slightly different sizes reuse the buffers of a slot, and a much larger chunk replaces
+/// them.
 #[test]
 fn buffers_have_room() {
     with_slot(|slot| {
@@ -59,17 +60,19 @@ fn buffers_have_room() {
     });
 }
 
-/// What the host's inputs end with when a stream comes to it.
+/// The last word of the host's inputs, as a stream finds it.
 struct Look {
     word: *const u64,
     seen: AtomicU64,
 }
 
-/// Queues a look that the device comes to in a while; too short a time hides a fault, and invents none.
+/// Queues a delayed look at the inputs. If the delay is too short, a fault may be missed, but none
+/// is reported falsely.
 fn queue_look(slot: &mut Slot, look: &mut Look) {
     unsafe extern "C" fn look_at(argument: *mut c_void) {
         std::thread::sleep(Duration::from_millis(200));
-        // SAFETY: the test keeps the `Look` until the stream is done, and the slot has the buffer until then.
+        // SAFETY: the test keeps the `Look` until the stream is done, and the slot keeps the buffer
+        // until then.
         let look = unsafe { &*argument.cast::<Look>() };
         // SAFETY: as above.
         look.seen
@@ -81,14 +84,14 @@ fn queue_look(slot: &mut Slot, look: &mut Look) {
     look.word = buffers.inputs(words).last().unwrap();
     slot.context.bind_to_thread().unwrap();
     let argument = core::ptr::from_mut(look).cast();
-    // SAFETY: the context is bound, and what the function reads stays, as said there.
+    // SAFETY: the context is bound, and the data of the function stays valid, as explained there.
     unsafe {
         result::stream::launch_host_function(slot.stream.cu_stream(), look_at, argument).unwrap();
     }
 }
 
-/// Clearing that is queued still has the buffers when the device comes to it, whether larger ones replace them or the slot gives them
-/// back. Dropping buffers wipes the host's inputs first, which is what tells.
+/// Queued clearing finds the buffers still allocated, whether larger ones replace them or the slot
+/// frees them. Dropping buffers wipes the host's inputs first, which this test observes.
 #[test]
 fn buffers_stay_until_clearing_is_over() {
     let replace: fn(&mut Slot) = |slot| {
@@ -120,7 +123,7 @@ fn buffers_stay_until_clearing_is_over() {
     }
 }
 
-/// A chunk of `words` inputs and outputs, and no kernel.
+/// Submits a chunk of `words` inputs and outputs, without a kernel.
 fn send_words(slot: &mut Slot, words: usize) {
     let mut layout = Layout::default();
     layout.input(words);
@@ -132,7 +135,7 @@ fn send_words(slot: &mut Slot, words: usize) {
     slot.submit(&layout, fill, &[], &Loaded::default()).unwrap();
 }
 
-/// Has the results of such a chunk read and wiped.
+/// Reads and wipes the results of such a chunk.
 fn take_words(slot: &mut Slot, words: usize) {
     let (mut results, _) = slot.finish(false).unwrap();
     results.take(|output| {
@@ -142,7 +145,8 @@ fn take_words(slot: &mut Slot, words: usize) {
     slot.bring_back(results);
 }
 
-/// The results of a chunk are read while the slot has the next one, which may be so large that it gets other buffers.
+/// The results of a chunk are read while the next one is under way, even if that one needs larger
+/// buffers.
 #[test]
 fn results_are_read_while_the_next_chunk_is_under_way() {
     with_slot(|slot| {
@@ -159,7 +163,7 @@ fn results_are_read_while_the_next_chunk_is_under_way() {
     });
 }
 
-/// Who does not bring results back has them wiped, and the slot goes on with other buffers.
+/// Results that are dropped are wiped, and the slot continues with other buffers.
 #[test]
 fn results_that_are_not_brought_back_are_made_up_for() {
     with_slot(|slot| {
@@ -180,8 +184,8 @@ fn results_that_are_not_brought_back_are_made_up_for() {
     });
 }
 
-/// Chunks leave what they had on the device to the next one, which may be smaller; when none follows, all of it goes, whether the slot is settled or
-/// given up.
+/// Chunks leave their data on the device to the next one, which may be smaller. When none follows,
+/// all data is wiped, whether the slot is settled or abandoned.
 #[test]
 fn what_chunks_leave_on_the_device_is_wiped() {
     with_slot(|slot| {
