@@ -1,4 +1,4 @@
-//! Embeds the GPU kernels, for the feature `cuda`; nothing else is built here.
+//! Embeds the GPU kernels, for the feature `cuda`. Does nothing else.
 
 #[cfg(feature = "cuda")]
 #[path = "kernels/tools/embed.rs"]

@@ -1,5 +1,8 @@
-//! Writes a table of entry points and the deflated PTX of their modules for each family of kernels: a folder of
-//! `kernels/` with a `shapes.csv`. `src/backend/cuda/family/*.rs` includes them.
+//! Generates a table of entry points for each kernel family, with the deflated PTX of their
+//! modules.
+//!
+//! A family is a folder of `kernels/` with a `shapes.csv`. `src/backend/cuda/family/*.rs` include
+//! the tables.
 
 use std::env;
 use std::fs;
@@ -7,22 +10,23 @@ use std::path::{Path, PathBuf};
 
 use miniz_oxide::deflate::compress_to_vec;
 
-/// The best that the format can do, within a percent.
+/// The best compression of the format, within one percent.
 const COMPRESSION_LEVEL: u8 = 8;
 
 const SHAPE_COLUMNS: &str = "bits,lanes,limbs,threads,blocks,scratch_doubles,shared_bytes,min_r2_bits,\
                              operations,alone_ms,shared_ms";
 const OPERATION_COLUMNS: &str = "operation,width_factor,entry,module,source,window_table,feature";
 
-/// What entry points are called that do an operation.
+/// The naming of the entry points for an operation.
 struct Operation {
     name: String,
     width_factor: u32,
     entry: String,
     module: String,
-    /// Whether it exponentiates through a window table, which takes scratch memory and most of the time.
+    /// Whether it exponentiates through a window table, which needs scratch memory and most of the
+    /// time.
     window_table: bool,
-    /// Whether the features of the crate ask for it.
+    /// Whether the features of the crate require it.
     embedded: bool,
 }
 
@@ -39,7 +43,7 @@ struct Shape {
     times: Option<[f64; 2]>,
 }
 
-/// Writes `FAMILY.rs` and the modules that it includes into Cargo's folder for this crate.
+/// Writes `FAMILY.rs` and the modules that it includes to Cargo's output folder for this crate.
 pub(crate) fn all_families() -> Result<(), String> {
     let kernels = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("kernels");
     let out = PathBuf::from(variable("OUT_DIR")?);
@@ -58,7 +62,7 @@ pub(crate) fn all_families() -> Result<(), String> {
     Ok(())
 }
 
-/// The entry points of a family and the modules that they are in.
+/// The entry points of a family, and their modules.
 #[derive(Default)]
 struct Table {
     modules: Vec<Module>,
@@ -73,7 +77,7 @@ struct Module {
 }
 
 impl Table {
-    /// By operation, then in the order of the shapes.
+    /// Makes the table, ordered by operation and then by shape.
     fn new(
         ptx: &Path,
         family: &str,
@@ -101,7 +105,7 @@ impl Table {
         Ok(table)
     }
 
-    /// The index of a module, which is read when it is first asked for.
+    /// The index of a module, which is read on first use.
     fn module(&mut self, ptx: &Path, name: String) -> Result<usize, String> {
         if let Some(index) = self.modules.iter().position(|module| module.name == name) {
             return Ok(index);
@@ -141,7 +145,8 @@ impl Table {
     }
 }
 
-/// The text without its lines of comments, which the compiler puts around every statement of inline assembly.
+/// The text without comment lines. The compiler puts them around every statement of inline
+/// assembly.
 fn without_comments(text: &str) -> String {
     let lines = text.split_inclusive('\n');
     lines
@@ -149,13 +154,13 @@ fn without_comments(text: &str) -> String {
         .collect()
 }
 
-/// FNV-1a of 64 bits, by which running times are known to be those of these kernels.
+/// FNV-1a of 64 bits, which ties measured times to these kernels.
 fn fingerprint(text: &[u8]) -> u64 {
     let step = |hash: u64, &octet: &u8| (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
     text.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// A Rust expression for an entry point of a module, whose index is that in `MODULES`.
+/// A Rust expression for an entry point. `index` is that of its module in `MODULES`.
 fn entry(name: &str, module: &str, index: usize, shape: &Shape, operation: &Operation) -> String {
     let Shape {
         bits,
@@ -202,7 +207,7 @@ fn entry(name: &str, module: &str, index: usize, shape: &Shape, operation: &Oper
     )
 }
 
-/// The name that a pattern stands for.
+/// Expands the pattern of a name.
 fn named(pattern: &str, shape: &Shape, operation: &Operation) -> String {
     let width = shape.bits * operation.width_factor;
     pattern
@@ -292,7 +297,7 @@ fn number<N: core::str::FromStr>(column: &str, cell: &str) -> Result<N, String> 
         .map_err(|_| format!("'{cell}' in column {column} is no number"))
 }
 
-/// What `parse` makes of each row of a table with these columns.
+/// Applies `parse` to each row of a table with these columns.
 fn each_row<T>(
     path: &Path,
     columns: &str,
@@ -315,7 +320,7 @@ fn each_row<T>(
     lines.enumerate().map(row).collect()
 }
 
-/// `mod_exp` is `ModExp`.
+/// Converts `mod_exp` to `ModExp`.
 fn camel_case(name: &str) -> String {
     let word = |word: &str| {
         let (first, rest) = word.split_at(1);

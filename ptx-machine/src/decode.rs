@@ -1,7 +1,8 @@
-//! From statements to instructions on numbered registers, one file for each family of instructions.
+//! Decodes statements to instructions on numbered registers. Each family of instructions has its
+//! own file.
 //!
-//! [`SUPPORTED`](crate::SUPPORTED) decides which opcodes are taken, so that a family need not look at parts
-//! that its forms do not have. An instruction that is a product and a sum in one becomes two.
+//! [`SUPPORTED`](crate::SUPPORTED) decides which opcodes are accepted, so a family need not check
+//! parts that its forms lack. An instruction that multiplies and adds becomes two.
 
 use std::collections::HashMap;
 
@@ -38,7 +39,7 @@ pub(crate) fn program(entry: &Entry) -> Result<Program, PtxError> {
             origins.push(number);
         }
     }
-    // The end of the body ends the kernel too, and a label may stand there.
+    // The end of the body also ends the kernel, and may have a label.
     starts.push(instructions.len());
     origins.push(entry.statements.len());
     instructions.push(Instruction::new(None, Op::Exit));
@@ -83,14 +84,14 @@ struct Decoder<'a> {
     constants: HashMap<u64, Reg>,
     specials: HashMap<&'static str, (Reg, Special)>,
     variables: Variables,
-    /// Where the variables are that are used.
+    /// The addresses of the variables in use.
     addresses: HashMap<String, u64>,
     /// The register of the carry flag, if it is used.
     flag: Option<Reg>,
     count: usize,
 }
 
-/// Special registers that the machine knows.
+/// The supported special registers.
 const SPECIALS: [(&str, Special); 5] = [
     ("%tid.x", Special::ThreadInBlock),
     ("%ntid.x", Special::ThreadsPerBlock),
@@ -157,7 +158,7 @@ impl<'a> Decoder<'a> {
         self.value(name_of(operand)?)
     }
 
-    /// The register that holds what an operand means: a register, a number, a special register or the
+    /// The register with the value of an operand: a register, a number, a special register, or the
     /// address of a variable in shared or global memory.
     fn value(&mut self, name: &str) -> Result<Reg, Problem> {
         if let Some(&(known, special)) = SPECIALS.iter().find(|(known, _)| *known == name) {
@@ -216,8 +217,8 @@ impl<'a> Decoder<'a> {
         reg
     }
 
-    /// A number that is written as negative, as an instruction for unsigned ones takes it; registers are narrow
-    /// already.
+    /// Truncates a negative number to the width of an unsigned operand. Registers need no
+    /// truncation.
     fn narrowed(&mut self, reg: Reg, width: Width) -> Reg {
         let is_it = |constant: &(&u64, &Reg)| *constant.1 == reg && *constant.0 > width.mask();
         match self.constants.iter().find(is_it).map(|(value, _)| *value) {
@@ -231,8 +232,8 @@ impl<'a> Decoder<'a> {
         self.count - 1
     }
 
-    /// Makes a result of type `kind` fill its register, which may be wider: with copies of the sign. What is
-    /// not signed is followed by zeros already.
+    /// Extends a result of type `kind` to the whole width of its register, with copies of the sign.
+    /// Unsigned results are already zero-extended.
     fn widen(&self, ops: &mut Vec<Op>, name: &str, to: Reg, kind: &str) -> Result<(), Problem> {
         let (bits, width) = (width(kind)?.0, self.width_of(name)?);
         if kind.starts_with('s') && width.0 > bits {
@@ -272,7 +273,7 @@ fn number(text: &str) -> Option<u64> {
             let digits = digits[2..].strip_suffix('U').unwrap_or(&digits[2..]);
             u64::from_str_radix(digits, 16).ok()?
         }
-        // Octal and binary numbers would be read as decimal ones.
+        // Refuse octal and binary numbers, which would be read as decimal ones.
         Some(start) if start.starts_with('0') && start != "0U" => return None,
         _ => digits.strip_suffix('U').unwrap_or(digits).parse().ok()?,
     };

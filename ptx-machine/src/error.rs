@@ -1,50 +1,50 @@
-//! Why a module is not understood, and why a launch is refused.
+//! Errors of modules that cannot be read, and of launches that are refused.
 
 use core::error::Error;
 use core::fmt;
 
 use crate::fault::Stop;
 
-/// A place in a PTX module that is wrong or not supported.
+/// A place in a PTX module that is invalid or not supported.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PtxError {
     /// Line in the text, from 1.
     pub line: u32,
-    /// What stands there, with single spaces; the beginning of it if it is long.
+    /// The text at that place, with single spaces, shortened if it is long.
     pub text: String,
-    /// What is wrong with it.
+    /// The problem with it.
     pub problem: Problem,
 }
 
-/// What is wrong with a place in a PTX module.
+/// The problem with a place in a PTX module.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The machine does not know the instruction: it is none of [`SUPPORTED`](crate::SUPPORTED).
+    /// The instruction is not supported: it is not in [`SUPPORTED`](crate::SUPPORTED).
     Instruction,
-    /// The operands are not what the instruction takes.
+    /// The operands do not fit the instruction.
     Operands,
-    /// The machine does not know the directive.
+    /// The directive is not supported.
     Directive,
-    /// A declaration of parameters, registers or shared variables that cannot be read, or of a type that
-    /// the machine does not know.
+    /// A declaration of parameters, registers or shared variables that cannot be read, or whose
+    /// type is not supported.
     Declaration,
     /// A number that cannot be read or does not fit 64 bits.
     Number,
-    /// No register, shared variable or special register of this name is known. Variables in global and
-    /// constant memory are not supported.
+    /// No register, shared variable or special register has this name. Variables in constant
+    /// memory, and global ones without numeric initial values, are not supported.
     UnknownName(String),
     /// The entry point has no such label.
     UnknownLabel(String),
     /// The entry point has no such parameter.
     UnknownParameter(String),
-    /// The name is declared already, here or in a block around.
+    /// The name has already been declared in this block or an outer one.
     DuplicateName(String),
-    /// A brace that closes nothing, or a body that belongs to nothing.
+    /// An unmatched closing brace, or a body without a header.
     Unexpected,
-    /// The text ends in the middle of a statement or a body: perhaps the file was cut off.
+    /// The text ends within a statement or a body. The file may have been cut off.
     EndOfText,
-    /// More of something than the machine takes; says of what.
+    /// More than the machine accepts of the named thing.
     TooLarge(&'static str),
 }
 
@@ -52,30 +52,30 @@ pub enum Problem {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum LaunchError {
-    /// A grid has at least one block.
+    /// The grid is empty: it needs at least one block.
     NoBlocks,
-    /// Blocks have whole warps: 32 to 1,024 threads, in multiples of 32.
+    /// The number of threads of a block is not a multiple of 32 from 32 to 1,024.
     Threads(u32),
-    /// `.maxntid` or `.reqntid` of the kernel forbids this number of threads in a block.
+    /// The kernel's `.maxntid` or `.reqntid` forbids this number of threads in a block.
     ThreadBound {
         /// Threads of the launch.
         threads: u32,
-        /// What the kernel asks for.
+        /// The kernel's limit.
         bound: crate::Threads,
     },
-    /// More shared memory, static and dynamic together, than any GPU has for a block.
+    /// More shared memory, static and dynamic together, than a block has on any GPU.
     SharedMemory {
-        /// Bytes in all.
+        /// Total number of bytes.
         bytes: usize,
     },
-    /// The kernel has another number of parameters.
+    /// The number of arguments is not that of the kernel's parameters.
     ArgumentCount {
         /// Parameters of the kernel.
         parameters: usize,
         /// Arguments of the launch.
         arguments: usize,
     },
-    /// The argument does not have the size of its parameter.
+    /// The argument's size is not that of its parameter.
     ArgumentSize {
         /// Number of the parameter, from 0.
         parameter: usize,
@@ -84,23 +84,23 @@ pub enum LaunchError {
         /// Bytes of the argument.
         given: usize,
     },
-    /// The warps of a block have more registers together than the machine keeps.
+    /// The warps of a block have more registers together than the machine supports.
     Registers {
         /// Registers of all warps of a block.
         registers: usize,
     },
 }
 
-/// Why a launch did not run to its end.
+/// The reason for a launch that did not run to its end.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum RunError {
-    /// It was not begun.
+    /// The launch was refused.
     Launch(LaunchError),
-    /// An instruction did what it must not do.
+    /// An instruction violated a rule.
     Stop(Stop),
 }
 
-/// Longest text that an error quotes.
+/// The longest text that an error quotes, in bytes.
 const QUOTED: usize = 120;
 
 impl PtxError {

@@ -1,50 +1,52 @@
-//! Why the machine stopped a kernel.
+//! Faults that stop a kernel.
 
 use core::error::Error;
 use core::fmt;
 
 use crate::memory::Pointer;
 
-/// What an instruction did that it must not do. The rules for secrets come first.
+/// A rule that an instruction violated. The rules for secrets come first.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A branch, or the guard of an instruction, depends on a secret: loop bounds are branches too.
+    /// A branch or the guard of an instruction depends on a secret. Loop bounds are branches.
     SecretBranch,
-    /// The address of a load or store depends on a secret, in whatever memory.
+    /// The address of a load or store depends on a secret, in any kind of memory.
     SecretAddress {
-        /// The bits of the address that do.
+        /// The bits of the address that depend on a secret.
         bits: u64,
     },
-    /// The lane that a shuffle reads, its segment, or the lanes that a barrier names depend on a secret.
+    /// A shuffle's source lane or segment, or the lanes that a barrier names, depend on a secret.
     SecretLane,
-    /// The running time of the instruction depends on its operands, and these on a secret.
+    /// The operands of an instruction of variable time depend on a secret.
     SecretLatency,
-    /// An access outside every buffer, or across the end of one.
+    /// An access outside all buffers, or across the end of one.
     OutOfBounds(Location),
     /// An access whose address is not a multiple of its size.
     Misaligned(Location),
-    /// A read of memory that nothing has written.
+    /// A read of memory that has not been written.
     Uninitialised(Location),
-    /// A write to a buffer that the kernel may only read.
+    /// A write to a read-only buffer.
     ReadOnly(Location),
-    /// Two warps use the same shared memory, at least one of them to write, with no barrier between.
+    /// Two warps access the same shared memory without a barrier in between, and at least one of
+    /// them writes.
     Race(Location),
-    /// A shuffle or barrier that names lanes which are elsewhere in the program, or a matrix product in a part of a
-    /// warp, or in a block without whole warpgroups.
+    /// A shuffle or barrier names lanes that are elsewhere in the program, or a matrix product runs
+    /// in part of a warp or in a block without whole warpgroups.
     NotConverged,
-    /// A register that a matrix product works on is used before the warp has waited for the product; or the warp
-    /// comes to a barrier of the block or to its end before it has.
+    /// A register of a matrix product is used before the warp has waited for the product, or the
+    /// warp reaches a barrier of the block or its end before that.
     InFlight,
-    /// A matrix product on registers that were written after the last `wgmma.fence`.
+    /// A matrix product uses registers that were written after the last `wgmma.fence`.
     Unfenced,
-    /// A matrix product reads shared memory that ordinary stores have written with no `fence.proxy.async` after them.
+    /// A matrix product reads shared memory that ordinary stores have written, without a
+    /// `fence.proxy.async` after them.
     Unseen(Location),
-    /// A matrix product whose matrix has a layout that the machine does not know.
+    /// A matrix product uses a matrix layout that is not supported.
     MatrixLayout,
-    /// Floating-point operands or results that are infinite or not a number.
+    /// A floating-point operand or result is infinite or not a number.
     NotFinite,
-    /// The launch took more instructions than [`Launch::max_steps`](crate::Launch::max_steps).
+    /// The launch exceeds the instruction limit [`Launch::max_steps`](crate::Launch::max_steps).
     TooLong,
 }
 
@@ -59,32 +61,32 @@ pub enum Location {
     Buffer(Pointer, u64),
     /// In or behind an initialised variable of the module, at this byte of it.
     Variable(u64),
-    /// A global address that belongs to no buffer.
+    /// At a global address outside all buffers.
     Nowhere(u64),
 }
 
-/// A fault, and where it happened.
+/// A fault, and the place where it happened.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Stop {
-    /// What was wrong.
+    /// The violated rule.
     pub fault: Fault,
     /// The name of the entry point.
     pub entry: String,
     /// Line in the PTX, from 1.
     pub line: u32,
-    /// The instruction as it stands there, with single spaces.
+    /// The instruction in the text, with single spaces.
     pub text: String,
     /// The block, from 0.
     pub block: u32,
     /// The warp in the block, from 0.
     pub warp: u32,
-    /// The first lane of the warp that did it, from 0. `None` if it is the warp's: taint is kept for all
-    /// lanes of a warp together.
+    /// The first lane at fault, from 0. `None` if the fault is that of the warp: taint is kept for
+    /// all lanes of a warp together.
     pub lane: Option<u32>,
 }
 
 impl Fault {
-    /// Whether a secret would have been given away.
+    /// Whether the fault reveals a secret.
     #[must_use]
     pub fn is_leak(&self) -> bool {
         matches!(

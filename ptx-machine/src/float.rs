@@ -1,4 +1,5 @@
-//! Exact `fma.rz.f64` in integers: one rounding, toward zero, whatever the host's rounding mode.
+//! Exact `fma.rz.f64` in integers: a single rounding, toward zero, independent of the host's
+//! rounding mode.
 
 const FRACTION_BITS: u32 = 52;
 const IMPLICIT_ONE: u64 = 1 << FRACTION_BITS;
@@ -7,7 +8,7 @@ const NOT_FINITE: u64 = 0x7ff;
 /// Exponent of the unit in the last place of subnormal numbers: `2^-1074`.
 const MIN_ULP: i32 = -1074;
 
-/// `magnitude * 2^exponent`, with a sign that zero has too.
+/// `magnitude * 2^exponent`, with a sign, also for zero.
 #[derive(Clone, Copy)]
 struct Exact {
     negative: bool,
@@ -15,8 +16,8 @@ struct Exact {
     exponent: i32,
 }
 
-/// `a * b + c` on bit patterns, rounded once, toward zero (IEEE 754-2019, section 4.3.3). `None` if an
-/// operand is infinite or not a number.
+/// `a * b + c` on bit patterns, rounded once, toward zero (IEEE 754-2019, section 4.3.3). `None` if
+/// an operand is infinite or not a number.
 pub(crate) fn fma_rz(a: u64, b: u64, c: u64) -> Option<u64> {
     let c_bits = c;
     let (a, b, c) = (unpack(a)?, unpack(b)?, unpack(c)?);
@@ -29,7 +30,8 @@ pub(crate) fn fma_rz(a: u64, b: u64, c: u64) -> Option<u64> {
         if product.magnitude == 0 {
             return Some(c_bits);
         }
-        // Below half of the last bit, even after a step down to the next power of two: all it can do is to take that step.
+        // The product is below half of the last bit of c, even after a step down to the next power
+        // of two. It can at most cause that step.
         if c.exponent - product.exponent > PRODUCT_BITS {
             return Some(c_bits - u64::from(product.negative != c.negative));
         }
@@ -59,15 +61,17 @@ fn unpack(bits: u64) -> Option<Exact> {
 
 /// Bits of a product.
 const PRODUCT_BITS: i32 = 106;
-/// The highest bit of an addend that has 53, moved up by so much, is bit 125.
+/// The distance that moves the highest bit of a 53-bit addend to bit 125.
 const MOST_APART: i32 = 73;
 
-/// `product + addend`, of which not both are zero, exactly or with the last bit standing for all that is below it.
+/// `product + addend`, not both zero. Exact, or with the last bit standing for all bits below it.
 ///
-/// Exactly, if the addend's last bit is that of the product or a little above, as in most sums of the kernels. Else the
-/// larger number is moved up so that its highest bit is bit 125. It has at most 106 bits, so at least
-/// 20 zeros are below. The smaller loses bits only when it is below bit 106; then the last bit of its
-/// shifted magnitude is set, and the sum's own last bit is set while the exact sum lies strictly between
+/// The sum is exact if the addend's last bit is that of the product or slightly above, as in most
+/// sums of the kernels. Otherwise the larger number is moved up until its highest bit is bit 125.
+/// It has at most 106 bits, so at least 20 zeros are below.
+///
+/// The smaller number loses bits only if it is below bit 106. Then the last bit of its shifted
+/// magnitude is set. The sum's own last bit is then set, and the exact sum lies strictly between
 /// its two neighbours. The bits that [`pack`] keeps, 70 higher, are those of the exact sum.
 fn sum(product: Exact, addend: Exact) -> Exact {
     let apart = addend.exponent - product.exponent;
@@ -119,7 +123,7 @@ fn aligned_sum(x: Exact, y: Exact) -> Exact {
     }
 }
 
-/// One above the exponent of the highest set bit; the smallest of all for zero.
+/// One above the exponent of the highest set bit. The least value for zero.
 fn top(x: Exact) -> i32 {
     match x.magnitude {
         0 => i32::MIN,
@@ -146,7 +150,7 @@ fn pack(x: Exact) -> u64 {
     let zeros = x.magnitude.leading_zeros();
     let ulp = x.exponent + (128 - zeros) as i32 - (FRACTION_BITS as i32 + 1);
     let (ulp, fraction) = if ulp >= MIN_ULP {
-        // The highest bits, of which the highest of all is set.
+        // The highest bits, of which the first is set.
         let highest = ((x.magnitude << zeros) >> 64) as u64;
         (ulp, highest >> (63 - FRACTION_BITS))
     } else {
@@ -158,7 +162,7 @@ fn pack(x: Exact) -> u64 {
         };
         (MIN_ULP, fraction as u64)
     };
-    // A subnormal fraction lacks the implicit one, which is what brings the exponent from 0 to 1.
+    // A subnormal fraction lacks the implicit one, which raises the exponent from 0 to 1.
     let biased = (ulp - MIN_ULP) as u64;
     let magnitude = (biased << FRACTION_BITS) + fraction;
     sign | magnitude.min((NOT_FINITE << FRACTION_BITS) - 1)
@@ -169,8 +173,8 @@ mod tests {
     use super::*;
     use num_bigint::{BigInt, Sign};
 
-    /// The same by the definition: the exact sum over a common denominator of `2^2148`, then the largest
-    /// representable magnitude that is not above it.
+    /// `fma_rz` by definition: the exact sum over a common denominator of `2^2148`, then the
+    /// largest representable magnitude that is not above it.
     fn reference(a: u64, b: u64, c: u64) -> u64 {
         let scaled = |bits: u64| {
             let x = unpack(bits).unwrap();
@@ -203,7 +207,8 @@ mod tests {
         );
     }
 
-    /// Signs times exponents times fractions at their edges: 600 numbers, all pairs of which multiply.
+    /// All combinations of signs, exponents and fractions at their limits: 600 numbers, of which
+    /// all pairs are multiplied.
     fn edges(exponents: &[u64]) -> Vec<u64> {
         let fractions = [
             0,
@@ -252,7 +257,7 @@ mod tests {
             let c = (next() & !(NOT_FINITE << 52)) | ((1023 + distance % 300 - 150) << 52);
             check(a, b, c);
             check(a, b, c ^ 1 << 63);
-            // The product itself, rounded, so that the sum cancels down to the last bits.
+            // The rounded product itself, so that the sum cancels down to the last bits.
             let product = fma_rz(a, b, 0).unwrap();
             check(a, b, product ^ 1 << 63);
             check(finite(next()), finite(next()), finite(next()));

@@ -1,4 +1,5 @@
-//! Launches: a grid of blocks, one after the other, each with its warps and its shared memory.
+//! Runs launches: the blocks of a grid one after another, each with its warps and its shared
+//! memory.
 
 use crate::error::{LaunchError, RunError};
 use crate::fault::Stop;
@@ -12,17 +13,18 @@ use crate::warp::{Memory, Pause, Place, Warp};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Launch {
-    /// Blocks in the grid, which has one dimension.
+    /// Blocks in the one-dimensional grid.
     pub blocks: u32,
-    /// Threads in a block, which has one dimension too.
+    /// Threads in a one-dimensional block.
     pub threads_per_block: u32,
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: usize,
-    /// Instructions that all warps together may take, before [`Fault::TooLong`](crate::Fault::TooLong).
+    /// Instructions that all warps together may execute before
+    /// [`Fault::TooLong`](crate::Fault::TooLong).
     pub max_steps: u64,
 }
 
-/// The value of a parameter. All are public: secrets lie in buffers.
+/// The value of a parameter. All are public: secrets are in buffers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Argument {
     /// A pointer to a buffer.
@@ -37,27 +39,28 @@ pub enum Argument {
     U64(u64),
 }
 
-/// What a launch did besides writing to memory.
+/// The effects of a launch besides writes to memory.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// Instructions executed, added up over all warps. Those of one statement of the PTX may be several.
+    /// Executed instructions of all warps. One statement of the PTX may be several instructions.
     pub steps: u64,
-    /// Whether a block left something in shared memory that depends on a secret.
+    /// Whether a block left secrets in shared memory.
     pub secrets_left_in_shared: bool,
 }
 
-/// Hours, at some ten million steps a second.
+/// Takes hours, at about ten million steps a second.
 const MAX_STEPS: u64 = 1 << 38;
-/// The most threads that a block of any GPU has.
+/// The maximum number of threads of a block on any GPU.
 const MAX_THREADS: u32 = 1024;
-/// More than the shared memory that a block of any GPU has.
+/// Above the shared memory of a block on any GPU.
 const MAX_SHARED: usize = 256 << 10;
-/// Registers of all warps of a block, of 264 bytes each.
+/// Registers of all warps of a block, at 264 bytes each.
 const MAX_REGISTERS: usize = 1 << 20;
 
 impl Launch {
-    /// A grid of `blocks` blocks with no dynamic shared memory, and more steps than anybody waits for.
+    /// A grid of `blocks` blocks without dynamic shared memory, and with a practically unlimited
+    /// number of steps.
     #[must_use]
     pub fn new(blocks: u32, threads_per_block: u32) -> Self {
         Self {
@@ -68,7 +71,7 @@ impl Launch {
         }
     }
 
-    /// The same with so many bytes of dynamic shared memory.
+    /// Sets the dynamic shared memory in bytes.
     #[must_use]
     pub fn with_dynamic_shared(self, bytes: usize) -> Self {
         Self {
@@ -77,7 +80,7 @@ impl Launch {
         }
     }
 
-    /// The same with another bound for the instructions of all warps together.
+    /// Sets the limit for the instructions of all warps together.
     #[must_use]
     pub fn with_max_steps(self, max_steps: u64) -> Self {
         Self { max_steps, ..self }
@@ -97,12 +100,13 @@ impl Argument {
 }
 
 impl Program {
-    /// Runs a launch: blocks one after the other, the warps of a block in turn from barrier to barrier.
+    /// Runs a launch. Blocks run one after another, and the warps of a block in turn from barrier
+    /// to barrier.
     ///
     /// # Errors
     ///
-    /// [`RunError::Launch`] if the shape of the launch or the arguments do not fit the kernel, with nothing
-    /// done; [`RunError::Stop`] at the first fault, with what was written until then.
+    /// [`RunError::Launch`] if the shape of the launch or the arguments do not fit the kernel;
+    /// nothing has run then. [`RunError::Stop`] at the first fault; earlier writes remain.
     pub fn run(
         &self,
         launch: &Launch,
@@ -173,7 +177,7 @@ impl Program {
         Ok(())
     }
 
-    /// Bytes of shared memory in all, if the launch fits the kernel and the machine.
+    /// The total bytes of shared memory, or why the launch does not fit the kernel or the machine.
     fn shared_bytes(&self, launch: &Launch) -> Result<usize, LaunchError> {
         let threads = launch.threads_per_block;
         if launch.blocks == 0 {
@@ -220,7 +224,7 @@ impl Program {
                     given,
                 });
             }
-            // Byte by byte: a parameter may be declared with a smaller alignment than its size.
+            // Byte by byte: the declared alignment of a parameter may be smaller than its size.
             for (at, byte) in (parameter.offset..).zip(&value.to_le_bytes()[..given]) {
                 let written = buffer.write::<1>(at as u64, u64::from(*byte), 0);
                 written.expect("the block has room for all parameters");

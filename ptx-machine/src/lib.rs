@@ -1,10 +1,12 @@
-//! Runs CUDA kernels from their PTX, without a GPU, and follows secrets through them bit by bit.
+//! Runs CUDA kernels from their PTX, without a GPU, and tracks secrets through them bit by bit.
 //!
-//! The caller says which buffers are secret. The machine computes what the kernel computes, warp by warp, and
-//! keeps beside each value a mask of the bits that may depend on a secret: its *taint*. It stops with a
-//! [`Fault`] when a secret reaches what an observer can see - a branch, an address, the lane of a shuffle, an
-//! instruction whose time depends on its operands - and when the kernel leaves its buffers, reads what nothing
-//! has written, or lets two warps race for shared memory.
+//! The caller declares which buffers are secret. The machine computes the same as the kernel, warp
+//! by warp. Beside each value it keeps a mask of the bits that may depend on a secret: the *taint*.
+//!
+//! It stops with a [`Fault`] when a secret reaches something observable: a branch, an address, the
+//! lane of a shuffle, or an instruction whose time depends on its operands. It also stops when the
+//! kernel leaves its buffers, reads memory that was not written, or lets two warps race for shared
+//! memory.
 //!
 //! ```
 //! use ptx_machine::{Argument, Fault, Global, Launch, Module, RunError};
@@ -42,9 +44,9 @@
 //! # Ok::<(), ptx_machine::PtxError>(())
 //! ```
 //!
-//! What it can and cannot show stands in the README of the crate, with the rules and the instructions
-//! ([`SUPPORTED`]) that it knows. The input is taken to be PTX that NVIDIA's assembler accepts: much that is
-//! wrong is noticed and is a typed error, not everything, and nothing panics.
+//! The crate's README explains what the machine can show, its rules, and the supported instructions
+//! ([`SUPPORTED`]). The input must be PTX that NVIDIA's assembler accepts. Many errors in it are
+//! detected and reported as typed errors, but not all. Nothing panics.
 
 mod decode;
 mod error;

@@ -1,4 +1,4 @@
-//! `ptx-machine`: checks the kernels of a PTX file from the command line. See `--help`.
+//! Checks the kernels of a PTX file from the command line. See `--help`.
 
 mod cli {
     pub mod args;
@@ -19,23 +19,23 @@ use cli::args::{Args, Command};
 use cli::failure::Failure;
 use cli::{check, instructions, list};
 
-/// Something was found.
+/// Exit status for a finding.
 const FINDING: u8 = 1;
-/// The command line or a file cannot be used.
+/// Exit status for a command line or file that cannot be used.
 const INPUT: u8 = 2;
 
 fn main() -> ExitCode {
     match run(&Args::parse().command).and_then(print) {
         Ok(status) => status,
         Err(failure) => {
-            // Nobody is left to be told if this fails.
+            // A failure to write cannot be reported.
             let _ = writeln!(io::stderr(), "error: {failure}");
             ExitCode::from(INPUT)
         }
     }
 }
 
-/// What to print, and the exit status.
+/// The output and the exit status of a command.
 fn run(command: &Command) -> Result<(String, ExitCode), Failure> {
     match command {
         Command::Check(args) => {

@@ -1,24 +1,27 @@
-//! Memory with a taint bit for each bit and a note of which bytes were written.
+//! Memory with a taint bit for each bit, and a record of which bytes were written.
 
 use core::ops::Range;
 
 use crate::fault::{Fault, Location};
 
-/// Buffers that a kernel can reach by global addresses. Each lies in its own 4 GiB of the address space,
-/// so that no arithmetic on one address reaches another buffer.
+/// Buffers that a kernel can reach by global addresses.
+///
+/// Each occupies its own 4 GiB of the address space, so arithmetic on one address cannot reach
+/// another buffer.
 #[derive(Default)]
 pub struct Global {
     buffers: Vec<Buffer>,
 }
 
-/// Where the variables of modules begin, each in its own 4 GiB too: behind all buffers.
+/// The start of the variables of modules, each in its own 4 GiB, behind all buffers.
 const VARIABLES: u64 = 1 << 63;
 
-/// Where a buffer of a [`Global`] begins: what the host passes to a kernel. Aligned to anything.
+/// The start of a buffer of a [`Global`], which the host passes to a kernel. It has every
+/// alignment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Pointer(u64);
 
-/// Bytes, the taint of each of their bits, and whether they were ever written.
+/// Bytes, the taint of each of their bits, and which of them were written.
 pub struct Buffer {
     bytes: Vec<u8>,
     taint: Vec<u8>,
@@ -27,7 +30,7 @@ pub struct Buffer {
 }
 
 impl Global {
-    /// A buffer that holds `bytes`, all public or all secret, for reading and writing.
+    /// Adds a buffer for reading and writing that holds `bytes`, all public or all secret.
     ///
     /// # Panics
     ///
@@ -41,7 +44,7 @@ impl Global {
         self.push(buffer)
     }
 
-    /// A buffer of `len` bytes in which a read before a write is a fault.
+    /// Adds a buffer of `len` bytes in which a read before a write is a fault.
     ///
     /// # Panics
     ///
@@ -51,21 +54,21 @@ impl Global {
         self.push(Buffer::new(len))
     }
 
-    /// Forbids the kernel to write to the buffer.
+    /// Makes a buffer read-only for the kernel.
     ///
     /// # Panics
     ///
-    /// If the buffer is none of these.
+    /// If there is no such buffer.
     pub fn set_read_only(&mut self, pointer: Pointer) {
         self.buffer_mut(pointer).read_only = true;
     }
 
-    /// Makes bytes of a buffer public that follow from secrets: what a kernel gives away by its purpose, or
-    /// what everybody knows.
+    /// Makes bytes of a buffer public although they depend on secrets: intended outputs of a
+    /// kernel, or known values.
     ///
     /// # Panics
     ///
-    /// If the buffer is none of these, or shorter than the range says.
+    /// If there is no such buffer, or if it is shorter than the range.
     pub fn make_public(&mut self, pointer: Pointer, bytes: Range<usize>) {
         self.buffer_mut(pointer).taint[bytes].fill(0);
     }
@@ -74,7 +77,7 @@ impl Global {
     ///
     /// # Panics
     ///
-    /// If it is none of these.
+    /// If there is no such buffer.
     #[must_use]
     pub fn buffer(&self, pointer: Pointer) -> &Buffer {
         &self.buffers[pointer.index()]
@@ -119,7 +122,7 @@ impl Global {
         }
     }
 
-    /// Refuses an address that is in no buffer.
+    /// Checks that an address is in a buffer.
     pub(crate) fn hold(&self, address: u64) -> Result<(), Fault> {
         let (pointer, offset) = split(address);
         match self.buffers.get(pointer.index()) {
@@ -128,7 +131,7 @@ impl Global {
         }
     }
 
-    /// What an address means.
+    /// The location of an address.
     pub(crate) fn location(&self, address: u64) -> Location {
         let (pointer, offset) = split(address);
         if address >= VARIABLES {
@@ -165,13 +168,13 @@ impl Buffer {
         }
     }
 
-    /// The contents; zero where nothing was written.
+    /// The contents; zero where nothing has been written.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// For each byte the bits that may depend on a secret.
+    /// For each byte the mask of bits that may depend on a secret.
     #[must_use]
     pub fn taint(&self) -> &[u8] {
         &self.taint
@@ -189,19 +192,19 @@ impl Buffer {
         self.bytes.is_empty()
     }
 
-    /// Whether every byte was written.
+    /// Whether every byte has been written.
     #[must_use]
     pub fn all_written(&self) -> bool {
         self.written.iter().all(|&written| written)
     }
 
-    /// Whether a byte holds something that depends on a secret.
+    /// Whether a byte depends on a secret.
     #[must_use]
     pub fn holds_secrets(&self) -> bool {
         self.taint.iter().any(|&taint| taint != 0)
     }
 
-    /// Reads `SIZE` bytes as a little-endian number: value and taint.
+    /// Reads `SIZE` bytes as a little-endian number. Returns value and taint.
     #[inline]
     pub(crate) fn read<const SIZE: usize>(&self, offset: u64) -> Result<(u64, u64), Denied> {
         let range = self.range::<SIZE>(offset)?;
@@ -249,12 +252,12 @@ impl Buffer {
     }
 }
 
-/// Initialised variables of a module in global memory, which kernels read.
+/// Initialised global variables of a module, which kernels read.
 #[derive(Default)]
 pub(crate) struct Variables(Vec<Buffer>);
 
 impl Variables {
-    /// Adds one. Its address.
+    /// Adds a variable and returns its address.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> u64 {
         let mut buffer = Buffer::new(bytes.len());
         buffer.bytes.copy_from_slice(bytes);
@@ -283,7 +286,7 @@ impl Variables {
     }
 }
 
-/// Why a buffer refuses an access.
+/// The reason why a buffer refuses an access.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Denied {
     OutOfBounds,
@@ -303,7 +306,7 @@ impl Denied {
     }
 }
 
-/// The buffer in whose part of the address space an address lies, and the offset there.
+/// The buffer of an address by its part of the address space, and the offset in it.
 fn split(address: u64) -> (Pointer, u64) {
     let offset = address & u64::from(u32::MAX);
     (Pointer(address - offset), offset)

@@ -1,7 +1,8 @@
-//! From the text of a PTX module to its entry points, statement by statement (PTX ISA 7.0, chapters 4 and 5).
+//! Parses the text of a PTX module to its entry points, statement by statement (PTX ISA 7.0,
+//! chapters 4 and 5).
 //!
-//! Functions, variables in constant memory and those in global memory that are not initialised with numbers are passed
-//! over: an entry point that uses them cannot be decoded.
+//! Functions are skipped, as are variables in constant memory, and global ones without numeric
+//! initial values. An entry point that uses them cannot be decoded.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -33,19 +34,19 @@ pub struct Entry {
     parameters: Vec<Parameter>,
     threads: Option<Threads>,
     shared_bytes: usize,
-    /// Line of the header.
+    /// The line of the header.
     line: u32,
-    /// The first thing in the body that could not be read.
+    /// The first problem in the body.
     problem: Option<PtxError>,
     pub(crate) statements: Vec<Statement>,
-    /// Index of the statement that a label stands before.
+    /// For each label the index of the statement after it.
     pub(crate) labels: HashMap<String, usize>,
-    /// Offset in shared memory of each of its variables.
+    /// The offset of each variable in shared memory.
     shared: HashMap<String, usize>,
     pub(crate) registers: Registers,
-    /// Names of the variables that stand for dynamic shared memory, the same for all of a module.
+    /// Names of the variables for dynamic shared memory, common to the whole module.
     dynamic: Arc<HashSet<String>>,
-    /// Initialised variables in global memory by their names, the same for all of a module.
+    /// Initialised global variables by name, common to the whole module.
     variables: Arc<HashMap<String, Vec<u8>>>,
 }
 
@@ -56,36 +57,36 @@ pub struct Parameter {
     pub name: String,
     /// Its type, such as `u64`, or `b8[16]` for an array.
     pub kind: String,
-    /// Where it begins in the parameter block, in bytes.
+    /// The offset in the parameter block, in bytes.
     pub offset: usize,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub bytes: usize,
 }
 
-/// How many threads a block may have.
+/// The number of threads that a block may have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Threads {
-    /// `.maxntid`: at most so many.
+    /// `.maxntid`: the maximum.
     AtMost(u32),
-    /// `.reqntid`: so many.
+    /// `.reqntid`: the exact number.
     Exactly(u32),
 }
 
-/// Bounds for the memory and the time that a text can make the parser take.
+/// Limits for the memory and time of the parser.
 const MAX_TEXT: usize = 16 << 20;
 const MAX_STATEMENTS: usize = 1 << 20;
 const MAX_ENTRIES: usize = 4096;
 const MAX_DEPTH: usize = 64;
 
 impl Module {
-    /// Reads a module. What stands in the body of an entry point and is not supported is reported by
-    /// [`Entry::decode`], so that the other entry points can be used.
+    /// Parses a module. Unsupported statements in the body of an entry point are only reported by
+    /// [`Entry::decode`], so that other entry points can be used.
     ///
     /// # Errors
     ///
-    /// Names the line at which the text is not a PTX module: braces that do not match, a header that
-    /// cannot be read, a name that is there twice, an end in the middle, more than 16 MiB, a million
-    /// statements or 4,096 entry points.
+    /// The line at which the text is not a PTX module: unmatched braces, an unreadable header, a
+    /// duplicate name, or a premature end. Also if it has more than 16 MiB, a million statements or
+    /// 4,096 entry points.
     pub fn parse(text: &str) -> Result<Self, PtxError> {
         if text.len() > MAX_TEXT {
             return Err(PtxError::new(0, "", Problem::TooLarge("text")));
@@ -111,7 +112,7 @@ impl Module {
 }
 
 impl Entry {
-    /// Its name.
+    /// The name of the entry point.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -123,7 +124,7 @@ impl Entry {
         &self.parameters
     }
 
-    /// The threads that a block may have, where the text says so.
+    /// The threads that a block may have, if the text specifies them.
     #[must_use]
     pub fn threads(&self) -> Option<Threads> {
         self.threads
@@ -135,7 +136,7 @@ impl Entry {
         self.shared_bytes
     }
 
-    /// Whether it also uses shared memory whose size the launch says.
+    /// Whether the entry point uses dynamic shared memory, whose size the launch specifies.
     #[must_use]
     pub fn uses_dynamic_shared(&self) -> bool {
         let mut operands = self.statements.iter().flat_map(|s| &s.operands);
@@ -145,11 +146,11 @@ impl Entry {
         })
     }
 
-    /// Makes it ready to run.
+    /// Decodes the entry point, so that it can run.
     ///
     /// # Errors
     ///
-    /// Names the first line that the machine does not support.
+    /// The first line that is not supported.
     pub fn decode(&self) -> Result<Program, PtxError> {
         match &self.problem {
             Some(problem) => Err(problem.clone()),
@@ -167,14 +168,14 @@ impl fmt::Display for Threads {
     }
 }
 
-/// What has been read so far.
+/// The state of parsing.
 #[derive(Default)]
 struct Parser {
     entries: Vec<Entry>,
     /// Names of `.extern .shared` variables.
     dynamic: HashSet<String>,
     variables: HashMap<String, Vec<u8>>,
-    /// The entry point whose body is being read; none in the body of a function.
+    /// The entry point whose body is being read. `None` in the body of a function.
     current: Option<Entry>,
     depth: usize,
     statements: usize,
@@ -248,7 +249,8 @@ impl Parser {
         Ok(())
     }
 
-    /// Of what stands outside bodies, dynamic shared memory and initialised variables are of interest.
+    /// Reads a statement outside of bodies: dynamic shared memory and initialised variables matter,
+    /// and others are skipped.
     fn outside(&mut self, line: u32, text: &str) -> Result<(), PtxError> {
         if text.starts_with(".extern .shared ") {
             self.dynamic.insert(declaration::variable(line, text)?.name);
@@ -281,23 +283,23 @@ impl Parser {
 }
 
 impl Entry {
-    /// Where a variable lies in shared memory. All dynamic ones lie at the same place.
+    /// The offset of a variable in shared memory. All dynamic ones are at the same place.
     pub(crate) fn shared_offset(&self, name: &str) -> Option<usize> {
         let dynamic = || self.dynamic.contains(name).then(|| self.dynamic_start());
         self.shared.get(name).copied().or_else(dynamic)
     }
 
-    /// What an initialised variable of the module holds.
+    /// The contents of an initialised variable of the module.
     pub(crate) fn variable(&self, name: &str) -> Option<&[u8]> {
         self.variables.get(name).map(Vec::as_slice)
     }
 
-    /// Where dynamic shared memory begins: behind the static variables.
+    /// The offset of dynamic shared memory, behind the static variables.
     pub(crate) fn dynamic_start(&self) -> usize {
         self.shared_bytes.next_multiple_of(16)
     }
 
-    /// Takes a piece of the body.
+    /// Adds a piece of the body.
     fn take(&mut self, piece: Piece) -> Result<(), PtxError> {
         match piece {
             Piece::Label { line, name } => {

@@ -1,24 +1,24 @@
-//! Instructions on numbered registers: what the decoder makes and the machine executes.
+//! Instructions on numbered registers, the output of the decoder and the input of the machine.
 //!
-//! Constants, special registers and the addresses of shared variables are registers too, which are set
-//! once and never written again; so every operand is a register number.
+//! Constants, special registers and addresses of shared variables are registers too, which are set
+//! once. Every operand is therefore a register number.
 
 use crate::memory::Variables;
 use crate::module::{Parameter, Threads};
 
-/// An entry point that is ready to run.
+/// A decoded entry point.
 pub struct Program {
     pub(crate) name: String,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) threads: Option<Threads>,
-    /// Where dynamic shared memory begins.
+    /// The offset of dynamic shared memory.
     pub(crate) dynamic_start: usize,
-    /// The last one ends the kernel.
+    /// The instructions. The last one ends the kernel.
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) register_count: usize,
     pub(crate) constants: Vec<(Reg, u64)>,
     pub(crate) specials: Vec<(Reg, Special)>,
-    /// The variables of the module that it uses.
+    /// The variables of the module that the program uses.
     pub(crate) variables: Variables,
     /// For each instruction the number of its statement.
     pub(crate) origins: Vec<usize>,
@@ -48,10 +48,10 @@ pub(crate) enum Special {
 }
 
 pub(crate) struct Instruction {
-    /// The predicate's register, and the value with which it lets a lane take part.
+    /// The register of the predicate, and the value that makes a lane active.
     pub(crate) guard: Option<(Reg, bool)>,
     pub(crate) op: Op,
-    /// As from [`Op::registers`].
+    /// The registers that it reads, as from [`Op::registers`].
     pub(crate) reads: Vec<Reg>,
     pub(crate) writes: Vec<Reg>,
 }
@@ -68,7 +68,8 @@ impl Instruction {
     }
 }
 
-/// A product of bytes by the tensor cores: `wgmma.mma_async` of 64 rows by 32 by 8 columns for every four sums.
+/// A product of bytes on tensor cores: `wgmma.mma_async` of 64 rows by 32 by 8 columns for every
+/// four sums.
 pub(crate) struct MatrixProduct {
     /// The sums of a lane, to which the products are added.
     pub(crate) sums: Vec<Reg>,
@@ -76,11 +77,11 @@ pub(crate) struct MatrixProduct {
     pub(crate) rows: [Reg; 4],
     /// The descriptor of the other factor, in shared memory.
     pub(crate) matrix: Reg,
-    /// Whether the sums start from what they are, and not from 0.
+    /// Whether the sums keep their values, instead of starting from 0.
     pub(crate) keep: Reg,
 }
 
-/// A product of bytes by the tensor cores at the pace of its warp: `mma.sync` of 16 rows by 32 by 8 columns.
+/// A synchronous product of bytes on tensor cores: `mma.sync` of 16 rows by 32 by 8 columns.
 pub(crate) struct WarpProduct {
     /// The sums of a lane.
     pub(crate) to: [Reg; 4],
@@ -88,7 +89,7 @@ pub(crate) struct WarpProduct {
     pub(crate) rows: [Reg; 4],
     /// The bytes of its column.
     pub(crate) column: [Reg; 2],
-    /// What the products are added to.
+    /// The addends of the products.
     pub(crate) from: [Reg; 4],
 }
 
@@ -96,7 +97,7 @@ pub(crate) enum Op {
     Binary(Binary, Width, [Reg; 3]),
     /// Shift right, keeping the sign.
     ShiftRightSigned(Width, [Reg; 3]),
-    /// `to, from`, from this many bits, sign-extended where told.
+    /// `to, from`: converts from this many bits, with optional sign extension.
     Convert {
         to: Reg,
         from: Reg,
@@ -147,7 +148,7 @@ pub(crate) enum Op {
     },
     Load(Access),
     Store(Access),
-    /// Brings what is at a global address nearer, and changes nothing.
+    /// Prefetches from a global address, and changes nothing.
     Prefetch {
         base: Reg,
         offset: i64,
@@ -173,11 +174,11 @@ pub(crate) enum Op {
     Permute([Reg; 4]),
     MatrixProduct(Box<MatrixProduct>),
     WarpProduct(Box<WarpProduct>),
-    /// Orders registers before the matrix products that follow.
+    /// Orders register accesses before the matrix products that follow.
     MatrixFence,
     /// Closes a group of matrix products.
     MatrixCommit,
-    /// Until all groups but the last `pending` are done.
+    /// Waits for all groups except the last `pending`.
     MatrixWait {
         pending: usize,
     },
@@ -186,7 +187,8 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// The registers that it reads, and those that it writes, other than the sums and rows of a matrix product.
+    /// The registers that it reads, and those that it writes, other than the sums and rows of a
+    /// matrix product.
     pub(crate) fn registers(&self) -> (Vec<Reg>, Vec<Reg>) {
         match *self {
             Self::Binary(_, _, [to, a, b])
@@ -255,7 +257,7 @@ pub(crate) enum Binary {
     MaxUnsigned,
     MinSigned,
     MaxSigned,
-    /// Divisions take longer for some operands than for others.
+    /// The running time of a division depends on its operands.
     DivUnsigned,
     RemUnsigned,
     DivSigned,
@@ -290,7 +292,7 @@ pub(crate) enum Shuffle {
     Butterfly,
 }
 
-/// Bits of an integer operation: 1 for predicates.
+/// The width of an integer operation in bits; 1 for predicates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Width(pub(crate) u32);
 

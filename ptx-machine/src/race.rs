@@ -1,19 +1,20 @@
-//! Who touched shared memory since the last barrier of the block.
+//! Detects races: tracks the warps that accessed shared memory since the last barrier of the block.
 //!
-//! Here warps run one after the other; on a device they run in any order. A result is the same in both
-//! if no warp reads what another has written since the last barrier, nor writes what another has read or
-//! written.
+//! Here warps run one after another; on a device they run in any order. The results are equal if,
+//! since the last barrier, no warp reads bytes that another has written, or writes bytes that
+//! another has read or written.
 
 use crate::fault::{Fault, Location};
 
-/// More than one warp has read the byte.
+/// Several warps have read the byte.
 const SEVERAL: u8 = u8::MAX;
 
-/// For each byte the warp, counted from 1, that wrote and that read it.
+/// For each byte the warps that wrote it and that read it, counted from 1.
 pub(crate) struct Touched {
     writer: Vec<u8>,
     reader: Vec<u8>,
-    /// The warp that wrote it, with no `fence.proxy.async` of this warp since then. Barriers do not count.
+    /// The warp that wrote the byte, if it has executed no `fence.proxy.async` since. Barriers do
+    /// not count.
     unfenced: Vec<u8>,
 }
 
@@ -26,13 +27,13 @@ impl Touched {
         }
     }
 
-    /// All warps have met.
+    /// Records a barrier of all warps.
     pub(crate) fn barrier(&mut self) {
         self.writer.fill(0);
         self.reader.fill(0);
     }
 
-    /// Warp number `warp`, from 0, reads `size` bytes that are within the memory.
+    /// Records a read by warp number `warp`, from 0, of `size` bytes that are within the memory.
     pub(crate) fn read(&mut self, warp: u32, address: u64, size: usize) -> Result<(), Fault> {
         let own = warp as u8 + 1;
         for byte in address as usize..address as usize + size {
@@ -49,7 +50,7 @@ impl Touched {
         Ok(())
     }
 
-    /// The same for writing.
+    /// Records a write by warp number `warp`, from 0, of `size` bytes that are within the memory.
     pub(crate) fn write(&mut self, warp: u32, address: u64, size: usize) -> Result<(), Fault> {
         let own = warp as u8 + 1;
         for byte in address as usize..address as usize + size {
@@ -62,14 +63,15 @@ impl Touched {
         Ok(())
     }
 
-    /// What warp number `warp` has written is visible to matrix products of warps that meet it after this.
+    /// Makes the writes of warp number `warp` visible to matrix products, also of warps that meet
+    /// it in a barrier afterwards.
     pub(crate) fn proxy_fence(&mut self, warp: u32) {
         let own = warp as u8 + 1;
         let mine = self.unfenced.iter_mut().filter(|writer| **writer == own);
         mine.for_each(|writer| *writer = 0);
     }
 
-    /// [`read`](Self::read) by a matrix product.
+    /// Records a [`read`](Self::read) by a matrix product.
     pub(crate) fn read_by_product(
         &mut self,
         warp: u32,
@@ -106,7 +108,7 @@ mod tests {
         touched.barrier();
         touched.write(0, 8, 8).unwrap();
         touched.proxy_fence(0);
-        // Fenced, but the warps have not met.
+        // There was a fence, but no barrier.
         assert_eq!(touched.read_by_product(1, 8, 8), Err(race(8)));
     }
 

@@ -1,16 +1,17 @@
-//! The instructions that the machine knows: the decoder takes these and no others.
+//! The supported instructions. The decoder accepts these and no others.
 
 use core::fmt;
 
-/// Instructions that are spelled alike and take the same operands.
+/// Instructions with the same spelling and the same operands.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
-    /// Which part of the machine executes them.
+    /// The part of the machine that executes them.
     pub family: Family,
-    /// The opcode. `{a,b}` stands for one of `a` and `b`, `[.c]` may be left out.
+    /// The opcode. `{a,b}` means one of `a` and `b`, and `[.c]` is optional.
     pub spelling: &'static str,
-    /// The operands: `d` to `g` are results or what is stored, `p` and `q` predicates, `a` to `c`, `m` and `n`
-    /// values, which may be numbers. `{d, ..}` are as many results as the opcode says.
+    /// The operands. `d` to `g` are results or stored values, `p` and `q` predicates, and `a` to
+    /// `c`, `m` and `n` values, which may be numbers. `{d, ..}` are the results that the opcode
+    /// has.
     pub operands: &'static str,
 }
 
@@ -20,23 +21,23 @@ pub struct Form {
 pub enum Family {
     /// Arithmetic, logic and comparisons of integers and bits.
     Integer,
-    /// Arithmetic of integers that hands a carry on in the carry flag.
+    /// Integer arithmetic with a carry in the carry flag.
     Carry,
-    /// Arithmetic in double precision.
+    /// Double-precision arithmetic.
     Float,
     /// Moves between registers, and conversions.
     Move,
     /// Loads and stores.
     Memory,
-    /// What the lanes of a warp do together.
+    /// Instructions that involve several lanes of a warp.
     Warp,
-    /// Branches, the end, and the barrier of a block.
+    /// Branches, the end of a kernel, and the barrier of a block.
     Control,
     /// Products of matrices, and the fences around them.
     Matrix,
 }
 
-/// Every instruction that the machine knows.
+/// All supported instructions.
 pub const SUPPORTED: &[Form] = &[
     integer("{add,sub}.{u16,u32,u64,s16,s32,s64}", "d, a, b"),
     integer("mul.lo.{u16,u32,u64,s16,s32,s64}", "d, a, b"),
@@ -163,7 +164,7 @@ pub const SUPPORTED: &[Form] = &[
 ];
 
 impl Form {
-    /// Whether an opcode is spelled so.
+    /// Whether an opcode matches the spelling.
     #[must_use]
     pub fn matches(&self, opcode: &str) -> bool {
         matches(&[".", self.spelling].concat(), &[".", opcode].concat())
@@ -191,7 +192,7 @@ pub(crate) fn family(opcode: &str) -> Option<Family> {
     form.map(|form| form.family)
 }
 
-/// `pattern` and `opcode` are empty or begin with a dot.
+/// Matches `opcode` against `pattern`. Each is empty or begins with a dot.
 fn matches(pattern: &str, opcode: &str) -> bool {
     if let Some((optional, rest)) = pattern.strip_prefix('[').and_then(|p| p.split_once(']')) {
         return matches(rest, opcode) || matches(&[optional, rest].concat(), opcode);

@@ -1,17 +1,18 @@
-//! Which bits of a result may depend on a secret.
+//! Rules for the bits of a result that may depend on a secret.
 //!
-//! A taint is a mask: bit `i` is set if bit `i` of the value may depend on a secret in any lane. The
-//! rules for sums follow memcheck's (Nethercote and Seward, "How to shadow every byte of memory used by
-//! a program", 2007): with every tainted bit once at 0 and once at 1, a sum has a least and a greatest
-//! value, and the bits above the highest one in which these differ cannot change.
+//! A taint is a mask: bit `i` is set if bit `i` of the value may depend on a secret in any lane.
 //!
-//! All rules are sound: they may taint too much, never too little. The tests below compare them with all
-//! values of the tainted bits, on which no rule depends.
+//! The rules for sums are those of memcheck (Nethercote and Seward, "How to shadow every byte of
+//! memory used by a program", 2007). A sum has its least value with all tainted bits at 0, and its
+//! greatest with all at 1. Bits above the highest one in which these two differ cannot change.
+//!
+//! All rules are sound: they may taint too much, never too little. The tests below compare them
+//! with all values of the tainted bits. No rule depends on the values of tainted bits.
 
 /// One 64-bit value for each lane of a warp.
 pub(crate) type Lanes = [u64; 32];
 
-/// Bits that may differ between `least` and `greatest`, and between values in the range they span.
+/// Bits that may differ among the values from `least` to `greatest`.
 #[inline]
 fn between(least: u64, greatest: u64) -> u64 {
     match least ^ greatest {
@@ -20,7 +21,7 @@ fn between(least: u64, greatest: u64) -> u64 {
     }
 }
 
-/// Everything from the lowest set bit of `mask` upwards: what a carry can reach.
+/// All bits from the lowest set bit of `mask` upwards, which a carry can reach.
 #[inline]
 pub(crate) fn upwards(mask: u64) -> u64 {
     mask | mask.wrapping_neg()
@@ -32,7 +33,7 @@ pub(crate) fn any(mask: u64) -> u64 {
     if mask == 0 { 0 } else { u64::MAX }
 }
 
-/// `x + y`, modulo `2^64`.
+/// The taint of `x + y`, modulo `2^64`.
 #[inline]
 pub(crate) fn add(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
     let (least, carry_least) = (x & !tx).overflowing_add(y & !ty);
@@ -45,7 +46,7 @@ pub(crate) fn add(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
     (changing | tx | ty) & upwards(tx | ty)
 }
 
-/// `x - y`, modulo `2^64`.
+/// The taint of `x - y`, modulo `2^64`.
 #[inline]
 pub(crate) fn sub(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
     let (least, borrow_least) = (x & !tx).overflowing_sub(y | ty);
@@ -58,20 +59,20 @@ pub(crate) fn sub(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
     (changing | tx | ty) & upwards(tx | ty)
 }
 
-/// `x & y`: a known 0 on one side hides the other.
+/// The taint of `x & y`. A public 0 on one side hides the other.
 #[inline]
 pub(crate) fn and(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
     (tx | ty) & (tx | x) & (ty | y)
 }
 
-/// `x | y`: a known 1 on one side hides the other.
+/// The taint of `x | y`. A public 1 on one side hides the other.
 #[inline]
 pub(crate) fn or(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
     (tx | ty) & (tx | !x) & (ty | !y)
 }
 
-/// The unsigned product: a known power of two shifts; otherwise nothing changes below the lowest bit that
-/// can, nor above the largest product.
+/// The taint of the unsigned product. A public power of two shifts. Otherwise bits below the lowest
+/// one that can change, and above the largest product, stay public.
 #[inline]
 pub(crate) fn mul(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
     if ty == 0 && y.is_power_of_two() {
@@ -86,7 +87,7 @@ pub(crate) fn mul(x: u64, tx: u64, y: u64, ty: u64) -> u64 {
         Ok(largest) => u64::MAX >> largest.leading_zeros(),
         Err(_) => u64::MAX,
     };
-    // The lowest bit of x that can be set, times the lowest that can change in y, and the reverse.
+    // The lowest bit of x that can be set, times the lowest that can change in y, and vice versa.
     let lowest = |value: u64| value.trailing_zeros();
     let low = (lowest(tx) + lowest(y | ty)).min(lowest(ty) + lowest(x | tx));
     if tx | ty == 0 || low >= 64 {
@@ -102,7 +103,7 @@ mod tests {
 
     const BITS: u32 = 4;
 
-    /// The bits of `op(x, y)` that change when the tainted bits take all their values.
+    /// The bits of `op(x, y)` that change while the tainted bits take all their values.
     fn exact(op: fn(u64, u64) -> u64, x: u64, tx: u64, y: u64, ty: u64) -> u64 {
         let variants = |value: u64, taint: u64| {
             (0..1 << BITS)
@@ -119,8 +120,9 @@ mod tests {
         changing
     }
 
-    /// Compares a rule with the exact answer on all 4-bit values and taints, moved up by `shift` so that
-    /// results also wrap around at bit 64. Returns how many tainted bits were not needed.
+    /// Compares a rule with the exact answer on all 4-bit values and taints, moved up by `shift`,
+    /// so that results also wrap around at bit 64. Returns the number of tainted bits that were
+    /// unnecessary.
     fn never_too_little(rule: fn(u64, u64, u64, u64) -> u64, op: fn(u64, u64) -> u64) -> u32 {
         let mut superfluous = 0;
         for case in 0..1u64 << (4 * BITS) {

@@ -1,7 +1,7 @@
-//! One warp: 32 lanes in lockstep.
+//! Executes one warp: 32 lanes in lockstep.
 //!
-//! Lanes that take different sides of a branch are run in turn, those that are further behind first, and
-//! join where they meet again. Such a branch must be public like every other.
+//! If lanes take different sides of a branch, the groups run in turn, those furthest behind first,
+//! and join where they meet. The condition of such a branch must be public like any other.
 
 mod access;
 mod float;
@@ -17,17 +17,17 @@ use crate::race::Touched;
 use crate::taint::Lanes;
 use matrix::Products;
 
-/// All lanes.
+/// The mask of all lanes.
 const ALL: u32 = u32::MAX;
 
-/// Why a warp stopped.
+/// The reason why a warp stopped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Pause {
     Barrier,
     Finished,
 }
 
-/// Where a warp stands in its grid.
+/// The position of a warp in its grid.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) warp: u32,
@@ -36,11 +36,11 @@ pub(crate) struct Place {
     pub(crate) blocks: u32,
 }
 
-/// What a warp works on.
+/// The memory that a warp accesses.
 pub(crate) struct Memory<'a> {
     pub(crate) params: &'a Buffer,
     pub(crate) shared: &'a mut Buffer,
-    /// Who touched shared memory, and the number of the warp that runs.
+    /// The accesses to shared memory so far, and the number of the running warp.
     pub(crate) touched: &'a mut Touched,
     pub(crate) warp: u32,
     pub(crate) threads_per_block: u32,
@@ -91,17 +91,17 @@ impl<'a> Warp<'a> {
         warp
     }
 
-    /// Line and text of the instruction that runs next, or that failed.
+    /// Line and text of the next instruction, or of the one that failed.
     pub(crate) fn origin(&self) -> (u32, String) {
         self.program.statements[self.program.origins[self.at]].clone()
     }
 
-    /// The lane in which the last instruction failed, if it was not the warp as a whole.
+    /// The lane in which the last instruction failed. `None` if the whole warp failed.
     pub(crate) fn failed_lane(&self) -> Option<u32> {
         self.failed_lane
     }
 
-    /// Runs until a barrier, the end, a fault, or for at most `max_steps` instructions in all.
+    /// Runs until a barrier, the end, a fault, or `max_steps` instructions in all.
     pub(crate) fn run(&mut self, memory: &mut Memory<'_>, max_steps: u64) -> Result<Pause, Fault> {
         let program = self.program;
         loop {
@@ -143,7 +143,7 @@ impl<'a> Warp<'a> {
         }
     }
 
-    /// The active lanes in which the instruction's guard holds.
+    /// The active lanes for which the guard of the instruction holds.
     fn guarded(&self, instruction: &Instruction) -> Result<u32, Fault> {
         let Some((predicate, wanted)) = instruction.guard else {
             return Ok(self.active);
@@ -167,7 +167,8 @@ impl<'a> Warp<'a> {
         }
     }
 
-    /// Continues with the lanes that are furthest behind, joined with all others at the same place.
+    /// Continues with the lanes that are furthest behind, joined with all others at the same
+    /// instruction.
     fn choose_group(&mut self) {
         self.waiting.push((self.at, self.active));
         let least = self.waiting.iter().map(|group| group.0).min();
@@ -293,7 +294,7 @@ impl<'a> Warp<'a> {
         }
     }
 
-    /// Whether the lanes that an instruction names are the ones that execute it.
+    /// Checks that the lanes that an instruction names are those that execute it.
     fn converged(&self, members: Reg, lanes: u32) -> Result<(), Fault> {
         if self.taint[members] != 0 {
             return Err(Fault::SecretLane);
@@ -306,7 +307,7 @@ impl<'a> Warp<'a> {
         }
     }
 
-    /// Writes `value` in `lanes`. What the other lanes keep stays as tainted as it was.
+    /// Writes `value` in `lanes`. The values of other lanes keep their taint.
     fn set(&mut self, to: Reg, value: Lanes, tainted: u64, lanes: u32) {
         if lanes == ALL {
             self.regs[to] = value;
@@ -319,7 +320,7 @@ impl<'a> Warp<'a> {
         }
     }
 
-    /// `result` of an instruction in one lane, which is noted if it is a fault.
+    /// Returns `result` of an instruction in one lane, and records the lane if it is a fault.
     #[inline]
     fn in_lane<T>(&mut self, lane: usize, result: Result<T, Fault>) -> Result<T, Fault> {
         if result.is_err() {

@@ -1,10 +1,10 @@
-//! Texts that are nearly PTX end in an error or in a verdict, not in a panic.
+//! Tests that texts that are nearly PTX end in an error or a verdict, without a panic.
 
 use ptx_machine::{Argument, Global, Launch, Module};
 
 const CONTROLS: &str = include_str!("../controls/controls.ptx");
 
-/// Runs every entry point that can be decoded, for a while, in all the ways in which a launch can be small.
+/// Runs every entry point that can be decoded, for a limited time, with several small launches.
 fn try_all(text: &str) {
     let Ok(module) = Module::parse(text) else {
         return;
@@ -50,7 +50,7 @@ fn truncated() {
     for end in (0..CONTROLS.len()).step_by(1009) {
         let text = &CONTROLS[..end];
         try_all(text);
-        // Closed again, so that the parser lets the body through.
+        // Closed again, so that the parser accepts the body.
         try_all(&format!("{text} ;}}"));
         try_all(&format!("{text} }}"));
     }
@@ -99,7 +99,7 @@ fn mutated() {
         "\u{e9}",
         "\0",
     ];
-    // One kernel is enough to parse, and fast.
+    // One kernel is sufficient, and parses fast.
     let start = CONTROLS.find(".visible .entry scanned_shared").unwrap();
     let end = CONTROLS.find(".visible .entry uncleared").unwrap();
     let words: Vec<_> = CONTROLS[start..end]

@@ -1,4 +1,4 @@
-//! Does the machine notice what it must? Small kernels that give their secrets away, each in its own way,
+//! Tests that the machine finds faults, with small kernels that reveal secrets in different ways,
 //! and some that do not.
 
 use num_bigint::BigUint;
@@ -11,7 +11,8 @@ fn run(name: &str) -> Result<Outcome, Stop> {
     run_on(name, 32)
 }
 
-/// Runs a control on `count` instances with bases, exponents and moduli secret, and compares what it wrote.
+/// Runs a control on `count` instances with secret bases, exponents and moduli, and checks its
+/// output.
 fn run_on(name: &str, count: u32) -> Result<Outcome, Stop> {
     let module = Module::parse(CONTROLS).unwrap();
     let program = module.entry(name).unwrap().decode().unwrap();
@@ -51,7 +52,7 @@ fn run_on(name: &str, count: u32) -> Result<Outcome, Stop> {
     Ok(outcome)
 }
 
-/// Every control that must be noticed, and how.
+/// The controls with leaks, and the expected faults.
 const LEAKS: [(&str, Fault); 11] = [
     // Two bits of the digit, times the four bytes of an entry.
     ("gathered_table", SECRET_ENTRY),
@@ -70,7 +71,7 @@ const LEAKS: [(&str, Fault); 11] = [
 const SECRET_ENTRY: Fault = Fault::SecretAddress { bits: 0b11 << 2 };
 const SECRET_ROW: Fault = Fault::SecretAddress { bits: 0b11 << 7 };
 
-/// Controls that do nothing wrong while they run.
+/// Controls that run without a fault.
 const CLEAN: [&str; 4] = [
     "scanned_table",
     "scanned_shared_table",
@@ -113,8 +114,8 @@ fn leaks_are_noticed() {
     }
 }
 
-/// A secret may choose no address in shared memory, whether to load or to store, even if each lane keeps to a
-/// bank of its own.
+/// A secret must not choose an address in shared memory, for a load or a store, even if each lane
+/// uses only its own bank.
 #[test]
 fn secret_rows_of_shared_memory_are_noticed() {
     for (name, opcode) in [

@@ -1,11 +1,11 @@
-//! What instructions compute, against the same in Rust, and whether their taint covers what secrets change.
+//! Compares instructions with Rust, and checks that their taint covers all effects of secrets.
 
 use ptx_machine::{Argument, Fault, Global, Launch, Module, Program, RunError};
 
 const LANES: usize = 32;
 
-/// A statement with `%rd1` to `%rd3` and their low halves `%r1` to `%r3` as operands and `%rd4` as result,
-/// and what it computes.
+/// A statement with `%rd1` to `%rd3` and their low halves `%r1` to `%r3` as operands and `%rd4` as
+/// result, and its meaning.
 type Case = (&'static str, fn(u64, u64, u64) -> u64);
 
 const CASES: &[Case] = &[
@@ -59,7 +59,7 @@ const CASES: &[Case] = &[
             low(wide as u64).wrapping_sub(u64::from(wide < 0)) & 0xffff_ffff
         },
     ),
-    // What has no `.cc` leaves the flag alone.
+    // Instructions without `.cc` do not change the flag.
     (
         "add.cc.u32 %r5, %r1, %r2; mul.lo.u32 %r5, %r1, %r2; addc.u32 %r4, %r5, %r3;",
         |a, b, c| {
@@ -169,7 +169,7 @@ const CASES: &[Case] = &[
     ),
 ];
 
-/// Instructions that take longer for some operands than for others.
+/// Instructions whose time depends on their operands.
 const DIVISIONS: &[Case] = &[
     ("div.u32 %r4, %r1, %r2;", |a, b, _| {
         low(a).checked_div(low(b)).unwrap_or(low(u64::MAX))
@@ -191,7 +191,7 @@ fn signed(x: u64) -> i64 {
     i64::from(x as i32)
 }
 
-/// A kernel that computes one statement in each lane, from three numbers to one.
+/// A kernel that executes one statement in each lane, on three numbers with one result.
 fn program(statement: &str) -> Program {
     let widened = if statement.contains(" %rd4,") {
         ""
@@ -229,8 +229,8 @@ fn program(statement: &str) -> Program {
     entry.decode().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Runs it on three numbers in each lane. Bytes of the numbers are public where `public` says so. Results, and
-/// their taint.
+/// Runs it on three numbers in each lane. Bytes of the numbers are public where `public` is set.
+/// Returns the results and their taint.
 fn run(
     program: &Program,
     numbers: &[[u64; 3]; LANES],
@@ -260,7 +260,7 @@ fn run(
         .collect())
 }
 
-/// Numbers at the edges and between; other ones for each `seed`.
+/// Numbers at the limits and between, different for each `seed`.
 fn numbers(seed: u64) -> [[u64; 3]; LANES] {
     let edges = [
         0,
@@ -313,7 +313,7 @@ fn values() {
     }
 }
 
-/// Bits of a result that are not tainted stay the same when the secret bytes change.
+/// Untainted bits of a result stay the same when the secret bytes change.
 #[test]
 fn taint_covers_what_secrets_change() {
     let mut untainted = 0;
@@ -337,7 +337,7 @@ fn taint_covers_what_secrets_change() {
             }
         }
     }
-    // Rules that taint everything would pass too.
+    // Control: rules that taint everything would pass as well.
     assert!(untainted > 100_000, "{untainted}");
 }
 

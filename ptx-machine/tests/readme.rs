@@ -1,4 +1,4 @@
-//! The sessions in the README are what the program prints.
+//! Tests that the sessions in the README are the output of the program.
 
 use std::fs;
 use std::path::Path;

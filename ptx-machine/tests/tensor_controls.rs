@@ -1,4 +1,4 @@
-//! Matrix products: right sums, and every rule around them with a kernel that breaks it.
+//! Tests of matrix products: the sums, and every rule around them with a kernel that violates it.
 
 use ptx_machine::{Argument, Fault, Global, Launch, Location, Module, RunError, Stop};
 
@@ -21,7 +21,7 @@ fn bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// What a control writes, and whether all of it is tainted, or why it was stopped.
+/// The output of a control and whether all of it is tainted, or the fault that stopped it.
 fn run(name: &str, threads: u32, seed: u32) -> Result<(Vec<u32>, bool), Stop> {
     let module = Module::parse(CONTROLS).unwrap();
     let program = module.entry(name).unwrap().decode().unwrap();
@@ -48,7 +48,7 @@ fn run(name: &str, threads: u32, seed: u32) -> Result<(Vec<u32>, bool), Stop> {
 fn expected(seed: u32) -> Vec<u32> {
     let (rows, matrix) = (words(seed, 4 * THREADS), words(!seed, DEPTH * COLUMNS / 4));
     let matrix = bytes(&matrix);
-    // Byte `k` of row `row`: the thread that has it, its word, and the byte in this.
+    // For byte `k` of row `row`: its thread, its word, and the byte in the word.
     let left = |row: usize, k: usize| {
         let thread = row / 16 * 32 + row % 8 * 4 + k % 16 / 4;
         let word = row % 16 / 8 + k / 16 * 2;
@@ -64,7 +64,7 @@ fn expected(seed: u32) -> Vec<u32> {
     (0..4 * THREADS).map(sum).collect()
 }
 
-/// What must be noticed, and how.
+/// The controls with faults, and the expected faults.
 const BROKEN: [(&str, Fault); 10] = [
     ("parted_warp", Fault::NotConverged),
     ("unseen_matrix", Fault::Unseen(Location::Shared(0))),
@@ -100,7 +100,7 @@ fn products_are_right() {
         let twice = run("chained_products", 128, seed).unwrap().0;
         let doubled = expected.iter().map(|sum| 2 * sum);
         assert_eq!(twice, doubled.collect::<Vec<_>>());
-        // The same by other instructions, which want no warpgroup.
+        // The same with synchronous instructions, which need no warpgroup.
         for threads in [128, 64] {
             let (sums, is_tainted) = run("warp_products", threads, seed).unwrap();
             let count = 4 * threads as usize;

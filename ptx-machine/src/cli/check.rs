@@ -1,4 +1,4 @@
-//! `ptx-machine check`
+//! The command `ptx-machine check`.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use super::failure::Failure;
 use super::file;
 use super::parameters::{self, Bound, Place};
 
-/// The verdict.
+/// The verdict on a run.
 pub struct Report {
     pub is_clean: bool,
     pub text: String,
 }
 
-/// Runs an entry point as the command line says.
+/// Runs an entry point as specified on the command line.
 pub fn run(args: &CheckArgs) -> Result<Report, Failure> {
     let module = file::module(&args.file)?;
     let entry = find(&module, args)?;

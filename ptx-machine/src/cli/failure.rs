@@ -1,4 +1,4 @@
-//! Why the program ends without a verdict: one line, exit status 2.
+//! Errors that end the program without a verdict, with one line of text and exit status 2.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ptx_machine::{LaunchError, PtxError};
 
-/// A line for standard error.
+/// An error with its line for standard error.
 #[derive(Debug)]
 pub enum Failure {
     /// The command line does not fit the kernel.

@@ -1,4 +1,4 @@
-//! Files, which may be longer than memory or no files at all.
+//! Reads files that may be larger than memory, or not regular files.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,7 +8,7 @@ use ptx_machine::Module;
 
 use super::failure::Failure;
 
-/// A bound for PTX files: what `Module::parse` takes.
+/// The longest PTX file: the limit of `Module::parse`.
 const MAX_PTX: usize = 16 << 20;
 
 /// Reads a module with at least one entry point.

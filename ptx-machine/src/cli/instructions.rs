@@ -1,8 +1,8 @@
-//! `ptx-machine instructions`
+//! The command `ptx-machine instructions`.
 
 use ptx_machine::SUPPORTED;
 
-/// The instructions that the machine knows, one form a line.
+/// The supported instructions, one form in each line.
 pub fn run() -> String {
     let lines = SUPPORTED.iter().map(|form| {
         let (family, spelling) = (form.family.to_string(), form.spelling);

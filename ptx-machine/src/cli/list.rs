@@ -1,4 +1,4 @@
-//! `ptx-machine list`
+//! The command `ptx-machine list`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,7 +8,7 @@ use ptx_machine::Entry;
 use super::failure::Failure;
 use super::file;
 
-/// The entry points of a file.
+/// Lists the entry points of a file.
 pub fn run(path: &Path) -> Result<String, Failure> {
     let module = file::module(path)?;
     let entries: Vec<_> = module.entries().iter().map(entry).collect();

@@ -1,4 +1,4 @@
-//! What the command line says about the parameters of a kernel, and the launch's arguments made of it.
+//! Kernel parameters on the command line, and the launch arguments made from them.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use super::args::CheckArgs;
 use super::failure::Failure;
 use super::file;
 
-/// A parameter's number and what was said about it: `N=VALUE`.
+/// A parameter's number and its value: `N=VALUE`.
 #[derive(Clone, Debug)]
 pub struct Numbered<T> {
     pub number: usize,
     pub value: T,
 }
 
-/// What a buffer holds.
+/// The contents of a buffer.
 #[derive(Clone, Debug)]
 pub enum Contents {
     Out(usize),
@@ -26,7 +26,7 @@ pub enum Contents {
     File(PathBuf),
 }
 
-/// A place that must hold no secrets at the end.
+/// A place that must not hold secrets at the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Place {
     Parameter(usize),
@@ -37,14 +37,14 @@ pub enum Place {
 pub struct Bound {
     pub arguments: Vec<Argument>,
     pub global: Global,
-    /// For each parameter its buffer, if it is one.
+    /// For each parameter its buffer, if it has one.
     pub buffers: Vec<Option<Pointer>>,
 }
 
-/// A bound for the bytes of all buffers: the machine takes three bytes for each.
+/// The maximum size of all buffers in bytes. The machine needs three bytes for each.
 const MAX_BYTES: usize = 256 << 20;
 
-/// Gives every parameter of `entry` its value.
+/// Sets the value of every parameter of `entry`.
 pub fn bind(entry: &Entry, args: &CheckArgs) -> Result<Bound, Failure> {
     let parameters = entry.parameters();
     let scalars = by_number("--arg", &args.arg, parameters.len())?;
@@ -179,8 +179,8 @@ fn buffer(
     Ok(pointer)
 }
 
-/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014: any bytes do that look
-/// like no others.
+/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). Any
+/// distinct-looking bytes will do.
 fn random(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0xd134_2543_de82_ef95);
     let mut next = || {
@@ -212,7 +212,7 @@ impl<T: FromValue> FromStr for Numbered<T> {
     }
 }
 
-/// What may stand behind the `=`.
+/// A type that can be parsed from the text after the `=`.
 pub trait FromValue: Sized {
     fn from_value(text: &str) -> Result<Self, String>;
 }

@@ -1,5 +1,5 @@
-//! Sums, differences and products that hand a carry on in the flag `CC.CF` (PTX ISA, "Extended-Precision Integer
-//! Arithmetic Instructions").
+//! Sums, differences and products with a carry in the flag `CC.CF` (PTX ISA, "Extended-Precision
+//! Integer Arithmetic Instructions").
 
 use super::Decoder;
 use crate::error::Problem;
@@ -10,8 +10,8 @@ const WORD: Width = Width(32);
 const PAIR: Width = Width(64);
 
 impl Decoder<'_> {
-    /// Each of them is a sum or a difference of words in 64 bits, so that the flag, a register like others, is as
-    /// tainted as the bits are that it is made of.
+    /// Decodes an instruction as a sum or difference of words in 64 bits. The flag is a register
+    /// like any other, tainted by the bits that it is computed from.
     pub(super) fn carried(
         &mut self,
         parts: &[&str],
@@ -26,7 +26,7 @@ impl Decoder<'_> {
             "mad" => self.product(parts[1] == "hi", operands, &mut ops)?,
             _ => self.operands(operands)?,
         };
-        // What is above the words says whether there is a carry, or a borrow.
+        // The bits above the words give the carry or borrow.
         let (op, above) = match name {
             "sub" => (Binary::Sub, 63),
             _ => (Binary::Add, 32),
@@ -45,7 +45,7 @@ impl Decoder<'_> {
         Ok(ops)
     }
 
-    /// The result's register, half of the product of the first two operands, and the third.
+    /// The result's register, half of the product of the first two operands, and the third operand.
     fn product(
         &mut self,
         high: bool,

@@ -1,4 +1,4 @@
-//! Branches, the end, and the barrier of a block.
+//! Branches, the end of a kernel, and the barrier of a block.
 
 use super::Decoder;
 use crate::error::Problem;
@@ -20,7 +20,7 @@ impl Decoder<'_> {
                 }
             }
             ("ret" | "exit", []) => Op::Exit,
-            // Other numbers are barriers of their own, which the machine does not keep apart.
+            // Other numbers are separate barriers, which the machine does not support.
             ("bar" | "barrier", [Operand::Name(number)]) if number == "0" => Op::BlockBarrier,
             _ => return Err(Problem::Operands),
         };

@@ -1,4 +1,4 @@
-//! Arithmetic in double precision.
+//! Double-precision arithmetic.
 
 use super::Decoder;
 use crate::error::Problem;

@@ -1,4 +1,4 @@
-//! Arithmetic, logic and comparisons of integers and bits, whose operands are all registers.
+//! Arithmetic, logic and comparisons of integers and bits. All operands are registers.
 
 use super::{Decoder, width};
 use crate::error::Problem;
@@ -63,7 +63,8 @@ impl Decoder<'_> {
         Ok(vec![op])
     }
 
-    /// The high word of two after a shift to the left, or the low one after a shift to the right, by less than 32.
+    /// A funnel shift by less than 32: the high word of two after a left shift, or the low one
+    /// after a right shift.
     fn funnel_shift(&mut self, left: bool, operands: &[Operand]) -> Result<Vec<Op>, Problem> {
         let [to, low, high, distance] = self.operands(operands)?;
         let (both, within) = (self.fresh(), self.fresh());
@@ -91,7 +92,7 @@ impl Decoder<'_> {
         Ok(ops)
     }
 
-    /// `mul` and `mad`, as a product in 64 bits, a shift for the high half, and a sum.
+    /// `mul` and `mad` as a product in 64 bits, a shift for the high half, and a sum.
     fn multiply(
         &mut self,
         parts: &[&str],

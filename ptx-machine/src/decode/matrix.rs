@@ -1,4 +1,4 @@
-//! Products of matrices by the tensor cores, and the fences around them (PTX ISA, "Asynchronous warpgroup level matrix
+//! Matrix products on tensor cores, and their fences (PTX ISA, "Asynchronous warpgroup level matrix
 //! instructions", and `mma` in "Warp level matrix multiply-accumulate instructions").
 
 use super::{Decoder, name_of};
@@ -64,7 +64,7 @@ impl Decoder<'_> {
         Ok(vec![op])
     }
 
-    /// As many values as there must be.
+    /// Exactly `N` values.
     fn values<const N: usize>(&mut self, names: &[String]) -> Result<[Reg; N], Problem> {
         let values: Result<Vec<_>, _> = names.iter().map(|name| self.value(name)).collect();
         values?.try_into().map_err(|_| Problem::Operands)

@@ -58,7 +58,7 @@ impl Decoder<'_> {
         let source = parts[parts.len() - 1];
         let (bits, signed) = (width(source)?.0, source.starts_with('s'));
         if let ["cvt", "rn", "f64", _] = parts {
-            // A 32-bit source is extended first, so that junk above it does no harm.
+            // Extend a 32-bit source first, so that bits above it do no harm.
             let whole = self.fresh();
             let extend = Op::Convert {
                 to: whole,

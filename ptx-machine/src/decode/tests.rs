@@ -2,7 +2,7 @@ use super::*;
 use crate::SUPPORTED;
 use crate::module::Module;
 
-/// Decodes an entry point with these statements. Every name of [`SUPPORTED`]'s operands is declared.
+/// Decodes an entry point with these statements. All operand names of [`SUPPORTED`] are declared.
 fn decode(statements: &str) -> Result<Program, PtxError> {
     let text = format!(
         ".entry k(.param .u64 param)
@@ -24,7 +24,7 @@ fn problem(statement: &str) -> Problem {
     }
 }
 
-/// All spellings that a pattern stands for.
+/// All spellings that match a pattern.
 fn spellings(pattern: &str) -> Vec<String> {
     let with = |start: &str, middle: &str, end: &str| {
         spellings(end)
@@ -51,7 +51,7 @@ fn spellings(pattern: &str) -> Vec<String> {
     }
 }
 
-/// As many results as a matrix product of this shape has.
+/// The results of a matrix product of this shape.
 fn results(spelling: &str) -> String {
     let columns = spelling.split("m64n").nth(1);
     let columns = columns.and_then(|rest| rest.split('k').next());
@@ -70,7 +70,7 @@ fn everything_that_is_listed_is_taken() {
             if let Err(error) = decode(&statement) {
                 panic!("{error}");
             }
-            // No form takes fewer operands, nor more.
+            // Every form refuses fewer operands, and more.
             if form.operands != "0" && !form.operands.is_empty() {
                 assert!(decode(&format!("{spelling};")).is_err(), "{spelling}");
             }

@@ -1,4 +1,4 @@
-//! What the lanes of a warp do together.
+//! Instructions that involve several lanes of a warp.
 
 use super::{Decoder, name_of};
 use crate::error::Problem;

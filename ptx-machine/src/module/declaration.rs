@@ -1,14 +1,14 @@
-//! Headers, variables and registers.
+//! Parses headers, variables and registers.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{Entry, Parameter, Threads};
 use crate::error::{Problem, PtxError};
 
-/// A bound for the bytes of a variable and of all parameters: more than any chip has.
+/// The maximum size of a variable, and of all parameters together, in bytes: more than on any chip.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
-/// `.shared .align 16 .b8 name[128]` or `.param .u64 name`.
+/// A variable, such as `.shared .align 16 .b8 name[128]` or `.param .u64 name`.
 pub(super) struct Variable {
     pub(super) name: String,
     pub(super) kind: String,
@@ -19,15 +19,15 @@ pub(super) struct Variable {
 /// The registers that an entry point declares.
 #[derive(Debug, Default)]
 pub(crate) struct Registers {
-    /// Width in bits of registers declared by their own name.
+    /// Width in bits of registers that are declared by their full names.
     single: HashMap<String, u32>,
-    /// For `%r<121>` the name without its number, the count and the width in bits.
+    /// For `%r<121>`: the name without its number, the count, and the width in bits.
     ranges: HashMap<String, (u32, u32)>,
-    /// Names declared in the blocks that are open.
+    /// Names declared in the open blocks.
     scopes: Vec<HashSet<String>>,
 }
 
-/// `name( .param .u64 a, .param .align 8 .b8 b[16] ) .maxntid 128, 1, 1`
+/// Parses `name( .param .u64 a, .param .align 8 .b8 b[16] ) .maxntid 128, 1, 1`.
 pub(super) fn header(line: u32, text: &str) -> Result<Entry, PtxError> {
     let fail = |problem| PtxError::new(line, text, problem);
     let name_end = text.find(['(', ' ']).unwrap_or(text.len());
@@ -70,7 +70,7 @@ pub(super) fn header(line: u32, text: &str) -> Result<Entry, PtxError> {
     Ok(entry)
 }
 
-/// `.maxntid 128, 1, 1` and the like.
+/// Parses `.maxntid 128, 1, 1` and `.reqntid 128, 1, 1`.
 fn threads(directives: &str) -> Result<Option<Threads>, Problem> {
     let mut threads = None;
     for directive in directives.split('.').filter(|d| !d.trim().is_empty()) {
@@ -84,7 +84,7 @@ fn threads(directives: &str) -> Result<Option<Threads>, Problem> {
             }
             "reqntid" => match values()?[..] {
                 [x] | [x, 1] | [x, 1, 1] => threads = Some(Threads::Exactly(x)),
-                // Blocks have one dimension here.
+                // Only one-dimensional blocks are supported.
                 _ => return Err(Problem::Directive),
             },
             "minnctapersm" | "maxnreg" | "pragma" => {}
@@ -94,7 +94,7 @@ fn threads(directives: &str) -> Result<Option<Threads>, Problem> {
     Ok(threads)
 }
 
-/// Reads the declaration of one variable.
+/// Parses the declaration of one variable.
 pub(super) fn variable(line: u32, declaration: &str) -> Result<Variable, PtxError> {
     let fail = || PtxError::new(line, declaration.trim(), Problem::Declaration);
     let words: Vec<_> = declaration.split_whitespace().collect();
@@ -102,7 +102,7 @@ pub(super) fn variable(line: u32, declaration: &str) -> Result<Variable, PtxErro
     let kind = words.iter().copied().find(types).ok_or_else(fail)?;
     let kind = kind.trim_start_matches('.');
     let size = type_bytes(kind).ok_or_else(fail)?;
-    // `.ptr .global .align 16` says how a pointer is aligned, not its parameter.
+    // `.ptr .global .align 16` is the alignment of the target of a pointer, not of its parameter.
     let own = words.iter().position(|w| *w == ".ptr");
     let own = &words[..own.unwrap_or(words.len())];
     let align = match own.iter().position(|w| *w == ".align") {
@@ -139,8 +139,9 @@ pub(super) fn variable(line: u32, declaration: &str) -> Result<Variable, PtxErro
     })
 }
 
-/// Reads `.global .align 4 .b8 name[8] = {1, 2, 3}` or `.global .u32 name = 7`; `None` for what is no such variable,
-/// or is initialised with other things than numbers. What is not said is 0.
+/// Parses `.global .align 4 .b8 name[8] = {1, 2, 3}` or `.global .u32 name = 7`.
+///
+/// `None` for other statements, and for initial values that are not numbers. Missing values are 0.
 pub(super) fn initialised(line: u32, text: &str) -> Result<Option<(String, Vec<u8>)>, PtxError> {
     let is_global = text.split(' ').any(|word| word == ".global");
     let Some((left, right)) = text.split_once('=').filter(|_| is_global) else {
@@ -165,7 +166,7 @@ pub(super) fn initialised(line: u32, text: &str) -> Result<Option<(String, Vec<u
 }
 
 impl Registers {
-    /// The width in bits of a register: 1 for predicates.
+    /// The width of a register in bits; 1 for predicates.
     pub(crate) fn width(&self, name: &str) -> Option<u32> {
         if let Some(bits) = self.single.get(name) {
             return Some(*bits);
@@ -176,17 +177,17 @@ impl Registers {
         (number < *count).then_some(*bits)
     }
 
-    /// A block begins.
+    /// Begins a block.
     pub(super) fn open(&mut self) {
         self.scopes.push(HashSet::new());
     }
 
-    /// The innermost block ends. Blocks side by side may use a name for registers of the same width.
+    /// Ends the innermost block. Adjacent blocks may reuse a name for registers of the same width.
     pub(super) fn close(&mut self) {
         self.scopes.pop();
     }
 
-    /// `.b32 %r<121>, %extra`
+    /// Parses `.b32 %r<121>, %extra`.
     pub(super) fn declare(&mut self, line: u32, declaration: &str) -> Result<(), PtxError> {
         let fail = |problem| PtxError::new(line, declaration, problem);
         let (kind, names) = declaration

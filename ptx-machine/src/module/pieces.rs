@@ -1,4 +1,4 @@
-//! Cuts the text of a module at semicolons, labels and the braces of bodies, in one pass.
+//! Splits the text of a module at semicolons, labels and the braces of bodies, in one pass.
 
 use crate::error::{Problem, PtxError};
 
@@ -11,7 +11,7 @@ pub(super) enum Piece {
     Close { line: u32 },
     /// `name:`
     Label { line: u32, name: String },
-    /// What ends with a semicolon: an instruction or a directive.
+    /// A text that ends with a semicolon: an instruction or a directive.
     Statement { line: u32, text: String },
 }
 
@@ -66,12 +66,12 @@ impl Piece {
 #[derive(Default)]
 struct Cutter {
     pieces: Vec<Piece>,
-    /// What has been read of the next piece, and the line on which it begins.
+    /// The text of the next piece so far, and the line of its beginning.
     text: String,
     start: u32,
-    /// Whether it is the header of a body.
+    /// Whether the piece is the header of a body.
     is_header: bool,
-    /// Whether it has more than one part, so that it cannot be a label.
+    /// Whether the piece has several parts, so that it cannot be a label.
     has_parts: bool,
 }
 
@@ -80,7 +80,7 @@ impl Cutter {
         match c {
             ';' => {
                 let text = self.finish();
-                // An empty statement is none.
+                // Skip an empty statement.
                 if !text.is_empty() {
                     let line = self.start;
                     self.pieces.push(Piece::Statement { line, text });
@@ -117,7 +117,7 @@ impl Cutter {
 
     fn end_of_line(&mut self, line: u32) {
         self.space();
-        // A look at the first line only, so that a long piece is not read again and again.
+        // Inspect only the first line, so that a long piece is not read repeatedly.
         if self.start == line {
             let word = self.text.split(' ').next().unwrap_or_default();
             if LINE_DIRECTIVES.contains(&word) {

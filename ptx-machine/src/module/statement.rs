@@ -1,13 +1,13 @@
-//! Instructions as text.
+//! Parses instructions.
 
 use crate::error::{Problem, PtxError};
 
-/// One instruction: `@!%p1 op a, {b, c}, [d+4];`
+/// One instruction, such as `@!%p1 op a, {b, c}, [d+4];`.
 #[derive(Debug)]
 pub(crate) struct Statement {
     pub(crate) line: u32,
     pub(crate) text: String,
-    /// The guard's predicate, and whether it is negated.
+    /// The predicate of the guard, and whether it is negated.
     pub(crate) guard: Option<(String, bool)>,
     pub(crate) opcode: String,
     pub(crate) operands: Vec<Operand>,
@@ -25,7 +25,8 @@ pub(crate) enum Operand {
     Pair(String, String),
 }
 
-/// As many operands as any instruction has, in a vector too: the sums of a matrix product.
+/// The maximum number of operands of an instruction, also within a vector: the sums of a matrix
+/// product.
 const MAX_OPERANDS: usize = 128;
 
 impl Statement {

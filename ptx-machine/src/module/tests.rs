@@ -143,7 +143,7 @@ fn what_is_not_understood_is_an_error() {
     }
 }
 
-/// Texts that would make a careless parser slow or take much memory.
+/// Texts that would cost a careless parser much time or memory.
 #[test]
 fn long_texts() {
     for unit in [":", "{", "a ", "a.b ", ".entry ", "\"", "L:", "a,a"] {

@@ -1,5 +1,5 @@
-//! Loads, stores and prefetches. Every address is public, in shared memory too: a secret that keeps an access in its bank
-//! would still choose the row, and whether lanes are served together.
+//! Loads, stores and prefetches. Every address must be public, in shared memory too: a secret that
+//! keeps an access in its bank would still choose the row, and whether lanes are served together.
 
 use super::{Memory, Warp, active_lanes};
 use crate::fault::{Fault, Location};
@@ -62,8 +62,8 @@ impl Warp<'_> {
         Ok(())
     }
 
-    /// A cache line comes nearer, which others can measure: its address is public. Of memory that is nobody's it would do
-    /// nothing, but nobody means that.
+    /// Prefetches. Others can measure that a cache line comes nearer, so the address must be
+    /// public. An address outside all buffers would have no effect, but is a mistake, and refused.
     pub(super) fn prefetch(
         &mut self,
         base: Reg,
@@ -78,7 +78,7 @@ impl Warp<'_> {
         Ok(())
     }
 
-    /// The addresses of an access: public, and multiples of its size.
+    /// The addresses of an access, which must be public and multiples of its size.
     fn addresses(
         &mut self,
         access: &Access,
@@ -100,7 +100,7 @@ impl Warp<'_> {
     fn public_addresses(&self, base: Reg, offset: i64, lanes: u32) -> Result<Lanes, Fault> {
         let base_taint = self.taint[base];
         if base_taint != 0 {
-            // The offset is a constant of the instruction; its sum with the base can carry.
+            // The offset is a constant of the instruction. Its sum with the base can carry.
             let bits = active_lanes(lanes)
                 .map(|lane| taint::add(self.regs[base][lane], base_taint, offset as u64, 0))
                 .fold(0, |all, bits| all | bits);

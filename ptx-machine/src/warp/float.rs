@@ -1,4 +1,4 @@
-//! Arithmetic in double precision: a tainted bit of an operand taints all of the result.
+//! Double-precision arithmetic: a tainted bit of an operand taints the whole result.
 
 use super::{Warp, active_lanes};
 use crate::fault::Fault;
@@ -42,7 +42,7 @@ impl Warp<'_> {
         self.set(to, value, taint::any(self.taint[from]), lanes);
     }
 
-    /// Writes floating-point results, all bits of which are tainted by any tainted bit of an operand.
+    /// Writes floating-point results. A tainted bit of an operand taints all of their bits.
     fn set_float(
         &mut self,
         to: Reg,
@@ -59,7 +59,7 @@ impl Warp<'_> {
     }
 }
 
-/// `None` if an operand or the result is not finite.
+/// Computes an operation. `None` if an operand or the result is not finite.
 fn float_op(op: Float, a: u64, b: u64) -> Option<u64> {
     const ONE: u64 = 1023 << 52;
     const SIGN: u64 = 1 << 63;
@@ -71,7 +71,7 @@ fn float_op(op: Float, a: u64, b: u64) -> Option<u64> {
         Float::MulToNearest => to_nearest(x * y),
         Float::AddTowardZero => fma_rz(a, ONE, b),
         Float::SubTowardZero => fma_rz(a, ONE, b ^ SIGN),
-        // A zero of the product's sign leaves the product as it is.
+        // Adding a zero with the product's sign does not change the product.
         Float::MulTowardZero => fma_rz(a, b, (a ^ b) & SIGN),
     }
 }

@@ -5,8 +5,8 @@ use crate::fault::Fault;
 use crate::program::{Binary, Comparison, Reg, Width};
 use crate::taint::{self, Lanes};
 
-/// A rule of [`taint`]: value and taint of both operands to the taint of the result. Not a pointer to a function, which
-/// would be called for each lane.
+/// A rule of [`taint`]: from the values and taints of both operands to the taint of the result. A
+/// trait rather than a function pointer, which would cost a call for each lane.
 trait Rule: Fn(u64, u64, u64, u64) -> u64 {}
 
 impl<F: Fn(u64, u64, u64, u64) -> u64> Rule for F {}
@@ -37,7 +37,7 @@ impl Warp<'_> {
             Binary::MaxUnsigned => self.map2(a, b, |x, y| (x & mask).max(y & mask)),
             Binary::MinSigned => self.map2(a, b, |x, y| signed(x).min(signed(y)) as u64 & mask),
             Binary::MaxSigned => self.map2(a, b, |x, y| signed(x).max(signed(y)) as u64 & mask),
-            // PTX leaves division by zero unspecified; all ones is what the hardware gives.
+            // PTX does not define division by zero. The hardware returns all ones.
             Binary::DivUnsigned => self.map2(a, b, |x, y| {
                 (x & mask).checked_div(y & mask).unwrap_or(mask)
             }),
@@ -110,7 +110,7 @@ impl Warp<'_> {
     ) {
         let convert = |x: u64| extend(x, bits, signed) & width.mask();
         let value = self.map(from, convert);
-        // The copies of a tainted sign bit are tainted too.
+        // Copies of a tainted sign bit are tainted too.
         self.set(to, value, convert(self.taint[from]), lanes);
     }
 
@@ -154,7 +154,7 @@ impl Warp<'_> {
         });
         let mut tainted = self.taint[set] | self.taint[clear];
         if self.taint[by] != 0 {
-            // The bits that the two sides share do not tell which of them was chosen.
+            // Bits that are equal on both sides do not reveal which side was chosen.
             tainted |= or_all(self.map2(set, clear, |x, y| x ^ y));
         }
         self.set(to, chosen, tainted & width.mask(), lanes);
@@ -201,7 +201,8 @@ impl Warp<'_> {
         self.set(to, value, tainted, lanes);
     }
 
-    /// [`Warp::rule`] where the rule taints at least what either operand taints, so that full taint needs no look.
+    /// [`Warp::rule`] for rules that taint at least the tainted bits of either operand. Full taint
+    /// then needs no evaluation.
     fn rule_above(&self, rule: impl Rule, a: Reg, b: Reg, mask: u64) -> u64 {
         if (self.taint[a] | self.taint[b]) & mask == mask {
             return mask;
@@ -209,8 +210,8 @@ impl Warp<'_> {
         self.rule(rule, a, b)
     }
 
-    /// What a rule taints in any lane. It looks at the public bits alone, which mostly are the same in all lanes: then it is
-    /// asked once.
+    /// The union of a rule's taint over all lanes. The rule uses only public bits. If these are
+    /// equal in all lanes, which is frequent, it is evaluated once.
     fn rule(&self, rule: impl Rule, a: Reg, b: Reg) -> u64 {
         let (tx, ty) = (self.taint[a], self.taint[b]);
         let (x, y) = (self.regs[a][0], self.regs[b][0]);
@@ -223,7 +224,7 @@ impl Warp<'_> {
         }
     }
 
-    /// The taint of `a` moved by the public `b`, which mostly is the same in all lanes.
+    /// The taint of `a` shifted by the public `b`, which is usually equal in all lanes.
     fn shifted_taint(&self, a: Reg, b: Reg, shift: impl Fn(u64, u64) -> u64) -> u64 {
         let (tainted, by) = (self.taint[a], self.regs[b][0]);
         match or_all(self.map(b, |other| by ^ other)) {
@@ -237,7 +238,7 @@ fn or_all(lanes: Lanes) -> u64 {
     lanes.into_iter().fold(0, |all, x| all | x)
 }
 
-/// Shifts by the operand's width or more give zero.
+/// Shifts left. A shift by the operand's width or more gives zero.
 fn shift_left(x: u64, by: u64) -> u64 {
     x.unbounded_shl(by as u32)
 }

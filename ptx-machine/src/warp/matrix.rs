@@ -1,27 +1,28 @@
-//! Products of matrices. Each warp computes the rows that are its own: of the products themselves, nothing passes from
-//! one warp to another.
+//! Matrix products. Each warp computes its own rows, so the products pass no data between warps.
 //!
-//! A device computes them while the warp goes on. Here they are done at once; what is checked is that the warp could
-//! not have noticed the difference.
+//! A device computes them while the warp continues. Here they are computed at once, and the checks
+//! ensure that the warp could not have noticed the difference.
 
 use super::{ALL, Memory, Warp};
 use crate::fault::{Fault, Location};
 use crate::program::{Instruction, MatrixProduct, Op, Program, Reg};
 use crate::taint::{self, Lanes};
 
-/// Rows of a warp, bytes in each of them, and columns that lie together.
+/// Rows of a warp, bytes in each row, and adjacent columns.
 const ROWS: usize = 16;
 const DEPTH: usize = 32;
 const COLUMNS: usize = 8;
-/// Bytes of the depth that lie together.
+/// Adjacent bytes of the depth.
 const TOGETHER: usize = 16;
 
-/// The products that a warp has started, and what it did to the registers that they work on.
+/// The products that a warp has started, and its accesses to the registers that they use.
 pub(super) struct Products {
-    /// For each register the step that wrote it last, other than as a sum. Empty for a program without products.
+    /// For each register the step that last wrote it, other than as a sum. Empty for a program
+    /// without products.
     written: Vec<u64>,
     fenced: u64,
-    /// Registers of the products that are on their way: sums, rows, and the number of groups closed before.
+    /// Registers of the products under way: sums, rows, and the number of groups that were closed
+    /// before.
     started: Vec<(Vec<Reg>, [Reg; 4], usize)>,
     groups: usize,
 }
@@ -44,7 +45,8 @@ impl Products {
         }
     }
 
-    /// Whether an instruction leaves alone what products are working on. Notes what it writes.
+    /// Checks that an instruction does not touch registers of products under way, and records its
+    /// writes.
     pub(super) fn check(&mut self, instruction: &Instruction, step: u64) -> Result<(), Fault> {
         if self.written.is_empty() {
             return Ok(());
@@ -73,13 +75,14 @@ impl Products {
         self.groups += 1;
     }
 
-    /// Until at most `pending` groups are on their way. What is in no group yet stays.
+    /// Waits until at most `pending` groups are under way. Products outside of groups stay under
+    /// way.
     pub(super) fn wait(&mut self, pending: usize) {
         let done = self.groups.saturating_sub(pending);
         self.started.retain(|(_, _, group)| *group >= done);
     }
 
-    /// Nothing may be on its way.
+    /// Checks that no product is under way.
     pub(super) fn none_left(&self) -> Result<(), Fault> {
         match self.started.is_empty() {
             true => Ok(()),
@@ -87,7 +90,7 @@ impl Products {
         }
     }
 
-    /// Starts a product. Several may add to the same sums one after the other.
+    /// Starts a product. Consecutive products may use the same sums.
     fn start(&mut self, product: &MatrixProduct) -> Result<(), Fault> {
         let mut all = product.sums.iter().chain(&product.rows);
         if all.any(|&reg| self.written[reg] > self.fenced) {
@@ -109,8 +112,8 @@ impl Products {
     }
 }
 
-/// The matrix in shared memory: where it begins, and the bytes from 16 of its rows to the next 16 and from 8 of its
-/// columns to the next 8.
+/// The layout of a matrix in shared memory: its start, and the distances in bytes between groups of
+/// 16 rows and groups of 8 columns.
 struct Layout {
     start: u64,
     row_stride: u64,
@@ -118,7 +121,8 @@ struct Layout {
 }
 
 impl Layout {
-    /// "Matrix descriptor" in the PTX ISA, for a factor that lies column by column and without swizzling.
+    /// Decodes a "Matrix descriptor" of the PTX ISA, for a factor in column order without
+    /// swizzling.
     fn new(descriptor: u64) -> Result<Self, Fault> {
         let field = |shift: u32| (descriptor >> shift & 0x3fff) << 4;
         let known = 0x3fff | 0x3fff << 16 | 0x3fff << 32;
@@ -132,7 +136,7 @@ impl Layout {
         })
     }
 
-    /// Where the first of 16 bytes of a column is.
+    /// The address of the first of 16 bytes of a column.
     fn address(&self, column: usize, half: usize) -> u64 {
         self.start
             + half as u64 * self.row_stride
@@ -180,7 +184,7 @@ impl Warp<'_> {
                     secret |= read_column(memory, address, place)?;
                 }
             }
-            // Four sums of each lane: two columns of its first row, and of its second.
+            // Each lane has four sums: two columns of its first row, and two of its second.
             for number in 0..4 {
                 let sum = product.sums[4 * block + number];
                 let before = self.regs[sum];
@@ -206,7 +210,8 @@ impl Warp<'_> {
         Ok(())
     }
 
-    /// The bytes of the warp's rows: of rows g and g + 8 lane 4 g + t has the bytes 4 t .. 4 t + 4 and those 16 further on.
+    /// The bytes of the warp's rows. In rows g and g + 8, lane 4 g + t has the bytes 4 t .. 4 t + 4
+    /// and those 16 further on.
     pub(super) fn rows(&self, regs: &[Reg; 4]) -> [[i16; DEPTH]; ROWS] {
         let mut rows = [[0; DEPTH]; ROWS];
         for (number, &reg) in regs.iter().enumerate() {
@@ -219,7 +224,8 @@ impl Warp<'_> {
         rows
     }
 
-    /// The bytes of eight columns: of column g lane 4 g + t has the bytes 4 t .. 4 t + 4 and those 16 further on.
+    /// The bytes of eight columns. In column g, lane 4 g + t has the bytes 4 t .. 4 t + 4 and those
+    /// 16 further on.
     pub(super) fn columns(&self, regs: &[Reg; 2]) -> [[i16; DEPTH]; COLUMNS] {
         let mut columns = [[0; DEPTH]; COLUMNS];
         for (half, &reg) in regs.iter().enumerate() {
@@ -249,7 +255,7 @@ impl Warp<'_> {
         let (secret_low, secret_high) = (self.taint[low], self.taint[high]);
         let tainted = match self.taint[selector] {
             0 => self.regs[selector].iter().fold(0, |all, &selector| {
-                // A copied sign depends on the highest bit of its byte alone.
+                // A copied sign depends only on the highest bit of its byte.
                 all | permute(secret_low, secret_high, selector)
             }),
             _ => u64::from(u32::MAX),
@@ -258,23 +264,23 @@ impl Warp<'_> {
     }
 }
 
-/// The sum of the products of unsigned bytes.
+/// The sum of the products of bytes.
 pub(super) fn inner_product(row: &[i16; DEPTH], column: &[i16; DEPTH]) -> u32 {
-    // In these types most processors have an instruction for several at once.
+    // In these types most processors have an instruction for several products at once.
     let terms = row.iter().zip(column);
     terms
         .map(|(&a, &b)| i32::from(a) * i32::from(b))
         .sum::<i32>() as u32
 }
 
-/// Puts the low bytes of `value` in their places.
+/// Splits the low bytes of `value` into `places`.
 fn place_bytes(places: &mut [i16], value: u64) {
     for (place, byte) in places.iter_mut().zip(value.to_le_bytes()) {
         *place = byte.into();
     }
 }
 
-/// Reads 16 bytes of a column. Their taint.
+/// Reads 16 bytes of a column, and returns their taint.
 fn read_column(memory: &mut Memory<'_>, address: u64, place: &mut [i16]) -> Result<u64, Fault> {
     let mut tainted = 0;
     for (number, eight) in place.chunks_exact_mut(8).enumerate() {
@@ -314,7 +320,7 @@ mod tests {
         let mut products = Products::with_registers(20);
         products.fence(1);
         products.start(&product(&[0, 1, 2, 3])).unwrap();
-        // The same sums again, and rows that are read, are well.
+        // Reusing the sums, and reading the rows, is allowed.
         products.start(&product(&[0, 1, 2, 3])).unwrap();
         assert_eq!(products.check(&copy(16, 10), 2), Ok(()));
         for (to, from) in [(16, 0), (3, 16), (11, 16)] {
@@ -351,7 +357,7 @@ mod tests {
         let layout = Layout::new(0x8 << 32 | 0x90 << 16 | 0x100).unwrap();
         assert_eq!(layout.address(0, 0), 0x1000);
         assert_eq!(layout.address(9, 1), 0x1000 + 0x900 + 0x80 + 16);
-        // A swizzled one, and one with an offset of its base.
+        // A swizzled layout, and one with an offset of its base.
         for descriptor in [1 << 62, 1 << 49] {
             assert!(Layout::new(descriptor).is_err());
         }

@@ -1,4 +1,5 @@
-//! Products of matrices that a warp does by itself: `mma.sync`, `m16n8k32` ("Matrix fragments for mma.m16n8k32" in the PTX ISA).
+//! Synchronous matrix products of a warp: `mma.sync`, `m16n8k32` ("Matrix fragments for
+//! mma.m16n8k32" in the PTX ISA).
 
 use super::matrix::inner_product;
 use super::{ALL, Warp};
@@ -12,7 +13,7 @@ impl Warp<'_> {
             return Err(Fault::NotConverged);
         }
         let (rows, columns) = (self.rows(&product.rows), self.columns(&product.column));
-        // Lane 4 g + t has of rows g and g + 8 the sums of columns 2 t and 2 t + 1.
+        // In rows g and g + 8, lane 4 g + t has the sums of columns 2 t and 2 t + 1.
         let sums: [[u64; 32]; 4] = core::array::from_fn(|number| {
             let from = &self.regs[product.from[number]];
             core::array::from_fn(|lane| {

@@ -36,7 +36,7 @@ impl Warp<'_> {
     }
 }
 
-/// The lane that a shuffle reads, and whether it is in the segment (PTX ISA, `shfl.sync`).
+/// The source lane of a shuffle, and whether it is in the segment (PTX ISA, `shfl.sync`).
 fn source_lane(mode: Shuffle, own: u64, b: u64, clamp: u64, segment: u64) -> (u64, bool) {
     let first = own & segment;
     let last = first | (clamp & !segment);

@@ -1,4 +1,4 @@
-//! The program, run on the controls and on input that cannot be used.
+//! Tests of the program with the controls and with invalid input.
 
 mod refused;
 mod verdicts;
@@ -6,7 +6,7 @@ mod verdicts;
 use std::process::{Command, Output, Stdio};
 
 pub(crate) const CONTROLS: &str = "controls/controls.ptx";
-/// The parameters of every control for one warp, with base, exponent and modulus secret.
+/// The parameters of every control for one warp. Base, exponent and modulus are secret.
 pub(crate) const ONE_WARP: &str = "--buffer 0=out:128 --buffer 1=random:128 --buffer 2=random:128 \
                         --buffer 3=random:128 --buffer 4=out:512 --secret 1,2,3";
 
@@ -20,7 +20,8 @@ pub(crate) fn run(args: &str) -> Output {
     program().args(args.split_whitespace()).output().unwrap()
 }
 
-/// Exit status, standard output and standard error. One of the two is empty, and nothing panicked.
+/// The exit status, with standard output or standard error. One of the two is empty, and nothing
+/// panicked.
 pub(crate) fn result(output: &Output) -> (i32, String) {
     let stdout = String::from_utf8(output.stdout.clone()).unwrap();
     let stderr = String::from_utf8(output.stderr.clone()).unwrap();
@@ -36,7 +37,7 @@ pub(crate) fn check(entry: &str, rest: &str) -> (i32, String) {
     )))
 }
 
-/// The command line is refused with a message that contains `expected`.
+/// Checks that the command line is refused with a message that contains `expected`.
 pub(crate) fn refused(args: &str, expected: &str) {
     let (status, text) = result(&run(args));
     assert!(

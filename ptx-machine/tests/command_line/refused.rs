@@ -1,4 +1,4 @@
-//! Command lines that do not fit, and files that are no PTX.
+//! Tests of invalid command lines and files.
 
 use std::fs;
 use std::path::Path;
@@ -126,7 +126,7 @@ fn files_that_are_no_ptx() {
         refused(&format!("check {path}"), expected);
     }
 
-    // One entry point that is not supported leaves the others usable.
+    // An unsupported entry point does not affect the others.
     let mixed = file(
         "mixed",
         b".entry good() { ret; }\n.entry bad() {\n.reg .f32 %f<3>;\nadd.f32 %f1, %f2, %f2;\nret; }",

@@ -1,4 +1,4 @@
-//! What it finds, in the controls and in a kernel with numbers.
+//! Tests of the verdicts on the controls and on a kernel with numbers.
 
 use std::fs;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn leaking_controls() {
         assert_eq!(status, 1, "{entry}");
         assert!(found.starts_with(&format!("{entry}: {fault}")), "{found}");
         assert_eq!(lanes, "  block 0, warp 0, lanes of threads 0 to 31");
-        // The line of the file is the one that is quoted.
+        // The reported line of the file is the quoted one.
         let (file, rest) = place.trim().split_once(':').unwrap();
         let (line, quoted) = rest.split_once(": ").unwrap();
         let ptx = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();

@@ -1,11 +1,12 @@
-//! Launches of the shipped entry points, as kernels/README.md describes them, with every number secret.
+//! Launches of the shipped entry points, as kernels/README.md describes them, with all numbers
+//! secret.
 
 use num_bigint::BigUint;
 use ptx_machine::{Argument, Global, Launch, Module, Outcome, Program, RunError};
 
 use crate::manifest::ShippedEntry;
 
-/// A window table has room for at least so many powers; other numbers share its place.
+/// The least number of powers in a window table. Other numbers share its memory.
 fn fewest_entries(entry: &ShippedEntry) -> u32 {
     match entry.family.as_str() {
         "rns" | "rns_mma" => 32,
@@ -13,7 +14,7 @@ fn fewest_entries(entry: &ShippedEntry) -> u32 {
     }
 }
 
-/// One exponentiation: its modulus is a number in the list that belongs to the batch.
+/// One exponentiation. Its modulus is given by the index in the batch's list.
 pub(crate) struct Instance {
     pub(crate) base: BigUint,
     pub(crate) exponent: BigUint,
@@ -29,18 +30,18 @@ pub(crate) struct ModExpLaunch {
     pub(crate) window: u32,
 }
 
-/// What came out, and what the launch left behind.
+/// The results of a launch, and what it left behind.
 pub(crate) struct Results {
     pub(crate) powers: Vec<BigUint>,
     pub(crate) outcome: Outcome,
-    /// Whether the scratch buffer holds anything that depends on a secret.
+    /// Whether the scratch buffer depends on a secret.
     pub(crate) secrets_left_in_scratch: bool,
 }
 
-/// Runs a batch with bases, exponents, moduli and `r2` secret.
+/// Runs a batch with secret bases, exponents, moduli and `r2`.
 ///
-/// Inputs are read-only, `out` and `scratch` begin uninitialised, and every buffer is exactly as long as
-/// the documentation says, so that an access beyond it is a fault.
+/// Inputs are read-only, and `out` and `scratch` are uninitialised. Every buffer has exactly the
+/// documented length, so that an access beyond it is a fault.
 pub(crate) fn modexp(
     entry: &ShippedEntry,
     program: &Program,

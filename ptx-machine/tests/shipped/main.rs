@@ -1,10 +1,10 @@
-//! The PTX of `kernels/`, run without a GPU while the machine follows its secrets.
+//! Tests of the PTX of `kernels/`, which runs without a GPU while the machine tracks secrets.
 //!
-//! Every shipped entry point computes what `num_bigint` computes, while bases, exponents, moduli and
-//! everything that follows from them are tainted: a branch, an address, a shuffle lane or a running time
-//! that depends on one of them fails the test, as does an access outside the documented buffers, a read
-//! of memory that was never written, and a secret left in scratch or shared memory.
-//! `controls.rs` shows that the machine notices.
+//! Every shipped entry point must compute the same as `num_bigint`. Bases, exponents, moduli and
+//! everything derived from them are tainted. A test fails if a branch, an address, a shuffle lane
+//! or a running time depends on one of them. It also fails after an access outside the documented
+//! buffers, a read of unwritten memory, or a secret left in scratch or shared memory. `controls.rs`
+//! shows that the machine notices.
 
 mod harness;
 mod manifest;

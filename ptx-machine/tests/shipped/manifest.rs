@@ -1,4 +1,4 @@
-//! The entry points that the crate ships: `kernels/*/shapes.csv`, whose columns `kernels/README.md` explains.
+//! The shipped entry points, from `kernels/*/shapes.csv`; `kernels/README.md` explains the columns.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,11 @@ pub(crate) struct ShippedEntry {
     pub(crate) bits: u32,
     pub(crate) threads: u32,
     pub(crate) instances_per_block: u32,
-    /// Doubles of scratch memory for each thread and each entry of the window table; 0 without a table.
+    /// Doubles of scratch memory for each thread and each entry of the window table; 0 without a
+    /// table.
     pub(crate) scratch_doubles: u32,
     pub(crate) shared_bytes: usize,
-    /// The narrowest Montgomery parameters that it takes, in bits.
+    /// The least width of the Montgomery parameters, in bits.
     pub(crate) min_r2_bits: u32,
 }
 
@@ -25,7 +26,7 @@ pub(crate) struct ShippedEntry {
 ///
 /// # Panics
 ///
-/// If a table cannot be read, or names a module or a function that is not there.
+/// If a table cannot be read, or names a module or function that does not exist.
 pub(crate) fn entries(prefix: &str) -> Vec<ShippedEntry> {
     let operations = table(&kernels().join("operations.csv"));
     let mut entries = Vec::new();
@@ -44,7 +45,7 @@ pub(crate) fn entries(prefix: &str) -> Vec<ShippedEntry> {
     entries
 }
 
-/// Names of the functions in all modules.
+/// The names of the functions in all modules.
 pub(crate) fn shipped() -> Vec<String> {
     let mut names = Vec::new();
     for file in fs::read_dir(kernels().join("ptx")).unwrap() {

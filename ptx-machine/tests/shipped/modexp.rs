@@ -1,12 +1,12 @@
-//! Batches of exponentiations: `modexp_BITS_tT`.
+//! Tests of batches of exponentiations: `modexp_BITS_tT`.
 
 use num_bigint::BigUint;
 
 use crate::harness::{Instance, ModExpLaunch, Results, modexp, program};
 use crate::manifest::{ShippedEntry, entries, shipped};
 
-/// A batch whose operands stand at the edges: numbers of all ones, powers of two around limb boundaries,
-/// moduli from 1 up to the width.
+/// A batch with extreme operands: numbers of all ones, powers of two around limb boundaries, moduli
+/// from 1 up to the width.
 fn edges(bits: u32, len: u32) -> (Vec<BigUint>, Vec<Instance>) {
     let one = || BigUint::from(1u32);
     let ones = |n: u32| (one() << n as usize) - 1u32;
@@ -21,7 +21,7 @@ fn edges(bits: u32, len: u32) -> (Vec<BigUint>, Vec<Instance>) {
         ones(bits - 52),
         (ones(bits) / 5u32) | one(),
         (ones(bits) << 52usize & ones(bits)) | one(),
-        // Words of 32 bits, all ones and 0 in turn; and all ones but for one of them.
+        // 32-bit words that alternate between all ones and 0, and all ones except for one word.
         ones(bits) / ones(64) * ones(32),
         ones(bits) - (ones(32) << 32usize),
     ];
@@ -54,7 +54,7 @@ fn edges(bits: u32, len: u32) -> (Vec<BigUint>, Vec<Instance>) {
     (moduli, batch)
 }
 
-/// Runs the batch, compares every result with `num_bigint`, and looks for secrets left behind.
+/// Runs the batch, compares every result with `num_bigint`, and checks that no secrets are left.
 fn check(
     entry: &ShippedEntry,
     moduli: &[BigUint],
@@ -74,7 +74,7 @@ fn check(
     results
 }
 
-/// A kernel that is shipped but not in the tables would not be tested.
+/// A kernel that is shipped but missing in the tables would not be tested.
 #[test]
 fn every_shipped_entry_point_is_tested() {
     let tested = [entries("modexp_"), entries("modmul_"), entries("rsa_")].concat();
@@ -113,9 +113,13 @@ fn shortened_exponents_above_1024_bits() {
     }
 }
 
-/// These windows and odd exponent lengths, with Montgomery parameters of the narrowest width that the entry point takes. With one of the six
-/// windows, another for each entry point of a family, two blocks take more than one round, the last one partly; with the others one block is
-/// not full. What a kernel does in rounds does not depend on the window, and with all windows in all rounds the tests of this program take half as long again.
+/// Tests three windows with odd exponent lengths, and the narrowest Montgomery parameters of each
+/// entry point.
+///
+/// For one of the six windows, which differs between the entry points of a family, two blocks take
+/// more than one round, the last one only partly. For the other windows, one block is not full. The
+/// rounds of a kernel do not depend on the window. With all windows in all rounds, the tests would
+/// take half as long again.
 fn windows(windows: [u32; 3]) {
     for (number, entry) in (0..).zip(&entries("modexp_")) {
         for window in windows {
@@ -160,7 +164,7 @@ fn exponents_of_no_bits() {
     }
 }
 
-/// The taint rules say so already; this says it by counting.
+/// The taint rules imply this; here it is counted.
 #[test]
 fn as_many_steps_whatever_the_secrets() {
     let entry = &entries("modexp_")[0];

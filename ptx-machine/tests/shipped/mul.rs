@@ -1,4 +1,4 @@
-//! Batches of products: `modmul_BITS_t1`.
+//! Tests of batches of products: `modmul_BITS_t1`.
 
 use num_bigint::BigUint;
 use ptx_machine::{Argument, Global, Outcome};
@@ -12,11 +12,11 @@ struct Public {
     blocks: u32,
     ordinary: bool,
     times: u32,
-    /// The width of the moduli; that of the class or less.
+    /// The width of the moduli, at most that of the class.
     bits: u32,
 }
 
-/// One product: its modulus is a number in the list that belongs to the batch.
+/// One product. Its modulus is given by the index in the batch's list.
 #[derive(Clone)]
 struct Instance {
     a: BigUint,
@@ -28,7 +28,8 @@ fn ones(bits: u32) -> BigUint {
     (BigUint::from(1u32) << bits as usize) - 1u32
 }
 
-/// Numbers of up to `bits` bits at the edges: all ones, powers of two around limbs, limbs of all ones and 0 in turn.
+/// Extreme numbers of up to `bits` bits: all ones, powers of two around limbs, and limbs that
+/// alternate between all ones and 0.
 fn edges(bits: u32) -> Vec<BigUint> {
     let one = || BigUint::from(1u32);
     let limbs = (32..bits).step_by(32).flat_map(|limb| {
@@ -53,8 +54,8 @@ fn edges(bits: u32) -> Vec<BigUint> {
     others.into_iter().chain(limbs).collect()
 }
 
-/// Moduli at the edges, and `len` products: with factors at the edges, with some just below the modulus, and with one
-/// factor reduced, which Montgomery forms are.
+/// Extreme moduli, and `len` products: with extreme factors, with factors just below the modulus,
+/// and with one reduced factor, like a Montgomery form.
 fn batch(bits: u32, len: usize) -> (Vec<BigUint>, Vec<Instance>) {
     let values = edges(bits);
     let moduli: Vec<_> = values.iter().map(|x| x | BigUint::from(1u32)).collect();
@@ -74,8 +75,8 @@ fn batch(bits: u32, len: usize) -> (Vec<BigUint>, Vec<Instance>) {
     (moduli, batch)
 }
 
-/// Runs the batch with factors, moduli and `r2` secret, every buffer exactly as long as documented, and compares with
-/// `num_bigint`.
+/// Runs the batch with secret factors, moduli and `r2` in buffers of the documented lengths, and
+/// compares with `num_bigint`.
 fn check(entry: &ShippedEntry, moduli: &[BigUint], batch: &[Instance], public: Public) -> Outcome {
     let bytes = entry.bits as usize / 8;
     let radix = BigUint::from(1u32) << public.bits as usize;
@@ -131,7 +132,7 @@ fn check(entry: &ShippedEntry, moduli: &[BigUint], batch: &[Instance], public: P
     outcome
 }
 
-/// Two blocks that take more than one round, the last one partly, in both forms.
+/// Two blocks that take more than one round, the last one only partly, in both forms.
 #[test]
 fn products_at_the_edges() {
     for entry in &entries("modmul_") {
@@ -167,7 +168,7 @@ fn moduli_narrower_than_the_class() {
     }
 }
 
-/// As measurements do.
+/// The measurements use such products.
 #[test]
 fn products_with_one_factor_again_and_again() {
     for entry in &entries("modmul_") {
@@ -187,7 +188,7 @@ fn products_with_one_factor_again_and_again() {
     }
 }
 
-/// The taint rules say so already; this says it by counting.
+/// The taint rules imply this; here it is counted.
 #[test]
 fn as_many_steps_whatever_the_secrets() {
     let entry = &entries("modmul_")[0];

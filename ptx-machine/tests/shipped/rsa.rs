@@ -1,5 +1,5 @@
-//! The RSA private operation: three launches, or four with blinding, as kernels/README.md describes them, with
-//! everything secret but moduli and public exponents.
+//! Tests of the RSA private operation, whose launches kernels/README.md describes: three, or four
+//! with blinding. Everything except moduli and public exponents is secret.
 
 mod batch;
 mod blinding;
@@ -8,7 +8,7 @@ use num_bigint::BigUint;
 
 use batch::{Batch, Key, PUBLIC_EXPONENT, RsaEntries, one};
 
-/// Numbers below the moduli of the keys in turn: their edges, and what is in between.
+/// Numbers below the moduli of the keys in turn: extreme ones, and others.
 fn below_moduli(keys: &[Key], count: usize) -> Vec<BigUint> {
     let number = |i: usize| {
         let key = &keys[i % keys.len()];
@@ -25,7 +25,7 @@ fn below_moduli(keys: &[Key], count: usize) -> Vec<BigUint> {
     (0..count).map(number).collect()
 }
 
-/// Both half exponentiations of full length moduli, with shortened exponents.
+/// Both half exponentiations with moduli of full length and shortened exponents.
 #[test]
 fn half_exponentiations() {
     for class in &RsaEntries::all() {
@@ -49,7 +49,7 @@ fn half_exponentiations() {
     }
 }
 
-/// From halves to products with factors: edges of both with each other.
+/// Recombination of halves and products with factors: all combinations of extreme values.
 #[test]
 fn recombination() {
     for class in &RsaEntries::all() {
@@ -97,7 +97,8 @@ fn whole_private_operations() {
     }
 }
 
-/// A key whose exponents, less 1, belong together, and its private exponent.
+/// A key with prime p and q whose half exponents are those of d, less 1, and its private exponent
+/// d.
 fn key_with_primes(class: &RsaEntries) -> (Key, BigUint) {
     let power = one() << class.prime_bits() as usize;
     let p = prime_below(&power - 1_000_000u32);
@@ -109,7 +110,7 @@ fn key_with_primes(class: &RsaEntries) -> (Key, BigUint) {
     (key, d)
 }
 
-/// The largest prime below `bound` that e has an inverse for, by Fermat's test with four bases.
+/// The largest prime below `bound` for which e is invertible, by Fermat's test with four bases.
 fn prime_below(bound: BigUint) -> BigUint {
     let mut candidate = (bound - 2u32) | one();
     let passes = |n: &BigUint| {

@@ -1,16 +1,16 @@
-//! Which moduli a width has.
+//! The moduli of each width.
 
 use num_bigint::BigUint;
 
 use crate::primes;
 
-/// The widths in bits that there are bases for, and the number of moduli in each of the two.
+/// The widths in bits that have bases, and the number of moduli in each of the two bases.
 ///
-/// The number is a multiple of four, for four lanes share the residues of an instance, and the product of a base
-/// exceeds the modulus by 20 bits or more (`docs/rns.md`, "Bounds").
+/// The number is a multiple of four, because four lanes share the residues of an instance. The
+/// product of a base exceeds the modulus by 20 bits or more (`docs/rns.md`, "Bounds").
 pub const WIDTHS: [(u32, usize); 4] = [(512, 20), (1024, 36), (1536, 56), (2048, 72)];
 
-/// Two bases of equally many prime moduli `2^29 - d`, all of them different.
+/// Two bases with the same number of prime moduli `2^29 - d`, all different.
 #[derive(Clone, Debug)]
 pub struct Bases {
     /// The width in bits of the numbers that are exponentiated; every modulus M is below `2^bits`.
@@ -22,7 +22,8 @@ pub struct Bases {
 }
 
 impl Bases {
-    /// The bases for a width of [`WIDTHS`]: the primes below `2^29`, the greatest first, in turn to A and to B.
+    /// The bases for a width of [`WIDTHS`]: the primes below `2^29`, greatest first, alternating
+    /// between A and B.
     #[must_use]
     pub fn new(bits: u32) -> Option<Self> {
         let &(_, count) = WIDTHS.iter().find(|(width, _)| *width == bits)?;
@@ -40,7 +41,7 @@ impl Bases {
         self.a.len()
     }
 
-    /// The product of base A, which takes the place of a power of two in Montgomery's reduction.
+    /// The product of base A, which replaces the power of two in Montgomery reduction.
     #[must_use]
     pub fn product_a(&self) -> BigUint {
         self.a.iter().product()

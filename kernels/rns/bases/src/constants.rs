@@ -1,11 +1,11 @@
-//! What the kernels know of a pair of bases.
+//! The constants of a pair of bases in the kernels.
 
 use num_bigint::BigUint;
 
 use crate::Bases;
 
-/// Constants of a pair of bases A and B of n moduli each; `docs/rns.md` says what they are for. The fields stand in
-/// the order of the table in the kernels.
+/// Constants of a pair of bases A and B of n moduli each. `docs/rns.md` explains their use. The
+/// fields are in the order of the table in the kernels.
 #[derive(Clone, Debug)]
 pub struct Constants {
     /// `2^29 - a_i`.
@@ -14,23 +14,24 @@ pub struct Constants {
     pub distance_b: Vec<u32>,
     /// Row i, column j: `(A / a_i) A^-1 mod b_j`, which is `a_i^-1 mod b_j`.
     pub a_to_b: Vec<Vec<u32>>,
-    /// Row j, column i: `kappa_j (B / b_j) (-B^-1) mod a_i`, where `kappa_j = A (B / b_j)^-1 mod b_j`.
+    /// Row j, column i: `kappa_j (B / b_j) (-B^-1) mod a_i`, where
+    /// `kappa_j = A (B / b_j)^-1 mod b_j`.
     pub b_to_a: Vec<Vec<u32>>,
     /// Row k, column j, for each 32-bit word k of a number: `2^(32 k) A^-1 mod b_j`.
     pub enter: Vec<Vec<u32>>,
-    /// Row j: the low 32-bit words of `kappa_j (B / b_j)`, one more than a number has.
+    /// Row j: the low 32-bit words of `kappa_j (B / b_j)`, one more than the words of a number.
     pub leave: Vec<Vec<u32>>,
     /// The low words of `-B`, as many as in a row of `leave`.
     pub minus_b: Vec<u32>,
-    /// `floor(kappa_j 2^48 / b_j)`, the low and the high word.
+    /// The low and the high word of `floor(kappa_j 2^48 / b_j)`.
     pub weight: Vec<[u32; 2]>,
     /// `(A / a_i)^-1 B mod a_i`.
     pub gamma: Vec<u32>,
-    /// The integers by which `A^2 mod M` comes from `r2`.
+    /// The integers that turn `r2` into `A^2 mod M`.
     pub public: Vec<Public>,
 }
 
-/// A public integer K as the kernels hold numbers.
+/// A public integer K in the representation of the kernels.
 #[derive(Clone, Debug)]
 pub struct Public {
     /// `K (-B^-1) mod a_i`.
@@ -40,7 +41,7 @@ pub struct Public {
 }
 
 impl Constants {
-    /// Everything from its definition.
+    /// Computes all constants from their definitions.
     #[must_use]
     pub fn new(bases: &Bases) -> Self {
         let (product_a, product_b) = (bases.product_a(), bases.product_b());
@@ -92,7 +93,7 @@ impl Constants {
         }
     }
 
-    /// All of them, one after the other, as they lie in the kernels' table.
+    /// All constants in the order of the kernels' table.
     #[must_use]
     pub fn flat(&self) -> Vec<u32> {
         let mut all = [self.distance_a.as_slice(), &self.distance_b].concat();
@@ -123,8 +124,8 @@ impl Public {
     }
 }
 
-/// `1, c_0, l, h, c_2` with `A^4 = c_2 R^2 + (h A + l) R + c_0`, where `R = 2^(2 bits)`, each as small as can be; and
-/// `2^bits`.
+/// `1, c_0, l, h, c_2` with `A^4 = c_2 R^2 + (h A + l) R + c_0`, where `R = 2^(2 bits)` and each is
+/// as small as possible; then `2^bits`.
 pub(crate) fn entry_constants(bases: &Bases) -> [BigUint; 6] {
     let (a, r) = (bases.product_a(), BigUint::from(1u32) << (2 * bases.bits));
     let fourth = a.pow(4);
@@ -135,7 +136,8 @@ pub(crate) fn entry_constants(bases: &Bases) -> [BigUint; 6] {
     [one, c0, &c1 % &a, &c1 / &a, c2, power]
 }
 
-/// `A (B / b_j)^-1 mod b_j` for each j: the residue of `x / A` times this is the digit of x in base B.
+/// `A (B / b_j)^-1 mod b_j` for each j. The residue of `x / A`, multiplied by this, is the digit of
+/// x in base B.
 pub(crate) fn kappa(bases: &Bases) -> Vec<BigUint> {
     let (product_a, product_b) = (bases.product_a(), bases.product_b());
     let kappa = |&b: &u32| product_mod(&[&product_a, &inverse(&(&product_b / b), b)], b).into();

@@ -1,10 +1,13 @@
-//! The two bases of the RNS kernels for each width, and all constants that follow from them.
+//! The two bases of the RNS kernels for each width, and all constants derived from them.
 //!
-//! `docs/rns.md` derives the arithmetic and the bounds; the names here are those of that text. [`Bases`] is a pair of
-//! bases, [`Constants`] is what the kernels need of it, [`text`] writes that as a header, and [`model`] computes
-//! what the kernels compute, word for word.
+//! `docs/rns.md` derives the arithmetic and the bounds; names follow that text.
 //!
-//! Everything here is public: bases depend on the width of a modulus alone.
+//! * [`Bases`] is a pair of bases.
+//! * [`Constants`] holds the constants of the kernels.
+//! * [`text`] writes the constants as a header.
+//! * [`model`] computes the same as the kernels, word for word.
+//!
+//! Everything here is public: bases depend only on the width of a modulus.
 
 mod bases;
 mod constants;

@@ -1,6 +1,7 @@
-//! Writes the headers with the constants of all bases, or compares them with what is there.
+//! Writes the headers with the constants of all bases.
 //!
-//! `cargo run -p rns-bases` writes `kernels/rns/bases_BITS.cuh`; a test compares them.
+//! `cargo run -p rns-bases` writes `kernels/rns/bases_BITS.cuh`. A test compares the committed
+//! files.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
-//! The kernels' arithmetic on the host, word for word, one instance at a time.
+//! The kernels' arithmetic on the host, word for word, for one instance at a time.
 //!
-//! Names and steps are those of `kernels/rns/*.cuh`. Sums and products that must not exceed their words are written with
-//! operators that overflow in debug builds, and those that may with `wrapping_`.
+//! Names and steps are those of `kernels/rns/*.cuh`. Sums and products that must not exceed their
+//! words use operators that panic on overflow in debug builds. Others use `wrapping_` methods.
 
 use crate::{Bases, Constants, Public};
 
@@ -23,7 +23,7 @@ impl Modulus {
         self.value().wrapping_neg()
     }
 
-    /// `low + 2^16 high`, congruent.
+    /// Congruent to `low + 2^16 high`.
     #[must_use]
     pub fn fold(self, low: u32, high: u32) -> u32 {
         let above_16 = high + (low >> 16);
@@ -31,7 +31,8 @@ impl Modulus {
         word.wrapping_add((above_16 >> 13).wrapping_mul(self.minus()))
     }
 
-    /// The same, not reduced as far, and with one instruction less.
+    /// Congruent to `low + 2^16 high`. Less reduced than [`fold`](Self::fold), with one instruction
+    /// less.
     #[must_use]
     pub fn fold_loosely(self, low: u32, high: u32) -> u32 {
         low + ((high & 0x1fff) << 16) + (high >> 13) * self.distance
@@ -62,7 +63,7 @@ impl Modulus {
         x.wrapping_add((x >> 29).wrapping_mul(self.minus()))
     }
 
-    /// `x - m` if that is not negative, else `x`.
+    /// `x - m` if that is not negative, otherwise `x`.
     #[must_use]
     pub fn subtract_once(self, x: u32) -> u32 {
         x.min(x.wrapping_add(self.minus()))
@@ -81,7 +82,7 @@ impl Modulus {
         quotient
     }
 
-    /// `x factor`, congruent, for the quotient that goes with the factor.
+    /// Congruent to `x factor`. `quotient` is the one of the factor.
     #[must_use]
     pub fn times_constant(self, x: u32, factor: u32, quotient: u32) -> u32 {
         let high = ((u64::from(x) * u64::from(quotient)) >> 32) as u32;
@@ -89,7 +90,7 @@ impl Modulus {
             .wrapping_add(high.wrapping_mul(self.minus()))
     }
 
-    /// `x y`, congruent.
+    /// Congruent to `x y`.
     #[must_use]
     pub fn times(self, x: u32, y: u32) -> u32 {
         self.reduce(u64::from(x) * u64::from(y))
@@ -102,7 +103,7 @@ impl Modulus {
         self.times(x, y)
     }
 
-    /// The inverse of `x`, or 0 for a multiple of m; congruent.
+    /// Congruent to the inverse of `x`, or to 0 for a multiple of m.
     #[must_use]
     pub fn inverse(self, x: u32) -> u32 {
         let ones_2 = self.square_times(x, 1, x);
@@ -121,18 +122,18 @@ impl Modulus {
 /// The four byte columns of a residue, as `low + 2^16 high`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Columns {
-    /// Of the bytes 0 and 1.
+    /// The columns of bytes 0 and 1.
     pub low: u32,
-    /// Of the bytes 2 and 3.
+    /// The columns of bytes 2 and 3.
     pub high: u32,
 }
 
-/// What an instance knows of its modulus.
+/// The constants of an instance's modulus.
 #[derive(Clone, Debug)]
 pub struct InstanceModulus {
     /// `M / A mod b_j`.
     pub residues: Vec<u32>,
-    /// `-M^-1 (A / a_i)^-1 B^2 mod a_i`, 0 in all or none that M has in common with A.
+    /// `-M^-1 (A / a_i)^-1 B^2 mod a_i`; 0 for each `a_i` that divides M.
     pub factors: Vec<u32>,
     quotients: Vec<u32>,
 }
@@ -148,7 +149,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// For these bases.
+    /// Makes the model for these bases.
     #[must_use]
     pub fn new(bases: &Bases) -> Self {
         let constants = Constants::new(bases);
@@ -177,7 +178,7 @@ impl Model {
         &self.b
     }
 
-    /// What columns become where it is multiplied: with few moduli, not reduced as far as elsewhere.
+    /// Reduces columns for a product. With few moduli, the reduction is looser than elsewhere.
     #[must_use]
     pub fn fold_for_product(&self, m: Modulus, columns: Columns) -> u32 {
         let fold = match self.folds_loosely {
@@ -187,8 +188,11 @@ impl Model {
         fold(m, columns.low, columns.high)
     }
 
-    /// A product on the tensor cores: the columns that residue or word `column` gets from the bytes of `operand`. A row of
-    /// `matrix` belongs to byte 0; those of the others are `2^(8 q)` times as much, modulo `modulus`.
+    /// A product on the tensor cores: the columns of residue or word `column`, from the bytes of
+    /// `operand`.
+    ///
+    /// A row of `matrix` is for byte 0. The row for byte q is `2^(8 q)` times that, modulo
+    /// `modulus`.
     fn product(operand: &[u32], matrix: &[Vec<u32>], column: usize, modulus: Modulus) -> Columns {
         let mut sums = [0u32; 4];
         for (&word, row) in operand.iter().zip(matrix) {
@@ -208,7 +212,7 @@ impl Model {
         }
     }
 
-    /// The exact quotient of an extension from base B: `low + 2^16 high`.
+    /// The exact quotient of an extension from base B, as `low + 2^16 high`.
     #[must_use]
     pub fn quotient(&self, z: &[u32]) -> Columns {
         let mut sums = [0u32; 6];
@@ -230,7 +234,7 @@ impl Model {
         }
     }
 
-    /// The columns from which the residues in base A come, the quotient added.
+    /// The columns of the residues in base A, including the quotient.
     #[must_use]
     pub fn columns_in_a(&self, z: &[u32]) -> Vec<Columns> {
         let theta = self.quotient(z);
@@ -244,7 +248,7 @@ impl Model {
         columns.collect()
     }
 
-    /// The columns from which the extension of quotient digits to base B comes.
+    /// The columns of the extension of quotient digits to base B.
     #[must_use]
     pub fn columns_in_b(&self, x: &[u32]) -> Vec<Columns> {
         let columns = self.b.iter().enumerate();
@@ -276,7 +280,7 @@ impl Model {
         self.b.iter().enumerate().map(residue).collect()
     }
 
-    /// What is kept of a modulus.
+    /// The constants of a modulus.
     #[must_use]
     pub fn modulus(&self, words: &[u32]) -> InstanceModulus {
         let z = self.from_words(words);
@@ -302,7 +306,7 @@ impl Model {
         self.multiply_by(z, &self.extend(y), y, modulus)
     }
 
-    /// The same by a public integer.
+    /// `z y / A` modulo the modulus, for a public integer y.
     #[must_use]
     pub fn multiply_public(&self, z: &[u32], y: &Public, modulus: &InstanceModulus) -> Vec<u32> {
         self.multiply_by(z, &y.in_a, &y.in_b, modulus)
@@ -332,7 +336,7 @@ impl Model {
         (0..self.b.len()).map(residue).collect()
     }
 
-    /// `A^2` modulo the modulus, from `r2` as `from_words` gives it.
+    /// `A^2` modulo the modulus. `r2` is the output of `from_words`.
     #[must_use]
     pub fn a_squared(&self, r2: &[u32], modulus: &InstanceModulus) -> Vec<u32> {
         let [one, c0, l, h, c2, _] = self.constants.public.as_slice() else {
@@ -347,7 +351,8 @@ impl Model {
         add(self.multiply_public(&square, c2, modulus), &sum)
     }
 
-    /// `(upper 2^bits + lower) A` modulo the modulus, from both parts as `from_words` gives them and from `a_squared`.
+    /// `(upper 2^bits + lower) A` modulo the modulus. Both parts are outputs of `from_words`; the
+    /// last operand is that of `a_squared`.
     #[must_use]
     pub fn two_parts(
         &self,
@@ -366,7 +371,8 @@ impl Model {
         sums.map(|(m, (x, y))| m.reduce_word(x + y)).collect()
     }
 
-    /// The words of the integer that z stands for, before the reduction modulo M: one more than numbers have.
+    /// The words of the integer that z represents, before the reduction modulo M: one more than the
+    /// words of a number.
     #[must_use]
     pub fn to_words(&self, z: &[u32]) -> Vec<u32> {
         let theta = self.quotient(z);

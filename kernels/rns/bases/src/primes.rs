@@ -1,6 +1,6 @@
 //! Primes just below a power of two.
 
-/// Odd primes below `2^29`, the greatest first.
+/// Odd primes below `2^29`, greatest first.
 pub(crate) fn below_2_to_29() -> impl Iterator<Item = u32> {
     (1u32..1 << 29).rev().step_by(2).filter(|&n| is_prime(n))
 }

@@ -1,4 +1,4 @@
-//! The constants as a header of CUDA C++.
+//! Writes the constants as a CUDA C++ header.
 
 use crate::{Bases, Constants};
 

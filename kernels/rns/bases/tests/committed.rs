@@ -1,4 +1,4 @@
-//! The headers of the kernels are what this program writes.
+//! Tests that the committed headers are the output of this program.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn headers_are_up_to_date() {
         let committed = fs::read_to_string(folder.join(file_name(bits))).unwrap();
         let bases = Bases::new(bits).unwrap();
         assert!(committed == text(&bases), "run `cargo run -p rns-bases`");
-        // A changed word would be noticed.
+        // Control: a changed word is noticed.
         let mut changed = bases;
         changed.a.swap(0, 1);
         assert!(committed != text(&changed));

@@ -1,10 +1,10 @@
-//! The model against big integers: what the kernels' arithmetic means.
+//! Tests of the model against big integers.
 
 use num_bigint::BigUint;
 use rns_bases::model::{InstanceModulus, Model};
 use rns_bases::{Bases, WIDTHS};
 
-/// Numbers of `bits` bits that follow from a seed.
+/// Numbers of `bits` bits, derived from a seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -45,7 +45,7 @@ impl Case {
         self.model.from_words(&words(number, self.bases.bits))
     }
 
-    /// The integer that z stands for, by the Chinese remainder theorem.
+    /// The integer that z represents, by the Chinese remainder theorem.
     fn integer(&self, z: &[u32]) -> BigUint {
         let (a, b) = (self.bases.product_a(), self.bases.product_b());
         let terms = z.iter().zip(&self.bases.b).map(|(&z, &m)| {
@@ -114,7 +114,7 @@ fn products_are_montgomery_products() {
     }
 }
 
-/// A whole way: in, two squarings and a product, and out.
+/// A whole computation: conversion to residues, two squarings, a product, and conversion back.
 #[test]
 fn powers() {
     for (bits, _) in WIDTHS {
@@ -169,7 +169,7 @@ fn numbers_of_two_parts() {
     }
 }
 
-/// What a modulus has in common with A is seen in its factors.
+/// The factors of a modulus show the divisors that it shares with A.
 #[test]
 fn common_factors() {
     let bases = Bases::new(1024).unwrap();

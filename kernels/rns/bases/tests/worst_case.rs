@@ -1,18 +1,20 @@
-//! The bounds of docs/rns.md at the worst operands of every stage, for every modulus of every base.
+//! Tests of the bounds in docs/rns.md with the worst operands of every stage, for every modulus of
+//! every base.
 //!
-//! The model's sums overflow, and stop the test, where a word of the kernels would.
+//! If a word of the kernels could overflow, the model's sum would panic.
 
 use num_bigint::BigUint;
 use rns_bases::model::{Columns, Model, Modulus};
 use rns_bases::{Bases, WIDTHS};
 
-/// Residues in base B are below 2.5 m, quotient digits below 1.3125 m: the words with the greatest bytes below these.
+/// Upper bounds for residues in base B, which are below 2.5 m, and for quotient digits, below
+/// 1.3125 m: the words with the greatest bytes under these limits.
 const GREATEST_RESIDUE: u32 = 0x4fff_ffff;
 const GREATEST_DIGIT: u32 = 0x29ff_ffff;
-/// What `fold` gives, and `fold_loosely`.
+/// Upper bounds for the results of `fold` and `fold_loosely`.
 const GREATEST_FOLDED: u32 = (1 << 29) + (1 << 28) - 1;
 const GREATEST_LOOSE: u32 = 0u32.wrapping_sub(1 << 30) - 1;
-/// The greatest sums that `fold_loosely` takes.
+/// The greatest sums that `fold_loosely` accepts.
 const LOOSE_SUMS: Columns = Columns {
     low: (1 << 31) - 1,
     high: (1 << 29) - 1,
@@ -38,7 +40,7 @@ fn below_two_and_a_half(value: u32, m: Modulus) -> bool {
     u64::from(value) * 2 < u64::from(m.value()) * 5
 }
 
-/// Sums that `fold_for_product` may get.
+/// Checks sums that `fold_for_product` may get.
 fn check_fold_for_product(bases: &Bases, model: &Model, m: Modulus, columns: Columns) {
     if folds_loosely(bases) {
         assert!(columns.low <= LOOSE_SUMS.low && columns.high <= LOOSE_SUMS.high);
@@ -84,7 +86,7 @@ fn extensions_of_the_greatest_residues() {
     }
 }
 
-/// The sums of any residues are below those of the greatest possible matrix bytes: no base comes near the end of a word.
+/// No sum of residues overflows: all are below those with the greatest possible matrix bytes.
 #[test]
 fn sums_have_room() {
     for (bases, _) in models() {
@@ -139,7 +141,7 @@ fn greatest_products() {
     let greatest = u64::from(GREATEST_RESIDUE);
     // z^2 + q M in base B; (X Y) in base A is less.
     assert!(greatest * greatest + u64::from(GREATEST_FOLDED) * (1 << 29) < 1 << 61);
-    // Where factors are what `fold_loosely` gives of the sums that there may be, X Y in base A is the greater one.
+    // Where factors come from `fold_loosely`, X Y in base A is greater.
     for (bases, model) in models().filter(|(bases, _)| folds_loosely(bases)) {
         let m = *(model.base_a().iter().chain(model.base_b()))
             .max_by_key(|m| m.distance)
@@ -157,7 +159,7 @@ fn greatest_products() {
             true => [(3u64 << 16) - 1, (3 << 16) - 2, (1 << 16) - 1, 12_345, 1, 0],
             false => [(1 << 16) - 1, (1 << 16) - 2, 1 << 15, 12_345, 1, 0],
         };
-        // All that is cut off is as great as can be.
+        // The truncated parts are as great as possible.
         for top in tops {
             for low in [(1u64 << 45) - 1, (1 << 45) - (1 << 29), (1 << 29) - 1, 0] {
                 let x = top << 45 | low;
@@ -194,7 +196,8 @@ fn greatest_constants() {
     }
 }
 
-/// The quotient of the extension from base B, by definition: `sum z_j kappa_j / b_j` is it and the number over B.
+/// The quotient of the extension from base B, by definition: `sum z_j kappa_j / b_j` is the
+/// quotient plus the number divided by B.
 #[test]
 fn quotients_are_exact() {
     for (bases, model) in models() {
@@ -207,7 +210,7 @@ fn quotients_are_exact() {
             for &m in &bases.b {
                 let inverse = |x: &BigUint| x.modpow(&BigUint::from(m - 2), &BigUint::from(m));
                 let canonical = u32::try_from(&number * inverse(&(&a % m)) % m).unwrap();
-                // As great a representative as there may be.
+                // The greatest possible representative.
                 let residue = canonical + (GREATEST_RESIDUE - canonical) / m * m;
                 let kappa = &a * inverse(&(&b / m % m)) % m;
                 terms += kappa * residue * (&b / m);

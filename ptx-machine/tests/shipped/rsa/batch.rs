@@ -8,7 +8,7 @@ use crate::manifest::{ShippedEntry, entries};
 
 pub(super) const PUBLIC_EXPONENT: u64 = 65_537;
 
-/// The numbers of a key that the kernels need; the kernels do not need p and q to be prime.
+/// The numbers of a key in the kernels. They need not have prime p and q.
 pub(super) struct Key {
     pub(super) p: BigUint,
     pub(super) q: BigUint,
@@ -55,7 +55,7 @@ impl RsaEntries {
         self.bits / 2
     }
 
-    /// Keys of the full length with limbs of all ones and of zeros, p above q and below.
+    /// Keys of full length with limbs of all ones and of zeros, p above q and below.
     pub(super) fn keys(&self) -> Vec<Key> {
         let power = |bits: u32| one() << bits as usize;
         let ones = power(self.prime_bits()) - 1u32;
@@ -110,7 +110,7 @@ impl Key {
     }
 }
 
-/// A batch on the way, with keys in turn.
+/// A batch between launches. The keys are used in turn.
 pub(super) struct Batch<'a> {
     pub(super) class: &'a RsaEntries,
     pub(super) count: usize,
@@ -237,7 +237,8 @@ impl<'a> Batch<'a> {
         out
     }
 
-    /// The launch before them: the factors `m r^exponent mod n`, and the bases, which are r times that.
+    /// The blinding launch: the factors `m r^exponent mod n`, and the bases, which are r times the
+    /// factors.
     pub(super) fn blind(
         &mut self,
         messages: Pointer,

@@ -1,12 +1,14 @@
-//! The step that blinds, alone and before the other three.
+//! Tests of the blinding launch, alone and before the other three.
 
 use num_bigint::BigUint;
 
 use super::batch::{Batch, PUBLIC_EXPONENT, RsaEntries, one};
 use super::{below_moduli, key_with_primes};
 
-/// Messages and random numbers of every kind together, with short and long public exponents. The longest takes as many
-/// products as seven others, and is tried with one shape only.
+/// All combinations of messages and random numbers, with short and long public exponents.
+///
+/// The longest exponent takes as many products as seven others, so it is tested with one shape
+/// only.
 #[test]
 fn factors_and_bases() {
     for class in &RsaEntries::all() {
@@ -54,14 +56,15 @@ fn factors_and_bases() {
     }
 }
 
-/// From messages to signatures in four launches: `m^d = f b^(d - 1)` with `f = m r^(e - 1)` and `b = f r`.
+/// From messages to signatures in four launches: `m^d = f b^(d - 1)` with `f = m r^(e - 1)` and
+/// `b = f r`.
 #[test]
 fn whole_blinded_private_operations() {
     let class = &RsaEntries::of_1024_bits();
     let (key, d) = key_with_primes(class);
     let (n, keys, bytes) = (key.n(), [key], class.bits as usize / 8);
     let messages = below_moduli(&keys, 12);
-    // No multiples of p or q, which hide nothing.
+    // Multiples of p or q are excluded, because they hide nothing.
     let randoms: Vec<_> = (0..messages.len())
         .map(|i| BigUint::from(0xd1b5_4a32_d192_ed03 + i as u64).pow(31) % &n)
         .collect();
