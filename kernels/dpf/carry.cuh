@@ -1,4 +1,4 @@
-// Carries: the single hop between multiplications, and the full resolution at the end.
+// Carries: a single step between multiplications, and the full resolution at the end.
 //
 // After Emmart, Zheng, Weems, ARITH 2018. Derivations: docs/dpf.md, "Carries".
 #pragma once
@@ -7,11 +7,11 @@
 
 namespace dpf {
 
-// Turns column sums into limbs: columns below 2^63 in, limbs in [0, 2^52] out (2^52 only in column 1 of
-// a lane), same value. Requires the value to be below 2^(52 N), so that nothing leaves the highest lane.
+// Turns column sums below 2^63 into limbs in [0, 2^52] with the same value. Only column 1 of a lane
+// can reach 2^52. The value must be below 2^(52 N), so that nothing leaves the highest lane.
 //
-// Two passes in a fixed number of steps: carries run through the lane, what leaves it moves one lane
-// up, and there it goes through column 0 into column 1 and stops.
+// Two passes with a fixed number of steps. Carries run through the lane. The carry out of a lane
+// moves to the next one, passes through column 0, and stops in column 1.
 template <class S>
 __device__ __forceinline__ void resolve_single_hop(u64 (&column)[S::L]) {
 #pragma unroll
@@ -28,9 +28,9 @@ __device__ __forceinline__ void resolve_single_hop(u64 (&column)[S::L]) {
     }
 }
 
-// Carries, or borrows if columns are negative in two's complement, through the whole number: limbs in
-// [0, 2^52) out. Returns what leaves the highest lane (0, or -1 for a borrow), in every lane.
-// Columns must be above -2^62 and below 2^62. T passes, whatever the value.
+// Resolves carries through the whole number, giving limbs in [0, 2^52). Columns that are negative
+// in two's complement borrow. Returns the carry out of the highest lane (0, or -1 for a borrow), in
+// every lane. Columns must be above -2^62 and below 2^62. Takes T passes for any value.
 template <class S>
 __device__ __forceinline__ long long resolve_fully(u64 (&column)[S::L]) {
     long long out = 0;
@@ -52,9 +52,9 @@ __device__ __forceinline__ long long resolve_fully(u64 (&column)[S::L]) {
     return out;
 }
 
-// Subtracts the modulus where that leaves a value that is not negative: limbs of a value below
-// 2 * modulus in (in [0, 2^52]), limbs of the canonical value in [0, modulus) out (in [0, 2^52)).
-// The subtraction is always made; a mask chooses.
+// Subtracts the modulus if the result is not negative. In: limbs, in [0, 2^52], of a value below 2
+// * modulus. Out: limbs, in [0, 2^52), of the canonical value in [0, modulus). The subtraction is
+// always computed, and a mask chooses.
 template <class S>
 __device__ __forceinline__ void reduce_once(u64 (&value)[S::L], const double (&modulus)[S::L]) {
     resolve_fully<S>(value);

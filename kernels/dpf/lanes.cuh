@@ -1,8 +1,8 @@
-// How one instance is spread over the lanes of a warp.
+// The distribution of one instance over the lanes of a warp.
 //
-// An instance has N = T * L limbs. T adjacent lanes (T a power of two, at most 32) hold L limbs each,
-// the least significant limbs in the lowest lane. Each warp works in lockstep on 32 / T instances; all
-// shuffles name all 32 lanes, and source lanes depend on the lane's own number alone.
+// An instance has N = T * L limbs. T adjacent lanes (T a power of two, at most 32) hold L limbs
+// each, with the least significant limbs in the lowest lane. Each warp works in lockstep on 32 / T
+// instances. All shuffles name all 32 lanes, and source lanes depend only on the lane's own number.
 #pragma once
 
 #include "sample.cuh"
@@ -23,7 +23,7 @@ struct Shape {
     __device__ static __forceinline__ int lane() { return static_cast<int>(threadIdx.x) & (T - 1); }
 };
 
-// The value that lane `source` of this instance holds.
+// The value in lane `source` of this instance.
 template <class S>
 __device__ __forceinline__ double from_lane(double x, int source) {
     if constexpr (S::T == 1) return x;
@@ -38,7 +38,7 @@ __device__ __forceinline__ u64 from_below(u64 x) {
     return S::lane() == 0 ? 0 : moved;
 }
 
-// The value of the next higher lane; in the highest, that of the lowest.
+// The value of the next higher lane; in the highest lane, that of the lowest.
 template <class S>
 __device__ __forceinline__ u64 from_above(u64 x) {
     if constexpr (S::T == 1) return x;

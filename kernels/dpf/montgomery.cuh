@@ -1,9 +1,9 @@
 // Montgomery multiplication, R = 2^(52 N), row by row (coarsely integrated operand scanning).
 //
-// Rows: Emmart, Zheng, Weems, ARITH 2018. No subtraction between multiplications: H. Orup, "Simplifying quotient
-// determination in high-radix modular multiplication", ARITH 1995; C. Walter, "Montgomery exponentiation needs no
-// final subtractions", Electronics Letters 35 (1999). Bounds and column constants: docs/dpf.md, "Rows" and
-// "Montgomery multiplication".
+// Rows: Emmart, Zheng, Weems, ARITH 2018. No subtraction between multiplications: H. Orup,
+// "Simplifying quotient determination in high-radix modular multiplication", ARITH 1995; C. Walter,
+// "Montgomery exponentiation needs no final subtractions", Electronics Letters 35 (1999). Bounds
+// and column constants: docs/dpf.md, "Rows" and "Montgomery multiplication".
 #pragma once
 
 #include "carry.cuh"
@@ -11,8 +11,8 @@
 
 namespace dpf {
 
-// A modulus P with what Montgomery reduction needs. P is odd and 4 P < R. Each lane keeps its own limbs in
-// shared memory and takes them into registers for a reduction only.
+// A modulus P and its constants for Montgomery reduction. P is odd and 4 P < R. Each lane keeps its
+// limbs in shared memory, and in registers only during a reduction.
 template <class S, int THREADS>
 struct Modulus {
     static constexpr int BYTES = S::L * THREADS * 8;
@@ -40,7 +40,8 @@ struct Modulus {
     }
 };
 
-// -odd^-1 mod 2^52, by Newton's iteration: x = odd is right to 3 bits and every step doubles them.
+// -odd^-1 mod 2^52, by Newton's iteration: x = odd is correct to 3 bits, and every step doubles
+// them.
 __device__ __forceinline__ u64 negated_inverse(u64 odd) {
     u64 x = odd;
 #pragma unroll
@@ -67,8 +68,9 @@ __device__ __forceinline__ double quotient_digit(u64 column0, double negated_inv
     return from_lane<S>(low_product(to_double(column0 & LIMB_MASK), negated_inverse), 0);
 }
 
-// Adds `quotient * modulus` and divides by 2^52: every column moves one place down, column 0 of each
-// lane gives its low 52 bits to the top column of the lane below and the rest to its own column 1.
+// Adds `quotient * modulus` and divides by 2^52. Every column moves one place down. Column 0 of
+// each lane passes its low 52 bits to the top column of the lane below, and the rest to its own
+// column 1.
 template <class S>
 __device__ __forceinline__ void reduce_row(u64 (&column)[S::L + 1], double quotient, const double (&modulus)[S::L]) {
     Sample s = sample(quotient, modulus[0]);
@@ -85,7 +87,7 @@ __device__ __forceinline__ void reduce_row(u64 (&column)[S::L + 1], double quoti
     if constexpr (S::T > 1) column[S::L - 1] += from_above<S>(lowest & LIMB_MASK);
 }
 
-// The result of reduction: column sums, their constants taken off, as limbs.
+// The result of the reduction: column sums without their constants, as limbs.
 template <class S>
 __device__ __forceinline__ void finish(double (&result)[S::L], u64 (&column)[S::L + 1]) {
     u64 sums[S::L];
@@ -96,11 +98,11 @@ __device__ __forceinline__ void finish(double (&result)[S::L], u64 (&column)[S::
     for (int j = 0; j < S::L; j++) result[j] = to_double(sums[j]);
 }
 
-// Rows of a product that hide one step of what goes on in the background.
+// Rows of a product that hide one step of the background work.
 template <class S>
 constexpr int ROWS_PER_STEP = S::L % 4 == 0 ? 4 : S::L % 3 == 0 ? 3 : 2;
 
-// Nothing to do in the background.
+// No background work.
 struct Idle {
     struct Step {};
 
@@ -108,8 +110,8 @@ struct Idle {
     __device__ __forceinline__ void consume(const Step&) {}
 };
 
-// x * y / R mod P, below 2 P, for x * y < R * P; limbs in and out are in [0, 2^52]. A step of the background
-// work starts and ends with every ROWS rows.
+// x * y / R mod P, below 2 P, for x * y < R * P. Input and output limbs are in [0, 2^52]. A step of
+// the background work begins and ends with every ROWS rows.
 template <class S, int ROWS, class Multiplier, class Modulus, class Background>
 __device__ __forceinline__ void multiply_with(double (&result)[S::L], const double (&x)[S::L], const Multiplier& y,
                                               const Modulus& p, Background& background) {
@@ -136,7 +138,7 @@ __device__ __forceinline__ void multiply_with(double (&result)[S::L], const doub
     finish<S>(result, column);
 }
 
-// The same with nothing in the background.
+// The same without background work.
 template <class S, class Multiplier, class Modulus>
 __device__ __forceinline__ void multiply(double (&result)[S::L], const double (&x)[S::L], const Multiplier& y,
                                          const Modulus& p) {

@@ -1,4 +1,5 @@
-// The multiplier of a product: N limbs in shared memory, which all lanes of the instance read in step.
+// The multiplier of a product: N limbs in shared memory, which all lanes of the instance read in
+// lockstep.
 #pragma once
 
 #include "lanes.cuh"
@@ -20,8 +21,8 @@ __device__ __forceinline__ void one(double (&value)[S::L]) {
     power_of_two<S>(value, 0);
 }
 
-// Shared memory of a block: limb i of instance k of the block is double `i * instances + k`, so that
-// neighbouring instances fall into neighbouring banks. All addresses depend on positions alone.
+// Shared memory of a block. Limb i of instance k of the block is double `i * instances + k`, so
+// that neighbouring instances use neighbouring banks. All addresses depend only on positions.
 template <class S, int THREADS>
 struct Operand {
     static constexpr int INSTANCES = THREADS / S::T;
@@ -33,12 +34,12 @@ struct Operand {
 
     __device__ __forceinline__ double operator[](int index) const { return limbs[index * INSTANCES]; }
 
-    // Replaces limb `j` of this lane. Between __syncwarp() before the first and after the last.
+    // Replaces limb `j` of this lane. Needs __syncwarp() before the first call and after the last.
     __device__ __forceinline__ void put_limb(int j, double value) const {
         limbs[(S::lane() * S::L + j) * INSTANCES] = value;
     }
 
-    // Replaces the operand by the limbs that this instance's lanes hold.
+    // Replaces the operand with the limbs of this instance's lanes.
     __device__ __forceinline__ void put(const double (&value)[S::L]) const {
         __syncwarp();
 #pragma unroll
@@ -57,7 +58,7 @@ struct Operand {
         put(zero);
     }
 
-    // Replaces the operand by 2^exponent, 0 <= exponent < 52 * N. The exponent is public.
+    // Replaces the operand with 2^exponent, 0 <= exponent < 52 * N. The exponent is public.
     __device__ __forceinline__ void put_power_of_two(int exponent) const {
         double value[S::L];
         power_of_two<S>(value, exponent);

@@ -1,17 +1,18 @@
-// The RSA private operation m^d = f b^(d - 1) with the Chinese remainder theorem (RFC 8017, section 5.1.2), in three steps:
+// The RSA private operation m^d = f b^(d - 1) with the Chinese remainder theorem (RFC 8017, section
+// 5.1.2), in three steps:
 //
 //   rsa_exp      b^(dP - 1) mod p and b^(dQ - 1) mod q, side by side in one grid
 //   rsa_garner   h = (m_1 - m_2) qInv mod p
 //   rsa_join     s = f (m_2 + q h) mod n
 //
-// with f = b = m, or, so that nobody can know what is exponentiated, with what a step before them makes of m and a random r:
+// with f = b = m, or with f and b from a blinding step that uses m and a random r:
 //
 //   rsa_blind    f = m r^(e - 1) mod n, b = f r mod n
 //
-// f b^(d - 1) is m^d then too, since r^(ed) = r: docs/dpf.md, "Blinding".
+// Then f b^(d - 1) is m^d too, since r^(ed) = r: docs/dpf.md, "Blinding".
 //
-// Constant time in all but n and e, which are public. Nothing is checked here: the host checks. Parameters and the record of a key:
-// kernels/README.md.
+// Constant time in everything except n and e, which are public. The results are checked by the
+// host. Parameters and the record of a key: kernels/README.md.
 #pragma once
 
 #include "ladder.cuh"
@@ -19,7 +20,8 @@
 
 namespace dpf {
 
-// Where the parts of a key are, in words. P is the number of words of a prime; n has twice as many.
+// The places of the parts of a key, in words. P is the number of words of a prime; n has twice as
+// many.
 template <int P>
 struct KeyRecord {
     // The records of p and of q are alike: prime, r2, exponent.
@@ -31,7 +33,7 @@ struct KeyRecord {
     static constexpr int WORDS = MODULUS + 4 * P;
 };
 
-// The sum of two values, as limbs in [0, 2^52], if it is below 2^(52 N).
+// The sum of two values as limbs in [0, 2^52]. It must be below 2^(52 N).
 template <class S>
 __device__ __forceinline__ void add(double (&sum)[S::L], const double (&x)[S::L], const double (&y)[S::L]) {
     u64 column[S::L];
@@ -57,7 +59,8 @@ __device__ __forceinline__ void subtract(double (&difference)[W::L], const doubl
     for (int j = 0; j < S::L; j++) difference[j] = to_double(column[j]);
 }
 
-// Replaces the operand by a number of `count` words, a few limbs at a time: values take the registers.
+// Replaces the operand with a number of `count` words, a few limbs at a time, because values occupy
+// the registers.
 template <class S, int THREADS>
 __device__ __forceinline__ void put_words(const Operand<S, THREADS>& operand, const u64* words, int count) {
     __syncwarp();
@@ -95,7 +98,8 @@ struct WideBase {
     }
 };
 
-// Half 2 i is the power of base i modulo p, half 2 i + 1 that modulo q, with the exponents of the key.
+// Half 2 i is the power of base i modulo p, and half 2 i + 1 that modulo q, with the exponents of
+// the key.
 template <class S, int PRIME_BITS, int THREADS>
 __device__ __forceinline__ void rsa_exp(u64* halves, const u64* bases, const u64* keys, const u32* key_index,
                                         double* scratch, u32 count, u32 exponent_bits, u32 r2_bits, u32 window) {
@@ -156,7 +160,7 @@ __device__ __forceinline__ void rsa_garner(u64* h, const u64* halves, const u64*
                 work.park(value);
                 import_words<S>(value, halves + (2 * index + 1) * WORDS, WORDS);
             } else {
-                // The difference is in Montgomery form and qInv is not, so h comes out of it.
+                // The difference is in Montgomery form and qInv is not, so h is not.
                 double other[S::L];
                 work.unpark(other);
                 subtract(value, other, value, work);
@@ -205,7 +209,7 @@ __device__ __forceinline__ void rsa_join(u64* out, const u64* halves, const u64*
                 import_words<S>(other, h + index * PRIME_WORDS, PRIME_WORDS);
                 work.operand.put(other);
             } else if (step == r2_steps + 2) {
-                // q h mod n is q h itself, and the sum is below n.
+                // q h mod n is q h, and the sum is below n.
                 work.canonical(result, value);
                 import_words<S>(value, halves + (2 * index + 1) * PRIME_WORDS, PRIME_WORDS);
 #pragma unroll
@@ -215,7 +219,7 @@ __device__ __forceinline__ void rsa_join(u64* out, const u64* halves, const u64*
                 for (int j = 0; j < S::L; j++) value[j] = to_double(result[j]);
                 put_words(work.operand, factors + index * WORDS, WORDS);
             } else {
-                // Two ordinary numbers: the product lacks R.
+                // Two ordinary numbers: their Montgomery product lacks a factor R.
                 double other[S::L];
                 work.unpark(other);
                 work.operand.put(other);
@@ -228,8 +232,10 @@ __device__ __forceinline__ void rsa_join(u64* out, const u64* halves, const u64*
     }
 }
 
-// f = m r^(e - 1) mod n and b = f r mod n; public_exponent is e - 1. Lanes past the end of the batch write what comes of its
-// last instance to places of their own: they are not in step with the lanes of that instance, which use b's place twice.
+// f = m r^(e - 1) mod n and b = f r mod n; public_exponent is e - 1.
+//
+// Lanes past the end of the batch write the result of its last instance to their own places. They
+// are not in lockstep with the lanes of that instance, which use b's place twice.
 template <class S, int MODULUS_BITS, int THREADS>
 __device__ __forceinline__ void rsa_blind(u64* factors, u64* bases, const u64* messages, const u64* randoms,
                                           const u64* keys, const u32* key_index, u64 public_exponent, u32 count,
@@ -259,12 +265,13 @@ __device__ __forceinline__ void rsa_blind(u64* factors, u64* bases, const u64* m
                 import_words<S>(value, randoms + index * WORDS, WORDS);
             }
         });
-        // Squarings take the place where a value could be parked: r in Montgomery form stays where b will be.
+        // Squarings use the memory for parked values, so r in Montgomery form is stored in the
+        // place of b.
         u64 result[S::L];
         work.canonical(result, value);
         work.write_words(base, WORDS, result);
 
-        // From the highest bit of the exponent down. After the lowest come two more products.
+        // From the highest bit of the exponent down. After the lowest, two more products follow.
         work.operand.put(value);
         int bit = 63;
 #pragma unroll 1
@@ -276,7 +283,7 @@ __device__ __forceinline__ void rsa_blind(u64* factors, u64* bases, const u64* m
                 work.square(value, work.p, idle);
                 if ((public_exponent >> bit & 1) == 0) continue;
             } else if (bit == -1) {
-                // m is not in Montgomery form, so f comes out of it.
+                // m is not in Montgomery form, so f is not either.
                 put_words(work.operand, messages + index * WORDS, WORDS);
             } else {
                 work.canonical(result, value);

@@ -1,8 +1,9 @@
-// Wide samples: the exact product of two 52-bit limbs as a high and a low half, in double precision.
+// The exact product of two 52-bit limbs in double precision, as a high and a low half (a wide
+// sample).
 //
-// N. Emmart, F. Zheng, C. Weems, "Faster Modular Exponentiation Using Double Precision Floating Point
-// Arithmetic on the GPU", ARITH 2018, doi:10.1109/ARITH.2018.8464792: all three of its techniques. Derivations:
-// docs/dpf.md, "One product".
+// All three techniques of N. Emmart, F. Zheng, C. Weems, "Faster Modular Exponentiation Using
+// Double Precision Floating Point Arithmetic on the GPU", ARITH 2018,
+// doi:10.1109/ARITH.2018.8464792. Derivations: docs/dpf.md, "One product".
 #pragma once
 
 namespace dpf {
@@ -22,14 +23,14 @@ __device__ __forceinline__ u64 bits_of(double x) { return static_cast<u64>(__dou
 
 __device__ __forceinline__ double from_bits(u64 x) { return __longlong_as_double(static_cast<long long>(x)); }
 
-// What `highs` high halves and `lows` low halves add to a column besides their values: their exponent
-// fields, modulo 2^64. A column that will receive them starts at minus this.
+// The constant that `highs` high halves and `lows` low halves add to a column besides their values:
+// their exponent fields, modulo 2^64. A column that receives them starts at minus this constant.
 __host__ __device__ constexpr u64 bias(int highs, int lows) {
     return ((static_cast<u64>(highs) * HIGH_EXPONENT + static_cast<u64>(lows) * LOW_EXPONENT) & 0xfff) << LIMB_BITS;
 }
 
 // A limb in [0, 2^52], both ends included, as a double. The exponent field is added, not or-ed: the
-// limb 2^52 carries into it and still comes out right.
+// limb 2^52 carries into it, which gives the correct result.
 __device__ __forceinline__ double to_double(u64 limb) {
     return __dadd_rz(from_bits(limb + (LOW_EXPONENT << LIMB_BITS)), -0x1p52);
 }
@@ -39,8 +40,11 @@ __device__ __forceinline__ u64 to_column(double x) {
     return bits_of(__dadd_rz(x, 0x1p52)) - (LOW_EXPONENT << LIMB_BITS);
 }
 
-// One product x * y of limbs in [0, 2^52], as two bit patterns to be summed as integers:
-// high = (HIGH_EXPONENT << 52) + floor(x * y / 2^52), low = (LOW_EXPONENT << 52) + x * y mod 2^52.
+// One product x * y of limbs in [0, 2^52], as two bit patterns to be summed as integers.
+//
+// high = (HIGH_EXPONENT << 52) + floor(x * y / 2^52),
+//
+// low = (LOW_EXPONENT << 52) + x * y mod 2^52.
 struct Sample {
     u64 high;
     u64 low;

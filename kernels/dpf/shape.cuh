@@ -1,4 +1,4 @@
-// A row of shapes.csv: the columns that follow from the others are what the headers compute.
+// Checks a row of shapes.csv: some columns follow from others, and the headers compute them.
 #pragma once
 
 #include "table.cuh"
@@ -6,14 +6,14 @@
 
 namespace dpf {
 
-// The compiler's message names both numbers.
+// The compiler's error message names both numbers.
 template <int IN_THE_TABLE, int COMPUTED>
 constexpr bool same() {
     static_assert(IN_THE_TABLE == COMPUTED, "a column of shapes.csv is not what the kernels need");
     return true;
 }
 
-// True, or the compiler says which column is wrong.
+// True, or a compiler error that names the wrong column.
 template <int LANES, int LIMBS, int THREADS, int SHARED_BYTES, int MIN_R2_BITS>
 constexpr bool is_shape() {
     using W = Workspace<Shape<LANES, LIMBS>, THREADS>;

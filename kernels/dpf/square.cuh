@@ -1,35 +1,36 @@
 // Montgomery squaring with half of the cross products.
 //
-// a_i a_j and a_j a_i are equal, so only the products with i < j are made; the column sums are doubled in
-// the same addition that takes in the squares a_i a_i. All constants of a column (twice its cross products,
-// its square, its share of the reduction) are in its starting value, halved before the doubling.
-// Derivation: docs/dpf.md, "Squaring".
+// a_i a_j equals a_j a_i, so only the products with i < j are computed. The column sums are doubled
+// in the addition that adds the squares a_i a_i. The starting value of a column contains all its
+// constants (twice its cross products, its square, its share of the reduction), halved before the
+// doubling. Derivation: docs/dpf.md, "Squaring".
 #pragma once
 
 #include "montgomery.cuh"
 
 namespace dpf {
 
-// Half of what `bias` gives: doubling it gives `bias(highs, lows)` modulo 2^64.
+// Half of `bias`: doubling it gives `bias(highs, lows)` modulo 2^64.
 __host__ __device__ constexpr u64 half_bias(int highs, int lows) {
     return (static_cast<u64>(highs) * HIGH_EXPONENT + static_cast<u64>(lows) * LOW_EXPONENT) << (LIMB_BITS - 1);
 }
 
-// How many pairs i < j below `limbs` have i + j == column.
+// The number of pairs i < j below `limbs` with i + j == column.
 __host__ __device__ constexpr int pairs_in_column(int limbs, int column) {
     int first = column - (limbs - 1) > 0 ? column - (limbs - 1) : 0;
     int count = (column + 1) / 2 - first;
     return column < 0 || count < 0 ? 0 : count;
 }
 
-// How many of `rows` products of a row of `limbs` limbs, each row one column further up, fall into a column.
+// The number of products in a column, of `rows` rows of `limbs` limbs, each row one column above
+// the one before.
 __host__ __device__ constexpr int rows_in_column(int limbs, int rows, int column) {
     int first = column - (limbs - 1) > 0 ? column - (limbs - 1) : 0;
     int last = column < rows - 1 ? column : rows - 1;
     return last < first ? 0 : last - first + 1;
 }
 
-// Adds the cross products of a * a to the columns, once.
+// Adds the cross products of a * a to the columns once.
 template <int L>
 __device__ __forceinline__ void add_cross_products(u64 (&column)[2 * L], const double (&a)[L]) {
 #pragma unroll
@@ -56,8 +57,8 @@ __device__ __forceinline__ void double_and_add_squares(u64 (&column)[2 * L], con
     }
 }
 
-// Squarings x^2 / R mod P, below 2 P, for x below 2 P; limbs in and out are in [0, 2^52]. A step of the
-// background work starts and ends with every few rows of the reduction.
+// Squares: x^2 / R mod P, below 2 P, for x below 2 P. Input and output limbs are in [0, 2^52]. A
+// step of the background work begins and ends with every few rows of the reduction.
 template <class S, int THREADS>
 struct Squaring;
 
@@ -113,8 +114,9 @@ struct Squaring<Shape<1, L>, THREADS> {
     }
 };
 
-// Two lanes hold a half each, a = a0 + a1 2^(52 L). Each makes the columns of its own half squared and of half of
-// the rows of a0 a1: the lower lane those of the lower limbs of a1, the upper lane those of its upper limbs.
+// Two lanes hold one half each, a = a0 + a1 2^(52 L). Each computes the columns of its own half
+// squared, and of half of the rows of a0 a1. The lower lane uses the lower limbs of a1, and the
+// upper lane the upper ones.
 template <int L, int THREADS>
 struct Squaring<Shape<2, L>, THREADS> {
     using S = Shape<2, L>;
@@ -144,8 +146,8 @@ struct Squaring<Shape<2, L>, THREADS> {
     }
 
   private:
-    // The columns of this lane's rows of a0 a1: column k of the lower lane belongs to column L + k of a * a, that
-    // of the upper lane to L + ROWS + k.
+    // The columns of this lane's rows of a0 a1. Column k of the lower lane belongs to column L + k
+    // of a * a, and that of the upper lane to L + ROWS + k.
     __device__ __forceinline__ void put_rows() const {
         double vector[L];
         u64 window[L + 1];
@@ -179,8 +181,8 @@ struct Squaring<Shape<2, L>, THREADS> {
         __syncwarp();
     }
 
-    // Twice the columns and the square of this lane's half. The columns of a0 a1 are the upper half of the
-    // lower lane's columns and the lower half of the upper lane's.
+    // Twice the columns, plus the square of this lane's half. The columns of a0 a1 are the upper
+    // half of the lower lane's columns, and the lower half of the upper lane's.
     __device__ __forceinline__ void put_columns(const double (&x)[L]) const {
         const u64 upper_lane = 0 - static_cast<u64>(S::lane() == 1);
         const double* own = columns + (S::lane() == 1 ? L - ROWS : 0) * THREADS;
@@ -210,8 +212,8 @@ struct Squaring<Shape<2, L>, THREADS> {
         return half_bias(2 * pairs_in_column(L, k - 1) + (k % 2 == 1), 2 * pairs_in_column(L, k) + (k % 2 == 0));
     }
 
-    // The lower lane starts with its own lower columns, the upper one with the lower lane's upper columns;
-    // the upper lane's columns come in at its top, one with each row.
+    // The lower lane starts with its own lower columns, and the upper lane with the lower lane's
+    // upper columns. The upper lane's columns enter at its top, one with each row.
     template <class Modulus, class Background>
     __device__ __forceinline__ void reduce(double (&x)[L], const Modulus& p, Background& background) const {
         const bool upper_lane = S::lane() == 1;
@@ -240,7 +242,7 @@ struct Squaring<Shape<2, L>, THREADS> {
     }
 };
 
-// More lanes multiply the number by itself.
+// With more lanes, the number is multiplied by itself.
 template <int T, int L, int THREADS>
 struct Squaring<Shape<T, L>, THREADS> {
     using S = Shape<T, L>;

@@ -1,11 +1,12 @@
-// Numbers in memory are little-endian 64-bit words; in the kernels they are 52-bit limbs in lanes.
+// Converts between 64-bit little-endian words in memory and 52-bit limbs in lanes.
 #pragma once
 
 #include "carry.cuh"
 
 namespace dpf {
 
-// Limb `index` of a number of `count` words; limbs above its end are 0. Addresses depend on positions alone.
+// Limb `index` of a number of `count` words. Limbs above its end are 0. Addresses depend only on
+// positions.
 __device__ __forceinline__ u64 limb_of_words(const u64* words, int count, int index) {
     int position = index * LIMB_BITS;
     int word = position >> 6;
@@ -24,11 +25,11 @@ __device__ __forceinline__ void import_words(double (&limbs)[S::L], const u64* w
     for (int j = 0; j < S::L; j++) limbs[j] = to_double(limb_of_words(words, count, S::lane() * S::L + j));
 }
 
-// The limb with bit `position` of a number: position / 52 without a division. Right at the first bits of the words
-// below bit 7744, see below.
+// The limb with bit `position` of a number: position / 52 without a division. Correct for the first
+// bits of words below bit 7744, see below.
 __host__ __device__ constexpr u32 limb_with_bit(u32 position) { return position * 1261 >> 16; }
 
-// Whether `limb_with_bit` is right for each word that lies in the lowest `bits` bits.
+// Whether `limb_with_bit` is correct for each word in the lowest `bits` bits.
 __host__ __device__ constexpr bool finds_limbs(u32 bits) {
     for (u32 position = 0; position + 64 <= bits; position += 64) {
         if (limb_with_bit(position) != position / LIMB_BITS) return false;
@@ -38,8 +39,8 @@ __host__ __device__ constexpr bool finds_limbs(u32 bits) {
 
 static_assert(finds_limbs(7744) && !finds_limbs(7744 + 64), "the word at bit 7744 is the first to come out wrong");
 
-// Word `word` of a number of S::N limbs in [0, 2^52). `limb` reads any limb of the instance by its index, from
-// where the instance's lanes have put them. Requires 64 * (word + 1) <= 52 * S::N.
+// Word `word` of a number of S::N limbs in [0, 2^52). `limb` reads any limb of the instance by its
+// index, after the instance's lanes have stored them. Requires 64 * (word + 1) <= 52 * S::N.
 template <class S, class Limb>
 __device__ __forceinline__ u64 word_of_limbs(int word, Limb limb) {
     static_assert(finds_limbs(LIMB_BITS * S::N), "limb_with_bit must be right for all words of the number");

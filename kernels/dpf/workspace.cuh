@@ -1,4 +1,4 @@
-// What an instance works with in shared memory, and the way in and out of Montgomery form.
+// The shared memory of an instance, and its conversion to and from Montgomery form.
 #pragma once
 
 #include "square.cuh"
@@ -21,8 +21,9 @@ struct Workspace {
 
     static constexpr int BYTES = Operand<S, THREADS>::BYTES + Modulus<S, THREADS>::BYTES + Squaring<S, THREADS>::BYTES;
 
-    // Where a lane keeps its limbs of a value between products: memory that only squarings use. Its layout is
-    // that of an operand, so that a lane stays within the memory of its own warp: warps are not in step.
+    // The place where a lane keeps its limbs of a value between products, in memory that only
+    // squarings use. The layout is that of an operand, so that a lane stays within the memory of
+    // its own warp: warps are not in lockstep.
     double* parked;
 
     __device__ __forceinline__ explicit Workspace(double* shared)
@@ -34,7 +35,7 @@ struct Workspace {
         static_assert(Squaring<S, THREADS>::BYTES >= L * THREADS * 8, "a value fits where squarings work");
     }
 
-    // Keeps a value out of the registers until `unpark` or the next squaring.
+    // Keeps a value outside the registers until `unpark` or the next squaring.
     __device__ __forceinline__ void park(const double (&value)[L]) const {
 #pragma unroll
         for (int j = 0; j < L; j++) parked[j * INSTANCES] = value[j];
@@ -45,7 +46,7 @@ struct Workspace {
         for (int j = 0; j < L; j++) value[j] = parked[j * INSTANCES];
     }
 
-    // Takes an odd modulus of `count` words. After them stand the words of r2 = 2^(2 * r2_bits) mod P, which go
+    // Loads an odd modulus of `count` words. The words of r2 = 2^(2 * r2_bits) mod P follow, and go
     // to `r2`.
     __device__ __forceinline__ void take_modulus(double (&r2)[L], const u64* words, int count) {
         import_words<S>(r2, words, count);
@@ -53,8 +54,8 @@ struct Workspace {
         import_words<S>(r2, words + count, count);
     }
 
-    // `steps` products value * operand / R mod P, one after the other, each after prepare(step). All of them
-    // are this one piece of code.
+    // Computes `steps` products value * operand / R mod P in sequence, each after prepare(step).
+    // All of them share this code.
     template <class Prepare>
     __device__ __forceinline__ void products(double (&value)[L], int steps, Prepare prepare) const {
 #pragma unroll 1
@@ -64,13 +65,13 @@ struct Workspace {
         }
     }
 
-    // The narrowest Montgomery parameters that it takes: 2 * r2_bits must exceed R_BITS.
+    // The narrowest Montgomery parameters: 2 * r2_bits must exceed R_BITS.
     static constexpr int min_r2_bits() { return R_BITS / 2 + 1; }
 
-    // How many products lead from r2 = 2^(2 * r2_bits) mod P to R^2 mod P, where min_r2_bits() <= r2_bits < 52 N.
-    // r2_bits is public.
+    // The number of products from r2 = 2^(2 * r2_bits) mod P to R^2 mod P, where min_r2_bits() <=
+    // r2_bits < 52 N. r2_bits is public.
     //
-    // Squaring doubles f where the value is 2^f R; multiplication by 2^c adds c - 52 N. docs/dpf.md,
+    // For a value 2^f R, squaring doubles f, and multiplication by 2^c adds c - 52 N. docs/dpf.md,
     // "Entering Montgomery form".
     __device__ static __forceinline__ int r2_steps(int r2_bits) {
         int steps = 1;
@@ -79,7 +80,7 @@ struct Workspace {
         return steps;
     }
 
-    // Prepares product `step` of `steps` on that way.
+    // Prepares product `step` of these `steps`.
     __device__ __forceinline__ void prepare_r2(const double (&value)[L], int step, int steps, int r2_bits) const {
         if (step < steps - 1) {
             operand.put(value);

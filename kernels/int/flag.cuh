@@ -1,9 +1,12 @@
-// Instructions that hand a carry on in the processor's carry flag.
+// Instructions that pass a carry in the processor's carry flag.
 //
-// The flag lives from one `asm` statement to the next: they are volatile, so the compiler keeps their order, and nothing
-// else that it writes touches the flag. A name says what becomes of it: `_out` sets it, `_in` takes it, `_through` both.
-// A product and its addition are two instructions here, `mad.lo` and `mad.hi`; where the two words that are added to
-// lie in a pair of registers the assembler makes one out of them (IMAD.WIDE), at a rate that docs/int.md has.
+// The flag survives from one `asm` statement to the next: they are volatile, so the compiler keeps
+// their order, and no other code that it emits changes the flag. Names end in the effect on the
+// flag: `_out` sets it, `_in` uses it, and `_through` does both.
+//
+// A product with an addition is two instructions, `mad.lo` and `mad.hi`. If the two words of the
+// addend are in a pair of registers, the assembler merges them into one (IMAD.WIDE). docs/int.md
+// has its rate.
 #pragma once
 
 #include "lanes.cuh"
@@ -49,7 +52,7 @@ __device__ __forceinline__ u32 sub_in(u32 a, u32 b) {
 // The flag as a number, 0 or 1.
 __device__ __forceinline__ u32 carry() { return add_in(0, 0); }
 
-// All ones if a subtraction borrowed, else 0.
+// All ones if a subtraction borrowed, otherwise 0.
 __device__ __forceinline__ u32 borrow_mask() {
     u32 mask;
     asm volatile("subc.u32 %0, 0, 0;" : "=r"(mask));
@@ -79,7 +82,7 @@ __device__ __forceinline__ void mad_through(u32& low, u32& high, u32 x, u32 y, u
     high = h;
 }
 
-// Where the sum is known to fit.
+// The same for a sum that fits.
 __device__ __forceinline__ void mad_in(u32& low, u32& high, u32 x, u32 y, u32 low_addend, u32 high_addend) {
     u32 l, h;
     asm volatile("madc.lo.cc.u32 %0, %1, %2, %3;" : "=r"(l) : "r"(x), "r"(y), "r"(low_addend));

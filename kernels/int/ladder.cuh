@@ -1,6 +1,7 @@
 // The fixed-window (2^w-ary) method, Handbook of Applied Cryptography, algorithm 14.82.
 //
-// Every digit costs `window` squarings, one look-up of the whole table and one multiplication, the digit 0 too.
+// Every digit, including 0, costs `window` squarings, one look-up of the whole table and one
+// multiplication.
 #pragma once
 
 #include "table.cuh"
@@ -8,7 +9,7 @@
 
 namespace integer {
 
-// Bits `position .. position + bits` of an exponent of `count` words; positions are public.
+// Bits `position .. position + bits` of an exponent of `count` words. Positions are public.
 __device__ __forceinline__ u32 exponent_digit(const u64* words, int count, int position, int bits) {
     int word = position >> 6;
     int shift = position & 63;
@@ -18,11 +19,13 @@ __device__ __forceinline__ u32 exponent_digit(const u64* words, int count, int p
     return static_cast<u32>(digit) & ((1u << bits) - 1);
 }
 
-// base^exponent mod P, at most P, for r2 = 2^(2 * r2_bits) mod P in `value`; the modulus has been taken.
+// base^exponent mod P, at most P. `value` holds r2 = 2^(2 * r2_bits) mod P, and the modulus has
+// been loaded.
 //
-// `base` brings the base into Montgomery form in Base::STEPS products: base.prepare(step, value) before each, the
-// operand being R^2 mod P before the first; none gives more than a value below R.
-// The exponent is the low `exponent_bits` bits of `count` words. `exponent_bits`, `window` and `r2_bits` are public.
+// `base` converts the base to Montgomery form in Base::STEPS products, with base.prepare(step,
+// value) before each. The operand is R^2 mod P before the first, and every product gives a value
+// below R. The exponent is the low `exponent_bits` bits of `count` words. `exponent_bits`, `window`
+// and `r2_bits` are public.
 template <class W, class Base>
 __device__ __forceinline__ void exponentiate(u32 (&value)[W::L], const Base& base, const W& work,
                                              const Table<typename W::S>& table, const u64* exponent, int count,
@@ -31,7 +34,7 @@ __device__ __forceinline__ void exponentiate(u32 (&value)[W::L], const Base& bas
     const int one_step = W::r2_steps(r2_bits);
     const int base_step = one_step + 1;
     const int entry_step = base_step + Base::STEPS;
-    // Entries 2 and up; a window of 1 does not look at the one that it gets.
+    // Entries from 2 on. With a window of 1, the single entry is not used.
     const int entries = max((1 << window) - 2, 1);
     work.products(value, entry_step + entries, [&](int step) {
         if (step < one_step) {
@@ -49,7 +52,8 @@ __device__ __forceinline__ void exponentiate(u32 (&value)[W::L], const Base& bas
     });
     table.put(entries + 1, value);
 
-    // The highest digit only looks up. After the lowest comes a multiplication by 1, out of Montgomery form.
+    // The highest digit only needs a look-up. After the lowest, a multiplication by 1 leaves
+    // Montgomery form.
     const int digit_count = max((exponent_bits + window - 1) / window, 1);
 #pragma unroll 1
     for (int i = digit_count - 1; i >= -1; i--) {
@@ -61,7 +65,7 @@ __device__ __forceinline__ void exponentiate(u32 (&value)[W::L], const Base& bas
             Scan<S, W::THREADS> scan(table, digit, work.operand);
 #pragma unroll 1
             for (int k = i < digit_count - 1 ? window : 0; k > 0; k--) {
-                // The last square is the last to use the operand as spare room.
+                // The last square is the last use of the operand as spare memory.
                 if constexpr (IN_QUARTERS<S>) scan.go_up_to(k == 1 ? Table<S>::PAIRS : 0);
                 square<S, W::THREADS>(value, work.upper, work.operand, work.p, scan);
             }

@@ -1,8 +1,9 @@
-// How one instance is spread over the lanes of a warp, and 32-bit limbs with their carry flag.
+// The distribution of one instance over the lanes of a warp, and 32-bit limbs with the carry flag.
 //
-// An instance has N = T * L limbs of 32 bits. T adjacent lanes (T a power of two, at most 32) hold L limbs each, the
-// least significant limbs in the lowest lane. Each warp works in lockstep on 32 / T instances; all shuffles name all
-// 32 lanes, and source lanes depend on the lane's own number alone.
+// An instance has N = T * L limbs of 32 bits. T adjacent lanes (T a power of two, at most 32) hold
+// L limbs each, with the least significant limbs in the lowest lane. Each warp works in lockstep on
+// 32 / T instances. All shuffles name all 32 lanes, and source lanes depend only on the lane's own
+// number.
 #pragma once
 
 namespace integer {
@@ -25,18 +26,18 @@ struct Shape {
     __device__ static __forceinline__ int lane() { return static_cast<int>(threadIdx.x) & (T - 1); }
 };
 
-// Whether squares are made in quarters of the number, one in each lane: quarters.cuh.
+// Whether squares are computed in quarters of the number, one in each lane: quarters.cuh.
 template <class S>
 constexpr bool IN_QUARTERS = S::T == 4 && S::L >= 24;
 
-// The value that the lowest lane of this instance holds.
+// The value in the lowest lane of this instance.
 template <class S>
 __device__ __forceinline__ u32 from_lowest(u32 x) {
     if constexpr (S::T == 1) return x;
     return __shfl_sync(ALL_LANES, x, 0, S::T);
 }
 
-// The value that the highest lane of this instance holds.
+// The value in the highest lane of this instance.
 template <class S>
 __device__ __forceinline__ u32 from_highest(u32 x) {
     if constexpr (S::T == 1) return x;

@@ -1,7 +1,7 @@
 // Batch modular exponentiation: one instance in T lanes, in constant time.
 //
-// What a thread does, and where it reads and writes, depends on its place in the grid and on the launch
-// parameters alone. Parameters and buffers: kernels/README.md.
+// Control flow and addresses of a thread depend only on its position in the grid and on the launch
+// parameters. Parameters and buffers: kernels/README.md.
 #pragma once
 
 #include "ladder.cuh"
@@ -9,7 +9,7 @@
 
 namespace integer {
 
-// A base, any value below R.
+// A base with any value below R.
 template <class S>
 struct PlainBase {
     static constexpr int STEPS = 1;
@@ -50,8 +50,8 @@ __device__ __forceinline__ void modexp(u64* out, const u64* base, const u64* exp
 
 }  // namespace integer
 
-// Defines the entry point modexp_BITS_tT: T lanes of L limbs for each instance, THREADS threads a block,
-// registers for BLOCKS blocks a multiprocessor.
+// Defines the entry point modexp_BITS_tT: T lanes of L limbs for each instance, THREADS threads in
+// a block, and registers for BLOCKS blocks on a multiprocessor.
 #define MOD_EXP_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                        \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                         \
         modexp_##BITS##_t##T(integer::u64* out, const integer::u64* base, const integer::u64* exponent,               \

@@ -1,14 +1,16 @@
 // Montgomery multiplication, R = 2^(32 N): a product by rows, then its reduction by rows.
 //
-// P. Montgomery, "Modular multiplication without trial division" (1985); values below R instead of P: S. Gueron,
-// "Enhanced Montgomery multiplication", CHES 2002. Bounds: docs/int.md, "Montgomery multiplication".
+// P. Montgomery, "Modular multiplication without trial division" (1985); values below R instead of
+// P: S. Gueron, "Enhanced Montgomery multiplication", CHES 2002. Bounds: docs/int.md, "Montgomery
+// multiplication".
 #pragma once
 
 #include "row.cuh"
 
 namespace integer {
 
-// An odd modulus P below R. The limbs are in shared memory, and in registers during a reduction only.
+// An odd modulus P below R. The limbs are in shared memory, and in registers only during a
+// reduction.
 template <class S, int THREADS>
 struct Modulus {
     Number<S, THREADS> limbs;
@@ -16,7 +18,8 @@ struct Modulus {
     u32 negated_inverse;
 };
 
-// -odd^-1 mod 2^32, by Newton's iteration: x = odd is right to 3 bits and every step doubles them.
+// -odd^-1 mod 2^32, by Newton's iteration: x = odd is correct to 3 bits, and every step doubles
+// them.
 __device__ __forceinline__ u32 negated_inverse(u32 odd) {
     u32 x = odd;
 #pragma unroll
@@ -24,16 +27,17 @@ __device__ __forceinline__ u32 negated_inverse(u32 odd) {
     return 0 - x;
 }
 
-// Rows of a reduction that hide one step of what goes on in the background. With quarters all steps are behind one reduction.
+// Rows of a reduction that hide one step of the background work. With quarters, one reduction hides
+// all steps.
 template <class S>
 constexpr int ROWS_PER_STEP = IN_QUARTERS<S> ? 2 : 4;
 
-// Rows that are written out. At the end of a turn the compiler moves the window about between registers, so more of them
-// are better, as long as the code of a squaring is not too long for the cache of instructions.
+// Rows that are unrolled. At the end of a turn the compiler moves the window between registers, so
+// more rows are better, as long as the code of a squaring fits in the instruction cache.
 template <class S>
 constexpr int ROWS_PER_TURN = S::L <= (S::T == 1 ? 24 : 32) ? 8 : 4;
 
-// Nothing to do in the background.
+// No background work.
 struct Idle {
     struct Step {};
 
@@ -41,8 +45,8 @@ struct Idle {
     __device__ __forceinline__ void consume(const Step&) {}
 };
 
-// Carries what is above the limbs of each lane, `above`, into the lanes over it, and `lowest` into the lowest one, which takes
-// T - 1 passes whatever the value. Returns what leaves the highest lane, in that lane.
+// Adds the carries out of each lane, `above`, to the next lane, and `lowest` to the lowest one.
+// Takes T - 1 passes for any value. Returns the carry out of the highest lane, in that lane.
 template <class S>
 __device__ __forceinline__ u32 carry_over(u32 (&value)[S::L], u32 above, u32 lowest) {
     if constexpr (S::T == 1) return above;
@@ -59,7 +63,8 @@ __device__ __forceinline__ u32 carry_over(u32 (&value)[S::L], u32 above, u32 low
     return out + (S::lane() == S::T - 1 ? above : 0);
 }
 
-// Subtracts `subtrahend & mask` over all lanes. Returns all ones if that borrows, else 0, in every lane. T passes.
+// Subtracts `subtrahend & mask` over all lanes. Returns all ones if that borrows, otherwise 0, in
+// every lane. T passes.
 template <class S>
 __device__ __forceinline__ u32 subtract(u32 (&value)[S::L], const u32 (&subtrahend)[S::L], u32 mask) {
     value[0] = sub_out(value[0], subtrahend[0] & mask);
@@ -81,8 +86,8 @@ __device__ __forceinline__ u32 subtract(u32 (&value)[S::L], const u32 (&subtrahe
     return borrow;
 }
 
-// The rows of the product of `vector` and `multiplier`. What leaves the window, the lower half, goes to `lower`, which may
-// be the multiplier itself; the upper half stays in the window.
+// The rows of the product of `vector` and `multiplier`. The limbs that leave the window, the lower
+// half, go to `lower`, which may be the multiplier. The upper half stays in the window.
 template <class S, int THREADS>
 __device__ __forceinline__ void add_product(Window<S>& window, const u32 (&vector)[S::L],
                                             const Number<S, THREADS>& multiplier, const Passage<S, THREADS>& lower) {
@@ -103,16 +108,17 @@ __device__ __forceinline__ void add_product(Window<S>& window, const u32 (&vecto
     Number<S, THREADS>::sync();
 }
 
-// What is not yet in the limbs of a number of 2 N limbs: what is to be added to the lowest limb of each lane in the lower half,
-// and of the lowest lane in the upper half; and what is above the limbs of each lane in the upper half.
+// The parts that have yet to be added to a number of 2 N limbs. In the lower half: an addend for
+// the lowest limb of each lane. In the upper half: an addend for the lowest limb of the lowest
+// lane, and the carries out of each lane.
 struct Rest {
     u32 lower;
     u32 lowest_upper;
     u32 above;
 };
 
-// The product of `vector` and `multiplier`: its lower half in `value`, the upper half in `upper`, which may be the
-// multiplier itself.
+// The product of `vector` and `multiplier`: the lower half in `value`, the upper half in `upper`,
+// which may be the multiplier.
 template <class S, int THREADS>
 __device__ __forceinline__ Rest product(u32 (&value)[S::L], const u32 (&vector)[S::L],
                                        const Number<S, THREADS>& multiplier, const Passage<S, THREADS>& upper) {
@@ -126,7 +132,8 @@ __device__ __forceinline__ Rest product(u32 (&value)[S::L], const u32 (&vector)[
     return {0, 0, above};
 }
 
-// `x / R mod P`, below R, for an `x` below R^2: the lower half in `value`, the upper half in `upper`, and `rest`.
+// `x / R mod P`, below R, for an `x` below R^2: its lower half in `value`, its upper half in
+// `upper`, and `rest`.
 template <class S, int THREADS, class Background>
 __device__ __forceinline__ void reduce(u32 (&value)[S::L], const Rest& rest, const Passage<S, THREADS>& upper,
                                        const Modulus<S, THREADS>& p, Background& background) {

@@ -1,7 +1,7 @@
-// Batch modular multiplication: one instance a thread, in constant time.
+// Batch modular multiplication: one instance in each thread, in constant time.
 //
-// What a thread does, and where it reads and writes, depends on its place in the grid and on the launch
-// parameters alone. Parameters and buffers: kernels/README.md.
+// Control flow and addresses of a thread depend only on its position in the grid and on the launch
+// parameters. Parameters and buffers: kernels/README.md.
 #pragma once
 
 #include "montgomery.cuh"
@@ -9,8 +9,8 @@
 
 namespace integer {
 
-// A number in 64-bit words, in loads as wide as its alignment allows: neighbours read neighbouring numbers, so every byte
-// of a sector is wanted, and fewer instructions wait for it.
+// A number in 64-bit words, with loads as wide as its alignment allows. Neighbouring threads read
+// neighbouring numbers, so every byte of a sector is used, and fewer instructions wait for it.
 template <class S>
 __device__ __forceinline__ void load(u32 (&limbs)[S::L], const u64* words) {
     if constexpr (S::L % 4 == 0) {
@@ -39,8 +39,8 @@ __device__ __forceinline__ void store(u64* words, const u32 (&limbs)[S::L]) {
     }
 }
 
-// The canonical value of one below 2 P, of which `above` is what its limbs do not hold. The subtraction is always made; a
-// mask chooses.
+// The canonical value of one below 2 P, whose limbs lack `above`. The subtraction is always
+// computed, and a mask chooses.
 template <class S>
 __device__ __forceinline__ void make_canonical(u32 (&value)[S::L], u32 above, const u32 (&modulus)[S::L]) {
     u32 difference[S::L];
@@ -68,7 +68,8 @@ __device__ __forceinline__ void modmul(u64* out, const u64* a, const u64* b, con
         load<S>(value, a + index * WORDS);
         load<S>(modulus, record);
         const u32 inverse = negated_inverse(modulus[0]);
-        // By r2 first, if at all, then by b: one piece of code, and no load that only some launches make.
+        // First by r2, if at all, then by b. All products share this code, and all launches make
+        // the same loads.
 #pragma unroll 1
         for (u32 by_b = ordinary != 0 ? 0 : 1; by_b < 2; by_b++) {
             load<S>(factor, by_b != 0 ? b + index * WORDS : record + WORDS);
@@ -82,15 +83,15 @@ __device__ __forceinline__ void modmul(u64* out, const u64* a, const u64* b, con
     }
 }
 
-// The compiler's message names both numbers.
+// The compiler's error message names both numbers.
 template <int IN_THE_TABLE, int COMPUTED>
 constexpr bool is() {
     static_assert(IN_THE_TABLE == COMPUTED, "a column of shapes.csv is not what the kernels need");
     return true;
 }
 
-// A row of shapes.csv: there is no shared memory, and parameters of any width will do. True, or the compiler says which column is
-// wrong.
+// Checks a row of shapes.csv: there is no shared memory, and parameters may have any width. True,
+// or a compiler error that names the wrong column.
 template <int LANES, int LIMBS, int THREADS, int SHARED_BYTES, int MIN_R2_BITS>
 constexpr bool is_shape() {
     static_assert(THREADS % 32 == 0 && THREADS <= 1024, "a block has whole warps, at most 32");
@@ -99,8 +100,8 @@ constexpr bool is_shape() {
 
 }  // namespace integer
 
-// Defines the entry point modmul_BITS_t1: L limbs for each instance in one thread, THREADS threads a block, registers for BLOCKS
-// blocks a multiprocessor.
+// Defines the entry point modmul_BITS_t1: L limbs for each instance in one thread, THREADS threads
+// in a block, and registers for BLOCKS blocks on a multiprocessor.
 #define MUL_ENTRY(METHOD, BITS, L, THREADS, BLOCKS)                                                                      \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                        \
         modmul_##BITS##_t1(integer::u64* out, const integer::u64* a, const integer::u64* b,                              \
@@ -110,5 +111,5 @@ constexpr bool is_shape() {
                                                                               ordinary, times);                          \
     }
 
-// By the method that is the faster one at every width: docs/int.md, "Products alone".
+// ByRows is the faster method at every width: docs/int.md, "Products alone".
 #define MOD_MUL_ENTRY(BITS, T, L, THREADS, BLOCKS) MUL_ENTRY(ByRows, BITS, L, THREADS, BLOCKS)

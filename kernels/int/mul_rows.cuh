@@ -1,15 +1,17 @@
-// A Montgomery product by rows of the product and rows of the reduction in turn, one instance a thread, all of it in registers.
+// A Montgomery product that alternates between rows of the product and of the reduction, with one
+// instance in each thread, all in registers.
 //
-// P. Montgomery (1985); "CIOS" of Koc, Acar, Kaliski, "Analyzing and Comparing Montgomery Multiplication Algorithms", IEEE Micro
-// 16(3), 1996, with the arrays for even and odd places of row.cuh. Bounds: docs/int.md, "Products alone".
+// P. Montgomery (1985); "CIOS" of Koc, Acar, Kaliski, "Analyzing and Comparing Montgomery
+// Multiplication Algorithms", IEEE Micro 16(3), 1996, with the arrays for even and odd places of
+// row.cuh. Bounds: docs/int.md, "Products alone".
 #pragma once
 
 #include "row.cuh"
 
 namespace integer {
 
-// Adds `q P` to the window that `add_row` leaves, `q` being such that the lowest limb becomes 0. The window does not move:
-// the next `add_row` does that.
+// Adds `q P` to the window that `add_row` leaves, with q such that the lowest limb becomes 0. The
+// next `add_row` moves the window.
 template <class S>
 __device__ __forceinline__ void reduce_row(u32 (&even)[S::L], u32 (&odd)[S::L], u32& top_low, u32& top_high,
                                            const u32 (&modulus)[S::L], u32 negated_inverse) {
@@ -27,7 +29,8 @@ __device__ __forceinline__ void reduce_row(u32 (&even)[S::L], u32 (&odd)[S::L], 
 
 // The row-oriented method.
 struct ByRows {
-    // `x y / R mod P`: the limbs in `x`, and what is above them is returned, 0 or 1. Below 2 P if a factor is below P.
+    // Computes `x y / R mod P`, with the limbs in `x`, and returns the part above them, 0 or 1.
+    // Below 2 P if a factor is below P.
     template <class S>
     __device__ static __forceinline__ u32 multiply(u32 (&x)[S::L], const u32 (&y)[S::L], const u32 (&modulus)[S::L],
                                                    u32 negated_inverse) {

@@ -1,17 +1,20 @@
-// A Montgomery product in two passes, the product first and then its reduction, one instance a thread, all of it in registers.
+// A Montgomery product in two passes, first the product and then its reduction, with one instance
+// in each thread, all in registers.
 //
-// P. Montgomery (1985); "SOS" of Koc, Acar, Kaliski, "Analyzing and Comparing Montgomery Multiplication Algorithms", IEEE Micro
-// 16(3), 1996; bounds: docs/int.md, "Montgomery multiplication". No entry point that is shipped uses it, since products by rows
-// (mul_rows.cuh) are faster: kernels/measure_products compares the two.
+// P. Montgomery (1985); "SOS" of Koc, Acar, Kaliski, "Analyzing and Comparing Montgomery
+// Multiplication Algorithms", IEEE Micro 16(3), 1996; bounds: docs/int.md, "Montgomery
+// multiplication". No shipped entry point uses it, because products by rows (mul_rows.cuh) are
+// faster: kernels/measure_products compares the two.
 #pragma once
 
 #include "row.cuh"
 
 namespace integer {
 
-// The Two-Pass method.
+// The two-pass method.
 struct InTwoPasses {
-    // `x y / R mod P`: the limbs in `x`, and what is above them is returned, 0 or 1. Below 2 P if a factor is below P.
+    // Computes `x y / R mod P`, with the limbs in `x`, and returns the part above them, 0 or 1.
+    // Below 2 P if a factor is below P.
     template <class S>
     __device__ static __forceinline__ u32 multiply(u32 (&x)[S::L], const u32 (&y)[S::L], const u32 (&modulus)[S::L],
                                                    u32 negated_inverse) {
@@ -25,7 +28,7 @@ struct InTwoPasses {
                 y, [&](u32) { return x[i]; }, [&](u32) { return x[i + 1]; },
                 [&](int second, u32 limb) { low[i + second] = limb; });
         }
-        // Both factors are below R, and so is what the window holds.
+        // Both factors are below R, and so is the number in the window.
         product.limbs(high);
 
         Window<S> reduction(low, 0);

@@ -1,17 +1,19 @@
-// Numbers of N limbs in shared memory, which all lanes of the instance may read.
+// Numbers of N limbs in shared memory that all lanes of the instance may read.
 #pragma once
 
 #include "flag.cuh"
 
 namespace integer {
 
-// Words that are left free after each half of a number in quarters, as many as a warp has of each limb: else the four lanes of
-// an instance, at work on halves of neighbouring numbers, would all be at one bank.
+// Unused words after each half of a number in quarters, as many as a warp has of each limb. Without
+// them, the four lanes of an instance, which use halves of neighbouring numbers, would use the same
+// bank.
 template <class S>
 constexpr int GAP = IN_QUARTERS<S> ? 32 / S::T : 0;
 
-// Shared memory of a block: limb i of instance k of the block is word `i * instances + k`, and one GAP more in the upper half, so
-// that neighbouring instances fall into neighbouring banks. All addresses depend on positions alone.
+// Shared memory of a block. Limb i of instance k of the block is word `i * instances + k`, plus GAP
+// in the upper half, so that neighbouring instances use neighbouring banks. All addresses depend
+// only on positions.
 template <class S, int THREADS>
 struct Number {
     static constexpr int INSTANCES = THREADS / S::T;
@@ -42,7 +44,7 @@ struct Number {
         return (&(*this)[first])[offset * INSTANCES];
     }
 
-    // Replaces the number by the limbs that this instance's lanes hold.
+    // Replaces the number with the limbs of this instance's lanes.
     __device__ __forceinline__ void put(const u32 (&value)[S::L]) const {
         sync();
 #pragma unroll
@@ -61,7 +63,7 @@ struct Number {
         put(zero);
     }
 
-    // Replaces the number by 2^exponent, 0 <= exponent < 32 N. The exponent is public.
+    // Replaces the number with 2^exponent, 0 <= exponent < 32 N. The exponent is public.
     __device__ __forceinline__ void put_power_of_two(int exponent) const {
         sync();
 #pragma unroll
@@ -72,14 +74,14 @@ struct Number {
         sync();
     }
 
-    // Between what one lane writes and another reads.
+    // Orders a write by one lane before a read by another.
     __device__ static __forceinline__ void sync() {
         if constexpr (S::T > 1) __syncwarp();
     }
 };
 
-// A number that lanes write for each other. All do the same, so that none takes a branch of its own: those that have
-// nothing to write, or to read, do it at a place that belongs to nobody else.
+// A number that lanes write for each other. All lanes execute the same code without branches: lanes
+// that have nothing to write or read use a place of their own.
 template <class S, int THREADS>
 struct Passage {
     static constexpr int BYTES = Number<S, THREADS>::BYTES + (S::T > 1 ? THREADS * 4 : 0);
@@ -95,13 +97,14 @@ struct Passage {
     __device__ __forceinline__ Passage(const Number<S, THREADS>& limbs, u32* unwanted)
         : limbs(limbs), unwanted(unwanted) {}
 
-    // Limb `index` of the instance in the lane `lane`, in the others the place that nobody looks at.
+    // Limb `index` of the instance in the lane `lane`; in other lanes a place that is never read.
     __device__ __forceinline__ u32* in_lane(int lane, int index) const {
         if constexpr (S::T == 1) return &limbs[index];
         return S::lane() == lane ? &limbs[index] : unwanted;
     }
 
-    // Replaces limb `first + offset`, which is in the same half as limb `first`, by the value of the lowest lane.
+    // Replaces limb `first + offset`, which is in the same half as limb `first`, with the value of
+    // the lowest lane.
     __device__ __forceinline__ void put_lowest(int first, int offset, u32 value) const {
         u32* limb = &limbs.in_half(first, offset);
         if constexpr (S::T == 1) {
@@ -124,7 +127,7 @@ __device__ __forceinline__ void one(u32 (&value)[S::L]) {
     for (int j = 0; j < S::L; j++) value[j] = j == 0 && S::lane() == 0 ? 1 : 0;
 }
 
-// This lane's limbs of a number in 64-bit words that is as wide as the shape.
+// This lane's limbs of a number in 64-bit words, as wide as the shape.
 template <class S>
 __device__ __forceinline__ void import_words(u32 (&limbs)[S::L], const u64* words) {
 #pragma unroll

@@ -5,13 +5,16 @@
 
 namespace integer {
 
-// x = a0 + a1 Q + a2 Q^2 + a3 Q^3, Q = 2^(32 L), a quarter in each lane. First come the six products of two quarters, in
-// 3 L / 2 rows of each lane, with no shuffle between them. Then each lane squares its own quarter, and adds twice those
-// products as the limbs come: lane k makes the limbs 2 k L to 2 (k + 1) L - 1 of the square, its part.
+// x = a0 + a1 Q + a2 Q^2 + a3 Q^3, Q = 2^(32 L), with a quarter in each lane.
 //
-// The lower half of the square is made in `spare`, the upper half in `upper`, where the multipliers are at first. Places are
-// counted in halves of a quarter: 0 to 7 are those of `spare`, 8 to 15 those of `upper`. Which of them a lane takes follows from
-// its number, by constants that have a hexadecimal digit for each lane, the lowest lane's last.
+// First, the six products of two quarters are computed, in 3 L / 2 rows of each lane, without
+// shuffles in between. Then each lane squares its own quarter, and adds twice those products. Lane
+// k computes the limbs 2 k L to 2 (k + 1) L - 1 of the square, its part.
+//
+// The lower half of the square is in `spare`, and the upper half in `upper`, which first holds the
+// multipliers. Places are counted in halves of a quarter: 0 to 7 are in `spare`, 8 to 15 in
+// `upper`. The place for a lane is its digit in a hexadecimal constant, in which the lowest lane's
+// digit is last.
 template <int L, int THREADS>
 struct Squaring<Shape<4, L>, THREADS, EnableIf<IN_QUARTERS<Shape<4, L>>>> {
     using S = Shape<4, L>;
@@ -20,7 +23,7 @@ struct Squaring<Shape<4, L>, THREADS, EnableIf<IN_QUARTERS<Shape<4, L>>>> {
     static constexpr int ROWS = HALF % 8 == 0 ? 8 : 4;
     static_assert(HALF % ROWS == 0, "rows come in whole turns");
 
-    // Everything is found from one address, so that the compiler sees that it is in shared memory.
+    // All places derive from one address, so that the compiler knows that it is in shared memory.
     struct Places {
         u32* first;
         int to_upper;
@@ -29,14 +32,15 @@ struct Squaring<Shape<4, L>, THREADS, EnableIf<IN_QUARTERS<Shape<4, L>>>> {
         __device__ __forceinline__ Places(const Passage<S, THREADS>& upper, const Number<S, THREADS>& spare)
             : first(spare.limbs), to_upper(static_cast<int>(upper.limbs.limbs - spare.limbs)), lane(lane_anew()) {}
 
-        // The lane's number, asked for in each square: the places that follow from it would take registers throughout.
+        // The lane's number, read again for each square. Otherwise the derived places would occupy
+        // registers throughout.
         __device__ static __forceinline__ int lane_anew() {
             int thread;
             asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
             return thread & (S::T - 1);
         }
 
-        // The half that is this lane's digit.
+        // The half whose place is this lane's digit.
         __device__ __forceinline__ u32* half(u32 digits) const {
             const int number = static_cast<int>(digits >> (4 * lane)) & 15;
             return first + (number < 8 ? 0 : to_upper) + (number & 4 ? GAP<S> : 0) + INSTANCES * HALF * (number & 7);
@@ -52,16 +56,17 @@ struct Squaring<Shape<4, L>, THREADS, EnableIf<IN_QUARTERS<Shape<4, L>>>> {
         const u32 above = add_squares(value, above_sums, places);
         Number<S, THREADS>::sync();
         spare.get(value);
-        // What is above a part belongs to the next one.
+        // The carry out of a part belongs to the next one.
         const u32 above_lowest = __shfl_sync(ALL_LANES, above, 0, S::T);
         const u32 above_others = __shfl_sync(ALL_LANES, above, places.lane == 0 ? 1 : 2, S::T);
         return {places.lane == 2 ? above_lowest : 0, places.lane == 0 ? above_others : 0,
                 places.lane == 1 ? above_others : 0};
     }
 
-    // The rows. The limbs that leave go to their places; what is in the windows after the last row is returned. Lane 0
-    // multiplies a0 by a1 and the lower half of a2, lane 3 a0 by the upper half of a2 and by a3; lane 1 a1 by a2 and the lower
-    // half of a3; lane 2 a1 by the upper half of a3, and then a2 by a3.
+    // The rows. Limbs that leave the windows go to their places. The windows after the last row are
+    // returned. Lane 0 multiplies a0 by a1 and the lower half of a2, and lane 3 multiplies a0 by
+    // the upper half of a2 and by a3. Lane 1 multiplies a1 by a2 and the lower half of a3, and lane
+    // 2 multiplies a1 by the upper half of a3, and then a2 by a3.
     __device__ static __forceinline__ void multiply_quarters(u32 (&last)[L], const u32 (&value)[L],
                                                              const Number<S, THREADS>& x, const Places& places) {
         x.put(value);
@@ -73,7 +78,8 @@ struct Squaring<Shape<4, L>, THREADS, EnableIf<IN_QUARTERS<Shape<4, L>>>> {
 #pragma unroll 1
         for (int step = 0; step < 3; step++) {
             const u32* multiplier = places.half(step == 0 ? 0xdfca : step == 1 ? 0xeedb : 0xffec);
-            // Where nobody reads a multiplier in a later row. What leaves lane 1 first belongs to 6 and 7, as does what leaves lane 3.
+            // Places whose multiplier is not read in a later row. The first limbs out of lane 1
+            // belong to 6 and 7, like those of lane 3.
             u32* leaves_to = places.half(step == 0 ? 0x5902 : step == 1 ? 0x6a13 : 0x7b84);
             if (step == 1) {
 #pragma unroll
@@ -97,35 +103,35 @@ struct Squaring<Shape<4, L>, THREADS, EnableIf<IN_QUARTERS<Shape<4, L>>>> {
         window.limbs(last);
     }
 
-    // Adds what the windows hold, and what has left two lanes for one place, to the parts. Returns what is above the sums of the
-    // part, at most 2.
+    // Adds the windows to the parts, and the limbs that left two lanes for one place. Returns the
+    // carry out of the part, at most 2.
     __device__ static __forceinline__ u32 add_windows(const u32 (&window)[L], const Places& places) {
-        // The windows of the lanes 0 to 3 belong to the places from 5, 9, 12 and 8 on. That of lane 2 is the first there; that of
-        // lane 3 waits at 14.
+        // The windows of lanes 0 to 3 belong to the places from 5, 9, 12 and 8 on. That of lane 2
+        // is the first there; that of lane 3 waits at 14.
         u32* place = places.half(0xec95);
         const u32 mask = places.lane < 2 ? ~0u : 0;
         u32 overflow = add<L>(place, mask, window);
-        // From 7 and 11 on; where there is no carry, to any place of the lane's own.
+        // From 7 and 11 on. Lanes without a carry use any place of their own.
         overflow = carry_on<HALF>(places.half(0xecb7), overflow);
-        // To lane 1's part lane 0 has added, to that of lane 2 lane 1.
+        // Lane 0 has added to lane 1's part, and lane 1 to that of lane 2.
         const u32 above = from_below<S>(overflow);
         Number<S, THREADS>::sync();
 
-        // What waits at 0 for lane 1, and at 14 for lane 2; nothing for the others.
+        // The limbs that wait at 0 for lane 1, and at 14 for lane 2; none for the others.
         const u32* source = places.half(0xee00);
         const bool adds = places.lane == 1 || places.lane == 2;
         u32 other[L];
 #pragma unroll
         for (int j = 0; j < L; j++) other[j] = adds ? source[INSTANCES * j] : 0;
         overflow = add<L>(places.half(0xc862), ~0u, other);
-        // That of lane 1 ends with its part, that of lane 2 goes on to its end.
+        // The carry of lane 1 ends with its part, and that of lane 2 continues to the end.
         const u32 ends = places.lane == 1 ? overflow : 0;
         const u32 at_the_end = carry_on<L>(places.half(0xca62), overflow - ends);
         Number<S, THREADS>::sync();
         return above + ends + at_the_end;
     }
 
-    // Adds `addend` to COUNT limbs, which count as 0 without the mask. Returns the carry.
+    // Adds `addend` to COUNT limbs, which count as 0 if the mask is 0. Returns the carry.
     template <int COUNT>
     __device__ static __forceinline__ u32 add(u32* place, u32 mask, const u32 (&addend)[COUNT]) {
         u32 sum[COUNT];
@@ -155,10 +161,10 @@ struct Squaring<Shape<4, L>, THREADS, EnableIf<IN_QUARTERS<Shape<4, L>>>> {
         return above;
     }
 
-    // Makes each lane's part of the square. Returns what is above it.
+    // Computes each lane's part of the square. Returns the carry out of it.
     __device__ static __forceinline__ u32 add_squares(const u32 (&value)[L], u32 above_sums, const Places& places) {
         u32* part = places.half(0xc840);
-        // The lowest quarter of the square and the highest have no sums.
+        // The lowest and the highest quarter of the square have no sums.
         const u32 masks[2] = {places.lane == 0 ? 0 : ~0u, places.lane == 3 ? 0 : ~0u};
         u32 before = 0;
         u32 sum_carry = 0;

@@ -1,16 +1,19 @@
-// Rows: a number times one limb, added to a window of column sums that then moves one limb down.
+// Rows: adds a number times one limb to a window of column sums, and moves the window one limb
+// down.
 //
-// The sums of a lane are in two arrays, one for the products whose low word stands at an even place of the window and
-// one for the others, so that every product is added to a pair of registers: Emmart, Luitjens, Weems, Woolley,
-// "Optimizing Modular Multiplication for NVIDIA's Maxwell GPUs", ARITH 2016; sppark. Bounds: docs/int.md, "Rows".
+// The sums of a lane are in two arrays: one for products whose low word has an even place in the
+// window, and one for the others. Every product is therefore added to a pair of registers. Emmart,
+// Luitjens, Weems, Woolley, "Optimizing Modular Multiplication for NVIDIA's Maxwell GPUs", ARITH
+// 2016; sppark. Bounds: docs/int.md, "Rows".
 #pragma once
 
 #include "number.cuh"
 
 namespace integer {
 
-// Adds `scalar * vector` to a window, `scalar(lowest)` being asked for when the lowest limb of the window is known, and
-// moves the window one limb down: `even` and `odd` have changed places after it.
+// Adds `scalar * vector` to a window, and moves the window one limb down. `scalar(lowest)` is
+// called once the lowest limb of the window is known. Afterwards `even` and `odd` have swapped
+// roles.
 template <class S, class Scalar>
 __device__ __forceinline__ void add_row(u32 (&even)[S::L], u32 (&odd)[S::L], u32& top_low, u32& top_high,
                                         const u32 (&vector)[S::L], Scalar scalar) {
@@ -40,11 +43,11 @@ struct Window {
 
     u32 even[L];
     u32 odd[L];
-    // Below 2^33: what the lane above has sent, and the carry of the last row.
+    // Below 2^33: the limb from the lane above, and the carry of the last row.
     u32 top_low;
     u32 top_high;
 
-    // The sum of the limbs and, at the lowest of them, `more`.
+    // The sum of the limbs, with `more` added to the lowest.
     __device__ __forceinline__ Window(const u32 (&value)[L], u32 more) : top_low(0), top_high(0) {
 #pragma unroll
         for (int j = 0; j < L; j++) {
@@ -58,7 +61,7 @@ struct Window {
         for (int j = 0; j < L; j++) even[j] = odd[j] = 0;
     }
 
-    // The sums as limbs, and what is above them, which a lane has to add to the next higher one.
+    // The sums as limbs. Returns the carry, which the lane must add to the next higher one.
     __device__ __forceinline__ u32 limbs(u32 (&value)[L]) const {
         value[0] = add_out(even[0], odd[1]);
 #pragma unroll
@@ -67,7 +70,8 @@ struct Window {
         return add_in(top_high, 0);
     }
 
-    // Two rows, after which everything is where it was: see `add_row`. `leaves(row, limb)` gets what leaves the window.
+    // Two rows, after which the roles are as before: see `add_row`. `leaves(row, limb)` gets the
+    // limbs that leave the window.
     template <class First, class Second, class Leaves>
     __device__ __forceinline__ void add_rows(const u32 (&vector)[L], First first, Second second, Leaves leaves) {
         add_row<S>(even, odd, top_low, top_high, vector, first);

@@ -1,15 +1,16 @@
-// Squares with half of the products, where one or two lanes have the whole number: docs/int.md, "Squaring".
+// Squares with half of the products, for numbers in one or two lanes: docs/int.md, "Squaring".
 #pragma once
 
 #include "montgomery.cuh"
 
 namespace integer {
 
-// The products x[i] x[j] with i < j, row by row. The columns 2 i + 1 and 2 i + 2 are complete after row i.
+// The products x[i] x[j] with i < j, row by row. The columns 2 i + 1 and 2 i + 2 are complete after
+// row i.
 template <int L>
 struct Triangle {
-    // As in a window: products whose low word stands at an even place, and the others. No entry is used before it is
-    // written or after it is complete, so that few of them are alive at a time.
+    // As in a window: products whose low word has an even place, and the others. No entry is used
+    // before it is written or after it is complete, so few of them are live at a time.
     u32 even[2 * L];
     u32 odd[2 * L];
 
@@ -18,8 +19,8 @@ struct Triangle {
         for (int j = 0; j < 2 * L; j++) even[j] = odd[j] = 0;
     }
 
-    // Adds x[i] x[j] for j = first, first + 2, ... What these carry goes to a column that is still 0, unless the
-    // highest limb is among them: then nothing is carried.
+    // Adds x[i] x[j] for j = first, first + 2, ... Their carry goes to a column that is still 0. If
+    // the highest limb is included, there is no carry.
     __device__ __forceinline__ void add_half_row(const u32 (&x)[L], int i, int first) {
         u32(&sum)[2 * L] = (i + first) % 2 == 0 ? even : odd;
 #pragma unroll
@@ -38,11 +39,13 @@ struct Triangle {
     }
 };
 
-// The square of a number of L limbs, from the lowest to the highest: `take(i, low, high)` gets the limbs 2 i and 2 i + 1.
+// The square of a number of L limbs, from the lowest to the highest. `take(i, low, high)` gets the
+// limbs 2 i and 2 i + 1.
 template <int L, class Take>
 __device__ __forceinline__ void square_in_lane(const u32 (&x)[L], Take take) {
     Triangle<L> triangle;
-    // Complete sums at the places 2 i - 1 and 2 i, and the carries of the two additions that go on from row to row.
+    // Complete sums at the places 2 i - 1 and 2 i, and the carries of the two additions that
+    // continue from row to row.
     u32 below = 0;
     u32 here = 0;
     u32 sum_carry = 0;
@@ -70,7 +73,7 @@ __device__ __forceinline__ void square_in_lane(const u32 (&x)[L], Take take) {
     }
 }
 
-// void if the condition holds, else nothing.
+// `void` if the condition holds, otherwise nothing.
 template <bool>
 struct Condition {};
 template <>
@@ -80,9 +83,11 @@ struct Condition<true> {
 template <bool CONDITION>
 using EnableIf = typename Condition<CONDITION>::Type;
 
-// How the lanes of an instance square: the lower half in `value`, the upper half in `upper`. IN_QUARTERS the
-// number `spare` is lost. This one multiplies the number by itself: for many lanes, for few limbs, and for so many
-// that two lanes have no registers for what follows.
+// The square of a number: the lower half in `value`, the upper half in `upper`. IN_QUARTERS
+// overwrites the number `spare`.
+//
+// This version multiplies the number by itself. It is for many lanes, and for few limbs. It is also
+// for numbers so long that two lanes have too few registers for the methods below.
 template <class S, int THREADS, class = void>
 struct Squaring {
     __device__ static __forceinline__ Rest square(u32 (&value)[S::L], const Passage<S, THREADS>& upper,
@@ -116,8 +121,9 @@ struct Squaring<Shape<1, L>, THREADS, void> {
     }
 };
 
-// Two lanes: x = a + b 2^(32 L). First both multiply a by b, half of the limbs of a in each; then each squares its own
-// half, and adds 2 a b as the limbs come: the lower lane to the upper half of a^2, the upper one to the lower half of b^2.
+// Two lanes: x = a + b 2^(32 L). First, both multiply a by b, each with half of the limbs of a.
+// Then each squares its own half, and adds 2 a b: the lower lane to the upper half of a^2, the
+// upper lane to the lower half of b^2.
 template <int L, int THREADS>
 struct Squaring<Shape<2, L>, THREADS, EnableIf<(L <= 48)>> {
     using S = Shape<2, L>;
@@ -128,7 +134,7 @@ struct Squaring<Shape<2, L>, THREADS, EnableIf<(L <= 48)>> {
 #pragma unroll
         for (int j = 0; j < L; j++) x[j] = value[j];
 
-        // In the lower lane the lower half of a^2, in the upper lane the upper half of b^2.
+        // In the lower lane the lower half of a^2, and in the upper lane the upper half of b^2.
         u32 kept[L] = {};
         const u32 middle = upper.limbs[L - 1 + L];
         Number<S, THREADS>::sync();
@@ -136,7 +142,7 @@ struct Squaring<Shape<2, L>, THREADS, EnableIf<(L <= 48)>> {
         u32 sum_carry = 0;
         u32 upper_carry = 0;
         square_in_lane<L>(x, [&](int i, u32 low, u32 high) {
-            // The product's upper half stands first.
+            // The upper half of the product is first.
             const bool first_half = 2 * i < L;
             u32* places[2] = {upper.in_lane(first_half ? 1 : 0, (2 * i) % L + (first_half ? 0 : L)),
                               upper.in_lane(first_half ? 1 : 0, (2 * i) % L + 1 + (first_half ? 0 : L))};
@@ -159,7 +165,7 @@ struct Squaring<Shape<2, L>, THREADS, EnableIf<(L <= 48)>> {
         });
         Number<S, THREADS>::sync();
         const bool upper_lane = S::lane() == 1;
-        // What is above the sums of a lane belongs to its limbs of the upper half.
+        // The carry out of a lane's sums belongs to its limbs of the upper half.
         u32 add = upper_lane ? upper_carry : sum_carry;
         u32 moved[L];
         upper.limbs.get(moved);
@@ -189,8 +195,8 @@ struct Squaring<Shape<2, L>, THREADS, EnableIf<(L <= 48)>> {
     }
 };
 
-// Whether the warps of a block begin each squaring together. Its code is longer than the cache of instructions that they
-// share: one warp reads it for the others.
+// Whether the warps of a block begin each squaring together. The code is longer than their shared
+// instruction cache, so one warp then loads it for the others.
 template <class S>
 constexpr bool IN_STEP = S::T > 1 && S::L >= 32;
 

@@ -1,18 +1,20 @@
 // The window table: 2^window powers of the base in Montgomery form, in global memory.
 //
-// Each warp has its own stretch of the scratch buffer: limbs 2 k and 2 k + 1 of entry e of all its lanes stand
-// together at pair (k * entries + e) * 32, so that a look-up reads on from address to address. It reads every
-// entry and keeps one by selection: no address depends on the digit. It goes on behind the squarings that
-// come before it, so that it need not wait for memory.
+// Each warp has its own part of the scratch buffer. Limbs 2 k and 2 k + 1 of entry e, for all its
+// lanes, are at pair (k * entries + e) * 32, so a look-up reads consecutive addresses. It reads
+// every entry and selects one: no address depends on the digit. It runs in the background of the
+// preceding squarings, so that it need not wait for memory.
 #pragma once
 
 #include "number.cuh"
 
 namespace integer {
 
-// Entries that one step of a look-up reads. The tables of a large grid do not fit into the second-level cache, and
-// what is read in a circle drops out of it just before it is wanted again. So only the first KEPT entries of a step
-// stay there; the others are read as streaming data. Which they are depends on their places alone.
+// Entries that one step of a look-up reads.
+//
+// The tables of a large grid exceed the second-level cache, and cyclic reads evict data shortly
+// before it is needed again. Only the first KEPT entries of a step therefore stay in the cache; the
+// others are read as streaming data. This depends only on their positions.
 constexpr int READS = 8;
 constexpr int KEPT = 4;
 
@@ -23,7 +25,7 @@ struct Table {
     uint2* first;
     int entries;
 
-    // A table of `count` entries, rounded up to READS; those beyond `count` are 0.
+    // A table of `count` entries, rounded up to READS. Entries beyond `count` are 0.
     __device__ __forceinline__ Table(double* scratch, int count) : entries(max(count, READS)) {
         u64 thread = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x;
         u64 lane = thread % 32;
@@ -52,8 +54,8 @@ struct Table {
     }
 };
 
-// One look-up. `issue` starts the reads of a step, `consume` takes them in; what stands between the two covers
-// the latency of memory. When all steps are done the operand holds the entry.
+// One look-up. `issue` starts the reads of a step, and `consume` processes them; the code in
+// between hides the memory latency. After all steps, the operand holds the entry.
 template <class S, int THREADS>
 struct Scan {
     struct Step {
@@ -85,7 +87,7 @@ struct Scan {
 
     __device__ __forceinline__ bool done() const { return pair >= end; }
 
-    // Leaves the pairs from `pairs` on for later: the limbs of the operand that they go to are in use.
+    // Postpones the pairs from `pairs` on, because their limbs of the operand are in use.
     __device__ __forceinline__ void go_up_to(int pairs) { end = pairs; }
 
     __device__ __forceinline__ Step issue() {

@@ -1,4 +1,4 @@
-// What an instance works with in shared memory, and the way in and out of Montgomery form.
+// The shared memory of an instance, and its conversion to and from Montgomery form.
 #pragma once
 
 #include "quarters.cuh"
@@ -12,7 +12,7 @@ struct Workspace {
     static constexpr int L = S::L;
     static constexpr int R_BITS = LIMB_BITS * S::N;
 
-    // The multiplier of products. In quarters it stands next to `upper`, with which squares share it.
+    // The multiplier of products. In quarters it is next to `upper`, and squares use both.
     Number<S, THREADS> operand;
     Modulus<S, THREADS> p;
     Passage<S, THREADS> upper;
@@ -24,7 +24,7 @@ struct Workspace {
           p{Number<S, THREADS>(shared + (IN_QUARTERS<S> ? 0 : Number<S, THREADS>::BYTES / 4)), 0},
           upper(shared + 2 * (Number<S, THREADS>::BYTES / 4)) {}
 
-    // Takes an odd modulus. After its words stand those of r2 = 2^(2 * r2_bits) mod P, which go to `r2`.
+    // Loads an odd modulus. The words of r2 = 2^(2 * r2_bits) mod P follow, and go to `r2`.
     __device__ __forceinline__ void take_modulus(u32 (&r2)[L], const u64* words) {
         import_words<S>(r2, words);
         p.limbs.put(r2);
@@ -32,8 +32,8 @@ struct Workspace {
         import_words<S>(r2, words + S::N / 2);
     }
 
-    // `steps` products value * operand / R mod P, one after the other, each after prepare(step). All of them
-    // are this one piece of code.
+    // Computes `steps` products value * operand / R mod P in sequence, each after prepare(step).
+    // All of them share this code.
     template <class Prepare>
     __device__ __forceinline__ void products(u32 (&value)[L], int steps, Prepare prepare) const {
 #pragma unroll 1
@@ -43,13 +43,13 @@ struct Workspace {
         }
     }
 
-    // The narrowest Montgomery parameters that it takes: 2 * r2_bits must exceed R_BITS.
+    // The narrowest Montgomery parameters: 2 * r2_bits must exceed R_BITS.
     static constexpr int min_r2_bits() { return R_BITS / 2 + 1; }
 
-    // How many products lead from r2 = 2^(2 * r2_bits) mod P to R^2 mod P, where min_r2_bits() <= r2_bits <= 32 N.
-    // r2_bits is public.
+    // The number of products from r2 = 2^(2 * r2_bits) mod P to R^2 mod P, where min_r2_bits() <=
+    // r2_bits <= 32 N. r2_bits is public.
     //
-    // Squaring doubles f where the value is 2^f R; multiplication by 2^c adds c - 32 N. docs/int.md,
+    // For a value 2^f R, squaring doubles f, and multiplication by 2^c adds c - 32 N. docs/int.md,
     // "Entering Montgomery form".
     __device__ static __forceinline__ int r2_steps(int r2_bits) {
         if (r2_bits == R_BITS) return 0;
@@ -59,7 +59,7 @@ struct Workspace {
         return steps;
     }
 
-    // Prepares product `step` of `steps` on that way.
+    // Prepares product `step` of these `steps`.
     __device__ __forceinline__ void prepare_r2(const u32 (&value)[L], int step, int steps, int r2_bits) const {
         if (step < steps - 1) {
             operand.put(value);
@@ -68,7 +68,8 @@ struct Workspace {
         }
     }
 
-    // The canonical value of one that is at most P. The subtraction is always made; a mask chooses.
+    // The canonical form of a value that is at most P. The subtraction is always computed, and a
+    // mask chooses.
     __device__ __forceinline__ void canonical(u32 (&value)[L]) const {
         u32 modulus[L];
         u32 difference[L];

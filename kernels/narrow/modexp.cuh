@@ -1,24 +1,25 @@
-// Batch modular exponentiation in narrow doubles, in constant time: a kernel to be measured, not one that is shipped.
+// Batch modular exponentiation in narrow doubles, in constant time. For measurements; not shipped.
 //
-// What a thread does, and where it reads and writes, depends on its place in the grid and on the launch parameters alone.
-// Buffers: `modexp_BITS_tT` of kernels/README.md, with r2 = 2^(2 BITS) mod P and a window of 4; the scratch memory has
-// Table::SINGLES singles for each thread.
+// Control flow and addresses of a thread depend only on its position in the grid and on the launch
+// parameters. Buffers: `modexp_BITS_tT` of kernels/README.md, with r2 = 2^(2 BITS) mod P and a
+// window of 4. The scratch memory has Table::SINGLES singles for each thread.
 #pragma once
 
 #include "montgomery.cuh"
 
 namespace narrow {
 
-// The digit at bit `position` of an exponent of `count` words, of `bits` bits; positions are public.
+// The digit of `bits` bits at bit `position` of an exponent of `count` words. Positions are public.
 __device__ __forceinline__ u32 exponent_digit(const u64* words, int count, int position, int bits) {
     u64 low = words[min(position >> 6, count - 1)] >> (position & 63);
     return static_cast<u32>(low) & ((1u << bits) - 1);
 }
 
-// Writes the canonical result, for limbs in work.columns of v with v = result * 2^24 modulo P and |v| <= 2^22 P (1 + 2^-22).
+// Writes the canonical result. The limbs in work.columns represent v with v = result * 2^24 modulo
+// P and |v| <= 2^22 P (1 + 2^-22).
 //
-// (v + q P) / 2^24 with a digit q, at most 2^23, is the result modulo P and at most (1/4 + 1/2) P (1 + 2^-22) in absolute
-// value; P is added under a mask where it is negative.
+// (v + q P) / 2^24 with a digit q, at most 2^23, is the result modulo P, and at most (1/4 + 1/2) P
+// (1 + 2^-22) in absolute value. If it is negative, P is added under a mask.
 template <class W>
 __device__ __forceinline__ void write_canonical(u64* out, const u64* modulus, int count, const W& work) {
     constexpr int N = W::N;
@@ -59,7 +60,7 @@ __device__ __forceinline__ void modexp(u64* out, const u64* base, const u64* exp
     constexpr int WORDS = BITS / 64;
     static_assert(R_BITS >= BITS + 23 + 8, "R must exceed the scaled modulus by 8 bits");
     static_assert(WINDOW * ((N + ROWS - 1) / ROWS) >= N, "the look-up is done when its squarings are");
-    // The square of r2, over R, is 2^F R modulo P; its product with 2^(2 R_BITS - F) is R^2.
+    // The square of r2, divided by R, is 2^F R modulo P. Its product with 2^(2 R_BITS - F) is R^2.
     constexpr int F = 2 * (2 * BITS - R_BITS);
     static_assert(F > R_BITS && F <= 2 * R_BITS, "one squaring of r2 is enough");
     // Two products for R^2, one each for entries 0 and 1, and the other entries.
@@ -87,7 +88,7 @@ __device__ __forceinline__ void modexp(u64* out, const u64* base, const u64* exp
         work.take_modulus(modulus, WORDS);
         work.take(value, modulus + WORDS, WORDS);
 
-        // Every product and every square is this one piece of code, of which each step takes one way.
+        // All products and squares share this code, and each step is one of them.
         Scan<W> scan(work);
 #pragma unroll 1
         for (int step = 0; step < steps; step++) {
@@ -104,7 +105,7 @@ __device__ __forceinline__ void modexp(u64* out, const u64* base, const u64* exp
                     for (int j = 0; j < N; j++) value[j] = static_cast<double>(work.operand[j * THREADS]);
                 }
                 if (digit < 0) {
-                    // Out of Montgomery form, times 2^24.
+                    // Leaves Montgomery form, times 2^24.
                     work.put_power_of_two(LIMB_BITS);
                 } else {
                     if (in_digit == 0) look_up(scan, digit);
@@ -144,8 +145,9 @@ __device__ __forceinline__ void modexp(u64* out, const u64* base, const u64* exp
 
 }  // namespace narrow
 
-// Defines the entry point narrow_BITS: N limbs for each instance, THREADS threads a block, registers for BLOCKS blocks a
-// multiprocessor, ROWS rows of a reduction for each step of a look-up.
+// Defines the entry point narrow_BITS: N limbs for each instance, THREADS threads in a block,
+// registers for BLOCKS blocks on a multiprocessor, and ROWS rows of a reduction for each step of a
+// look-up.
 #define NARROW_ENTRY(BITS, N, THREADS, BLOCKS, ROWS)                                                              \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                 \
         narrow_##BITS(narrow::u64* out, const narrow::u64* base, const narrow::u64* exponent,                     \

@@ -1,19 +1,22 @@
-// Montgomery multiplication and squaring, R = 2^(24 N), one instance a thread.
+// Montgomery multiplication and squaring, R = 2^(24 N), with one instance in each thread.
 //
-// The modulus P is scaled (H. Orup, "Simplifying quotient determination in high-radix modular multiplication", ARITH 1995):
-// P' = c P with c = -P^-1 mod 2^24, |c| <= 2^23, is -1 modulo 2^24. So the quotient digit is the rest of the lowest column,
-// and what its product with limb 0 of P' leaves there is the multiple of 2^24.
+// The modulus P is scaled (H. Orup, "Simplifying quotient determination in high-radix modular
+// multiplication", ARITH 1995): P' = c P with c = -P^-1 mod 2^24, |c| <= 2^23, is -1 modulo 2^24.
+// The quotient digit is therefore the rest of the lowest column. Its product with limb 0 of P'
+// leaves the multiple of 2^24 there.
 //
-// Bounds. Digits are at most 2^23 in absolute value, so the quotient is at most R / 2 (1 + 2^-23), and results are at most
-// |x y| / R + |P'| / 2 (1 + 2^-23). With 2^8 |P'| <= R that is below 0.51 |P'| for |x|, |y| <= 0.51 |P'|, and for any x below
-// 2^BITS too. `is_exact` bounds the columns: N products and N of a reduction.
+// Bounds. Digits are at most 2^23 in absolute value, so the quotient is at most R / 2 (1 + 2^-23).
+// Results are at most |x y| / R + |P'| / 2 (1 + 2^-23). With 2^8 |P'| <= R that is below 0.51 |P'|,
+// both for |x|, |y| <= 0.51 |P'| and for any x below 2^BITS. `is_exact` bounds the columns: N
+// products and N of a reduction.
 #pragma once
 
 #include "table.cuh"
 
 namespace narrow {
 
-// c of the scaled modulus, balanced, by Newton's iteration: x = odd is right to 3 bits and every step doubles them.
+// c of the scaled modulus, balanced, by Newton's iteration: x = odd is correct to 3 bits, and every
+// step doubles them.
 __device__ __forceinline__ i64 scale_of(u64 odd) {
     u32 word = static_cast<u32>(odd);
     u32 x = word;
@@ -22,7 +25,7 @@ __device__ __forceinline__ i64 scale_of(u64 odd) {
     return static_cast<i64>((0 - x + RADIX / 2) & (RADIX - 1)) - RADIX / 2;
 }
 
-// What a thread keeps in shared memory; element i is at i * THREADS.
+// The shared memory of a thread. Element i is at i * THREADS.
 template <int N_, int THREADS_>
 struct Workspace {
     static constexpr int N = N_;
@@ -42,14 +45,14 @@ struct Workspace {
           columns(shared + (N - 1) * THREADS + threadIdx.x),
           operand(reinterpret_cast<float*>(shared + (2 * N - 1) * THREADS) + threadIdx.x) {}
 
-    // Limbs of a number of words, by way of the columns.
+    // Loads the limbs of a number of words through the columns.
     __device__ __forceinline__ void take(double (&value)[N], const u64* words, int count) const {
         put_limbs(columns, THREADS, N, words, count, 1);
 #pragma unroll
         for (int j = 0; j < N; j++) value[j] = columns[j * THREADS];
     }
 
-    // The scaled form of an odd modulus.
+    // Loads an odd modulus in scaled form.
     __device__ __forceinline__ void take_modulus(const u64* words, int count) const {
         put_limbs(columns, THREADS, N, words, count, scale_of(words[0]));
 #pragma unroll 1
@@ -96,7 +99,7 @@ __device__ __forceinline__ void product_columns(double (&window)[N], const doubl
         for (int j = 1; j < N; j++) window[j - 1] = __fma_rn(limb, value[j], window[j]);
         window[N - 1] = 0.0;
     }
-    // The rows have left the lower columns in memory and the upper ones in the window.
+    // The rows have left the lower columns in memory, and the upper ones in the window.
 #pragma unroll
     for (int j = 0; j < N; j++) {
         double lower = work.columns[j * W::THREADS];
@@ -105,7 +108,7 @@ __device__ __forceinline__ void product_columns(double (&window)[N], const doubl
     }
 }
 
-// The same of value^2, with half of the products of different limbs.
+// The columns of value^2, with half of the products of different limbs.
 template <class W, int N>
 __device__ __forceinline__ void square_columns(double (&window)[N], const double (&value)[N], const W& work) {
 #pragma unroll
@@ -134,8 +137,9 @@ __device__ __forceinline__ void square_columns(double (&window)[N], const double
     }
 }
 
-// Adds the multiple of P' by the quotient digit, the rest of `lowest`, and divides by 2^24: every column moves one place
-// down. `lowest` is the split column 0, before and after, which is known long before the other columns are.
+// Adds P' times the quotient digit, the rest of `lowest`, and divides by 2^24. Every column moves
+// one place down. `lowest` is the split column 0, before and after, which is known long before the
+// other columns.
 template <int N>
 __device__ __forceinline__ void reduce_row(double (&window)[N], Split& lowest, double incoming,
                                            const double (&modulus)[N - 1]) {
@@ -147,7 +151,7 @@ __device__ __forceinline__ void reduce_row(double (&window)[N], Split& lowest, d
     window[N - 1] = incoming;
 }
 
-// Limbs of the columns / R mod P'. With every ROWS rows goes a step of the look-up.
+// Limbs of the columns / R mod P'. With every ROWS rows, a step of the look-up runs.
 template <int ROWS, class W, int N>
 __device__ __forceinline__ void reduce(double (&value)[N], double (&window)[N], const W& work, Scan<W>& scan) {
     double modulus[N - 1];

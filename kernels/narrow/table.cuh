@@ -1,8 +1,8 @@
 // The window table: 16 powers of the base in Montgomery form, in global memory, as singles.
 //
-// Each warp has its own stretch of the scratch buffer, in which limb k of entries 4 g .. 4 g + 3 of all its threads stand
-// together. A look-up reads every entry and keeps one by selection: no address depends on the digit. It goes on behind the
-// reductions of the squarings that come before it.
+// Each warp has its own part of the scratch buffer, in which limb k of entries 4 g .. 4 g + 3 of
+// all its threads is contiguous. A look-up reads every entry and selects one: no address depends on
+// the digit. It runs in the background of the reductions of the preceding squarings.
 #pragma once
 
 #include "limb.cuh"
@@ -12,14 +12,14 @@ namespace narrow {
 constexpr int WINDOW = 4;
 constexpr int ENTRIES = 1 << WINDOW;
 static_assert(WINDOW == 4, "`consume` chooses among 16 entries");
-// Reads of a limb of all entries, four entries each.
+// Reads of one limb of all entries, with four entries each.
 constexpr int READS = ENTRIES / 4;
-// Limbs that are on their way from memory to the second-level cache when one is read from there.
+// Limbs under way from memory to the second-level cache while one is read from there.
 constexpr int AHEAD = 4;
 
 template <int N>
 struct Table {
-    // Of each thread.
+    // Singles of each thread.
     static constexpr int SINGLES = N * ENTRIES;
 
     uint4* first;
@@ -42,7 +42,8 @@ struct Table {
     }
 };
 
-// `one` where the mask is all ones, `zero` where it is 0. Not a conditional: of those the compiler made branches.
+// `one` where the mask is all ones, `zero` where it is 0. The compiler turned conditionals into
+// branches.
 __device__ __forceinline__ u32 choose(u32 mask, u32 zero, u32 one) { return zero ^ ((zero ^ one) & mask); }
 
 __device__ __forceinline__ uint4 choose(u32 mask, uint4 zero, uint4 one) {
@@ -52,7 +53,7 @@ __device__ __forceinline__ uint4 choose(u32 mask, uint4 zero, uint4 one) {
 
 __device__ __forceinline__ void prefetch(const uint4* from) { asm volatile("prefetch.global.L2 [%0];" ::"l"(from)); }
 
-// One look-up, a limb in each step. When it is done the operand holds the entry.
+// One look-up, with a limb in each step. At the end the operand holds the entry.
 template <class W>
 struct Scan {
     struct Step {

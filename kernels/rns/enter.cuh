@@ -1,11 +1,12 @@
-// From words to residues, and the constants of a modulus. docs/rns.md, "Entering".
+// Converts words to residues, and computes the constants of a modulus. docs/rns.md, "Entering".
 #pragma once
 
 #include "multiply.cuh"
 
 namespace rns {
 
-// Two numbers of S::WORDS words, for the lane's two instances, as z / A modulo b_j. The first matrix is that of `enter`.
+// Two numbers of S::WORDS words, for the lane's two instances, as z / A modulo b_j. Uses `enter` as
+// the first matrix.
 template <class W>
 __device__ __forceinline__ void from_words(Residues<typename W::S> z, const u32* words_0, const u32* words_1,
                                            const W& w) {
@@ -21,8 +22,8 @@ __device__ __forceinline__ void from_words(Residues<typename W::S> z, const u32*
     uint2 behind = make_uint2(zero_register(), zero_register());
 #pragma unroll
     for (int group = 0; group < S::GROUPS; group++) {
-        // Nothing is added to these zeros. But without them ptxas 12 and 13 take the product of the first group for one that
-        // nobody wants, and leave it out; kernels/build_ptx --ptxas counts.
+        // Nothing is added to these zeros. Without them, ptxas 12 and 13 treat the product of the
+        // first group as unused and remove it; kernels/build_ptx --ptxas counts.
 #pragma unroll
         for (int i = 0; i < S::SUMS; i++) sum[i] = zero_register();
         start_product<S>(sum, x, behind, w.address, group);
@@ -38,7 +39,7 @@ __device__ __forceinline__ void from_words(Residues<typename W::S> z, const u32*
     }
 }
 
-// Takes M / A modulo b_j, canonical, for products.
+// Loads M / A modulo b_j, canonical, for products.
 template <class W>
 __device__ __forceinline__ void take_modulus(ConstResidues<typename W::S> z, W& w) {
     using S = typename W::S;
@@ -84,8 +85,8 @@ __device__ __forceinline__ void make_factors(W& w) {
     if constexpr (S::FACTORS_IN_REGISTERS) w.operand_b.load(w.factor);
 }
 
-// All ones for an instance whose modulus has a factor in common with A, else 0. Such a modulus has no inverse, and
-// what comes out for it is no power.
+// All ones for an instance whose modulus has a factor in common with A, otherwise 0. Such a modulus
+// has no inverse, and the output is not a power.
 template <class W>
 __device__ __forceinline__ void find_common_factors(u32 (&found)[2], const W& w) {
     using S = typename W::S;

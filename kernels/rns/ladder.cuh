@@ -1,6 +1,8 @@
-// The fixed-window (2^w-ary) method, Handbook of Applied Cryptography, algorithm 14.82, and the products that lead to it.
+// The fixed-window (2^w-ary) method, Handbook of Applied Cryptography, algorithm 14.82, and the
+// preceding products.
 //
-// Every digit costs `window` squarings and one multiplication, the digit 0 too. Sixteen digits are looked up at a time.
+// Every digit, including 0, costs `window` squarings and one multiplication. Sixteen digits are
+// looked up at a time.
 #pragma once
 
 #include "enter.cuh"
@@ -8,7 +10,7 @@
 
 namespace rns {
 
-// z plus what is kept, both below 2.5 m, below 2^29 + 2^15.
+// z plus a kept value, both below 2.5 m. The sum is below 2^29 + 2^15.
 template <class W>
 __device__ __forceinline__ void add_kept(Residues<typename W::S> z, int number, const W& w) {
     Lane<32> kept = w.keep(number);
@@ -21,7 +23,7 @@ __device__ __forceinline__ void add_kept(Residues<typename W::S> z, int number, 
     }
 }
 
-// The operand in base B becomes what is kept.
+// Replaces the operand in base B with a kept value.
 template <class W>
 __device__ __forceinline__ void put_kept(int number, const W& w) {
     Lane<32> kept = w.keep(number);
@@ -29,11 +31,11 @@ __device__ __forceinline__ void put_kept(int number, const W& w) {
     for (int r = 0; r < W::S::SLOTS; r++) w.operand_b[r] = kept[r];
 }
 
-// z becomes base^exponent mod M and a multiple of M below 2^LEAVE_BITS M, M being the operand, and r2 and the base kept.
-// A base of two parts is upper 2^BITS + lower.
+// Replaces z with base^exponent mod M plus a multiple of M, below 2^LEAVE_BITS M. The operand is M,
+// and r2 and the base are kept values. A base of two parts is upper 2^BITS + lower.
 //
-// All products but the squarings are one piece of code: in each step `z` and the operand are prepared, and then
-// multiplied. Steps, exponent_bits and window are public.
+// All products except the squarings share this code. Each step prepares `z` and the operand, and
+// then multiplies. Steps, exponent_bits and window are public.
 template <int PARTS, class W>
 __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, const Table<W>& table,
                                              const u32* exponent_0, const u32* exponent_1, int exponent_bits,
@@ -45,7 +47,7 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
     constexpr int FIRST_ENTRY = PARTS == 1 ? 9 : 11;
     const int first_digit = FIRST_ENTRY + entries - 1;
     const int last = first_digit + digits;
-    // What is behind of the digits that the last pass looked up, and what is left of them.
+    // The used and the remaining digits of the last pass.
     int since = 0;
     int left = 0;
     const auto operand_of_products = w.operand_b;
@@ -56,8 +58,9 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
         bool new_operand = false;
         bool product = true;
         if (step < FIRST_ENTRY) {
-            // A^2 = (r2 l / A + c_0 / A) / A + r2 h / A + (r2 r2 / A) c_2 / A modulo M. With it the base A is the product by
-            // the base, or, of two parts, (upper A^2 / A) 2^BITS / A + lower is.
+            // A^2 = (r2 l / A + c_0 / A) / A + r2 h / A + (r2 r2 / A) c_2 / A modulo M. With it,
+            // base * A is the product of A^2 and the base. For a base of two parts, the second
+            // factor is (upper A^2 / A) 2^BITS / A + lower.
             if (step == 1) make_factors(w);
             if (step == 2 || step == 4) w.keep(KEPT_SUM).store(z);
             if (step == 3 || step == 5 || step == 7) add_kept<W>(z, KEPT_SUM, w);
@@ -93,9 +96,10 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
             bool highest = step == first_digit;
             const bool pass = left == 0;
             if (pass) {
-                // Blocks are at different digits when they pass, and the groups of warps of a block far apart, so that not all wait
-                // for memory at once. Where each warp multiplies by itself they pass together: assemblers for chips before sm_90
-                // would not see that the digit is the same in all lanes, as those for later ones do by the shuffle.
+                // Blocks pass at different digits, and the groups of warps of a block at distant
+                // ones, so that they do not all wait for memory at once. If each warp multiplies by
+                // itself, they pass together: assemblers for chips before sm_90 would not detect
+                // that the digit is the same in all lanes. Later ones detect it by the shuffle.
                 u32 phase = blockIdx.x;
                 if constexpr (WARPS_TOGETHER > 1) {
                     constexpr int GROUPS = W::THREADS / (32 * WARPS_TOGETHER);
@@ -107,12 +111,12 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
                 prefetch_digits<S>(exponent_0, exponent_1, digit, window);
             }
             Nothing nothing;
-            // Where the operand is in scratch memory, entries need not be moved.
+            // If the operand is in scratch memory, entries need not be moved.
             constexpr int BESIDE = S::OPERAND_IN_SCRATCH ? 0 : 1;
 #pragma unroll 1
             for (int k = highest ? 0 : window - BESIDE; k > 0; k--) square(z, w, nothing);
             if constexpr (BESIDE == 1) {
-                // In a pass what is read here is of no account.
+                // In a pass the value read here is not used.
                 EntryBeside<W> entry(y, since, w);
                 if (!highest) square(z, w, entry);
                 if (!highest) w.operand_b.store(y);
@@ -129,7 +133,7 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
             w.put_public(ONE);
         }
         if (new_operand) {
-            // Of an entry y is there, but where registers are few it is read again.
+            // y holds the entry, but if registers are scarce it is read again.
             if (S::GROUPS == 1 || step < first_digit) w.operand_b.load(y);
             complete_operand(y, w);
         }

@@ -1,4 +1,4 @@
-// From residues to words, with the exact reduction into [0, M). docs/rns.md, "Leaving".
+// Converts residues to words, with the exact reduction into [0, M). docs/rns.md, "Leaving".
 #pragma once
 
 #include "enter.cuh"
@@ -7,7 +7,8 @@ namespace rns {
 
 constexpr u32 ALL_ONES = 0xffffffffu;
 
-// The words of an instance of the warp while it leaves, in the operand's memory: word 4 r + t in slot r of lane 4 g + t.
+// The words of an instance during the conversion, in the operand's memory: word 4 r + t is in slot
+// r of lane 4 g + t.
 template <class W>
 struct WordsOfInstance {
     using S = typename W::S;
@@ -32,8 +33,8 @@ struct WordsOfInstance {
     }
 };
 
-// The borrow, all ones or 0, of the words less the words of M 2^shift where `mask` is all ones and less 0 where it is 0. STORE
-// replaces the words by what is left. `modulus` has S::WORDS words.
+// The borrow, all ones or 0, of the words less M 2^shift where `mask` is all ones, and less 0 where
+// it is 0. STORE replaces the words with the difference. `modulus` has S::WORDS words.
 template <bool STORE, class W>
 __device__ __forceinline__ u32 subtract(const WordsOfInstance<W>& words, const u32* modulus, int shift, u32 mask) {
     using S = typename W::S;
@@ -41,7 +42,7 @@ __device__ __forceinline__ u32 subtract(const WordsOfInstance<W>& words, const u
     u64 borrow = 0;
 #pragma unroll 1
     for (int first = 0; first < S::WORDS; first += 4) {
-        // Read at once, for what is written might be read next.
+        // Read at once, because the next write may overlap.
         uint4 four = *reinterpret_cast<const uint4*>(modulus + first);
         const u32 m[4] = {four.x, four.y, four.z, four.w};
         u32 word[4];
@@ -59,7 +60,8 @@ __device__ __forceinline__ u32 subtract(const WordsOfInstance<W>& words, const u
     return static_cast<u32>(borrow >> 32);
 }
 
-// z / A modulo b_j, for z below 2^LEAVE_BITS M, becomes the words of z mod M. The first matrix is that of `leave`.
+// Computes the words of z mod M from z / A modulo b_j, for z below 2^LEAVE_BITS M. Uses `leave` as
+// the first matrix.
 template <class W>
 __device__ __forceinline__ void to_words(ConstResidues<typename W::S> z, u32* out, const u32* const (&modulus)[2],
                                          const u64 (&index)[2], const W& w) {
@@ -95,7 +97,8 @@ __device__ __forceinline__ void to_words(ConstResidues<typename W::S> z, u32* ou
         }
     }
 
-    // From here on a lane has an instance to itself; the upper half of the warp has none.
+    // From here on each lane of the lower half of the warp has its own instance; the upper half is
+    // idle.
     int lane = static_cast<int>(threadIdx.x) & 31;
     int instance = lane & 15;
     int h = instance >> 3;
@@ -127,7 +130,7 @@ __device__ __forceinline__ void to_words(ConstResidues<typename W::S> z, u32* ou
         const u32* m = h == 0 ? modulus[0] : modulus[1];
 #pragma unroll 1
         for (int shift = S::LEAVE_BITS - 1; shift >= 0; shift--) {
-            // All ones if the number is not below M 2^shift.
+            // All ones if the number is at least M 2^shift.
             u32 mask = ~subtract<false>(words, m, shift, ALL_ONES);
             subtract<true>(words, m, shift, mask);
         }

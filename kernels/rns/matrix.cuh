@@ -1,21 +1,23 @@
-// Matrices of bytes in shared memory, made by a block from the table of constants. All of this is public.
+// Byte matrices in shared memory, which a block computes from the table of constants. All of this
+// is public.
 #pragma once
 
 #include "shape.cuh"
 
 namespace rns {
 
-// The four bytes of residue (or word) `row` lie together, below each other; the columns are those of byte `byte` of residue
-// (or word) `column`: lane t = column % 4 gets the sums of all four bytes.
+// The place of a byte of a matrix. The four bytes of residue (or word) `row` are adjacent rows. The
+// columns are those of byte `byte` of residue (or word) `column`: lane t = column % 4 gets the sums
+// of all four bytes.
 template <class S>
 __device__ __forceinline__ u32* place(unsigned char* matrix, int row, int column, int byte) {
     int offset = Matrix<S::ROW_STRIDE>::place(row >> 2, row & 3, 2 * (column >> 2) + (byte >> 1), 2 * (column & 3) + (byte & 1));
     return reinterpret_cast<u32*>(matrix + offset);
 }
 
-// Rows `row`, columns `column` from `values`: what residue (or word) `row` of the operand contributes to residue `column`
-// of the result, of the base whose moduli are 2^29 - distances. Rows from `rows` on are 0, but N and N + 1, which stand for
-// 1 and 2^16.
+// Writes rows `row`, columns `column` from `values`: the contribution of residue (or word) `row` of
+// the operand to residue `column` of the result, in the base with moduli 2^29 - distances. Rows
+// from `rows` on are 0, except N and N + 1, which represent 1 and 2^16.
 template <class S, int THREADS>
 __device__ __forceinline__ void fill_residues(unsigned char* matrix, const u32* values, int rows,
                                               const u32* distances) {
@@ -30,7 +32,7 @@ __device__ __forceinline__ void fill_residues(unsigned char* matrix, const u32* 
         for (int q = 0; q < 4; q++) {
 #pragma unroll
             for (int byte = 0; byte < 4; byte++) bytes[byte] |= (value >> 8 * byte & 255) << 8 * q;
-            // 2^8 value below 2^37: the quotient's upper bits are those of the value.
+            // 2^8 value is below 2^37, so the upper bits of the quotient are those of the value.
             u32 quotient = value >> (MODULUS_BITS - 8);
             value = subtract_once((value << 8) + quotient * m.minus, m);
         }
@@ -39,8 +41,8 @@ __device__ __forceinline__ void fill_residues(unsigned char* matrix, const u32* 
     }
 }
 
-// The same for words of a number: row j has the words of values[j], moved up by a byte from one byte of the operand to
-// the next.
+// The same for the words of a number. Row j has the words of values[j], shifted up by a byte for
+// each following byte of the operand.
 template <class S, int THREADS>
 __device__ __forceinline__ void fill_words(unsigned char* matrix, const u32* values) {
     constexpr int COUNT = Constants<S>::LEAVE_WORDS;

@@ -1,7 +1,7 @@
-// Products on the tensor cores of chips from sm_80 on: mma.sync.
+// Products on the tensor cores of chips since sm_80: mma.sync.
 //
-// What a lane holds of rows and sums is what it holds for wgmma: see wgmma.cuh, whose place this file takes. Products are done when
-// they stand there, so that what orders those of wgmma is nothing here.
+// Rows and sums are distributed over lanes as for wgmma: see wgmma.cuh, which this file replaces.
+// Products are synchronous, so the ordering functions of wgmma are empty here.
 #pragma once
 
 #include "mma_sync.cuh"
@@ -22,8 +22,8 @@ __device__ __forceinline__ void fence_matrices() {}
 template <int COUNT>
 __device__ __forceinline__ void take_sums(u32 (&)[COUNT]) {}
 
-// A matrix in shared memory for products. Of 32 rows and 16 columns each lane takes its four words with one load; they
-// lie together. A matrix of 8 columns has two words for each lane.
+// A matrix in shared memory for products. For 32 rows and 16 columns, each lane loads its four
+// adjacent words at once. A matrix of 8 columns has two words for each lane.
 template <int ROW_STRIDE>
 struct Matrix {
     static constexpr bool IS_NARROW = ROW_STRIDE == 128;
@@ -33,11 +33,12 @@ struct Matrix {
     __device__ __forceinline__ explicit Matrix(u32 address)
         : address(address + threadIdx.x % 32 * (IS_NARROW ? 8 : 16)) {}
 
-    // What `multiply_add` takes for 32 rows, of which `step` times as many are above, and the columns from 8 `block` on,
-    // `block` being even.
+    // The argument of `multiply_add` for 32 rows, below `step` times as many, and the columns from
+    // 8 `block` on; `block` is even.
     __device__ __forceinline__ u32 at(int step, int block) const { return address + step * 2 * ROW_STRIDE + block * 256; }
 
-    // Where the rows 16 row_block + 4 row and the three below it have their bytes of column 8 column_block + column.
+    // The place of column 8 column_block + column for the rows from 16 row_block + 4 row to the
+    // third below.
     __device__ static __forceinline__ int place(int row_block, int row, int column_block, int column) {
         int lane = 4 * column + row;
         int step = (row_block >> 1) * 2 * ROW_STRIDE;

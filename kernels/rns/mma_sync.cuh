@@ -1,16 +1,19 @@
-// The instruction mma.sync: a warp multiplies 16 rows of 32 bytes by 8 columns, all from registers, unsigned bytes with sums of 32
-// bits (PTX ISA, "Matrix multiply-accumulate operation using mma instruction", m16n8k32).
+// The instruction mma.sync, m16n8k32: a warp multiplies 16 rows of 32 unsigned bytes by 8 columns,
+// with 32-bit sums, all in registers (PTX ISA, "Matrix multiply-accumulate operation using mma
+// instruction").
 //
-// Lane 4 g + t has of the rows g and g + 8 the bytes 4 t .. 4 t + 4 and 16 + 4 t .. 16 + 4 t + 4, of column g of the matrix the
-// rows of the same numbers, and gets the sums in columns 2 t and 2 t + 1 of its rows.
+// In rows g and g + 8, lane 4 g + t has the bytes 4 t .. 4 t + 4 and 16 + 4 t .. 16 + 4 t + 4. In
+// column g of the matrix it has the rows with the same numbers. It gets the sums in columns 2 t and
+// 2 t + 1 of its rows.
 #pragma once
 
 #include "residue.cuh"
 
 namespace rns {
 
-// sum = rows * matrix, plus sum if `keep` is 1, for 8 columns. a to d are the lane's bytes: of row g, of row g + 8, and the
-// same 16 columns further on; e and f are the matrix's, of column g: the rows from 4 t on, and the same 16 rows further on.
+// sum = rows * matrix, plus sum if `keep` is 1, for 8 columns. The lane's bytes are a to d: of row
+// g, of row g + 8, and the same 16 columns further on. Those of the matrix, in column g, are e and
+// f: the rows from 4 t on, and the same 16 rows further on.
 __device__ __forceinline__ void multiply_add_block(u32* sum, u32 a, u32 b, u32 c, u32 d, u32 e, u32 f, int keep) {
     u32 zero = 0;
     asm volatile(

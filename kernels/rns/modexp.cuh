@@ -1,11 +1,12 @@
-// Batch modular exponentiation: the entry points modexp_BITS_tT. Parameters and buffers: kernels/README.md.
+// Batch modular exponentiation: the entry points modexp_BITS_tT. Parameters and buffers:
+// kernels/README.md.
 #pragma once
 
 #include "power.cuh"
 
 namespace rns {
 
-// A base, an exponent, and the number of a record of modulus and r2.
+// The operands of an instance: a base, an exponent, and the index of a record of modulus and r2.
 template <class S>
 struct ModExpOperands {
     static constexpr int PARTS = 1;
@@ -34,8 +35,9 @@ __device__ __forceinline__ void modexp(u64* out, const u64* base, const u64* exp
 
 }  // namespace rns
 
-// Defines the entry point modexp_BITS_tT: T lanes for each instance, T * L moduli in each base, THREADS threads a
-// block, registers for BLOCKS blocks a multiprocessor. Of Montgomery parameters it takes those of BITS bits alone.
+// Defines the entry point modexp_BITS_tT: T lanes for each instance, T * L moduli in each base,
+// THREADS threads in a block, and registers for BLOCKS blocks on a multiprocessor. It only accepts
+// Montgomery parameters of BITS bits.
 #define MOD_EXP_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                               \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                \
         modexp_##BITS##_t##T(rns::u64* out, const rns::u64* base, const rns::u64* exponent,                      \

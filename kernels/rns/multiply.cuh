@@ -1,14 +1,16 @@
-// Montgomery multiplication x y A^-1 mod M, in two halves: `quotient_digits` computes in base A, `new_residues` in base B.
+// Montgomery multiplication x y A^-1 mod M in two halves: `quotient_digits` computes in base A, and
+// `new_residues` in base B.
 //
-// A number x is held as z_j = x / A modulo b_j. docs/rns.md derives both halves and their bounds.
+// A number x is represented by z_j = x / A modulo b_j. docs/rns.md derives both halves and their
+// bounds.
 #pragma once
 
 #include "workspace.cuh"
 
 namespace rns {
 
-// Starts steps FROM .. TO of a product: of the rows x and the columns of `group` of a matrix. A slot behind the last of x
-// is `behind`.
+// Starts steps FROM .. TO of a product of the rows x and the columns of `group` of a matrix.
+// `behind` is used for slots after the last of x.
 template <class S, int FROM = 0, int TO = S::STEPS>
 __device__ __forceinline__ void start_product(u32 (&sum)[S::SUMS], ConstResidues<S> x, uint2 behind,
                                               u32 matrix, int group) {
@@ -57,7 +59,7 @@ struct Quotient {
     u32 low[2];
     u32 high[2];
 
-    // From the sums of the weights, which are Theta 2^24 and less than half of 2^24 more or less.
+    // From the sums of the weights, which differ from Theta 2^24 by less than half of 2^24.
     __device__ __forceinline__ explicit Quotient(const u32 (&sum)[4]) {
 #pragma unroll
         for (int h = 0; h < 2; h++) {
@@ -71,11 +73,11 @@ struct Quotient {
         }
     }
 
-    // What the lanes of an instance have behind their last slots, if the quotient is a part of the product.
+    // The rows after the last slots of an instance's lanes, if the quotient is part of the product.
     __device__ __forceinline__ u32 as_rows(int t, int h) const { return t == 0 ? low[h] : t == 1 ? high[h] : 0; }
 };
 
-// The four columns of bytes of slot `slot` of a group, as low + 2^16 high.
+// The four byte columns of slot `slot` of a group, as low + 2^16 high.
 template <int SUMS>
 __device__ __forceinline__ u32 low_columns(const u32 (&sum)[SUMS], int slot, int h) {
     return sum[8 * slot + 2 * h] + (sum[8 * slot + 2 * h + 1] << 8);
@@ -92,10 +94,11 @@ __device__ __forceinline__ u32 fold_for_product(u32 low, u32 high, Modulus m) {
     return S::FOLDS_LOOSELY ? fold_loosely(low, high, m) : fold(low, high, m);
 }
 
-// What base A is wanted for: the digits of a product's quotient, or the residues of the operand.
+// The purpose of a computation in base A: the digits of a product's quotient, or the residues of
+// the operand.
 enum class InA { SQUARE, PRODUCT, OPERAND };
 
-// The slots of `group` in base A, from the sums of a product that is done.
+// The slots of `group` in base A, from the sums of a finished product.
 template <InA WHAT, int GROUP, class W>
 __device__ __forceinline__ void digits_of_group(const u32 (&sum)[W::S::SUMS], const Quotient& theta,
                                                 Residues<typename W::S> x, const W& w) {
@@ -158,7 +161,7 @@ __device__ __forceinline__ void quotient_digits(ConstResidues<typename W::S> z, 
     }
 }
 
-// The slots of `group` in base B, from the sums of a product that is done.
+// The slots of `group` in base B, from the sums of a finished product.
 template <bool SQUARE, int GROUP, class W, class Beside>
 __device__ __forceinline__ void residues_of_group(const u32 (&sum)[W::S::SUMS], Residues<typename W::S> z, const W& w,
                                                   Beside& beside) {
@@ -186,7 +189,8 @@ __device__ __forceinline__ void residues_of_group(const u32 (&sum)[W::S::SUMS], 
     }
 }
 
-// Extends the quotient's digits x from base A to base B, where z becomes z^2 or z y plus the quotient times M, over A.
+// Extends the quotient digits x from base A to base B. There, z becomes z^2 or z y, plus the
+// quotient times M, divided by A.
 template <bool SQUARE, class W, class Beside>
 __device__ __forceinline__ void new_residues(ConstResidues<typename W::S> x, Residues<typename W::S> z, const W& w,
                                              Beside& beside) {
@@ -205,12 +209,12 @@ __device__ __forceinline__ void new_residues(ConstResidues<typename W::S> x, Res
     }
 }
 
-// Where nothing is done beside a product.
+// No work beside a product.
 struct Nothing {
     __device__ __forceinline__ void after_slot(int) {}
 };
 
-// z becomes z y / A modulo M.
+// Replaces z with z y / A modulo M.
 template <class W>
 __device__ __forceinline__ void multiply(Residues<typename W::S> z, const W& w) {
     Nothing nothing;
@@ -219,7 +223,8 @@ __device__ __forceinline__ void multiply(Residues<typename W::S> z, const W& w) 
     new_residues<false>(x, z, w, nothing);
 }
 
-// z becomes z^2 / A modulo M. `beside` is called behind each slot of the result, when registers become free.
+// Replaces z with z^2 / A modulo M. `beside` is called after each slot of the result, when
+// registers become free.
 template <class W, class Beside>
 __device__ __forceinline__ void square(Residues<typename W::S> z, const W& w, Beside& beside) {
     u32 x[2][W::S::SLOTS];
@@ -227,7 +232,7 @@ __device__ __forceinline__ void square(Residues<typename W::S> z, const W& w, Be
     new_residues<true>(x, z, w, beside);
 }
 
-// Completes the operand, of which `operand_b` is there, and y the same.
+// Completes the operand, from `operand_b`, which equals y.
 template <class W>
 __device__ __forceinline__ void complete_operand(ConstResidues<typename W::S> y, const W& w) {
     u32 unused[2][W::S::SLOTS];

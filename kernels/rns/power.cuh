@@ -1,7 +1,7 @@
 // Batch modular exponentiation: sixteen instances in a warp, in constant time.
 //
-// What a thread does, and where it reads and writes, depends on its place in the grid and on the launch
-// parameters alone. Parameters and buffers: kernels/README.md.
+// Control flow and addresses of a thread depend only on its position in the grid and on the launch
+// parameters. Parameters and buffers: kernels/README.md.
 #pragma once
 
 #include "bases.cuh"
@@ -10,10 +10,10 @@
 
 namespace rns {
 
-// Powers of `count` instances, to `out`, S::WORDS words each.
+// Writes the powers of `count` instances to `out`, with S::WORDS words each.
 //
-// Operands says where the words of an instance are: modulus(instance), r2(instance), exponent(instance), and base(instance,
-// part) for PARTS parts of S::WORDS words, lowest first.
+// Operands locates the words of an instance: modulus(instance), r2(instance), exponent(instance),
+// and base(instance, part) for PARTS parts of S::WORDS words, lowest first.
 template <class S, int THREADS, class Operands>
 __device__ __forceinline__ void powers(const Operands& operands, u32* out, double* scratch, u32 count, u32 exponent_bits,
                                        u32 window) {
@@ -36,7 +36,7 @@ __device__ __forceinline__ void powers(const Operands& operands, u32* out, doubl
 
 #pragma unroll 1
     for (u32 first = blockIdx.x * INSTANCES; first < count; first += gridDim.x * INSTANCES) {
-        // Instances past the end of the batch are its last one again.
+        // Instances past the end of the batch repeat its last one.
         u64 index[2];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
@@ -49,7 +49,7 @@ __device__ __forceinline__ void powers(const Operands& operands, u32* out, doubl
         fill_residues<S, THREADS>(shared, constants + C::ENTER, S::WORDS, constants + C::DISTANCE_B);
         fence_matrices();
         __syncthreads();
-        // The modulus is the last, and not kept: it is the first operand.
+        // The modulus is last and not kept: it is the first operand.
 #pragma unroll 1
         for (int number = 0; number <= Operands::PARTS + 1; number++) {
             const u32* words[2];
@@ -78,7 +78,7 @@ __device__ __forceinline__ void powers(const Operands& operands, u32* out, doubl
         fill_words<S, THREADS>(shared, constants + C::LEAVE);
         fence_matrices();
         __syncthreads();
-        // A lane leaves with an instance of its own.
+        // A lane converts an instance of its own to words.
         u64 leaving[2];
         const u32* moduli[2];
 #pragma unroll
@@ -93,14 +93,14 @@ __device__ __forceinline__ void powers(const Operands& operands, u32* out, doubl
     }
 }
 
-// The columns of shapes.csv that follow from the others: true, or the compiler says which is wrong. MIN_R2_BITS is
-// the width.
+// Checks the columns of shapes.csv that follow from others. True, or a compiler error that names
+// the wrong one. MIN_R2_BITS is the width.
 template <int LANES, int LIMBS, int THREADS, int SHARED_BYTES, int MIN_R2_BITS>
 constexpr bool is_shape() {
     return same<SHARED_BYTES, Workspace<Shape<LANES * LIMBS, MIN_R2_BITS>, THREADS>::BYTES>();
 }
 
-// The same for a shape with a window table. The width plays no part.
+// The same for a shape with a window table. The width does not matter.
 template <int LANES, int LIMBS, int SCRATCH_DOUBLES>
 constexpr bool has_table() {
     return same<SCRATCH_DOUBLES, Workspace<Shape<LANES * LIMBS, 512>, 128>::SCRATCH_DOUBLES>();

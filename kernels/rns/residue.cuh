@@ -1,6 +1,7 @@
-// Arithmetic modulo m = 2^29 - d, d < 4,094, on 32-bit words that are reduced only as far as the next step needs.
+// Arithmetic modulo m = 2^29 - d, d < 4,094, on 32-bit words that are reduced only as far as the
+// next step needs.
 //
-// The bounds of all results are derived in docs/rns.md; none of these has a branch.
+// docs/rns.md derives the bounds of all results. None of these functions has a branch.
 #pragma once
 
 namespace rns {
@@ -11,7 +12,7 @@ using u64 = unsigned long long;
 constexpr int MODULUS_BITS = 29;
 constexpr u32 ALL_LANES = 0xffffffffu;
 
-// What the arithmetic needs of a modulus: -m modulo 2^32, and d.
+// A modulus in the form that the arithmetic needs: -m modulo 2^32, and d.
 struct Modulus {
     u32 minus;
     u32 distance;
@@ -25,13 +26,13 @@ struct Modulus {
 
 __device__ __forceinline__ u64 wide_product(u32 a, u32 b) { return static_cast<u64>(a) * b; }
 
-// low + 2^16 high, congruent and below 2^29 + 2^28, for low < 2^32 and high < 2^30.
+// Congruent to low + 2^16 high, and below 2^29 + 2^28, for low < 2^32 and high < 2^30.
 __device__ __forceinline__ u32 fold(u32 low, u32 high, Modulus m) {
     u32 above_16 = high + (low >> 16);
     return low + (high << 16) + (above_16 >> (MODULUS_BITS - 16)) * m.minus;
 }
 
-// The same with one instruction less, below 2^32 - 2^30: for low < 2^31, high < 2^29 and d < 2^11.
+// The same with one instruction less. Below 2^32 - 2^30, for low < 2^31, high < 2^29 and d < 2^11.
 __device__ __forceinline__ u32 fold_loosely(u32 low, u32 high, Modulus m) {
     return low + (high << 16) + (high >> (MODULUS_BITS - 16)) * m.minus;
 }
@@ -48,10 +49,10 @@ __device__ __forceinline__ u32 reduce(u64 x, Modulus m) {
 // Congruent to x, and below 2^29 + 2^15.
 __device__ __forceinline__ u32 reduce_word(u32 x, Modulus m) { return x + (x >> MODULUS_BITS) * m.minus; }
 
-// x - m if that is not negative, else x.
+// x - m if that is not negative, otherwise x.
 __device__ __forceinline__ u32 subtract_once(u32 x, Modulus m) { return min(x, x + m.minus); }
 
-// A constant factor and the quotient that goes with it (Shoup): floor(2^32 factor / m).
+// The quotient that belongs to a constant factor (Shoup): floor(2^32 factor / m).
 __device__ __forceinline__ u32 quotient_of_factor(u32 factor, Modulus m) {
     u32 quotient = (factor << 3) + ((factor >> 13) * m.distance >> 13);
     u32 rest = quotient * m.minus;
@@ -64,7 +65,7 @@ __device__ __forceinline__ u32 quotient_of_factor(u32 factor, Modulus m) {
     return quotient;
 }
 
-// x * factor for any word x, congruent and below 2 m.
+// Congruent to x * factor, and below 2 m, for any word x.
 __device__ __forceinline__ u32 times_constant(u32 x, u32 factor, u32 quotient, Modulus m) {
     return x * factor + __umulhi(x, quotient) * m.minus;
 }
@@ -77,8 +78,8 @@ __device__ __forceinline__ u32 square_times(u32 x, int squarings, u32 y, Modulus
     return times(x, y, m);
 }
 
-// The inverse modulo a prime m, by Fermat: x^(m - 2); 0 for a multiple of m. The exponent has 17 ones above 12 bits of
-// the modulus, which is public.
+// The inverse modulo a prime m, by Fermat: x^(m - 2); 0 for a multiple of m. The exponent has 17
+// ones above 12 bits of the modulus, which is public.
 __device__ __forceinline__ u32 inverse(u32 x, Modulus m) {
     u32 ones_2 = square_times(x, 1, x, m);
     u32 ones_4 = square_times(ones_2, 2, ones_2, m);
@@ -93,7 +94,8 @@ __device__ __forceinline__ u32 inverse(u32 x, Modulus m) {
     return power;
 }
 
-// `value` if x is y, else `otherwise`. In one piece of assembler, so that the compiler makes no branch of it.
+// `value` if x is y, otherwise `otherwise`. In assembly, so that the compiler does not make a
+// branch.
 __device__ __forceinline__ u32 if_equal(u32 x, u32 y, u32 value, u32 otherwise) {
     u32 chosen;
     asm("{.reg .pred equal; setp.eq.u32 equal, %1, %2; selp.b32 %0, %3, %4, equal;}"
@@ -102,7 +104,7 @@ __device__ __forceinline__ u32 if_equal(u32 x, u32 y, u32 value, u32 otherwise) 
     return chosen;
 }
 
-// All ones if x is y, else none. Likewise.
+// All ones if x is y, otherwise 0. In assembly, so that the compiler does not make a branch.
 __device__ __forceinline__ u32 mask_if_equal(u32 x, u32 y) {
     u32 mask;
     asm("{.reg .pred equal; setp.eq.u32 equal, %1, %2; selp.b32 %0, -1, 0, equal;}" : "=r"(mask) : "r"(x), "r"(y));

@@ -1,17 +1,18 @@
-// The half exponentiations of the RSA private operation: the entry points rsa_BITS_exp_tT. Parameters and the record of a key:
-// kernels/README.md.
+// The half exponentiations of the RSA private operation: the entry points rsa_BITS_exp_tT.
+// Parameters and the record of a key: kernels/README.md.
 #pragma once
 
 #include "power.cuh"
 
 namespace rns {
 
-// Half 2 i is the power of base i modulo p, half 2 i + 1 that modulo q, with the exponents of the key. A base has twice the
-// words of a prime.
+// Half 2 i is the power of base i modulo p, and half 2 i + 1 that modulo q, with the exponents of
+// the key. A base has twice the words of a prime.
 template <class S>
 struct HalfOperands {
     static constexpr int PARTS = 2;
-    // The records of p and of q are alike: prime, r2, exponent. After both come qInv, n, and r2 for n.
+    // The records of p and of q are alike: prime, r2, exponent. After both come qInv, n, and r2 for
+    // n.
     static constexpr int PRIME_RECORD = 3 * S::WORDS;
     static constexpr int KEY_RECORD = 11 * S::WORDS;
 
@@ -38,8 +39,8 @@ __device__ __forceinline__ void rsa_exp(u64* halves, const u64* bases, const u64
 
 }  // namespace rns
 
-// Defines rsa_BITS_exp_tT for keys of BITS bits: T lanes for each half, T * L moduli in each base. Of Montgomery parameters
-// of the primes it takes those of BITS / 2 bits alone.
+// Defines rsa_BITS_exp_tT for keys of BITS bits: T lanes for each half, and T * L moduli in each
+// base. It only accepts Montgomery parameters of the primes of BITS / 2 bits.
 #define CRT_HALVES_ENTRY(BITS, T, L, THREADS, BLOCKS)                                                               \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                   \
         rsa_##BITS##_exp_t##T(rns::u64* halves, const rns::u64* bases, const rns::u64* keys,                        \

@@ -1,7 +1,8 @@
-// How instances are spread over a warp, and what lies where.
+// The distribution of instances over a warp, and memory layouts.
 //
-// A warp computes 16 instances. Lane 4 g + t holds the residues 4 r + t, for all slots r, of the instances g and g + 8:
-// what a product on the tensor cores takes from it, and what it gets from one. So no residue ever moves.
+// A warp computes 16 instances. Lane 4 g + t holds the residues 4 r + t of instances g and g + 8,
+// for all slots r. A product on the tensor cores takes these from the lane, and returns the same
+// ones to it, so residues never move between lanes.
 #pragma once
 
 #include "tensor.cuh"
@@ -10,7 +11,8 @@ namespace rns {
 
 constexpr int INSTANCES_PER_WARP = 16;
 
-// Of a window table, for which there is room at least; and digits that a pass over it looks up.
+// The least number of entries that a window table has memory for, and the digits that a pass over
+// it looks up.
 constexpr int FEWEST_ENTRIES = 32;
 constexpr int DIGITS_OF_PASS = 16;
 
@@ -25,34 +27,36 @@ struct Shape {
     static constexpr int SLOTS = N / 4;
     static_assert(N % 4 == 0 && WORDS % 4 == 0 && WORDS < N, "four lanes share an instance");
 
-    // Products are computed for so many groups of columns, one after the other: sums take registers.
+    // Column groups of a product, which are computed in sequence because sums occupy registers.
     static constexpr int GROUPS = N <= 36 ? 1 : 2;
     static constexpr int GROUP_SLOTS = SLOTS / GROUPS;
     static_assert(GROUP_SLOTS * GROUPS == SLOTS, "groups of columns are equally wide");
     static constexpr int SUMS = 8 * GROUP_SLOTS;
 
-    // A matrix has four columns of bytes for each modulus, and as many rows, rounded up to whole steps of 32.
+    // Steps of 32 rows. A matrix has four byte columns for each modulus, and as many rows, rounded
+    // up to whole steps.
     static constexpr int STEPS = (4 * N + 31) / 32;
     static constexpr int ROW_STRIDE = 64 * N;
     static constexpr int MATRIX_BYTES = 2 * STEPS * ROW_STRIDE;
-    // Rows N and N + 1 of a matrix, where there are such, are for an exact quotient.
+    // Rows N and N + 1 of a matrix, if they exist, are for an exact quotient.
     static constexpr bool QUOTIENT_IN_PRODUCT = 8 * STEPS >= N + 2;
     // The weights of the exact quotient have 8 columns.
     static constexpr int WEIGHT_BYTES = STEPS * 256;
 
-    // With few moduli sums are small enough for `fold_loosely`, and distances for the products of what it gives.
+    // With few moduli, sums are small enough for `fold_loosely`, and distances small enough for
+    // products of its results.
     static constexpr bool FOLDS_LOOSELY = N <= 36;
 
-    // What leaves is below 2^LEAVE_BITS M.
+    // The output of the ladder is below 2^LEAVE_BITS M.
     static constexpr int LEAVE_BITS = N > 36 ? 7 : 6;
 
-    // Where there is not enough shared memory for all that belongs to a thread, some of it is elsewhere.
+    // If shared memory is too small for all data of a thread, some of it is elsewhere.
     static constexpr bool FACTORS_IN_REGISTERS = N > 36 || IS_SHARED_MEMORY_SCARCE;
     static constexpr bool OPERAND_IN_SCRATCH = N > 56 || IS_SHARED_MEMORY_SCARCE;
     static constexpr int MODULUS_SLOTS_IN_SHARED = N > 56 ? 12 : IS_SHARED_MEMORY_SCARCE ? SLOTS - 1 : SLOTS;
 };
 
-// The table of constants that kernels/rns/bases makes; offsets in words.
+// The table of constants that kernels/rns/bases generates. Offsets are in words.
 template <class S>
 struct Constants {
     static constexpr int N = S::N;
@@ -73,7 +77,7 @@ struct Constants {
 // The integers 1, c_0, l, h, c_2, 2^BITS of docs/rns.md, "Entering", in the table.
 enum PublicInteger { ONE, C0, L, H, C2, POWER_OF_TWO };
 
-// The compiler's message names both numbers.
+// The compiler's error message names both numbers.
 template <int IN_THE_TABLE, int COMPUTED>
 constexpr bool same() {
     static_assert(IN_THE_TABLE == COMPUTED, "a column of shapes.csv is not what the kernels need");

@@ -1,9 +1,12 @@
-// The window table: 2^window powers of the base as residues in base B, in global memory, and its look-up.
+// The window table, 2^window powers of the base as residues in base B in global memory, and its
+// look-up.
 //
-// A look-up is a product on the tensor cores: a digit is a row of bytes, a one in the column of the digit and zeros beside it,
-// and the rows of the matrix are the bytes of the entries. So every entry takes part for every digit, and no address
-// depends on one. As a product has sixteen rows, a pass over the table of an instance looks up sixteen digits of its exponent; what it
-// finds is kept for their turn. docs/rns.md has the layout and why it is so.
+// A look-up is a product on the tensor cores. A digit becomes a row of bytes, with a one in the
+// column of the digit and zeros elsewhere. The rows of the matrix are the bytes of the entries.
+// Every entry takes part for every digit, and no address depends on a digit.
+//
+// A product has sixteen rows, so one pass over the table of an instance looks up sixteen digits of
+// its exponent. The entries found are kept until they are needed. docs/rns.md explains the layout.
 #pragma once
 
 #include "mma_sync.cuh"
@@ -11,7 +14,8 @@
 
 namespace rns {
 
-// Bits `position .. position + bits` of an exponent of S::WORDS words, and 0 for no bits; positions are public.
+// Bits `position .. position + bits` of an exponent of S::WORDS words, or 0 for no bits. Positions
+// are public.
 template <class S>
 __device__ __forceinline__ u32 exponent_digit(const u32* words, int position, int bits) {
     int word = position >> 5;
@@ -20,7 +24,8 @@ __device__ __forceinline__ u32 exponent_digit(const u32* words, int position, in
     return static_cast<u32>((high << 32 | low) >> (position & 31)) & ((1u << bits) - 1);
 }
 
-// Brings the words with digit number `digit` of both exponents, and those below it, into the second-level cache.
+// Prefetches the words with digit number `digit` of both exponents, and those below it, into the
+// second-level cache.
 template <class S>
 __device__ __forceinline__ void prefetch_digits(const u32* exponent_0, const u32* exponent_1, int digit, int window) {
     int word = digit * window >> 5;
@@ -28,12 +33,14 @@ __device__ __forceinline__ void prefetch_digits(const u32* exponent_0, const u32
     asm volatile("prefetch.global.L2 [%0];" ::"l"(exponent_1 + word) : "memory");
 }
 
-// The digits of a pass, the highest first: lane 4 g + t has those from 4 t on of both of its instances, a byte each.
+// The digits of a pass, highest first. Lane 4 g + t has those from 4 t on of both of its instances,
+// one byte each.
 template <class S>
 struct Digits {
     u32 of[2];
 
-    // From digit number `digit` of the exponents downwards, as far as there are any. Numbers are public.
+    // From digit number `digit` of the exponents downwards, as far as they exist. Digit numbers are
+    // public.
     __device__ __forceinline__ Digits(const u32* exponent_0, const u32* exponent_1, int digit, int exponent_bits,
                                       int window, int t) {
         of[0] = of[1] = 0;
@@ -53,18 +60,24 @@ struct Digits {
     }
 };
 
-// Entries 8 t .. 8 t + 8 of 32 are rows 4 t .. 4 t + 4 and 16 + 4 t .. 16 + 4 t + 4 of a matrix: those that lane 4 g + t brings along of
-// column g. The columns are bytes 0 and 1 of four residues, for t = 0, 1, 2, 3, or bytes 2 and 3. So a lane gets the words of the
-// residues that it has of any instance, and brings, for each slot of an instance, four words that lie together: for lane
-// 4 g + t at 8 t + g, so that the lanes which have eight entries of an instance put them into whole lines.
+// The layout of a table in byte matrices.
+//
+// Entries 8 t .. 8 t + 8 of 32 are the rows 4 t .. 4 t + 4 and 16 + 4 t .. 16 + 4 t + 4 of a
+// matrix, which lane 4 g + t supplies for column g. The columns are bytes 0 and 1 of four residues,
+// for t = 0, 1, 2, 3, or bytes 2 and 3. A lane therefore gets the words of its own residues, of any
+// instance.
+//
+// For each slot of an instance, a lane supplies four adjacent words. Those of lane 4 g + t are at 8
+// t + g, so that the lanes that have eight entries of an instance write whole lines.
 template <class W>
 struct Table {
     using S = typename W::S;
     static constexpr int MATRIX_ENTRIES = FEWEST_ENTRIES;
     static constexpr int MATRIX_BYTES = INSTANCES_PER_WARP * S::SLOTS * 512;
-    // What a lane brings for one slot of one instance: so many are read ahead of the one that is multiplied.
+    // The number of reads ahead of the multiplication, where one read is a lane's data for one slot
+    // of one instance.
     static constexpr int AHEAD = S::SLOTS % 3 == 0 ? 6 : 4;
-    // Slots at a time where eight entries are put into their bytes.
+    // Slots at a time when eight entries are split into bytes.
     static constexpr int TOGETHER = S::SLOTS % 3 == 0 ? 3 : S::SLOTS % 2 == 0 ? 2 : 1;
 
     const W& w;
@@ -75,12 +88,14 @@ struct Table {
     __device__ __forceinline__ Table(const W& w, unsigned char* scratch, int entries)
         : w(w), first(scratch), entries(entries), lane(static_cast<int>(threadIdx.x) & 31) {}
 
-    // Where lane 0 has what it brings for slot `slot` of instances `instance` and, 512 bytes behind, 8 + `instance`.
+    // The place of lane 0's data for slot `slot` of instance `instance`; that of instance 8 +
+    // `instance` is 512 bytes behind.
     __device__ __forceinline__ unsigned char* place(int matrix, int instance, int slot) const {
         return first + matrix * MATRIX_BYTES + (instance * S::SLOTS + slot) * 1024;
     }
 
-    // Entries are put one after the other. Eight of them wait to be put into their bytes of the matrix.
+    // Stores the entries in sequence. Eight of them wait until they are split into the bytes of the
+    // matrix.
     __device__ __forceinline__ void put(int entry, ConstResidues<S> z) const {
         w.keep(KEPT_ENTRIES + entry % 8).store(z);
         if (entry % 8 == 7 || entry == entries - 1) put_eight(entry / 8);
@@ -108,7 +123,8 @@ struct Table {
         }
     }
 
-    // The bytes of a residue in eight entries: bytes 0 and 2 are for one lane, bytes 1 and 3 for another.
+    // The bytes of a residue in eight entries. Bytes 0 and 2 are for one lane, and bytes 1 and 3
+    // for another.
     __device__ static __forceinline__ void put_bytes(unsigned char* to, u32 a, u32 b, u32 c, u32 d, u32 e, u32 f, u32 g,
                                                      u32 h) {
         uint4 lower = transposed(a, b, c, d);
@@ -117,7 +133,7 @@ struct Table {
         *reinterpret_cast<uint4*>(to + 16) = make_uint4(lower.y, upper.y, lower.w, upper.w);
     }
 
-    // Byte k of each word is in word k.
+    // Transposes bytes: byte k of each word goes to word k.
     __device__ static __forceinline__ uint4 transposed(u32 a, u32 b, u32 c, u32 d) {
         u32 ab_low = __byte_perm(a, b, 0x5140);
         u32 ab_high = __byte_perm(a, b, 0x7362);
@@ -127,7 +143,7 @@ struct Table {
                           __byte_perm(ab_high, cd_high, 0x5410), __byte_perm(ab_high, cd_high, 0x7632));
     }
 
-    // Before the first entry. What no entry is put into takes part all the same, with zeros.
+    // Clears the matrices before the first entry. Rows without an entry also take part, with zeros.
     __device__ __forceinline__ void prepare() const {
         if (entries >= MATRIX_ENTRIES) return;
         clear();
@@ -144,11 +160,11 @@ struct Table {
             *to = make_uint4(0, 0, 0, 0);
             to += 32;
         }
-        // Lanes clear words of each other.
+        // Lanes clear words for each other.
         __syncwarp();
     }
 
-    // Keeps the entries for the digits.
+    // Looks up the entries for the digits, and keeps them.
     __device__ __forceinline__ void look_up(const Digits<S>& digits) const {
         __syncwarp();
         look_up_in<false>(0, digits);
@@ -160,12 +176,13 @@ struct Table {
         }
     }
 
-    // Entries are in one of the matrices, and have zeros in the others: what is found is added to what ADD says is there.
+    // Each entry is in one of the matrices, with zeros in the others. With ADD, the results are
+    // added to the kept ones.
     template <bool ADD>
     __device__ __forceinline__ void look_up_in(int matrix, const Digits<S>& digits) const {
         const int g = lane / 4;
         const unsigned char* const start = place(matrix, 0, 0) + (8 * w.t + g) * 16;
-        // Both digits of row g and of row g + 8 are kept where lanes 4 `instance` + t expect theirs.
+        // The results for row g and row g + 8 are stored where lanes 4 `instance` + t read theirs.
         uint2* to = w.keep(KEPT_ENTRIES + g).first - lane + w.t;
         uint4 ahead[AHEAD];
 #pragma unroll
@@ -191,7 +208,7 @@ struct Table {
                 for (int h = 0; h < 2; h++) {
                     const int k = 2 * slot + h;
                     multiply(words[h], rows[h], ahead[k % AHEAD]);
-                    // Behind the last ones the first are read again, and not used.
+                    // After the last data, the first is read again and not used.
                     if (k == 2 * S::SLOTS - AHEAD && instance == 7) from = start - k * 512;
                     ahead[k % AHEAD] = read(from + k * 512);
                 }
@@ -205,7 +222,7 @@ struct Table {
         }
     }
 
-    // In assembler, so that the compiler does not move it down to where the words are wanted.
+    // In assembly, so that the compiler does not move the read down to its use.
     __device__ static __forceinline__ uint4 read(const unsigned char* from) {
         uint4 words;
         asm volatile("ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -215,7 +232,7 @@ struct Table {
         return words;
     }
 
-    // Four columns of a digit's row: a one, or nothing, if they are not those of the digit.
+    // Four columns of a digit's row: a one if the digit is among them, otherwise zeros.
     __device__ static __forceinline__ u32 row(u32 digit, u32 column) {
         return if_equal(digit >> 2, column, 1u << 8 * (digit & 3), 0);
     }
@@ -240,7 +257,8 @@ struct Table {
     }
 };
 
-// y becomes the entry for the digit `since` digits behind the first of the last pass, and so does the operand in base B.
+// Replaces y, and the operand in base B, with the entry for the digit `since` digits after the
+// first of the last pass.
 template <class W>
 __device__ __forceinline__ void take_entry(Residues<typename W::S> y, int since, W& w) {
     const Lane<32> entry = w.keep(KEPT_ENTRIES + since);
@@ -252,7 +270,7 @@ __device__ __forceinline__ void take_entry(Residues<typename W::S> y, int since,
     }
 }
 
-// Reads that entry beside a squaring, in the middle of its last slots, when there are registers for it.
+// Reads that entry during a squaring, in the middle of its last slots, when registers are free.
 template <class W>
 struct EntryBeside {
     using S = typename W::S;

@@ -1,19 +1,20 @@
-// Products on Hopper's tensor cores: wgmma, unsigned bytes, sums of 32 bits (PTX ISA, "Asynchronous warpgroup level matrix
-// multiply-accumulate").
+// Products on Hopper's tensor cores: wgmma, unsigned bytes, sums of 32 bits (PTX ISA, "Asynchronous
+// warpgroup level matrix multiply-accumulate").
 //
-// A warpgroup multiplies 64 rows of 32 bytes from registers by a matrix of bytes in shared memory. Each warp has 16 of
-// the rows and gets their sums: nothing passes from one warp to another. Lane 4 g + t has of the rows g and g + 8
-// the bytes 4 t .. 4 t + 4 and 16 + 4 t .. 16 + 4 t + 4, and of every eight columns the sums in columns 2 t and 2 t + 1.
+// A warpgroup multiplies 64 rows of 32 bytes from registers by a byte matrix in shared memory. Each
+// warp has 16 of the rows and gets their sums, so no data passes between warps. In rows g and g +
+// 8, lane 4 g + t has the bytes 4 t .. 4 t + 4 and 16 + 4 t .. 16 + 4 t + 4. Of every eight columns
+// it gets the sums in columns 2 t and 2 t + 1.
 #pragma once
 
 #include "residue.cuh"
 
 namespace rns {
 
-// Before the first product, and after registers of one were written.
+// Needed before the first product, and after writes to registers of one.
 __device__ __forceinline__ void fence_registers() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
-// A zero that is written before the fence that follows, where a compiler would write constants behind it.
+// A zero that is written before the following fence. The compiler would write a constant after it.
 __device__ __forceinline__ u32 zero_register() {
     u32 zero;
     asm volatile("mov.u32 %0, 0;" : "=r"(zero));
@@ -23,24 +24,25 @@ __device__ __forceinline__ u32 zero_register() {
 // Closes a group of products.
 __device__ __forceinline__ void commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
-// Until all groups but the last PENDING are done.
+// Waits for all groups except the last PENDING.
 template <int PENDING>
 __device__ __forceinline__ void wait_groups() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-// After writes to shared memory, before the barrier that leads to products which read it.
+// Needed after writes to shared memory, before the barrier in front of products that read it.
 __device__ __forceinline__ void fence_matrices() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// Reads of the sums stay behind this.
+// Keeps reads of the sums behind this point.
 template <int COUNT>
 __device__ __forceinline__ void take_sums(u32 (&sum)[COUNT]) {
 #pragma unroll
     for (int i = 0; i < COUNT; i++) asm volatile("" : "+r"(sum[i])::"memory");
 }
 
-// A matrix in shared memory for products: no swizzle; blocks of 8 columns by 16 rows, a byte each, column by column;
-// 128 bytes from a block to that of the next 8 columns, and ROW_STRIDE to that of the next 16 rows.
+// A matrix in shared memory for products, without swizzling. It has blocks of 8 columns by 16 rows
+// of bytes, column by column. Blocks of the next 8 columns are 128 bytes apart, and those of the
+// next 16 rows ROW_STRIDE.
 template <int ROW_STRIDE>
 struct Matrix {
     u64 descriptor;
@@ -49,25 +51,27 @@ struct Matrix {
         : descriptor(static_cast<u64>(128 >> 4) << 32 | (address & 0x3ffff) >> 4 |
                      static_cast<u32>(ROW_STRIDE >> 4) << 16) {}
 
-    // What `multiply_add` takes for 32 rows, of which `step` times as many are above, and the columns from 8 `block` on.
+    // The argument of `multiply_add` for 32 rows, below `step` times as many, and the columns from
+    // 8 `block` on.
     __device__ __forceinline__ u64 at(int step, int block) const {
         return descriptor + (step * 2 * ROW_STRIDE >> 4) + (block * 128 >> 4);
     }
 
-    // Where the rows 16 row_block + 4 row and the three below it have their bytes of column 8 column_block + column.
+    // The place of column 8 column_block + column for the rows from 16 row_block + 4 row to the
+    // third below.
     __device__ static __forceinline__ int place(int row_block, int row, int column_block, int column) {
         return row_block * ROW_STRIDE + column_block * 128 + column * 16 + 4 * row;
     }
 };
 
-// Warps that do a product together.
+// Warps that compute a product together.
 constexpr int WARPS_TOGETHER = 4;
 
-// There is much shared memory.
+// Shared memory is plentiful.
 constexpr bool IS_SHARED_MEMORY_SCARCE = false;
 
-// sum = rows * matrix, plus sum if `keep` is 1: 8, 80, 112 or 144 columns. a to d are the lane's bytes: of row g, of
-// row g + 8, and the same 16 columns further on.
+// sum = rows * matrix, plus sum if `keep` is 1, for 8, 80, 112 or 144 columns. The lane's bytes are
+// a to d: of row g, of row g + 8, and the same 16 columns further on.
 __device__ __forceinline__ void multiply_add(u32 (&sum)[4], u32 a, u32 b, u32 c, u32 d, u64 matrix, int keep) {
     asm volatile(
         "{.reg .pred keep; setp.ne.b32 keep, %9, 0; "

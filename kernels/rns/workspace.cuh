@@ -1,12 +1,12 @@
-// What a block, a warp and a thread work with, in shared memory and in the scratch buffer.
+// The shared memory and scratch memory of a block, a warp and a thread.
 #pragma once
 
 #include "matrix.cuh"
 
 namespace rns {
 
-// What a warp keeps in scratch memory: r2 and, later, A^2; a sum; both parts of the base; and the entries that the last pass
-// looked up.
+// The values that a warp keeps in scratch memory: r2 and, later, A^2; a sum; both parts of the
+// base; and the entries that the last pass looked up.
 enum Kept { KEPT_R2, KEPT_SUM, KEPT_BASE, KEPT_UPPER_BASE, KEPT_ENTRIES };
 
 // Residues of both instances of a lane.
@@ -16,7 +16,7 @@ using Residues = u32 (&)[2][S::SLOTS];
 template <class S>
 using ConstResidues = const u32 (&)[2][S::SLOTS];
 
-// For each slot a word of both instances; slots lie STRIDE apart.
+// For each slot one word of both instances. Slots are STRIDE apart.
 template <int STRIDE>
 struct Lane {
     uint2* first;
@@ -46,8 +46,8 @@ struct Workspace {
     static constexpr int THREADS = THREADS_;
     static_assert(THREADS % (32 * WARPS_TOGETHER) == 0, "warps that multiply together are in one block");
 
-    // Shared memory: the matrix that is wanted at the time, the one from base B to base A, weights, moduli of A and of B,
-    // and then what belongs to the threads.
+    // The layout of shared memory: the current matrix, the one from base B to base A, weights,
+    // moduli of A and of B, and then the data of threads.
     static constexpr int B_TO_A = S::MATRIX_BYTES;
     static constexpr int WEIGHTS = 2 * S::MATRIX_BYTES;
     static constexpr int MODULI_A = WEIGHTS + S::WEIGHT_BYTES;
@@ -58,7 +58,7 @@ struct Workspace {
     static constexpr int OPERAND = MODULUS + S::MODULUS_SLOTS_IN_SHARED * SLOT_BYTES;
     static constexpr int BYTES = OPERAND + (S::OPERAND_IN_SCRATCH ? 0 : 2 * S::SLOTS * SLOT_BYTES);
 
-    // Scratch memory of a warp: the window table, then residues that are kept for a while.
+    // Scratch memory of a warp: the window table, then kept residues.
     static constexpr int OPERANDS_KEPT = KEPT_ENTRIES + DIGITS_OF_PASS;
     static constexpr int KEPT = OPERANDS_KEPT + (S::OPERAND_IN_SCRATCH ? 2 : 0);
     static constexpr int KEPT_BYTES = S::SLOTS * 32 * 8;
@@ -72,16 +72,17 @@ struct Workspace {
     const u32* constants;
     // This lane's number among the four of an instance.
     int t;
-    // -M^-1 times a constant, modulo a_i, and Shoup's quotient of it: see `factor_of`. Where FACTORS_IN_REGISTERS, quotients only.
+    // -M^-1 times a constant, modulo a_i, and its quotient (Shoup): see `factor_of`. With
+    // FACTORS_IN_REGISTERS, only quotients.
     Lane<THREADS> quotients;
     u32 factor[2][S::SLOTS];
-    // M / A modulo b_j; the upper slots in registers.
+    // M / A modulo b_j. The upper slots are in registers.
     Lane<THREADS> modulus;
     u32 upper_modulus[2][MODULUS_SLOTS_IN_REGISTERS + 1];
     // The operand y of products: y / A modulo b_j, and -y / B modulo a_i.
     Lane<OPERAND_STRIDE> operand_b;
     Lane<OPERAND_STRIDE> operand_a;
-    // What is kept, all as z / A modulo b_j.
+    // Kept values, all as z / A modulo b_j.
     Lane<32> kept;
 
     __device__ __forceinline__ Workspace(unsigned char* shared, unsigned char* scratch, const u32* constants)
@@ -114,7 +115,7 @@ struct Workspace {
         }
     }
 
-    // Where factors are not in registers: they lie with their quotients, for one read of both.
+    // Factors together with their quotients, for one read of both, if factors are not in registers.
     __device__ __forceinline__ uint4* factors_and_quotients() const {
         return reinterpret_cast<uint4*>(shared + QUOTIENTS) + threadIdx.x;
     }
@@ -130,7 +131,7 @@ struct Workspace {
 
     __device__ __forceinline__ Lane<32> keep(int number) const { return Lane<32>{kept.first + number * S::SLOTS * 32}; }
 
-    // Moduli and what of the matrices stays. Before a barrier.
+    // Writes moduli, and the matrices that do not change. A barrier must follow.
     __device__ __forceinline__ void fill() const {
         using C = Constants<S>;
         uint2* moduli = reinterpret_cast<uint2*>(shared + MODULI_A);
@@ -139,7 +140,7 @@ struct Workspace {
         fill_weights<S, THREADS>(shared + WEIGHTS, constants + C::WEIGHT);
     }
 
-    // The operand is a public integer.
+    // Replaces the operand with a public integer.
     __device__ __forceinline__ void put_public(PublicInteger number) const {
         const u32* in_a = constants + Constants<S>::PUBLIC + number * 2 * S::N + t;
 #pragma unroll 1

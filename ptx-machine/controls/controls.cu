@@ -1,8 +1,8 @@
-// Small kernels on which the PTX machine is tried out: some that keep their secrets, and one or more for each
-// way of giving them away that the machine must notice.
+// Small kernels that test the PTX machine: some without leaks, and at least one for each kind of
+// leak that it must detect.
 //
-// Every one computes base^exponent mod modulus, 16-bit numbers, one instance in each lane, with a fixed
-// window of two bits. They differ in how they take a power of the base from the table.
+// Each computes base^exponent mod modulus with 16-bit numbers, one instance in each lane, and a
+// fixed window of two bits. They differ in the table look-up.
 
 typedef unsigned int u32;
 
@@ -57,7 +57,7 @@ struct Instance {
     }
 };
 
-// `volatile`, as the compiler would otherwise remember what it has stored.
+// `volatile`, because the compiler would otherwise reuse the stored values.
 static __device__ u32 scanned_rows(const volatile u32* rows, u32 lane, u32 digit) {
     u32 entry = 0;
 #pragma unroll
@@ -68,13 +68,13 @@ static __device__ u32 scanned_rows(const volatile u32* rows, u32 lane, u32 digit
 #define CONTROL(NAME) \
     extern "C" __global__ void NAME(u32* out, const u32* bases, const u32* exponents, const u32* moduli, u32* scratch)
 
-// Keeps its secrets: reads the whole table.
+// No leak: reads the whole table.
 CONTROL(scanned_table) {
     Instance x(bases, exponents, moduli);
     out[x.lane] = x.power([&](u32 digit) { return x.scanned(digit); });
 }
 
-// Keeps its secrets: the table lies in shared memory, is read whole, and is cleared.
+// No leak: the table is in shared memory, is read completely, and is cleared.
 CONTROL(scanned_shared_table) {
     __shared__ volatile u32 rows[4 * 32];
     Instance x(bases, exponents, moduli);
@@ -94,7 +94,7 @@ CONTROL(uncleared_table) {
     out[x.lane] = x.power([&](u32 digit) { return scanned_rows(rows, x.lane, digit); });
 }
 
-// The address in global memory is the digit.
+// The digit is the address in global memory.
 CONTROL(gathered_table) {
     Instance x(bases, exponents, moduli);
 #pragma unroll
@@ -102,7 +102,7 @@ CONTROL(gathered_table) {
     out[x.lane] = x.power([&](u32 digit) { return scratch[4 * x.lane + digit]; });
 }
 
-// All of the table is read, but the entry of the digit is brought nearer first.
+// The whole table is read, but the entry of the digit is prefetched first.
 CONTROL(prefetched_entry) {
     Instance x(bases, exponents, moduli);
     volatile u32* rows = scratch;
@@ -114,7 +114,7 @@ CONTROL(prefetched_entry) {
     });
 }
 
-// The digit moves the bank.
+// The digit selects the bank.
 CONTROL(moving_bank) {
     __shared__ u32 rows[32 * 4];
     Instance x(bases, exponents, moduli);
@@ -123,8 +123,8 @@ CONTROL(moving_bank) {
     out[x.lane] = x.power([&](u32 digit) { return rows[4 * x.lane + digit]; });
 }
 
-// The digit moves the row only, and each lane keeps to a bank of its own: no two lanes ever collide. The address
-// is secret all the same.
+// The digit selects only the row, and each lane uses its own bank: lanes never collide. The address
+// is secret nevertheless.
 CONTROL(lane_private_banks) {
     __shared__ u32 rows[4 * 32];
     Instance x(bases, exponents, moduli);
@@ -135,7 +135,8 @@ CONTROL(lane_private_banks) {
     for (int i = 0; i < 4; i++) rows[32 * i + x.lane] = 0;
 }
 
-// The digit moves the row only, but two lanes share each bank: they collide unless their digits agree.
+// The digit selects only the row, but two lanes share each bank: they collide unless their digits
+// agree.
 CONTROL(shared_bank) {
     __shared__ u32 rows[4 * 32];
     Instance x(bases, exponents, moduli);
@@ -144,7 +145,7 @@ CONTROL(shared_bank) {
     out[x.lane] = x.power([&](u32 digit) { return rows[32 * digit + (x.lane & ~1u)]; });
 }
 
-// Every look-up marks the row of its digit, in the lane's own bank: a store whose address is secret.
+// Every look-up marks the row of its digit, in the lane's own bank: a store with a secret address.
 CONTROL(scattered_store) {
     __shared__ u32 rows[4 * 32];
     Instance x(bases, exponents, moduli);
@@ -158,7 +159,7 @@ CONTROL(scattered_store) {
     for (int i = 0; i < 4; i++) scratch[4 * x.lane + i] = rows[32 * i + x.lane];
 }
 
-// Each warp keeps its table in the memory of its neighbour, without waiting for it.
+// Each warp keeps its table in the memory of its neighbour, without a barrier.
 CONTROL(racing_warps) {
     __shared__ u32 rows[4 * 64];
     Instance x(bases, exponents, moduli);
@@ -170,7 +171,7 @@ CONTROL(racing_warps) {
     out[x.lane] = x.power([&](u32 digit) { return x.scanned(digit) & rows[0]; });
 }
 
-// Multiplies for digits other than zero only.
+// Multiplies only for nonzero digits.
 CONTROL(skipped_zero_digits) {
     Instance x(bases, exponents, moduli);
     u32 power = 1;
@@ -183,7 +184,7 @@ CONTROL(skipped_zero_digits) {
     out[x.lane] = power;
 }
 
-// All ones if a is less than b, by the carry flag.
+// All ones if a is less than b, from the carry flag.
 static __device__ u32 borrow(u32 a, u32 b) {
     [[maybe_unused]] u32 difference;
     u32 mask;
@@ -191,14 +192,14 @@ static __device__ u32 borrow(u32 a, u32 b) {
     return mask;
 }
 
-// Keeps its secrets: what is subtracted is chosen by a mask that is made of the carry flag.
+// No leak: a mask made from the carry flag selects the subtrahend.
 CONTROL(masked_by_borrow) {
     Instance x(bases, exponents, moduli);
     u32 power = x.power([&](u32 digit) { return x.scanned(digit); }) + x.modulus;
     out[x.lane] = power - (x.modulus & ~borrow(power, x.modulus));
 }
 
-// Subtracts for as long as the carry flag says so.
+// Subtracts while the carry flag is set.
 CONTROL(loop_on_borrow) {
     Instance x(bases, exponents, moduli);
     u32 power = x.power([&](u32 digit) { return x.scanned(digit); }) + x.modulus;
@@ -207,7 +208,7 @@ CONTROL(loop_on_borrow) {
     out[x.lane] = power;
 }
 
-// Ends with the exponent's highest bit that is set.
+// Ends at the highest set bit of the exponent.
 CONTROL(secret_loop_bound) {
     Instance x(bases, exponents, moduli);
     u32 power = 1, square = x.base;
@@ -220,14 +221,14 @@ CONTROL(secret_loop_bound) {
     out[x.lane] = power;
 }
 
-// Four lanes hold one entry each of a table for the four of them; the digit says which lane to ask.
+// Four lanes hold one entry each of a shared table. The digit selects the source lane.
 CONTROL(secret_shuffle_lane) {
     Instance x(bases, exponents, moduli);
     u32 own = x.scanned(x.lane & 3);
     out[x.lane] = x.power([&](u32 digit) { return __shfl_sync(ALL_LANES, own, digit, 4); });
 }
 
-// Reduces by the division instruction, which takes longer for some operands than for others.
+// Reduces with the division instruction, whose time depends on its operands.
 CONTROL(secret_division) {
     Instance x(bases, exponents, moduli);
     u32 power = 1;

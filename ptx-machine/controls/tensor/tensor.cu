@@ -1,8 +1,9 @@
-// Small kernels with a product on the tensor cores, on which the PTX machine is tried out: one that does as it should, and
-// one for each thing that it must notice.
+// Small kernels with a product on the tensor cores that test the PTX machine: correct ones, and one
+// for each fault that it must detect.
 //
-// A warpgroup multiplies 64 rows of 32 secret bytes, which it has in registers, by a matrix of 32 rows and 8 columns in
-// shared memory. Thread i has the words 4 i .. 4 i + 4 of `rows`, and writes its four sums.
+// A warpgroup multiplies 64 rows of 32 secret bytes in registers by a matrix of 32 rows and 8
+// columns in shared memory. Thread i has the words 4 i .. 4 i + 4 of `rows`, and writes its four
+// sums.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -20,7 +21,7 @@ struct Product {
     }
 
     __device__ void fence() {
-        // Nothing is written behind the fence that the product works on.
+        // Registers of the product are not written after the fence.
 #pragma unroll
         for (int i = 0; i < 4; i++) asm volatile("" : "+r"(row[i]), "+r"(sum[i]));
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -35,7 +36,8 @@ struct Product {
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     }
 
-    // Adds the product of the warp's 16 rows, without any other warp. Lane 4 g + t takes the bytes of column g.
+    // Adds the product of the warp's 16 rows, independent of other warps. Lane 4 g + t uses the
+    // bytes of column g.
     __device__ void add(const u32* shared) {
         u32 lower = shared[threadIdx.x % 32];
         u32 upper = shared[threadIdx.x % 32 + 32];
@@ -54,7 +56,8 @@ struct Product {
     }
 };
 
-// The descriptor of 256 bytes at an address in shared memory: 16 rows after the other, a column after the other.
+// The descriptor of 256 bytes at an address in shared memory, column by column, with 16 rows at a
+// time.
 static __device__ u64 descriptor(const void* shared) {
     u32 address = static_cast<u32>(__cvta_generic_to_shared(shared));
     return (address & 0x3ffff) >> 4 | 8ull << 16 | 8ull << 32;
@@ -68,7 +71,7 @@ static __device__ void fence_stores() { asm volatile("fence.proxy.async.shared::
     __shared__ __align__(128) u32 shared[64 + 4]; \
     if (threadIdx.x < 64) shared[threadIdx.x] = matrix[threadIdx.x];
 
-// Does as it should.
+// Without a fault.
 CONTROL(whole_product) {
     SHARED_MATRIX
     fence_stores();
@@ -80,7 +83,7 @@ CONTROL(whole_product) {
     product.store(out);
 }
 
-// Another product adds to the first, with no fence between, as it may.
+// Another product adds to the first without a fence in between, which is allowed.
 CONTROL(chained_products) {
     SHARED_MATRIX
     fence_stores();
@@ -93,7 +96,7 @@ CONTROL(chained_products) {
     product.store(out);
 }
 
-// The same product by each warp for itself, twice.
+// The same product, computed by each warp on its own, twice.
 CONTROL(warp_products) {
     SHARED_MATRIX
     __syncthreads();
@@ -103,7 +106,7 @@ CONTROL(warp_products) {
     product.store(out);
 }
 
-// A warp does its product in two parts.
+// A warp computes its product in two parts.
 CONTROL(parted_warp) {
     SHARED_MATRIX
     __syncthreads();
@@ -123,7 +126,7 @@ CONTROL(unseen_matrix) {
     product.store(out);
 }
 
-// The first warp stores the matrix, and the others do not wait for it.
+// The first warp stores the matrix, and the others do not wait.
 CONTROL(racing_matrix) {
     __shared__ __align__(128) u32 shared[64];
     if (threadIdx.x < 32) {
@@ -138,7 +141,7 @@ CONTROL(racing_matrix) {
     product.store(out);
 }
 
-// A row is written behind the fence.
+// A row is written after the fence.
 CONTROL(unfenced_rows) {
     SHARED_MATRIX
     fence_stores();
@@ -165,7 +168,7 @@ CONTROL(overwritten_rows) {
     out[4 * threadIdx.x] += product.row[0];
 }
 
-// The sums are read before they are there.
+// The sums are read before they are complete.
 CONTROL(early_sums) {
     SHARED_MATRIX
     fence_stores();
@@ -188,7 +191,7 @@ CONTROL(unfinished_product) {
     product.start(descriptor(shared), 0);
 }
 
-// The place of the matrix is a secret bit.
+// A secret bit selects the place of the matrix.
 CONTROL(secret_matrix) {
     SHARED_MATRIX
     fence_stores();
@@ -201,7 +204,7 @@ CONTROL(secret_matrix) {
     product.store(out);
 }
 
-// Whether the product is added is a secret bit.
+// A secret bit selects whether the product is added.
 CONTROL(secret_sum) {
     SHARED_MATRIX
     fence_stores();
@@ -214,7 +217,7 @@ CONTROL(secret_sum) {
     product.store(out);
 }
 
-// A matrix in another layout, with swizzling.
+// A matrix with a swizzled layout.
 CONTROL(swizzled_matrix) {
     SHARED_MATRIX
     fence_stores();
