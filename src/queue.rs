@@ -1,11 +1,10 @@
-//! A queue that turns single requests into batches, for callers on many threads or in many tasks
-//! who sign one message at a time.
+//! Collects single signing requests into batches, for callers with one message at a time.
 //!
-//! A [`BatchQueue`] collects requests while the backend computes, and passes them to the backend in
-//! batches. A batch may mix schemes, and keys whose signatures need equal work; keys of different
-//! length take turns. An idle queue computes a request at once, so a single request costs little
-//! more than two thread switches. [`QueueBuilder`] documents the whole policy, and `docs/queue.md`
-//! its consequences for a service.
+//! A [`BatchQueue`] collects requests from many threads or tasks while the backend computes, and
+//! passes them to the backend in batches. A batch may mix schemes and keys, as long as each
+//! signature is the same amount of work; keys of different length take turns. An idle queue
+//! computes a request at once, at the cost of two thread switches. [`QueueBuilder`] states the
+//! policy, `docs/queue.md` its consequences for a service.
 //!
 //! ```
 //! use batch_modexp::backend::Auto;
@@ -27,18 +26,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! * [`sign`](BatchQueue::sign) returns a future that works in any runtime, and
-//!   [`sign_blocking`](BatchQueue::sign_blocking) returns the signature. If the queue is full,
-//!   these wait, and [`try_sign`](BatchQueue::try_sign) fails at once.
-//!
-//! * A request whose future is dropped is not signed, unless its batch has begun.
-//!
-//! * If a backend fails as a whole, by an error or a panic, another one computes the batch. No
-//!   signature is lost, and [`QueueStats::fallbacks`] counts the event. Every result is checked.
-//!
+//! * [`sign`](BatchQueue::sign) returns a future that needs no particular runtime;
+//!   [`sign_blocking`](BatchQueue::sign_blocking) returns the signature. Both wait for space in a
+//!   full queue, where [`try_sign`](BatchQueue::try_sign) fails.
+//! * Dropping a future cancels its request, unless its batch has begun.
+//! * If a backend fails as a whole, by an error or a panic, another one computes the batch.
+//!   [`QueueStats::fallbacks`] counts these batches. Every result is checked.
 //! * A waker must not block in a queue: `sign_blocking` and `wait` return
 //!   [`QueueError::WouldDeadlock`] there.
-//!
 //! * Messages are hashed on the caller's thread. The caller's random number generator seeds each
 //!   batch.
 
@@ -86,28 +81,27 @@ use crate::rsa::{AnyScheme, KeyHandle, Scheme, Signature};
 
 /// A bounded queue of single requests in front of a backend; see [the module](self).
 ///
-/// Clones are handles of one queue. Dropping the last handle shuts the queue down as by
-/// [`Shutdown::Drain`], without waiting: accepted requests are signed in the background.
+/// Clones are handles of one queue. Dropping the last one shuts the queue down as
+/// [`Shutdown::Drain`] does, but does not wait: accepted requests are signed in the background.
 #[derive(Clone)]
 pub struct BatchQueue(Arc<Handle>);
 
-/// The treatment of waiting requests when a queue is shut down.
+/// Treatment of waiting requests when a queue is shut down.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Shutdown {
-    /// Waiting requests are signed.
+    /// They are signed.
     Drain,
-    /// Waiting requests are answered with [`QueueError::ShutDown`]. Batches under way are
-    /// completed.
+    /// They are answered with [`QueueError::ShutDown`]. Batches under way are still completed.
     Cancel,
 }
 
 std::thread_local! {
-    /// Whether this thread works for any queue: computes a batch, returns answers or calls a waker.
-    /// Workers always do. Such a thread must not wait for a queue, which may be waiting for it.
+    /// Whether this thread works for any queue: computes a batch, hands out answers or calls a
+    /// waker. Workers always do. Such a thread must not wait for a queue, which may wait for it.
     static IS_WORKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread may compute a batch before it has its answer.
+/// Whether the calling thread may compute a batch itself before it has its answer.
 #[derive(Clone, Copy)]
 struct MayCompute(bool);
 
@@ -117,12 +111,12 @@ struct Handle {
 }
 
 impl BatchQueue {
-    /// Makes a queue with the default settings of [`builder`](Self::builder).
+    /// Starts a queue with the default settings of [`builder`](Self::builder).
     ///
     /// # Errors
     ///
-    /// [`Error::ThreadPool`](batch_modexp_core::Error::ThreadPool) if the operating system refuses
-    /// the threads.
+    /// [`Error::ThreadPool`](batch_modexp_core::Error::ThreadPool) if the operating system cannot
+    /// start the threads.
     pub fn new<B, R>(backend: B, rng: R) -> Result<Self, batch_modexp_core::Error>
     where
         B: RsaBackend + Send + Sync + 'static,
@@ -131,10 +125,10 @@ impl BatchQueue {
         Self::builder(backend, rng).build()
     }
 
-    /// Configures a queue in front of `backend`, which may be an `Arc`.
+    /// Returns a builder for a queue in front of `backend`, which may be an `Arc`.
     ///
-    /// `rng` supplies 32 octets for each batch, from which the blinding factors and the salts of
-    /// PSS are derived. The operating system's generator is a good choice.
+    /// `rng` gives 32 octets for each batch, from which blinding factors and PSS salts are derived.
+    /// The operating system's generator is a good choice.
     pub fn builder<B, R>(backend: B, rng: R) -> QueueBuilder
     where
         B: RsaBackend + Send + Sync + 'static,
@@ -144,7 +138,7 @@ impl BatchQueue {
     }
 
     fn start(shared: Arc<Shared>, workers: NonZeroUsize) -> Result<Self, batch_modexp_core::Error> {
-        // On an error, dropping the queue ends the workers that have started.
+        // On an error, dropping this ends the workers that have started.
         let queue = Self(Arc::new(Handle {
             shared,
             workers: Mutex::default(),
@@ -167,7 +161,7 @@ impl BatchQueue {
         Ok(queue)
     }
 
-    /// Hashes `message` on the calling thread, and requests a signature.
+    /// Hashes `message` on the calling thread and submits it.
     ///
     /// If the queue is full, the request enters it when the future is polled and there is space.
     pub fn sign(&self, key: &KeyHandle, scheme: impl Into<AnyScheme>, message: &[u8]) -> Signing {
@@ -175,7 +169,7 @@ impl BatchQueue {
         self.submit(key, scheme, &scheme.digest(message), MayCompute(false))
     }
 
-    /// Like [`sign`](Self::sign), for a digest of the scheme's hash function.
+    /// Submits a digest made by the scheme's hash function; otherwise as [`sign`](Self::sign).
     pub fn sign_prehash(
         &self,
         key: &KeyHandle,
@@ -185,12 +179,13 @@ impl BatchQueue {
         self.check_and_submit(key, scheme.into(), digest, MayCompute(false))
     }
 
-    /// Like [`sign`](Self::sign), but fails if the queue is full. The returned future waits only
-    /// for the signature.
+    /// Submits a message as [`sign`](Self::sign) does, but fails if the queue is full.
+    ///
+    /// The returned future still waits for the signature.
     ///
     /// # Errors
     ///
-    /// [`QueueError::Full`], [`QueueError::ShutDown`], or the error of an invalid request.
+    /// [`QueueError::Full`], [`QueueError::ShutDown`], or the fault of the request.
     pub fn try_sign(
         &self,
         key: &KeyHandle,
@@ -205,11 +200,12 @@ impl BatchQueue {
         self.if_queued(self.sign(key, scheme, message))
     }
 
-    /// Like [`try_sign`](Self::try_sign), for a digest of the scheme's hash function.
+    /// Submits a digest as [`sign_prehash`](Self::sign_prehash) does, but fails if the queue is
+    /// full.
     ///
     /// # Errors
     ///
-    /// The errors of [`try_sign`](Self::try_sign), and [`Error::DigestLength`].
+    /// Those of [`try_sign`](Self::try_sign), and [`Error::DigestLength`].
     pub fn try_sign_prehash(
         &self,
         key: &KeyHandle,
@@ -219,15 +215,16 @@ impl BatchQueue {
         self.if_queued(self.sign_prehash(key, scheme, digest))
     }
 
-    /// Hashes and signs a message, and blocks until that is done. Waits for space while the queue
-    /// is full. With a time limit: `queue.sign(..).wait_timeout(limit)`.
+    /// Hashes and signs a message, and blocks until the signature is there.
     ///
-    /// If a batch may begin at once, the calling thread computes it, together with other waiting
-    /// requests, without a thread switch ([`QueueBuilder::callers_compute`]).
+    /// While the queue is full, it waits for space. For a time limit use
+    /// `queue.sign(..).wait_timeout(limit)`. If a batch may begin at once, the calling thread
+    /// computes it, with waiting requests of others, and saves the thread switches
+    /// ([`QueueBuilder::callers_compute`]).
     ///
     /// # Errors
     ///
-    /// The errors of [`Signing::wait`]. In a waker, a backend or a generator always
+    /// Those of [`Signing::wait`]. A call from a waker, a backend or a generator always returns
     /// [`QueueError::WouldDeadlock`].
     pub fn sign_blocking(
         &self,
@@ -241,11 +238,12 @@ impl BatchQueue {
             .wait()
     }
 
-    /// Like [`sign_blocking`](Self::sign_blocking), for a digest of the scheme's hash function.
+    /// Signs a digest made by the scheme's hash function; otherwise as
+    /// [`sign_blocking`](Self::sign_blocking).
     ///
     /// # Errors
     ///
-    /// The errors of [`sign_blocking`](Self::sign_blocking), and [`Error::DigestLength`].
+    /// Those of [`sign_blocking`](Self::sign_blocking), and [`Error::DigestLength`].
     pub fn sign_prehash_blocking(
         &self,
         key: &KeyHandle,
@@ -257,11 +255,11 @@ impl BatchQueue {
             .wait()
     }
 
-    /// Counters of the queue since its start.
+    /// Statistics since the queue was started.
     #[must_use]
     pub fn stats(&self) -> QueueStats {
         let shared = &self.0.shared;
-        // In a forked child there are no workers.
+        // A forked child has no workers.
         let occupancy = match shared.is_forked() {
             true => (0, 0),
             false => shared.waiting.occupancy(),
@@ -269,12 +267,11 @@ impl BatchQueue {
         shared.counters.read(shared.waiting.accepted(), occupancy)
     }
 
-    /// Rejects new requests on all handles, and waits until workers and computing callers have
-    /// finished the accepted ones. May be called more than once: `Cancel` after `Drain` cancels the
-    /// rest.
+    /// Stops accepting requests on all handles, and waits until the accepted ones are done.
     ///
-    /// In code that a queue has called (a waker, a backend or a generator) it does not wait. In a
-    /// forked child it does nothing.
+    /// It waits for workers and for callers that compute. It may be called more than once: `Cancel`
+    /// after `Drain` cancels what is left. It does not wait when called from a waker, a backend or
+    /// a generator that a queue has called. In a forked child it does nothing.
     pub fn shutdown(&self, how: Shutdown) {
         if self.0.shared.is_forked() {
             return;
@@ -283,7 +280,7 @@ impl BatchQueue {
         if IS_WORKING.get() {
             return;
         }
-        // Under the lock, so that another call waits too.
+        // Under the lock, so that a concurrent call of `shutdown` waits too.
         for worker in self.workers().drain(..) {
             // Workers catch panics.
             let _ = worker.join();
@@ -387,7 +384,7 @@ fn wake(waker: Waker) {
     IS_WORKING.set(outer);
 }
 
-/// Calls code that may panic, even with a value that panics when it is dropped. `None` if it did.
+/// Calls code that may panic, even with a payload that panics when dropped; `None` if it did.
 fn contain<T>(f: impl FnOnce() -> T) -> Option<T> {
     let payload = match catch_unwind(AssertUnwindSafe(f)) {
         Ok(value) => return Some(value),
@@ -399,7 +396,7 @@ fn contain<T>(f: impl FnOnce() -> T) -> Option<T> {
     None
 }
 
-/// Doctests of the guide.
+/// The programs in `docs/queue.md`, run as doc tests.
 #[cfg(all(doctest, feature = "rsa-compat", feature = "signature"))]
 #[doc = include_str!("../docs/queue.md")]
 struct Guide;

@@ -1,23 +1,20 @@
-//! Batch RSA: signatures, decryption, verification, encryption and blind signatures.
+//! Batches of RSA signatures, decryptions, verifications and encryptions.
 //!
-//! [`BatchSigner`] signs messages with RSASSA-PKCS1-v1_5 or RSASSA-PSS (RFC 8017, section 8); any
-//! verifier accepts the signatures. Keys come from PKCS#8, PKCS#1 or numbers, and signatures are
-//! octets. The feature `rsa-compat` also converts keys and signatures of the `rsa` crate.
+//! [`BatchSigner`] makes signatures that any verifier accepts: RSASSA-PKCS1-v1_5 and RSASSA-PSS
+//! (RFC 8017, section 8). [`BatchDecryptor`] decrypts RSAES-PKCS1-v1_5, with implicit rejection,
+//! and RSAES-OAEP (RFC 8017, section 7). Under a [`PublicKey`], [`BatchVerifier`] checks signatures
+//! and [`BatchEncryptor`] encrypts. [`blind`] has blind signatures (RFC 9474).
 //!
-//! [`BatchDecryptor`] decrypts RSAES-PKCS1-v1_5, with implicit rejection, and RSAES-OAEP (RFC 8017,
-//! section 7). With a [`PublicKey`], [`BatchVerifier`] checks signatures and [`BatchEncryptor`]
-//! encrypts. [`blind`] has blind signatures (RFC 9474).
+//! Keys come from PKCS#8, PKCS#1 or numbers; signatures are octets. The feature `rsa-compat`
+//! converts keys and signatures of the `rsa` crate.
 //!
-//! * A key is prepared once, as a [`KeyHandle`], and used in any number of calls.
-//!
-//! * One call may sign with many keys, of different sizes too ([`BatchSigner::sign_each`]).
-//!
-//! * Every result is checked with the public exponent before it is released, whichever backend
-//!   computed it. The check compares it with the message representative that was to be signed. It
-//!   cannot be disabled: one wrong half of a CRT signature reveals the key (Boneh, DeMillo and
-//!   Lipton, 1997). An item that fails the check fails alone.
-//!
-//! * The base is blinded unless you disable that; see [`BatchSigner::blinding`].
+//! * A key is prepared once, as a [`KeyHandle`].
+//! * One call may sign with many keys, also of different sizes ([`BatchSigner::sign_each`]).
+//! * Every result is checked before it is returned. The check compares its power of e with the
+//!   message representative. This holds for every backend and cannot be turned off. One wrong half
+//!   of a CRT signature reveals the key (Boneh, DeMillo and Lipton, 1997). An item that fails the
+//!   check does not affect others.
+//! * The base is blinded unless you turn that off; see [`BatchSigner::blinding`].
 //!
 //! ```
 //! use batch_modexp::backend::Serial;
@@ -60,9 +57,9 @@ mod signatures;
 mod signer;
 mod verifier;
 
-/// The SHA-2 hash functions, in the version that the schemes accept.
+/// The SHA-2 hash functions, in the version that the schemes use.
 pub use sha2;
-/// The SHA-3 hash functions, in the version that the schemes accept.
+/// The SHA-3 hash functions, in the version that the schemes use.
 pub use sha3;
 
 pub use decryptor::BatchDecryptor;
@@ -81,16 +78,16 @@ pub use signatures::{Ciphertexts, IntoSignatures, Iter, SecretOctets, Signatures
 pub use signer::BatchSigner;
 pub use verifier::{BatchVerifier, Verdicts};
 
-/// The shortest accepted modulus of a key, in bits.
+/// The shortest modulus of an accepted key, in bits.
 pub const MIN_BITS: u32 = 1024;
 
-/// The longest accepted modulus of a private key, in bits.
+/// The longest modulus of an accepted private key, in bits.
 pub const MAX_BITS: u32 = 8192;
 
-/// The longest accepted modulus of a public key, in bits.
+/// The longest modulus of an accepted public key, in bits.
 pub const MAX_PUBLIC_BITS: u32 = 16_384;
 
-/// Doctests of the guide.
+/// The program in `docs/verification.md`, run as a doc test.
 #[cfg(all(doctest, feature = "std"))]
 #[doc = include_str!("../docs/verification.md")]
 struct Guide;

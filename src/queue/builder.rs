@@ -1,4 +1,4 @@
-//! How a queue is set up.
+//! Settings of a queue.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -19,29 +19,33 @@ use super::shared::{Backend, Fallback, Shared};
 use super::waiting::Waiting;
 use crate::rsa::backend::{PerThread, RsaBackend};
 
-/// Settings of a [`BatchQueue`]: what it computes with, and when a batch begins.
+/// Settings of a [`BatchQueue`]: its backend, and when a batch begins.
 ///
 /// # When a batch begins
 ///
-/// Requests are in classes: those of a class have keys of the same length (in limbs of 64 bits), all with primes or all without.
-/// A batch has requests of one class, the oldest first. Classes with requests that wait take turns.
+/// Requests are in classes. The keys of a class have the same length (in limbs of 64 bits), and
+/// either all have primes or none has. A batch has requests of one class, the oldest first. Classes
+/// with waiting requests take turns.
 ///
-/// On a **processor** ([`RsaBackend::per_thread`]) each batch is computed by one thread: that of a worker, or of a caller
-/// that blocks. A batch begins whenever fewer are under way than the backend has threads, and [`min_batch`](Self::min_batch)
-/// requests wait (by default 1) or the oldest has waited for [`max_wait`](Self::max_wait). The threads are divided among the
-/// classes that wait, and the requests of a class among its threads. A batch has at most 64 requests and at most
-/// [`max_batch`](Self::max_batch), and no more work than 64 of RSA-2048 unless that leaves lanes empty. With fewer
-/// [`workers`](Self::workers) than threads, all threads compute a batch together, as below.
+/// On a **processor** ([`RsaBackend::per_thread`]) one thread computes each batch: a worker, or a
+/// caller that blocks. A batch begins if fewer batches are under way than the backend has threads,
+/// and [`min_batch`](Self::min_batch) requests wait (by default 1) or the oldest has waited for
+/// [`max_wait`](Self::max_wait). The threads are divided among the waiting classes, and the
+/// requests of a class among its threads. A batch has at most 64 and at most
+/// [`max_batch`](Self::max_batch) requests. It is no more work than 64 requests of RSA-2048, unless
+/// that leaves lanes empty. With fewer [`workers`](Self::workers) than backend threads, each batch
+/// uses all threads, as below.
 ///
-/// On **other backends**, GPUs above all, a batch has the whole backend. A free worker takes at most `max_batch` requests as
-/// soon as one of these holds:
+/// On **other backends**, such as GPUs, each batch uses the whole backend. A free worker takes at
+/// most `max_batch` requests as soon as one of these holds:
 ///
 /// 1. No batch is under way, and `min_batch` requests wait: an idle backend never waits.
 /// 2. A batch is under way, and `max_batch` requests wait.
 /// 3. The oldest request has waited for `max_wait`.
 /// 4. The queue is full, or shut down.
 ///
-/// Either way requests collect while all are busy. `docs/queue.md` states when an answer comes at the latest.
+/// In both cases requests collect while all workers are busy. `docs/queue.md` bounds the time until
+/// an answer.
 pub struct QueueBuilder {
     backend: Backend,
     generator: Generator,
@@ -77,82 +81,92 @@ impl QueueBuilder {
         }
     }
 
-    /// The most requests of a batch, 1,024 at first. 0 counts as 1.
+    /// Sets the largest number of requests in a batch. Default: 1,024. 0 counts as 1.
     ///
-    /// Where a batch has the whole backend, the time of one with the longest keys is what others wait for.
-    ///
-    /// Processors reach their rate with some hundred; GPUs want tens of thousands
-    /// (`docs/performance.md` and `docs/performance-gpu.md` have rates and times by the size of a batch).
+    /// Where a batch uses the whole backend, other requests wait for the whole batch, at worst one
+    /// with the longest keys. Processors reach their full rate with some hundred requests, GPUs
+    /// with tens of thousands (see `docs/performance.md` and `docs/performance-gpu.md`).
     #[must_use]
     pub fn max_batch(mut self, requests: usize) -> Self {
         self.policy.max_batch = requests.max(1);
         self
     }
 
-    /// How many requests an idle backend waits for, though no longer than [`max_wait`](Self::max_wait). 1 at first: it never
-    /// waits. More than `max_batch` counts as `max_batch`.
+    /// Sets the number of requests for which an idle backend waits, at most for
+    /// [`max_wait`](Self::max_wait). Default: 1, so it never waits. Larger values than `max_batch`
+    /// count as `max_batch`.
     ///
-    /// More makes single requests later and a busy processor more efficient: lanes of a SIMD backend that have nothing to
-    /// compute take as long as the others. It is of no use with `Auto`, which computes small batches on the processor,
-    /// unless the processor has other things to do: then
-    /// `Auto::rsa_break_even` is the number from which on the GPUs compute.
+    /// A larger value delays single requests and makes a busy processor more efficient, because
+    /// empty SIMD lanes take as long as full ones. It does not help with `Auto`, which computes
+    /// small batches on the processor. If the processor has other work, set it to
+    /// `Auto::rsa_break_even`, the number of requests from which the GPUs compute.
     #[must_use]
     pub fn min_batch(mut self, requests: usize) -> Self {
         self.policy.min_batch = requests;
         self
     }
 
-    /// How long the oldest request waits for others: while there are fewer than [`min_batch`](Self::min_batch), and on backends that
-    /// batches have as a whole while one is under way. 1 ms at first.
+    /// Sets how long the oldest request waits for others. Default: 1 ms.
+    ///
+    /// It waits while there are fewer than [`min_batch`](Self::min_batch) requests. Where a batch
+    /// uses the whole backend, it also waits while another batch is under way.
     #[must_use]
     pub fn max_wait(mut self, time: Duration) -> Self {
         self.policy.max_wait = time;
         self
     }
 
-    /// The most requests that wait; beyond it calls wait for space, and `try_sign` fails. Eight times
-    /// [`max_batch`](Self::max_batch) at first. 0 counts as 1.
+    /// Sets the largest number of waiting requests. Default: eight times
+    /// [`max_batch`](Self::max_batch). 0 counts as 1.
     ///
-    /// A waiting request takes some hundred bytes. Besides those, the queue holds `workers` batches.
+    /// Beyond it calls wait for space, and `try_sign` fails. A waiting request takes some hundred
+    /// bytes. In addition, the queue holds up to `workers` batches.
     #[must_use]
     pub fn capacity(mut self, requests: usize) -> Self {
         self.capacity = Some(requests.max(1));
         self
     }
 
-    /// The number of threads that give batches to the backend.
+    /// Sets the number of threads that pass batches to the backend.
     ///
-    /// At first as many as the backend has threads on the processor; each computes by itself. With fewer than those, and on
-    /// other backends, where it is 2 at first, a batch has the whole backend: one worker prepares a batch, or hands out answers,
-    /// while the backend computes that of another. `Cuda` computes up to sixteen batches beside each other: where one does not
-    /// fill the device, more workers are worth their while.
+    /// On the processor the default is the number of backend threads, each of which computes by
+    /// itself. With fewer workers, and on other backends, each batch uses the whole backend. The
+    /// default there is 2: one worker prepares a batch or hands out answers while the backend
+    /// computes the batch of the other.
+    ///
+    /// Up to sixteen batches run at once on `Cuda`: if one does not fill the device, use more
+    /// workers.
     #[must_use]
     pub fn workers(mut self, threads: NonZeroUsize) -> Self {
         self.workers = Some(threads);
         self
     }
 
-    /// Whether callers of [`sign_blocking`](BatchQueue::sign_blocking), who can do nothing else meanwhile, compute a batch on their own threads if
-    /// one may begin when they come; they do at first. A request alone then costs no change of threads, which takes some tens of microseconds
-    /// in all. A caller computes one batch, with its own request in it, and so few others that it ends soon.
+    /// Sets whether callers of [`sign_blocking`](BatchQueue::sign_blocking) may compute a batch on
+    /// their own threads. Default: on.
     ///
-    /// Without it, all is computed on the queue's threads and the backend's: where callers' threads have little stack, a low
-    /// priority or no time.
+    /// A caller does so if a batch may begin when it calls. A lone request then needs no thread
+    /// switch, which saves some tens of microseconds. A caller computes one batch, with its own
+    /// request and few others, so that it returns soon.
+    ///
+    /// Switch it off if callers' threads have small stacks, low priority or no time. Only the
+    /// threads of the queue and of the backend compute then.
     #[must_use]
     pub fn callers_compute(mut self, on: bool) -> Self {
         self.callers_compute = on;
         self
     }
 
-    /// Whether bases are blinded, as in [`BatchSigner::blinding`](crate::rsa::BatchSigner::blinding); they are at first.
+    /// Sets whether bases are blinded, as in
+    /// [`BatchSigner::blinding`](crate::rsa::BatchSigner::blinding). Default: on.
     #[must_use]
     pub fn blinding(mut self, on: bool) -> Self {
         self.blinding = on;
         self
     }
 
-    /// The backend that computes a batch with which the first one fails as a whole, by an error or a panic. At first
-    /// [`Cpu`](batch_modexp_cpu::Cpu), whose threads are started when they are needed.
+    /// Sets the backend for batches that the first one fails to compute, by an error or a panic.
+    /// Default: [`Cpu`](batch_modexp_cpu::Cpu), whose threads start when first needed.
     #[must_use]
     pub fn fallback<B>(mut self, backend: B) -> Self
     where
@@ -162,18 +176,19 @@ impl QueueBuilder {
         self
     }
 
-    /// Requests of a batch with which the backend fails as a whole get its error.
+    /// Disables the fallback. If the backend fails as a whole, the requests of the batch get its
+    /// error.
     #[must_use]
     pub fn no_fallback(mut self) -> Self {
         self.fallback = Fallback::None;
         self
     }
 
-    /// Starts the workers.
+    /// Starts the queue with its workers.
     ///
     /// # Errors
     ///
-    /// [`Error::ThreadPool`] if the operating system refuses the threads.
+    /// [`Error::ThreadPool`] if the operating system cannot start the threads.
     pub fn build(self) -> Result<BatchQueue, Error> {
         let mut policy = self.policy;
         let most = policy.max_batch.saturating_mul(8);
@@ -183,7 +198,7 @@ impl QueueBuilder {
             |one: &PerThread<'_>| self.workers.is_none_or(|workers| workers >= one.threads);
         let (sharing, workers) = match per_thread.filter(enough) {
             Some(one) => {
-                // Two exponentiations for a signature.
+                // A signature is two exponentiations.
                 let lanes = BatchModExp::<BoxedUint>::granularity(one.backend).div_ceil(2);
                 let count = one.threads.get();
                 (Sharing::Threads { count, lanes }, one.threads)

@@ -1,53 +1,54 @@
-//! What a queue has done so far, in numbers.
+//! Statistics of a queue.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
 
-/// What a queue has done since it was made: [`BatchQueue::stats`](super::BatchQueue::stats).
+/// Statistics of a queue since its start: [`BatchQueue::stats`](super::BatchQueue::stats).
 ///
-/// The numbers are read one after the other while the queue works, so that they may differ by what happens in
-/// between. At rest `accepted` is `signed` + `failed` + `cancelled`.
+/// The numbers are read one after another while the queue works, so they may not match exactly. At
+/// rest `accepted` is `signed` + `failed` + `cancelled`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct QueueStats {
-    /// Requests that were let in.
+    /// Requests that entered the queue.
     pub accepted: u64,
-    /// Requests that were signed, also those that nobody waited for any more.
+    /// Requests that were signed, including those whose caller had stopped waiting.
     pub signed: u64,
-    /// Requests that were answered with the signer's error, or that of a panic.
+    /// Requests answered with the signer's error, or with that of a panic.
     pub failed: u64,
-    /// Requests that left before their batch began: their future was dropped, their time was over, or the queue was shut
-    /// down.
+    /// Requests cancelled before their batch began: the future was dropped, the time limit passed,
+    /// or the queue was shut down.
     pub cancelled: u64,
     /// Calls of [`try_sign`](super::BatchQueue::try_sign) and
     /// [`try_sign_prehash`](super::BatchQueue::try_sign_prehash) that found the queue full.
     pub full: u64,
-    /// Batches that were given to the backend.
+    /// Batches passed to the backend.
     pub batches: u64,
-    /// Those of them that callers of [`sign_blocking`](super::BatchQueue::sign_blocking) computed on their threads.
+    /// Batches that callers of [`sign_blocking`](super::BatchQueue::sign_blocking) computed on
+    /// their own threads; also counted in `batches`.
     pub led: u64,
-    /// Batches that failed as a whole on the backend and were given to the one to fall back to.
+    /// Batches that failed as a whole on the backend and were passed to the fallback.
     pub fallbacks: u64,
-    /// Requests that wait now.
+    /// Waiting requests.
     pub waiting: usize,
-    /// Batches that are being computed now.
+    /// Batches under way.
     pub under_way: usize,
-    /// The numbers of requests in batches.
+    /// Sizes of batches, in requests.
     pub batch_sizes: Histogram,
-    /// From the moment at which a request was let in to its answer, in microseconds.
+    /// Times from acceptance of a request to its answer, in microseconds.
     pub latency_us: Histogram,
 }
 
-/// Values counted in buckets: the bucket with bound 2^i has those from 2^(i-1), exclusive, to 2^i, inclusive. The first has
-/// 0 and 1, the last everything that is too large for those before.
+/// Values counted in buckets. The bucket with bound 2^i counts the values above 2^(i-1) and up to
+/// 2^i. The first bucket counts 0 and 1, the last everything above the second-last bound.
 #[derive(Clone, Eq, PartialEq)]
 pub struct Histogram {
     counts: [u64; BUCKETS],
     sum: u64,
 }
 
-/// The last bound is 2^35, which is more than nine hours in microseconds.
+/// The last bound is 2^35, more than nine hours in microseconds.
 const BUCKETS: usize = 36;
 
 impl Histogram {
@@ -63,14 +64,15 @@ impl Histogram {
         self.sum
     }
 
-    /// Each bucket's upper bound, inclusive, and its number of values.
+    /// Upper bound (inclusive) and number of values of each bucket.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         let bounds = (0..).map(|power| 1 << power);
         bounds.zip(self.counts)
     }
 
-    /// The upper bound of the bucket with the value below or at which the share `q` of all values lies: 0.5 is for the
-    /// median. `None` if there are no values. A `q` outside of 0 to 1 counts as the nearer of the two.
+    /// Upper bound of the bucket that contains the quantile `q`, such as 0.5 for the median.
+    ///
+    /// `None` if there are no values. A `q` below 0 counts as 0, one above 1 as 1.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<u64> {
         let rank = (self.count() as f64 * q.clamp(0.0, 1.0)).ceil().max(1.0) as u64;
@@ -98,7 +100,7 @@ impl fmt::Debug for Histogram {
     }
 }
 
-/// The numbers while they change. None of them guards memory, so their order is of no concern.
+/// The counters. They guard no memory, so relaxed ordering suffices.
 #[derive(Default)]
 pub(super) struct Counters {
     pub(super) signed: Counter,
@@ -127,7 +129,8 @@ impl Counters {
         self.latency_us.add(microseconds);
     }
 
-    /// With the numbers of the requests that wait.
+    /// A snapshot, with the given numbers of accepted and waiting requests and of batches under
+    /// way.
     pub(super) fn read(&self, accepted: u64, (waiting, under_way): (usize, usize)) -> QueueStats {
         QueueStats {
             accepted,
@@ -187,7 +190,7 @@ impl Buckets {
     }
 }
 
-/// The first whose bound is not below `value`.
+/// Index of the first bucket whose bound is at least `value`.
 fn bucket(value: u64) -> usize {
     let power = u64::BITS - value.saturating_sub(1).leading_zeros();
     (power as usize).min(BUCKETS - 1)

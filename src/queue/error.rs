@@ -1,4 +1,4 @@
-//! What a request can come back with instead of a signature.
+//! Errors of requests.
 
 use core::fmt;
 
@@ -8,23 +8,25 @@ use crate::rsa::Error;
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum QueueError {
-    /// As many requests wait as the queue has space for. Only from [`try_sign`](super::BatchQueue::try_sign) and
+    /// The queue is full. Only from [`try_sign`](super::BatchQueue::try_sign) and
     /// [`try_sign_prehash`](super::BatchQueue::try_sign_prehash).
     Full,
     /// The queue was shut down before the request was signed.
     ShutDown,
-    /// The time of [`Signing::wait_timeout`](super::Signing::wait_timeout) was over; the request is cancelled.
+    /// The limit of [`Signing::wait_timeout`](super::Signing::wait_timeout) passed; the request is
+    /// cancelled.
     TimedOut,
-    /// The backend panicked, and so did the one that it falls back to, or there is none.
+    /// The backend panicked, and the fallback too or there is none.
     Panicked,
-    /// The queue lost the request without an answer: a panic in the queue itself ended its batch early.
+    /// The queue lost the request: a panic in the queue itself ended the batch early.
     Unanswered,
-    /// A call that blocks came from code that a queue had called: a waker, a backend or a random number generator. The queue
-    /// might wait for that code, and the code for the queue. Take `sign` or `try_sign` there, or another thread.
+    /// A blocking call came from a waker, backend or random number generator that a queue had
+    /// called. The queue and that code might wait for each other. Use `sign` or `try_sign` there,
+    /// or make the call on another thread.
     WouldDeadlock,
-    /// The call came from a process that was forked from the one whose workers the queue has.
+    /// The call came from a forked child of the process that has the workers.
     Forked,
-    /// The signer's error, as of a batch of this one request.
+    /// The signer's error, as for a batch of this request alone.
     Sign(Error),
 }
 

@@ -8,7 +8,8 @@ use rand_core::{TryCryptoRng, TryRng};
 
 use super::contain;
 
-/// Takes turns. A batch asks once, for the seed of its streams, so that nobody waits long.
+/// The caller's generator behind a lock. A batch draws once, to seed its streams, so the lock is
+/// held briefly.
 pub(super) struct Generator(Mutex<Box<dyn Octets + Send>>);
 
 impl Generator {
@@ -18,7 +19,7 @@ impl Generator {
 
     fn draw(&self, octets: &mut [u8]) -> Result<(), Failed> {
         let mut rng = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that panicked is asked again: each batch has its own verdict.
+        // After a panic the generator is asked again for the next batch: a failure is per batch.
         contain(|| rng.fill(octets)).unwrap_or(Err(Failed))
     }
 }
@@ -34,7 +35,8 @@ impl<R: TryCryptoRng> Octets for R {
     }
 }
 
-/// The generator failed, by an error or a panic. Its own error goes no further than [`Error::Rng`](crate::rsa::Error::Rng) anyway.
+/// The generator failed, by an error or a panic. Callers only see
+/// [`Error::Rng`](crate::rsa::Error::Rng), so its own error is dropped.
 #[derive(Debug)]
 pub(super) struct Failed;
 

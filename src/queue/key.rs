@@ -1,4 +1,4 @@
-//! Keys with a queue behind them, by the traits of the crate `signature`.
+//! Signing keys backed by a queue, with the traits of the crate `signature`.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -9,15 +9,17 @@ use signature::{AsyncSigner, Error, Keypair, Signer};
 use super::BatchQueue;
 use crate::rsa::{AnyScheme, KeyHandle, PublicKey, Signature};
 
-/// A key that signs by a queue and blocks until it is done: what takes a [`Signer`] of RustCrypto takes this, and what its
-/// threads sign at the same time is signed in one batch.
+/// A key that signs through a queue and blocks until the signature is there.
 ///
-/// `S` is the type of its signatures, this crate's or, with the feature `rsa-compat`, one of the `rsa` crate, as code asks for that was
-/// written for its signing keys.
+/// It implements [`Signer`] of RustCrypto. Signatures that several threads request at the same time
+/// form one batch.
 ///
-/// The methods of [`Signer`] and [`PrehashSigner`] fail with [`QueueError`](super::QueueError) as the
-/// [`source`](core::error::Error::source). By the traits' own definition every `Signer` is an
-/// [`AsyncSigner`] too, but one that blocks: in asynchronous code use [`AsyncQueueKey`].
+/// `S` is the type of its signatures: this crate's or, with the feature `rsa-compat`, one of the
+/// `rsa` crate, for code written for that crate's signing keys.
+///
+/// The methods of [`Signer`] and [`PrehashSigner`] fail with [`QueueError`](super::QueueError) as
+/// the [`source`](core::error::Error::source). The traits make every `Signer` an [`AsyncSigner`],
+/// but this one blocks: in asynchronous code use [`AsyncQueueKey`].
 ///
 /// ```
 /// use batch_modexp::backend::Auto;
@@ -41,7 +43,7 @@ pub struct QueueKey<S = Signature> {
 }
 
 impl QueueKey {
-    /// A key that signs by this scheme.
+    /// Returns a key that signs by this scheme.
     pub fn new(queue: &BatchQueue, key: &KeyHandle, scheme: impl Into<AnyScheme>) -> Self {
         Self {
             queue: queue.clone(),
@@ -53,7 +55,7 @@ impl QueueKey {
 }
 
 impl<S> QueueKey<S> {
-    /// The same key with signatures of another type.
+    /// Converts to signatures of another type.
     #[must_use]
     pub fn with_signatures<T: From<Signature>>(self) -> QueueKey<T> {
         QueueKey {
@@ -64,24 +66,24 @@ impl<S> QueueKey<S> {
         }
     }
 
-    /// The same key for asynchronous code.
+    /// Converts to a key for asynchronous code.
     #[must_use]
     pub fn into_async(self) -> AsyncQueueKey<S> {
         AsyncQueueKey(self)
     }
 
-    /// The key itself.
+    /// The RSA key.
     #[must_use]
     pub fn key(&self) -> &KeyHandle {
         &self.key
     }
 }
 
-/// A [`QueueKey`] for asynchronous code: it waits without blocking. A future that is dropped cancels its request.
+/// A [`QueueKey`] that waits without blocking. Dropping a future cancels its request.
 pub struct AsyncQueueKey<S = Signature>(QueueKey<S>);
 
 impl<S> AsyncQueueKey<S> {
-    /// The key itself.
+    /// The RSA key.
     #[must_use]
     pub fn key(&self) -> &KeyHandle {
         self.0.key()
@@ -118,8 +120,8 @@ impl<S: From<Signature>> AsyncQueueKey<S> {
     }
 }
 
-/// For each type by itself: for any `S` the compiler sees that somebody may implement [`Signer`] and with it the other
-/// [`AsyncSigner`].
+/// Implements the asynchronous traits for each signature type. A generic implementation for all `S`
+/// would conflict with the blanket implementation of [`AsyncSigner`] for [`Signer`].
 macro_rules! async_signers {
     ($($(#[$attribute:meta])* $signature:ty;)*) => {$(
         $(#[$attribute])*

@@ -1,17 +1,17 @@
-//! When a batch begins, and how large it is.
+//! When a batch begins and how large it is.
 
 use core::time::Duration;
 
 use super::turns::Work;
 
-/// See [`QueueBuilder`](super::QueueBuilder).
+/// The policy that [`QueueBuilder`](super::QueueBuilder) describes.
 #[derive(Clone, Debug)]
 pub(super) struct Policy {
-    /// The most requests that wait.
+    /// The largest number of waiting requests.
     pub(super) capacity: usize,
-    /// With fewer an idle backend waits.
+    /// The number of requests for which an idle backend waits.
     pub(super) min_batch: usize,
-    /// The most requests of a batch.
+    /// The largest number of requests in a batch.
     pub(super) max_batch: usize,
     /// How long the oldest request waits for others.
     pub(super) max_wait: Duration,
@@ -22,30 +22,31 @@ pub(super) struct Policy {
 /// How batches share the backend.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Sharing {
-    /// A batch takes the whole backend; another one beside it does not make it idle.
+    /// Each batch uses the whole backend. The backend counts as idle only without a batch.
     Whole,
-    /// A batch takes one of so many threads, whose lanes are filled by so many requests.
+    /// Each batch uses one of `count` threads; `lanes` requests fill the lanes of a thread.
     Threads { count: usize, lanes: usize },
 }
 
-/// A class of requests that wait.
+/// A class of waiting requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Class {
-    /// The work of each.
+    /// The work of each request.
     pub(super) work: Work,
-    /// How many there are.
+    /// The number of its waiting requests.
     pub(super) waiting: usize,
-    /// The number of classes that wait, this one included.
+    /// The number of waiting classes, this one included.
     pub(super) classes: usize,
 }
 
-/// The most requests that a caller takes instead of a worker where the backend is shared by whole batches: it is to be back soon after its own
-/// answer, and not to wake hundreds of others.
+/// The most requests a caller takes where each batch uses the whole backend. A caller should return
+/// soon after its own answer, without waking hundreds of others.
 const MOST_FOR_A_CALLER: usize = 8;
 
 impl Policy {
-    /// For how much longer to wait for more than the `waiting` requests, of which the oldest came `age` ago, while
-    /// `under_way` batches are being computed; zero to begin now, `None` until one of those is done.
+    /// Time to wait for more than `waiting` requests, of which the oldest is `age` old, while
+    /// `under_way` batches are computed. Zero: begin now. `None`: wait until one of those batches
+    /// is done.
     pub(super) fn remaining_wait(
         &self,
         waiting: usize,
@@ -55,17 +56,17 @@ impl Policy {
         let enough = match self.sharing {
             _ if self.is_idle(under_way) => self.min_batch,
             Sharing::Whole => self.max_batch,
-            // A thread more would take its time from the others.
+            // Another thread would take time from the others.
             Sharing::Threads { .. } => return None,
         };
-        // Where no more can come, there is nothing to wait for.
+        // At capacity no more requests can come.
         if waiting >= enough.min(self.max_batch).min(self.capacity) {
             return Some(Duration::ZERO);
         }
         Some(self.max_wait.saturating_sub(age))
     }
 
-    /// Whether the backend, or a thread of it, has nothing to do.
+    /// Whether the backend, or one of its threads, is idle.
     pub(super) fn is_idle(&self, under_way: usize) -> bool {
         match self.sharing {
             Sharing::Whole => under_way == 0,
@@ -73,14 +74,16 @@ impl Policy {
         }
     }
 
-    /// How many requests a worker takes of the class whose turn it is, while `under_way` batches are being computed.
+    /// The number of requests that a worker takes from `class` while `under_way` batches are
+    /// computed.
     pub(super) fn share(&self, class: Class, under_way: usize) -> usize {
         let share = match self.sharing {
             Sharing::Whole => usize::MAX,
             Sharing::Threads { count, lanes } => {
-                // As many threads as there are for each class share out what waits of it.
+                // Each class has `threads` threads, which share its waiting requests.
                 let threads = count.div_ceil(class.classes.max(1));
-                // The last thread fills its lanes: none is left that would be sooner done with some of them.
+                // The last free thread fills its lanes: no other thread could compute some of them
+                // sooner.
                 let least = if under_way + 1 < count { 1 } else { lanes };
                 let share = class.waiting.div_ceil(threads).max(least);
                 share.min(class.work.most_of_a_thread(lanes))
@@ -89,12 +92,13 @@ impl Policy {
         share.min(self.max_batch)
     }
 
-    /// Whether a caller may compute for itself and for some others, of the `waiting` requests in all.
+    /// Whether a caller may compute a batch itself, if `waiting` requests wait.
     pub(super) fn may_lead(&self, waiting: usize, under_way: usize) -> bool {
         self.is_idle(under_way) && waiting >= self.min_batch.min(self.capacity)
     }
 
-    /// How many requests such a caller takes if it is the turn of its class; `None` if it has to wait for a worker.
+    /// The number of requests that a computing caller takes, its own included. `None` if it must
+    /// wait for a worker.
     pub(super) fn caller_share(&self, class: Class, under_way: usize) -> Option<usize> {
         let share = self.share(class, under_way);
         match self.sharing {
@@ -102,7 +106,8 @@ impl Policy {
                 let most = share.min(MOST_FOR_A_CALLER);
                 (class.waiting <= most).then_some(class.waiting)
             }
-            // With its own request it takes the oldest, so that callers who come again and again pass nobody over.
+            // The batch has the caller's request and the oldest one, so that frequent callers do
+            // not starve others.
             Sharing::Threads { lanes, .. } => {
                 let most = class.work.most_of_a_thread(lanes).min(self.max_batch);
                 Some(share.max(class.waiting.min(2)).min(most))
@@ -125,7 +130,7 @@ mod tests {
         }
     }
 
-    /// Of requests with keys of so many bits.
+    /// A class with keys of `bits` bits.
     fn class(bits: u32, waiting: usize, classes: usize) -> Class {
         let work = Work::of_request(bits, true);
         Class {
@@ -143,10 +148,10 @@ mod tests {
         assert_eq!([1, 4, 5, 12, 1000].map(|n| alone(n, 0)), [1, 1, 2, 3, 64]);
         // The last fills its lanes.
         assert_eq!([1, 4, 5, 12, 1000].map(|n| alone(n, 3)), [2, 2, 2, 3, 64]);
-        // Each of two classes has two threads, each of many has one.
+        // Two classes have two threads each; of nine classes each has one.
         assert_eq!(share(class(2048, 12, 2), 0), 6);
         assert_eq!(share(class(2048, 12, 9), 0), 12);
-        // No longer than 64 requests of RSA-2048 take, or than the lanes.
+        // At most as much work as 64 requests of RSA-2048, or one request a lane.
         assert_eq!(share(class(4096, 1000, 1), 0), 8);
         assert_eq!(share(class(8192, 1000, 1), 0), 2);
         let whole = self::policy(Sharing::Whole);
@@ -158,10 +163,10 @@ mod tests {
         let one_lane = policy(Sharing::Threads { count: 4, lanes: 1 });
         let share = |class| one_lane.caller_share(class, 0);
         assert_eq!(share(class(2048, 1, 1)), Some(1));
-        // Its own and the oldest.
+        // Its own request and the oldest.
         assert_eq!(share(class(2048, 2, 1)), Some(2));
         assert_eq!(share(class(2048, 40, 1)), Some(10));
-        // Where there may be only one, it has to be the oldest: the caller of this looks.
+        // With a share of one, `Waiting::lead` checks that the caller's request is the oldest.
         assert_eq!(share(class(8192, 40, 1)), Some(1));
         let whole = policy(Sharing::Whole);
         let all = [1, 8, 9].map(|waiting| whole.caller_share(class(2048, waiting, 1), 0));

@@ -1,28 +1,28 @@
-//! The way of an answer from a worker to whoever waits for it.
+//! The channel for one answer from a worker to its caller.
 
 use core::task::{Context, Poll, Waker};
 
 use super::sync::{Arc, Mutex, PoisonError};
 
-/// Makes the two ends.
+/// Makes the two ends of the channel.
 pub(super) fn reply<A>() -> (Reply<A>, Answer<A>) {
     let slot = Arc::new(Mutex::new(Slot::Open(None)));
     (Reply(Some(slot.clone())), Answer(slot))
 }
 
 enum Slot<A> {
-    /// With the waker of who waits, if somebody does.
+    /// With the waker of the caller, if it waits.
     Open(Option<Waker>),
     Answered(A),
     /// The reply was dropped.
     Unanswered,
 }
 
-/// Where the one answer is put. If it is dropped, who waits learns that there will be none.
+/// The sending end. Dropping it tells the caller that there will be no answer.
 pub(super) struct Reply<A>(Option<Arc<Mutex<Slot<A>>>>);
 
 impl<A> Reply<A> {
-    /// Puts the answer there, and returns who is to be woken for it.
+    /// Sends the answer, and returns the waker to call.
     #[must_use]
     pub(super) fn put(mut self, answer: A) -> Option<Waker> {
         self.replace(Slot::Answered(answer))
@@ -46,13 +46,13 @@ impl<A> Drop for Reply<A> {
     }
 }
 
-/// Where it is waited for.
+/// The receiving end.
 pub(super) struct Answer<A>(Arc<Mutex<Slot<A>>>);
 
 impl<A> Answer<A> {
-    /// The answer, once, or `None` if there will be none.
+    /// The answer, once; `None` if there will be none.
     pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<Option<A>> {
-        // A waker is the caller's code: not under the lock.
+        // A waker is the caller's code, so it is cloned outside the lock.
         let waker = context.waker().clone();
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let new = match &*slot {

@@ -1,4 +1,4 @@
-//! The requests that wait, by class and in the order of arrival.
+//! The waiting requests, by class and in the order of arrival.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -6,31 +6,32 @@ use alloc::vec::Vec;
 use super::sync::Instant;
 use super::turns::Work;
 
-/// Requests with the times at which they came in.
+/// Requests with their times of arrival.
 pub(super) type Batch<T> = Vec<(Instant, T)>;
 
-/// A request in the queue.
+/// Identifies a request in the queue.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Ticket {
-    /// Requests are numbered in the order of arrival.
+    /// The order of arrival.
     pub(super) number: u64,
     pub(super) work: Work,
 }
 
-/// Classes stay when they are empty: there are as many as lengths of keys.
+/// The waiting requests of all classes. Empty classes are kept: there are only as many as key
+/// lengths.
 pub(super) struct Requests<T>(BTreeMap<Work, Class<T>>);
 
 struct Class<T> {
-    /// Sorted by number. The first one has not been cancelled.
+    /// Sorted by number. The first one is not cancelled.
     requests: VecDeque<Numbered<T>>,
-    /// How many of them have not been cancelled.
+    /// The number of requests that are not cancelled.
     len: usize,
 }
 
 struct Numbered<T> {
     number: u64,
     since: Instant,
-    /// `None` if it was cancelled.
+    /// `None` if cancelled.
     request: Option<T>,
 }
 
@@ -48,7 +49,7 @@ impl<T> Requests<T> {
         self.0.get_mut(&ticket.work)?.remove(ticket.number)
     }
 
-    /// The classes with requests that wait, in ascending order of their work.
+    /// The classes with waiting requests, in ascending order of work.
     pub(super) fn classes(&self) -> impl Iterator<Item = Work> {
         let waiting = self.0.iter().filter(|(_, class)| class.len > 0);
         waiting.map(|(work, _)| *work)
@@ -59,13 +60,13 @@ impl<T> Requests<T> {
         self.0.get(&class).map_or(0, |class| class.len)
     }
 
-    /// When the oldest request came in.
+    /// Arrival of the oldest request.
     pub(super) fn oldest(&self) -> Option<Instant> {
         let oldest = |class: &Class<T>| Some(class.requests.front()?.since);
         self.0.values().filter_map(oldest).min()
     }
 
-    /// Whether it is the oldest of its class.
+    /// Whether the request is the oldest of its class.
     pub(super) fn is_oldest(&self, ticket: Ticket) -> bool {
         let class = self.0.get(&ticket.work);
         let oldest = class.and_then(|class| class.requests.front());
@@ -102,7 +103,7 @@ impl<T> Class<T> {
             request,
         });
         self.len += 1;
-        // Callers are numbered before they come in, and a few may overtake each other.
+        // Requests get their numbers before they are inserted, so a few may arrive out of order.
         let mut at = self.requests.len() - 1;
         while at > 0 && self.requests[at - 1].number > number {
             self.requests.swap(at - 1, at);
@@ -117,7 +118,7 @@ impl<T> Class<T> {
         let numbered = &mut self.requests[at.ok()?];
         let removed = (numbered.since, numbered.request.take()?);
         self.len -= 1;
-        // Those that were cancelled are not to pile up behind one that waits for long.
+        // Keeps cancelled requests from piling up behind one that waits long.
         if self.requests.len() > 2 * self.len + 64 {
             self.requests.retain(|numbered| numbered.request.is_some());
         }
@@ -139,7 +140,7 @@ impl<T> Class<T> {
         batch
     }
 
-    /// Drops those at the front that were cancelled.
+    /// Drops cancelled requests at the front.
     fn drop_cancelled(&mut self) {
         while self
             .requests

@@ -1,4 +1,4 @@
-//! The state that callers and workers share: the requests that wait, the backends, and how a batch is computed.
+//! The state that callers and workers share, and the computation of a batch.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -21,10 +21,10 @@ use crate::rsa::Error;
 use crate::rsa::backend::RsaBackend;
 use crate::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle, Signature};
 
-/// A backend that workers share.
+/// A backend shared by the workers.
 pub(super) type Backend = Box<dyn RsaBackend + Send + Sync>;
 
-/// What a request comes to.
+/// The result of a request.
 pub(super) type Outcome = Result<Signature, QueueError>;
 
 pub(super) struct Request {
@@ -40,8 +40,8 @@ impl Request {
     }
 }
 
-/// A digest, as long as those of the request's scheme. It is in no block of its own: workers would have to free one for each
-/// request, under the locks of the allocator of the thread that has made it.
+/// A digest of the request's scheme, stored inline. A heap allocation would be freed by a worker
+/// for each request, under the allocator's locks for the caller's thread.
 pub(super) struct Digest {
     octets: [u8; 64],
     len: usize,
@@ -50,7 +50,7 @@ pub(super) struct Digest {
 impl Digest {
     /// # Panics
     ///
-    /// If there are more octets than the longest hash function has.
+    /// If `digest` is longer than 64 octets.
     pub(super) fn new(digest: &[u8]) -> Self {
         let mut octets = [0; 64];
         octets[..digest.len()].copy_from_slice(digest);
@@ -65,8 +65,9 @@ impl Digest {
     }
 }
 
-/// So many answers are put in their places before anybody is woken for them. Who has many requests in the queue finds them
-/// all answered then, and does not sleep and have to be woken for each. It takes some tens of microseconds.
+/// The number of answers stored before their callers are woken, which takes some tens of
+/// microseconds. A caller with many requests then finds them all answered and is not woken for
+/// each.
 const ANSWERS_AT_A_TIME: usize = 1024;
 
 pub(super) struct Shared {
@@ -82,10 +83,10 @@ pub(super) struct Shared {
     pub(super) process: u32,
 }
 
-/// Where batches go with which the backend failed.
+/// The backend for batches that the first one fails to compute.
 pub(super) enum Fallback {
     None,
-    /// The processor, whose threads are started when they are needed.
+    /// The processor; its threads start when first needed.
     Cpu(OnceLock<Option<Cpu>>),
     Given(Backend),
 }
@@ -103,7 +104,7 @@ impl Fallback {
     }
 }
 
-/// Those of answers that are in their places. All are woken when it is dropped, also if a panic passes by.
+/// Wakers for answers that are stored. Dropping it wakes them all, also during a panic.
 #[derive(Default)]
 struct Wakers(Vec<Waker>);
 
@@ -115,9 +116,9 @@ impl Drop for Wakers {
 
 type Lanes<'a> = [(&'a KeyHandle, AnyScheme, &'a [u8])];
 
-/// The callers' side.
+/// Methods for callers.
 impl Shared {
-    /// Whether the workers, and whoever holds a lock, are in another process.
+    /// Whether the workers, and any holder of a lock, are in another process.
     pub(super) fn is_forked(&self) -> bool {
         self.process != std::process::id()
     }
@@ -146,36 +147,37 @@ impl Shared {
     }
 }
 
-/// The side of workers, and of callers that compute.
+/// Methods for workers and for callers that compute.
 impl Shared {
     /// Signs until the queue is closed and empty.
     pub(super) fn work(&self) {
         while let Some((requests, under_way)) = self.waiting.take() {
             let outcomes = self.compute(&requests);
             let _under_way = match self.sharing {
-                // The backend is idle; the next batch may begin while answers are given.
+                // The backend is idle: the next batch may begin while this one's answers are handed
+                // out.
                 Sharing::Whole => {
                     drop(under_way);
                     None
                 }
-                // This thread takes what waits itself, when it is done.
+                // This thread takes the next batch itself when it is done.
                 Sharing::Threads { .. } => Some(under_way),
             };
             self.answer(requests, outcomes);
         }
     }
 
-    /// Computes a batch on the thread of a caller, and answers it.
+    /// Computes and answers a batch on a caller's thread.
     pub(super) fn lead(&self, requests: Batch<Request>, under_way: UnderWay<'_, Request>) {
         let outer = IS_WORKING.replace(true);
         let work = || {
-            // Whoever shuts the queue down waits for the answers too.
+            // `shutdown` waits for this until the answers are handed out.
             let _under_way = under_way;
             self.counters.led.add(1);
             let outcomes = self.compute(&requests);
             self.answer(requests, outcomes);
         };
-        // Its own reply says whether it was answered.
+        // If this panics, the caller's own reply tells it.
         contain(work);
         IS_WORKING.set(outer);
     }
@@ -207,7 +209,7 @@ impl Shared {
             Ok(outcomes) => return outcomes,
             Err(failure) => failure,
         };
-        // Without random numbers no backend does better.
+        // No backend signs without random numbers.
         let fallback = match failure {
             QueueError::Sign(Error::Rng) => None,
             _ => contain(|| self.fallback.get()).flatten(),
@@ -222,7 +224,7 @@ impl Shared {
         }
     }
 
-    /// One outcome for each lane, or why the backend failed as a whole.
+    /// Computes one outcome for each item, or returns why the backend failed as a whole.
     fn attempt<'a>(
         &self,
         lanes: &Lanes<'_>,
@@ -230,12 +232,12 @@ impl Shared {
     ) -> Result<Vec<Outcome>, QueueError> {
         let sign = || {
             let backend = backend();
-            // Each lane brings its own.
+            // Ignored: each item has its own scheme.
             let scheme = AnyScheme::Pkcs1v15 { hash: Hash::Sha256 };
             let signer = BatchSigner::new(backend, scheme).blinding(self.blinding);
             signer.sign_prehash_mixed(&mut &self.generator, lanes)
         };
-        // What a batch leaves behind when it unwinds are its own buffers, which are wiped.
+        // A batch that unwinds leaves only its own buffers behind, which are wiped.
         let results = contain(sign).ok_or(QueueError::Panicked)??;
         let alone = |error: Error| QueueError::Sign(error.at(0));
         Ok(results

@@ -1,4 +1,4 @@
-//! A request from the caller's side: a future, or something to block on.
+//! A request as its caller sees it: a future that can also block.
 
 use alloc::sync::Arc;
 use alloc::task::Wake;
@@ -17,10 +17,10 @@ use super::waiting::{Pushed, Refused};
 use super::{IS_WORKING, MayCompute, QueueError};
 use crate::rsa::Signature;
 
-/// A signature to come. It is a future of any runtime, and [`wait`](Self::wait) blocks instead.
+/// A pending signature: a future for any runtime, or [`wait`](Self::wait) to block.
 ///
-/// Dropping it cancels the request: if its batch has not begun, it is never signed and its place in the queue is
-/// free at once.
+/// Dropping it cancels the request: if its batch has not begun, it is not signed and its space in
+/// the queue is free at once.
 #[must_use = "a request is cancelled when this is dropped"]
 pub struct Signing {
     shared: Arc<Shared>,
@@ -28,16 +28,16 @@ pub struct Signing {
 }
 
 enum Stage {
-    /// It was wrong from the beginning.
+    /// The request was invalid.
     Failed(QueueError),
-    /// There has been no space for it yet.
+    /// The queue has been full so far.
     Blocked {
         request: Request,
         answer: Answer<Outcome>,
         turn: Option<u64>,
     },
     Queued {
-        /// `None` where the caller has computed it.
+        /// `None` if the caller has computed it.
         ticket: Option<Ticket>,
         answer: Answer<Outcome>,
     },
@@ -88,7 +88,7 @@ impl Signing {
         }
     }
 
-    /// What it failed with already; `Full` if it is not in the queue.
+    /// Returns the error of a request that has failed already, or `Full` if it is not in the queue.
     pub(super) fn if_queued(mut self) -> Result<Self, QueueError> {
         match &self.stage {
             Stage::Blocked { .. } => Err(QueueError::Full),
@@ -105,18 +105,19 @@ impl Signing {
     ///
     /// # Errors
     ///
-    /// [`QueueError::Sign`] with the signer's error, and the others but [`QueueError::Full`] and
-    /// [`QueueError::TimedOut`]. [`QueueError::WouldDeadlock`], and the request is cancelled, if there is no answer yet and the
-    /// call comes from a waker, a backend or a generator that a queue has called.
+    /// [`QueueError::Sign`] with the signer's error, and the others except [`QueueError::Full`] and
+    /// [`QueueError::TimedOut`]. The error is [`QueueError::WouldDeadlock`] if there is no answer
+    /// yet and the call comes from a waker, a backend or a generator that a queue has called. The
+    /// request is cancelled then.
     ///
     /// # Panics
     ///
-    /// If the future has come back already.
+    /// If the future has already returned its result.
     pub fn wait(self) -> Result<Signature, QueueError> {
         self.block(None)
     }
 
-    /// The same for at most `limit`; then the request is cancelled.
+    /// Blocks for at most `limit`, then cancels the request.
     ///
     /// # Errors
     ///
@@ -124,9 +125,9 @@ impl Signing {
     ///
     /// # Panics
     ///
-    /// If the future has come back already.
+    /// If the future has already returned its result.
     pub fn wait_timeout(self, limit: Duration) -> Result<Signature, QueueError> {
-        // What no clock reaches is no limit.
+        // A deadline beyond the range of the clock is no limit.
         self.block(Instant::now().checked_add(limit))
     }
 
@@ -153,10 +154,10 @@ std::thread_local! {
     static UNPARK: Waker = Waker::from(Arc::new(Unpark(thread::current())));
 }
 
-/// The waker of the calling thread, which keeps one.
+/// The waker of the calling thread, cached per thread.
 fn unpark_this_thread() -> Waker {
     let new = || Waker::from(Arc::new(Unpark(thread::current())));
-    // There is none any more where the thread ends and a destructor waits.
+    // The cache is gone if a destructor waits while the thread ends.
     UNPARK.try_with(Waker::clone).unwrap_or_else(|_| new())
 }
 
@@ -170,12 +171,12 @@ impl Wake for Unpark {
 
 /// # Panics
 ///
-/// If it is polled again after it has come back.
+/// If it is polled after it has returned its result.
 impl Future for Signing {
     type Output = Result<Signature, QueueError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // Nobody would answer there, and whoever holds a lock is elsewhere.
+        // A forked child has no workers, and holders of locks are in the parent.
         if self.shared.is_forked() && !matches!(self.stage, Stage::Over) {
             self.stage = Stage::Failed(QueueError::Forked);
         }
@@ -254,7 +255,7 @@ mod tests {
     use super::*;
     use batch_modexp_core::Serial;
 
-    /// Nothing was shut down.
+    /// The queue was not shut down.
     #[test]
     fn a_request_that_is_lost_says_so() {
         let queue = BatchQueue::new(Serial, getrandom::SysRng).unwrap();

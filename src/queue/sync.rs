@@ -1,5 +1,5 @@
-//! The means by which waiting requests and answers synchronise. `tests/queue_model` builds both with other ones, whose
-//! scheduler tries interleavings and whose clock it moves.
+//! Synchronisation primitives of the queue. `tests/queue_model` replaces them with its own, whose
+//! scheduler tries interleavings and whose clock it sets.
 
 pub(super) use alloc::sync::Arc;
 pub(super) use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -12,7 +12,7 @@ pub(super) fn now() -> Instant {
     Instant::now()
 }
 
-/// Waits for a notification, but no longer than `limit`; may end early.
+/// Waits for a notification, at most for `limit`; may return early.
 pub(super) fn wait_timeout<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,

@@ -1,17 +1,19 @@
-//! Whose turn it is: requests are in classes by the work that they are, and a batch has those of one class. Classes take
-//! turns, so that slow keys hold up no others (round robin; since all requests of a class are the same work, a turn needs no deficit
-//! counter).
+//! Turns of classes: a batch has requests of one class, and classes alternate so that slow keys do
+//! not delay others. This is round robin; because all requests of a class are the same work, no
+//! deficit counter is needed.
 
-/// The foreseen work of a request, in units that only compare with each other. It is public, like the length of the key.
+/// The estimated work of a request, in relative units. It is public, like the length of the key.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Work(u64);
 
 impl Work {
-    /// The work of 64 requests with RSA-2048 keys: a thread's rate hardly rises with longer batches, and their requests wait for all of it.
+    /// The work of 64 requests of RSA-2048. Longer batches hardly raise a thread's rate, and their
+    /// requests wait for the whole batch.
     const OF_A_BATCH: Self = Self(64 * Self::of_request(2048, true).0);
 
-    /// Of a signature with a key of `bits` bits: exponentiations take the third power of their length, and one modulo n
-    /// takes four times as long as two modulo primes half as long.
+    /// The work of a signature with a key of `bits` bits. An exponentiation takes time in the third
+    /// power of its length. One modulo n takes four times as long as two modulo primes of half the
+    /// length.
     pub(super) const fn of_request(bits: u32, has_primes: bool) -> Self {
         let limbs = bits.div_ceil(64) as u64;
         let work = limbs.saturating_pow(3);
@@ -22,17 +24,17 @@ impl Work {
         })
     }
 
-    /// The most requests of this work that a thread takes at a time: at most 64, and no more work than 64 of RSA-2048, but as
-    /// many as fill its `lanes`.
+    /// The most requests of this work that a thread takes in a batch. At most 64 and no more work
+    /// than 64 of RSA-2048, but as many as fill its `lanes`.
     pub(super) fn most_of_a_thread(self, lanes: usize) -> usize {
         let lanes = lanes.max(1);
         let count = (Self::OF_A_BATCH.0 / self.0.max(1)).min(64) as usize;
-        // Lanes without a request take as long as the others.
+        // Empty lanes take as long as full ones.
         (count - count % lanes).max(lanes).min(64)
     }
 }
 
-/// Which class had the last turn.
+/// The class that had the last turn.
 pub(super) struct Turns(Option<Work>);
 
 impl Turns {
@@ -40,13 +42,13 @@ impl Turns {
         Self(None)
     }
 
-    /// The class whose turn is next, of those with requests that wait.
+    /// The class that has the next turn, among those with waiting requests.
     pub(super) fn next(&self, classes: impl Iterator<Item = Work>) -> Option<Work> {
-        // The next with more work, or else the one with the least.
+        // The class with the next larger work, or else the smallest.
         classes.min_by_key(|&class| (Some(class) <= self.0, class))
     }
 
-    /// This class has had its turn.
+    /// Records that a class has had its turn.
     pub(super) fn end(&mut self, class: Work) {
         self.0 = Some(class);
     }
@@ -67,7 +69,7 @@ mod tests {
     fn work_is_the_third_power_of_the_length() {
         let units = |bits| Work::of_request(bits, true).0;
         assert_eq!([2048, 4096, 8192].map(units), [32768, 262_144, 2_097_152]);
-        // As wide as the next limb.
+        // Rounded up to the next limb.
         assert_eq!(units(1025), units(1088));
         assert_eq!(Work::of_request(2048, false).0, 4 * units(2048));
         assert_eq!(units(u32::MAX), u64::MAX);
@@ -87,7 +89,7 @@ mod tests {
         assert_eq!(Work::of_request(u32::MAX, false).most_of_a_thread(1), 1);
     }
 
-    /// Whoever comes, a class waits for one turn of each other class.
+    /// A class waits for at most one turn of each other class.
     #[test]
     fn classes_take_turns() {
         let mut turns = Turns::new();
@@ -100,7 +102,7 @@ mod tests {
         assert_eq!([0; 6].map(|_| turn(&RSA[1..])), [1, 2, 3, 1, 2, 3]);
         // Alone, it has every turn.
         assert_eq!([0; 3].map(|_| turn(&RSA[2..3])), [2, 2, 2]);
-        // One that comes new, before it or after it.
+        // A class that appears before or after the last turn's.
         assert_eq!([0; 4].map(|_| turn(&RSA[..3])), [0, 1, 2, 0]);
         assert_eq!([0; 3].map(|_| turn(&RSA)), [1, 2, 3]);
     }

@@ -1,8 +1,8 @@
-//! Requests from their call until a worker takes them, and callers for whom there is no space yet.
+//! Waiting requests until a worker takes them, and callers that wait for space.
 //!
-//! Callers put requests into a queue without locks, the *entrance*. Workers, and callers who compute, move them on to where they are
-//! sorted by class, under the one lock. Callers who wait for space are under it too. No caller's code runs under it:
-//! wakers are called, and requests dropped, after it.
+//! Callers put requests into a lock-free queue, the *entrance*. Workers and computing callers sort
+//! them by class, under the one lock. The lock also guards the callers that wait for space. No
+//! caller's code runs under it: wakers are called, and requests dropped, after its release.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -22,49 +22,49 @@ use super::turns::{Turns, Work};
 pub(super) struct Waiting<T> {
     policy: Policy,
     entrance: SegQueue<(Ticket, Instant, T)>,
-    /// The number of requests that have come in so far, cancelled ones too.
+    /// Requests accepted so far, including cancelled ones.
     accepted: AtomicU64,
-    /// The number of requests in the entrance and behind it, and of those that are about to be put there.
+    /// Requests in the entrance and sorted, and those about to enter.
     count: AtomicUsize,
-    /// Batches that are being computed.
+    /// Batches under way.
     under_way: AtomicUsize,
-    /// Those of them that callers compute.
+    /// Batches under way that callers compute.
     led: AtomicUsize,
     /// Workers that sleep and have not been called. May be too high, never too low.
     asleep: AtomicUsize,
     is_closed: AtomicBool,
     state: Mutex<State<T>>,
-    /// Where workers sleep.
+    /// Workers sleep here.
     work: Condvar,
-    /// Where those sleep who have closed the queue and wait for callers that compute.
+    /// Threads that have closed the queue sleep here until no caller computes.
     leaders_gone: Condvar,
 }
 
 struct State<T> {
     requests: Requests<T>,
     turns: Turns,
-    /// Callers who wait for space, by the number of their first attempt.
+    /// Callers that wait for space, by the number of their first attempt.
     blocked: BTreeMap<u64, Waker>,
-    /// The next such number.
+    /// The last number given to such a caller.
     next: u64,
-    /// Workers that sleep.
+    /// Sleeping workers.
     sleepers: usize,
 }
 
-/// Why a request was not taken; it comes back.
+/// Why a request was refused; it is returned to the caller.
 pub(super) enum Refused<T> {
     Full(T),
     Closed(T),
 }
 
-/// Those of callers who waited for space.
+/// The wakers of callers that waited for space.
 type Wakers = Vec<(u64, Waker)>;
 
-/// The fate of a request that was put in by [`Waiting::push_or_lead`].
+/// The result of [`Waiting::push_or_lead`].
 pub(super) enum Pushed<'a, T> {
-    /// It waits for a worker.
+    /// The request waits for a worker.
     Waits(Ticket),
-    /// It is the last of this batch, which the caller is to compute.
+    /// The caller must compute this batch; its request is the last.
     Led(Batch<T>, UnderWay<'a, T>),
 }
 
@@ -91,15 +91,15 @@ impl<T> Waiting<T> {
         }
     }
 
-    /// Puts a request in that is so much work.
+    /// Inserts a request of the given work.
     pub(super) fn push(&self, work: Work, request: T) -> Result<Ticket, Refused<T>> {
         let (ticket, count) = self.push_quietly(work, request)?;
         self.announce(count);
         Ok(ticket)
     }
 
-    /// The same for a caller that has time: if its request is one of those that would be computed now, it gets them as its
-    /// batch, and no worker has to be woken.
+    /// Inserts a request of a caller that may compute. If its request would be computed at once,
+    /// the caller gets the batch, and no worker needs to be woken.
     pub(super) fn push_or_lead(&self, work: Work, request: T) -> Result<Pushed<'_, T>, Refused<T>> {
         let (ticket, count) = self.push_quietly(work, request)?;
         Ok(match self.lead(ticket) {
@@ -111,9 +111,10 @@ impl<T> Waiting<T> {
         })
     }
 
-    /// Puts a request in without a word to the workers, and says how many wait with it.
+    /// Inserts a request without calling a worker; returns the number that wait, this one included.
     fn push_quietly(&self, work: Work, request: T) -> Result<(Ticket, usize), Refused<T>> {
-        // Counted first: workers do not end while something is counted, even if it is not there yet.
+        // Counted first: workers do not end while a request is counted, even if it is not there
+        // yet.
         let reserve = |count| (count < self.policy.capacity).then_some(count + 1);
         let before = self.count.fetch_update(SeqCst, SeqCst, reserve);
         if self.is_closed.load(SeqCst) {
@@ -131,10 +132,10 @@ impl<T> Waiting<T> {
         Ok((ticket, before + 1))
     }
 
-    /// Calls a worker, if one is to look at the `count` requests that wait now that another has come in.
+    /// Calls a worker, if one must look at the `count` waiting requests after another was inserted.
     ///
-    /// The first request is watched from now on by a worker, if one sleeps; to the others it matters whether there are
-    /// enough. A worker that is about to sleep counts itself first, and then looks for requests.
+    /// A sleeping worker watches the first request; later ones matter only if there are enough for
+    /// a batch. A worker that is about to sleep counts itself first, and then looks for requests.
     fn announce(&self, count: usize) {
         if self.asleep.load(SeqCst) == 0 {
             return;
@@ -146,13 +147,14 @@ impl<T> Waiting<T> {
         }
     }
 
-    /// The request, and older ones of its class with it, if a batch may begin now and it is the turn of that class.
+    /// Takes the request and older ones of its class, if a batch may begin and that class has its
+    /// turn.
     fn lead(&self, ticket: Ticket) -> Option<(Batch<T>, UnderWay<'_, T>)> {
         let may_lead = || {
             let (count, under_way) = self.occupancy();
             self.policy.may_lead(count, under_way)
         };
-        // The lock is not taken for what cannot be.
+        // Avoids the lock if a batch may not begin.
         if !may_lead() {
             return None;
         }
@@ -174,7 +176,7 @@ impl<T> Waiting<T> {
         let mut batch = state.requests.first(class.work, share.saturating_sub(1));
         batch.push(own);
         state.turns.end(class.work);
-        // Before the requests are gone: who closes the queue waits for either.
+        // Before `count` drops: a thread that closes the queue waits for either.
         self.led.fetch_add(1, SeqCst);
         let wakers = self.begin(&mut state, batch.len());
         drop(state);
@@ -187,10 +189,11 @@ impl<T> Waiting<T> {
         Some((batch, under_way))
     }
 
-    /// The same for a caller who waits for space. If there is none, `waker` is woken when there is.
+    /// Inserts a request of a caller that can wait for space; if there is none, `waker` is woken
+    /// when there is.
     ///
-    /// `turn` is the caller's place among those who wait, at first none. It has to be given back by
-    /// [`stop_waiting`](Self::stop_waiting) if it is not used up by another call.
+    /// `turn` is the caller's place among those that wait, initially `None`. Unless another call
+    /// uses it up, [`stop_waiting`](Self::stop_waiting) must release it.
     pub(super) fn push_or_wait(
         &self,
         work: Work,
@@ -198,7 +201,7 @@ impl<T> Waiting<T> {
         turn: &mut Option<u64>,
         waker: &Waker,
     ) -> Result<Ticket, Refused<T>> {
-        // A waker is the caller's code.
+        // Cloned outside the lock: a waker is the caller's code.
         let waker = waker.clone();
         let request = match self.push(work, request) {
             Err(Refused::Full(request)) => request,
@@ -213,7 +216,7 @@ impl<T> Waiting<T> {
         let old = state.blocked.insert(number, waker);
         drop(state);
         drop(old);
-        // If space became free before that, the waker of this caller was not there yet.
+        // Space that became free before the waker was stored woke somebody else.
         let result = self.push(work, request);
         if !matches!(result, Err(Refused::Full(_))) {
             *turn = None;
@@ -222,7 +225,7 @@ impl<T> Waiting<T> {
         result
     }
 
-    /// Takes a request back, if it has not been taken by a worker.
+    /// Removes a request, unless a worker has taken it.
     pub(super) fn cancel(&self, ticket: Ticket) -> Option<T> {
         let mut state = self.lock();
         self.sort_in(&mut state);
@@ -238,7 +241,7 @@ impl<T> Waiting<T> {
     pub(super) fn stop_waiting(&self, turn: u64) {
         let mut state = self.lock();
         let own = state.blocked.remove(&turn);
-        // A caller that has been woken and does not come lets another one try.
+        // A caller that was woken and gives up passes the space on.
         let passed_on = match own {
             None if self.count.load(SeqCst) < self.policy.capacity => state.blocked.pop_first(),
             _ => None,
@@ -248,7 +251,8 @@ impl<T> Waiting<T> {
         wake(passed_on);
     }
 
-    /// The next batch, when it is time for one; `None` when the queue is closed and empty. Called by workers.
+    /// Returns the next batch, when it is time for one; `None` when the queue is closed and empty.
+    /// Called by workers.
     pub(super) fn take(&self) -> Option<(Batch<T>, UnderWay<'_, T>)> {
         let mut state = self.lock();
         let class = loop {
@@ -258,7 +262,7 @@ impl<T> Waiting<T> {
                 if is_closed {
                     return None;
                 }
-                // Callers that were woken while there was space may be slow to come; the others need not wait for them.
+                // Callers that were woken for space may be slow; the others need not wait for them.
                 if !state.blocked.is_empty() {
                     let wakers = core::mem::take(&mut state.blocked);
                     drop(state);
@@ -271,7 +275,7 @@ impl<T> Waiting<T> {
             }
             self.sort_in(&mut state);
             let (Some(oldest), Some(class)) = (state.requests.oldest(), state.next_turn()) else {
-                // It is counted, and about to be put in.
+                // The request is counted, but not inserted yet.
                 drop(state);
                 yield_now();
                 state = self.lock();
@@ -299,18 +303,18 @@ impl<T> Waiting<T> {
         Some((batch, under_way))
     }
 
-    /// Moves on what is in the entrance.
+    /// Sorts the requests of the entrance by class.
     fn sort_in(&self, state: &mut MutexGuard<'_, State<T>>) {
         while let Some((ticket, since, request)) = self.entrance.pop() {
             state.requests.insert(ticket, since, request);
         }
     }
 
-    /// Counts a batch that has been taken, and returns whom there is space for now.
+    /// Counts a batch that was taken, and returns the wakers of callers for whom there is space.
     fn begin(&self, state: &mut MutexGuard<'_, State<T>>, count: usize) -> Wakers {
         let under_way = self.under_way.fetch_add(1, SeqCst) + 1;
         let rest = self.count.fetch_sub(count, SeqCst) - count;
-        // Someone else is to watch over the rest, unless it has to wait for the end of a batch.
+        // Another worker must watch the rest, unless it waits for the end of a batch.
         let wait = self.policy.remaining_wait(rest, Duration::ZERO, under_way);
         if rest > 0 && wait.is_some() {
             self.call_worker(state);
@@ -318,8 +322,8 @@ impl<T> Waiting<T> {
         state.wakers_for(self.policy.capacity.saturating_sub(rest))
     }
 
-    /// Takes no requests from now on, and returns the requests that wait, if they are to be `cancelled`; else workers take
-    /// them still.
+    /// Stops accepting requests. Returns the waiting requests if they are `cancelled`; otherwise
+    /// workers still take them.
     pub(super) fn close(&self, cancelled: bool) -> Vec<T> {
         let mut state = self.lock();
         self.is_closed.store(true, SeqCst);
@@ -336,7 +340,7 @@ impl<T> Waiting<T> {
         requests
     }
 
-    /// Waits until the last caller that computes is done with it, once the queue is closed and empty.
+    /// Waits until no caller computes, once the queue is closed and empty.
     pub(super) fn wait_for_leaders(&self) {
         let mut state = self.lock();
         while self.led.load(SeqCst) > 0 {
@@ -345,22 +349,22 @@ impl<T> Waiting<T> {
         }
     }
 
-    /// How many requests have come in so far.
+    /// Requests accepted so far.
     pub(super) fn accepted(&self) -> u64 {
         self.accepted.load(SeqCst)
     }
 
-    /// The number of requests that wait, and that of batches under way.
+    /// The numbers of waiting requests and of batches under way.
     pub(super) fn occupancy(&self) -> (usize, usize) {
         (self.count.load(SeqCst), self.under_way.load(SeqCst))
     }
 
-    /// Whether there is neither space nor a shutdown.
+    /// Whether the queue is open but has no space.
     pub(super) fn is_full(&self) -> bool {
         !self.is_closed.load(SeqCst) && self.count.load(SeqCst) >= self.policy.capacity
     }
 
-    /// Wakes a worker that sleeps, if there is one that has not been called.
+    /// Wakes a sleeping worker that has not been called, if there is one.
     fn call_worker(&self, _under_lock: &MutexGuard<'_, State<T>>) {
         if self.asleep.load(SeqCst) > 0 {
             self.asleep.fetch_sub(1, SeqCst);
@@ -368,7 +372,7 @@ impl<T> Waiting<T> {
         }
     }
 
-    /// Sleeps, unless there are no longer `count` requests.
+    /// Sleeps, unless the number of requests differs from `count`.
     fn sleep<'a>(
         &self,
         mut state: MutexGuard<'a, State<T>>,
@@ -377,7 +381,7 @@ impl<T> Waiting<T> {
     ) -> MutexGuard<'a, State<T>> {
         state.sleepers += 1;
         self.asleep.fetch_add(1, SeqCst);
-        // Callers that came before this was counted have called no worker.
+        // Callers that came before `asleep` was raised have called no worker.
         let mut state = match limit {
             _ if self.count.load(SeqCst) != count => state,
             Some(limit) => wait_timeout(&self.work, state, limit),
@@ -387,19 +391,19 @@ impl<T> Waiting<T> {
             }
         };
         state.sleepers -= 1;
-        // Workers that were not called have woken by themselves.
+        // Some workers have woken without a call.
         self.asleep.fetch_min(state.sleepers, SeqCst);
         state
     }
 
-    /// Nothing panics under the lock.
+    /// A poisoned lock is taken anyway: nothing panics under it.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T> State<T> {
-    /// The class whose turn it is, if a request waits.
+    /// The class that has the next turn, if a request waits.
     fn next_turn(&self) -> Option<Class> {
         let work = self.turns.next(self.requests.classes())?;
         Some(Class {
@@ -414,17 +418,17 @@ impl<T> State<T> {
         self.next
     }
 
-    /// The wakers of as many callers as there is space for.
+    /// Takes the wakers of as many callers as there is space for.
     fn wakers_for(&mut self, space: usize) -> Wakers {
         let wakers = core::iter::from_fn(|| self.blocked.pop_first());
         wakers.take(space).collect()
     }
 }
 
-/// A batch that is being computed, until this is dropped.
+/// Counts a batch as under way until it is dropped.
 pub(super) struct UnderWay<'a, T> {
     queue: &'a Waiting<T>,
-    /// Whether a caller computes it.
+    /// Whether a caller computes the batch.
     is_led: bool,
 }
 
@@ -432,11 +436,11 @@ impl<T> Drop for UnderWay<'_, T> {
     fn drop(&mut self) {
         let queue = self.queue;
         queue.under_way.fetch_sub(1, SeqCst);
-        // Fewer requests may be enough now.
+        // With a batch less, fewer requests may suffice to begin one.
         if queue.count.load(SeqCst) > 0 {
             queue.call_worker(&queue.lock());
         }
-        // A thread that closes the queue does that first, and then looks for callers that compute.
+        // A closing thread sets `is_closed` before it reads `led`.
         if self.is_led && queue.led.fetch_sub(1, SeqCst) == 1 && queue.is_closed.load(SeqCst) {
             let _under_lock = queue.lock();
             queue.leaders_gone.notify_all();

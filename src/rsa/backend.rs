@@ -20,17 +20,18 @@ use super::output::Slots;
 use super::private_op::{self, Batch};
 use super::public_op::{self, PublicBatch};
 
-/// The most items that a thread computes at a time. The numbers of more would not stay in a cache.
+/// The most items that a thread computes at a time. More would not fit into a cache.
 const ITEMS_AT_A_TIME: usize = 512;
 
 /// A backend that computes RSA private operations.
 ///
-/// For a backend that exponentiates, an empty `impl` is enough: the provided method computes on the calling thread,
-/// the exponentiations on the backend and everything else on its [engine](Self::engine).
+/// For a backend that exponentiates, an empty `impl` suffices: the provided method computes on the
+/// calling thread, exponentiations on the backend and everything else on its
+/// [engine](Self::engine).
 ///
-/// **A backend is not trusted.** Its powers are combined, unblinded and checked by an engine of this crate: every
-/// result is raised to e and compared with the encoded message before it goes to the caller. One wrong half of a
-/// CRT signature gives away the key (Boneh, DeMillo and Lipton, 1997).
+/// **A backend is not trusted.** An engine of this crate recombines, unblinds and checks its
+/// powers. Every result is raised to e and compared with the encoded message before it is returned.
+/// One wrong half of a CRT signature reveals the key (Boneh, DeMillo and Lipton, 1997).
 ///
 /// ```
 /// use batch_modexp::rsa::backend::{Items, RsaBackend};
@@ -61,8 +62,8 @@ const ITEMS_AT_A_TIME: usize = 512;
 /// }
 /// ```
 pub trait RsaBackend: BatchModExp<BoxedUint, Error = batch_modexp_core::Error> {
-    /// Computes all items, whose results are checked on the way to their callers. An item that is not computed
-    /// fails with [`Error::Fault`].
+    /// Computes all items. Their results are checked before they are returned to callers; an item
+    /// that is not computed fails with [`Error::Fault`].
     ///
     /// # Errors
     ///
@@ -71,41 +72,45 @@ pub trait RsaBackend: BatchModExp<BoxedUint, Error = batch_modexp_core::Error> {
         items.compute_on(self)
     }
 
-    /// Computes public operations: verification and encryption. By default on the calling thread, by the [engine](Self::engine);
-    /// a backend that has threads gives them shares.
+    /// Computes public operations: verification and encryption.
+    ///
+    /// By default the [engine](Self::engine) computes them on the calling thread. A backend with
+    /// threads divides the items among them.
     ///
     /// # Errors
     ///
-    /// [`Error::Rng`], or the backend's error if it fails as a whole. What is wrong with an item stands in its place.
+    /// [`Error::Rng`], or the backend's error if it fails as a whole. The error of a single item is
+    /// stored in its slot.
     fn public_ops(&self, items: PublicItems<'_>) -> Result<(), Error> {
         items.compute_on(self.engine())
     }
 
-    /// The engine of this crate that computes everything on the host but the exponentiations: blinding, the reduction
-    /// modulo p and q, the recombination, the check, and public operations.
+    /// The engine of this crate for the host's part: blinding, reduction modulo p and q,
+    /// recombination, check, and public operations.
     ///
-    /// By default that of [`Serial`]. A backend that wraps another one returns that one's engine;
-    /// any other can keep a [`Cpu`](batch_modexp_cpu::Cpu) and return its engine, which is faster.
+    /// By default that of [`Serial`]. A backend that wraps another one returns that one's engine.
+    /// Any other backend can keep a [`Cpu`](batch_modexp_cpu::Cpu) and return its engine, which is
+    /// faster.
     fn engine(&self) -> HostEngine<'_> {
         HostEngine::default()
     }
 
-    /// A single-threaded backend, and how many callers may usefully run it at once: for queues, whose callers compute
-    /// small batches at the same time.
+    /// A single-threaded backend, and how many callers may usefully run it at once. Queues use it
+    /// to compute small batches side by side.
     ///
-    /// `None`, as provided, for a backend that takes one batch after the other: a device, or one that has not said so.
+    /// `None`, as provided, for backends that compute one batch after another, such as devices.
     fn per_thread(&self) -> Option<PerThread<'_>> {
         None
     }
 }
 
-/// Items that a backend is to compute. Their keys have all public numbers but n in common.
+/// Items for a backend to compute. Their keys share all public numbers except n.
 ///
-/// Items can be [split](Self::split_at) like a slice, so that threads or devices get parts.
+/// Items can be [split](Self::split_at) like a slice, to divide them among threads or devices.
 #[allow(missing_debug_implementations)]
 pub struct Items<'a> {
     pub(super) batch: &'a Batch<'a>,
-    /// The first item of the batch that is in here; there are as many as slots.
+    /// The position of the first of these items in the batch. There is one slot for each item.
     pub(super) first: usize,
     pub(super) slots: Slots<'a>,
 }
@@ -126,17 +131,17 @@ impl<'a> Items<'a> {
         self.slots.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no items.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The first `middle` items, and the others.
+    /// Splits into the first `middle` items and the others.
     ///
     /// # Panics
     ///
-    /// If there are fewer.
+    /// If there are fewer than `middle` items.
     #[must_use]
     pub fn split_at(self, middle: usize) -> (Self, Self) {
         let Self {
@@ -153,7 +158,7 @@ impl<'a> Items<'a> {
         (part(first, head), part(first + middle, tail))
     }
 
-    /// Parts of `len` items, the last one perhaps of fewer.
+    /// Splits into parts of `len` items; the last may have fewer.
     ///
     /// # Panics
     ///
@@ -170,7 +175,7 @@ impl<'a> Items<'a> {
         })
     }
 
-    /// The same items, for an attempt that another one may follow.
+    /// Borrows the same items for one attempt, so that another can follow.
     #[must_use]
     pub fn reborrow(&mut self) -> Items<'_> {
         Items {
@@ -180,21 +185,21 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// How many exponentiations an item takes: two for keys with CRT values, else one.
+    /// The number of exponentiations for one item: two for keys with CRT values, else one.
     #[must_use]
     pub fn exponentiations(&self) -> usize {
         self.batch.class.exponentiations()
     }
 
-    /// The width of the moduli of those exponentiations, in bits.
+    /// The width of the moduli of these exponentiations, in bits.
     #[must_use]
     pub fn exponentiation_bits(&self) -> u32 {
         let class = &self.batch.class;
         class.prime.map_or(class.n_width, |prime| prime.width)
     }
 
-    /// Computes all items on the calling thread: the exponentiations on `backend`, everything else on its
-    /// [engine](RsaBackend::engine).
+    /// Computes all items on the calling thread: exponentiations on `backend`, everything else on
+    /// its [engine](RsaBackend::engine).
     ///
     /// # Errors
     ///
@@ -205,7 +210,7 @@ impl<'a> Items<'a> {
         })
     }
 
-    /// The same with exponentiations on the engine.
+    /// Computes all items on the calling thread, exponentiations on the engine too.
     pub(super) fn compute_on_engine(self, engine: HostEngine<'_>) -> Result<(), Error> {
         self.compute(engine, ITEMS_AT_A_TIME, &|powers| {
             engine.0.pow(powers);
@@ -213,7 +218,8 @@ impl<'a> Items<'a> {
         })
     }
 
-    /// The same with exponentiations by `exponentiate`, and so many items at a time.
+    /// Computes all items on the calling thread, exponentiations with `exponentiate`, `at_a_time`
+    /// items at a time.
     pub(super) fn compute(
         self,
         engine: HostEngine<'_>,
@@ -228,13 +234,14 @@ impl<'a> Items<'a> {
     }
 }
 
-/// Items of public operations that a backend is to compute. Their keys have equally wide moduli and one exponent.
+/// Items of public operations for a backend to compute. Their moduli are equally wide, and they
+/// share one exponent.
 ///
-/// Items can be [split](Self::split_at) like a slice, so that threads get parts.
+/// Items can be [split](Self::split_at) like a slice, to divide them among threads.
 #[allow(missing_debug_implementations)]
 pub struct PublicItems<'a> {
     pub(super) batch: &'a PublicBatch<'a>,
-    /// The first item of the batch that is in here; there are as many as slots.
+    /// The position of the first of these items in the batch. There is one slot for each item.
     pub(super) first: usize,
     pub(super) slots: Slots<'a>,
 }
@@ -255,7 +262,7 @@ impl<'a> PublicItems<'a> {
         self.slots.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no items.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -273,7 +280,7 @@ impl<'a> PublicItems<'a> {
         self.batch.exponent_bits()
     }
 
-    /// The same items, for an attempt that another one may follow.
+    /// Borrows the same items for one attempt, so that another can follow.
     #[must_use]
     pub fn reborrow(&mut self) -> PublicItems<'_> {
         PublicItems {
@@ -283,11 +290,11 @@ impl<'a> PublicItems<'a> {
         }
     }
 
-    /// The first `middle` items, and the others.
+    /// Splits into the first `middle` items and the others.
     ///
     /// # Panics
     ///
-    /// If there are fewer.
+    /// If there are fewer than `middle` items.
     #[must_use]
     pub fn split_at(self, middle: usize) -> (Self, Self) {
         let Self {
@@ -304,7 +311,7 @@ impl<'a> PublicItems<'a> {
         (part(first, head), part(first + middle, tail))
     }
 
-    /// Parts of `len` items, the last one perhaps of fewer.
+    /// Splits into parts of `len` items; the last may have fewer.
     ///
     /// # Panics
     ///
@@ -335,14 +342,15 @@ impl<'a> PublicItems<'a> {
         })
     }
 
-    /// The same with powers by `raise`, all at a time.
+    /// Computes all items at once, with powers by `raise`.
     pub(super) fn compute(self, raise: public_op::Raise<'_>) -> Result<(), Error> {
         let range = self.first..self.first + self.len();
         public_op::run(raise, self.batch, range, self.slots)
     }
 }
 
-/// Computes powers by a backend's [`batch_mod_exp`](BatchModExp::batch_mod_exp), whose numbers have memory of their own.
+/// Computes powers with a backend's [`batch_mod_exp`](BatchModExp::batch_mod_exp), on copies of the
+/// numbers.
 pub(super) fn batch_mod_exp<B>(
     backend: &B,
     powers: SecretPowers<'_>,
@@ -370,7 +378,7 @@ where
     let mut results = Secret::new(zeros);
     backend.batch_mod_exp(&instances, powers.exponent_bits, &mut results)?;
     for (out, result) in powers.out.chunks_exact_mut(limbs).zip(results.iter()) {
-        // A result of another width is no result, and does not pass the check.
+        // A result of another width is discarded; the unwritten output does not pass the check.
         if result.as_limbs().len() == limbs {
             out.copy_from_slice(result.as_limbs());
         }
@@ -380,7 +388,7 @@ where
 
 /// An engine of this crate: see [`RsaBackend::engine`].
 ///
-/// Nobody else can make one, so that results are never checked by code of a backend's author.
+/// Only this crate can construct one, so that the code of a backend's author never checks results.
 #[derive(Clone, Copy)]
 pub struct HostEngine<'a>(pub(super) &'a dyn Engine);
 
@@ -390,14 +398,14 @@ impl<'a> HostEngine<'a> {
         Self(engine)
     }
 
-    /// What it computes with: `"ifma"`, `"fma"` or `"serial"`.
+    /// Name of the engine: `"ifma"`, `"fma"` or `"serial"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.0.name()
     }
 }
 
-/// [`Serial`], which every processor has.
+/// [`Serial`], which runs on every processor.
 impl Default for HostEngine<'_> {
     fn default() -> Self {
         Self(&Serial)
@@ -410,12 +418,12 @@ impl fmt::Debug for HostEngine<'_> {
     }
 }
 
-/// A backend for as many threads as call it: see [`RsaBackend::per_thread`].
+/// A single-threaded backend for several callers: see [`RsaBackend::per_thread`].
 #[derive(Clone, Copy)]
 pub struct PerThread<'a> {
     /// Computes on the calling thread.
     pub backend: &'a (dyn RsaBackend + Sync),
-    /// More calls at the same time than this take time from each other.
+    /// The largest useful number of concurrent calls; more slow each other down.
     pub threads: NonZeroUsize,
 }
 

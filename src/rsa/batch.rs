@@ -1,4 +1,5 @@
-//! One call: sorts items by their keys' classes, has a backend compute each class, and collects the outputs.
+//! One call on a batch: sorts items by key class, has a backend compute each class, and collects
+//! the outputs.
 
 use alloc::borrow::Cow;
 use alloc::vec;
@@ -17,13 +18,13 @@ use super::public_op::{self, PublicBatch};
 
 /// The key of each item.
 pub(super) enum Keys<'s, 'k, K> {
-    /// One key for so many items.
+    /// One key for `count` items; no grouping needed.
     One(&'k K, usize),
     Each(&'s [&'k K]),
 }
 
-/// Runs private operations, one for each of `keys`, and returns the outputs of those that pass their check. With
-/// `is_blinded` the bases are blinded, for which there must be `streams`.
+/// Runs private operations, one for each of `keys`, and returns the outputs that pass their check.
+/// `is_blinded` blinds the bases and requires `streams`.
 ///
 /// # Errors
 ///
@@ -51,7 +52,8 @@ pub(super) fn private_ops<B: RsaBackend + ?Sized>(
     sorted.each_class(KeyHandle::size, compute)
 }
 
-/// Runs public operations, one for each of `keys`, and returns what `source` makes of the results.
+/// Runs public operations, one for each of `keys`, and returns the outputs that `source` makes of
+/// the results.
 ///
 /// # Errors
 ///
@@ -77,7 +79,7 @@ pub(super) fn public_ops<B: RsaBackend + ?Sized>(
     sorted.each_class(|key| source.output_len(key), compute)
 }
 
-/// The keys of all items, those of one class next to each other, and of one key among them.
+/// The keys of all items, grouped by class and, within a class, by key.
 struct Sorted<'s, 'k, K> {
     keys: Cow<'s, [&'k K]>,
     positions: Positions,
@@ -89,7 +91,7 @@ struct Class<'a, K> {
     class: KeyClass,
     keys: &'a [&'a K],
     positions: &'a Positions,
-    /// The number of the first item here among those of all classes.
+    /// The index of the first of these items among those of all classes.
     first: usize,
 }
 
@@ -120,7 +122,8 @@ impl<'s, 'k, K: Key> Keys<'s, 'k, K> {
 }
 
 impl<K: Key> Sorted<'_, '_, K> {
-    /// Has `compute` fill the slots of each class. `output_len` says how many octets the output of an item has at most.
+    /// Has `compute` fill the slots of each class. `output_len` bounds the octets of an item's
+    /// output.
     fn each_class(
         &self,
         output_len: impl Fn(&K) -> usize,
@@ -140,7 +143,7 @@ impl<K: Key> Sorted<'_, '_, K> {
                 first: range.start,
             };
             if let Err(error) = compute(class, buffers.class(index)) {
-                // All numbers of a class are equally wide: what is wrong with one item is wrong with all.
+                // All numbers of a class are equally wide, so an error of one item holds for all.
                 if error.index().is_none() {
                     return Err(error);
                 }

@@ -1,14 +1,16 @@
 //! Blind RSA signatures (RFC 9474): an issuer signs messages that it never sees.
 //!
-//! A client hides a message in a *blinded message*, the issuer makes a *blind signature* of it, and the client turns that
-//! into a PSS signature of the message. Neither the message nor the signature can be linked to what the issuer saw.
+//! A client hides a message in a *blinded message*. The issuer makes a *blind signature* of it,
+//! which the client turns into a PSS signature of the message. Neither message nor signature can be
+//! linked to what the issuer saw.
 //!
-//! * Issuers take a [`BlindSigner`], which signs batches on any backend.
-//! * Clients take a [`Variant`]: [`prepare`](Variant::prepare), [`blind`](Variant::blind), and then
+//! * Issuers use a [`BlindSigner`], which signs batches on any backend.
+//! * Clients use a [`Variant`]: [`prepare`](Variant::prepare), [`blind`](Variant::blind), and then
 //!   [`ClientState::finalize`].
-//! * Everybody verifies signatures with [`BatchVerifier`](super::BatchVerifier) and [`Variant::scheme`].
+//! * Verifiers use [`BatchVerifier`](super::BatchVerifier) with [`Variant::scheme`].
 //!
-//! A key of an issuer must be used for one variant, and for nothing but blind signatures (RFC 9474, section 6.2).
+//! An issuer's key must be used for one variant only, and only for blind signatures (RFC 9474,
+//! section 6.2).
 //!
 //! ```
 //! use batch_modexp::backend::Serial;
@@ -54,17 +56,20 @@ pub use issuer::BlindSigner;
 /// The length of the random prefix of a prepared message in bytes (RFC 9474, section 4.1).
 const PREFIX_LEN: usize = 32;
 
-/// The named variants of RSABSSA (RFC 9474, section 5). All of them hash with SHA-384, also for the mask generation.
+/// The named variants of RSABSSA (RFC 9474, section 5). All hash with SHA-384, also for the mask
+/// generation.
 ///
-/// A *randomized* variant puts 32 random octets before a message, so that an issuer with a malicious key cannot guess it.
-/// A *deterministic* one leaves the message as it is, which must then be unpredictable itself (RFC 9474, section 7.3).
+/// A *randomized* variant prefixes a message with 32 random octets, so that an issuer with a
+/// malicious key cannot guess it. A *deterministic* variant leaves the message unchanged, so the
+/// message itself must be unpredictable (RFC 9474, section 7.3).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Variant {
-    /// RSABSSA-SHA384-PSS-Randomized: a salt of 48 bytes. The one to take unless a protocol names another.
+    /// RSABSSA-SHA384-PSS-Randomized: a salt of 48 bytes. Use it unless a protocol names another.
     PssRandomized,
     /// RSABSSA-SHA384-PSSZERO-Randomized: no salt, so that a prepared message has one signature.
     PssZeroRandomized,
-    /// RSABSSA-SHA384-PSS-Deterministic: a salt of 48 bytes. Privacy Pass takes it (RFC 9578, token type 0x0002).
+    /// RSABSSA-SHA384-PSS-Deterministic: a salt of 48 bytes. Privacy Pass uses it (RFC 9578, token
+    /// type 0x0002).
     PssDeterministic,
     /// RSABSSA-SHA384-PSSZERO-Deterministic: no salt, so that a message has one signature.
     PssZeroDeterministic,
@@ -80,7 +85,7 @@ impl Variant {
         }
     }
 
-    /// Whether [`prepare`](Self::prepare) puts random octets before a message.
+    /// Whether [`prepare`](Self::prepare) adds a random prefix.
     #[must_use]
     pub const fn is_randomized(self) -> bool {
         matches!(self, Self::PssRandomized | Self::PssZeroRandomized)
@@ -92,10 +97,10 @@ impl Variant {
         Pss::with_salt_len(self.salt_len())
     }
 
-    /// Prepares a message (RFC 9474, section 4.1): with a randomized variant 32 random octets and the message, else the
-    /// message itself.
+    /// Prepares a message (RFC 9474, section 4.1): with a randomized variant 32 random octets
+    /// followed by the message, else the message itself.
     ///
-    /// The prepared message is what is signed. A verifier needs all of it, with its prefix.
+    /// The prepared message is signed. A verifier needs all of it, with its prefix.
     ///
     /// # Errors
     ///
@@ -116,11 +121,12 @@ impl Variant {
         Ok(prepared)
     }
 
-    /// The public key as SubjectPublicKeyInfo in DER of the type id-RSASSA-PSS, with the variant's hash functions and length
-    /// of the salt: what an issuer publishes (RFC 9474, section 6.2; RFC 9578, section 6.5).
+    /// The public key that an issuer publishes (RFC 9474, section 6.2; RFC 9578, section 6.5).
     ///
-    /// Identifiers of hash functions are without parameters, as in the vectors of RFC 9578; in
-    /// [`PublicKey::as_der`] they have NULL. The identifier of a Privacy Pass key is the SHA-256 digest of these octets.
+    /// SubjectPublicKeyInfo in DER of the type id-RSASSA-PSS, with the variant's hash functions and
+    /// salt length. Identifiers of hash functions have no parameters, as in the vectors of RFC
+    /// 9578; in [`PublicKey::as_der`] they have NULL. The identifier of a Privacy Pass key is the
+    /// SHA-256 digest of these octets.
     ///
     /// # Errors
     ///
@@ -130,7 +136,7 @@ impl Variant {
         Ok(key.to_pss_der::<Sha384>(self.salt_len() as u8))
     }
 
-    /// Fails if a key may not sign by the variant; the error is that of a batch of one.
+    /// Fails if the key may not sign by this variant; the error is that of a batch of one.
     fn check_key(self, restriction: Restriction) -> Result<(), Error> {
         if self.scheme().is_permitted_by(restriction) {
             return Ok(());
@@ -142,7 +148,7 @@ impl Variant {
     }
 }
 
-/// The name of RFC 9474.
+/// The name in RFC 9474.
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -154,7 +160,7 @@ impl fmt::Display for Variant {
     }
 }
 
-/// The program of the guide.
+/// The program in `docs/blind-rsa.md`, run as a doc test.
 #[cfg(all(doctest, feature = "std"))]
 #[doc = include_str!("../../docs/blind-rsa.md")]
 struct Guide;

@@ -1,4 +1,4 @@
-//! From keys and ciphertexts to messages.
+//! Decrypts ciphertexts.
 
 use alloc::vec::Vec;
 use core::ptr;
@@ -18,9 +18,10 @@ use crate::rsa::Error;
 
 /// Decrypts batches of ciphertexts with a backend and a scheme.
 ///
-/// The private operation is that of [`BatchSigner`](super::BatchSigner): blinded unless that is turned off, and checked
-/// with the public exponent above whatever backend computed it, so that a fault is an error and no oracle. From
-/// there to the message no branch and no address depends on a secret but on what the scheme makes public.
+/// The private operation is that of [`BatchSigner`](super::BatchSigner): blinded unless that is
+/// turned off, and checked with the public exponent for every backend. So a fault is an error and
+/// no oracle. Until the message is decoded, no branch and no address depends on a secret, except
+/// for what the scheme makes public.
 ///
 /// ```
 /// use batch_modexp::backend::Serial;
@@ -44,7 +45,7 @@ pub struct BatchDecryptor<B, S> {
 }
 
 impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
-    /// A decryptor that blinds and checks. `backend` may be a reference.
+    /// Creates a decryptor that blinds and checks. `backend` may be a reference.
     pub fn new(backend: B, scheme: S) -> Self {
         Self {
             backend,
@@ -54,17 +55,20 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         }
     }
 
-    /// Turns the blinding of the base on or off; it is on at first. See
-    /// [`BatchSigner::blinding`](super::BatchSigner::blinding). Here it matters more, since others choose the ciphertexts.
+    /// Turns the blinding of the base on or off; it is on by default. See
+    /// [`BatchSigner::blinding`](super::BatchSigner::blinding). It matters more here, because
+    /// others choose the ciphertexts.
     #[must_use]
     pub fn blinding(mut self, on: bool) -> Self {
         self.blinding = on;
         self
     }
 
-    /// Turns the range of SP 800-56B (Rev. 2, section 7.1.2) on or off; it is off at first. With it, a ciphertext c must
-    /// be a number with 1 < c < n - 1, as validation under FIPS 140-3 asks; without, 0 <= c < n, as in RFC 8017,
-    /// section 5.1.2. The ciphertexts that make the difference are 0, 1 and n - 1, which no key hides anyway.
+    /// Turns the range check of SP 800-56B (Rev. 2, section 7.1.2) on or off; it is off by default.
+    ///
+    /// With it, a ciphertext c must satisfy 1 < c < n - 1, as validation under FIPS 140-3 requires;
+    /// without it, 0 <= c < n (RFC 8017, section 5.1.2). The difference is the ciphertexts 0, 1 and
+    /// n - 1, which no key hides.
     #[must_use]
     pub fn sp800_56b_range(mut self, on: bool) -> Self {
         self.range = if on {
@@ -80,15 +84,24 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         &self.backend
     }
 
-    /// Decrypts `ciphertexts` with one key. The messages are in their order, each wiped when it is dropped.
+    /// Decrypts `ciphertexts` with one key. Returns messages in the same order, each wiped on drop.
     ///
     /// # Errors
     ///
-    /// [`Error::Rng`], or the backend's error if it failed as a whole. What is wrong with a single ciphertext stands in
-    /// its place: [`Error::BlockOutOfRange`] if it is not as long as the modulus in bytes, or not in the range;
-    /// [`Error::KeyTooShort`]; [`Error::KeyRestricted`] for a key that may only sign; [`Error::Decryption`] with
-    /// [`RsaesOaep`](super::RsaesOaep), and never with [`RsaesPkcs1v15`](super::RsaesPkcs1v15), if the padding is
-    /// wrong; and [`Error::Fault`] for a result that did not pass its check.
+    /// [`Error::Rng`], or the backend's error if it failed as a whole. The error of a single
+    /// ciphertext is stored in its place:
+    ///
+    /// * [`Error::BlockOutOfRange`] if it is not as long as the modulus in bytes, or not in the
+    ///   range;
+    ///
+    /// * [`Error::KeyTooShort`];
+    ///
+    /// * [`Error::KeyRestricted`] for a key that may only sign;
+    ///
+    /// * [`Error::Decryption`] for wrong padding with [`RsaesOaep`](super::RsaesOaep), never with
+    ///   [`RsaesPkcs1v15`](super::RsaesPkcs1v15);
+    ///
+    /// * [`Error::Fault`] for a result that did not pass its check.
     pub fn decrypt<C, R>(
         &self,
         rng: &mut R,
@@ -104,7 +117,7 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         self.decrypt_items(rng, keys, |i| (key, scheme, ciphertexts[i].as_ref()))
     }
 
-    /// Decrypts ciphertexts, each with its own key. The keys may have different sizes.
+    /// Decrypts ciphertexts, each with its own key. The keys may differ in size.
     ///
     /// # Errors
     ///
@@ -126,7 +139,7 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         })
     }
 
-    /// Decrypts what `item` gives for each position: a key, a scheme, and a ciphertext.
+    /// Decrypts the key, scheme and ciphertext that `item` returns for each position.
     fn decrypt_items<'c, T, R>(
         &self,
         rng: &mut R,
@@ -190,7 +203,7 @@ impl<B: RsaBackend> BatchDecryptor<B, AnyEncryptionScheme<'_>> {
     }
 }
 
-/// Representatives that are given as octets, and messages that are decoded from the results.
+/// Takes representatives from ciphertexts, and decodes messages from the results.
 struct Ciphertexts<F> {
     range: Range,
     /// The key, the scheme and the ciphertext at each position of the batch.
@@ -222,7 +235,7 @@ where
 
     fn decode(&self, position: usize, key: &KeyHandle, em: &mut [u8]) -> Result<usize, Error> {
         let (_, scheme, ciphertext) = (self.item)(position);
-        // Enough for what hash functions leave on the stack.
+        // Enough to wipe what hash functions leave on the stack.
         let message = scrubbed::<16, _>(|| scheme.decode(key, ciphertext, em))
             .map_err(|error| error.at(position))?;
         em.zeroize();

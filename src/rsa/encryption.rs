@@ -1,5 +1,4 @@
-//! Encryption schemes: how a message becomes the encoded message that is encrypted, and what a private operation returns a message
-//! again.
+//! Encryption schemes: encoding of messages before encryption, and decoding after decryption.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -25,10 +24,12 @@ mod sealed {
         /// Fails if a modulus of `n_bits` bits is too short for the scheme; the error is that of a batch of one.
         fn check_size(&self, n_bits: u32) -> Result<(), Error>;
 
-        /// How many octets an encoded message is longer than its message, at least.
+        /// The least difference between the lengths of an encoded message and its message, in
+        /// octets.
         fn overhead(&self) -> usize;
 
-        /// Encodes `message` in `em`, as long as a modulus that is long enough. The error is that of `rng`.
+        /// Encodes `message` in `em`, which is as long as a sufficiently long modulus. The error is
+        /// that of `rng`.
         fn encode<R: TryCryptoRng + ?Sized>(
             &self,
             message: &[u8],
@@ -36,8 +37,8 @@ mod sealed {
             em: &mut [u8],
         ) -> Result<(), R::Error>;
 
-        /// The message in `em`, which is the result of the private operation on `ciphertext`, all as long as the
-        /// modulus.
+        /// Decodes the message in `em`, the result of the private operation on `ciphertext`. Both
+        /// are as long as the modulus.
         fn decode(
             &self,
             key: &KeyHandle,
@@ -47,42 +48,44 @@ mod sealed {
     }
 }
 
-/// An encryption scheme: [`RsaesPkcs1v15`] or [`RsaesOaep`], or [`AnyEncryptionScheme`], which is either at run time.
+/// An encryption scheme: [`RsaesPkcs1v15`], [`RsaesOaep`], or [`AnyEncryptionScheme`] to choose at
+/// run time.
 pub trait EncryptionScheme: Sealed {}
 
 impl<S: Sealed> EncryptionScheme for S {}
 
 /// RSAES-PKCS1-v1_5 (RFC 8017, section 7.2) with implicit rejection (draft-irtf-cfrg-rsa-guidance-10, section 7.2).
 ///
-/// A ciphertext whose padding is wrong does not fail: it decrypts to a message that nobody can tell from a real one
-/// without the key. Its length and octets follow from the ciphertext and the private exponent alone, so that
-/// the same ciphertext always gives the same message. Who sends made-up ciphertexts learns nothing from the answer
-/// (Bleichenbacher, CRYPTO 1998), as long as the protocol above goes on with that message as with any
-/// other: it must not say whether the length, or what is in it, was as it expected, and must look at both
-/// without branches. The length of the message becomes public, and nothing else.
+/// A ciphertext with wrong padding does not fail: it decrypts to an alternative message, which only
+/// holders of the key can tell from a real one. Its length and octets depend only on the ciphertext
+/// and the private exponent, so the same ciphertext always gives the same message.
 ///
-/// New protocols should take [`RsaesOaep`].
+/// An attacker who sends chosen ciphertexts (Bleichenbacher, CRYPTO 1998) learns nothing if the
+/// protocol treats that message like any other. It must not reveal whether length or content was as
+/// expected, and must inspect both without branches. Only the length of the message becomes public.
+///
+/// New protocols should use [`RsaesOaep`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RsaesPkcs1v15;
 
 /// RSAES-OAEP (RFC 8017, section 7.1) with the hash function `D` for the label and `M` for MGF1.
 ///
-/// A ciphertext whose padding is wrong fails with [`Error::Decryption`], whatever is wrong with it: all of the padding is
-/// looked at, without branches, before one verdict becomes public (Manger, CRYPTO 2001). The length of a message
-/// that decrypts becomes public too.
+/// A ciphertext with wrong padding fails with [`Error::Decryption`], whatever the fault. All of the
+/// padding is checked without branches before one verdict becomes public (Manger, CRYPTO 2001). The
+/// length of a decrypted message becomes public too.
 pub struct RsaesOaep<D: Digest, M: Digest = D> {
     label_hash: Output<D>,
     mgf: PhantomData<fn() -> M>,
 }
 
 impl<D: Digest, M: Digest> RsaesOaep<D, M> {
-    /// The scheme with an empty label.
+    /// Creates the scheme with an empty label.
     #[must_use]
     pub fn new() -> Self {
         Self::with_label(&[])
     }
 
-    /// The scheme with `label`, which is not secret. It is hashed here; its length is not limited.
+    /// Creates the scheme with `label`, which is public, hashed here and of any length.
     #[must_use]
     pub fn with_label(label: &[u8]) -> Self {
         Self {
@@ -114,7 +117,7 @@ impl<D: Digest, M: Digest> core::fmt::Debug for RsaesOaep<D, M> {
 }
 
 impl Sealed for RsaesPkcs1v15 {
-    /// The shortest key that can be imported is longer than 11 octets.
+    /// Every key that can be imported is longer than 11 octets.
     fn check_size(&self, _: u32) -> Result<(), Error> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! From public keys and messages to ciphertexts.
+//! Encrypts messages under public keys.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -16,8 +16,8 @@ use crate::rsa::Error;
 
 /// Encrypts batches of messages with a backend and a scheme (RFC 8017, section 7).
 ///
-/// Messages and the seeds of their encodings are secret: they are encoded and raised to e in constant time, and copies are wiped.
-/// Keys and the lengths of messages are public.
+/// Messages and seeds are secret: encoding and exponentiation are constant-time, and copies are
+/// wiped. Keys and the lengths of messages are public.
 ///
 /// ```
 /// use batch_modexp::backend::Serial;
@@ -40,7 +40,7 @@ pub struct BatchEncryptor<B, S> {
 }
 
 impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchEncryptor<B, S> {
-    /// An encryptor by the scheme. `backend` may be a reference.
+    /// Creates an encryptor for the scheme. `backend` may be a reference.
     pub fn new(backend: B, scheme: S) -> Self {
         Self { backend, scheme }
     }
@@ -54,8 +54,9 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchEncryptor<B, S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Rng`], or the backend's error if it failed as a whole. The error of a single message stands in its place:
-    /// [`Error::MessageTooLong`], [`Error::KeyTooShort`], or [`Error::KeyRestricted`] for a key that may only verify.
+    /// [`Error::Rng`], or the backend's error if it failed as a whole. The error of a single
+    /// message is stored in its place: [`Error::MessageTooLong`], [`Error::KeyTooShort`], or
+    /// [`Error::KeyRestricted`] for a key that may only verify.
     pub fn encrypt<M, R>(
         &self,
         rng: &mut R,
@@ -70,7 +71,7 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchEncryptor<B, S> {
         self.encrypt_items(rng, keys, |i| messages[i].as_ref())
     }
 
-    /// Encrypts messages, each under its own key. The keys may have different sizes.
+    /// Encrypts messages, each under its own key. The keys may differ in size.
     ///
     /// # Errors
     ///
@@ -112,7 +113,7 @@ impl<B: fmt::Debug, S: fmt::Debug> fmt::Debug for BatchEncryptor<B, S> {
     }
 }
 
-/// Encoded messages as bases, and their powers as ciphertexts.
+/// Encodes messages as bases, and returns their powers as ciphertexts.
 struct Messages<'a, S, F> {
     scheme: &'a S,
     message: F,

@@ -1,4 +1,4 @@
-//! What can go wrong with keys, messages and private operations.
+//! Errors of keys, messages and RSA operations.
 
 use core::fmt;
 
@@ -6,14 +6,14 @@ use super::key::fault::KeyFault;
 use super::key::restriction::Restriction;
 use super::{MAX_BITS, MIN_BITS};
 
-/// Why something was not signed, verified, encrypted or decrypted, or a key not taken, and what to do about it.
+/// Why a message, signature, ciphertext or key was refused, and what to do about it.
 ///
-/// No variant carries a secret. Of a call that returns an error nothing is given out; an item of a batch that fails alone has the error
-/// in its place.
+/// No variant carries a secret. A call that returns an error returns no results. An item of a batch
+/// that fails alone has its error in its place.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
-    /// The RSA modulus has a size that the signer does not support.
+    /// The size of the modulus is not supported.
     KeySize {
         /// Length of the modulus in bits.
         bits: u32,
@@ -22,77 +22,81 @@ pub enum Error {
     Key(KeyFault),
     /// A public key cannot be used.
     PublicKey(KeyFault),
-    /// Keys of this length cannot be generated: their lengths are multiples of 128 bits.
+    /// Keys of this length cannot be generated: lengths are multiples of 128 bits.
     GeneratedKeySize {
-        /// The length that was asked for, in bits.
+        /// The requested length in bits.
         bits: u32,
     },
-    /// Keys with this public exponent cannot be generated: it has to be odd and above 2^16 (FIPS 186-5, section 5.4).
+    /// Keys with this public exponent cannot be generated: it must be odd and above 2^16 (FIPS
+    /// 186-5, section 5.4).
     GeneratedExponent {
-        /// The exponent that was asked for.
+        /// The requested exponent.
         e: u32,
     },
-    /// The RSA modulus is too short for this hash function and padding scheme.
+    /// The modulus is too short for this hash function and padding scheme.
     KeyTooShort {
         /// Position of the message in the batch.
         index: usize,
         /// Length of the modulus in bits.
         bits: u32,
-        /// The shortest modulus that would do, in bits.
+        /// The shortest sufficient modulus, in bits.
         min_bits: u32,
     },
     /// The key may not sign by this scheme: it is of type id-RSASSA-PSS (RFC 4055, section 3.1).
     KeyRestricted {
         /// Position of the message in the batch.
         index: usize,
-        /// What the key may sign by.
+        /// The schemes that the key may sign by.
         restriction: Restriction,
     },
     /// A prehashed message is not as long as the digest of the scheme's hash function.
     DigestLength {
         /// Position of the message in the batch.
         index: usize,
-        /// Length of what was given, in bytes.
+        /// Length of the given digest, in bytes.
         len: usize,
         /// Length of a digest, in bytes.
         expected: usize,
     },
-    /// A signature, a ciphertext or a raw block has the wrong length, or a value that is not below the modulus (RFC 8017,
-    /// sections 5.1.2 and 5.2.1: "representative out of range") or that SP 800-56B refuses.
+    /// A signature, ciphertext or raw block has the wrong length or value. The value is not below
+    /// the modulus (RFC 8017, sections 5.1.2 and 5.2.1: "representative out of range"), or SP
+    /// 800-56B refuses it.
     BlockOutOfRange {
         /// Position of the block in the batch.
         index: usize,
-        /// Length of what was given, in bytes.
+        /// Length of the given block, in bytes.
         len: usize,
-        /// Length of the modulus, in bytes. If it equals `len`, then the block is out of range as a number.
+        /// Length of the modulus, in bytes. If it equals `len`, the value of the block is out of
+        /// range.
         expected: usize,
     },
     /// A message is too long to be encrypted under this key by this scheme.
     MessageTooLong {
         /// Position of the message in the batch.
         index: usize,
-        /// Length of what was given, in bytes.
+        /// Length of the given message, in bytes.
         len: usize,
-        /// The longest that can be encrypted, in bytes.
+        /// The longest message that can be encrypted, in bytes.
         max_len: usize,
     },
-    /// A signature is well-formed, and not one of this message by this scheme under this key.
+    /// A signature is well-formed, but not valid for this message, scheme and key.
     Verification {
         /// Position of the signature in the batch.
         index: usize,
     },
-    /// A ciphertext does not decrypt: its padding is not that of the scheme with this key, hash and label.
+    /// A ciphertext does not decrypt: its padding does not match the scheme with this key, hash and
+    /// label.
     Decryption {
         /// Position of the ciphertext in the batch.
         index: usize,
     },
-    /// The random number generator failed, or what it gives cannot be random.
+    /// The random number generator failed, or its output cannot be random.
     Rng,
-    /// A message cannot be blinded: its encoding, or the random number that hides it, has a factor in common with the modulus
-    /// (RFC 9474, section 4.2). With a sound key this does not happen.
+    /// A message cannot be blinded: its encoding or the random blind shares a factor with the
+    /// modulus (RFC 9474, section 4.2). This does not happen with a sound key.
     Blinding,
-    /// The result of a private operation did not pass its check and was discarded: the hardware, the
-    /// backend or the key is faulty.
+    /// The result of a private operation did not pass its check and was discarded: the hardware,
+    /// the backend or the key is faulty.
     Fault {
         /// Position of the operation in the batch.
         index: usize,
@@ -102,7 +106,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// The position in the batch of the message, block or instance that the error is about, if it is about one.
+    /// The position in the batch of the message, block or instance with the error, if it concerns
+    /// one.
     #[must_use]
     pub fn index(&self) -> Option<usize> {
         match self {
@@ -125,7 +130,7 @@ impl Error {
         }
     }
 
-    /// The same error of the item at `position`, if it is about an item.
+    /// The same error at another `position`, if it concerns an item.
     pub(crate) fn at(mut self, position: usize) -> Self {
         match &mut self {
             Self::KeyTooShort { index, .. }

@@ -1,4 +1,4 @@
-//! Hash functions that are chosen at run time.
+//! Hash functions chosen at run time.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -84,12 +84,13 @@ impl Hash {
         }
     }
 
-    /// The one with this object identifier.
+    /// The hash function with this object identifier.
     pub(super) fn of(oid: ObjectIdentifier) -> Option<Self> {
         Self::ALL.into_iter().find(|hash| hash.oid() == oid)
     }
 
-    /// Whether it is `D`, which may have no object identifier: the digest of nothing tells them apart.
+    /// Whether this is `D`, which may have no object identifier. The digest of the empty message
+    /// identifies it.
     pub(super) fn is<D: Digest>(self) -> bool {
         D::digest([])[..] == self.digest(&[])
     }

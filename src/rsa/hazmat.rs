@@ -1,7 +1,8 @@
 //! Raw RSASP1, for protocols that bring their own padding.
 //!
-//! A raw private operation on a block that somebody else chose signs or decrypts whatever they want. Use it only inside a
-//! protocol that makes this safe. Blind signatures (RFC 9474) have a module of their own, [`blind`](super::blind).
+//! A raw private operation on a block that somebody else chose signs or decrypts anything. Use it
+//! only inside a protocol that makes this safe. For blind signatures (RFC 9474) use
+//! [`blind`](super::blind).
 
 use alloc::vec::Vec;
 
@@ -18,9 +19,9 @@ use crate::rsa::Error;
 /// RSASP1 (RFC 8017, section 5.2.1) on whole blocks of octets, each with its own key, whatever its
 /// [`restriction`](KeyHandle::restriction).
 ///
-/// A block is as many bytes as its modulus, most significant first, and a number below the modulus.
-/// So is its result, which is checked with the public exponent like every other private operation of
-/// this crate. With a random number generator the base is blinded, with `None` it is not.
+/// A block and its result are as many bytes as the modulus, most significant first, and below the
+/// modulus as numbers. The result is checked with the public exponent, as every private operation
+/// of this crate. With a random number generator the base is blinded, with `None` it is not.
 ///
 /// ```
 /// use batch_modexp::backend::Serial;
@@ -36,9 +37,9 @@ use crate::rsa::Error;
 ///
 /// # Errors
 ///
-/// [`Error::Rng`], or the backend's error if it failed as a whole. What is wrong with a single block
-/// stands in its place: [`Error::BlockOutOfRange`], or [`Error::Fault`] for a result that did not pass
-/// its check.
+/// [`Error::Rng`], or the backend's error if it failed as a whole. The error of a single block is
+/// stored in its place: [`Error::BlockOutOfRange`], or [`Error::Fault`] for a result that did not
+/// pass its check.
 pub fn rsasp1<B, T, R>(
     backend: &B,
     rng: Option<&mut R>,
@@ -52,8 +53,8 @@ where
     raw(backend, rng, blocks, Range::BelowModulus)
 }
 
-/// RSADP as SP 800-56B (Rev. 2, section 7.1.2) and its validation have it: [`rsasp1`] on ciphertexts c with
-/// 1 < c < n - 1 alone.
+/// RSADP as in SP 800-56B (Rev. 2, section 7.1.2): [`rsasp1`] only for ciphertexts c with 1 < c <
+/// n - 1.
 ///
 /// # Errors
 ///

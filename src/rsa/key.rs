@@ -1,6 +1,6 @@
-//! A private key, prepared once for any number of calls.
+//! Private keys, prepared once for any number of calls.
 
-// Unit tests take their keys from the rsa crate, whatever features they are built with.
+// Unit tests take their keys from the `rsa` crate, with any features.
 #[cfg(any(feature = "rsa-compat", test))]
 mod adapter;
 #[cfg(test)]
@@ -39,9 +39,9 @@ use crate::rsa::Error;
 
 /// A private key with its precomputed values.
 ///
-/// It comes from PKCS#8 or PKCS#1, from numbers, or from a key of the `rsa` crate. Its modulus has 1024 to 8192
-/// bits, any length in between. Cloning a handle shares the key; its secrets are wiped when the last handle is
-/// dropped. `Debug` shows the length of the modulus and nothing else.
+/// It comes from PKCS#8, PKCS#1, numbers, or a key of the `rsa` crate. Its modulus has any length
+/// from 1024 to 8192 bits. Clones share the key; its secrets are wiped when the last handle is
+/// dropped. `Debug` shows only the length of the modulus.
 ///
 /// ```
 /// use batch_modexp::rsa::KeyHandle;
@@ -54,22 +54,25 @@ use crate::rsa::Error;
 ///
 /// # What an import checks
 ///
-/// * n is odd and has 1024 to 8192 bits, e is odd, above 1 and below n; d is above 0 and below n.
-/// * p and q are odd, above 1 and different, and n = p q. They may differ in length, and the smaller may come first.
-/// * d e = 1 modulo p - 1 and modulo q - 1, and d modulo lcm(p - 1, q - 1) is at least `2^(bits / 2)` (FIPS 186-5,
-///   appendix A.1.1).
-/// * dP = d mod p - 1, dQ = d mod q - 1 and qInv q = 1 mod p (RFC 8017, section 3.2). What is not given of these is
-///   computed.
+/// * The modulus n is odd and has 1024 to 8192 bits. The public exponent e is odd, above 1 and
+///   below n. The private exponent d is above 0 and below n.
+/// * The primes p and q are odd, above 1 and different, and n = p q. Their lengths may differ. The
+///   smaller may come first.
+/// * The CRT values are dP = d mod p - 1, dQ = d mod q - 1 and qInv q = 1 mod p (RFC 8017, section
+///   3.2). Missing values are computed.
+/// * The exponents satisfy d e = 1 modulo p - 1 and modulo q - 1. In addition, d modulo lcm(p - 1,
+///   q - 1) is at least `2^(bits / 2)` (FIPS 186-5, appendix A.1.1).
 ///
-/// Without primes, `2^(e d) = 2 mod n` is checked instead, and that n is no power of a prime, that d itself is at least
-/// `2^(bits / 2)`, and that `2^e` is not 2. Whether p and q are prime is not: a key with a factor that
-/// is composite does not sign, since every result is checked before it leaves.
+/// Without primes, an import checks instead that `2^(e d) = 2 mod n`, that n is no power of a
+/// prime, that d itself is at least `2^(bits / 2)`, and that `2^e` is not 2. It does not check that
+/// p and q are prime: a key with a composite factor does not sign, because every result is checked.
 ///
-/// A digest of the numbers and of all constants made from them is kept with the key. No result leaves under a key whose
-/// memory has changed since.
+/// The key keeps a digest of its numbers and of all constants made from them. If its memory has
+/// changed since, no result is returned.
 ///
-/// All of this is constant-time in d, p, q, dP, dQ and qInv, but for two facts: which of the relations does not hold,
-/// and whether p and q fit into half the length of n or how many limbs the longer one needs.
+/// The import is constant-time in d, p, q, dP, dQ and qInv, except for two facts. One is which
+/// relation does not hold. The other is whether p and q fit into half the length of n, or else how
+/// many limbs the longer one needs.
 #[derive(Clone)]
 pub struct KeyHandle(Arc<KeyParts>);
 
@@ -83,13 +86,13 @@ pub(super) struct KeyParts {
     /// The length of e in bits.
     pub(super) e_bits: u32,
     pub(super) private: Private,
-    /// SHA-256 of d, from which messages for implicit rejection are made.
+    /// SHA-256 of d, from which implicit rejection derives its messages.
     pub(super) d_hash: Secret<[u8; 32]>,
-    /// What the key may sign by.
+    /// The schemes that the key may sign by.
     pub(super) restriction: Restriction,
-    /// SHA-256 of all of the above, made at the import.
+    /// SHA-256 of all of the above, made by the import.
     seal: Secret<[u8; 32]>,
-    /// Where the key lies on GPUs, until it is dropped.
+    /// The key's records on GPUs, until it is dropped.
     #[cfg(feature = "cuda")]
     pub(super) on_devices: crate::backend::cuda::Residence,
 }
@@ -98,31 +101,32 @@ pub(super) struct KeyParts {
 pub(super) enum Private {
     /// Two primes, by the Chinese remainder theorem (RFC 8017, section 3.2, second form).
     Crt(Crt),
-    /// Any other key: the private exponent d, at the width of n, less 1.
+    /// The private exponent d less 1, at the width of n, for any other key.
     Plain { d_less_1: Secret<BoxedUint> },
 }
 
-/// The quintuple of RFC 8017, section 3.2, for two primes, with the exponents less 1 (see `private_op/blinding.rs`). `p` and
-/// `q` are equally wide.
+/// The quintuple of RFC 8017, section 3.2, for two primes, with exponents less 1 (see
+/// `private_op/blinding.rs`). `p` and `q` are equally wide.
 pub(super) struct Crt {
     pub(super) p: Secret<MontyParams<BoxedUint>>,
     pub(super) q: Secret<MontyParams<BoxedUint>>,
     pub(super) dp_less_1: Secret<BoxedUint>,
     pub(super) dq_less_1: Secret<BoxedUint>,
     pub(super) qinv: Secret<BoxedUint>,
-    /// A public bound for the length of both primes, and so of dP and dQ, in bits.
+    /// A public bound on the lengths of both primes, and so of dP and dQ, in bits.
     pub(super) prime_bits: u32,
 }
 
 impl KeyHandle {
-    /// Prepares the key that is made of `components`.
+    /// Prepares a key from its `components`.
     ///
-    /// With two primes the key is used by the Chinese remainder theorem. A key without, such as one of more than two
-    /// primes, is used with its private exponent d, which takes about four times as long.
+    /// With two primes it uses the Chinese remainder theorem. Without primes, such as for a key
+    /// with more than two, it uses the private exponent d, which takes about four times as long.
     ///
     /// # Errors
     ///
-    /// [`Error::KeySize`] if the modulus is too short or too long, [`Error::Key`] with what is wrong otherwise.
+    /// [`Error::KeySize`] if the modulus is too short or too long, otherwise [`Error::Key`] with
+    /// the fault.
     pub fn from_components(components: &RsaComponents<'_>) -> Result<Self, Error> {
         Self::restricted(components, Restriction::None)
     }
@@ -165,7 +169,7 @@ impl KeyHandle {
         self.0.n_bits
     }
 
-    /// The length of the modulus, and of a signature, in bytes.
+    /// The length of the modulus and of a signature, in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.0.n_bits.div_ceil(8) as usize
@@ -177,23 +181,27 @@ impl KeyHandle {
         matches!(self.0.private, Private::Crt(_))
     }
 
-    /// What the key may sign by.
+    /// The schemes that the key may sign by.
     #[must_use]
     pub fn restriction(&self) -> Restriction {
         self.0.restriction
     }
 
-    /// Wipes what GPUs keep of the key, on every device and for all clones of the handle, and returns when it is
-    /// done. Without this a device keeps the key's record, with its primes and CRT values, until the last handle or
-    /// the backend is dropped. A key that was on no device has nothing to wipe.
+    /// Wipes the records of the key on all GPUs, for all clones of the handle, and returns when it
+    /// is done.
     ///
-    /// Calls that are under way on the devices end first. The handle can still be used: the next call on a GPU
-    /// takes the key there again.
+    /// Otherwise a device keeps the key's record, with its primes and CRT values, until the last
+    /// handle or the backend is dropped. Without a record on any device this does nothing. It waits
+    /// for calls under way on the devices. The handle stays usable: the next call on a GPU uploads
+    /// the key again.
     ///
     /// # Errors
     ///
-    /// [`Error::Cuda`](batch_modexp_core::Error::Cuda) if a device could not wipe its record; all devices are tried, and the record is never read
-    /// again. [`Error::Forked`](batch_modexp_core::Error::Forked) in a forked child if the key was on a device: the parent's devices keep it.
+    /// [`Error::Cuda`](batch_modexp_core::Error::Cuda) if a device could not wipe its record. All
+    /// devices are tried, and the record is never read again.
+    ///
+    /// [`Error::Forked`](batch_modexp_core::Error::Forked) in a forked child if the key was on a
+    /// device: the parent's devices keep it.
     #[cfg(feature = "cuda")]
     pub fn evict(&self) -> Result<(), batch_modexp_core::Error> {
         self.0.on_devices.evict()
@@ -212,7 +220,8 @@ impl fmt::Debug for KeyHandle {
     }
 }
 
-/// An odd number, less 1. The private exponents are odd: e times them is 1 modulo an even number.
+/// An odd number, less 1. The private exponents are odd, because e times them is 1 modulo an even
+/// number.
 fn less_1(mut odd: Secret<BoxedUint>) -> Secret<BoxedUint> {
     let lowest = &mut odd.as_mut_limbs()[0];
     *lowest = Limb(lowest.0 & !1);

@@ -1,6 +1,6 @@
-//! Private and public operations on GPUs. Keys with two primes, of the sizes that there are kernels for, are computed by
-//! [CRT batches](crate::backend::cuda::crt): the host encodes and checks, the devices do everything between. All other keys
-//! are computed on the host but for their exponentiations.
+//! Private and public operations on GPUs. Keys with two primes of a supported size are computed by
+//! [CRT batches](crate::backend::cuda::crt): the host encodes and checks, the devices do the rest.
+//! For all other keys the devices only exponentiate.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -23,10 +23,11 @@ use crate::rsa::private_op::class::{KeyClass, crt, runs};
 use crate::rsa::private_op::{Batch, Encoded};
 use crate::rsa::public_op::{Bases, PublicBatch};
 
-/// The number of items at a time whose keys there are no kernels for, so that the exponentiations fill a device.
+/// Items at a time for keys without CRT kernels; enough for the exponentiations to fill a device.
 const ITEMS_BY_WAY_OF_THE_HOST: usize = 8192;
 
-/// Longer public exponents are left to the host: the kernels look up a digit at a time, as for secret ones.
+/// Longer public exponents are computed on the host: the kernels process an exponent digit by
+/// digit, as secret ones.
 const MAX_EXPONENT_BITS: u32 = 64;
 
 impl RsaBackend for Cuda {
@@ -64,9 +65,11 @@ impl RsaBackend for Cuda {
 }
 
 impl Cuda {
-    /// Compiles the kernels for private operations with keys like this one now rather than in the first call that needs them: a
-    /// call waits seconds for them, once on a machine if the driver keeps what it has compiled, as it does by default. For services,
-    /// before [`Auto::with_cuda`](crate::backend::Auto::with_cuda) or a queue gets the devices.
+    /// Compiles the kernels for private operations with keys like this one.
+    ///
+    /// Otherwise the first call that needs them waits seconds. A driver with its default settings
+    /// keeps compiled kernels, so this happens once on a machine. For services, before
+    /// [`Auto::with_cuda`](crate::backend::Auto::with_cuda) or a queue gets the devices.
     ///
     /// # Errors
     ///
@@ -81,8 +84,8 @@ impl Cuda {
         }
     }
 
-    /// Like [`private_ops`](RsaBackend::private_ops), and tells the time that the kernels took; none for keys that
-    /// there are no kernels for. For measurements.
+    /// Computes as [`private_ops`](RsaBackend::private_ops) and returns the time of the kernels,
+    /// for measurements. It is zero for keys without CRT kernels.
     ///
     /// # Errors
     ///
@@ -94,7 +97,7 @@ impl Cuda {
     }
 }
 
-/// Runs items on devices by `run_crt`, or by way of the host where there are no kernels for them.
+/// Runs items on devices with `run_crt`, or through the host for keys without CRT kernels.
 fn run(
     cuda: &Cuda,
     items: Items<'_>,
@@ -124,7 +127,7 @@ fn run(
     timing
 }
 
-/// The shape of keys that stay on the devices; none for other keys.
+/// The shape of keys that stay on the devices; `None` for other keys.
 fn shape_for(cuda: &Cuda, class: &KeyClass) -> Option<CrtShape> {
     let prime = class.prime?;
     let shape = CrtShape {
@@ -153,13 +156,13 @@ fn crt_run<'a>(run: &[&'a KeyHandle]) -> CrtRun<'a> {
     }
 }
 
-/// Wipes the records of keys of which an item has failed its check, so that the next call brings them to the devices anew: in one that
-/// a fault has changed all items would fail for ever.
+/// Wipes the device records of keys with a failed item, so that the next call uploads them anew.
+/// All items would fail for ever with a record that a fault has changed.
 fn renew_records(keys: &[&KeyHandle], slots: &Slots<'_>) {
     let mut first = 0;
     for run in runs(keys) {
         if (first..first + run.len()).any(|item| slots.is_fault(item)) {
-            // A device that cannot wipe it is lost, or says so in the next call.
+            // An error is ignored: the device is lost, or the next call reports it.
             let _ = run[0].evict();
         }
         first += run.len();
@@ -170,14 +173,14 @@ fn renew_records(keys: &[&KeyHandle], slots: &Slots<'_>) {
 struct Checked<'a> {
     engine: HostEngine<'a>,
     batch: &'a Batch<'a>,
-    /// The first item of the batch.
+    /// The position of the first item in the batch.
     first: usize,
     /// Whether an item has failed its check.
     has_fault: AtomicBool,
 }
 
 impl<'s> Feed<Slots<'s>> for Checked<'_> {
-    /// Encoded items, with the operands if the host has made them.
+    /// Encoded items; with operands if the host has blinded them.
     type Opened = (Encoded, Option<Blinded>);
     type Error = Error;
 
@@ -214,7 +217,7 @@ impl<'s> CrtFeed<Slots<'s>> for Checked<'_> {
 /// Makes the bases of public operations, and their outputs from the powers.
 struct Public<'a> {
     batch: &'a PublicBatch<'a>,
-    /// The first item of the batch.
+    /// The position of the first item in the batch.
     first: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Private and public operations on the backends of the host, and the choice between host and GPUs.
+//! Private and public operations on host backends, and the choice between host and GPUs.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -31,7 +31,7 @@ on_engine!(batch_modexp_cpu::Ifma);
 #[cfg(feature = "std")]
 on_engine!(batch_modexp_cpu::AnyEngine);
 
-/// Pointers to a backend are that backend.
+/// A pointer to a backend is that backend.
 macro_rules! on_pointee {
     ($pointer:ty) => {
         impl<B: RsaBackend + ?Sized> RsaBackend for $pointer {
@@ -81,14 +81,15 @@ mod threads {
     use batch_modexp_cpu::each_share;
     use batch_modexp_cpu::{Cpu, Parallel};
 
-    /// Each thread takes its share through the whole operation, from the encoded messages to the check.
+    /// Each thread computes its share from the encoded messages to the check.
     impl<B: RsaBackend + Sync> RsaBackend for Parallel<B> {
         fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
             let Some(pool) = self.pool_here() else {
                 return self.inner().private_ops(items);
             };
-            // As few shares as there are threads, unless they get too long: a share prepares each of its moduli once. Each
-            // has as many items as the backend computes at a time, or fewer if so the last thread ends sooner.
+            // Few shares, because a share prepares each of its moduli once, but at most
+            // `ITEMS_AT_A_TIME` items each. A share has a multiple of the items that the backend
+            // computes at a time, or fewer if the last thread then ends sooner.
             let at_a_time = BatchModExp::<BoxedUint>::granularity(self.inner());
             let at_a_time = at_a_time.div_ceil(items.exponentiations());
             let most = items.len().div_ceil(self.threads());
@@ -129,14 +130,15 @@ mod threads {
         }
     }
 
-    /// How many public operations of a batch of `len` a thread takes at a time, modulo numbers of `bits` bits.
+    /// The number of public operations that a thread takes at a time from a batch of `len`, modulo
+    /// numbers of `bits` bits.
     ///
-    /// It is a quarter of the fair share, so that a thread that is interrupted holds up the others by little. It is at least some
-    /// 50 microseconds of work, which waking another thread takes.
+    /// A quarter of the fair share, so that an interrupted thread delays the others little. At
+    /// least about 50 microseconds of work, the time to wake another thread.
     fn public_share(threads: usize, bits: u32, len: usize) -> usize {
-        /// Full vectors of every engine.
+        /// Fills the vectors of every engine.
         const LANES: usize = 8;
-        /// With e = 65537 an operation is about 20 products of as many words of 64 bits.
+        /// With e = 65537 an operation is about 20 products of 64-bit words for each pair of words.
         const MIN_WORD_PRODUCTS: usize = (1 << 16) / 20;
         let words = bits.div_ceil(64).max(1) as usize;
         let least = MIN_WORD_PRODUCTS.div_ceil(words * words);
@@ -203,8 +205,8 @@ mod threads {
     }
 
     impl Auto {
-        /// The smallest batch of private operations with keys like `key` that goes to the GPUs, as
-        /// [`break_even`](Self::break_even) has it for exponentiations.
+        /// The smallest batch of private operations with keys like `key` that goes to the GPUs. See
+        /// [`break_even`](Self::break_even) for exponentiations.
         #[must_use]
         pub fn rsa_break_even(&self, key: &KeyHandle) -> Option<usize> {
             match self.chosen() {

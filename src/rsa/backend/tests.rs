@@ -1,4 +1,4 @@
-//! Which engine a backend computes with.
+//! Tests of the engine that a backend uses.
 
 use crypto_bigint::BoxedUint;
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use crate::rsa::KeyHandle;
 use crate::rsa::hazmat::rsasp1;
 use crate::rsa::private_op::testing::{Hooked, Stage};
 
-/// An engine that a test can count, as one that a backend of a user returns.
+/// A backend of a user, with an engine whose calls a test observes.
 struct Wrapper<'a>(Hooked<'a>);
 
 impl BatchModExp<BoxedUint> for Wrapper<'_> {

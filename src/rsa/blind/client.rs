@@ -1,7 +1,7 @@
-//! The client: from a message to a blinded one, and from a blind signature to a signature.
+//! The client's part: blinds a message, and unblinds the signature.
 //!
-//! The message m, as an encoded message, and the random number r are secret until the client shows a signature. Neither a
-//! branch nor an address depends on them. They are in buffers that are wiped.
+//! The encoded message m and the random number r are secret until the client shows a signature. No
+//! branch and no address depends on them. Their buffers are wiped.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -26,11 +26,13 @@ use crate::rsa::scheme::Scheme;
 use crate::rsa::signature::Signature;
 
 impl Variant {
-    /// Blinds a prepared message for the issuer with `key` (RFC 9474, section 4.2). Returns the blinded message, as many
-    /// octets as the modulus has, and what [`finalize`](ClientState::finalize) needs.
+    /// Blinds a prepared message for the issuer with `key` (RFC 9474, section 4.2). Returns the
+    /// blinded message, as long as the modulus, and the state for
+    /// [`finalize`](ClientState::finalize).
     ///
-    /// The message and the random numbers are handled in constant time, on the calling thread. The length of the message
-    /// is public. All clients must have the same key, or the issuer can tell them apart by it.
+    /// Constant-time in the message and the random numbers; the length of the message is public.
+    /// Computes on the calling thread. All clients must have the same key, or the issuer can tell
+    /// them apart by it.
     ///
     /// # Errors
     ///
@@ -47,14 +49,14 @@ impl Variant {
         let zeros = || Secret::new(vec![Limb::ZERO; n.len()]);
         let mut octets = Secret::new(vec![0; key.size()]);
 
-        // Enough for what hash functions leave on the stack.
+        // Enough to wipe what hash functions leave on the stack.
         scrubbed::<16, _>(|| self.encode(rng, key, message.as_ref(), &mut octets))?;
         let mut encoded = zeros();
         octets_to_limbs(&octets, &mut encoded);
         let mut r = zeros();
         draw_below(n, key.bits(), rng, &mut octets, &mut r)?;
 
-        // m r has an inverse if both m and r have one. m (m r)^-1 is that of r.
+        // m r is invertible only if m and r are. m (m r)^-1 is the inverse of r.
         let product = mul(key, &encoded, Exponent::ONE, Some(&r));
         let inverse = with_limbs(n.len(), Inverse { n, a: &product }).ok_or(Error::Blinding)?;
         let inverse = mul(key, &inverse, Exponent::ONE, Some(&encoded));
@@ -69,7 +71,7 @@ impl Variant {
         Ok((blinded, state))
     }
 
-    /// Hashes a message and encodes the digest in `encoded`, as long as the modulus.
+    /// Hashes a message and encodes the digest in `encoded`, which is as long as the modulus.
     fn encode<R: TryCryptoRng + ?Sized>(
         self,
         rng: &mut R,
@@ -95,15 +97,16 @@ pub struct ClientState {
 }
 
 impl ClientState {
-    /// Makes the signature of the prepared message of the issuer's blind signature, and verifies it (RFC 9474, section 4.4).
+    /// Unblinds the issuer's signature and verifies it (RFC 9474, section 4.4).
     ///
-    /// The signature raised to e must be the encoded message of the blinding. So it is a valid PSS signature, and with
-    /// the salt that the client has drawn.
+    /// The signature raised to e must equal the encoded message of the blinding. So it is a valid
+    /// PSS signature with the salt that the client has drawn.
     ///
     /// # Errors
     ///
-    /// [`Error::BlockOutOfRange`] if the blind signature is not as long as the modulus in bytes, or not below it;
-    /// [`Error::Verification`] if the signature is not one of the message. Each index is 0. The state may be used again.
+    /// [`Error::BlockOutOfRange`] if the blind signature is not as long as the modulus in bytes, or
+    /// not below it; [`Error::Verification`] if the result is not a signature of the message. The
+    /// index is 0. The state can be used again.
     pub fn finalize(&self, blind_signature: impl AsRef<[u8]>) -> Result<Signature, Error> {
         let (key, blind_signature) = (&self.key, blind_signature.as_ref());
         if blind_signature.len() != key.size() || !key.exceeds(blind_signature) {
@@ -132,7 +135,7 @@ impl fmt::Debug for ClientState {
     }
 }
 
-/// `factor * base^exponent` modulo the n of `key`, below it.
+/// `factor * base^exponent mod n`, fully reduced, with the n of `key`.
 fn mul(
     key: &PublicKey,
     base: &[Limb],
@@ -151,7 +154,7 @@ fn mul(
     out
 }
 
-/// The inverse of a modulo an odd n, if there is one, which becomes known.
+/// The inverse of `a` modulo an odd n. Whether it exists becomes public.
 struct Inverse<'a> {
     n: &'a [Limb],
     a: &'a [Limb],

@@ -1,4 +1,4 @@
-//! The issuer: from keys and blinded messages to blind signatures.
+//! The issuer's part: makes blind signatures.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -16,18 +16,18 @@ use crate::rsa::signatures::Signatures;
 
 /// Signs batches of blinded messages with a backend (BlindSign of RFC 9474, section 4.3).
 ///
-/// The private operation is that of [`BatchSigner`](crate::rsa::BatchSigner): its base is blinded once more, against side
-/// channels, and every result is checked before it leaves. All variants have the same operation, so the signer needs no
-/// [`Variant`]; its clients do.
+/// The private operation is that of [`BatchSigner`](crate::rsa::BatchSigner): its base is blinded
+/// again, against side channels, and every result is checked before it is returned. The operation
+/// is the same for all variants, so the signer needs no [`Variant`].
 ///
-/// A key must be used for blind signatures alone, since a client can have anything signed. How many signatures a client
-/// gets is for the caller to limit.
+/// A key must be used for blind signatures alone, since a client can have anything signed. The
+/// caller must limit how many signatures a client gets.
 pub struct BlindSigner<B> {
     backend: B,
 }
 
 impl<B: RsaBackend> BlindSigner<B> {
-    /// A signer on the backend, which may be a reference.
+    /// Creates a signer on `backend`, which may be a reference.
     pub fn new(backend: B) -> Self {
         Self { backend }
     }
@@ -37,15 +37,19 @@ impl<B: RsaBackend> BlindSigner<B> {
         &self.backend
     }
 
-    /// Signs blinded messages with one key. The blind signatures are in their order, each as many octets as the modulus has.
+    /// Signs blinded messages with one key. Returns blind signatures in the same order, each as
+    /// long as the modulus.
     ///
     /// # Errors
     ///
-    /// [`Error::Rng`], or the backend's error if it failed as a whole. The error of a single message stands in its place:
+    /// [`Error::Rng`], or the backend's error if it failed as a whole. The error of a single
+    /// message is stored in its place:
     ///
-    /// * [`Error::BlockOutOfRange`], if it is not as long as the modulus in bytes or not below it;
-    /// * [`Error::KeyRestricted`], for a key that may sign by no [`Variant`];
-    /// * [`Error::Fault`], for a result that did not pass its check.
+    /// * [`Error::BlockOutOfRange`] if it is not as long as the modulus in bytes, or not below it;
+    ///
+    /// * [`Error::KeyRestricted`] for a key that may sign by no [`Variant`];
+    ///
+    /// * [`Error::Fault`] for a result that did not pass its check.
     pub fn sign<T, R>(
         &self,
         rng: &mut R,
@@ -60,7 +64,7 @@ impl<B: RsaBackend> BlindSigner<B> {
         self.sign_items(rng, keys, |i| (key, blinded[i].as_ref()))
     }
 
-    /// Signs blinded messages, each with its own key. The keys may have different sizes.
+    /// Signs blinded messages, each with its own key. The keys may differ in size.
     ///
     /// # Errors
     ///
@@ -97,7 +101,8 @@ impl<B: RsaBackend> BlindSigner<B> {
     }
 }
 
-/// Fails if the key permits no variant. A key sets the shortest salt, so it permits any variant only if it permits one with a salt.
+/// Fails if the key permits no variant. A restriction sets the shortest salt, so a key that permits
+/// any variant permits one with a salt.
 fn check_key(key: &KeyHandle) -> Result<(), Error> {
     Variant::PssRandomized.check_key(key.restriction())
 }

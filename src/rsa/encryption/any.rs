@@ -1,4 +1,4 @@
-//! An encryption scheme that is chosen at run time.
+//! Encryption schemes chosen at run time.
 
 use alloc::vec::Vec;
 
@@ -12,10 +12,11 @@ use crate::rsa::Error;
 use crate::rsa::hash::{Hash, with_type};
 use crate::rsa::key::KeyHandle;
 
-/// RSAES-PKCS1-v1_5 or RSAES-OAEP (RFC 8017, section 7) with parameters that are known at run time: see
+/// RSAES-PKCS1-v1_5 or RSAES-OAEP (RFC 8017, section 7) with parameters known at run time: see
 /// [`BatchDecryptor::decrypt_mixed`](crate::rsa::BatchDecryptor::decrypt_mixed).
 ///
-/// For OAEP with a hash function that [`Hash`](enum@Hash) does not have, such as SHA-1, take [`RsaesOaep`](super::RsaesOaep).
+/// For OAEP with a hash function that [`Hash`](enum@Hash) lacks, such as SHA-1, use
+/// [`RsaesOaep`](super::RsaesOaep).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum AnyEncryptionScheme<'l> {
     /// As [`RsaesPkcs1v15`].
@@ -24,9 +25,9 @@ pub enum AnyEncryptionScheme<'l> {
     Oaep {
         /// The hash function for the label.
         hash: Hash,
-        /// The hash function for the mask generation, the same unless a protocol says otherwise.
+        /// The hash function for the mask generation; usually the same.
         mgf_hash: Hash,
-        /// The label, which is not secret; empty unless a protocol says otherwise.
+        /// The label, which is public; usually empty.
         label: &'l [u8],
     },
 }

@@ -10,11 +10,12 @@ use sha2::Digest;
 use crate::rsa::Error;
 use crate::rsa::mgf1::add_mask;
 
-/// `0x00 || maskedSeed || maskedDB` in `em`, with a seed from `rng` and the mask generation with `M`.
+/// Writes `0x00 || maskedSeed || maskedDB` to `em`, with a seed from `rng` and masks by MGF1 with
+/// `M`.
 ///
 /// # Panics
 ///
-/// If `em` is shorter than the message, two hashes like that of the label, and 2 octets.
+/// If `em` is shorter than the message, two hashes as long as `label_hash`, and 2 octets.
 pub(in crate::rsa) fn encode<M: Digest, R: TryCryptoRng + ?Sized>(
     message: &[u8],
     label_hash: &[u8],
@@ -37,12 +38,12 @@ pub(in crate::rsa) fn encode<M: Digest, R: TryCryptoRng + ?Sized>(
     Ok(())
 }
 
-/// The message in `em`, whose masks are taken off in place. The mask generation is with `M`; `em` has at least 2 octets
-/// more than two hashes like that of the label.
+/// Returns the message in `em`, which is unmasked in place, with MGF1 with `M`. `em` has at least 2
+/// octets more than two hashes as long as `label_hash`.
 ///
 /// # Errors
 ///
-/// [`Error::Decryption`] for a batch of this one. That there is an error is all that becomes known.
+/// [`Error::Decryption`] for a batch of one. Only its presence becomes public, not its cause.
 pub(in crate::rsa) fn decode<M: Digest>(
     em: &mut [u8],
     label_hash: &[u8],
@@ -57,7 +58,7 @@ pub(in crate::rsa) fn decode<M: Digest>(
     for (a, b) in hash.iter().zip(label_hash) {
         *differ |= a ^ b;
     }
-    // Zeros, a one, and the message.
+    // After the label hash come zeros, a one, and the message.
     let (mut found, mut bad) = (Choice::FALSE, Choice::FALSE);
     let mut end = Secret::new(0);
     for (index, octet) in (0u16..).zip(rest) {

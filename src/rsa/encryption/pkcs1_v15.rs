@@ -15,13 +15,13 @@ use zeroize::Zeroize;
 /// 00, 02, at least eight octets of padding, 00.
 pub(super) const SHORTEST_OVERHEAD: u16 = 11;
 
-/// How many lengths the alternative message chooses from. The more there are, the less often none of them fits, which
-/// makes it empty.
+/// The number of candidate lengths for the alternative message. With more candidates it is less
+/// likely that none fits and the message is empty.
 const LENGTHS: usize = 128;
 
-/// `00 02 || padding || 00 || message` in `em`, with octets from `rng` that are not zero as padding.
+/// Writes `00 02 || padding || 00 || message` to `em`, with nonzero octets from `rng` as padding.
 ///
-/// A zero is drawn again: how often says nothing of the octets that are kept.
+/// Zeros are drawn again; their number says nothing about the octets kept.
 ///
 /// # Panics
 ///
@@ -46,7 +46,8 @@ pub(in crate::rsa) fn encode<R: TryCryptoRng + ?Sized>(
     Ok(())
 }
 
-/// SHA-256 of the private exponent, given in big-endian octets, at the length of the modulus (step 3.1).
+/// SHA-256 of the private exponent (step 3.1), given in big-endian octets and padded to the length
+/// of the modulus.
 pub(in crate::rsa) fn hash_of_exponent(d: &[u8], size: usize) -> Secret<[u8; 32]> {
     let d = &d[d.len().saturating_sub(size)..];
     let zeros = vec![0; size - d.len()];
@@ -56,16 +57,16 @@ pub(in crate::rsa) fn hash_of_exponent(d: &[u8], size: usize) -> Secret<[u8; 32]
     hash
 }
 
-/// What a ciphertext with wrong padding decrypts to.
+/// The result of decrypting a ciphertext with wrong padding.
 pub(in crate::rsa) struct Alternative {
-    /// As long as the modulus; the message is at its end.
+    /// As long as the modulus, with the message at the end.
     octets: Secret<Vec<u8>>,
-    /// The length of the message, secret until it has been mixed with that of the real one.
+    /// The length of the message. Secret until it has been mixed with that of the real one.
     len: Secret<u16>,
 }
 
 impl Alternative {
-    /// Step 3, from the hash of d and a ciphertext as long as the modulus.
+    /// Makes the alternative (step 3) from the hash of d and a ciphertext as long as the modulus.
     pub(in crate::rsa) fn new(d_hash: &[u8; 32], ciphertext: &[u8]) -> Self {
         let key = hmac(d_hash, &[ciphertext]);
         let octets = prf(&key, b"message", ciphertext.len());
@@ -83,8 +84,8 @@ impl Alternative {
     }
 }
 
-/// The message in `em`, or the alternative if the padding is wrong. Which of them it is stays secret; its length does
-/// not.
+/// Returns the message in `em`, or the alternative if the padding is wrong. The choice stays
+/// secret, the length becomes public.
 pub(in crate::rsa) fn decode(em: &[u8], alternative: &Alternative) -> Secret<Vec<u8>> {
     let size = em.len() as u16;
     // The first zero after the first two octets ends the padding.
@@ -108,7 +109,7 @@ pub(in crate::rsa) fn decode(em: &[u8], alternative: &Alternative) -> Secret<Vec
     message
 }
 
-/// IRPRF (section 7.1): `len` octets, at most 8191, that follow from `key` and `label`.
+/// IRPRF (section 7.1): `len` octets, at most 8191, derived from `key` and `label`.
 fn prf(key: &[u8; 32], label: &[u8], len: usize) -> Secret<Vec<u8>> {
     let bits = (8 * len as u16).to_be_bytes();
     let mut octets = Secret::new(vec![0; len]);
@@ -119,7 +120,7 @@ fn prf(key: &[u8; 32], label: &[u8], len: usize) -> Secret<Vec<u8>> {
     octets
 }
 
-/// HMAC-SHA256 of what `parts` are together.
+/// HMAC-SHA256 of the concatenation of `parts`.
 fn hmac(key: &[u8; 32], parts: &[&[u8]]) -> Secret<[u8; 32]> {
     let mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key);
     let mut mac = mac.unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));

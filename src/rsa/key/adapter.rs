@@ -11,18 +11,19 @@ use crate::rsa::octets::limbs_to_octets;
 
 #[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
 impl KeyHandle {
-    /// Prepares a key of the `rsa` crate, by its numbers and with all checks of
+    /// Prepares a key of the `rsa` crate from its numbers, with all checks of
     /// [`from_components`](Self::from_components).
     ///
-    /// A key with two primes and its CRT values is used by the Chinese remainder theorem. A key
-    /// with more primes, or whose CRT values were cleared, is used with its private exponent d,
-    /// which takes about four times as long.
+    /// A key with two primes and CRT values uses the Chinese remainder theorem. A key with more
+    /// primes, or with cleared CRT values, uses its private exponent d, which takes about four
+    /// times as long.
     ///
     /// For a signing key of the `rsa` crate see [`from_signing_key`](Self::from_signing_key).
     ///
     /// # Errors
     ///
-    /// [`Error::KeySize`] if the modulus is too short or too long, [`Error::Key`] with what is wrong otherwise.
+    /// [`Error::KeySize`] if the modulus is too short or too long, otherwise [`Error::Key`] with
+    /// the fault.
     pub fn new(key: &PrivateKey) -> Result<Self, Error> {
         let octets = |number: &BoxedUint| {
             let limbs = number.as_limbs();
@@ -41,7 +42,7 @@ impl KeyHandle {
     }
 
     /// Prepares the key inside `key`: a [`pkcs1v15::SigningKey`](rsa::pkcs1v15::SigningKey), a
-    /// [`pss::SigningKey`](rsa::pss::SigningKey), or whatever else is `AsRef` to a [`PrivateKey`].
+    /// [`pss::SigningKey`](rsa::pss::SigningKey), or any other `AsRef` to a [`PrivateKey`].
     ///
     /// # Errors
     ///
@@ -55,7 +56,7 @@ impl KeyHandle {
 impl TryFrom<&PrivateKey> for KeyHandle {
     type Error = Error;
 
-    /// [`KeyHandle::new`].
+    /// Calls [`KeyHandle::new`].
     fn try_from(key: &PrivateKey) -> Result<Self, Error> {
         Self::new(key)
     }
@@ -65,7 +66,8 @@ impl TryFrom<&PrivateKey> for KeyHandle {
 impl TryFrom<&rsa::PublicKey> for PublicKey {
     type Error = Error;
 
-    /// Prepares a key of the `rsa` crate by its numbers, as [`from_numbers`](Self::from_numbers) does.
+    /// Prepares a key of the `rsa` crate from its numbers, as [`from_numbers`](Self::from_numbers)
+    /// does.
     fn try_from(key: &rsa::PublicKey) -> Result<Self, Error> {
         Self::from_numbers(&key.n_bytes(), &key.e_bytes())
     }

@@ -1,4 +1,4 @@
-//! Keys whose numbers do not belong together, as faults in memory make them.
+//! Keys with inconsistent numbers, as faults in memory make them.
 
 use alloc::sync::Arc;
 
@@ -7,7 +7,7 @@ use batch_modexp_core::secret::Secret;
 use super::{Crt, KeyHandle, KeyParts, Private};
 
 impl KeyHandle {
-    /// The same key with some of its numbers changed in memory, and the seal of its import.
+    /// The key with some numbers changed in memory, and the seal of its import.
     pub(in crate::rsa) fn altered(&self, change: impl FnOnce(&mut KeyParts)) -> Self {
         let parts = self.parts();
         let private = match &parts.private {
@@ -39,7 +39,7 @@ impl KeyHandle {
         Self(Arc::new(copy))
     }
 
-    /// The same key with some of its CRT values changed.
+    /// The key with some of its CRT values changed.
     pub(in crate::rsa) fn with_crt(&self, change: impl FnOnce(&mut Crt)) -> Self {
         self.altered(|parts| match &mut parts.private {
             Private::Crt(crt) => change(crt),

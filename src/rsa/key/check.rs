@@ -1,7 +1,7 @@
-//! From octets to the numbers of a key, and whether they belong together.
+//! Reads the numbers of a key from octets, and checks their relations.
 //!
-//! Everything about d, p, q, dP, dQ and qInv is constant-time: sums, masks and comparisons over public widths, on
-//! `Uint<LIMBS>`, with nothing secret in heap memory but the results. What becomes public are the verdicts.
+//! Constant-time in d, p, q, dP, dQ and qInv: only sums, masks and comparisons over public widths,
+//! on `Uint<LIMBS>`. Only the results are secrets in heap memory. The verdicts become public.
 
 mod arithmetic;
 
@@ -18,11 +18,11 @@ use crate::rsa::Error;
 use crate::rsa::octets::os2ip;
 use crate::rsa::{MAX_BITS, MIN_BITS};
 
-/// Numbers that belong together.
+/// The numbers of a key that passed all checks.
 pub(in crate::rsa) struct Checked {
     pub(in crate::rsa) n: BoxedMontyParams,
     pub(in crate::rsa) n_bits: u32,
-    /// As wide as it must be.
+    /// As wide as its value needs.
     pub(in crate::rsa) e: BoxedUint,
     pub(in crate::rsa) private: Private,
 }
@@ -35,18 +35,18 @@ pub(in crate::rsa) enum Private {
     },
 }
 
-/// All five are equally wide, and the first two are odd.
+/// The CRT values, all equally wide; p and q are odd.
 pub(in crate::rsa) struct Crt {
     pub(in crate::rsa) p: Secret<BoxedUint>,
     pub(in crate::rsa) q: Secret<BoxedUint>,
     pub(in crate::rsa) dp: Secret<BoxedUint>,
     pub(in crate::rsa) dq: Secret<BoxedUint>,
     pub(in crate::rsa) qinv: Secret<BoxedUint>,
-    /// A bound for the length of p and q in bits; public.
+    /// A public bound on the lengths of p and q, in bits.
     pub(in crate::rsa) prime_bits: u32,
 }
 
-/// Reads the numbers and checks all that [`KeyHandle`](super::KeyHandle) promises.
+/// Reads the numbers and makes all checks listed at [`KeyHandle`](super::KeyHandle).
 pub(in crate::rsa) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
     let (n, n_bits) = modulus(components.n)?;
     let e = public_exponent(components.e, &n).map_err(Error::Key)?;
@@ -67,7 +67,7 @@ pub(in crate::rsa) fn check(components: &RsaComponents<'_>) -> Result<Checked, E
                 d: &d,
             };
             with_limbs(n.as_ref().as_limbs().len(), powers)?;
-            // What d is modulo lcm(p - 1, q - 1) only the primes could tell.
+            // d modulo lcm(p - 1, q - 1) cannot be checked without the primes.
             require(
                 !fits(d.as_limbs(), n_bits / 2),
                 KeyFault::ShortPrivateExponent,
@@ -108,14 +108,14 @@ pub(in crate::rsa) fn check(components: &RsaComponents<'_>) -> Result<Checked, E
     })
 }
 
-/// n at its own width, with its length in bits.
+/// Reads n at its own width, with its length in bits.
 fn modulus(octets: &[u8]) -> Result<(Odd<BoxedUint>, u32), Error> {
     let (n, bits) = read_modulus(octets, MAX_BITS).map_err(|bits| Error::KeySize { bits })?;
     Ok((n.ok_or(Error::Key(KeyFault::EvenModulus))?, bits))
 }
 
-/// A modulus of at most `max_bits` bits, at its own width, with its length in bits; `None` if it is even. The error is the length
-/// of one that is too short or too long.
+/// Reads a modulus of at most `max_bits` bits at its own width, with its length in bits; `None` if
+/// it is even. The error is the length of a modulus that is too short or too long.
 pub(super) fn read_modulus(
     octets: &[u8],
     max_bits: u32,
@@ -134,7 +134,7 @@ pub(super) fn read_modulus(
     Ok((n.into_odd().into_option(), bits))
 }
 
-/// e, as wide as its value needs; everything about it is public.
+/// Reads e, as wide as its value needs. Everything about it is public.
 pub(super) fn public_exponent(octets: &[u8], n: &Odd<BoxedUint>) -> Result<BoxedUint, KeyFault> {
     let octets = without_leading_zeros(octets);
     let fault = KeyFault::PublicExponent;
@@ -157,7 +157,8 @@ fn without_leading_zeros(octets: &[u8]) -> &[u8] {
     &octets[start.unwrap_or(octets.len())..]
 }
 
-/// A secret number of `width` bits; `fault` if it does not fit. The number of octets is public, their values are not.
+/// Reads a secret number of `width` bits; `fault` if it does not fit. The number of octets is
+/// public, their values are not.
 fn number(octets: &[u8], width: u32, fault: KeyFault) -> Result<Secret<BoxedUint>, Error> {
     let (high, low) = octets.split_at(octets.len().saturating_sub((width / 8) as usize));
     let high = high.iter().fold(0, |any, octet| any | octet);
@@ -165,8 +166,8 @@ fn number(octets: &[u8], width: u32, fault: KeyFault) -> Result<Secret<BoxedUint
     Ok(Secret::new(os2ip(low, width)))
 }
 
-/// The number of limbs that p and q are stored in, and a bound for their length in bits. That is half the length of n,
-/// unless one of them is longer: then only its number of limbs becomes known.
+/// The number of limbs for p and q, and a bound on their length in bits. The bound is half the
+/// length of n, unless one of them is longer: then only its number of limbs becomes public.
 fn prime_size(p: &BoxedUint, q: &BoxedUint, n_bits: u32) -> (usize, u32) {
     let half = n_bits.div_ceil(2);
     let fit = |bits| reveal(fits(p.as_limbs(), bits) & fits(q.as_limbs(), bits));
@@ -208,8 +209,8 @@ fn require(holds: Choice, fault: KeyFault) -> Result<(), Error> {
     }
 }
 
-/// Whether n, which is public, is a prime or a power of one: then `2^n = 2` modulo the prime (Fermat's little theorem).
-/// For a product of several primes that would be a rare accident.
+/// Whether the public n is a prime or a power of one. Then `2^n = 2` modulo the prime (Fermat's
+/// little theorem), which rarely holds for a product of several primes.
 fn is_prime_power(n: &Odd<BoxedUint>) -> bool {
     let two = os2ip(&[2], n.bits_precision());
     let params = BoxedMontyParams::new_vartime(n.clone());
@@ -218,7 +219,7 @@ fn is_prime_power(n: &Odd<BoxedUint>) -> bool {
     difference.gcd_vartime(n.as_ref()) != BoxedUint::one()
 }
 
-/// What powers of two tell about a key without primes.
+/// Checks of powers of two for a key without primes.
 struct PowersOfTwo<'a> {
     n: &'a Odd<BoxedUint>,
     e: &'a BoxedUint,
@@ -240,13 +241,13 @@ impl WithLimbs for PowersOfTwo<'_> {
         let encrypted = power(&two, self.e, self.e.bit_width_vartime());
         let back = power(&encrypted, self.d, self.d.bits_precision());
         require(back.ct_eq(&two), KeyFault::Exponents)?;
-        // Then so is d, and the private operation changes nothing.
+        // If `2^e` is 2, so is `2^d`, and the private operation changes nothing.
         require(!encrypted.ct_eq(&two), KeyFault::ShortPrivateExponent)
     }
 }
 
-/// The relations between the numbers of a key with two primes; d, p, q and what is given of the others are as wide
-/// as n.
+/// The relations between the numbers of a key with two primes. d, p, q and the given CRT values are
+/// as wide as n.
 struct Relations<'a> {
     n: &'a BoxedUint,
     e: &'a BoxedUint,
@@ -257,7 +258,7 @@ struct Relations<'a> {
     dq: Option<Secret<BoxedUint>>,
     qinv: Option<Secret<BoxedUint>>,
     n_bits: u32,
-    /// The number of limbs that p and q fit into.
+    /// The number of limbs for p and q.
     limbs: usize,
     prime_bits: u32,
 }
@@ -337,10 +338,11 @@ fn is_odd_above_one<const LIMBS: usize>(value: &Uint<LIMBS>) -> Choice {
     lowest.ct_eq(&1) & !is_one(value)
 }
 
-/// Whether d modulo `lcm(p - 1, q - 1)` is below `2^bits`, half the length of n, given `dp = d mod p - 1` and
-/// `dq = d mod q - 1` (FIPS 186-5, appendix A.1.1, criterion 3).
+/// Whether d modulo `lcm(p - 1, q - 1)` is below `2^bits`, half the length of n, given `dp = d mod
+/// p - 1` and `dq = d mod q - 1` (FIPS 186-5, appendix A.1.1, criterion 3).
 ///
-/// Such a number is dp or `dp + p - 1`, if p is the larger prime, since p is above `2^(bits - 1/2)`; and it is dq modulo q - 1.
+/// Let p be the larger prime, which is above `2^(bits - 1/2)`. Then a number below `2^bits` is dp
+/// or `dp + p - 1`; and it is dq modulo q - 1.
 fn is_short<const LIMBS: usize>(
     bits: u32,
     [p, q]: [&Uint<LIMBS>; 2],
@@ -372,7 +374,7 @@ fn less_one<const LIMBS: usize>(value: &Uint<LIMBS>) -> Uint<LIMBS> {
     less
 }
 
-/// Whether `value` is what the caller has given, if so.
+/// Whether `value` equals the number that the caller has given, or none was given.
 fn equals_given<const LIMBS: usize>(
     value: &Uint<LIMBS>,
     given: &Option<Secret<BoxedUint>>,

@@ -1,9 +1,10 @@
-//! The numbers of a private key, as a caller hands them over.
+//! The numbers of a private key, as given by a caller.
 
 /// The numbers of a private key (RFC 8017, section 3.2) in big-endian octets; leading zeros are allowed.
 ///
-/// Give the primes if you have them: with them the private operation is about four times as fast. The octets stay
-/// the caller's, who wipes them. There is no `Debug`: most of them are secret.
+/// Give the primes if you have them: they make the private operation about four times as fast. The
+/// caller keeps the octets and must wipe them. There is no `Debug`, because most of them are
+/// secret.
 ///
 /// ```
 /// # use batch_modexp::rsa::{KeyHandle, RsaComponents};
@@ -25,7 +26,7 @@ pub struct RsaComponents<'a> {
 }
 
 impl<'a> RsaComponents<'a> {
-    /// The modulus n, the public exponent e and the private exponent d.
+    /// Sets the modulus n, the public exponent e and the private exponent d.
     #[must_use]
     pub const fn new(n: &'a [u8], e: &'a [u8], d: &'a [u8]) -> Self {
         Self {
@@ -39,28 +40,28 @@ impl<'a> RsaComponents<'a> {
         }
     }
 
-    /// The two prime factors of n. A key with more than two does without.
+    /// Sets the two prime factors of n. Omit them for a key with more than two.
     #[must_use]
     pub const fn primes(mut self, p: &'a [u8], q: &'a [u8]) -> Self {
         self.primes = Some([p, q]);
         self
     }
 
-    /// `d mod p - 1`. It is checked if there are primes; what is not given is computed.
+    /// Sets `d mod p - 1`. If there are primes, it is checked; missing values are computed.
     #[must_use]
     pub const fn dp(mut self, dp: &'a [u8]) -> Self {
         self.dp = Some(dp);
         self
     }
 
-    /// `d mod q - 1`, as [`dp`](Self::dp).
+    /// Sets `d mod q - 1`, as [`dp`](Self::dp).
     #[must_use]
     pub const fn dq(mut self, dq: &'a [u8]) -> Self {
         self.dq = Some(dq);
         self
     }
 
-    /// `1 / q mod p`, as [`dp`](Self::dp).
+    /// Sets `1 / q mod p`, as [`dp`](Self::dp).
     #[must_use]
     pub const fn qinv(mut self, qinv: &'a [u8]) -> Self {
         self.qinv = Some(qinv);

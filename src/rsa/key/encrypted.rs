@@ -15,7 +15,7 @@ use super::{KeyFault, KeyHandle};
 use crate::rsa::Error;
 
 impl KeyHandle {
-    /// Decrypts a PKCS#8 document in DER by [`decrypt_pkcs8`], and reads the key in it; see
+    /// Decrypts a PKCS#8 document in DER with [`decrypt_pkcs8`], and reads the key in it; see
     /// [`from_pkcs8_der`](Self::from_pkcs8_der).
     ///
     /// # Errors
@@ -45,17 +45,28 @@ impl KeyHandle {
     }
 }
 
-/// Decrypts a PKCS#8 document in DER, `EncryptedPrivateKeyInfo`: the `PrivateKeyInfo` in it. Supported is PBES2 (RFC 8018)
-/// with PBKDF2 or scrypt, HMAC-SHA-2 and AES in CBC or GCM mode, which includes what `openssl pkcs8 -topk8` makes.
+/// Decrypts a PKCS#8 document in DER: returns the `PrivateKeyInfo` in an `EncryptedPrivateKeyInfo`.
 ///
-/// The document says how much its derivation takes: scrypt may take `128 N r p` octets up to 1 GiB, 64 times what
-/// OpenSSL asks for, and PBKDF2 100 million iterations, which are many seconds.
+/// Supports PBES2 (RFC 8018) with PBKDF2 or scrypt, HMAC-SHA-2, and AES in CBC or GCM mode. That
+/// includes the output of `openssl pkcs8 -topk8`.
+///
+/// The document sets the cost of the key derivation. For scrypt the limit is `128 N r p` octets of
+/// 1 GiB, 64 times the cost that OpenSSL sets. For PBKDF2 it is 100 million iterations, which take
+/// many seconds.
 ///
 /// # Errors
 ///
-/// In [`Error::Key`]: [`KeyFault::Der`] if this is no such document, [`KeyFault::Structure`] if it is a key that is not
-/// encrypted, [`KeyFault::Encryption`] if it is encrypted in another way, [`KeyFault::Derivation`] if its derivation is
-/// impossible or takes more than that, and [`KeyFault::Passphrase`].
+/// In [`Error::Key`]:
+///
+/// * [`KeyFault::Der`] if this is no such document;
+///
+/// * [`KeyFault::Structure`] if it is a key that is not encrypted;
+///
+/// * [`KeyFault::Encryption`] if the encryption is not supported;
+///
+/// * [`KeyFault::Derivation`] if the key derivation is invalid or above the limits;
+///
+/// * [`KeyFault::Passphrase`] if the passphrase is wrong or the octets are damaged.
 #[cfg_attr(docsrs, doc(cfg(feature = "encrypted")))]
 pub fn decrypt_pkcs8(der: &[u8], passphrase: impl AsRef<[u8]>) -> Result<Secret<Vec<u8>>, Error> {
     let info = EncryptedPrivateKeyInfoRef::from_der(der).map_err(|_| {
@@ -67,14 +78,14 @@ pub fn decrypt_pkcs8(der: &[u8], passphrase: impl AsRef<[u8]>) -> Result<Secret<
     if !is_affordable(&info.encryption_algorithm) {
         return Err(Error::Key(KeyFault::Derivation));
     }
-    // The document is wiped when it is dropped.
+    // `document` is wiped on drop.
     let document = info
         .decrypt(passphrase)
         .map_err(|error| Error::Key(fault(error, &info.encryption_algorithm)))?;
     Ok(Secret::new(document.as_bytes().to_vec()))
 }
 
-/// Why a document that could be parsed was not decrypted.
+/// The fault of a document that was parsed but not decrypted.
 fn fault(error: pkcs8::Error, scheme: &EncryptionScheme) -> KeyFault {
     let unsupported = |oid| KeyFault::Encryption(EncryptionAlgorithm(oid));
     match error {
@@ -84,13 +95,14 @@ fn fault(error: pkcs8::Error, scheme: &EncryptionScheme) -> KeyFault {
             pkcs5::Error::AlgorithmParametersInvalid { .. } => KeyFault::Derivation,
             _ => KeyFault::Passphrase,
         },
-        // Under a wrong passphrase one document in some hundreds is padded rightly, but no DER.
+        // With a wrong passphrase, one document in some hundreds has valid padding, but is no DER.
         _ => KeyFault::Passphrase,
     }
 }
 
-/// Whether a derivation by scrypt (RFC 7914, section 2) has a cost N that is a power of two, and takes at most 1 GiB. For
-/// what is allocated is what the document says, and with N = 0 pkcs5 panics.
+/// Whether a key derivation is within the limits. For scrypt (RFC 7914, section 2) the cost N must
+/// be a power of two and take at most 1 GiB: pkcs5 allocates what the document asks for, and panics
+/// if N = 0.
 fn is_affordable(encryption: &EncryptionScheme) -> bool {
     const MAX_OCTETS: u128 = 1 << 30;
     let Some(pbes2) = encryption.pbes2() else {
@@ -107,7 +119,7 @@ fn is_affordable(encryption: &EncryptionScheme) -> bool {
     n.is_power_of_two() && 128 * u128::from(n) * r_p <= MAX_OCTETS
 }
 
-/// The first part of an encryption that pkcs5 does not know: it parses no more than that.
+/// The first part of an encryption that pkcs5 does not know, at which it stops parsing.
 fn unsupported(encryption: AlgorithmIdentifierRef<'_>) -> Option<ObjectIdentifier> {
     if encryption.oid != pbes2::PBES2_OID {
         return Some(encryption.oid);
@@ -124,7 +136,7 @@ fn unsupported(encryption: AlgorithmIdentifierRef<'_>) -> Option<ObjectIdentifie
     if let Err(error) = pbes2::Kdf::try_from(derivation) {
         return unknown(error);
     }
-    // The initial value is read first, which RC2 has within a structure.
+    // pkcs5 reads the initial value first, which RC2 has inside a structure.
     let has_octets = cipher
         .parameters
         .is_some_and(|parameters| parameters.tag() == Tag::OctetString);

@@ -1,10 +1,11 @@
-//! Ways to encrypt keys, by name.
+//! Names of key encryption algorithms.
 
 use core::fmt;
 
 use pkcs8::ObjectIdentifier;
 
-/// A way to encrypt keys that is not supported, or a part of one. Displayed by its name, or its object identifier.
+/// An unsupported key encryption algorithm, or a part of one. Displayed as its name, or as its
+/// object identifier.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[cfg_attr(docsrs, doc(cfg(feature = "encrypted")))]
 pub struct EncryptionAlgorithm(pub(super) ObjectIdentifier);
@@ -24,7 +25,7 @@ macro_rules! names {
     };
 }
 
-/// What OpenSSL and Java encrypt keys with, or did.
+/// Algorithms with which OpenSSL and Java encrypt keys, or once did.
 const NAMES: &[(ObjectIdentifier, &str)] = names! {
     // RFC 8018, appendices A.3, B.1.1 and B.2.
     "1.2.840.113549.1.5.1" "pbeWithMD2AndDES-CBC"

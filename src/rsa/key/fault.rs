@@ -6,7 +6,7 @@ use core::fmt;
 use super::encryption::EncryptionAlgorithm;
 use crate::rsa::{MAX_PUBLIC_BITS, MIN_BITS};
 
-/// What is wrong with a key. Nothing in it depends on a secret but the name of the relation that does not hold.
+/// A fault of a key. The only fact that depends on a secret is which relation does not hold.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum KeyFault {
@@ -14,9 +14,10 @@ pub enum KeyFault {
     Pem,
     /// A number of a JSON Web Key is not base64url without padding (RFC 7515, section 2).
     Base64,
-    /// The newlines of a PEM block are written as a backslash and the letter n, as in JSON and in environment variables.
+    /// The newlines of a PEM block are escaped as a backslash and the letter n, as in JSON and
+    /// environment variables.
     EscapedNewlines,
-    /// There is PEM, but no block with the label `expected`.
+    /// There is PEM, but no block with an `expected` label.
     Label {
         /// The label or labels that this function reads.
         expected: &'static str,
@@ -28,23 +29,23 @@ pub enum KeyFault {
         /// The structure that this function reads.
         expected: &'static str,
     },
-    /// The document is a `found`, while the PEM label or the function is for another structure.
+    /// The document is a `found`, but the PEM label or the function requires another structure.
     Structure {
         /// The structure of the document: `PrivateKeyInfo` (PKCS#8) or `RSAPrivateKey` (PKCS#1).
         found: &'static str,
     },
     /// The key is for another algorithm than RSA.
     Algorithm,
-    /// The key is restricted to parameters of RSASSA-PSS that this crate does not sign with: another hash function
-    /// than SHA-256, SHA-384 and SHA-512, or another one for the mask generation.
+    /// The key is restricted to RSASSA-PSS parameters that this crate does not support: a hash
+    /// function outside `Hash`, or another one for the mask generation.
     PssParameters,
     /// The passphrase is wrong, or the encrypted octets are damaged.
     #[cfg(feature = "encrypted")]
     Passphrase,
-    /// The document is encrypted with this algorithm, or derives its key by it, which is not supported.
+    /// The document is encrypted, or its key derived, with this algorithm, which is not supported.
     #[cfg(feature = "encrypted")]
     Encryption(EncryptionAlgorithm),
-    /// The document asks for a derivation of its key that is impossible, or that takes too much memory or time.
+    /// The key derivation that the document sets is invalid, or takes too much memory or time.
     #[cfg(feature = "encrypted")]
     Derivation,
     /// n is even.
@@ -65,10 +66,10 @@ pub enum KeyFault {
     },
     /// d is 0 or not below n.
     PrivateExponent,
-    /// d modulo lcm(p - 1, q - 1) is below 2^(bits / 2), as for `d = 1` (FIPS 186-5, appendix A.1.1); of a key without
-    /// primes, d itself is, or d changes nothing.
+    /// d modulo lcm(p - 1, q - 1) is below 2^(bits / 2), such as `d = 1` (FIPS 186-5, appendix
+    /// A.1.1). Without primes: d itself is below that, or the private operation changes nothing.
     ShortPrivateExponent,
-    /// n is a prime or a power of one: then everybody can compute d.
+    /// n is a prime or a power of one, so d is easy to compute.
     PrimePower,
     /// p or q is even or below 3.
     Factor,
@@ -76,7 +77,7 @@ pub enum KeyFault {
     EqualFactors,
     /// n is not p q.
     Product,
-    /// `d e` is not 1 modulo p - 1 and q - 1; of a key without primes, `2^(e d)` is not 2 modulo n.
+    /// `d e` is not 1 modulo p - 1 and q - 1. Without primes: `2^(e d)` is not 2 modulo n.
     Exponents,
     /// dP is not d mod p - 1.
     Dp,

@@ -22,14 +22,15 @@ impl KeyHandle {
     /// Reads the first private key in `pem`: PKCS#8, `-----BEGIN PRIVATE KEY-----`, or PKCS#1,
     /// `-----BEGIN RSA PRIVATE KEY-----`.
     ///
-    /// Text and other blocks around it are skipped, such as certificates, and line lengths and white space do not
-    /// matter; see [`decode_pem`](crate::rsa::decode_pem). A `Secret<Vec<u8>>` or `Secret<String>` can be passed by reference. The text stays
-    /// the caller's, who wipes it.
+    /// Text and other blocks, such as certificates, are skipped. Line lengths and white space do
+    /// not matter; see [`decode_pem`](crate::rsa::decode_pem). A `Secret<Vec<u8>>` or
+    /// `Secret<String>` can be passed by reference. The caller keeps the text and must wipe it.
     ///
     /// # Errors
     ///
-    /// [`Error::KeySize`] if the modulus is too short or too long, [`Error::Key`] with what is wrong otherwise:
-    /// [`KeyFault::Encrypted`] for `-----BEGIN ENCRYPTED PRIVATE KEY-----`, which `from_pkcs8_encrypted_pem` reads.
+    /// [`Error::KeySize`] if the modulus is too short or too long, otherwise [`Error::Key`] with
+    /// the fault. For `-----BEGIN ENCRYPTED PRIVATE KEY-----` that is [`KeyFault::Encrypted`]; read
+    /// it with `from_pkcs8_encrypted_pem`.
     pub fn from_pem(pem: impl AsRef<[u8]>) -> Result<Self, Error> {
         let text = pem.as_ref();
         match decode_pem(text, &[PKCS8_LABEL, PKCS1_LABEL])? {
@@ -41,12 +42,13 @@ impl KeyHandle {
 
     /// Reads a PKCS#8 document in DER: `PrivateKeyInfo` with an RSA key.
     ///
-    /// A key of type id-RSASSA-PSS keeps its [`restriction`](Self::restriction). A key with more than two primes is
-    /// used with its private exponent d. The octets stay the caller's, who wipes them.
+    /// A key of type id-RSASSA-PSS keeps its [`restriction`](Self::restriction). A key with more
+    /// than two primes uses its private exponent d. The caller keeps the octets and must wipe them.
     ///
     /// # Errors
     ///
-    /// [`Error::KeySize`] if the modulus is too short or too long, [`Error::Key`] with what is wrong otherwise.
+    /// [`Error::KeySize`] if the modulus is too short or too long, otherwise [`Error::Key`] with
+    /// the fault.
     pub fn from_pkcs8_der(der: &[u8]) -> Result<Self, Error> {
         let fault = KeyFault::Der {
             expected: "PrivateKeyInfo",
@@ -77,12 +79,13 @@ impl KeyHandle {
 
     /// Reads a PKCS#1 document in DER: `RSAPrivateKey`.
     ///
-    /// A key with more than two primes is used with its private exponent d. The octets stay the caller's, who wipes
-    /// them.
+    /// A key with more than two primes uses its private exponent d. The caller keeps the octets and
+    /// must wipe them.
     ///
     /// # Errors
     ///
-    /// [`Error::KeySize`] if the modulus is too short or too long, [`Error::Key`] with what is wrong otherwise.
+    /// [`Error::KeySize`] if the modulus is too short or too long, otherwise [`Error::Key`] with
+    /// the fault.
     pub fn from_pkcs1_der(der: &[u8]) -> Result<Self, Error> {
         from_pkcs1(der, Restriction::None)
     }
@@ -118,7 +121,7 @@ fn from_pkcs1(der: &[u8], restriction: Restriction) -> Result<KeyHandle, Error> 
     KeyHandle::restricted(&components, restriction)
 }
 
-/// The DER in the first PEM block of `text` with the label `expected`.
+/// Decodes the first PEM block of `text` with the label `expected`.
 pub(super) fn decode(text: &[u8], expected: &'static str) -> Result<Secret<Vec<u8>>, Error> {
     if let Some((_, der)) = decode_pem(text, &[expected])? {
         return Ok(der);
@@ -126,7 +129,7 @@ pub(super) fn decode(text: &[u8], expected: &'static str) -> Result<Secret<Vec<u
     Err(Error::Key(no_block(text, expected)))
 }
 
-/// Why there is no block with the label `expected`.
+/// The reason why there is no block with the label `expected`.
 fn no_block(text: &[u8], expected: &'static str) -> KeyFault {
     match decode_pem(text, &[ENCRYPTED_LABEL]) {
         Ok(Some(_)) => KeyFault::Encrypted,
@@ -135,14 +138,14 @@ fn no_block(text: &[u8], expected: &'static str) -> KeyFault {
     }
 }
 
-/// The algorithm of an `EncryptedPrivateKeyInfo`, the SEQUENCE of an algorithm and an OCTET STRING, as a
-/// SubjectPublicKeyInfo is but for the type of its string.
+/// The algorithm of an `EncryptedPrivateKeyInfo`. It is the SEQUENCE of an algorithm and an OCTET
+/// STRING, so it parses like a SubjectPublicKeyInfo with another string type.
 pub(super) fn encryption_of(der: &[u8]) -> Option<AlgorithmIdentifierRef<'_>> {
     let info = SubjectPublicKeyInfo::<AnyRef<'_>, &OctetStringRef>::from_der(der).ok()?;
     Some(info.algorithm)
 }
 
-/// What is wrong with `der`, which is not the DER of `expected`.
+/// The fault of `der`, which is not the DER of `expected`.
 pub(super) fn not_der(der: &[u8], expected: &'static str) -> KeyFault {
     if PrivateKeyInfoRef::from_der(der).is_ok() {
         KeyFault::Structure {

@@ -1,11 +1,13 @@
 //! Montgomery constants of secret moduli, in heap memory that is wiped.
 //!
-//! crypto-bigint makes `MontyParams<BoxedUint>` only inside a `BoxedMontyParams`, which counts references and which
-//! nobody can wipe: what comes out of it is a clone. So the constants are computed on `Uint<LIMBS>`, and once the clone
-//! is made, the memory of the original is taken back from the allocator and overwritten.
+//! crypto-bigint makes `MontyParams<BoxedUint>` only inside a reference-counted `BoxedMontyParams`,
+//! which cannot be wiped; only a clone can be taken out. So the constants are computed on
+//! `Uint<LIMBS>`. After the clone is made, the memory of the original is allocated again and
+//! overwritten.
 //!
-//! `MontyParams::new` is constant-time but for one instruction on some processors: it counts the leading zeros of the
-//! modulus. How long a prime is, is public here: half as long as n, or the length with which the caller gave it.
+//! `MontyParams::new` is constant-time except for one instruction on some processors, which counts
+//! the leading zeros of the modulus. The length of a prime is public here: half that of n, or the
+//! length in which the caller gave it.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,13 +17,14 @@ use batch_modexp_core::width::{WithLimbs, load, scrubbed, with_limbs};
 use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
-/// The odd `modulus` with its constants, at its own width up to 64 limbs; above that at the next of `with_limbs`.
+/// Makes the constants of the odd `modulus`, at its own width up to 64 limbs, above that at the
+/// next width of `with_limbs`.
 pub(in crate::rsa) fn secret(modulus: &BoxedUint) -> Secret<MontyParams<BoxedUint>> {
     fn exact<const LIMBS: usize>(params: Params<'_>) -> Secret<MontyParams<BoxedUint>> {
         scrubbed::<LIMBS, _>(|| params.run::<LIMBS>())
     }
     let params = Params { modulus };
-    // `with_limbs` would round these up, and every exponentiation with such a key would take longer.
+    // `with_limbs` would round these widths up and slow down every exponentiation with such a key.
     match modulus.as_limbs().len() {
         9 => exact::<9>(params),
         11 => exact::<11>(params),
@@ -87,7 +90,7 @@ impl WithLimbs for Params<'_> {
         let copy = Secret::new(params.clone());
         let numbers = [params.modulus().as_ref(), params.one(), params.r2()];
         let numbers = numbers.map(|number| number.as_limbs().as_ptr().addr());
-        // They lie in an `Arc`, behind two counts.
+        // The numbers lie in an `Arc`, behind its two counts.
         let counts = 2 * size_of::<usize>();
         let shared = (params as *const MontyParams<BoxedUint>).addr() - counts;
         drop(original);
@@ -97,9 +100,9 @@ impl WithLimbs for Params<'_> {
     }
 }
 
-/// Overwrites blocks of `bytes` bytes that began at `addresses` and have just been freed: allocates blocks of that
-/// size until they cover all of them. It is best effort, since an allocator need not return them, and another
-/// thread may be faster; what it got is then overwritten by its owner.
+/// Overwrites freed allocations of `bytes` bytes at `addresses`: allocates that size until all of
+/// them are covered. This is best effort: an allocator need not return them, and another thread may
+/// get them first, which then overwrites them itself.
 fn overwrite_freed(addresses: &[usize], bytes: usize) {
     const TRIES: usize = 64;
     let mut taken = Vec::with_capacity(TRIES);
@@ -109,15 +112,15 @@ fn overwrite_freed(addresses: &[usize], bytes: usize) {
                 |block: &Secret<Vec<usize>>| byte.wrapping_sub(block.as_ptr().addr()) < bytes;
             taken.iter().any(block)
         };
-        // Blocks that were joined when they were freed come back with other bounds.
+        // Allocations that were merged when freed come back with other bounds.
         let mut ends = addresses
             .iter()
             .flat_map(|&address| [address, address + bytes - 1]);
         ends.all(within)
     };
     while !covered(&taken) && taken.len() < TRIES {
-        // Not zeros: a vector of zeros is asked for as zeroed memory, and then glibc before 2.41 leaves out the blocks
-        // that the thread has freed last. They are zeros when the blocks are wiped.
+        // Not zeros: `vec!` of zeros requests zeroed memory, and then glibc before 2.41 skips the
+        // allocations that the thread freed last. They are zeroed when wiped.
         taken.push(Secret::new(vec![usize::MAX; bytes / size_of::<usize>()]));
     }
 }

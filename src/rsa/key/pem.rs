@@ -1,4 +1,5 @@
-//! PEM (RFC 7468), read leniently: lines of any length, white space anywhere, anything before and after the block.
+//! PEM (RFC 7468), read leniently: lines of any length, white space anywhere, any text around the
+//! block.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -17,14 +18,16 @@ const DASHES: &[u8] = b"-----";
 /// The label of a PEM block, and its DER.
 pub type PemBlock<'l> = (&'l str, Secret<Vec<u8>>);
 
-/// Decodes the first PEM block with one of `labels`: its label and its DER. `None` if there is no such block.
+/// Decodes the first PEM block with one of `labels`; returns its label and its DER, or `None` if
+/// there is no such block.
 ///
-/// Blocks with other labels, and text around blocks, are skipped; they need not be UTF-8. A block begins at the
-/// beginning of a line, after blanks, tabs or a byte order mark at most. White space in its base64 is ignored: lines
-/// have any length, and blanks or empty lines may lie between them.
+/// Blocks with other labels and text around blocks are skipped; they need not be UTF-8. A block
+/// begins at the beginning of a line; only blanks, tabs or a byte order mark may precede it. White
+/// space in its base64 is ignored: lines have any length, and blanks or empty lines may lie between
+/// them.
 ///
-/// Constant-time in the base64 digits; where white space lies among them is public. Copies are wiped. The time is
-/// linear in the length of `pem`.
+/// Constant-time in the base64 digits; the places of white space are public. Copies are wiped. The
+/// time is linear in the length of `pem`.
 ///
 /// ```
 /// use batch_modexp::rsa::decode_pem;
@@ -37,8 +40,9 @@ pub type PemBlock<'l> = (&'l str, Secret<Vec<u8>>);
 ///
 /// # Errors
 ///
-/// In [`Error::Key`]: [`KeyFault::Pem`] if the block does not end, or is no base64; [`KeyFault::Encrypted`] if it is
-/// encrypted in the way that was usual before PKCS#8 (RFC 1421); [`KeyFault::EscapedNewlines`].
+/// In [`Error::Key`]: [`KeyFault::Pem`] if the block has no end or is no base64;
+/// [`KeyFault::Encrypted`] if it is encrypted as in RFC 1421, the format before PKCS#8;
+/// [`KeyFault::EscapedNewlines`].
 pub fn decode_pem<'l>(
     pem: impl AsRef<[u8]>,
     labels: &[&'l str],
@@ -61,7 +65,7 @@ pub(super) fn has_block(text: &[u8]) -> bool {
     contains(text, BEGIN)
 }
 
-/// The label of the first block with one of `labels`, and what follows its first line.
+/// The label of the first block with one of `labels`, and the text after that label.
 fn find_block<'a, 'l>(text: &'a [u8], labels: &[&'l str]) -> Option<(&'l str, &'a [u8])> {
     let mut rest = text;
     loop {
@@ -77,7 +81,7 @@ fn find_block<'a, 'l>(text: &'a [u8], labels: &[&'l str]) -> Option<(&'l str, &'
     }
 }
 
-/// `line` without what may precede a block on its line.
+/// `line` without the characters that may precede a block.
 fn trim_start(line: &[u8]) -> &[u8] {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     let blanks = line.iter().take_while(|octet| b" \t".contains(octet));
@@ -86,8 +90,8 @@ fn trim_start(line: &[u8]) -> &[u8] {
 
 /// Decodes the base64 at the beginning of `body`, up to the end of the block.
 fn decode_body(label: &str, body: &[u8]) -> Result<Secret<Vec<u8>>, KeyFault> {
-    // Base64 has no hyphens, so the first one begins the last line, if the block has an end. Only that an octet is
-    // none is revealed of the others.
+    // Base64 has no hyphens, so the first one begins the last line, if the block has an end. Of the
+    // other octets it is only revealed that they are no hyphens.
     let len = body
         .iter()
         .position(|octet| reveal(octet.ct_eq(&b'-')))
@@ -98,7 +102,7 @@ fn decode_body(label: &str, body: &[u8]) -> Result<Secret<Vec<u8>>, KeyFault> {
         .and_then(|end| end.strip_prefix(label.as_bytes()))
         .is_some_and(|end| end.starts_with(DASHES));
     if !is_end {
-        // Such headers end with the name of a cipher, most of which have a hyphen.
+        // Such headers end with the name of a cipher, and most of these names have a hyphen.
         let is_encrypted = contains(base64, b"Proc-Type: 4,ENCRYPTED")
             || contains(&body[..body.len().min(64)], b"Proc-Type: 4,ENCRYPTED");
         return Err(if is_encrypted {
@@ -112,7 +116,7 @@ fn decode_body(label: &str, body: &[u8]) -> Result<Secret<Vec<u8>>, KeyFault> {
     decode_base64(&digits)
 }
 
-/// Only the answer is revealed.
+/// Whether an octet is white space. Only the answer is revealed.
 fn is_white(octet: u8) -> bool {
     let white = b" \t\r\n\x0b\x0c";
     let first = octet.ct_eq(&white[0]);
@@ -124,7 +128,7 @@ fn is_white(octet: u8) -> bool {
 }
 
 fn decode_base64(digits: &[u8]) -> Result<Secret<Vec<u8>>, KeyFault> {
-    // In a buffer of ours, which is wiped whatever happens.
+    // In a buffer of this crate, which is wiped on every path.
     let mut der = Secret::new(vec![0; digits.len() / 4 * 3]);
     let decoded = Base64::decode(digits, &mut der).map_err(|_| KeyFault::Pem)?;
     let len = decoded.len();
@@ -132,7 +136,7 @@ fn decode_base64(digits: &[u8]) -> Result<Secret<Vec<u8>>, KeyFault> {
     Ok(der)
 }
 
-/// Whether `text` has a backslash and a letter where the first line of a block should end.
+/// Whether `text` has an escaped newline where the first line of a block should end.
 fn has_escaped_newlines(text: &[u8]) -> bool {
     contains(text, br"-----\n") || contains(text, br"-----\r\n")
 }

@@ -21,18 +21,21 @@ use super::{KeyFault, KeyHandle, Restriction, check};
 use crate::rsa::octets::limbs_to_octets;
 use crate::rsa::{Error, MAX_PUBLIC_BITS};
 
-/// The longest public exponent that is taken from a stranger, in bits.
+/// The longest public exponent that is accepted by default, in bits.
 const MAX_EXPONENT_BITS: u32 = 64;
 
 /// A public key with its precomputed values.
 ///
-/// It comes from X.509 (SubjectPublicKeyInfo or a certificate), PKCS#1, numbers, a [`KeyHandle`], or a key of the `rsa` crate.
+/// It comes from X.509 (SubjectPublicKeyInfo or a certificate), PKCS#1, numbers, a [`KeyHandle`],
+/// or a key of the `rsa` crate.
 ///
-/// n is odd and has 1024 to 16,384 bits; e is odd, at least 3 and below n. Of a key that is read, e has at most 64 bits, so that a
-/// stranger's key cannot stall a batch; [`from_numbers_with_exponent_bits`](Self::from_numbers_with_exponent_bits) raises that.
-/// Whether n has two prime factors is not known here.
+/// n is odd and has 1024 to 16,384 bits; e is odd, at least 3 and below n. By default e has at most
+/// 64 bits, so that a stranger's key cannot stall a batch;
+/// [`from_numbers_with_exponent_bits`](Self::from_numbers_with_exponent_bits) raises the limit.
+/// Whether n has two prime factors is not checked.
 ///
-/// Cloning a key shares it. The traits of spki (`pkcs8::EncodePublicKey`) give it to other libraries, and so do its octets:
+/// Clones share the key. Other libraries can read it by the traits of spki
+/// (`pkcs8::EncodePublicKey`), or from its octets:
 /// `rsa::PublicKey::from_public_key_der(key.as_der())`.
 ///
 /// ```
@@ -62,16 +65,17 @@ impl PublicKey {
     ///
     /// # Errors
     ///
-    /// [`Error::PublicKey`] with what is wrong.
+    /// [`Error::PublicKey`] with the fault.
     pub fn from_numbers(n: &[u8], e: &[u8]) -> Result<Self, Error> {
         Self::from_numbers_with_exponent_bits(n, e, MAX_EXPONENT_BITS)
     }
 
-    /// The same for an exponent of up to `max_exponent_bits` bits. An operation takes time in proportion to the length of e.
+    /// Prepares a key as [`from_numbers`](Self::from_numbers), with an exponent of up to
+    /// `max_exponent_bits` bits. The time of an operation is proportional to the length of e.
     ///
     /// # Errors
     ///
-    /// [`Error::PublicKey`] with what is wrong.
+    /// [`Error::PublicKey`] with the fault.
     pub fn from_numbers_with_exponent_bits(
         n: &[u8],
         e: &[u8],
@@ -135,7 +139,7 @@ impl PublicKey {
         self.0.n_bits
     }
 
-    /// The length of the modulus, and of a signature or a ciphertext, in bytes.
+    /// The length of the modulus and of a signature or ciphertext, in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.0.n_bits.div_ceil(8) as usize
@@ -159,21 +163,22 @@ impl PublicKey {
         self.0.restriction
     }
 
-    /// SubjectPublicKeyInfo in DER (RFC 5280, section 4.1). A key that is restricted to RSASSA-PSS says so here too.
+    /// The key as SubjectPublicKeyInfo in DER (RFC 5280, section 4.1). It includes a restriction to
+    /// RSASSA-PSS.
     #[must_use]
     pub fn as_der(&self) -> &[u8] {
         &self.0.der
     }
 
-    /// SubjectPublicKeyInfo in PEM, `-----BEGIN PUBLIC KEY-----`, with line feeds.
+    /// The key as SubjectPublicKeyInfo in PEM, `-----BEGIN PUBLIC KEY-----`, with line feeds.
     #[must_use]
     pub fn to_pem(&self) -> String {
         pem::encode_string("PUBLIC KEY", pem::LineEnding::LF, self.as_der())
             .unwrap_or_else(|_| unreachable!("a few kilobytes can be encoded"))
     }
 
-    /// SubjectPublicKeyInfo in DER of the type id-RSASSA-PSS, whatever the key's restriction. Identifiers of the hash function `D` are
-    /// without parameters.
+    /// The key as SubjectPublicKeyInfo in DER of the type id-RSASSA-PSS, whatever its restriction.
+    /// Identifiers of the hash function `D` have no parameters.
     pub(in crate::rsa) fn to_pss_der<D: AssociatedOid>(&self, salt_len: u8) -> Vec<u8> {
         let der = with_pss_algorithm(D::OID, None, salt_len, |algorithm| {
             encode(&self.0.n_octets, &self.e(), algorithm)
@@ -181,7 +186,7 @@ impl PublicKey {
         der.expect("a public key can be encoded")
     }
 
-    /// Whether n is larger than a number of as many octets. Variable-time.
+    /// Whether n is larger than a number with as many octets. Variable-time.
     pub(in crate::rsa) fn exceeds(&self, octets: &[u8]) -> bool {
         debug_assert_eq!(octets.len(), self.size());
         octets < &*self.0.n_octets
@@ -195,7 +200,7 @@ impl PublicKey {
         &self.0.e
     }
 
-    /// Tells keys apart: clones of a key have the same address.
+    /// The identity of the key: clones have the same address.
     pub(in crate::rsa) fn address(&self) -> *const () {
         Arc::as_ptr(&self.0).cast()
     }
@@ -263,7 +268,7 @@ impl KeyHandle {
         octets(&self.parts().e, self.parts().e_bits)
     }
 
-    /// The public key as SubjectPublicKeyInfo in DER. A key that is restricted to RSASSA-PSS says so here too.
+    /// The public key as SubjectPublicKeyInfo in DER. It includes a restriction to RSASSA-PSS.
     #[must_use]
     pub fn public_key_der(&self) -> Vec<u8> {
         self.public_key().as_der().to_vec()
@@ -276,7 +281,8 @@ impl KeyHandle {
     }
 }
 
-/// SubjectPublicKeyInfo (RFC 5280, section 4.1; RFC 4055). Numbers of at most 16,384 bits can be encoded.
+/// Encodes a SubjectPublicKeyInfo (RFC 5280, section 4.1; RFC 4055), with numbers of at most 16,384
+/// bits.
 fn encode(
     n: &[u8],
     e: &[u8],
@@ -294,7 +300,7 @@ fn encode(
     .to_der()
 }
 
-/// A public number of `bits` bits.
+/// The octets of a public number of `bits` bits.
 fn octets(number: &BoxedUint, bits: u32) -> Vec<u8> {
     limbs_to_octets(number.as_limbs(), bits.div_ceil(8) as usize).to_vec()
 }

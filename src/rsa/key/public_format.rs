@@ -15,15 +15,16 @@ const PKCS1_LABEL: &str = "RSA PUBLIC KEY";
 const CERTIFICATE_LABEL: &str = "CERTIFICATE";
 
 impl PublicKey {
-    /// Reads the first public key in `pem`: SubjectPublicKeyInfo, `-----BEGIN PUBLIC KEY-----`, PKCS#1,
-    /// `-----BEGIN RSA PUBLIC KEY-----`, or that of a certificate, `-----BEGIN CERTIFICATE-----`, which is
-    /// [not verified](Self::from_certificate_der).
+    /// Reads the first public key in `pem`.
     ///
-    /// Text and other blocks around it are skipped; see [`decode_pem`].
+    /// It may be a SubjectPublicKeyInfo (`-----BEGIN PUBLIC KEY-----`), PKCS#1 (`-----BEGIN RSA
+    /// PUBLIC KEY-----`), or that of a certificate (`-----BEGIN CERTIFICATE-----`), which is [not
+    /// verified](Self::from_certificate_der). Text and other blocks around it are skipped; see
+    /// [`decode_pem`].
     ///
     /// # Errors
     ///
-    /// [`Error::PublicKey`] with what is wrong.
+    /// [`Error::PublicKey`] with the fault.
     pub fn from_pem(pem: impl AsRef<[u8]>) -> Result<Self, Error> {
         let text = pem.as_ref();
         let labels = [SPKI_LABEL, PKCS1_LABEL, CERTIFICATE_LABEL];
@@ -49,7 +50,7 @@ impl PublicKey {
     ///
     /// # Errors
     ///
-    /// [`Error::PublicKey`] with what is wrong.
+    /// [`Error::PublicKey`] with the fault.
     pub fn from_spki_der(der: &[u8]) -> Result<Self, Error> {
         from_spki(der).map_err(Error::PublicKey)
     }
@@ -58,17 +59,19 @@ impl PublicKey {
     ///
     /// # Errors
     ///
-    /// [`Error::PublicKey`] with what is wrong.
+    /// [`Error::PublicKey`] with the fault.
     pub fn from_pkcs1_der(der: &[u8]) -> Result<Self, Error> {
         from_pkcs1(der, Restriction::None).map_err(Error::PublicKey)
     }
 
-    /// Reads the key of an X.509 certificate in DER (RFC 5280, section 4.1). Nothing else of the certificate is looked at: not its
-    /// signature, not its dates, not what it allows. The caller has to know that it is the right key.
+    /// Reads the key of an X.509 certificate in DER (RFC 5280, section 4.1).
+    ///
+    /// Nothing else of the certificate is checked: not its signature, its dates, or its permitted
+    /// uses. The caller must know that it is the right key.
     ///
     /// # Errors
     ///
-    /// [`Error::PublicKey`] with what is wrong.
+    /// [`Error::PublicKey`] with the fault.
     pub fn from_certificate_der(der: &[u8]) -> Result<Self, Error> {
         let fault = Error::PublicKey(KeyFault::Der {
             expected: "Certificate",
@@ -82,7 +85,7 @@ impl PublicKey {
     ///
     /// # Errors
     ///
-    /// [`Error::PublicKey`] with what is wrong.
+    /// [`Error::PublicKey`] with the fault.
     pub fn from_jwk(n: &str, e: &str) -> Result<Self, Error> {
         let decode = |number: &str| {
             let fault = Error::PublicKey(KeyFault::Base64);
@@ -110,8 +113,8 @@ fn from_pkcs1(der: &[u8], restriction: Restriction) -> Result<PublicKey, KeyFaul
     PublicKey::from_stranger(n, e, restriction)
 }
 
-/// The SubjectPublicKeyInfo of a certificate:
-/// `SEQUENCE { SEQUENCE { [0] version, serial number, signature, issuer, validity, subject, key, .. }, algorithm, signature }`.
+/// Finds the SubjectPublicKeyInfo of a certificate: `SEQUENCE { SEQUENCE { [0] version, serial
+/// number, signature, issuer, validity, subject, key, .. }, algorithm, signature }`.
 fn spki_of_certificate(der: &[u8]) -> der::Result<&[u8]> {
     let mut reader = SliceReader::new(der)?;
     let spki = reader.sequence(|certificate: &mut SliceReader<'_>| {

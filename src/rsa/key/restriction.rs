@@ -1,5 +1,5 @@
-//! What a key may be used for: keys of type id-RSASSA-PSS are for RSASSA-PSS alone, perhaps with given parameters
-//! (RFC 4055, section 3.1).
+//! Restrictions of keys: a key of type id-RSASSA-PSS is for RSASSA-PSS alone, perhaps with given
+//! parameters (RFC 4055, section 3.1).
 
 use core::fmt;
 
@@ -11,17 +11,19 @@ use pkcs8::spki::{AlgorithmIdentifier, AlgorithmIdentifierRef};
 use super::fault::KeyFault;
 use crate::rsa::hash::Hash;
 
-/// What a key may sign by, which its PKCS#8 document says. The signer respects it.
+/// The schemes that a key may sign by, according to its PKCS#8 document. The signer enforces it.
 ///
-/// `hazmat::rsasp1` does not know what its blocks are; there the protocol has to.
+/// `hazmat::rsasp1` cannot, because it does not know the scheme of its blocks; the protocol must do
+/// it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Restriction {
-    /// Any scheme: a key of type rsaEncryption, and every key that does not come from PKCS#8.
+    /// Any scheme: keys of type rsaEncryption, and keys that do not come from PKCS#8.
     None,
     /// RSASSA-PSS with any hash function and salt.
     Pss,
-    /// RSASSA-PSS with this hash function, also for the mask generation, and a salt of at least that many bytes.
+    /// RSASSA-PSS with this hash function, also for the mask generation, and a salt of at least
+    /// `min_salt_len` bytes.
     PssWith {
         /// The hash function.
         hash: Hash,
@@ -34,7 +36,7 @@ const RSASSA_PSS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.11354
 const MGF1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.8");
 
 impl Restriction {
-    /// That of the algorithm in a PKCS#8 document.
+    /// The restriction by the algorithm in a PKCS#8 document.
     pub(super) fn of(algorithm: &AlgorithmIdentifierRef<'_>) -> Result<Self, KeyFault> {
         match (algorithm.oid, algorithm.parameters) {
             (pkcs1::ALGORITHM_OID, _) => Ok(Self::None),
@@ -49,7 +51,7 @@ impl Restriction {
         }
     }
 
-    /// `None` if nothing here signs by these parameters.
+    /// The restriction to these parameters; `None` if this crate does not support them.
     fn with(parameters: &RsaPssParamsOwned) -> Option<Self> {
         let mask_gen = &parameters.mask_gen;
         let hash = Hash::of(parameters.hash.oid)?;
@@ -62,7 +64,7 @@ impl Restriction {
         })
     }
 
-    /// Calls `f` with the algorithm of a public key whose private key is restricted like this.
+    /// Calls `f` with the algorithm identifier of a public key with this restriction.
     pub(super) fn with_algorithm<T>(self, f: impl FnOnce(AlgorithmIdentifierRef<'_>) -> T) -> T {
         match self {
             Self::None => f(pkcs1::ALGORITHM_ID),
@@ -71,7 +73,7 @@ impl Restriction {
                 parameters: None,
             }),
             Self::PssWith { hash, min_salt_len } => {
-                // It came from an octet.
+                // The length was read from one octet.
                 let salt_len = u8::try_from(min_salt_len).unwrap_or(u8::MAX);
                 with_pss_algorithm(hash.oid(), Some(AnyRef::NULL), salt_len, f)
             }
@@ -79,8 +81,9 @@ impl Restriction {
     }
 }
 
-/// Calls `f` with the algorithm id-RSASSA-PSS with a hash function, also for the mask generation. `parameters` are those of
-/// its identifiers: NULL or none, which mean the same (RFC 4055, section 2.1).
+/// Calls `f` with the algorithm identifier id-RSASSA-PSS for a hash function, also for the mask
+/// generation. `parameters` are those of the hash identifiers: NULL or none, which mean the same
+/// (RFC 4055, section 2.1).
 pub(super) fn with_pss_algorithm<T>(
     hash: ObjectIdentifier,
     parameters: Option<AnyRef<'static>>,

@@ -1,8 +1,8 @@
-//! A digest of a key's record, by which a fault in its memory is found.
+//! A digest of a key's record, which detects faults in its memory.
 //!
-//! The check of a result computes with the key's own numbers. If one of them is struck, the computation and the check
-//! may go wrong alike: with `R^2 mod p` set to 0 both work modulo p on zeros. So a result only leaves if the record is
-//! still what was imported.
+//! The check of a result computes with the key's own numbers. A fault in one of them may affect
+//! computation and check alike: with `R^2 mod p` set to 0, both work on zeros modulo p. So a result
+//! is only returned if the record is unchanged since the import.
 
 use batch_modexp_core::secret::{Secret, reveal};
 use batch_modexp_core::width::scrubbed;
@@ -19,14 +19,15 @@ impl KeyParts {
         self.seal = self.digest();
     }
 
-    /// Whether the record is what it was when it was sealed. Constant-time in the record; the verdict is public.
+    /// Whether the record is unchanged since it was sealed. Constant-time in the record; the
+    /// verdict is public.
     pub(in crate::rsa) fn is_intact(&self) -> bool {
         reveal(self.digest().ct_eq(&*self.seal))
     }
 
-    /// Of all that a private operation, its check and the encoding of messages read.
+    /// Digest of everything that a private operation, its check and the encoding of messages read.
     fn digest(&self) -> Secret<[u8; 32]> {
-        // Enough for what the hash function leaves on the stack.
+        // Enough to wipe what the hash function leaves on the stack.
         scrubbed::<16, _>(|| {
             let mut record = Record::default();
             record.params(self.n.as_ref());
@@ -57,12 +58,12 @@ impl KeyParts {
     }
 }
 
-/// The hash of a record. Its shape is public: lengths stand before numbers.
+/// The hash of a record. Its format is public: lengths precede numbers.
 #[derive(Default)]
 struct Record(Sha256);
 
 impl Record {
-    /// A modulus with the constants that arithmetic here uses. `R mod m` and the count of leading zeros are not among them.
+    /// Adds a modulus with the constants in use. `R mod m` and the count of leading zeros are not.
     fn params(&mut self, params: &MontyParams<BoxedUint>) {
         self.number(params.modulus().as_ref());
         self.number(params.r2());

@@ -1,4 +1,4 @@
-//! Run where there is a GPU; elsewhere they say that they were skipped.
+//! Tests of RSA on GPUs. Without a GPU they report that they were skipped.
 
 mod campaign;
 
@@ -33,7 +33,7 @@ fn gpu() -> Option<Cuda> {
     crate::need::available("cuda", Cuda::probe()).map(|_| Cuda::new().unwrap())
 }
 
-/// Keys of several classes, of widths between them, of widths that no kernel takes, and with e = 3.
+/// Keys of several classes, of widths between them, of widths without kernels, and with e = 3.
 fn keys() -> Vec<KeyHandle> {
     let pems = [
         include_str!("../../../../tests/keys/rsa1024.pem"),
@@ -48,7 +48,7 @@ fn keys() -> Vec<KeyHandle> {
         .into()
 }
 
-/// Numbers below any modulus that no two positions share, but for those that are as many apart as this.
+/// Numbers below any modulus that differ between positions, with this period.
 struct Numbered(usize);
 
 impl Source for Numbered {
@@ -75,7 +75,7 @@ impl Source for Numbered {
     }
 }
 
-/// The private operations of `count` lanes, with `keys` in turn.
+/// Private operations on `count` lanes, with `keys` in turn.
 fn run(backend: &impl RsaBackend, keys: &[KeyHandle], count: usize, blinded: bool) -> Vec<Octets> {
     let lanes: Vec<_> = keys.iter().cycle().take(count).collect();
     let streams = Streams::seeded(&mut getrandom::SysRng).unwrap();
@@ -91,7 +91,7 @@ fn run(backend: &impl RsaBackend, keys: &[KeyHandle], count: usize, blinded: boo
     results.iter().map(owned).collect()
 }
 
-/// Does something to batches on their way to the devices.
+/// A backend that changes batches on their way to the devices.
 struct Tampered<'a>(&'a Cuda, Tampering<'a>);
 
 impl<'a> Tampered<'a> {
@@ -176,7 +176,7 @@ fn large_batches_of_one_key() {
     assert!(cuda.is_wiped());
 }
 
-/// Whichever kernel is chosen for so many lanes.
+/// Holds for the kernel of every number of lanes.
 #[test]
 fn nothing_is_compiled_for_prepared_keys() {
     if gpu().is_none() {
@@ -194,7 +194,7 @@ fn nothing_is_compiled_for_prepared_keys() {
     }
 }
 
-/// Whatever the chip would choose. Families without kernels for it are passed over: those for other chips.
+/// Also those that this chip would not choose. Families for other chips are skipped.
 #[test]
 fn every_family_computes_halves() {
     let Some(cuda) = gpu() else { return };
@@ -232,11 +232,11 @@ fn every_family_computes_halves() {
         }
         done
     });
-    // Doubles compute all widths.
+    // The DPF family computes all widths.
     assert_eq!(families[0], 5);
 }
 
-/// A bit of the representative that is computed on.
+/// Flips a bit of the representative on the device.
 #[test]
 fn a_flipped_bit_fails_its_lane_alone() {
     let Some(cuda) = gpu() else { return };
@@ -249,7 +249,7 @@ fn a_flipped_bit_fails_its_lane_alone() {
     }
 }
 
-/// Of the numbers that are computed on: none makes a wrong result, nor one in another lane, nor one in the next call.
+/// No fault in the operands makes a wrong result, affects another lane, or affects the next call.
 #[test]
 fn faults_of_every_kind_fail_their_lanes_alone() {
     let Some(cuda) = gpu() else { return };
@@ -289,7 +289,7 @@ fn faults_of_every_kind_fail_their_lanes_alone() {
     assert!(failures > 400 / 2);
 }
 
-/// A key in which one CRT value is wrong never gives a result; the others are not affected.
+/// A key with a wrong CRT value never gives a result, and does not affect the others.
 #[test]
 fn a_wrong_key_fails_its_lane_alone() {
     let Some(cuda) = gpu() else { return };
@@ -308,15 +308,15 @@ fn a_wrong_key_fails_its_lane_alone() {
     }
 }
 
-/// With the index of another key all steps agree, and the result is right for that key. The check above all backends takes
-/// the lane's own.
+/// With the index of another key all steps agree, and the result is right for that key. The check
+/// on the host uses the lane's own key.
 #[test]
 fn the_index_of_another_key_is_a_fault() {
     let Some(cuda) = gpu() else { return };
     let other = include_str!("../../../../tests/keys/rsa2048-pkcs8.pem");
     let other = PrivateKey::from_pkcs8_pem(other).unwrap();
     let keys = [keys()[2].clone(), KeyHandle::new(&other).unwrap()];
-    // Lanes are sorted by their keys: two of each, and one index to a half word.
+    // Lanes are sorted by key: two of each, with two 32-bit indices in a word.
     let swap = |[_, indices]: [&mut [u64]; 2]| {
         let (first, second) = (indices[0] as u32, indices[1] as u32);
         indices[0] = indices[0] & !0xffff_ffff | u64::from(second);
@@ -330,7 +330,7 @@ fn the_index_of_another_key_is_a_fault() {
     }
 }
 
-/// Enough for several chunks, with keys that come and go.
+/// Enough lanes for several chunks, with short-lived keys.
 #[test]
 fn large_batches_and_short_lived_keys() {
     let Some(cuda) = gpu() else { return };
@@ -347,7 +347,7 @@ fn large_batches_and_short_lived_keys() {
     }
 }
 
-/// What the devices' buffers held of keys, messages and blinds is gone after the call.
+/// The devices' buffers keep nothing of keys, messages and blinds after the call.
 #[test]
 fn buffers_are_wiped() {
     let Some(cuda) = gpu() else { return };
@@ -357,7 +357,7 @@ fn buffers_are_wiped() {
     }
 }
 
-/// Bases as from [`Numbered`], but for some positions that have none, and powers as outputs.
+/// Bases as from [`Numbered`], except for some positions without one; powers as outputs.
 struct Raised;
 
 impl public_op::Source for Raised {
@@ -412,8 +412,8 @@ fn base_at(position: usize, key: &PublicKey) -> Vec<u8> {
     octets
 }
 
-/// Keys of several widths and exponents, one of which has a modulus that a family refuses, alone and in runs, in batches of one chunk
-/// and of several.
+/// Keys of several widths and exponents, alone and in runs, in batches of one chunk and of several.
+/// A family refuses the modulus of one of them.
 #[test]
 fn public_powers_are_those_of_num_bigint() {
     let Some(cuda) = gpu() else { return };
@@ -439,7 +439,7 @@ fn public_powers_are_those_of_num_bigint() {
                         expected: 2
                     })
                 ),
-                // All of a small batch, and some of a large one.
+                // Compares all of a small batch, and a sample of a large one.
                 _ if i % (1 + count / 1000) == 0 => {
                     let [n, e] = [key.n(), key.e()].map(|octets| BigUint::from_bytes_be(&octets));
                     let power = BigUint::from_bytes_be(&base_at(i, key)).modpow(&e, &n);

@@ -3,7 +3,7 @@
 use batch_modexp_core::secret::Secret;
 use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Odd, Uint, Word};
 
-/// `1 / value mod modulus` for an odd modulus, or some number if there is no inverse.
+/// `1 / value mod modulus` for an odd modulus; an arbitrary number if there is no inverse.
 pub(super) fn inverse<const LIMBS: usize>(
     value: &Uint<LIMBS>,
     modulus: &Uint<LIMBS>,
@@ -46,11 +46,11 @@ impl<const LIMBS: usize> Product<LIMBS> {
     }
 }
 
-/// `value mod modulus` for any modulus but 0, an even one too, bit by bit: with each bit, the remainder is doubled,
-/// and the modulus subtracted or not, by a mask.
+/// `value mod modulus` for any modulus but 0, also an even one. Bit by bit, it doubles the
+/// remainder and subtracts the modulus under a mask.
 ///
-/// Slower than a division by words, and simpler: the length of the modulus plays no part. An import takes some
-/// `4 * bits` steps, together less than a private operation.
+/// Slower than a division by words, but simpler: independent of the length of the modulus. An
+/// import takes about `4 * bits` steps, together less than a private operation.
 pub(super) fn remainder<'a, const LIMBS: usize>(
     value: impl DoubleEndedIterator<Item = &'a Limb>,
     modulus: &Uint<LIMBS>,
@@ -73,7 +73,7 @@ fn double_and_add<const LIMBS: usize>(rest: &mut Uint<LIMBS>, bit: Word, modulus
         carry = limb.0 >> (Limb::BITS - 1);
         (*limb, borrow) = Limb(doubled).borrowing_sub(*m, borrow);
     }
-    // All ones if the modulus was too much.
+    // All ones if the subtraction has borrowed.
     let (_, below) = Limb(carry).borrowing_sub(Limb::ZERO, borrow);
     let mut carry = Limb::ZERO;
     for (limb, m) in limbs.iter_mut().zip(modulus.as_limbs()) {

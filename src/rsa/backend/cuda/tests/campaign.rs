@@ -1,8 +1,9 @@
-//! Faults in the memory of a device between launches: in every argument of every kernel of the private operation, each in a
-//! lane of its own. No wrong result may leave, no lane may fail that was not hit, and the next call must be right.
+//! Faults in the memory of a device between launches. They hit every argument of every kernel of
+//! the private operation, each in its own lane. No wrong result may be returned, no other lane may
+//! fail, and the next call must be right.
 //!
-//! What kernels hold only while they run, registers and the tables of the ladder, cannot be reached this way; for whoever checks results
-//! a fault there is one in what the kernel writes.
+//! Registers and ladder tables, which exist only while a kernel runs, cannot be reached this way.
+//! For the check a fault there equals one in the kernel's output.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -18,24 +19,24 @@ use crate::backend::cuda::crt::Strike;
 use crate::backend::cuda::runtime::layout::Part;
 use crate::backend::cuda::runtime::strike::Reach;
 
-/// Enough for the device to blind them itself, with as many of the host's threads.
+/// Enough lanes for the device to blind them itself, with as many threads of the host.
 const LANES: usize = 8192;
 const THREADS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 
-/// Lanes that are hit in the same way, one of which is left alone.
+/// Lanes in a group; each is hit in another way, and the first is left alone.
 const GROUP: usize = 8;
 
-/// At least as many faults.
+/// The least number of faults.
 const FAULTS: usize = 100_000;
 
-/// What happened in a place.
+/// Counts of one place: lanes hit, and faults caught.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     hit: usize,
     caught: usize,
 }
 
-/// Damages the number of each lane of `words` but one in a group; `size` words are a lane's.
+/// Damages all lanes of each group in `words` except the first; each lane has `size` words.
 fn damage(words: &mut [u64], size: usize, random: &mut ChaCha20Rng) {
     for group in words.chunks_mut(GROUP * size) {
         if group.len() < GROUP * size {
@@ -43,12 +44,12 @@ fn damage(words: &mut [u64], size: usize, random: &mut ChaCha20Rng) {
         }
         let mut below = |count: usize| (random.next_u64() % count as u64) as usize;
         let mut lanes: Vec<&mut [u64]> = group.chunks_mut(size).collect();
-        // A bit, a word of no, all or random bits, and a number that nobody has written.
+        // A flipped bit, words of zeros, ones or random bits, and an unwritten number.
         lanes[1][below(size)] ^= 1 << below(64);
         lanes[2][below(size)] = 0;
         lanes[3][below(size)] = u64::MAX;
         lanes[4].fill(0);
-        // Two that change places, or the one in place of the other too.
+        // Two lanes are swapped, or one is copied over the other.
         let (fifth, sixth) = lanes[5..7].split_at_mut(1);
         match below(2) {
             0 => fifth[0].swap_with_slice(sixth[0]),
@@ -59,7 +60,7 @@ fn damage(words: &mut [u64], size: usize, random: &mut ChaCha20Rng) {
     }
 }
 
-/// Hits one argument of one launch in each chunk, and says which lanes of the batch are not what they were.
+/// Hits one argument of one launch in each chunk, and records which lanes have changed.
 fn strike(step: usize, argument: usize, seed: u64, hit: &Arc<Mutex<Vec<usize>>>) -> Strike {
     let hit = hit.clone();
     Arc::new(move |chunk, reach: &Reach<'_>| {
@@ -72,7 +73,7 @@ fn strike(step: usize, argument: usize, seed: u64, hit: &Arc<Mutex<Vec<usize>>>)
         let mut random = ChaCha20Rng::seed_from_u64(seed ^ chunk.start as u64);
         reach.change(part, |words| {
             let before = words.to_vec();
-            // What has places for lanes that are not there has as many words for each as a number modulo n.
+            // Arguments padded with unused lanes have as many words a lane as a number modulo n.
             let size = match words.len() % chunk.len() {
                 0 => words.len() / chunk.len(),
                 _ => 2048 / 64,
@@ -95,7 +96,7 @@ fn struck<'a>(cuda: &'a Cuda, strike: &'a Strike) -> Tampered<'a> {
     Tampered(cuda, tampering)
 }
 
-/// Compares with the right results, and counts.
+/// Compares results with the right ones, and counts.
 fn count(results: &[Octets], right: &[Octets], hit: &[usize]) -> Tally {
     let mut was_hit = vec![false; results.len()];
     hit.iter().for_each(|&lane| was_hit[lane] = true);
@@ -125,7 +126,7 @@ fn faults_between_launches_fail_their_lanes_alone() {
     let mut sum = 0;
     for seed in 0.. {
         for blinded in [false, true] {
-            // More steps and arguments than there are.
+            // More steps and arguments than exist.
             for (step, argument) in (0..6).flat_map(|step| (0..6).map(move |i| (step, i))) {
                 let hit = Arc::default();
                 let strike = strike(step, argument, seed, &hit);
@@ -150,7 +151,7 @@ fn faults_between_launches_fail_their_lanes_alone() {
     for ((blinded, step, argument), Tally { hit, caught }) in &tallies {
         println!("{blinded},{step},{argument},{hit},{caught}");
     }
-    // What is struck before the kernel overwrites it does no harm; most of the rest does.
+    // Faults that the kernel overwrites are harmless; most others are not.
     let harmful = |tally: &&Tally| tally.caught > tally.hit / 2;
     let launches = |blinded| {
         let here = tallies
@@ -160,22 +161,22 @@ fn faults_between_launches_fail_their_lanes_alone() {
         launches.dedup();
         launches
     };
-    // Halves, recombination, product, and what leaves; with blinding before them.
+    // Halves, recombination, product and output; with blinding first.
     assert_eq!(launches(false), [0, 1, 2, 3]);
     assert_eq!(launches(true), [0, 1, 2, 3, 4]);
 }
 
-/// With the record of another key a lane's result is right, for that key.
+/// With the record of another key, a lane's result is right for that key.
 #[test]
 fn exchanged_indices_are_faults() {
     let Some(cuda) = gpu() else { return };
-    // Of several devices each would have one of the keys.
+    // Several devices might each have only one of the keys.
     let first = cuda.devices().next().unwrap().ordinal();
     let cuda = Cuda::with_devices(&[first]).unwrap();
     let other = include_str!("../../../../../tests/keys/rsa2048-pkcs8.pem");
     let other = PrivateKey::from_pkcs8_pem(other).unwrap();
     let keys = [keys()[2].clone(), KeyHandle::new(&other).unwrap()];
-    // Few enough for one chunk.
+    // Few enough lanes for one chunk.
     let lanes = 512;
     let right = run(&Serial, &keys, 64, false);
     for (step, blinded) in (0..3).flat_map(|step| [(step, false), (step, true)]) {
@@ -199,19 +200,20 @@ fn exchanged_indices_are_faults() {
     }
 }
 
-/// Where the indices of records are that the next launch reads.
+/// The part with the indices of records that the next launch reads.
 fn indices(reach: &Reach<'_>) -> Option<Part> {
     let argument = (0..9).find(|&argument| reach.is_indices(argument))?;
     reach.part(argument)
 }
 
-/// A key that is changed on the device never gives a wrong result, and is brought there anew for the next call.
+/// A key that changes on the device never gives a wrong result, and is uploaded anew for the next
+/// call.
 #[test]
 fn a_key_that_changes_on_the_device_is_renewed() {
     let Some(cuda) = gpu() else { return };
     let keys = &keys()[2..3];
     let right = run(&Serial, keys, 64, false);
-    // p, q, their exponents, qInv and constants, n and its constant.
+    // p, q, their exponents, qInv and constants; n and its constant.
     let words = 11 * 2048 / 128;
     let mut all_failed = 0;
     for word in (0..words).step_by(7) {
