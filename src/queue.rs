@@ -29,7 +29,7 @@
 //! * [`sign`](BatchQueue::sign) returns a future that needs no particular runtime;
 //!   [`sign_blocking`](BatchQueue::sign_blocking) returns the signature. Both wait for space in a
 //!   full queue, where [`try_sign`](BatchQueue::try_sign) fails.
-//! * Dropping a future cancels its request, unless its batch has begun.
+//! * Dropping a future cancels its request. A batch that has begun is still computed.
 //! * If a backend fails as a whole, by an error or a panic, another one computes the batch.
 //!   [`QueueStats::fallbacks`] counts these batches. Every result is checked.
 //! * A waker must not block in a queue: `sign_blocking` and `wait` return

@@ -1,7 +1,8 @@
-//! RSA keys by the batch: random probable primes of FIPS 186-5, appendix A.1.3.
+//! Batches of generated RSA keys, with random probable primes by FIPS 186-5, appendix A.1.3.
 //!
-//! Candidates are drawn, divided by small primes, and what is left is tested by the batch ([`candidates`], [`primality`]). Two
-//! primes make a key ([`numbers`]), which is imported with all checks of [`KeyHandle::from_components`].
+//! Candidates are drawn and divided by small primes ([`candidates`]); the rest are tested in
+//! batches ([`primality`]). Two primes make a key ([`numbers`]), which is imported with all checks
+//! of [`KeyHandle::from_components`].
 
 pub(in crate::rsa) mod candidates;
 mod export;
@@ -30,18 +31,21 @@ const STEP: u32 = 128;
 
 /// Generates batches of RSA keys with two primes of equal length (FIPS 186-5, appendix A.1.3).
 ///
-/// * p and q are drawn independently and uniformly from the odd numbers from `sqrt(2) 2^(bits / 2 - 1)` to `2^(bits / 2)`
-///   that are 3 modulo 4, which is A.1.3 with a and b drawn from 3 and 7. So n has exactly `bits` bits.
-/// * A composite number passes for a prime with a probability of less than 2^-128: each is tested by the Miller-Rabin test with as
-///   many random bases as the bound of Damgård, Landrock and Pomerance (1993) asks for: 6 for primes of 1024 bits, 4 of 1536, 3 of 2048.
-/// * `|p - q| > 2^(bits / 2 - 100)`, p - 1 and q - 1 have no factor in common with e, and `d = 1/e mod lcm(p - 1, q - 1)` is above
-///   `2^(bits / 2)`.
+/// * Primes p and q are drawn independently and uniformly from the odd numbers from `sqrt(2)
+///   2^(bits / 2 - 1)` to `2^(bits / 2)` that are 3 modulo 4. This is A.1.3 with a and b drawn from
+///   3 and 7. The modulus n has exactly `bits` bits.
+/// * A composite passes as a prime with a probability below 2^-128. The number of random bases in
+///   the Miller-Rabin test follows the bound of Damgård, Landrock and Pomerance (1993). It is 6 for
+///   primes of 1024 bits, 4 of 1536, 3 of 2048.
+/// * The primes satisfy `|p - q| > 2^(bits / 2 - 100)`, and p - 1 and q - 1 have no factor in
+///   common with e. The private exponent `d = 1/e mod lcm(p - 1, q - 1)` is above `2^(bits / 2)`.
 ///
-/// Which candidates are rejected, and by which test, becomes known; they are drawn independently of those that are not. Nothing else
-/// about the primes does: they are tested in constant time, and every buffer is wiped.
+/// It becomes public which candidates are rejected, and by which test; they are independent of the
+/// accepted ones. Nothing else about the primes does: tests are constant-time, and every buffer is
+/// wiped.
 ///
-/// Keys are computed on the processor: by all threads of a backend that has some ([`RsaBackend::per_thread`]), each generating its share
-/// of them, else on the calling thread.
+/// Keys are computed on the processor: divided among the threads of a backend that has some
+/// ([`RsaBackend::per_thread`]), else on the calling thread.
 ///
 /// ```
 /// use batch_modexp::backend::Auto;
@@ -61,14 +65,15 @@ pub struct KeyGenerator<B> {
     candidates: Candidates,
 }
 
-/// e, with its prime factors.
+/// The public exponent e, with its prime factors.
 struct PublicExponent {
     value: u32,
     factors: Vec<u32>,
 }
 
 impl<B: RsaBackend + Sync> KeyGenerator<B> {
-    /// A generator of keys with moduli of `bits` bits and the public exponent 65537. `backend` may be a reference.
+    /// Creates a generator of keys with moduli of `bits` bits and the public exponent 65537.
+    /// `backend` may be a reference.
     ///
     /// # Errors
     ///
@@ -89,7 +94,7 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
         })
     }
 
-    /// Takes another public exponent.
+    /// Sets another public exponent.
     ///
     /// # Errors
     ///
@@ -105,11 +110,12 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
         &self.backend
     }
 
-    /// Generates `count` keys. They follow from 256 bits of `rng`, by ChaCha20 (RFC 8439).
+    /// Generates `count` keys, derived from 256 bits of `rng` by ChaCha20 (RFC 8439).
     ///
     /// # Errors
     ///
-    /// [`Error::Rng`] if the generator fails or gives 32 equal octets, and if so many candidates are rejected that it cannot be random.
+    /// [`Error::Rng`] if the generator fails or returns 32 equal octets, or if too many candidates
+    /// are rejected for it to be random.
     pub fn generate<R>(&self, rng: &mut R, count: usize) -> Result<Vec<GeneratedKey>, Error>
     where
         R: TryCryptoRng + ?Sized,
@@ -122,7 +128,7 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
         self.on_engine(self.backend.engine().0, &mut streams.next(), count)
     }
 
-    /// Each thread generates its share.
+    /// Generates a share of the keys on each thread.
     #[cfg(feature = "std")]
     fn on_threads(
         &self,
@@ -141,7 +147,7 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
                 let start = thread::Builder::new().spawn_scoped(scope, move || generate(count));
                 match start {
                     Ok(other) => others.push(other),
-                    // The operating system refuses the thread.
+                    // The operating system refused the thread.
                     Err(_) => own += count,
                 }
             }
@@ -175,7 +181,7 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
                 missing,
             )?);
             while keys.len() < count && primes.len() >= 2 {
-                // Two primes that do not fit together are both given up.
+                // Two primes that do not fit together are both discarded.
                 let pair = primes.split_off(primes.len() - 2);
                 keys.extend(numbers::key(self.exponent.value, &pair[0], &pair[1])?);
             }
@@ -195,7 +201,7 @@ fn halve(limbs: &mut [Limb]) {
 }
 
 impl PublicExponent {
-    /// `None` unless it is odd and above 2^16.
+    /// `None` unless `value` is odd and above 2^16.
     fn new(value: u32) -> Option<Self> {
         if value.is_multiple_of(2) || value <= 1 << 16 {
             return None;
@@ -209,7 +215,7 @@ impl PublicExponent {
                 rest /= factor;
             }
         }
-        // It has no factor below 2^16 any more, and so at most one.
+        // The rest has no factor below 2^16, so it is prime or 1.
         factors.extend((rest > 1).then_some(rest));
         Some(Self { value, factors })
     }

@@ -1,6 +1,6 @@
-//! The RSA layer of the host under memcheck, as `tests/common/valgrind.rs` explains: import of a key, reduction
-//! modulo p and q, recombination, blinding, inversion, octets and the check, with everything secret marked as
-//! undefined. The same command runs it: `cargo test --release --lib memcheck`.
+//! The RSA layer of the host under memcheck, with everything secret marked as undefined (see
+//! `tests/common/valgrind.rs`). Covers import of a key, reduction modulo p and q, recombination,
+//! blinding, inversion, octets and the check. Run it with `cargo test --release --lib memcheck`.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -55,7 +55,7 @@ fn no_branch_or_address_depends_on_a_secret() {
         "combine_primes",
         "blind::blind_and_finalize",
     ];
-    // What the check is worth: each of these leaks what the code above must not leak.
+    // Controls: each of these has a leak that memcheck must find.
     let leaks = [
         "leak_by_comparison",
         "leak_by_blind",
@@ -89,7 +89,7 @@ fn fma() {
     }
 }
 
-/// The numbers of a key, from octets, with all CRT values given.
+/// Import of a key's numbers with all CRT values given.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn import() {
@@ -106,7 +106,7 @@ fn import() {
     }
 }
 
-/// With CRT values that are computed, and with the private exponent alone.
+/// Import with computed CRT values, and with the private exponent alone.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn import_without_crt() {
@@ -123,7 +123,7 @@ fn import_without_crt() {
     }
 }
 
-/// d, p, q, dP, dQ and qInv, as wide as they may be, and marked.
+/// d, p, q, dP, dQ and qInv in marked octets, at full width.
 fn secret_octets(key: &PrivateKey) -> [Vec<u8>; 6] {
     let [p, q] = [0, 1].map(|i| key.primes()[i].as_ref());
     let (dp, dq) = (key.dp().unwrap(), key.dq().unwrap());
@@ -135,7 +135,7 @@ fn secret_octets(key: &PrivateKey) -> [Vec<u8>; 6] {
     })
 }
 
-/// The comparison that a recombination is tempted to make.
+/// A branch on a comparison, as a careless recombination makes.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn leak_by_comparison() {
@@ -150,7 +150,7 @@ fn leak_by_comparison() {
     }
 }
 
-/// Right and wrong padding, with zeros in several places and in none. Of what is found only lengths are revealed.
+/// Valid and wrong padding, with zeros in several places or none. Only lengths are revealed.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn unpad_pkcs1_v15() {
@@ -168,7 +168,7 @@ fn unpad_pkcs1_v15() {
     }
 }
 
-/// Right padding and each kind of wrong padding. Whether it is right is revealed, and then the length.
+/// Valid padding, and each kind of wrong padding. The verdict is revealed, and then the length.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn unpad_oaep() {
@@ -190,7 +190,8 @@ fn unpad_oaep() {
     }
 }
 
-/// Secret messages and seeds, from octets to ciphertexts. An octet of padding that is zero is revealed and drawn again.
+/// Encryption of secret messages with secret seeds. A padding octet that is zero is revealed and
+/// drawn again.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn encrypt() {
@@ -217,7 +218,7 @@ fn encrypt() {
     with(RsaesPkcs1v15);
 }
 
-/// Candidates from marked random numbers. Which of them are rejected is revealed.
+/// Candidates from marked random numbers. The rejections are revealed.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn draw_candidates() {
@@ -227,7 +228,8 @@ fn draw_candidates() {
     assert_eq!(black_box(&drawn).len(), 4);
 }
 
-/// Primes and products of two, marked once their constants are made, whose length is public. Whether they pass is revealed.
+/// Tests of a prime and of a product of two, marked once their constants are made, whose length is
+/// public. The verdicts are revealed.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn test_primality() {
@@ -245,11 +247,11 @@ fn test_primality() {
     }
 }
 
-/// n and d of two marked numbers. Whether they fit together is revealed.
+/// n and d of two marked numbers. The verdict whether they fit together is revealed.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn combine_primes() {
-    // Both are 3 modulo 4; whether they are primes plays no part.
+    // Both are 3 modulo 4. They need not be primes.
     let p = BoxedUint::max(512).wrapping_sub(BoxedUint::from(568u32));
     let q = BoxedUint::from(13u8)
         .resize(512)
@@ -262,7 +264,7 @@ fn combine_primes() {
     set_undefined(q.as_limbs(), false);
 }
 
-/// The branch that trial division is tempted to take, before a candidate is known to be rejected.
+/// A branch on a candidate before its rejection is revealed, as careless trial division makes.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn leak_by_candidate() {
@@ -274,7 +276,7 @@ fn leak_by_candidate() {
     }
 }
 
-/// What unpadding is tempted to do.
+/// A branch on padding, as careless unpadding makes.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn leak_by_padding() {
@@ -285,7 +287,7 @@ fn leak_by_padding() {
     }
 }
 
-/// What is revealed may reach a branch, what it was computed from may not.
+/// A revealed value may reach a branch, but not the secret it was computed from.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn leak_beside_a_verdict() {
@@ -297,7 +299,7 @@ fn leak_beside_a_verdict() {
     }
 }
 
-/// A random number that reaches a branch.
+/// A branch on a random number.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn leak_by_blind() {
@@ -317,8 +319,9 @@ fn rsa_keys() -> Vec<PrivateKey> {
         .into()
 }
 
-/// Private operations from octets to octets, blinded and not, with keys that are secret once they are imported. Before that,
-/// the length of a prime is public where its Montgomery constants are made (`key::params`).
+/// Private operations from octets to octets, with and without blinding. Keys are marked secret
+/// after their import; during it, the length of a prime is public where its Montgomery constants
+/// are made (`key::params`).
 fn private_operations(backend: &impl RsaBackend, rsa_keys: Vec<PrivateKey>) {
     let keys: Vec<_> = rsa_keys
         .iter()
@@ -328,7 +331,7 @@ fn private_operations(backend: &impl RsaBackend, rsa_keys: Vec<PrivateKey>) {
     let order = [0, 1, 0, 0, 1];
     let lanes: Vec<_> = order.iter().map(|&key| &keys[key]).collect();
     for blinded in [false, true] {
-        // The blinding factors and the messages follow from random numbers that are marked.
+        // Blinding factors and messages are derived from marked random numbers.
         let streams = Streams::seeded(&mut SecretRandom::new(2)).unwrap();
         let source = RandomBlocks(Streams::seeded(&mut SecretRandom::new(3)).unwrap());
         let results = private_ops(backend, Keys::Each(&lanes), &source, &streams, blinded);
@@ -361,7 +364,7 @@ impl Source for RandomBlocks {
     }
 }
 
-/// Marks all that is secret about a key, until it is wiped.
+/// Marks all secrets of a key, until it is wiped.
 fn set_secrets_undefined(key: &KeyHandle) {
     let mark = |number: &BoxedUint| set_undefined(number.as_limbs(), true);
     let parts = key.parts();
@@ -378,7 +381,7 @@ fn set_secrets_undefined(key: &KeyHandle) {
     set_undefined(&*parts.d_hash, true);
 }
 
-/// Random numbers that are marked.
+/// A generator of marked random numbers.
 struct SecretRandom(ChaCha8Rng);
 
 impl SecretRandom {

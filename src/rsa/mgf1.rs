@@ -3,7 +3,7 @@
 use sha2::Digest;
 use zeroize::Zeroize;
 
-/// Adds the mask for `seed`, as long as `octets`, to `octets` bit by bit.
+/// Adds (exclusive or) the mask of `seed` to `octets`; both are equally long.
 pub(super) fn add_mask<D: Digest>(seed: &[u8], octets: &mut [u8]) {
     let len = <D as Digest>::output_size();
     for (counter, chunk) in (0u32..).zip(octets.chunks_mut(len)) {

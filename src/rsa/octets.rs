@@ -1,4 +1,4 @@
-//! Between numbers and octet strings (RFC 8017, section 4).
+//! Conversions between numbers and octet strings (RFC 8017, section 4).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use batch_modexp_core::secret::Secret;
 use crypto_bigint::{BoxedUint, Limb, Word};
 
-/// OS2IP: the number that `octets` stand for, most significant first, in limbs, with zeros above.
+/// OS2IP: converts octets, most significant first, to limbs, padded with zeros.
 ///
 /// # Panics
 ///
@@ -28,7 +28,7 @@ pub(super) fn octets_to_limbs(octets: &[u8], limbs: &mut [Limb]) {
     }
 }
 
-/// The same in a number of `width` bits, a multiple of the limb size.
+/// OS2IP to a number of `width` bits, a multiple of the limb size.
 pub(super) fn os2ip(octets: &[u8], width: u32) -> BoxedUint {
     let mut number = BoxedUint::zero_with_precision(width);
     octets_to_limbs(octets, number.as_mut_limbs());
@@ -42,7 +42,7 @@ pub(super) fn limbs_to_octets(limbs: &[Limb], len: usize) -> Secret<Vec<u8>> {
     octets
 }
 
-/// The same into `octets`, of which those above the limbs are left as they are.
+/// I2OSP into `octets`. Octets beyond the limbs stay unchanged.
 pub(super) fn write_octets(limbs: &[Limb], octets: &mut [u8]) {
     let (high, words) = octets.as_rchunks_mut();
     for (word, limb) in words.iter_mut().rev().zip(limbs) {

@@ -1,4 +1,4 @@
-//! The octets of all items in one buffer, and the errors of the items that failed.
+//! The output octets of all items in one buffer, and the errors of failed items.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -9,18 +9,21 @@ use zeroize::Zeroize;
 
 use super::error::Error;
 
-/// The outputs of a batch. Items are computed in *sorted* order, those of one key class next to each other, and looked up
-/// by their *position* in the caller's batch.
+/// The outputs of a batch.
+///
+/// Items are computed in *sorted* order, grouped by key class, and looked up by their *position* in
+/// the caller's batch.
 #[derive(Default)]
 pub(super) struct Outputs {
     octets: Vec<u8>,
-    /// For each item 1 more than its length in octets, or 0 if it has no result.
+    /// For each item its length in octets plus 1, or 0 without a result.
     lens: Vec<u16>,
-    /// For each class the first of its items, where its octets begin, and how many octets apart items are.
+    /// For each class its first item, the offset of its octets, and the distance between items in
+    /// octets.
     classes: Vec<Class>,
-    /// Which item stands at each position, unless items stand in their order.
+    /// The item at each position; `None` if items are not reordered.
     items: Option<Vec<usize>>,
-    /// The positions that failed, in ascending order.
+    /// The failed positions, in ascending order.
     errors: Vec<(usize, Error)>,
 }
 
@@ -58,7 +61,7 @@ impl Outputs {
         if !self.errors.is_empty() {
             return Err(self.errors.swap_remove(0).1);
         }
-        // Nothing is to be moved where all results are as long as their places and in order.
+        // Nothing moves if all results have full length and are in order.
         if let ([class], None) = (&self.classes[..], &self.items)
             && self
                 .lens
@@ -80,14 +83,14 @@ impl Zeroize for Outputs {
     }
 }
 
-/// Where the outputs of a batch are written.
+/// Buffers for the outputs of a batch.
 pub(super) struct Buffers {
     outputs: Secret<Outputs>,
     errors: Vec<Option<Box<Error>>>,
 }
 
 impl Buffers {
-    /// For each class the number of its items, and how many octets their results have at most.
+    /// Allocates buffers, from the number of items and the longest result in octets of each class.
     pub(super) fn new(classes: impl Iterator<Item = (usize, usize)>) -> Self {
         let (mut first, mut offset) = (0, 0);
         let classes = classes
@@ -133,15 +136,15 @@ impl Buffers {
         }
     }
 
-    /// The outputs. If items are sorted, `items` says which one stands at a position; a position without one is a
-    /// [fault](Error::Fault).
+    /// Returns the outputs. If items are sorted, `items` maps positions to items; a position
+    /// without an item is a [fault](Error::Fault).
     pub(super) fn finish(mut self, items: Option<Vec<Option<usize>>>) -> Secret<Outputs> {
         let outputs = &mut *self.outputs;
         for position in 0..outputs.lens.len() {
             let item = items
                 .as_ref()
                 .map_or(Some(position), |items| items[position]);
-            // Whatever a backend forgets is a fault.
+            // An item without result or error, which a backend forgot, is a fault.
             let error = match item {
                 Some(item) if outputs.lens[item] > 0 => continue,
                 Some(item) => self.errors[item].take(),
@@ -150,16 +153,19 @@ impl Buffers {
             let error = error.map_or(Error::Fault { index: position }, |error| *error);
             outputs.errors.push((position, error));
         }
-        // Nobody looks for an item at a position with an error.
+        // A position with an error is never looked up, so its item does not matter.
         let known = |items: Vec<Option<usize>>| items.into_iter().map(Option::unwrap_or_default);
         outputs.items = items.map(|items| known(items).collect());
         self.outputs
     }
 }
 
-/// So many zeros. Where they are many the operating system makes them, page by page, when threads first write there: glibc
-/// fills blocks of up to 32 MiB with zeros on the calling thread, which took 5 % of a batch of 65,536 RSA-2048 signatures
-/// on an H100. Memory that is never written to is none.
+/// Allocates `len` zeros; large buffers are zeroed by the operating system when threads first write
+/// to a page.
+///
+/// glibc zeroes allocations of up to 32 MiB on the calling thread, which took 5 % of a batch of
+/// 65,536 RSA-2048 signatures on an H100. Larger ones are mapped, and pages that are never written
+/// take no memory.
 fn zeros(len: usize) -> Vec<u8> {
     const FEW: usize = 1 << 20;
     const LARGER_THAN_GLIBC_FILLS: usize = 33 << 20;
@@ -171,7 +177,7 @@ fn zeros(len: usize) -> Vec<u8> {
     zeros
 }
 
-/// Slots for the results of items of one class, which can be cut like a slice.
+/// Slots for the results of items of one class. They can be split like a slice.
 pub(super) struct Slots<'a> {
     stride: usize,
     octets: &'a mut [u8],
@@ -184,11 +190,11 @@ impl Slots<'_> {
         self.lens.len()
     }
 
-    /// The first `middle` slots, and the others.
+    /// Splits into the first `middle` slots and the others.
     ///
     /// # Panics
     ///
-    /// If there are fewer.
+    /// If there are fewer than `middle` slots.
     pub(super) fn split_at<'s>(self, middle: usize) -> (Slots<'s>, Slots<'s>)
     where
         Self: 's,
@@ -209,7 +215,7 @@ impl Slots<'_> {
         )
     }
 
-    /// The same slots, for a while.
+    /// Borrows the same slots.
     pub(super) fn reborrow(&mut self) -> Slots<'_> {
         Slots {
             stride: self.stride,
@@ -219,7 +225,7 @@ impl Slots<'_> {
         }
     }
 
-    /// Has `write` fill the slot of an item, up to `len` octets; it returns how many of them are the result.
+    /// Has `write` fill up to `len` octets of an item's slot; it returns the length of the result.
     pub(super) fn write(
         &mut self,
         item: usize,
@@ -239,7 +245,7 @@ impl Slots<'_> {
         }
     }
 
-    /// Says that an item has no result.
+    /// Marks an item as failed.
     pub(super) fn fail(&mut self, item: usize, error: Error) {
         self.lens[item] = 0;
         self.errors[item] = Some(Box::new(error));

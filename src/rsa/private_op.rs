@@ -1,7 +1,7 @@
 //! The RSA private operation on many items of one key class, from encoded messages to checked results.
 //!
-//! All numbers are in flat buffers, those of all items one after the other, each as many limbs long as the class says,
-//! least significant limb first. They are secret; the keys' [class](KeyClass) and order are public.
+//! All numbers are secret. They are in flat buffers, one item after another, with as many limbs as
+//! the class has, least significant limb first. The keys' [class](KeyClass) and order are public.
 
 pub(super) mod blinding;
 mod check;
@@ -27,20 +27,21 @@ use super::key::{Crt, KeyHandle};
 use super::octets::{octets_to_limbs, write_octets};
 use super::output::Slots;
 
-/// Exponentiates on a backend. Nobody trusts what comes back.
+/// Exponentiates on a backend. Its results are not trusted.
 pub(super) type Exponentiate<'a> =
     &'a dyn Fn(SecretPowers<'_>) -> Result<(), batch_modexp_core::Error>;
 
-/// Where encoded messages come from, and what becomes of the results.
+/// Provides encoded messages, and receives the results.
 pub(super) trait Source: Sync {
-    /// Whether `key` is the one that the caller gave for the item at `position` of its batch.
+    /// Whether `key` is the caller's key for the item at `position`.
     fn has_key(&self, position: usize, key: &KeyHandle) -> bool;
 
-    /// Writes the encoded message of the item at `position` of the caller's batch: a number below n, most
-    /// significant octet first, as many octets as the modulus has. An item that cannot be encoded has an error
-    /// of its own, with any index; but if `randomness` fails, the whole batch does.
+    /// Writes the encoded message of the item at `position` of the caller's batch: a number below
+    /// n, most significant octet first, as long as the modulus.
     ///
-    /// Called from any thread, and more than once for an item that is computed again after a device was lost.
+    /// The error of an item that cannot be encoded has any index. If `randomness` fails, the whole
+    /// batch fails. Called from any thread, and again for an item that is recomputed after a device
+    /// was lost.
     fn encode(
         &self,
         position: usize,
@@ -49,8 +50,8 @@ pub(super) trait Source: Sync {
         em: &mut [u8],
     ) -> Result<(), Error>;
 
-    /// Makes the caller's output of a result that has passed its check, in place, and returns its length in octets. By default
-    /// the output is the result. An error has the position as its index.
+    /// Turns a checked result into the caller's output, in place, and returns its length in octets.
+    /// By default the output is the result. An error has the position as its index.
     ///
     /// Called from any thread.
     fn decode(&self, position: usize, key: &KeyHandle, result: &mut [u8]) -> Result<usize, Error> {
@@ -59,13 +60,13 @@ pub(super) trait Source: Sync {
     }
 }
 
-/// Items whose keys are of one class, those of one key next to each other.
+/// Items with keys of one class, grouped by key.
 pub(super) struct Batch<'a> {
     pub(super) class: KeyClass,
     pub(super) keys: &'a [&'a KeyHandle],
-    /// The positions in the caller's batch of the items of all classes.
+    /// The caller's positions of the items of all classes.
     pub(super) positions: &'a Positions,
-    /// The number of the first item here among those of all classes.
+    /// The index of the first of these items among those of all classes.
     pub(super) first: usize,
     pub(super) source: &'a dyn Source,
     pub(super) streams: &'a Streams,
@@ -73,8 +74,8 @@ pub(super) struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// The position of an item in the caller's batch, if the item has the key that the caller gave for that position. So no
-    /// key signs what another one should, even if a fault has struck the list of keys or positions.
+    /// The caller's position of an item, if the item has the caller's key for that position. So no
+    /// item is signed with a wrong key, even if a fault changes the list of keys or positions.
     fn position_with_key(&self, item: usize) -> Option<usize> {
         let position = self.positions.of(self.first + item)?;
         let has_key = self.source.has_key(position, self.keys[item]);
@@ -84,19 +85,19 @@ impl Batch<'_> {
     /// The error of an item without a result.
     fn fault(&self, item: usize) -> Error {
         let number = self.first + item;
-        // Nobody gets the error of an item without a position.
+        // The error of an item without a position is never returned to a caller.
         let index = self.positions.of(number).unwrap_or(number);
         Error::Fault { index }
     }
 }
 
-/// Computes a range of the items of `batch` on the calling thread: the exponentiations by `exponentiate`, everything else on
-/// `engine`.
+/// Computes a range of items of `batch` on the calling thread: exponentiations with `exponentiate`,
+/// everything else on `engine`.
 ///
 /// # Errors
 ///
-/// [`Error::Rng`], and the error of `exponentiate`. An item that cannot be encoded or whose result is wrong has the error in its
-/// slot.
+/// [`Error::Rng`], and the error of `exponentiate`. An item that cannot be encoded, or whose result
+/// is wrong, has its error in its slot.
 pub(super) fn run(
     engine: &dyn Engine,
     exponentiate: Exponentiate<'_>,
@@ -111,7 +112,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// `ems[i]^d mod n` of each item, blinded if there are random numbers, and not yet checked.
+/// Computes `ems[i]^d mod n` for each item, blinded if there are random numbers, and unchecked.
 fn private_op(
     engine: &dyn Engine,
     exponentiate: Exponentiate<'_>,
@@ -119,7 +120,7 @@ fn private_op(
     keys: &[&KeyHandle],
     encoded: &Encoded,
 ) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
-    // b = m r^e and f = m r^(e - 1); without blinding m and m.
+    // Blinded, b = m r^e and f = m r^(e - 1). Otherwise both are m.
     let Blinded { bases, factors } = encoded.blind(engine, keys);
     // b^(d - 1)
     let powers = match class.prime {
@@ -173,18 +174,18 @@ fn modulo_n(
     Ok(powers)
 }
 
-/// The encoded messages of a range of items, and the random numbers that blind them. Wiped on drop.
+/// Encoded messages of a range of items, and their blinds. Wiped on drop.
 pub(super) struct Encoded {
-    /// The items of the batch.
+    /// The range in the batch.
     pub(super) range: Range<usize>,
-    /// Items that could not be encoded, counted in the range, ascending. They are computed as zeros.
+    /// Items that could not be encoded, by index in the range, ascending. Computed as zeros.
     failed: Vec<(usize, Error)>,
     pub(super) ems: Secret<Vec<Limb>>,
     pub(super) blinds: Option<Blinds>,
 }
 
 impl Encoded {
-    /// Asks the source for encoded messages, and draws random numbers if the batch is blinded.
+    /// Gets the encoded messages from the source, and draws blinds if the batch is blinded.
     pub(super) fn new(batch: &Batch<'_>, range: Range<usize>) -> Result<Self, Error> {
         let (keys, limbs) = (&batch.keys[range.clone()], batch.class.limbs());
         let mut randomness = batch.streams.next();
@@ -219,7 +220,7 @@ impl Encoded {
         &batch.keys[self.range.clone()]
     }
 
-    /// The items of the exponentiation: see [`blinding`].
+    /// The operands of the exponentiation: see [`blinding`].
     pub(super) fn blind(&self, engine: &dyn Engine, keys: &[&KeyHandle]) -> Blinded {
         match &self.blinds {
             Some(blinds) => Blinded::new(engine, keys, &self.ems, blinds),
@@ -227,12 +228,12 @@ impl Encoded {
         }
     }
 
-    /// Checks results against the encoded messages, and writes those that pass to their slots, as the source decodes them.
-    /// No other way leads from a result to the caller.
+    /// Checks results against the encoded messages, and writes those that pass to their slots,
+    /// decoded by the source. This is the only path from a result to the caller.
     ///
     /// # Panics
     ///
-    /// If there is not a slot and a result for each item.
+    /// If there is not one slot and one result for each item.
     pub(super) fn check(
         self,
         engine: &dyn Engine,

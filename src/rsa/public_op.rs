@@ -1,7 +1,7 @@
 //! The RSA public operation on many items: powers with the public exponents of their keys.
 //!
-//! All numbers are in flat buffers, as those of the [private operation](super::private_op). The engine's arithmetic is
-//! constant-time in the bases; what a source does with bases and powers is for the source to say.
+//! Numbers are in flat buffers, as in the [private operation](super::private_op). The engine is
+//! constant-time in the bases; each source states how it treats bases and powers.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -21,10 +21,11 @@ use super::private_op::{Randomness, Streams};
 /// Computes products with public powers on a backend.
 pub(super) type Raise<'a> = &'a dyn Fn(Product<'_>) -> Result<(), batch_modexp_core::Error>;
 
-/// Where bases come from, and what becomes of their powers. Both methods are called from any thread.
+/// Provides bases, and receives their powers. Both methods are called from any thread.
 pub(super) trait Source: Sync {
-    /// Writes the base of the item at `position` of the caller's batch: a number below n, most significant octet first,
-    /// as many octets as the modulus has. An error has any index; but if `randomness` fails, the whole batch does.
+    /// Writes the base of the item at `position` of the caller's batch: a number below n, most
+    /// significant octet first, as long as the modulus. An error has any index. If `randomness`
+    /// fails, the whole batch fails.
     fn base(
         &self,
         position: usize,
@@ -33,11 +34,11 @@ pub(super) trait Source: Sync {
         base: &mut [u8],
     ) -> Result<(), Error>;
 
-    /// How many octets the output of an item with this key has at most.
+    /// The largest output of an item with this key, in octets.
     fn output_len(&self, key: &PublicKey) -> usize;
 
-    /// Makes the caller's output of a power, as many octets as the modulus has, and returns its length. The power may be
-    /// overwritten. An error has any index.
+    /// Turns a power, as long as the modulus, into the caller's output, and returns its length. The
+    /// power may be overwritten. An error has any index.
     fn output(
         &self,
         position: usize,
@@ -47,26 +48,26 @@ pub(super) trait Source: Sync {
     ) -> Result<usize, Error>;
 }
 
-/// Items whose keys have equally wide moduli and one exponent, those of one key next to each other.
+/// Items with equally wide moduli and one exponent, grouped by key.
 pub(super) struct PublicBatch<'a> {
     /// Limbs of each modulus.
     pub(super) limbs: usize,
     pub(super) keys: &'a [&'a PublicKey],
-    /// The positions in the caller's batch of the items of all classes.
+    /// The caller's positions of the items of all classes.
     pub(super) positions: &'a Positions,
-    /// The number of the first item here among those of all classes.
+    /// The index of the first of these items among those of all classes.
     pub(super) first: usize,
     pub(super) source: &'a dyn Source,
     pub(super) streams: &'a Streams,
 }
 
 impl PublicBatch<'_> {
-    /// The exponent of all keys, unless there are none.
+    /// The exponent of all keys; `None` without keys.
     pub(super) fn exponent(&self) -> Option<&BoxedUint> {
         self.keys.first().map(|key| key.exponent())
     }
 
-    /// The position of an item in the caller's batch, unless a fault has changed it.
+    /// The caller's position of an item, unless a fault has changed it.
     fn position(&self, item: usize) -> Option<usize> {
         self.positions.of(self.first + item)
     }
@@ -77,11 +78,12 @@ impl PublicBatch<'_> {
     }
 }
 
-/// Computes a range of the items of `batch` on the calling thread, the powers by `raise`.
+/// Computes a range of items of `batch` on the calling thread, with powers by `raise`.
 ///
 /// # Errors
 ///
-/// [`Error::Rng`], and the error of `raise`. An item that has no base or no output has the error in its slot.
+/// [`Error::Rng`], and the error of `raise`. An item without a base or an output has its error in
+/// its slot.
 pub(super) fn run(
     raise: Raise<'_>,
     batch: &PublicBatch<'_>,
@@ -109,14 +111,14 @@ pub(super) fn run(
 /// The bases of some items.
 pub(super) struct Bases {
     items: Range<usize>,
-    /// A number for each item, as wide as the moduli; any number for an item that failed.
+    /// One number for each item, as wide as the moduli; any number for a failed item.
     pub(super) numbers: Secret<Vec<Limb>>,
-    /// Which items have no base, and why, in their order.
+    /// The items without a base, with their errors, in order.
     failed: Vec<(usize, Error)>,
 }
 
 impl Bases {
-    /// Makes the bases of a range of the items of `batch`.
+    /// Makes the bases of a range of items of `batch`.
     ///
     /// # Errors
     ///
@@ -147,7 +149,7 @@ impl Bases {
         })
     }
 
-    /// Makes the outputs of those items of `batch` from the powers of the bases.
+    /// Makes the outputs of these items of `batch` from the powers of their bases.
     pub(super) fn write_outputs(
         self,
         batch: &PublicBatch<'_>,

@@ -1,4 +1,4 @@
-//! Blocks of octets that others made, and the numbers that the private operation takes.
+//! Conversion of blocks from others to representatives, the inputs of the private operation.
 
 use core::ptr;
 
@@ -10,16 +10,17 @@ use super::octets::os2ip;
 use super::private_op::{Randomness, Source};
 use crate::rsa::Error;
 
-/// Which numbers are taken.
+/// Range of accepted representatives.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Range {
-    /// Those below n: RFC 8017, sections 5.1.2 and 5.2.1.
+    /// Below n: RFC 8017, sections 5.1.2 and 5.2.1.
     BelowModulus,
-    /// Those above 1 and below n - 1: SP 800-56B Rev. 2, section 7.1.2.
+    /// Above 1 and below n - 1: SP 800-56B Rev. 2, section 7.1.2.
     Sp800_56b,
 }
 
-/// Fails unless a block is as long as the modulus and, as a number, in the range. The error is that of a batch of one.
+/// Fails unless a block is as long as the modulus and, as a number, in the range. The error is that
+/// of a batch of one.
 pub(super) fn check_range(key: &KeyHandle, block: &[u8], range: Range) -> Result<(), Error> {
     let out_of_range = Error::BlockOutOfRange {
         index: 0,
@@ -45,7 +46,7 @@ pub(super) fn check_range(key: &KeyHandle, block: &[u8], range: Range) -> Result
     Ok(())
 }
 
-/// Blocks of octets as representatives.
+/// A source whose representatives are blocks of octets.
 pub(super) struct Blocks<F> {
     /// The key and the block at each position of the batch.
     pub(super) item: F,

@@ -1,4 +1,4 @@
-//! Signature schemes: how a digest becomes the encoded message that is signed.
+//! Signature schemes: encoding of digests before signing.
 
 use core::marker::PhantomData;
 
@@ -21,12 +21,13 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A signature scheme with its hash function: [`Pkcs1v15`] or [`Pss`], or [`AnyScheme`], which is either at run time.
+/// A signature scheme with its hash function: [`Pkcs1v15`], [`Pss`], or [`AnyScheme`] to choose at
+/// run time.
 pub trait Scheme: sealed::Sealed + Sync {
-    /// What the hash function returns.
+    /// The output of the hash function.
     type Digest: AsRef<[u8]>;
 
-    /// The digest of a message.
+    /// Hashes a message.
     fn digest(&self, message: &[u8]) -> Self::Digest;
 
     /// The length of a digest in bytes.
@@ -35,16 +36,16 @@ pub trait Scheme: sealed::Sealed + Sync {
     /// Whether a key with this restriction may sign by this scheme.
     fn is_permitted_by(&self, restriction: Restriction) -> bool;
 
-    /// Whether [`encode`](Self::encode) asks for random octets.
+    /// Whether [`encode`](Self::encode) draws random octets.
     fn is_randomized(&self) -> bool;
 
-    /// The encoding method EMSA: `digest`, as long as the hash function's output, becomes an encoded
-    /// message for a modulus of `n_bits` bits, in `encoded`, which is as long as the modulus in bytes.
+    /// Encodes `digest` (EMSA) for a modulus of `n_bits` bits, in `encoded`, which is as long as
+    /// the modulus in bytes.
     ///
     /// # Errors
     ///
-    /// [`Error::KeyTooShort`] for a batch of this one message, or [`Error::Rng`] if a salt is needed and cannot be had.
-    /// What stands in `encoded` then is of no concern.
+    /// [`Error::KeyTooShort`] for a batch of one, or [`Error::Rng`] if a salt cannot be drawn. The
+    /// content of `encoded` is then unspecified.
     ///
     /// # Panics
     ///
@@ -57,13 +58,14 @@ pub trait Scheme: sealed::Sealed + Sync {
         encoded: &mut [u8],
     ) -> Result<(), Error>;
 
-    /// Whether `encoded`, as long as the modulus in bytes, is an encoding of `digest`. Variable-time: both are public.
-    /// `encoded` may be overwritten. With `min_salt_len` any salt of at least that many bytes will do, instead of the scheme's
-    /// own length.
+    /// Whether `encoded`, as long as the modulus in bytes, is an encoding of `digest`.
+    ///
+    /// Variable-time: both are public. `encoded` may be overwritten. `min_salt_len` accepts any
+    /// salt of at least that many bytes, instead of the scheme's own length.
     ///
     /// # Errors
     ///
-    /// [`Error::KeyTooShort`] for a batch of this one message, if no encoding has room in such a modulus.
+    /// [`Error::KeyTooShort`] for a batch of one, if the modulus is too short for any encoding.
     ///
     /// # Panics
     ///
@@ -77,35 +79,36 @@ pub trait Scheme: sealed::Sealed + Sync {
     ) -> Result<bool, Error>;
 }
 
-/// RSASSA-PKCS1-v1_5 (RFC 8017, section 8.2) with the hash function `D`: deterministic signatures.
+/// RSASSA-PKCS1-v1_5 (RFC 8017, section 8.2) with the hash function `D`. Signatures are
+/// deterministic.
 pub struct Pkcs1v15<D> {
     hash: PhantomData<fn() -> D>,
 }
 
 impl<D: Digest + AssociatedOid> Pkcs1v15<D> {
-    /// The scheme; it has no parameters.
+    /// Creates the scheme, which has no parameters.
     #[must_use]
     pub const fn new() -> Self {
         Self { hash: PhantomData }
     }
 }
 
-/// RSASSA-PSS (RFC 8017, section 8.1) with the hash function `D`, and `M` for its mask generation (MGF1), which is `D` unless one
-/// says otherwise: a fresh random salt in every signature.
+/// RSASSA-PSS (RFC 8017, section 8.1) with the hash function `D`, and `M` for its mask generation
+/// (MGF1), by default also `D`. Every signature has a fresh random salt.
 pub struct Pss<D, M = D> {
     salt_len: usize,
     hash: PhantomData<fn() -> (D, M)>,
 }
 
 impl<D: Digest + FixedOutputReset> Pss<D> {
-    /// The scheme with a salt as long as the digest, which is what verifiers expect.
+    /// Creates the scheme with a salt as long as the digest, as verifiers expect.
     #[must_use]
     pub fn new() -> Self {
         Self::with_salt_len(<D as Digest>::output_size())
     }
 
-    /// The scheme with a salt of `salt_len` bytes, 0 for none. Keys that are too short for it fail with
-    /// [`Error::KeyTooShort`].
+    /// Creates the scheme with a salt of `salt_len` bytes, 0 for none. Keys that are too short for
+    /// it fail with [`Error::KeyTooShort`].
     #[must_use]
     pub const fn with_salt_len(salt_len: usize) -> Self {
         Self::with_mgf_hash(salt_len)
@@ -113,8 +116,8 @@ impl<D: Digest + FixedOutputReset> Pss<D> {
 }
 
 impl<D: Digest + FixedOutputReset, M: Digest> Pss<D, M> {
-    /// The scheme with a salt of `salt_len` bytes and a hash function of its own for the mask generation, as in
-    /// `Pss::<Sha512, Sha256>::with_mgf_hash(32)`.
+    /// Creates the scheme with a salt of `salt_len` bytes and another hash function for the mask
+    /// generation, as in `Pss::<Sha512, Sha256>::with_mgf_hash(32)`.
     #[must_use]
     pub const fn with_mgf_hash(salt_len: usize) -> Self {
         Self {

@@ -1,10 +1,11 @@
-//! A signature: octets, and nothing else.
+//! RSA signatures as octets.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The octets of an RSA signature, as many as the modulus has. `Debug` and `{:x}` write them in hexadecimal.
+/// The octets of an RSA signature, as many as the modulus has. `Debug` and `{:x}` write them in
+/// hexadecimal.
 #[derive(Clone, Eq, Hash, PartialEq)]
 pub struct Signature(Box<[u8]>);
 
@@ -13,13 +14,13 @@ impl Signature {
         Self(octets.into())
     }
 
-    /// A copy of the octets.
+    /// Copies the octets.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
         self.0.to_vec()
     }
 
-    /// The octets.
+    /// Returns the octets.
     #[must_use]
     pub fn into_bytes(self) -> Box<[u8]> {
         self.0
@@ -44,13 +45,14 @@ impl From<Signature> for Box<[u8]> {
     }
 }
 
-/// Octets of a signature of any kind of key that this crate has. Whether they are valid is for a verifier to say.
+/// Reads the octets of a signature by any accepted key. Only a verifier can say whether it is
+/// valid.
 #[cfg(feature = "signature")]
 #[cfg_attr(docsrs, doc(cfg(feature = "signature")))]
 impl TryFrom<&[u8]> for Signature {
     type Error = signature::Error;
 
-    /// Fails if no key that this crate accepts has a modulus of that length.
+    /// Fails if no accepted key has a modulus of that length.
     fn try_from(octets: &[u8]) -> Result<Self, signature::Error> {
         let lengths = super::MIN_BITS.div_ceil(8) as usize..=super::MAX_BITS.div_ceil(8) as usize;
         match lengths.contains(&octets.len()) {

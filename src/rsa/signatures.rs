@@ -1,4 +1,4 @@
-//! What a batch returns: the octets of its items, lent from one buffer, and the errors of the items that failed.
+//! Results of a batch: octets of items, borrowed from one buffer, and errors of failed items.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,10 +10,10 @@ use super::error::Error;
 use super::output::Outputs;
 use super::signature::Signature;
 
-/// The signatures of a batch, in the order of its items: one buffer of octets, from which slices are lent.
+/// The signatures of a batch, in the order of its items, in one buffer.
 ///
-/// An item that failed has its error instead of a signature. With a reference the iterator lends
-/// slices; by value it makes a [`Signature`] of each.
+/// A failed item has its error instead of a signature. A reference iterates over slices; by value
+/// the iterator makes a [`Signature`] of each.
 ///
 /// ```
 /// # use batch_modexp::backend::Serial;
@@ -33,16 +33,16 @@ use super::signature::Signature;
 #[derive(Default)]
 pub struct Signatures(Outputs);
 
-/// The ciphertexts of a batch, in the order of its messages: one buffer of octets, from which slices are lent.
+/// The ciphertexts of a batch, in the order of its messages, in one buffer.
 ///
-/// An item that failed has its error instead of a ciphertext.
+/// A failed item has its error instead of a ciphertext.
 #[derive(Default)]
 pub struct Ciphertexts(Outputs);
 
-/// Results of private operations that are secret, in the order of the batch's items: one buffer of octets, which is wiped on
-/// drop and from which slices are lent.
+/// Secret results of private operations, in the order of the batch's items, in one buffer that is
+/// wiped on drop.
 ///
-/// An item that failed has its error instead of octets.
+/// A failed item has its error instead of octets.
 pub struct SecretOctets(Secret<Outputs>);
 
 impl Signatures {
@@ -62,7 +62,7 @@ impl Signatures {
         self.len() == 0
     }
 
-    /// The signature of item `index`, as many octets as its key's modulus has.
+    /// The signature of item `index`, as long as its key's modulus.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl Signatures {
     ///
     /// # Errors
     ///
-    /// That of the first item that failed.
+    /// That of the first failed item.
     pub fn into_vec(self) -> Result<Vec<u8>, Error> {
         self.0.into_vec()
     }
@@ -112,7 +112,7 @@ impl IntoIterator for Signatures {
     }
 }
 
-/// The octets of each item, lent: see [`Signatures::iter`] and [`SecretOctets::iter`].
+/// The octets of each item, borrowed: see [`Signatures::iter`] and [`SecretOctets::iter`].
 pub struct Iter<'a> {
     outputs: &'a Outputs,
     positions: Range<usize>,
@@ -202,7 +202,7 @@ impl Ciphertexts {
         self.len() == 0
     }
 
-    /// The ciphertext of item `index`, as many octets as its key's modulus has.
+    /// The ciphertext of item `index`, as long as its key's modulus.
     ///
     /// # Errors
     ///
@@ -225,7 +225,7 @@ impl Ciphertexts {
     ///
     /// # Errors
     ///
-    /// That of the first item that failed.
+    /// That of the first failed item.
     pub fn into_vec(self) -> Result<Vec<u8>, Error> {
         self.0.into_vec()
     }

@@ -1,4 +1,4 @@
-//! From keys and messages to signatures.
+//! Signs messages.
 
 use alloc::vec::Vec;
 use core::{fmt, ptr};
@@ -15,8 +15,8 @@ use crate::rsa::Error;
 
 /// Signs batches of messages with a backend and a scheme.
 ///
-/// The methods take a random number generator for the blinding and for the salts of PSS; PKCS#1 v1.5
-/// without blinding does not use it.
+/// The methods take a random number generator for blinding and for PSS salts; PKCS#1 v1.5 without
+/// blinding does not use it.
 pub struct BatchSigner<B, S> {
     backend: B,
     scheme: S,
@@ -24,7 +24,7 @@ pub struct BatchSigner<B, S> {
 }
 
 impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
-    /// A signer that blinds and checks. `backend` may be a reference.
+    /// Creates a signer that blinds and checks. `backend` may be a reference.
     pub fn new(backend: B, scheme: S) -> Self {
         Self {
             backend,
@@ -33,16 +33,18 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         }
     }
 
-    /// Turns the blinding of the base on or off; it is on at first.
+    /// Turns the blinding of the base on or off; it is on by default.
     ///
-    /// Blinding multiplies the representative m by `r^e` for a fresh random r, and the power `(m r^e)^(d - 1)` by `m r^(e - 1)`, so that
-    /// whoever chooses the messages does not choose the numbers that are exponentiated. The
-    /// exponentiations are constant-time without it: no branch and no address depends on the base.
-    /// What it adds is a second line against what constant time in software does not cover: power
-    /// analysis and other physical channels, processors whose multiplications or clock depend on the data
-    /// (Hertzbleed), and faults aimed at a chosen input. It does not hide the exponents. It costs one
-    /// more exponentiation by e and a few multiplications for each signature;
-    /// `docs/performance.md` has the measured figure.
+    /// Blinding multiplies the representative m by `r^e` for a fresh random r, and the power `(m
+    /// r^e)^(d - 1)` by `m r^(e - 1)`. So an attacker who chooses messages does not choose the
+    /// numbers that are exponentiated. The exponentiations are constant-time even without it: no
+    /// branch and no address depends on the base.
+    ///
+    /// Blinding is a second defence where constant time in software does not help. Examples are
+    /// power analysis and other physical channels, processors whose multiplications or clock depend
+    /// on the data (Hertzbleed), and faults aimed at a chosen input. It does not hide the
+    /// exponents. It costs one more exponentiation by e and a few multiplications for each
+    /// signature; `docs/performance.md` has the measured figure.
     #[must_use]
     pub fn blinding(mut self, on: bool) -> Self {
         self.blinding = on;
@@ -58,9 +60,9 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Rng`], or the backend's error if it failed as a whole. What is wrong with a single
-    /// signature stands in its place: [`Error::KeyTooShort`], [`Error::KeyRestricted`], or [`Error::Fault`] for a
-    /// result that did not pass its check.
+    /// [`Error::Rng`], or the backend's error if it failed as a whole. The error of a single
+    /// signature is stored in its place: [`Error::KeyTooShort`], [`Error::KeyRestricted`], or
+    /// [`Error::Fault`] for a result that did not pass its check.
     pub fn sign<M, R>(
         &self,
         rng: &mut R,
@@ -77,7 +79,7 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         self.sign_digests(rng, keys, |_| key, scheme.is_randomized(), digest)
     }
 
-    /// Hashes and signs messages, each with its own key. The keys may have different sizes.
+    /// Hashes and signs messages, each with its own key. The keys may differ in size.
     ///
     /// # Errors
     ///
@@ -102,8 +104,8 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
     ///
     /// # Errors
     ///
-    /// Those of [`sign`](Self::sign), and [`Error::DigestLength`] in the place of a digest that is too
-    /// long or too short.
+    /// Those of [`sign`](Self::sign), and [`Error::DigestLength`] in the place of a digest of wrong
+    /// length.
     pub fn sign_prehash<M, R>(
         &self,
         rng: &mut R,
@@ -120,7 +122,7 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         self.sign_digests(rng, keys, |_| key, scheme.is_randomized(), digest)
     }
 
-    /// Signs digests, each with its own key. The keys may have different sizes.
+    /// Signs digests, each with its own key. The keys may differ in size.
     ///
     /// # Errors
     ///
@@ -141,8 +143,8 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         self.sign_digests(rng, Keys::Each(&keys), key, scheme.is_randomized(), digest)
     }
 
-    /// Signs the digests that `digest` gives for each position, by the scheme that it gives with them. `key` gives the
-    /// caller's key for each position, of which `keys` has copies.
+    /// Signs the digest that `digest` returns for each position, by the scheme returned with it.
+    /// `key` returns the caller's key for each position, of which `keys` has copies.
     fn sign_digests<'k, D, R>(
         &self,
         rng: &mut R,
@@ -228,7 +230,7 @@ impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
     }
 }
 
-/// Encoded messages of digests: at each position a key, a digest, and the scheme to encode it by.
+/// A source that encodes digests: at each position a key, a digest, and its scheme.
 struct Digests<K, F> {
     key: K,
     digest: F,
@@ -254,7 +256,7 @@ where
     ) -> Result<(), Error> {
         let (scheme, digest) = (self.digest)(position);
         let restriction = key.restriction();
-        // Errors get their positions from the caller.
+        // The caller sets the positions of errors.
         if !scheme.is_permitted_by(restriction) {
             return Err(Error::KeyRestricted {
                 index: 0,

@@ -1,4 +1,4 @@
-//! From public keys, messages and signatures to verdicts.
+//! Verifies signatures.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -14,11 +14,13 @@ use crate::rsa::Error;
 
 /// Verifies batches of signatures with a backend and a scheme (RFC 8017, section 8).
 ///
-/// Keys, messages and signatures are public here, and running times depend on them: give it no secrets. The whole encoded message
-/// is compared; nothing that a forger made is parsed. An item that is wrong does not affect the others.
+/// Keys, messages and signatures are public, and running times depend on them: pass no secrets. The
+/// whole encoded message is compared, and nothing in a signature is parsed. An invalid item does
+/// not affect the others.
 ///
-/// A signature is *malformed* if it is not as long as the modulus in bytes, or not below it as a number:
-/// [`Error::BlockOutOfRange`]. It is *wrong* if it is another number than a signature of the message: [`Error::Verification`].
+/// A signature is *malformed* if it is not as long as the modulus in bytes, or not below it as a
+/// number: [`Error::BlockOutOfRange`]. It is *wrong* if it is well-formed but no signature of the
+/// message: [`Error::Verification`].
 ///
 /// ```
 /// use batch_modexp::backend::Serial;
@@ -44,7 +46,7 @@ pub struct BatchVerifier<B, S> {
 }
 
 impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
-    /// A verifier of the scheme. `backend` may be a reference.
+    /// Creates a verifier for the scheme. `backend` may be a reference.
     pub fn new(backend: B, scheme: S) -> Self {
         Self {
             backend,
@@ -53,8 +55,8 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         }
     }
 
-    /// Accepts PSS signatures with a salt of any length, instead of the scheme's alone; off at first. A key that is restricted
-    /// to a shortest salt keeps it.
+    /// Accepts PSS signatures with a salt of any length, instead of only the scheme's; off by
+    /// default. If a key's restriction sets a shortest salt, that still holds.
     #[must_use]
     pub fn any_salt_len(mut self, on: bool) -> Self {
         self.any_salt_len = on;
@@ -71,8 +73,8 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
     /// # Errors
     ///
     /// The backend's error if it failed as a whole. The error of a single signature is its verdict:
-    /// [`Error::BlockOutOfRange`], [`Error::Verification`], [`Error::KeyTooShort`] for a key that cannot have made any
-    /// signature by the scheme, or [`Error::KeyRestricted`].
+    /// [`Error::BlockOutOfRange`], [`Error::Verification`], [`Error::KeyTooShort`] for a key too
+    /// short for any signature by the scheme, or [`Error::KeyRestricted`].
     pub fn verify<M, T>(&self, key: &PublicKey, signed: &[(M, T)]) -> Result<Verdicts, Error>
     where
         M: AsRef<[u8]> + Sync,
@@ -89,7 +91,7 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         })
     }
 
-    /// Verifies messages, each with its key and its signature. The keys may have different sizes.
+    /// Verifies messages, each with its key and its signature. The keys may differ in size.
     ///
     /// # Errors
     ///
@@ -115,7 +117,8 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
     ///
     /// # Errors
     ///
-    /// Those of [`verify`](Self::verify), and [`Error::DigestLength`] in the place of a digest that is too long or too short.
+    /// Those of [`verify`](Self::verify), and [`Error::DigestLength`] in the place of a digest of
+    /// wrong length.
     pub fn verify_prehash<M, T>(
         &self,
         key: &PublicKey,
@@ -132,7 +135,7 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         })
     }
 
-    /// Verifies digests, each with its key and its signature. The keys may have different sizes.
+    /// Verifies digests, each with its key and its signature. The keys may differ in size.
     ///
     /// # Errors
     ///
@@ -153,7 +156,8 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         })
     }
 
-    /// Verifies what `item` gives for each position: a scheme, what was signed, and a signature.
+    /// Verifies what `item` returns for each position: a scheme, the signed content, and a
+    /// signature.
     fn verdicts<'s>(
         &self,
         keys: Keys<'_, '_, PublicKey>,
@@ -259,7 +263,7 @@ impl Verdicts {
     ///
     /// # Errors
     ///
-    /// Why the signature is not valid.
+    /// The reason why the signature is not valid.
     ///
     /// # Panics
     ///
@@ -278,7 +282,7 @@ impl Verdicts {
     ///
     /// # Errors
     ///
-    /// That of the first item that is not valid.
+    /// That of the first invalid item.
     pub fn all_valid(&self) -> Result<(), Error> {
         self.0
             .first_error()
@@ -298,7 +302,7 @@ enum Content<'a> {
     Digest(&'a [u8]),
 }
 
-/// Signatures as bases, and verdicts on their powers: an item that is valid has an output of no octets.
+/// A source with signatures as bases; the output of a valid item is empty.
 struct Signed<F> {
     any_salt_len: bool,
     item: F,
@@ -359,7 +363,7 @@ where
         let restriction = key.restriction();
         let (required, min_salt_len) = match (self.any_salt_len, restriction) {
             (false, _) => (restriction, None),
-            // The length of the salt is looked at when it is known.
+            // The length of the salt is checked when it is known.
             (true, Restriction::PssWith { hash, min_salt_len }) => (
                 Restriction::PssWith {
                     hash,

@@ -1,4 +1,5 @@
-//! Candidates for primes: random numbers in the range of FIPS 186-5, appendix A.1.3, without small factors.
+//! Prime candidates: random numbers in the range of FIPS 186-5, appendix A.1.3, without small
+//! factors.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,23 +13,24 @@ use crate::rsa::Error;
 use crate::rsa::octets::octets_to_limbs;
 use crate::rsa::private_op::Randomness;
 
-/// Candidates are divided by all odd primes below this. More would take longer than the tests of primality that they save.
+/// Candidates are divided by all odd primes below this. More would take longer than the primality
+/// tests they save.
 const SMALL_PRIMES_BELOW: u32 = 1 << 13;
 
-/// How candidates of one length are drawn.
+/// Draws candidates of one length.
 pub(in crate::rsa) struct Candidates {
     bits: u32,
     /// The smallest number in the range: `sqrt(2) 2^(bits - 1)`, rounded up.
     least: BoxedUint,
     small_primes: SmallPrimes,
-    /// A candidate less 1 is no multiple of these, the factors of e.
+    /// The factors of e; a candidate less 1 is no multiple of these.
     exponent_factors: Vec<u32>,
 }
 
 impl Candidates {
-    /// Of `bits` bits, a multiple of the size of a limb.
+    /// Prepares candidates of `bits` bits, a multiple of the limb size.
     pub(in crate::rsa) fn new(bits: u32, exponent_factors: &[u32]) -> Self {
-        // Rounded up: no power of two with an odd exponent is a square.
+        // Adding 1 rounds up: no power of two with an odd exponent is a square.
         let square = BoxedUint::one_with_precision(2 * bits).shl_vartime(2 * bits - 1);
         let square = square.expect("it has so many bits");
         let least = square
@@ -48,11 +50,11 @@ impl Candidates {
         self.bits
     }
 
-    /// Draws until there are `count` candidates. Takes each draw off `draws`.
+    /// Draws `count` candidates, and subtracts each draw from `draws`.
     ///
     /// # Errors
     ///
-    /// [`Error::Rng`], also if `draws` are used up.
+    /// [`Error::Rng`], also if no `draws` are left.
     pub(in crate::rsa) fn draw(
         &self,
         randomness: &mut Randomness,
@@ -78,8 +80,8 @@ impl Candidates {
         Ok(candidates)
     }
 
-    /// Whether a number is in the range, has no small factor, and 1 less has no factor of e. For which of these it is rejected
-    /// becomes known.
+    /// Whether a number is in the range, has no small factor, and less 1 has no factor of e. The
+    /// reason for a rejection becomes public.
     fn is_taken(&self, candidate: &BoxedUint) -> bool {
         let limbs = candidate.as_limbs();
         let is_too_small = reveal(candidate.ct_lt(&self.least));
@@ -105,7 +107,8 @@ mod tests {
         Streams::seeded(&mut rng).unwrap()
     }
 
-    /// Of what is drawn, nothing is outside of the range, even, 1 modulo 4, a multiple of a small prime, or 1 modulo a factor of e.
+    /// No candidate is outside of the range, even, 1 modulo 4, a multiple of a small prime, or 1
+    /// modulo a factor of e.
     #[test]
     fn candidates_are_as_they_should_be() {
         let factors = [3, 65_537, 65_539];
@@ -114,7 +117,8 @@ mod tests {
         let drawn = candidates.draw(&mut randomness, 200, &mut draws).unwrap();
         assert_eq!(drawn.len(), 200);
         let used = (1 << 20) - draws;
-        // 0.59 of all are in the range, and of these 0.12 have no factor; half of those are 1 modulo 3.
+        // A share of 0.59 is in the range, of which 0.12 have no small factor; half of those are 1
+        // modulo 3.
         assert!((2000..20_000).contains(&used), "{used}");
         for candidate in &drawn {
             let number = BigUint::from_bytes_be(&candidate.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Generated keys, and the documents that they are kept in.
+//! Generated keys and their encodings.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,11 +14,11 @@ use pkcs8::der::{self, Encode, pem};
 use crate::rsa::key::{Crt, KeyHandle, Private};
 use crate::rsa::octets::limbs_to_octets;
 
-/// A generated key: a [`KeyHandle`] to sign and decrypt with, and the document to keep it in.
+/// A generated key: a [`KeyHandle`] to sign and decrypt with, and its encodings.
 ///
-/// The private exponent d is wiped when this is dropped, and what else is secret with the last clone of the handle. Documents are in
-/// buffers that are wiped; how many leading zero octets a number in them has becomes known by their length. `Debug` shows the length of the
-/// modulus and nothing else.
+/// The private exponent d is wiped on drop, the other secrets with the last clone of the handle.
+/// Encodings are in buffers that are wiped. Their length reveals the leading zero octets of the
+/// numbers in them. `Debug` shows only the length of the modulus.
 pub struct GeneratedKey {
     key: KeyHandle,
     d: Secret<Vec<u8>>,
@@ -77,7 +77,7 @@ impl GeneratedKey {
             let limbs = number.as_limbs();
             limbs_to_octets(limbs, size_of_val(limbs))
         };
-        // They are kept less 1, and are odd.
+        // Exponents are odd and stored less 1.
         let exponent = |less_1: &BoxedUint| {
             let mut number = Secret::new(less_1.clone());
             let lowest = &mut number.as_mut_limbs()[0];

@@ -1,4 +1,4 @@
-//! From two primes to a key.
+//! Computes a key from two primes.
 
 use alloc::vec::Vec;
 
@@ -12,12 +12,12 @@ use crate::rsa::key::{KeyHandle, RsaComponents};
 use crate::rsa::octets::limbs_to_octets;
 use crate::rsa::{Error, KeyFault};
 
-/// The key with the primes p and q, or `None` if they do not fit together, which is as unlikely as for a composite to pass for a
-/// prime.
+/// Makes the key with the primes p and q, or `None` if they do not fit together, which is as
+/// unlikely as a composite passing as a prime.
 ///
 /// # Errors
 ///
-/// Those of [`KeyHandle::from_components`], if a fault has struck the numbers.
+/// Those of [`KeyHandle::from_components`], if a fault has changed the numbers.
 pub(super) fn key(e: u32, p: &BoxedUint, q: &BoxedUint) -> Result<Option<GeneratedKey>, Error> {
     let bits = p.bits_precision();
     let Some(Numbers { n, d }) = Numbers::new(e, p, q) else {
@@ -35,21 +35,21 @@ pub(super) fn key(e: u32, p: &BoxedUint, q: &BoxedUint) -> Result<Option<Generat
     }
 }
 
-/// The two primes, equally wide, and both 3 modulo 4.
+/// Two primes, equally wide and 3 modulo 4.
 struct Primes<'a> {
     e: u32,
     p: &'a BoxedUint,
     q: &'a BoxedUint,
 }
 
-/// n and d, as wide as n. n is no secret once the key is in use, and is wiped all the same.
+/// n and d, as wide as n. n becomes public once the key is used, but is wiped here too.
 pub(in crate::rsa) struct Numbers {
     n: Secret<Vec<Limb>>,
     d: Secret<Vec<Limb>>,
 }
 
 impl Numbers {
-    /// Those of two primes that are 3 modulo 4, or `None` if these do not fit together.
+    /// Computes n and d from primes that are 3 modulo 4; `None` if these do not fit together.
     pub(in crate::rsa) fn new(e: u32, p: &BoxedUint, q: &BoxedUint) -> Option<Self> {
         with_limbs(2 * p.as_limbs().len(), Primes { e, p, q })
     }
@@ -65,7 +65,7 @@ impl WithLimbs for Primes<'_> {
             return None;
         }
         let n = Secret::new(p.wrapping_mul(&q));
-        // p - 1 and q - 1 are even, with odd halves, and so is their least common multiple.
+        // p - 1 and q - 1 are even with odd halves, and so is their least common multiple.
         let half = |prime: &Uint<LIMBS>| {
             let mut half = Secret::new(*prime);
             halve(half.as_mut_limbs());
@@ -73,7 +73,8 @@ impl WithLimbs for Primes<'_> {
         };
         let (half_p, half_q) = (half(&p), half(&q));
         let divisor = gcd(&half_p, &half_q, self.p.bits_precision());
-        // The product is a multiple of it, so that the inverse modulo a power of two divides.
+        // The product is a multiple of the divisor, so multiplying by its inverse modulo a power of
+        // two divides.
         let inverse = divisor
             .invert_mod2k(Uint::<LIMBS>::BITS)
             .unwrap_or(Uint::ONE);
@@ -86,7 +87,7 @@ impl WithLimbs for Primes<'_> {
         if !reveal(d.is_some()) {
             return None;
         }
-        // Of the two numbers below the least common multiple with that residue, d is the odd one.
+        // Two numbers below the least common multiple have this residue; d is the odd one.
         let mut d = Secret::new(d.unwrap_or(Uint::ZERO));
         let other = Secret::new(d.wrapping_add(half_lcm.as_ref()));
         let is_even = !d.is_odd();
@@ -100,11 +101,12 @@ impl WithLimbs for Primes<'_> {
     }
 }
 
-/// The greatest common divisor of two odd numbers of at most `bits` bits, by Stein's algorithm with a fixed number of steps.
+/// Greatest common divisor of two odd numbers of at most `bits` bits, by Stein's algorithm with a
+/// fixed number of steps.
 fn gcd<const LIMBS: usize>(a: &Uint<LIMBS>, b: &Uint<LIMBS>, bits: u32) -> Secret<Uint<LIMBS>> {
     let (mut a, mut b) = (Secret::new(*a), Secret::new(*b));
     let mut spare = Secret::new(Uint::ZERO);
-    // Each step takes a bit off one of them, while b stays odd.
+    // Each step removes a bit from one of them, while b stays odd.
     for _ in 0..2 * bits {
         let is_odd = a.is_odd();
         let is_less = is_odd & a.ct_lt(&b);
@@ -138,8 +140,8 @@ mod tests {
         BoxedUint::from_be_slice(&number.to_bytes_be(), 512).unwrap()
     }
 
-    /// The largest primes of 512 bits that are 3 modulo 4 are too close together, one from the middle is not. d is what num-bigint
-    /// finds.
+    /// The two largest 512-bit primes that are 3 modulo 4 are too close together; one from the
+    /// middle is not. d agrees with num-bigint.
     #[test]
     fn private_exponents() {
         let largest: BigUint = (BigUint::from(1u8) << 512) - 569u32;

@@ -1,7 +1,7 @@
-//! The Miller-Rabin test (FIPS 186-5, appendix B.3.1) of many candidates at a time.
+//! The Miller-Rabin test (FIPS 186-5, appendix B.3.1) on many candidates at once.
 //!
-//! Candidates are 3 modulo 4, so that the test has one step: a candidate w passes with the base b if `b^((w - 1) / 2)` is 1 or -1
-//! modulo w.
+//! Candidates are 3 modulo 4, so the test has one step: w passes with the base b if `b^((w - 1) /
+//! 2)` is 1 or -1 modulo w.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ use crate::rsa::Error;
 use crate::rsa::key::params;
 use crate::rsa::private_op::Randomness;
 
-/// The most candidates that are tested at a time: the numbers of more would not stay in a cache.
+/// The most candidates tested at a time. More would not fit into a cache.
 const AT_A_TIME: usize = 256;
 
 /// Lanes of the widest engine.
@@ -29,7 +29,7 @@ const LANES: usize = 8;
 ///
 /// # Errors
 ///
-/// [`Error::Rng`], also if so many candidates are no primes that the randomness cannot be random.
+/// [`Error::Rng`], also if so few candidates are primes that the randomness cannot be random.
 pub(super) fn primes(
     engine: &dyn Engine,
     candidates: &Candidates,
@@ -37,11 +37,12 @@ pub(super) fn primes(
     count: usize,
 ) -> Result<Vec<Secret<BoxedUint>>, Error> {
     let bits = candidates.bits();
-    // A prime takes 0.6 draws for each bit: with 64 none is found once in 2^150 times.
+    // A prime takes 0.6 draws for each bit. With 64, none is found once in 2^150 times.
     let mut draws = count.saturating_mul(64 * bits as usize);
     let mut primes = Vec::new();
     while primes.len() < count {
-        // A prime takes a test for each 23 bits, about; with half as many the last ones do not cost too much.
+        // A prime takes about one test for each 23 bits. Half as many at a time waste few tests at
+        // the end.
         let tests = (count - primes.len()).saturating_mul(bits as usize) / 46;
         let tests = tests.clamp(LANES, AT_A_TIME).next_multiple_of(LANES);
         let drawn = candidates.draw(randomness, tests, &mut draws)?;
@@ -50,7 +51,8 @@ pub(super) fn primes(
     Ok(primes)
 }
 
-/// Those candidates that are primes. The others, and by how many rounds they were rejected, become known.
+/// Returns the candidates that are primes. The others, and the round that rejected them, become
+/// public.
 fn test(
     engine: &dyn Engine,
     candidates: Vec<Secret<BoxedUint>>,
@@ -67,7 +69,7 @@ fn test(
     if passed.is_empty() {
         return Ok(Vec::new());
     }
-    // All further rounds of a candidate at a time, so that no lane is idle.
+    // All further rounds at once, so that no lane is idle.
     let further = rounds(each[0].modulus().bits_precision()) - 1;
     let again = passed
         .iter()
@@ -83,13 +85,17 @@ fn test(
     Ok(chosen.map(|(_, prime)| prime).collect())
 }
 
-/// How many rounds let a composite random number of `bits` bits pass with a probability of less than 2^-128: the bound
-/// of Damgård, Landrock and Pomerance, "Average case error estimates for the strong probable prime test" (1993), theorem 2, for
-/// k = `bits` and t from 3 to k / 9: `k^(3/2) 2^t t^(-1/2) 4^(2 - sqrt(t k))`. Three bits more make up for the numbers
-/// below the range and those that are 1 modulo 4, which are not drawn.
+/// The number of rounds after which a composite random number of `bits` bits passes with a
+/// probability below 2^-128.
+///
+/// Damgård, Landrock and Pomerance, "Average case error estimates for the strong probable prime
+/// test" (1993), theorem 2, bound it for k = `bits` and t from 3 to k / 9: `k^(3/2) 2^t t^(-1/2)
+/// 4^(2 - sqrt(t k))`. Three more bits account for numbers that are not drawn: those below the
+/// range and those that are 1 modulo 4.
 fn rounds(bits: u32) -> usize {
     const ERROR_BITS: u64 = 128 + 3;
-    // In eighths of a bit, each rounded towards more rounds: without `std` there is no floating point with roots.
+    // In eighths of a bit, each rounded towards more rounds: without `std` there are no
+    // floating-point roots.
     let log2 = |x: u64| {
         let power = u128::from(x).pow(8);
         u64::from(u128::BITS - power.leading_zeros())
@@ -103,7 +109,7 @@ fn rounds(bits: u32) -> usize {
     (3..=k / 9).find(enough).unwrap_or(k / 9) as usize
 }
 
-/// For each candidate, an odd modulus with its constants, whether it passes with a random base.
+/// Whether each candidate, an odd modulus with its constants, passes with a random base.
 pub(in crate::rsa) fn pass(
     engine: &dyn Engine,
     candidates: &[&MontyParams<BoxedUint>],
@@ -137,8 +143,9 @@ pub(in crate::rsa) fn pass(
     Ok(verdicts.map(verdict).collect())
 }
 
-/// A random number below each modulus. What is reduced is 64 bits longer, so that each number is nearly as likely as any other
-/// (FIPS 186-5, appendix A.4.1). 0, 1 and -1 are as unlikely as a composite that passes.
+/// Draws a random number below each modulus. The drawn numbers are 64 bits longer before reduction,
+/// so that residues are nearly uniform (FIPS 186-5, appendix A.4.1). 0, 1 and -1 are as unlikely as
+/// a composite that passes.
 fn bases(
     engine: &dyn Engine,
     moduli: &[&MontyParams<BoxedUint>],
@@ -174,7 +181,7 @@ fn half(candidate: &BoxedUint) -> BoxedUint {
 fn is_one_or_minus_one(power: &[Limb], modulus: &[Limb]) -> Choice {
     let from_one = power[1..].iter();
     let from_one = from_one.fold(power[0].0 ^ 1, |bits, limb| bits | limb.0);
-    // Less 1, an odd number differs in its lowest bit alone.
+    // An odd number less 1 differs from it only in the lowest bit.
     let from_minus_one = power[1..].iter().zip(&modulus[1..]);
     let from_minus_one = from_minus_one
         .fold(power[0].0 ^ modulus[0].0 ^ 1, |bits, (limb, other)| {
@@ -211,7 +218,7 @@ mod tests {
         Secret::new(BoxedUint::from_be_slice(&number.to_bytes_be(), bits).unwrap())
     }
 
-    /// How many of them are found to be primes.
+    /// The number of primes found among `numbers`.
     fn primes_among(numbers: &[BigUint]) -> usize {
         let numbers: Vec<_> = numbers.iter().map(boxed).collect();
         let mut rng = chacha20::ChaCha20Rng::seed_from_u64(3);
@@ -219,16 +226,16 @@ mod tests {
         test(&Serial, numbers, &mut randomness).unwrap().len()
     }
 
-    /// Known primes and composites of 512 bits that are 3 modulo 4.
+    /// Known primes and composites that are 3 modulo 4.
     #[test]
     fn primes_pass_and_composites_do_not() {
         let power_of_two = |bits: u32| BigUint::from(1u8) << bits;
-        // The largest prime of 512 bits, and a Mersenne prime.
+        // The largest 512-bit prime, and a Mersenne prime.
         let largest: BigUint = power_of_two(512) - 569u32;
         let mersenne: BigUint = power_of_two(521) - 1u8;
         assert_eq!(primes_among(slice::from_ref(&largest)), 1);
         assert_eq!(primes_among(&[mersenne]), 1);
-        // Products of two primes and of two factors, and neighbours of the prime.
+        // Products of two primes or of two factors, and neighbours of the prime.
         let composites: [BigUint; 4] = [
             (power_of_two(256) - 189u32) * (power_of_two(255) - 19u32),
             (power_of_two(510) + 1u8) * 3u8,
@@ -245,10 +252,10 @@ mod tests {
         assert_eq!(primes_among(&among), 1);
     }
 
-    /// Carmichael numbers pass Fermat's test with every base that has no factor in common.
+    /// Carmichael numbers pass Fermat's test with every base coprime to them.
     #[test]
     fn carmichael_numbers_do_not_pass() {
-        // Those with three factors that are 3 modulo 4, by Korselt's criterion.
+        // Carmichael numbers with three factors that are 3 modulo 4, by Korselt's criterion.
         let primes = odd_primes(1000);
         let primes: Vec<_> = primes.into_iter().filter(|prime| prime % 4 == 3).collect();
         let mut found = 0;

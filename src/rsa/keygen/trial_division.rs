@@ -1,8 +1,9 @@
-//! Trial division by many small primes at a time, without divisions.
+//! Trial division by many small primes at once, without divisions.
 //!
-//! A number is the sum of its words, each times a power of the base, and so are its residues. A sum is a multiple of a prime if its
-//! product with the prime's inverse modulo 2^64 is small. Primes are in groups, whose products are the moduli of the sums, since the
-//! sums take most of the time.
+//! A number is the sum of its words, each times a power of the base. The sum of its words times the
+//! residues of these powers is a multiple of a prime if the number is. A sum is a multiple of a
+//! prime if its product with the prime's inverse modulo 2^64 is small. The sums take most of the
+//! time, so primes are grouped, and one sum serves a group, modulo the product of its primes.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,14 +11,14 @@ use alloc::vec::Vec;
 use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::{Choice, CtEq, Limb};
 
-/// Groups that a number is divided by at a time: numbers that the first ones reject are rejected soon, and the sums stay in the first
-/// cache.
+/// Groups that a number is divided by at a time. Few, so that most numbers are rejected early and
+/// the sums fit into the first-level cache.
 const AT_A_TIME: usize = 64;
 
-/// The length of the words of a number.
+/// Length of a word in bits.
 const WORD_BITS: u32 = 32;
 
-/// Odd primes below 2^16, for numbers of one length of at most 4096 bits.
+/// Odd primes below 2^16, prepared for numbers of one length of at most 4096 bits.
 pub(super) struct SmallPrimes {
     parts: Vec<Part>,
 }
@@ -25,12 +26,12 @@ pub(super) struct SmallPrimes {
 /// The primes of up to [`AT_A_TIME`] groups.
 struct Part {
     groups: usize,
-    /// For each word of a number, `2^(32 i)` modulo the product of each group.
+    /// For word i of a number, `2^(32 i)` modulo the product of each group.
     powers: Vec<u32>,
     divisors: Vec<Divisor>,
 }
 
-/// A prime.
+/// A prime, prepared for the test of divisibility.
 struct Divisor {
     group: usize,
     /// The inverse of the prime modulo 2^64.
@@ -43,7 +44,7 @@ impl SmallPrimes {
     /// Prepares `primes` for numbers of `bits` bits.
     pub(super) fn new(primes: &[u32], bits: u32) -> Self {
         let words = bits.div_ceil(WORD_BITS);
-        // A sum of so many products of words and powers is below 2^63.
+        // A sum of `words` products of words and powers is then below 2^63.
         let groups = groups(primes, (1 << 31) / words);
         let parts = groups.chunks(AT_A_TIME);
         Self {
@@ -51,7 +52,7 @@ impl SmallPrimes {
         }
     }
 
-    /// Whether one of them divides a number. It becomes known by which part it does, if any.
+    /// Whether a prime divides the number. It becomes public which part divides it, if any.
     pub(super) fn divide_one(&self, number: &[Limb]) -> bool {
         let mut sums = Secret::new(vec![0; AT_A_TIME]);
         self.parts
@@ -60,7 +61,7 @@ impl SmallPrimes {
     }
 }
 
-/// Neighbours whose products are below `most`.
+/// Groups neighbouring primes with products below `most`.
 fn groups(primes: &[u32], most: u32) -> Vec<Vec<u32>> {
     let mut groups: Vec<Vec<u32>> = Vec::new();
     let mut product = most;
@@ -130,13 +131,13 @@ impl Part {
 /// Whether a number is 1 modulo a public odd `modulus`.
 pub(super) fn leaves_one(number: &[Limb], modulus: u32) -> bool {
     let mut power = 1u128;
-    // Less 1: a word is below 2^32, a power too, and there are at most 256.
+    // The sum minus 1. Words and powers are below 2^32, and there are at most 256 words.
     let mut sum = Secret::new(u128::from(modulus) - 1);
     for word in words(number) {
         *sum += u128::from(word) * power;
         power = (power << WORD_BITS) % u128::from(modulus);
     }
-    // Newton's iteration doubles the bits that are right.
+    // Newton's iteration doubles the number of correct bits.
     let inverse = (0..7).fold(u128::from(modulus), |inverse, _| {
         let error = 2u128.wrapping_sub(inverse.wrapping_mul(modulus.into()));
         inverse.wrapping_mul(error)
@@ -147,7 +148,7 @@ pub(super) fn leaves_one(number: &[Limb], modulus: u32) -> bool {
 }
 
 /// The words of a number, least significant first.
-// A limb has 32 bits on some targets.
+// On some targets a limb has 32 bits.
 #[allow(clippy::unnecessary_cast)]
 fn words(number: &[Limb]) -> impl Iterator<Item = u32> + '_ {
     let parts = (0..Limb::BITS).step_by(WORD_BITS as usize);
@@ -158,7 +159,7 @@ fn words(number: &[Limb]) -> impl Iterator<Item = u32> + '_ {
 
 /// The inverse of an odd number modulo 2^64.
 fn inverse(odd: u64) -> u64 {
-    // Right modulo 2^3 at first; each step doubles that.
+    // Correct modulo 2^3 at first; each step doubles the number of correct bits.
     (0..5).fold(odd, |inverse, _| {
         inverse.wrapping_mul(2u64.wrapping_sub(inverse.wrapping_mul(odd)))
     })
@@ -189,7 +190,7 @@ mod tests {
     #[test]
     fn primes_below() {
         assert_eq!(odd_primes(30), [3, 5, 7, 11, 13, 17, 19, 23, 29]);
-        // There are 1,028 primes below 2^13, and 2.
+        // 2 is the other of the 1,028 primes below 2^13.
         assert_eq!(odd_primes(1 << 13).len(), 1027);
         assert_eq!(odd_primes(1 << 16).len(), 6541);
     }
@@ -213,13 +214,13 @@ mod tests {
             assert_eq!(groups.concat(), primes);
             let products = groups.iter().map(|group| group.iter().product::<u32>());
             assert!(products.clone().all(|product| product < most));
-            // The largest sum.
+            // The largest possible sum.
             let largest = products.max().map(u128::from).unwrap();
             assert!(u128::from(words) * u128::from(u32::MAX) * largest < 1 << 64);
         }
     }
 
-    /// Multiples of each prime alone, and their neighbours, against num-bigint.
+    /// Multiples of each single prime and their neighbours, compared with num-bigint.
     #[test]
     fn multiples_are_found() {
         let primes = odd_primes(1 << 16);

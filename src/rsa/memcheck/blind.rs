@@ -1,10 +1,10 @@
-//! A client of blind signatures, whose message and random numbers are secret.
+//! The client of blind signatures, with secret messages and random numbers.
 
 use super::*;
 use crate::rsa::blind::{BlindSigner, Variant};
 
-/// From a message to its signature, and to no signature. The blinded message and the blind signature are public, and so is
-/// whether there is a signature.
+/// Blinding and unblinding, with a valid and a wrong blind signature. The blinded message, the
+/// blind signature and the verdict are public.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn blind_and_finalize() {
@@ -34,7 +34,7 @@ fn blind_and_finalize() {
     }
 }
 
-/// The inversion that takes less time.
+/// A variable-time inversion.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn leak_by_inversion() {

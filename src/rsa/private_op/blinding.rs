@@ -1,15 +1,16 @@
 //! Base blinding (Chaum, 1982; Kocher, 1996) without an inversion.
 //!
-//! Usually `(m r^e)^d = m^d r` is divided by r. Here the private operation is computed as `m^d = f b^(d - 1)`, with the
-//! *base* b and the *factor* f:
+//! The usual way divides `(m r^e)^d = m^d r` by r. Here the private operation is `m^d = f b^(d -
+//! 1)`, with the *base* b and the *factor* f:
 //!
-//! * not blinded, `f = b = m`;
-//! * blinded, for a fresh random r, `f = m r^(e - 1)` and `b = f r = m r^e`. The product is m^d again, since
-//!   `r^(e - 1) r^(e (d - 1)) = r^(e d - 1) = 1`, modulo p and modulo q and so modulo n.
+//! * unblinded, `f = b = m`;
+//! * blinded, for a fresh random r, `f = m r^(e - 1)` and `b = f r = m r^e`. The product is m^d,
+//!   because `r^(e - 1) r^(e (d - 1)) = r^(e d - 1) = 1` modulo p and modulo q, and so modulo n.
 //!
-//! What is exponentiated is the same `m r^e` as ever, a random number that says nothing about m. Computing f and b takes as
-//! many products as computing `m r^e`, and there is nothing to invert. The exponent `d - 1` is d with its lowest bit
-//! cleared, since d, dP and dQ are odd: e times each of them is 1 modulo an even number.
+//! The base is `m r^e`, as usual: a random number independent of m. Computing f and b takes as many
+//! products as computing `m r^e`, and nothing is inverted. The exponent `d - 1` is d with its
+//! lowest bit cleared, because d, dP and dQ are odd: e times each of them is 1 modulo an even
+//! number.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -30,12 +31,12 @@ use crate::rsa::octets::octets_to_limbs;
 pub(in crate::rsa) struct Blinds {
     /// A random number r for each item, from 1 to n - 1.
     pub(in crate::rsa) numbers: Secret<Vec<Limb>>,
-    /// Random numbers for the check: one for the p of each item, and then one for the q of each.
+    /// Random numbers for the check: one for the p of each item, then one for the q of each.
     pub(in crate::rsa) masks: Secret<Vec<u16>>,
 }
 
 impl Blinds {
-    /// Fresh ones for items of `keys`, whose moduli have `limbs` limbs.
+    /// Draws fresh blinds for items of `keys`, whose moduli have `limbs` limbs.
     ///
     /// Fails with [`Error::Rng`] if the generator fails.
     pub(super) fn draw<R: TryCryptoRng + ?Sized>(
@@ -56,7 +57,7 @@ impl Blinds {
         Ok(blinds)
     }
 
-    /// Those with the given numbers for so many items, and masks that are all alike.
+    /// Blinds with given numbers for this many items, and equal masks.
     pub(super) fn of(numbers: Secret<Vec<Limb>>, items: usize) -> Self {
         Self {
             numbers,
@@ -72,7 +73,7 @@ pub(in crate::rsa) struct Blinded {
 }
 
 impl Blinded {
-    /// The encoded messages themselves, not blinded.
+    /// Returns the encoded messages unblinded.
     pub(super) fn plain(ems: &[Limb]) -> Self {
         let copy = || Secret::new(ems.to_vec());
         Self {
@@ -81,7 +82,7 @@ impl Blinded {
         }
     }
 
-    /// Blinds encoded messages for `keys`, which have one e.
+    /// Blinds encoded messages for `keys`, which share one e.
     pub(super) fn new(
         engine: &dyn Engine,
         keys: &[&KeyHandle],
@@ -104,7 +105,7 @@ impl Blinded {
     }
 }
 
-/// The results for `keys`: the powers of the bases times the factors.
+/// Multiplies the powers of the bases by the factors, modulo the n of `keys`.
 pub(super) fn unblind(
     engine: &dyn Engine,
     keys: &[&KeyHandle],
@@ -128,13 +129,15 @@ pub(super) fn moduli<'a>(keys: &[&'a KeyHandle]) -> Vec<&'a MontyParams<BoxedUin
     keys.iter().map(|key| key.parts().n.as_ref()).collect()
 }
 
-/// Draws a random number from 1 to n - 1, of an n of `n_bits` bits, by way of `octets`, as many as n has.
+/// Draws a random number from 1 to n - 1, for an n of `n_bits` bits; `octets` is scratch memory as
+/// long as n.
 ///
-/// By rejection sampling among the numbers that are as long as n, at least half of which are below it. The highest limb tells of nearly
-/// all others that they are not: then the octets that it is made of are drawn again, which are independent of the lower ones. How many
-/// candidates were rejected, and by what, says nothing about the one that was not, and is public.
+/// Rejection sampling among numbers as long as n, at least half of which are below it. The highest
+/// limb decides nearly all rejections; then only its octets are drawn again, which are independent
+/// of the lower ones. The rejections say nothing about the accepted number, and are public.
 ///
-/// Fails with [`Error::Rng`] if the generator fails, or if none of 128 candidates will do: then it is stuck.
+/// Fails with [`Error::Rng`] if the generator fails, or if none of 128 candidates is accepted
+/// because it is stuck.
 pub(in crate::rsa) fn draw_below<R: TryCryptoRng + ?Sized>(
     n: &[Limb],
     n_bits: u32,

@@ -1,16 +1,17 @@
-//! A fault campaign: faults of all kinds in all places of the private operation, each in a batch of its own that is signed
-//! from message to signature. No wrong signature may leave, only lanes that were hit may fail, and the next call on the
-//! same backend must be right. What is right, the `rsa` crate says.
+//! A fault campaign: every kind of fault in every place of the private operation, each in its own
+//! batch. No wrong signature may be returned, only lanes that were hit may fail, and the next call
+//! on the same backend must be right. The `rsa` crate provides the right results.
 //!
-//! `cargo test` does it once for each place and kind. More of it, with a report that ends up in `docs/faults.csv`:
+//! `cargo test` runs it once for each place and kind. A longer run, whose report is in
+//! `docs/faults.csv`:
 //!
 //! ```text
 //! .ci/evidence faults
 //! ```
 //!
-//! which runs [`report`] with `BATCH_MODEXP_FAULTS`, the number of faults for each backend.
+//! It runs [`report`] with `BATCH_MODEXP_FAULTS`, the number of faults for each backend.
 //!
-//! In a control nothing is checked; there wrong signatures must leave.
+//! In a control without the check, wrong signatures must be returned.
 
 pub(in crate::rsa) mod fault;
 mod faulty;
@@ -31,10 +32,10 @@ use self::tally::Tally;
 use super::testing::Stage;
 use crate::need;
 
-/// Lanes of a batch: three of one key and two of another, whose halves fill no number of vectors.
+/// Lanes of a batch: three of one key and two of another, so that their halves fill no vectors.
 const LANES: usize = 5;
 
-/// Every place, with every kind of fault that makes sense there.
+/// Every place with every kind of fault that makes sense there.
 fn faults() -> Vec<Fault> {
     let mut faults = Vec::new();
     for form in [Form::Crt, Form::Plain] {
@@ -53,8 +54,8 @@ fn faults() -> Vec<Fault> {
     faults
 }
 
-/// All of [`faults`] in turn, `count` in total. Keys without primes take four times as long, and come in every fourth
-/// round.
+/// Runs `count` faults, all of [`faults`] in turn. Keys without primes take four times as long, so
+/// they are in every fourth round.
 fn campaign(engine: AnyEngine, count: usize, check: Check) -> Tally {
     let (crt, plain) = (Rig::new(Form::Crt), Rig::new(Form::Plain));
     let all = faults();
@@ -72,7 +73,7 @@ fn campaign(engine: AnyEngine, count: usize, check: Check) -> Tally {
         let outcome = rig.run(&engine, &fault, check);
         let expected = match check {
             Check::On => outcome != Outcome::Escaped,
-            // Nobody finds anything but numbers that are not below n.
+            // Without the check only numbers above n are rejected.
             Check::Off => outcome != Outcome::Caught || fault.place == Place::Stage(Stage::Results),
         };
         assert!(expected, "{fault:?}: {outcome:?}");
@@ -81,21 +82,21 @@ fn campaign(engine: AnyEngine, count: usize, check: Check) -> Tally {
     tally
 }
 
-/// Where a fault leads, with the check and without.
+/// Asserts where faults lead, with the check and without.
 fn assert_as_documented(engine: AnyEngine, count: usize) -> (Tally, Tally) {
     let checked = campaign(engine, count, Check::On);
-    // The control is shorter, but sees every place too.
+    // The control is shorter, but covers every place.
     let fewer = (count / 10).max(faults().len());
     let unchecked = campaign(engine, fewer, Check::Off);
     for place in faults().into_iter().map(|fault| fault.place) {
         let sum = |tally: &Tally, outcome| tally.sum(Some(place), outcome);
         let caught = sum(&checked, Outcome::Caught);
         match place {
-            // Whatever random numbers they are, results are the same.
+            // Results do not depend on the random numbers of the check.
             Place::Stage(Stage::Masks) => assert_eq!(caught, 0),
-            // All numbers but 0 and the multiples of a prime will do.
+            // Every number is a valid blind, except 0 and multiples of a prime.
             Place::Stage(Stage::Blinds) => {}
-            // The operation is right, for what it got; but a block that is not below n any more may fail.
+            // The operation is right for the changed block; but a block above n may fail.
             Place::Block => assert!(sum(&checked, Outcome::OtherBlock) > 0),
             _ => assert!(caught > 0, "{place:?}"),
         }
@@ -107,7 +108,7 @@ fn assert_as_documented(engine: AnyEngine, count: usize) -> (Tally, Tally) {
     (checked, unchecked)
 }
 
-/// The backends of the host that this processor has.
+/// The host's engines that this processor supports.
 fn engines() -> Vec<AnyEngine> {
     let fma = need::available("fma", AnyEngine::fma());
     let ifma = need::available("ifma", AnyEngine::ifma());
@@ -124,8 +125,8 @@ fn no_fault_makes_a_wrong_signature() {
     }
 }
 
-/// A verdict that a fault turns is a right signature withheld, or a wrong one that leaves: one fault in the
-/// computation and one in the check are too many.
+/// A fault in a verdict withholds a right signature or returns a wrong one. Two faults, in the
+/// computation and in the check, are not caught.
 #[test]
 fn two_faults_of_which_one_hits_the_verdict_are_not_caught() {
     let rig = Rig::new(Form::Crt);
@@ -152,7 +153,7 @@ fn two_faults_of_which_one_hits_the_verdict_are_not_caught() {
     );
 }
 
-/// The whole campaign. Prints lines of comma-separated values.
+/// The whole campaign. Prints comma-separated values.
 #[test]
 #[ignore = "takes minutes; .ci/evidence faults runs it"]
 fn report() {

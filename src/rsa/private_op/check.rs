@@ -1,4 +1,4 @@
-//! The check of every result, above all backends: the only way from a candidate to a signature.
+//! The check of every result on the host: the only path from a candidate to a signature.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,13 +14,15 @@ use super::class::{KeyClass, crt};
 use crate::rsa::KeyHandle;
 use crate::rsa::key::Crt;
 
-/// For each candidate whether it is a number below its modulus whose power of e is the em of its
-/// item: the one that the source made, not a copy that a backend may have touched. An engine of this
-/// crate computes the power, on the calling thread, not the backend.
+/// Whether each candidate is below its modulus and its power of e equals the encoded message of its
+/// item.
 ///
-/// The power is computed with numbers of the key's record, so no candidate passes under a record that is not what was
-/// imported. Where there are SIMD items, and the keys have primes, the power is computed modulo p and q: in three fifths of
-/// the time. For items that are blinded there are `masks`: see [`Powers`].
+/// `ems` are those that the source made, not copies that a backend may have touched. The power is
+/// computed on the calling thread by an engine of this crate, not by the backend.
+///
+/// It uses numbers of the key's record, so no candidate passes under a record that differs from the
+/// imported one. With SIMD lanes and keys with primes, the power is computed modulo p and q, in
+/// three fifths of the time. Blinded items have `masks`: see [`Powers`].
 pub(super) fn verdicts(
     engine: &dyn Engine,
     class: &KeyClass,
@@ -32,7 +34,7 @@ pub(super) fn verdicts(
     let Some(first) = keys.first() else {
         return Vec::new();
     };
-    // Keys of one class have one e.
+    // Keys of one class share one e.
     let e = &first.parts().e;
     let agree = modulo_primes(engine, class, keys, e, ems, candidates, masks);
     let agree = agree.unwrap_or_else(|| modulo_n(engine, keys, e, ems, candidates));
@@ -45,7 +47,7 @@ pub(super) fn verdicts(
         let passed = items.map(|(candidate, agree)| reveal(agree & is_below(candidate, n)));
         let first = verdicts.len();
         verdicts.extend(passed);
-        // Last, so that it holds for what was computed above.
+        // Last, so that it covers the computation above.
         if !key.is_intact() {
             verdicts[first..].fill(false);
         }
@@ -67,7 +69,7 @@ fn modulo_primes(
         keys.iter().map(|key| prime(crt(key))).collect()
     };
     let [p, q] = [primes(Crt::p), primes(Crt::q)];
-    // If they are factors, n has at most as many bits as both of them.
+    // If they are factors of n, n has at most as many bits as both together.
     let shortest = |key: &&KeyHandle| key.bits().saturating_sub(crt(key).prime_bits);
     engine.powers_agree(&Powers {
         factors: [&p, &q],
@@ -104,14 +106,14 @@ fn modulo_n(
         .collect()
 }
 
-/// Whether two numbers of as many limbs are equal, in constant time.
+/// Whether two numbers of equal length are equal, in constant time.
 pub(in crate::rsa) fn ct_eq(a: &[Limb], b: &[Limb]) -> Choice {
     let pairs = a.iter().zip(b);
     let difference = pairs.fold(Limb::ZERO, |bits, (a, b)| bits | (*a ^ *b));
     difference.ct_eq(&Limb::ZERO)
 }
 
-/// Whether `a` is below `b`, of as many limbs, in constant time.
+/// Whether `a` is below `b`, of equal length, in constant time.
 pub(super) fn is_below(a: &[Limb], b: &[Limb]) -> Choice {
     // With crypto-bigint's borrows, which are 0 or all ones, it takes twice as long.
     let borrow = a.iter().zip(b).fold(0, |borrow, (a, b)| {

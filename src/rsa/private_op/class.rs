@@ -1,4 +1,4 @@
-//! Sorts the items of a batch by what is public about their keys, once for all who compute on them.
+//! Sorts the items of a batch by public properties of their keys.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,25 +10,25 @@ use crypto_bigint::{BoxedUint, Limb};
 
 use crate::rsa::key::{Crt, KeyHandle, KeyParts, Private, PublicKey};
 
-/// The public properties that all keys of a batch have in common.
+/// Public properties that the keys of a class share.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(in crate::rsa) struct KeyClass {
     /// The width of n in bits.
     pub(in crate::rsa) n_width: u32,
     /// The length of e in bits.
     pub(in crate::rsa) e_bits: u32,
-    /// The low 64 bits of e, all of it if `e_bits` is at most 64.
+    /// The low 64 bits of e: all of it if `e_bits` is at most 64.
     pub(in crate::rsa) e_low: u64,
     /// `None` for public keys, and for private ones without CRT values.
     pub(in crate::rsa) prime: Option<PrimeClass>,
 }
 
-/// The public properties that all primes of a batch have in common.
+/// Public properties that the primes of a class share.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(in crate::rsa) struct PrimeClass {
     /// The width of both primes in bits.
     pub(in crate::rsa) width: u32,
-    /// A bound for the length of both primes, and so of dP and dQ, in bits.
+    /// A bound on the lengths of both primes, and so of dP and dQ, in bits.
     pub(in crate::rsa) bits: u32,
 }
 
@@ -47,7 +47,7 @@ impl KeyClass {
         }
     }
 
-    /// That of a public key.
+    /// The class of a public key.
     pub(in crate::rsa) fn public(n: &MontyParams<BoxedUint>, e: &BoxedUint) -> Self {
         Self {
             n_width: n.modulus().bits_precision(),
@@ -57,7 +57,7 @@ impl KeyClass {
         }
     }
 
-    /// How many exponentiations a private operation is.
+    /// The number of exponentiations in a private operation.
     pub(in crate::rsa) fn exponentiations(&self) -> usize {
         match self.prime {
             Some(_) => 2,
@@ -72,7 +72,7 @@ impl KeyClass {
 }
 
 /// The value modulo `2^64`.
-// A limb has 32 bits on some targets.
+// On some targets a limb has 32 bits.
 #[allow(clippy::unnecessary_cast)]
 fn low_64_bits(value: &BoxedUint) -> u64 {
     let limbs = value.as_limbs().iter();
@@ -82,11 +82,11 @@ fn low_64_bits(value: &BoxedUint) -> u64 {
     })
 }
 
-/// Where the items of a batch, sorted by their keys, stand in the caller's batch.
+/// The caller's positions of sorted items.
 pub(in crate::rsa) enum Positions {
-    /// Where they stand here: there is one key.
+    /// Items are in the caller's order: there is one key.
     Same,
-    /// Twice the same list, so that a fault in one of them does not give a result to another item's caller.
+    /// The same list twice, so that a fault in one cannot give a result to another item's caller.
     Sorted([Vec<usize>; 2]),
 }
 
@@ -102,7 +102,8 @@ impl Positions {
         }
     }
 
-    /// Which item stands at each position, unless the two lists differ on that; `None` if items stand in their order.
+    /// The item at each position, unless the two lists differ there; `None` if items are in the
+    /// caller's order.
     pub(in crate::rsa) fn items(&self) -> Option<Vec<Option<usize>>> {
         let Self::Sorted([positions, copy]) = self else {
             return None;
@@ -117,14 +118,14 @@ impl Positions {
     }
 }
 
-/// A key, private or public, by which items are sorted.
+/// A private or public key by which items are sorted.
 pub(in crate::rsa) trait Key {
     fn class(&self) -> KeyClass;
 
     /// The public exponent e.
     fn exponent(&self) -> &BoxedUint;
 
-    /// Tells keys apart: clones of a key have the same address.
+    /// The identity of the key: clones have the same address.
     fn address(&self) -> *const ();
 
     /// The length of the modulus in octets.
@@ -167,12 +168,12 @@ impl Key for PublicKey {
     }
 }
 
-/// The positions of items in a batch, sorted by their keys, and which of them are of which class. Keys of one class
-/// whose exponents are longer than 64 bits and differ are not told apart by the class, but here.
+/// Sorts items by key: returns their positions, and the range of each class. Keys whose exponents
+/// are longer than 64 bits and differ are separated here, although their class is equal.
 ///
-/// Items of one key are neighbours, because whoever computes prepares a modulus once for a run of them.
+/// Items of one key are adjacent, because a backend prepares each modulus once for a run.
 pub(in crate::rsa) fn sort<K: Key>(keys: &[&K]) -> (Positions, Vec<(KeyClass, Range<usize>)>) {
-    // Neighbours with one key stay together: what is sorted are runs of them, of which there are often few.
+    // Sorts runs of items with one key, of which there are often few.
     let mut start = 0;
     let mut runs: Vec<_> = keys
         .chunk_by(|a, b| a.address() == b.address())
@@ -198,14 +199,15 @@ pub(in crate::rsa) fn sort<K: Key>(keys: &[&K]) -> (Positions, Vec<(KeyClass, Ra
     (Positions::Sorted([positions, copy]), classes)
 }
 
-/// Items of one class in runs of one key; all items of a key must be neighbours.
+/// Splits items of one class into runs of one key; all items of a key must be adjacent.
 #[cfg(feature = "cuda")]
 pub(in crate::rsa) fn runs<'s, 'a, K: Key>(keys: &'s [&'a K]) -> impl Iterator<Item = &'s [&'a K]> {
     let mut rest = keys;
     core::iter::from_fn(move || {
         let first = rest.first()?.address();
         let is_same = |key: &&K| key.address() == first;
-        // Runs are often long, and a look at each item of a large batch would take a device's time for thousands of them.
+        // Galloping search: runs are often long, and reading each item of a large batch would take
+        // as long as thousands of them on a device.
         let mut bound = 1;
         while rest.get(bound).is_some_and(is_same) {
             bound *= 2;

@@ -1,7 +1,7 @@
-//! Into residues modulo p and q, and back: the parts of a CRT exponentiation around its two halves
-//! (RFC 8017, section 5.2.1, step 2.b; Garner's recombination).
+//! Reduction modulo p and q, and recombination: the steps before and after the two halves of a CRT
+//! exponentiation (RFC 8017, section 5.2.1, step 2.b; Garner's recombination).
 //!
-//! An [`Engine`] computes what is modulo a prime; the rest is on `Uint<LIMBS>`. All of it is constant-time in every value.
+//! An [`Engine`] computes modulo primes; the rest uses `Uint<LIMBS>`. Constant-time in every value.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,9 +16,10 @@ use crypto_bigint::{Limb, Uint};
 
 use crate::rsa::key::Crt;
 
-/// `values[i] mod p` for all i, then `values[i] mod q` for all i, each as wide as the primes.
+/// Computes `values[i] mod p` for all i, then `values[i] mod q` for all i, each as wide as the
+/// primes.
 ///
-/// All primes must be equally wide. The values are equally long.
+/// All primes must be equally wide, and all values equally long.
 pub(super) fn reduce(engine: &dyn Engine, keys: &[&Crt], values: &[Limb]) -> Secret<Vec<Limb>> {
     let moduli = both(keys, Crt::p, Crt::q);
     let numbers = Secret::new(values.repeat(2));
@@ -31,11 +32,11 @@ pub(super) fn reduce(engine: &dyn Engine, keys: &[&Crt], values: &[Limb]) -> Sec
     residues
 }
 
-/// The numbers below n, of `limbs` limbs each, that are `halves[i]` modulo p and `halves[count + i]`
-/// modulo q: `m2 + q * h` with `h = (m1 - m2) * qinv mod p`.
+/// Computes the numbers below n, of `limbs` limbs each, that are `halves[i]` modulo p and
+/// `halves[count + i]` modulo q: `m2 + q * h` with `h = (m1 - m2) * qinv mod p`.
 ///
-/// The halves must be reduced and as wide as the primes. If one of them is wrong, the result is some
-/// number below n.
+/// The halves must be reduced and as wide as the primes. If one of them is wrong, the result is
+/// some number below n.
 pub(super) fn recombine(
     engine: &dyn Engine,
     keys: &[&Crt],
@@ -43,7 +44,7 @@ pub(super) fn recombine(
     limbs: usize,
 ) -> Secret<Vec<Limb>> {
     let prime_limbs = prime_limbs(keys);
-    // The difference of two products, since m2 may be above p.
+    // A difference of two products, because m2 may be above p.
     let moduli = both(keys, Crt::p, Crt::p);
     let mut inverses = Secret::new(vec![Limb::ZERO; halves.len()]);
     let qinvs = both(keys, |crt| &*crt.qinv, |crt| &*crt.qinv);
@@ -69,7 +70,7 @@ pub(super) fn recombine(
     with_limbs(prime_limbs, recombination)
 }
 
-/// What is modulo p of all keys, then what is modulo q.
+/// The values modulo p of all keys, then those modulo q.
 pub(super) fn both<'a, T>(
     keys: &[&'a Crt],
     of_p: impl Fn(&'a Crt) -> &'a T,

@@ -1,4 +1,4 @@
-//! Randomness for many threads from one generator of the caller's.
+//! Randomness for many threads from the caller's generator.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -10,22 +10,23 @@ use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};
 
 use crate::rsa::Error;
 
-/// Independent streams of random octets: ChaCha20 (RFC 8439) under one key, 256 bits from the caller's generator,
-/// with another nonce for each stream.
+/// Independent streams of random octets: ChaCha20 (RFC 8439) with one key of 256 bits from the
+/// caller's generator, and another nonce for each stream.
 ///
-/// So the caller's generator is asked once for each batch, and neither its speed nor a lock around it matters. What
-/// the streams give is as good as a generator for cryptography that is seeded with those 256 bits.
+/// The caller's generator is asked once for each batch, so neither its speed nor a lock around it
+/// matters. The streams are as strong as a cryptographic generator seeded with those 256 bits.
 pub(in crate::rsa) struct Streams {
     seed: Option<Secret<[u8; 32]>>,
     next: AtomicU32,
 }
 
 impl Streams {
-    /// Takes 32 octets from `rng`. Fails with [`Error::Rng`] if it does, or if all of them are equal.
+    /// Seeds the streams with 32 octets from `rng`. Fails with [`Error::Rng`] if `rng` fails, or if
+    /// all octets are equal.
     pub(in crate::rsa) fn seeded<R: TryCryptoRng + ?Sized>(rng: &mut R) -> Result<Self, Error> {
         let mut seed = Secret::new([0; 32]);
         rng.try_fill_bytes(&mut *seed).map_err(|_| Error::Rng)?;
-        // A generator that is stuck gives the same octet over and over; a sound one does so once in 2^248 times.
+        // A stuck generator repeats one octet; a sound one does so once in 2^248 times.
         let difference = seed.iter().fold(0, |bits, octet| bits | (octet ^ seed[0]));
         if reveal(!difference.ct_eq(&0)) {
             Ok(Self::of(seed))
@@ -41,7 +42,7 @@ impl Streams {
         }
     }
 
-    /// For batches that need no randomness. Whoever asks for some gets an error.
+    /// Streams for batches that need no randomness: drawing from them is an error.
     pub(in crate::rsa) fn none() -> Self {
         Self {
             seed: None,
@@ -49,10 +50,11 @@ impl Streams {
         }
     }
 
-    /// A stream that nobody else has.
+    /// Returns an unused stream.
     pub(in crate::rsa) fn next(&self) -> Randomness {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        // No batch has so many parts: each has a lane.
+        // Each part of a batch uses one stream and has at least one item, so batches have fewer
+        // parts.
         assert!(number < u32::MAX, "the streams are used up");
         Randomness(self.seed.as_ref().map(|seed| {
             let mut stream = ChaCha20Rng::from_seed(**seed);
@@ -85,7 +87,7 @@ impl TryRng for Randomness {
 
 impl TryCryptoRng for Randomness {}
 
-/// What was said to need no randomness needs some.
+/// Randomness was needed in a batch that was declared to need none.
 #[derive(Debug)]
 pub(in crate::rsa) struct NoRandomness;
 
@@ -101,7 +103,7 @@ impl core::error::Error for NoRandomness {}
 mod tests {
     use super::*;
 
-    /// Gives octets that count up.
+    /// A generator of ascending octets.
     struct Counter(u8);
 
     impl TryRng for Counter {

@@ -1,4 +1,5 @@
-//! An engine around another one, for tests that change the numbers between two stages of the private operation.
+//! An engine that wraps another one and lets tests change numbers between stages of the private
+//! operation.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,22 +13,22 @@ use super::Batch;
 use crate::rsa::Error;
 use crate::rsa::backend::{HostEngine, Items, RsaBackend};
 
-/// Numbers that an engine gets or gives, in the order of the computation.
+/// Inputs and outputs of an engine, in the order of the computation.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(in crate::rsa) enum Stage {
     /// The random numbers r.
     Blinds,
-    /// What is exponentiated: modulo n, and with primes twice, for p and for q.
+    /// The bases of the exponentiation modulo n; with primes twice, for p and for q.
     Bases,
     /// The bases modulo p, then modulo q.
     Residues,
-    /// Which exponentiation has which base and exponent.
+    /// The assignment of bases and exponents to exponentiations.
     Instances,
     /// The private exponents.
     Exponents,
-    /// The powers, with primes modulo p and then modulo q.
+    /// The powers; with primes modulo p, then modulo q.
     Powers,
-    /// What the powers modulo n are multiplied by.
+    /// The factors of the powers modulo n.
     Factors,
     /// The powers modulo n.
     Combined,
@@ -35,27 +36,27 @@ pub(in crate::rsa) enum Stage {
     Results,
     /// The random numbers of the check.
     Masks,
-    /// What the check has found of each item.
+    /// The verdicts of the check for each item.
     Verdicts,
 }
 
-/// Gets the numbers of a stage, as many limbs each as its last argument says.
+/// Gets the numbers of a stage; the last argument is the number of limbs of each.
 type Hook<'a> = &'a (dyn Fn(Stage, &mut [Limb], usize) + Sync);
 
-/// Gets encoded messages where they lie in memory, before they are used or before they are compared.
+/// Gets encoded messages in their memory, before they are used or compared.
 type Look<'a> = &'a (dyn Fn(&[Limb]) + Sync);
 
 /// Computes like `engine`, with `hook` between two stages.
 pub(in crate::rsa) struct Hooked<'a> {
     pub(in crate::rsa) engine: &'a dyn Engine,
     pub(in crate::rsa) hook: Hook<'a>,
-    /// Before items are encoded.
+    /// Called before items are encoded.
     pub(in crate::rsa) at_start: &'a (dyn Fn(&Batch<'_>) + Sync),
-    /// Before the first stage, where the encoded messages reach it: of blinded items.
+    /// Called before the first stage, with the encoded messages of blinded items.
     pub(in crate::rsa) at_first: Look<'a>,
-    /// Before the check, with encoded messages where they reach it: of keys with primes.
+    /// Called before the check, with the encoded messages of keys with primes.
     pub(in crate::rsa) at_check: Look<'a>,
-    /// The next product is one of the recombination.
+    /// Whether the next product is one of the recombination.
     recombines: AtomicBool,
 }
 
@@ -128,7 +129,7 @@ impl Engine for Hooked<'_> {
     fn run_product(&self, product: Product<'_>) {
         let size = product.bases.len() / product.moduli.len().max(1);
         let Some(factors) = product.factors else {
-            // The check of items without primes, whose verdicts are whether these are the encoded messages.
+            // The check of items without primes compares these products with the encoded messages.
             self.engine.mul_public_power(Product {
                 out: &mut *product.out,
                 times_base: None,

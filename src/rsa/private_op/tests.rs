@@ -1,4 +1,4 @@
-//! Faults in every stage: none may lead to a result, and none may touch another item.
+//! Faults in every stage: none may lead to a result or affect another item.
 
 use alloc::vec::Vec;
 
@@ -15,7 +15,7 @@ use crate::rsa::octets::octets_to_limbs;
 use crate::rsa::output::Buffers;
 use crate::rsa::signatures::SecretOctets;
 
-/// Nobody asks for encoded messages: they are given.
+/// A source that is never asked: encoded messages are given.
 struct NoSource;
 
 impl Source for NoSource {
@@ -34,10 +34,10 @@ impl Source for NoSource {
     }
 }
 
-/// Three encoded messages, and three numbers to blind them with.
+/// Three encoded messages, and three blinds.
 const ITEMS: usize = 3;
 
-/// The private operation of `key` on an engine, and the check.
+/// Computes the private operation of `key` on an engine, and checks it.
 fn private_op_on(
     engine: &dyn Engine,
     key: &KeyHandle,
@@ -53,7 +53,7 @@ fn private_op_on(
     })
 }
 
-/// The check of what `compute` makes of items with the first half of `numbers` as their encoded messages.
+/// Checks what `compute` makes of items whose encoded messages are the first half of `numbers`.
 fn checked(
     key: &KeyHandle,
     numbers: &[Limb],
@@ -86,7 +86,7 @@ fn rsa_key() -> PrivateKey {
     PrivateKey::from_pkcs1_pem(include_str!("../../../tests/keys/rsa1024.pem")).unwrap()
 }
 
-/// Encoded messages, then the numbers to blind them with.
+/// Encoded messages, then blinds.
 fn numbers(key: &KeyHandle) -> Vec<Limb> {
     let limbs = key.parts().n.bits_precision() / Limb::BITS;
     let number = |i: Word| {
@@ -98,8 +98,8 @@ fn numbers(key: &KeyHandle) -> Vec<Limb> {
     (0..2 * ITEMS as Word).flat_map(number).collect()
 }
 
-/// Flips a bit of a number of `stage`, once for each number and several bits, and expects the item of that number to fail, and
-/// it alone.
+/// Flips several bits of each number of `stage`, one at a time; only the item of that number may
+/// fail.
 fn every_fault_is_found(
     key: &KeyHandle,
     numbers: &[Limb],
@@ -138,7 +138,7 @@ fn no_fault_in_a_crt_operation_gets_through() {
     for stage in [Stage::Factors, Stage::Combined, Stage::Results] {
         every_fault_is_found(&key, &numbers, stage, ITEMS, &[0, 513, 1023]);
     }
-    // Three numbers for p or modulo p, then three for q.
+    // Three numbers modulo p, then three modulo q.
     every_fault_is_found(&key, &numbers, Stage::Bases, 2 * ITEMS, &[0, 513, 1023]);
     for stage in [Stage::Residues, Stage::Powers] {
         every_fault_is_found(&key, &numbers, stage, 2 * ITEMS, &[0, 257, 511]);
@@ -163,7 +163,7 @@ fn no_fault_in_a_plain_operation_gets_through() {
     }
 }
 
-/// A result that is right modulo n but not below n is as wrong as any other.
+/// A result that is right modulo n but not below n is wrong.
 #[test]
 fn results_above_the_modulus_do_not_get_through() {
     let pem = include_str!("../../../tests/keys/rsa1025.pem");
@@ -184,7 +184,7 @@ fn results_above_the_modulus_do_not_get_through() {
     assert!(results.get(1).is_ok() && results.get(2).is_ok());
 }
 
-/// What is right modulo q alone passes under no key, not even under one that takes q for p.
+/// A result that is right only modulo q passes under no key, not even one with q in place of p.
 #[test]
 fn factors_that_are_not_those_of_the_modulus_do_not_help() {
     let key = KeyHandle::new(&rsa_key()).unwrap();
@@ -204,7 +204,8 @@ fn factors_that_are_not_those_of_the_modulus_do_not_help() {
     }
     assert_eq!(verdicts(&key, &results), [true; ITEMS]);
     assert_eq!(verdicts(&twice_q, &results), [false; ITEMS]);
-    // Another number with the same residue modulo q, and below n: the key is one of 1,024 bits, and its q below n / 4.
+    // Another number below n with the same residue modulo q: n has 1,024 bits, and q is below n
+    // / 4.
     let q = crt(&&key).q().modulus().as_ref().clone();
     let is_high = results[limbs - 1].0 >> (Limb::BITS - 2) != 0;
     let mut carry = Limb::ZERO;
@@ -219,7 +220,8 @@ fn factors_that_are_not_those_of_the_modulus_do_not_help() {
     assert_eq!(verdicts(&twice_q, &results), [false; ITEMS]);
 }
 
-/// Multiples of a prime hide nothing, and give no results. Drawing one is as likely as guessing the prime; 0 is never drawn.
+/// Multiples of a prime do not blind, and give no results. Drawing one is as unlikely as guessing
+/// the prime; 0 is never drawn.
 #[test]
 fn a_multiple_of_a_prime_does_not_blind() {
     let rsa_key = rsa_key();

@@ -1,4 +1,4 @@
-//! A scheme that is chosen at run time.
+//! Signature schemes chosen at run time.
 
 use alloc::vec::Vec;
 
@@ -13,8 +13,8 @@ use crate::rsa::hash::{Hash, with_type};
 use crate::rsa::key::Restriction;
 use crate::rsa::mgf1;
 
-/// RSASSA-PKCS1-v1_5 or RSASSA-PSS (RFC 8017, section 8) with parameters that are known at run time, as TLS asks for
-/// both: see [`BatchSigner::sign_mixed`](crate::rsa::BatchSigner::sign_mixed).
+/// RSASSA-PKCS1-v1_5 or RSASSA-PSS (RFC 8017, section 8) with parameters known at run time, such as
+/// for TLS: see [`BatchSigner::sign_mixed`](crate::rsa::BatchSigner::sign_mixed).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum AnyScheme {
     /// As [`Pkcs1v15`](super::Pkcs1v15).
@@ -26,7 +26,7 @@ pub enum AnyScheme {
     Pss {
         /// The hash function, also for the mask generation.
         hash: Hash,
-        /// The length of the salt in bytes; [`Hash::digest_len`] is what verifiers expect.
+        /// The length of the salt in bytes; verifiers expect [`Hash::digest_len`].
         salt_len: usize,
     },
 }
@@ -41,7 +41,7 @@ impl AnyScheme {
 
 impl sealed::Sealed for AnyScheme {}
 
-/// The scheme of a type, for each hash function that [`Hash`] has.
+/// Converts a typed scheme, for each hash function of [`Hash`].
 macro_rules! from_types {
     ($($hash:ident),*) => {$(
         impl From<Pkcs1v15<$hash>> for AnyScheme {

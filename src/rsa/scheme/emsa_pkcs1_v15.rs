@@ -4,8 +4,8 @@ use pkcs8::ObjectIdentifier;
 
 use crate::rsa::Error;
 
-/// `0x00 01 ff .. ff 00 || DigestInfo`, with at least eight `ff`, for a digest of the hash function `oid`, in `em`,
-/// which is as long as a modulus of `n_bits` bits.
+/// Writes `0x00 01 ff .. ff 00 || DigestInfo`, with at least eight `ff`, for a digest of the hash
+/// function `oid`. `em` is as long as a modulus of `n_bits` bits.
 pub(super) fn encode(
     oid: ObjectIdentifier,
     digest: &[u8],
@@ -26,7 +26,7 @@ pub(super) fn encode(
     Ok(())
 }
 
-/// Whether `em` is what [`encode`] makes, every octet of it: nothing in it is parsed. Variable-time.
+/// Whether every octet of `em` is as [`encode`] makes it; nothing is parsed. Variable-time.
 pub(super) fn verify(
     oid: ObjectIdentifier,
     digest: &[u8],
@@ -47,7 +47,7 @@ pub(super) fn verify(
     Ok(is_padded && is_info)
 }
 
-/// `SEQUENCE { SEQUENCE { OBJECT IDENTIFIER, NULL }, OCTET STRING }`, before each its tag and length.
+/// `SEQUENCE { SEQUENCE { OBJECT IDENTIFIER, NULL }, OCTET STRING }`, each with tag and length.
 struct DigestInfo<'a> {
     head: [u8; 6],
     oid: &'a [u8],
@@ -72,12 +72,13 @@ impl<'a> DigestInfo<'a> {
         [&self.head, self.oid, &self.middle, self.digest]
     }
 
-    /// How many octets stand before it in an encoded message of `em_len` octets, for a modulus of `n_bits` bits.
+    /// The number of octets before it in an encoded message of `em_len` octets, for a modulus of
+    /// `n_bits` bits.
     fn padding_len(&self, n_bits: u32, em_len: usize) -> Result<usize, Error> {
         let len = self.parts().iter().map(|part| part.len()).sum::<usize>();
         let min_len = len + 11;
         if (n_bits.div_ceil(8) as usize) < min_len {
-            // The shortest modulus of that many bytes.
+            // The shortest modulus with that many bytes.
             return Err(Error::KeyTooShort {
                 index: 0,
                 bits: n_bits,
@@ -93,7 +94,7 @@ impl<'a> DigestInfo<'a> {
     }
 }
 
-/// A length that DER writes in one octet. The longest digest of SHA-2 has 64, and its DigestInfo 81.
+/// A length that DER encodes in one octet. The longest digest has 64, and its DigestInfo 81.
 fn short_length(len: usize) -> u8 {
     assert!(len < 0x80, "no hash function has such long digests");
     len as u8

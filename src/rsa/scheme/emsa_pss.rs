@@ -6,9 +6,11 @@ use sha2::digest::Output;
 
 use crate::rsa::Error;
 
-/// `maskedDB || H || 0xbc` in `encoded`, which is as long as a modulus of `n_bits` bits, with a zero byte before it if
-/// the modulus is one bit longer than a whole number of bytes; the salt, of `salt_len` bytes, is drawn from `rng`. `hash` is
-/// [`hash_of`] and `add_mask` the [mask generation](crate::rsa::mgf1), each with its hash function.
+/// Writes `maskedDB || H || 0xbc` to `encoded`, which is as long as a modulus of `n_bits` bits.
+///
+/// A zero byte precedes it if the modulus is one bit longer than a whole number of bytes. The salt
+/// of `salt_len` bytes is drawn from `rng`. `hash` is [`hash_of`] and `add_mask` the [mask
+/// generation](crate::rsa::mgf1), each with its hash function.
 pub(super) fn encode<H: AsRef<[u8]>, R: TryCryptoRng + ?Sized>(
     digest: &[u8],
     salt_len: usize,
@@ -42,15 +44,15 @@ pub(super) fn encode<H: AsRef<[u8]>, R: TryCryptoRng + ?Sized>(
     Ok(())
 }
 
-/// Which lengths of a salt are accepted, in bytes.
+/// Accepted salt lengths, in bytes.
 #[derive(Clone, Copy)]
 pub(super) enum SaltLen {
     Exactly(usize),
     AtLeast(usize),
 }
 
-/// Whether `encoded`, as [`encode`] makes it, is one of `digest` with a salt of such a length (RFC 8017, section 9.1.2).
-/// Variable-time. The octets are overwritten.
+/// Whether `encoded` is an encoding of `digest` with an accepted salt length (RFC 8017, section
+/// 9.1.2). Variable-time. The octets are overwritten.
 pub(super) fn verify<H: AsRef<[u8]>>(
     digest: &[u8],
     salt_len: SaltLen,
@@ -98,8 +100,8 @@ pub(super) fn hash_of<D: Digest>(digest: &[u8], salt: &[u8]) -> Output<D> {
         .finalize()
 }
 
-/// Fails unless a modulus of `n_bits` bits has room for a digest and a salt of these lengths in bytes, whatever they
-/// are.
+/// Fails unless a modulus of `n_bits` bits is long enough for a digest and a salt of these lengths
+/// in bytes.
 fn check_room(digest_len: usize, salt_len: usize, n_bits: u32) -> Result<(), Error> {
     let em_len = (n_bits - 1).div_ceil(8) as usize;
     let min_len = digest_len.saturating_add(salt_len).saturating_add(2);

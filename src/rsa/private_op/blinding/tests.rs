@@ -1,4 +1,4 @@
-//! Where the random numbers come from. What they do to results is tested with the private operation.
+//! Tests of the random numbers. Their effect on results is tested with the private operation.
 
 use core::convert::Infallible;
 
@@ -11,7 +11,8 @@ use rsa::pkcs1::DecodeRsaPrivateKey;
 use super::*;
 use crate::rsa::octets::limbs_to_octets;
 
-/// Gives the same octet over and over, but for the first `flawed` calls, which give another.
+/// A generator that returns one octet over and over, except in the first `flawed` calls, which
+/// return another.
 struct Stuck {
     octet: u8,
     flawed: (u32, u8),
@@ -53,7 +54,7 @@ fn drawn(key: &KeyHandle, rng: &mut Stuck) -> Result<Vec<Limb>, Error> {
     draw_below(n, key.bits(), rng, &mut octets, &mut number).map(|()| number)
 }
 
-/// Ones alone are never below n, and zero hides nothing.
+/// All ones are never below n, and zero is not accepted.
 #[test]
 fn a_stuck_generator_is_an_error() {
     for key in &keys() {
@@ -69,7 +70,7 @@ fn a_stuck_generator_is_an_error() {
     }
 }
 
-/// Of a candidate whose highest limb is too large no other octets are drawn again.
+/// If only the highest limb of a candidate is too large, only its octets are drawn again.
 #[test]
 fn numbers_that_are_too_large_are_drawn_again() {
     for (key, masked) in keys().iter().zip([0x5a, 0]) {
@@ -80,7 +81,8 @@ fn numbers_that_are_too_large_are_drawn_again() {
         };
         let number = drawn(key, &mut rng).unwrap();
         assert_eq!(rng.calls, 6);
-        // The highest octet of a modulus of 1025 bits has one bit, and so has its highest limb: that of a candidate is never above it.
+        // For a modulus of 1025 bits the highest octet has one bit, so the highest limb of a
+        // candidate never exceeds it.
         let is_whole = key.size() % Limb::BYTES > 0;
         let mut octets = vec![if is_whole { 0x5a } else { 0xff }; key.size()];
         octets[..Limb::BYTES].fill(0x5a);
@@ -89,7 +91,7 @@ fn numbers_that_are_too_large_are_drawn_again() {
     }
 }
 
-/// As many numbers in each eighth of those below n, within five standard deviations.
+/// Each eighth of the range below n gets as many numbers, within five standard deviations.
 #[test]
 fn numbers_are_spread_evenly() {
     const COUNT: u32 = 1 << 13;

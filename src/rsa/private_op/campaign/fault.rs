@@ -1,4 +1,4 @@
-//! What a fault does to numbers, and where.
+//! Kinds and places of faults.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use rand_core::Rng;
 
 use super::super::testing::Stage;
 
-/// What a fault does to numbers of equal length, of which it picks one, or two, at random.
+/// The effect of a fault on numbers of equal length, of which it picks one or two at random.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(in crate::rsa) enum Kind {
     /// One bit is flipped.
@@ -19,13 +19,13 @@ pub(in crate::rsa) enum Kind {
     Zeros,
     /// All bits of a word are set.
     Ones,
-    /// A number is zero, as if nobody had written it.
+    /// A number is zero, as if never written.
     Lost,
-    /// A number is left out: those behind it move up, and the last is zero.
+    /// A number is skipped: those behind it move up, and the last is zero.
     Dropped,
-    /// Two numbers change places.
+    /// Two numbers are exchanged.
     Swapped,
-    /// A number stands in another one's place too.
+    /// A number is copied over another.
     Repeated,
 }
 
@@ -35,7 +35,7 @@ impl Kind {
     pub(in crate::rsa) const ALL: [Self; 8] =
         [Bit, Word, Zeros, Ones, Lost, Dropped, Swapped, Repeated];
 
-    /// For the report.
+    /// Name in the report.
     pub(super) fn name(self) -> &'static str {
         match self {
             Bit => "bit",
@@ -49,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// Damages `numbers`, and returns the indices of those that are not what they were.
+    /// Damages `numbers`, and returns the indices of those that changed.
     pub(in crate::rsa) fn strike(
         self,
         numbers: &mut [&mut [Limb]],
@@ -88,30 +88,32 @@ impl Kind {
     }
 }
 
-/// Where a fault hits, in the order of the computation.
+/// The place of a fault, in the order of the computation.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Place {
-    /// One of p, q, dP, dQ and qInv of a key. p and q stay odd, as their type has it, and their Montgomery constants follow them.
+    /// One of p, q, dP, dQ and qInv of a key. p and q stay odd, as their type requires, and their
+    /// Montgomery constants match.
     CrtValues,
     /// The private exponent of a key without primes.
     Exponent,
-    /// The modulus n of a key, like p and q.
+    /// The modulus n of a key. It stays odd, and its constants match.
     Modulus,
-    /// The Montgomery constants of a key: `R^2` and the inverse modulo n, and of a key with primes modulo p and q.
+    /// The Montgomery constants of a key: `R^2` and the inverse, modulo n and, with primes, modulo
+    /// p and q.
     Constants,
-    /// Which key an item has.
+    /// The assignment of keys to items.
     Keys,
-    /// Where an item stands in the caller's batch.
+    /// The positions of items in the caller's batch.
     Positions,
-    /// The encoded messages, before anything is computed from them.
+    /// The encoded messages before the computation.
     Block,
-    /// The encoded messages, while they wait for the check.
+    /// The encoded messages kept for the check.
     KeptBlock,
     /// Between two stages of the computation.
     Stage(Stage),
 }
 
-/// What a key has.
+/// The form of a private key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Form {
     Crt,
@@ -119,7 +121,7 @@ pub(super) enum Form {
 }
 
 impl Place {
-    /// All that is reached with such keys.
+    /// All places that keys of this form have.
     pub(super) fn all(form: Form, blinded: bool) -> Vec<Self> {
         let mut places = match form {
             Form::Crt => Vec::from([Self::CrtValues, Self::Stage(Stage::Residues)]),
@@ -131,7 +133,7 @@ impl Place {
                 places.push(Self::Stage(Stage::Masks));
             }
         }
-        // Where memory can be struck from outside: see `memory`.
+        // Places in memory that are written from outside: see `memory`.
         if cfg!(target_os = "linux") {
             places.extend([Self::Constants, Self::Keys, Self::Positions]);
             if blinded {
@@ -156,7 +158,7 @@ impl Place {
         places
     }
 
-    /// The faults that make sense there.
+    /// The kinds of faults that make sense there.
     pub(super) fn kinds(self) -> &'static [Kind] {
         match self {
             Self::Exponent | Self::Modulus | Self::Constants => &[Bit, Word, Zeros, Ones, Lost],
@@ -166,10 +168,10 @@ impl Place {
         }
     }
 
-    /// Whether a fault there makes wrong results that the verdicts of the check alone keep back.
+    /// Whether a fault there makes wrong results that only the check holds back.
     pub(super) fn makes_wrong_results(self) -> bool {
         match self {
-            // The seal of the key keeps its faults back, too.
+            // The key's seal catches these too.
             Self::CrtValues | Self::Exponent | Self::Modulus | Self::Constants => false,
             Self::Keys | Self::Positions | Self::Block | Self::KeptBlock => false,
             Self::Stage(Stage::Blinds | Stage::Masks | Stage::Verdicts) => false,
@@ -177,7 +179,7 @@ impl Place {
         }
     }
 
-    /// For the report.
+    /// Name in the report.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::CrtValues => "key: p q dP dQ qInv",

@@ -1,4 +1,4 @@
-//! A backend in which one thing goes wrong once.
+//! A backend in which one fault happens once.
 
 use alloc::vec::Vec;
 use std::sync::{Mutex, MutexGuard};
@@ -14,20 +14,20 @@ use super::fault::{Kind, Place};
 use crate::rsa::private_op::Batch;
 use crate::rsa::private_op::class::Positions;
 
-/// Whether results are checked. They are not for the control alone.
+/// Whether results are checked. Only the control does not.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Check {
     On,
     Off,
 }
 
-/// The fault, which comes in the first call.
+/// A backend with a fault in its first call.
 pub(super) struct Faulty<'a> {
     engine: &'a dyn Engine,
     place: Place,
     kind: Kind,
     check: Check,
-    /// When a fault in a list comes: before items are encoded, computed or checked.
+    /// When a list is hit: before items are encoded, computed or checked.
     moment: u64,
     state: Mutex<State>,
 }
@@ -38,16 +38,16 @@ struct State {
     hit: Vec<usize>,
     /// The encoded messages that items were computed from.
     blocks: Vec<Vec<Limb>>,
-    /// Numbers that are in memory, to be struck later.
+    /// Numbers in memory, to be hit later.
     list: Option<InMemory>,
     block: Option<InMemory>,
 }
 
-/// Numbers that lie one after the other.
+/// Numbers in consecutive memory.
 struct InMemory {
     address: usize,
     numbers: Vec<Vec<Limb>>,
-    /// What is written instead of an index, for lists of pointers.
+    /// For lists of pointers, the values to write instead of indices.
     pointers: Vec<Limb>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Faulty<'a> {
         }
     }
 
-    /// Lets `f` compute on the backend.
+    /// Calls `f` with the backend.
     pub(super) fn with_backend<R>(&self, f: impl FnOnce(&Hooked<'_>) -> R) -> R {
         let hook = |stage, numbers: &mut [Limb], size| self.pass(stage, numbers, size);
         let at_start = |batch: &Batch<'_>| self.note_lists(batch);
@@ -95,12 +95,12 @@ impl<'a> Faulty<'a> {
         f(&hooked)
     }
 
-    /// Whether the fault is still to come.
+    /// Whether the fault has not happened yet.
     pub(super) fn is_armed(&self) -> bool {
         self.state().is_armed
     }
 
-    /// The items in which a number has changed.
+    /// The items whose numbers changed.
     pub(super) fn hit_items(&self) -> Vec<usize> {
         self.state().hit.clone()
     }
@@ -114,11 +114,11 @@ impl<'a> Faulty<'a> {
         self.state.lock().unwrap()
     }
 
-    /// Strikes numbers of all items, if the fault is one of this stage and has not come yet.
+    /// Damages numbers of all items, if the fault is one of this stage and has not happened yet.
     fn pass(&self, stage: Stage, numbers: &mut [Limb], size: usize) {
         match stage {
             Stage::Bases => {
-                // Items without primes that are not blinded are computed from these alone.
+                // Unblinded items without primes are computed from these alone.
                 if numbers.len() == LANES * size {
                     self.note_blocks(numbers);
                 }
@@ -151,7 +151,7 @@ impl<'a> Faulty<'a> {
         }
     }
 
-    /// Notes where the list is that is to be struck: of the keys, or of the positions.
+    /// Records the address of the list to hit: keys or positions.
     fn note_lists(&self, batch: &Batch<'_>) {
         let words = |numbers: &mut dyn Iterator<Item = usize>| -> Vec<Limb> {
             numbers.map(|number| Limb(number as Word)).collect()
@@ -193,7 +193,7 @@ impl<'a> Faulty<'a> {
         }
     }
 
-    /// Notes the encoded messages, and where they are.
+    /// Records the encoded messages and their address.
     fn note_blocks(&self, ems: &[Limb]) {
         let mut state = self.state();
         if state.blocks.is_empty() {
@@ -225,7 +225,7 @@ impl<'a> Faulty<'a> {
         }
     }
 
-    /// Strikes numbers where they lie, and returns what they are then.
+    /// Damages numbers in memory, and returns the new numbers.
     fn strike_memory(&self, list: InMemory) -> Vec<Vec<Limb>> {
         let InMemory {
             address,

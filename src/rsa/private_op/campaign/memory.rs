@@ -1,4 +1,4 @@
-//! Faults in memory that the types of Rust do not let anybody write: by the file of the process's own memory.
+//! Faults in memory that Rust's types protect, written through `/proc/self/mem`.
 
 use alloc::vec::Vec;
 use std::fs::OpenOptions;
@@ -6,13 +6,13 @@ use std::os::unix::fs::FileExt;
 
 use crypto_bigint::{Limb, Word};
 
-/// Sets a number where it lies. Whoever reads it afterwards must get its address anew.
+/// Overwrites a number in memory. Later reads must go through a newly obtained pointer.
 pub(super) fn overwrite(number: &[Limb], value: &[Limb]) {
     assert_eq!(number.len(), value.len());
     overwrite_at(number.as_ptr().addr(), value);
 }
 
-/// The same at an address.
+/// Overwrites a number at an address.
 pub(super) fn overwrite_at(address: usize, value: &[Limb]) {
     let octets: Vec<u8> = value
         .iter()

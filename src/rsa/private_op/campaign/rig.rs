@@ -1,4 +1,4 @@
-//! A batch of private operations with one fault in it, and what comes of that.
+//! Runs a batch of private operations with one fault, and classifies the outcome.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -26,7 +26,7 @@ use crate::rsa::hazmat::rsasp1;
 use crate::rsa::key::{Crt, Private};
 use crate::rsa::{Error, KeyHandle};
 
-/// One fault, which follows from these values.
+/// One fault, determined by these values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fault {
     pub(super) form: Form,
@@ -36,18 +36,18 @@ pub(super) struct Fault {
     pub(super) seed: u64,
 }
 
-/// What a fault led to; the later ones matter more.
+/// The outcome of a fault; of several the last one in this order counts.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Outcome {
-    /// All results are right: the fault changed nothing, or nothing that matters.
+    /// All results are right: the fault had no effect.
     Harmless,
-    /// The lanes that were hit failed, one of them at least.
+    /// At least one of the lanes hit failed.
     Caught,
-    /// The call failed as a whole, or did not take a block that was hit.
+    /// The call failed as a whole, or refused a block that was hit.
     Refused,
-    /// The right signature, not of what the caller gave but of what the block was when the computation began.
+    /// A right signature of the changed block, not of the caller's.
     OtherBlock,
-    /// Something else left.
+    /// A wrong result was returned.
     Escaped,
 }
 
@@ -60,7 +60,7 @@ struct Key {
     handle: KeyHandle,
     n: BigUint,
     e: BigUint,
-    /// Each with its private operation.
+    /// Blocks with their private operations.
     blocks: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -106,7 +106,7 @@ impl Key {
     }
 }
 
-/// What a lane is computed from, and what must come of it.
+/// The input of a lane, and its right result.
 struct Lane<'a> {
     key: &'a Key,
     block: &'a [u8],
@@ -121,7 +121,7 @@ impl Rig {
         ];
         let key = |pem| Key::new(&PrivateKey::from_pkcs1_pem(pem).unwrap(), form);
         let mut keys = Vec::from(pems.map(key));
-        // As a batch sorts them, so that lanes stand there as they stand here.
+        // Sorted as a batch sorts them, so that lanes keep their order.
         keys.sort_by_key(|key| ptr::from_ref(key.handle.parts()));
         Self { keys }
     }
@@ -135,13 +135,13 @@ impl Rig {
         (0..LANES).map(&mut lane).collect()
     }
 
-    /// Computes some blocks on `engine` with `fault`, and says what comes of it. Then computes them once more on the same
-    /// backend.
+    /// Computes blocks on `engine` with `fault`, classifies the outcome, and computes them again on
+    /// the same backend.
     ///
     /// # Panics
     ///
-    /// If the fault never came, if a lane that was not hit has no result or a wrong one, or if a result of the second call
-    /// is wrong.
+    /// If the fault never happened, if a lane that was not hit has no or a wrong result, or if a
+    /// result of the second call is wrong.
     pub(super) fn run(&self, engine: &dyn Engine, fault: &Fault, check: Check) -> Outcome {
         let mut random = ChaCha20Rng::seed_from_u64(fault.seed);
         let lanes = self.lanes(&mut random);
@@ -215,7 +215,7 @@ fn judge(
     fault: &Fault,
 ) -> Outcome {
     let results = match results {
-        // No random number is found below what n has become.
+        // No random number is found below the changed n.
         Err(Error::Rng) if fault.place == Place::Modulus && fault.blinded => {
             return Outcome::Refused;
         }
@@ -232,7 +232,7 @@ fn judge(
                     is_result_of(lane, &result, &blocks[i])
                 }
                 Ok(_) => Outcome::Escaped,
-                // It is not below what n has become.
+                // The block is not below the changed n.
                 Err(Error::BlockOutOfRange { .. }) if fault.place == Place::Modulus => {
                     Outcome::Refused
                 }
@@ -246,7 +246,7 @@ fn judge(
     outcomes.max().unwrap()
 }
 
-/// Whether a result is right for a block, by num-bigint.
+/// Whether the result is right for the changed block, by num-bigint.
 fn is_result_of(lane: &Lane<'_>, result: &[u8], block: &[Limb]) -> Outcome {
     let Key { n, e, .. } = lane.key;
     let octets: Vec<u8> = block.iter().flat_map(|l| l.0.to_le_bytes()).collect();
@@ -291,10 +291,10 @@ fn struck(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle
     })
 }
 
-/// The key with a fault in a Montgomery constant, where it lies in memory.
+/// The key with a fault in a Montgomery constant, written to its memory.
 #[cfg(target_os = "linux")]
 fn with_struck_constants(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle {
-    // A copy, also of n, which copies of a key share.
+    // A deep copy: handles share n.
     let copy = key.altered(|parts| parts.n = BoxedMontyParams::new(parts.n.modulus().clone()));
     let parts = copy.parts();
     let mut moduli = Vec::from([parts.n.as_ref()]);

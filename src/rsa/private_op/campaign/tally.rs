@@ -1,4 +1,4 @@
-//! Counts of outcomes, and the report.
+//! Counts of outcomes and the report.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -7,7 +7,7 @@ use core::fmt::Write as _;
 use super::fault::{Kind, Place};
 use super::rig::Outcome;
 
-/// How often a fault of each kind led to what, in each place.
+/// Counts of outcomes for each place and kind.
 #[derive(Default)]
 pub(super) struct Tally(BTreeMap<(Place, Kind), Counts>);
 
@@ -32,7 +32,7 @@ impl Tally {
         } += 1;
     }
 
-    /// How many faults in a place, or in all of them, led to this outcome.
+    /// The number of faults with this outcome in one place, or in all.
     pub(super) fn sum(&self, place: Option<Place>, outcome: Outcome) -> u64 {
         let here = |hit: Place| place.is_none_or(|place| place == hit);
         let entries = self.0.iter().filter(|((hit, _), _)| here(*hit));

@@ -1,4 +1,4 @@
-//! Against num-bigint, with primes of equal and of unequal length.
+//! Comparisons with num-bigint, with primes of equal and unequal length.
 
 use alloc::vec::Vec;
 
@@ -13,7 +13,7 @@ fn big(number: &BoxedUint) -> BigUint {
     BigUint::from_bytes_be(&number.to_be_bytes())
 }
 
-/// CRT values of p and q as wide as `width`; only what [`reduce`] and [`recombine`] look at.
+/// CRT values of p and q at `width`; only those that [`reduce`] and [`recombine`] read.
 fn key(p: &BoxedUint, q: &BoxedUint, width: u32) -> Crt {
     let [p, q] = [p, q].map(|prime| prime.clone().resize_unchecked(width));
     let qinv = big(&q).modinv(&big(&p)).unwrap().to_bytes_be();
@@ -32,7 +32,7 @@ fn key(p: &BoxedUint, q: &BoxedUint, width: u32) -> Crt {
     }
 }
 
-/// Numbers below n and as wide as `size` limbs, in a flat buffer.
+/// A flat buffer of numbers, `size` limbs each.
 fn flat(numbers: impl Iterator<Item = BigUint>, size: usize) -> Vec<Limb> {
     let width = size as u32 * Limb::BITS;
     numbers
@@ -43,13 +43,13 @@ fn flat(numbers: impl Iterator<Item = BigUint>, size: usize) -> Vec<Limb> {
         .collect()
 }
 
-/// Numbers of `size` limbs each.
+/// The numbers in a flat buffer, `size` limbs each.
 fn numbers(flat: &[Limb], size: usize) -> Vec<BigUint> {
     let value = |limbs: &[Limb]| big(&BoxedUint::from_words(limbs.iter().map(|limb| limb.0)));
     flat.chunks_exact(size).map(value).collect()
 }
 
-/// Keys of primes of equal and of unequal length, in either order.
+/// Two keys each, with primes of equal and unequal length, in either order.
 fn pairs_of_keys() -> impl Iterator<Item = [Crt; 2]> {
     // Mersenne primes: 2^bits - 1.
     let mersenne =
@@ -71,14 +71,14 @@ fn primes(key: &Crt) -> [BigUint; 2] {
     [&key.p, &key.q].map(|prime| big(prime.modulus().as_ref()))
 }
 
-/// Alone and up to more than twice as many as any lanes hold.
+/// Single items, and up to more than twice as many as there are lanes.
 #[test]
 fn splits_and_combines_as_num_bigint_does() {
     for keys in pairs_of_keys() {
         let width = keys[0].p.modulus().bits_precision();
         let size = 2 * width as usize / Limb::BITS as usize;
         for count in 1..=17 {
-            // Runs of each key, and lanes of which none has the key of the one before.
+            // Runs of each key, and lanes whose keys alternate.
             let mixed = |i: usize| {
                 if count > 12 {
                     i % 2
@@ -118,7 +118,7 @@ fn splits_and_combines_as_num_bigint_does() {
     }
 }
 
-/// Numbers that are as long as n may be and not below it, as none of ours are.
+/// Numbers as long as n but not below it, which do not occur in practice.
 #[test]
 fn splits_what_is_not_below_n() {
     for keys in pairs_of_keys() {
