@@ -1,10 +1,12 @@
-//! ElGamal encryption of 10,000 votes, their sum without opening any of them, and what a table for each base gains.
+//! ElGamal encryption of 10,000 votes, and their sum without decrypting any of them, with and
+//! without tables for the bases.
 //!
 //! `cargo run --release --example elgamal`
 //!
-//! A vote v, 0 or 1, becomes `(g^r, h^r g^v)` with a random r of 256 bits and the public key `h = g^x` (R. Cramer, R. Gennaro and
-//! B. Schoenmakers, "A secure and optimally efficient multi-authority election scheme", EUROCRYPT '97). Products of ciphertexts
-//! are ciphertexts of sums. Proofs that a vote is 0 or 1 are left out.
+//! A vote v, 0 or 1, becomes `(g^r, h^r g^v)` with a random r of 256 bits and the public key `h =
+//! g^x`. The scheme is that of R. Cramer, R. Gennaro and B. Schoenmakers, "A secure and optimally
+//! efficient multi-authority election scheme", EUROCRYPT '97. A product of ciphertexts is a
+//! ciphertext of the sum. Proofs that a vote is 0 or 1 are left out.
 
 use std::error::Error;
 use std::time::Instant;
@@ -16,7 +18,8 @@ use crypto_bigint::{Odd, U256, U4096};
 use getrandom::SysRng;
 use getrandom::rand_core::TryRng;
 
-/// The prime of the 4096-bit group of RFC 3526, section 5: a safe prime. Its generator 2 has the order `(p - 1) / 2`.
+/// The safe prime of the 4096-bit group of RFC 3526, section 5. Its generator 2 has the order
+/// `(p - 1) / 2`.
 const PRIME: &str = "\
     FFFFFFFFFFFFFFFFC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74 \
     020BBEA63B139B22514A08798E3404DDEF9519B3CD3A431B302B0A6DF25F1437 \
@@ -40,7 +43,7 @@ const VOTES: usize = 10_000;
 /// The length of secret exponents: twice the security of the group, as in RFC 7919, section 5.2.
 const BITS: u32 = 256;
 
-/// Octets for each of two tables.
+/// Octets of each of the two tables.
 const TABLE: usize = 8 << 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -73,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [mut c1, mut masks, mut c2] = [(); 3].map(|()| vec![U4096::ZERO; VOTES]);
     backend.batch_fixed_base_exp(&table_g, &randomness, BITS, &mut c1)?;
     backend.batch_fixed_base_exp(&table_h, &randomness, BITS, &mut masks)?;
-    // g^v without a branch: 1 + v, since g is 2.
+    // g^v without a branch: 1 + v, because g is 2.
     let encoded: Vec<_> = votes
         .iter()
         .map(|v| U4096::from(1 + u8::from(*v)))
@@ -87,7 +90,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rate = VOTES as f64 / begin.elapsed().as_secs_f64();
     println!("{VOTES} votes encrypted, {rate:.0} a second");
 
-    // The same without tables, for as many as take a second or so.
+    // The same without tables, on fewer votes, which take about a second.
     let few = VOTES / 20;
     let powers = |base| {
         let instance = |r| ModExp::new(base, r, &params);
@@ -153,7 +156,7 @@ fn power(
     Ok(out[0])
 }
 
-/// The product of all numbers, by halves.
+/// The product of all numbers, computed pairwise.
 fn product(
     backend: &Auto,
     mut numbers: Vec<U4096>,

@@ -1,7 +1,8 @@
-//! A batch of modular exponentiations without RSA: Fermat's primality test on many candidates at once.
+//! A batch of modular exponentiations without RSA: Fermat's primality test on many candidates at
+//! once.
 //!
-//! An odd number n is composite if 2^(n-1) is not 1 modulo n. Every candidate is its own modulus, so this
-//! is a batch of mixed moduli. `cargo run --release --example mod_exp`
+//! An odd number n is composite if 2^(n-1) is not 1 modulo n. Every candidate is its own modulus,
+//! so this is a batch of mixed moduli. `cargo run --release --example mod_exp`
 
 use core::error::Error;
 

@@ -1,13 +1,16 @@
-//! Paillier encryption, addition and decryption by the batch: exponentiations and products modulo n^2.
+//! Paillier encryption, addition and decryption in batches: exponentiations and products modulo
+//! n^2.
 //!
-//! P. Paillier, "Public-key cryptosystems based on composite degree residuosity classes", EUROCRYPT 1999, scheme 1 with
-//! the generator n + 1: a message m below n and a random number r become `(1 + m n) r^n mod n^2`. The product of two
-//! ciphertexts is a ciphertext of the sum of their messages. With `l = (p - 1)(q - 1)` a ciphertext c gives back
-//! `((c^l mod n^2) - 1) / n * l^-1 mod n`.
+//! The scheme is that of P. Paillier, "Public-key cryptosystems based on composite degree
+//! residuosity classes", EUROCRYPT 1999, scheme 1 with the generator n + 1. A message m below n and
+//! a random number r become `(1 + m n) r^n mod n^2`. The product of two ciphertexts is a ciphertext
+//! of the sum of their messages. With `l = (p - 1)(q - 1)`, the message of a ciphertext c is `((c^l
+//! mod n^2) - 1) / n * l^-1 mod n`.
 //!
-//! Messages, random numbers and l are in no branch and no address: what is computed with them runs in batches, or in
-//! constant-time operations of crypto-bigint. Those leave copies of them in freed memory, as do vectors of `BoxedUint`;
-//! a program that keeps its secrets wraps them (`batch_modexp::secret::Secret`). `cargo run --release --example paillier`
+//! No branch and no address depends on messages, random numbers or l: they are used in batches or
+//! in constant-time operations of crypto-bigint. Those operations, and vectors of `BoxedUint`,
+//! leave copies in freed memory. A program that must protect its secrets wraps them
+//! (`batch_modexp::secret::Secret`). `cargo run --release --example paillier`
 
 use std::error::Error;
 use std::time::Instant;
@@ -24,7 +27,8 @@ use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 /// Bits of n.
 const BITS: u32 = 2048;
 
-/// Votes, salaries, gradients: what is to be added and seen by nobody.
+/// The number of messages, which may be votes, salaries or gradients to be added without being
+/// revealed.
 const MESSAGES: usize = 128;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -53,13 +57,13 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What everybody may know.
+/// The public key, with precomputed values.
 struct PublicKey {
     n: BoxedUint,
-    /// For numbers modulo n and modulo n^2.
+    /// Constants for numbers modulo n and modulo n^2.
     mod_n: BoxedMontyParams,
     mod_n2: BoxedMontyParams,
-    /// `1 / n` modulo `2^BITS`, by which multiples of n are divided.
+    /// `1 / n` modulo `2^BITS`, to divide multiples of n.
     inverse: BoxedUint,
 }
 
@@ -68,7 +72,7 @@ impl PublicKey {
         let odd = |number| Odd::new(number).into_option().ok_or("n is odd");
         let (inverse, _) = n.invert_mod2k_vartime(BITS);
         Ok(Self {
-            // Public moduli: of secret ones, `BoxedMontyParams::new`.
+            // Public moduli; for secret ones use `BoxedMontyParams::new`.
             mod_n: BoxedMontyParams::new_vartime(odd(n.clone())?),
             mod_n2: BoxedMontyParams::new_vartime(odd(n.concatenating_square())?),
             inverse,
@@ -76,7 +80,7 @@ impl PublicKey {
         })
     }
 
-    /// `(1 + m n) r^n mod n^2` for each message m and its r.
+    /// Encrypts: `(1 + m n) r^n mod n^2` for each message m and its r.
     fn encrypt(
         &self,
         backend: &Auto,
@@ -101,7 +105,7 @@ impl PublicKey {
         self.add(backend, &one_plus_mn, &r_to_the_n)
     }
 
-    /// The ciphertexts of sums, from those of what is added.
+    /// Adds messages: returns the ciphertexts of the sums.
     fn add(&self, backend: &Auto, a: &[BoxedUint], b: &[BoxedUint]) -> Result<Vec<BoxedUint>> {
         let pairs = a.iter().zip(b);
         let products: Vec<_> = pairs
@@ -122,7 +126,7 @@ struct PrivateKey {
 }
 
 impl PrivateKey {
-    /// Of two primes of equal length, as those of RSA are.
+    /// Generates a key from two primes of equal length, as in RSA.
     fn generate() -> Result<Self> {
         let key = rsa::PrivateKey::new(&mut UnwrapErr(SysRng), BITS as usize)?;
         let n = key.n().as_ref().clone();
@@ -138,7 +142,7 @@ impl PrivateKey {
         })
     }
 
-    /// The messages of ciphertexts.
+    /// Decrypts ciphertexts.
     fn decrypt(&self, backend: &Auto, ciphertexts: &[BoxedUint]) -> Result<Vec<BoxedUint>> {
         let params = self.public.mod_n2.as_ref();
         let powers: Vec<_> = ciphertexts
@@ -148,7 +152,8 @@ impl PrivateKey {
         let mut numbers = vec![BoxedUint::zero(); ciphertexts.len()];
         backend.batch_mod_exp(&powers, BITS, &mut numbers)?;
         for number in &mut numbers {
-            // A multiple of n and 1. The quotient is below n, and so are its low bits: it is a product with 1 / n.
+            // A multiple of n, plus 1. The quotient is below n, so it is the low bits of a product
+            // with 1 / n.
             let multiple = number.wrapping_sub(BoxedUint::one()).resize_unchecked(BITS);
             *number = multiple.wrapping_mul(&self.public.inverse);
         }
@@ -162,7 +167,7 @@ impl PrivateKey {
     }
 }
 
-/// Numbers of up to `bits` bits, as wide as n.
+/// Random numbers of up to `bits` bits, as wide as n.
 fn random(count: usize, bits: u32) -> Result<Vec<BoxedUint>> {
     let number = |_| BoxedUint::try_random_bits_with_precision(&mut SysRng, bits, BITS);
     Ok((0..count)
@@ -170,7 +175,7 @@ fn random(count: usize, bits: u32) -> Result<Vec<BoxedUint>> {
         .collect::<std::result::Result<_, _>>()?)
 }
 
-/// Says how long it took.
+/// Runs `action`, and prints its time.
 fn timed<T>(what: &str, action: impl FnOnce() -> Result<Vec<T>>) -> Result<Vec<T>> {
     let started = Instant::now();
     let numbers = action()?;
@@ -184,7 +189,7 @@ fn timed<T>(what: &str, action: impl FnOnce() -> Result<Vec<T>>) -> Result<Vec<T
     Ok(numbers)
 }
 
-/// Compares ciphertexts with those of num-bigint.
+/// Compares ciphertexts with those computed by num-bigint.
 fn check(key: &PublicKey, messages: &[BoxedUint], r: &[BoxedUint], ciphertexts: &[BoxedUint]) {
     let n = big(&key.n);
     let n2 = &n * &n;

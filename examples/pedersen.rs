@@ -1,9 +1,10 @@
-//! Ring-Pedersen commitments `s^x t^y mod N`, as threshold ECDSA makes them by the thousand, by tables for s and t.
+//! Ring-Pedersen commitments `s^x t^y mod N`, as in threshold ECDSA, with tables for s and t.
 //!
 //! `cargo run --release --example pedersen`
 //!
-//! N has 3072 bits. x and y are secret, with a sign: of 256 bits, and of 256 bits more than N (R. Canetti, R. Gennaro, S. Goldfeder,
-//! N. Makriyannis and U. Peled, "UC non-interactive, proactive, threshold ECDSA with identifiable aborts", CCS 2020, section 2.3).
+//! N has 3072 bits. x and y are secret and signed: x has 256 bits, y has 256 bits more than N. See
+//! R. Canetti, R. Gennaro, S. Goldfeder, N. Makriyannis and U. Peled, "UC non-interactive,
+//! proactive, threshold ECDSA with identifiable aborts", CCS 2020, section 2.3.
 
 use std::error::Error;
 use std::time::Instant;
@@ -15,18 +16,18 @@ use crypto_bigint::{Odd, U3072, Uint};
 use getrandom::SysRng;
 use getrandom::rand_core::TryRng;
 
-/// As wide as the longest exponents, so that one type holds everything.
+/// As wide as the longest exponents, so that one type fits everything.
 type Number = Uint<{ U3072::LIMBS + 256 / 64 }>;
 
 const COUNT: usize = 200;
 const X_BITS: u32 = 256;
 const Y_BITS: u32 = 3072 + 256;
 
-/// Octets for each of two tables.
+/// Octets of each of the two tables.
 const TABLE: usize = 16 << 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Any odd number does for what is measured; a product of two safe primes in a protocol.
+    // Any odd number will do for a measurement. A protocol needs a product of two safe primes.
     let modulus = Odd::new(random(3072)? | Number::ONE).expect("an odd number");
     let params = FixedMontyParams::new(modulus);
     let backend = Auto::new()?;
@@ -66,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rate = COUNT as f64 / begin.elapsed().as_secs_f64();
     println!("{COUNT} commitments, {rate:.0} a second");
 
-    // The same as products of powers, of exponents that are not negative: those below half of the range.
+    // The same as products of powers with non-negative exponents, below half of the range.
     let half = |number: &Number, bits: u32| {
         *number & (Number::ONE << (bits - 1)).wrapping_sub(&Number::ONE)
     };
@@ -95,7 +96,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A random number of so many bits.
+/// A random number of `bits` bits.
 fn random(bits: u32) -> Result<Number, Box<dyn Error>> {
     let mut octets = [0; Number::BITS as usize / 8];
     let len = octets.len();

@@ -1,4 +1,4 @@
-//! Customers of a queue: as many as it can serve, or so many a second.
+//! Clients of a queue, which saturate it or send requests at a given rate.
 
 use core::num::NonZeroUsize;
 use core::time::Duration;
@@ -20,8 +20,8 @@ pub(crate) struct Customers<'a> {
 }
 
 impl Customers<'_> {
-    /// Keeps `in_flight` requests in the queue and returns signatures a second, from the end of one batch to that of another,
-    /// `span` later or more.
+    /// Keeps `in_flight` requests in the queue, and returns signatures a second. Measures from the
+    /// end of one batch to that of another, at least `span` later.
     pub(crate) fn saturate(
         &self,
         threads: NonZeroUsize,
@@ -45,7 +45,7 @@ impl Customers<'_> {
         };
         thread::scope(|scope| {
             let threads: Vec<_> = (0..threads.get()).map(|_| scope.spawn(keep)).collect();
-            // Not the first batches, which find the queue empty.
+            // Skips the first batches, which find the queue empty.
             for _ in 0..4 {
                 self.next_batch(&is_over);
             }
@@ -62,7 +62,7 @@ impl Customers<'_> {
         })
     }
 
-    /// Waits for the end of a batch, and returns the time, and how many requests have been answered by then.
+    /// Waits for the end of a batch; returns the time, and the number of requests answered so far.
     fn next_batch(&self, is_over: &AtomicBool) -> (Instant, u64) {
         let answered = || {
             let stats = self.queue.stats();
@@ -72,17 +72,17 @@ impl Customers<'_> {
         while answered() == before && !is_over.load(Relaxed) {
             thread::sleep(Duration::from_micros(200));
         }
-        // The batch is counted as fast as its answers are handed out.
+        // A batch is counted while its answers are handed out.
         (Instant::now(), answered())
     }
 
-    /// Lets `rate` requests a second arrive, at random times (a Poisson process), and measures from the moment at which one
-    /// should arrive to its signature.
+    /// Sends `rate` requests a second at random times (a Poisson process). A latency counts from
+    /// the time at which a request should arrive to its signature.
     pub(crate) fn arrive(&self, rate: f64, span: Duration) -> Result<Latencies, QueueError> {
         let (sender, receiver) = channel::<(Instant, Signing)>();
         let mut latencies = thread::scope(|scope| {
             let waiting = scope.spawn(|| {
-                // In the order in which they were asked for, which is that of batches.
+                // In the order of the requests, which is that of batches.
                 let latency = |(due, signing): (Instant, Signing)| {
                     signing.wait()?;
                     Ok(Instant::now().saturating_duration_since(due))
@@ -109,24 +109,24 @@ impl Customers<'_> {
     }
 }
 
-/// The time to the next arrival, `1 / rate` seconds in the mean, at most an hour.
+/// Time to the next arrival, with a mean of `1 / rate` seconds, at most an hour.
 fn exponential(rng: &mut ChaCha20Rng, rate: f64) -> Duration {
-    // Above 0, at most 1.
+    // Above 0 and at most 1.
     let uniform = (f64::from(rng.next_u32()) + 1.0) / (f64::from(u32::MAX) + 1.0);
     let hour = Duration::from_secs(3600);
     Duration::try_from_secs_f64(-uniform.ln() / rate).map_or(hour, |time| time.min(hour))
 }
 
-/// In ascending order.
+/// Latencies in ascending order.
 pub(crate) struct Latencies(Vec<Duration>);
 
 impl Latencies {
-    /// How many requests were answered.
+    /// The number of answered requests.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// What this share of them took at most, in milliseconds; 0 if there are none.
+    /// The latency at this quantile in milliseconds; 0 if there are none.
     pub(crate) fn milliseconds(&self, share: f64) -> f64 {
         let index = (self.0.len() as f64 * share) as usize;
         let latency = self.0.get(index.min(self.0.len().saturating_sub(1)));

@@ -1,5 +1,5 @@
-//! Measures what a queue costs and what it gives: one request alone against the backend itself, a saturated queue against
-//! whole batches, and latencies at a given load.
+//! Measures the cost and gain of a queue: one request alone compared with the backend itself, a
+//! saturated queue compared with whole batches, and latencies at a given load.
 //!
 //! ```text
 //! cargo run --release --example queue_load
@@ -63,7 +63,8 @@ struct Options {
     /// Leaves all computing to the queue's threads.
     #[arg(long)]
     no_callers: bool,
-    /// Requests a second, at random times, whose latency is to be measured; several with commas between them.
+    /// Requests a second, at random times, whose latency is to be measured; several with commas
+    /// between them.
     #[arg(long, value_delimiter = ',', value_parser = a_rate)]
     rate: Vec<f64>,
     /// Where to write those latencies as comma-separated values.
@@ -80,7 +81,7 @@ struct Options {
     rounds: NonZeroUsize,
 }
 
-/// Requests a second: any number above 0.
+/// Parses a number of requests a second, above 0.
 fn a_rate(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(rate) if rate > 0.0 && f64::is_finite(rate) => Ok(rate),
@@ -120,7 +121,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         Some(workers) => builder.workers(workers).build()?,
         None => builder.build()?,
     };
-    // The first calls start threads and, on GPUs, bring the key there.
+    // The first calls start threads and, on GPUs, upload the key.
     batches(&*backend, &key, max_batch, span / 4)?;
 
     let each = span / options.rounds.get() as u32 / 2;
@@ -180,7 +181,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What became of requests that came at random times.
+/// The result for requests at random times.
 struct Arrival {
     /// Requests a second.
     rate: f64,
@@ -218,7 +219,7 @@ fn csv(arrivals: &[Arrival]) -> String {
 
 fn svg(arrivals: &[Arrival]) -> String {
     let line = |latency: fn(&Arrival) -> f64| {
-        // What nobody was answered for has no place on a logarithmic axis.
+        // A rate without answers cannot be drawn on a logarithmic axis.
         let arrivals = arrivals.iter().filter(|arrival| arrival.count > 0);
         arrivals
             .map(|arrival| (arrival.rate, latency(arrival)))
@@ -240,7 +241,7 @@ fn mean_batch(before: &QueueStats, after: &QueueStats) -> f64 {
     requests as f64 / (after.batches - before.batches).max(1) as f64
 }
 
-/// Seconds for a call of `sign`, the median.
+/// The median time of a call of `sign`, in seconds.
 fn one_by_one<T, E>(span: Duration, sign: impl Fn() -> Result<T, E>) -> Result<f64, E> {
     let (started, mut times) = (Instant::now(), Vec::new());
     while started.elapsed() < span || times.is_empty() {

@@ -14,13 +14,13 @@ use super::output::Target;
 use super::place::is_stdout;
 use super::same_file::is_same_file;
 
-/// What the program was asked to do.
+/// A parsed command line.
 pub enum Command {
     Sign(SignArgs),
     Verify(VerifyArgs),
     Bench(BenchArgs),
     Keygen(KeygenArgs),
-    /// Help or the version: print this.
+    /// Help or the version, to be printed.
     Print(String),
 }
 
@@ -235,7 +235,7 @@ impl Command {
 }
 
 impl SignArgs {
-    /// What clap cannot say.
+    /// Checks what clap cannot express.
     fn check(self) -> Result<Self, Failure> {
         self.compute.check()?;
         let (Some(key), Some(input)) = (&self.key, &self.input) else {
@@ -261,17 +261,17 @@ impl SignArgs {
         Ok(self)
     }
 
-    /// The private key. [`check`](Self::check) has made sure that it is named.
+    /// The path of the private key. [`check`](Self::check) makes sure that it is given.
     pub fn key(&self) -> &Path {
         self.key.as_deref().unwrap_or(Path::new("-"))
     }
 
-    /// The messages. [`check`](Self::check) has made sure that they are named.
+    /// The path of the messages. [`check`](Self::check) makes sure that it is given.
     pub fn input(&self) -> &Path {
         self.input.as_deref().unwrap_or(Path::new("-"))
     }
 
-    /// Where the signatures go.
+    /// The target of the signatures.
     pub fn output_target(&self) -> Target<'_> {
         if is_dash(&self.output) || is_stdout(&self.output) {
             Target::Stdout
@@ -280,7 +280,7 @@ impl SignArgs {
         }
     }
 
-    /// How long a message waits for others.
+    /// The longest time that a message waits for others.
     pub fn flush_after(&self) -> Duration {
         Duration::from_millis(self.flush_after.into())
     }
@@ -296,7 +296,7 @@ impl VerifyArgs {
             self.passphrase.source(),
         ];
         one_standard_input(&sources)?;
-        // What fails is printed, and would be read again.
+        // Failures are printed on standard output, and would be read again.
         not_read(Target::Stdout, &sources)?;
         Ok(self)
     }
@@ -308,7 +308,7 @@ impl Passphrase {
     }
 }
 
-/// Whether these are the arguments of `bench` without its name: options, but none that only signing has.
+/// Whether these are arguments of `bench` without its name: options, but none of signing alone.
 fn is_bench(arguments: &[OsString]) -> bool {
     const OTHERS: [&str; 9] = [
         "--input",
@@ -328,7 +328,7 @@ fn is_bench(arguments: &[OsString]) -> bool {
     })
 }
 
-/// Refuses to write to a file that is read.
+/// Refuses to write to a file that is also read.
 fn not_read(target: Target<'_>, sources: &[(&str, Option<&PathBuf>)]) -> Result<(), Failure> {
     for (option, source) in sources {
         if let Some(source) = source
@@ -358,7 +358,7 @@ fn one_standard_input(sources: &[(&str, Option<&PathBuf>)]) -> Result<(), Failur
     }
 }
 
-/// An error of clap and its tip, without the usage, in one line.
+/// An error of clap with its tip, without the usage, in one line.
 fn one_line(error: &clap::Error) -> String {
     if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
         && error.kind() == ErrorKind::UnknownArgument
@@ -375,7 +375,7 @@ fn one_line(error: &clap::Error) -> String {
     format!("{} (see --help)", parts.collect::<Vec<_>>().join("; "))
 }
 
-/// Whether `path` stands for standard input or output.
+/// Whether `path` means standard input or output.
 pub fn is_dash(path: &Path) -> bool {
     path.as_os_str() == "-"
 }

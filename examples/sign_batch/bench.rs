@@ -1,4 +1,4 @@
-//! Generated messages by the batch, and the same work one by one with the `rsa` crate.
+//! Signs generated messages in batches, and compares with one-by-one signing by the `rsa` crate.
 
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,10 @@ use super::report::Report;
 use super::schemes::{self, Signer, Single};
 use super::sign;
 
-/// How long each comparison runs.
+/// Duration of each comparison.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// One-by-one signing on some threads.
+/// The rate of one-by-one signing on some threads.
 pub struct Rate {
     pub threads: usize,
     pub signatures_per_second: f64,
@@ -38,7 +38,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     Report::new(compute, &signer, &handle, &summary, Some(&rates)).print()
 }
 
-/// One-by-one signing on one thread, and on all threads that the backend has if it has more.
+/// Measures one-by-one signing on one thread and, if the backend has more, on as many as it has.
 fn one_by_one(single: &dyn Single, threads: usize) -> Result<Vec<Rate>, Failure> {
     let mut rates = vec![on_threads(single, 1)?];
     if threads > 1 {
@@ -70,7 +70,7 @@ fn on_threads(single: &dyn Single, threads: usize) -> Result<Rate, Failure> {
     })
 }
 
-/// Signs at least once, and again until `deadline`; the time of each.
+/// Signs repeatedly until `deadline`, at least once; returns the time of each signature.
 fn sign_until(single: &dyn Single, deadline: Instant) -> Option<Vec<Duration>> {
     let mut times = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! Why the program ends early: one line and an exit status.
+//! Errors that end the program: one line and an exit status.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use batch_modexp::{Error, rsa};
 
-/// A line for standard error.
+/// A line for standard error, by exit status.
 #[derive(Debug)]
 pub enum Failure {
     /// The command line, a file or a key cannot be used: exit status 2.
@@ -31,7 +31,7 @@ impl Failure {
         Self::Work(format!("cannot write {name}: {error}"))
     }
 
-    /// The file at `path` can be read, but not used.
+    /// An input file at `path` that can be read, but not used.
     pub fn bad_file(path: &Path, what: &str) -> Self {
         Self::Input(format!("{}: {what}", name(path)))
     }

@@ -1,5 +1,5 @@
-//! Where the messages come from: made up here, or lines read by a thread of their own, so that reading goes
-//! on while a batch is signed and a batch need not be full to be signed.
+//! Sources of messages: generated ones, or lines that a thread reads. Reading continues while a
+//! batch is signed, and a batch is signed before it is full.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::failure::Failure;
 use super::lines::Lines;
 
-/// Bytes that may wait, and may be signed at a time; one line may exceed it.
+/// Limit on bytes of waiting lines, and of a batch; a single line may exceed it.
 const MAX_BYTES: usize = 64 << 20;
 
 /// A stream of messages.
@@ -28,7 +28,7 @@ impl Messages {
         }
     }
 
-    /// How many there are, if that is known.
+    /// The number of messages, if it is known.
     pub fn count(&self) -> Option<u64> {
         match self {
             Self::Lines(_) => None,
@@ -36,7 +36,7 @@ impl Messages {
         }
     }
 
-    /// The next messages, at most `most`; empty at the end.
+    /// Returns the next messages, at most `most`; none at the end.
     pub fn next_batch(&mut self, most: usize) -> Result<Vec<Vec<u8>>, Failure> {
         match self {
             Self::Lines(feed) => feed.next_batch(most),
@@ -51,7 +51,7 @@ impl Messages {
     }
 }
 
-/// Lines that wait to be signed, and the thread that reads them.
+/// Waiting lines, and the thread that reads them.
 pub struct Feed {
     queue: Arc<Queue>,
     flush_after: Duration,
@@ -60,30 +60,30 @@ pub struct Feed {
 #[derive(Default)]
 struct Queue {
     state: Mutex<State>,
-    /// Something came that the signer waits for.
+    /// Signals that the awaited lines, or the end, have come.
     came: Condvar,
-    /// Something was taken.
+    /// Signals that lines were taken.
     taken: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     lines: VecDeque<Vec<u8>>,
-    /// What the lines take in memory.
+    /// Memory of the lines in bytes.
     bytes: usize,
     /// When the first of the lines came.
     since: Option<Instant>,
-    /// How many lines the signer waits for.
+    /// The number of lines that the signer waits for.
     wanted: usize,
-    /// How reading ended.
+    /// The result of reading, once it has ended.
     end: Option<Result<(), Failure>>,
 }
 
 impl Feed {
-    /// Starts to read. A line waits for others at most `flush_after`.
+    /// Starts a thread that reads lines. A line waits for others for at most `flush_after`.
     ///
-    /// The thread ends with the input; a program that ends earlier does not wait for it, since a read
-    /// from a terminal or a pipe cannot be called off.
+    /// The thread ends with the input. A program that ends earlier does not wait for it, because a
+    /// read from a terminal or a pipe cannot be cancelled.
     pub fn start(lines: Lines, flush_after: Duration) -> Result<Self, Failure> {
         let queue = Arc::new(Queue::default());
         let feed = Self {
@@ -96,7 +96,8 @@ impl Feed {
         Ok(feed)
     }
 
-    /// Waits for `most` lines, for `flush_after` from the first of them, or for the end. Empty at the end.
+    /// Waits for `most` lines, for `flush_after` from the first of them, or for the end. Returns
+    /// none at the end.
     fn next_batch(&self, most: usize) -> Result<Vec<Vec<u8>>, Failure> {
         let mut state = self.queue.lock();
         state.wanted = most;
@@ -153,7 +154,7 @@ impl Queue {
 }
 
 impl State {
-    /// Whether the signer has nothing more to wait for.
+    /// Whether the signer need not wait any longer.
     fn is_complete(&self) -> bool {
         self.lines.len() >= self.wanted || self.bytes >= MAX_BYTES || self.end.is_some()
     }
@@ -164,7 +165,7 @@ impl State {
         self.lines.push_back(line);
     }
 
-    /// Takes the lines that were waited for.
+    /// Takes the awaited lines.
     fn take(&mut self) -> Vec<Vec<u8>> {
         let count = self.lines.len().min(self.wanted);
         let batch: Vec<_> = self.lines.drain(..count).collect();
@@ -174,7 +175,7 @@ impl State {
     }
 }
 
-/// What a line takes in memory; more than nothing for an empty one too.
+/// The memory of a line in bytes, above 0 even for an empty line.
 fn footprint(line: &Vec<u8>) -> usize {
     size_of_val(line) + line.capacity()
 }

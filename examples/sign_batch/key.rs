@@ -1,4 +1,4 @@
-//! The key: from a file, or fresh.
+//! Loading and generating keys.
 
 mod container;
 mod numbers;
@@ -21,11 +21,12 @@ use super::failure::Failure;
 use super::options::SchemeOptions;
 use container::{Document, Kind};
 
-/// The longest key file in bytes; a private key of 8192 bits has 6,400 in PEM, certificates may come with it.
+/// The longest key file in bytes. A private key of 8192 bits has 6,400 in PEM; certificates may
+/// come with it.
 const MAX_FILE: usize = 1 << 20;
 
-/// Reads the private key in the file at `path`, `-` for standard input, and makes sure that it may be used
-/// for `scheme`.
+/// Reads the private key in the file at `path`, `-` for standard input, and checks that it may be
+/// used for `scheme`.
 pub fn load_private(
     path: &Path,
     passphrase: &Passphrase,
@@ -36,7 +37,7 @@ pub fn load_private(
     numbers::private_key(&document, scheme).map_err(bad_key)
 }
 
-/// The same key, for the `rsa` crate too.
+/// Reads the private key, and converts it for the `rsa` crate too.
 pub fn load_for_comparison(
     path: &Path,
     passphrase: &Passphrase,
@@ -48,7 +49,7 @@ pub fn load_for_comparison(
     Ok((handle, numbers::of_rsa(&document).map_err(bad_key)?))
 }
 
-/// The public half of a key, for the `rsa` crate, or why that does not take it.
+/// The public key for the `rsa` crate, or why that crate refuses it.
 pub fn public_half(key: &KeyHandle) -> Result<rsa::PublicKey, String> {
     numbers::public_half(key)
 }
@@ -60,7 +61,7 @@ fn private_document(path: &Path, passphrase: &Passphrase) -> Result<Document, Fa
     decrypted(document, path, passphrase)
 }
 
-/// Reads the public key in the file at `path`, which may be that of a certificate or of a private key.
+/// Reads the public key in the file at `path`, also from a certificate or a private key.
 pub fn load_public(
     path: &Path,
     passphrase: &Passphrase,
@@ -73,7 +74,7 @@ pub fn load_public(
     numbers::public_key(&document, scheme).map_err(bad_key)
 }
 
-/// Makes a key of `bits` bits.
+/// Generates a key of `bits` bits.
 pub fn generate(bits: u32, quiet: bool) -> Result<(KeyHandle, PrivateKey), Failure> {
     let progress = if quiet {
         ProgressBar::hidden()
@@ -88,7 +89,7 @@ pub fn generate(bits: u32, quiet: bool) -> Result<(KeyHandle, PrivateKey), Failu
     Ok((KeyHandle::new(&key)?, key))
 }
 
-/// Decrypts `document`, which comes from `path`, if it is encrypted.
+/// Decrypts `document` from the file at `path`, if it is encrypted.
 fn decrypted(
     document: Document,
     path: &Path,
@@ -132,7 +133,7 @@ fn read(path: &Path) -> Result<Secret<Vec<u8>>, Failure> {
     } else {
         Box::new(File::open(path).map_err(unreadable)?)
     };
-    // Large enough from the start: a vector that grows leaves copies behind.
+    // Allocated at its full size: a vector that grows leaves copies behind.
     let mut bytes = Secret::new(Vec::with_capacity(MAX_FILE + 1));
     file.take(MAX_FILE as u64 + 1)
         .read_to_end(&mut bytes)
@@ -143,7 +144,7 @@ fn read(path: &Path) -> Result<Secret<Vec<u8>>, Failure> {
     Ok(bytes)
 }
 
-/// Standard input without the buffer of [`io::stdin`], which nobody wipes.
+/// Standard input without the buffer of [`io::stdin`], which is not wiped.
 #[cfg(unix)]
 fn standard_input() -> io::Result<Box<dyn Read>> {
     let descriptor = std::os::fd::AsFd::as_fd(&io::stdin()).try_clone_to_owned()?;

@@ -1,4 +1,4 @@
-//! Generates keys, each in a file of its own.
+//! Generates keys, each in its own file.
 
 use std::fs;
 use std::io::Write;
@@ -20,7 +20,7 @@ use super::temporary::Temporary;
 /// Keys that a thread generates before they are written.
 const AT_A_TIME: usize = 8;
 
-/// Keys that were generated, and the time that it took.
+/// The number of generated keys and the time for them.
 struct Summary {
     count: usize,
     took: Duration,
@@ -53,15 +53,15 @@ pub fn run(args: &KeygenArgs) -> Result<(), Failure> {
     summary.print(args, &backend)
 }
 
-/// The folder that keys are written to.
+/// The folder for the keys.
 struct Folder<'a> {
     path: &'a Path,
-    /// Digits of the largest number, so that files are listed in their order.
+    /// Digits of the largest number, so that files are listed in order.
     digits: usize,
 }
 
 impl<'a> Folder<'a> {
-    /// Makes the folder if it is not there, and looks for files that are in the way.
+    /// Creates the folder if it does not exist, and refuses to overwrite files.
     fn new(path: &'a Path, count: NonZeroUsize) -> Result<Self, Failure> {
         let unusable =
             |error| Failure::Input(format!("cannot use the folder {}: {error}", path.display()));
@@ -88,10 +88,10 @@ impl<'a> Folder<'a> {
         self.path.join(format!("key-{number:0digits$}.pem"))
     }
 
-    /// Writes a key, whole or not at all, so that only its owner reads it.
+    /// Writes a key atomically, readable by its owner alone.
     fn write(&self, number: usize, key: &GeneratedKey) -> Result<(), Failure> {
         let path = self.file(number);
-        // Temporary files are for their owner alone.
+        // Temporary files are readable by their owner alone.
         let write = || {
             let mut file = Temporary::new(self.path, None)?;
             file.write_all(key.to_pkcs8_pem().as_bytes())?;
@@ -129,7 +129,7 @@ impl Summary {
     }
 }
 
-/// On a terminal; a pipe or a file gets none.
+/// A progress bar on a terminal; hidden in a pipe or a file.
 fn progress_bar(count: NonZeroUsize) -> ProgressBar {
     let bar = ProgressBar::new(count.get() as u64);
     match ProgressStyle::with_template(

@@ -1,4 +1,4 @@
-//! Files of lines.
+//! Files that are read line by line.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,7 +13,7 @@ use super::options::HashName;
 /// The longest line in bytes, without its newline.
 pub const MAX_LINE: usize = 16 << 20;
 
-/// What the lines of a file are.
+/// The content of lines.
 #[derive(Clone, Copy, Debug)]
 pub enum Content {
     /// Any bytes.
@@ -23,7 +23,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// Digests if `prehashed`, messages if not.
+    /// Digests if `prehashed`, otherwise messages.
     pub fn new(prehashed: bool, hash: HashName) -> Self {
         if prehashed {
             Self::Digests(hash)
@@ -38,7 +38,7 @@ pub struct Lines {
     path: PathBuf,
     reader: Box<dyn BufRead + Send>,
     content: Content,
-    /// Lines read.
+    /// The number of lines read.
     count: u64,
 }
 
@@ -59,7 +59,7 @@ impl Lines {
         })
     }
 
-    /// The next line, decoded; `None` at the end.
+    /// Reads and decodes the next line; `None` at the end.
     pub fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         let line = self.next_bytes()?;
         match (line, self.content) {
@@ -68,7 +68,7 @@ impl Lines {
         }
     }
 
-    /// The bytes up to the next newline or the end.
+    /// Reads up to the next newline or the end.
     fn next_bytes(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         let mut line = Vec::new();
         let read = (&mut self.reader)
@@ -108,7 +108,7 @@ impl Lines {
     }
 }
 
-/// A line of text as Windows ends it.
+/// Removes the carriage return of a Windows line ending.
 pub fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }

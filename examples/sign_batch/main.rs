@@ -1,9 +1,10 @@
-//! Signs messages by the batch with an RSA key, one message a line.
+//! Signs messages in batches with an RSA key, one message a line.
 //!
-//! Alone, or as `sign_batch bench`, it signs generated messages with a fresh key and compares the rate with
-//! signing one by one with the `rsa` crate. `sign_batch verify` checks a file of signatures, `sign_batch keygen` makes keys.
+//! Without options of signing, or as `sign_batch bench`, it signs generated messages with a fresh
+//! key. It compares the rate with one-by-one signing by the `rsa` crate. `sign_batch verify` checks
+//! a file of signatures, `sign_batch keygen` generates keys.
 
-// What more than this program uses are the fuzz targets in tests/fuzz.
+// Modules with `pub(crate)` are also used by the fuzz targets in tests/fuzz.
 pub(crate) mod args;
 mod bench;
 mod failure;
@@ -56,7 +57,7 @@ fn run(command: Command) -> Result<(), Failure> {
 
 fn sign(args: &SignArgs) -> Result<(), Failure> {
     let compute = &args.compute;
-    // Everything that can be refused is looked at before the long work starts.
+    // Everything that can be refused is checked before the long work starts.
     let content = Content::new(args.prehashed, compute.scheme.hash);
     let lines = Lines::open(args.input(), content)?;
     let output = Output::new(args.output_target(), args.encoding)?;
@@ -70,8 +71,8 @@ fn sign(args: &SignArgs) -> Result<(), Failure> {
     Report::new(compute, &signer, &key, &summary, None).print()
 }
 
-/// The key that the `rsa` crate checks signatures with. It does not take all that we sign with, such as long exponents:
-/// then there is none, and the user is told.
+/// The key with which the `rsa` crate checks signatures. That crate refuses some keys, such as
+/// those with long exponents; then there is none, and the user is told.
 fn verifying_key(key: &KeyHandle, compute: &Compute) -> Result<Option<PublicKey>, Failure> {
     match key::public_half(key) {
         Ok(public) => Ok(Some(public)),

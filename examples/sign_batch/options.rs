@@ -1,4 +1,4 @@
-//! Options that the sub-commands share.
+//! Options shared by the sub-commands.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -32,7 +32,7 @@ pub struct Compute {
     #[command(flatten)]
     pub scheme: SchemeOptions,
 
-    /// What computes; auto takes GPUs too
+    /// Backend; auto takes GPUs too
     #[arg(long, value_enum, default_value_t = BackendName::Auto)]
     pub backend: BackendName,
 
@@ -73,7 +73,8 @@ pub struct Compute {
     pub quiet: bool,
 }
 
-/// Which signatures the `rsa` crate checks before they are written. All of them have passed the built-in check.
+/// The signatures that the `rsa` crate checks before they are written. All have passed the built-in
+/// check.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Verified {
     None,
@@ -82,7 +83,7 @@ pub enum Verified {
     All,
 }
 
-/// How many signatures there are to one of a sample.
+/// The number of signatures for each one of a sample.
 pub const SAMPLED: usize = 256;
 
 impl Verified {
@@ -122,7 +123,7 @@ pub enum Encoding {
     Base64,
 }
 
-// No help for the values: clap would print each of them on a line of its own.
+// Without doc comments for the values: clap would print each on a line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum BackendName {
     Auto,
@@ -134,7 +135,7 @@ pub enum BackendName {
     Cuda,
 }
 
-/// Which GPUs.
+/// The GPUs to use.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Device {
     All,
@@ -200,7 +201,7 @@ impl HashName {
 }
 
 impl Compute {
-    /// What clap cannot say.
+    /// Checks what clap cannot express.
     pub fn check(&self) -> Result<(), Failure> {
         check_threads(self.threads)?;
         if self.backend == BackendName::Serial && self.threads.is_some_and(|n| n.get() > 1) {
@@ -220,12 +221,13 @@ impl Compute {
         Ok(())
     }
 
-    /// The backend that was asked for.
+    /// Creates the requested backend.
     pub fn backend(&self) -> Result<Auto, Failure> {
         let measured = self.calibration.as_deref().map(calibration).transpose()?;
         let backend = match (self.device, self.backend) {
             (Device::Number(ordinal), _) => Auto::on_devices(&[ordinal], self.threads)?,
-            // It is known what they take, whatever they are made for.
+            // With measured times any GPU can be used, also one that the kernels were not tuned
+            // for.
             (Device::All, BackendName::Auto) if measured.is_some() => {
                 let cuda = Cuda::new()?;
                 Auto::with_cuda(match self.threads {
@@ -241,17 +243,17 @@ impl Compute {
         })
     }
 
-    /// Which signatures of `signer` the `rsa` crate checks.
+    /// The signatures of `signer` that the `rsa` crate checks.
     pub fn verified(&self, signer: &Signer) -> Verified {
         match signer.backend().name() {
             _ if self.no_verify || signer.verifier().is_none() => Verified::None,
-            // It would take ten times as long as signing.
+            // To check all would take ten times as long as signing.
             "cuda" if !self.verify_all => Verified::Sample,
             _ => Verified::All,
         }
     }
 
-    /// How many signatures `backend` computes at a time.
+    /// The number of signatures that `backend` computes at a time.
     pub fn batch_size(&self, backend: &Auto) -> usize {
         let default = match backend.name() {
             "cuda" => 131_072,
@@ -261,7 +263,7 @@ impl Compute {
     }
 }
 
-/// More octets than a calibration of every kernel for dozens of devices has.
+/// Longer than a calibration of every kernel for dozens of devices, in octets.
 const LONGEST_CALIBRATION: u64 = 1 << 20;
 
 /// Reads a calibration.
@@ -277,7 +279,7 @@ fn calibration(path: &Path) -> Result<Calibration, Failure> {
     parsed.map_err(|fault| Failure::bad_file(path, &fault.to_string()))
 }
 
-/// Refuses more threads than can be of use: starting thousands takes longer than the work.
+/// Refuses useless numbers of threads: starting thousands takes longer than the work.
 pub fn check_threads(threads: Option<NonZeroUsize>) -> Result<(), Failure> {
     let cores = cores();
     let most = cores.saturating_mul(4).max(64);
@@ -289,7 +291,7 @@ pub fn check_threads(threads: Option<NonZeroUsize>) -> Result<(), Failure> {
     }
 }
 
-/// How many cores the process may use.
+/// The number of cores that the process may use.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }

@@ -1,4 +1,4 @@
-//! Where the signatures go. A file appears whole or not at all.
+//! Targets for signatures. A file appears completely or not at all.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -12,10 +12,10 @@ use super::place::{Place, is_mount_point};
 use super::stdio::{self, STDOUT};
 use super::temporary::Temporary;
 
-/// Bytes that are written at a time.
+/// Bytes written at a time.
 const BUFFER: usize = 1 << 18;
 
-/// Where signatures can go.
+/// A place to write signatures to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Target<'a> {
     Stdout,
@@ -30,7 +30,7 @@ pub struct Output {
 
 enum Sink {
     Nowhere,
-    /// Standard output, a pipe or a device: what is written is gone.
+    /// Standard output, a pipe or a device: written output cannot be taken back.
     Stream {
         name: String,
         writer: Box<dyn Write + Send>,
@@ -38,13 +38,13 @@ enum Sink {
     File {
         path: PathBuf,
         temporary: BufWriter<Temporary>,
-        /// The file itself, if nothing can be renamed onto it.
+        /// The target itself, if no file can be renamed onto it.
         in_place: Option<File>,
     },
 }
 
 impl Output {
-    /// Opens `target`. A file that is there already stays as it is until [`commit`](Self::commit).
+    /// Opens `target`. An existing file is unchanged until [`commit`](Self::commit).
     pub fn new(target: Target<'_>, encoding: Encoding) -> Result<Self, Failure> {
         let sink = match target {
             Target::Stdout => {
@@ -61,7 +61,7 @@ impl Output {
         Ok(Self { sink, encoding })
     }
 
-    /// Drops what is written.
+    /// An output that discards everything.
     pub fn nowhere() -> Self {
         Self {
             sink: Sink::Nowhere,
@@ -69,13 +69,13 @@ impl Output {
         }
     }
 
-    /// Whether the signatures appear on the terminal, where a progress bar would be in their way.
+    /// Whether signatures appear on the terminal, where a progress bar would disturb them.
     pub fn is_on_terminal(&self) -> bool {
         matches!(&self.sink, Sink::Stream { name, .. } if name == STDOUT)
             && io::stdout().is_terminal()
     }
 
-    /// Writes one signature a line. Whoever reads a stream sees all of them at once.
+    /// Writes one signature a line. A stream is flushed after each call.
     pub fn write(&mut self, signatures: &[Vec<u8>]) -> Result<(), Failure> {
         let (name, result) = match &mut self.sink {
             Sink::Nowhere => return Ok(()),
@@ -115,18 +115,18 @@ impl Output {
 }
 
 impl Sink {
-    /// Decides how `path` is written, before anything is signed: a file takes the place of another one whole, and
-    /// everything else is written through.
+    /// Decides how to write `path` before anything is signed. A file replaces another one
+    /// completely; everything else is written through.
     fn open(path: &Path) -> io::Result<Self> {
         let path = match Place::of(path)? {
             Place::Name(path) => path,
-            // Opened once more, it would be written from its beginning, over what others wrote.
+            // Opened again, it would be written from its beginning, over the output of others.
             Place::Descriptor if path.metadata()?.is_file() => {
                 return Err(io::Error::other(
                     "it is the descriptor of a file; name the file, or redirect standard output",
                 ));
             }
-            // `SignArgs::output_target` has looked for standard output.
+            // `SignArgs::output_target` has handled standard output.
             Place::Descriptor | Place::Stdout => path.into(),
         };
         let existing = path.metadata().ok();
@@ -178,7 +178,7 @@ fn write_lines(
     Ok(())
 }
 
-/// The permissions of any new file, less the user's mask: a temporary file has fewer.
+/// The permissions of any new file, before the user's mask. Those of a temporary file are stricter.
 fn new_file() -> Option<Permissions> {
     #[cfg(unix)]
     return Some(std::os::unix::fs::PermissionsExt::from_mode(0o666));

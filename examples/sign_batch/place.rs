@@ -1,26 +1,26 @@
-//! What the name of an output stands for.
+//! Resolves the name of an output.
 
 use std::io;
 use std::path::{Path, PathBuf, is_separator};
 
-/// What there is under a name, once links are followed.
+/// The meaning of a name after links are followed.
 pub enum Place {
     /// Standard output: /dev/stdout.
     Stdout,
     /// Another descriptor, perhaps of another process: /dev/fd/3.
     Descriptor,
-    /// A name without links; there need not be a file.
+    /// A name without links; the file need not exist.
     Name(PathBuf),
 }
 
-/// As many links as Linux follows (path_resolution(7)).
+/// The number of links that Linux follows (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 
 impl Place {
-    /// Follows the links from `path` on, to a file that need not exist.
+    /// Follows links from `path` to a file that need not exist.
     pub fn of(path: &Path) -> io::Result<Self> {
         if !cfg!(unix) {
-            // Of links, this finds those that exist; `NUL` must stay as it is.
+            // This follows links only to existing files; `NUL` must stay unchanged.
             let found = path.canonicalize().unwrap_or_else(|_| path.into());
             return Ok(Self::Name(found));
         }
@@ -61,7 +61,7 @@ pub fn is_stdout(path: &Path) -> bool {
     matches!(Place::of(path), Ok(Place::Stdout))
 }
 
-/// Whether the names in `folder` are descriptors: /dev/fd, or where that leads to on Linux.
+/// Whether the names in `folder` are descriptors: /dev/fd, or its target on Linux.
 fn is_of_descriptors(folder: &Path) -> bool {
     let is_of_process = folder.starts_with("/proc") && folder.ends_with("fd");
     is_of_process || folder == Path::new("/dev/fd")
@@ -72,13 +72,14 @@ fn is_of_this_process(folder: &Path) -> bool {
     folder.starts_with(own) || !folder.starts_with("/proc")
 }
 
-/// Whether a file system, or a single file as in a container, is mounted at `path`, which is absolute and without links.
-/// Nothing can be renamed onto it.
+/// Whether a file system, or a single file as in a container, is mounted at `path`, so that nothing
+/// can be renamed onto it. `path` is absolute and without links.
 #[cfg(target_os = "linux")]
 pub fn is_mount_point(path: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt;
 
-    // The fifth field is the mount point, in which white space and backslashes are escaped (proc_pid_mountinfo(5)).
+    // The fifth field is the mount point, with white space and backslashes escaped
+    // (proc_pid_mountinfo(5)).
     let escaped: Vec<_> = path
         .as_os_str()
         .as_bytes()

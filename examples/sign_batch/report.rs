@@ -1,4 +1,4 @@
-//! What the user sees at the end.
+//! The report at the end.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::schemes::Signer;
 use super::sign::Summary;
 use super::stdio;
 
-/// Everything there is to say.
+/// The inputs of the report.
 pub struct Report<'a> {
     compute: &'a Compute,
     signer: &'a Signer,
@@ -40,8 +40,8 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// JSON to standard output; a table for people to standard output if nothing else goes there, or
-    /// else a line to standard error.
+    /// Prints JSON or, for a benchmark, a table on standard output; otherwise a line on standard
+    /// error.
     pub fn print(&self) -> Result<(), Failure> {
         if self.compute.json {
             stdio::print(&format!("{}\n", self.json()))
@@ -99,7 +99,7 @@ impl<'a> Report<'a> {
         )
     }
 
-    /// Which signatures the `rsa` crate has checked.
+    /// The signatures that the `rsa` crate has checked.
     fn verified(&self) -> Verified {
         self.compute.verified(self.signer)
     }
@@ -134,7 +134,7 @@ impl<'a> Report<'a> {
         head + &one_by_one.collect::<String>() + &batch
     }
 
-    /// What was signed, and how.
+    /// A description of the job, with its checks and its backend.
     fn job(&self) -> String {
         let scheme = match self.compute.scheme.scheme {
             SchemeName::Pkcs1v15 => "PKCS#1 v1.5",
@@ -200,7 +200,7 @@ fn milliseconds(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1e3)
 }
 
-/// The name of a value as it stands on the command line.
+/// The name of a value on the command line.
 fn value_name<V: ValueEnum>(value: V) -> String {
     value
         .to_possible_value()

@@ -1,4 +1,4 @@
-//! Whether the output would go to a file that is read.
+//! Detects an output that is also read.
 
 use std::fs;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::path::Path;
 use super::args::is_dash;
 use super::output::Target;
 
-/// Whether `target` is the regular file that `source` names, whatever names and links lead there; `-`
-/// is standard input. What cannot be looked at is no such file.
+/// Whether `target` is the regular file that `source` names, through any names and links; `-` is
+/// standard input. A file without readable metadata is different.
 #[cfg(unix)]
 pub fn is_same_file(target: Target<'_>, source: &Path) -> bool {
     use std::io;

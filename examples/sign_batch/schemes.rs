@@ -1,4 +1,4 @@
-//! The schemes that the command line can name: with our signer, and with the `rsa` crate beside it.
+//! The schemes of the command line, for this library and for the `rsa` crate.
 
 use std::marker::PhantomData;
 
@@ -15,16 +15,16 @@ use rsa::{PrivateKey, PublicKey, pkcs1v15, pss};
 
 use super::options::{Compute, HashName, SchemeName, SchemeOptions};
 
-/// Our signer beside the `rsa` crate's verifier.
+/// This library's signer with the `rsa` crate's verifier.
 pub struct Signer {
     batch: BatchSigner<Auto, AnyScheme>,
-    /// What checks the signatures, if the `rsa` crate takes the key.
+    /// Checks the signatures, if the `rsa` crate accepts the key.
     verifier: Option<Box<dyn Check>>,
     prehashed: bool,
 }
 
 impl Signer {
-    /// The signer that the command line asks for. `key` is for the check of its signatures.
+    /// Creates the signer of the command line. `key` checks its signatures.
     pub fn new(compute: &Compute, backend: Auto, key: Option<&PublicKey>, prehashed: bool) -> Self {
         let batch = BatchSigner::new(backend, any_scheme(compute.scheme));
         Self {
@@ -42,7 +42,7 @@ impl Signer {
         self.verifier.as_deref()
     }
 
-    /// Signs messages, or digests if the signer was made for them, by the batch.
+    /// Signs a batch of messages or, if the signer was made for them, digests.
     pub fn sign(&self, key: &KeyHandle, messages: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
         let signatures = match self.prehashed {
             true => self.batch.sign_prehash(&mut SysRng, key, messages)?,
@@ -79,7 +79,7 @@ macro_rules! with_type {
     }};
 }
 
-/// The scheme for our signer and verifier.
+/// The scheme for this library's signer and verifier.
 pub fn any_scheme(options: SchemeOptions) -> AnyScheme {
     let hash = options.hash.hash();
     match options.scheme {
@@ -93,17 +93,18 @@ pub fn any_scheme(options: SchemeOptions) -> AnyScheme {
 
 /// A scheme with a private key of the `rsa` crate, for comparison.
 pub trait Single: Sync {
-    /// Signs one message, blinded, which is that crate's default.
+    /// Signs one message, blinded, as is that crate's default.
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>, signature::Error>;
 }
 
 /// A scheme with a public key.
 pub trait Check: Sync {
-    /// Whether the `rsa` crate accepts a signature of a message, or of a digest if this was made for them.
+    /// Whether the `rsa` crate accepts a signature of a message, or of a digest if this was made
+    /// for them.
     fn accepts(&self, message: &[u8], signature: &[u8]) -> bool;
 }
 
-/// The check that the command line asks for.
+/// Creates the check of the command line.
 fn check_of(scheme: SchemeOptions, key: &PublicKey, prehashed: bool) -> Box<dyn Check> {
     match scheme.scheme {
         SchemeName::Pkcs1v15 => {
@@ -113,7 +114,7 @@ fn check_of(scheme: SchemeOptions, key: &PublicKey, prehashed: bool) -> Box<dyn 
     }
 }
 
-/// A signing key of the `rsa` crate, with the type of its signatures.
+/// A signing key of the `rsa` crate, with its type of signatures.
 struct OneByOne<K, T> {
     key: K,
     signature: PhantomData<fn() -> T>,
@@ -132,7 +133,7 @@ where
     }
 }
 
-/// The same scheme one by one, with the `rsa` crate.
+/// Creates the scheme for one-by-one signing by the `rsa` crate.
 pub fn single(scheme: SchemeOptions, key: &PrivateKey) -> Box<dyn Single> {
     match scheme.scheme {
         SchemeName::Pkcs1v15 => with_type!(scheme.hash, D => single_pkcs1v15::<D>(key)),

@@ -14,20 +14,20 @@ use super::options::{Compute, SAMPLED, Verified};
 use super::output::Output;
 use super::schemes::Signer;
 
-/// What came of it.
+/// Counts and times of a run.
 pub struct Summary {
     /// Signatures made.
     pub count: u64,
-    /// Time spent signing, with the built-in check and nothing else.
+    /// Time spent signing, including only the built-in check.
     pub signing: Duration,
-    /// The time that each batch took, sorted.
+    /// The time of each batch, sorted.
     pub batches: Vec<Duration>,
-    /// The time from the first message to the last signature written.
+    /// Time from the first message to the last written signature.
     pub elapsed: Duration,
 }
 
 impl Summary {
-    /// Signatures a second of signing.
+    /// Signatures a second of signing time.
     pub fn rate(&self) -> f64 {
         self.per_second(self.signing)
     }
@@ -45,7 +45,7 @@ impl Summary {
         }
     }
 
-    /// The time that half of the batches were faster than.
+    /// The median time of a batch.
     pub fn median_batch(&self) -> Duration {
         self.batches
             .get(self.batches.len() / 2)
@@ -54,14 +54,14 @@ impl Summary {
     }
 }
 
-/// A batch on its way to the output.
+/// A signed batch for the writer.
 struct Signed {
     messages: Vec<Vec<u8>>,
     signatures: Vec<Vec<u8>>,
 }
 
-/// Signs all messages. Reading goes on while a batch is signed, and so does writing, which comes after the check by the
-/// `rsa` crate.
+/// Signs all messages. Reading and writing continue while a batch is signed; the `rsa` crate checks
+/// signatures before they are written.
 pub fn all(
     compute: &Compute,
     signer: &Signer,
@@ -75,7 +75,8 @@ pub fn all(
         progress_bar(messages.count())
     };
     thread::scope(|scope| {
-        // One batch waits, so that a slow reader of the signatures holds up signing, not memory.
+        // At most one batch waits, so that a slow reader of the signatures slows down signing and
+        // uses no memory.
         let (sender, receiver) = mpsc::sync_channel::<Signed>(1);
         let writer = scope.spawn(move || -> Result<Output, Failure> {
             for signed in receiver {
@@ -88,7 +89,7 @@ pub fn all(
         let summary = batches(compute, signer, key, messages, &sender, &progress);
         drop(sender);
         progress.finish_and_clear();
-        // If writing failed, that is why signing ended.
+        // If writing failed, it ended the signing.
         let written = writer.join();
         let output = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let elapsed = start.elapsed();
@@ -102,7 +103,7 @@ pub fn all(
     })
 }
 
-/// Signs batch after batch for `writer`, to the end of the messages or until it gives up.
+/// Signs batches for `writer`, until the end of the messages or until it fails.
 fn batches(
     compute: &Compute,
     signer: &Signer,
@@ -151,7 +152,7 @@ fn verify(signer: &Signer, signed: &Signed, which: Verified) -> Result<(), Failu
         (Verified::All, Some(check)) => (1, check),
     };
     let pairs = signed.messages.iter().zip(&signed.signatures);
-    // The last one too: it tells that none is missing.
+    // The last one too, which shows that none is missing.
     let last = pairs.clone().next_back();
     let picked: Vec<_> = pairs.step_by(step).chain(last).collect();
     let share = picked.len().div_ceil(signer.backend().threads()).max(1);
@@ -174,7 +175,7 @@ fn verify(signer: &Signer, signed: &Signed, which: Verified) -> Result<(), Failu
     }
 }
 
-/// On a terminal; a pipe or a file gets none.
+/// A progress bar on a terminal; hidden in a pipe or a file.
 fn progress_bar(count: Option<u64>) -> ProgressBar {
     let (bar, template) = match count {
         Some(count) => (
@@ -187,7 +188,7 @@ fn progress_bar(count: Option<u64>) -> ProgressBar {
         ),
     };
     let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
-        // A progress bar that cannot be drawn is no reason to stop.
+        // A progress bar that cannot be drawn must not stop the program.
         let _ = write!(out, "{:.0}/s", state.per_sec());
     };
     match ProgressStyle::with_template(template) {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::failure::Failure;
 
-/// What [`Failure::unwritable`] calls standard output.
+/// The name of standard output for [`Failure::unwritable`].
 pub const STDOUT: &str = "to standard output";
 
 /// Prints `text`, which ends with a newline, on standard output.
@@ -18,10 +18,10 @@ pub fn print(text: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::unwritable(STDOUT, &error))
 }
 
-/// Fails if standard output was closed when the program started: a shell's `>&-`.
+/// Fails if standard output was closed when the program started, such as by a shell's `>&-`.
 ///
-/// Rust's runtime opens /dev/null in the place of what is closed, and what is written there is lost without a word. It
-/// opens it for reading and writing, which tells it from `>/dev/null`. Only Linux lets a program look.
+/// Rust's runtime then opens /dev/null instead, and output is lost silently. It opens it for
+/// reading and writing, unlike `>/dev/null`. Only Linux lets a program check that.
 pub fn check() -> Result<(), Failure> {
     if cfg!(target_os = "linux") && is_read_and_write(1) && is_null(1) {
         return Err(Failure::unwritable(STDOUT, &io::Error::other("closed")));
@@ -34,7 +34,8 @@ fn is_null(descriptor: u32) -> bool {
     link.is_ok_and(|path| path == Path::new("/dev/null"))
 }
 
-/// As /proc says it (proc_pid_fdinfo(5)): an octal number, whose lowest two bits are 2.
+/// Reads the access mode from /proc (proc_pid_fdinfo(5)): an octal number, whose lowest two bits
+/// are 2.
 fn is_read_and_write(descriptor: u32) -> bool {
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}"));
     text.is_ok_and(|text| {
@@ -45,6 +46,6 @@ fn is_read_and_write(descriptor: u32) -> bool {
 
 /// Prints a line on standard error.
 pub fn note(line: &str) {
-    // Nobody is left to tell if this fails, and `eprintln` would panic.
+    // A failure cannot be reported, and `eprintln` would panic.
     let _ = writeln!(io::stderr(), "{line}");
 }

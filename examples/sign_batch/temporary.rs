@@ -1,5 +1,5 @@
-//! A file that is written beside the one that it will replace, and that is gone however the program ends: by
-//! an error, a panic, or a signal that asks it to end.
+//! A temporary file beside the one that it will replace. It is removed however the program ends: by
+//! an error, a panic, or a signal.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Seek, Write};
@@ -8,15 +8,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::NamedTempFile;
 
-/// The file that a signal must remove. Whoever makes, renames or removes it holds the lock, so that
-/// a signal finds it under its name or not at all.
+/// The file that a signal must remove. The lock is held while it is made, renamed or removed, so
+/// that a signal finds it under its name or not at all.
 static REMOVE: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// The one temporary file.
+/// The only temporary file of the process.
 pub struct Temporary(NamedTempFile);
 
 impl Temporary {
-    /// Makes a file in `folder` with `permissions`, less the user's mask.
+    /// Creates a file in `folder` with `permissions`, less the user's mask.
     pub fn new(folder: &Path, permissions: Option<Permissions>) -> io::Result<Self> {
         #[cfg(unix)]
         signals::watch_once()?;
@@ -31,7 +31,7 @@ impl Temporary {
         Ok(Self(file))
     }
 
-    /// Gives the file its name; what was there is replaced.
+    /// Renames the file to `path`, and replaces an existing file.
     pub fn persist(self, path: &Path) -> io::Result<()> {
         self.0.as_file().sync_all()?;
         let mut remove = to_remove();
@@ -40,7 +40,7 @@ impl Temporary {
         Ok(())
     }
 
-    /// Gives the file its name, or fails if there is another one.
+    /// Renames the file to `path`, or fails if that exists.
     pub fn persist_new(self, path: &Path) -> io::Result<()> {
         self.0.as_file().sync_all()?;
         let mut remove = to_remove();
@@ -51,7 +51,7 @@ impl Temporary {
         Ok(())
     }
 
-    /// Writes the file over `original`, and removes it.
+    /// Copies the file over `original`, and removes it.
     pub fn copy_to(mut self, mut original: File) -> io::Result<()> {
         self.0.rewind()?;
         original.set_len(0)?;
@@ -99,8 +99,8 @@ mod signals {
         Ok(())
     }
 
-    /// Starts a thread that waits for interrupt, terminate and hang-up, removes the file, and lets
-    /// the signal end the program as it would have.
+    /// Starts a thread that waits for interrupt, terminate and hang-up. It removes the file, and
+    /// then lets the signal end the program as usual.
     fn watch() -> io::Result<()> {
         let ignored = ignored();
         let watched = [SIGHUP, SIGINT, SIGTERM]
@@ -109,10 +109,10 @@ mod signals {
         let mut signals = Signals::new(watched)?;
         thread::Builder::new().spawn(move || {
             for signal in signals.forever() {
-                // Held to the end, so that no other file is made.
+                // Held until the end, so that no other file is created.
                 let remove = super::to_remove();
                 if let Some(path) = &*remove {
-                    // Gone already, or nobody is left to tell.
+                    // An error is ignored: the file is gone, or the program ends anyway.
                     let _ = std::fs::remove_file(path);
                 }
                 let _ = emulate_default_handler(signal);
@@ -121,8 +121,8 @@ mod signals {
         Ok(())
     }
 
-    /// The signals that whoever started the program wants ignored, as `nohup` does; signal n is bit
-    /// n - 1. None where there is no procfs to tell.
+    /// The signals that are ignored since the start, as by `nohup`; signal n is bit n - 1. Zero
+    /// without procfs.
     fn ignored() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

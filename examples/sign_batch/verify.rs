@@ -15,11 +15,11 @@ use super::options::Encoding;
 use super::schemes::any_scheme;
 use super::stdio;
 
-/// The most pairs that are checked at a time, and the bytes after which no more are read.
+/// Limits of the pairs checked at a time: their number, and the bytes after which no more are read.
 const MAX_PAIRS: usize = 8192;
 const MAX_BYTES: usize = 64 << 20;
 
-/// A message and its signature; one of them is missing if the files are not equally long.
+/// A message and its signature; one is missing if the files differ in length.
 pub type Pair = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// Prints the lines that fail on standard output, and fails if there are any.
@@ -66,7 +66,7 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The next pairs; none at the end.
+/// Reads the next pairs; none at the end.
 pub fn next_pairs(messages: &mut Lines, signatures: &mut Lines) -> Result<Vec<Pair>, Failure> {
     let (mut pairs, mut bytes) = (Vec::new(), 0);
     while pairs.len() < MAX_PAIRS && bytes < MAX_BYTES {
@@ -94,7 +94,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// The fault of each pair, if it has one.
+    /// Checks pairs; returns the fault of each, or `None`.
     pub fn faults(&self, pairs: &[Pair]) -> Result<Vec<Option<String>>, Failure> {
         let pairs: Vec<_> = pairs
             .iter()
@@ -114,7 +114,8 @@ impl Checker {
     }
 }
 
-/// The fault that a verdict tells of a signature. A fault of the key is one of all signatures, and ends the program.
+/// The fault that a verdict reports. A fault of the key concerns all signatures, and ends the
+/// program.
 fn fault(verdict: Result<(), Error>) -> Result<Option<String>, Failure> {
     Ok(Some(match verdict {
         Ok(()) => return Ok(None),
@@ -129,7 +130,7 @@ fn fault(verdict: Result<(), Error>) -> Result<Option<String>, Failure> {
     }))
 }
 
-/// The message and the signature of a pair, or what is wrong with its lines.
+/// Decodes a pair, or returns the fault of its lines.
 fn decode(encoding: Encoding, pair: &Pair) -> Result<(&[u8], Vec<u8>), &'static str> {
     let (message, line) = match pair {
         (Some(message), Some(line)) => (message, line),

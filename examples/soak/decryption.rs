@@ -1,4 +1,4 @@
-//! Batches of ciphertexts that the `rsa` crate made.
+//! Batches of ciphertexts made by the `rsa` crate.
 
 use batch_modexp::rsa::Error;
 use batch_modexp::rsa::{BatchDecryptor, RsaesOaep, RsaesPkcs1v15};
@@ -10,11 +10,11 @@ use rsa::{Oaep, Pkcs1v15Encrypt, PublicKey};
 use crate::keys::Key;
 use crate::work::{Done, Outcome, Place, below, expect, pick};
 
-/// To encrypt takes the reference longer than us to decrypt.
+/// The reference takes longer to encrypt than this crate to decrypt.
 const LARGEST: usize = 40;
 
-/// Messages that come back, and ciphertexts that are no ciphertexts: with OAEP an error, with PKCS#1 v1.5 a message, which
-/// must be that of the `rsa` crate.
+/// Valid ciphertexts give their messages. Random ones give an error with OAEP, and with PKCS#1 v1.5
+/// the same message as with the `rsa` crate.
 pub(crate) fn ciphertexts(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
     let is_oaep = below(rng, 2) == 0;
     let size = place.size(rng).min(LARGEST);
@@ -81,7 +81,7 @@ fn encrypted(rng: &mut ChaCha20Rng, key: &Key, is_oaep: bool, message: &[u8]) ->
     ciphertext.expect("a message that is short enough")
 }
 
-/// A number below n.
+/// A random number below n.
 fn made_up(rng: &mut ChaCha20Rng, key: &Key) -> Vec<u8> {
     let mut ciphertext = vec![0; key.handle.size()];
     rng.fill_bytes(&mut ciphertext[1..]);

@@ -9,21 +9,21 @@ use num_bigint::{BigRng010 as _, BigUint};
 
 use crate::work::{Done, Outcome, Place, below, expect, pick};
 
-/// In bits: what SIMD lanes and kernels are made for, and what lies beside it.
+/// Widths in bits, with and without a fit for SIMD lanes and kernels.
 const WIDTHS: [u32; 8] = [64, 256, 512, 1024, 1088, 1536, 2048, 3072];
 
-/// Results of a batch that are compared.
+/// The number of compared results in a batch.
 const SAMPLE: usize = 3;
 
-/// One instance with its numbers as num-bigint has them.
+/// An instance, as numbers of num-bigint.
 struct Instance {
     base: BigUint,
     exponent: BigUint,
-    /// Position of the modulus.
+    /// Index of the modulus.
     modulus: usize,
 }
 
-/// `BoxedUint`s, of one width or of several in a batch, with exponents of one length or of their own.
+/// `BoxedUint`s of one or several widths in a batch, with exponents of one or several lengths.
 pub(crate) fn mixed_widths(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
     let single = *pick(rng, &WIDTHS);
     let is_mixed = below(rng, 2) == 0;
@@ -92,7 +92,7 @@ pub(crate) fn mixed_widths(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
     Ok(done(batch.len()))
 }
 
-/// `Uint`s with a modulus for each, or one for all.
+/// `Uint`s, with a modulus for each or one for all.
 pub(crate) fn one_width(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
     match below(rng, 3) {
         0 => uints::<{ U512::LIMBS }>(place, rng),
@@ -137,7 +137,7 @@ fn uints<const LIMBS: usize>(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
     Ok(done(size))
 }
 
-/// Somewhere in the batch an exponent that is too short for its length, or a base that is too wide.
+/// One exponent in the batch is too narrow, or one base too wide.
 pub(crate) fn bad_input(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
     let params = boxed_params(&odd(rng, 512), 512);
     let [good, narrow, wide] = [512, 256, 576].map(BoxedUint::one_with_precision);
@@ -198,7 +198,7 @@ fn compare<U: Unsigned>(
     })
 }
 
-/// Another number in the place of the first, for the control.
+/// Changes all results, for the control.
 fn spoil<U: Unsigned>(place: &Place, out: &mut [U]) {
     if place.spoils {
         out.iter_mut()
@@ -214,13 +214,13 @@ fn done(lanes: usize) -> Done {
     }
 }
 
-/// Positions of a batch, the last one among them.
+/// Random positions in a batch, and the last one.
 fn sample(rng: &mut ChaCha20Rng, len: usize) -> Vec<usize> {
     let others = (1..len.min(SAMPLE)).map(|_| below(rng, len));
     others.chain([len - 1]).collect()
 }
 
-/// An odd number below 2^width: of any length, so that some are much smaller.
+/// An odd number below 2^width, sometimes a much shorter one.
 fn odd(rng: &mut ChaCha20Rng, width: u32) -> BigUint {
     let bits = if below(rng, 4) == 0 {
         1 + below(rng, width as usize) as u32

@@ -1,17 +1,17 @@
-//! The keys of a soak: those of the tests, which protect nothing.
+//! The test keys that a soak uses.
 
 use batch_modexp::rsa::{Error, KeyHandle};
 use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 
-/// A key for this crate and for the one that its results are compared with.
+/// A key for this crate and for the reference.
 pub(crate) struct Key {
     pub(crate) pem: &'static str,
     pub(crate) handle: KeyHandle,
     pub(crate) reference: PrivateKey,
 }
 
-/// Of common and of odd sizes, with public exponents 65537 and 3; half of them 2048 bits or about that.
+/// Common and odd sizes, with public exponents 65537 and 3; half of them have about 2048 bits.
 const PEMS: [&str; 6] = [
     include_str!("../../tests/keys/rsa1024.pem"),
     include_str!("../../tests/keys/rsa1025.pem"),
@@ -21,7 +21,7 @@ const PEMS: [&str; 6] = [
     include_str!("../../tests/keys/rsa3072.pem"),
 ];
 
-/// All of them.
+/// Imports all keys.
 pub(crate) fn all() -> Result<Vec<Key>, Box<dyn core::error::Error>> {
     PEMS.into_iter()
         .map(|pem| {

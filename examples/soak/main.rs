@@ -1,12 +1,14 @@
-//! Everything at once, for as long as asked: batches of all widths, sizes, keys and schemes, errors, queues and cancellations
-//! from several threads. Results are compared with other implementations; at the end memory must not have grown, and nothing may be left.
+//! A soak test: batches of all widths, sizes, keys and schemes, errors, queues and cancellations on
+//! several threads at once. Results are compared with other implementations. At the end memory must
+//! not have grown, and no files or threads may be left.
 //!
 //! ```text
 //! cargo run --release --example soak -- --seconds 3600
 //! cargo run --release --example soak -- --seconds 900 --backend cuda --largest 5000
 //! ```
 //!
-//! Needs Linux's /proc. A line every ten seconds, and a verdict, which is the exit status too.
+//! Needs Linux's /proc. It prints a line every ten seconds and a verdict, which is also the exit
+//! status.
 
 mod decryption;
 mod exponentiation;
@@ -76,9 +78,9 @@ enum Control {
     Wrong,
 }
 
-/// Between two looks at the memory.
+/// Time between two samples of memory.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// Between two lines.
+/// Time between two lines of output.
 const REPORT: Duration = Duration::from_secs(10);
 
 fn main() -> ExitCode {
@@ -102,7 +104,7 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<Vec<Finding>, Box<dyn Error>> {
     if options.backend == Backend::Cuda {
-        // The driver keeps files and threads for itself as soon as it has been used.
+        // The driver keeps files and threads from its first use on.
         drop(place(options)?);
     }
     let before = process::handles()?;
@@ -154,7 +156,7 @@ fn run(options: &Options) -> Result<Vec<Finding>, Box<dyn Error>> {
         done.errors,
         done.cancelled
     );
-    // A run that was cut short says nothing else.
+    // A run that ended early shows nothing else.
     if let Some(what) = soaked.wrong {
         return Ok(vec![Finding::Wrong(what)]);
     }
@@ -180,7 +182,7 @@ fn place(options: &Options) -> Result<Place, Box<dyn Error>> {
             Kind::Ifma,
         ]
         .into_iter()
-        // What this processor has.
+        // Backends that this processor supports.
         .filter_map(|kind| Auto::with(kind, None).ok().map(Arc::new))
         .collect(),
     };
@@ -199,17 +201,17 @@ fn place(options: &Options) -> Result<Place, Box<dyn Error>> {
     })
 }
 
-/// What the callers have come to.
+/// The combined results of all callers.
 #[derive(Default)]
 struct Soaked {
     done: Done,
     /// In the order of [`KINDS`].
     calls: [u64; KINDS.len()],
-    /// The first thing that was wrong.
+    /// The first wrong result.
     wrong: Option<String>,
 }
 
-/// Lets all callers work for `span`, or until something is wrong, and measures memory meanwhile.
+/// Runs all callers for `span`, or until a result is wrong, and samples memory meanwhile.
 fn soak(
     options: &Options,
     place: &Place,
@@ -239,7 +241,7 @@ fn soak(
     Ok((samples, soaked))
 }
 
-/// One caller: calls of random kinds.
+/// Runs one caller: calls of random kinds.
 fn call_on(place: &Place, mut rng: ChaCha20Rng, soaked: &Mutex<Soaked>, is_over: &AtomicBool) {
     while !is_over.load(Relaxed) {
         let kind = work::below(&mut rng, KINDS.len());
@@ -258,7 +260,7 @@ fn call_on(place: &Place, mut rng: ChaCha20Rng, soaked: &Mutex<Soaked>, is_over:
     }
 }
 
-/// Looks at the memory until the time is over.
+/// Samples memory until the time is over.
 fn measure(
     options: &Options,
     started: Instant,
@@ -271,7 +273,7 @@ fn measure(
     while started.elapsed() < span && !is_over.load(Relaxed) {
         thread::sleep(INTERVAL);
         if options.control == Some(Control::Leak) {
-            // Seen by somebody, or the compiler leaves it out.
+            // `black_box` keeps the compiler from removing it.
             core::mem::forget(black_box(vec![1u8; 2 << 20]));
         }
         let (at, bytes) = (started.elapsed(), process::resident_memory()?);

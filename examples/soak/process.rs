@@ -1,4 +1,4 @@
-//! What the operating system says of this process: memory, files and threads, from Linux's /proc.
+//! Memory, files and threads of this process, from Linux's /proc.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::verdict::Handles;
 
-/// Threads that were told to end need a moment.
+/// Time for ending threads to disappear.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Resident memory in bytes.
@@ -29,7 +29,7 @@ pub(crate) fn handles() -> io::Result<Handles> {
     })
 }
 
-/// Open files and threads once they are no more than `before`, or after some seconds.
+/// Returns open files and threads once they are no more than `before`, or after some seconds.
 pub(crate) fn handles_left(before: Handles) -> io::Result<Handles> {
     let started = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! Requests to queues: answered, taken back, given up and refused.
+//! Requests to queues: answered, cancelled, timed out and refused.
 
 use core::num::NonZeroUsize;
 use core::time::Duration;
@@ -13,10 +13,10 @@ use crate::keys::{self, Key};
 use crate::signing::{expected_error, hash, scheme, verify};
 use crate::work::{Done, Outcome, Place, below, expect, pick};
 
-/// The most requests of one call: some threads wait at the same time.
+/// The most requests of one call. Several threads wait at once.
 const LARGEST: usize = 32;
 
-/// A digest that is to be signed.
+/// A digest to sign.
 struct Digest<'a> {
     key: &'a Key,
     scheme: AnyScheme,
@@ -35,7 +35,7 @@ impl<'a> Digest<'a> {
         }
     }
 
-    /// Counts an answer, which is right, or says what is wrong with it.
+    /// Checks and counts an answer, or returns its fault.
     fn look_at(
         &self,
         answer: Result<Signature, QueueError>,
@@ -66,7 +66,8 @@ impl<'a> Digest<'a> {
     }
 }
 
-/// Requests to the queue of all threads. Some are dropped, some not waited for for long.
+/// Sends requests to the queue that all threads share. Some are dropped, some get a short time
+/// limit.
 pub(crate) fn requests(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
     let mut done = Done::default();
     let digests: Vec<_> = (0..place.size(rng).min(LARGEST))
@@ -101,8 +102,8 @@ pub(crate) fn requests(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
     Ok(done)
 }
 
-/// A queue and an imported key that are given up with requests in flight: what was let in is signed, or told that the queue
-/// was shut down.
+/// A queue and an imported key that are dropped with requests in flight. Accepted requests are
+/// signed, or answered that the queue was shut down.
 pub(crate) fn short_lives(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
     let backend = Arc::clone(pick(rng, &place.backends));
     let queue = BatchQueue::builder(backend, getrandom::SysRng)

@@ -11,10 +11,10 @@ use rsa::{PublicKey, pkcs1v15, pss};
 use crate::keys::Key;
 use crate::work::{Done, Outcome, Place, below, expect, pick};
 
-/// Signatures of a batch that are verified.
+/// The number of verified signatures in a batch.
 const SAMPLE: usize = 4;
 
-/// Digests, keys and schemes at random, and among them digests of a wrong length and keys that are too short.
+/// Random digests, keys and schemes, some with digests of wrong length or keys that are too short.
 pub(crate) fn signatures(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
     let lanes: Vec<_> = (0..place.size(rng))
         .map(|_| {
@@ -55,7 +55,7 @@ pub(crate) fn signatures(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
     Ok(done)
 }
 
-/// What must be wrong with a lane: its digest comes before its key.
+/// The expected error of a lane: a wrong digest is reported before a short key.
 pub(crate) fn expected_error(
     index: usize,
     key: &Key,
@@ -70,8 +70,8 @@ pub(crate) fn expected_error(
             expected,
         });
     }
-    // RFC 8017, section 9.1.1: the encoded message is as long as the digest, the salt and two octets, or longer; and it has
-    // one bit less than the modulus.
+    // RFC 8017, section 9.1.1: the encoded message is at least as long as the digest, the salt and
+    // two octets. It has one bit less than the modulus.
     let bits = key.handle.bits();
     let min_bits = match scheme {
         AnyScheme::Pss { salt_len, .. } => 8 * (expected + salt_len + 1) as u32 + 2,
@@ -84,7 +84,7 @@ pub(crate) fn expected_error(
     })
 }
 
-/// PKCS#1 v1.5 or PSS with a salt as long as the digest, by any hash function.
+/// PKCS#1 v1.5, or PSS with a salt as long as the digest, with a random hash function.
 pub(crate) fn scheme(rng: &mut ChaCha20Rng) -> AnyScheme {
     let hash = *pick(rng, &[Hash::Sha256, Hash::Sha384, Hash::Sha512]);
     let salt_len = hash.digest_len();
@@ -103,7 +103,7 @@ pub(crate) fn hash(scheme: AnyScheme) -> Hash {
     }
 }
 
-/// By the rsa crate.
+/// Verifies with the `rsa` crate.
 pub(crate) fn verify(
     key: &Key,
     scheme: AnyScheme,

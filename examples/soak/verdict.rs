@@ -1,16 +1,16 @@
-//! What a soak has shown: whether memory grew, and whether anything was left behind.
+//! The verdict of a soak: growth of memory, and files or threads left behind.
 
 use core::fmt;
 use std::time::Duration;
 
-/// The resident memory of the process at a moment after the start.
+/// Resident memory of the process at a time after the start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) at: Duration,
     pub(crate) bytes: u64,
 }
 
-/// What the operating system keeps for the process.
+/// Resources that the operating system keeps for the process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Handles {
     /// Open file descriptors.
@@ -18,33 +18,33 @@ pub(crate) struct Handles {
     pub(crate) threads: usize,
 }
 
-/// Growth from the end of the warm-up to the end of the run up to which memory counts as constant. An allocator does
-/// not give back what it has cut up, so that batches of random sizes move resident memory by some MiB.
+/// The largest growth after the warm-up that counts as constant. An allocator does not return
+/// fragmented memory, so batches of random sizes move resident memory by some MiB.
 pub(crate) const MOST_GROWTH: f64 = 8.0 * MIB;
 
 pub(crate) const MIB: f64 = (1 << 20) as f64;
 
-/// Groups of samples that the line is laid through: what is short does not count, and an hour is no more work
-/// than a minute.
+/// Groups of samples for the line. Short peaks do not count, and long runs take no more work than
+/// short ones.
 const GROUPS: usize = 100;
 
-/// Fewer samples than this after the warm-up show nothing.
+/// The least number of samples after the warm-up for a verdict.
 const LEAST_SAMPLES: usize = 10;
 
-/// A reason for which a soak has failed.
+/// A reason for which a soak fails.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Finding {
-    /// A wrong result, or an error that should not have been.
+    /// A wrong result, or an unexpected error.
     Wrong(String),
-    /// Bytes by which memory grew after the warm-up.
+    /// Growth of memory after the warm-up in bytes.
     Growth(f64),
-    /// Too few samples to say anything about memory.
+    /// Too few samples for a verdict on memory.
     TooShort(usize),
     LeftBehind {
         before: Handles,
         after: Handles,
     },
-    /// A kind of work that never happened.
+    /// A kind of work that was never done.
     NotDone(&'static str),
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What is wrong with memory that was measured in ascending order of time: nothing, if it grew by at most
+/// The finding on memory samples in ascending order of time: none if memory grew by at most
 /// [`MOST_GROWTH`] after the first `warm_up`.
 pub(crate) fn of_memory(samples: &[Sample], warm_up: Duration) -> Option<Finding> {
     let warm: Vec<_> = samples
@@ -87,15 +87,15 @@ pub(crate) fn of_memory(samples: &[Sample], warm_up: Duration) -> Option<Finding
     (growth > MOST_GROWTH).then_some(Finding::Growth(growth))
 }
 
-/// How much more was left afterwards: threads and files must be as many as before, or fewer.
+/// The finding on handles: there must not be more threads or files than before.
 pub(crate) fn of_handles(before: Handles, after: Handles) -> Option<Finding> {
     let is_more = after.files > before.files || after.threads > before.threads;
     is_more.then_some(Finding::LeftBehind { before, after })
 }
 
-/// Bytes by which memory grew from the first sample to the last, by the slope that is the median of the slopes between
-/// any two groups of samples (Sen, "Estimates of the regression coefficient based on Kendall's tau", 1968): a short
-/// peak, at the end too, does not move it.
+/// Growth of memory in bytes from the first sample to the last. The slope is the median of those
+/// between any two groups of samples (Sen, "Estimates of the regression coefficient based on
+/// Kendall's tau", 1968). So a short peak does not affect it, even at the end.
 pub(crate) fn growth(samples: &[Sample]) -> f64 {
     let groups: Vec<_> = samples
         .chunks(samples.len().div_ceil(GROUPS).max(1))

@@ -1,4 +1,4 @@
-//! The kinds of work of a soak, and what each of their calls needs and counts.
+//! The kinds of work in a soak, with their inputs and counts.
 
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -11,29 +11,29 @@ use chacha20::rand_core::Rng as _;
 use crate::keys::Key;
 use crate::{decryption, exponentiation, requests, signing};
 
-/// What all threads work with.
+/// The state that all threads share.
 pub(crate) struct Place {
-    /// They take turns.
+    /// Used in turn.
     pub(crate) backends: Vec<Arc<Auto>>,
     pub(crate) keys: Vec<Key>,
-    /// Over the first of the backends.
+    /// A queue in front of the first backend.
     pub(crate) queue: BatchQueue,
-    /// Instances or lanes of the largest batch.
+    /// Instances or items of the largest batch.
     pub(crate) largest: usize,
-    /// Whether results are spoilt before they are looked at.
+    /// Whether results are changed before they are checked.
     pub(crate) spoils: bool,
 }
 
-/// What calls have come to.
+/// Counts of the work done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Done {
     /// Instances, messages, ciphertexts or requests.
     pub(crate) lanes: u64,
     /// Results that were compared with another implementation's.
     pub(crate) checked: u64,
-    /// Errors that had to be, and were the right ones.
+    /// Expected errors.
     pub(crate) errors: u64,
-    /// Requests that were taken back.
+    /// Cancelled requests.
     pub(crate) cancelled: u64,
 }
 
@@ -46,17 +46,17 @@ impl AddAssign for Done {
     }
 }
 
-/// What a call comes to, or what is wrong with it.
+/// The counts of a call, or what was wrong.
 pub(crate) type Outcome = Result<Done, String>;
 
 /// A kind of work.
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
-    /// Does it once, in a random shape.
+    /// Does the work once, in a random shape.
     pub(crate) call: fn(&Place, &mut ChaCha20Rng) -> Outcome,
 }
 
-/// All there are, each as often as the others.
+/// All kinds, equally frequent.
 pub(crate) const KINDS: [Kind; 7] = [
     Kind {
         name: "exponentiations of mixed widths",
@@ -93,7 +93,8 @@ impl Place {
         pick::<Arc<Auto>>(rng, &self.backends)
     }
 
-    /// A number of lanes from 1 to the largest, each order of magnitude as often as the others.
+    /// A random number of items from 1 to the largest, with all orders of magnitude equally
+    /// frequent.
     pub(crate) fn size(&self, rng: &mut ChaCha20Rng) -> usize {
         let doublings = self.largest.ilog2() as usize + 1;
         let bound = 1 << (1 + below(rng, doublings));
@@ -101,17 +102,17 @@ impl Place {
     }
 }
 
-/// A number below `bound`, which is small: not quite uniform.
+/// A random number below `bound`, which is small; not quite uniform.
 pub(crate) fn below(rng: &mut ChaCha20Rng, bound: usize) -> usize {
     rng.next_u32() as usize % bound
 }
 
-/// One of them.
+/// Picks a random element.
 pub(crate) fn pick<'a, T>(rng: &mut ChaCha20Rng, of: &'a [T]) -> &'a T {
     &of[below(rng, of.len())]
 }
 
-/// Fails with what `text` says unless `is_right`.
+/// Fails with `text` unless `is_right`.
 pub(crate) fn expect(is_right: bool, text: impl FnOnce() -> String) -> Result<(), String> {
     match is_right {
         true => Ok(()),

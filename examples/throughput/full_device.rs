@@ -1,4 +1,4 @@
-//! The kernels alone, with batches that fill a device: what each of them does at its best, all on the same operands.
+//! Measures the kernels alone, with the same operands and batches that fill a device.
 
 use alloc::collections::BTreeMap;
 use core::error::Error;
@@ -13,13 +13,13 @@ use batch_modexp::backend::cuda::{EntryPoint, Tuning, entry_points};
 use super::workload::{Exponents, Workload};
 use super::{milliseconds, percentile, plot, window_name, windows};
 
-/// Blocks for each multiprocessor. Whole rounds, however many of 1, 2, 3, 4 or 6 have room on it at a time.
+/// Thread blocks for each multiprocessor. Whole rounds, if 1, 2, 3, 4 or 6 of them fit at a time.
 const BLOCKS: usize = 12;
 
-/// More moduli than these take the host long, and the kernels no longer.
+/// More moduli take the host longer, but not the kernels.
 const MODULI: usize = 256;
 
-/// What a kernel took for a batch.
+/// The time of a kernel for a batch.
 struct Rate {
     bits: u32,
     entry_point: EntryPoint,
@@ -38,7 +38,8 @@ impl Rate {
 /// The rates of all kernels.
 pub(crate) struct Table(Vec<Rate>);
 
-/// Measures every kernel for each of the widths, with exponents as long as the moduli. `cuda` has one device.
+/// Measures every kernel for each of the widths, with exponents as long as the moduli. `cuda` has
+/// one device.
 pub(crate) fn measure(
     cuda: &Cuda,
     bits: &[u32],
@@ -88,7 +89,7 @@ pub(crate) fn measure(
     Ok(Table(rates))
 }
 
-/// How often the batch was computed, three times at least, and the median of the times.
+/// Runs a batch at least three times; returns the number of runs and their median time.
 fn median(
     cuda: &Cuda,
     workload: &Workload,
@@ -99,7 +100,7 @@ fn median(
     let batch = workload.batch(instances);
     let mut out = workload.zeros(instances);
     let mut run = || cuda.batch_mod_exp_tuned(&batch, workload.bits, &mut out, tuning);
-    // Once without a look at the clock, to allocate the buffers.
+    // Once without timing, to allocate the buffers.
     run()?;
     let mut times = Vec::new();
     let started = Instant::now();
@@ -130,7 +131,7 @@ impl Table {
         text
     }
 
-    /// The best rate of each family against the width.
+    /// Draws the best rate of each family against the width.
     pub(crate) fn svg(&self) -> String {
         let mut families = BTreeMap::<&str, BTreeMap<usize, f64>>::new();
         for rate in &self.0 {

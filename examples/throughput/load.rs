@@ -1,8 +1,9 @@
-//! How long signatures wait when they are asked for at a steady rate, as by the clients of a service: messages come one by one, evenly,
-//! and are collected into batches; several callers sign these beside each other.
+//! Measures latencies of signatures that are requested at a steady rate, as by clients of a
+//! service. Messages arrive one by one at equal intervals and are collected into batches, which
+//! several callers sign side by side.
 //!
-//! Times count from when a message comes by the timetable, whether a caller was free then or not, to when its batch is signed: what
-//! it waits for the rest of its batch and for callers is in them.
+//! A latency counts from the scheduled arrival of a message until its batch is signed. It includes
+//! the time that the message waits for its batch to fill and for a caller.
 
 use core::error::Error;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -21,23 +22,23 @@ use rsa::sha2::Sha256;
 
 use super::{milliseconds, percentile};
 
-/// The peak is that of batches of this size.
+/// The batch size of the peak rate.
 const LARGE_BATCH: usize = 262_144;
 
-/// Of the messages of a batch every so many's time is looked at.
+/// One message in this many of a batch is timed.
 const SAMPLED: usize = 16;
 
-/// What is offered, and to whom.
+/// The load to measure.
 pub(crate) struct Offer<'a> {
     pub(crate) bits: usize,
-    /// Parts of the peak.
+    /// Fractions of the peak rate.
     pub(crate) loads: &'a [f64],
     pub(crate) batches: &'a [usize],
     pub(crate) callers: usize,
     pub(crate) seconds: f64,
 }
 
-/// What came of one load with batches of one size.
+/// The result of one load with one batch size.
 struct Row {
     timetable: Timetable,
     achieved: f64,
@@ -82,8 +83,8 @@ pub(crate) fn measure(cuda: &Cuda, offer: &Offer<'_>) -> Result<Vec<u8>, Box<dyn
                     .div_ceil(batch)
                     .max(1),
             };
-            // All callers at once, and then the timetable itself, without a look at the times: so that as many buffers are there, and as
-            // large, as will be in use. A call that has to get larger ones holds others up.
+            // Warms up: all callers at once, and then the timetable without timing. So all buffers
+            // exist at full size; a call that allocates larger ones would delay others.
             let burst = Timetable {
                 rate: f64::INFINITY,
                 count: 4 * callers,
@@ -99,10 +100,10 @@ pub(crate) fn measure(cuda: &Cuda, offer: &Offer<'_>) -> Result<Vec<u8>, Box<dyn
     Ok(csv)
 }
 
-/// Signatures a second in large batches, one after the other.
+/// The rate of large batches one after another, in signatures a second.
 fn peak(cuda: &Cuda, key: &KeyHandle, messages: &[[u8; 8]]) -> Result<f64, Box<dyn Error>> {
     let mut times = Vec::new();
-    // The first one without a look at the clock.
+    // The first one is not timed.
     for i in 0..8 {
         let called = Instant::now();
         let done = sign(cuda, key, messages)?;
@@ -113,7 +114,7 @@ fn peak(cuda: &Cuda, key: &KeyHandle, messages: &[[u8; 8]]) -> Result<f64, Box<d
     Ok(messages.len() as f64 / percentile(&mut times, 50).as_secs_f64())
 }
 
-/// Signs, and tells when that was done: before the signatures are dropped.
+/// Signs; returns the time before the signatures are dropped.
 fn sign(cuda: &Cuda, key: &KeyHandle, messages: &[[u8; 8]]) -> Result<Instant, String> {
     let signer = BatchSigner::new(cuda, Pkcs1v15::<Sha256>::new());
     let signatures = signer
@@ -126,25 +127,25 @@ fn sign(cuda: &Cuda, key: &KeyHandle, messages: &[[u8; 8]]) -> Result<Instant, S
     }
 }
 
-/// Which messages come when.
+/// A schedule of arrivals.
 #[derive(Clone, Copy)]
 struct Timetable {
     batch: usize,
-    /// The part of the peak.
+    /// The fraction of the peak rate.
     load: f64,
-    /// Messages a second; infinite if all come at once.
+    /// Messages a second; infinite if all arrive at once.
     rate: f64,
-    /// Batches, at least one.
+    /// The number of batches, at least one.
     count: usize,
 }
 
 impl Timetable {
-    /// When this message comes, from the beginning.
+    /// Arrival of this message, from the start.
     fn arrival(&self, message: usize) -> Duration {
         Duration::from_secs_f64(message as f64 / self.rate)
     }
 
-    /// Lets the callers sign all of it.
+    /// Has the callers sign all messages on schedule.
     fn run(
         &self,
         cuda: &Cuda,
@@ -164,7 +165,7 @@ impl Timetable {
                 }
                 let (first, last) = (number * self.batch, (number + 1) * self.batch - 1);
                 thread::sleep(self.arrival(last).saturating_sub(began.elapsed()));
-                // Neighbouring batches have other messages.
+                // Neighbouring batches have different messages.
                 let start = first % (messages.len() - self.batch + 1);
                 ended = sign(cuda, key, &messages[start..start + self.batch])? - began;
                 let sampled = (first..=last).step_by(SAMPLED);
@@ -183,7 +184,7 @@ impl Timetable {
             }
             Ok::<_, String>(())
         })?;
-        // The first batch begins only when all of it has come.
+        // The first batch begins when its last message has arrived.
         let time = ended - self.arrival(self.batch - 1);
         Ok(Row {
             timetable: *self,

@@ -1,5 +1,5 @@
-//! Measures modular exponentiation on the GPUs of this machine: widths x batch sizes x windows, the kernels
-//! alone (by the device's clock) and whole calls from host memory to host memory.
+//! Measures modular exponentiation on the GPUs of this machine, for widths, batch sizes and
+//! windows. Times kernels alone, by the device's clock, and whole calls between host memory.
 //!
 //! ```text
 //! cargo run --release --example throughput -- --bits 1024,2048 --csv throughput.csv --svg throughput.svg
@@ -42,7 +42,8 @@ use workload::{Exponents, Workload};
 /// Throughput and latency of modular exponentiation on NVIDIA GPUs.
 #[derive(Parser)]
 struct Options {
-    /// Widths of the moduli in bits, multiples of 64; the default is those that there are kernels for.
+    /// Widths of the moduli in bits, multiples of 64; the default is those that there are kernels
+    /// for.
     #[arg(long, value_delimiter = ',', default_values_t = widths())]
     bits: Vec<u32>,
     /// Batch sizes.
@@ -63,30 +64,33 @@ struct Options {
     /// Seconds to spend on each measurement.
     #[arg(long, default_value_t = 0.5)]
     seconds: f64,
-    /// Measures the kernels alone instead, on one device, each of them with as many instances as fill it, exponents as
-    /// long as the moduli and 256 moduli; the batch sizes are not looked at.
+    /// Measures the kernels alone instead, on one device, each of them with as many instances as
+    /// fill it, exponents as long as the moduli and 256 moduli; the batch sizes are not looked at.
     #[arg(long, conflicts_with_all = ["rsa", "secrets", "batch", "exponent_bits"])]
     full: bool,
-    /// Compares exponents of all zeros, all ones, one bit and random bits instead, to show that the kernel's
-    /// time does not depend on them.
+    /// Compares exponents of all zeros, all ones, one bit and random bits instead, to show that the
+    /// kernel's time does not depend on them.
     #[arg(long, conflicts_with_all = ["rsa", "csv", "svg"])]
     secrets: bool,
-    /// Measures products of 128 to 512 bits instead, whole calls on the GPUs and on the processor in turn.
+    /// Measures products of 128 to 512 bits instead, whole calls on the GPUs and on the processor
+    /// in turn.
     #[arg(long, conflicts_with_all = ["rsa", "secrets", "csv", "svg"])]
     products: bool,
-    /// Measures how fast the kernels and the processor of this machine are instead, prints what was predicted and which kernels are
-    /// chosen before and after for these batch sizes, and writes what came out to this file, a calibration.
+    /// Calibrates instead: measures the kernels and the processor, prints predictions and the
+    /// kernels chosen before and after for these batch sizes, and writes a calibration to this
+    /// file.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rsa", "secrets", "csv", "svg", "full", "products", "window", "exponent_bits", "seconds"])]
     tune: Option<std::path::PathBuf>,
-    /// Measures RSA with a fresh key of this many bits instead, with and without blinding: the kernels, whole
-    /// signatures from message to octets, and the processor alone.
+    /// Measures RSA with a fresh key of this many bits instead, with and without blinding: the
+    /// kernels, whole signatures from message to octets, and the processor alone.
     #[arg(long)]
     rsa: Option<usize>,
-    /// Measures RSA verification with a fresh key of this many bits instead, on the GPUs, the processor and both.
+    /// Measures RSA verification with a fresh key of this many bits instead, on the GPUs, the
+    /// processor and both.
     #[arg(long, conflicts_with_all = ["rsa", "secrets", "csv", "svg", "full", "products", "tune"])]
     verify: Option<usize>,
-    /// With `--rsa`: measures how long signatures wait instead, when messages come evenly at these parts of the rate of large batches,
-    /// and are signed in batches of the given sizes.
+    /// With `--rsa`: measures how long signatures wait instead, when messages come evenly at these
+    /// parts of the rate of large batches, and are signed in batches of the given sizes.
     #[arg(long, value_delimiter = ',', requires = "rsa", conflicts_with = "svg", value_parser = part)]
     load: Vec<f64>,
     /// With `--load`: how many threads sign batches at a time.
@@ -231,7 +235,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A part of a whole, above 0 and at most 1.
+/// Parses a fraction above 0 and at most 1.
 fn part(text: &str) -> Result<f64, String> {
     let part = text.parse::<f64>().map_err(|error| error.to_string())?;
     match part > 0.0 && part <= 1.0 {
@@ -240,7 +244,7 @@ fn part(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The devices that were asked for.
+/// Opens the requested devices.
 fn open(options: &Options) -> Result<Cuda, Box<dyn Error>> {
     let mut cuda = match options.device.as_slice() {
         [_, _, ..] if options.full => return Err("--full measures one device".into()),
@@ -258,7 +262,7 @@ fn open(options: &Options) -> Result<Cuda, Box<dyn Error>> {
     Ok(cuda)
 }
 
-/// A line for each width: at each size the least latency of all kernels and windows.
+/// A line for each width: the least latency of all kernels and windows at each size.
 fn lines(rows: &[Row]) -> Vec<plot::Line> {
     let mut lines = BTreeMap::<u32, BTreeMap<usize, Duration>>::new();
     for row in rows {
@@ -275,7 +279,7 @@ fn lines(rows: &[Row]) -> Vec<plot::Line> {
         .collect()
 }
 
-/// The windows that were asked for, or `None` for the backend's own choice.
+/// The requested windows, or `None` for the backend's choice.
 fn windows(asked: &[u32]) -> Vec<Option<Window>> {
     if asked.is_empty() {
         return vec![None];
@@ -305,7 +309,7 @@ fn measure(
 
     let batch_of = workload.batch(batch);
     let mut out = workload.zeros(batch);
-    // Once without a look at the clock, to allocate the buffers.
+    // Once without timing, to allocate the buffers.
     for tuning in [single, tuning] {
         cuda.batch_mod_exp_tuned(&batch_of, exponent_bits, &mut out, tuning)?;
     }

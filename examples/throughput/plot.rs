@@ -1,5 +1,5 @@
-//! Diagrams with logarithmic axes: throughput and latency of whole calls against the batch size, one above the
-//! other; rates of kernels against the width; and whatever else is to be seen against something.
+//! Diagrams with logarithmic axes, such as throughput and latency of whole calls against the batch
+//! size, or rates of kernels against the width.
 
 use alloc::collections::BTreeMap;
 use core::fmt::Write as _;
@@ -22,13 +22,13 @@ pub(crate) struct Line {
     pub(crate) latency: BTreeMap<usize, Duration>,
 }
 
-/// A batch size that is marked.
+/// A marked batch size.
 pub(crate) struct Mark {
     pub(crate) name: &'static str,
     pub(crate) batch: usize,
 }
 
-/// The drawing as text; `what` is counted for the throughput.
+/// Draws throughput and latency; `what` is the unit counted for the throughput.
 pub(crate) fn svg(what: &str, lines: &[Line], mark: Option<&Mark>) -> String {
     let points = |value: &dyn Fn(usize, Duration) -> f64| -> Vec<Points<'_>> {
         let points = |line: &Line| -> Vec<(f64, f64)> {
@@ -59,7 +59,7 @@ pub(crate) fn svg(what: &str, lines: &[Line], mark: Option<&Mark>) -> String {
     document(&[throughput, latency])
 }
 
-/// One diagram of what `title` says against the width in bits, with a line for each name.
+/// Draws one diagram of `title` against the width in bits, with a line for each name.
 pub(crate) fn rates(title: &str, lines: &BTreeMap<&str, BTreeMap<usize, f64>>) -> String {
     let points = |line: &BTreeMap<usize, f64>| -> Vec<(f64, f64)> {
         line.iter()
@@ -70,7 +70,7 @@ pub(crate) fn rates(title: &str, lines: &BTreeMap<&str, BTreeMap<usize, f64>>) -
     diagram(title, "bits", Ticks::AtPoints, lines.collect())
 }
 
-/// One diagram of what `title` says against `x_title`.
+/// Draws one diagram of `title` against `x_title`.
 pub(crate) fn diagram(
     title: &str,
     x_title: &str,
@@ -87,7 +87,7 @@ pub(crate) fn diagram(
     }])
 }
 
-/// A name, and places from left to right, all above 0.
+/// A name, and points from left to right, all above 0.
 pub(crate) type Points<'a> = (&'a str, Vec<(f64, f64)>);
 
 struct Diagram<'a> {
@@ -99,12 +99,12 @@ struct Diagram<'a> {
     mark: Option<&'a Mark>,
 }
 
-/// Where an axis has its marks.
+/// The marks of an axis.
 #[derive(Clone, Copy)]
 pub(crate) enum Ticks {
-    /// From a power of ten to another.
+    /// All powers of ten in the range.
     PowersOfTen,
-    /// From the least value to the largest.
+    /// The values of the points.
     AtPoints,
 }
 
@@ -190,7 +190,7 @@ impl Diagram<'_> {
             );
             labels.push((end, name, color));
         }
-        // From the highest down, none on another.
+        // From top to bottom, without overlap.
         labels.sort_by(|(a, ..), (b, ..)| a.1.total_cmp(&b.1));
         let mut free = f64::NEG_INFINITY;
         for ((x, y), name, color) in labels {
@@ -220,7 +220,7 @@ impl Axis {
             [value] => (value.log10(), value.log10()),
             [] => (0.0, 1.0),
         };
-        // A single value gives no length.
+        // A single value has no range.
         let (low, high, ticks) = match ticks {
             Ticks::AtPoints if low < high => (low, high, values),
             _ => {
@@ -245,7 +245,7 @@ impl Axis {
     }
 }
 
-/// A number on an axis, long ones in thousands and more.
+/// Formats a number on an axis, with thousands and more abbreviated.
 fn number(value: f64) -> String {
     match value {
         1e9.. => format!("{} G", value / 1e9),

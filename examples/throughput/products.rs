@@ -1,5 +1,5 @@
-//! Products a second from host memory to host memory, on the devices and on the processor, which take turns: the copies cost a
-//! device more than the arithmetic.
+//! Measures products a second between host memory, on the devices and on the processor in turn. The
+//! copies cost a device more than the arithmetic.
 
 use core::error::Error;
 use core::time::Duration;
@@ -14,10 +14,10 @@ use crypto_bigint::{Limb, Odd, Uint};
 
 use crate::{milliseconds, percentile};
 
-/// More moduli than these add nothing to what is measured.
+/// More moduli do not change the measurement.
 const MOST_MODULI: usize = 1 << 14;
 
-/// The widths that there are kernels for.
+/// Measures all widths that have kernels.
 pub(crate) fn measure(cuda: &Cuda, sizes: &[usize], seconds: f64) -> Result<(), Box<dyn Error>> {
     println!("processor: {} threads", cuda.host_threads());
     println!(
@@ -40,7 +40,7 @@ pub(crate) fn measure(cuda: &Cuda, sizes: &[usize], seconds: f64) -> Result<(), 
     each_size::<8>(cuda, sizes, seconds)
 }
 
-/// Numbers of `WORDS` words of 64 bits, where limbs have as many.
+/// Measures numbers of `WORDS` 64-bit words, on targets with 64-bit limbs.
 fn each_size<const WORDS: usize>(
     cuda: &Cuda,
     sizes: &[usize],
@@ -86,7 +86,7 @@ fn each_size<const WORDS: usize>(
     Ok(())
 }
 
-/// The times of two backends, and whether their results are equal.
+/// Times two backends, and compares their results.
 fn in_turn<const WORDS: usize>(
     backends: [&dyn BatchModMul<Uint<WORDS>, Error = batch_modexp::Error>; 2],
     batch: &[ModMul<'_, Uint<WORDS>>],
@@ -111,7 +111,7 @@ where
                 times.push(called.elapsed());
             }
         }
-        // Montgomery products of factors that are not below the modulus are unspecified: too large by it, or not.
+        // Montgomery products of unreduced factors are unspecified: they may exceed the modulus.
         if !montgomery && results[0] != results[1] {
             return Err("the device and the processor differ".into());
         }

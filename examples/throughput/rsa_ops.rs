@@ -1,4 +1,4 @@
-//! RSA on the GPUs: the kernels, and signatures as users get them.
+//! RSA on the GPUs: times of kernels and of whole signatures.
 
 use core::error::Error;
 use core::time::Duration;
@@ -19,7 +19,7 @@ use rsa::sha2::Sha256;
 
 use super::{milliseconds, percentile, plot};
 
-/// What was measured with keys of one size.
+/// Measurements with keys of one size.
 pub(crate) struct Table {
     bits: usize,
     threads: usize,
@@ -71,12 +71,13 @@ pub(crate) fn measure(
             ("cpu, blinded", &cpu, true),
             ("auto, blinded", &auto, true),
         ] {
-            // The processor takes long for what a GPU is there for.
+            // The processor is too slow for the batch sizes of a GPU.
             if what.starts_with("cpu") && batch > 16_384 {
                 continue;
             }
             let signer = BatchSigner::new(backend, Pkcs1v15::<Sha256>::new()).blinding(blinding);
-            // `None` where chunks overlap on the device: the times of their kernels then say nothing of the rate.
+            // `None` if chunks overlap on the device: the times of their kernels then do not give
+            // the rate.
             let mut sign = || -> Result<Option<Duration>, Box<dyn Error>> {
                 let called = Instant::now();
                 let signatures = signer.sign(&mut rng, &key, messages)?;
@@ -94,7 +95,7 @@ pub(crate) fn measure(
                     Some(took)
                 })
             };
-            // Without a look at the clock, to load kernels and allocate buffers, and for `auto` to find out.
+            // Without timing, to load kernels and allocate buffers, and for `auto` to measure.
             for _ in 0..if what.starts_with("auto") { 8 } else { 1 } {
                 sign()?;
             }
@@ -154,7 +155,7 @@ impl Row {
 }
 
 impl Table {
-    /// As comma-separated values.
+    /// Comma-separated values.
     pub(crate) fn csv(&self) -> std::io::Result<Vec<u8>> {
         let Self { bits, threads, .. } = self;
         let mut text = Vec::new();
@@ -178,7 +179,7 @@ impl Table {
         Ok(text)
     }
 
-    /// As a drawing of what users get, with blinding.
+    /// A drawing of the rates with blinding.
     pub(crate) fn svg(&self) -> String {
         let names = [
             ("signatures, blinded", "GPUs"),
@@ -204,8 +205,8 @@ impl Table {
     }
 }
 
-/// Counts the time of the kernels, by the devices' clocks. Launches that overlap count in full each, so batches of one
-/// wave tell the most.
+/// A backend that sums the time of the kernels, by the devices' clocks. Overlapping launches each
+/// count in full, so batches of one wave are the most accurate.
 struct Timed<'a> {
     cuda: &'a Cuda,
     kernels: Mutex<Timing>,

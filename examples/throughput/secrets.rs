@@ -1,4 +1,4 @@
-//! Whether the time of the kernels depends on exponents.
+//! Checks that the time of kernels does not depend on exponents.
 
 use core::error::Error;
 use core::time::Duration;
@@ -9,7 +9,8 @@ use batch_modexp::backend::cuda::Tuning;
 use super::workload::{Exponents, Workload};
 use super::{milliseconds, percentile};
 
-/// Interleaves launches with different exponents, and compares the medians with the spread of repeats.
+/// Interleaves launches with different exponents, and compares the medians with the spread of
+/// repetitions.
 pub(crate) fn compare(cuda: &Cuda, bits: &[u32], batch: &[usize]) -> Result<(), Box<dyn Error>> {
     const REPEATS: usize = 51;
     for &bits in bits {

@@ -1,5 +1,5 @@
-//! What kernels take on this machine beside what was predicted, which of them are chosen before and after that is known, and a
-//! file for `with_calibration`.
+//! Calibrates: compares measured with predicted times of kernels and the choices before and after,
+//! and writes a file for `with_calibration`.
 
 use core::error::Error;
 use core::time::Duration;
@@ -12,10 +12,10 @@ use batch_modexp::backend::{Auto, Cuda};
 
 use super::milliseconds;
 
-/// Blocks for each multiprocessor of a batch that is called full.
+/// Thread blocks for each multiprocessor in a full batch.
 const BLOCKS: usize = 12;
 
-/// Calibrates, prints what came of it, and writes it to `path`. `open` gives the devices, each time anew.
+/// Calibrates, prints the results, and writes them to `path`. `open` opens the devices anew.
 pub(crate) fn run(
     open: impl Fn() -> Result<Cuda, Box<dyn Error>>,
     bits: &[u32],
@@ -42,7 +42,7 @@ pub(crate) fn run(
     let calibration = auto.calibrate(bits)?;
     println!("# measured in {:.2} s", started.elapsed().as_secs_f64());
     let even_after = break_even(&auto);
-    // What is written is what another process makes of it.
+    // Reads the file back, as another process would.
     fs::write(path, calibration.to_string())?;
     let read = fs::read_to_string(path)?.parse()?;
     let calibrated = open()?.with_calibration(&read)?;
@@ -63,7 +63,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// A line for each kernel of a width: a block alone, and blocks that fill the device.
+/// Prints a line for each kernel of a width: one thread block alone, and a full device.
 fn kernels(bits: u32, before: &DeviceInfo, after: &DeviceInfo) {
     println!(
         "{:>5} {:>8} {:>16} {:>14} {:>12} {:>14} {:>12}",
@@ -94,7 +94,7 @@ fn kernels(bits: u32, before: &DeviceInfo, after: &DeviceInfo) {
     }
 }
 
-/// A line for each batch, with the kernel that is chosen before and after.
+/// Prints a line for each batch, with the kernel chosen before and after.
 fn choices(bits: &[u32], batch: &[usize], devices: [&DeviceInfo; 2]) {
     println!(
         "{:>5} {:>7} {:>26} {:>26}",

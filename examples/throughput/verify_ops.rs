@@ -1,4 +1,4 @@
-//! RSA verification as users get it, from messages and signatures to verdicts.
+//! Measures whole RSA verifications, from messages and signatures to verdicts.
 
 use core::error::Error;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use rsa::sha2::Sha256;
 
 use super::{milliseconds, percentile};
 
-/// Measures and prints, PKCS#1 v1.5 with SHA-256 and messages of 32 bytes.
+/// Measures and prints PKCS#1 v1.5 with SHA-256 and messages of 32 bytes.
 pub(crate) fn measure(
     cuda: &Cuda,
     bits: usize,
@@ -57,7 +57,7 @@ pub(crate) fn measure(
                 verifier.verify(&public, &signed[..batch])?.all_valid()?;
                 Ok(called.elapsed())
             };
-            // Without a look at the clock, to load kernels and allocate buffers, and for `auto` to find out.
+            // Without timing, to load kernels and allocate buffers, and for `auto` to measure.
             for _ in 0..8 {
                 verify()?;
             }

@@ -1,4 +1,5 @@
-//! Operands to measure with: random bases, random moduli of full length, exponents of several kinds.
+//! Operands for measurements: random bases, random moduli of full length, exponents of several
+//! kinds.
 
 use batch_modexp::ModExp;
 use chacha20::ChaCha20Rng;
@@ -6,15 +7,15 @@ use chacha20::rand_core::{Rng as _, SeedableRng};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
-/// More moduli than these add nothing to what is measured.
+/// More moduli do not change the measurement.
 const MOST_MODULI: usize = 1 << 14;
 
-/// What the exponents look like.
+/// Kinds of exponents.
 #[derive(Clone, Copy)]
 pub(crate) enum Exponents {
     Zeros,
     Ones,
-    /// A one in the highest place.
+    /// Only the highest bit is set.
     OneBit,
     Random,
 }
@@ -37,12 +38,12 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    /// Operands for batches of up to `len` instances.
+    /// Creates operands for batches of up to `len` instances.
     pub(crate) fn new(bits: u32, len: usize, exponents: Exponents) -> Self {
         Self::with_moduli(bits, len, MOST_MODULI, exponents)
     }
 
-    /// The same, with as many different moduli at most.
+    /// Creates operands with at most `moduli` different moduli.
     pub(crate) fn with_moduli(bits: u32, len: usize, moduli: usize, exponents: Exponents) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(u64::from(bits));
         let bits = bits.next_multiple_of(Limb::BITS);
@@ -79,7 +80,7 @@ impl Workload {
             .collect()
     }
 
-    /// Room for `len` results.
+    /// A buffer for `len` results.
     pub(crate) fn zeros(&self, len: usize) -> Vec<BoxedUint> {
         vec![BoxedUint::zero_with_precision(self.bits); len]
     }
@@ -91,7 +92,7 @@ fn random(rng: &mut ChaCha20Rng, bits: u32) -> BoxedUint {
     BoxedUint::from_le_slice(&bytes, bits).unwrap_or_else(|_| unreachable!("as long as asked"))
 }
 
-/// Odd, with the highest bit set.
+/// A random odd modulus with the highest bit set.
 fn modulus(rng: &mut ChaCha20Rng, bits: u32) -> BoxedMontyParams {
     let mut modulus = random(rng, bits);
     let limbs = modulus.as_mut_limbs();

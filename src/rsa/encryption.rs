@@ -21,7 +21,8 @@ mod sealed {
     use super::*;
 
     pub trait Sealed {
-        /// Fails if a modulus of `n_bits` bits is too short for the scheme; the error is that of a batch of one.
+        /// Fails if a modulus of `n_bits` bits is too short for the scheme; the error is that of a
+        /// batch of one.
         fn check_size(&self, n_bits: u32) -> Result<(), Error>;
 
         /// The least difference between the lengths of an encoded message and its message, in
@@ -54,7 +55,8 @@ pub trait EncryptionScheme: Sealed {}
 
 impl<S: Sealed> EncryptionScheme for S {}
 
-/// RSAES-PKCS1-v1_5 (RFC 8017, section 7.2) with implicit rejection (draft-irtf-cfrg-rsa-guidance-10, section 7.2).
+/// RSAES-PKCS1-v1_5 (RFC 8017, section 7.2) with implicit rejection
+/// (draft-irtf-cfrg-rsa-guidance-10, section 7.2).
 ///
 /// A ciphertext with wrong padding does not fail: it decrypts to an alternative message, which only
 /// holders of the key can tell from a real one. Its length and octets depend only on the ciphertext
@@ -186,7 +188,8 @@ fn oaep_overhead(hash_len: usize) -> usize {
     2 * hash_len + 2
 }
 
-/// Fails unless a key with a modulus of `n_bits` bits may encrypt and decrypt; the error is that of a batch of one.
+/// Fails unless a key with a modulus of `n_bits` bits may encrypt and decrypt; the error is that of
+/// a batch of one.
 pub(super) fn check_key<S: Sealed>(
     scheme: &S,
     n_bits: u32,

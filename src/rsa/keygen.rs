@@ -77,7 +77,8 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
     ///
     /// # Errors
     ///
-    /// [`Error::GeneratedKeySize`] unless `bits` is a multiple of 128 from 1024 to 8192. New keys should have at least 2048.
+    /// [`Error::GeneratedKeySize`] unless `bits` is a multiple of 128 from 1024 to 8192. New keys
+    /// should have at least 2048.
     pub fn new(backend: B, bits: u32) -> Result<Self, Error> {
         if !(MIN_BITS..=MAX_BITS).contains(&bits) || !bits.is_multiple_of(STEP) {
             return Err(Error::GeneratedKeySize { bits });
@@ -98,7 +99,8 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
     ///
     /// # Errors
     ///
-    /// [`Error::GeneratedExponent`] unless it is odd and above 2^16 (FIPS 186-5, section 5.4, step e).
+    /// [`Error::GeneratedExponent`] unless it is odd and above 2^16 (FIPS 186-5, section 5.4, step
+    /// e).
     pub fn public_exponent(mut self, e: u32) -> Result<Self, Error> {
         self.exponent = PublicExponent::new(e).ok_or(Error::GeneratedExponent { e })?;
         self.candidates = Candidates::new(self.bits / 2, &self.exponent.factors);

@@ -1,4 +1,5 @@
-//! The RSA private operation on many items of one key class, from encoded messages to checked results.
+//! The RSA private operation on many items of one key class, from encoded messages to checked
+//! results.
 //!
 //! All numbers are secret. They are in flat buffers, one item after another, with as many limbs as
 //! the class has, least significant limb first. The keys' [class](KeyClass) and order are public.

@@ -113,7 +113,8 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         })
     }
 
-    /// Verifies digests, made by the scheme's hash function, each with its signature, under one key.
+    /// Verifies digests, made by the scheme's hash function, each with its signature, under one
+    /// key.
     ///
     /// # Errors
     ///

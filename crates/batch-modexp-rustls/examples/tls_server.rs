@@ -1,4 +1,4 @@
-//! A TLS server with a thread for each connection, whose handshakes are signed by the batch.
+//! A TLS server with a thread for each connection, whose handshakes are signed in batches.
 //!
 //! ```text
 //! cargo run --release -p batch-modexp-rustls --example tls_server -- --certificates chain.pem --key key.pem
@@ -26,7 +26,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::sign::SingleCertAndKey;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// Serves one line of text to whoever connects by TLS and asks for something.
+/// Serves one line of text to each TLS client that sends one.
 #[derive(Parser)]
 struct Options {
     /// The certificate of the key and those that lead from it to a root, in PEM.
@@ -46,7 +46,7 @@ struct Options {
     gpus: bool,
 }
 
-/// For a client that says nothing.
+/// Time limit for a silent client.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn main() -> ExitCode {
@@ -105,12 +105,12 @@ fn run(options: &Options) -> Result<std::convert::Infallible, Box<dyn Error>> {
     Err("all threads have ended".into())
 }
 
-/// An error with the file in which it is.
+/// An error, prefixed with the path of its file.
 fn at(path: &Path, error: &dyn Error) -> String {
     format!("{}: {error}", path.display())
 }
 
-/// One line in, one line out.
+/// Reads one line and answers with one line.
 fn answer(
     socket: TcpStream,
     config: &Arc<ServerConfig>,

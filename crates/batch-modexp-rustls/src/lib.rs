@@ -8,10 +8,11 @@ use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer};
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
 use rustls::{OtherError, SignatureAlgorithm, SignatureScheme};
 
-/// An RSA key of a TLS server or client that signs by a queue.
+/// An RSA key of a TLS server or client that signs through a queue.
 ///
-/// It signs by RSASSA-PSS (`rsa_pss_rsae_*` of RFC 8446, section 4.2.3) and, in TLS 1.2, RSASSA-PKCS1-v1_5, with SHA-256,
-/// SHA-384 or SHA-512; by the first of these that the peer offers and the key is long enough for.
+/// It signs with RSASSA-PSS (`rsa_pss_rsae_*` of RFC 8446, section 4.2.3) and, in TLS 1.2, also
+/// RSASSA-PKCS1-v1_5. Hash functions are SHA-256, SHA-384 and SHA-512. It takes the first of these
+/// schemes that the peer offers and the key is long enough for.
 #[derive(Clone, Debug)]
 pub struct QueueSigningKey {
     queue: BatchQueue,
@@ -19,12 +20,13 @@ pub struct QueueSigningKey {
 }
 
 impl QueueSigningKey {
-    /// A key that signs by `queue`, with others or alone.
+    /// Creates a key that signs through `queue`, which other keys may share.
     ///
     /// # Errors
     ///
-    /// [`Error::KeyRestricted`](batch_modexp::rsa::Error::KeyRestricted) for a key that is restricted to RSASSA-PSS: its
-    /// certificate would say so, and rustls does not know the schemes of TLS for that (`rsa_pss_pss_*`).
+    /// [`Error::KeyRestricted`](batch_modexp::rsa::Error::KeyRestricted) for a key restricted to
+    /// RSASSA-PSS: its certificate would be too, and rustls does not support the TLS schemes for
+    /// that (`rsa_pss_pss_*`).
     pub fn new(queue: &BatchQueue, key: &KeyHandle) -> Result<Self, batch_modexp::rsa::Error> {
         match key.restriction() {
             Restriction::None => Ok(Self {
@@ -38,12 +40,12 @@ impl QueueSigningKey {
         }
     }
 
-    /// The key with its certificates, that of the key first, for
+    /// Joins the key with its certificate chain, the key's own first, for
     /// [`SingleCertAndKey`](rustls::sign::SingleCertAndKey) or another resolver.
     ///
     /// # Errors
     ///
-    /// If there is no certificate, it cannot be read, or it belongs to another key.
+    /// If there is no certificate, or it cannot be read, or belongs to another key.
     pub fn certified(
         self,
         chain: Vec<CertificateDer<'static>>,
@@ -76,7 +78,8 @@ impl SigningKey for QueueSigningKey {
     }
 }
 
-/// All schemes, those first that are preferred. SHA-256 is as strong as any RSA key in use, and the cheapest.
+/// All schemes in order of preference. SHA-256 is as strong as any RSA key in use, and the
+/// cheapest.
 fn schemes() -> [(SignatureScheme, AnyScheme); 6] {
     let pkcs1v15 = |hash| AnyScheme::Pkcs1v15 { hash };
     // RFC 8446: the salt is as long as the digest.
@@ -94,7 +97,8 @@ fn schemes() -> [(SignatureScheme, AnyScheme); 6] {
     ]
 }
 
-/// Whether the modulus has room for the encoded message (RFC 8017, section 9.1.1; all keys do for the other scheme).
+/// Whether the modulus is long enough for the scheme (RFC 8017, section 9.1.1). For PKCS#1 v1.5 all
+/// keys are.
 fn is_long_enough(key: &KeyHandle, scheme: AnyScheme) -> bool {
     match scheme {
         AnyScheme::Pkcs1v15 { .. } => true,

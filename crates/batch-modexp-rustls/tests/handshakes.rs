@@ -1,4 +1,4 @@
-//! Handshakes whose clients check what was signed: rustls in memory, and OpenSSL over a socket.
+//! Handshakes whose signatures clients verify: rustls in memory, and OpenSSL over a socket.
 
 #[path = "../../../tests/common/need.rs"]
 mod need;
@@ -31,7 +31,7 @@ fn queue() -> BatchQueue {
     BatchQueue::new(Cpu::new().unwrap(), getrandom::SysRng).unwrap()
 }
 
-/// Of the key above, signed by itself.
+/// Self-signed certificate of the key above.
 fn certificate() -> CertificateDer<'static> {
     CertificateDer::from(&include_bytes!("localhost.der")[..])
 }
@@ -55,12 +55,12 @@ fn client(version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    // A session that is resumed needs no signature.
+    // A resumed session needs no signature.
     config.resumption = Resumption::disabled();
     Arc::new(config)
 }
 
-/// Sends messages to and fro until both sides are content.
+/// Exchanges messages until neither side is handshaking.
 fn handshake(client: Arc<ClientConfig>, server: Arc<ServerConfig>) -> Result<(), rustls::Error> {
     let mut client = ClientConnection::new(client, "localhost".try_into().unwrap())?;
     let mut server = ServerConnection::new(server)?;
@@ -96,7 +96,7 @@ fn rustls_accepts_what_was_signed() {
     assert_eq!(queue.stats().signed, 40);
 }
 
-/// The client's own words on the signature.
+/// OpenSSL's report on the signature.
 fn openssl(port: u16, options: &[&str]) -> String {
     let chain = std::env::temp_dir().join(format!(
         "batch-modexp-rustls-{}-{port}.pem",
@@ -164,7 +164,7 @@ fn openssl_accepts_what_was_signed() {
             let (socket, _) = listener.accept().unwrap();
             let connection = ServerConnection::new(config).unwrap();
             let mut stream = StreamOwned::new(connection, socket);
-            // Until the client has enough, which it may say by closing the socket.
+            // Until the client ends, perhaps by closing the socket.
             let _ = stream.read_to_end(&mut Vec::new());
         });
         let words = openssl(port, options);

@@ -1,4 +1,4 @@
-//! Asks a signing service for signatures, on as many connections as are to be in flight.
+//! Requests signatures from a signing service on several connections at once.
 //!
 //! ```text
 //! cargo run --release -p batch-modexp-sign-server --example sign_load -- 127.0.0.1:8080 --key main --connections 64
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Not `eprintln!`, which panics if nobody reads.
+            // Not `eprintln!`, which panics if standard error is closed.
             let _ = writeln!(std::io::stderr(), "sign_load: {error}");
             ExitCode::FAILURE
         }
@@ -77,7 +77,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One request after the other on one connection, at least one; returns their times.
+/// Sends requests one after another on one connection, at least one, and returns their times.
 fn ask(options: &Options, end: Instant) -> Result<Vec<Duration>, Failure> {
     let mut stream = BufReader::new(TcpStream::connect(&options.address)?);
     stream.get_ref().set_nodelay(true)?;
@@ -99,7 +99,7 @@ fn ask(options: &Options, end: Instant) -> Result<Vec<Duration>, Failure> {
     Ok(latencies)
 }
 
-/// The status of an answer, and its body.
+/// Status and body of an answer.
 fn answer(stream: &mut impl BufRead) -> Result<(String, Vec<u8>), Failure> {
     let mut line = String::new();
     stream.read_line(&mut line)?;

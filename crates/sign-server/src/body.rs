@@ -1,5 +1,5 @@
-//! The body of a request, which is hashed as it comes: however long a message is, and however many come at once, none
-//! is kept.
+//! The body of a request. It is hashed while it arrives, so messages of any number and length take
+//! no memory.
 
 use axum::body::Body;
 use axum::http::StatusCode;
@@ -10,13 +10,13 @@ use hyper::body::Body as _;
 
 use crate::routes::Refusal;
 
-/// The digest of a body of at most `max` bytes.
+/// Hashes a body of at most `max` bytes.
 pub(crate) async fn digest_of(body: Body, hash: Hash, max: u64) -> Result<Vec<u8>, Refusal> {
     match hash {
         Hash::Sha256 => digest::<Sha256>(body, max).await,
         Hash::Sha384 => digest::<Sha384>(body, max).await,
         Hash::Sha512 => digest::<Sha512>(body, max).await,
-        // No scheme has another.
+        // No scheme uses another.
         _ => {
             let text = "this hash function is not supported";
             Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, text.into()))
@@ -30,7 +30,7 @@ async fn digest<D: Digest>(body: Body, max: u64) -> Result<Vec<u8>, Refusal> {
     Ok(state.finalize().to_vec())
 }
 
-/// A body that is a digest.
+/// Reads a body that is a digest.
 pub(crate) async fn digest_in(body: Body, hash: Hash) -> Result<Vec<u8>, Refusal> {
     let expected = hash.digest_len();
     let mut digest = Vec::with_capacity(expected);
@@ -53,7 +53,7 @@ async fn each_piece(mut body: Body, max: u64, mut take: impl FnMut(&[u8])) -> Re
         let text = format!("the message is longer than {max} bytes");
         Refusal(StatusCode::PAYLOAD_TOO_LARGE, text)
     };
-    // Before a client that waits for that is told to send it (100 Continue).
+    // Checked before a client that waits for 100 Continue is told to send the body.
     if body.size_hint().lower() > max {
         return Err(too_long());
     }

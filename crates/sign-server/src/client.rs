@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection, in the words of the record.
+//! The client of a connection, as fields of the record.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use x509_cert::der::Decode;
 
 use crate::record::{encode, hex};
 
-/// Fields of the record, encoded.
+/// Encoded fields of the record.
 #[derive(Clone)]
 pub(crate) struct Client(Arc<str>);
 
@@ -30,9 +30,9 @@ impl Client {
         Self(text.into())
     }
 
-    /// The same client, who has shown this certificate. TLS has verified it.
+    /// Adds the client's certificate, which TLS has verified.
     pub(crate) fn with_certificate(self, der: &CertificateDer<'_>) -> Self {
-        // One that this parser does not take is known by its fingerprint.
+        // A certificate that this parser rejects is identified by its fingerprint.
         let subject = Certificate::from_der(der).map(|certificate| {
             let subject = certificate.tbs_certificate().subject();
             encode(&subject.to_string())

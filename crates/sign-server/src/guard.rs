@@ -1,8 +1,8 @@
-//! Whom a request was meant for, and whether a web page sent it.
+//! Refuses requests for other hosts, and requests from web pages.
 //!
-//! Any page in a browser can send requests to this machine's own addresses. Browsers say so in `Origin` and
-//! `Sec-Fetch-Site` (Fetch standard, sections 3.1 and 3.2). A page can also give its own name the address 127.0.0.1 (DNS rebinding); then
-//! `Host` has that name.
+//! A page in a browser can send requests to this machine's own addresses. Browsers reveal that in
+//! `Origin` and `Sec-Fetch-Site` (Fetch standard, sections 3.1 and 3.2). A page can also resolve
+//! its own name to 127.0.0.1 (DNS rebinding); then `Host` has that name.
 
 use std::net::IpAddr;
 
@@ -10,12 +10,13 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri, header};
 
 pub(crate) struct Guard {
-    /// The names in lower case; `None` if any will do.
+    /// Accepted names in lower case; `None` accepts any.
     hosts: Option<Vec<String>>,
 }
 
 impl Guard {
-    /// `is_open`: clients may use any name, such as over a Unix socket, which no browser can reach.
+    /// With `is_open` clients may use any name, such as over a Unix socket, which no browser can
+    /// reach.
     pub(crate) fn new(hosts: &[String], is_open: bool) -> Self {
         let hosts = hosts.iter().map(|name| name.to_ascii_lowercase());
         Self {
@@ -23,9 +24,10 @@ impl Guard {
         }
     }
 
-    /// Why a request is refused.
+    /// Returns why a request is refused.
     pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), &'static str> {
-        // There is no page of this service, so none has a reason to send requests. `none` is the address bar.
+        // This service has no pages, so no page has a reason to send requests. `none` is the
+        // address bar.
         let is_from_page = headers
             .get_all("sec-fetch-site")
             .iter()
@@ -43,7 +45,8 @@ impl Guard {
         };
         let name = name.to_str().ok().and_then(|name| name.parse().ok());
         let name: Authority = name.ok_or(refusal)?;
-        // The target of a request may have a name too, which has precedence (RFC 9112, section 3.2.2).
+        // The target of a request may contain a host too, which has precedence (RFC 9112, section
+        // 3.2.2).
         match [Some(&name), uri.authority()]
             .into_iter()
             .flatten()
@@ -55,7 +58,7 @@ impl Guard {
     }
 }
 
-/// Addresses are no names that somebody else could give an address to.
+/// Whether a host is accepted. Loopback addresses are: a page cannot rebind them, unlike names.
 fn is_known(host: &str, hosts: &[String]) -> bool {
     let host = host.to_ascii_lowercase();
     let address = host
@@ -133,7 +136,7 @@ mod tests {
                 ("origin", "null"),
                 ("sec-fetch-site", "cross-site"),
                 ("sec-fetch-site", "same-site"),
-                // A page of a name that has been given this address.
+                // A page whose own name resolves to this address.
                 ("sec-fetch-site", "same-origin"),
             ] {
                 let headers = [("host", "localhost"), header];

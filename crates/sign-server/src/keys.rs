@@ -7,10 +7,10 @@ use batch_modexp::rsa::KeyHandle;
 
 use crate::permissions::{self, FileError};
 
-/// By name.
+/// Keys by name.
 pub(crate) type Keys = BTreeMap<String, KeyHandle>;
 
-/// Reads the key of each file `NAME.pem` whose name has `prefix` before it.
+/// Reads the key of each file `PREFIXNAME.pem`, with `prefix` for `PREFIX`.
 pub(crate) fn load(directory: &Path, prefix: &str) -> Result<Keys, FileError> {
     permissions::check_directory(directory)?;
     let mut keys = Keys::new();
@@ -22,11 +22,11 @@ pub(crate) fn load(directory: &Path, prefix: &str) -> Result<Keys, FileError> {
         let Some(name) = name.and_then(|name| name.strip_suffix(b".pem")) else {
             continue;
         };
-        // A hidden file, such as what an editor leaves.
+        // A hidden file, such as an editor's.
         if name.is_empty() {
             continue;
         }
-        // It will be a part of URLs.
+        // The name becomes a part of URLs.
         let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.".contains(octet);
         let name = str::from_utf8(name).ok();
         let name = name.filter(|name| name.as_bytes().iter().all(is_plain));

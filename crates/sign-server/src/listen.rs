@@ -1,4 +1,4 @@
-//! Where clients connect: an address, or a Unix socket.
+//! Listening on an address or a Unix socket.
 
 use std::fs::Permissions;
 use std::io::{self, ErrorKind};
@@ -15,23 +15,24 @@ pub(crate) enum Listener {
     Unix(UnixListener, SocketFile),
 }
 
-/// A connection of either kind.
+/// A connection over TCP or a Unix socket.
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-/// The file of a Unix socket, which is removed when nobody listens any more.
+/// The file of a Unix socket, removed on drop.
 pub(crate) struct SocketFile(PathBuf);
 
 impl Listener {
-    /// Listens; a Unix socket has the permissions `mode`.
+    /// Starts to listen. A Unix socket gets the permissions `mode`.
     pub(crate) async fn bind(listen: &Listen, mode: u32) -> io::Result<Self> {
         match listen {
             Listen::Tcp(address) => TcpListener::bind(address).await.map(Self::Tcp),
             Listen::Unix(path) => {
                 remove_stale(path).await?;
-                // Nobody else can connect before its permissions are what they are to be: main() has set the umask.
+                // main() has set the umask, so no other user can connect before the permissions are
+                // set.
                 let listener = UnixListener::bind(path)?;
                 let file = SocketFile(path.clone());
                 std::fs::set_permissions(path, Permissions::from_mode(mode))?;
@@ -44,7 +45,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
-                // An answer is one write, and there is nothing to collect.
+                // An answer is one write, so there is nothing to coalesce.
                 stream.set_nodelay(true)?;
                 Ok((Stream::Tcp(stream), Client::at(address)))
             }
@@ -56,7 +57,7 @@ impl Listener {
         }
     }
 
-    /// As `--listen` takes it, with the port that was chosen.
+    /// The address in the format of `--listen`, with the actual port.
     pub(crate) fn address(&self) -> io::Result<String> {
         match self {
             Self::Tcp(listener) => Ok(listener.local_addr()?.to_string()),
@@ -65,7 +66,8 @@ impl Listener {
     }
 }
 
-/// Removes the socket of a server that was killed: one that nobody listens on, and nothing else.
+/// Removes the socket that a killed server has left: only a socket, and only if no process listens
+/// on it.
 async fn remove_stale(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -88,7 +90,7 @@ async fn remove_stale(path: &Path) -> io::Result<()> {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // If it is gone, somebody else has removed it.
+        // An error means that the file is already gone.
         let _ = std::fs::remove_file(&self.0);
     }
 }

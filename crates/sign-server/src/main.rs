@@ -1,6 +1,6 @@
-//! A signing service: keys from a directory, one request for each signature, and batches behind them.
+//! A signing service over HTTP, which signs single requests in batches with keys from a directory.
 //!
-//! README.md says how to run it and what it answers.
+//! README.md describes how to run it and its answers.
 
 mod body;
 mod client;
@@ -37,11 +37,11 @@ use crate::routes::Service;
 use crate::serve::Server;
 use crate::words::{complain, say};
 
-/// Descriptors for all but connections: the listener, the record, threads of the runtime, a driver's.
+/// File descriptors besides connections: the listener, the record, the runtime, a driver.
 const OTHER_FILES: u64 = 64;
 
 fn main() -> ExitCode {
-    // A Unix socket or a record is nobody else's until something else is said.
+    // New files, such as a Unix socket or a record, are private unless an option says otherwise.
     umask(Mode::from_raw_mode(0o077));
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -91,7 +91,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         .max_batch(options.max_batch.get())
         .capacity(options.capacity.get())
         .build()?;
-    // Browsers reach no Unix sockets, and a client of TLS has made sure that the certificate has the name it asked for.
+    // Browsers cannot reach Unix sockets, and TLS clients verify the name in the certificate.
     let is_open =
         matches!(options.listen, Listen::Unix(_)) || (tls.is_some() && options.hosts.is_empty());
     let guard = Guard::new(&options.hosts, is_open);
@@ -107,7 +107,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         .enable_all()
         .build()?;
     let served = runtime.block_on(serve(options, server, &service));
-    // Requests have ended, or their time is over.
+    // Requests have ended, or their grace period is over.
     queue.shutdown(Shutdown::Cancel);
     say(format_args!("{}", metrics::last_words(&queue.stats())));
     served
@@ -133,7 +133,7 @@ async fn serve(options: &Options, server: Server, service: &Service) -> Result<(
     Ok(())
 }
 
-/// Makes sure that descriptors do not run out before connections do.
+/// Raises the limit of file descriptors, so that it exceeds the limit of connections.
 fn allow_descriptors(connections: u32) -> Result<(), Box<dyn Error>> {
     let needed = u64::from(connections) + OTHER_FILES;
     let mut limit = getrlimit(Resource::Nofile);

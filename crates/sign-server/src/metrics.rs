@@ -1,10 +1,10 @@
-//! The queue's numbers for people and for Prometheus.
+//! The queue's statistics for logs and for Prometheus.
 
 use std::fmt::Write;
 
 use batch_modexp::queue::{Histogram, QueueStats};
 
-/// In the text format of Prometheus, version 0.0.4.
+/// The statistics in the text format of Prometheus, version 0.0.4.
 pub(crate) fn prometheus(stats: &QueueStats) -> String {
     let mut text = String::new();
     for (name, kind, help, value) in [
@@ -84,7 +84,7 @@ fn histogram(text: &mut String, name: &str, help: &str, values: &Histogram, unit
     let (mut count, mut buckets) = (0, values.buckets().peekable());
     while let Some((bound, in_bucket)) = buckets.next() {
         count += in_bucket;
-        // The last one has everything above the others.
+        // The last bucket has no upper bound.
         if buckets.peek().is_some() {
             let bound = bound as f64 * unit;
             line(
@@ -109,7 +109,7 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = writeln!(text, "{line}");
 }
 
-/// For a log.
+/// A summary for a log.
 pub(crate) fn last_words(stats: &QueueStats) -> String {
     format!(
         "{} signatures in {} batches, {} failures, {} cancelled, {} refused",

@@ -13,36 +13,40 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(version)]
 pub(crate) struct Options {
-    /// The directory of the keys: each file NAME.pem has one, in PKCS#8 or PKCS#1, which nobody but the owner may read.
+    /// The directory of the keys: each file NAME.pem has one, in PKCS#8 or PKCS#1, readable only by
+    /// its owner.
     #[arg(long)]
     pub(crate) keys: PathBuf,
     /// Reads only files with names that begin so; the name of the key is what follows.
     #[arg(long, default_value = "", hide_default_value = true)]
     pub(crate) key_prefix: String,
-    /// Where to listen: an address and a port, or unix:/PATH for a Unix socket. Anything but a Unix socket and this
-    /// machine's own addresses (127.0.0.0/8, ::1) needs --client-ca.
+    /// Where to listen: an address and a port, or unix:/PATH for a Unix socket. Anything but a Unix
+    /// socket and this machine's own addresses (127.0.0.0/8, ::1) needs --client-ca.
     #[arg(long, default_value = "127.0.0.1:8080")]
     pub(crate) listen: Listen,
     /// The permissions of the Unix socket, in octal.
     #[arg(long, default_value = "600", value_parser = octal)]
     pub(crate) socket_mode: u32,
-    /// A name that clients may use for this server (the header Host), besides localhost and loopback addresses. May be
-    /// given more than once. Not asked of Unix sockets, and of TLS only if it is given.
+    /// A name that clients may use for this server (the header Host), besides localhost and
+    /// loopback addresses. May be given more than once. Not asked of Unix sockets, and of TLS only
+    /// if it is given.
     #[arg(long = "host", value_name = "NAME")]
     pub(crate) hosts: Vec<String>,
     /// Certificates of the server for TLS, its own first, in PEM.
     #[arg(long, requires = "tls_key")]
     pub(crate) tls_certificates: Option<PathBuf>,
-    /// The private key of the first of these certificates, in PEM, which nobody but the owner may read.
+    /// The private key of the first of these certificates, in PEM, readable only by its owner.
     #[arg(long, requires = "tls_certificates")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Certificates in PEM, of which one must have signed that of a client. Without, whoever can connect can sign.
+    /// Certificates in PEM, of which one must have signed that of a client. Without, any client can
+    /// sign.
     #[arg(long, requires = "tls_certificates")]
     pub(crate) client_ca: Option<PathBuf>,
     /// Appends the record of requests to this file, instead of writing it to standard error.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Lets GPUs compute, where there are any and the program was built for them: keys reach their memory.
+    /// Lets GPUs compute, where there are any and the program was built for them: keys reach their
+    /// memory.
     #[arg(long)]
     pub(crate) gpus: bool,
     /// The most requests of a batch.
@@ -51,8 +55,8 @@ pub(crate) struct Options {
     /// The most requests that wait; others are refused with 503.
     #[arg(long, default_value = "1024")]
     pub(crate) capacity: NonZeroUsize,
-    /// The most requests for one key that wait or are being signed; others are refused with 503 [default: half of
-    /// --capacity, or all of it if there is one key].
+    /// The most requests for one key that wait or are being signed; others are refused with 503
+    /// [default: half of --capacity, or all of it if there is one key].
     #[arg(long)]
     pub(crate) key_capacity: Option<NonZeroUsize>,
     /// The most connections; others wait until one ends.
@@ -61,11 +65,12 @@ pub(crate) struct Options {
     /// The longest message in bytes.
     #[arg(long, default_value_t = 1 << 20)]
     pub(crate) max_message: u64,
-    /// Seconds for the whole header of a request to arrive, from the connection or the last answer on: how long a
-    /// connection may be idle.
+    /// Seconds for the whole header of a request to arrive, from the connection or the last answer
+    /// on: how long a connection may be idle.
     #[arg(long, default_value_t = 30, value_parser = seconds())]
     pub(crate) idle_timeout: u64,
-    /// Seconds for a TLS handshake, for the body of a request, and for the client to take some of an answer.
+    /// Seconds for a TLS handshake, for the body of a request, and for the client to take some of
+    /// an answer.
     #[arg(long, default_value_t = 10, value_parser = seconds())]
     pub(crate) transfer_timeout: u64,
     /// Seconds from the header of a request to its signature.
@@ -76,7 +81,7 @@ pub(crate) struct Options {
     pub(crate) grace: u64,
 }
 
-/// Where to listen.
+/// The address to listen on.
 #[derive(Clone)]
 pub(crate) enum Listen {
     Tcp(SocketAddr),
@@ -96,7 +101,7 @@ impl Options {
         Duration::from_secs(self.request_timeout)
     }
 
-    /// With `keys` keys in all.
+    /// The limit for one of `keys` keys.
     pub(crate) fn key_capacity(&self, keys: usize) -> usize {
         match self.key_capacity {
             Some(capacity) => capacity.get(),
@@ -121,7 +126,7 @@ impl FromStr for Listen {
     }
 }
 
-/// Up to a day, so that no sum of times overflows.
+/// At most a day, so that no sum of times overflows.
 fn seconds() -> clap::builder::RangedU64ValueParser<u64> {
     clap::value_parser!(u64).range(1..=86_400)
 }

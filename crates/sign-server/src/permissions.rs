@@ -1,6 +1,6 @@
-//! Who may read and write a file with a private key, and who may put another in its place.
+//! Checks of ownership and permissions of files with private keys, and of their folders.
 //!
-//! The rule for files is that of PostgreSQL; that for folders is OpenSSH's `StrictModes`, up to the root.
+//! Files follow the rule of PostgreSQL, folders that of OpenSSH's `StrictModes`, up to the root.
 
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -13,7 +13,7 @@ use batch_modexp::secret::Secret;
 /// Far longer than a key of 16,384 bits with its certificates.
 const LONGEST: u64 = 1 << 20;
 
-/// A file or a folder that cannot be used, and why.
+/// An unusable file or folder, and why.
 #[derive(Debug)]
 pub(crate) struct FileError {
     path: PathBuf,
@@ -33,15 +33,15 @@ impl FileError {
 ///
 /// # Errors
 ///
-/// If somebody else may read or write it.
+/// If another user may read or write it.
 pub(crate) fn read_secret(path: &Path) -> Result<Secret<Vec<u8>>, FileError> {
     let failed = |error: io::Error| FileError::new(path, error);
-    // Before it is opened: that of a pipe would wait for a writer.
+    // Before it is opened: opening a pipe would wait for a writer.
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
         return Err(FileError::new(path, "it is no regular file"));
     }
     let file = File::open(path).map_err(failed)?;
-    // Of the file that is read, whatever has that name meanwhile.
+    // Metadata of the open file, even if its name now belongs to another one.
     let metadata = file.metadata().map_err(failed)?;
     if let Some(fault) = fault_of_file(&Owned::new(&metadata), effective_user()) {
         return Err(FileError::new(path, fault));
@@ -50,7 +50,7 @@ pub(crate) fn read_secret(path: &Path) -> Result<Secret<Vec<u8>>, FileError> {
         let problem = format_args!("it is longer than {LONGEST} bytes");
         return Err(FileError::new(path, problem));
     }
-    // At its final size, so that no copy of a part is left behind.
+    // Allocated at its final size, so that no partial copy is left behind.
     let mut octets = Secret::new(Vec::with_capacity(metadata.len() as usize + 1));
     file.take(metadata.len())
         .read_to_end(&mut octets)
@@ -58,11 +58,11 @@ pub(crate) fn read_secret(path: &Path) -> Result<Secret<Vec<u8>>, FileError> {
     Ok(octets)
 }
 
-/// Whether nobody else can replace what lies in `directory`.
+/// Checks that no other user can replace files in `directory`.
 ///
 /// # Errors
 ///
-/// If somebody can.
+/// If another user can.
 pub(crate) fn check_directory(directory: &Path) -> Result<(), FileError> {
     let failed = |error: io::Error| FileError::new(directory, error);
     let real = directory.canonicalize().map_err(failed)?;
@@ -75,7 +75,7 @@ pub(crate) fn check_directory(directory: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// What the rules look at.
+/// The metadata that the rules use.
 struct Owned {
     mode: u32,
     owner: u32,
@@ -98,7 +98,7 @@ fn fault_of_file(file: &Owned, user: u32) -> Option<String> {
              service, {user}"
         ));
     }
-    // root hands files to a service by their group, and so do systemd's credentials.
+    // root gives files to a service through their group, as systemd's credentials do.
     let others = if owner == 0 { 0o037 } else { 0o077 };
     (mode & others != 0).then(|| {
         format!(
@@ -116,7 +116,7 @@ fn fault_of_folder(folder: &Owned, user: u32) -> Option<String> {
              the service, {user}"
         ));
     }
-    // In a sticky folder nobody replaces the files of others.
+    // In a sticky folder, users cannot replace files of others.
     (mode & 0o022 != 0 && mode & 0o1000 == 0).then(|| {
         format!(
             "the folder's permissions {mode:04o} let others replace keys: chmod go-w, or set the sticky bit"

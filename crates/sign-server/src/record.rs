@@ -1,4 +1,4 @@
-//! The record of who asked for which signature: one line a request, in a file or on standard error.
+//! The record of requests and signatures: one line a request, in a file or on standard error.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use crate::client::Client;
 
-/// The longest field that a client controls, in octets before they are encoded.
+/// The longest field controlled by a client, in octets before encoding.
 const LONGEST: usize = 256;
 
 pub(crate) struct Record(Mutex<Sink>);
@@ -21,7 +21,7 @@ struct Sink {
 }
 
 impl Record {
-    /// Appends to a file, which nobody else may read if it is new, or writes to standard error.
+    /// Opens a file to append to, or standard error. A new file is private to its owner.
     pub(crate) fn open(path: Option<&Path>) -> io::Result<Self> {
         let to: Box<dyn Write + Send> = match path {
             None => Box::new(io::stderr()),
@@ -40,14 +40,14 @@ impl Record {
             sink.to.write_all(b"\n")?;
         }
         sink.is_torn = true;
-        // One write for each line, so that nothing comes between.
+        // One write for each line, so that lines do not mix.
         sink.to.write_all(format!("{line}\n").as_bytes())?;
         sink.is_torn = false;
         Ok(())
     }
 }
 
-/// A line to be, which is written in any case: a client that leaves before the answer drops it, and has a line too.
+/// A pending line. It is always written: if the client leaves before the answer, on drop.
 pub(crate) struct Entry<'a> {
     record: &'a Record,
     client: Client,
@@ -73,7 +73,7 @@ impl<'a> Entry<'a> {
         self.digest = hex(digest);
     }
 
-    /// Writes the line. `outcome` is a word of ours.
+    /// Writes the line. `outcome` needs no encoding.
     pub(crate) fn finish(mut self, outcome: &str, status: u16) -> io::Result<()> {
         self.is_written = true;
         self.write(outcome, &status.to_string())
@@ -97,13 +97,14 @@ impl<'a> Entry<'a> {
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
         if !self.is_written {
-            // Nobody waits for an answer that could say so.
+            // An error is ignored: the client has left.
             let _ = self.write("left", "-");
         }
     }
 }
 
-/// What a client controls, as one field: no octet in it can end a field or a line, or look like another field.
+/// Encodes text from a client as one field. No octet in it can end a field or a line, or resemble
+/// another field.
 pub(crate) fn encode(text: &str) -> String {
     if text.is_empty() {
         return "-".into();
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!(hex(&[0, 0x1f, 0xff]), "001fff");
     }
 
-    /// Takes `room` octets, and fails then.
+    /// Accepts `room` octets, and then fails.
     struct Disk {
         room: Arc<Mutex<usize>>,
         written: Arc<Mutex<Vec<u8>>>,
@@ -172,7 +173,7 @@ mod tests {
         }
     }
 
-    /// A line that was torn by a full disk does not run into the next.
+    /// A line truncated by a full disk does not run into the next one.
     #[test]
     fn lines_begin_on_lines_of_their_own() {
         let (room, written) = (Arc::new(Mutex::new(10)), Arc::default());

@@ -1,4 +1,4 @@
-//! What the service answers.
+//! Routes and answers of the service.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::options::Options;
 use crate::record::{Entry, Record};
 use crate::words::complain;
 
-/// What all requests share.
+/// State that all requests share.
 pub(crate) struct Service {
     queue: BatchQueue,
     keys: BTreeMap<String, Key>,
@@ -40,11 +40,11 @@ pub(crate) struct Service {
 
 struct Key {
     handle: KeyHandle,
-    /// For requests that wait or are being signed, so that those for one key leave room for those for others.
+    /// One permit for each waiting or active request, so that one key does not use up the queue.
     places: Semaphore,
 }
 
-/// What the body of a request is.
+/// The kind of a request's body.
 #[derive(Clone, Copy)]
 enum Input {
     Message,
@@ -76,7 +76,7 @@ impl Service {
         }
     }
 
-    /// Says so to whoever asks for the service's health, such as a load balancer.
+    /// Makes health checks fail, so that a load balancer stops sending requests.
     pub(crate) fn begin_shutdown(&self) {
         self.is_ending.store(true, Relaxed);
     }
@@ -99,7 +99,7 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
         .with_state(service)
 }
 
-/// Lets no request through that a web page may have sent.
+/// Refuses requests that a web page may have sent.
 async fn guard(
     State(service): State<Arc<Service>>,
     Extension(client): Extension<Client>,
@@ -111,7 +111,7 @@ async fn guard(
         Err(reason) => {
             let refusal = Refusal(StatusCode::FORBIDDEN, reason.into());
             let entry = Entry::new(&service.record, client, "", "");
-            // Nothing is handed out, so an error of the record changes nothing.
+            // An error of the record is ignored, because nothing is signed.
             let _ = entry.finish("refused", refusal.0.as_u16());
             refusal.into_response()
         }
@@ -166,7 +166,8 @@ async fn sign_digest(
     answer(&service, entry, &key, &scheme, Input::Digest, digest).await
 }
 
-/// A signature, once it is in the record. If the client goes, so does this future, and with it the request.
+/// Signs, and returns the signature once it is in the record. If the client leaves, this future is
+/// dropped and the request cancelled.
 async fn answer(
     service: &Service,
     mut entry: Entry<'_>,
@@ -206,7 +207,8 @@ async fn signature(
         let text = "too many requests for this key; try again later";
         Refusal(StatusCode::SERVICE_UNAVAILABLE, text.into())
     };
-    // So that nothing is read in vain. Whoever is slow to send a body takes no place from others.
+    // Checked first, to read nothing in vain, but released at once: slow clients hold no permit
+    // while they send a body.
     drop(key.places.try_acquire().map_err(full)?);
     let digest = async {
         match input {
@@ -226,7 +228,7 @@ async fn signature(
     Ok(signing.await?.into())
 }
 
-/// By its name in JOSE (RFC 7518, sections 3.3 and 3.5).
+/// Finds a scheme by its JOSE name (RFC 7518, sections 3.3 and 3.5).
 fn scheme_of(name: &str) -> Result<(AnyScheme, Hash), Refusal> {
     let hash = match name.get(2..) {
         Some("256") => Hash::Sha256,
@@ -254,7 +256,7 @@ fn content_type(value: &'static str) -> (HeaderName, HeaderValue) {
     (header::CONTENT_TYPE, HeaderValue::from_static(value))
 }
 
-/// An answer that is no signature, with the reason.
+/// An answer without a signature, with the reason.
 pub(crate) struct Refusal(pub(crate) StatusCode, pub(crate) String);
 
 impl From<QueueError> for Refusal {
@@ -278,7 +280,7 @@ impl IntoResponse for Refusal {
         let text = self.1 + "\n";
         match self.0 {
             StatusCode::SERVICE_UNAVAILABLE => {
-                // The connection goes to somebody else, of whom more may wait than there are connections.
+                // Closed, because more clients may wait than there are connections.
                 let again = [
                     (header::RETRY_AFTER, HeaderValue::from_static("1")),
                     (header::CONNECTION, HeaderValue::from_static("close")),

@@ -1,4 +1,4 @@
-//! Connections: how many there are, how long each may take for what, and how they end.
+//! Connections: their number, time limits and end.
 
 use std::io;
 use std::pin::pin;
@@ -21,13 +21,13 @@ use crate::client::Client;
 use crate::listen::{Listener, Stream};
 use crate::words::complain;
 
-/// What a connection has read and nobody has looked at, and so the longest header of a request, in bytes.
+/// Octets that a connection reads ahead, and so the longest header of a request, in bytes.
 const BUFFER: usize = 1 << 14;
 
-/// How long no connection is accepted after one could not be, such as for lack of descriptors.
+/// Pause after a failure to accept a connection, such as for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What all connections share.
+/// State that all connections share.
 pub(crate) struct Server {
     pub(crate) routes: Router,
     pub(crate) tls: Option<TlsAcceptor>,
@@ -37,7 +37,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Serves whoever connects until `end` comes back. Then nobody more is accepted, and requests have `grace` to end.
+    /// Serves connections until `end` completes. Then it accepts no more, and requests have `grace`
+    /// to end.
     pub(crate) async fn run(
         self,
         listener: Listener,
@@ -52,7 +53,7 @@ impl Server {
         let mut fails = false;
         loop {
             let accepted = async {
-                // Never closed, so there is always one to wait for.
+                // The semaphore is never closed, so this cannot fail.
                 let slot = slots.clone().acquire_owned().await;
                 let slot = slot.map_err(io::Error::other)?;
                 listener.accept().await.map(|accepted| (slot, accepted))
@@ -84,7 +85,7 @@ impl Server {
         }
         drop(listener);
         is_ending.send_replace(true);
-        // When all slots are free, no connection is left.
+        // All permits are free when no connection is left.
         let _ = timeout(grace, slots.acquire_many(all)).await;
     }
 
@@ -92,7 +93,7 @@ impl Server {
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
-        // A client that asks and takes no answers holds a connection no longer than that.
+        // Ends a connection whose client sends requests but reads no answers.
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.transfer_timeout));
         let stream = Box::pin(stream);
@@ -126,7 +127,7 @@ impl Server {
             .serve_connection(TokioIo::new(stream), service);
         let mut connection = pin!(connection);
         tokio::select! {
-            // An error is the end of this connection and of nothing else.
+            // An error ends only this connection.
             _ = connection.as_mut() => return,
             _ = ending.wait_for(|is_ending| *is_ending) => {}
         }

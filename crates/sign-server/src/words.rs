@@ -1,6 +1,6 @@
-//! What the program says on its standard output and standard error.
+//! Output on standard output and standard error.
 //!
-//! A service outlives whoever reads that, so errors are ignored; `println!` would panic.
+//! A service may outlive the readers of its output, so errors are ignored; `println!` would panic.
 
 use std::fmt::Arguments;
 use std::io::Write;

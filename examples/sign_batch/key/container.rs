@@ -1,4 +1,4 @@
-//! What people keep keys in: PEM files with one block or several, and DER.
+//! Files with keys: PEM with one or several blocks, and DER.
 
 use batch_modexp::rsa::Error;
 use batch_modexp::rsa::{KeyFault, decode_pem};
@@ -12,7 +12,7 @@ pub struct Document {
     pub der: Secret<Vec<u8>>,
 }
 
-/// How a key is encoded.
+/// The structure of a key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
     /// `RSAPrivateKey` (RFC 8017, appendix A.1.2).
@@ -29,7 +29,7 @@ pub enum Kind {
     Certificate,
 }
 
-/// The only private key in `bytes`; certificates and other things may lie around it.
+/// Finds the only private key in `bytes`; certificates and other blocks are skipped.
 pub fn private_key(bytes: &[u8]) -> Result<Document, String> {
     let document = match look(bytes)? {
         Form::Der => from_der(bytes)?,
@@ -44,7 +44,8 @@ pub fn private_key(bytes: &[u8]) -> Result<Document, String> {
     }
 }
 
-/// The only public key in `bytes`, or else the only private key, or else the first certificate, which comes first in a chain.
+/// Finds the only public key in `bytes`, else the only private key, else the first certificate,
+/// which is the first of a chain.
 pub fn public_or_private_key(bytes: &[u8]) -> Result<Document, String> {
     let blocks = match look(bytes)? {
         Form::Der => return from_der(bytes),
@@ -71,7 +72,7 @@ pub fn public_or_private_key(bytes: &[u8]) -> Result<Document, String> {
     }
 }
 
-/// What the bytes of a file are.
+/// The format of a file.
 enum Form<'a> {
     Pem(Vec<Block<'a>>),
     Der,
@@ -108,7 +109,7 @@ impl Block<'_> {
     }
 }
 
-/// All blocks; what stands between them is no matter (RFC 7468, section 2).
+/// Finds all blocks, and ignores text between them (RFC 7468, section 2).
 fn blocks(bytes: &[u8]) -> Result<Vec<Block<'_>>, String> {
     const BEGIN: &[u8] = b"-----BEGIN ";
     let (mut blocks, mut rest) = (Vec::new(), bytes);
@@ -129,7 +130,7 @@ fn blocks(bytes: &[u8]) -> Result<Vec<Block<'_>>, String> {
     Ok(blocks)
 }
 
-/// Where `pattern` begins.
+/// Position of the first `pattern`.
 fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes
         .windows(pattern.len())
@@ -176,7 +177,7 @@ fn private_block(blocks: &[Block<'_>]) -> Result<Document, String> {
     }
 }
 
-/// A label in the middle of a sentence.
+/// A label as written in the middle of a sentence.
 fn name(label: &str) -> String {
     label
         .split(' ')
@@ -188,7 +189,7 @@ fn name(label: &str) -> String {
         .join(" ")
 }
 
-/// The types of the first fields tell what a sequence is.
+/// Recognises a structure by the types of its first fields.
 fn from_der(bytes: &[u8]) -> Result<Document, String> {
     let fields = Vec::<AnyRef<'_>>::from_der(bytes)
         .map_err(|error| format!("damaged DER, or something after it: {error}"))?;

@@ -1,4 +1,4 @@
-//! From DER to keys.
+//! Decodes keys from DER.
 
 use batch_modexp::rsa::{Error, KeyHandle, PublicKey};
 use rsa::PrivateKey;
@@ -11,12 +11,12 @@ use super::super::options::SchemeOptions;
 use super::container::{Document, Kind};
 use super::restriction;
 
-/// The private key in `document`, which holds one, not encrypted.
+/// Decodes the private key in `document`, which holds one, unencrypted.
 pub fn private_key(document: &Document, scheme: SchemeOptions) -> Result<KeyHandle, String> {
     let der = &document.der;
     let key = match document.kind {
         Kind::Pkcs8 => {
-            // Looked at here too, for messages that name the options of this program.
+            // Checked here too, for messages that name this program's options.
             if let Ok(info) = PrivateKeyInfoRef::from_der(der) {
                 restriction::check(&info.algorithm, scheme)?;
             }
@@ -27,12 +27,12 @@ pub fn private_key(document: &Document, scheme: SchemeOptions) -> Result<KeyHand
     key.map_err(|error: Error| error.to_string())
 }
 
-/// The public key in `document`, which is not encrypted, or that of the private key in it.
+/// Decodes the public key in `document`, which is unencrypted, or that of the private key in it.
 pub fn public_key(document: &Document, scheme: SchemeOptions) -> Result<PublicKey, String> {
     let der = &document.der;
     let key = match document.kind {
         Kind::Spki => {
-            // For messages that name the options of this program.
+            // For messages that name this program's options.
             if let Ok(info) = SubjectPublicKeyInfoRef::from_der(der) {
                 restriction::check(&info.algorithm, scheme)?;
             }
@@ -47,7 +47,7 @@ pub fn public_key(document: &Document, scheme: SchemeOptions) -> Result<PublicKe
     key.map_err(|error: Error| error.to_string())
 }
 
-/// The public key of `key` for the `rsa` crate, which takes shorter exponents than we do.
+/// Converts the public key for the `rsa` crate, which supports only shorter exponents.
 pub fn public_half(key: &KeyHandle) -> Result<rsa::PublicKey, String> {
     let der = key.public_key_der();
     let info = SubjectPublicKeyInfoRef::from_der(&der).map_err(damaged("public key"))?;
@@ -59,7 +59,8 @@ pub fn public_half(key: &KeyHandle) -> Result<rsa::PublicKey, String> {
     })
 }
 
-/// The private key in `document` for the `rsa` crate, once [`private_key`] has accepted it.
+/// Decodes the private key in `document` for the `rsa` crate, after [`private_key`] has accepted
+/// it.
 pub fn of_rsa(document: &Document) -> Result<PrivateKey, String> {
     let der = &document.der;
     let key = match document.kind {

@@ -1,4 +1,4 @@
-//! What a key may be used for: keys of type id-RSASSA-PSS are for PSS only, perhaps with given parameters
+//! Restrictions of keys: a key of type id-RSASSA-PSS is for PSS only, perhaps with given parameters
 //! (RFC 4055, section 3.1).
 
 use clap::ValueEnum;
@@ -12,7 +12,7 @@ const RSA_ENCRYPTION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.1
 const RSASSA_PSS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.10");
 const MGF1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.8");
 
-/// Refuses keys that are no RSA keys, and those that are not for `scheme`.
+/// Refuses keys for other algorithms than RSA, and keys that may not be used for `scheme`.
 pub fn check(algorithm: &AlgorithmIdentifierRef<'_>, scheme: SchemeOptions) -> Result<(), String> {
     match algorithm.oid {
         RSA_ENCRYPTION => Ok(()),

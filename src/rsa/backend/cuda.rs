@@ -73,8 +73,8 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// [`Error::Cuda`](batch_modexp_core::Error::Cuda) if the driver cannot compile or load a kernel,
-    /// [`Error::Forked`](batch_modexp_core::Error::Forked) in a forked child.
+    /// [`Error::Cuda`](batch_modexp_core::Error::Cuda) if the driver cannot compile or load a
+    /// kernel, [`Error::Forked`](batch_modexp_core::Error::Forked) in a forked child.
     pub fn prepare_private_op(&self, key: &KeyHandle) -> Result<(), batch_modexp_core::Error> {
         let class = KeyClass::of(key.parts());
         match (shape_for(self, &class), class.prime) {

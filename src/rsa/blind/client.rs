@@ -36,8 +36,8 @@ impl Variant {
     ///
     /// # Errors
     ///
-    /// [`Error::KeyRestricted`] with the index 0 for a key that may not sign by the variant, [`Error::Rng`], or
-    /// [`Error::Blinding`].
+    /// [`Error::KeyRestricted`] with the index 0 for a key that may not sign by the variant,
+    /// [`Error::Rng`], or [`Error::Blinding`].
     pub fn blind<R: TryCryptoRng + ?Sized>(
         self,
         rng: &mut R,
@@ -87,7 +87,8 @@ impl Variant {
     }
 }
 
-/// The state of a client between blinding and finalizing: the key, the encoded message, and the inverse of r.
+/// The state of a client between blinding and finalizing: the key, the encoded message, and the
+/// inverse of r.
 ///
 /// It links a blinded message to its signature, and is wiped on drop.
 pub struct ClientState {

@@ -1,5 +1,5 @@
-//! EME-PKCS1-v1_5 (RFC 8017, sections 7.2.1 and 7.2.2) with implicit rejection: draft-irtf-cfrg-rsa-guidance-10, sections
-//! 7.1 and 7.2.
+//! EME-PKCS1-v1_5 (RFC 8017, sections 7.2.1 and 7.2.2) with implicit rejection:
+//! draft-irtf-cfrg-rsa-guidance-10, sections 7.1 and 7.2.
 
 use alloc::vec;
 use alloc::vec::Vec;

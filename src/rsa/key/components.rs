@@ -1,6 +1,7 @@
 //! The numbers of a private key, as given by a caller.
 
-/// The numbers of a private key (RFC 8017, section 3.2) in big-endian octets; leading zeros are allowed.
+/// The numbers of a private key (RFC 8017, section 3.2) in big-endian octets; leading zeros are
+/// allowed.
 ///
 /// Give the primes if you have them: they make the private operation about four times as fast. The
 /// caller keeps the octets and must wipe them. There is no `Debug`, because most of them are

@@ -1,4 +1,5 @@
-//! Encrypted keys: `EncryptedPrivateKeyInfo` (RFC 5958, section 3) with PBES2 (RFC 8018, section 6.2).
+//! Encrypted keys: `EncryptedPrivateKeyInfo` (RFC 5958, section 3) with PBES2 (RFC 8018, section
+//! 6.2).
 
 use alloc::vec::Vec;
 
@@ -29,8 +30,9 @@ impl KeyHandle {
         Self::from_pkcs8_der(&decrypt_pkcs8(der, passphrase)?)
     }
 
-    /// Reads an encrypted PKCS#8 document in PEM, `-----BEGIN ENCRYPTED PRIVATE KEY-----`, as leniently as
-    /// [`from_pem`](Self::from_pem); see [`from_pkcs8_encrypted_der`](Self::from_pkcs8_encrypted_der).
+    /// Reads an encrypted PKCS#8 document in PEM, `-----BEGIN ENCRYPTED PRIVATE KEY-----`, as
+    /// leniently as [`from_pem`](Self::from_pem); see
+    /// [`from_pkcs8_encrypted_der`](Self::from_pkcs8_encrypted_der).
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Keys in PKCS#1 (RFC 8017, appendix A.1.2) and PKCS#8 (RFC 5208, RFC 5958), in DER and PEM (RFC 7468).
+//! Keys in PKCS#1 (RFC 8017, appendix A.1.2) and PKCS#8 (RFC 5208, RFC 5958), in DER and PEM (RFC
+//! 7468).
 
 use alloc::vec::Vec;
 
@@ -68,7 +69,8 @@ impl KeyHandle {
         from_pkcs1(info.private_key.as_bytes(), restriction)
     }
 
-    /// Reads a PKCS#8 document in PEM, `-----BEGIN PRIVATE KEY-----`; see [`from_pkcs8_der`](Self::from_pkcs8_der).
+    /// Reads a PKCS#8 document in PEM, `-----BEGIN PRIVATE KEY-----`; see
+    /// [`from_pkcs8_der`](Self::from_pkcs8_der).
     ///
     /// # Errors
     ///

@@ -61,7 +61,8 @@ struct PublicParts {
 }
 
 impl PublicKey {
-    /// Prepares the key with modulus `n` and public exponent `e`, big-endian; leading zeros are allowed.
+    /// Prepares the key with modulus `n` and public exponent `e`, big-endian; leading zeros are
+    /// allowed.
     ///
     /// # Errors
     ///
@@ -274,7 +275,8 @@ impl KeyHandle {
         self.public_key().as_der().to_vec()
     }
 
-    /// The public key as SubjectPublicKeyInfo in PEM, `-----BEGIN PUBLIC KEY-----`, with line feeds.
+    /// The public key as SubjectPublicKeyInfo in PEM, `-----BEGIN PUBLIC KEY-----`, with line
+    /// feeds.
     #[must_use]
     pub fn public_key_pem(&self) -> String {
         self.public_key().to_pem()

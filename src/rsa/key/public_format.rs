@@ -1,4 +1,5 @@
-//! Public keys in X.509 (RFC 5280), PKCS#1 (RFC 8017, appendix A.1.1), PEM (RFC 7468) and JWK (RFC 7518).
+//! Public keys in X.509 (RFC 5280), PKCS#1 (RFC 8017, appendix A.1.1), PEM (RFC 7468) and JWK (RFC
+//! 7518).
 
 use base64ct::{Base64UrlUnpadded, Encoding};
 use pkcs1::RsaPublicKeyRef;
@@ -45,8 +46,8 @@ impl PublicKey {
         }
     }
 
-    /// Reads a SubjectPublicKeyInfo in DER (RFC 5280, section 4.1). A key of type id-RSASSA-PSS keeps its
-    /// [`restriction`](Self::restriction).
+    /// Reads a SubjectPublicKeyInfo in DER (RFC 5280, section 4.1). A key of type id-RSASSA-PSS
+    /// keeps its [`restriction`](Self::restriction).
     ///
     /// # Errors
     ///
@@ -80,8 +81,8 @@ impl PublicKey {
         Self::from_spki_der(spki)
     }
 
-    /// Prepares the key of a JSON Web Key (RFC 7518, section 6.3.1) from its parameters `n` and `e`, in base64url without
-    /// padding.
+    /// Prepares the key of a JSON Web Key (RFC 7518, section 6.3.1) from its parameters `n` and
+    /// `e`, in base64url without padding.
     ///
     /// # Errors
     ///

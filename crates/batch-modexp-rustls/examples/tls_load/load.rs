@@ -1,4 +1,4 @@
-//! Handshakes over loopback, of several servers in turns.
+//! TLS handshakes over loopback with several servers in turn.
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -17,14 +17,14 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 
-/// How much is measured.
+/// The extent of a measurement.
 #[derive(Args)]
 pub(crate) struct Load {
-    /// Handshakes at a time: so many threads of the client, and of the server unless it has fewer.
+    /// Concurrent handshakes: threads of the client, and of the server unless it has fewer.
     #[arg(long, value_delimiter = ',', default_values = ["1", "8", "64"])]
     in_flight: Vec<NonZeroUsize>,
-    /// The most threads of the server. One for each core is what an asynchronous server has, whose handshakes wait for
-    /// signatures one on a thread.
+    /// The most threads of the server. One for each core is what an asynchronous server has, whose
+    /// handshakes wait for signatures one on a thread.
     #[arg(long)]
     server_threads: Option<NonZeroUsize>,
     /// Seconds for each measurement.
@@ -35,13 +35,14 @@ pub(crate) struct Load {
     rounds: NonZeroUsize,
 }
 
-/// A server's name, and what it is made of.
+/// A server's name and its configuration.
 pub(crate) type Contender = (&'static str, Arc<ServerConfig>);
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
 impl Load {
-    /// Prints rates and latencies of all contenders, who take turns. Each thread of the client calls `begin` first.
+    /// Prints rates and latencies of all contenders, which take turns. Each client thread calls
+    /// `begin` first.
     pub(crate) fn compare(
         &self,
         contenders: &[Contender],
@@ -78,10 +79,10 @@ impl Load {
 /// The certificate of [`KEY`].
 pub(crate) const CERTIFICATE: &[u8] = include_bytes!("../../tests/localhost.der");
 
-/// RSA-2048.
+/// An RSA-2048 key.
 pub(crate) const KEY: &str = include_str!("../../../../tests/keys/rsa2048-pkcs8.pem");
 
-/// A server that signs with that key and leaves the rest of the handshake to `provider`.
+/// A server that signs with `certified` and leaves the rest of the handshake to `provider`.
 pub(crate) fn server(
     certified: CertifiedKey,
     provider: CryptoProvider,
@@ -134,7 +135,7 @@ fn measure(
             .collect();
         let results: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
         is_over.store(true, Relaxed);
-        // Each wakes a thread that waits for a connection.
+        // Each connection wakes a thread that waits in `accept`.
         for _ in 0..threads {
             drop(TcpStream::connect(address));
         }
@@ -154,7 +155,7 @@ fn measure(
     })
 }
 
-/// Answers handshakes until it is over. The client sees what goes wrong.
+/// Answers handshakes until `is_over`. Errors are ignored; the client reports them.
 fn serve(listener: &TcpListener, config: &Arc<ServerConfig>, is_over: &AtomicBool) {
     while !is_over.load(Relaxed) {
         let _ = || -> Result<(), Failure> {
@@ -164,14 +165,14 @@ fn serve(listener: &TcpListener, config: &Arc<ServerConfig>, is_over: &AtomicBoo
             while connection.is_handshaking() {
                 connection.complete_io(&mut socket)?;
             }
-            // The client's end of the connection.
+            // Waits until the client closes the connection.
             let _: Result<usize, _> = socket.read(&mut [0]);
             Ok(())
         }();
     }
 }
 
-/// Makes one handshake after the other, at least one, and returns their times.
+/// Makes handshakes one after another, at least one, and returns their times.
 fn connect(
     address: SocketAddr,
     config: &Arc<ClientConfig>,

@@ -1,5 +1,5 @@
-//! Counts full TLS 1.3 handshakes over loopback, client and server on the same cores: signed through a queue, and by
-//! ring, in turns.
+//! Measures full TLS 1.3 handshakes over loopback, with client and server on the same cores.
+//! Signatures come from a queue and from ring, in turns.
 //!
 //! ```text
 //! cargo run --release -p batch-modexp-rustls --example tls_load -- --in-flight 1,8,64

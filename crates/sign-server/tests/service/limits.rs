@@ -1,4 +1,4 @@
-//! No client holds a connection, memory or places in the queue for longer or more than the limits say.
+//! Limits on the time, memory and queue space that a client can hold.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::server::{PATIENCE, Server, answer, talk, tls_options};
 
-/// What the server says until it ends the connection, which it must do.
+/// Reads everything until the server ends the connection, which it must do.
 fn until_the_end(mut stream: TcpStream) -> Vec<u8> {
     let mut words = Vec::new();
     match stream.read_to_end(&mut words) {
@@ -24,7 +24,7 @@ fn headers_that_do_not_end() {
     let mut stopped = server.connect();
     stopped.write_all(b"GET /keys HTTP/1.1\r\nHost:").unwrap();
     until_the_end(stopped);
-    // An octet from time to time is no reason to wait longer.
+    // Single octets do not extend the limit.
     let (mut slow, start) = (server.connect(), Instant::now());
     slow.write_all(b"GET /keys HTTP/1.1\r\nX: ").unwrap();
     while slow.write_all(b"x").is_ok() {
@@ -63,11 +63,11 @@ fn bodies_that_do_not_end() {
             .unwrap();
         assert_eq!(answer(stream).unwrap().0, 408, "{rest}");
     }
-    // A request that is all there is answered.
+    // A complete request is answered.
     assert_eq!(server.ask("POST", "/sign/main/RS256", b"m").0, 200);
 }
 
-/// The time of a whole request includes that of its body.
+/// The time limit of a request includes its body.
 #[test]
 fn requests_that_take_too_long() {
     let server = Server::start(&["--transfer-timeout", "1000", "--request-timeout", "1"]);
@@ -97,7 +97,7 @@ fn answers_that_nobody_takes() {
         }
         assert!(start.elapsed() < PATIENCE, "it reads for ever");
     };
-    // The client's own limit would be `WouldBlock`.
+    // `WouldBlock` would be the client's own time limit.
     let ends = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
     assert!(ends.contains(&error.kind()), "{error}");
 }
@@ -133,7 +133,7 @@ fn memory(id: u32) -> u64 {
     kib << 10
 }
 
-/// 300 messages of a mebibyte, of each of which the last octet is missing.
+/// 300 messages of one MiB, each without its last octet.
 #[test]
 fn messages_take_no_memory() {
     let server = Server::start(&["--transfer-timeout", "1000", "--request-timeout", "1000"]);
@@ -151,7 +151,7 @@ fn messages_take_no_memory() {
             stream
         })
         .collect();
-    // What the server has not read yet is in the kernel's memory.
+    // Unread octets are in the kernel's memory.
     thread::sleep(Duration::from_millis(500));
     let grown = memory(server.id()).saturating_sub(before);
     assert!(grown < 50 << 20, "{grown} bytes");
@@ -165,7 +165,7 @@ fn messages_take_no_memory() {
     );
 }
 
-/// Many ask for one key, and others find room for theirs.
+/// Many requests for one key do not block those for others.
 #[test]
 fn one_key_does_not_fill_the_queue() {
     let server = Server::start(&["--capacity", "4", "--key-capacity", "2"]);

@@ -1,4 +1,4 @@
-//! The program as its users meet it. What it signs is verified by the `rsa` crate.
+//! Tests of the program from outside. The `rsa` crate verifies its signatures.
 
 mod limits;
 mod output;
@@ -110,7 +110,7 @@ fn what_it_cannot_sign_is_refused() {
     assert_eq!(server.get("/healthz"), (200, "ok\n".into()));
 }
 
-/// Who was accepted is answered, and then it ends.
+/// Accepted requests are answered, and then the program ends.
 #[test]
 fn it_ends_when_asked_to() {
     let server = Server::start(&[]);
@@ -119,7 +119,7 @@ fn it_ends_when_asked_to() {
         .map(|_| {
             let (address, signed) = (address.clone(), signed.clone());
             thread::spawn(move || {
-                // Until nobody listens any more.
+                // Until the listener is closed.
                 while let Ok(socket) = TcpStream::connect(&address) {
                     match talk(socket, "POST", "/sign/main/RS256", b"message") {
                         Ok((200, _)) => signed.fetch_add(1, SeqCst),
@@ -175,7 +175,7 @@ fn it_does_not_start_with_what_is_wrong() {
 #[test]
 fn it_asks_who_is_there() {
     let directory = tempfile::tempdir().unwrap();
-    // The same for both sides, and for the authority.
+    // The certificate serves both sides and the authority.
     let tls = tls_options(directory.path());
     let tls = tls.each_ref().map(String::as_str);
     let server = Server::start(&[&tls[..], &["--client-ca", tls[1]]].concat());
@@ -200,7 +200,7 @@ fn it_asks_who_is_there() {
     let (status, signature) = sign(known).unwrap();
     assert_eq!((status, signature.len()), (200, 256));
     sign(client().with_no_client_auth()).unwrap_err();
-    // Who it was is in the record.
+    // The record identifies the client.
     let record = server.record();
     let fingerprint = Sha256::digest(CERTIFICATE);
     let fingerprint: String = fingerprint

@@ -1,4 +1,4 @@
-//! The program outlives whoever reads what it says, and has nothing in it that it does not use.
+//! The program survives the loss of its output, and has no unused dependencies.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ fn nobody_hears_its_last_words() {
     assert!(status.success(), "{status}");
 }
 
-/// Keys are not encrypted, and nobody speaks HTTP/2.
+/// Encrypted keys and HTTP/2 are not supported.
 #[test]
 fn what_it_does_not_use_is_not_in_it() {
     let tree = Command::new(env!("CARGO"))

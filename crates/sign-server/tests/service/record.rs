@@ -1,4 +1,4 @@
-//! One line for each request, whatever is in it.
+//! The record has one line for each request, whatever its content.
 
 use std::io::Write;
 use std::thread;
@@ -35,7 +35,7 @@ fn who_asked_for_what() {
     );
     assert_eq!(server.ask("POST", "/sign/pss/RS256", b"message").0, 400);
     assert_eq!(server.ask("POST", "/sign/none/RS256", b"message").0, 404);
-    // What is no signature is not in it.
+    // Requests without a signature have no line.
     assert_eq!(server.get("/keys").0, 200);
     let record = server.record();
     let digest: String = Sha256::digest(b"message")
@@ -103,7 +103,7 @@ fn clients_that_leave() {
     );
 }
 
-/// Without a line in the record nobody gets a signature.
+/// If the record cannot be written, no signature is returned.
 #[test]
 fn a_record_that_cannot_be_written() {
     let keys = crate::server::keys();

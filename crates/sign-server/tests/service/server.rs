@@ -16,7 +16,7 @@ pub(crate) const KEY: &str = include_str!("../../../../tests/keys/rsa2048-pkcs8.
 pub(crate) const CERTIFICATE: &[u8] =
     include_bytes!("../../../batch-modexp-rustls/tests/localhost.der");
 
-/// How long a test waits for what must come. Nothing takes that long but a failure.
+/// Longest wait for an expected event; only failures take that long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A directory with three keys.
@@ -32,7 +32,7 @@ pub(crate) fn keys() -> TempDir {
     directory
 }
 
-/// A file that nobody else may read.
+/// Writes a file that only its owner may read.
 pub(crate) fn write_secret(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
     set_mode(path, 0o600);
@@ -42,7 +42,7 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
 }
 
-/// Options for TLS with a certificate of the name `localhost`, and its files in `directory`.
+/// Options for TLS with a certificate for `localhost`, and its files in `directory`.
 pub(crate) fn tls_options(directory: &Path) -> [String; 4] {
     let (key, certificate) = (directory.join("tls.key"), directory.join("certificate"));
     write_secret(&key, KEY);
@@ -63,7 +63,7 @@ pub(crate) fn command(keys: &Path, options: &[&str]) -> Command {
     command
 }
 
-/// What it says when it does not start.
+/// The error message of a program that does not start.
 pub(crate) fn failure(keys: &Path, options: &[&str]) -> String {
     let output = command(keys, options).output().unwrap();
     assert!(!output.status.success());
@@ -78,7 +78,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// On a port of its own, with its record in a file.
+    /// Starts on a free port, with the record in a file.
     pub(crate) fn start(options: &[&str]) -> Self {
         Self::listen("127.0.0.1:0", options)
     }
@@ -140,7 +140,7 @@ impl Server {
         record.lines().map(String::from).collect()
     }
 
-    /// Ends it as systemd does, and returns what it said after that.
+    /// Ends the program as systemd does, and returns its remaining output.
     pub(crate) fn terminate(mut self) -> String {
         self.signal("TERM");
         let mut rest = String::new();
@@ -149,7 +149,7 @@ impl Server {
         rest
     }
 
-    /// The same while nobody reads what it says.
+    /// Ends the program while its standard output is closed.
     pub(crate) fn terminate_unheard(mut self) -> ExitStatus {
         let mut nobody = Command::new("true").stdout(Stdio::piped()).spawn().unwrap();
         self.words = BufReader::new(nobody.stdout.take().unwrap());
@@ -167,13 +167,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // For tests that fail.
+        // For failed tests.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// One request on a connection of its own: the status and the body.
+/// Sends one request on `stream`; returns status and body.
 pub(crate) fn talk(
     stream: impl Read + Write,
     method: &str,
@@ -183,7 +183,7 @@ pub(crate) fn talk(
     talk_with(stream, method, path, "Host: localhost\r\n", body)
 }
 
-/// The same with other lines of a header.
+/// Sends one request with other header lines.
 pub(crate) fn talk_with(
     mut stream: impl Read + Write,
     method: &str,
@@ -199,11 +199,11 @@ pub(crate) fn talk_with(
     answer(stream)
 }
 
-/// What comes until the connection ends.
+/// Reads an answer until the connection ends.
 pub(crate) fn answer(mut stream: impl Read) -> std::io::Result<(u16, Vec<u8>)> {
     let mut answer = Vec::new();
     match stream.read_to_end(&mut answer) {
-        // Something was sent that it did not read.
+        // The server did not read all that was sent.
         Err(error) if error.kind() == ErrorKind::ConnectionReset && !answer.is_empty() => {}
         read => drop(read?),
     }

@@ -1,4 +1,4 @@
-//! Who is let in, and which files are taken for keys.
+//! Tests of which clients are admitted, and which files are accepted as keys.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn web_pages_get_no_signatures() {
     ] {
         assert_eq!(ask(lines), 403, "{lines}");
     }
-    // Other answers are not for them either.
+    // Other paths are refused too.
     for path in ["/keys", "/keys/main", "/metrics", "/healthz", "/none"] {
         let lines = "Host: evil.example\r\n";
         let answer = talk_with(server.connect(), "GET", path, lines, b"");
@@ -46,7 +46,7 @@ fn web_pages_get_no_signatures() {
     );
 }
 
-/// Names are asked of clients of TLS only if there are any.
+/// Over TLS, host names are checked only if some are configured.
 #[test]
 fn names_over_tls() {
     use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -79,7 +79,7 @@ fn unix_sockets() {
     let address = format!("unix:{}", path.display());
     let mode = || path.metadata().unwrap().permissions().mode() & 0o777;
     let sign = |server: &Server| {
-        // Any name will do.
+        // Any name is accepted.
         let lines = "Host: anything.example\r\n";
         talk_with(
             server.connect_unix(),
@@ -109,12 +109,12 @@ fn unix_sockets() {
     assert!(record.iter().all(is_mine), "{record:?}");
     assert_eq!(record.len(), 2);
 
-    // A second server does not take the socket away from the first.
+    // A second server does not take over the socket of the first.
     let keys = keys();
     let words = failure(keys.path(), &["--listen", &address]);
     assert!(words.contains("another server"), "{words}");
     assert_eq!(sign(&server).0, 200);
-    // One that was killed leaves its socket behind.
+    // A killed server leaves its socket behind.
     server.signal("KILL");
     drop(server);
     assert!(path.exists());
@@ -131,7 +131,7 @@ fn unix_sockets() {
     assert!(failure(keys.path(), &["--listen", "unix:socket"]).contains("begins with /"));
 }
 
-/// Whether the tests run as root, to whom everything belongs then.
+/// Whether the tests run as root, who owns the files then.
 fn is_root(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     path.metadata().unwrap().uid() == 0
@@ -168,7 +168,7 @@ fn keys_that_others_can_read_or_write() {
         assert!(words.contains("replace keys"), "{words}");
     }
     set_mode(keys.path(), 0o700);
-    // The way to the folder counts too.
+    // The parents of the folder are checked too.
     let nested = keys.path().join("open").join("keys");
     std::fs::create_dir_all(&nested).unwrap();
     std::fs::copy(&main, nested.join("main.pem")).unwrap();
@@ -193,7 +193,7 @@ fn keys_of_other_users() {
         assert!(words.contains("belongs to user 12345"), "{words}");
         std::os::unix::fs::chown(path, Some(0), None).unwrap();
     }
-    // How systemd hands out credentials.
+    // As systemd provides credentials.
     set_mode(&main, 0o440);
     let server = Server::spawn(command(keys.path(), &["--listen", "127.0.0.1:0"]), keys);
     assert_eq!(

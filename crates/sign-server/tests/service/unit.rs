@@ -1,4 +1,4 @@
-//! The unit of systemd in this crate.
+//! Tests of the systemd unit in this crate.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use crate::server::{KEY, Server, set_mode, write_secret};
 const UNIT: &str = include_str!("../../sign-server.service");
 const INSTALLED: &str = "/usr/local/bin/sign-server";
 
-/// The value of a setting that is there once.
+/// The value of a setting that occurs once.
 fn setting(name: &str) -> &'static str {
     let mut found = UNIT
         .lines()
@@ -30,7 +30,7 @@ fn systemd_takes_it() {
     }
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("sign-server.service");
-    // It wants the program to be there.
+    // systemd-analyze requires that the program exists.
     std::fs::write(
         &path,
         UNIT.replace(INSTALLED, env!("CARGO_BIN_EXE_sign-server")),
@@ -44,7 +44,7 @@ fn systemd_takes_it() {
         let output = command.unwrap();
         let words = [output.stdout, output.stderr].concat();
         let words = String::from_utf8(words).unwrap();
-        // Of other units of the machine it may say anything.
+        // Messages about other units do not matter.
         let about_it: Vec<_> = words
             .lines()
             .filter(|line| line.contains("sign-server"))
@@ -52,15 +52,16 @@ fn systemd_takes_it() {
         (output.status.success(), about_it.join("\n"))
     };
     assert_eq!(verify(), (true, String::new()));
-    // That it finds faults.
+    // The check finds faults.
     std::fs::write(&path, UNIT.replace("LoadCredential=", "LoadCredentials=")).unwrap();
     assert!(verify().1.contains("LoadCredentials"));
 }
 
-/// Its command line finds the keys where systemd puts them.
+/// The command line in the unit finds the keys where systemd puts them.
 #[test]
 fn its_command_line_starts() {
-    // Each file of a folder becomes a credential, by the name ID_FILE (systemd.exec(5), LoadCredential=).
+    // Each file of a folder becomes a credential, with the name ID_FILE (systemd.exec(5),
+    // LoadCredential=).
     let (id, folder) = setting("LoadCredential").split_once(':').unwrap();
     assert_eq!(folder, "/etc/sign-server/keys");
     let credentials = tempfile::tempdir().unwrap();
@@ -71,7 +72,7 @@ fn its_command_line_starts() {
     }
     set_mode(credentials.path(), 0o500);
     let line = setting("ExecStart").replace("%d", credentials.path().to_str().unwrap());
-    // Another server may have the port.
+    // Another server may use the port.
     let line = line.replace(" 127.0.0.1:8080", " 127.0.0.1:0");
     assert!(!line.contains('%'), "{line}");
     let mut words = line.split(' ');
