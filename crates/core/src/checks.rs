@@ -1,4 +1,4 @@
-//! What every backend requires of a batch.
+//! Checks of batches that every backend makes.
 
 use crypto_bigint::Unsigned;
 
@@ -24,7 +24,7 @@ pub fn check_batch<U: Unsigned>(
     check_instances(batch, exponent_bits, max_bits)
 }
 
-/// Checks that there is room for each result.
+/// Checks that `out` has one place for each instance.
 ///
 /// # Panics
 ///
@@ -37,7 +37,7 @@ pub fn check_lengths<I, U>(batch: &[I], out: &[U]) {
     );
 }
 
-/// The same for a part of a batch.
+/// Checks a part of a batch of powers; see [`check_batch`].
 ///
 /// # Errors
 ///
@@ -76,7 +76,7 @@ pub fn check_instances<U: Unsigned>(
     Ok(())
 }
 
-/// What the factors and the results of products are.
+/// The representation of the factors and results of products.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Form {
     /// [`batch_mod_mul`](crate::BatchModMul::batch_mod_mul).
@@ -103,7 +103,7 @@ pub fn check_products<U: Unsigned>(
     check_factors(batch, max_bits)
 }
 
-/// The same for a part of a batch.
+/// Checks a part of a batch of products; see [`check_products`].
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Engines, which compute on the calling thread with one instruction set.
+//! Engines: each computes on the calling thread with one instruction set.
 
 use alloc::vec::Vec;
 
@@ -6,18 +6,20 @@ use crypto_bigint::Choice;
 
 use crate::requests::{Powers, Product, Reduction, SecretPowers};
 
-/// Arithmetic on flat numbers: everything that RSA computes.
+/// The arithmetic that RSA needs, on flat numbers.
 ///
-/// Callers use the provided methods. They check the lengths of a request before they hand it to the `run_` method, which
-/// each engine implements. All of it is constant-time in every secret of the [requests](crate::requests).
+/// Callers use the provided methods. They check the lengths of a request before they pass it to the
+/// `run_` method that each engine implements. All operations are constant-time in every secret of
+/// the [requests](crate::requests).
 ///
-/// The crates of this workspace alone implement it, and `batch-modexp` does not offer it, so that nobody else's code checks
+/// Only crates of this workspace implement it; `batch-modexp` does not export it. No foreign code
+/// therefore checks the results of private operations.
 /// results of private operations.
 pub trait Engine: Sync {
-    /// The name for users.
+    /// The engine's name, for users.
     fn name(&self) -> &'static str;
 
-    /// Powers with secret exponents: see [`SecretPowers`].
+    /// Computes powers with secret exponents: see [`SecretPowers`].
     ///
     /// # Panics
     ///
@@ -27,7 +29,7 @@ pub trait Engine: Sync {
         self.run_pow(powers);
     }
 
-    /// Products with public powers: see [`Product`].
+    /// Computes products with public powers: see [`Product`].
     ///
     /// # Panics
     ///
@@ -37,7 +39,7 @@ pub trait Engine: Sync {
         self.run_product(product);
     }
 
-    /// Remainders: see [`Reduction`].
+    /// Computes remainders: see [`Reduction`].
     ///
     /// # Panics
     ///
@@ -47,12 +49,15 @@ pub trait Engine: Sync {
         self.run_reduction(reduction);
     }
 
-    /// For each lane whether `bases[i]^exponent` is `expected[i]` modulo both factors. `None` from an engine without
-    /// SIMD lanes, on which the same modulo the products of the factors is faster.
+    /// Tells for each item whether `bases[i]^exponent` is `expected[i]` modulo both factors.
+    ///
+    /// Returns `None` from an engine without SIMD lanes: there the check modulo the product of the
+    /// factors is faster.
     ///
     /// # Panics
     ///
-    /// Those of [`Powers::assert_lengths`], and where there are lanes, if the factors are too short for the numbers.
+    /// Those of [`Powers::assert_lengths`]. Engines with lanes also panic if the factors are too
+    /// short for the numbers.
     fn powers_agree(&self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
         powers.assert_lengths();
         self.run_powers(powers)

@@ -1,4 +1,4 @@
-//! What can go wrong with arithmetic and with the devices that compute.
+//! Errors of the arithmetic and of the devices that compute.
 
 mod device;
 
@@ -6,9 +6,9 @@ use core::fmt;
 
 pub use device::{CalibrationFault, DeviceFault, Unavailable};
 
-/// What can go wrong, with what was wrong and what to do about it.
+/// An error of a batch, with its cause and a remedy.
 ///
-/// No variant carries a secret. Whenever a batch call returns an error, its whole output is zero.
+/// No variant carries a secret. If a batch call returns an error, its whole output is zero.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
@@ -16,14 +16,14 @@ pub enum Error {
     ExponentBits {
         /// Position of the instance in the batch.
         index: usize,
-        /// The number of exponent bits that was asked for.
+        /// The requested number of exponent bits.
         exponent_bits: u32,
         /// Width of the exponent in bits.
         width: u32,
     },
     /// The base of instance `index` is wider than its modulus.
     ///
-    /// Only possible with `BoxedUint`, whose width is known at run time.
+    /// Only possible with `BoxedUint`, whose width is known at run time only.
     BaseWidth {
         /// Position of the instance in the batch.
         index: usize,
@@ -34,7 +34,7 @@ pub enum Error {
     },
     /// A factor of instance `index` of a batch of products is wider than its modulus.
     ///
-    /// Only possible with `BoxedUint`, whose width is known at run time.
+    /// Only possible with `BoxedUint`, whose width is known at run time only.
     FactorWidth {
         /// Position of the instance in the batch.
         index: usize,
@@ -52,7 +52,7 @@ pub enum Error {
         /// The largest width that this backend supports, in bits.
         max_bits: u32,
     },
-    /// A product of powers, instance `index`, does not have as many terms as there are lengths of exponents.
+    /// Product of powers `index` does not have one term for each length of exponents.
     Terms {
         /// Position of the instance in the batch.
         index: usize,
@@ -61,60 +61,61 @@ pub enum Error {
         /// The number of lengths.
         lengths: usize,
     },
-    /// A table of powers of a fixed base is for shorter exponents or, with signs, for exponents of another length.
+    /// A table of a fixed base does not serve exponents of this length. A table for signed
+    /// exponents serves its own length only.
     TableExponentBits {
-        /// The number of exponent bits that was asked for.
+        /// The requested number of exponent bits.
         exponent_bits: u32,
-        /// That of the table.
+        /// The exponent bits of the table.
         table_bits: u32,
     },
-    /// The smallest table of powers takes more memory than is allowed.
+    /// The smallest table of powers takes more memory than the caller allows.
     TableBytes {
-        /// Its size in octets.
+        /// The size of that table in octets.
         bytes: usize,
-        /// What is allowed.
+        /// The limit in octets.
         max_bytes: usize,
     },
-    /// A table of powers was made by a backend of another kind, which holds numbers in another form.
+    /// A backend of another kind made the table of powers, in another representation.
     TableOfOtherBackend,
-    /// The product of a base and what should be its inverse is not 1.
+    /// The product of a base and its supposed inverse is not 1.
     NotInverse,
-    /// The processor lacks instructions that the backend is made of.
+    /// The processor lacks instructions that the backend needs.
     Unsupported {
-        /// The backend that was asked for.
+        /// The requested backend.
         backend: &'static str,
-        /// What it needs.
+        /// The required instructions.
         needs: &'static str,
     },
     /// The thread pool could not be started.
     ThreadPool {
-        /// The number of threads that was asked for.
+        /// The requested number of threads.
         threads: usize,
     },
-    /// A GPU was to be used in a child process that was forked after the backend was made: the CUDA driver
-    /// works in the process that started it only.
+    /// A forked child used a GPU of a backend that its parent made. The CUDA driver works only in
+    /// the process that started it.
     Forked,
-    /// There is no GPU that can be used.
+    /// No GPU can be used.
     CudaUnavailable(Unavailable),
     /// A GPU failed.
     Cuda {
         /// The number of the device.
         device: usize,
-        /// What happened, and whether the backend can be used again.
+        /// The fault; it tells whether the backend remains usable.
         fault: DeviceFault,
     },
-    /// Running times that were measured before are not those of this machine, or cannot be read.
+    /// Loaded running times are not those of this machine, or cannot be read.
     Calibration(CalibrationFault),
 }
 
 impl Error {
-    /// The same error for a batch in which the failed part starts at instance `start`.
+    /// Converts an error of a part that starts at instance `start` to an error of the whole batch.
     #[must_use]
     pub fn in_batch_at(self, start: usize) -> Self {
         self.with_index(|index| start + index)
     }
 
-    /// The same error for a batch in which the instance at fault has another index.
+    /// Replaces the index of the instance at fault.
     pub fn with_index(mut self, in_batch: impl FnOnce(usize) -> usize) -> Self {
         if let Some(index) = self.index_mut() {
             *index = in_batch(*index);
@@ -122,7 +123,7 @@ impl Error {
         self
     }
 
-    /// Which instance of the batch it is about, if it is about one.
+    /// The index of the instance at fault, if the error is about one instance.
     #[must_use]
     pub fn index(&self) -> Option<usize> {
         self.clone().index_mut().copied()

@@ -1,12 +1,14 @@
-//! Tables of powers of one base, from which each further power is a product of entries.
+//! Tables of powers of one base. Every further power is a product of entries.
 //!
-//! An exponent is cut into digits of `w` bits, `e = sum of e_j * 2^(w * j)`. Row `j` of the table has the powers
-//! `base^(d * 2^(w * j))` for every digit `d`, so that `base^e` is the product of one entry of each row: one
-//! multiplication for a digit, and no squaring (E. F. Brickell, D. M. Gordon, K. S. McCurley and D. B. Wilson, "Fast
-//! exponentiation with precomputation", EUROCRYPT '92; Handbook of Applied Cryptography, 14.109).
+//! An exponent is cut into digits of `w` bits, `e = sum of e_j * 2^(w * j)`. Row `j` of the table
+//! has the powers `base^(d * 2^(w * j))` for every digit `d`. So `base^e` is the product of one
+//! entry of each row: one multiplication per digit and no squaring. Source: E. F. Brickell, D. M.
+//! Gordon, K. S. McCurley and D. B. Wilson, "Fast exponentiation with precomputation", EUROCRYPT
+//! '92; Handbook of Applied Cryptography, 14.109.
 //!
-//! Entries are in the Montgomery form of the engine that made the table. Those of row 0 are ordinary numbers: a product
-//! of Montgomery forms with one ordinary number is an ordinary number, so nothing has to be converted in the end.
+//! Entries are in the Montgomery form of the engine that made the table. Those of row 0 are
+//! ordinary numbers. A product of Montgomery forms and one ordinary number is an ordinary number,
+//! so the result needs no conversion.
 
 mod inverse;
 
@@ -21,21 +23,23 @@ use crate::modulus::ModulusRef;
 use crate::secret::Secret;
 use crate::window::{Window, recode_into};
 
-/// How an engine holds numbers, and what it says of tables.
+/// How an engine represents numbers in tables, and the windows it supports.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TableForm {
     /// Bits in a limb of the engine.
     pub radix_bits: u32,
     /// Limbs in a number.
     pub limbs: usize,
-    /// The largest window, in bits, with which the look-up takes less time than the products that it saves.
+    /// The largest window, in bits, with which a look-up costs less time than the products it
+    /// saves.
     pub largest_window: u32,
 }
 
-/// The smallest window of a table, in bits: a row of fewer entries than SIMD lanes would not fill a vector.
+/// The smallest window of a table, in bits. A row with fewer entries than SIMD lanes would not fill
+/// a vector.
 const SMALLEST_WINDOW: u32 = 3;
 
-/// The table of a [`FixedBase`](crate::FixedBase), behind which numbers are limbs: see there.
+/// The table of a [`FixedBase`](crate::FixedBase), independent of the caller's number type.
 #[allow(missing_debug_implementations)]
 pub struct Table {
     form: TableForm,
@@ -43,7 +47,7 @@ pub struct Table {
     exponent_bits: u32,
     is_signed: bool,
     modulus: FixedModulus,
-    /// See [`rows`](Self::rows); with room to begin at a multiple of 64 octets.
+    /// See [`rows`](Self::rows). Has spare words so that rows can start at a multiple of 64 octets.
     words: Secret<Vec<u64>>,
 }
 
@@ -51,7 +55,7 @@ pub struct Table {
 struct FixedModulus {
     limbs: Secret<Vec<Limb>>,
     r2: Secret<Vec<Limb>>,
-    /// One number, in the heap: what is moved leaves a copy.
+    /// One number, in the heap because a move would leave a copy on the stack.
     mod_inv: Secret<Vec<U64>>,
 }
 
@@ -75,7 +79,8 @@ impl FixedModulus {
 }
 
 impl Table {
-    /// A table whose entries are all zero, of at most `max_bytes` octets, or else the octets of the smallest one.
+    /// A table of at most `max_bytes` octets, all zero. Fails with the size of the smallest table,
+    /// in octets.
     pub(crate) fn zeros<U: Unsigned>(
         params: &MontyParams<U>,
         form: TableForm,
@@ -95,19 +100,19 @@ impl Table {
         })
     }
 
-    /// The length, in bits, of the longest exponents that the table is for.
+    /// The length, in bits, of the longest exponents that the table serves.
     #[must_use]
     pub fn exponent_bits(&self) -> u32 {
         self.exponent_bits
     }
 
-    /// Whether exponents are numbers in two's complement.
+    /// Whether exponents are in two's complement.
     #[must_use]
     pub fn is_signed(&self) -> bool {
         self.is_signed
     }
 
-    /// Bits in a digit of an exponent, 3 to 6: each costs one product.
+    /// Bits in a digit of an exponent, 3 to 6. Each digit costs one product.
     #[must_use]
     pub fn window_bits(&self) -> u32 {
         self.window.bits()
@@ -119,7 +124,7 @@ impl Table {
         self.words.len() * size_of::<u64>()
     }
 
-    /// How the engine that made it holds numbers.
+    /// The number representation of the engine that made the table.
     #[must_use]
     pub fn form(&self) -> TableForm {
         self.form
@@ -131,8 +136,8 @@ impl Table {
         self.modulus.as_ref()
     }
 
-    /// Words of 64 bits: for each row, for each limb from the lowest on, that limb of all entries in turn. So a vector of
-    /// words has one limb of several entries.
+    /// The entries as 64-bit words, row by row. A row has, for each limb from the lowest, that limb
+    /// of all entries in turn. A vector of words thus holds one limb of several entries.
     #[must_use]
     pub fn rows(&self) -> Rows<&[u64]> {
         let (layout, start, len) = (self.layout(), self.start(), self.len());
@@ -142,7 +147,7 @@ impl Table {
         }
     }
 
-    /// The same, to be filled, and the modulus.
+    /// The same rows for writing, and the modulus.
     pub fn rows_mut(&mut self) -> (Rows<&mut [u64]>, ModulusRef<'_>) {
         let (layout, start, len) = (self.layout(), self.start(), self.len());
         let rows = Rows {
@@ -152,16 +157,16 @@ impl Table {
         (rows, self.modulus.as_ref())
     }
 
-    /// Digits in exponents of `exponent_bits` bits: of 0 bits too there is one, so that row 0 is always there.
+    /// The number of digits of exponents of `exponent_bits` bits, at least 1: row 0 is always used.
     #[must_use]
     pub fn digit_count(&self, exponent_bits: u32) -> usize {
         self.window.digit_count(exponent_bits).max(1)
     }
 
-    /// The digits of an exponent of `exponent_bits` bits, least significant first.
+    /// Writes the digits of an exponent of `exponent_bits` bits, least significant first.
     ///
-    /// A number in two's complement is more by half of its range: so the digits are of a number that is not negative, and
-    /// row 0 makes up for it.
+    /// An exponent in two's complement is first raised by half of its range, so that it is not
+    /// negative. Row 0 compensates.
     pub fn recode(&self, exponent: &[Limb], exponent_bits: u32, digits: &mut [u8]) {
         if exponent_bits == 0 {
             return digits.fill(0);
@@ -191,13 +196,13 @@ impl Table {
         limbs * entries * count
     }
 
-    /// The first word at a multiple of 64 octets. Only running times depend on it.
+    /// The index of the first word at a multiple of 64 octets. Only running times depend on it.
     fn start(&self) -> usize {
         self.words.as_ptr().align_offset(64).min(ALIGNMENT_WORDS)
     }
 }
 
-/// Words that are left over so that rows can begin where cache lines do.
+/// Spare words so that rows can start at a cache line.
 const ALIGNMENT_WORDS: usize = 7;
 
 /// The shape of all rows.
@@ -221,7 +226,7 @@ impl<W> Rows<W> {
         self.layout.count
     }
 
-    /// Entries of each row.
+    /// The number of entries in each row.
     pub fn entries(&self) -> usize {
         self.layout.entries
     }
@@ -249,12 +254,13 @@ impl Rows<&mut [u64]> {
     }
 }
 
-/// Gives `put` each limb of entry `digit` of a row. Reads the whole row in the same order whatever the digit is.
+/// Passes each limb of entry `digit` of a row to `put`. Reads the whole row in the same order for
+/// every digit.
 pub fn select(row: &[u64], entries: usize, digit: u8, mut put: impl FnMut(usize, u64)) {
     let mut masks = [0; 1 << Window::MAX_BITS];
     let masks = &mut masks[..entries];
     for (entry, mask) in (0u64..).zip(masks.iter_mut()) {
-        // All ones where both are equal: then alone the difference from 1 is negative.
+        // All ones if both are equal: only then is the difference minus 1 negative.
         let difference = entry ^ u64::from(digit);
         *mask = (difference.wrapping_sub(1) >> 63).wrapping_neg();
     }
@@ -268,14 +274,14 @@ pub fn select(row: &[u64], entries: usize, digit: u8, mut put: impl FnMut(usize,
     }
 }
 
-/// Octets of a table with that window.
+/// The size in octets of a table with this window.
 fn bytes(form: TableForm, window: Window, exponent_bits: u32) -> usize {
     let rows = window.digit_count(exponent_bits).max(1);
     (rows * window.table_len() * form.limbs + ALIGNMENT_WORDS) * size_of::<u64>()
 }
 
-/// The window with the fewest digits of all whose table has at most `max_bytes` octets, the smallest one of those; or the
-/// octets of the smallest table.
+/// The smallest window with the fewest digits among those whose table has at most `max_bytes`
+/// octets. Fails with the size of the smallest table.
 fn window(form: TableForm, exponent_bits: u32, max_bytes: usize) -> Result<Window, usize> {
     let windows = (SMALLEST_WINDOW..=form.largest_window).filter_map(Window::new);
     let fits = |window: &Window| bytes(form, *window, exponent_bits) <= max_bytes;
@@ -300,7 +306,7 @@ mod tests {
     fn the_budget_decides_the_window() {
         for (exponent_bits, max_bytes, expected) in [
             (2048, usize::MAX, Ok(8)),
-            // 342 rows of 64 entries of 256 octets.
+            // 342 rows of 64 entries of 256 octets each.
             (2048, 342 * 64 * 256 + 56, Ok(6)),
             (2048, 342 * 64 * 256 + 55, Ok(5)),
             // The smallest window with as few digits as the largest one.

@@ -1,8 +1,8 @@
-//! What all backends of `batch-modexp` share: the traits, the errors of arithmetic, buffers for secrets, windows, Montgomery
-//! arithmetic, and [`Serial`], the reference for every other backend.
+//! The common base of all backends of `batch-modexp`: traits, errors of the arithmetic, buffers for
+//! secrets, windows, Montgomery arithmetic, and [`Serial`], the reference for every other backend.
 //!
-//! Programs use the crate `batch-modexp`, which offers the public part of this one under the same names. What it does not
-//! offer is for the crates of this workspace and may change with any version.
+//! Programs use the crate `batch-modexp`, which exports the public part of this one under the same
+//! names. Everything else is internal to this workspace and may change with any version.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -39,7 +39,7 @@ pub use traits::{
     BatchMultiExp, FixedBase, ModExp, ModMul, ModMultiExp,
 };
 
-/// The paths of the crate `batch-modexp`, for the examples of the documentation.
+/// The paths of the crate `batch-modexp`, for examples in the documentation.
 #[doc(hidden)]
 pub mod facade {
     pub use crate::{

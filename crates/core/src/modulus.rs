@@ -1,4 +1,4 @@
-//! An odd modulus by reference, whatever type of numbers a caller has.
+//! An odd modulus by reference, independent of the caller's number type.
 
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Limb, U64, Unsigned};
@@ -18,7 +18,7 @@ pub struct ModulusRef<'a> {
 }
 
 impl<'a> ModulusRef<'a> {
-    /// That of `params`.
+    /// The modulus of `params`.
     #[must_use]
     pub fn of<U: Unsigned>(params: &'a MontyParams<U>) -> Self {
         Self {
@@ -28,7 +28,7 @@ impl<'a> ModulusRef<'a> {
         }
     }
 
-    /// Whether these are the same references.
+    /// Whether both are the same references.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         core::ptr::eq(self.limbs, other.limbs) && core::ptr::eq(self.r2, other.r2)
@@ -40,7 +40,7 @@ impl<'a> ModulusRef<'a> {
         self.limbs.len() as u32 * Limb::BITS
     }
 
-    /// For products of ours.
+    /// The modulus with the constants of our Montgomery arithmetic.
     pub(crate) fn monty<const LIMBS: usize>(&self) -> Secret<Monty<LIMBS>> {
         let inverse = self.mod_inv.as_limbs()[0];
         Monty::of_limbs(self.limbs, self.r2, inverse.wrapping_neg())

@@ -1,13 +1,14 @@
-//! Montgomery arithmetic on `Uint<LIMBS>`, constant-time in every value, that of the modulus too.
+//! Montgomery arithmetic on `Uint<LIMBS>`, constant-time in every value, the modulus included.
 //!
-//! With `R = 2^(LIMBS * Limb::BITS)`, a product is `a * b / R` (Montgomery, "Modular multiplication without
-//! trial division", 1985), computed by the interleaved method of Koç, Acar and Kaliski ("Analyzing and comparing
-//! Montgomery multiplication algorithms", 1996). Only limb operations of crypto-bigint are used. Its own
-//! Montgomery forms would need `MontyParams::new`, which counts the leading zeros of the modulus by an
-//! instruction that not every processor executes in constant time.
+//! With `R = 2^(LIMBS * Limb::BITS)`, a product is `a * b / R` (Montgomery, "Modular multiplication
+//! without trial division", 1985). The method is the interleaved one of Koç, Acar and Kaliski
+//! ("Analyzing and comparing Montgomery multiplication algorithms", 1996). The code uses only limb
+//! operations of crypto-bigint. Its own Montgomery forms would need `MontyParams::new`, which
+//! counts the leading zeros of the modulus with an instruction that is not constant-time on every
+//! processor.
 //!
-//! Nothing here reaches the heap. What a function leaves on the stack is overwritten by
-//! [`scrubbed`](crate::width::scrubbed), in which callers run it.
+//! Nothing here allocates. Callers run these functions in [`scrubbed`](crate::width::scrubbed),
+//! which overwrites the stack afterwards.
 
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, CtAssign, CtEq, Limb, Uint, WideWord, Word};
@@ -37,7 +38,7 @@ impl<const LIMBS: usize> Zeroize for Monty<LIMBS> {
 }
 
 impl<const LIMBS: usize> Monty<LIMBS> {
-    /// The modulus of `params`, which are as wide.
+    /// The modulus of `params`, which has the same width.
     #[must_use]
     pub fn new(params: &MontyParams<Uint<LIMBS>>) -> Secret<Self> {
         Secret::new(Self {
@@ -47,7 +48,7 @@ impl<const LIMBS: usize> Monty<LIMBS> {
         })
     }
 
-    /// The modulus of `params`, which may be narrower by less than a quarter, but not wider.
+    /// The modulus of `params`, narrower than `LIMBS` limbs by less than a quarter, or as wide.
     ///
     /// # Panics
     ///
@@ -58,7 +59,8 @@ impl<const LIMBS: usize> Monty<LIMBS> {
         Self::of_limbs(modulus, params.r2().as_limbs(), params.mod_neg_inv())
     }
 
-    /// The same of the limbs of a modulus, of `2^(2 * width) mod modulus`, and of `-1 / modulus` modulo the radix of a limb.
+    /// Like [`widened`](Self::widened), from the modulus, `2^(2 * width) mod modulus` and `-1 /
+    /// modulus` modulo the limb radix.
     ///
     /// # Panics
     ///
@@ -76,9 +78,10 @@ impl<const LIMBS: usize> Monty<LIMBS> {
             r2: load_limbs(r2),
         });
         if narrow < LIMBS {
-            // So far `r2` is the square of the radix 2^(w * narrow), where w is the length of a limb: that is
-            // R * 2^f with f = w * (2 * narrow - LIMBS). A Montgomery square doubles f, and a product with
-            // 2^g adds what is missing to R^2, g = w * (LIMBS - 2 * (2 * narrow - LIMBS)) + w * LIMBS.
+            // So far `r2` is the square of the radix 2^(w * narrow), where w is the limb length. It
+            // equals R * 2^f with f = w * (2 * narrow - LIMBS). A Montgomery square doubles f. A
+            // product with 2^g supplies the rest of R^2: g = w * (LIMBS - 2 * (2 * narrow - LIMBS))
+            // + w * LIMBS.
             let mut square = Secret::new(Uint::ZERO);
             monty.mul(&monty.r2, &monty.r2, &mut square);
             let mut power = Uint::<LIMBS>::ZERO;
@@ -90,10 +93,12 @@ impl<const LIMBS: usize> Monty<LIMBS> {
         monty
     }
 
-    /// The modulus of `params`, which may be narrower but not wider, for Montgomery products with the radix of its own
-    /// width, `S = 2^width`: [`enter`](Self::enter) gives `value * S mod modulus` for a value of that width, and
-    /// [`mul`](Self::mul) `a * b / S mod modulus` where one factor has been moved up to the top limbs
-    /// ([`load_high`]).
+    /// The modulus of `params`, not wider than `LIMBS` limbs, for Montgomery products with the
+    /// radix of its own width.
+    ///
+    /// With `S = 2^width`, [`enter`](Self::enter) gives `value * S mod modulus` for a value of that
+    /// width. [`mul`](Self::mul) gives `a * b / S mod modulus` if one factor has been shifted to
+    /// the top limbs ([`load_high`]).
     #[must_use]
     pub fn narrow(params: &MontyParams<BoxedUint>) -> Secret<Self> {
         let width = params.modulus().as_ref().as_limbs().len();
@@ -104,22 +109,23 @@ impl<const LIMBS: usize> Monty<LIMBS> {
         })
     }
 
-    /// `out = a * b / R mod modulus`, if `a * b` is below `R * modulus`: for any a and for b below the modulus.
+    /// `out = a * b / R mod modulus`, if `a * b < R * modulus`: for any a, and b below the modulus.
     pub fn mul(&self, a: &Uint<LIMBS>, b: &Uint<LIMBS>, out: &mut Uint<LIMBS>) {
         let carry = self.product(a, b, out);
         self.reduce_once(carry, out);
     }
 
-    /// `out = value * R mod modulus`, the Montgomery form, for any value.
+    /// `out = value * R mod modulus`, the Montgomery form of any value.
     pub fn enter(&self, value: &Uint<LIMBS>, out: &mut Uint<LIMBS>) {
         self.mul(value, &self.r2, out);
     }
 
     /// `out = base ^ (exponent mod 2^exponent_bits) mod modulus`, below the modulus, for any base.
     ///
-    /// Fixed window: each digit costs as many squarings as it has bits, a scan of the whole table and a
-    /// multiplication, the digit 0 too. Numbers in between are only kept below R ("almost Montgomery
-    /// multiplication": Gueron, "Efficient software implementations of modular exponentiation", 2011).
+    /// Fixed window: each digit, 0 included, costs as many squarings as it has bits, a scan of the
+    /// whole table and a multiplication. Intermediate values are only kept below R ("almost
+    /// Montgomery multiplication": Gueron, "Efficient software implementations of modular
+    /// exponentiation", 2011).
     ///
     /// # Panics
     ///
@@ -159,7 +165,7 @@ impl<const LIMBS: usize> Monty<LIMBS> {
             self.almost_mul(&power, &factor, &mut spare);
             core::mem::swap(&mut *power, &mut *spare);
         }
-        // A product with 1 is at most the modulus before it is reduced.
+        // Before its final reduction, a product with 1 is at most the modulus.
         self.mul(&power, &Uint::ONE, out);
     }
 
@@ -184,8 +190,8 @@ impl<const LIMBS: usize> Monty<LIMBS> {
             let ab = wide(*a) * wide(b[0]) + wide(out[0]);
             let u = Limb(ab as Word).wrapping_mul(self.neg_inv);
             let um = wide(u) * wide(m[0]);
-            // The low halves add up to 0 modulo the radix B. Carries of both products go on together: below 2 * B,
-            // they fit where a product leaves room.
+            // The low halves add up to 0 modulo the radix B. One carry serves both products: it is
+            // below 2 * B and fits into the double-width sum below.
             let low = low_half(ab) + low_half(um);
             let mut carry = (ab >> Limb::BITS) + (um >> Limb::BITS) + (low >> Limb::BITS);
             for j in 1..LIMBS {
@@ -203,7 +209,8 @@ impl<const LIMBS: usize> Monty<LIMBS> {
         Limb(overflow as Word)
     }
 
-    /// Subtracts the modulus from `value + R * carry`, which is below twice the modulus, if it is not below it.
+    /// Subtracts the modulus from `value + R * carry` if the result is not negative. The input is
+    /// below twice the modulus.
     #[inline]
     fn reduce_once(&self, carry: Limb, value: &mut Uint<LIMBS>) {
         let mut borrow = Limb::ZERO;
@@ -228,7 +235,7 @@ fn low_half(value: WideWord) -> WideWord {
     WideWord::from(value as Word)
 }
 
-/// The window with the fewest multiplications, of those with at most 16 powers in the table.
+/// The window with the fewest multiplications among those with at most 16 table entries.
 fn window(exponent_bits: u32) -> Window {
     let bits = match exponent_bits {
         0..=4 => 1,
@@ -239,7 +246,7 @@ fn window(exponent_bits: u32) -> Window {
     Window::new(bits).expect("1 to 4 bits are a window")
 }
 
-/// Copies `table[digit]` to `out`; reads all of the table in the same order whatever the digit is.
+/// Copies `table[digit]` to `out`. Reads the whole table in the same order for every digit.
 pub(crate) fn select<const LIMBS: usize>(table: &[Uint<LIMBS>], digit: u8, out: &mut Uint<LIMBS>) {
     *out = table[0];
     for (i, power) in (1..).zip(&table[1..]) {

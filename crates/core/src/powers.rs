@@ -1,7 +1,8 @@
-//! Powers beyond those of one base and one exponent each: requests to what computes them.
+//! Requests for powers by tables, products of powers, and powers with public exponents.
 //!
-//! Behind this numbers are limbs, least significant first, so that nothing is compiled for each type of a caller. All
-//! numbers are secret; how many there are, their widths and the lengths of exponents are public.
+//! Numbers are limbs here, least significant first, so that nothing is compiled again for each
+//! number type of a caller. All numbers are secret. Their count, their widths and the lengths of
+//! exponents are public.
 
 use crypto_bigint::Limb;
 
@@ -9,15 +10,17 @@ use crate::fixed_base::{Table, TableForm};
 use crate::modulus::ModulusRef;
 use crate::public_exponent::PublicExponent;
 
-/// What computes powers by tables, and products of powers. The crates of this workspace alone implement it.
+/// An engine for powers by tables and for products of powers. Only crates of this workspace
+/// implement it.
 pub trait PowerEngine: Sync {
-    /// How it holds numbers of `bits` bits in tables.
+    /// The table representation of numbers of `bits` bits.
     fn table_form(&self, bits: u32) -> TableForm;
 
-    /// Makes the entries of a table: the powers of `base`, of any value, those of row 0 times `first`, an ordinary number.
+    /// Fills a table with the powers of `base`, which may have any value. Entries of row 0 are
+    /// multiplied by `first`, an ordinary number.
     fn fill_rows(&self, table: &mut Table, base: &[Limb], first: &[Limb]);
 
-    /// Computes powers by a table of this form.
+    /// Computes powers by a table of this representation.
     fn fixed_powers(&self, powers: FixedPowers<'_, '_>);
 
     /// Computes products of powers.
@@ -51,24 +54,26 @@ impl<B: HasPowerEngine + ?Sized> HasPowerEngine for alloc::boxed::Box<B> {
     }
 }
 
-/// Powers of the base of a table, and where they go.
+/// Powers of the base of a table, and the places for them.
 pub struct FixedPowers<'a, 'o> {
-    /// The table of the engine that computes.
+    /// A table that this engine made.
     pub table: &'a Table,
-    /// None narrower than `exponent_bits`.
+    /// The exponents, none narrower than `exponent_bits`.
     pub exponents: &'a [&'a [Limb]],
-    /// The low bits of the exponents that count, at most those of the table.
+    /// Only this many low bits of each exponent are used; at most those of the table.
     pub exponent_bits: u32,
     /// A place for each power, as wide as the modulus.
     pub out: &'a mut [&'o mut [Limb]],
 }
 
-/// Products of powers, `bases[i][0]^exponents[i][0] * bases[i][1]^exponents[i][1] * ...` modulo `moduli[i]`, and where they go.
+/// Products of powers, `bases[i][0]^exponents[i][0] * bases[i][1]^exponents[i][1] * ...` modulo
+/// `moduli[i]`, and the places for them.
 pub struct MultiPowers<'a, 'o> {
     /// One for each product, all equally wide.
     pub moduli: &'a [ModulusRef<'a>],
-    /// The base and the exponent of each term of the first product, then those of the next one. Bases are of any value, no wider
-    /// than the moduli; exponents are no narrower than the length of their term.
+    /// The base and the exponent of each term of the first product, then those of the next one.
+    /// Bases may have any value and are no wider than the moduli. Exponents are no narrower than
+    /// the length of their term.
     pub terms: &'a [[&'a [Limb]; 2]],
     /// The length of the exponents of each term, in bits.
     pub exponent_bits: &'a [u32],
@@ -76,11 +81,11 @@ pub struct MultiPowers<'a, 'o> {
     pub out: &'a mut [&'o mut [Limb]],
 }
 
-/// Powers with one public exponent, and where they go.
+/// Powers with one public exponent, and the places for them.
 pub struct PublicPowers<'a, 'o> {
     /// One for each power, all equally wide.
     pub moduli: &'a [ModulusRef<'a>],
-    /// A base of any value for each modulus, no wider than that.
+    /// A base of any value for each modulus, no wider than its modulus.
     pub bases: &'a [&'a [Limb]],
     /// The exponent.
     pub exponent: &'a PublicExponent,

@@ -1,4 +1,4 @@
-//! Exponents that everybody may know, as squarings and products by odd powers of the base.
+//! Public exponents, as squarings and products with odd powers of the base.
 
 use alloc::vec::Vec;
 
@@ -7,10 +7,11 @@ use crypto_bigint::Unsigned;
 /// The largest window, in bits: 32 odd powers of the base.
 const LARGEST_WINDOW: u32 = 6;
 
-/// An exponent that is public, and what computing a power by it takes: see
+/// A public exponent, prepared as a sequence of squarings and products: see
 /// [`batch_mod_exp_vartime`](crate::BatchModExpVartime::batch_mod_exp_vartime).
 ///
-/// Secret exponents belong into [`ModExp`](crate::ModExp): the order of multiplications tells what this one is.
+/// Use [`ModExp`](crate::ModExp) for secret exponents: the order of multiplications reveals this
+/// one.
 #[derive(Clone, Debug)]
 pub struct PublicExponent {
     first: Option<usize>,
@@ -18,26 +19,27 @@ pub struct PublicExponent {
     odd_powers: usize,
 }
 
-/// Squarings, and then a product, if there is one.
+/// Some squarings, then at most one product.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Step {
-    /// How many.
+    /// The number of squarings.
     pub squarings: u32,
     /// The factor is the base to the power of `2 * odd + 1`.
     pub odd: Option<usize>,
 }
 
 impl PublicExponent {
-    /// The number `exponent`, in sliding windows of the size with the fewest products (Handbook of Applied Cryptography,
-    /// algorithm 14.85). A short one, or one with few bits that are set, takes no table: 65537 is 16 squarings and a product.
+    /// Prepares `exponent` in sliding windows of the size with the fewest products (Handbook of
+    /// Applied Cryptography, algorithm 14.85). A short exponent, or one with few bits set, needs no
+    /// table: 65537 takes 16 squarings and a product.
     ///
-    /// Takes time that depends on the exponent.
+    /// The running time depends on the exponent.
     #[must_use]
     pub fn new_vartime<U: Unsigned>(exponent: &U) -> Self {
         let windows = (2..=LARGEST_WINDOW).map(|bits| Self::with_window(exponent, bits));
         let products = |exponent: &Self| {
             let steps = exponent.steps.iter().filter(|step| step.odd.is_some());
-            // The square of the base, and then an odd power after the other.
+            // The square of the base, then one product for each further odd power.
             steps.count() + exponent.odd_powers - usize::from(exponent.odd_powers == 1)
         };
         let binary = Self::with_window(exponent, 1);
@@ -58,7 +60,7 @@ impl PublicExponent {
                 (squarings, end) = (squarings + 1, end - 1);
                 continue;
             }
-            // A window from a bit that is set down to one that is set.
+            // A window reaches from a set bit down to a set bit.
             let lowest = end.saturating_sub(window_bits);
             let start = (lowest..end).find(|bit| is_set(*bit)).unwrap_or(end - 1);
             let value = (start..end)
@@ -87,7 +89,7 @@ impl PublicExponent {
         }
     }
 
-    /// The odd power that is the first value, or none if the exponent is 0.
+    /// The index of the odd power that the computation starts with; `None` if the exponent is 0.
     #[doc(hidden)]
     #[must_use]
     pub fn first(&self) -> Option<usize> {
@@ -100,7 +102,7 @@ impl PublicExponent {
         &self.steps
     }
 
-    /// How many odd powers of the base there must be: the base, its cube, and so on.
+    /// The number of odd powers of the base in the table: the base, its cube, and so on.
     #[doc(hidden)]
     #[must_use]
     pub fn odd_powers(&self) -> usize {
@@ -113,7 +115,7 @@ mod tests {
     use super::*;
     use crypto_bigint::{U64, U256};
 
-    /// The exponent that the steps stand for.
+    /// Recomputes the exponent from its steps.
     fn value(exponent: &PublicExponent) -> U256 {
         let odd = |odd: usize| U256::from(2 * odd as u64 + 1);
         let first = exponent.first().map_or(U256::ZERO, odd);

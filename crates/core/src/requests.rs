@@ -1,20 +1,22 @@
-//! Requests of RSA to an [engine](crate::engine), around its exponentiations with secret exponents: products with public
-//! powers, comparisons of such powers, and remainders, of many numbers in flat buffers.
+//! Requests of RSA to an [engine](crate::engine): powers with secret exponents, products with
+//! public powers, comparisons of such powers, and remainders.
 //!
-//! A flat buffer holds numbers one after the other, each as many limbs long as the moduli, least significant
-//! limb first. Number `i` belongs to modulus `i`. All numbers and moduli are secret; how many there are, how wide they
-//! are and which moduli are the same reference is public, and so are the exponents.
+//! Many numbers are in one flat buffer, one after the other. Each has as many limbs as the moduli,
+//! least significant limb first. Number `i` belongs to modulus `i`. All numbers and moduli are
+//! secret. Public are the exponents of public powers, the number of moduli, their width, and which
+//! of them are the same reference.
 
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb};
 
-/// The moduli of flat numbers: all equally wide, at most [`MAX_BITS`](crate::width::MAX_BITS) bits.
+/// The moduli of flat numbers, all equally wide, at most [`MAX_BITS`](crate::width::MAX_BITS) bits.
 pub type Moduli<'a> = &'a [&'a MontyParams<BoxedUint>];
 
 /// The bits of a mask: see [`Powers`].
 pub const MASK_BITS: u32 = 12;
 
-/// Products with public powers, and where they go: below the moduli, for bases and factors of any value.
+/// Products with public powers, and the places for them. Results are below the moduli; bases and
+/// factors may have any value.
 pub struct Product<'a> {
     /// One for each number.
     pub moduli: Moduli<'a>,
@@ -22,16 +24,16 @@ pub struct Product<'a> {
     pub exponent: Exponent<'a>,
     /// A number for each modulus, of any value.
     pub bases: &'a [Limb],
-    /// Factors of the powers, if there are any.
+    /// Optional factors of the powers.
     pub factors: Option<&'a [Limb]>,
-    /// `factors[i] * bases[i]^exponent mod moduli[i]`, without `factors` the power alone.
+    /// `factors[i] * bases[i]^exponent mod moduli[i]`, or the power alone without `factors`.
     pub out: &'a mut [Limb],
-    /// If wanted, `out[i] * bases[i] mod moduli[i]`.
+    /// If requested, `out[i] * bases[i] mod moduli[i]`.
     pub times_base: Option<&'a mut [Limb]>,
 }
 
 impl Product<'_> {
-    /// Checks that the buffers have the lengths that they should have.
+    /// Checks the lengths of the buffers.
     ///
     /// # Panics
     ///
@@ -48,13 +50,14 @@ impl Product<'_> {
     }
 }
 
-/// Powers with secret exponents, and where they go: below the moduli, for bases of any value.
+/// Powers with secret exponents, and the places for them. Results are below the moduli; bases may
+/// have any value.
 pub struct SecretPowers<'a> {
     /// One for each number.
     pub moduli: Moduli<'a>,
     /// One for each modulus, none narrower than `exponent_bits`.
     pub exponents: &'a [&'a BoxedUint],
-    /// The low bits of the exponents that count; public.
+    /// Only this many low bits of each exponent are used; public.
     pub exponent_bits: u32,
     /// A number for each modulus, of any value.
     pub bases: &'a [Limb],
@@ -63,7 +66,7 @@ pub struct SecretPowers<'a> {
 }
 
 impl<'a> SecretPowers<'a> {
-    /// Checks that the buffers have the lengths that they should have.
+    /// Checks the lengths of the buffers.
     ///
     /// # Panics
     ///
@@ -84,7 +87,7 @@ impl<'a> SecretPowers<'a> {
         );
     }
 
-    /// Limbs of each modulus.
+    /// The number of limbs of each modulus.
     ///
     /// # Panics
     ///
@@ -94,11 +97,11 @@ impl<'a> SecretPowers<'a> {
         size_of_all(self.moduli)
     }
 
-    /// The first `middle` powers, and the others.
+    /// Splits the request into the first `middle` powers and the others.
     ///
     /// # Panics
     ///
-    /// If there are fewer, or the lengths are not as [`assert_lengths`](Self::assert_lengths) wants them.
+    /// If there are fewer, or if [`assert_lengths`](Self::assert_lengths) would panic.
     #[must_use]
     pub fn split_at(self, middle: usize) -> (Self, Self) {
         let (exponent_bits, at) = (self.exponent_bits, middle * self.limbs());
@@ -120,8 +123,8 @@ impl<'a> SecretPowers<'a> {
     }
 }
 
-/// Numbers to be reduced, and where the remainders go. The numbers, of any value, are equally long, at most twice as long as
-/// the moduli; the remainders are as long as the moduli.
+/// Numbers to reduce, and the places for the remainders. The numbers may have any value. They are
+/// equally long, at most twice as long as the moduli. Remainders are as long as the moduli.
 pub struct Reduction<'a> {
     /// One for each number.
     pub moduli: Moduli<'a>,
@@ -132,12 +135,12 @@ pub struct Reduction<'a> {
 }
 
 impl Reduction<'_> {
-    /// Checks that the buffers have the lengths that they should have.
+    /// Checks the lengths of the buffers.
     ///
     /// # Panics
     ///
-    /// If the moduli are not equally wide or too short for the numbers, or if a buffer does not have a number for each of
-    /// them.
+    /// If the moduli are not equally wide, or are too short for the numbers, or if a buffer does
+    /// not have a number for each modulus.
     pub fn assert_lengths(&self) {
         let (count, size) = (self.moduli.len(), size_of_all(self.moduli));
         assert_eq!(self.out.len(), count * size);
@@ -146,31 +149,32 @@ impl Reduction<'_> {
     }
 }
 
-/// Powers that should be what is expected, modulo numbers with two factors. Flat numbers may be twice as long as the
-/// factors here. All is secret but the exponent, and which factors are the same reference.
+/// Powers to compare with expected values modulo two factors. Numbers may be twice as long as the
+/// factors. Everything is secret except the exponent and which factors are the same reference.
 pub struct Powers<'a> {
-    /// The first factors, and then the second ones: odd, and all of them equally wide.
+    /// The first factors, then the second ones; odd and all equally wide.
     pub factors: [Moduli<'a>; 2],
-    /// No factor has fewer bits; public.
+    /// A lower bound for the bits of every factor; public.
     pub factor_bits: u32,
     /// The exponent of all bases.
     pub exponent: Exponent<'a>,
     /// A number for each pair of factors, of any value.
     pub bases: &'a [Limb],
-    /// What their powers should be, of any value.
+    /// The expected powers, of any value.
     pub expected: &'a [Limb],
-    /// Random numbers, one for each factor: the lane's computation is modulo an odd multiple of the factor that follows
-    /// from the low [`MASK_BITS`] bits. So what is known to others, the base and its power, is not reduced by the same
-    /// secret number again and again.
+    /// Random numbers, one for each factor. A lane computes modulo an odd multiple of its factor,
+    /// which the low [`MASK_BITS`] bits determine. This way the base and its power, which others
+    /// know, are not reduced by the same secret number every time.
     pub masks: Option<&'a [u16]>,
 }
 
 impl Powers<'_> {
-    /// Checks that the buffers have the lengths that they should have.
+    /// Checks the lengths of the buffers.
     ///
     /// # Panics
     ///
-    /// If the factors are not equally wide, or if a buffer does not have a number, or a mask, for each of them.
+    /// If the factors are not equally wide, or if a buffer does not have a number or a mask for
+    /// each of them.
     pub fn assert_lengths(&self) {
         let [first, second] = self.factors;
         let (count, size) = (first.len(), size_of_all(first));
@@ -181,7 +185,7 @@ impl Powers<'_> {
     }
 }
 
-/// The limbs of each number.
+/// The number of limbs of each modulus.
 fn size_of_all(moduli: Moduli<'_>) -> usize {
     let size = |modulus: &MontyParams<BoxedUint>| modulus.modulus().as_ref().as_limbs().len();
     let first = moduli.first().map_or(0, |modulus| size(modulus));
@@ -198,7 +202,7 @@ pub struct Exponent<'a> {
     limbs: &'a [Limb],
     /// The index of its highest bit.
     top: u32,
-    /// The index of its lowest bit that counts; those below are taken for 0.
+    /// The index of its lowest bit that counts; lower bits are taken as 0.
     lowest: u32,
 }
 
@@ -210,7 +214,7 @@ impl<'a> Exponent<'a> {
         lowest: 0,
     };
 
-    /// All of `exponent`.
+    /// The exponent `exponent`.
     ///
     /// # Panics
     ///
@@ -226,7 +230,7 @@ impl<'a> Exponent<'a> {
         }
     }
 
-    /// `odd - 1`.
+    /// The exponent `odd - 1`.
     ///
     /// # Panics
     ///
@@ -241,13 +245,13 @@ impl<'a> Exponent<'a> {
         }
     }
 
-    /// Whether it is 1.
+    /// Whether the exponent is 1.
     #[must_use]
     pub fn is_one(self) -> bool {
         self.top == 0
     }
 
-    /// Its bits below the highest one, from the top, each with whether it is the last.
+    /// The bits below the highest one, from the top, each with a flag that marks the last.
     pub fn lower_bits(self) -> impl Iterator<Item = (bool, bool)> {
         (0..self.top).rev().map(move |bit| {
             let limb = self.limbs[(bit / Limb::BITS) as usize].0;

@@ -7,15 +7,15 @@ use core::ops::{Deref, DerefMut};
 use crypto_bigint::Choice;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// A value that is wiped when it goes out of scope, whichever way it goes.
+/// A value that is wiped when it goes out of scope, on unwinding too.
 ///
-/// Unlike [`zeroize::Zeroizing`] it is not `Clone`, and its `Debug` prints no value: a copy of a secret is always
-/// visible in the code, and a secret is not printed by accident. To take the value out for good, call
-/// [`into_inner`](Self::into_inner).
+/// Unlike [`zeroize::Zeroizing`] it is not `Clone`, and its `Debug` prints no value. A copy of a
+/// secret is therefore always visible in the code, and a secret is not printed by accident. To take
+/// the value out, call [`into_inner`](Self::into_inner).
 ///
-/// What is wiped is the value where it lies when it is dropped. Moving a `Secret<[u64; 4]>` leaves
-/// its bytes behind on the stack, moving a `Secret<Vec<u64>>` leaves only a pointer; therefore keep
-/// long-lived secrets in the heap, allocate them at their final size and do not let a `Vec` grow.
+/// Dropping wipes the value at its current place only. Moving a `Secret<[u64; 4]>` leaves its bytes
+/// on the stack; moving a `Secret<Vec<u64>>` leaves only a pointer. Therefore keep long-lived
+/// secrets in the heap, allocate them at their final size, and do not let a `Vec` grow.
 ///
 /// ```
 /// # use batch_modexp_core::facade as batch_modexp;
@@ -44,12 +44,12 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 pub struct Secret<T: Zeroize>(T);
 
 impl<T: Zeroize> Secret<T> {
-    /// Takes charge of `value`.
+    /// Wraps `value`, which is wiped on drop from here on.
     pub fn new(value: T) -> Self {
         Self(value)
     }
 
-    /// Gives the value away. From here on the caller is responsible for it: nothing wipes it any more.
+    /// Returns the value. The caller is responsible for it from here on; nothing wipes it.
     ///
     /// ```
     /// # use batch_modexp_core::facade as batch_modexp;
@@ -107,21 +107,22 @@ impl<T: Zeroize> Zeroize for Secret<T> {
 
 impl<T: Zeroize> ZeroizeOnDrop for Secret<T> {}
 
-/// Makes a verdict about secrets public: the one way from a secret to a branch.
+/// Makes a verdict about secrets public: the only way from a secret to a branch.
 ///
-/// The branch is in this function, and its result is a constant on either side. So memcheck, which looks for branches that
-/// depend on secrets, need only be told to pass over this one (`tests/common/valgrind.supp`).
+/// The branch is in this function, and its result is a constant on either side. Memcheck looks for
+/// branches that depend on secrets, and needs an exception for this function only
+/// (`tests/common/valgrind.supp`).
 #[inline(never)]
 #[must_use]
 pub fn reveal(verdict: Choice) -> bool {
     match verdict.to_bool() {
-        // Otherwise the compiler returns the verdict itself.
+        // Without this the compiler would return the verdict itself.
         true => black_box(true),
         false => black_box(false),
     }
 }
 
-/// Makes a length of secrets public: nor may the length of a result hide.
+/// Makes a length of secret data public, because a result cannot hide its length.
 #[must_use]
 pub fn reveal_len(len: u16) -> u16 {
     (0..u16::BITS).fold(0, |public, bit| {

@@ -16,13 +16,15 @@ use crate::width;
 use crate::width::{WithLimbs, clear, scrubbed, with_limbs};
 use crate::{BatchModExp, Error, ModExp};
 
-/// Runs a batch on the calling thread by constant-time fixed-window exponentiation (almost Montgomery
-/// multiplication, windows of up to 4 bits) on crypto-bigint's limbs.
+/// Computes a batch on the calling thread, one instance after the other, on crypto-bigint's limbs.
 ///
-/// Works on every target and without `std`. `BoxedUint` is served up to 16,384 bits (256 limbs) by
-/// copying each instance into a `Uint` of a fixed number of limbs: crypto-bigint's own `BoxedUint`
-/// arithmetic leaves copies of secrets in freed heap memory. The stack that a call has used is overwritten when
-/// it ends.
+/// The method is constant-time fixed-window exponentiation (almost Montgomery multiplication,
+/// windows of up to 4 bits).
+///
+/// Works on every target and without `std`. Serves `BoxedUint` up to 16,384 bits (256 limbs). It
+/// copies each `BoxedUint` instance into a `Uint` of a fixed number of limbs, because
+/// crypto-bigint's own `BoxedUint` arithmetic leaves copies of secrets in freed heap memory. Each
+/// call overwrites the stack that it used.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Serial;
 
@@ -42,7 +44,8 @@ impl<const LIMBS: usize> BatchModExp<Uint<LIMBS>> for Serial {
                 let modulus = Monty::new(instance.params);
                 let exponent = instance.exponent.as_limbs();
                 modulus.pow(instance.base, exponent, exponent_bits, &mut power);
-                // What stood in `out` is wiped as the next power, or in the end.
+                // The old content of `out` is wiped with `power`: by the next result, or at the
+                // end.
                 mem::swap(out, &mut power);
             }
         });

@@ -20,19 +20,19 @@ pub use self::vartime::BatchModExpVartime;
 
 /// One exponentiation, `base ^ exponent mod params.modulus()`.
 ///
-/// `U` is [`Uint<L>`](crypto_bigint::Uint) or [`BoxedUint`](crypto_bigint::BoxedUint). The *width* of
-/// an instance is the precision of its modulus in bits, a multiple of the limb size and public, as
-/// are the widths of base and exponent. Their values are secret.
+/// `U` is [`Uint<L>`](crypto_bigint::Uint) or [`BoxedUint`](crypto_bigint::BoxedUint). The *width*
+/// of an instance is the precision of its modulus in bits, a multiple of the limb size. It is
+/// public, as are the widths of base and exponent. Their values are secret.
 ///
 /// * `base`: any value; it is reduced modulo the modulus. A `BoxedUint` may be narrower than the
 ///   modulus but not wider.
 /// * `exponent`: any value. A `BoxedUint` may be narrower or wider than the modulus.
-/// * `params`: of any odd modulus, 1 included. Instances that share a modulus should share the
-///   reference: a backend may then prepare the modulus once.
+/// * `params`: any odd modulus, 1 included. Instances with the same modulus should share the
+///   reference: a backend can then prepare the modulus once.
 ///
-/// Make `params` of a secret modulus with `MontyParams::new`, never with `new_vartime`.
+/// For a secret modulus make `params` with `MontyParams::new`, never with `new_vartime`.
 ///
-/// There is no `Debug`: all three values may be secrets.
+/// Does not implement `Debug`: all three values may be secrets.
 #[allow(missing_debug_implementations)]
 pub struct ModExp<'a, U: Unsigned> {
     /// The base, in ordinary (not Montgomery) form.
@@ -43,7 +43,7 @@ pub struct ModExp<'a, U: Unsigned> {
     pub params: &'a MontyParams<U>,
 }
 
-// By hand, because a derive would ask for `U: Copy`, and these are references.
+// Not derived: a derive would require `U: Copy`, although the fields are references.
 impl<U: Unsigned> Clone for ModExp<'_, U> {
     fn clone(&self) -> Self {
         *self
@@ -55,7 +55,7 @@ impl<U: Unsigned> Copy for ModExp<'_, U> {}
 impl<'a, U: Unsigned> ModExp<'a, U> {
     /// The instance `base ^ exponent mod params.modulus()`.
     ///
-    /// With `BoxedUint`, whose `BoxedMontyParams` lend out the parameters by `as_ref`:
+    /// With `BoxedUint`, whose `BoxedMontyParams` give the parameters by `as_ref`:
     ///
     /// ```
     /// # use batch_modexp_core::facade as batch_modexp;
@@ -106,20 +106,23 @@ pub trait BatchModExp<U: Unsigned> {
     /// Why a whole batch can fail.
     type Error: core::error::Error;
 
-    /// Writes `batch[i].base ^ (batch[i].exponent mod 2^exponent_bits) mod batch[i].params.modulus()`
-    /// to `out[i]`, always the canonical value in `[0, modulus)`.
+    /// Writes `batch[i].base ^ (batch[i].exponent mod 2^exponent_bits) mod
+    /// batch[i].params.modulus()` to `out[i]`, always the canonical value in `[0, modulus)`.
     ///
-    /// Bases, exponents and moduli are secret; `exponent_bits`, the number of instances, their widths
-    /// and which of them share a reference are public and visible in the running time.
-    /// `exponent_bits` is at most the width of the narrowest exponent of the batch, and may be more than the width
-    /// of a modulus; with 0 every result is `1 mod modulus`. Each instance costs as much as an exponent of
-    /// `exponent_bits` bits; [`batch_mod_exp_each`](BatchModExpEach::batch_mod_exp_each) takes lengths that differ. Instances of different widths may stand in one batch of `BoxedUint`;
-    /// each result has the width of its modulus.
+    /// Bases, exponents and moduli are secret. `exponent_bits`, the number of instances, their
+    /// widths and which of them share a reference are public and visible in the running time.
+    ///
+    /// `exponent_bits` is at most the width of the narrowest exponent of the batch. It may exceed
+    /// the width of a modulus. With 0 every result is `1 mod modulus`. Each instance costs as much
+    /// as an exponent of `exponent_bits` bits. For different lengths use
+    /// [`batch_mod_exp_each`](BatchModExpEach::batch_mod_exp_each).
+    ///
+    /// A batch of `BoxedUint` may mix widths; each result has the width of its modulus.
     ///
     /// # Errors
     ///
-    /// The [`Error`](Self::Error) of the backend if `exponent_bits` or a width is out of range, or if
-    /// the device failed. All of `out` is zero then, never half written.
+    /// The [`Error`](Self::Error) of the backend if `exponent_bits` or a width is out of range, or
+    /// if the device failed. All of `out` is then zero, never partly written.
     ///
     /// # Panics
     ///
@@ -131,17 +134,20 @@ pub trait BatchModExp<U: Unsigned> {
         out: &mut [U],
     ) -> Result<(), Self::Error>;
 
-    /// How many instances the backend computes at the same time: a batch whose length is a multiple of
-    /// it leaves no part of the hardware idle. Public, and at least 1.
+    /// The number of instances that the backend computes at the same time; public and at least 1. A
+    /// batch whose length is a multiple of it uses all of the hardware.
     fn granularity(&self) -> usize {
         1
     }
 
-    /// How long `count` instances of `bits` bits take, about, all with exponents of one length: in a unit of the
-    /// backend's own, so that only times of one backend and width can be compared. Public, as what it is foreseen from.
+    /// Estimated time for `count` instances of `bits` bits with exponents of one length, in
+    /// backend-specific units.
     ///
-    /// Whoever cuts a batch into parts may ask where: few instances may be done sooner than
-    /// [`granularity`](Self::granularity) says. By default they take as long as the next multiple of that.
+    /// Compare times only within one backend and width. The estimate depends on public values only.
+    ///
+    /// It helps to choose where to cut a batch: few instances may finish sooner than
+    /// [`granularity`](Self::granularity) suggests. The default implementation rounds `count` up to
+    /// the next multiple of that.
     ///
     /// ```
     /// # use batch_modexp_core::facade as batch_modexp;

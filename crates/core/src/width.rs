@@ -1,10 +1,12 @@
-//! From a width known at run time to a `Uint<LIMBS>` known at compile time.
+//! Dispatch from a width known at run time to a `Uint<LIMBS>` known at compile time.
 //!
-//! `BoxedUint` arithmetic allocates its temporaries and frees them unwiped. The same arithmetic on `Uint<LIMBS>` touches only the stack, so every computation of
-//! ours on a `BoxedUint` goes through here. A width that is not listed is rounded up to the next one, by at most a quarter.
+//! `BoxedUint` arithmetic allocates its temporaries and frees them unwiped. The same arithmetic on
+//! `Uint<LIMBS>` uses only the stack. All our computations on a `BoxedUint` therefore use this
+//! module. An unlisted width is rounded up to the next listed one, by at most a quarter.
 //!
-//! Each listed width is all of that code once more, which is most of what there is to compile. So above 8 limbs there are four for each
-//! doubling. With 64-bit limbs they fit keys of any multiple of 512 bits up to 4,096, and their primes.
+//! All of that code is compiled again for each listed width, which is most of the compile time.
+//! Above 8 limbs there are therefore only four widths for each doubling. With 64-bit limbs they fit
+//! keys of any multiple of 512 bits up to 4,096, and their primes.
 
 use crypto_bigint::{BoxedUint, Limb, Uint, Unsigned};
 use zeroize::{Zeroize, optimization_barrier};
@@ -17,14 +19,14 @@ pub const MAX_BITS: u32 = MAX_LIMBS as u32 * Limb::BITS;
 
 /// A computation that is generic over the number of limbs.
 pub trait WithLimbs {
-    /// What it returns.
+    /// The result type.
     type Output;
 
-    /// Runs it with `LIMBS` limbs.
+    /// Runs the computation with `LIMBS` limbs.
     fn run<const LIMBS: usize>(self) -> Self::Output;
 }
 
-/// Runs `computation` with the smallest supported number of limbs that is at least `limbs`, and then
+/// Runs `computation` with the smallest listed number of limbs that is at least `limbs`, then
 /// overwrites the stack that it used.
 ///
 /// # Panics
@@ -74,7 +76,7 @@ pub fn load<const LIMBS: usize>(value: &BoxedUint) -> Uint<LIMBS> {
     load_limbs(value.as_limbs())
 }
 
-/// The same for a number in a flat buffer.
+/// Copies a number of a flat buffer into `LIMBS` limbs, zero-extended.
 #[must_use]
 pub fn load_limbs<const LIMBS: usize>(limbs: &[Limb]) -> Uint<LIMBS> {
     let mut fixed = Uint::ZERO;
@@ -82,7 +84,7 @@ pub fn load_limbs<const LIMBS: usize>(limbs: &[Limb]) -> Uint<LIMBS> {
     fixed
 }
 
-/// Copies `value`, of up to `width` limbs, into `LIMBS` limbs, moved up by as many as those are more than `width`.
+/// Copies `value`, of up to `width` limbs, into `LIMBS` limbs, shifted up by `LIMBS - width` limbs.
 ///
 /// # Panics
 ///
@@ -95,8 +97,8 @@ pub fn load_high<const LIMBS: usize>(value: &BoxedUint, width: usize) -> Uint<LI
     fixed
 }
 
-/// Copies the low limbs of `value` into `boxed`, in place where `boxed` has `limbs` limbs already;
-/// otherwise the old buffer is wiped and replaced.
+/// Copies the low `limbs` limbs of `value` into `boxed`. If `boxed` has another width, its old
+/// buffer is wiped and replaced.
 pub fn store<const LIMBS: usize>(value: &Uint<LIMBS>, limbs: usize, boxed: &mut BoxedUint) {
     if boxed.as_limbs().len() != limbs {
         boxed.zeroize();
@@ -107,18 +109,20 @@ pub fn store<const LIMBS: usize>(value: &Uint<LIMBS>, limbs: usize, boxed: &mut 
         .copy_from_slice(&value.as_limbs()[..limbs]);
 }
 
-/// Runs `computation`, which is on `Uint<LIMBS>`, and then overwrites the stack that it used.
+/// Runs `computation` on `Uint<LIMBS>`, then overwrites the stack that it used.
 ///
-/// Copies of powers, products and moduli stay behind in local variables that were moved, in registers that were
-/// spilled and in crypto-bigint's own locals. This puts one large frame where theirs were. It is best effort, since the language promises
-/// nothing about where locals lie; the test `wiping` looks at what is left.
+/// Moved local variables, spilled registers and crypto-bigint's own locals leave copies of powers,
+/// products and moduli on the stack. This function overwrites them with one large frame. It is best
+/// effort, since the language gives no guarantee about the place of locals. The test `wiping`
+/// checks what is left.
 pub fn scrubbed<const LIMBS: usize, R>(computation: impl FnOnce() -> R) -> R {
     let result = call(computation);
     overwrite_stack::<LIMBS>();
     result
 }
 
-/// Keeps the frames of `computation` below that of the caller, where [`overwrite_stack`] reaches them.
+/// Calls `computation` without inlining, so that its frames lie below the caller's, where
+/// [`overwrite_stack`] reaches them.
 #[inline(never)]
 fn call<R>(computation: impl FnOnce() -> R) -> R {
     computation()
@@ -126,10 +130,10 @@ fn call<R>(computation: impl FnOnce() -> R) -> R {
 
 #[inline(never)]
 fn overwrite_stack<const LIMBS: usize>() {
-    /// The table of powers has 16 numbers, and the frames around it hold some 40 more.
+    /// The table of powers has 16 numbers; the surrounding frames hold about 40 more.
     const NUMBERS: usize = 96;
     let frame = [[Limb::ZERO; LIMBS]; NUMBERS];
-    // All at once: word by word it would take longer than many a computation.
+    // One barrier for the whole frame: word by word would take longer than many computations.
     optimization_barrier(&frame);
 }
 
@@ -140,7 +144,7 @@ pub fn clear<U: Unsigned>(out: &mut [U]) {
     }
 }
 
-/// The width of `value` in bits: its precision, not the length of what it holds.
+/// The width of `value` in bits: its precision, not the bit length of its value.
 pub fn width<U: Unsigned>(value: &U) -> u32 {
     value.as_limbs().len() as u32 * Limb::BITS
 }

@@ -1,9 +1,9 @@
 //! Constant-time recoding of exponents into digits of a fixed window.
 //!
-//! The fixed-window (2^w-ary) method, Handbook of Applied Cryptography, algorithm 14.82: an exponent of
-//! a public length is cut into digits of `w` bits, and every digit costs `w` squarings and one
-//! multiplication by a table entry, the digit 0 too. How many digits there are depends on the public
-//! length and on `w` alone.
+//! The fixed-window (2^w-ary) method is algorithm 14.82 of the Handbook of Applied Cryptography. An
+//! exponent of a public length is cut into digits of `w` bits. Every digit, 0 included, costs `w`
+//! squarings and one multiplication by a table entry. The number of digits depends only on the
+//! public length and on `w`.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use crypto_bigint::{Limb, Unsigned};
 
 use crate::secret::Secret;
 
-/// A window size: how many bits of the exponent each digit holds.
+/// A window size: the number of exponent bits in each digit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Window(u32);
 
@@ -56,7 +56,7 @@ impl Window {
 pub struct Digits(Secret<Vec<u8>>);
 
 impl Digits {
-    /// Recodes the low `exponent_bits` bits of `exponent`; higher bits are ignored.
+    /// Recodes the low `exponent_bits` bits of `exponent`; ignores higher bits.
     ///
     /// # Panics
     ///
@@ -78,8 +78,8 @@ impl Digits {
 /// Recodes the low `exponent_bits` bits of `exponent` (limbs, least significant first) into `digits`,
 /// least significant first: `exponent mod 2^exponent_bits = sum of digits[i] * 2^(i * window.bits())`.
 ///
-/// `exponent_bits` and the window are public, the exponent is secret: no branch and no address depends
-/// on it.
+/// `exponent_bits` and the window are public; the exponent is secret. No branch and no address
+/// depends on it.
 ///
 /// # Panics
 ///
@@ -127,7 +127,7 @@ mod tests {
         (Window::MIN_BITS..=Window::MAX_BITS).filter_map(Window::new)
     }
 
-    /// The value that the digits stand for, by the definition, bit by bit.
+    /// The bits of the value of the digits, straight from the definition.
     fn bits_of(digits: &[u8], window: Window) -> Vec<bool> {
         digits
             .iter()

@@ -1,4 +1,4 @@
-//! Why there is no device, how a device can fail, and why measured times cannot be used: plain data, whatever the driver's interface.
+//! Faults of devices and of calibrations, as plain data without types of the driver.
 
 use alloc::string::String;
 use core::fmt;
@@ -11,11 +11,12 @@ use crate::Error;
 pub enum Unavailable {
     /// The driver library (`libcuda.so` or `nvcuda.dll`) is not installed.
     NoDriver,
-    /// The driver is older than CUDA 11.0, or than 13.0 in a tree that builds cudarc for that or for a later one.
+    /// The driver is older than CUDA 11.0, or than 13.0 in a build whose cudarc requires 13.0 or
+    /// later.
     DriverTooOld {
-        /// The driver's CUDA version, 1000 times the major plus 10 times the minor.
+        /// The driver's CUDA version: 1000 times the major plus 10 times the minor.
         version: i32,
-        /// The one that is needed, in the same form.
+        /// The required version, in the same form.
         needed: i32,
     },
     /// The driver is there but could not start.
@@ -27,14 +28,14 @@ pub enum Unavailable {
     NoDevice,
     /// All devices are older than compute capability 7.0.
     DeviceTooOld {
-        /// The name of the newest of them.
+        /// The name of the newest device.
         name: String,
         /// Its compute capability, major and minor.
         compute_capability: (i32, i32),
     },
-    /// There is no usable device of this number.
+    /// No usable device has this number.
     NoSuchDevice {
-        /// The number that was asked for.
+        /// The requested number.
         ordinal: usize,
     },
 }
@@ -79,17 +80,17 @@ impl From<Unavailable> for Error {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum DeviceFault {
-    /// Device or pinned host memory is used up. The backend has given back its buffers and can be used
-    /// again, with a smaller batch for instance.
+    /// Device memory or pinned host memory is used up. The backend has freed its buffers and
+    /// remains usable, for instance with a smaller batch.
     OutOfMemory,
-    /// The driver reported an error that concerns this call alone. The backend can be used again.
+    /// The driver reported an error of this call only. The backend remains usable.
     Failed {
         /// The driver's name for the error.
         name: String,
     },
-    /// The driver reported an error after which nothing works on this device until the process ends. While
-    /// the backend has other devices they take over; when the last is lost, that call and all later ones
-    /// return this.
+    /// The driver reported an error that disables this device until the process ends. Other devices
+    /// of the backend take over. After the last one is lost, this call and all later ones return
+    /// this error.
     Lost {
         /// The driver's name for the error.
         name: String,
@@ -109,28 +110,30 @@ impl fmt::Display for DeviceFault {
     }
 }
 
-/// Why a calibration cannot be used. What helps against each is to calibrate again.
+/// Why a calibration cannot be used. The remedy is always to calibrate again.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum CalibrationFault {
-    /// The text is no calibration, or it was changed or cut off.
+    /// The text is not a calibration, or it was changed or truncated.
     Garbled {
-        /// The number of the first line that is not as it should be, from 1; past the last one if something is missing.
+        /// The number of the first bad line, from 1. If lines are missing, the number after the
+        /// last line.
         line: usize,
     },
-    /// It is about the kernels of another version of the crate.
+    /// The calibration is for the kernels of another version of the crate.
     OtherKernels,
-    /// It knows nothing of a device: another chip, another number of multiprocessors, or another version of the driver.
+    /// The calibration lacks a device: another chip, another number of multiprocessors, or another
+    /// version of the driver.
     OtherDevice {
         /// The name of the device.
         name: String,
     },
-    /// It is about another backend of the processor.
+    /// The calibration is for another CPU backend.
     OtherProcessor {
-        /// The name of the backend that this machine has.
+        /// The CPU backend of this machine.
         backend: &'static str,
     },
-    /// There is nothing to choose: the backend computes on the processor alone.
+    /// The backend computes on the processor only, so it has no choice to calibrate.
     NoGpu,
 }
 

@@ -1,4 +1,4 @@
-//! The factor of a table for exponents with a sign.
+//! The factor in row 0 of a table for signed exponents.
 
 use core::mem;
 
@@ -8,7 +8,8 @@ use crate::modulus::ModulusRef;
 use crate::secret::Secret;
 use crate::width::{WithLimbs, load_limbs, with_limbs};
 
-/// Writes `inverse^(2^squarings) mod modulus` to `out`, or 1 without squarings, and tells whether `base * inverse` is 1.
+/// Writes `inverse^(2^squarings) mod modulus` to `out`, or 1 without squarings. Returns whether
+/// `base * inverse` is 1.
 pub(crate) fn power_of_inverse(
     modulus: ModulusRef<'_>,
     base: &[Limb],

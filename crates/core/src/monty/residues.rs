@@ -1,4 +1,4 @@
-//! Residues of longer numbers, and their differences: what the Chinese remainder theorem needs besides products.
+//! Differences of residues and remainders of longer numbers, for the Chinese remainder theorem.
 
 use crypto_bigint::{Limb, Uint};
 
@@ -29,7 +29,7 @@ impl<const LIMBS: usize> Monty<LIMBS> {
         let mut quotient = Secret::new(Uint::ZERO);
         *out = Uint::ZERO;
         for digit in value.chunks(LIMBS).rev() {
-            // (out * R + digit) / R, and then times R.
+            // (out * R + digit) / R, then times R.
             quotient.as_mut_limbs()[..digit.len()].copy_from_slice(digit);
             quotient.as_mut_limbs()[digit.len()..].fill(Limb::ZERO);
             self.divide_by_r(&mut quotient, out);
@@ -41,7 +41,7 @@ impl<const LIMBS: usize> Monty<LIMBS> {
     fn divide_by_r(&self, low: &mut Uint<LIMBS>, high: &Uint<LIMBS>) {
         let (limbs, modulus) = (low.as_mut_limbs(), self.modulus.as_limbs());
         let mut overflow = Limb::ZERO;
-        // Limb `high` of what is left after a step comes in from the top; the lowest limb becomes zero.
+        // After each step, limb `high` enters from the top and the lowest limb becomes zero.
         for high in high.as_limbs() {
             let u = limbs[0].wrapping_mul(self.neg_inv);
             let (_, mut carry) = u.carrying_mul_add(modulus[0], limbs[0], Limb::ZERO);

@@ -1,4 +1,4 @@
-//! Against num-bigint, at widths that are exact and at those that are rounded up.
+//! Compares with num-bigint, at exact widths and at widths that are rounded up.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,8 @@ use num_bigint::BigUint;
 
 use super::*;
 
-/// Numbers of `limbs` limbs with long runs of equal bits, which make carries run far, and others.
+/// Numbers of `limbs` limbs: some with long runs of equal bits, which make carries run far, and
+/// others.
 fn numbers(limbs: usize) -> Vec<BoxedUint> {
     let bits = limbs as u32 * Limb::BITS;
     let words = |word: fn(Word) -> Word| {
@@ -27,7 +28,7 @@ fn numbers(limbs: usize) -> Vec<BoxedUint> {
         words(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as Word)),
         words(|i| (i + 5).wrapping_pow(31)),
     ]);
-    // Short ones: with leading zeros in the modulus.
+    // Short moduli, with leading zeros.
     let short = |number: &BoxedUint| number.shr(bits / 2 + 3);
     let more: Vec<_> = numbers[2..].iter().map(short).collect();
     numbers.extend(more);
@@ -39,7 +40,7 @@ fn big(limbs: &[Limb]) -> BigUint {
     words.fold(BigUint::ZERO, |sum, limb| (sum << Limb::BITS) + limb.0)
 }
 
-/// Every operation, for moduli of `narrow` limbs in `LIMBS` limbs.
+/// Checks every operation for moduli of `narrow` limbs in `LIMBS` limbs.
 fn equals_num_bigint<const LIMBS: usize>(narrow: usize) {
     let r = BigUint::from(1u8) << (LIMBS as u32 * Limb::BITS);
     let values: Vec<Uint<LIMBS>> = numbers(LIMBS).iter().map(load).collect();

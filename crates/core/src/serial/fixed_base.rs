@@ -10,7 +10,8 @@ use crate::powers::FixedPowers;
 use crate::secret::Secret;
 use crate::width::{WithLimbs, load_limbs};
 
-/// How many powers are computed beside each other, row by row: a row is read from memory once for all of them.
+/// How many powers are computed together, row by row. Each row is read from memory once for all of
+/// them.
 const BESIDE: usize = 32;
 
 /// See [`PowerEngine::fill_rows`](crate::powers::PowerEngine::fill_rows).
@@ -30,7 +31,7 @@ impl WithLimbs for Fill<'_> {
         modulus.enter(&Secret::new(load_limbs(self.base)), &mut base);
         for row in 0..rows.count() {
             match row {
-                // Back from Montgomery form, which only takes it below the modulus.
+                // Leaves Montgomery form; only reduces below the modulus.
                 0 => {
                     modulus.enter(&Secret::new(load_limbs(self.first)), &mut spare);
                     modulus.mul(&spare, &Uint::ONE, &mut entry);

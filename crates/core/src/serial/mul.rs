@@ -65,7 +65,8 @@ fn fixed<const LIMBS: usize>(
             let modulus = Monty::new(run[0].params);
             for (ModMul { a, b, .. }, out) in run.iter().zip(&mut out) {
                 multiply(&modulus, form, a, b, &mut product);
-                // What stood in `out` is wiped as the next product, or in the end.
+                // The old content of `out` is wiped with `product`: by the next result, or at the
+                // end.
                 mem::swap(out, &mut product);
             }
         }
@@ -127,7 +128,7 @@ impl WithLimbs for SameWidth<'_> {
     }
 }
 
-/// The product of `a`, moved up as [`Monty::narrow`] wants it, and `b`.
+/// The product of `a`, shifted to the top limbs as [`Monty::narrow`] requires, and `b`.
 fn multiply<const LIMBS: usize>(
     modulus: &Monty<LIMBS>,
     form: Form,

@@ -1,4 +1,4 @@
-//! Flat numbers one after the other, in Montgomery arithmetic on `Uint<LIMBS>`.
+//! Requests on flat numbers, one number after the other, in Montgomery arithmetic on `Uint<LIMBS>`.
 
 use alloc::vec::Vec;
 use core::slice::{ChunksExact, ChunksExactMut};
@@ -144,7 +144,7 @@ impl WithLimbs for PublicPower<'_> {
                     mem::swap(&mut *power, &mut *spare);
                 }
             }
-            // A product of a Montgomery form with an ordinary number is an ordinary number.
+            // A product of a Montgomery form and an ordinary number is an ordinary number.
             let factor = match self.factors {
                 Some(factors) => load_limbs(&factors[i * size..][..size]),
                 None => Uint::ONE,

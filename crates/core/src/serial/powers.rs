@@ -94,14 +94,15 @@ impl WithLimbs for PublicPowers<'_, '_> {
     }
 }
 
-/// The window of products of powers, in bits.
+/// The window for products of powers, in bits.
 const WINDOW_BITS: u32 = 4;
 
 /// Entries of a table of powers.
 const ENTRIES: usize = 1 << WINDOW_BITS;
 
-/// The squarings are shared by all terms (E. G. Straus, "Addition chains of vectors", American Mathematical Monthly 71, 1964;
-/// Handbook of Applied Cryptography, algorithm 14.88), and each term has a table.
+/// All terms share the squarings (E. G. Straus, "Addition chains of vectors", American Mathematical
+/// Monthly 71, 1964; Handbook of Applied Cryptography, algorithm 14.88). Each term has its own
+/// table.
 impl WithLimbs for MultiPowers<'_, '_> {
     type Output = ();
 

@@ -1,4 +1,4 @@
-//! Batches whose exponents have lengths of their own.
+//! Batches with a separate exponent length for each instance.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -11,16 +11,20 @@ use crate::Error;
 use crate::secret::Secret;
 use crate::width::{clear, width};
 
-/// Batches in which every instance has its own public bound for the length of its exponent, for every backend whose
-/// error is [`Error`].
+/// Batches with a separate public bound on the exponent length of each instance. Implemented for
+/// every backend whose error is [`Error`].
 pub trait BatchModExpEach<U: Unsigned>: BatchModExp<U, Error = Error> {
-    /// Writes `batch[i].base ^ (batch[i].exponent mod 2^exponent_bits[i]) mod batch[i].params.modulus()` to `out[i]`, as
-    /// [`batch_mod_exp`](BatchModExp::batch_mod_exp) does with one bound for all.
+    /// Writes `batch[i].base ^ (batch[i].exponent mod 2^exponent_bits[i]) mod
+    /// batch[i].params.modulus()` to `out[i]`.
     ///
-    /// The instances are sorted by the widths of their moduli and by `exponent_bits`, and what is equal in both is one
-    /// batch for the backend: a short exponent costs what it costs alone, wherever it stands, and a narrow modulus
-    /// too. The batches are computed one after the other, so that a few large ones keep a backend busier than
-    /// many small ones; it pays to round bounds up to a few lengths. The bounds are public, like the widths.
+    /// Works like [`batch_mod_exp`](BatchModExp::batch_mod_exp), which has one bound for all
+    /// instances.
+    ///
+    /// Instances are sorted by the width of their modulus and by `exponent_bits`. Those that agree
+    /// in both form one batch for the backend. A short exponent or a narrow modulus therefore costs
+    /// what it costs alone, wherever it stands. The backend computes these batches one after the
+    /// other, and a few large ones keep it busier than many small ones. It pays to round bounds up
+    /// to a few lengths. The bounds are public, like the widths.
     ///
     /// ```
     /// # use batch_modexp_core::facade as batch_modexp;
@@ -39,8 +43,8 @@ pub trait BatchModExpEach<U: Unsigned>: BatchModExp<U, Error = Error> {
     ///
     /// # Errors
     ///
-    /// Those of [`batch_mod_exp`](BatchModExp::batch_mod_exp), with the positions of this batch. All of `out` is zero
-    /// then.
+    /// Those of [`batch_mod_exp`](BatchModExp::batch_mod_exp), with positions in this batch. All of
+    /// `out` is then zero.
     ///
     /// # Panics
     ///
@@ -60,7 +64,7 @@ pub trait BatchModExpEach<U: Unsigned>: BatchModExp<U, Error = Error> {
             (width(modulus), exponent_bits[*index])
         };
         let mut order: Vec<usize> = (0..batch.len()).collect();
-        // Stable: neighbours with one modulus stay neighbours.
+        // A stable sort: neighbours with the same modulus stay neighbours.
         order.sort_by_key(class);
         order
             .chunk_by(|a, b| class(a) == class(b))
@@ -85,14 +89,14 @@ fn compute<U: Unsigned, B: BatchModExp<U, Error = Error> + ?Sized>(
     backend
         .batch_mod_exp(&instances, exponent_bits, &mut results.0)
         .map_err(|error| error.with_index(|index| group[index]))?;
-    // What stood in `out` is wiped with the results.
+    // The old content of `out` is wiped with the results.
     for (&index, result) in group.iter().zip(&mut results.0) {
         mem::swap(&mut out[index], result);
     }
     Ok(())
 }
 
-/// Numbers that can be wiped: `Unsigned` does not ask for `Zeroize`.
+/// Numbers that are wiped on drop: `Unsigned` does not require `Zeroize`.
 struct Numbers<U: Unsigned>(Vec<U>);
 
 impl<U: Unsigned> Zeroize for Numbers<U> {

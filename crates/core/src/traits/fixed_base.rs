@@ -1,4 +1,4 @@
-//! Powers of one base, by a table.
+//! Powers of one base by a table.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,18 +16,19 @@ use crate::width::{MAX_BITS, clear, width};
 
 /// A table of powers of one base modulo one modulus, for exponents of up to a public length.
 ///
-/// A backend makes it ([`fixed_base`](BatchFixedBaseExp::fixed_base)), and backends of the same kind compute with it. It does
-/// not change: threads share it by reference or in an `Arc`. There is no `Debug` and no `Clone`: base, modulus and entries are
-/// secret, and wiped on drop. The window, the lengths and the size are public.
+/// A backend makes it with [`fixed_base`](BatchFixedBaseExp::fixed_base); backends of the same kind
+/// compute with it. It is immutable: threads share it by reference or in an `Arc`. It implements
+/// neither `Debug` nor `Clone`: base, modulus and entries are secret, and wiped on drop. The
+/// window, the lengths and the size are public.
 #[allow(missing_debug_implementations)]
 pub struct FixedBase<U> {
     table: Table,
-    /// As wide as the modulus.
+    /// A zero as wide as the modulus.
     zero: U,
 }
 
 impl<U> FixedBase<U> {
-    /// The length, in bits, of the longest exponents that the table is for.
+    /// The length, in bits, of the longest exponents that the table serves.
     #[must_use]
     pub fn exponent_bits(&self) -> u32 {
         self.table.exponent_bits()
@@ -39,7 +40,7 @@ impl<U> FixedBase<U> {
         self.table.is_signed()
     }
 
-    /// Bits in a digit of an exponent, 3 to 6: each digit costs one product.
+    /// Bits in a digit of an exponent, 3 to 6. Each digit costs one product.
     #[must_use]
     pub fn window_bits(&self) -> u32 {
         self.table.window_bits()
@@ -52,8 +53,8 @@ impl<U> FixedBase<U> {
     }
 }
 
-/// Constant-time powers of a base that does not change, with one product for each digit of an exponent and no squarings:
-/// ElGamal, Pedersen commitments, Diffie-Hellman with a generator.
+/// Constant-time powers of a fixed base, with one product for each digit of the exponent and no
+/// squarings. Serves ElGamal, Pedersen commitments, and Diffie-Hellman with a generator.
 ///
 /// ```
 /// # use batch_modexp_core::facade as batch_modexp;
@@ -72,21 +73,27 @@ impl<U> FixedBase<U> {
 ///
 /// # Products of powers
 ///
-/// Each table costs its own products and nothing else, so powers of several fixed bases (`s^x t^y`) are computed one after
-/// the other and multiplied by [`batch_mod_mul`](crate::BatchModMul::batch_mod_mul).
+/// Each table costs only its own products. Compute powers of several fixed bases (`s^x t^y`) one
+/// after the other, and multiply them with [`batch_mod_mul`](crate::BatchModMul::batch_mod_mul).
 pub trait BatchFixedBaseExp: HasPowerEngine {
-    /// Makes a table for powers of `base`, with exponents of up to `exponent_bits` bits, in at most `max_bytes` octets.
+    /// Makes a table for powers of `base`, with exponents of up to `exponent_bits` bits, in at most
+    /// `max_bytes` octets.
     ///
-    /// The base, of any value, and the modulus are secret; `exponent_bits`, `max_bytes` and widths are public. The more
-    /// octets, the fewer products for each power, down to one for 6 bits of the exponent; the table gets no larger than
-    /// that, or than what the backend looks up in less time than it would multiply. 2 MiB are enough for 256-bit exponents
-    /// modulo 4,096 bits, 8 MiB for 2,048-bit exponents modulo 2,048 bits.
+    /// The base, of any value, and the modulus are secret; `exponent_bits`, `max_bytes` and widths
+    /// are public.
     ///
-    /// To make it takes the calling thread as long as 10 to 50 exponentiations of a large batch.
+    /// More octets mean fewer products per power, down to one for 6 bits of the exponent. The table
+    /// grows no further than that, nor beyond the size with the fastest look-up on this backend. 2
+    /// MiB are enough for 256-bit exponents modulo 4,096 bits, 8 MiB for 2,048-bit exponents modulo
+    /// 2,048 bits.
+    ///
+    /// Making a table takes the calling thread as long as 10 to 50 exponentiations of a large
+    /// batch.
     ///
     /// # Errors
     ///
-    /// [`Error::ModulusWidth`] above 16,384 bits, [`Error::BaseWidth`], and [`Error::TableBytes`] if `max_bytes` are too few.
+    /// [`Error::ModulusWidth`] above 16,384 bits, [`Error::BaseWidth`], and [`Error::TableBytes`]
+    /// if `max_bytes` is too small.
     fn fixed_base<U: Unsigned>(
         &self,
         base: &U,
@@ -103,15 +110,19 @@ pub trait BatchFixedBaseExp: HasPowerEngine {
         )
     }
 
-    /// The same for exponents with a sign, in two's complement of `exponent_bits` bits: from `-2^(exponent_bits - 1)` to
-    /// `2^(exponent_bits - 1) - 1`, as those of crypto-bigint's `Int` are. The sign is secret too, and costs nothing: to each
-    /// exponent `2^(exponent_bits - 1)` is added, and one row of the table has a factor that makes up for it.
+    /// Makes a table for signed exponents, in two's complement of `exponent_bits` bits.
     ///
-    /// `inverse` is that of the base, as `base.invert_odd_mod(modulus)` of crypto-bigint gives it; secret, of any value.
+    /// Exponents are from `-2^(exponent_bits - 1)` to `2^(exponent_bits - 1) - 1`, like those of
+    /// crypto-bigint's `Int`. The sign is secret too, and costs nothing: `2^(exponent_bits - 1)` is
+    /// added to each exponent, and a factor in one row of the table compensates.
+    ///
+    /// `inverse` is the inverse of the base, as crypto-bigint's `base.invert_odd_mod(modulus)`
+    /// gives it. It is secret and may have any value.
     ///
     /// # Errors
     ///
-    /// Those of [`fixed_base`](Self::fixed_base), and [`Error::NotInverse`] if the product of both is not 1.
+    /// Those of [`fixed_base`](Self::fixed_base), and [`Error::NotInverse`] if the product of base
+    /// and inverse is not 1.
     fn signed_fixed_base<U: Unsigned>(
         &self,
         base: &U,
@@ -129,17 +140,19 @@ pub trait BatchFixedBaseExp: HasPowerEngine {
         )
     }
 
-    /// Writes `base ^ (exponents[i] mod 2^exponent_bits) mod modulus` to `out[i]`, the canonical value in `[0, modulus)`, with
-    /// the base and the modulus of `table`.
+    /// Writes `base ^ (exponents[i] mod 2^exponent_bits) mod modulus` to `out[i]`, the canonical
+    /// value in `[0, modulus)`.
     ///
-    /// Exponents are numbers or references to numbers, and secret. Their number, their widths and `exponent_bits`, at most that
-    /// of the table, are public and visible in the running time. Of a [signed](Self::signed_fixed_base) table `exponent_bits` is that of the table.
-    /// `BoxedUint` results get the width of the modulus.
+    /// Base and modulus are those of `table`. Exponents are numbers or references to numbers, and
+    /// secret. Their number, their widths and `exponent_bits` are public and visible in the running
+    /// time. `exponent_bits` is at most that of the table; for a [signed](Self::signed_fixed_base)
+    /// table it is equal. `BoxedUint` results get the width of the modulus.
     ///
     /// # Errors
     ///
-    /// [`Error::TableExponentBits`] if the table is for shorter exponents, [`Error::ExponentBits`] if an exponent has fewer
-    /// bits, and [`Error::TableOfOtherBackend`] if a backend of another kind made the table. All of `out` is zero then.
+    /// [`Error::TableExponentBits`] if the table does not serve that length,
+    /// [`Error::ExponentBits`] if an exponent has fewer bits, and [`Error::TableOfOtherBackend`] if
+    /// a backend of another kind made the table. All of `out` is then zero.
     ///
     /// # Panics
     ///
@@ -197,7 +210,7 @@ fn table<U: Unsigned>(
     let mut first = Secret::new(vec![Limb::ZERO; modulus.as_limbs().len()]);
     first[0] = Limb::ONE;
     if is_signed {
-        // Half of the range, by which exponents are more: none of 0 bits are.
+        // Exponents are raised by half of their range; with 0 bits there is no such half.
         let squarings = exponent_bits.checked_sub(1);
         let inverse = inverse.as_limbs();
         if !reveal(power_of_inverse(

@@ -8,18 +8,20 @@ use crypto_bigint::modular::MontyParams;
 
 /// One product, `a * b mod params.modulus()`.
 ///
-/// `U` is [`Uint<L>`](crypto_bigint::Uint) or [`BoxedUint`](crypto_bigint::BoxedUint). The *width* of an instance is the
-/// precision of its modulus in bits, a multiple of the limb size and public, as are the widths of the factors. All
-/// values are secret.
+/// `U` is [`Uint<L>`](crypto_bigint::Uint) or [`BoxedUint`](crypto_bigint::BoxedUint). The *width*
+/// of an instance is the precision of its modulus in bits, a multiple of the limb size. It is
+/// public, as are the widths of the factors. All values are secret.
 ///
-/// * `a`, `b`: any values; they are reduced modulo the modulus. A `BoxedUint` may be narrower than the modulus but not
-///   wider. For [`batch_monty_mul`](BatchModMul::batch_monty_mul) they are in Montgomery form.
-/// * `params`: of any odd modulus, 1 included. Instances that share a modulus should share the reference and stand side
-///   by side: a backend then prepares the modulus once, which takes about as long as two products.
+/// * `a`, `b`: any values; they are reduced modulo the modulus. A `BoxedUint` may be narrower than
+///   the modulus but not wider. For [`batch_monty_mul`](BatchModMul::batch_monty_mul) they are in
+///   Montgomery form.
+/// * `params`: any odd modulus, 1 included. Instances with the same modulus should share the
+///   reference and stand side by side: a backend then prepares the modulus once, which takes about
+///   as long as two products.
 ///
-/// Make `params` of a secret modulus with `MontyParams::new`, never with `new_vartime`.
+/// For a secret modulus make `params` with `MontyParams::new`, never with `new_vartime`.
 ///
-/// There is no `Debug`: all three values may be secrets.
+/// Does not implement `Debug`: all three values may be secrets.
 #[allow(missing_debug_implementations)]
 pub struct ModMul<'a, U: Unsigned> {
     /// A factor.
@@ -30,7 +32,7 @@ pub struct ModMul<'a, U: Unsigned> {
     pub params: &'a MontyParams<U>,
 }
 
-// By hand, because a derive would ask for `U: Copy`, and these are references.
+// Not derived: a derive would require `U: Copy`, although the fields are references.
 impl<U: Unsigned> Clone for ModMul<'_, U> {
     fn clone(&self) -> Self {
         *self
@@ -42,7 +44,7 @@ impl<U: Unsigned> Copy for ModMul<'_, U> {}
 impl<'a, U: Unsigned> ModMul<'a, U> {
     /// The instance `a * b mod params.modulus()`.
     ///
-    /// With `BoxedUint`, whose `BoxedMontyParams` lend out the parameters by `as_ref`:
+    /// With `BoxedUint`, whose `BoxedMontyParams` give the parameters by `as_ref`:
     ///
     /// ```
     /// # use batch_modexp_core::facade as batch_modexp;
@@ -68,8 +70,8 @@ impl<'a, U: Unsigned> ModMul<'a, U> {
     }
 }
 
-/// Constant-time modular multiplication of many independent instances: for fields of elliptic curves, Paillier, whose
-/// ciphertexts are added by products modulo n^2, and accumulators.
+/// Constant-time modular multiplication of many independent instances. Serves fields of elliptic
+/// curves, accumulators, and Paillier, where a product modulo n^2 adds two plaintexts.
 ///
 /// ```
 /// # use batch_modexp_core::facade as batch_modexp;
@@ -88,44 +90,49 @@ impl<'a, U: Unsigned> ModMul<'a, U> {
 ///
 /// # Many products under one modulus
 ///
-/// A product of ordinary numbers is two Montgomery products: one takes `a` to its Montgomery form `a * R mod modulus`, where
-/// `R` is 2 to the power of the width, and one multiplies that by `b` and takes it back. Whoever goes on multiplying
-/// under the same modulus keeps numbers in that form, and pays for one by
-/// [`batch_monty_mul`](Self::batch_monty_mul). It is the form of crypto-bigint's `MontyForm`.
+/// A product of ordinary numbers takes two Montgomery products. The first converts `a` to its
+/// Montgomery form `a * R mod modulus`, where `R` is 2 to the power of the width. The second
+/// multiplies that by `b` and converts back. For many products under one modulus, keep numbers in
+/// Montgomery form and pay for one with [`batch_monty_mul`](Self::batch_monty_mul). The form is
+/// that of crypto-bigint's `MontyForm`.
 ///
-/// A product of `a` in Montgomery form and `b` in ordinary form is `a * b` in ordinary form, so it is enough to
-/// keep one of the factors so: a constant, or what the factors of an accumulator are multiplied into.
+/// A product of `a` in Montgomery form and `b` in ordinary form is `a * b` in ordinary form. It is
+/// therefore enough to keep one factor in Montgomery form, such as a constant or the running
+/// product of an accumulator.
 pub trait BatchModMul<U: Unsigned> {
     /// Why a whole batch can fail.
     type Error: core::error::Error;
 
-    /// Writes `batch[i].a * batch[i].b mod batch[i].params.modulus()` to `out[i]`, always the canonical value in
-    /// `[0, modulus)`.
+    /// Writes `batch[i].a * batch[i].b mod batch[i].params.modulus()` to `out[i]`, always the
+    /// canonical value in `[0, modulus)`.
     ///
-    /// Factors and moduli are secret; the number of instances, their widths and which of them share a reference are
-    /// public and visible in the running time. Instances of different widths may stand in one batch of `BoxedUint`;
-    /// each result has the width of its modulus.
+    /// Factors and moduli are secret. The number of instances, their widths and which of them share
+    /// a reference are public and visible in the running time. A batch of `BoxedUint` may mix
+    /// widths; each result has the width of its modulus.
     ///
     /// # Errors
     ///
-    /// The [`Error`](Self::Error) of the backend if a width is out of range, or if the device failed. All of `out` is
-    /// zero then, never half written.
+    /// The [`Error`](Self::Error) of the backend if a width is out of range, or if the device
+    /// failed. All of `out` is then zero, never partly written.
     ///
     /// # Panics
     ///
     /// If `batch` and `out` differ in length.
     fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Self::Error>;
 
-    /// Writes `batch[i].a * batch[i].b / R mod batch[i].params.modulus()` to `out[i]`, where `R` is 2 to the power of the
-    /// width of the modulus: the product in Montgomery form of factors in Montgomery form (P. L. Montgomery, "Modular
-    /// multiplication without trial division", Mathematics of Computation 44, 1985). Everything else is as with
+    /// Writes the Montgomery product `batch[i].a * batch[i].b / R mod batch[i].params.modulus()` to
+    /// `out[i]`.
+    ///
+    /// `R` is 2 to the power of the width of the modulus. For factors in Montgomery form this is
+    /// their product in Montgomery form (P. L. Montgomery, "Modular multiplication without trial
+    /// division", Mathematics of Computation 44, 1985). All else is as with
     /// [`batch_mod_mul`](Self::batch_mod_mul).
     ///
-    /// At least one of the factors has to be below the modulus, as Montgomery forms are; the result is then the canonical
-    /// value in `[0, modulus)`. If neither is, then the result is unspecified.
+    /// At least one factor must be below the modulus, as Montgomery forms are. The result is then
+    /// the canonical value in `[0, modulus)`; otherwise it is unspecified.
     ///
-    /// To convert: what `MontyForm::as_montgomery` of crypto-bigint lends out, or a product with `params.r2()`. And
-    /// back: `MontyForm::from_montgomery`, or a product with 1.
+    /// To convert a number, use crypto-bigint's `MontyForm::as_montgomery`, or a product with
+    /// `params.r2()`. To convert back, use `MontyForm::from_montgomery`, or a product with 1.
     ///
     /// ```
     /// # use batch_modexp_core::facade as batch_modexp;

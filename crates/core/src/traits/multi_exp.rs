@@ -13,13 +13,15 @@ use crate::width::{MAX_BITS, clear, width};
 
 /// One product of powers, `terms[0].0 ^ terms[0].1 * terms[1].0 ^ terms[1].1 * ... mod params.modulus()`.
 ///
-/// `U` is [`Uint<L>`](crypto_bigint::Uint) or [`BoxedUint`](crypto_bigint::BoxedUint). All values are secret; widths, the number
-/// of terms and which instances share `params` are public.
+/// `U` is [`Uint<L>`](crypto_bigint::Uint) or [`BoxedUint`](crypto_bigint::BoxedUint). All values
+/// are secret. Widths, the number of terms and which instances share `params` are public.
 ///
-/// * `terms`: a base and an exponent each, of any value. A `BoxedUint` base may be narrower than the modulus but not wider.
-/// * `params`: of any odd modulus, 1 included. Instances that share a modulus should share the reference.
+/// * `terms`: a base and an exponent each, of any value. A `BoxedUint` base may be narrower than
+///   the modulus but not wider.
+/// * `params`: any odd modulus, 1 included. Instances with the same modulus should share the
+///   reference.
 ///
-/// There is no `Debug`: all values may be secrets.
+/// Does not implement `Debug`: all values may be secrets.
 #[allow(missing_debug_implementations)]
 pub struct ModMultiExp<'a, U: Unsigned> {
     /// Bases and exponents.
@@ -29,14 +31,14 @@ pub struct ModMultiExp<'a, U: Unsigned> {
 }
 
 impl<'a, U: Unsigned> ModMultiExp<'a, U> {
-    /// The product of those powers.
+    /// The instance with these terms and this modulus.
     #[must_use]
     pub const fn new(terms: &'a [(&'a U, &'a U)], params: &'a MontyParams<U>) -> Self {
         Self { terms, params }
     }
 }
 
-// By hand, because a derive would ask for `U: Copy`, and these are references.
+// Not derived: a derive would require `U: Copy`, although the fields are references.
 impl<U: Unsigned> Clone for ModMultiExp<'_, U> {
     fn clone(&self) -> Self {
         *self
@@ -45,11 +47,12 @@ impl<U: Unsigned> Clone for ModMultiExp<'_, U> {
 
 impl<U: Unsigned> Copy for ModMultiExp<'_, U> {}
 
-/// Constant-time products of powers of many independent instances, whose squarings all terms share: verification of
-/// proofs, commitments to vectors, threshold signatures.
+/// Constant-time products of powers of many independent instances; the terms of a product share
+/// their squarings. Serves verification of proofs, vector commitments, and threshold signatures.
 ///
-/// A product of two powers takes 0.6 to 0.8 times as long as two powers, one of eight 0.35 to 0.5 times as long as eight.
-/// Where bases do not change, tables take less time: [`BatchFixedBaseExp`](crate::BatchFixedBaseExp).
+/// A product of two powers takes 0.6 to 0.8 times as long as two powers; one of eight powers takes
+/// 0.35 to 0.5 times as long as eight. For fixed bases, tables take less time:
+/// [`BatchFixedBaseExp`](crate::BatchFixedBaseExp).
 ///
 /// ```
 /// # use batch_modexp_core::facade as batch_modexp;
@@ -67,17 +70,19 @@ impl<U: Unsigned> Copy for ModMultiExp<'_, U> {}
 /// # Ok::<(), batch_modexp::Error>(())
 /// ```
 pub trait BatchMultiExp: HasPowerEngine {
-    /// Writes the product of `base ^ (exponent mod 2^exponent_bits[j])` over the terms `j` of each instance to its place in
-    /// `out`, the canonical value in `[0, modulus)`.
+    /// Writes the product of `base ^ (exponent mod 2^exponent_bits[j])` over the terms `j` of each
+    /// instance to `out`.
     ///
-    /// `exponent_bits` has the length of the exponents of each term, the same for all instances; public, as is how many
-    /// terms there are. A short exponent beside a long one costs only products of its own. Without terms a product is
-    /// `1 mod modulus`. `BoxedUint` results get the width of their modulus.
+    /// Results are canonical, in `[0, modulus)`. `exponent_bits` has the exponent length of each
+    /// term, the same for all instances. The lengths and the number of terms are public. A short
+    /// exponent beside a long one costs only its own products. Without terms a product is `1 mod
+    /// modulus`. `BoxedUint` results get the width of their modulus.
     ///
     /// # Errors
     ///
-    /// [`Error::Terms`] if an instance has more terms or fewer, [`Error::ModulusWidth`] above 16,384 bits,
-    /// [`Error::BaseWidth`], and [`Error::ExponentBits`] if an exponent has fewer bits. All of `out` is zero then.
+    /// [`Error::Terms`] if an instance has more or fewer terms, [`Error::ModulusWidth`] above
+    /// 16,384 bits, [`Error::BaseWidth`], and [`Error::ExponentBits`] if an exponent has fewer
+    /// bits. All of `out` is then zero.
     ///
     /// # Panics
     ///
@@ -158,7 +163,7 @@ fn check<U: Unsigned>(batch: &[ModMultiExp<'_, U>], lengths: &[u32]) -> Result<(
     Ok(())
 }
 
-/// The limbs of a result as wide as `like`. What is replaced is wiped.
+/// Makes `out` as wide as `like` and returns its limbs. Wipes a value that it replaces.
 pub(super) fn place<'a, U: Unsigned>(out: &'a mut U, like: &U) -> &'a mut [Limb] {
     if width(out) != width(like) {
         clear(slice::from_mut(out));

@@ -12,10 +12,12 @@ use crate::powers::{HasPowerEngine, PublicPowers};
 use crate::public_exponent::PublicExponent;
 use crate::width::{MAX_BITS, clear, width};
 
-/// Powers of many bases with one public exponent: 3 and 65537, which take no table, and long ones such as Paillier's n.
+/// Powers of many bases with one public exponent: 3 and 65537, which need no table, and long ones
+/// such as Paillier's n.
 ///
-/// Bases and moduli are secret here, too: all else is constant-time. For public exponents that differ there is
-/// [`batch_mod_exp_each`](crate::BatchModExpEach::batch_mod_exp_each), to which their lengths alone are public.
+/// Bases and moduli are secret: the time does not depend on them. For different public exponents
+/// use [`batch_mod_exp_each`](crate::BatchModExpEach::batch_mod_exp_each), which reveals only their
+/// lengths.
 ///
 /// ```
 /// # use batch_modexp_core::facade as batch_modexp;
@@ -33,15 +35,17 @@ use crate::width::{MAX_BITS, clear, width};
 /// # Ok::<(), batch_modexp::Error>(())
 /// ```
 pub trait BatchModExpVartime: HasPowerEngine {
-    /// Writes `base ^ exponent mod params.modulus()` of each base and its `params` to its place in `out`, the canonical
-    /// value in `[0, modulus)`.
+    /// Writes `base ^ exponent mod params.modulus()` of each pair in `bases` to `out`, the
+    /// canonical value in `[0, modulus)`.
     ///
-    /// The time depends on the exponent, on the number of bases, their widths and which of them share `params`, and on
-    /// nothing else. A `BoxedUint` base may be narrower than the modulus, and results get the width of their modulus.
+    /// The time depends only on the exponent, the number of bases, their widths and which of them
+    /// share `params`. A `BoxedUint` base may be narrower than the modulus. Results get the width
+    /// of their modulus.
     ///
     /// # Errors
     ///
-    /// [`Error::ModulusWidth`] above 16,384 bits and [`Error::BaseWidth`]. All of `out` is zero then.
+    /// [`Error::ModulusWidth`] above 16,384 bits and [`Error::BaseWidth`]. All of `out` is then
+    /// zero.
     ///
     /// # Panics
     ///
