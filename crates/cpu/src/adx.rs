@@ -1,15 +1,18 @@
-//! One instance at a time in words of 64 bits, for batches too small to fill lanes: MULX, ADCX and ADOX, which are in
-//! x86-64 processors since Intel's Broadwell and AMD's Zen.
+//! One instance at a time in words of 64 bits, for batches too small to fill lanes.
 //!
-//! Numbers are cut into blocks of eight words. A block times a block stays in registers: each row of eight products has
-//! two chains of carries, one for low halves and one for high ones. E. Ozturk, J. Guilford, V. Gopal, "Large Integer
-//! Squaring on Intel Architecture Processors" (Intel, 2013) has such rows; OpenSSL multiplies by them too.
+//! Uses MULX, ADCX and ADOX, which x86-64 processors have since Intel's Broadwell and AMD's Zen.
 //!
-//! Montgomery's reduction goes by blocks as well: `R` is `2^512` to the number of blocks. Nothing but a carry out of `R`
-//! is subtracted on the way, so numbers are below `R`, and not always below the modulus (S. Gueron, "Efficient Software
-//! Implementations of Modular Exponentiation", Journal of Cryptographic Engineering 2, 2012).
+//! Numbers are cut into tiles of eight words (`Block` in the code). The product of two tiles stays
+//! in registers. Each row of eight products has two carry chains, one for low halves and one for
+//! high ones. Source: E. Ozturk, J. Guilford, V. Gopal, "Large Integer Squaring on Intel
+//! Architecture Processors" (Intel, 2013); OpenSSL uses such rows too.
 //!
-//! To the common ladder this is a lane type with one lane and limbs of 32 bits, two of which are a word.
+//! Montgomery reduction goes by tiles as well: `R` is `2^512` to the power of the number of tiles.
+//! Intermediate results subtract the modulus only on a carry out of `R`. Numbers are therefore
+//! below `R`, but not always below the modulus (S. Gueron, "Efficient Software Implementations of
+//! Modular Exponentiation", Journal of Cryptographic Engineering 2, 2012).
+//!
+//! The common ladder sees a lane type with one lane and limbs of 32 bits; two limbs are a word.
 
 mod kernels;
 mod montgomery;
@@ -26,14 +29,15 @@ use self::montgomery::Odd;
 use self::unit::{BLOCK, Block, Unit};
 use super::lanes::{Lanes, Modulus, Step};
 
-/// The narrowest moduli that are served, in bits: the Montgomery constants of crypto-bigint reach up to twice their width.
+/// The narrowest supported moduli, in bits. The Montgomery constants of crypto-bigint suffice for
+/// at most twice their width.
 #[cfg(test)]
 pub(super) const MIN_BITS: u32 = 320;
 
-/// One instance on the instructions of `T`.
+/// One instance, computed with the instructions of `T`.
 ///
-/// Other than [`Lanes`] asks, factors may be any numbers below `R`. Products are below `R` then, and below
-/// `BOUND * modulus` if `a * b < R * modulus`.
+/// Unlike [`Lanes`] requires, factors may be any numbers below `R`. Products are then below `R`,
+/// and below `BOUND * modulus` if `a * b < R * modulus`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words<T>(pub(super) T);
 
@@ -47,7 +51,7 @@ impl<T: Unit> Lanes for Words<T> {
     /// A look-up among 32 entries takes a fifth of a multiplication of 1024 bits.
     const LONG_EXPONENT_BITS: u32 = 500;
 
-    /// Whole blocks.
+    /// Rounds up to whole tiles.
     fn limb_count(bits: u32) -> usize {
         (bits.div_ceil(Self::RADIX_BITS) as usize).next_multiple_of(BLOCK)
     }
@@ -73,7 +77,8 @@ impl<T: Unit> Lanes for Words<T> {
         let modulus = two_words(modulus);
         let mut x = u128::from(*neg_inv);
         for _ in 0..2 {
-            // `x m = -1 + e` with a small `e` gives `x (2 + x m) m = -1 + e^2`: twice as many bits are right (Newton).
+            // `x m = -1 + e` with a small `e` gives `x (2 + x m) m = -1 + e^2` (Newton): the number
+            // of correct bits doubles.
             x = x.wrapping_mul(x.wrapping_mul(modulus).wrapping_add(2));
         }
         for (i, limb) in constants.iter_mut().enumerate() {
@@ -103,8 +108,8 @@ impl<T: Unit> Lanes for Words<T> {
         self.0.or_entry(out, table, digits[0]);
     }
 
-    /// Looks a part of the table up before each squaring: instructions that do not wait for those of the squaring, and are few
-    /// enough for the processor to do both at the same time.
+    /// Looks up a part of the table before each squaring. These instructions do not depend on the
+    /// squaring, and are few enough for the processor to execute both at the same time.
     fn step<'a>(
         self,
         step: Step<'_, 'a, u32>,
@@ -127,7 +132,8 @@ impl<T: Unit> Lanes for Words<T> {
         for _ in 0..squarings {
             if let Some(part) = parts.next() {
                 self.0.or_entry(entry, part, digit);
-                // Below zero once its entry was there: no other part has so many.
+                // Wraps around once its entry has been read. No part has enough entries to match it
+                // after that.
                 digit = digit.wrapping_sub(entries_at_a_time as u8);
             }
             self.square(spare, value, modulus, scratch);
@@ -138,7 +144,7 @@ impl<T: Unit> Lanes for Words<T> {
     }
 }
 
-/// The modulus in blocks, with what `prepare` made of it.
+/// The modulus in tiles, with the constants that `prepare` made.
 fn odd(modulus: Modulus<'_, u32>) -> Odd<'_> {
     Odd {
         modulus: blocks(modulus.limbs),
@@ -157,12 +163,12 @@ fn word([low, high]: [u32; 2]) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
-/// Limbs, which are as many as `limb_count` says, as blocks.
+/// Limbs as tiles; `limb_count` gave their number.
 fn blocks(limbs: &[u32]) -> &[Block] {
     limbs.as_chunks().0
 }
 
-/// The same for numbers that change.
+/// Like [`blocks`], for writing.
 fn blocks_mut(limbs: &mut [u32]) -> &mut [Block] {
     limbs.as_chunks_mut().0
 }

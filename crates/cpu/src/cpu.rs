@@ -1,4 +1,4 @@
-//! The processor, with the best instructions that it has and all its cores.
+//! All cores of the processor, with its best instructions.
 
 use core::num::NonZeroUsize;
 
@@ -9,16 +9,16 @@ use crypto_bigint::Unsigned;
 use super::Parallel;
 pub(crate) use crate::engine::AnyEngine;
 
-/// Spreads a batch over threads, each of which computes with the best instructions that this processor
-/// has: `Ifma`, else `Fma`, else [`Serial`].
+/// Computes a batch on several threads with the best instructions of this processor: `Ifma`, else
+/// `Fma`, else [`Serial`].
 ///
-/// Whatever [`Serial`] serves is served. Instances that would leave most lanes of a vector empty, and
-/// moduli too wide for vectors, go to [`Serial`] where that is faster; which ones depends on the number
-/// of instances and their widths alone.
+/// Serves everything that [`Serial`] serves. [`Serial`] computes instances that would leave most
+/// lanes of a vector empty, and moduli too wide for vectors, where that is faster. The choice
+/// depends only on the number of instances and their widths.
 ///
-/// What is not worth cutting is computed on the calling thread.
+/// A batch that is not worth splitting is computed on the calling thread.
 ///
-/// In a child process that `fork` made it works on the calling thread, like [`Parallel`].
+/// In a forked child it computes on the calling thread, like [`Parallel`].
 ///
 /// ```
 /// # use batch_modexp_cpu::facade as batch_modexp;
@@ -32,7 +32,7 @@ pub(crate) use crate::engine::AnyEngine;
 pub struct Cpu(Parallel<AnyEngine>);
 
 impl Cpu {
-    /// Computes on as many threads as the process may use cores.
+    /// Starts one thread for each core that the process may use, the calling thread included.
     ///
     /// # Errors
     ///
@@ -41,7 +41,7 @@ impl Cpu {
         Self::with_threads(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
     }
 
-    /// Computes on `threads` threads, the one that calls among them.
+    /// Starts `threads` threads, the calling thread included.
     ///
     /// # Errors
     ///
@@ -55,20 +55,20 @@ impl Cpu {
         Parallel::with_threads(engine, threads).map(Self)
     }
 
-    /// The threads, or the calling one.
+    /// The backend that spreads batches over threads.
     #[doc(hidden)]
     #[must_use]
     pub fn inner(&self) -> &Parallel<AnyEngine> {
         &self.0
     }
 
-    /// What the threads compute with: `"ifma"`, `"fma"` or `"serial"`.
+    /// The engine of the threads: `"ifma"`, `"fma"` or `"serial"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.inner().inner().name()
     }
 
-    /// The number of threads; 1 in a child process that was forked after this was made.
+    /// The number of threads; 1 in a child process that was forked later.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.inner().threads()
@@ -100,8 +100,9 @@ where
     }
 }
 
-/// What [`Serial`] computes faster, it computes: narrow products, and few of them. Which ones depends on the widths and the
-/// number of instances and on which of them share a modulus, by measurements of one processor of each kind.
+/// [`Serial`] computes narrow products and small batches where it is faster. The choice depends on
+/// the widths, the number of instances, and which of them share a modulus. It follows measurements
+/// on one processor of each kind.
 impl<U> BatchModMul<U> for Cpu
 where
     U: Unsigned + Sync,

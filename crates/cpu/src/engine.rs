@@ -1,4 +1,4 @@
-//! What one thread computes with.
+//! The engine of one thread, chosen at run time.
 
 mod mul;
 mod numbers;
@@ -18,7 +18,8 @@ use crate::Ifma;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::lanes;
 
-/// One of the engines, chosen at run time; the SIMD ones leave to [`Serial`] what it does faster.
+/// One of the engines, chosen at run time. The SIMD engines pass to [`Serial`] the work that it
+/// does faster.
 #[derive(Clone, Copy, Debug)]
 pub enum AnyEngine {
     /// The portable reference.
@@ -31,18 +32,18 @@ pub enum AnyEngine {
     Ifma(Ifma),
 }
 
-/// The widest modulus, in bits, of which [`Serial`] computes a single one faster than a vector unit of doubles
-/// computes a block of lanes, where the backend does not compute it in words. Measured; two instances are faster in lanes
-/// at every width.
+/// The widest modulus, in bits, for which [`Serial`] computes one instance faster than `Fma`
+/// computes a group of lanes, where `Fma` does not use words. Measured. Two instances are faster in
+/// lanes at every width.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const SINGLE_ON_SERIAL_BY_FMA: u32 = 960;
 
-/// The same for `Ifma`, which has pairs of lanes for wider ones.
+/// The same bound for `Ifma`, which has pairs of lanes for wider moduli.
 #[cfg(target_arch = "x86_64")]
 const SINGLE_ON_SERIAL_BY_IFMA: u32 = 320;
 
 impl AnyEngine {
-    /// The best that this processor offers.
+    /// The best engine of this processor.
     #[must_use]
     pub fn fastest() -> Self {
         Self::ifma()
@@ -54,7 +55,7 @@ impl AnyEngine {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`].
+    /// [`Error::Unsupported`] if the processor lacks the instructions.
     pub fn fma() -> Result<Self, Error> {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         if let Some(fma) = Fma::new() {
@@ -70,7 +71,7 @@ impl AnyEngine {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`].
+    /// [`Error::Unsupported`] if the processor lacks the instructions.
     pub fn ifma() -> Result<Self, Error> {
         #[cfg(target_arch = "x86_64")]
         if let Some(ifma) = Ifma::new() {
@@ -82,7 +83,7 @@ impl AnyEngine {
         })
     }
 
-    /// The name for users.
+    /// The engine's name, for users.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -94,14 +95,15 @@ impl AnyEngine {
         }
     }
 
-    /// How many of `count` instances, whose moduli have `bits` bits, the engine computes itself; [`Serial`] computes the
-    /// others sooner: a single one that no lanes are filled with, and those too wide for lanes.
+    /// How many of `count` instances with moduli of `bits` bits the engine computes itself.
+    /// [`Serial`] computes the others faster: a single instance that would leave lanes empty, and
+    /// moduli too wide for lanes.
     #[cfg_attr(
         not(any(target_arch = "x86_64", target_arch = "aarch64")),
         allow(dead_code)
     )]
     fn count_in_lanes(&self, bits: u32, count: usize) -> usize {
-        // Where there are no lanes all widths are alike.
+        // Without lanes all widths are alike.
         let _ = (bits, count);
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         if bits > lanes::MAX_BITS {
@@ -122,7 +124,7 @@ impl AnyEngine {
         }
     }
 
-    /// Computes a batch on `simd` and [`Serial`]: see [`count_in_lanes`](Self::count_in_lanes).
+    /// Splits a batch between `simd` and [`Serial`]: see [`count_in_lanes`](Self::count_in_lanes).
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn share_with_serial<U, B>(
         &self,
@@ -185,7 +187,7 @@ where
     }
 
     fn relative_time(&self, bits: u32, count: usize) -> u64 {
-        // Where there are no lanes all widths are alike.
+        // Without lanes all widths are alike.
         let _ = bits;
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         if bits > lanes::MAX_BITS {

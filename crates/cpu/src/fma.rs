@@ -2,23 +2,23 @@
 //!
 //! # Exact products from rounded ones
 //!
-//! Limbs are integers of up to 51 bits held in doubles. For limbs `a`, `b` of at most 2^51, one of which
-//! may be doubled if the product stays below 2^103,
+//! Limbs are integers of up to 51 bits held in doubles. Let `a` and `b` be limbs of at most 2^51;
+//! one may be doubled if the product stays below 2^103. Then
 //!
 //! ```text
 //! high = fma(a, b, 2^103)                       = 2^103 + H * 2^51
 //! low  = fma(a, b, (2^103 + 1.5 * 2^52) - high) = 1.5 * 2^52 + L
 //! ```
 //!
-//! with `a * b = H * 2^51 + L` and `|L| <= 2^50`: doubles from 2^103 to 2^104 are 2^51 apart, so the
-//! first line rounds `a * b` to the nearest multiple of 2^51. The difference in the second line is exact,
-//! being a multiple of 2^51 below 2^104, and so is its result, an integer between 2^52 and 2^53. Rounding
-//! is to nearest throughout, which is how Rust runs; with limbs of 52 bits the rounding mode would have
-//! to be changed, which is not allowed in Rust.
+//! with `a * b = H * 2^51 + L` and `|L| <= 2^50`. Doubles from 2^103 to 2^104 are 2^51 apart, so
+//! the first line rounds `a * b` to the nearest multiple of 2^51. The difference in the second line
+//! is exact: it is a multiple of 2^51 below 2^104. Its result is exact too, an integer between 2^52
+//! and 2^53. Rounding is to nearest throughout, as always in Rust. Limbs of 52 bits would need
+//! another rounding mode, which Rust does not allow.
 //!
-//! The bit patterns of both are `0x466 << 52 | H` and `0x433 << 52 | 2^51 + L` and can be added as 64-bit
-//! integers, column by column. Since the number of products of each column is known, the constant parts
-//! are subtracted beforehand: see [`bias`].
+//! The bit patterns of both are `0x466 << 52 | H` and `0x433 << 52 | 2^51 + L`, and can be added as
+//! 64-bit integers, column by column. The number of products of each column is known, so their
+//! constant parts are subtracted beforehand: see [`bias`].
 //!
 //! Source: N. Emmart, J. Luitjens, C. Weems, C. Woolley, "Optimizing Modular Multiplication for NVIDIA's
 //! Maxwell GPUs", ARITH 2016, and N. Emmart, F. Zheng, C. Weems, "Faster Modular Exponentiation using
@@ -66,17 +66,20 @@ use super::lanes::{
     fixed_base, multi_exp, powers_agree::powers_agree, products, public_exp, reduce::reduce,
 };
 
-/// Runs a batch on the calling thread with fused multiply-add of doubles, four instances at a time
-/// (x86-64 with AVX2 and FMA: Intel since Haswell, AMD since Zen; any 64-bit Arm).
+/// Computes a batch on the calling thread with fused multiply-add of doubles, four instances at a
+/// time.
 ///
-/// Each instance has one lane of the vector registers to itself. What is left over of a multiple of four costs as much as
-/// four, or is computed one by one in words of 64 bits where that takes less time: one or two instances of most widths, on
-/// x86-64 processors with BMI2 and ADX (Intel since Broadwell, AMD since Zen). Moduli of up to 16,384 bits are served, wider ones fail
-/// with [`Error::ModulusWidth`]. An instance costs the same whatever its neighbours are: moduli of
-/// different values may stand side by side. Instances of equal width should stand together, since each
-/// change of width starts new vectors.
+/// Runs on x86-64 with AVX2 and FMA (Intel since Haswell, AMD since Zen) and on any 64-bit Arm. The
+/// processor is asked at run time; no build settings are needed.
 ///
-/// The processor is asked at run time; nothing has to be set when the crate is built.
+/// Each instance has its own lane of the vector registers. Up to three instances may remain after
+/// groups of four. They cost as much as a group of four, or are computed one by one in words of 64
+/// bits where that takes less time. The latter applies to one or two instances of most widths, on
+/// x86-64 with BMI2 and ADX (Intel since Broadwell, AMD since Zen).
+///
+/// Moduli of up to 16,384 bits are served; wider ones fail with [`Error::ModulusWidth`]. An
+/// instance costs the same whatever its neighbours are, so different moduli may stand side by side.
+/// Instances of equal width should stand together: each change of width starts new vectors.
 ///
 /// ```
 /// # use batch_modexp_cpu::facade as batch_modexp;
@@ -103,7 +106,7 @@ pub struct Fma {
 }
 
 impl Fma {
-    /// Instances that are computed at the same time.
+    /// The number of instances that are computed at the same time.
     pub const LANES: usize = 4;
 
     /// The backend, if the processor has the instructions.
@@ -116,7 +119,7 @@ impl Fma {
         })
     }
 
-    /// With words, which valgrind has.
+    /// Enables the words under valgrind, which has the instructions.
     #[cfg(all(test, target_arch = "x86_64"))]
     pub(super) fn with_words_under_valgrind(self) -> Self {
         Self {
@@ -125,8 +128,8 @@ impl Fma {
         }
     }
 
-    /// How many instances at the end of a batch of `count` of equal width are computed one by one, in less time than in a
-    /// block of lanes.
+    /// How many instances at the end of a batch of `count` of equal width are computed one by one,
+    /// because that takes less time than a group of lanes.
     pub(super) fn one_by_one(&self, bits: u32, count: usize) -> usize {
         #[cfg(target_arch = "x86_64")]
         if self.words.is_some() {
@@ -137,7 +140,7 @@ impl Fma {
     }
 }
 
-/// What the kernels are compiled behind: see `lanes::run`.
+/// The entry points behind which the kernels are compiled: see `lanes::run`.
 impl Fma {
     #[inline(never)]
     fn pow_run(self, exponent_bits: u32, run: &mut dyn Run<'_>) {

@@ -1,4 +1,5 @@
-//! AVX-512 IFMA and AVX-IFMA in radix 2^52: eight instances at a time, two where there are few, or four.
+//! AVX-512 IFMA and AVX-IFMA in radix 2^52: eight instances at a time, or four; two where there are
+//! few.
 
 mod avx512;
 mod avx_ifma;
@@ -39,24 +40,29 @@ use self::units::Units;
 use super::adx::{self, Words};
 use super::lanes::{self, Run};
 
-/// Runs a batch on the calling thread with AVX-512 IFMA, eight instances at a time (x86-64: Intel's servers since Ice Lake, AMD
-/// since Zen 4), or with AVX-IFMA, four at a time (Intel's clients since Meteor Lake, Sierra Forest).
+/// Computes a batch on the calling thread with 52-bit multiply-adds of vectors.
 ///
-/// In a block of eight each instance has one 64-bit lane of the vector registers to itself. What is left
-/// over of a batch goes by twos, an instance across four lanes each, where that takes less time: from 384 to
-/// 4,096 bits, up to two instances, four from 1,024 bits on and six from 1,728 on. Two take from nine to three
-/// tenths of the time of a block; where more are left over they cost as much as a block. Of four lanes there are no pairs: a
-/// single instance whose width is a multiple of 512 bits is computed in words of 64 bits, and two or three cost as much as four.
-/// Moduli of up to 16,384 bits are served, wider ones fail with [`Error::ModulusWidth`]. An instance costs the same whatever
-/// its neighbours are: moduli of different values may stand side by side. Instances of equal width should stand together,
-/// since each change of width starts new vectors.
+/// Uses AVX-512 IFMA, eight instances at a time (x86-64: Intel's servers since Ice Lake, AMD since
+/// Zen 4), or AVX-IFMA, four at a time (Intel's clients since Meteor Lake, Sierra Forest). The
+/// processor is asked at run time; no build settings are needed.
 ///
-/// The processor is asked at run time; nothing has to be set when the crate is built.
+/// In a group of eight each instance has its own 64-bit lane of the vector registers. The rest of a
+/// batch is computed in pairs where that takes less time, each instance across four lanes. This
+/// applies from 384 to 4,096 bits, to up to two instances, to four from 1,024 bits on, and to six
+/// from 1,728 bits on. Two instances take from nine to three tenths of the time of a group. A
+/// larger rest costs as much as a group.
 ///
-/// Source: S. Gueron and V. Krasnov, "Accelerating Big Integer Arithmetic Using Intel IFMA Extensions",
-/// ARITH 2016, with one instance a lane, so that nothing moves across lanes; and by the same authors "Software
-/// Implementation of Modular Exponentiation, Using Advanced Vector Instructions Architectures", WAIFI 2012, for limbs
-/// of one number across lanes.
+/// With four lanes there are no pairs. A single instance whose width is a multiple of 512 bits is
+/// computed in words of 64 bits; two or three instances cost as much as four.
+///
+/// Moduli of up to 16,384 bits are served; wider ones fail with [`Error::ModulusWidth`]. An
+/// instance costs the same whatever its neighbours are, so different moduli may stand side by side.
+/// Instances of equal width should stand together: each change of width starts new vectors.
+///
+/// Source for groups: S. Gueron and V. Krasnov, "Accelerating Big Integer Arithmetic Using Intel
+/// IFMA Extensions", ARITH 2016. Here each lane has its own instance, so that no data moves across
+/// lanes. Source for pairs: the same authors, "Software Implementation of Modular Exponentiation,
+/// Using Advanced Vector Instructions Architectures", WAIFI 2012.
 ///
 /// ```
 /// # use batch_modexp_cpu::facade as batch_modexp;
@@ -77,13 +83,13 @@ use super::lanes::{self, Run};
 #[derive(Clone, Copy, Debug)]
 pub struct Ifma(Units<avx512::Token, avx_ifma::Token<EVEX>>);
 
-/// Four lanes in the encoding of AVX-512, and eight never: for tests and measurements where there is no AVX-IFMA, by
-/// `RUSTFLAGS='--cfg batch_modexp_ifma_evex256'`.
+/// Forces four lanes in the AVX-512 encoding, for tests and measurements on processors without
+/// AVX-IFMA. Set by `RUSTFLAGS='--cfg batch_modexp_ifma_evex256'`.
 const EVEX: bool = cfg!(batch_modexp_ifma_evex256);
 
 impl Ifma {
-    /// The most instances that are computed at the same time. With AVX-IFMA they are half as many:
-    /// [`granularity`](BatchModExp::granularity) tells.
+    /// The most instances that are computed at the same time: half as many with AVX-IFMA. See
+    /// [`granularity`](BatchModExp::granularity).
     pub const LANES: usize = 8;
 
     /// The backend, if the processor and the operating system support AVX-512 F and IFMA, or AVX-IFMA.
@@ -108,7 +114,7 @@ impl Ifma {
     }
 }
 
-/// What the kernels are compiled behind: see `lanes::run`.
+/// The entry points behind which the kernels are compiled: see `lanes::run`.
 impl Ifma {
     #[inline(never)]
     fn pow_run(self, exponent_bits: u32, run: &mut dyn Run<'_>) {

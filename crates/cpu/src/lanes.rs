@@ -1,15 +1,18 @@
-//! What the SIMD backends share: one instance in each lane of a vector, and everything around the
-//! multiplication.
+//! The common part of the SIMD backends: one instance in each lane of a vector, and everything
+//! around the multiplication.
 //!
-//! A *limb* here is a vector that holds the same limb of every lane, so a number of `n` limbs is `n`
-//! vectors and no operation moves data across lanes. A lane type brings modular multiplication,
-//! squaring and a constant-time table look-up ([`Lanes`]); import, Montgomery constants, the ladder and
-//! export are written once, over that trait.
+//! A *limb* here is a vector that holds the same limb of every lane. A number of `n` limbs is `n`
+//! vectors, and no operation moves data across lanes. A *group* is a set of instances, at most one
+//! for each lane (`block` in the code).
+//!
+//! A lane type supplies modular multiplication, squaring and a constant-time table look-up
+//! ([`Lanes`]). Import, Montgomery constants, the ladder and export are written once, over that
+//! trait.
 //!
 //! Montgomery arithmetic is the almost-Montgomery kind without a final subtraction (C. D. Walter,
-//! "Montgomery exponentiation needs no final subtractions", Electronics Letters 35(21), 1999): with
+//! "Montgomery exponentiation needs no final subtractions", Electronics Letters 35(21), 1999). With
 //! `R = 2^(RADIX_BITS * n) > 4 * modulus`, factors below `2 * modulus` give a product below
-//! `2 * modulus`. A lane type may have another bound. Only the export makes the result canonical.
+//! `2 * modulus`. A lane type may have another bound. Only the export makes results canonical.
 
 mod buffer;
 mod convert;
@@ -44,13 +47,13 @@ pub(crate) use self::run::Run;
 use self::run::{blocks, each_run};
 use self::workspace::Workspace;
 
-/// The widest modulus that the SIMD backends serve, in bits. Column sums would allow more; tables of
-/// powers would grow beyond any cache.
+/// The widest modulus of the SIMD backends, in bits. Column sums would allow more, but tables of
+/// powers would exceed any cache.
 pub(crate) const MAX_BITS: u32 = 16_384;
 
-/// A vector unit that computes on one instance in each lane.
+/// A vector unit that computes one instance in each lane.
 ///
-/// Implementors are zero-size tokens: having one proves that the processor has the instructions.
+/// Implementors are zero-size tokens that prove that the processor has the instructions.
 pub(crate) trait Lanes: Copy {
     /// One limb of every lane. The default is [`ZERO`](Self::ZERO).
     type Limb: Copy + Default + Zeroize;
@@ -63,26 +66,26 @@ pub(crate) trait Lanes: Copy {
     const BOUND: u8;
     /// Zero in every lane.
     const ZERO: Self::Limb;
-    /// Exponents of more bits than this take a window of 5 bits, shorter ones at most 4. The value here is measured, for
-    /// a look-up that takes time of its own: as long as a table of 16 entries stays in the first-level cache, one of 32
-    /// does not pay.
+    /// Exponents of more bits than this use a window of 5 bits, shorter ones at most 4. This value
+    /// is measured for a look-up that is not hidden beside other work. While a table of 16 entries
+    /// stays in the first-level cache, one of 32 does not pay.
     const LONG_EXPONENT_BITS: u32 = 1600;
 
-    /// The largest window, in bits, of tables of a fixed base, with which [`select_of_row`](Self::select_of_row) takes less
-    /// time than the products that it saves; measured.
+    /// The largest window, in bits, of tables of a fixed base, with which
+    /// [`select_of_row`](Self::select_of_row) costs less time than the products it saves; measured.
     const LARGEST_ROW_WINDOW: u32 = 5;
 
-    /// The most bits of a window for numbers of `limbs` limbs: 5, or 4.
+    /// The largest window, in bits, for numbers of `limbs` limbs: 5 or 4.
     fn max_window(self, limbs: usize) -> u32 {
         let _ = limbs;
         window::LARGEST
     }
 
-    /// How many limbs hold an operand for moduli of `bits` bits: so many that `R > BOUND^2 * modulus`, or
-    /// more if the multiplication needs it.
+    /// The number of limbs of an operand for moduli of `bits` bits. It gives
+    /// `R > BOUND^2 * modulus`, or more if the multiplication needs it.
     fn limb_count(bits: u32) -> usize;
 
-    /// How many limbs of scratch space a multiplication of `limbs` limbs needs.
+    /// The number of scratch limbs for a multiplication of `limbs` limbs.
     fn scratch_len(limbs: usize) -> usize;
 
     /// Sets one lane to `value`, which is below `2^RADIX_BITS`.
@@ -91,13 +94,14 @@ pub(crate) trait Lanes: Copy {
     /// The value of one lane.
     fn lane(limb: &Self::Limb, lane: usize) -> u64;
 
-    /// How many limbs of constants [`prepare`](Self::prepare) makes for a modulus of `limbs` limbs.
+    /// The number of limbs of constants that [`prepare`](Self::prepare) makes for a modulus of
+    /// `limbs` limbs.
     fn constants_len(limbs: usize) -> usize {
         let _ = limbs;
         0
     }
 
-    /// Makes what multiplications need besides the modulus and `neg_inv`.
+    /// Computes the constants of the modulus that multiplications need besides `neg_inv`.
     fn prepare(
         self,
         constants: &mut [Self::Limb],
@@ -108,8 +112,8 @@ pub(crate) trait Lanes: Copy {
         let _ = (constants, modulus, neg_inv, scratch);
     }
 
-    /// `out = a * b / R mod modulus`, congruent and below `a * b / R + (BOUND - 1) * modulus`, which must be below R: below
-    /// `BOUND * modulus` if `a * b < R * modulus`.
+    /// `out`, congruent to `a * b / R` and below `a * b / R + (BOUND - 1) * modulus`, which must be
+    /// below R. This is below `BOUND * modulus` if `a * b < R * modulus`.
     fn mul(
         self,
         out: &mut [Self::Limb],
@@ -119,7 +123,7 @@ pub(crate) trait Lanes: Copy {
         scratch: &mut [Self::Limb],
     );
 
-    /// The same as `mul(out, a, a, ..)`.
+    /// Like `mul(out, a, a, ..)`, faster.
     fn square(
         self,
         out: &mut [Self::Limb],
@@ -128,7 +132,7 @@ pub(crate) trait Lanes: Copy {
         scratch: &mut [Self::Limb],
     );
 
-    /// Squares `value` `count` times. Returns the buffer that has the result, and then the other one.
+    /// Squares `value` `count` times. Returns the buffer with the result, then the other one.
     fn square_times<'a>(
         self,
         value: &'a mut [Self::Limb],
@@ -140,8 +144,9 @@ pub(crate) trait Lanes: Copy {
         square_times(self, value, spare, count, modulus, scratch)
     }
 
-    /// `out = (a[0] * b[0] + a[1] * b[1]) / R mod modulus`, congruent and below
-    /// `(a[0] * b[0] + a[1] * b[1]) / R + 2 * (BOUND - 1) * modulus`, which must be below R. `spare` is space for another number.
+    /// `out`, congruent to `(a[0] * b[0] + a[1] * b[1]) / R`. It is below
+    /// `(a[0] * b[0] + a[1] * b[1]) / R + 2 * (BOUND - 1) * modulus`, which must be below R.
+    /// `spare` is space for another number.
     fn add_products(
         self,
         out: &mut [Self::Limb],
@@ -153,21 +158,21 @@ pub(crate) trait Lanes: Copy {
         sums::add_products(self, out, [a, b], modulus, spare, scratch);
     }
 
-    /// `value / 2^(RADIX_BITS * limbs) mod modulus`, congruent and below `value / 2^(RADIX_BITS * limbs) + modulus`, which must be
-    /// below R.
+    /// Divides `value` by `2^(RADIX_BITS * limbs)` modulo the modulus. The result is congruent and
+    /// below `value / 2^(RADIX_BITS * limbs) + modulus`, which must be below R.
     fn reduce_lowest(self, value: &mut [Self::Limb], limbs: u32, modulus: Modulus<'_, Self::Limb>) {
         for _ in 0..limbs {
             sums::reduce_lowest::<Self>(value, modulus);
         }
     }
 
-    /// Copies entry `digits[lane]` of `table` to `out` in every lane. Reads the whole table in the same
-    /// order whatever the digits are. An entry is `out.len()` limbs long.
+    /// Copies entry `digits[lane]` of `table` to `out` in every lane. Reads the whole table in the
+    /// same order for all digits. An entry is `out.len()` limbs long.
     fn select(self, out: &mut [Self::Limb], table: &[Self::Limb], digits: &[u8]);
 
-    /// Copies entry `digits[lane]` of a row, one for all lanes, to `out` in every lane: see
-    /// [`Table::rows`](batch_modexp_core::fixed_base::Table::rows). Reads the whole row in the same order whatever the digits
-    /// are. An entry has `out.len()` limbs.
+    /// Copies entry `digits[lane]` of a row that all lanes share to `out` in every lane: see
+    /// [`Table::rows`](batch_modexp_core::fixed_base::Table::rows). Reads the whole row in the same
+    /// order for all digits. An entry has `out.len()` limbs.
     fn select_of_row(self, out: &mut [Self::Limb], row: &[u64], digits: &[u8]) {
         let entries = row.len() / out.len();
         for (lane, digit) in digits.iter().enumerate() {
@@ -177,8 +182,9 @@ pub(crate) trait Lanes: Copy {
         }
     }
 
-    /// How many limbs an entry of a table takes, for powers of `limbs` limbs and that window. Where it is not `limbs`,
-    /// [`fill_table`](Self::fill_table), [`open`](Self::open) and [`step`](Self::step) know what an entry is.
+    /// The number of limbs of a table entry, for powers of `limbs` limbs and this window. If it is
+    /// not `limbs`, then [`fill_table`](Self::fill_table), [`open`](Self::open) and
+    /// [`step`](Self::step) define the layout of an entry.
     fn entry_len(self, limbs: usize, window: Window) -> usize {
         let _ = window;
         limbs
@@ -194,7 +200,8 @@ pub(crate) trait Lanes: Copy {
         fill_table(self, table, modulus, scratch);
     }
 
-    /// Copies the power that entry `digits[lane]` of the table is for to `value` in every lane; `entry` is space for one.
+    /// Copies the power of entry `digits[lane]` of the table to `value` in every lane. `entry` is
+    /// space for one entry.
     fn open(
         self,
         value: &mut [Self::Limb],
@@ -206,18 +213,22 @@ pub(crate) trait Lanes: Copy {
         self.select(value, table, digits);
     }
 
-    /// Makes limbs of `value` after the last [`step`](Self::step), if steps leave columns.
+    /// Converts the columns of `value` to limbs after the last [`step`](Self::step), if steps leave
+    /// columns.
     fn close(self, value: &mut [Self::Limb]) {
         let _ = value;
     }
 
-    /// What the ladder does for a digit: squares `value` as often as it is told to, and multiplies it by the power that entry
-    /// `digits[lane]` of the table is for. `value` is below `(BOUND + 1/2) * modulus`, and so is the result. Returns the buffer
-    /// that has the result, and then the other one.
+    /// One step of the ladder, for one digit of the exponents.
     ///
-    /// The result is not copied to where the next step reads it. With such a copy a Zen 4 told, by twos in `Ifma`, for how many
-    /// digits a power stays what it is: for the zeros that an exponent begins with, or for a base that is 0 or -1
-    /// (docs/evidence.md, "Running times", also for what `Fma` tells there with it and without it).
+    /// Squares `value` `squarings` times, and multiplies it by the power of entry `digits[lane]` of
+    /// the table. `value` and the result are below `(BOUND + 1/2) * modulus`. Returns the buffer
+    /// with the result, then the other one.
+    ///
+    /// The result is not copied to the place where the next step reads it. On Zen 4, copying
+    /// revealed in `Ifma` pairs for how many digits the power stays unchanged. This concerns
+    /// leading zeros of an exponent, and bases of 0 and -1. See docs/evidence.md, "Running times",
+    /// also for `Fma` with and without a copy.
     fn step<'a>(
         self,
         step: Step<'_, 'a, Self::Limb>,
@@ -245,11 +256,11 @@ pub(crate) struct Step<'a, 'v, L> {
     pub(crate) squarings: u32,
     /// `2^squarings` entries of the length of `entry`.
     pub(crate) table: &'a [L],
-    /// The number of an entry for each lane.
+    /// The entry number for each lane.
     pub(crate) digits: &'a [u8],
     /// Space for the entry of each lane.
     pub(crate) entry: &'a mut [L],
-    /// What is squared and multiplied.
+    /// The number that is squared and multiplied.
     pub(crate) value: &'v mut [L],
     /// Space for another number.
     pub(crate) spare: &'v mut [L],
@@ -257,20 +268,20 @@ pub(crate) struct Step<'a, 'v, L> {
 
 /// The operands of [`Lanes::fill_table`].
 pub(crate) struct Table<'a, L> {
-    /// Gets the powers 0, 1, and so on.
+    /// Receives the powers 0, 1, and so on.
     pub(crate) entries: &'a mut [L],
-    /// Limbs in one of them: see [`Lanes::entry_len`].
+    /// Limbs in one entry: see [`Lanes::entry_len`].
     pub(crate) entry_len: usize,
     /// One, in Montgomery form.
     pub(crate) one: &'a [L],
-    /// The base, in Montgomery form; is overwritten.
+    /// The base, in Montgomery form; overwritten.
     pub(crate) base: &'a mut [L],
     /// Space for another number, which `ifma` needs.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
     pub(crate) spare: &'a mut [L],
 }
 
-/// [`Lanes::square_times`], one by one.
+/// [`Lanes::square_times`] by single squarings.
 pub(crate) fn square_times<'a, L: Lanes>(
     lanes: L,
     mut value: &'a mut [L::Limb],
@@ -286,7 +297,7 @@ pub(crate) fn square_times<'a, L: Lanes>(
     (value, spare)
 }
 
-/// [`Lanes::fill_table`], where an entry is its power.
+/// [`Lanes::fill_table`] for tables whose entries are plain powers.
 pub(crate) fn fill_table<L: Lanes>(
     lanes: L,
     table: Table<'_, L::Limb>,
@@ -321,12 +332,12 @@ pub(crate) struct Modulus<'a, L> {
     pub(crate) limbs: &'a [L],
     /// `-1 / modulus mod 2^RADIX_BITS`.
     pub(crate) neg_inv: &'a L,
-    /// What [`Lanes::prepare`] made of them.
+    /// The constants that [`Lanes::prepare`] computed.
     pub(crate) constants: &'a [L],
 }
 
-/// [`batch_mod_exp`](batch_modexp_core::BatchModExp::batch_mod_exp) by `pow`, which gets run after run. It should be a function that
-/// is generic over nothing: see [`run`].
+/// [`batch_mod_exp`](batch_modexp_core::BatchModExp::batch_mod_exp) by `pow`, which receives run
+/// after run. `pow` should not be generic: see [`run`].
 pub(crate) fn batch_mod_exp<U: Unsigned>(
     batch: &[ModExp<'_, U>],
     exponent_bits: u32,
@@ -338,7 +349,7 @@ pub(crate) fn batch_mod_exp<U: Unsigned>(
     Ok(())
 }
 
-/// The powers of those instances of a run that are in `range`, on the lanes of `lanes`.
+/// Computes the powers of the instances in `range` of a run, on `lanes`.
 pub(crate) fn pow<L: Lanes>(
     lanes: L,
     exponent_bits: u32,
@@ -348,7 +359,7 @@ pub(crate) fn pow<L: Lanes>(
     if range.is_empty() {
         return;
     }
-    // The kernels spill column sums and limbs, some kilobytes of stack.
+    // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed::<16, _>(|| {
         let limbs = L::limb_count(run.bits());
         let mut workspace = Workspace::new(lanes, limbs, exponent_bits);

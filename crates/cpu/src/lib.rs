@@ -1,7 +1,7 @@
-//! The backends of `batch-modexp` on the processor: lanes of vectors, the words beside them, and threads.
+//! The CPU backends of `batch-modexp`: SIMD lanes, words beside them, and threads.
 //!
-//! Programs use the crate `batch-modexp`, which offers the public part of this one under the same names. What it does not
-//! offer is for the crates of this workspace and may change with any version.
+//! Programs use the crate `batch-modexp`, which exports the public part of this one under the same
+//! names. Everything else is internal to this workspace and may change with any version.
 
 #![no_std]
 #![warn(
@@ -49,7 +49,7 @@ pub use parallel::{Parallel, each_share, wait_awake};
 #[cfg(all(test, target_arch = "x86_64"))]
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// The paths of the crate `batch-modexp`, for the examples of the documentation.
+/// The paths of the crate `batch-modexp`, for examples in the documentation.
 #[doc(hidden)]
 pub mod facade {
     pub use batch_modexp_core::facade::*;

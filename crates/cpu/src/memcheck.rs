@@ -1,6 +1,7 @@
-//! The backends of the processor under memcheck, as `tests/common/valgrind.rs` explains. Valgrind
-//! knows neither AVX-512 nor AVX-IFMA, so the IFMA kernels, in lanes and in pairs, run on their portable units; those of FMA, and the words
-//! beside them, run as they are.
+//! Checks of the CPU backends under memcheck: see `tests/common/valgrind.rs`.
+//!
+//! Valgrind knows neither AVX-512 nor AVX-IFMA, so the IFMA kernels, in lanes and in pairs, run on
+//! their portable units. The kernels of FMA and the words run as they are.
 
 mod powers;
 mod products;
@@ -39,7 +40,7 @@ fn no_branch_or_address_depends_on_a_secret() {
         "products_of_powers",
         "public_exponents",
     ];
-    // What the check is worth: each of these leaks a digit, and must be found.
+    // Controls: each of these leaks a digit, and must be found.
     let leaks = ["leak_by_branch", "leak_by_address", "leak_by_gathered_row"];
     run_under_valgrind("memcheck", &clean, &leaks);
 }
@@ -104,7 +105,8 @@ fn ifma_portable() {
     boxed(&ifma::testing::eight_on_portable_unit(), 2048);
 }
 
-/// As on a Zen 4: columns in registers, entries of one, two and three blocks with their halves.
+/// With the tuning of a Zen 4: columns in registers, and entries of one, two and three tiles with
+/// their halves.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn ifma_portable_saving_products() {
@@ -117,7 +119,8 @@ fn ifma_portable_saving_products() {
     boxed(&saving, 3072);
 }
 
-/// As on Intel's processors: entries by masked stores, of one, two and three blocks, with their halves and without.
+/// With the tuning of Intel's processors: entries by masked stores, of one, two and three tiles,
+/// with halves and without.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn ifma_portable_storing_entries() {
@@ -145,7 +148,7 @@ fn ifma_portable_in_four_lanes() {
     boxed(&four, 2048);
 }
 
-/// Products of numbers, on every unit, and with what chooses among them.
+/// Products of numbers, on every unit, and with the choice between them.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn products() {
@@ -225,7 +228,7 @@ fn numbers() {
     }
 }
 
-/// Does the same on every unit.
+/// Runs the same code on every unit.
 macro_rules! on_every_unit {
     ($run:expr) => {
         $run(&Serial, 256);
@@ -298,13 +301,13 @@ fn secret_digits() -> Vec<u8> {
     digits
 }
 
-/// Exponentiations with everything secret in `Uint`s, more than fill the lanes, by exponents of several
-/// lengths.
+/// Exponentiations of `Uint`s with everything secret, for more instances than lanes, with exponents
+/// of several lengths.
 fn fixed<const LIMBS: usize>(backend: &impl BatchModExp<Uint<LIMBS>, Error = Error>) {
     fixed_by(backend, &[0, 17, 110]);
 }
 
-/// The same by exponents of these lengths, in bits.
+/// Like [`fixed`], with exponents of these lengths, in bits.
 fn fixed_by<const LIMBS: usize>(
     backend: &impl BatchModExp<Uint<LIMBS>, Error = Error>,
     lengths: &[u32],
@@ -336,7 +339,7 @@ fn fixed_by<const LIMBS: usize>(
             .batch_mod_exp(&batch, *exponent_bits, &mut out)
             .unwrap();
         black_box(&out);
-        // Few have ways of their own.
+        // Small batches use other code.
         for count in [1, 2, 4] {
             backend
                 .batch_mod_exp(&batch[..count], *exponent_bits, &mut out[..count])
@@ -347,7 +350,7 @@ fn fixed_by<const LIMBS: usize>(
     set_undefined(&values, false);
 }
 
-/// The same in `BoxedUint`s.
+/// Like [`fixed`], with `BoxedUint`s.
 fn boxed(backend: &impl BatchModExp<BoxedUint, Error = Error>, bits: u32) {
     let mut random = Random(2);
     let mut number = || {
@@ -380,7 +383,7 @@ fn boxed(backend: &impl BatchModExp<BoxedUint, Error = Error>, bits: u32) {
     let mut out = vec![BoxedUint::zero(); batch.len()];
     backend.batch_mod_exp(&batch, 70, &mut out).unwrap();
     black_box(&out);
-    // Lengths are public, also when each instance has its own.
+    // Lengths are public, also if each instance has its own.
     let lengths = [70, 3, 17, 3, 0, 17, 70, 3, 3];
     backend
         .batch_mod_exp_each(&batch, &lengths, &mut out)

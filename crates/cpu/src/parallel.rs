@@ -1,4 +1,4 @@
-//! Spreads a batch over threads.
+//! Computation of a batch on several threads.
 
 mod mul;
 mod powers;
@@ -14,28 +14,31 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 pub use self::shares::{each_share, wait_awake};
 
-/// Runs a batch on several threads, each with its share of the instances, through `B`.
+/// Computes a batch on several threads, each with its share of the instances, through `B`.
 ///
-/// The thread that calls is one of them, and computes too. The others belong to this value and end when it is dropped; several
-/// callers at a time share them. How a batch is cut depends on its
-/// length, the widths and the number of threads alone: so that the last thread ends soonest, or nearly so with less
-/// work, by what `B` says of its [`relative_time`](BatchModExp::relative_time). What is not worth cutting is computed on
-/// the calling thread: to wake another one takes some tens of microseconds.
+/// The calling thread is one of them. The others belong to this value and end when it is dropped.
+/// Several callers at a time share them.
 ///
-/// A child process that `fork` made has no threads but the one that called it. What was made before the
-/// fork works there all the same, on the calling thread; for the speed of several, make another
-/// `Parallel` in the child. The child is told from its parent by the process id.
+/// Shares depend only on the batch length, the widths and the number of threads. They minimise the
+/// time until the last thread ends, or nearly so with less work, by the
+/// [`relative_time`](BatchModExp::relative_time) of `B`. A batch that is not worth splitting is
+/// computed on the calling thread: waking another one takes some tens of microseconds.
 ///
-/// A child can have threads only if no other thread of the parent was being started or ended during the fork: Rust's
-/// standard library takes locks then, and one that was taken stays so in the child. Threads of a `Parallel` have started
-/// when it is made; when it is dropped, they end a little later.
+/// A forked child process has only the thread that called `fork`. A `Parallel` made before the fork
+/// works there, but on the calling thread only. To use several threads, make another `Parallel` in
+/// the child. The process id tells the child from its parent.
+///
+/// A child can have threads only if no other thread of the parent was starting or ending during the
+/// fork. Rust's standard library holds locks at that time, and they stay locked in the child. The
+/// threads of a `Parallel` have started when it has been made; they end shortly after it is
+/// dropped.
 pub struct Parallel<B> {
     inner: B,
     workers: Workers,
 }
 
 impl<B> Parallel<B> {
-    /// Runs `inner` on as many threads as the process may use cores.
+    /// Starts one thread for each core that the process may use, the calling thread included.
     ///
     /// # Errors
     ///
@@ -45,7 +48,7 @@ impl<B> Parallel<B> {
         Self::with_threads(inner, threads)
     }
 
-    /// Runs `inner` on `threads` threads, the one that calls among them.
+    /// Starts `threads` threads, the calling thread included.
     ///
     /// # Errors
     ///
@@ -55,14 +58,14 @@ impl<B> Parallel<B> {
         Ok(Self { inner, workers })
     }
 
-    /// The number of threads, the one that calls among them; 1 in a child process that was forked after this was made.
+    /// The number of threads, the calling one included; 1 in a child process that was forked later.
     #[must_use]
     pub fn threads(&self) -> usize {
         let others = self.pool_here().map(ThreadPool::current_num_threads);
         others.unwrap_or(0) + 1
     }
 
-    /// The threads beside the calling one, if there are any; there are none in a forked child.
+    /// The threads beside the calling one, if any; a forked child has none.
     #[doc(hidden)]
     #[must_use]
     pub fn pool_here(&self) -> Option<&ThreadPool> {
@@ -75,16 +78,19 @@ impl<B> Parallel<B> {
         &self.inner
     }
 
-    /// How many of `len` things a thread takes at a time, by the `time` that so many take on one thread: so that the last
-    /// one ends soonest, or at most an eighth later where that is less work. At most `most`, which is what long batches are
-    /// cut into.
+    /// The number of `len` items that a thread takes at a time, given the `time` for a number of
+    /// items on one thread.
     ///
-    /// An eighth, because a second thread has to be woken, and may share its core with the first.
+    /// It minimises the time until the last thread ends, or ends up to an eighth later with less
+    /// work. It is at most `most`, the size for long batches.
+    ///
+    /// The margin is an eighth because a second thread must be woken, and may share its core with
+    /// the first.
     #[doc(hidden)]
     pub fn share(&self, len: usize, most: usize, time: impl Fn(usize) -> u64) -> usize {
-        // Asked once: it is a question to the operating system, for the id of the process.
+        // Asked once: it asks the operating system for the process id.
         let threads = self.threads();
-        // A batch that gives each thread a few of those is even enough.
+        // With several of these for each thread, a batch is balanced enough.
         if len.div_ceil(most) >= 4 * threads {
             return most;
         }
@@ -104,34 +110,34 @@ impl<B> Parallel<B> {
 }
 
 impl<B> Parallel<B> {
-    /// How many instances of a batch of `len` of `bits` bits a thread takes at a time.
+    /// The number of instances that a thread takes at a time, from a batch of `len` of `bits` bits.
     fn share_of<U: Unsigned>(&self, bits: u32, len: usize) -> usize
     where
         B: BatchModExp<U>,
     {
-        // A quarter of the fair share, so that a thread that is interrupted holds up the others by little, but whole
-        // multiples of what the backend computes at the same time.
+        // A quarter of the fair share, so that an interrupted thread delays the others little. A
+        // whole multiple of the number that the backend computes at the same time.
         let most = len.div_ceil(4 * self.threads()).max(1);
         let most = most.next_multiple_of(self.inner.granularity());
         self.share(len, most, |count| self.inner.relative_time(bits, count))
     }
 }
 
-/// Threads beside the calling one, and the process that they run in: a forked child has a copy of this value, but no threads to
-/// do the work that it would wait for.
+/// Threads beside the calling one, and the process that they run in. A forked child has a copy of
+/// this value, but no threads.
 ///
-/// No more than work at the same time: rayon wakes threads that sleep when one finds work, and where there is nothing for them and
-/// no core to themselves, they hold up those that compute.
+/// There are no more threads than work at the same time. When one finds work, rayon wakes others
+/// that sleep. Threads without work and without a core of their own would delay those that compute.
 struct Workers {
-    /// `None` where the calling thread is to do all.
+    /// `None` if the calling thread does all the work.
     pool: Option<ThreadPool>,
     process: u32,
 }
 
 impl Workers {
-    /// As many threads as are `threads` with the calling one.
+    /// Starts the threads: with the calling one there are `threads`.
     fn start(threads: usize) -> Result<Self, Error> {
-        // To rayon, none would be as many as there are cores.
+        // To rayon, zero would mean one for each core.
         let pool = match threads - 1 {
             0 => None,
             others => {
@@ -140,8 +146,9 @@ impl Workers {
                     .thread_name(|i| alloc::format!("batch-modexp-{i}"))
                     .build()
                     .map_err(|_| Error::ThreadPool { threads })?;
-                // Until each thread has come to its first piece of work. A fork meanwhile would leave in the child, for ever, the
-                // standard library's locks for new threads taken, and what rayon shares in a process half made.
+                // Returns after each thread has started its first piece of work. A fork before that
+                // would leave locks of the standard library locked in the child, and shared state
+                // of rayon half initialised.
                 pool.broadcast(|_| ());
                 Some(pool)
             }
@@ -161,8 +168,8 @@ impl Workers {
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        // To end the threads takes locks, and one that a thread held during the fork stays locked in the
-        // child for ever.
+        // Ending the threads takes locks. A lock that a thread held during the fork stays locked in
+        // the child.
         if self.pool().is_none() {
             core::mem::forget(self.pool.take());
         }
@@ -243,7 +250,7 @@ mod tests {
         }
     }
 
-    /// Blocks of eight, and pairs for up to four that are left over.
+    /// Groups of eight, and pairs for a rest of up to four.
     fn time(count: usize) -> u64 {
         let left_over = match count % 8 {
             few @ 0..=4 => 460 * few.div_ceil(2),
@@ -257,12 +264,12 @@ mod tests {
         for (len, count, most, expected) in [
             (1, 2, 8, 1),
             (4, 2, 8, 2),
-            // Two pairs on each thread end a little before one block, with twice the work.
+            // Two pairs on each thread end a little before one group, with twice the work.
             (8, 2, 8, 8),
             (12, 2, 8, 8),
             (16, 2, 8, 8),
             (16, 16, 8, 2),
-            // As soon as by ones, with half of the work.
+            // As soon as one by one, with half of the work.
             (8, 16, 8, 2),
             (17, 2, 16, 10),
             (4096, 2, 512, 512),

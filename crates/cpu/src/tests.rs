@@ -1,4 +1,4 @@
-//! Products, powers and remainders of every engine, against num-bigint.
+//! Products, powers and remainders of every engine, compared with num-bigint.
 
 mod remainders;
 
@@ -18,7 +18,7 @@ use super::Fma;
 use super::{Ifma, ifma};
 use crate::AnyEngine;
 
-/// All engines that this machine has, and those that are emulated.
+/// Runs `f` with all engines of this machine, and with emulated ones.
 pub(super) fn for_each_engine(mut f: impl FnMut(&str, &dyn Engine)) {
     f("serial", &Serial);
     #[cfg(target_arch = "x86_64")]
@@ -40,7 +40,7 @@ pub(super) fn for_each_engine(mut f: impl FnMut(&str, &dyn Engine)) {
     f("any engine", &AnyEngine::fastest());
 }
 
-/// What [`for_each_engine`] leaves out.
+/// Covers the engines that [`for_each_engine`] leaves out.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn engines_that_this_processor_lacks() {
@@ -66,7 +66,7 @@ impl Random {
         (0..count).map(|_| Limb(self.next() as _)).collect()
     }
 
-    /// An odd modulus of `limbs` limbs, whose highest `zeros` bits are zero.
+    /// An odd modulus of `limbs` limbs with `zeros` leading zero bits.
     pub(super) fn modulus(&mut self, limbs: usize, zeros: u32) -> BoxedMontyParams {
         let mut number = BoxedUint::zero_with_precision(limbs as u32 * Limb::BITS);
         number.as_mut_limbs().copy_from_slice(&self.limbs(limbs));
@@ -82,7 +82,7 @@ fn value(limbs: &[Limb]) -> BigUint {
     limbs.fold(BigUint::ZERO, |value, limb| (value << Limb::BITS) + limb.0)
 }
 
-/// Writes a number that fits, whatever the width of a limb.
+/// Writes a number that fits, for any limb width.
 fn set_value(limbs: &mut [Limb], value: &BigUint) {
     let octets = value.to_bytes_le();
     let mut octets = octets.into_iter();
@@ -96,7 +96,7 @@ fn modulus_of(params: &MontyParams<BoxedUint>) -> BigUint {
     value(params.modulus().as_ref().as_limbs())
 }
 
-/// Numbers of lanes, and which of two moduli each has.
+/// The modulus of each number, one of two.
 fn lanes(count: usize, moduli: &[BoxedMontyParams; 2]) -> Vec<&MontyParams<BoxedUint>> {
     let of = |lane| moduli[usize::from(lane % 7 == 3 || lane >= 12)].as_ref();
     (0..count).map(of).collect()
@@ -113,7 +113,7 @@ fn products_with_public_powers() {
             let moduli = lanes(count, &moduli);
             let mut bases = random.limbs(count * limbs);
             let mut factors = random.limbs(count * limbs);
-            // Edges: 0, 1, all ones, n - 1.
+            // Edge cases: 0, 1, all ones, n - 1.
             bases[..limbs].fill(Limb::ZERO);
             factors[(count - 1) * limbs..].fill(Limb::MAX);
             bases[(count - 1) * limbs..].fill(Limb::MAX);
@@ -159,7 +159,7 @@ fn products_with_public_powers() {
     }
 }
 
-/// Right powers agree whatever the masks are, and powers that are wrong modulo one factor or both do not.
+/// Right powers agree for all masks; powers that are wrong modulo one factor or both do not.
 #[test]
 fn powers_modulo_two_factors() {
     let mut random = Random(6);
@@ -187,7 +187,7 @@ fn powers_modulo_two_factors() {
             let n = |lane: usize| modulus_of(factors[0][lane]) * modulus_of(factors[1][lane]);
             let power = |lane: usize| {
                 let power = number(&bases, lane).modpow(&value(exponent.as_limbs()), &n(lane));
-                // What need not be reduced to be congruent, and fits, agrees too.
+                // A number that is congruent, not reduced, and fits agrees too.
                 let widest = BigUint::from(1u8) << (size as u32 * Limb::BITS);
                 (power < widest).then_some(power)
             };
@@ -234,7 +234,8 @@ fn powers_modulo_two_factors() {
                         assert_eq!(right, is_right, "{name}, {half} limbs");
                     }
                     let agree = |expected: &[Limb]| agree(exact, &bases, expected);
-                    // One lane, wrong modulo both factors, modulo the first and modulo the second.
+                    // One number that is wrong modulo both factors, then modulo the first and
+                    // modulo the second.
                     let lane = count / 2;
                     let place = lane * size..(lane + 1) * size;
                     let mut wrong = expected.clone();
@@ -269,7 +270,7 @@ fn powers_modulo_two_factors() {
     });
 }
 
-/// Runs of several moduli go through the same call, and none at all.
+/// Checks several runs in one call, and an empty one.
 #[test]
 fn every_engine_takes_runs() {
     let mut random = Random(4);

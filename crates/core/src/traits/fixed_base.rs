@@ -83,9 +83,9 @@ pub trait BatchFixedBaseExp: HasPowerEngine {
     /// are public.
     ///
     /// More octets mean fewer products per power, down to one for 6 bits of the exponent. The table
-    /// grows no further than that, nor beyond the size with the fastest look-up on this backend. 2
-    /// MiB are enough for 256-bit exponents modulo 4,096 bits, 8 MiB for 2,048-bit exponents modulo
-    /// 2,048 bits.
+    /// grows no further than that, nor beyond the window whose look-up costs less than the products
+    /// it saves. A limit of 2 MiB is enough for 256-bit exponents modulo 4,096 bits, one of 8 MiB
+    /// for 2,048-bit exponents modulo 2,048 bits.
     ///
     /// Making a table takes the calling thread as long as 10 to 50 exponentiations of a large
     /// batch.
@@ -145,8 +145,9 @@ pub trait BatchFixedBaseExp: HasPowerEngine {
     ///
     /// Base and modulus are those of `table`. Exponents are numbers or references to numbers, and
     /// secret. Their number, their widths and `exponent_bits` are public and visible in the running
-    /// time. `exponent_bits` is at most that of the table; for a [signed](Self::signed_fixed_base)
-    /// table it is equal. `BoxedUint` results get the width of the modulus.
+    /// time. The length `exponent_bits` is at most that of the table; for a
+    /// [signed](Self::signed_fixed_base) table it is equal. `BoxedUint` results get the width of
+    /// the modulus.
     ///
     /// # Errors
     ///

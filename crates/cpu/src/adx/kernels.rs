@@ -1,5 +1,5 @@
-//! The proof that the processor has the instructions, and the operations on blocks in them. The only unsafe code of the
-//! words.
+//! Proof that the processor has the instructions, and the operations on tiles. The only unsafe code
+//! of the words.
 #![allow(unsafe_code)]
 
 mod passes;
@@ -15,7 +15,7 @@ use self::rows::{eliminate, multiply, multiply_add, square, square_add};
 use super::unit::{Block, Unit};
 use super::{blocks, blocks_mut};
 
-/// Can only be had where MULX, ADCX, ADOX and AVX2 can be used.
+/// Proof that MULX, ADCX, ADOX and AVX2 can be used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token(());
 
@@ -28,7 +28,7 @@ impl Token {
         usable.then_some(Self(()))
     }
 
-    /// Valgrind has the instructions, whatever the processor has, but does not say so.
+    /// Valgrind has the instructions but does not report them; the processor need not have them.
     #[cfg(test)]
     pub(crate) fn under_valgrind() -> Self {
         assert!(crate::valgrind::is_under_valgrind());
@@ -39,25 +39,29 @@ impl Token {
 impl Unit for Token {
     fn multiply(self, product: &mut [Block], a: &[Block], b: &Block) {
         assert!(!a.is_empty() && product.len() == a.len() + 1);
-        // SAFETY: the token proves the instructions; `product` has a block more than `a`, of which there is one.
+        // SAFETY: the token proves the instructions; `product` has one tile more than `a`, which
+        // has at least one.
         unsafe { multiply(product.as_mut_ptr(), a.as_ptr(), b, a.len()) }
     }
 
     fn multiply_add(self, sum: &mut [Block], a: &[Block], b: &Block) {
         assert!(!a.is_empty() && sum.len() == a.len() + 1);
-        // SAFETY: the token proves the instructions; `sum` has a block more than `a`, of which there is one.
+        // SAFETY: the token proves the instructions; `sum` has one tile more than `a`, which has at
+        // least one.
         unsafe { multiply_add(sum.as_mut_ptr(), a.as_ptr(), b, a.len()) }
     }
 
     fn square(self, product: &mut [Block], a: &[Block]) {
         assert!(!a.is_empty() && product.len() == a.len() + 1);
-        // SAFETY: the token proves the instructions; `product` has a block more than `a`, of which there is one.
+        // SAFETY: the token proves the instructions; `product` has one tile more than `a`, which
+        // has at least one.
         unsafe { square(product.as_mut_ptr(), a.as_ptr(), a.len()) }
     }
 
     fn square_add(self, sum: &mut [Block], a: &[Block]) {
         assert!(!a.is_empty() && sum.len() == a.len() + 1);
-        // SAFETY: the token proves the instructions; `sum` has a block more than `a`, of which there is one.
+        // SAFETY: the token proves the instructions; `sum` has one tile more than `a`, which has at
+        // least one.
         unsafe { square_add(sum.as_mut_ptr(), a.as_ptr(), a.len()) }
     }
 
@@ -65,19 +69,21 @@ impl Unit for Token {
         assert!(!modulus.is_empty() && sum.len() == modulus.len() + 1);
         let (sum, count) = (sum.as_mut_ptr(), modulus.len());
         let (low, high) = (neg_inv as u64, (neg_inv >> 64) as u64);
-        // SAFETY: the token proves the instructions; `sum` has a block more than the modulus, of which there is one.
+        // SAFETY: the token proves the instructions; `sum` has one tile more than the modulus,
+        // which has at least one.
         unsafe { eliminate(sum, modulus.as_ptr(), count, low, high, carry) }
     }
 
     fn double_and_add_squares(self, sum: &mut [Block], a: &[Block]) {
         assert!(!a.is_empty() && sum.len() == 2 * a.len());
-        // SAFETY: the token proves the instructions; `sum` is twice as long as `a`, of which there is a block.
+        // SAFETY: the token proves the instructions; `sum` is twice as long as `a`, which has at
+        // least one tile.
         unsafe { double_and_add_squares(sum.as_mut_ptr(), a.as_ptr(), a.len()) }
     }
 
     fn subtract(self, out: &mut [Block], a: &[Block], b: &[Block], take: u64) {
         assert!(!a.is_empty() && out.len() == a.len() && b.len() == a.len());
-        // SAFETY: all are of one length, of which there is a block.
+        // SAFETY: all three have the same length, at least one tile.
         unsafe { subtract(out.as_mut_ptr(), a.as_ptr(), take, b.as_ptr(), a.len()) }
     }
 
@@ -87,7 +93,7 @@ impl Unit for Token {
     }
 }
 
-/// Adds entry `digit` of `table` to `out`, two blocks of it at a time.
+/// Adds entry `digit` of `table` to `out`, two tiles at a time.
 #[target_feature(enable = "avx2")]
 fn or_entry(out: &mut [u32], table: &[u32], digit: u8) {
     let blocks = blocks(out).len();
@@ -99,20 +105,20 @@ fn or_entry(out: &mut [u32], table: &[u32], digit: u8) {
     }
 }
 
-/// The same for `COUNT` blocks from block `first` on.
+/// Adds `COUNT` tiles of the entry from tile `first` on.
 #[target_feature(enable = "avx2")]
 fn or_blocks<const COUNT: usize>(out: &mut [u32], table: &[u32], digit: u8, first: usize) {
     let (entry_len, digit) = (out.len(), _mm256_set1_epi32(i32::from(digit)));
     let (one, mut entry) = (_mm256_set1_epi32(1), _mm256_setzero_si256());
     let mut chosen = [[_mm256_setzero_si256(); 2]; COUNT];
     for entry_blocks in table.chunks_exact(entry_len) {
-        // All ones for the entry that is wanted.
+        // All ones for the wanted entry.
         let mask = _mm256_cmpeq_epi32(entry, digit);
         let entry_blocks = &blocks(entry_blocks)[first..][..COUNT];
         for (block, chosen) in entry_blocks.iter().zip(&mut chosen) {
             let block: *const __m256i = block.as_ptr().cast();
             for (half, chosen) in chosen.iter_mut().enumerate() {
-                // SAFETY: a block is two times 32 bytes.
+                // SAFETY: a tile is two times 32 bytes.
                 let half = unsafe { _mm256_loadu_si256(block.add(half)) };
                 *chosen = _mm256_or_si256(*chosen, _mm256_and_si256(half, mask));
             }
@@ -122,7 +128,7 @@ fn or_blocks<const COUNT: usize>(out: &mut [u32], table: &[u32], digit: u8, firs
     for (out, chosen) in blocks_mut(out)[first..].iter_mut().zip(chosen) {
         let out: *mut __m256i = out.as_mut_ptr().cast();
         for (half, chosen) in chosen.into_iter().enumerate() {
-            // SAFETY: a block is two times 32 bytes.
+            // SAFETY: a tile is two times 32 bytes.
             unsafe {
                 let out = out.add(half);
                 _mm256_storeu_si256(out, _mm256_or_si256(_mm256_loadu_si256(out), chosen));

@@ -1,4 +1,4 @@
-//! Montgomery multiplication, block by block.
+//! Montgomery multiplication, tile by tile.
 
 use super::unit::{Block, Unit};
 
@@ -10,12 +10,12 @@ pub(super) struct Odd<'a> {
     pub(super) neg_inv: u128,
 }
 
-/// How many blocks of scratch space operands of `blocks` blocks need: for the product.
+/// The number of scratch tiles for operands of `blocks` tiles: the length of their product.
 pub(super) const fn scratch_len(blocks: usize) -> usize {
     2 * blocks
 }
 
-/// `out = a * b / R mod modulus`, congruent and below `R`.
+/// `out`, congruent to `a * b / R` and below `R`.
 pub(super) fn multiply<U: Unit>(
     unit: U,
     out: &mut [Block],
@@ -28,13 +28,13 @@ pub(super) fn multiply<U: Unit>(
     unit.multiply(&mut product[..=a.len()], a, lowest);
     product[a.len() + 1..].as_flattened_mut().fill(0);
     for (i, b) in (1..).zip(rest) {
-        // Nothing is carried out: all rows so far are below what they have room for.
+        // There is no carry out: the sum of the rows so far fits.
         unit.multiply_add(&mut product[i..][..=a.len()], a, b);
     }
     reduce(unit, out, product, odd);
 }
 
-/// The same as `multiply(.., a, a, ..)`.
+/// Like `multiply(.., a, a, ..)`, faster.
 pub(super) fn square<U: Unit>(
     unit: U,
     out: &mut [Block],
@@ -42,7 +42,7 @@ pub(super) fn square<U: Unit>(
     odd: Odd<'_>,
     product: &mut [Block],
 ) {
-    // Each two different words once.
+    // Each product of two different words once.
     unit.square(&mut product[..=a.len()], a);
     product[a.len() + 1..].as_flattened_mut().fill(0);
     for i in 1..a.len() {
@@ -53,12 +53,12 @@ pub(super) fn square<U: Unit>(
     reduce(unit, out, product, odd);
 }
 
-/// `out = product / R mod modulus`, congruent and below `R`.
+/// `out`, congruent to `product / R` and below `R`.
 fn reduce<U: Unit>(unit: U, out: &mut [Block], product: &mut [Block], odd: Odd<'_>) {
     let blocks = odd.modulus.len();
     let mut carry = 0;
     for i in 0..blocks {
-        // What is carried out of one row has the weight of the last block of the next.
+        // The carry out of one row has the weight of the last tile of the next.
         let sum = &mut product[i..][..=blocks];
         carry = unit.eliminate(sum, odd.modulus, odd.neg_inv, carry);
     }

@@ -1,16 +1,16 @@
-//! The operations in plain Rust: what they are compared with, and what memcheck sees where the processor lacks the
-//! instructions.
+//! The operations in plain Rust: the reference for tests, and the code that memcheck sees where the
+//! processor lacks the instructions.
 
 use core::hint::black_box;
 
 use super::unit::{BLOCK, Block, Unit};
 use super::word;
 
-/// Needs nothing of the processor.
+/// Requires no processor features.
 #[derive(Clone, Copy)]
 pub(super) struct Portable;
 
-/// Words in a block.
+/// Words in a tile.
 const WORDS: usize = BLOCK / 2;
 
 impl Unit for Portable {
@@ -92,7 +92,7 @@ impl Unit for Portable {
     }
 }
 
-/// Adds `a * b` to `sum`. Returns what is carried out of it.
+/// Adds `a * b` to `sum`. Returns the carry out.
 fn add_row(sum: &mut [u64], a: &[u64], b: u64) -> u64 {
     let mut carry = 0;
     let (low, high) = sum.split_at_mut(a.len());
@@ -104,7 +104,7 @@ fn add_row(sum: &mut [u64], a: &[u64], b: u64) -> u64 {
     add(high, carry)
 }
 
-/// Adds `value` to `sum`. Returns what is carried out of it.
+/// Adds `value` to `sum`. Returns the carry out.
 fn add(sum: &mut [u64], value: u64) -> u64 {
     let mut carry = value;
     for word in sum {

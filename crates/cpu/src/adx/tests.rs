@@ -7,7 +7,7 @@ use super::portable::Portable;
 use super::*;
 use crate::lanes::testing::{Random, check_select, check_step, neg_inv, number, pack, unpack};
 
-/// From one block to many, full and not.
+/// Widths of one to many tiles, full and partial.
 const WIDTHS: [u32; 10] = [320, 512, 576, 1024, 1088, 1536, 2048, 3072, 4096, 16_384];
 
 fn unit() -> Option<Words<Token>> {
@@ -15,7 +15,7 @@ fn unit() -> Option<Words<Token>> {
     crate::need::available("adx", token).map(Words)
 }
 
-/// Blocks of which words are often all zeros or all ones.
+/// Random tiles; words are often all zeros or all ones.
 fn random_blocks(random: &mut Random, count: usize) -> Vec<Block> {
     let mut blocks = vec![[0; BLOCK]; count];
     for pair in blocks.as_flattened_mut().as_chunks_mut().0 {
@@ -37,7 +37,7 @@ fn power_of_two(blocks: usize) -> BigUint {
     BigUint::from(1u8) << (32 * BLOCK * blocks)
 }
 
-/// Each operation, by what it says it does.
+/// Checks each operation against its definition.
 fn check_operations<U: Unit>(unit: U, rounds: usize) {
     let mut random = Random(8);
     let ones = [[u32::MAX; BLOCK]; 8];
@@ -112,7 +112,7 @@ fn check_operations<U: Unit>(unit: U, rounds: usize) {
     }
 }
 
-/// Products and squares of numbers of all sizes below `R`, modulo extreme and random moduli.
+/// Checks products and squares of numbers of all sizes below `R`, modulo extreme and random moduli.
 fn check_products<T: Unit>(unit: Words<T>, bits: u32, rounds: u64) {
     let limbs = Words::<T>::limb_count(bits);
     let r = BigUint::from(1u8) << (32 * limbs);
@@ -200,8 +200,8 @@ fn look_up_on_the_portable_unit() {
     check_select(Words(Portable), 512);
 }
 
-/// Look-ups go by parts of the table, one for each squaring. The factors are up to twice the modulus here, which must be below
-/// `R`.
+/// Look-ups read a part of the table before each squaring. Factors are up to twice the modulus here
+/// and must be below `R`.
 #[test]
 fn step() {
     let Some(unit) = unit() else { return };
@@ -215,7 +215,7 @@ fn step_on_the_portable_unit() {
     check_step(Words(Portable), 448);
 }
 
-/// The Montgomery constants of crypto-bigint reach far enough.
+/// The Montgomery constants of crypto-bigint suffice.
 #[test]
 fn r_is_less_than_twice_as_wide() {
     for bits in (MIN_BITS..=16_384).step_by(64) {

@@ -1,39 +1,46 @@
-//! What the multiplication by blocks is made of.
+//! Operations on tiles, from which the multiplication is built.
 
-/// Limbs of 32 bits in a block: eight words of 64 bits, which stay in registers.
+/// Limbs of 32 bits in a tile: eight words of 64 bits, which stay in registers.
 pub(super) const BLOCK: usize = 16;
 
-/// A block, its least significant limb first.
+/// A tile, least significant limb first.
 pub(super) type Block = [u32; BLOCK];
 
-/// The operations on blocks. Implementors are zero-size tokens: having one proves that the processor has the instructions.
+/// The operations on tiles. Implementors are zero-size tokens that prove that the processor has the
+/// instructions.
 pub(super) trait Unit: Copy {
-    /// `product = a * b`, which has a block more than `a`.
+    /// `product = a * b`; `product` has one tile more than `a`.
     fn multiply(self, product: &mut [Block], a: &[Block], b: &Block);
 
-    /// Adds `a * b` to `sum`, which has a block more than `a`. What is carried out is lost.
+    /// Adds `a * b` to `sum`, which has one tile more than `a`. Drops the carry out.
     fn multiply_add(self, sum: &mut [Block], a: &[Block], b: &Block);
 
-    /// The product of the lowest block of `a` with the higher ones, and the product of each two different words of the lowest
-    /// block, each once: their sum becomes `product`, which has a block more than `a`.
+    /// Writes the cross products of the lowest tile of `a` to `product`, which has one tile more
+    /// than `a`.
+    ///
+    /// They are the product of the lowest tile with the higher ones, and each product of two
+    /// different words of the lowest tile once.
     fn square(self, product: &mut [Block], a: &[Block]);
 
-    /// Adds the same to `sum`, which has a block more than `a`. What is carried out is lost.
+    /// Adds the cross products of [`square`](Self::square) to `sum`, which has one tile more than
+    /// `a`. Drops the carry out.
     fn square_add(self, sum: &mut [Block], a: &[Block]);
 
-    /// Finds the quotient for which `sum + quotient * modulus` has a lowest block of zeros, and leaves that in `sum`, which
-    /// has a block more than `modulus`, with the quotient in place of the zeros. `neg_inv` is `-1 / modulus mod 2^128`.
-    /// `carry`, 0 or 1, is added with the weight of the last block. What is carried out is returned, 0 or 1.
+    /// Clears the lowest tile of `sum`, which has one tile more than `modulus`, by adding a
+    /// multiple of the modulus.
+    ///
+    /// The quotient replaces the cleared tile. `neg_inv` is `-1 / modulus mod 2^128`. `carry`, 0 or
+    /// 1, is added with the weight of the last tile. Returns the carry out, 0 or 1.
     fn eliminate(self, sum: &mut [Block], modulus: &[Block], neg_inv: u128, carry: u64) -> u64;
 
-    /// Doubles `sum`, which has twice as many blocks as `a`, and adds the squares of the words of `a`. What is carried out
-    /// is lost.
+    /// Doubles `sum`, which has twice as many tiles as `a`, and adds the squares of the words of
+    /// `a`. Drops the carry out.
     fn double_and_add_squares(self, sum: &mut [Block], a: &[Block]);
 
-    /// `out = a - take * b`, where `take` is 0 or 1. What is borrowed is lost.
+    /// `out = a - take * b`, where `take` is 0 or 1. Drops the borrow.
     fn subtract(self, out: &mut [Block], a: &[Block], b: &[Block], take: u64);
 
-    /// Adds entry `digit` of `table` to `out`, bit by bit, if there is such an entry. Reads the whole table in the same order
-    /// whatever the digit is.
+    /// Ors entry `digit` of `table` into `out`, if there is such an entry. Reads the whole table in
+    /// the same order for every digit.
     fn or_entry(self, out: &mut [u32], table: &[u32], digit: u8);
 }

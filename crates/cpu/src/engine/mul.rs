@@ -50,7 +50,7 @@ where
         AnyEngine::Fma(fma) => share_with_serial(&fma, &FMA, form, batch, out),
         #[cfg(target_arch = "x86_64")]
         AnyEngine::Ifma(ifma) => {
-            // Four lanes are at least as fast as those of doubles.
+            // Four lanes of `Ifma` are at least as fast as those of doubles.
             let table = match BatchModExp::<U>::granularity(&ifma) {
                 Ifma::LANES => &IFMA[..],
                 _ => &FMA,
@@ -62,10 +62,12 @@ where
 
 /// For numbers in flat buffers.
 impl AnyEngine {
-    /// What is soonest at multiplying modulo each of `moduli`, which are equally wide: itself, or [`Serial`] where its lanes would
-    /// take longer to prepare or be empty. `once` is for a product or a remainder of each number rather than a power.
+    /// The fastest engine for products modulo each of `moduli`, which are equally wide.
+    ///
+    /// This is [`Serial`] where lanes would take longer to prepare, or would be empty. `once` is
+    /// for one product or remainder of each number, rather than a power.
     pub(crate) fn for_products(self, moduli: &[&MontyParams<BoxedUint>], once: bool) -> Self {
-        // Where there are no lanes it does not matter.
+        // Without lanes there is no choice.
         let _ = (moduli, once);
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         let in_four_lanes = || match once {
@@ -107,15 +109,16 @@ fn multiply<U: Unsigned>(
     }
 }
 
-/// From how many products on a vector unit is faster than [`Serial`]. Measured on a Zen 5 with widths, in bits, and
-/// numbers that are about half as large again from one to the next; a width in between counts as the one below it.
+/// The smallest numbers of products for which a vector unit is faster than [`Serial`]. Measured on
+/// a Zen 5, with widths in bits and numbers that grow by about a half from one to the next. A width
+/// in between counts as the next smaller one.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 struct Fewest {
-    /// The narrowest moduli that this is about, in bits.
+    /// The narrowest moduli that this row is for, in bits.
     bits: u32,
-    /// Where most moduli are those of the instance before.
+    /// If most instances have the modulus of the one before.
     shared: Forms,
-    /// Where most are not.
+    /// If most do not.
     mixed: Forms,
 }
 
@@ -127,7 +130,8 @@ struct Forms {
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 impl Fewest {
-    /// The numbers are those of ordinary products, and of products in Montgomery form.
+    /// Each pair has the number for ordinary products, then the one for products in Montgomery
+    /// form.
     const fn new(bits: u32, shared: [usize; 2], mixed: [usize; 2]) -> Self {
         const fn forms([ordinary, montgomery]: [usize; 2]) -> Forms {
             Forms {
@@ -159,7 +163,8 @@ const IFMA: [Fewest; 8] = [
     Fewest::new(4096, [2, 2], [2, 2]),
 ];
 
-/// The narrowest moduli, in bits, of which `Ifma` multiplies a few by twos at least as fast as [`Serial`] does.
+/// The narrowest moduli, in bits, for which `Ifma` computes a few products in pairs at least as
+/// fast as [`Serial`].
 #[cfg(target_arch = "x86_64")]
 const BY_TWOS: u32 = 1024;
 
@@ -171,7 +176,7 @@ const FMA: [Fewest; 4] = [
     Fewest::new(4096, [3, 3], [4, 4]),
 ];
 
-/// Runs of equally wide moduli on `simd`, if they are long enough, else on [`Serial`].
+/// Computes runs of equally wide moduli on `simd` if they are long enough, else on [`Serial`].
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn share_with_serial<U: Unsigned>(
     simd: &dyn BatchModMul<U, Error = Error>,
@@ -199,7 +204,7 @@ where
     Ok(())
 }
 
-/// Whether products modulo so many, equally wide moduli, are faster in lanes.
+/// Whether these products modulo equally wide moduli are faster in lanes.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn is_faster<'a, U: Unsigned>(
     table: &[Fewest],
@@ -212,7 +217,7 @@ fn is_faster<'a, U: Unsigned>(
     let Some(fewest) = row.filter(|_| bits <= lanes::MAX_BITS) else {
         return false;
     };
-    // A block of lanes is prepared for its moduli: twice for each change, at most.
+    // A group of lanes is prepared for its moduli: at most twice for each change.
     let changes = moduli.zip(others).filter(|(a, b)| !ptr::eq(*a, *b)).count();
     let forms = match 16 * changes > count {
         true => &fewest.mixed,
@@ -240,7 +245,7 @@ mod tests {
     use crypto_bigint::Odd;
     use crypto_bigint::modular::BoxedMontyParams;
 
-    /// Whether so many instances go to lanes, by `FMA`.
+    /// Whether this many instances use lanes, by the table `FMA`.
     fn goes_to_lanes(bits: u32, count: usize, form: Form, moduli: usize) -> bool {
         let modulus = BoxedUint::max(bits);
         let params = || BoxedMontyParams::new(Odd::new(modulus.clone()).unwrap());

@@ -1,4 +1,4 @@
-//! Flat numbers: on the engine itself, or on [`Serial`] where that is faster.
+//! Requests on flat numbers: on the engine itself, or on [`Serial`] where that is faster.
 
 use alloc::vec::Vec;
 
@@ -47,7 +47,7 @@ impl Engine for AnyEngine {
 }
 
 impl AnyEngine {
-    /// The engine that it is.
+    /// The engine inside.
     fn inner(&self) -> &dyn Engine {
         match self {
             Self::Serial => &Serial,

@@ -11,7 +11,7 @@ use core::arch::x86_64::{
 
 use super::fma51::{Fma51, HIGH, Kernel, LOW, Limb, MASK, RADIX_BITS, TWO_52};
 
-/// Can only be had where AVX2 and FMA can be used.
+/// Proof that AVX2 and FMA can be used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token(());
 

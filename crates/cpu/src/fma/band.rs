@@ -1,20 +1,20 @@
 //! Products of a number with a band of up to four limbs: the inner loops.
 //!
 //! A band goes through the columns from the lowest to the highest. At column `c` it multiplies limb
-//! `c - r` of the number by limb `r` of the band, for all `r`, so a column sum is read and written once
-//! for all of them.
+//! `c - r` of the number by limb `r` of the band, for all `r`. Each column sum is thus read and
+//! written once for the whole band.
 
 use super::fma51::{Fma51, Limb};
 
-/// Limbs in a band. The registers hold the band, two sums, two constants and what is in progress.
+/// Limbs in a band. The registers hold the band, two sums, two constants and intermediate values.
 pub(super) const BAND: usize = 4;
 
-/// How many rows of a reduction are done by whole bands at once: all but at least one band.
+/// How many rows of a reduction are done in whole bands: all but at least one band.
 pub(super) const fn rows_at_once(limbs: usize) -> usize {
     limbs.saturating_sub(BAND) / BAND * BAND
 }
 
-/// Writes `$body` out for each `$j` below `$n`, which is at most 4, so that arrays stay in registers.
+/// Repeats `$body` for each `$j` below `$n`, which is at most 4, so that arrays stay in registers.
 macro_rules! unrolled {
     ($n:ident, $j:ident, $body:block) => {
         unrolled!(@ $n, $j, $body, 0 1 2 3);
@@ -29,12 +29,12 @@ macro_rules! unrolled {
 struct Band<T: Fma51, const R: usize> {
     /// The limbs of the band.
     factors: [T::Floats; R],
-    /// What goes into the next column.
+    /// The carry into the next column.
     high: T::Sums,
 }
 
 impl<T: Fma51, const R: usize> Band<T, R> {
-    /// Adds the products with the first `count` limbs of the band to a column. Limb 0 of the band is
+    /// Adds the products of the first `count` limbs of the band to a column. Limb 0 of the band is
     /// multiplied by the last limb of `number`, limb 1 by the one before it.
     #[inline(always)]
     fn column(&mut self, t: T, sum: T::Sums, number: &[Limb], count: usize) -> T::Sums {
@@ -51,7 +51,8 @@ impl<T: Fma51, const R: usize> Band<T, R> {
         low
     }
 
-    /// The same where the limbs of the band from `from` on have products, `from` with the last limb.
+    /// Adds the products of the band's limbs from `from` on, where limb `from` is multiplied by the
+    /// last limb of `number`.
     #[inline(always)]
     #[allow(clippy::absurd_extreme_comparisons)] // The comparison is written out for 0 too.
     fn upper_column(&mut self, t: T, sum: T::Sums, number: &[Limb], from: usize) -> T::Sums {
@@ -68,7 +69,7 @@ impl<T: Fma51, const R: usize> Band<T, R> {
         low
     }
 
-    /// The columns from `R` to the end, `columns[0]` being the one of limb 0 of both.
+    /// Processes the columns from `R` to the end; `columns[0]` belongs to limb 0 of both factors.
     #[inline(always)]
     fn finish(mut self, t: T, columns: &mut [Limb], number: &[Limb]) {
         let (middle, end) = columns[R..].split_at_mut(number.len() - R);
@@ -76,7 +77,8 @@ impl<T: Fma51, const R: usize> Band<T, R> {
             let sum = self.column(t, t.load_sums(column), limbs, R);
             t.store_sums(column, sum);
         }
-        // Above the highest limb of the number, the first products of a column fall away.
+        // Above the highest limb of the number, columns lack the products of the first limbs of the
+        // band.
         let highest = &number[number.len() - R..];
         unrolled!(R, D, {
             if D + 1 < R {
@@ -108,8 +110,8 @@ pub(super) fn multiply<T: Fma51, const R: usize>(
     band.finish(t, columns, number);
 }
 
-/// Adds the multiple of the modulus that makes the lowest `R` columns zero, and carries from them into
-/// the next one. All products for these columns have been added.
+/// Adds the multiple of the modulus that clears the lowest `R` columns, and carries from them into
+/// the next one. All products for these columns must have been added.
 #[inline(always)]
 pub(super) fn reduce<T: Fma51, const R: usize>(
     t: T,

@@ -1,27 +1,27 @@
-//! What the column sums start with.
+//! The starting values of column sums.
 //!
 //! The high half of a product adds `0x466 << 52` to its column on top of its value, the low half
-//! `(0x433 << 52) + 2^51`. A column that will receive a known number of both starts with the negative of
-//! that, modulo 2^64, so that its sum is right when the last one has arrived. The low 51 bits are right at
-//! any time.
+//! `(0x433 << 52) + 2^51`. The number of both halves in each column is known. The column starts
+//! with the negative of these constants, modulo 2^64, so that its final sum is right. The low 51
+//! bits are right at any time.
 //!
-//! A low half may be negative, down to -2^50, and with it a sum. To shift without regard to signs, every
-//! column starts `2n * 2^51` higher, for numbers of `n` limbs, and every column but the lowest `2n`
-//! lower, which is what the column below carries into it in excess. A column receives at most `2n` low
-//! halves.
+//! A low half may be negative, down to -2^50, and so may be a sum. To shift without regard to
+//! signs, every column starts `2n * 2^51` higher, for numbers of `n` limbs. Every column but the
+//! lowest starts `2n` lower, which is the excess that the column below carries into it. A column
+//! receives at most `2n` low halves.
 //!
 //! # Upper bound
 //!
-//! A product brings at most 2^52 (2^51 if neither factor was doubled) to a column with its high half and
-//! 2^50 with its low half. A column receives at most `2n` of each in a multiplication, half of the first
-//! `n` doubled in a squaring, and carries: less than `n * 2^54`. With `n <= 322` (16,384 bits) that is
-//! below 2^63.
+//! A product adds at most 2^52 (2^51 if neither factor was doubled) to a column with its high half,
+//! and 2^50 with its low half. A column receives at most `2n` of each in a multiplication, half of
+//! the first `n` doubled in a squaring, and carries: less than `n * 2^54`. With `n <= 322` (16,384
+//! bits) that is below 2^63.
 
 use super::band::{BAND, rows_at_once};
 
-/// The pattern of a high half of value 0: 2^103 as a double.
+/// The bit pattern of a high half of value 0: 2^103 as a double.
 const HIGH: u64 = 0x466 << 52;
-/// The pattern of a low half of value 0: 1.5 * 2^52 as a double.
+/// The bit pattern of a low half of value 0: 1.5 * 2^52 as a double.
 const LOW: u64 = (0x433 << 52) + (1 << 51);
 
 /// The starting value of a column of a multiplication and its reduction, `column < 2 * limbs`.
@@ -31,8 +31,8 @@ pub(super) fn multiplication(limbs: usize, column: usize) -> u64 {
     })
 }
 
-/// The starting value of a column of a squaring and its reduction. Of two products that are equal a
-/// squaring computes one.
+/// The starting value of a column of a squaring and its reduction. A squaring computes only one of
+/// two equal products.
 pub(super) fn squaring(limbs: usize, column: usize) -> u64 {
     start(limbs, column, |column| {
         pairs(limbs, limbs, column).div_ceil(2) + reduction(limbs, column)
@@ -44,7 +44,7 @@ pub(super) fn one_band(limbs: usize, column: usize) -> u64 {
     start(limbs, column, |column| pairs(limbs, BAND, column))
 }
 
-/// Products of a whole reduction in a column.
+/// The number of products of a whole reduction in a column.
 fn reduction(limbs: usize, column: usize) -> usize {
     let at_once = rows_at_once(limbs);
     let above = |start: usize, rows: usize| {
@@ -55,7 +55,8 @@ fn reduction(limbs: usize, column: usize) -> usize {
     above(BAND, at_once) + above(at_once, limbs - at_once)
 }
 
-/// Products in a column of a multiplication of `a` limbs by `b`: pairs `i + j = column`.
+/// The number of products in a column of a multiplication of `a` limbs by `b`: pairs `i + j =
+/// column`.
 fn pairs(a: usize, b: usize, column: usize) -> usize {
     (column + 1)
         .min(a)
@@ -63,8 +64,8 @@ fn pairs(a: usize, b: usize, column: usize) -> usize {
         .min((a + b - 1).saturating_sub(column))
 }
 
-/// The starting value of a column that gets `products(column)` low halves and `products(column - 1)`
-/// high ones.
+/// The starting value of a column that receives `products(column)` low halves and `products(column
+/// - 1)` high ones.
 fn start(limbs: usize, column: usize, products: impl Fn(usize) -> usize) -> u64 {
     let below = column.checked_sub(1);
     let (low, high) = (products(column) as u64, below.map_or(0, &products) as u64);

@@ -1,13 +1,15 @@
-//! What a batch takes, in blocks of four lanes and one by one in words; from public numbers alone.
+//! The cost of a batch, in groups of four lanes and one by one in words. Depends on public numbers
+//! only.
 
 use crate::Fma;
 
-/// What a block of four lanes takes, whatever its width is: the unit.
+/// The cost of a group of four lanes, at any width: the unit of cost.
 const BLOCK: u64 = 1000;
 
-/// `(largest width in bits, what one instance in words takes)`. Measured on a Zen 5 with exponents as long as the moduli.
-/// Words come in blocks of 512 bits, so that the time falls with the width where the blocks are as many. Below the first
-/// width, and where nothing is said of the time, lanes or [`Serial`](batch_modexp_core::Serial) are faster.
+/// `(largest width in bits, cost of one instance in words)`. Measured on a Zen 5 with exponents as
+/// long as the moduli. Words come in tiles of 512 bits, so the relative cost falls with the width
+/// within one number of tiles. Below the first width, and where there is no cost, lanes or
+/// [`Serial`](batch_modexp_core::Serial) are faster.
 const ONE: [(u32, Option<u64>); 22] = [
     (320, None),
     (384, Some(520)),
@@ -33,7 +35,8 @@ const ONE: [(u32, Option<u64>); 22] = [
     (16_384, Some(500)),
 ];
 
-/// How many instances at the end of a batch of `count` of equal width take less time one by one than in a block.
+/// How many instances at the end of a batch of `count` of equal width cost less one by one than in
+/// a group of lanes.
 pub(super) fn one_by_one(bits: u32, count: usize) -> usize {
     let left_over = count % Fma::LANES;
     match in_words(bits, left_over) {
@@ -50,7 +53,7 @@ pub(super) fn relative_time(bits: u32, count: usize) -> u64 {
     BLOCK * (count / Fma::LANES) as u64 + left_over
 }
 
-/// What `count` instances take one by one, where that is of use.
+/// The cost of `count` instances one by one, where that is an option.
 fn in_words(bits: u32, count: usize) -> Option<u64> {
     let (_, one) = ONE.iter().find(|(largest, _)| bits <= *largest)?;
     Some((*one)? * count as u64)

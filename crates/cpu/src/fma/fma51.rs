@@ -4,16 +4,16 @@ use zeroize::Zeroize;
 
 /// Bits in a limb.
 pub(super) const RADIX_BITS: u32 = 51;
-/// The low bits of a column sum that make a limb.
+/// Mask of the low bits of a column sum, which form a limb.
 pub(super) const MASK: u64 = (1 << RADIX_BITS) - 1;
-/// 2^52, whose bit pattern plus an integer below 2^52 is the pattern of their sum.
+/// 2^52. Its bit pattern plus an integer below 2^52 is the bit pattern of their sum.
 pub(super) const TWO_52: f64 = 4_503_599_627_370_496.0;
 /// The constant of the high half of a product, 2^103.
 pub(super) const HIGH: f64 = TWO_52 * TWO_52 / 2.0;
 /// The constant of the low half of a product, 2^103 + 1.5 * 2^52.
 pub(super) const LOW: f64 = HIGH + 1.5 * TWO_52;
 
-/// What four lanes hold: limbs as bit patterns of doubles, or column sums.
+/// One limb of four lanes: bit patterns of doubles, or column sums.
 #[derive(Clone, Copy, Default)]
 #[repr(C, align(32))]
 pub(super) struct Limb(pub(super) [u64; 4]);
@@ -28,7 +28,7 @@ impl Zeroize for Limb {
     }
 }
 
-/// Four lanes of 64 bits and what can be done with them, on AVX2, on NEON, and portably for tests.
+/// Four lanes of 64 bits and their operations: on AVX2, on NEON, and portably for tests.
 pub(super) trait Fma51: Copy {
     /// Four doubles in registers.
     type Floats: Copy;
@@ -47,10 +47,10 @@ pub(super) trait Fma51: Copy {
     /// Writes column sums.
     fn store_sums(self, limb: &mut Limb, sums: Self::Sums);
 
-    /// The same integer in every lane.
+    /// The value `value` in every lane.
     fn splat(self, value: u64) -> Self::Sums;
 
-    /// The bit patterns of the high and of the low half of `a * b`, as the module [`fma`](super) says.
+    /// The bit patterns of the high and the low half of `a * b`, as in the module [`fma`](super).
     fn product(self, a: Self::Floats, b: Self::Floats) -> (Self::Sums, Self::Sums);
 
     /// `2 * a`.
@@ -68,12 +68,12 @@ pub(super) trait Fma51: Copy {
     /// `old`, with `new` or-ed into the lanes whose digit is `entry`.
     fn pick(self, old: Self::Sums, new: &Limb, digits: Self::Sums, entry: u64) -> Self::Sums;
 
-    /// Runs `kernel` compiled for these instructions.
+    /// Runs `kernel`, compiled for these instructions.
     fn run<K: Kernel>(self, kernel: K);
 }
 
 /// A computation over vectors.
 pub(super) trait Kernel {
-    /// Must be `#[inline(always)]`, to be compiled with the instructions of its caller.
+    /// Must be `#[inline(always)]`, so that it is compiled with the instructions of its caller.
     fn run<T: Fma51>(self, unit: T);
 }

@@ -1,4 +1,4 @@
-//! The four lanes as the common ladder sees them.
+//! The four lanes as a lane type of the common ladder.
 
 use zeroize::Zeroize;
 
@@ -27,7 +27,7 @@ impl<T: Fma51> Lanes for Lanes4<T> {
         product::scratch_len(limbs)
     }
 
-    /// Without a conversion from integer to double, which some processors do in variable time.
+    /// Avoids a conversion from integer to double, which takes variable time on some processors.
     fn set_lane(limb: &mut Limb, lane: usize, value: u64) {
         limb.0[lane] = (f64::from_bits(TWO_52.to_bits() | value) - TWO_52).to_bits();
     }

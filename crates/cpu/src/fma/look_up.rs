@@ -1,16 +1,16 @@
-//! The look-up in a row that all lanes share.
+//! The look-up in a table row that all lanes share.
 
 use super::fma51::{Fma51, Kernel, Limb};
 
-/// See [`Lanes::select_of_row`](crate::lanes::Lanes::select_of_row). Each word is copied to all lanes, and kept in those whose
-/// digit is its entry.
+/// See [`Lanes::select_of_row`](crate::lanes::Lanes::select_of_row). Each word is copied to all
+/// lanes, and kept in those whose digit is its entry.
 pub(super) struct SelectOfRow<'a> {
     pub(super) out: &'a mut [Limb],
     pub(super) row: &'a [u64],
     pub(super) digits: &'a Limb,
 }
 
-/// Limbs that are looked up beside each other.
+/// The number of limbs that are looked up together.
 const BESIDE: usize = 8;
 
 impl Kernel for SelectOfRow<'_> {
@@ -29,7 +29,7 @@ impl Kernel for SelectOfRow<'_> {
     }
 }
 
-/// Picks `G` limbs out of as many parts of a row.
+/// Picks `G` limbs, one from each of `G` parts of a row.
 #[inline(always)]
 fn select<T: Fma51, const G: usize>(t: T, out: &mut [Limb; G], words: &[u64], digits: T::Sums) {
     let entries = words.len() / G;

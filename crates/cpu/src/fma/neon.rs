@@ -9,7 +9,7 @@ use core::arch::aarch64::{
 
 use super::fma51::{Fma51, HIGH, Kernel, LOW, Limb, MASK, RADIX_BITS, TWO_52};
 
-/// Can only be had where NEON can be used.
+/// Proof that NEON can be used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token(());
 

@@ -5,7 +5,7 @@ use core::hint::black_box;
 
 use super::fma51::{Fma51, HIGH, Kernel, LOW, Limb, MASK, RADIX_BITS, TWO_52};
 
-/// Needs nothing of the processor.
+/// Requires no processor features.
 #[derive(Clone, Copy)]
 pub(super) struct Portable;
 

@@ -1,20 +1,21 @@
 //! Montgomery multiplication and squaring, and the table look-up.
 //!
-//! First all columns of the product, then the reduction (separated operand scanning, C. K. Koc, T. Acar,
-//! B. S. Kaliski, "Analyzing and Comparing Montgomery Multiplication Algorithms", IEEE Micro 16(3), 1996).
+//! All columns of the product come first, then the reduction (separated operand scanning, C. K.
+//! Koc, T. Acar, B. S. Kaliski, "Analyzing and Comparing Montgomery Multiplication Algorithms",
+//! IEEE Micro 16(3), 1996).
 
 use super::band::{self, BAND, rows_at_once};
 use super::bias;
 use super::fma51::{Fma51, Kernel, Limb};
 use crate::lanes::Modulus;
 
-/// Scratch limbs for operands of `limbs` limbs: the columns of a product.
+/// The number of scratch limbs for operands of `limbs` limbs: the columns of a product.
 pub(super) const fn scratch_len(limbs: usize) -> usize {
     2 * limbs
 }
 
-/// Limbs of constants: the modulus `M''` of [`reduce`], and the starting values of the columns of a
-/// multiplication and of a squaring, four to a limb.
+/// The number of limbs of constants: the modulus `M''` of [`reduce`], and the starting values of
+/// the columns of a multiplication and of a squaring, four to a limb.
 pub(super) const fn constants_len(limbs: usize) -> usize {
     limbs + 2 * (2 * limbs).div_ceil(4)
 }
@@ -32,7 +33,7 @@ impl Kernel for Prepare<'_> {
     fn run<T: Fma51>(self, t: T) {
         let limbs = self.modulus.len();
         let (shifted, starts) = self.constants.split_at_mut(limbs);
-        // One band of Montgomery reduction takes 1 to `(1 + c * M) / 2^204`.
+        // One band of Montgomery reduction maps 1 to `(1 + c * M) / 2^204`.
         if rows_at_once(limbs) > 0 {
             let columns = &mut self.scratch[..limbs + BAND];
             for (i, column) in columns.iter_mut().enumerate() {
@@ -99,7 +100,7 @@ pub(super) struct Square<'a> {
 }
 
 impl Kernel for Square<'_> {
-    /// The products of different bands are computed once, with one factor doubled.
+    /// Computes products of different bands once, with one factor doubled.
     #[inline(always)]
     fn run<T: Fma51>(self, t: T) {
         let (a, columns) = (self.a, self.scratch);
@@ -111,7 +112,8 @@ impl Kernel for Square<'_> {
             let (number, factors) = (&a[above..], load(t, limbs));
             band::square(t, &mut columns[2 * i..], factors);
             let columns = &mut columns[i + above..];
-            // A band must not be longer than the number: what is left above the last one takes its part.
+            // A band must not be longer than the number. The limbs above the last whole band form a
+            // shorter one.
             match *number {
                 [] => {}
                 [x] => band::multiply(t, columns, limbs, double(t, load(t, &[x]))),
@@ -138,7 +140,7 @@ pub(super) struct Select<'a> {
     pub(super) digits: &'a Limb,
 }
 
-/// Limbs that a look-up copies at a time.
+/// The number of limbs that a look-up copies at a time.
 const SELECT: usize = 8;
 
 impl Kernel for Select<'_> {
@@ -165,7 +167,7 @@ impl Kernel for Select<'_> {
     }
 }
 
-/// Picks `G` limbs out of entries that are `limbs` limbs long, by the digit of each lane.
+/// Picks `G` limbs from entries of `limbs` limbs, by the digit of each lane.
 #[inline(always)]
 fn select<T: Fma51, const G: usize>(
     t: T,
@@ -188,11 +190,11 @@ fn select<T: Fma51, const G: usize>(
 
 /// Divides the columns by R modulo the modulus and writes the limbs of the result.
 ///
-/// With `T` for the columns, `t` for their lowest band and `M'' = (c * M + 1) / 2^204` for
-/// `c = -1 / M mod 2^204`, the Montgomery step of a whole band is
-/// `(T + t * c * M) / 2^204 = (T - t) / 2^204 + t * M''`: the quotient is `t` as it stands, and no row
-/// waits for the one before it. What is added is below `2^204 * M`, so the last band and what does not
-/// make one are reduced row by row: the result is below `T / R + 2 * M`.
+/// Let `T` be the columns, `t` their lowest band and `M'' = (c * M + 1) / 2^204` for `c = -1 / M
+/// mod 2^204`. The Montgomery step of a whole band is then `(T + t * c * M) / 2^204 = (T - t) /
+/// 2^204 + t * M''`. The quotient is `t` itself, so no row waits for the one before it. Such a step
+/// adds less than `2^204 * M`. The last whole band and the limbs beyond it are therefore reduced
+/// row by row, and the result is below `T / R + 2 * M`.
 #[inline(always)]
 fn reduce<T: Fma51>(t: T, out: &mut [Limb], columns: &mut [Limb], modulus: Modulus<'_, Limb>) {
     let neg_inv = t.load(modulus.neg_inv);
@@ -218,7 +220,7 @@ fn reduce<T: Fma51>(t: T, out: &mut [Limb], columns: &mut [Limb], modulus: Modul
     normalise(t, out, &columns[rest..]);
 }
 
-/// Writes the limbs of column sums; what they carry out above is the excess of the columns.
+/// Writes the limbs of column sums. The final carry is the excess of the columns, and is dropped.
 #[inline(always)]
 fn normalise<T: Fma51>(t: T, out: &mut [Limb], columns: &[Limb]) {
     let mut carry = t.splat(0);

@@ -17,7 +17,7 @@ fn unit() -> Option<Lanes4<Token>> {
     crate::need::available("fma", token).map(Lanes4)
 }
 
-/// `H` and `L` of a product must be the ones that the bounds of the columns rest on.
+/// Checks that `H` and `L` of a product are those that the bounds of the columns assume.
 fn check_product<T: Fma51>(t: T, a: u64, b: u64) {
     let splat = |value: u64| t.load(&Limb([(value as f64).to_bits(); 4]));
     let (high, low) = t.product(splat(a), splat(b));
@@ -131,11 +131,11 @@ fn a_small_batch() {
     };
     check_small_batch::<1>(fma);
     check_small_batch::<2>(fma);
-    // Several bands of limbs, and a part of one.
+    // Several bands of limbs and a partial one.
     check_small_batch::<16>(fma);
 }
 
-/// A block of lanes, and one instance more.
+/// Checks a full group of lanes and one more instance.
 fn check_small_batch<const LIMBS: usize>(fma: Fma) {
     let wide =
         |divisor: u64| Uint::<LIMBS>::MAX / NonZero::new(Uint::<LIMBS>::from(divisor)).unwrap();

@@ -13,7 +13,7 @@ use core::ptr;
 use super::madd52::{Kernel, Limb8, MAX_LANES, Madd52, RADIX_BITS};
 use super::tuning::Tuning;
 
-/// Can only be had where AVX-512 F and IFMA can be used.
+/// Proof that AVX-512 F and IFMA can be used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
     tuning: Tuning,
@@ -25,7 +25,7 @@ impl Token {
         Self::tuned(Tuning::detect())
     }
 
-    /// The same, told what suits the processor.
+    /// Like [`detect`](Self::detect), with the given tuning.
     pub(super) fn tuned(tuning: Tuning) -> Option<Self> {
         let usable =
             std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512ifma");
@@ -157,9 +157,9 @@ impl Madd52 for Token {
     #[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read or written through the pointer.
     fn reload<T>(self, reference: &T) -> &T {
         let mut pointer = ptr::from_ref(reference);
-        // Not `pure`, or the compiler would merge two of them on the same reference.
-        // SAFETY: there is no instruction, so the pointer keeps its value and its provenance, and the
-        // reference that is made of it lives no longer than the original.
+        // Not `pure`: the compiler would merge two calls on the same reference.
+        // SAFETY: there is no instruction, so the pointer keeps its value and its provenance. The
+        // new reference lives no longer than the original.
         unsafe {
             asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags));
             &*pointer
@@ -170,9 +170,9 @@ impl Madd52 for Token {
     #[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read or written through the pointer.
     fn reload_mut<T>(self, reference: &mut T) -> &mut T {
         let mut pointer = ptr::from_mut(reference);
-        // Not `pure`, or the compiler would merge two of them on the same reference.
-        // SAFETY: there is no instruction, so the pointer keeps its value and its provenance, and the
-        // reference that is made of it lives no longer than the original.
+        // Not `pure`: the compiler would merge two calls on the same reference.
+        // SAFETY: there is no instruction, so the pointer keeps its value and its provenance. The
+        // new reference lives no longer than the original.
         unsafe {
             asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags));
             &mut *pointer
@@ -192,12 +192,13 @@ fn with_features<K: Kernel<Limb8>, const B: usize>(token: Token, kernel: &mut K)
     kernel.run::<Token, B>(token);
 }
 
-/// See [`Madd52::madd_lo`]. Assembly that is not `pure` stays where it is written. Of the intrinsic the compiler knows that
-/// it may be moved, and not that the next quotient is what everything waits for: it computes that at the end of a row.
+/// See [`Madd52::madd_lo`]. Assembly that is not `pure` keeps its place. The compiler may move the
+/// intrinsic. It does not know that all rows wait for the next quotient, and would compute it at
+/// the end of a row.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 fn madd_lo(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-    // SAFETY: the instruction is there, and changes `sum` alone.
+    // SAFETY: the token of the caller proves that the instruction exists; it changes `sum` only.
     unsafe {
         asm!(
             "vpmadd52luq {0}, {1}, {2}",
@@ -212,7 +213,7 @@ fn madd_lo(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 fn madd_hi(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-    // SAFETY: the instruction is there, and changes `sum` alone.
+    // SAFETY: the token of the caller proves that the instruction exists; it changes `sum` only.
     unsafe {
         asm!(
             "vpmadd52huq {0}, {1}, {2}",

@@ -1,7 +1,8 @@
 //! The proof that the processor has 52-bit multiply-adds of 256 bits, and the instructions behind it.
 //!
-//! The multiply-adds come in two encodings, which do the same: that of AVX-IFMA (VEX), and that of AVX-512 (EVEX), for
-//! tests and measurements on processors that have no AVX-IFMA. All else is AVX2.
+//! The multiply-adds have two equivalent encodings: that of AVX-IFMA (VEX), and that of AVX-512
+//! (EVEX), for tests and measurements on processors without AVX-IFMA. All other instructions are
+//! AVX2.
 #![allow(unsafe_code)]
 
 use core::arch::asm;
@@ -16,7 +17,7 @@ use core::ptr;
 use super::madd52::{Kernel, Limb4, MAX_LANES, Madd52, RADIX_BITS};
 use super::tuning::Tuning;
 
-/// Can only be had where AVX2 and the multiply-adds of this encoding can be used.
+/// Proof that AVX2 and the multiply-adds of this encoding can be used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token<const EVEX: bool>(());
 
@@ -29,7 +30,8 @@ impl Token<false> {
         usable.then_some(Self(()))
     }
 
-    /// The instructions of this processor, or emulated ones, which take some thousand times as long.
+    /// The instructions of this processor, or emulated ones, which are about a thousand times
+    /// slower.
     #[cfg(all(test, target_os = "linux"))]
     pub(super) fn detect_or_emulate() -> Option<Self> {
         let emulated = || {
@@ -59,7 +61,7 @@ impl<const EVEX: bool> Madd52 for Token<EVEX> {
 
     type Limb = Limb4;
     type Vector = __m256i;
-    /// All ones in the lanes that are chosen.
+    /// All ones in the selected lanes.
     type Mask = __m256i;
 
     #[inline(always)]
@@ -136,7 +138,7 @@ impl<const EVEX: bool> Madd52 for Token<EVEX> {
         unsafe { _mm256_cmpeq_epi64(a, _mm256_set1_epi64x(b.cast_signed())) }
     }
 
-    /// Without a blend, which takes three steps on some processors.
+    /// Avoids a blend, which takes three steps on some processors.
     #[inline(always)]
     fn merge(self, old: __m256i, mask: __m256i, new: &Limb4) -> __m256i {
         // SAFETY: the token proves AVX2; a `Limb4` is 32 bytes, aligned to 32.
@@ -146,7 +148,7 @@ impl<const EVEX: bool> Madd52 for Token<EVEX> {
         }
     }
 
-    /// The numbers of both halves of each word, since AVX2 moves words of 32 bits.
+    /// Word numbers for both halves of each lane, since AVX2 moves words of 32 bits.
     #[inline(always)]
     fn lane_numbers(self, bytes: [u8; MAX_LANES]) -> __m256i {
         let lanes = self.widen(bytes);
@@ -178,9 +180,9 @@ impl<const EVEX: bool> Madd52 for Token<EVEX> {
     #[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read or written through the pointer.
     fn reload<T>(self, reference: &T) -> &T {
         let mut pointer = ptr::from_ref(reference);
-        // Not `pure`, or the compiler would merge two of them on the same reference.
-        // SAFETY: there is no instruction, so the pointer keeps its value and its provenance, and the
-        // reference that is made of it lives no longer than the original.
+        // Not `pure`: the compiler would merge two calls on the same reference.
+        // SAFETY: there is no instruction, so the pointer keeps its value and its provenance. The
+        // new reference lives no longer than the original.
         unsafe {
             asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags));
             &*pointer
@@ -191,9 +193,9 @@ impl<const EVEX: bool> Madd52 for Token<EVEX> {
     #[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read or written through the pointer.
     fn reload_mut<T>(self, reference: &mut T) -> &mut T {
         let mut pointer = ptr::from_mut(reference);
-        // Not `pure`, or the compiler would merge two of them on the same reference.
-        // SAFETY: there is no instruction, so the pointer keeps its value and its provenance, and the
-        // reference that is made of it lives no longer than the original.
+        // Not `pure`: the compiler would merge two calls on the same reference.
+        // SAFETY: there is no instruction, so the pointer keeps its value and its provenance. The
+        // new reference lives no longer than the original.
         unsafe {
             asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags));
             &mut *pointer
@@ -207,7 +209,8 @@ impl<const EVEX: bool> Madd52 for Token<EVEX> {
     }
 }
 
-/// Compiles `kernel` with AVX2, so that the compiler has no instruction of AVX-512, and 16 registers.
+/// Compiles `kernel` with AVX2, so that the compiler uses no instruction of AVX-512 and only 16
+/// registers.
 #[target_feature(enable = "avx2")]
 fn with_features<K: Kernel<Limb4>, const EVEX: bool, const B: usize>(
     token: Token<EVEX>,
@@ -216,12 +219,12 @@ fn with_features<K: Kernel<Limb4>, const EVEX: bool, const B: usize>(
     kernel.run::<Token<EVEX>, B>(token);
 }
 
-/// See [`Madd52::madd_lo`]; assembly for the reason that `avx512` has. Without a prefix the assembler would choose the
-/// encoding.
+/// See [`Madd52::madd_lo`]. Assembly for the same reason as in `avx512`. The prefix fixes the
+/// encoding, which the assembler would choose otherwise.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn madd_lo<const EVEX: bool>(mut sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
-    // SAFETY: the token of the caller proves that the instruction is there, and it changes `sum` alone.
+    // SAFETY: the token of the caller proves that the instruction exists; it changes `sum` only.
     unsafe {
         if EVEX {
             asm!(
@@ -244,7 +247,7 @@ fn madd_lo<const EVEX: bool>(mut sum: __m256i, a: __m256i, b: __m256i) -> __m256
 #[target_feature(enable = "avx2")]
 #[inline]
 fn madd_hi<const EVEX: bool>(mut sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
-    // SAFETY: the token of the caller proves that the instruction is there, and it changes `sum` alone.
+    // SAFETY: the token of the caller proves that the instruction exists; it changes `sum` only.
     unsafe {
         if EVEX {
             asm!(

@@ -1,9 +1,10 @@
-//! Montgomery multiplication and squaring over blocks.
+//! Montgomery multiplication and squaring over tiles (`Block` and `B` in the code).
 //!
-//! Operand scanning over blocks (C. K. Koc, T. Acar, B. S. Kaliski, "Analyzing and Comparing Montgomery
-//! Multiplication Algorithms", IEEE Micro 16(3), 1996, coarsely integrated): for each block of `b`, from
-//! the lowest, add `a` times that block and the multiple of the modulus that clears the lowest block of
-//! the sum. Column sums are kept in registers while they pass from block to block of `a`.
+//! The method is operand scanning over tiles (C. K. Koc, T. Acar, B. S. Kaliski, "Analyzing and
+//! Comparing Montgomery Multiplication Algorithms", IEEE Micro 16(3), 1996, coarsely integrated).
+//! For each tile of `b`, from the lowest, it adds `a` times that tile. It then adds the multiple of
+//! the modulus that clears the lowest tile of the sum. Column sums stay in registers from tile to
+//! tile of `a`.
 
 use super::kernel::square::{self, Operand};
 use super::kernel::{self, Sums};
@@ -12,13 +13,13 @@ use super::madd52::{Kernel, Limb, Madd52};
 use super::size::{keeps_columns, may_have_halves};
 use crate::lanes::Modulus;
 
-/// Scratch limbs for operands of `limbs` limbs: the columns of a product, the doubled operand, and one
-/// block of quotients.
+/// The number of scratch limbs for operands of `limbs` limbs: the columns of a product, the doubled
+/// operand, and one tile of quotients.
 pub(super) const fn scratch_len(limbs: usize) -> usize {
     4 * limbs
 }
 
-/// The scratch space, cut into blocks.
+/// The scratch space, cut into tiles.
 pub(super) struct Scratch<'a, L, const B: usize> {
     pub(super) columns: &'a mut [[L; B]],
     pub(super) doubled: &'a mut [[L; B]],
@@ -63,8 +64,10 @@ impl<L: Limb> Kernel<L> for Mul<'_, L> {
     }
 }
 
-/// Row `i` of blocks of a product, or of the sum of `P`: adds the blocks that `a` gives by their numbers times those of `b`,
-/// and clears the lowest block of columns. The `last` one writes the result.
+/// Row `i` of tiles of a product, or of a sum of `P` products.
+///
+/// Adds the tiles of the `a` operands, which `a` gives by number, times those of `b`. Clears the
+/// lowest tile of columns. The `last` row writes the result.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn multiply_row<'a, T: Madd52, const B: usize, const P: usize>(
@@ -86,7 +89,7 @@ pub(super) fn multiply_row<'a, T: Madd52, const B: usize, const P: usize>(
     } else {
         kernel::load(t, &columns[i])
     };
-    // No columns come in from above before the second row of blocks, nor above the number.
+    // No columns come in from above before the second row of tiles, nor above the number.
     let tops = if first { zeros } else { &columns[i + 1] };
     let quotient = (count > 1).then_some(&mut *q);
     let limbs = b.map(|b| &b[..]);
@@ -125,13 +128,13 @@ pub(super) struct Square<'a, L, const E: usize> {
     pub(super) a: &'a [L],
     pub(super) modulus: &'a Modulus<'a, L>,
     pub(super) scratch: &'a mut [L],
-    /// A part of a look-up, to be done on the way.
+    /// A part of a look-up, done along with the squaring.
     pub(super) share: Option<Share<'a, L, E>>,
 }
 
 impl<L: Limb, const E: usize> Kernel<L> for Square<'_, L, E> {
-    /// The squares of the blocks come first; the products of different blocks are added row by row with
-    /// the doubled operand, so that each is computed once.
+    /// Computes the squares of the tiles first. Then adds the products of different tiles row by
+    /// row with the doubled operand, so that each is computed once.
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         let (a, modulus) = (blocks(self.a), blocks(self.modulus.limbs));
@@ -145,7 +148,7 @@ impl<L: Limb, const E: usize> Kernel<L> for Square<'_, L, E> {
         let out = self.out.as_chunks_mut().0;
         let limbs = self.modulus.limbs.len();
 
-        // With a look-up it is among the [squarings](super::squarings) of a step.
+        // With a look-up, the [squarings](super::squarings) of a step do this.
         if const { keeps_columns::<T>(B) } && count == 1 && t.tuning().fuses_squarings {
             assert!(self.share.is_none(), "a square of a step");
             let sums =
@@ -153,7 +156,7 @@ impl<L: Limb, const E: usize> Kernel<L> for Square<'_, L, E> {
             return kernel::normalise(t, &mut out[0], sums);
         }
         if count > 1 {
-            // The lowest block is never doubled.
+            // The lowest tile is never doubled.
             double(t, doubled[1..].as_flattened_mut(), &self.a[B - 1..]);
         }
         for (a, columns) in a[..count].iter().zip(columns.chunks_exact_mut(2)) {
@@ -186,12 +189,13 @@ impl<L: Limb, const E: usize> Kernel<L> for Square<'_, L, E> {
                 };
                 let modulus = &modulus[j];
                 if j == i + 1 {
-                    // What the block below carries into this one belongs to rows below. This is
-                    // the last row that uses the block.
+                    // The carry from the tile below belongs to rows below. This is the last row
+                    // that uses the tile.
                     let limb = t.load(&a[j][0]);
                     t.store(&mut doubled[j][0], t.low(t.add(limb, limb)));
                 }
-                // The second number of an entry is looked up beside a block further up, whose rows have more multiply-adds.
+                // The second number of an entry is looked up beside a higher tile, whose rows have
+                // more multiply-adds.
                 let share = match &mut self.share {
                     Some(share) if j == 1 && share.has_halves(limbs) => Some(share),
                     _ => None,
@@ -221,7 +225,8 @@ impl<L: Limb, const E: usize> Kernel<L> for Square<'_, L, E> {
     }
 }
 
-/// How many blocks a number has. That short blocks are alone spares the compiler the rest.
+/// The number of tiles of a number. Short tiles only occur alone; telling the compiler saves it the
+/// other code.
 #[inline(always)]
 pub(super) fn block_count<T: Madd52, const B: usize>(number: &[[T::Limb; B]]) -> usize {
     if B <= T::MAX_BLOCK / 2 {
@@ -231,13 +236,13 @@ pub(super) fn block_count<T: Madd52, const B: usize>(number: &[[T::Limb; B]]) ->
     }
 }
 
-/// A block of zeros.
+/// A tile of zeros.
 #[inline(always)]
 pub(super) fn zeros<T: Madd52, const B: usize>() -> &'static [T::Limb; B] {
     const { T::Limb::ZEROS.first_chunk::<B>().unwrap() }
 }
 
-/// What becomes of the sums at the end of row `i` of blocks.
+/// Completes the sums at the end of row `i` of tiles.
 #[inline(always)]
 pub(super) fn finish<T: Madd52, const B: usize>(
     t: T,
@@ -260,7 +265,8 @@ pub(super) fn blocks<L, const B: usize>(limbs: &[L]) -> &[[L; B]] {
     limbs.as_chunks().0
 }
 
-/// The limbs of `2 * a` from the second one up; `a` is normalised, and below half of what its limbs can hold.
+/// The limbs of `2 * a` from the second one up. `a` is normalised, and below half of the capacity
+/// of its limbs.
 #[inline(always)]
 fn double<T: Madd52>(t: T, out: &mut [T::Limb], a: &[T::Limb]) {
     let lowest = t.load(&a[0]);
@@ -268,7 +274,7 @@ fn double<T: Madd52>(t: T, out: &mut [T::Limb], a: &[T::Limb]) {
     for (out, a) in out.iter_mut().zip(&a[1..]) {
         let limb = t.load(a);
         let twice = t.add(limb, limb);
-        // The lowest bit of `twice` is free for the carry, which therefore goes no further.
+        // The lowest bit of `twice` is free for the carry, so the carry stops there.
         t.store(out, t.add(t.low(twice), carry));
         carry = t.carry(twice);
     }

@@ -1,14 +1,15 @@
-//! What a batch takes, in blocks of eight lanes and in pairs; from public numbers alone.
+//! The cost of a batch, in groups of eight lanes and in pairs. Depends on public numbers only.
 
 pub(super) mod four;
 
 use super::madd52::{Limb, Limb8};
 
-/// What a block of eight lanes takes, whatever its width is: the unit.
+/// The cost of a group of eight lanes, at any width: the unit of cost.
 const BLOCK: u64 = 1000;
 
-/// `(largest width in bits, what a pair takes)`. Measured with two 512-bit multiply-adds a cycle, with exponents as long as
-/// the moduli. Below the first width and above the last one there are no pairs.
+/// `(largest width in bits, cost of a pair)`. Measured with two 512-bit multiply-adds a cycle, with
+/// exponents as long as the moduli. Below the first width and above the last one there are no
+/// pairs.
 const PAIRS: [(u32, u64); 8] = [
     (384, 920),
     (512, BLOCK),
@@ -20,11 +21,12 @@ const PAIRS: [(u32, u64); 8] = [
     (4096, 380),
 ];
 
-/// The narrowest moduli that go by twos. Those of less than 208 bits could not: the Montgomery constants of
-/// crypto-bigint reach only up to twice their width.
+/// The narrowest moduli that are computed in pairs. Below 208 bits it would not work: the
+/// Montgomery constants of crypto-bigint suffice for at most twice their width.
 const MIN_BITS: u32 = 384;
 
-/// How many instances at the end of a batch of `count` of equal width take less time by twos than in a block.
+/// How many instances at the end of a batch of `count` of equal width cost less in pairs than in a
+/// group of lanes.
 pub(super) fn in_pairs(bits: u32, count: usize) -> usize {
     let left_over = count % Limb8::LANES;
     match pairs(bits, left_over) {
@@ -41,7 +43,7 @@ pub(super) fn relative_time(bits: u32, count: usize) -> u64 {
     BLOCK * (count / Limb8::LANES) as u64 + left_over
 }
 
-/// What `count` instances take by twos, where there are pairs.
+/// The cost of `count` instances in pairs, where that is an option.
 fn pairs(bits: u32, count: usize) -> Option<u64> {
     let (_, pair) = PAIRS.iter().find(|(largest, _)| bits <= *largest)?;
     (bits >= MIN_BITS).then_some(pair * count.div_ceil(2) as u64)

@@ -1,9 +1,11 @@
-//! AVX-IFMA on processors without it: the multiply-adds of the shipped machine code, one by one.
+//! An emulator of AVX-IFMA for processors without it. It executes the multiply-adds of the shipped
+//! machine code one by one.
 //!
-//! A processor that does not know an instruction interrupts the program with SIGILL. The handler does what Intel's manual
-//! says of the two (*Intel 64 and IA-32 Architectures Software Developer's Manual*, volume 2, VPMADD52LUQ and VPMADD52HUQ,
-//! VEX.256.66.0F38.W1 B4 and B5) to the registers that the kernel saved, and goes on behind it. So it is the encoding
-//! that is looked at, too: whatever else is there ends the process.
+//! An unknown instruction interrupts the program with SIGILL. The handler applies the two
+//! multiply-adds to the registers that the kernel saved, as Intel's manual defines them (*Intel 64
+//! and IA-32 Architectures Software Developer's Manual*, volume 2, VPMADD52LUQ and VPMADD52HUQ,
+//! VEX.256.66.0F38.W1 B4 and B5). It then continues after the instruction. This tests the encoding
+//! too: any other unknown instruction ends the process.
 #![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
@@ -12,24 +14,26 @@ use std::sync::Once;
 
 use super::madd52::RADIX_BITS;
 
-/// Octets of the instruction with three registers.
+/// Octets of the instruction with three register operands.
 const LENGTH: usize = 5;
 
-/// Where the saved state has the lower halves of the registers, the bits for what it has, and the upper halves (same manual,
-/// volume 1, sections 13.4 and 13.5.3).
+/// The offset of the lower halves of the registers in the saved state. The next constants are the
+/// offsets of the flags for the components in use and of the upper halves (same manual, volume 1,
+/// sections 13.4 and 13.5.3).
 const LOWER: usize = 160;
 const IN_USE: usize = 512;
 const UPPER: usize = 576;
 
-/// The bits of the lower and the upper halves. What is not in use is zero.
+/// The flags for the lower and the upper halves. A component that is not in use is zero.
 const LOWER_IN_USE: u64 = 1 << 1;
 const UPPER_IN_USE: u64 = 1 << 2;
 
-/// From now on this process has the instructions.
+/// Makes the instructions available to this process.
 pub(super) fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
-        // SAFETY: all zeros are an action; the handler is one for three arguments, as the flag says.
+        // SAFETY: all zeros are a valid action; the handler takes three arguments, as the flag
+        // says.
         let result = unsafe {
             let mut action: libc::sigaction = mem::zeroed();
             action.sa_sigaction = handle as *const () as usize;
@@ -40,7 +44,7 @@ pub(super) fn install() {
     });
 }
 
-/// A multiply-add of registers.
+/// A multiply-add with register operands.
 #[derive(Debug, Eq, PartialEq)]
 struct Madd {
     high: bool,
@@ -50,7 +54,8 @@ struct Madd {
 
 impl Madd {
     fn decode([vex, first, second, opcode, operands]: [u8; LENGTH]) -> Option<Self> {
-        // Three octets; opcodes 0F 38; with W, 256 bits and 66; registers only.
+        // A three-octet VEX prefix; opcode map 0F 38; W1, 256 bits and prefix 66; register operands
+        // only.
         let is_one = vex == 0xc4
             && first & 0x1f == 2
             && second & 0x87 == 0x85
@@ -79,15 +84,16 @@ impl Madd {
 }
 
 extern "C" fn handle(signal: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel gives a context of the interrupted thread, which nobody else uses meanwhile. There are at least
-    // as many octets behind the instruction pointer as are read: what is compiled ends later. The saved state has
-    // the upper halves at their place, for a processor that has AVX.
+    // SAFETY: the kernel passes a context of the interrupted thread, which has no other user
+    // meanwhile. The octets that are read exist, because compiled code does not end so soon after
+    // the instruction. The saved state has the upper halves at their offset, for a processor that
+    // has AVX.
     unsafe {
         let context = &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext;
         let pointer = &mut context.gregs[libc::REG_RIP as usize];
         let instruction = ptr::read_unaligned(*pointer as *const [u8; LENGTH]);
         let Some(madd) = Madd::decode(instruction) else {
-            // Executed again, it ends the process.
+            // Executed a second time, the instruction ends the process.
             libc::signal(signal, libc::SIG_DFL);
             return;
         };
@@ -111,7 +117,8 @@ extern "C" fn handle(signal: c_int, _: *mut libc::siginfo_t, context: *mut c_voi
     }
 }
 
-/// Against GNU as: `{vex} vpmadd52luq ymm2, ymm1, ymm0` and `{vex} vpmadd52huq ymm9, ymm14, ymm12`; and what is none.
+/// Compares with the encodings of GNU as: `{vex} vpmadd52luq ymm2, ymm1, ymm0` and `{vex}
+/// vpmadd52huq ymm9, ymm14, ymm12`. Other instructions are refused.
 #[test]
 fn encodings() {
     let madd = |high, sum, factors| Some(Madd { high, sum, factors });

@@ -1,23 +1,26 @@
 //! Multiplication by an entry of the table with half of the reduction.
 //!
-//! With `a = a_0 + a_1 2^(52 h)` and `b' = b / 2^(52 h) mod M`
+//! For `a = a_0 + a_1 2^(52 h)` and `b' = b / 2^(52 h) mod M`,
 //!
 //! ```text
 //! a b / 2^(52 N) = (a_0 b' + a_1 b) / 2^(52 (N - h))   mod M
 //! ```
 //!
-//! so that of `N` limbs `N - h` are reduced, in as many rows, each of two products. For `h = N / 2` that takes `3 N^2`
-//! multiply-adds in place of `4 N^2`. An entry of the table is a pair of numbers then, `b` and `b'`, block by block: the first
-//! block of `b`, that of `b'`, the second of `b`, and so on.
+//! Only `N - h` of `N` limbs are then reduced, in as many rows, each of two products. For `h = N /
+//! 2` this takes `3 N^2` multiply-adds instead of `4 N^2`. An entry of the table is then a pair of
+//! numbers, `b` and `b'`, stored tile by tile: the first tile of `b`, the first of `b'`, the second
+//! of `b`, and so on.
 //!
-//! Where there are several blocks, `h` is a whole number of them, the smaller half.
+//! With several tiles, `h` is a whole number of tiles, the smaller half.
 //!
-//! **Bounds.** Let `K = R / M`, which is above 16, since moduli are as wide as a multiple of 64 bits and `R = 2^(52 N)` as a
-//! multiple of four more. With `a < A M` and `b < C M` it is `b' < (1 + C / 2^(52 h)) M`, and the result is below
-//! `(2 + A C / K + C / 2^(52 h)) M`: with `A` and `C` of up to 2.4 it is below `2.4 M` again. A squaring makes less than `1.4 M`
-//! of it. So numbers come out of a step below `5/2 M` in place of `2 M`, which fits into `N` limbs, doubled too.
+//! **Bounds.** Let `K = R / M`. It is above 16, since the width of `M` is a multiple of 64 bits and
+//! `R = 2^(52 N)` exceeds `2^width` by a multiple of four bits. With `a < A M` and `b < C M`, `b' <
+//! (1 + C / 2^(52 h)) M`, and the result is below `(2 + A C / K + C / 2^(52 h)) M`. With `A` and
+//! `C` of up to 2.4 the result is below `2.4 M` again. A squaring turns that into less than `1.4
+//! M`. Numbers thus leave a step below `5/2 M` instead of `2 M`, which fits into `N` limbs, even
+//! doubled.
 //!
-//! The idea is used in Intel's multi-buffer library (crypto_mb).
+//! Source: Intel's multi-buffer library (crypto_mb) uses the idea.
 
 use super::blocks::{Scratch, block_count, blocks, finish, multiply_row, zeros};
 use super::kernel::{self, Sums};
@@ -25,13 +28,13 @@ use super::madd52::{Kernel, Limb, Madd52};
 use super::size::{self, may_have_halves};
 use crate::lanes::Modulus;
 
-/// Whether entries of tables for numbers of `limbs` limbs have halves.
+/// Whether table entries for numbers of `limbs` limbs have halves.
 pub(super) fn have_halves<T: Madd52>(unit: T, limbs: usize) -> bool {
     let wanted = unit.tuning().min_halved.is_some_and(|min| limbs >= min);
     wanted && may_have_halves::<T>(size::block_len::<T>(limbs))
 }
 
-/// `out = a * b / R mod modulus` for an entry of a table.
+/// `out = a * b / R mod modulus`, where `b` is an entry of a table.
 pub(super) struct MulEntry<'a, L> {
     pub(super) out: &'a mut [L],
     pub(super) a: &'a [L],
@@ -75,7 +78,8 @@ impl<L: Limb> Kernel<L> for MulEntry<'_, L> {
     }
 }
 
-/// The columns of `a * b / R mod modulus` for an entry of `P` numbers of one block: `b` alone, or with its half.
+/// The columns of `a * b / R mod modulus` for an entry of `P` numbers of one tile: `b` alone, or
+/// `b` with its half.
 #[inline(always)]
 pub(super) fn multiply<T: Madd52, const B: usize, const P: usize>(
     t: T,
@@ -98,7 +102,7 @@ pub(super) fn multiply<T: Madd52, const B: usize, const P: usize>(
     kernel::multiply_low(t, sums, zeros, [b], [odd], modulus, neg_inv, None, true)
 }
 
-/// Makes an entry of a power.
+/// Makes the table entry of a power.
 pub(super) struct Enter<'a, L> {
     pub(super) entry: &'a mut [L],
     pub(super) power: &'a [L],

@@ -1,17 +1,17 @@
-//! Products of blocks: the inner loops.
+//! Products of tiles: the inner loops.
 //!
-//! A block is `B` limbs, and `B` column sums are held in registers. One row multiplies all limbs of a
-//! block by one limb of another number and adds the low halves of the products to the sums of their own
-//! columns, the high halves one column up. Then the lowest sum is complete, and the sums move down by one
-//! register.
+//! A tile is `B` limbs, and its `B` column sums are in registers. One row multiplies all limbs of a
+//! tile by one limb of another number. It adds the low halves of the products to the sums of their
+//! own columns, and the high halves one column up. The lowest sum is then complete, and the sums
+//! move down by one register.
 //!
-//! Column sums are not normalised in between. A column gets at most four halves below 2^52 a row, from
-//! at most 320 rows (16,384 bits), and a carry: less than 2^63.
+//! Column sums are not normalised in between. A column gets at most four halves below 2^52 a row,
+//! from at most 320 rows (16,384 bits), and a carry: less than 2^63.
 
 use super::madd52::{Madd52, RADIX_BITS};
 
-/// Writes `$body` out for each `$j` below `$b`, which is at most 20. A loop that the compiler unrolls
-/// later does not do: it would keep the sums in memory. Or for the given numbers, all of them.
+/// Repeats `$body` for each `$j` below `$b`, which is at most 20, or for each listed number. A loop
+/// that the compiler unrolls later does not suffice: it would keep the sums in memory.
 macro_rules! unrolled {
     ($b:ident, $j:ident, $body:block) => {
         unrolled!(@ $b, $j, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19);
@@ -27,14 +27,18 @@ macro_rules! unrolled {
 }
 pub(super) use unrolled;
 
-/// The amount by which a column may be raised from the start. Its carry then need not be rounded up when it is cleared. The quotient of a
-/// raised column `s` is `(s + 1) n` for `n = -1 / modulus mod 2^52`, so it starts at `n`. See `docs/ifma.md`, "Columns".
+/// The largest amount by which a column may be raised from the start.
+///
+/// The carry of a raised column need not be rounded up when the column is cleared. The quotient of
+/// a raised column `s` is `(s + 1) n` for `n = -1 / modulus mod 2^52`, so it starts at `n`. See
+/// `docs/ifma.md`, "Columns".
 pub(super) const RAISE: u64 = (1 << RADIX_BITS) - 1;
 
 /// Column sums in registers, least significant first.
 pub(super) type Sums<T, const B: usize> = [<T as Madd52>::Vector; B];
 
-/// Adds the high half of `limb * factor`, whose low half belongs to column `$j`; `top` is the column above the sums.
+/// Adds the high half of `limb * factor`. Its low half belongs to column `$j`; `top` is the column
+/// above the sums.
 macro_rules! add_high {
     ($t:ident, $b:ident, $sums:ident, $top:ident, $limb:ident, $j:ident, $factor:ident) => {
         if $j + 1 < $b {
@@ -54,7 +58,7 @@ macro_rules! add_limb {
     };
 }
 
-/// Moves the sums down by one column; `top` comes in above.
+/// Moves the sums down by one column; `top` enters at the top.
 macro_rules! shift {
     ($b:ident, $sums:ident, $top:ident) => {
         unrolled!($b, J, {
@@ -63,14 +67,16 @@ macro_rules! shift {
     };
 }
 
-/// Adds those products of `modulus * quotient` that complete column 1, and what the cleared column 0 carries.
+/// Adds the products of `modulus * quotient` that complete column 1, and the carry of the cleared
+/// column 0.
 ///
-/// What the lowest sum `s` becomes is not computed: the quotient adds `-s mod 2^52` to it, whatever the modulus is, so
-/// that it carries `s / 2^52`, rounded up.
+/// The lowest sum `s` itself is not updated. The quotient adds `-s mod 2^52` to it, whatever the
+/// modulus is, so its carry is `s / 2^52`, rounded up.
 ///
-/// The two products are summed up apart: the way from one quotient to the next is what a short row waits for.
+/// The two products are summed separately, because a short row waits for the path from one quotient
+/// to the next.
 ///
-/// The last operand, if given, is the carry, where the column is [raised](RAISE).
+/// The last operand, if given, is the carry, for a [raised](RAISE) column.
 macro_rules! complete_next {
     ($t:ident, $sums:ident, $modulus:ident, $quotient:ident) => {
         let carry = $t.carry_of_cleared($sums[0]);
@@ -84,7 +90,7 @@ macro_rules! complete_next {
     };
 }
 
-/// Adds the rest of `modulus[$j] * quotient` for `$j` of at least 1.
+/// Adds the remaining products of `modulus[$j] * quotient`, for `$j` of at least 1.
 macro_rules! reduce_limb {
     ($t:ident, $b:ident, $sums:ident, $top:ident, $modulus:ident, $j:ident, $quotient:ident) => {
         let limb = $t.load(&$modulus[$j]);
@@ -97,13 +103,16 @@ macro_rules! reduce_limb {
 
 pub(super) mod square;
 
-/// How many limbs the products with the modulus are behind those with `a` in a row of [`multiply_low`], so that the
-/// quotient, which needs the lowest column, is there when it is used.
+/// How many limbs the products with the modulus lag behind those with `a` in a row of
+/// [`multiply_low`]. The quotient depends on the lowest column, and is then ready when it is used.
 const LAG: usize = 4;
 
-/// The lowest block of a Montgomery multiplication: `sums = (sums + a * b + q * modulus) / 2^(52 * rows)`,
-/// where `tops` are the columns above `sums`, and `a * b` is the sum of one or two products with `rows` limbs of `b`. Writes
-/// the quotient to `q` if there are blocks above. If columns are `raised`, all those that are cleared are raised by [`RAISE`].
+/// The lowest tile of a Montgomery multiplication: `sums = (sums + a * b + q * modulus) / 2^(52 *
+/// rows)`.
+///
+/// `tops` are the columns above `sums`. `a * b` is the sum of one or two products with `rows` limbs
+/// of `b`. Writes the quotient to `q` if there are tiles above. If columns are `raised`, all
+/// cleared columns are raised by [`RAISE`].
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 #[allow(clippy::absurd_extreme_comparisons)] // The comparisons are written out for `J = 0` too.
@@ -121,7 +130,7 @@ pub(super) fn multiply_low<T: Madd52, const B: usize, const P: usize>(
     for row in 0..b[0].len() {
         let (a_0, modulus) = (t.reload(a[0]), t.reload(modulus));
         let factor = t.load(&b[0][row]);
-        // The second product, or the first one again, and nothing is done with it.
+        // The second product; or the first one again, which is then not used.
         let (a_1, factor_1) = (a[P - 1], t.load(&b[P - 1][row]));
         let a_1 = if P > 1 { t.reload(a_1) } else { a_1 };
         let mut top = t.load(&tops[row]);
@@ -169,7 +178,8 @@ pub(super) fn multiply_low<T: Madd52, const B: usize, const P: usize>(
     sums
 }
 
-/// The same without a product, `sums = (sums + q * modulus) / 2^(52 * rows)`, and with something done `beside` each row.
+/// Like [`multiply_low`] without a product: `sums = (sums + q * modulus) / 2^(52 * rows)`. Does the
+/// work of `beside` in each row.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 #[allow(clippy::absurd_extreme_comparisons)] // The comparisons are written out for `J = 0` too.
@@ -190,7 +200,7 @@ pub(super) fn reduce_low<T: Madd52, const B: usize>(
             t.store(&mut q[row], quotient);
         }
         let mut top = t.load(&tops[row]);
-        // The next quotient first: the rest of the row hides how long it takes.
+        // The next quotient comes first: the rest of the row hides its latency.
         complete_next!(t, sums, modulus, quotient);
         let next = t.madd_lo(t.zero(), sums[1], neg_inv);
         unrolled!(B, J, {
@@ -205,25 +215,26 @@ pub(super) fn reduce_low<T: Madd52, const B: usize>(
     sums
 }
 
-/// What is done beside the rows of a block, a part for each limb.
+/// Work that is done along with the rows of a tile, in one part for each limb.
 pub(super) trait Beside<T> {
     /// Part `J` of row `row`. Must be `#[inline(always)]`.
     fn part<const J: usize>(&mut self, t: T, row: usize);
 
-    /// Moment `moment` of a square whose columns stay in registers: one for each limb in each row, of its products too.
+    /// Moment `moment` of a square whose columns stay in registers. There is one moment for each
+    /// limb of each row, those of the products included.
     #[inline(always)]
     fn moment(&mut self, t: T, moment: usize, of: usize) {
         let _ = (t, moment, of);
     }
 }
 
-/// Nothing.
+/// No work.
 impl<T> Beside<T> for () {
     #[inline(always)]
     fn part<const J: usize>(&mut self, _: T, _: usize) {}
 }
 
-/// Writes the lowest column, as a limb if nothing more is to be added to it.
+/// Writes the lowest column; as a limb if it is complete.
 macro_rules! write_lowest {
     ($t:ident, $sums:ident, $out:expr, $limbs:ident) => {
         if $limbs {
@@ -234,9 +245,11 @@ macro_rules! write_lowest {
     };
 }
 
-/// A block further up: adds `a * b + modulus * q`, writes the low `B` columns to `low` and returns the
-/// high ones. With `limbs`, no more is to be added to the low ones, and they are written as limbs. Something is done `beside`
-/// each row.
+/// A higher tile: adds `a * b + modulus * q`, writes the low `B` columns to `low` and returns the
+/// high ones.
+///
+/// With `limbs`, the low columns are complete and are written as limbs. Does the work of `beside`
+/// in each row.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn multiply_high<T: Madd52, const B: usize, const P: usize>(
@@ -272,7 +285,7 @@ pub(super) fn multiply_high<T: Madd52, const B: usize, const P: usize>(
     sums
 }
 
-/// The same without a product: adds `modulus * q`.
+/// Like [`multiply_high`] without a product: adds `modulus * q`.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn reduce_high<T: Madd52, const B: usize>(
@@ -317,7 +330,8 @@ pub(super) fn store<T: Madd52, const B: usize>(t: T, block: &mut [T::Limb; B], s
     });
 }
 
-/// Writes the limbs of `B` column sums with bits above them that mean nothing: multiply-adds leave them out.
+/// Writes the limbs of `B` column sums, with meaningless bits above them, which multiply-adds
+/// ignore.
 #[inline(always)]
 pub(super) fn carry_through<T: Madd52, const B: usize>(
     t: T,

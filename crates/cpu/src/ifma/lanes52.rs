@@ -1,4 +1,4 @@
-//! The lanes as the common ladder sees them.
+//! Eight or four lanes as a lane type of the common ladder.
 
 use batch_modexp_core::window::Window;
 
@@ -13,7 +13,7 @@ use super::sums::{AddProducts, ReduceLowest, adds_products};
 use crate::lanes;
 use crate::lanes::{Lanes, Modulus, Step, Table};
 
-/// An instance in each lane, on the instructions of `T`.
+/// One instance in each lane, computed with the instructions of `T`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lanes52<T>(pub(super) T);
 
@@ -24,13 +24,13 @@ impl<T: Madd52> Lanes for Lanes52<T> {
     const RADIX_BITS: u32 = RADIX_BITS;
     const BOUND: u8 = 2;
     const ZERO: T::Limb = T::Limb::ZERO;
-    /// Look-ups are hidden beside squarings, so this is where the multiplications that a larger window saves pay for its
-    /// table.
+    /// Look-ups are hidden beside squarings. From this length on, a larger window saves more
+    /// multiplications than its larger table costs.
     const LONG_EXPONENT_BITS: u32 = 320;
     const LARGEST_ROW_WINDOW: u32 = 6;
 
     fn max_window(self, limbs: usize) -> u32 {
-        // Four entries beside each squaring are all of a table for 4 bits.
+        // Four entries beside each squaring cover the table of a 4-bit window.
         match stores_entries(self.0, limbs) {
             true => 4,
             false => 5,
@@ -108,7 +108,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
             modulus: &modulus,
         };
         size::dispatch(self.0, limbs, &mut squarings);
-        // Each square went from one to the other.
+        // Each square went from one buffer to the other.
         match count.is_multiple_of(2) {
             true => (value, spare),
             false => (spare, value),
@@ -143,7 +143,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
             limbs,
             modulus: &modulus,
         };
-        // The length of a block does not matter to it.
+        // The tile length does not matter here.
         self.0.run::<_, 2>(&mut reduce);
     }
 
@@ -203,7 +203,8 @@ impl<T: Madd52> Lanes for Lanes52<T> {
     fn open(self, value: &mut [T::Limb], entry: &mut [T::Limb], table: &[T::Limb], digits: &[u8]) {
         if entry.len() == value.len() {
             self.select(value, table, digits);
-            // Masked stores that store nothing take thousands of cycles on a page that was never written.
+            // Masked stores with an empty mask take thousands of cycles on a page that was never
+            // written.
             return entry.copy_from_slice(value);
         }
         self.select(entry, table, digits);
@@ -261,7 +262,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
             spare,
             ..
         } = step.step;
-        // Each square and the product went from one to the other.
+        // Each square and the product went from one buffer to the other.
         match squarings.is_multiple_of(2) {
             true => (spare, value),
             false => (value, spare),
@@ -269,7 +270,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
     }
 }
 
-/// The digits of all lanes, and zeros beyond them.
+/// The digits of all lanes, padded with zeros.
 fn of_lanes(digits: &[u8]) -> [u8; MAX_LANES] {
     let mut of_lanes = [0; MAX_LANES];
     of_lanes[..digits.len()].copy_from_slice(digits);

@@ -1,7 +1,7 @@
 //! The table look-up, alone or a few entries beside each row of a reduction.
 //!
-//! All entries are read in the same order whatever the digits are, and merged under masks that hold where the digit is
-//! the entry: [in a register or in memory](super::tuning::LookUp).
+//! All entries are read in the same order for all digits. They are merged under masks that select
+//! the lanes whose digit is the entry: [in a register or in memory](super::tuning::LookUp).
 
 #![allow(clippy::out_of_bounds_indexing)] // In bodies of `unrolled!` that are left out.
 
@@ -39,9 +39,10 @@ impl<L: Limb> Kernel<L> for Select<'_, L> {
 
 /// See [`Lanes::select_of_row`](crate::lanes::Lanes::select_of_row).
 ///
-/// As many entries as there are lanes are one vector of words, from which each lane takes the one that it needs by a permutation
-/// in registers: as in M. Hamburg, "Accelerating AES with vector permute instructions", CHES 2009, its time does not depend on
-/// what is taken. A mask tells whether the entry is among them.
+/// A vector holds one word of as many entries as there are lanes. Each lane takes its word by a
+/// permutation in registers, whose time does not depend on the indices (M. Hamburg, "Accelerating
+/// AES with vector permute instructions", CHES 2009). A mask tells whether the lane's entry is
+/// among them.
 pub(super) struct SelectOfRow<'a, L> {
     pub(super) out: &'a mut [L],
     pub(super) row: &'a [u64],
@@ -70,23 +71,23 @@ impl<L: Limb> Kernel<L> for SelectOfRow<'_, L> {
     }
 }
 
-/// How many entries of the table one squaring looks at if it merges them in registers: as many as there are mask registers to merge
-/// under, and enough for a window of 5 bits.
+/// How many table entries one squaring reads if it merges them in registers: one for each usable
+/// mask register, and enough for a window of 5 bits.
 pub(super) const MERGED: usize = 7;
 
-/// How many it looks at if it stores them: enough for a window of 4 bits.
+/// How many table entries one squaring reads if it stores them: enough for a window of 4 bits.
 pub(super) const STORED: usize = 4;
 
 const _: () = assert!(MERGED == 7 && STORED < 7, "as many are written out below");
 
-/// The part of a table that one squaring looks at: `E` entries. The table has at least as many.
+/// The part of a table that one squaring reads: `E` entries. The table has at least as many.
 pub(super) struct Share<'a, L, const E: usize> {
-    /// Where lanes whose digit is among these entries get them; the others keep what they have. Zero before the first
-    /// share, if [`Madd52::merge`] needs that.
+    /// Receives the entries of lanes whose digit is among these; other lanes keep their value. Zero
+    /// before the first share, if [`Madd52::merge`] needs that.
     pub(super) out: &'a mut [L],
     pub(super) table: &'a [L],
     pub(super) digits: [u8; MAX_LANES],
-    /// The first entry.
+    /// The number of the first entry.
     first: usize,
 }
 
@@ -95,13 +96,13 @@ pub(super) fn stores_entries<T: Madd52>(unit: T, limbs: usize) -> bool {
     unit.tuning().look_up == LookUp::Stores && size::keeps_columns::<T>(size::block_len::<T>(limbs))
 }
 
-/// Whether shares of `entries` entries, one for each of `squarings` squarings before the multiplication, are all of the table.
+/// Whether one share of `entries` entries for each of `squarings` squarings covers the whole table.
 pub(super) fn suffice(entries: usize, squarings: u32) -> bool {
     (entries..=entries * squarings as usize).contains(&(1 << squarings))
 }
 
 impl<'a, L: Limb, const E: usize> Share<'a, L, E> {
-    /// The share of squaring `squaring`.
+    /// The share of the squaring with number `squaring`.
     pub(super) fn new(
         squaring: u32,
         out: &'a mut [L],
@@ -123,7 +124,7 @@ impl<'a, L: Limb, const E: usize> Share<'a, L, E> {
         self.out.len() > limbs
     }
 
-    /// Block `i` of these entries, of `P` numbers each.
+    /// Tile `i` of these entries, each of `P` numbers.
     #[inline(always)]
     pub(super) fn block<T: Madd52<Limb = L>, const B: usize, const P: usize>(
         &mut self,
@@ -139,7 +140,7 @@ impl<'a, L: Limb, const E: usize> Share<'a, L, E> {
     }
 }
 
-/// The entries of a table that squaring `squaring` looks at, and the number of the first of them.
+/// The table entries that squaring `squaring` reads, and the number of the first of them.
 #[inline(always)]
 pub(super) fn share_of<L, const E: usize>(table: &[L], squaring: usize) -> (usize, &[L; E]) {
     let first = first_of::<E>(squaring, table.len());
@@ -147,14 +148,14 @@ pub(super) fn share_of<L, const E: usize>(table: &[L], squaring: usize) -> (usiz
     (first, entries.expect("so many are left"))
 }
 
-/// The first of so many entries that squaring `squaring` looks at. The last squaring may have some that the one before it had, which
-/// changes nothing.
+/// The number of the first entry that squaring `squaring` reads. The last squaring may read some
+/// entries a second time, which has no effect.
 #[inline(always)]
 fn first_of<const E: usize>(squaring: usize, entries: usize) -> usize {
     (squaring * E).min(entries - E)
 }
 
-/// The lanes whose digits are the entries from number `first` of the table on.
+/// The lanes whose digits are the entries from number `first` on, one mask for each entry.
 #[inline(always)]
 fn masks<T: Madd52, const E: usize>(t: T, digits: [u8; MAX_LANES], first: usize) -> [T::Mask; E] {
     let digits = t.widen(digits);
@@ -163,17 +164,19 @@ fn masks<T: Madd52, const E: usize>(t: T, digits: [u8; MAX_LANES], first: usize)
     masks
 }
 
-/// One block of a [`Share`]: of each number of the entries. [`STORED`] entries go from memory to memory, [`MERGED`] through a register.
+/// One tile of a [`Share`], for each number of the entries. [`STORED`] entries go from memory to
+/// memory, [`MERGED`] ones through a register.
 pub(super) struct Rows<'a, T: Madd52, const B: usize, const P: usize, const E: usize> {
     masks: [T::Mask; E],
     entries: [&'a [[T::Limb; B]; P]; E],
     out: &'a mut [[T::Limb; B]; P],
-    /// What is merged of the limb that is being looked up.
+    /// The merged value of the current limb.
     picked: T::Vector,
 }
 
 impl<'a, T: Madd52, const B: usize, const P: usize, const E: usize> Rows<'a, T, B, P, E> {
-    /// For the digits of all lanes, of entries from number `first` of the table on, into `out`.
+    /// The rows for the digits of all lanes, of entries from number `first` of the table on, into
+    /// `out`.
     #[inline(always)]
     pub(super) fn new(
         t: T,
@@ -190,20 +193,21 @@ impl<'a, T: Madd52, const B: usize, const P: usize, const E: usize> Rows<'a, T, 
         }
     }
 
-    /// Those of one number.
+    /// The rows of one number.
     #[inline(always)]
     pub(super) fn of(self, number: usize) -> Number<'a, T, B, P, E> {
         Number { rows: self, number }
     }
 
-    /// Part `J` of `B` of looking up limb `row` of `N` numbers, from the first of them.
+    /// Part `J` of `B` of looking up limb `row` of `N` numbers, from number `first` on.
     #[inline(always)]
     fn part<const J: usize, const N: usize>(&mut self, t: T, first: usize, row: usize) {
         const { assert!(N <= 2, "two are written out") };
         let numbers = &mut self.out[first..][..N];
         unrolled!(I, {
             unrolled!(K, {
-                // Known when this is compiled, so that builds without optimisation have no code for the other parts.
+                // Known at compile time, so that builds without optimisation have no code for the
+                // other parts.
                 if const { I < N && K < E && (I * E + K) * B / (N * E) == J } {
                     let out = &mut numbers[I][row];
                     let limb = &self.entries[K][first + I][row];
@@ -225,7 +229,7 @@ impl<'a, T: Madd52, const B: usize, const P: usize, const E: usize> Rows<'a, T, 
 }
 
 impl<T: Madd52, const B: usize, const P: usize, const E: usize> Beside<T> for Rows<'_, T, B, P, E> {
-    /// One limb of each number in a row.
+    /// Looks up one limb of each number in a row.
     #[inline(always)]
     fn part<const J: usize>(&mut self, t: T, row: usize) {
         Rows::part::<J, P>(self, t, 0, row);
@@ -247,19 +251,20 @@ impl<T: Madd52, const B: usize, const P: usize, const E: usize> Beside<T>
     }
 }
 
-/// The same entries for a square whose columns stay in registers: stored at equal distances all along it, since Intel's processors
-/// have time for one masked store in three cycles.
+/// The look-up beside a square whose columns stay in registers. Its stores are spread evenly, since
+/// Intel's processors handle one masked store in three cycles.
 ///
-/// The order of loads and stores and their addresses are the same for all digits; which lanes a store writes is in its mask.
+/// The order of loads and stores and their addresses are the same for all digits. The mask selects
+/// the lanes that a store writes.
 pub(super) struct Evenly<'a, T: Madd52, const B: usize, const P: usize> {
     masks: [T::Mask; STORED],
     entries: &'a [[[T::Limb; B]; P]; STORED],
-    /// Always there.
+    /// Always `Some`.
     out: Option<&'a mut [[T::Limb; B]; P]>,
 }
 
 impl<'a, T: Madd52, const B: usize, const P: usize> Evenly<'a, T, B, P> {
-    /// As for [`Rows`].
+    /// Takes the parameters of [`Rows`].
     #[inline(always)]
     pub(super) fn new(
         t: T,
@@ -280,7 +285,8 @@ impl<T: Madd52, const B: usize, const P: usize> Beside<T> for Evenly<'_, T, B, P
     #[inline(always)]
     fn part<const J: usize>(&mut self, _: T, _: usize) {}
 
-    /// Limb by limb. The last two rows have none, so that what comes after the square need not wait for a store.
+    /// Looks up limb by limb. The last two rows do nothing, so that the code after the square need
+    /// not wait for a store.
     #[inline(always)]
     fn moment(&mut self, t: T, moment: usize, of: usize) {
         let (stores, of) = (STORED * P * B, of - 2 * B);
@@ -288,7 +294,7 @@ impl<T: Madd52, const B: usize, const P: usize> Beside<T> for Evenly<'_, T, B, P
         if store < stores && (moment + 1) * stores / of > store {
             let (number, limb) = (store / STORED % P, store / STORED / P);
             let entry = &self.entries[store % STORED][number][limb];
-            // Hidden from the compiler, which would make an address for each limb.
+            // Hidden from the compiler, which would compute an address for each limb.
             let out = t.reload_mut(self.out.take().expect("the output is there"));
             t.replace(&mut out[number][limb], self.masks[store % STORED], entry);
             self.out = Some(out);

@@ -7,13 +7,13 @@ use super::tuning::Tuning;
 /// Bits in a limb.
 pub(super) const RADIX_BITS: u32 = 52;
 
-/// The most limbs that a block has, on any unit.
+/// The largest number of limbs in a tile, on any unit.
 const MAX_BLOCK: usize = 20;
 
-/// The most lanes that a vector has.
+/// The largest number of lanes in a vector.
 pub(super) const MAX_LANES: usize = 8;
 
-/// One limb of all lanes, aligned as the processor loads it best.
+/// One limb of all lanes, aligned for fast loads.
 pub(crate) trait Limb: Copy + Default + Zeroize + 'static {
     /// The number of lanes.
     const LANES: usize;
@@ -21,19 +21,19 @@ pub(crate) trait Limb: Copy + Default + Zeroize + 'static {
     /// Zero in every lane.
     const ZERO: Self;
 
-    /// As many zeros as a block may have limbs.
+    /// Zeros for the longest tile.
     const ZEROS: &[Self; MAX_BLOCK];
 
-    /// A word for each lane, anywhere in memory.
+    /// A word for each lane, at any address.
     type Words: AsRef<[u64]> + 'static;
 
-    /// Cuts words into those for each lane.
+    /// Splits words into groups of one for each lane.
     fn chunks(words: &[u64]) -> &[Self::Words];
 
-    /// The value of each lane.
+    /// The values of the lanes.
     fn lanes(&self) -> &[u64];
 
-    /// The value of each lane, to be changed.
+    /// The values of the lanes, for writing.
     fn lanes_mut(&mut self) -> &mut [u64];
 }
 
@@ -99,25 +99,25 @@ impl Zeroize for Limb4 {
     }
 }
 
-/// Lanes of 64 bits and what can be done with them, by one instruction each or two. AVX-512 has eight of them, AVX-IFMA
-/// has four; the tests have a portable version.
+/// Lanes of 64 bits and their operations, each of one or two instructions. AVX-512 has eight lanes,
+/// AVX-IFMA four. Tests have a portable version.
 pub(crate) trait Madd52: Copy {
-    /// The largest block, in limbs: see [`size`](super::size).
+    /// The largest tile, in limbs: see [`size`](super::size).
     const MAX_BLOCK: usize;
 
     /// Whether [`merge`](Self::merge) needs zeros in `old`.
     const MERGES_INTO_ZERO: bool;
 
-    /// Whether there is code that does with fewer multiply-adds: see [`tuning`](Self::tuning).
+    /// Whether there is code with fewer multiply-adds: see [`tuning`](Self::tuning).
     const CAN_SAVE_PRODUCTS: bool;
 
     /// One limb of all lanes, in memory.
     type Limb: Limb;
 
-    /// The same in a register.
+    /// One limb of all lanes, in a register.
     type Vector: Copy;
 
-    /// A choice of lanes.
+    /// A selection of lanes.
     type Mask: Copy;
 
     /// The tuning for this processor.
@@ -132,11 +132,11 @@ pub(crate) trait Madd52: Copy {
     /// Writes to memory.
     fn store(self, limb: &mut Self::Limb, vector: Self::Vector);
 
-    /// `sum + (a * b mod 2^52)`, where `a` and `b` count modulo 2^52. The compiler leaves multiply-adds in the order in
-    /// which they are written.
+    /// `sum + (a * b mod 2^52)`, where only the low 52 bits of `a` and `b` count. The compiler
+    /// keeps multiply-adds in source order.
     fn madd_lo(self, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 
-    /// `sum + floor(a * b / 2^52)`, likewise.
+    /// `sum + floor(a * b / 2^52)`, with the same rules.
     fn madd_hi(self, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 
     /// `a + b`.
@@ -151,21 +151,22 @@ pub(crate) trait Madd52: Copy {
     /// `a mod 2^52`.
     fn low(self, a: Self::Vector) -> Self::Vector;
 
-    /// Each byte in a lane; bytes beyond the lanes count for nothing.
+    /// One byte for each lane; bytes beyond the lanes are ignored.
     fn widen(self, bytes: [u8; MAX_LANES]) -> Self::Vector;
 
-    /// The lanes in which `a` is `b`.
+    /// The lanes in which `a` equals `b`.
     fn equal(self, a: Self::Vector, b: u64) -> Self::Mask;
 
-    /// `old`, but `new` in the lanes of `mask`. Where this [needs zeros](Self::MERGES_INTO_ZERO), `old` is zero in those
-    /// lanes, or is `new` already.
+    /// `new` in the lanes of `mask`, `old` in the others. If this [needs
+    /// zeros](Self::MERGES_INTO_ZERO), `old` must be zero in the lanes of `mask`, or equal `new`.
     fn merge(self, old: Self::Vector, mask: Self::Mask, new: &Self::Limb) -> Self::Vector;
 
-    /// Numbers of lanes, as [`pick`](Self::pick) wants them. A byte is below the number of lanes.
+    /// Lane numbers in the form that [`pick`](Self::pick) takes. Each byte is below the number of
+    /// lanes.
     fn lane_numbers(self, bytes: [u8; MAX_LANES]) -> Self::Vector;
 
-    /// `old`, but in the lanes of `mask` the words whose numbers `lanes` has. All words are read, and moved in registers. Where
-    /// [`merge`](Self::merge) needs zeros, this does too.
+    /// In the lanes of `mask` the words with the numbers in `lanes`, `old` in the others. Reads all
+    /// words and moves them in registers. Needs zeros where [`merge`](Self::merge) does.
     fn pick(
         self,
         old: Self::Vector,
@@ -174,8 +175,8 @@ pub(crate) trait Madd52: Copy {
         words: &<Self::Limb as Limb>::Words,
     ) -> Self::Vector;
 
-    /// `limb` becomes `new` in the lanes of `mask`. The address does not depend on the mask, nor does the time, if the page was
-    /// written before.
+    /// Replaces `limb` by `new` in the lanes of `mask`. The address does not depend on the mask.
+    /// Nor does the time, if the page was written before.
     #[inline(always)]
     fn replace(self, limb: &mut Self::Limb, mask: Self::Mask, new: &Self::Limb) {
         let merged = self.merge(self.load(limb), mask, new);
@@ -185,20 +186,21 @@ pub(crate) trait Madd52: Copy {
     /// The same value in each lane.
     fn splat(self, value: u64) -> Self::Vector;
 
-    /// The same reference, of unknown origin to the compiler, which therefore cannot hoist loads
-    /// through it out of a loop. It would have to spill them again: there are more limbs than registers.
+    /// The same reference, of unknown origin to the compiler. It therefore cannot hoist loads
+    /// through it out of a loop, and would only have to spill them: there are more limbs than
+    /// registers.
     fn reload<T>(self, reference: &T) -> &T;
 
-    /// The same of a reference to write through.
+    /// Like [`reload`](Self::reload), for a reference to write through.
     fn reload_mut<T>(self, reference: &mut T) -> &mut T;
 
-    /// Runs `kernel` compiled for these instructions.
+    /// Runs `kernel`, compiled for these instructions.
     fn run<K: Kernel<Self::Limb>, const B: usize>(self, kernel: &mut K);
 }
 
-/// A computation over vectors and blocks of `B` limbs. It is passed on by reference: a copy of what has just been written
-/// would wait for it.
+/// A computation over vectors and tiles of `B` limbs. It is passed by reference: a copy would wait
+/// for values that were just written.
 pub(crate) trait Kernel<L: Limb> {
-    /// Must be `#[inline(always)]`, to be compiled with the instructions of its caller.
+    /// Must be `#[inline(always)]`, so that it is compiled with the instructions of its caller.
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, unit: T);
 }

@@ -1,13 +1,15 @@
-//! Two instances at once, for batches too small to fill eight lanes: the limbs of each lie across four lanes.
+//! Pairs: two instances at once, for batches too small to fill eight lanes. The limbs of each lie
+//! across four lanes.
 //!
-//! A number of `4 J` limbs is cut into quarters of `J` limbs. Vector `j` holds limb `j` of each quarter, for one
-//! instance in the even lanes and for the other in the odd ones. So eight lanes are full, as with eight instances, and a
-//! row of the multiplication moves one vector across lanes rather than all of them. In memory limbs lie in their usual
-//! order, those of both instances next to each other.
+//! A number of `4 J` limbs is cut into quarters of `J` limbs. Vector `j` holds limb `j` of each
+//! quarter, for one instance in the even lanes and for the other in the odd ones. All eight lanes
+//! are thus full. A row of the multiplication moves one vector across lanes rather than all of
+//! them. In memory the limbs are in their usual order, with those of both instances side by side.
 //!
-//! S. Gueron and V. Krasnov, "Software Implementation of Modular Exponentiation, Using Advanced Vector Instructions
-//! Architectures" (WAIFI 2012), have limbs of one number across lanes, and OpenSSL two such numbers in turns; the cut into
-//! quarters, columns as operands and rows by twos are ours. `docs/ifma.md` has the arithmetic.
+//! S. Gueron and V. Krasnov, "Software Implementation of Modular Exponentiation, Using Advanced
+//! Vector Instructions Architectures" (WAIFI 2012), have limbs of one number across lanes; OpenSSL
+//! alternates two such numbers. The quarters, columns as operands, and two rows at a time are ours.
+//! `docs/ifma.md` has the arithmetic.
 
 mod across;
 mod kernel;
@@ -26,13 +28,13 @@ use self::multiply::{Mul, Select, Squares};
 use super::madd52::RADIX_BITS;
 use crate::lanes::{Lanes, Modulus};
 
-/// The most limbs of a quarter. Column sums of that many are in registers, or close to it.
+/// The most limbs of a quarter: about as many column sums fit into the registers.
 const MAX_QUARTER: usize = 20;
 
-/// The widest moduli that pairs serve, in bits: a quarter more would be another kernel.
+/// The widest moduli for pairs, in bits. Each larger quarter would need another kernel.
 pub(super) const MAX_BITS: u32 = 4 * MAX_QUARTER as u32 * RADIX_BITS - 2;
 
-/// Two instances on the instructions of `T`.
+/// Two instances, computed with the instructions of `T`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pairs<T>(pub(super) T);
 
@@ -44,8 +46,8 @@ impl<T: Across> Lanes for Pairs<T> {
     const BOUND: u8 = 2;
     const ZERO: Pair = Pair::ZERO;
 
-    /// The fewest that give `R > 4 * modulus`, are a multiple of four, and are two for each quarter, since rows go by
-    /// twos.
+    /// The smallest multiple of four that gives `R > 4 * modulus` and at least two limbs for each
+    /// quarter, since there are two rows at a time.
     fn limb_count(bits: u32) -> usize {
         let quarter = (bits + 2).div_ceil(RADIX_BITS).div_ceil(4).max(2) as usize;
         assert!(bits <= MAX_BITS, "{bits} bits are too wide for pairs");
@@ -80,7 +82,8 @@ impl<T: Across> Lanes for Pairs<T> {
         for lane in 0..Self::COUNT {
             let limb = |i: usize| u128::from(modulus[i].0[lane]);
             let modulus = limb(0) | limb(1) << RADIX_BITS;
-            // `x m = -1 + e` with a small `e` gives `x (2 + x m) m = -1 + e^2`: twice as many bits are right (Newton).
+            // `x m = -1 + e` with a small `e` gives `x (2 + x m) m = -1 + e^2` (Newton): the number
+            // of correct bits doubles.
             let x = u128::from(neg_inv.0[lane]);
             let x = x.wrapping_mul(x.wrapping_mul(modulus).wrapping_add(2));
             constants[0].0[lane] = (x & MASK) as u64;
@@ -147,7 +150,8 @@ impl<T: Across> Lanes for Pairs<T> {
     }
 }
 
-/// Runs `kernel` with the length of a quarter of operands of `limbs` limbs, a number that `limb_count` gave.
+/// Runs `kernel` with the quarter length of operands of `limbs` limbs, a number that `limb_count`
+/// gave.
 fn dispatch<T: Across, K: PairKernel>(unit: T, limbs: usize, kernel: K) {
     match limbs / 4 {
         2 => unit.run_pairs::<K, 2>(kernel),

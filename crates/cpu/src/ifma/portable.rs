@@ -11,33 +11,33 @@ use super::tuning::Tuning;
 pub(crate) use self::vectors::Handle;
 pub(super) use self::vectors::{change, make, within};
 
-/// As many lanes as `L` has; needs nothing of the processor. Its methods are not inlined: unrolled, they would take minutes
-/// to compile. For the same reason a vector is a [`Handle`].
+/// As many lanes as `L` has, in plain Rust. Its methods are not inlined: unrolled, they would take
+/// minutes to compile. For the same reason a vector is a [`Handle`].
 #[derive(Clone, Copy)]
 pub(crate) struct Portable<L> {
     tuning: Tuning,
     lanes: PhantomData<L>,
 }
 
-/// As AVX-512 has them.
+/// Eight lanes as on AVX-512.
 pub(super) const EIGHT: Portable<Limb8> = Portable {
     tuning: Tuning::OTHER,
     lanes: PhantomData,
 };
 
-/// The same, on a Zen 4.
+/// Eight lanes with the tuning for a Zen 4.
 pub(super) const EIGHT_SAVING: Portable<Limb8> = Portable {
     tuning: Tuning::ZEN_4,
     ..EIGHT
 };
 
-/// The same, on Intel's processors.
+/// Eight lanes with the tuning for Intel's processors.
 pub(super) const EIGHT_STORING: Portable<Limb8> = Portable {
     tuning: Tuning::INTEL,
     ..EIGHT
 };
 
-/// As AVX-IFMA has them.
+/// Four lanes as on AVX-IFMA.
 pub(super) const FOUR: Portable<Limb4> = Portable {
     tuning: Tuning::OTHER,
     lanes: PhantomData,
@@ -56,7 +56,7 @@ impl<L: Limb> Madd52 for Portable<L> {
 
     type Limb = L;
     type Vector = Handle;
-    /// All ones in the lanes that are chosen.
+    /// All ones in the selected lanes.
     type Mask = Handle;
 
     fn tuning(self) -> Tuning {
@@ -124,7 +124,7 @@ impl<L: Limb> Madd52 for Portable<L> {
         })
     }
 
-    /// With zeros only where that is allowed, as the processor does it.
+    /// Requires zeros exactly where the processor does.
     #[inline(never)]
     fn merge(self, old: Handle, mask: Handle, new: &L) -> Handle {
         let kept = u64::from(Self::MERGES_INTO_ZERO).wrapping_neg();
@@ -136,7 +136,7 @@ impl<L: Limb> Madd52 for Portable<L> {
         self.widen(bytes)
     }
 
-    /// A permutation without an address that depends on its numbers.
+    /// A permutation that uses no address depending on the lane numbers.
     #[inline(never)]
     fn pick(self, old: Handle, mask: Handle, lanes: Handle, words: &L::Words) -> Handle {
         let picked = (0..L::LANES).fold(self.zero(), |picked, number| {

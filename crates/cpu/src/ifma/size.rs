@@ -1,40 +1,42 @@
-//! How a number is cut into blocks whose column sums fit into the vector registers.
+//! The division of numbers into tiles whose column sums fit into the vector registers.
 //!
-//! A block multiplication holds one column sum for each limb of a block in registers, and needs up to eight more. So a
-//! block has up to [`Madd52::MAX_BLOCK`] limbs: 20 with the 32 registers of AVX-512, 10 with 16 registers.
+//! A tile multiplication keeps one column sum for each limb of a tile in registers, and needs up to
+//! eight more. A tile therefore has up to [`Madd52::MAX_BLOCK`] limbs: 20 with the 32 registers of
+//! AVX-512, 10 with 16 registers.
 
 use super::madd52::{Kernel, Madd52, RADIX_BITS};
 
-/// The number of limbs for moduli of `bits` bits: the fewest that give `2^(52 * limbs) > 4 * modulus`
-/// and are a whole number of equal blocks. At most one limb a block is more than needed.
+/// The number of limbs for moduli of `bits` bits. It is the smallest that gives `2^(52 * limbs) > 4
+/// * modulus` and a whole number of equal tiles: at most one extra limb for each tile.
 pub(super) fn limb_count<T: Madd52>(bits: u32) -> usize {
     let needed = (bits + 2).div_ceil(RADIX_BITS).max(2) as usize;
     needed.next_multiple_of(block_count::<T>(needed))
 }
 
-/// How many blocks `limbs` limbs are cut into.
+/// The number of tiles of a number of `limbs` limbs.
 fn block_count<T: Madd52>(limbs: usize) -> usize {
     limbs.div_ceil(T::MAX_BLOCK)
 }
 
-/// How many limbs a block of a number of `limbs` limbs has.
+/// The number of limbs in each tile of a number of `limbs` limbs.
 pub(super) fn block_len<T: Madd52>(limbs: usize) -> usize {
     limbs / block_count::<T>(limbs)
 }
 
-/// Whether there may be halves where blocks have so many limbs: for moduli of 1024, 1536, 2048 bits and more that are as round, so
-/// that not everything is compiled once more.
+/// Whether entries may have halves with tiles of this length. Only for moduli of 1024, 1536, 2048
+/// bits and larger multiples of 512 bits, to limit the code that is compiled again.
 pub(super) const fn may_have_halves<T: Madd52>(block: usize) -> bool {
     T::CAN_SAVE_PRODUCTS && block >= 15 && block.is_multiple_of(5)
 }
 
-/// Whether there is code that squares numbers of one such block with their columns in registers: as for
-/// [halves](may_have_halves), and for moduli of 512 and 768 bits.
+/// Whether there is code that squares numbers of one such tile with their columns in registers: for
+/// the tiles with [halves](may_have_halves), and for moduli of 512 and 768 bits.
 pub(super) const fn keeps_columns<T: Madd52>(block: usize) -> bool {
     T::CAN_SAVE_PRODUCTS && block >= 10 && block.is_multiple_of(5)
 }
 
-/// Runs `kernel` with the block length of operands of `limbs` limbs, a number that [`limb_count`] gave.
+/// Runs `kernel` with the tile length of operands of `limbs` limbs, a number that [`limb_count`]
+/// gave.
 pub(super) fn dispatch<T: Madd52, K: Kernel<T::Limb>>(unit: T, limbs: usize, kernel: &mut K) {
     match block_len::<T>(limbs) {
         2 => unit.run::<K, 2>(kernel),
@@ -47,7 +49,7 @@ pub(super) fn dispatch<T: Madd52, K: Kernel<T::Limb>>(unit: T, limbs: usize, ker
         9 => unit.run::<K, 9>(kernel),
         10 => unit.run::<K, 10>(kernel),
         block => {
-            // In a constant, so that nothing is compiled that a unit does not need.
+            // A constant, so that nothing is compiled that a unit does not need.
             if const { T::MAX_BLOCK > 10 } {
                 long_block(unit, block, kernel);
             } else {
@@ -57,7 +59,7 @@ pub(super) fn dispatch<T: Madd52, K: Kernel<T::Limb>>(unit: T, limbs: usize, ker
     }
 }
 
-/// The blocks of more than ten limbs.
+/// Tiles of more than ten limbs.
 fn long_block<T: Madd52, K: Kernel<T::Limb>>(unit: T, block: usize, kernel: &mut K) {
     match block {
         11 => unit.run::<K, 11>(kernel),

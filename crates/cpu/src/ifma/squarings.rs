@@ -1,5 +1,5 @@
-//! Squarings of numbers of one block, one after the other, beside which the next factor may be looked up. A multiplication by it may
-//! follow.
+//! Consecutive squarings of numbers of one tile, with the look-up of the next factor beside them,
+//! and possibly the multiplication by it.
 
 use core::mem;
 
@@ -11,13 +11,15 @@ use super::madd52::{Kernel, Limb, MAX_LANES, Madd52};
 use super::size::{keeps_columns, may_have_halves};
 use crate::lanes::{Modulus, Step};
 
-/// Squares the value of a step as often as that says, by turns into its spare and back, and looks up an entry of the table, of `P` numbers.
+/// Squares the value of a step as often as the step says, from `value` to `spare` and back.
+/// Meanwhile looks up an entry of the table, of `P` numbers.
 ///
-/// All squarings are one function, so that what they have in common is made ready once: between two of them the carries of the first
-/// and the first rows of the second have little else between them, and multiply-adds hardly stop.
+/// All squarings are one function, so that their common values are prepared once. The carries of
+/// one squaring overlap with the first rows of the next, and multiply-adds hardly pause.
 ///
-/// Where entries are [stored](STORED) the function also multiplies by the entry, into `value` after an odd number of squarings, else
-/// into `spare`. The product stays columns, which the next step takes as they are.
+/// If entries are [stored](STORED), the function also multiplies by the entry: into `value` after
+/// an odd number of squarings, else into `spare`. The product stays in columns, which the next step
+/// accepts.
 pub(super) struct Squarings<'a, 's, 'v, L, const P: usize, const E: usize> {
     pub(super) step: &'a mut Step<'s, 'v, L>,
     pub(super) digits: [u8; MAX_LANES],
@@ -70,7 +72,8 @@ impl<L: Limb, const P: usize, const E: usize> Kernel<L> for Squarings<'_, '_, '_
     }
 }
 
-/// See [`Lanes::square_times`](crate::lanes::Lanes::square_times). By turns from `value` to `spare` and back, too.
+/// See [`Lanes::square_times`](crate::lanes::Lanes::square_times). Squares from `value` to `spare`
+/// and back.
 pub(super) struct SquareTimes<'a, L> {
     pub(super) value: &'a mut [L],
     pub(super) spare: &'a mut [L],

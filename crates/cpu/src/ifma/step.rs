@@ -1,4 +1,4 @@
-//! What the ladder does for a digit: squarings, the look-up of an entry of the table, and a multiplication by it.
+//! One step of the ladder: squarings, the look-up of a table entry, and a multiplication by it.
 
 use core::mem;
 
@@ -31,7 +31,7 @@ impl<L: Limb> Kernel<L> for Step<'_, '_, L> {
 }
 
 impl<L: Limb> Step<'_, '_, L> {
-    /// With shares of `E` entries, [`STORED`] or [`MERGED`].
+    /// Looks up in shares of `E` entries, [`STORED`] or [`MERGED`].
     #[inline(always)]
     fn by_shares<T: Madd52<Limb = L>, const B: usize, const E: usize>(&mut self, t: T) {
         let (digits, modulus) = (self.digits, self.modulus);
@@ -58,7 +58,7 @@ impl<L: Limb> Step<'_, '_, L> {
             });
         }
         if alone && const { E == STORED } {
-            // The product is there, too.
+            // The function has computed the product too.
             return;
         }
         let lanes::Step {

@@ -1,12 +1,12 @@
-//! Sums of products that are reduced together, and reductions by a few limbs: for the check of signatures.
+//! Sums of products with one reduction, and reductions by a few limbs, for the check of signatures.
 
 use super::blocks::{Scratch, block_count, blocks, multiply_row};
 use super::madd52::{Kernel, Limb, Madd52};
 use super::size::may_have_halves;
 use crate::lanes::Modulus;
 
-/// Whether there is code that adds products of numbers of such blocks before it reduces them: as for
-/// [halves](may_have_halves), whose products are such sums.
+/// Whether there is code that adds products of numbers of such tiles before it reduces them: for
+/// tiles with [halves](may_have_halves), whose products are such sums.
 pub(super) const fn adds_products<T: Madd52>(block: usize) -> bool {
     may_have_halves::<T>(block)
 }
@@ -44,7 +44,8 @@ impl<L: Limb> Kernel<L> for AddProducts<'_, L> {
     }
 }
 
-/// See [`Lanes::reduce_lowest`](crate::lanes::Lanes::reduce_lowest). Of numbers of any length, whatever a block is.
+/// See [`Lanes::reduce_lowest`](crate::lanes::Lanes::reduce_lowest). Serves numbers of any length,
+/// with any tile length.
 pub(super) struct ReduceLowest<'a, L> {
     pub(super) value: &'a mut [L],
     pub(super) limbs: u32,
@@ -59,7 +60,7 @@ impl<L: Limb> Kernel<L> for ReduceLowest<'_, L> {
         for _ in 0..self.limbs {
             let lowest = t.load(&value[0]);
             let quotient = t.madd_lo(t.zero(), lowest, neg_inv);
-            // What becomes of the lowest limb is not computed, as in rows of a kernel.
+            // The lowest limb itself is not computed, as in rows of a kernel.
             let mut carry = t.carry_of_cleared(lowest);
             for i in 1..modulus.len() {
                 let column = t.add(t.load(&value[i]), carry);

@@ -1,4 +1,4 @@
-//! The backend on units that are none of this processor's own choice.
+//! The backend on units other than those that this processor would select.
 
 use alloc::vec::Vec;
 
@@ -34,12 +34,12 @@ pub(crate) fn eight_on_portable_unit() -> OnPortable {
     OnUnits(Units::Eight(portable::EIGHT))
 }
 
-/// The same with fewer multiply-adds, as on a Zen 4.
+/// Eight lanes with fewer multiply-adds, as on a Zen 4.
 pub(crate) fn eight_saving_on_portable_unit() -> OnPortable {
     OnUnits(Units::Eight(portable::EIGHT_SAVING))
 }
 
-/// The same with masked stores, as on Intel's processors.
+/// Eight lanes with masked stores, as on Intel's processors.
 pub(crate) fn eight_storing_on_portable_unit() -> OnPortable {
     OnUnits(Units::Eight(portable::EIGHT_STORING))
 }

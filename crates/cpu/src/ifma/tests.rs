@@ -11,15 +11,15 @@ use crate::lanes::testing::{
 };
 use crate::need;
 
-/// All block lengths, and one, two and more blocks of the longest.
+/// Widths of all tile lengths, and one, two and more of the longest tiles.
 const WIDTHS: [u32; 12] = [
     64, 128, 256, 512, 576, 768, 1024, 1088, 1536, 2048, 3072, 4096,
 ];
 
-/// The longest block, and two blocks.
+/// Widths of the longest tile and of two tiles.
 const EMULATED: [u32; 3] = [64, 512, 1024];
 
-/// As for each family of processors, whatever this one is.
+/// Eight lanes with the tuning of each processor family, whatever this processor is.
 fn eight() -> [Option<Lanes52<avx512::Token>>; 3] {
     [Tuning::OTHER, Tuning::ZEN_4, Tuning::INTEL].map(|tuning| {
         let token = avx512::Token::tuned(tuning);
@@ -33,14 +33,14 @@ fn four() -> Option<Lanes52<avx_ifma::Token<false>>> {
     need::available("avxifma", token).map(Lanes52)
 }
 
-/// In the encoding of AVX-512.
+/// Four lanes in the encoding of AVX-512.
 fn four_by_evex() -> Option<Lanes52<avx_ifma::Token<true>>> {
     let token = avx_ifma::Token::<true>::detect();
     let token = token.ok_or("this processor has no AVX-512 IFMA of 256 bits");
     need::available("avx512ifma", token).map(Lanes52)
 }
 
-/// AVX-IFMA as it is compiled, on any processor with AVX2.
+/// AVX-IFMA as compiled, on any processor with AVX2.
 #[cfg(target_os = "linux")]
 fn four_or_emulated() -> Option<Lanes52<avx_ifma::Token<false>>> {
     let token = avx_ifma::Token::detect_or_emulate().ok_or("this processor has no AVX2");
@@ -93,7 +93,7 @@ fn products_by_the_encoding_of_avx_ifma() {
     }
 }
 
-/// One to four blocks of lengths that have code of their own, and others.
+/// Widths of one to four tiles: lengths that have special code, and others.
 const SUMS: [u32; 13] = [
     64, 128, 320, 512, 768, 1024, 1038, 1088, 1536, 2048, 2112, 3072, 4096,
 ];
@@ -134,7 +134,7 @@ fn look_up_in_four_lanes() {
     check_look_up(four_by_evex());
 }
 
-/// A look-up has no multiply-adds, so that any processor with AVX2 does.
+/// A look-up has no multiply-adds, so any processor with AVX2 can run it.
 #[cfg(target_os = "linux")]
 #[test]
 fn look_up_by_the_encoding_of_avx_ifma() {
@@ -192,7 +192,7 @@ fn step_by_the_encoding_of_avx_ifma() {
     check_step(unit, 512);
 }
 
-/// One to six blocks of 15 and 20 limbs, which are those that may have halves, and others.
+/// Checks one to six tiles of 15 and 20 limbs, which may have halves, and others.
 fn check_ladders<T: Madd52>(unit: Option<Lanes52<T>>) {
     let Some(unit) = unit else { return };
     for bits in [
@@ -223,7 +223,7 @@ fn ladder_on_the_portable_units() {
     }
 }
 
-/// Where it is decided what entries are.
+/// Checks the choice of entries with halves.
 #[test]
 fn halves_where_they_save_time() {
     let saving = Lanes52(portable::EIGHT_SAVING);
@@ -245,7 +245,7 @@ fn halves_where_they_save_time() {
             let window = Window::new(window).unwrap();
             let expected = if halves && suffices { 2 } else { 1 } * limbs;
             assert_eq!(saving.entry_len(limbs, window), expected, "{bits} bits");
-            // Stored, four entries beside each squaring do for 2 to 4 bits.
+            // With stores, four entries beside each squaring suffice for 2 to 4 bits.
             let stored = (2..=4).contains(&window.bits()) && (halves || bits == 768);
             let expected = if stored { 2 } else { 1 } * limbs;
             assert_eq!(storing.entry_len(limbs, window), expected, "{bits} bits");

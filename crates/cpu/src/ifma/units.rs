@@ -1,4 +1,4 @@
-//! Eight lanes or four: what a batch is computed on.
+//! The units of a batch: eight lanes or four.
 
 use alloc::vec::Vec;
 
@@ -22,8 +22,8 @@ use crate::lanes::products;
 use crate::lanes::reduce::reduce;
 use crate::lanes::{fixed_base, multi_exp, public_exp};
 
-/// The lanes of a processor: eight on the instructions of `E`, or four on those of `F`, with words for an instance that would
-/// leave lanes empty.
+/// The lanes of a processor: eight with the instructions of `E`, or four with those of `F`. Four
+/// lanes come with words for a single instance.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Units<E, F> {
     Eight(E),
@@ -31,7 +31,7 @@ pub(super) enum Units<E, F> {
 }
 
 impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
-    /// How many instances are computed at the same time.
+    /// The number of instances that are computed at the same time.
     pub(super) fn lanes(self) -> usize {
         match self {
             Self::Eight(_) => Limb8::LANES,
@@ -47,8 +47,8 @@ impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
         }
     }
 
-    /// The powers of a run: as many as fill the lanes in those, and what is left over by twos, or in words, where that takes
-    /// less time.
+    /// Computes the powers of a run. Full groups use the lanes; the rest uses pairs or words where
+    /// that takes less time.
     pub(super) fn pow(self, exponent_bits: u32, run: &mut dyn Run<'_>) {
         let count = run.count();
         match self {
@@ -68,7 +68,7 @@ impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
         }
     }
 
-    /// The products of a run.
+    /// Computes the products of a run.
     pub(super) fn multiply(self, form: Form, run: &mut dyn Run<'_>) {
         match self {
             Self::Eight(unit) => lanes::mul::multiply(Lanes52(unit), form, run),
@@ -118,7 +118,7 @@ impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> PowerEngine for Units<E, 
     }
 }
 
-/// See [`Engine`](batch_modexp_core::engine::Engine). Few numbers go by twos.
+/// See [`Engine`](batch_modexp_core::engine::Engine). A few numbers use pairs.
 impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
     pub(super) fn mul_public_power(self, product: Product<'_>) {
         match self {
@@ -147,7 +147,7 @@ impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
     }
 }
 
-/// Whether there are so few moduli, equally wide, that all of them go by twos.
+/// Whether there are so few equally wide moduli that all of them use pairs.
 fn go_by_twos(moduli: Moduli<'_>) -> bool {
     let bits = moduli
         .first()

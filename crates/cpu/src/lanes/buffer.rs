@@ -6,10 +6,12 @@ use core::ops::{Deref, DerefMut};
 
 use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
-/// As many numbers as there were at first, wiped on drop, on unwinding too.
+/// A vector of fixed length, wiped on drop, on unwinding too.
 ///
-/// A [`Secret`](batch_modexp_core::secret::Secret) of a vector is wiped word by word, which for a table of powers takes as long as some of the
-/// multiplications that made it. Here it is what the processor has for filling memory. The default of `T` must be zero.
+/// Memory is filled at once, with the processor's fastest means. A
+/// [`Secret`](batch_modexp_core::secret::Secret) of a vector is wiped word by word, which for a
+/// table of powers takes as long as several of the multiplications that filled it. The default of
+/// `T` must be zero.
 pub(super) struct Buffer<T: Copy + Default>(Vec<T>);
 
 impl<T: Copy + Default> Buffer<T> {

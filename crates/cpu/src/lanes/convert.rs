@@ -1,4 +1,4 @@
-//! From the limbs of crypto-bigint to those of the lanes and back.
+//! Conversion between the limbs of crypto-bigint and those of the lanes.
 
 use core::hint::black_box;
 
@@ -9,17 +9,18 @@ use super::Lanes;
 #[cfg(test)]
 use super::Modulus;
 
-/// The most lanes that a vector has.
+/// The largest number of lanes in a vector.
 pub(super) const MAX_COUNT: usize = 8;
 
 /// Bits `low .. low + bits` of `limbs`, zero beyond the end; `bits` is at most 63.
 ///
-/// Every index and shift depends on `low` and `bits` alone, which are public.
+/// Indices and shifts depend only on `low` and `bits`, which are public.
 #[inline(always)]
 pub(super) fn bits_at(limbs: &[Limb], low: u32, bits: u32) -> u64 {
     let limb = |index: u32| limbs.get(index as usize).map_or(0, |limb| limb.0);
     let (index, shift) = (low / Limb::BITS, low % Limb::BITS);
-    // A shift by one more than `BITS - 1 - shift` is one by `BITS` where `shift` is 0.
+    // The shift is by one more than `BITS - 1 - shift`, which would be by `BITS` where `shift` is
+    // 0.
     let pair = |index| limb(index) >> shift | limb(index + 1) << 1 << (Limb::BITS - 1 - shift);
     #[allow(clippy::unnecessary_cast)] // A limb has 32 bits on some targets.
     let value = match Limb::BITS {
@@ -29,8 +30,8 @@ pub(super) fn bits_at(limbs: &[Limb], low: u32, bits: u32) -> u64 {
     value & ((1 << bits) - 1)
 }
 
-/// The numbers of all lanes, cut into words of 64 bits: those of one place in all lanes, then those of the next. With as
-/// many rows as `words` has room for; what is beyond the end of a number is zero.
+/// Splits the numbers of all lanes into 64-bit words: the lowest words of all lanes, then the next
+/// ones. Fills all rows of `words`, with zeros beyond the end of a number.
 pub(super) fn transpose<'a, L: Lanes>(number: impl Fn(usize) -> &'a [Limb], words: &mut [u64]) {
     for lane in 0..L::COUNT {
         let number = number(lane);
@@ -55,7 +56,8 @@ pub(super) fn transpose<'a, L: Lanes>(number: impl Fn(usize) -> &'a [Limb], word
     }
 }
 
-/// Cuts the numbers of all lanes, as [`transpose`] gives them, into limbs. Times `2^shift`, if that fits.
+/// Splits the numbers of all lanes, as [`transpose`] gives them, into limbs, multiplied by
+/// `2^shift`. The product must fit.
 pub(super) fn cut<L: Lanes>(words: &[u64], shift: u32, limbs: &mut [L::Limb]) {
     const ZEROS: [u64; MAX_COUNT] = [0; MAX_COUNT];
     let mask = (1 << L::RADIX_BITS) - 1;
@@ -64,13 +66,13 @@ pub(super) fn cut<L: Lanes>(words: &[u64], shift: u32, limbs: &mut [L::Limb]) {
         let row = start.and_then(|start| words.get(start..start + L::COUNT));
         row.unwrap_or(&ZEROS[..L::COUNT])
     };
-    // Which is below 2^31: a modulus has at most 2^14 bits.
+    // The shift is below 2^31: a modulus has at most 2^14 bits.
     let mut low = -(shift as i32);
     for limb in limbs {
         let (index, shift) = (low.div_euclid(64), low.rem_euclid(64));
         let (first, second) = (row(index), row(index + 1));
         for lane in 0..L::COUNT {
-            // A shift by one more than `63 - shift` is one by 64 where `shift` is 0.
+            // The shift is by one more than `63 - shift`, which would be by 64 where `shift` is 0.
             let value = first[lane] >> shift | second[lane] << 1 << (63 - shift);
             L::set_lane(limb, lane, value & mask);
         }
@@ -78,7 +80,7 @@ pub(super) fn cut<L: Lanes>(words: &[u64], shift: u32, limbs: &mut [L::Limb]) {
     }
 }
 
-/// The other way round, from digits to words, as many as there is room for.
+/// Converts digits to words, the reverse of [`cut`], until `words` is full.
 pub(super) fn join<L: Lanes>(digits: &[u64], words: &mut [u64]) {
     for (words, low) in words.chunks_exact_mut(L::COUNT).zip((0..).step_by(64)) {
         let (place, shift) = (low / L::RADIX_BITS, low % L::RADIX_BITS);
@@ -118,8 +120,8 @@ pub(super) fn store<L: Lanes>(words: &[u64], lane: usize, limbs: &mut [Limb]) {
     }
 }
 
-/// The limbs of all lanes as digits to base `2^RADIX_BITS` in plain words: those of one place in all lanes, then those
-/// of the next. A limb may equal the base; a digit is below it.
+/// Converts the limbs of all lanes to digits in base `2^RADIX_BITS`, in plain words: the lowest
+/// digits of all lanes, then the next ones. A limb may equal the base; a digit is below it.
 pub(super) fn to_digits<L: Lanes>(limbs: &[L::Limb], digits: &mut [u64]) {
     let mask = (1 << L::RADIX_BITS) - 1;
     let mut carry = [0; MAX_COUNT];
@@ -133,8 +135,8 @@ pub(super) fn to_digits<L: Lanes>(limbs: &[L::Limb], digits: &mut [u64]) {
     carry.zeroize();
 }
 
-/// Subtracts `modulus` from the number in each lane, unless that would be negative. Without a branch. `spare` is as
-/// long and holds the differences afterwards.
+/// Subtracts `modulus` from the number in each lane, unless the result would be negative.
+/// Branch-free. `spare` has the same length and holds the differences afterwards.
 pub(super) fn reduce_once<L: Lanes>(digits: &mut [u64], modulus: &[u64], spare: &mut [u64]) {
     let mask = (1 << L::RADIX_BITS) - 1;
     let mut borrow = [0; MAX_COUNT];
@@ -149,8 +151,8 @@ pub(super) fn reduce_once<L: Lanes>(digits: &mut [u64], modulus: &[u64], spare: 
             borrow[lane] = difference >> 63;
         }
     }
-    // All ones if the difference is negative. The compiler does not get to know that there are two cases: it would make
-    // a branch of them.
+    // All ones if the difference is negative. The barrier hides from the compiler that there are
+    // two cases, for which it would make a branch.
     let mut keep = black_box(borrow.map(|borrow: u64| borrow.wrapping_neg()));
     let places = digits.chunks_exact_mut(L::COUNT);
     for (digits, spare) in places.zip(spare.chunks_exact(L::COUNT)) {
@@ -161,7 +163,7 @@ pub(super) fn reduce_once<L: Lanes>(digits: &mut [u64], modulus: &[u64], spare: 
     keep.zeroize();
 }
 
-/// Writes the number of one lane, which fits, to `limbs`.
+/// Writes the number of one lane to `limbs`, where it fits.
 pub(super) fn pack<L: Lanes>(digits: &[u64], lane: usize, limbs: &mut [Limb]) {
     let digit = |place: u32| {
         let index = place as usize * L::COUNT + lane;
@@ -188,7 +190,7 @@ mod tests {
     use alloc::vec::Vec;
     use num_bigint::BigUint;
 
-    /// Four lanes of plain words in a radix of which a limb may equal the base.
+    /// Four lanes of plain words in a radix where a limb may equal the base.
     #[derive(Clone, Copy)]
     struct Plain;
 
@@ -300,7 +302,7 @@ mod tests {
         let mut random = Random(2);
         for size in [1, 2, 3, 4, 8, 17, 64] {
             let numbers: [Vec<Limb>; 4] = core::array::from_fn(|lane| {
-                // What is narrower is continued with zeros.
+                // Shorter numbers are padded with zeros.
                 let len = (size - lane % 2).max(1);
                 (0..len).map(|_| Limb(random.limb(63) as _)).collect()
             });
@@ -331,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_limb_may_equal_the_base() {
-        // 2^51 * 2^51 + 2^51 to base 2^51.
+        // 2^51 * 2^51 + 2^51 in base 2^51.
         let limbs = [[1 << 51; 4], [1 << 51; 4], [0; 4]];
         let mut digits = [0; 12];
         to_digits::<Plain>(&limbs, &mut digits);

@@ -12,10 +12,11 @@ use super::buffer::Buffer;
 use super::convert::MAX_COUNT;
 use super::workspace::{Parts, Workspace, set_one};
 
-/// How many blocks of lanes are computed beside each other, row by row: a row is read from memory once for all of them.
+/// How many groups of lanes are computed together, row by row. Each row is read from memory once
+/// for all of them.
 const BESIDE: usize = 16;
 
-/// How these lanes hold numbers of `bits` bits in tables.
+/// The table representation of numbers of `bits` bits on these lanes.
 pub(crate) fn form<L: Lanes>(bits: u32) -> TableForm {
     TableForm {
         radix_bits: L::RADIX_BITS,
@@ -24,9 +25,10 @@ pub(crate) fn form<L: Lanes>(bits: u32) -> TableForm {
     }
 }
 
-/// Makes the entries of a table, rows in lanes: those of row 0 are `first`, an ordinary number, times a power of `base`.
+/// Fills a table, with one row in each lane. Entries of row 0 are `first`, an ordinary number,
+/// times a power of `base`.
 pub(crate) fn fill<L: Lanes>(lanes: L, table: &mut Table, base: &[Limb], first: &[Limb]) {
-    // The kernels spill column sums and limbs, some kilobytes of stack.
+    // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed::<16, _>(|| {
         let limbs = table.form().limbs;
         let (mut rows, modulus) = table.rows_mut();
@@ -117,7 +119,7 @@ impl<L: Lanes> Workspace<L> {
     }
 }
 
-/// The powers of a request, whose table these lanes have made.
+/// Computes the powers of a request by a table of these lanes.
 pub(crate) fn powers<L: Lanes>(lanes: L, powers: FixedPowers<'_, '_>) {
     let FixedPowers {
         table,
@@ -142,17 +144,18 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: FixedPowers<'_, '_>) {
     });
 }
 
-/// Blocks of lanes that are computed row by row.
+/// Groups of lanes that are computed together, row by row.
 struct Beside<'a, L: Lanes> {
     table: &'a Table,
     exponent_bits: u32,
-    /// For each block: for each row the digits of all lanes.
+    /// For each group and each row, the digits of all lanes.
     digits: Buffer<u8>,
     /// The digits of one exponent.
     recoded: Buffer<u8>,
-    /// For each block a number.
+    /// One number for each group.
     values: Buffer<L::Limb>,
-    /// What the next product is written to; changes places with `values`. Nothing is copied: see [`Lanes::step`].
+    /// The place for the next product; swapped with `values`. Nothing is copied: see
+    /// [`Lanes::step`].
     spare: Buffer<L::Limb>,
     workspace: Workspace<L>,
 }
@@ -171,7 +174,7 @@ impl<'a, L: Lanes> Beside<'a, L> {
         }
     }
 
-    /// Recodes exponents, one for each lane; lanes to spare repeat the last one.
+    /// Recodes exponents, one for each lane; unused lanes repeat the last one.
     fn load(&mut self, exponents: &[&[Limb]]) {
         let rows = self.recoded.len();
         let last = iter::repeat(exponents[exponents.len() - 1]);
@@ -188,7 +191,7 @@ impl<'a, L: Lanes> Beside<'a, L> {
         }
     }
 
-    /// The product of an entry of each row, from the last row to row 0.
+    /// Multiplies an entry of each row, from the last row to row 0.
     fn multiply(&mut self, blocks: usize) {
         let (rows, limbs) = (self.recoded.len(), self.table.form().limbs);
         let table = self.table.rows();
@@ -216,7 +219,7 @@ impl<'a, L: Lanes> Beside<'a, L> {
         }
     }
 
-    /// Exports a power for each place.
+    /// Exports a power to each place.
     fn store(&mut self, out: &mut [&mut [Limb]]) {
         let limbs = self.table.form().limbs;
         let values = self.values.chunks_exact(limbs);

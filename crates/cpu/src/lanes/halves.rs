@@ -7,8 +7,10 @@ use super::sums::add;
 use super::workspace::Workspace;
 use super::{Lanes, Modulus};
 
-/// The low and the high half of the number in each lane, the low one as wide as the moduli. With `S = 2^width` and
-/// `R = S * 2^excess`, the high one is kept times `2^excess`: a multiplication by S^2 makes `high * S` of it, which is where it belongs.
+/// The low and the high half of the number in each lane; the low half is as wide as the moduli.
+///
+/// With `S = 2^width` and `R = S * 2^excess`, the high half is stored times `2^excess`. A
+/// multiplication by S^2 then gives `high * S`, its value in the number.
 pub(super) struct Halves<L: Lanes> {
     low_and_high: Buffer<L::Limb>,
 }
@@ -20,7 +22,8 @@ impl<L: Lanes> Halves<L> {
         }
     }
 
-    /// Imports numbers of `size` limbs of crypto-bigint, `half` of which are the low ones, by way of `workspace`.
+    /// Imports numbers of `size` limbs of crypto-bigint, `half` of which form the low half, by way
+    /// of `workspace`.
     pub(super) fn load(
         &mut self,
         workspace: &mut Workspace<L>,
@@ -36,7 +39,8 @@ impl<L: Lanes> Halves<L> {
         workspace.import(numbers, size, half..size, excess, high);
     }
 
-    /// `out`, congruent to the numbers, given S^2 modulo the moduli, and below `BOUND * modulus + 2^width`, which must be below R.
+    /// `out`, congruent to the numbers and below `BOUND * modulus + 2^width`, which must be below
+    /// R. `s2` is S^2 modulo the moduli.
     pub(super) fn fold(
         &self,
         lanes: L,
@@ -50,7 +54,8 @@ impl<L: Lanes> Halves<L> {
         add::<L>(out, low);
     }
 
-    /// The same plus `a * b / R`: below `a * b / R + (2 * BOUND - 1) * modulus + 2^width`. `spare` is space for another number.
+    /// Like `fold`, plus `a * b / R`: below `a * b / R + (2 * BOUND - 1) * modulus + 2^width`.
+    /// `spare` is space for another number.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn fold_beside(
         &self,

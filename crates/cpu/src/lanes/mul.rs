@@ -1,9 +1,10 @@
-//! Products of numbers, an instance a lane.
+//! Products of numbers, one instance in each lane.
 //!
-//! With `S = 2^width`, crypto-bigint's Montgomery radix, and that of the lanes, `R = 2^r_bits`, which is larger, the
-//! product in Montgomery form is `a * b / S = a * (b * R / S) / R`: one multiplication by a factor that is imported
-//! `r_bits - width` bits further up. It has room there, and `a * b < S * modulus` is what the lanes ask for:
-//! `a * (b * R / S) < R * modulus`. Nothing but the modulus is prepared for that.
+//! Let `S = 2^width` be crypto-bigint's Montgomery radix, and `R = 2^r_bits` the larger one of the
+//! lanes. The product in Montgomery form is `a * b / S = a * (b * R / S) / R`: one multiplication
+//! by a factor that is shifted up by `r_bits - width` bits on import. The shifted factor fits, and
+//! `a * b < S * modulus` implies `a * (b * R / S) < R * modulus`, which the lanes require. Only the
+//! modulus needs preparation.
 
 use batch_modexp_core::checks::{Form, check_products};
 use batch_modexp_core::width::{clear, scrubbed};
@@ -14,8 +15,8 @@ use super::run::{Run, blocks, each_run};
 use super::workspace::{Parts, Workspace};
 use super::{Lanes, MAX_BITS};
 
-/// [`BatchModMul`](batch_modexp_core::BatchModMul) by `multiply`, which gets run after run. It should be a function that is generic
-/// over nothing: see [`run`](super::run).
+/// [`BatchModMul`](batch_modexp_core::BatchModMul) by `multiply`, which receives run after run.
+/// `multiply` should not be generic: see [`run`](super::run).
 pub(crate) fn batch_mod_mul<U: Unsigned>(
     batch: &[ModMul<'_, U>],
     out: &mut [U],
@@ -26,7 +27,7 @@ pub(crate) fn batch_mod_mul<U: Unsigned>(
     Ok(())
 }
 
-/// The products of a run on the lanes of `lanes`.
+/// Computes the products of a run on `lanes`.
 pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
     let width = run.bits();
     let limbs = L::limb_count(width);
@@ -34,7 +35,7 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
         Form::Ordinary => 0,
         Form::Montgomery => limbs as u32 * L::RADIX_BITS - width,
     };
-    // The kernels spill column sums and limbs, some kilobytes of stack.
+    // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed::<16, _>(|| {
         let mut workspace = Workspace::new(lanes, limbs, 0);
         let mut prepared = 0..0;
@@ -55,7 +56,7 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
 }
 
 impl<L: Lanes> Workspace<L> {
-    /// From `value` and `factor` to their product in `value`.
+    /// Replaces `value` by its product with `factor`.
     fn multiply(&mut self, form: Form) {
         let lanes = self.lanes;
         let Parts {

@@ -1,4 +1,4 @@
-//! Products of powers, one in each lane, with squarings that all terms share: see
+//! Products of powers, one in each lane. All terms share the squarings: see
 //! [`MultiPowers`](batch_modexp_core::powers::MultiPowers).
 
 use core::{array, mem};
@@ -13,13 +13,14 @@ use super::run::blocks;
 use super::workspace::{Parts, Workspace, set_one};
 use super::{Lanes, Table, fill_table, window};
 
-/// The products of a request. Source: E. G. Straus, "Addition chains of vectors", American Mathematical Monthly 71, 1964;
-/// Handbook of Applied Cryptography, algorithm 14.88, with a table for each base in place of one for all.
+/// Computes the products of a request. Source: E. G. Straus, "Addition chains of vectors", American
+/// Mathematical Monthly 71, 1964; Handbook of Applied Cryptography, algorithm 14.88, with a table
+/// for each base instead of one for all.
 pub(crate) fn powers<L: Lanes>(lanes: L, powers: MultiPowers<'_, '_>) {
     let Some(first) = powers.moduli.first() else {
         return;
     };
-    // The kernels spill column sums and limbs, some kilobytes of stack.
+    // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed::<16, _>(|| {
         let bits = first.bits();
         let workspace = Workspace::with_limbs(lanes, L::limb_count(bits));
@@ -42,14 +43,14 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: MultiPowers<'_, '_>) {
     });
 }
 
-/// The terms of the products of a block of lanes.
+/// The terms of the products of a group of lanes.
 struct Terms<'a, L: Lanes> {
     window: Window,
-    /// Bits in the exponents of each term.
+    /// The exponent length of each term, in bits.
     lengths: &'a [u32],
-    /// For each term the powers of its bases.
+    /// For each term, the table of powers of its bases.
     tables: Buffer<L::Limb>,
-    /// For each term, for each digit of the longest exponent, that of all lanes.
+    /// For each term and each digit position of the longest exponent, the digits of all lanes.
     digits: Buffer<u8>,
     /// The digits of one exponent.
     recoded: Buffer<u8>,
@@ -72,7 +73,7 @@ impl<'a, L: Lanes> Terms<'a, L> {
         }
     }
 
-    /// Makes the table of a term, and recodes its exponents.
+    /// Fills the table of a term and recodes its exponents.
     fn load(
         &mut self,
         term: usize,
@@ -116,8 +117,8 @@ impl<'a, L: Lanes> Terms<'a, L> {
         fill_table(lanes, table, modulus, scratch);
     }
 
-    /// The ladder: from the highest digit of the longest exponent on, squarings and a product for each term that has that
-    /// digit. The order of all operations depends on the lengths alone.
+    /// The ladder, from the highest digit of the longest exponent: squarings, and a product for
+    /// each term that has the digit. The order of operations depends only on the lengths.
     fn multiply(&mut self) {
         let lanes = self.workspace.lanes;
         let count = self.lengths.len().max(1);
@@ -146,10 +147,10 @@ impl<'a, L: Lanes> Terms<'a, L> {
                 }
             }
         }
-        // Leave Montgomery form.
+        // Leaves Montgomery form.
         set_one::<L>(factor);
         lanes.mul(spare, value, factor, modulus, scratch);
-        // Both buffers get the result, since they may have changed places.
+        // Both buffers get the result, since they may have been swapped.
         value.copy_from_slice(spare);
     }
 }

@@ -1,13 +1,14 @@
-//! The ladder: fixed window, every digit multiplied, the digit 0 too.
+//! The ladder: a fixed window, with a multiplication for every digit, 0 included.
 
 use super::convert::MAX_COUNT;
 use super::workspace::{Parts, Workspace, set_one};
 use super::{Lanes, Step, Table};
 
 impl<L: Lanes> Workspace<L> {
-    /// From bases to powers, both in ordinary form. The powers are at most `(BOUND - 1) * modulus`.
+    /// Replaces bases by powers, both in ordinary form. The powers are at most
+    /// `(BOUND - 1) * modulus`.
     ///
-    /// The order of all operations and addresses depends on the length of the exponent alone.
+    /// The order of operations and addresses depends only on the exponent length.
     pub(super) fn pow(&mut self) {
         let (lanes, window_bits) = (self.lanes, self.window.bits());
         self.fill_table();
@@ -24,7 +25,7 @@ impl<L: Lanes> Workspace<L> {
         } = self.parts();
 
         let mut digits = digits.rchunks(L::COUNT);
-        // Without digits it is entry 0, that of one.
+        // Without digits, start with entry 0, which is one.
         let top = digits.next().unwrap_or(&[0; MAX_COUNT][..L::COUNT]);
         lanes.open(value, entry, table, top);
         for digit in digits {
@@ -40,11 +41,11 @@ impl<L: Lanes> Workspace<L> {
         }
         lanes.close(value);
 
-        // Leave Montgomery form. A product `T` comes out below `T / R + (BOUND - 1) * modulus`, so with
-        // `T < (BOUND + 1/2) * modulus < R` it is at most `(BOUND - 1) * modulus`.
+        // Leaves Montgomery form. A product `T` is reduced below `T / R + (BOUND - 1) * modulus`.
+        // With `T < (BOUND + 1/2) * modulus < R` it is at most `(BOUND - 1) * modulus`.
         set_one::<L>(factor);
         lanes.mul(spare, value, factor, modulus, scratch);
-        // Both buffers get the result, since they may have changed places.
+        // Both buffers get the result, since they may have been swapped.
         value.copy_from_slice(spare);
     }
 

@@ -1,12 +1,14 @@
-//! Whether powers are what they should be, modulo both factors of their moduli: see [`requests`](batch_modexp_core::requests).
+//! Comparison of powers with expected values modulo both factors of their moduli: see
+//! [`requests`](batch_modexp_core::requests).
 //!
-//! A lane may have a multiple of its factor in the factor's place, another one in each lane: what is congruent modulo
-//! the multiple is so modulo the factor. Only the last step is modulo the factor itself, and its input is a multiple of
-//! the factor wherever the power is right.
+//! Each lane may replace its factor by its own multiple: numbers that are congruent modulo the
+//! multiple are so modulo the factor. Only the last step is modulo the factor itself. Its input is
+//! a multiple of the factor wherever the power is right.
 //!
-//! The last product with the base and what brings the expected power below R are one sum, reduced once: of the
-//! [difference](Side::compare) itself. It is a small multiple of the factor, if it is one, so that a limb or two of it
-//! reduced tell.
+//! The last product with the base, and the reduction of the expected power below R, are one sum
+//! with one reduction: that of their [difference](Side::compare). If the power is right, the
+//! difference is a small multiple of the factor. Reducing one or two of its limbs is then enough to
+//! tell.
 
 use alloc::vec::Vec;
 
@@ -24,20 +26,22 @@ use super::sums::negate;
 use super::workspace::{Parts, Workspace, set_one};
 use super::{Lanes, Modulus};
 
-/// Bits of an operand above those of the factor. With `B = 2^(width + MASK_BITS)`, which is above the multiple, that
-/// makes `R > 4 * BOUND^2 * B`. A number that is brought below R is below `(BOUND + 1) * B`, so its product with another
-/// number, below `BOUND` multiples, is a factor's.
+/// Bits of an operand above those of the factor. With `B = 2^(width + MASK_BITS)`, which is above
+/// the multiple, they give `R > 4 * BOUND^2 * B`. A number folded below R is below
+/// `(BOUND + 1) * B`. Its product with a number below `BOUND` multiples therefore meets the bound
+/// on products of factors.
 const HEADROOM: u32 = MASK_BITS + 2;
 
-/// From `2^LIFT` multiples a number below `BOUND` of them is subtracted. What is left, times a number that was brought below
-/// R, is below `(BOUND + 1) / BOUND^2 * R * B`, which is less than `R * B`.
+/// A number below `BOUND` multiples is subtracted from `2^LIFT` multiples. The result, times a
+/// number folded below R, is below `(BOUND + 1) / BOUND^2 * R * B`, which is less than `R * B`.
 const LIFT: u32 = 2;
 
-/// The difference of what was expected and the power is below `2^DIFFERENCE * B`: it is that product divided by R, the higher
-/// half of what was expected, twice `BOUND - 1` multiples, and the lower half, `(2 * BOUND + 1) * B` in all, which is below R.
+/// The difference of the expected value and the power is below `2^DIFFERENCE * B`. It is the sum of
+/// that product divided by R, the high half of the expected value, `2 * (BOUND - 1)` multiples, and
+/// the low half: `(2 * BOUND + 1) * B` in all, which is below R.
 const DIFFERENCE: u32 = 4;
 
-/// For each lane whether the power is right.
+/// Tells for each lane whether the power is right.
 pub(crate) fn powers_agree<L: Lanes>(lanes: L, powers: &Powers<'_>) -> Vec<Choice> {
     const { assert!(L::BOUND <= 4) };
     let count = powers.factors[0].len();
@@ -74,26 +78,26 @@ pub(crate) fn powers_agree<L: Lanes>(lanes: L, powers: &Powers<'_>) -> Vec<Choic
 /// One of the two factors of each lane.
 struct Side<'a, L: Lanes> {
     workspace: Workspace<L>,
-    /// The factors that the workspace has.
+    /// The factors that the workspace is prepared for.
     prepared: Moduli<'a>,
     /// The bits of the factors' limbs.
     width: u32,
-    /// So many limbs of a difference are reduced: see [`DIFFERENCE`].
+    /// The number of limbs of a difference that are reduced: see [`DIFFERENCE`].
     reduced: u32,
     /// `S^2` modulo the factors: see [`Halves`].
     s2: Buffer<L::Limb>,
-    /// The multiples, and what belongs to them.
+    /// The multiples and their constants.
     multiple: Buffer<L::Limb>,
     neg_inv: Secret<[L::Limb; 1]>,
     constants: Buffer<L::Limb>,
 }
 
 impl<'a, L: Lanes> Side<'a, L> {
-    /// For factors of `half` limbs of crypto-bigint and at least `factor_bits` bits.
+    /// A side for factors of `half` limbs of crypto-bigint and at least `factor_bits` bits.
     fn new(lanes: L, half: usize, factor_bits: u32) -> Self {
         let width = half as u32 * Limb::BITS;
         let limbs = L::limb_count(width + HEADROOM);
-        // A difference divided by 2 to these bits is below the factor.
+        // A difference divided by 2 to this power is below the factor.
         let beyond = width + MASK_BITS + DIFFERENCE + 1 - factor_bits.min(width);
         Self {
             workspace: Workspace::with_limbs(lanes, limbs),
@@ -107,7 +111,7 @@ impl<'a, L: Lanes> Side<'a, L> {
         }
     }
 
-    /// Imports the factor of every lane, and makes the multiple of it by its mask.
+    /// Imports the factor of every lane, and multiplies it by the number that its mask gives.
     fn prepare(&mut self, block: Moduli<'a>, masks: Option<&[u16]>) {
         let is_new = !same(block, self.prepared);
         if is_new {
@@ -134,7 +138,7 @@ impl<'a, L: Lanes> Side<'a, L> {
             let mask = u64::from(mask(lane) | 1) & ((1 << MASK_BITS) - 1);
             let mut carry = 0;
             for (multiple, limb) in self.multiple.iter_mut().zip(modulus.limbs) {
-                // Below 2^64: a digit of at most 52 bits, a mask of at most 12.
+                // The sum is below 2^64: a digit of at most 52 bits, a mask of at most 12.
                 let product = L::lane(limb, lane) * mask + carry;
                 L::set_lane(multiple, lane, product & digit_mask);
                 carry = product >> L::RADIX_BITS;
@@ -200,7 +204,8 @@ impl<'a, L: Lanes> Side<'a, L> {
     }
 }
 
-/// `1 / value` modulo `2^64`, of an odd value: each step doubles the bits that are right, of which there are three.
+/// `1 / value` modulo `2^64`, for an odd value. Starts with three correct bits; each step doubles
+/// their number.
 fn inverse(value: u64) -> u64 {
     (0..5).fold(value, |inverse: u64, _| {
         let error = inverse.wrapping_mul(value);

@@ -1,4 +1,4 @@
-//! Products with public powers of numbers in flat buffers: see [`requests`](batch_modexp_core::requests).
+//! Products with public powers, for flat numbers: see [`requests`](batch_modexp_core::requests).
 
 use core::ops::Range;
 use core::{array, mem};
@@ -13,9 +13,9 @@ use super::convert::MAX_COUNT;
 use super::workspace::{Parts, Workspace, set_one};
 use super::{Lanes, Modulus};
 
-/// `out[i] = factors[i] * bases[i]^exponent mod moduli[i]`, the moduli equally wide.
+/// `out[i] = factors[i] * bases[i]^exponent mod moduli[i]`, for equally wide moduli.
 pub(crate) fn mul_public_power<L: Lanes>(lanes: L, product: Product<'_>) {
-    // The kernels spill column sums and limbs, some kilobytes of stack.
+    // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed::<16, _>(|| match product {
         Product {
             exponent,
@@ -29,7 +29,7 @@ pub(crate) fn mul_public_power<L: Lanes>(lanes: L, product: Product<'_>) {
     });
 }
 
-/// Blocks of moduli, one for each lane, and where their numbers are in a flat buffer of as many.
+/// Groups of moduli, at most one for each lane, and their ranges in a flat buffer.
 fn blocks<L: Lanes>(moduli: Moduli<'_>) -> impl Iterator<Item = (Moduli<'_>, Range<usize>)> {
     let size = moduli.first().map_or(0, |first| limbs(first));
     let starts = (0..).step_by(L::COUNT);
@@ -92,11 +92,13 @@ fn public_powers<L: Lanes>(lanes: L, product: Product<'_>) {
     }
 }
 
-/// From bases and factors, both times `2^excess`, to their products, below `(2 * BOUND - 1) * modulus`.
+/// Replaces bases by their products with the factors, both times `2^excess`. The products are below
+/// `(2 * BOUND - 1) * modulus`.
 ///
-/// With `S = 2^width` and `R = S * 2^excess` it is `(a * 2^excess * S^2 / R) * b * 2^excess / R = a * b`. What was imported is
-/// below R, and `S^2 mod modulus` below the modulus, so the first product is below `BOUND * modulus`. The second one then is
-/// below `BOUND * modulus + (BOUND - 1) * modulus`: see [`Lanes::mul`].
+/// With `S = 2^width` and `R = S * 2^excess`,
+/// `(a * 2^excess * S^2 / R) * b * 2^excess / R = a * b`. Imported numbers are below R, and
+/// `S^2 mod modulus` is below the modulus, so the first product is below `BOUND * modulus`. The
+/// second one is then below `BOUND * modulus + (BOUND - 1) * modulus`: see [`Lanes::mul`].
 fn multiply<L: Lanes>(workspace: &mut Workspace<L>) {
     let lanes = workspace.lanes;
     let Parts {
@@ -112,7 +114,7 @@ fn multiply<L: Lanes>(workspace: &mut Workspace<L>) {
     lanes.mul(value, spare, factor, modulus, scratch);
 }
 
-/// From bases, as loaded, to the products, both in ordinary form.
+/// Replaces bases, as loaded, by the products, both in ordinary form.
 fn public_power<L: Lanes>(
     workspace: &mut Workspace<L>,
     exponent: Exponent<'_>,
@@ -153,12 +155,14 @@ fn public_power<L: Lanes>(
         lanes.mul(spare, value, factor, modulus, scratch);
         mem::swap(&mut value, &mut spare);
     }
-    // Both buffers get the result, since they may have changed places.
+    // Both buffers get the result, since they may have been swapped.
     spare.copy_from_slice(value);
 }
 
-/// Raises a value that is `base`, both in Montgomery form, to a power, but for the product with the base that an odd exponent above 1
-/// ends with. Returns the buffer that has the result, the other one, and whether it lacks that product.
+/// Raises `value`, which equals `base`, to a public power; both are in Montgomery form.
+///
+/// Leaves out the last product with the base, which an odd exponent above 1 ends with. Returns the
+/// buffer with the result, the other one, and whether that product is missing.
 pub(super) fn raise<'a, L: Lanes>(
     lanes: L,
     [mut value, mut spare]: [&'a mut [L::Limb]; 2],
@@ -183,7 +187,7 @@ pub(super) fn raise<'a, L: Lanes>(
     (value, spare, lacks_base)
 }
 
-/// From the products, as [`public_power`] leaves them and the bases, to their products with the bases.
+/// Multiplies the products, as [`public_power`] leaves them, by the bases.
 fn multiply_by_base<L: Lanes>(workspace: &mut Workspace<L>) {
     let lanes = workspace.lanes;
     let Parts {
@@ -203,19 +207,19 @@ pub(super) fn limbs(modulus: &MontyParams<BoxedUint>) -> usize {
     modulus.modulus().as_ref().as_limbs().len()
 }
 
-/// The modulus of each lane; lanes to spare repeat the last one.
+/// The modulus of each lane; unused lanes repeat the last one.
 pub(super) fn each_lane<'a>(block: Moduli<'a>) -> [ModulusRef<'a>; MAX_COUNT] {
     array::from_fn(|lane| ModulusRef::of(block[lane.min(block.len() - 1)]))
 }
 
-/// Whether lane by lane the moduli are the same references.
+/// Whether the moduli are the same references, lane by lane.
 pub(super) fn same(block: Moduli<'_>, prepared: Moduli<'_>) -> bool {
     let pairs = || block.iter().zip(prepared);
     block.len() <= prepared.len() && pairs().all(|(a, b)| core::ptr::eq(*a, *b))
 }
 
 impl<L: Lanes> Workspace<L> {
-    /// One in every lane of the second factor.
+    /// Sets the second factor to one in every lane.
     fn set_factor_to_one(&mut self) {
         set_one::<L>(self.parts().factor);
     }

@@ -12,7 +12,7 @@ use super::convert::MAX_COUNT;
 use super::run::blocks;
 use super::workspace::{Parts, Workspace, set_one};
 
-/// The powers of a request.
+/// Computes the powers of a request.
 pub(crate) fn powers<L: Lanes>(lanes: L, powers: PublicPowers<'_, '_>) {
     let PublicPowers {
         moduli,
@@ -23,7 +23,7 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: PublicPowers<'_, '_>) {
     let Some(first) = moduli.first() else {
         return;
     };
-    // The kernels spill column sums and limbs, some kilobytes of stack.
+    // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed::<16, _>(|| {
         let mut workspace = Workspace::with_limbs(lanes, L::limb_count(first.bits()));
         let mut odd_powers = Buffer::zeros(exponent.odd_powers() * workspace.limbs());
@@ -46,7 +46,7 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: PublicPowers<'_, '_>) {
 }
 
 impl<L: Lanes> Workspace<L> {
-    /// From bases to powers, both in ordinary form.
+    /// Replaces bases by powers, both in ordinary form.
     fn public_power(&mut self, exponent: &PublicExponent, odd_powers: &mut [L::Limb]) {
         let lanes = self.lanes;
         let Parts {
@@ -85,9 +85,9 @@ impl<L: Lanes> Workspace<L> {
                 mem::swap(&mut value, &mut spare);
             }
         }
-        // Leave Montgomery form.
+        // Leaves Montgomery form.
         lanes.mul(spare, value, factor, modulus, scratch);
-        // Both buffers get the result, since they may have changed places.
+        // Both buffers get the result, since they may have been swapped.
         value.copy_from_slice(spare);
     }
 }

@@ -10,11 +10,12 @@ use super::halves::Halves;
 use super::products::{each_lane, limbs, same};
 use super::workspace::{Parts, Workspace, set_power_of_two};
 
-/// A bit of an operand above those of the modulus makes `R > 2 * BOUND^2 * 2^width`. A number that is folded is below
-/// `(BOUND + 1) * 2^width`, so its product with another number, below `BOUND * modulus`, is below `R * modulus`.
+/// Bits of an operand above those of the modulus: one gives `R > 2 * BOUND^2 * 2^width`. A folded
+/// number is below `(BOUND + 1) * 2^width`. Its product with another number, below
+/// `BOUND * modulus`, is thus below `R * modulus`.
 const HEADROOM: u32 = 1;
 
-/// `out[i] = numbers[i] mod moduli[i]`, the moduli equally wide.
+/// `out[i] = numbers[i] mod moduli[i]`, for equally wide moduli.
 pub(crate) fn reduce<L: Lanes>(lanes: L, reduction: Reduction<'_>) {
     let Reduction {
         moduli,
@@ -37,9 +38,9 @@ pub(crate) fn reduce<L: Lanes>(lanes: L, reduction: Reduction<'_>) {
 
 struct Remainders<'a, L: Lanes> {
     workspace: Workspace<L>,
-    /// The moduli that the workspace has.
+    /// The moduli that the workspace is prepared for.
     prepared: Moduli<'a>,
-    /// The limbs of crypto-bigint that the moduli have.
+    /// The number of limbs of crypto-bigint in a modulus.
     half: usize,
     /// R modulo the moduli: a product with it only reduces.
     r: Buffer<L::Limb>,
@@ -80,7 +81,8 @@ impl<'a, L: Lanes> Remainders<'a, L> {
         lanes.mul(&mut self.r, s2, factor, modulus, scratch);
     }
 
-    /// From numbers of `size` limbs of crypto-bigint, one for each lane, to their remainders as values of the workspace.
+    /// Reduces numbers of `size` limbs of crypto-bigint, one for each lane. The remainders are the
+    /// values of the workspace.
     fn reduce(&mut self, numbers: &[Limb], size: usize) {
         let workspace = &mut self.workspace;
         self.numbers.load(workspace, numbers, size, self.half);

@@ -1,7 +1,9 @@
-//! Where a caller's type of numbers ends: behind [`Run`] all numbers are limbs of crypto-bigint.
+//! Runs: batches without the caller's number type. Behind [`Run`] all numbers are limbs of
+//! crypto-bigint.
 //!
-//! Rust compiles what is generic over a caller's type again in every crate that calls it. The kernels, which take minutes,
-//! are behind this, so that they are compiled once, with this crate.
+//! Rust compiles code that is generic over a caller's type again in every crate that calls it. The
+//! kernels, which take minutes to compile, are not generic over it, and are compiled once, with
+//! this crate.
 
 use core::array;
 use core::ops::Range;
@@ -17,9 +19,10 @@ use zeroize::Zeroize;
 
 use super::convert::MAX_COUNT;
 
-/// Consecutive instances whose moduli are equally wide, and the places of their results.
+/// Consecutive instances with equally wide moduli, and the places of their results.
 ///
-/// A *block* is a range of them with at most one for each lane. Lanes to spare repeat its last instance.
+/// A *group* (`block` in the code) is a range of them with at most one for each lane. Unused lanes
+/// repeat its last instance.
 pub(crate) trait Run<'a> {
     /// The number of instances, at least 1.
     fn count(&self) -> usize;
@@ -27,21 +30,21 @@ pub(crate) trait Run<'a> {
     /// The width of the moduli in bits.
     fn bits(&self) -> u32;
 
-    /// The moduli of a block.
+    /// The moduli of a group.
     fn moduli(&self, block: Range<usize>) -> [ModulusRef<'a>; MAX_COUNT];
 
-    /// Whether lane by lane the moduli of `block` are the same references as those of `prepared`. A shorter block may
-    /// follow a longer one, since the lanes to spare then hold moduli that are of no concern.
+    /// Whether the moduli of `block` and of `prepared` are the same references, lane by lane. A
+    /// shorter group may follow a longer one: the moduli in unused lanes do not matter.
     fn same_moduli(&self, block: Range<usize>, prepared: Range<usize>) -> bool;
 
-    /// The base and the exponent, or both factors, of the instances of a block.
+    /// The base and the exponent, or both factors, of the instances of a group.
     fn numbers(&self, block: Range<usize>) -> [[&'a [Limb]; 2]; MAX_COUNT];
 
-    /// Where the results of a block go, each as wide as the moduli; for lanes to spare there are no limbs.
+    /// The places of the results of a group, each as wide as the moduli; empty for unused lanes.
     fn results(&mut self, block: Range<usize>) -> [&mut [Limb]; MAX_COUNT];
 }
 
-/// The blocks of a range of instances, one for each lane, which the last block may leave to spare.
+/// The groups of a range of instances. The last one may leave lanes unused.
 pub(super) fn blocks(range: Range<usize>, lanes: usize) -> impl Iterator<Item = Range<usize>> {
     let end = range.end;
     range
@@ -49,7 +52,8 @@ pub(super) fn blocks(range: Range<usize>, lanes: usize) -> impl Iterator<Item = 
         .map(move |start| start..(start + lanes).min(end))
 }
 
-/// Gives `compute` the instances of a batch, those that stand together and are equally wide at a time.
+/// Passes the instances of a batch to `compute`, one run of consecutive, equally wide instances at
+/// a time.
 pub(super) fn each_run<U: Unsigned, I: Instance<U>>(
     batch: &[I],
     mut out: &mut [U],
@@ -91,14 +95,14 @@ impl<U: Unsigned> Instance<U> for ModMul<'_, U> {
     }
 }
 
-/// A [`Run`] of instances of type `I`, whose numbers are of type `U`.
+/// A [`Run`] of instances of type `I`, with numbers of type `U`.
 struct Typed<'a, I, U> {
     batch: &'a [I],
     out: &'a mut [U],
 }
 
 impl<'a, U: Unsigned, I: Instance<U>> Typed<'a, I, U> {
-    /// What `f` says of the instance of each lane.
+    /// The value of `f` for the instance of each lane.
     fn each_lane<T>(&self, block: Range<usize>, f: impl Fn(&'a I) -> T) -> [T; MAX_COUNT] {
         let block = &self.batch[block];
         array::from_fn(|lane| f(&block[lane.min(block.len() - 1)]))
@@ -137,7 +141,7 @@ impl<'a, U: Unsigned, I: Instance<U>> Run<'a> for Typed<'a, I, U> {
     }
 }
 
-/// The limbs of a result that has the width of `modulus`. What is replaced is wiped.
+/// Makes `out` as wide as `modulus` and returns its limbs. Wipes a value that it replaces.
 fn resized<'a, U: Unsigned>(out: &'a mut U, modulus: &U) -> &'a mut [Limb] {
     if width(out) != width(modulus) {
         out.as_mut_limbs().zeroize();
@@ -146,7 +150,7 @@ fn resized<'a, U: Unsigned>(out: &'a mut U, modulus: &U) -> &'a mut [Limb] {
     out.as_mut_limbs()
 }
 
-/// Numbers in flat buffers.
+/// A run of numbers in flat buffers.
 impl<'a> Run<'a> for SecretPowers<'a> {
     fn count(&self) -> usize {
         self.moduli.len()
@@ -207,7 +211,7 @@ mod tests {
         let runs = RefCell::new(Vec::new());
         each_run(&batch, &mut out, |run| {
             let all = 0..run.count();
-            // Lanes to spare repeat the last one.
+            // Unused lanes repeat the last one.
             let moduli = run.moduli(all.clone()).map(|params| params.limbs.len());
             assert_eq!(moduli, [(run.bits() / Limb::BITS) as usize; MAX_COUNT]);
             let numbers = [base.as_limbs(), exponent.as_limbs()];
@@ -236,7 +240,7 @@ mod tests {
         assert_eq!(blocks(3..3, 4).next(), None);
     }
 
-    /// Moduli are told apart by their reference, which is public, and not by their value.
+    /// Moduli are distinguished by their reference, which is public, not by their value.
     #[test]
     fn equal_moduli_of_two_references_are_not_the_same() {
         let moduli = [params(1), params(1)];
@@ -246,7 +250,7 @@ mod tests {
         each_run(&batch, &mut out, |run| {
             assert!(run.same_moduli(2..4, 0..2));
             assert!(!run.same_moduli(4..6, 0..2));
-            // A shorter block after a longer one, and the other way round.
+            // A shorter group after a longer one, and the reverse.
             assert!(run.same_moduli(2..3, 0..2));
             assert!(!run.same_moduli(2..4, 0..1));
         });

@@ -1,9 +1,9 @@
-//! Sums, differences and short reductions, for what numbers are compared by.
+//! Sums, differences and short reductions, for comparisons of numbers.
 
 use super::convert::MAX_COUNT;
 use super::{Lanes, Modulus};
 
-/// [`Lanes::add_products`], of two products by themselves.
+/// [`Lanes::add_products`] by two separate products.
 pub(crate) fn add_products<L: Lanes>(
     lanes: L,
     out: &mut [L::Limb],
@@ -29,9 +29,9 @@ pub(super) fn add<L: Lanes>(a: &mut [L::Limb], b: &[L::Limb]) {
     }
 }
 
-/// `a = (modulus << lift) - a` in every lane, where a is at most that.
+/// `a = (modulus << lift) - a` in every lane, for a of at most `modulus << lift`.
 pub(super) fn negate<L: Lanes>(a: &mut [L::Limb], modulus: &[L::Limb], lift: u32) {
-    // With a sign.
+    // Signed.
     let mut carry = [0i64; MAX_COUNT];
     for (a, modulus) in a.iter_mut().zip(modulus) {
         for (lane, carry) in carry[..L::COUNT].iter_mut().enumerate() {
@@ -43,7 +43,8 @@ pub(super) fn negate<L: Lanes>(a: &mut [L::Limb], modulus: &[L::Limb], lift: u32
     }
 }
 
-/// [`Lanes::reduce_lowest`] by one limb: adds the multiple of the modulus that clears the lowest limb, and drops that.
+/// [`Lanes::reduce_lowest`] by one limb: adds the multiple of the modulus that clears the lowest
+/// limb, and drops that limb.
 pub(super) fn reduce_lowest<L: Lanes>(value: &mut [L::Limb], modulus: Modulus<'_, L::Limb>) {
     let mask = (1 << L::RADIX_BITS) - 1;
     for lane in 0..L::COUNT {
@@ -56,7 +57,7 @@ pub(super) fn reduce_lowest<L: Lanes>(value: &mut [L::Limb], modulus: Modulus<'_
             if let Some(below) = i.checked_sub(1) {
                 L::set_lane(&mut value[below], lane, sum as u64 & mask);
             }
-            // Below 2^(RADIX_BITS + 1).
+            // The sum is below 2^(RADIX_BITS + 1).
             carry = (sum >> L::RADIX_BITS) as u64;
         }
         if let Some(highest) = value.last_mut() {

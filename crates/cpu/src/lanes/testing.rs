@@ -1,4 +1,4 @@
-//! Cases and references for the unit tests of lane types.
+//! Test cases and references for the unit tests of lane types.
 
 mod sums;
 
@@ -34,7 +34,7 @@ impl Random {
     }
 }
 
-/// Numbers of one lane type: `numbers[lane]` as limbs.
+/// Packs numbers into the limbs of a lane type, `numbers[lane]` into lane `lane`.
 pub(crate) fn pack<L: Lanes>(numbers: &[BigUint], limbs: usize) -> Vec<L::Limb> {
     let mut packed = vec![L::ZERO; limbs];
     let mask = BigUint::from((1u64 << L::RADIX_BITS) - 1);
@@ -54,7 +54,7 @@ pub(crate) fn unpack<L: Lanes>(limbs: &[L::Limb], lane: usize) -> BigUint {
     })
 }
 
-/// A number of at most `bits` bits from limbs that are often all zeros or all ones.
+/// A number of at most `bits` bits; its limbs are often all zeros or all ones.
 pub(crate) fn number<L: Lanes>(random: &mut Random, bits: u32) -> BigUint {
     let limbs = bits.div_ceil(L::RADIX_BITS);
     let number = (0..limbs).fold(BigUint::ZERO, |number, _| {
@@ -74,7 +74,7 @@ pub(crate) fn neg_inv<L: Lanes>(moduli: &[BigUint]) -> L::Limb {
     limb
 }
 
-/// The moduli of all lanes, and what [`Lanes::prepare`] makes of them.
+/// The moduli of all lanes, with the constants of [`Lanes::prepare`].
 struct Prepared<L: Lanes> {
     limbs: Vec<L::Limb>,
     neg_inv: L::Limb,
@@ -106,8 +106,9 @@ impl<L: Lanes> Prepared<L> {
     }
 }
 
-/// Multiplies and squares numbers up to the bound of the lane type, for random and for extreme moduli and
-/// factors, and compares with big integers: the residue, and that the result stays below the bound.
+/// Multiplies and squares numbers up to the bound of the lane type, for random and for extreme
+/// moduli and factors. Compares with big integers: the residue, and that the result stays below the
+/// bound.
 pub(crate) fn check_products<L: Lanes>(lanes: L, bits: u32, rounds: usize) {
     let limbs = L::limb_count(bits);
     let r = BigUint::from(1u8) << (limbs as u32 * L::RADIX_BITS);
@@ -175,7 +176,7 @@ pub(crate) fn check_products<L: Lanes>(lanes: L, bits: u32, rounds: usize) {
     }
 }
 
-/// Looks every digit up in every lane.
+/// Looks up every digit in every lane.
 pub(crate) fn check_select<L: Lanes>(lanes: L, bits: u32) {
     let limbs = L::limb_count(bits);
     let mut random = Random(3);
@@ -204,7 +205,7 @@ pub(crate) fn check_select<L: Lanes>(lanes: L, bits: u32) {
     }
 }
 
-/// Looks up every entry of a row that all lanes share, in some lane.
+/// Looks up every entry of a shared row, in some lane.
 pub(crate) fn check_select_of_row<L: Lanes>(lanes: L, bits: u32) {
     let limbs = L::limb_count(bits);
     let mut random = Random(4);
@@ -227,7 +228,7 @@ pub(crate) fn check_select_of_row<L: Lanes>(lanes: L, bits: u32) {
     }
 }
 
-/// Takes steps of the ladder with windows of all lengths, and compares with big integers.
+/// Takes steps of the ladder with windows of all sizes, and compares with big integers.
 pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
     let limbs = L::limb_count(bits);
     let r = BigUint::from(1u8) << (limbs as u32 * L::RADIX_BITS);
@@ -249,14 +250,14 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
             .iter()
             .flat_map(|entry| pack::<L>(entry, limbs))
             .collect();
-        // Every digit comes in some lane.
+        // Every digit occurs in some lane.
         for first in (0..entries.len()).step_by(L::COUNT) {
             let digits: Vec<usize> = (0..L::COUNT)
                 .map(|lane| (first + lane) % entries.len())
                 .collect();
             let start = numbers();
             let mut value = pack::<L>(&start, limbs);
-            // What was there before must not matter.
+            // The old content must not matter.
             let mut entry = pack::<L>(&numbers(), limbs);
             let step = Step {
                 squarings,
@@ -283,8 +284,8 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
     }
 }
 
-/// Fills tables for windows of all lengths, opens with every digit and takes a step with another one, and compares with big
-/// integers: the residue, and that numbers stay below the bound.
+/// Fills tables for windows of all sizes, opens with every digit, and takes a step with another
+/// one. Compares with big integers: the residue, and that numbers stay below the bound.
 pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
     let limbs = L::limb_count(bits);
     let r = BigUint::from(1u8) << (limbs as u32 * L::RADIX_BITS);
@@ -310,7 +311,7 @@ pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
     let prepared = Prepared::new(lanes, &moduli, limbs, &mut scratch);
     let modulus = prepared.modulus();
     let ones_r: Vec<BigUint> = moduli.iter().map(|m| &r % m).collect();
-    // Without Montgomery form.
+    // Not in Montgomery form.
     let plain: Vec<BigUint> = moduli
         .iter()
         .zip(&bases)
@@ -326,7 +327,8 @@ pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
         );
         assert_eq!(power % m, expected, "{bits} bits, exponent {exponent}");
     };
-    // Of long numbers one window, for the sake of time: what is done for an entry is the same for all.
+    // Only one window for long numbers, to save time: the work for each entry is the same for all
+    // windows.
     let shortest = if bits > 2048 { 5 } else { Window::MIN_BITS };
     for window in (shortest..=5).map(|bits| Window::new(bits).unwrap()) {
         let (entries, entry_len) = (window.table_len(), lanes.entry_len(limbs, window));
@@ -339,7 +341,7 @@ pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
             spare: &mut vec![L::ZERO; limbs],
         };
         lanes.fill_table(powers, modulus, &mut scratch);
-        // What was there before must not matter.
+        // The old content must not matter.
         let mut entry = vec![prepared.limbs[0]; entry_len];
         let mut value = vec![prepared.limbs[0]; limbs];
         for first in 0..entries {

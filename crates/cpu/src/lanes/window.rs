@@ -7,13 +7,13 @@ use super::Lanes;
 /// The largest window, in bits.
 pub(super) const LARGEST: u32 = 5;
 
-/// `(largest exponent_bits, window bits)`: the window that costs the least. A window of `w` bits costs
-/// `2^w - 2` multiplications for the table and `ceil(exponent_bits / w) - 1` after that, each with a
-/// look-up among `2^w` entries.
+/// `(largest exponent_bits, window bits)`: the cheapest window. A window of `w` bits costs
+/// `2^w - 2` multiplications for the table. It then costs `ceil(exponent_bits / w) - 1`
+/// multiplications, each with a look-up among `2^w` entries.
 const WINDOWS: [(u32, u32); 3] = [(4, 1), (24, 2), (100, 3)];
 
-/// The window for exponents of `exponent_bits` bits, which is public: above those, 4 bits, and `largest` for
-/// [long ones](Lanes::LONG_EXPONENT_BITS).
+/// The window for exponents of `exponent_bits` bits, which is public. Beyond the list it is 4 bits,
+/// and `largest` for [long ones](Lanes::LONG_EXPONENT_BITS).
 pub(super) fn window<L: Lanes>(exponent_bits: u32, largest: u32) -> Window {
     let longest = if exponent_bits <= L::LONG_EXPONENT_BITS {
         4

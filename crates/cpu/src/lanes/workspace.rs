@@ -1,4 +1,4 @@
-//! The buffers of one exponentiation, all secret: moduli, bases, digits, tables.
+//! The buffers of a computation, all secret: moduli, bases, digits, tables.
 
 mod layout;
 
@@ -16,8 +16,8 @@ use super::convert::{
 };
 use super::{Lanes, Modulus, window};
 
-/// Buffers for operands of `limbs` limbs and exponents of `exponent_bits` bits, reused from block to
-/// block of a batch and wiped on drop.
+/// Buffers for operands of `limbs` limbs and exponents of `exponent_bits` bits. They are reused
+/// from group to group of a batch, and wiped on drop.
 pub(super) struct Workspace<L: Lanes> {
     pub(super) lanes: L,
     pub(super) window: Window,
@@ -59,15 +59,18 @@ impl<L: Lanes> Workspace<L> {
         }
     }
 
-    /// Imports the modulus of every lane, all equally wide, and computes their Montgomery constants.
+    /// Imports the moduli of all lanes, which are equally wide, and computes their Montgomery
+    /// constants.
     pub(super) fn prepare_moduli(&mut self, moduli: &[ModulusRef<'_>; MAX_COUNT]) {
         self.prepare_products(moduli);
         self.raise_r2(moduli[0].bits());
     }
 
-    /// The same with `S^2` in the place of `R^2`, where `S = 2^width` is crypto-bigint's Montgomery radix. It takes two
-    /// multiplications less, and does for what is only reduced or multiplied once, since R is `S * 2^excess`: see
-    /// [`excess`](Self::excess).
+    /// Like [`prepare_moduli`](Self::prepare_moduli), with `S^2` in place of `R^2`, where
+    /// `S = 2^width` is crypto-bigint's Montgomery radix.
+    ///
+    /// This saves two multiplications. It suffices for numbers that are reduced or multiplied once,
+    /// since R is `S * 2^excess`: see [`excess`](Self::excess).
     pub(super) fn prepare_products(&mut self, moduli: &[ModulusRef<'_>; MAX_COUNT]) {
         self.import_moduli(moduli);
         let (operands, mut words) = self.operands_and_words();
@@ -75,7 +78,7 @@ impl<L: Lanes> Workspace<L> {
         import_of_each::<L>(moduli, |params| params.r2, words, operands.r2);
     }
 
-    /// The same without either, which products in Montgomery form need not have.
+    /// Imports the moduli without `R^2` and `S^2`, which products in Montgomery form do not need.
     pub(super) fn import_moduli(&mut self, moduli: &[ModulusRef<'_>; MAX_COUNT]) {
         let lanes = self.lanes;
         let (operands, mut words) = self.operands_and_words();
@@ -98,8 +101,9 @@ impl<L: Lanes> Workspace<L> {
     /// Turns `r2`, which holds `2^(2 * width) mod modulus`, into `R^2 mod modulus`, where
     /// `R = 2^r_bits` and `2^width < R < 2^(2 * width)`.
     ///
-    /// Seen as `R * 2^f`, it starts at `f = 2 * width - r_bits`, and a Montgomery square doubles `f`. As
-    /// soon as `f` has reached `r_bits`, a Montgomery product with a power of two takes away the excess.
+    /// Written as `R * 2^f`, it starts with `f = 2 * width - r_bits`, and a Montgomery square
+    /// doubles `f`. When `f` has reached `r_bits`, a Montgomery product with a power of two removes
+    /// the excess.
     pub(super) fn raise_r2(&mut self, width: u32) {
         let r_bits = self.limbs as u32 * L::RADIX_BITS;
         let lanes = self.lanes;
@@ -131,7 +135,7 @@ impl<L: Lanes> Workspace<L> {
         }
     }
 
-    /// Imports the bases of a block and recodes its exponents.
+    /// Imports the bases of a group and recodes its exponents.
     pub(super) fn load(&mut self, block: &[[&[Limb]; 2]; MAX_COUNT]) {
         let (exponent_bits, window) = (self.exponent_bits, self.window);
         for (lane, [base, exponent]) in block[..L::COUNT].iter().enumerate() {
@@ -145,7 +149,7 @@ impl<L: Lanes> Workspace<L> {
         }
     }
 
-    /// Exports the results of a block.
+    /// Exports the results of a group.
     pub(super) fn store(&mut self, out: &mut [&mut [Limb]; MAX_COUNT]) {
         let digits = self.reduced_value();
         for (lane, out) in out[..L::COUNT].iter_mut().enumerate() {
@@ -153,13 +157,14 @@ impl<L: Lanes> Workspace<L> {
         }
     }
 
-    /// The digits of the number in every lane, which is below `BOUND * modulus` or, where the multiplication before
-    /// was by one, at most `(BOUND - 1) * modulus` (see the end of `pow`), reduced.
+    /// The digits of the number in every lane, reduced. The number is below `BOUND * modulus`, or
+    /// at most `(BOUND - 1) * modulus` after a multiplication by one (see the end of `pow`).
     pub(super) fn reduced_value(&mut self) -> &[u64] {
         self.reduce_value(L::BOUND - 1)
     }
 
-    /// The digits of the number in every lane, from which the modulus is subtracted so often, unless that would be negative.
+    /// The digits of the number in every lane, after subtracting the modulus up to `times` times
+    /// while the result is not negative.
     fn reduce_value(&mut self, times: u8) -> &[u64] {
         let (operands, words) = self.operands_and_words();
         let [digits, spare] = words.plain;
@@ -170,7 +175,7 @@ impl<L: Lanes> Workspace<L> {
         digits
     }
 
-    /// What the ladder works on.
+    /// The parts that the ladder works on.
     pub(super) fn parts(&mut self) -> Parts<'_, L> {
         let operands = Operands::new(self.lanes, &mut self.operands, self.limbs, self.window);
         Parts {
@@ -207,7 +212,8 @@ impl<L: Lanes> Workspace<L> {
 
 /// For products: see `mul`.
 impl<L: Lanes> Workspace<L> {
-    /// Imports factors of up to `width` bits, one of each pair to `value`, the other one, times `2^shift`, to `factor`.
+    /// Imports pairs of factors of up to `width` bits: one to `value`, the other, times `2^shift`,
+    /// to `factor`.
     pub(super) fn load_factors_of(
         &mut self,
         block: &[[&[Limb]; 2]; MAX_COUNT],
@@ -245,30 +251,30 @@ impl<L: Lanes> Workspace<L> {
         Self::new(lanes, limbs, 0)
     }
 
-    /// By how many bits a number of `width` bits can be shifted to stay below R.
+    /// The number of bits by which a number of `width` bits can be shifted and stay below R.
     pub(super) fn excess(&self, width: u32) -> u32 {
         self.limbs as u32 * L::RADIX_BITS - width
     }
 
-    /// The limbs of an operand.
+    /// The number of limbs of an operand.
     pub(super) fn limbs(&self) -> usize {
         self.limbs
     }
 
-    /// Imports numbers of `size` limbs of crypto-bigint, one for each lane, times `2^shift`, to `value`; lanes to spare repeat the
-    /// last one.
+    /// Imports numbers of `size` limbs of crypto-bigint to `value`, one for each lane, times
+    /// `2^shift`. Unused lanes repeat the last one.
     pub(super) fn load_numbers(&mut self, numbers: &[Limb], size: usize, shift: u32) {
         let (operands, mut words) = self.operands_and_words();
         import_flat::<L>(numbers, size, 0..size, shift, &mut words, operands.value);
     }
 
-    /// The same to `factor`.
+    /// Like [`load_numbers`](Self::load_numbers), to `factor`.
     pub(super) fn load_factors(&mut self, numbers: &[Limb], size: usize, shift: u32) {
         let (operands, mut words) = self.operands_and_words();
         import_flat::<L>(numbers, size, 0..size, shift, &mut words, operands.factor);
     }
 
-    /// The same, of limbs `of` each number, to operands that the workspace does not have.
+    /// Imports the limbs in `of` of each number to operands outside the workspace.
     pub(super) fn import(
         &mut self,
         numbers: &[Limb],
@@ -281,19 +287,19 @@ impl<L: Lanes> Workspace<L> {
         import_flat::<L>(numbers, size, of, shift, &mut words, limbs);
     }
 
-    /// Exports `value` to the lanes that have a place here, reduced.
+    /// Exports `value`, reduced, from the lanes that have a place in `numbers`.
     pub(super) fn store_value(&mut self, size: usize, numbers: &mut [Limb]) {
         pack_all::<L>(self.reduced_value(), size, numbers);
     }
 
-    /// The same where `value` is below `(2 * BOUND - 1) * modulus`.
+    /// Like [`store_value`](Self::store_value), for a `value` below `(2 * BOUND - 1) * modulus`.
     pub(super) fn store_product(&mut self, size: usize, numbers: &mut [Limb]) {
         pack_all::<L>(self.reduce_value(2 * (L::BOUND - 1)), size, numbers);
     }
 }
 
-/// Cuts a number `of` the modulus of each lane into limbs, by way of `words`; once for all lanes where they have one modulus, as those
-/// of one key have.
+/// Cuts a number `of` the modulus of each lane into limbs, by way of `words`. If all lanes have the
+/// same modulus, as with one key, it is cut once for all.
 fn import_of_each<'a, L: Lanes>(
     moduli: &[ModulusRef<'a>; MAX_COUNT],
     of: impl Fn(&ModulusRef<'a>) -> &'a [Limb],
@@ -333,7 +339,8 @@ fn load_lane<L: Lanes>(limbs: &mut [L::Limb], lane: usize, value: &[Limb]) {
     }
 }
 
-/// Cuts those limbs `of` each number of `size` limbs, times `2^shift`, into the limbs of its lane; lanes to spare repeat the last number.
+/// Cuts the limbs in `of` of each number of `size` limbs, times `2^shift`, into the limbs of its
+/// lane. Unused lanes repeat the last number.
 fn import_flat<L: Lanes>(
     numbers: &[Limb],
     size: usize,
@@ -348,7 +355,7 @@ fn import_flat<L: Lanes>(
     import::<L>(number, shift, words, limbs);
 }
 
-/// The numbers of the first lanes, `size` limbs each.
+/// Packs the numbers of the first lanes, `size` limbs each.
 fn pack_all<L: Lanes>(digits: &[u64], size: usize, numbers: &mut [Limb]) {
     for (lane, number) in numbers.chunks_exact_mut(size).enumerate() {
         pack::<L>(digits, lane, number);

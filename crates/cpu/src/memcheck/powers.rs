@@ -1,4 +1,4 @@
-//! Tables of fixed bases, powers by them, and products of powers, with all that is secret marked.
+//! Tables of fixed bases, powers by them, and products of powers, with all secrets marked.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -28,12 +28,13 @@ fn params(random: &mut Random, bits: u32) -> BoxedMontyParams {
     BoxedMontyParams::new(Odd::new(odd).unwrap())
 }
 
-/// Makes a table of each kind, and computes powers of exponents of several lengths, for more than fill the lanes.
+/// Makes a table of each kind, and computes powers with exponents of several lengths, for more
+/// instances than lanes.
 pub(super) fn fixed_base(backend: &impl BatchFixedBaseExp, bits: u32) {
     let mut random = Random(6);
     let params = params(&mut random, bits);
     let exponents: Vec<_> = (0..9).map(|_| number(&mut random, 128)).collect();
-    // The inverse of -1 is -1: so no other number need be known to belong to a base.
+    // The inverse of -1 is -1, so no other number needs to be known to belong to a base.
     let one = BoxedUint::one_with_precision(bits);
     let base = params.modulus().as_ref().wrapping_sub(&one);
     set_params_undefined(params.as_ref(), true);
@@ -62,7 +63,8 @@ pub(super) fn fixed_base(backend: &impl BatchFixedBaseExp, bits: u32) {
     set_params_undefined(params.as_ref(), false);
 }
 
-/// Products of three powers, with exponents of several lengths, for more than fill the lanes.
+/// Computes products of three powers, with exponents of several lengths, for more instances than
+/// lanes.
 pub(super) fn multi_exp(backend: &impl BatchMultiExp, bits: u32) {
     let mut random = Random(7);
     let params = params(&mut random, bits);
@@ -89,7 +91,7 @@ pub(super) fn multi_exp(backend: &impl BatchMultiExp, bits: u32) {
     set_params_undefined(params.as_ref(), false);
 }
 
-/// Powers with a short and a long public exponent, for more than fill the lanes.
+/// Computes powers with a short and a long public exponent, for more instances than lanes.
 pub(super) fn public_exponent(backend: &impl BatchModExpVartime, bits: u32) {
     let mut random = Random(8);
     let params = params(&mut random, bits);
@@ -110,7 +112,7 @@ pub(super) fn public_exponent(backend: &impl BatchModExpVartime, bits: u32) {
     set_params_undefined(params.as_ref(), false);
 }
 
-/// What the check is worth: takes the entries of rows where their digits say.
+/// A control: reads entries of rows at addresses that depend on the digits.
 pub(super) struct Gathering;
 
 impl HasPowerEngine for Gathering {

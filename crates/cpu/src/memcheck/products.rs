@@ -1,4 +1,4 @@
-//! Batches of products with all that is secret marked.
+//! Batches of products with all secrets marked.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -11,7 +11,8 @@ use crypto_bigint::{BoxedUint, Odd, Uint};
 use crate::lanes::testing::Random;
 use crate::valgrind::{set_params_undefined, set_undefined};
 
-/// Products in either form with everything secret in `Uint`s, more than fill the lanes, of own and of shared moduli.
+/// Products of `Uint`s in both forms with everything secret, for more instances than lanes, with
+/// separate and shared moduli.
 pub(super) fn each_product<const LIMBS: usize>(
     backend: &dyn BatchModMul<Uint<LIMBS>, Error = Error>,
 ) {
@@ -47,7 +48,7 @@ pub(super) fn each_product<const LIMBS: usize>(
     set_undefined(&values, false);
 }
 
-/// The same in `BoxedUint`s.
+/// Like [`each_product`], with `BoxedUint`s.
 pub(super) fn each_product_boxed(backend: &dyn BatchModMul<BoxedUint, Error = Error>, bits: u32) {
     let mut random = Random(4);
     let mut number = || {

@@ -7,8 +7,8 @@ use crypto_bigint::Unsigned;
 
 use super::{Parallel, each_share};
 
-/// A thread takes at least as many products at a time as have, in all, this many products of two words of 64 bits in
-/// their factors: some 50 microseconds of a vector unit, which is what it takes to wake another thread.
+/// The least work that a thread takes at a time, in products of two 64-bit words: about 50
+/// microseconds of a vector unit, as long as waking another thread takes.
 const MIN_WORD_PRODUCTS: usize = 1 << 16;
 
 /// Full vectors of every backend.
@@ -61,8 +61,9 @@ where
     result.inspect_err(|_| clear(out))
 }
 
-/// How many products of a batch of `len` of up to `bits` bits a thread takes at a time: a quarter of the fair share, so
-/// that a thread that is interrupted holds up the others by little, but what it is worth waking a thread for.
+/// The number of products that a thread takes at a time, from a batch of `len` of up to `bits`
+/// bits. It is a quarter of the fair share, so that an interrupted thread delays the others little,
+/// but at least the work that is worth waking a thread for.
 fn share(threads: usize, bits: u32, len: usize) -> usize {
     let words = bits.div_ceil(64).max(1) as usize;
     let least = MIN_WORD_PRODUCTS.div_ceil(words * words);

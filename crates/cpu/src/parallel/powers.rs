@@ -19,7 +19,7 @@ impl<B: HasPowerEngine + Sync> HasPowerEngine for Parallel<B> {
     }
 }
 
-/// One share for each thread: every share of powers by a table reads all of it.
+/// One share for each thread: every share of powers by a table reads the whole table.
 impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
     fn table_form(&self, bits: u32) -> TableForm {
         self.inner.power_engine().table_form(bits)
@@ -92,7 +92,7 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
 }
 
 impl<B> Parallel<B> {
-    /// Whole vectors for each thread.
+    /// A share of whole vectors for each thread.
     fn full_share(&self, len: usize) -> usize {
         len.div_ceil(self.threads()).max(1).next_multiple_of(LANES)
     }

@@ -1,4 +1,4 @@
-//! Shares of a batch, and the threads that take them.
+//! Distribution of the shares of a batch over threads.
 
 use core::hint::spin_loop;
 use core::mem;
@@ -9,14 +9,16 @@ use std::time::Instant;
 
 use rayon::{Scope, ThreadPool};
 
-/// Does `work` on all `shares`: on the calling thread and on those of `pool`. Whoever is done with a share takes the next one.
+/// Does `work` on all `shares`, on the calling thread and on those of `pool`. A thread that has
+/// finished a share takes the next one.
 ///
-/// The calling thread does not wait for another one to wake up, which takes some tens of microseconds: a batch of few
-/// instances takes hundreds. Nor does it sleep at once when no share is left: the others, which woke up later, are about to end.
+/// The calling thread does not wait for another one to wake up: that takes some tens of
+/// microseconds, and a small batch takes hundreds. Nor does it sleep at once when no share is left:
+/// the others woke up later and are about to end.
 ///
 /// # Errors
 ///
-/// That of a share. Those that nobody has begun with then are left out.
+/// That of a share. Shares that have not begun by then are left out.
 pub fn each_share<I, E>(
     pool: &ThreadPool,
     shares: I,
@@ -32,9 +34,9 @@ where
         left: Some(shares),
         result: Ok(()),
     });
-    // Nothing panics under the lock but the iterator.
+    // Only the iterator can panic under the lock.
     let state = || state.lock().unwrap_or_else(PoisonError::into_inner);
-    // The lock is given back before the work begins.
+    // The lock is released before the work begins.
     let next = || state().left.as_mut()?.next();
     let take_shares = || {
         while let Some(share) = next() {
@@ -48,7 +50,7 @@ where
     };
     let at_work = AtomicUsize::new(helpers);
     let help = || {
-        // On unwinding too, of which the scope tells the caller.
+        // On unwinding too; the scope reports it to the caller.
         let _leave = Leave(&at_work);
         take_shares();
     };
@@ -60,7 +62,7 @@ where
     mem::replace(&mut state().result, Ok(()))
 }
 
-/// Counts a helper out.
+/// Decrements the number of helpers at work.
 struct Leave<'a>(&'a AtomicUsize);
 
 impl Drop for Leave<'_> {
@@ -69,10 +71,10 @@ impl Drop for Leave<'_> {
     }
 }
 
-/// What it takes a thread to fall asleep and to wake up.
+/// The time that a thread takes to fall asleep and wake up.
 const WAKING_UP: Duration = Duration::from_micros(50);
 
-/// Waits until others have ended, but only so long.
+/// Spins until the others have ended, at most for this time.
 pub fn wait_awake(at_most: Duration, have_ended: impl Fn() -> bool) {
     let start = Instant::now();
     while !have_ended() && start.elapsed() < at_most {
@@ -81,16 +83,17 @@ pub fn wait_awake(at_most: Duration, have_ended: impl Fn() -> bool) {
 }
 
 struct State<I, E> {
-    /// The shares that nobody has taken. None are after an error.
+    /// The shares that are not taken yet; `None` after an error.
     left: Option<I>,
     result: Result<(), E>,
 }
 
-/// How many helpers a thread wakes. For one to wake takes as long as for another one to wake so many.
+/// The number of helpers that a thread wakes. One wake-up of a thread takes as long as another
+/// needs to wake that many.
 const WOKEN_BY_ONE: usize = 16;
 
-/// Has `work` done by those helpers, of `count`, that number `waker` wakes, and by those that they wake. The caller is number 0, and the
-/// helpers are from 1 to `count`.
+/// Starts `work` on helpers of a tree of wake-ups. Thread `waker` wakes its helpers, and each of
+/// them wakes its own. The caller is number 0; the helpers are 1 to `count`.
 fn wake<'a>(scope: &Scope<'a>, waker: usize, count: usize, work: &'a (impl Fn() + Sync)) {
     let first = waker * WOKEN_BY_ONE + 1;
     for helper in (first..first + WOKEN_BY_ONE).take_while(|helper| *helper <= count) {
@@ -156,7 +159,7 @@ mod tests {
     #[test]
     fn after_an_error_no_share_is_begun_with() {
         let begun = AtomicUsize::new(0);
-        // The other thread has something else to do until the shares that are left are dropped, which an error does.
+        // The other thread is busy until an error drops the remaining shares.
         let (shares_left, dropped) = mpsc::channel::<()>();
         let pool = pool(1);
         pool.spawn(move || assert!(dropped.recv().is_err()));

@@ -1,8 +1,8 @@
-//! Remainders of every engine.
+//! Remainders of every engine, compared with num-bigint.
 
 use super::*;
 
-/// Of numbers as long as two moduli, one, or less; below and above short moduli and long ones.
+/// Numbers as long as two moduli, one modulus, or less; below and above short and long moduli.
 #[test]
 fn remainders() {
     let mut random = Random(3);
@@ -12,7 +12,8 @@ fn remainders() {
         let moduli = lanes(count, &moduli);
         for size in [2 * half, 2 * half - 1, half + 1, *half, half - 1] {
             let mut numbers = random.limbs(count * size);
-            // Edges, one after the other: 0, 1, all ones, and around the largest multiple of the modulus.
+            // Edge cases in turn: 0, 1, all ones, and numbers around the largest multiple of the
+            // modulus.
             for (i, number) in numbers.chunks_exact_mut(size).enumerate() {
                 let all = (BigUint::from(1u8) << (size as u32 * Limb::BITS)) - 1u8;
                 let multiple = &all - &all % modulus_of(moduli[i]);

@@ -1,4 +1,4 @@
-//! What goes once over whole numbers, in assembly.
+//! Single passes over whole numbers, in assembly.
 
 use core::arch::naked_asm;
 
@@ -36,7 +36,8 @@ macro_rules! double_and_add_square {
 ///
 /// # Safety
 ///
-/// The processor has MULX, ADCX and ADOX; there are `count` blocks at `a`, at least one, and twice as many at `sum`.
+/// The processor has MULX, ADCX and ADOX. There are `count` tiles at `a`, at least one, and twice
+/// as many at `sum`.
 #[unsafe(naked)]
 pub(super) unsafe extern "sysv64" fn double_and_add_squares(
     sum: *mut Block,
@@ -45,7 +46,7 @@ pub(super) unsafe extern "sysv64" fn double_and_add_squares(
 ) {
     naked_asm!(
         "mov rcx, rdx",
-        // The carries of doubling and of adding.
+        // The carries of the doubling and of the addition.
         "xor r8d, r8d",
         "xor r9d, r9d",
         "2:",
@@ -91,7 +92,8 @@ macro_rules! subtract_word {
     };
 }
 
-/// The same in four words, less those at RCX where RDX, a mask, is all ones. RAX is 0 or, if there is a borrow, -1.
+/// Subtracts in four words those at RCX where the mask RDX is all ones, and the borrow. RAX is 0,
+/// or -1 for a borrow.
 macro_rules! subtract_words {
     ($at0:literal, $at1:literal, $at2:literal, $at3:literal) => {
         concat!(
@@ -125,7 +127,7 @@ macro_rules! subtract_words {
 ///
 /// # Safety
 ///
-/// There are `count` blocks at each, at least one.
+/// There are `count` tiles at each, at least one.
 #[unsafe(naked)]
 pub(super) unsafe extern "sysv64" fn subtract(
     out: *mut Block,

@@ -1,10 +1,12 @@
 //! Rows of products in assembly.
 //!
-//! RSI points to a factor, RDX is a word of the other one, and R8 to R15 and RAX hold words of the sum, RBX the low half of
-//! a product. ADCX carries low halves on, by the carry flag, and ADOX high ones, by the overflow flag.
+//! RSI points to one factor, and RDX is a word of the other. R8 to R15 and RAX hold words of the
+//! sum, RBX the low half of a product. ADCX carries low halves in the carry flag, and ADOX high
+//! halves in the overflow flag.
 
-/// Adds RDX times the word at RSI plus `$at` to `$low` and, its high half, to `$above`, by way of `$high`. The high half first:
-/// on an Intel Xeon rows take 6 % less time so, on a Zen 4 1 % more.
+/// Adds RDX times the word at RSI plus `$at` to `$low`, and its high half to `$above`, by way of
+/// `$high`. Adding the high half first makes rows 6 % faster on an Intel Xeon and 1 % slower on a
+/// Zen 4.
 macro_rules! product {
     ($at:literal, $low:literal, $above:literal, $high:literal) => {
         concat!(
@@ -25,7 +27,7 @@ macro_rules! product {
     };
 }
 
-/// The last product of a row, whose high half and carries are a new word of the sum, `$top`.
+/// The last product of a row. Its high half and the carries form a new word of the sum, `$top`.
 macro_rules! last_product {
     ($low:literal, $top:literal) => {
         concat!(
@@ -45,11 +47,11 @@ macro_rules! last_product {
     };
 }
 
-/// Adds RDX times a block to a sum of eight words, which gets a ninth.
+/// Adds RDX times a tile to a sum of eight words, which becomes nine words long.
 macro_rules! row {
     ($r0:literal, $r1:literal, $r2:literal, $r3:literal, $r4:literal, $r5:literal, $r6:literal, $r7:literal, $top:literal) => {
         concat!(
-            // Without carries.
+            // Clears both carries.
             "xor ebx, ebx\n",
             product!("0", $r0, $r1, $top),
             product!("8", $r1, $r2, $top),
@@ -63,7 +65,7 @@ macro_rules! row {
     };
 }
 
-/// A row by the word at RCX plus `$at`; the lowest word of the sum is done.
+/// A row for the word at RCX plus `$at`. It completes the lowest word of the sum.
 macro_rules! row_of_product {
     ($at:literal, $r0:literal, $($rest:literal),*) => {
         concat!(
@@ -74,10 +76,11 @@ macro_rules! row_of_product {
     };
 }
 
-/// Two rows, by the words that make the two lowest words of the sum zero, which go to RCX plus `$at` and `$next`. `neg_inv` is in
-/// RBP and, its high word, on the stack. Uses RDI.
+/// Two rows for the quotient words that clear the two lowest words of the sum.
 ///
-/// Both words come from the two of the sum at once, so that only every other row has to wait for the one before it.
+/// The quotient words go to RCX plus `$at` and `$next`. The low word of `neg_inv` is in RBP, its
+/// high word on the stack. Uses RDI. Both quotient words come from the two sum words at once, so
+/// that only every other row waits for the one before it.
 macro_rules! two_rows_of_reduction {
     (
         $at:literal, $next:literal,
@@ -115,12 +118,12 @@ macro_rules! two_rows_of_reduction {
     };
 }
 
-/// Adds the block at RDI plus 64, and RBP, which is 0 or 1, to the eight words of the sum, which are that block from then on. RBP
-/// is what is carried out, 0 or 1.
+/// Adds the eight words of the sum to the tile at RDI plus 64, with the carry RBP, 0 or 1. The
+/// result is in the registers, and RBP is the carry out, 0 or 1.
 macro_rules! add_next_block {
     ($r0:literal, $r1:literal, $r2:literal, $r3:literal, $r4:literal, $r5:literal, $r6:literal, $r7:literal) => {
         concat!(
-            // The carry.
+            // Sets the carry flag from RBP.
             "neg rbp\n",
             "adc ",
             $r0,
@@ -152,7 +155,7 @@ macro_rules! add_next_block {
     };
 }
 
-/// Adds the word at RDI plus `$at` to `$word`, and `$carry`, both carries going on.
+/// Adds the word at RDI plus `$at` and `$carry` to `$word`, in both carry chains.
 macro_rules! add_word {
     ($at:literal, $word:literal, $carry:literal) => {
         concat!(
@@ -170,7 +173,7 @@ macro_rules! add_word {
     };
 }
 
-/// The same for the last block, to which the carry on the stack is added too.
+/// Like `add_next_block`, for the last tile; also adds the carry on the stack.
 macro_rules! add_last_block {
     ($r0:literal, $r1:literal, $r2:literal, $r3:literal, $r4:literal, $r5:literal, $r6:literal, $r7:literal) => {
         concat!(
@@ -191,7 +194,7 @@ macro_rules! add_last_block {
     };
 }
 
-/// Loads the eight words at RDI to where rows begin.
+/// Loads the eight words at RDI into the registers of the sum.
 macro_rules! load_sum {
     () => {
         "mov r8, [rdi]
@@ -205,8 +208,11 @@ macro_rules! load_sum {
     };
 }
 
-/// Saves what the caller has in registers. Then are on the stack, from the top: the number of blocks `$count`, `$carry`, a zero,
-/// `$high`, and `$kind`, which says what there is to add to the products: 0 nothing, 1 a sum, 2 a sum and `$carry`.
+/// Saves the caller's registers, then pushes the parameters of the kernel.
+///
+/// From the top, the stack then has the number of tiles `$count`, `$carry`, a zero, `$high`, and
+/// `$kind`. The last one tells what to add to the products: 0 nothing, 1 a sum, 2 a sum and
+/// `$carry`.
 macro_rules! enter {
     ($kind:literal, $high:literal, $carry:literal, $count:literal) => {
         concat!(
@@ -229,7 +235,7 @@ macro_rules! enter {
     };
 }
 
-/// To the next block: RBP is carried on.
+/// Advances to the next tile; RBP keeps the carry.
 macro_rules! next_block {
     () => {
         "add rdi, 64
@@ -238,7 +244,7 @@ macro_rules! next_block {
     };
 }
 
-// After the macros, which they use.
+// After the macros, which this module uses.
 mod other_blocks;
 mod products;
 mod reduction;

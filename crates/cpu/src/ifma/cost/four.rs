@@ -1,19 +1,19 @@
-//! What a batch takes in blocks of four lanes, and one instance in words.
+//! The cost of a batch in groups of four lanes, and of one instance in words.
 
 use crate::ifma::madd52::{Limb, Limb4};
 
-/// What a block of four lanes takes, whatever its width is: the unit.
+/// The cost of a group of four lanes, at any width: the unit of cost.
 const BLOCK: u64 = 1000;
 
-/// Words come in blocks of so many bits: where these are full, one instance takes less time in them.
+/// Bits in a tile of words. A single instance takes less time in words if it fills its tiles.
 const WORDS: u32 = 512;
 
-/// `(largest width in bits, what one instance in words takes)`. Measured on a Zen 5, by the encoding of AVX-512, with
-/// exponents as long as the moduli.
+/// `(largest width in bits, cost of one instance in words)`. Measured on a Zen 5 in the encoding of
+/// AVX-512, with exponents as long as the moduli.
 const ONE: [(u32, u64); 4] = [(512, 900), (1024, 840), (1536, 810), (16_384, 780)];
 
-/// What the last instance of a batch of `count` of equal width takes in words, where it would have a block of its own and
-/// that takes longer.
+/// The cost in words of the last instance of a batch of `count` of equal width, if it would be
+/// alone in a group of lanes and words take less time.
 pub(crate) fn one_in_words(bits: u32, count: usize) -> Option<u64> {
     let is_alone = count % Limb4::LANES == 1;
     let (_, time) = ONE.iter().find(|(largest, _)| bits <= *largest)?;

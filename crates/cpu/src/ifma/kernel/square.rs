@@ -2,10 +2,11 @@
 
 use super::{Beside, Madd52, RAISE, Sums};
 
-/// The columns of `a^2`, low and high: half of the cross products, doubled, and the squares of the limbs.
+/// The columns of `a^2`, low and high: half of the cross products, doubled, and the squares of the
+/// limbs.
 ///
-/// A row has the products of one limb with those below it, so that it does not wait for those above, which the operation
-/// before this one makes one after the other.
+/// A row has the products of one limb with the limbs below it. It thus need not wait for the limbs
+/// above, which the operation before this one completes one after the other.
 #[inline(always)]
 #[allow(clippy::absurd_extreme_comparisons)] // `I < J` is written out for `J = 0` too.
 pub(crate) fn square_block<T: Madd52, const B: usize>(
@@ -14,8 +15,8 @@ pub(crate) fn square_block<T: Madd52, const B: usize>(
     low: &mut [T::Limb; B],
     high: &mut [T::Limb; B],
 ) {
-    // The cross products of column c are summed up in register c mod B. Row j opens the columns 2j - 1 and 2j, and
-    // completes column j, whose register is that of column j + B.
+    // The cross products of column c are summed in register c mod B. Row j opens the columns 2j - 1
+    // and 2j, and completes column j, whose register column j + B then takes.
     let mut sums = [t.zero(); B];
     unrolled!(B, J, {
         let a = t.reload(a);
@@ -53,7 +54,7 @@ fn whole_column<T: Madd52, const B: usize>(
     with_square(t, t.load(&a[column / 2]), column, half)
 }
 
-/// The same, given the limb whose square is in that column.
+/// Column `column`, given the limb whose square it contains.
 #[inline(always)]
 fn with_square<T: Madd52>(t: T, limb: T::Vector, column: usize, half: T::Vector) -> T::Vector {
     let cross = t.add(half, half);
@@ -64,21 +65,21 @@ fn with_square<T: Madd52>(t: T, limb: T::Vector, column: usize, half: T::Vector)
     }
 }
 
-/// A number to be squared, of one block.
+/// A number of one tile that is to be squared.
 pub(crate) enum Operand<'a, T: Madd52, const B: usize> {
     Limbs(&'a [T::Limb; B]),
-    /// Column sums, each of which becomes a limb when it is wanted.
+    /// Column sums; each becomes a limb on first use.
     Columns {
         columns: Sums<T, B>,
-        /// What the columns carry that are limbs by now.
+        /// The carry of the columns that are limbs already.
         carry: T::Vector,
-        /// Always there.
+        /// Always `Some`.
         limbs: Option<&'a mut [T::Limb; B]>,
     },
 }
 
 impl<'a, T: Madd52, const B: usize> Operand<'a, T, B> {
-    /// The limbs of these columns go to `limbs`.
+    /// The operand with these columns; their limbs go to `limbs`.
     #[inline(always)]
     pub(crate) fn columns(t: T, columns: Sums<T, B>, limbs: &'a mut [T::Limb; B]) -> Self {
         Self::Columns {
@@ -88,7 +89,8 @@ impl<'a, T: Madd52, const B: usize> Operand<'a, T, B> {
         }
     }
 
-    /// The limb that was [opened](Self::open) last and those below it; others too, if it never was columns.
+    /// The limb that was [opened](Self::open) last and those below it. Others are valid only if the
+    /// operand never was columns.
     #[inline(always)]
     fn limbs(&self) -> &[T::Limb; B] {
         match self {
@@ -97,7 +99,8 @@ impl<'a, T: Madd52, const B: usize> Operand<'a, T, B> {
         }
     }
 
-    /// Limb `index`, after those below it. Hides from the compiler that the [limbs](Self::limbs) are those of the row before.
+    /// Limb `index`; those below it must have been opened before. Hides from the compiler that
+    /// [limbs](Self::limbs) are the same in each row.
     #[inline(always)]
     fn open(&mut self, t: T, index: usize) -> T::Vector {
         match self {
@@ -123,18 +126,20 @@ impl<'a, T: Madd52, const B: usize> Operand<'a, T, B> {
 
 const LIMBS: &str = "the limbs are there";
 
-/// So many limbs are taken from registers by the first rows, which would wait for them to come back from memory.
+/// This many limbs are taken from registers by the first rows, which would otherwise wait for a
+/// store and a load.
 const FRESH: usize = 5;
 
-/// How many moments [`square_alone`] has.
+/// The number of moments of [`square_alone`].
 const fn moments(block: usize) -> usize {
     block * block + block * (block - 1) / 2
 }
 
-/// `a^2 / 2^(52 * B)` of a number of one block, with something done `beside` each row of the reduction.
+/// `a^2 / 2^(52 * B)` of a number of one tile. Does the work of `beside` in each row of the
+/// reduction.
 ///
-/// The columns stay in registers: the lower half of them comes first, and those above one by one, as the reduction gets to
-/// them.
+/// The columns stay in registers. The lower half of them comes first; the reduction computes each
+/// higher column when it gets there.
 #[inline(always)]
 #[allow(clippy::absurd_extreme_comparisons)] // The comparisons are written out for `J = 0` too.
 #[allow(unused_assignments)] // Of the last row.
@@ -145,10 +150,11 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
     neg_inv: T::Vector,
     beside: &mut impl Beside<T>,
 ) -> Sums<T, B> {
-    // Columns are raised by 2^53 - 1, of which 1 is carried, the last one by 2^52 - 1: half of what is not carried.
+    // Columns are raised by 2^53 - 1, of which 1 is carried, the last one by 2^52 - 1: half of the
+    // remainder.
     let mut sums = [t.splat(RAISE); B];
     sums[B - 1] = t.splat(RAISE / 2);
-    // Half of the cross products of the lowest column above `sums`, and of the one above that.
+    // Half of the cross products of the next two columns above `sums`.
     let (mut cross, mut next_cross) = (t.zero(), t.zero());
     let mut fresh = [t.zero(); FRESH];
     let (mut moment, moments) = (0, const { moments(B) });
@@ -188,7 +194,7 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
     });
 
     let (mut a, mut modulus) = (a.limbs(), modulus);
-    // Of a column that is raised by 1 less than a multiple of 2^52.
+    // The quotient of a column that is raised by 1 less than a multiple of 2^52.
     let mut quotient = t.madd_lo(neg_inv, sums[0], neg_inv);
     unrolled!(B, I, {
         (a, modulus) = (t.reload(a), t.reload(modulus));

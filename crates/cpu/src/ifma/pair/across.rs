@@ -1,10 +1,10 @@
-//! The instructions that pairs need besides those of one instance a lane: across lanes.
+//! Instructions across lanes, which pairs need besides those of one instance per lane.
 
 use zeroize::Zeroize;
 
 use crate::ifma::madd52::{Limb8, Madd52};
 
-/// One limb of both instances, and two neighbouring lanes of a vector.
+/// One limb of both instances: two neighbouring lanes of a vector.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[repr(C, align(16))]
 pub(crate) struct Pair(pub(super) [u64; 2]);
@@ -19,9 +19,9 @@ impl Zeroize for Pair {
     }
 }
 
-/// What moves pairs within a vector, which is four of them, lowest first.
+/// Operations that move pairs within a vector of four pairs, lowest first.
 pub(crate) trait Across: Madd52<Limb = Limb8> {
-    /// Writes a vector; the address need not be aligned to more than a pair.
+    /// Writes a vector; the address needs only the alignment of a pair.
     fn store_pairs(self, pairs: &mut [Pair; 4], vector: Self::Vector);
 
     /// Reads a vector from four places.
@@ -39,10 +39,10 @@ pub(crate) trait Across: Madd52<Limb = Limb8> {
     /// The lowest pair, and zeros above it.
     fn lowest(self, a: Self::Vector) -> Self::Vector;
 
-    /// Each pair one place lower, and zero in the highest.
+    /// Each pair one position lower; the highest becomes zero.
     fn down(self, a: Self::Vector) -> Self::Vector;
 
-    /// Each pair one place higher, and zero in the lowest.
+    /// Each pair one position higher; the lowest becomes zero.
     fn up(self, a: Self::Vector) -> Self::Vector;
 
     /// `2^52 - 1` in the lanes where `bit` is 1; zero where it is 0.
@@ -51,7 +51,7 @@ pub(crate) trait Across: Madd52<Limb = Limb8> {
     /// `a & b`.
     fn and(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 
-    /// `old`, but `new` in the lanes whose digit is `entry`.
+    /// `new` in the lanes whose digit is `entry`, `old` in the others.
     fn pick_pairs(
         self,
         old: Self::Vector,
@@ -60,12 +60,12 @@ pub(crate) trait Across: Madd52<Limb = Limb8> {
         entry: u64,
     ) -> Self::Vector;
 
-    /// Runs `kernel` compiled for these instructions.
+    /// Runs `kernel`, compiled for these instructions.
     fn run_pairs<K: PairKernel, const J: usize>(self, kernel: K);
 }
 
 /// A computation over numbers whose quarters have `J` limbs.
 pub(crate) trait PairKernel {
-    /// Must be `#[inline(always)]`, to be compiled with the instructions of its caller.
+    /// Must be `#[inline(always)]`, so that it is compiled with the instructions of its caller.
     fn run<T: Across, const J: usize>(self, unit: T);
 }

@@ -1,22 +1,24 @@
 //! The Montgomery product of two pairs of numbers: the inner loop.
 //!
-//! Vector `j` of a number holds limb `j` of its four quarters. A row multiplies all limbs of `a` by one limb of `b`, the
-//! same in all quarters. When the lowest column is complete the sums move down by one vector; the vector that leaves
-//! at the bottom comes in again at the top, one quarter lower, where its columns belong.
+//! Vector `j` of a number holds limb `j` of its four quarters. A row multiplies all limbs of `a` by
+//! one limb of `b`, the same in all quarters. When the lowest column is complete the sums move down
+//! by one vector. The vector that leaves at the bottom enters again at the top, one quarter lower,
+//! where its columns belong.
 //!
-//! Rows go by twos. Their quotients follow from two columns and `-1 / modulus mod 2^104` at once, since what takes time is
-//! the way from a quotient through all lanes and a multiple of the modulus to the next quotient. For the same reason
-//! the columns of `a * b` and those of `q * modulus` are summed up apart, the first ones ahead of the others.
+//! Two rows are computed at a time. Both quotients follow at once from two columns and `-1 /
+//! modulus mod 2^104`. The critical path goes from a quotient through all lanes and a multiple of
+//! the modulus to the next quotient. For the same reason, the columns of `a * b` and those of `q *
+//! modulus` are summed separately, the former ahead of the latter.
 
 use super::across::Across;
 use crate::ifma::kernel::unrolled;
 use crate::ifma::madd52::Madd52;
 use crate::ifma::pair::MAX_QUARTER;
 
-/// A number in vectors. Its limbs may be column sums below `2^63`, if it is below R.
+/// A number in vectors. If it is below R, its limbs may be column sums below `2^63`.
 pub(super) type Number<T, const J: usize> = [<T as Madd52>::Vector; J];
 
-/// Column sums, two more than a number has vectors; those beyond are never used.
+/// Column sums, two more than a number has vectors. Those beyond are never used.
 type Columns<T> = [<T as Madd52>::Vector; MAX_QUARTER + 2];
 
 /// The moduli of both instances.
@@ -26,14 +28,14 @@ pub(super) struct Moduli<T: Across, const J: usize> {
     pub(super) neg_inv: [T::Vector; 2],
 }
 
-/// What a row multiplies: a number whose limbs are below `2^52`, but for a carry that may be due in each quarter.
+/// The factor that rows multiply: limbs below `2^52`, and a pending carry for each quarter.
 ///
-/// To add that would be to wait for it, and perhaps to carry on through all limbs. As bits above it costs an addition
-/// for each row.
+/// Adding the carries first would delay the rows, and could ripple through all limbs. Kept apart,
+/// they cost one addition for each row.
 struct Multiplicand<T: Across, const J: usize> {
-    /// Multiplications take no more than the low 52 bits.
+    /// Multiplications use only the low 52 bits.
     limbs: Number<T, J>,
-    /// `2^52 - 1` where one more belongs to the lowest limb of a quarter.
+    /// `2^52 - 1` where the lowest limb of a quarter lacks a carry of one.
     carries: T::Vector,
 }
 
@@ -41,7 +43,7 @@ impl<T: Across, const J: usize> Multiplicand<T, J> {
     #[inline(always)]
     fn new(t: T, columns: &Number<T, J>) -> Self {
         let mut limbs = *columns;
-        // So that what a quarter carries out in the end is one at most.
+        // Limits the final carry of a quarter to one.
         let top = columns[J - 1];
         limbs[0] = t.add(limbs[0], t.up(t.carry(top)));
         limbs[J - 1] = t.low(top);
@@ -60,14 +62,14 @@ impl<T: Across, const J: usize> Multiplicand<T, J> {
 /// The limbs of a number from the lowest, each the same in all quarters.
 struct Multiplier<T: Across, F> {
     t: T,
-    /// Spreads the column of this index, counted from the lowest of the number.
+    /// Spreads the column with this index, counted from the lowest of the number.
     spread: F,
     next: usize,
     carry: T::Vector,
 }
 
 impl<T: Across, F: Fn(usize) -> T::Vector> Multiplier<T, F> {
-    /// The next limb, with bits above the low 52 that mean nothing.
+    /// The next limb, with meaningless bits above the low 52.
     #[inline(always)]
     fn next(&mut self) -> T::Vector {
         let limb = self.t.add((self.spread)(self.next), self.carry);
@@ -104,21 +106,23 @@ macro_rules! shift {
     };
 }
 
-/// Two rows of the reduction. `$low` are the two lowest columns of what is not in `$sums`, and become those above;
-/// `$products` adds the next products to `$ahead`, from where they are taken.
+/// Two rows of the reduction. `$low` are the two lowest columns that are not in `$sums`; the macro
+/// replaces them by the next two. `$products` adds the next products to `$ahead`, which supplies
+/// columns.
 macro_rules! reduce_rows {
     ($t:ident, $j:ident, $sums:ident, $low:ident, $ahead:ident, $modulus:ident, $products:block) => {
         let s0 = $t.add($sums[0], $low[0]);
         let s1 = $t.add($sums[1], $low[1]);
         let [n0, n1] = $modulus.neg_inv;
-        // The quotients of the lowest quarter, which are those of all.
+        // The quotients of the lowest quarter, which are valid for all.
         let q0 = $t.madd_lo($t.zero(), s0, n0);
         let q1 = $t.add(
             $t.madd_hi($t.zero(), s0, n0),
             $t.madd_lo($t.zero(), s0, n1),
         );
         let q1 = $t.madd_lo(q1, $t.add(s1, $t.carry(s0)), n0);
-        // What both columns carry when they are cleared. It does not wait for `q0` to be spread.
+        // The carries of both columns when they are cleared. This does not wait for `q0` to be
+        // spread.
         let (m0, m1) = ($modulus.limbs[0], $modulus.limbs[1]);
         let cleared = $t.madd_hi($t.add(s1, $t.carry_of_cleared(s0)), m0, q0);
         let cleared = $t.add(cleared, $t.madd_lo($t.zero(), m1, q0));
@@ -128,7 +132,7 @@ macro_rules! reduce_rows {
         shift!($t, $j, $ahead);
         $products
 
-        // What the next quotients wait for is no part of the long sums.
+        // The terms that the next quotients depend on are kept out of the long sums.
         $low[0] = $t.madd_hi($t.add($ahead[0], carry), m0, q1);
         $low[1] = $t.madd_hi($ahead[1], m1, q1);
         $sums[0] = $t.madd_lo(s0, m0, q0);
@@ -147,15 +151,16 @@ macro_rules! reduce_rows {
                 $sums[I + 2] = $t.madd_hi($sums[I + 2], limb, q1);
             }
         });
-        // The lowest pair of both is cleared and carried; the others belong one quarter lower.
+        // The lowest pair of both vectors is cleared and carried; the others belong one quarter
+        // lower.
         $sums[$j] = $t.add($sums[$j], $t.down($sums[0]));
         $sums[$j + 1] = $t.add($sums[$j + 1], $t.down($sums[1]));
         shift!($t, $j, $sums);
     };
 }
 
-/// `a * b / R mod modulus`, congruent and below `2 * modulus` if `a * b < R * modulus`, as column sums below `2^61`.
-/// `spread` is to give column `i` of `b`, the same in all quarters.
+/// `a * b / R mod modulus` as column sums below `2^61`: congruent, and below `2 * modulus` if `a *
+/// b < R * modulus`. `spread` gives column `i` of `b`, the same in all quarters.
 #[inline(always)]
 pub(super) fn multiply<T: Across, const J: usize>(
     t: T,
@@ -181,7 +186,7 @@ pub(super) fn multiply<T: Across, const J: usize>(
     }
     reduce_rows!(t, J, sums, low, ahead, modulus, {});
 
-    // With what the last rows added to them.
+    // Includes the products of the last rows.
     [ahead[0], ahead[1]] = low;
     let mut out = [t.zero(); J];
     unrolled!(J, I, {

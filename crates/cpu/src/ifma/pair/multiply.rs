@@ -1,11 +1,11 @@
-//! Multiplication, squaring and the table look-up between numbers in memory.
+//! Multiplication, squaring and the table look-up for numbers in memory.
 
 use super::across::{Across, Pair, PairKernel};
 use super::kernel::{Moduli, Number, multiply};
 use crate::ifma::kernel::unrolled;
 use crate::lanes::Modulus;
 
-/// A number in memory, limb by limb: its quarters.
+/// A number in memory, limb by limb, as quarters.
 type Quarters<const J: usize> = [[Pair; J]; 4];
 
 /// A number in memory, vector by vector.
@@ -32,7 +32,7 @@ impl PairKernel for Mul<'_> {
     }
 }
 
-/// `out = a^(2^count)` in Montgomery form, or `a` itself, if `count` is 0.
+/// `out = a^(2^count)` in Montgomery form; `a` itself if `count` is 0.
 pub(super) struct Squares<'a> {
     pub(super) out: &'a mut [Pair],
     pub(super) a: &'a [Pair],

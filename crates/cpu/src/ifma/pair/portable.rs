@@ -7,7 +7,7 @@ use super::across::{Across, Pair, PairKernel};
 use crate::ifma::madd52::{Limb8, RADIX_BITS};
 use crate::ifma::portable::{Handle, Portable, change, make, within};
 
-/// As for `Madd52`: not inlined, since the kernels are unrolled.
+/// Not inlined, as for `Madd52`, since the kernels are unrolled.
 impl Across for Portable<Limb8> {
     #[inline(never)]
     fn store_pairs(self, pairs: &mut [Pair; 4], vector: Handle) {

@@ -85,7 +85,8 @@ fn step_on_the_portable_unit() {
     check_step(Pairs(EIGHT), 512);
 }
 
-/// The same number in columns: each limb borrows from the one above what `borrowed` says, of what there is.
+/// The same number as columns: each limb borrows from the one above, as much as `borrowed` chooses
+/// of the available amount.
 fn as_columns(limbs: &[Pair], mut borrowed: impl FnMut(u64) -> u64) -> Vec<Pair> {
     let mut columns = limbs.to_vec();
     for i in (1..limbs.len()).rev() {
@@ -98,7 +99,7 @@ fn as_columns(limbs: &[Pair], mut borrowed: impl FnMut(u64) -> u64) -> Vec<Pair>
     columns
 }
 
-/// Factors whose limbs are sums of columns, also such that a carry goes through all limbs.
+/// Checks factors whose limbs are column sums, also with a carry that runs through all limbs.
 fn check_columns<T: Across>(unit: Pairs<T>, bits: u32, rounds: u64) {
     let limbs = Pairs::<T>::limb_count(bits);
     let one = BigUint::from(1u8);
@@ -111,7 +112,8 @@ fn check_columns<T: Across>(unit: Pairs<T>, bits: u32, rounds: u64) {
         let mut factors = || -> Vec<BigUint> {
             (0..2)
                 .map(|lane| match (round + lane) % 4 {
-                    // Borrowed from everywhere, all ones down to the lowest limb, which is the base.
+                    // A number that borrows everywhere, with all ones down to the lowest limb,
+                    // which equals the base.
                     0 => &one << (bits - 1),
                     1 => (&one << bits) - 1u8 - (random.next() & 3),
                     2 => &moduli[lane as usize] * 2u8 - 1u8,
@@ -151,7 +153,7 @@ fn check_columns<T: Across>(unit: Pairs<T>, bits: u32, rounds: u64) {
         unit.square(&mut out, &a, modulus, &mut []);
         check(&out, &a, &a);
 
-        // As many at once as one by one.
+        // Several squarings at once equal squarings one by one.
         let (mut value, mut spare) = (a.clone(), vec![Pair::ZERO; limbs]);
         let mut one_by_one = a.clone();
         for _ in 0..5 {
@@ -178,7 +180,7 @@ fn columns_are_operands_on_the_portable_unit() {
     }
 }
 
-/// The inverses that quotients are made of.
+/// Checks the inverses from which quotients are computed.
 #[test]
 fn two_limbs_of_the_inverse() {
     let mut random = Random(9);

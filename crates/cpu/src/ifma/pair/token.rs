@@ -13,7 +13,7 @@ use super::across::{Across, Pair, PairKernel};
 use crate::ifma::avx512::Token;
 use crate::ifma::madd52::RADIX_BITS;
 
-/// As for `Madd52`: every method is inlined into [`with_features`], where most are one instruction.
+/// As for `Madd52`, every method is inlined into [`with_features`], where most are one instruction.
 impl Across for Token {
     #[inline(always)]
     fn store_pairs(self, pairs: &mut [Pair; 4], vector: __m512i) {

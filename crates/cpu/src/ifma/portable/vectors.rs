@@ -1,7 +1,7 @@
-//! Vectors by their numbers.
+//! Vectors by number.
 //!
-//! The kernels are unrolled, for all sizes of blocks. With vectors of eight words in place of their numbers, a quarter of what
-//! the compiler did for all unit tests was to copy them.
+//! The kernels are unrolled, for all tile sizes. With vectors of eight words in place of their
+//! numbers, the compiler would spend a quarter of the work for all unit tests on copying them.
 
 use core::cell::RefCell;
 
@@ -11,11 +11,11 @@ use alloc::vec::Vec;
 use crate::ifma::madd52::MAX_LANES;
 
 std::thread_local! {
-    /// All vectors that the kernels under way have made; first a zero.
+    /// All vectors that the running kernels have made; the first is zero.
     static VECTORS: RefCell<Vec<[u64; MAX_LANES]>> = RefCell::new(vec![[0; MAX_LANES]]);
 }
 
-/// A vector of this thread. Lanes beyond those of the unit count for nothing.
+/// The number of a vector of this thread. Lanes beyond those of the unit are ignored.
 #[derive(Clone, Copy)]
 pub(crate) struct Handle(u32);
 
@@ -29,12 +29,12 @@ impl Handle {
     }
 }
 
-/// Each lane by its number.
+/// Makes a vector from the number of each lane.
 pub(crate) fn make(f: impl Fn(usize) -> u64) -> Handle {
     change(Handle::ZERO, |i, _| f(i))
 }
 
-/// Each lane by its number and its value.
+/// Makes a vector from the number and the value of each lane.
 pub(crate) fn change(vector: Handle, f: impl Fn(usize, u64) -> u64) -> Handle {
     VECTORS.with_borrow_mut(|vectors| {
         let mut lanes = vectors[vector.0 as usize];
@@ -46,7 +46,7 @@ pub(crate) fn change(vector: Handle, f: impl Fn(usize, u64) -> u64) -> Handle {
     })
 }
 
-/// Runs a kernel, and then forgets the vectors that it made.
+/// Runs a kernel, then frees the vectors that it made.
 pub(crate) fn within(kernel: impl FnOnce()) {
     let count = || VECTORS.with_borrow(Vec::len);
     let before = count();

@@ -1,4 +1,5 @@
-//! What lanes do besides single products: squarings one after the other, sums of products, short reductions.
+//! Checks of lane operations other than single products: repeated squarings, sums of products,
+//! short reductions.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -8,8 +9,8 @@ use num_bigint::BigUint;
 use super::{Prepared, Random, number, pack, unpack};
 use crate::lanes::Lanes;
 
-/// Does each of them to numbers up to the bound of the lane type, and compares with big integers: the residue, and that the result
-/// stays below its bound.
+/// Applies each operation to numbers up to the bound of the lane type. Compares with big integers:
+/// the residue, and that the result stays below its bound.
 pub(crate) fn check_sums<L: Lanes>(lanes: L, bits: u32) {
     let limbs = L::limb_count(bits);
     let r = BigUint::from(1u8) << (limbs as u32 * L::RADIX_BITS);

@@ -1,17 +1,18 @@
-//! How the buffers of a workspace are divided: few allocations take less time than many, which shows where instances are few.
+//! The layout of the buffers of a workspace. A few large allocations take less time than many,
+//! which matters for few instances.
 
 use batch_modexp_core::window::Window;
 
 use crate::lanes::Lanes;
 
-/// Numbers as the lanes compute with them.
+/// Numbers in the representation of the lanes.
 pub(super) struct Operands<'a, L> {
     pub(super) modulus: &'a mut [L],
     /// `R^2 mod modulus`, below `BOUND * modulus`.
     pub(super) r2: &'a mut [L],
-    /// First the bases, then the powers, in the end the results.
+    /// First the bases, then the powers, finally the results.
     pub(super) value: &'a mut [L],
-    /// What the next operation writes; changes places with `value`.
+    /// The place for the next result; swapped with `value`.
     pub(super) spare: &'a mut [L],
     /// A second factor.
     pub(super) factor: &'a mut [L],
@@ -20,17 +21,17 @@ pub(super) struct Operands<'a, L> {
     /// `base^0 .. base^(2^w - 1)` in Montgomery form, each as [`Lanes::entry_len`] says.
     pub(super) table: &'a mut [L],
     pub(super) scratch: &'a mut [L],
-    /// What else the multiplication needs of the modulus.
+    /// The further constants of the modulus that multiplications need.
     pub(super) constants: &'a mut [L],
     /// `-1 / modulus mod 2^RADIX_BITS`.
     pub(super) neg_inv: &'a mut L,
 }
 
-/// Numbers in plain words, for their way in and out.
+/// Numbers in plain words, for import and export.
 pub(super) struct Words<'a> {
     /// The modulus as digits: see `convert`.
     pub(super) modulus: &'a mut [u64],
-    /// Digits on their way out, and what else that needs.
+    /// Digits for export, and scratch space for it.
     pub(super) plain: [&'a mut [u64]; 2],
 }
 
@@ -43,7 +44,7 @@ pub(super) struct Digits<'a> {
 }
 
 impl<'a, T> Operands<'a, T> {
-    /// How many limbs of lanes all of them take, where a number has `limbs`.
+    /// The total number of lane limbs, if a number has `limbs` limbs.
     pub(super) fn len<L: Lanes<Limb = T>>(lanes: L, limbs: usize, window: Window) -> usize {
         let (scratch, constants) = (L::scratch_len(limbs), L::constants_len(limbs));
         let entries = (1 + window.table_len()) * lanes.entry_len(limbs, window);
@@ -75,7 +76,7 @@ impl<'a, T> Operands<'a, T> {
 }
 
 impl<'a> Words<'a> {
-    /// How many words all of them take, where a number has `limbs` limbs in so many lanes.
+    /// The total number of words, if a number has `limbs` limbs in `lanes` lanes.
     pub(super) fn len(limbs: usize, lanes: usize) -> usize {
         3 * limbs * lanes
     }
@@ -90,14 +91,15 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Space for numbers of `width` bits of so many lanes, cut into words: what holds digits on their way out.
+    /// Space for numbers of `width` bits in `lanes` lanes, as words. It is the space of digits for
+    /// export.
     pub(super) fn of(&mut self, width: u32, lanes: usize) -> &mut [u64] {
         &mut self.plain[1][..width.div_ceil(64) as usize * lanes]
     }
 }
 
 impl<'a> Digits<'a> {
-    /// How many digits all of them take, where an exponent has `count`.
+    /// The total number of digits, if an exponent has `count` digits.
     pub(super) fn len(count: usize, lanes: usize) -> usize {
         (1 + lanes) * count
     }
@@ -109,7 +111,7 @@ impl<'a> Digits<'a> {
     }
 }
 
-/// The next `len` elements of what is left of a buffer.
+/// Splits the next `len` elements off a buffer.
 fn part<'a, T>(buffer: &mut &'a mut [T], len: usize) -> &'a mut [T] {
     buffer
         .split_off_mut(..len)

@@ -1,24 +1,27 @@
-//! Where rows of several blocks end.
+//! The common end of rows over several tiles.
 
 use core::arch::naked_asm;
 
-/// Where rows of several blocks end, which begin with [`enter`](enter!): adds the block at RCX times the blocks at RSI to the
-/// sum at RDI, and RBP with the weight of the second block of that sum. Of the sum, the first block is in RAX and R8 to R14,
-/// where eight rows leave it. Returns what is carried out.
+/// The common end of kernels over several tiles, which begin with [`enter`](enter!).
 ///
-/// One copy for all of them: a processor keeps decoded instructions, and has half as much room for them while another
-/// thread runs on the same core.
+/// Adds the tile at RCX times the tiles at RSI to the sum at RDI, and RBP with the weight of the
+/// second tile of that sum. The first tile of the sum is in RAX and R8 to R14, where eight rows
+/// leave it. Returns the carry out.
+///
+/// All kernels share one copy. A processor caches decoded instructions, and that cache is halved
+/// while another thread runs on the same core.
 ///
 /// # Safety
 ///
-/// It can only be jumped to. The processor has MULX, ADCX and ADOX; there are the blocks, and one more at the sum.
+/// Reached by a jump only. The processor has MULX, ADCX and ADOX. The tiles are there, with one
+/// more at the sum.
 #[unsafe(naked)]
 pub(super) unsafe extern "sysv64" fn other_blocks() {
     naked_asm!(
         "cmp qword ptr [rsp], 0",
         "je 4f",
         "2:",
-        // To where rows begin.
+        // Moves the sum to the registers of a row.
         "mov r15, r14",
         "mov r14, r13",
         "mov r13, r12",
@@ -59,7 +62,7 @@ pub(super) unsafe extern "sysv64" fn other_blocks() {
         "3:",
         next_block!(),
         "jmp 2b",
-        // The last block.
+        // The last tile.
         "5:",
         "cmp qword ptr [rsp + 32], 1",
         "jb 7f",

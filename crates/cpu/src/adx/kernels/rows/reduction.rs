@@ -9,7 +9,7 @@ use crate::adx::unit::Block;
 ///
 /// # Safety
 ///
-/// The processor has MULX, ADCX and ADOX; there are `count` blocks at `modulus`, at least one, and one more at `sum`.
+/// The processor has MULX, ADCX and ADOX; there are `count` tiles at `modulus`, at least one, and one more at `sum`.
 #[unsafe(naked)]
 pub(crate) unsafe extern "sysv64" fn eliminate(
     sum: *mut Block,
@@ -23,7 +23,8 @@ pub(crate) unsafe extern "sysv64" fn eliminate(
         enter!("2", "r8", "r9", "rdx"),
         "mov rbp, rcx",
         "mov rcx, rdi",
-        // The lowest block of the modulus makes the quotient, which takes the place of the lowest block of the sum.
+        // The lowest tile of the modulus gives the quotient, which replaces the lowest tile of the
+        // sum.
         load_sum!(),
         two_rows_of_reduction!(
             "0", "8", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "rax"
@@ -38,7 +39,7 @@ pub(crate) unsafe extern "sysv64" fn eliminate(
             "48", "56", "r14", "r15", "rax", "r8", "r9", "r10", "r11", "r12", "r13"
         ),
         "mov rdi, rcx",
-        // A block that is the last one as well takes the carry.
+        // If this is also the last tile, it takes the carry.
         "xor ebp, ebp",
         "cmp qword ptr [rsp], 1",
         "cmove rbp, [rsp + 8]",

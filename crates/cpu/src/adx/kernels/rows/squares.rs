@@ -9,7 +9,7 @@ use crate::adx::unit::Block;
 ///
 /// # Safety
 ///
-/// The processor has MULX, ADCX and ADOX; there are `count` blocks at `a`, at least one, and one more at `product`.
+/// The processor has MULX, ADCX and ADOX; there are `count` tiles at `a`, at least one, and one more at `product`.
 #[unsafe(naked)]
 pub(crate) unsafe extern "sysv64" fn square(product: *mut Block, a: *const Block, count: usize) {
     naked_asm!(
@@ -17,7 +17,7 @@ pub(crate) unsafe extern "sysv64" fn square(product: *mut Block, a: *const Block
         "mov rcx, rsi",
         "mov rdx, [rsi]",
         "mov qword ptr [rdi], 0",
-        // Nothing to add to: one chain of carries.
+        // Nothing to add to yet: a single carry chain.
         "mulx r10, r9, [rsi + 8]",
         "mulx r11, rax, [rsi + 16]",
         "add r10, rax",
@@ -41,7 +41,7 @@ pub(crate) unsafe extern "sysv64" fn square(product: *mut Block, a: *const Block
 ///
 /// # Safety
 ///
-/// The processor has MULX, ADCX and ADOX; there are `count` blocks at `a`, at least one, and one more at `sum`.
+/// The processor has MULX, ADCX and ADOX; there are `count` tiles at `a`, at least one, and one more at `sum`.
 #[unsafe(naked)]
 pub(crate) unsafe extern "sysv64" fn square_add(sum: *mut Block, a: *const Block, count: usize) {
     naked_asm!(
@@ -62,11 +62,13 @@ pub(crate) unsafe extern "sysv64" fn square_add(sum: *mut Block, a: *const Block
     )
 }
 
-/// What squares have in common from the second row of the lowest block on, each of which is shorter than the one before.
+/// The common part of squares: all rows of the lowest tile from the second on. Each row is shorter
+/// than the one before.
 ///
 /// # Safety
 ///
-/// It can only be jumped to. The processor has MULX, ADCX and ADOX; there are the blocks, and one more at the sum.
+/// Reached by a jump only. The processor has MULX, ADCX and ADOX. The tiles are there, with one
+/// more at the sum.
 #[unsafe(naked)]
 unsafe extern "sysv64" fn triangle() {
     naked_asm!(
