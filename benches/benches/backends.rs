@@ -1,9 +1,10 @@
-//! Exponentiations per second of every backend, by width and batch size, beside crypto-bigint's own
-//! `pow` and `pow_amm` on the same instances; and products per second, see `common/products.rs`.
+//! Exponentiations per second of every backend, by width and batch size. Also measures
+//! crypto-bigint's own `pow` and `pow_amm` on the same instances, and products per second, see
+//! `common/products.rs`.
 //!
-//! Exponents are as long as the modulus. The name of a measurement is `width/backend/batch size`, so
-//! `cargo bench -p batch-modexp-benches --bench backends -- '^2048/'` measures one width. Products are
-//! `products/width/moduli/backend/batch size`.
+//! Exponents are as long as the modulus. A measurement is named `width/backend/batch size`, so
+//! `cargo bench -p batch-modexp-benches --bench backends --
+//! '^2048/'` measures one width. Products are named `products/width/moduli/backend/batch size`.
 
 #[path = "common/backends.rs"]
 mod backends;
@@ -36,7 +37,7 @@ fn every_width(criterion: &mut Criterion) {
     one_width::<{ U4096::LIMBS }>(criterion, &backends, |x| x.at_4096());
 }
 
-/// Measures `LIMBS` limbs; `view` shows a backend as one for this width.
+/// Measures `LIMBS` limbs; `view` gives a backend as one for this width.
 fn one_width<const LIMBS: usize>(
     criterion: &mut Criterion,
     backends: &[(&'static str, Box<dyn Backend>)],

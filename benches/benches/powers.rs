@@ -1,5 +1,5 @@
-//! Fixed bases and products of powers beside exponentiations one by one, on one thread, in turns:
-//! `cargo bench -p batch-modexp-benches --bench powers`. Arguments are parts of names.
+//! Fixed bases and products of powers, compared with single exponentiations on one thread, in
+//! turns: `cargo bench -p batch-modexp-benches --bench powers`. Arguments are parts of names.
 #![allow(missing_docs)]
 
 use std::hint::black_box;
@@ -12,10 +12,10 @@ use chacha20::rand_core::{Rng, SeedableRng};
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Odd};
 
-/// Rounds in turns, of which the median counts.
+/// Rounds; the median counts.
 const ROUNDS: usize = 9;
 
-/// Instances of a batch.
+/// Instances in a batch.
 const COUNT: usize = 128;
 
 /// Widths of moduli and lengths of exponents: full exponents; ElectionGuard; CGGMP with N of 3072 bits and N^2.
@@ -92,7 +92,7 @@ impl Case {
             .map(|(base, exponent)| ModExp::new(base, exponent, params))
             .collect();
         let begin = Instant::now();
-        // Of long exponents even the smallest table may be too large.
+        // With long exponents even the smallest table may be too large.
         let tables: Vec<_> = [2 << 20, 16 << 20]
             .iter()
             .filter_map(|&bytes| backend.fixed_base(&self.bases[0], params, bits, bytes).ok())

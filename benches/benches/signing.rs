@@ -1,10 +1,13 @@
-//! RSA signatures per second in batches of 64, blinded and unblinded, beside the `rsa` crate one by one.
+//! RSA signatures per second in batches of 64, blinded and unblinded, compared with the `rsa` crate
+//! one by one.
 //!
-//! The name of a measurement is `scheme-bits/signer`, so `cargo bench -p batch-modexp-benches --bench signing -- pkcs1v15-2048/`
-//! measures one scheme and one length of key. `e-<bits>/backend` is the part of both kinds of signing that
-//! raises to the public exponent: the check of every signature is one of these, the blinding another one
-//! and what comes with it. `small-2048/backend kind count` has batches of fewer signatures, which show what a call costs, and
-//! `small-2048/side by side 16` what is left of that where two threads hand nothing over.
+//! A measurement is named `scheme-bits/signer`. So `cargo bench -p batch-modexp-benches --bench
+//! signing -- pkcs1v15-2048/` measures one scheme and one key length.
+//!
+//! `e-<bits>/backend` measures the powers with the public exponent. The check of every signature is
+//! one of these; blinding takes another one and some more work. The measurement
+//! `small-2048/backend kind count` has smaller batches, which show the cost of a call.
+//! `small-2048/side by side 16` shows what remains of that cost if two threads hand nothing over.
 
 #[path = "common/backends.rs"]
 mod backends;
@@ -37,7 +40,7 @@ use crate::keys::private_key;
 
 const BATCH_SIZE: usize = 64;
 
-/// One lot of eight lanes, two, and as many as elsewhere.
+/// One group of eight lanes, two groups, and the usual batch size.
 const SMALL: [usize; 3] = [8, 16, BATCH_SIZE];
 
 fn every_key(criterion: &mut Criterion) {
@@ -108,7 +111,8 @@ fn small_batches(criterion: &mut Criterion, key: &PrivateKey, backends: &Backend
     group.finish();
 }
 
-/// Sixteen signatures by two threads, eight each, which wait for each other by looking again and again: what two threads can do at best.
+/// Makes sixteen signatures on two threads, eight each, that wait for each other by spinning: the
+/// best that two threads can do.
 fn side_by_side(group: &mut BenchmarkGroup<'_, WallTime>, key: &PrivateKey) {
     const OVER: usize = usize::MAX;
     let key = KeyHandle::new(key).expect("a supported key");
@@ -154,7 +158,7 @@ fn side_by_side(group: &mut BenchmarkGroup<'_, WallTime>, key: &PrivateKey) {
     });
 }
 
-/// `n`-bit exponentiations by e, one for each signature of a batch.
+/// Measures `n`-bit exponentiations by e, one for each signature of a batch.
 fn public_exponent(criterion: &mut Criterion, key: &PrivateKey, backends: &Backends) {
     let mut group = group(criterion, "e", key);
     let mut rng = ChaCha20Rng::seed_from_u64(0);
@@ -226,7 +230,7 @@ fn batches<S: Scheme>(
     batches_of(group, key, backends, scheme, BATCH_SIZE, |name| name);
 }
 
-/// The same with `count` messages and other names.
+/// Like [`batches`], with `count` messages and other names.
 fn batches_of<S: Scheme>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     key: &PrivateKey,

@@ -1,4 +1,4 @@
-//! The statistics by which `benches/benches/dudect` tells a leak from noise.
+//! Tests of the statistics by which `benches/benches/dudect` tells a leak from noise.
 
 #[path = "../benches/dudect/statistics.rs"]
 #[allow(dead_code)]
@@ -12,13 +12,14 @@ use statistics::{Tests, Verdict};
 const FIRST: usize = 10_000;
 const MEASUREMENTS: usize = 300_000;
 
-/// About normally distributed, with mean 0 and deviation 1.
+/// Approximately normal noise with mean 0 and deviation 1.
 fn noise(rng: &mut ChaCha20Rng) -> f64 {
     let uniform = |_| f64::from(rng.next_u32()) / 2f64.powi(32);
     (0..12).map(uniform).sum::<f64>() - 6.0
 }
 
-/// What the tests say of two classes, of whose times `time` makes one from noise; the first ones are made with `false`.
+/// The verdict on two classes; `time` makes each time from noise. The first times are made with
+/// `false`.
 fn verdict(seed: u64, time: impl Fn(usize, f64, bool) -> f64) -> Verdict {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut measure = |is_late| {
@@ -46,8 +47,9 @@ fn what_does_not_differ_is_no_leak() {
     }
 }
 
-/// A machine that gets faster or slower after the first measurements does so for both classes. Some of them are above all thresholds
-/// then, so that the second order, which stops at the last one, is about a center that is far off.
+/// A machine that becomes faster or slower after the first measurements does so for both classes.
+/// Some times are then above all thresholds. The second order, which stops at the last one, is then
+/// about a center that is far off.
 #[test]
 fn a_machine_that_changes_is_no_leak() {
     for (seed, later) in [(0, 20.0), (1, -20.0), (2, -40.0), (3, -40.0)] {
@@ -58,7 +60,8 @@ fn a_machine_that_changes_is_no_leak() {
     }
 }
 
-/// Two hundredths of the deviation, with which the test of all times alone should come to about 5.
+/// A difference of two hundredths of the deviation, at which the test of all times should reach
+/// about 5.
 #[test]
 fn a_mean_that_differs_is_found() {
     let t = verdict(5, |class, noise, _| {
@@ -76,7 +79,7 @@ fn a_spread_that_differs_is_found() {
     assert!(t.all.abs() < 4.5, "{}", t.all);
 }
 
-/// Ten times as slow as the rest are one time in a hundred, whatever the class.
+/// One time in a hundred is ten times as slow as the rest, in both classes.
 #[test]
 fn interruptions_hide_no_leak() {
     let t = verdict(7, |class, noise, _| {

@@ -1,4 +1,4 @@
-//! The targets of `tests/fuzz`, for libFuzzer. Run them as CONTRIBUTING.md says.
+//! The targets of `tests/fuzz`, for libFuzzer. CONTRIBUTING.md tells how to run them.
 
 #[path = "../../tests/fuzz/targets/mod.rs"]
 pub mod targets;

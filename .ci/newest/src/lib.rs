@@ -1,3 +1,3 @@
-//! Nothing of its own: that the dependency compiles is what there is to see.
+//! An empty user's crate: it shows that the dependency compiles.
 
 pub use batch_modexp::rsa::KeyHandle;

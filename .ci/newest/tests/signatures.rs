@@ -1,4 +1,4 @@
-//! Keys and signatures go to and fro between this crate and `rsa`.
+//! Exchanges keys and signatures between this crate and `rsa`.
 #![cfg(feature = "all")]
 
 use batch_modexp::backend::Cpu;

@@ -1,4 +1,5 @@
-//! Without optimisation all that kernels hold is on the stack. It must fit that of a thread, 2 MiB, which those of tests have.
+//! Kernels without optimisation. Then all their values are on the stack, which must fit into a
+//! thread's 2 MiB, as in tests.
 #![cfg(feature = "all")]
 
 use batch_modexp::backend::{Cpu, Fma, Ifma, Serial};
@@ -9,7 +10,7 @@ use crypto_bigint::{Odd, Uint};
 /// Enough for the largest windows.
 const EXPONENT_BITS: u32 = 330;
 
-/// As many as fill the lanes twice, and some that do not fill them.
+/// Computes enough powers to fill the lanes twice, and a partial group.
 fn powers<const LIMBS: usize>() {
     let params = MontyParams::new(Odd::new(Uint::<LIMBS>::MAX).unwrap());
     let (base, exponent) = (Uint::from(3u8), Uint::MAX);

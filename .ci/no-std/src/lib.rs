@@ -1,6 +1,6 @@
-//! A library without `std`, with a panic handler and an allocator of its own. Were `std` anywhere among its
-//! dependencies, it would have two panic handlers and not compile: that it does shows that the crate
-//! needs no more than `core` and `alloc`.
+//! A library without `std`, with its own panic handler and allocator. If a dependency used `std`,
+//! there would be two panic handlers, and the build would fail. A successful build shows that the
+//! crate needs only `core` and `alloc`.
 #![no_std]
 
 use core::alloc::{GlobalAlloc, Layout};
@@ -29,7 +29,7 @@ pub fn private_op(key: &KeyHandle, block: &[u8], rng: &mut Constant) -> Result<u
     Ok(rsasp1(&Serial, Some(rng), &[(key, block)])?.len())
 }
 
-/// Stands for a generator of random numbers.
+/// A stand-in for a random number generator.
 pub struct Constant;
 
 impl TryRng for Constant {
@@ -51,10 +51,10 @@ impl TryRng for Constant {
 
 impl TryCryptoRng for Constant {}
 
-/// Has no memory to give.
+/// An allocator that has no memory.
 struct NoMemory;
 
-// SAFETY: a null pointer says that there is no memory, so there is never a block to free.
+// SAFETY: a null pointer means that there is no memory, so there is never a block to free.
 unsafe impl GlobalAlloc for NoMemory {
     unsafe fn alloc(&self, _: Layout) -> *mut u8 {
         core::ptr::null_mut()

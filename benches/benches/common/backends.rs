@@ -1,4 +1,4 @@
-//! The backends that are measured.
+//! The measured backends.
 
 use core::num::NonZeroUsize;
 use std::thread::available_parallelism;
@@ -14,8 +14,8 @@ use crypto_bigint::{U512, U1024, U1536, U2048, U3072, U4096};
 
 /// The backends of this machine with their names. A new backend is one line here.
 ///
-/// Those that spread over threads are left out where the process may use one core only: they would
-/// measure the backend inside once more.
+/// Multi-threaded backends are left out if the process may use only one core: they would measure
+/// their inner backend again.
 pub(crate) fn backends() -> Vec<(&'static str, Box<dyn Backend>)> {
     let mut list = vec![entry("serial", Serial)];
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -34,9 +34,10 @@ fn entry(name: &'static str, backend: impl Backend + 'static) -> (&'static str, 
     (name, Box::new(backend))
 }
 
-/// A backend, as seen by RSA and at every width that is measured.
+/// A backend for RSA and for every measured width.
 ///
-/// By methods, because rustc 1.95 cannot build an object of a trait with all of these as supertraits.
+/// It has methods because rustc 1.95 cannot build an object of a trait with all of these as
+/// supertraits.
 #[allow(dead_code, reason = "not every benchmark looks at all of them")]
 pub(crate) trait Backend {
     fn rsa(&self) -> &dyn RsaBackend;

@@ -8,10 +8,10 @@ use crypto_bigint::{Limb, Odd, Unsigned, Word};
 
 const TOP_BIT: Limb = Limb(1 << (Limb::BITS - 1));
 
-/// Instances of one width, each with its own base, exponent and modulus, the same in every run.
+/// Instances of one width, each with a separate base, exponent and modulus, the same in every run.
 ///
 /// Exponent and modulus have their top bit set. The base is below the modulus, as some of OpenSSL's
-/// functions want it.
+/// functions require.
 pub(crate) struct Instances<U: Unsigned> {
     values: Vec<(U, U, MontyParams<U>)>,
 }

@@ -1,7 +1,8 @@
-//! Products a second of every backend, beside crypto-bigint's `MontyForm`, one after the other, on the same instances.
+//! Products per second of every backend, and of crypto-bigint's `MontyForm` one by one, on the same
+//! instances.
 //!
-//! All instances of a batch share their modulus, as in a field or under one Paillier key, or each has its own. Names that
-//! end in `-montgomery` are those of factors that are in Montgomery form already, with products that stay in it.
+//! The instances of a batch share one modulus, as in a field or under one Paillier key, or each has
+//! its own. Names that end in `-montgomery` mean factors and products in Montgomery form.
 
 use core::hint::black_box;
 use core::num::NonZeroUsize;
@@ -24,8 +25,8 @@ const BATCH_SIZES: [usize; 3] = [8, 64, 1024];
 
 type Multiplier<const LIMBS: usize> = Box<dyn BatchModMul<Uint<LIMBS>, Error = Error>>;
 
-/// The backends of this machine with their names. What spreads over threads is left out where the process may use one
-/// core only.
+/// The backends of this machine with their names. Multi-threaded backends are left out if the
+/// process may use only one core.
 fn backends<const LIMBS: usize>() -> Vec<(&'static str, Multiplier<LIMBS>)> {
     let mut list: Vec<(_, Multiplier<LIMBS>)> = vec![("serial", Box::new(Serial))];
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -60,7 +61,7 @@ pub(crate) fn one_width<const LIMBS: usize>(criterion: &mut Criterion) {
         for batch_size in BATCH_SIZES {
             let instances = Instances::new(batch_size, &Uint::<LIMBS>::ZERO, FixedMontyParams::new);
             let exponentiations = instances.batch();
-            // The bases are below the moduli, of which all have the same length.
+            // The bases are below the moduli, since all moduli have the same length.
             let batch: Vec<_> = exponentiations
                 .iter()
                 .zip(exponentiations.iter().rev())

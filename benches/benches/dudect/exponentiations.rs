@@ -1,4 +1,4 @@
-//! Exponentiations of every backend of one thread.
+//! Exponentiations of every single-threaded backend.
 
 use core::hint::black_box;
 use core::num::NonZeroUsize;
@@ -19,7 +19,7 @@ use crate::inputs::{Chosen, Classes, EXPONENT_BITS, Input, all};
 use crate::need;
 use crate::subject::{Case, Subject};
 
-/// Makes a backend, on the thread that measures it.
+/// Makes a backend on the thread that measures it.
 type Make<const LIMBS: usize> = fn() -> Box<dyn BatchModExp<Uint<LIMBS>, Error = Error>>;
 
 /// All pairs of classes on every backend that this machine has, and on the control.
@@ -29,7 +29,7 @@ pub(crate) fn cases() -> Vec<Case> {
     if need::available("fma", Fma::new().ok_or("no AVX2 and FMA, nor NEON")).is_some() {
         let make: Make<8> = || Box::new(Fma::new().expect("it was there before"));
         cases.extend(of_width("fma", Fma::LANES, make));
-        // At this width one instance is computed in words where the processor has ADX.
+        // At this width a single instance is computed in words if the processor has ADX.
         let make: Make<16> = || Box::new(Fma::new().expect("it was there before"));
         cases.extend(of_width("fma", 1, make));
     }
@@ -37,13 +37,13 @@ pub(crate) fn cases() -> Vec<Case> {
     if need::available("ifma", Ifma::new().ok_or("no IFMA")).is_some() {
         let make: Make<8> = || Box::new(Ifma::new().expect("it was there before"));
         cases.extend(of_width("ifma", Ifma::LANES, make));
-        // At this width few instances have their limbs across lanes.
+        // At this width, a few instances have their limbs across lanes.
         for few in [1, 2] {
             let make: Make<16> = || Box::new(Ifma::new().expect("it was there before"));
             cases.extend(of_width("ifma", few, make));
         }
     }
-    // A vector of the widest backend, and one more, which goes its own way.
+    // A vector of the widest backend, and one instance more, which uses other code.
     cases.extend(of_width::<8>("cpu", 9, || Box::new(one_thread())));
     let control: Make<8> = || Box::new(Serial);
     let leaking = (0..all::<8>().len()).filter(|which| all::<8>()[*which].leaked.is_some());
@@ -59,7 +59,7 @@ fn of_width<const LIMBS: usize>(name: &str, batch: usize, make: Make<LIMBS>) -> 
         .collect()
 }
 
-/// The best instructions of the processor, on the thread that measures.
+/// The best instructions of the processor, on the measuring thread.
 pub(crate) fn one_thread() -> Cpu {
     Cpu::with_threads(NonZeroUsize::MIN).expect("no thread to start")
 }
@@ -115,7 +115,7 @@ impl<const LIMBS: usize> Subject for Exponentiations<LIMBS> {
     }
 }
 
-/// Steps that the control takes and nobody else: some nanoseconds for each.
+/// Steps that only the control takes; each takes some nanoseconds.
 pub(crate) fn spend(steps: u32) {
     let mut value = 1u64;
     for _ in 0..steps {
@@ -126,11 +126,11 @@ pub(crate) fn spend(steps: u32) {
     black_box(value);
 }
 
-/// A batch, whose inputs lie in the same place whatever their class.
+/// A batch whose inputs are at the same address for both classes.
 pub(crate) struct Inputs<const LIMBS: usize> {
     chosen: Chosen<LIMBS>,
     classes: Classes<LIMBS>,
-    /// Inputs of both classes, of which one is taken.
+    /// Inputs of both classes; one is selected.
     both: [Vec<Input<LIMBS>>; 2],
     taken: Vec<Input<LIMBS>>,
 }
@@ -156,7 +156,8 @@ impl<const LIMBS: usize> Inputs<LIMBS> {
                 change(&mut inputs[place], &self.chosen);
             }
         }
-        // By masks. Copied from here or there, the same numbers took 1 ns of 6,800 longer on a Zen 4, which is a |t| of up to 36.
+        // Selected by masks. When the same numbers were copied from one of two places, they took 1
+        // ns of 6,800 longer on a Zen 4, which is a |t| of up to 36.
         let [zeroth, first] = &self.both;
         let is_first = Choice::from_u8_lsb(black_box(class as u8));
         for ((taken, zeroth), first) in self.taken.iter_mut().zip(zeroth).zip(first) {
@@ -173,7 +174,7 @@ impl<const LIMBS: usize> Inputs<LIMBS> {
             .collect()
     }
 
-    /// By how many steps the first of the batch would give itself away.
+    /// The number of steps by which the control leaks the class of its first input.
     pub(crate) fn leaked(&self) -> u32 {
         let leaked = self.classes.leaked.expect("classes of a control");
         leaked(&self.taken[0], &self.chosen)

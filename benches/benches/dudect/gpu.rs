@@ -1,5 +1,5 @@
-//! The same on a GPU: every kernel for exponentiations, by the device's clock and by that of the host, and whole private
-//! operations.
+//! Measurements on a GPU: every kernel for exponentiations, by the clocks of the device and of the
+//! host, and whole private operations.
 
 use core::hint::black_box;
 use std::sync::Arc;
@@ -15,10 +15,11 @@ use crate::inputs::{EXPONENT_BITS, all};
 use crate::private_ops;
 use crate::subject::{Case, Subject};
 
-/// Instances of a batch: a warp of most kernels.
+/// Instances in a batch: a warp of most kernels.
 const BATCH: usize = 32;
 
-/// All pairs of classes on every kernel for exponentiations that a device of `cuda` runs, and whole private operations.
+/// All pairs of classes, on every exponentiation kernel that a device of `cuda` runs, and on whole
+/// private operations.
 pub(crate) fn cases(cuda: &Arc<Cuda>) -> Vec<Case> {
     let mut cases = Vec::new();
     for bits in widths() {
@@ -93,7 +94,7 @@ impl<const LIMBS: usize> Subject for Kernel<LIMBS> {
 
     fn measure(&mut self) -> Vec<f64> {
         let batch = self.inputs.batch();
-        // The control gives its batch away by a digit more or less of all exponents.
+        // The control leaks the class by one digit more or less in all exponents.
         let more = if self.is_control {
             self.inputs.leaked().min(32) / 4
         } else {

@@ -5,7 +5,8 @@ use chacha20::rand_core::{Rng, SeedableRng};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Odd, Random, Uint};
 
-/// The moduli of a run. Making the constants of a modulus takes longer than an exponentiation.
+/// The number of moduli of a run. Computing the constants of a modulus takes longer than an
+/// exponentiation.
 const MODULI: usize = 256;
 
 /// One instance.
@@ -16,24 +17,25 @@ pub(crate) struct Input<const LIMBS: usize> {
     pub(crate) params: MontyParams<Uint<LIMBS>>,
 }
 
-/// Makes an input of a class of a random one.
+/// Changes a random input to one of a class.
 type Change<const LIMBS: usize> = fn(&mut Input<LIMBS>, &Chosen<LIMBS>);
 
-/// By how many steps an input gives itself away, in the control.
+/// The number of steps by which the control leaks an input.
 type Leak<const LIMBS: usize> = fn(&Input<LIMBS>, &Chosen<LIMBS>) -> u32;
 
 /// Two classes of inputs.
 pub(crate) struct Classes<const LIMBS: usize> {
     pub(crate) name: &'static str,
     pub(crate) change: [Change<LIMBS>; 2],
-    /// Nothing, where the classes do not differ.
+    /// `None` if the classes do not differ.
     pub(crate) leaked: Option<Leak<LIMBS>>,
 }
 
-/// Bits of the exponents. A leak shows in short ones as well, and more measurements fit into the time.
+/// Bits of the exponents. A leak shows with short ones as well, and more measurements fit into the
+/// time.
 pub(crate) const EXPONENT_BITS: u32 = 32;
 
-/// What is chosen once for a run.
+/// The random choices of a run.
 pub(crate) struct Chosen<const LIMBS: usize> {
     moduli: Vec<MontyParams<Uint<LIMBS>>>,
     /// Two keys: an exponent and a modulus each.
@@ -86,7 +88,7 @@ pub(crate) fn all<const LIMBS: usize>() -> Vec<Classes<LIMBS>> {
         leaked: Some(leaked),
     };
     vec![
-        // Whatever is found here is made by the measurement.
+        // Any difference found here comes from the measurement.
         Classes {
             name: "nothing: random, random",
             change: [random, random],

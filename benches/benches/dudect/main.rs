@@ -1,12 +1,15 @@
-//! Whether running times depend on secrets: `cargo bench -p batch-modexp-benches --bench dudect`.
+//! Tests whether running times depend on secrets:
+//! `cargo bench -p batch-modexp-benches --bench dudect`.
 //!
-//! After O. Reparaz, J. Balasch, I. Verbauwhede, "Dude, is my code constant time?", DATE 2017: two classes of inputs take
-//! turns at random, and t-tests compare their running times (`statistics.rs`). A |t| above 4.5 in every run shows a leak; one
-//! just above it in one run of a busy machine does not. Other programs on the machine add noise, in both classes alike.
+//! The method is that of O. Reparaz, J. Balasch, I. Verbauwhede, "Dude, is my code constant time?",
+//! DATE 2017. Two classes of inputs alternate at random, and t-tests compare their running times
+//! (`statistics.rs`). A |t| above 4.5 in every run shows a leak. One just above it in a single run
+//! of a busy machine does not. Other programs on the machine add noise to both classes alike.
 //!
-//! The subjects called `control` leak what their classes differ in, by a few percent of their time, and must be found with as many
-//! measurements. Classes that differ in nothing must not: whatever is found there is made by the measurement. What was found is in
-//! docs/timing.csv and docs/evidence.md (`.ci/evidence timing`).
+//! The subjects called `control` leak the difference of their classes, by a few percent of their
+//! time. They must be found with the same number of measurements. Classes without a difference must
+//! not be found: such a result comes from the measurement. Results are in docs/timing.csv and
+//! docs/evidence.md (`.ci/evidence timing`).
 //!
 //! ```text
 //! cargo bench -p batch-modexp-benches --bench dudect -- --measurements 1000000 --jobs 16 --csv "$PWD/timing.csv"
@@ -36,7 +39,7 @@ use clap::Parser;
 
 use crate::subject::{Case, Finding};
 
-/// How often a control is measured again that was hidden.
+/// How often a control that noise has hidden is measured again.
 const CONTROL_ATTEMPTS: u32 = 3;
 
 /// Compares running times of two classes of secrets.
@@ -63,7 +66,7 @@ struct Options {
     /// Where to write the results as comma-separated values, after each pair; controls as first measured.
     #[arg(long)]
     csv: Option<PathBuf>,
-    /// What cargo passes.
+    /// Ignored; cargo passes it.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -104,14 +107,15 @@ fn cases(on_gpu: bool) -> Result<Vec<Case>, String> {
         .collect())
 }
 
-/// A case, how often it was measured, and what one clock found.
+/// A case, its number of measurements, and the findings of one clock.
 struct Row<'a> {
     case: &'a Case,
     measurements: usize,
     finding: Finding,
 }
 
-/// Measures all cases, `jobs` at a time, prints and writes what is found. In the order of the cases.
+/// Measures all cases, `jobs` at a time, and prints and writes the findings. Returns them in the
+/// order of the cases.
 fn measure<'a>(cases: &'a [Case], options: &Options) -> Result<Vec<Row<'a>>, String> {
     let next = AtomicUsize::new(0);
     let rows = Mutex::new(Vec::new());
@@ -141,7 +145,8 @@ fn measure<'a>(cases: &'a [Case], options: &Options) -> Result<Vec<Row<'a>>, Str
                         rows.push((index, row));
                         rows.sort_by_key(|(index, _)| *index);
                     }
-                    // Whoever stops this keeps what there is; the last time tells whether it could be written.
+                    // Written after each pair, so that an interrupted run keeps its results. The
+                    // last write reports errors.
                     let _ = write(&rows.lock().expect("nobody panics with it"));
                 }
             });
@@ -192,8 +197,8 @@ fn csv(rows: &[(usize, Row<'_>)]) -> String {
     text
 }
 
-/// Measures controls below the limit again, four times as often each time: other programs on the machine hide them, for a while, and that
-/// says nothing of leaks.
+/// Measures controls below the limit again, with four times as many measurements each time. Other
+/// programs on the machine can hide them for a while, which is no sign of a leak.
 fn find_hidden_controls(rows: &mut [Row<'_>], limit: f64) {
     for (index, row) in rows.iter_mut().enumerate() {
         for attempt in 1..=CONTROL_ATTEMPTS {
@@ -213,7 +218,7 @@ fn find_hidden_controls(rows: &mut [Row<'_>], limit: f64) {
     }
 }
 
-/// Whether everything is below the limit but the controls, and those above.
+/// Checks that the controls are above the limit, and all else is below it.
 fn check(rows: &[Row<'_>], limit: f64) -> Result<(), String> {
     let wrong = rows
         .iter()

@@ -1,4 +1,5 @@
-//! Whole RSA private operations, from octets to octets, with everything around the exponentiations.
+//! Whole RSA private operations, from octets to octets, including all work around the
+//! exponentiations.
 
 use core::hint::black_box;
 use std::sync::Arc;
@@ -20,8 +21,9 @@ use crypto_bigint::{Choice, CtSelect};
 use crate::exponentiations::{one_thread, spend};
 use crate::subject::{Case, Subject};
 
-/// Keys of 1024 bits, whose numbers have the same lengths. The modulus of the last two is above 2^1024 - 2^1002: less than one
-/// in a million of the random numbers for blinding is not below it, where the first two differ in how many are.
+/// Keys of 1024 bits, whose numbers have the same lengths. The first two differ in how many random
+/// numbers for blinding are not below the modulus. The modulus of the last two is above 2^1024 -
+/// 2^1002, so that this concerns less than one in a million.
 const PEMS: [&str; 4] = [
     include_str!("../../../tests/keys/rsa1024.pem"),
     include_str!("../../../tests/keys/rsa1024-other.pem"),
@@ -29,10 +31,10 @@ const PEMS: [&str; 4] = [
     include_str!("../../../tests/keys/rsa1024-high-other.pem"),
 ];
 
-/// Each key as often as this, in other places of memory, so that no place counts for the key that lies there.
+/// Copies of each key, at other addresses, so that no address stands for one key.
 const COPIES: usize = 16;
 
-/// What the classes differ in.
+/// The difference between the classes.
 #[derive(Clone, Copy, PartialEq)]
 enum Secret {
     Nothing,
@@ -117,14 +119,14 @@ fn case(
     }
 }
 
-/// The keys, by turns.
+/// The keys, in turn.
 fn keys() -> Vec<KeyHandle> {
     let pems = PEMS.iter().cycle().take(PEMS.len() * COPIES);
     pems.map(|pem| KeyHandle::from_pkcs1_pem(pem).expect("a key of the tests"))
         .collect()
 }
 
-/// A backend with a key and a block.
+/// A backend with a key and an encoded message.
 struct PrivateOp {
     backend: Box<dyn RsaBackend>,
     keys: Vec<KeyHandle>,
@@ -136,7 +138,7 @@ struct PrivateOp {
 }
 
 impl PrivateOp {
-    /// For the control: by how many steps the secret gives itself away.
+    /// The number of steps by which the control leaks the secret.
     fn leaked(&self) -> u32 {
         match self.secret {
             Secret::Nothing => 0,
@@ -165,7 +167,8 @@ impl Subject for PrivateOp {
             Secret::KeyOfHighModulus => keys = [2, 3],
         }
         self.key = copy + keys[black_box(class)];
-        // Class 0 is the special block. The copy lies where the last one lay, and is made by masks, of both.
+        // Class 0 is the special input. The copy is at the same address as the last one, and is
+        // made from both by masks.
         let is_random = Choice::from_u8_lsb(black_box(class as u8));
         self.block.clear();
         let octets = other.iter().zip(&random);

@@ -1,34 +1,35 @@
 //! The statistics of dudect: Welch's t-tests between the running times of two classes.
 //!
-//! After O. Reparaz, J. Balasch, I. Verbauwhede, "Dude, is my code constant time?", DATE 2017, and its program
-//! `dudect.h`: a test of all times, tests of those below each of 100 percentiles, since slow times are mostly the machine's
-//! own, and one of the squared distance from the mean (second order), which finds times that differ in spread only.
+//! Source: O. Reparaz, J. Balasch, I. Verbauwhede, "Dude, is my code constant time?", DATE 2017,
+//! and its program `dudect.h`. One test uses all times. Cropped tests use the times below each of
+//! 100 percentiles, because most slow times come from the machine. One test uses the squared
+//! distance from the mean (second order); it finds times that differ in spread only.
 
-/// Percentiles at which times are cut off, besides the test of all of them.
+/// The number of percentiles at which times are cropped.
 const CROPS: usize = 100;
 
-/// A test of fewer times in either class says nothing.
+/// The fewest times in each class for a test to have a result.
 const ENOUGH: f64 = 500.0;
 
-/// The tests between two classes, fed with one time after the other.
+/// The tests between two classes, which take one time after the other.
 pub(crate) struct Tests {
-    /// Times above which a test does not look, as of [`thresholds`].
+    /// The limits of the cropped tests: see [`thresholds`].
     thresholds: Vec<f64>,
     all: Welch,
     cropped: Vec<Welch>,
     second_order: Welch,
-    /// The mean of both classes that the second order is taken about. One for each class would differ by chance: where the machine
-    /// gets slower or faster later on, so would the squares, for no other reason.
+    /// The mean of both classes, about which the second order is taken. Separate means would differ
+    /// by chance. If the machine then became slower or faster, the squares would differ too.
     center: f64,
 }
 
-/// What the tests say.
+/// The results of the tests.
 pub(crate) struct Verdict {
-    /// t of all times.
+    /// The t of all times.
     pub(crate) all: f64,
-    /// The t of largest amount among the cropped tests.
+    /// The t of largest absolute value among the cropped tests.
     pub(crate) cropped: f64,
-    /// t of the second order.
+    /// The t of the second order.
     pub(crate) second_order: f64,
 }
 
@@ -41,7 +42,7 @@ impl Verdict {
 }
 
 impl Tests {
-    /// Tests whose percentiles are those of `first`, the times of both classes from measurements that are not tested.
+    /// Tests with the percentiles of `first`, times of both classes that are not tested themselves.
     ///
     /// # Panics
     ///
@@ -49,7 +50,7 @@ impl Tests {
     pub(crate) fn new(first: &[Vec<f64>; 2]) -> Self {
         let mut sorted = first.concat();
         sorted.sort_by(f64::total_cmp);
-        // Cut at the last percentile, so that one interruption does not move the center.
+        // Cropped at the last percentile, so that one interruption does not move the center.
         let limit = percentile(&sorted, 0.99);
         let kept = sorted.partition_point(|time| *time <= limit);
         Self {
@@ -69,7 +70,7 @@ impl Tests {
                 welch.add(class, time);
             }
         }
-        // Without the slowest times, whose squares would hide all others.
+        // Without the slowest times: their squares would hide all others.
         if self.thresholds.last().is_some_and(|last| time < *last) {
             let distance = time - self.center;
             self.second_order.add(class, distance * distance);
@@ -86,13 +87,13 @@ impl Tests {
     }
 }
 
-/// Those of `dudect.h`: the i-th cuts at the percentile `1 - 0.5^(10 (i + 1) / 100)`.
+/// The thresholds of `dudect.h`: the i-th is the percentile `1 - 0.5^(10 (i + 1) / 100)`.
 fn thresholds(sorted: &[f64]) -> Vec<f64> {
     let which = |i: usize| 1.0 - 0.5_f64.powf(10.0 * (i + 1) as f64 / CROPS as f64);
     (0..CROPS).map(|i| percentile(sorted, which(i))).collect()
 }
 
-/// The time below which this share of the sorted times lies.
+/// The time below which this share of the sorted times is.
 pub(crate) fn percentile(sorted: &[f64], share: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * share) as usize]
 }
@@ -113,7 +114,7 @@ impl Welch {
         self.squares[class] += distance * (value - self.mean[class]);
     }
 
-    /// Positive if class 0 takes longer; 0 with too few values, or if all of them are the same.
+    /// Positive if class 0 takes longer; 0 with too few values, or if all are equal.
     fn t(&self) -> f64 {
         if self.count.iter().any(|count| *count < ENOUGH) {
             return 0.0;
@@ -124,7 +125,8 @@ impl Welch {
         let difference = self.mean[0] - self.mean[1];
         match error > 0.0 {
             true => difference / error,
-            // Clocks are coarse: times that are all the same in both classes say nothing, else they say everything.
+            // Clocks are coarse. If all times are equal in both classes there is no result; if only
+            // the classes differ, the result is certain.
             false if difference == 0.0 => 0.0,
             false => f64::INFINITY.copysign(difference),
         }

@@ -1,4 +1,4 @@
-//! What is measured, and how.
+//! Subjects of measurements, and how they are measured.
 
 use core::hint::black_box;
 
@@ -9,37 +9,37 @@ use crate::statistics::{Tests, Verdict, percentile};
 
 /// A computation on inputs of two classes.
 pub(crate) trait Subject {
-    /// Makes an input of a class, 0 or 1: in the same place, and by the same steps for both, so that they find the caches
-    /// alike.
+    /// Makes an input of class 0 or 1. Address and steps are the same for both, so that they leave
+    /// the caches alike.
     fn prepare(&mut self, class: usize, rng: &mut ChaCha20Rng);
 
-    /// Computes with that input. The time in nanoseconds of each of the [clocks](Case::clocks).
+    /// Computes with that input. Returns the nanoseconds by each of the [clocks](Case::clocks).
     fn measure(&mut self) -> Vec<f64>;
 }
 
 /// Two classes of inputs for one computation.
 pub(crate) struct Case {
-    /// What computes.
+    /// The name of the computation.
     pub(crate) subject: String,
-    /// What the classes differ in.
+    /// The difference between the classes.
     pub(crate) classes: &'static str,
-    /// Whether it leaks, and must be found.
+    /// Whether it leaks on purpose and must be found.
     pub(crate) is_control: bool,
-    /// Whose times are taken: those of whole calls, or of a device's kernels too.
+    /// The clocks: those of whole calls, and possibly of a device's kernels.
     pub(crate) clocks: &'static [&'static str],
-    /// Makes the computation; on the thread that measures it.
+    /// Makes the computation on the thread that measures it.
     pub(crate) make: Box<dyn Fn() -> Box<dyn Subject> + Sync>,
 }
 
-/// What was found by one clock.
+/// The findings of one clock.
 pub(crate) struct Finding {
     pub(crate) clock: &'static str,
-    /// Of the times of both classes, in nanoseconds.
+    /// The median of the times of both classes, in nanoseconds.
     pub(crate) median: f64,
     pub(crate) verdict: Verdict,
 }
 
-/// Takes the times of `measurements` computations, whose classes take turns at random.
+/// Measures `measurements` computations, whose classes alternate at random.
 pub(crate) fn run(case: &Case, measurements: usize, seed: u64) -> Vec<Finding> {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut subject = (case.make)();
@@ -48,7 +48,7 @@ pub(crate) fn run(case: &Case, measurements: usize, seed: u64) -> Vec<Finding> {
         subject.prepare(class, &mut rng);
         (class, subject.measure())
     };
-    // These warm up, and give the percentiles.
+    // These warm up and give the percentiles.
     let mut first = vec![[Vec::new(), Vec::new()]; case.clocks.len()];
     for _ in 0..(measurements / 10).clamp(1_000, 10_000) {
         let (class, times) = measure();

@@ -1,4 +1,4 @@
-//! Signatures in small batches and in large ones, of the fastest of ours.
+//! Signatures in small and in large batches, on our fastest backend.
 
 use std::hint::black_box;
 
@@ -11,11 +11,11 @@ use crate::backends::Backend;
 use crate::keys::private_key;
 use crate::rounds::{Contender, Plan, compare as measure};
 
-/// The sizes of batches that are compared, the last one with all others.
+/// The compared batch sizes; the last one is compared with all others.
 const SIZES: [usize; 8] = [1, 2, 4, 8, 16, 64, 512, 4096];
 
-/// Measures signing with a key of `bits` bits in batches of several sizes on the last of `backends`, which is the fastest
-/// of one core, blinded and unblinded.
+/// Measures signing with a key of `bits` bits in batches of several sizes, blinded and unblinded.
+/// Uses the last of `backends`, the fastest of one core.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! What our exponentiations take in cycles of the processor, whatever its clock does meanwhile.
+//! The processor cycles of our exponentiations, independent of changes of the clock rate.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use crypto_bigint::BoxedUint;
 use crate::backends::Backend;
 use crate::exponentiation::instances;
 
-/// How many cycles a multiplication of 64-bit integers waits for the one before it, on AMD's processors since Zen and Intel's
-/// since Sandy Bridge.
+/// The latency of a multiplication of 64-bit integers in cycles, on AMD's processors since Zen and
+/// Intel's since Sandy Bridge.
 const MULTIPLICATION: f64 = 3.0;
 
-/// Prints the cycles for a batch and each bit of its exponents, without what does not grow with them, and the clock: medians of
-/// `rounds`.
+/// Prints the cycles for a batch and each bit of its exponents, without fixed costs, and the clock
+/// rate: medians of `rounds`.
 pub(crate) fn print(
     width: u32,
     batch: usize,
@@ -40,7 +40,8 @@ pub(crate) fn print(
     }
 }
 
-/// The difference between exponents of `width` bits and of half as many, and the cycles of a nanosecond.
+/// The difference between exponents of `width` bits and of half as many, and the cycles per
+/// nanosecond.
 fn cycles_a_bit(
     backend: &dyn RsaBackend,
     batch: &[ModExp<'_, BoxedUint>],
@@ -52,7 +53,7 @@ fn cycles_a_bit(
     (cycles / f64::from(width - width / 2), clock)
 }
 
-/// The nanoseconds of one call, and the cycles of a nanosecond right after it.
+/// The nanoseconds of one call, and the cycles per nanosecond right after it.
 fn timed(
     backend: &dyn RsaBackend,
     batch: &[ModExp<'_, BoxedUint>],
@@ -69,7 +70,7 @@ fn timed(
     (call.as_nanos() as f64, clock())
 }
 
-/// The cycles of a nanosecond, by the fastest of some chains of multiplications.
+/// The cycles per nanosecond, by the fastest of several chains of multiplications.
 fn clock() -> f64 {
     const LENGTH: u32 = 16_384;
     let chain = |_| {

@@ -1,6 +1,6 @@
 //! Modular exponentiations with full-length exponents.
 //!
-//! Every instance has its own modulus, whose Montgomery constants all contenders are given.
+//! Every instance has its own modulus; all contenders receive its Montgomery constants.
 
 use std::hint::black_box;
 
@@ -19,8 +19,8 @@ use crate::rounds::{Contender, Plan, compare as measure};
 ///
 /// # Panics
 ///
-/// If a backend, crypto-bigint or OpenSSL's function for two does not agree with OpenSSL's function for
-/// one.
+/// If the results of a backend, of crypto-bigint or of OpenSSL's function for two differ from those
+/// of OpenSSL's function for one.
 pub(crate) fn compare(
     width: u32,
     batch: usize,
@@ -51,7 +51,7 @@ pub(crate) fn compare(
     measure(&mut contenders, &references, plan);
 }
 
-/// So many random instances.
+/// `count` random instances.
 pub(crate) fn instances(width: u32, count: usize) -> Instances<BoxedUint> {
     let zero = BoxedUint::zero_with_precision(width);
     Instances::new(count, &zero, |modulus| {

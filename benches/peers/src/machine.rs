@@ -1,11 +1,11 @@
-//! The machine and the libraries that are measured.
+//! The measured machine and libraries.
 
 use std::fs;
 
-/// What Cargo resolved for this build.
+/// The lock file of this build.
 const LOCK_FILE: &str = include_str!("../../../Cargo.lock");
 
-/// Binds the process to core `wanted`, by default the last one it may use, and returns which it is.
+/// Binds the process to core `wanted`, by default the last allowed one, and returns its number.
 pub(crate) fn pin(wanted: Option<usize>) -> Result<usize, String> {
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     let core = match wanted {
@@ -23,7 +23,7 @@ pub(crate) fn pin(wanted: Option<usize>) -> Result<usize, String> {
     }
 }
 
-/// Prints what a reader must know to compare the figures.
+/// Prints the facts that a reader needs to compare the figures.
 pub(crate) fn describe(core: usize) {
     println!(
         "CPU: {}, {}, core {core} only",

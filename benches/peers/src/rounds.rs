@@ -1,13 +1,13 @@
-//! Interleaved measurement, and its table.
+//! Interleaved measurement, and its table of results.
 
 use std::time::{Duration, Instant};
 
 /// How long to measure.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
-    /// How often every contender has its turn.
+    /// How many turns each contender has.
     pub(crate) rounds: u32,
-    /// How long a turn takes, about; a turn is a whole number of calls and at least one.
+    /// The approximate time of a turn, which is a whole number of calls, at least one.
     pub(crate) slice: Duration,
 }
 
@@ -46,8 +46,8 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// Measures `contenders` in turns, so that whatever slows the machine for a while slows all of them, and
-/// prints the median rate of each and its ratio to that of each of `references`.
+/// Measures `contenders` in turns, so that a slow phase of the machine slows all of them. Prints
+/// the median rate of each and its ratio to that of each of `references`.
 ///
 /// # Panics
 ///

@@ -1,9 +1,9 @@
 //! RSA signatures, PKCS#1 v1.5 with SHA-256.
 //!
-//! Every contender hashes the message, signs with the Chinese remainder theorem, and checks the result
-//! with the public exponent before it hands it out. Blinded are ours where it says so, `rsa` where it
-//! says so, aws-lc-rs and OpenSSL (both square a cached factor and draw a new one every 32 signatures); ring
-//! does not blind.
+//! Every contender hashes the message, signs with the Chinese remainder theorem, and checks the
+//! result with the public exponent before it returns it. Blinded are: ours and `rsa` where the name
+//! says so, and aws-lc-rs and OpenSSL always. The last two square a cached factor, and draw a new
+//! one every 32 signatures. ring does not blind.
 
 use std::hint::black_box;
 

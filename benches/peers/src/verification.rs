@@ -22,7 +22,7 @@ use crate::backends::Backend;
 use crate::keys::private_key;
 use crate::rounds::{Contender, Plan, compare as measure};
 
-/// A message with its signature, and the key that it was made with.
+/// A message with its signature and the key that made it.
 struct Signed {
     key: usize,
     message: [u8; 32],

@@ -1,6 +1,6 @@
-//! Counts full TLS 1.3 handshakes over loopback as batch-modexp-rustls's example `tls_load` does, and beside ring with
-//! aws-lc-rs, which makes the whole handshake of its server. A third server of ours leaves all but the signature to
-//! aws-lc-rs.
+//! Counts full TLS 1.3 handshakes over loopback, like the example `tls_load` of
+//! batch-modexp-rustls. Compares ring and aws-lc-rs, which each compute the whole handshake of
+//! their server. A third server of ours leaves all but the signature to aws-lc-rs.
 //!
 //! `cargo run --release -p batch-modexp-tls-bench -- --in-flight 1,8,64`
 
@@ -31,12 +31,13 @@ use load::{CERTIFICATE, Failure, KEY, Load, server};
 struct Options {
     #[command(flatten)]
     load: Load,
-    /// So many cores are the server's, the first ones, and the others the client's; by default both share all. On Linux.
+    /// The number of cores for the server, from the first; the client gets the others. By default
+    /// both share all. Linux only.
     #[arg(long)]
     server_cores: Option<NonZeroUsize>,
 }
 
-/// Leaves the calling thread, and those that it starts, these cores.
+/// Restricts the calling thread, and threads that it starts later, to these cores.
 #[cfg(target_os = "linux")]
 fn stay_on(cores: Range<usize>) -> Result<(), Failure> {
     let mut set = CpuSet::new();
@@ -66,7 +67,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         if servers >= cores {
             return Err(format!("no core of {cores} is left for the client").into());
         }
-        // The queue's threads, which are started from here, and the server's.
+        // Applies to the threads of the queue and of the server, which start from here.
         stay_on(0..servers)?;
     }
     let backend = Auto::new()?;
@@ -98,7 +99,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         ),
     ];
     options.load.compare(&contenders, &|| {
-        // It worked once.
+        // The same call succeeded before.
         let _ = servers.map(|servers| stay_on(servers..cores));
     })
 }

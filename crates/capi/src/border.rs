@@ -1,5 +1,5 @@
-//! Status codes, the message of the last error, the barrier that stops panics, and memory that C
-//! names.
+//! Status codes, the message of the last error, the barrier that stops panics, and access to memory
+//! from C.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -92,7 +92,7 @@ pub(crate) unsafe fn elements_mut<'a, T>(data: *mut T, len: usize) -> Result<&'a
     }
 }
 
-/// The items of a batch, whose `size` is that of the program's header.
+/// The items of a batch; `size` is the item size in the program's header.
 ///
 /// # Safety
 ///
@@ -121,7 +121,8 @@ pub(crate) unsafe fn parameters<'a, T>(data: *const T) -> Result<&'a T, Failure>
     Ok(unsafe { &*data })
 }
 
-/// Structs of the header may grow, and their size tells the versions apart. There is one so far.
+/// Checks the size of a struct of the header. Structs may grow; their size tells versions apart.
+/// There is one version so far.
 fn check_size<T>(size: usize) -> Result<(), Failure> {
     match size == size_of::<T>() {
         true => Ok(()),
@@ -141,7 +142,7 @@ fn check<T>(data: *const T, len: usize) -> Result<(), Failure> {
     }
 }
 
-/// Octets to write. They may overlap what is read: they are written when all is read.
+/// Octets for output. They may overlap the input: they are written after all input is read.
 pub(crate) struct Place {
     start: *mut u8,
     len: usize,
@@ -160,7 +161,7 @@ impl Place {
         self.len
     }
 
-    /// Writes the octets from `offset` on.
+    /// Writes the octets at `offset`.
     ///
     /// # Panics
     ///
@@ -185,7 +186,7 @@ pub(crate) unsafe fn object<'a, T>(object: *const T) -> Result<&'a T, Failure> {
     unsafe { object.as_ref() }.ok_or_else(|| argument("an engine, a key or a queue is NULL"))
 }
 
-/// Makes an object for C at `out`, or NULL after a failure.
+/// Makes an object for C at `out`; writes NULL on failure.
 ///
 /// # Safety
 ///

@@ -39,7 +39,8 @@ pub(crate) struct Target {
     user: *mut c_void,
 }
 
-// SAFETY: the header says that the callback runs on a thread of the queue, and what it is given.
+// SAFETY: the header documents that the callback runs on a thread of the queue, with which
+// arguments.
 unsafe impl Send for Target {}
 
 impl Target {
@@ -63,7 +64,7 @@ impl Target {
 
 enum Stage {
     Waits(Signing),
-    /// The callback is still to be called.
+    /// The outcome is known, and the callback has not been called yet.
     Settled(Outcome),
 }
 
@@ -74,7 +75,7 @@ struct Request {
 }
 
 impl Request {
-    /// Takes the answer if there is one; says whether the request is settled.
+    /// Takes the answer if there is one; returns whether the request is settled.
     fn settle(&mut self) -> bool {
         if let Stage::Waits(signing) = &mut self.stage {
             match Pin::new(signing).poll(&mut Context::from_waker(&self.waker)) {
@@ -90,11 +91,11 @@ impl Request {
 struct Open {
     requests: HashMap<u64, Request>,
     last_id: u64,
-    /// Numbers of requests that may be settled; `None` when the queue is closed.
+    /// Receives numbers of requests that may be settled; `None` when the queue is closed.
     events: Option<Sender<u64>>,
 }
 
-/// Tells the thread to look at a request. The queue's workers call it, and it does not block.
+/// Notifies the thread of a request. The queue's workers call it; it does not block.
 struct Wakeup {
     id: u64,
     events: Sender<u64>,
@@ -102,12 +103,13 @@ struct Wakeup {
 
 impl Wake for Wakeup {
     fn wake(self: Arc<Self>) {
-        // The thread is there for as long as there is a request.
+        // The thread lives as long as there is a request.
         let _ = self.events.send(self.id);
     }
 }
 
-/// The thread, and what it works on. When this is dropped the thread ends after all requests.
+/// The thread and its requests. After a drop of this value the thread ends when all requests are
+/// done.
 pub(crate) struct Callbacks {
     open: Arc<Mutex<Open>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -138,12 +140,12 @@ impl Callbacks {
         lock(&self.open).requests.len()
     }
 
-    /// Whether a callback makes the call.
+    /// Whether the current thread runs a callback.
     pub(crate) fn is_current(&self) -> bool {
         thread::current().id() == self.thread_id
     }
 
-    /// Takes a request; `publish` gets its number before the callback can be called.
+    /// Adds a request. `publish` receives its number before the callback can be called.
     pub(crate) fn add(
         &self,
         signing: Signing,
@@ -166,7 +168,7 @@ impl Callbacks {
             waker: Waker::from(Arc::new(wakeup)),
         };
         publish(id);
-        // The callback is not called here: the program may hold a lock that the callback takes.
+        // The callback is not called here: the program may hold a lock that the callback needs.
         if request.settle() {
             let _ = events.send(id);
         }
@@ -174,7 +176,7 @@ impl Callbacks {
         Ok(())
     }
 
-    /// Takes a request back that is not settled.
+    /// Cancels a request that is not settled.
     pub(crate) fn cancel(&self, id: u64) -> Result<(), Failure> {
         let mut open = lock(&self.open);
         let events = open.events.clone();
@@ -182,7 +184,7 @@ impl Callbacks {
             && !request.settle()
         {
             let cancelled = Failure::new(CANCELLED, "the request was cancelled");
-            // The signing that is dropped leaves the queue.
+            // Dropping the signing removes it from the queue.
             request.stage = Stage::Settled(Err(cancelled));
             let _ = events.send(id);
             return Ok(());
@@ -190,11 +192,11 @@ impl Callbacks {
         Err(Failure::new(LATE, "there is nothing to cancel any more"))
     }
 
-    /// Takes no more requests; returns when all callbacks have returned. All requests are answered
-    /// before this is called.
+    /// Refuses further requests, and returns when all callbacks have returned. All requests must
+    /// have been answered before.
     pub(crate) fn finish(&self) {
         lock(&self.open).events = None;
-        // Under the lock, so that another call waits too.
+        // Under the lock, so that a second call waits too.
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(thread) = thread.take() {
             let _ = thread.join();
@@ -208,7 +210,7 @@ impl Drop for Callbacks {
     }
 }
 
-/// Calls back until no sender of events is left.
+/// Calls callbacks until no sender of events is left.
 fn run(open: &Mutex<Open>, events: &Receiver<u64>) {
     for id in events {
         if let Some((target, outcome)) = take(open, id) {

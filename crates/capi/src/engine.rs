@@ -1,4 +1,4 @@
-//! Engines.
+//! Engines: objects of C that compute.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use batch_modexp::backend::{Auto, Kind};
 
 use crate::border::{argument, failed, free, make};
 
-/// The most threads of an engine.
+/// The maximum number of threads of an engine.
 const MOST_THREADS: usize = 1024;
 
-/// `bme_engine` of the header. Queues share what is in it.
+/// `bme_engine` of the header. Queues share its backend.
 pub(crate) struct Engine(pub(crate) Arc<Auto>);
 
 #[unsafe(no_mangle)]

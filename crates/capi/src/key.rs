@@ -34,7 +34,7 @@ impl Octets {
         unsafe { elements(self.data, self.len) }
     }
 
-    /// `None` if there are none.
+    /// The octets, or `None` if there are none.
     ///
     /// # Safety
     ///
@@ -77,7 +77,7 @@ unsafe extern "C" fn bme_key_from_der(
         // SAFETY: the caller vouches for the range.
         let der = unsafe { elements(der, der_len) }?;
         let key = KeyHandle::from_pkcs8_der(der);
-        // If it is neither, the error is that of PKCS#8, the usual format.
+        // If both fail, the error is that of PKCS#8, the usual format.
         let key = key.or_else(|error| KeyHandle::from_pkcs1_der(der).map_err(|_| error));
         key.map_err(bad_key)
     };

@@ -95,7 +95,7 @@ unsafe extern "C" fn bme_mul(
     })
 }
 
-/// Numbers that are wiped.
+/// Numbers that are wiped on drop.
 struct Wiped(Vec<BoxedUint>);
 
 impl Drop for Wiped {
@@ -104,7 +104,7 @@ impl Drop for Wiped {
     }
 }
 
-/// The instances that have odd moduli, and where their results go.
+/// The instances with odd moduli, and the places of their results.
 struct Batch<'a> {
     width: usize,
     bits: u32,
@@ -163,7 +163,7 @@ impl Batch<'_> {
         })
     }
 
-    /// The numbers of the instances, from those of all of them.
+    /// The numbers of these instances, taken from those of all instances.
     fn operands(&self, octets: &[u8], width: usize) -> Result<Wiped, Failure> {
         let bits = bits(width)?;
         let mut numbers = Wiped(Vec::with_capacity(self.positions.len()));
@@ -190,13 +190,13 @@ impl Batch<'_> {
     }
 }
 
-/// The octets of `count` numbers.
+/// The number of octets of `count` numbers.
 fn len(count: usize, width: usize) -> Result<usize, Failure> {
     let len = count.checked_mul(width);
     len.ok_or_else(|| argument("a length is too large"))
 }
 
-/// The bits of a number of `octets`, in whole limbs of any size.
+/// The width in bits of a number of `octets`, rounded up to whole limbs of any size.
 fn bits(octets: usize) -> Result<u32, Failure> {
     /// The widest numbers of any backend, in octets.
     const MOST: usize = 2048;

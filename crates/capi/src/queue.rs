@@ -1,4 +1,4 @@
-//! A queue of single requests, which are answered by callbacks.
+//! A queue of single requests; callbacks receive the answers.
 
 use std::ffi::c_void;
 use std::time::Duration;
@@ -31,7 +31,7 @@ struct Queue {
     queue: BatchQueue,
     callbacks: Callbacks,
     capacity: usize,
-    /// The process that has the threads.
+    /// The process that owns the threads.
     process: u32,
 }
 
@@ -177,10 +177,10 @@ unsafe extern "C" fn bme_queue_free(queue: *mut Queue) {
         // SAFETY: made by `make`, and the caller frees it once.
         let queue = unsafe { Box::from_raw(queue) };
         match queue.check_process() {
-            // In a callback nothing is waited for; the threads end when all is done.
+            // Inside a callback there is no waiting; the threads end when all work is done.
             Ok(()) if queue.callbacks.is_current() => {}
             Ok(()) => queue.close(Shutdown::Drain)?,
-            // Others may have held its locks when the process was forked.
+            // Other threads may have held its locks during the fork.
             Err(_) => std::mem::forget(queue),
         }
         Ok(())

@@ -13,10 +13,10 @@ pub(crate) const PSS: i32 = 32;
 pub(crate) const OAEP: i32 = 48;
 pub(crate) const PREHASHED: i32 = 256;
 
-/// Where the hash function is in the number of a scheme.
+/// The bits of a scheme number that encode the hash function.
 const HASH: i32 = 0xf;
 
-/// A signature scheme, and whether its messages are hashed already.
+/// A signature scheme, and whether its messages are already hashed.
 pub(crate) struct SignatureScheme {
     pub(crate) scheme: AnyScheme,
     pub(crate) is_prehashed: bool,
@@ -48,7 +48,7 @@ impl SignatureScheme {
         })
     }
 
-    /// Whether a message has a length that the scheme takes.
+    /// Whether the scheme accepts a message of this length.
     pub(crate) fn takes(&self, message: &[u8]) -> bool {
         !self.is_prehashed || message.len() == self.digest_len
     }

@@ -1,4 +1,4 @@
-//! Signatures for asyncio: a thread that polls requests and settles the futures of event loops.
+//! Signatures for asyncio: a thread polls requests and settles the futures of event loops.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -19,7 +19,7 @@ type Outcome = Result<Signature, QueueError>;
 
 enum Event {
     Begin(u64, Request),
-    /// Its signature, or space in the queue, is there.
+    /// A signature, or space in the queue, is available.
     Woken(u64),
     /// The future was cancelled.
     Cancelled(u64),
@@ -32,7 +32,7 @@ struct Request {
     event_loop: Py<PyAny>,
 }
 
-/// Wakes a request: the queue calls it, and it does not block.
+/// Wakes a request. The queue calls it; it does not block.
 struct Wakeup {
     id: u64,
     events: Sender<Event>,
@@ -62,8 +62,8 @@ impl Cancel {
     }
 }
 
-/// The thread's end that requests are given to. The thread ends when this is dropped and all
-/// requests are answered.
+/// The sending end of the thread's channel. The thread ends when this is dropped and all requests
+/// are answered.
 pub(crate) struct Answers(Sender<Event>);
 
 impl Answers {
@@ -75,7 +75,7 @@ impl Answers {
         Ok(Self(events))
     }
 
-    /// A future of the running event loop for a request with this number.
+    /// Makes a future of the running event loop for a request with this number.
     pub(crate) fn future<'py>(
         &self,
         py: Python<'py>,
@@ -88,7 +88,7 @@ impl Answers {
             id,
             events: self.0.clone(),
         }));
-        // A request that fails at once needs no thread: a forked child has none.
+        // A request that fails at once needs no thread, which a forked child lacks.
         if let Poll::Ready(outcome) = poll(&mut signing, &waker) {
             settle(&future, outcome)?;
             return Ok(future);
@@ -114,7 +114,7 @@ fn poll(signing: &mut Signing, waker: &Waker) -> Poll<Outcome> {
     Pin::new(signing).poll(&mut Context::from_waker(waker))
 }
 
-/// Polls requests that were woken. Answers that come together take the interpreter's lock once.
+/// Polls requests that were woken. Answers that arrive together take the interpreter's lock once.
 fn work(events: &Receiver<Event>) {
     let mut requests = HashMap::new();
     while let Ok(event) = events.recv() {
@@ -125,7 +125,7 @@ fn work(events: &Receiver<Event>) {
             next = events.try_recv().ok();
         }
         if !answered.is_empty() {
-            // There is none any more if Python ends.
+            // Fails if Python is shutting down.
             let _ = Python::try_attach(|py| deliver(py, answered));
         }
     }
@@ -147,7 +147,7 @@ fn take(
             return;
         }
     };
-    // A request may be woken before it comes here, or after its answer.
+    // A request may be woken before it arrives here, or after its answer.
     let Some(request) = requests.get_mut(&id) else {
         return;
     };
@@ -156,7 +156,7 @@ fn take(
     }
 }
 
-/// Has each event loop settle its futures, those of neighbours in one call.
+/// Settles the futures of each event loop, with one call for neighbours of the same loop.
 fn deliver(py: Python<'_>, answered: Vec<(Request, Outcome)>) {
     for group in answered.chunk_by(|a, b| a.0.event_loop.is(&b.0.event_loop)) {
         let list = PyList::empty(py);

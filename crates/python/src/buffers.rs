@@ -1,4 +1,4 @@
-//! Buffers of fixed-width octets, and results in the form in which the operands came.
+//! Buffers of fixed-width octets, and results in the form of the operands.
 
 use batch_modexp::secret::Secret;
 use crypto_bigint::BoxedUint;
@@ -9,7 +9,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList};
 
 use crate::machine;
 
-/// How the numbers of a list came, and how results leave.
+/// The form of a list of numbers, which results get too.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
     /// A list of integers.
@@ -28,8 +28,8 @@ pub(crate) struct Rows {
     pub(crate) kind: Kind,
 }
 
-/// Reads a buffer of unsigned octets; `None` if the object is none. One with two dimensions has a
-/// number in each row. One with one dimension is cut into `count` numbers.
+/// Reads a buffer of unsigned octets; `None` if the object is none. In two dimensions, each row is
+/// a number. In one dimension, the buffer is cut into `count` numbers.
 pub(crate) fn read(
     name: &str,
     object: &Bound<'_, PyAny>,
@@ -70,7 +70,7 @@ pub(crate) fn read(
     }))
 }
 
-/// Results as Python has them. Those of a buffer are `width` octets wide.
+/// Converts results for Python. Those in a buffer are `width` octets wide.
 pub(crate) fn write<'py>(
     py: Python<'py>,
     results: &[Secret<BoxedUint>],
@@ -88,7 +88,7 @@ pub(crate) fn write<'py>(
         return Ok(integers.into_any());
     }
     let fill = |rows: &mut [u8]| {
-        // Where the width is 0 there is nothing to write.
+        // With a width of 0 there is nothing to write.
         for (row, result) in rows.chunks_exact_mut(width.max(1)).zip(results) {
             let octets = Secret::new(result.to_be_bytes().into_vec());
             // A result is below its modulus, which has this width; its limbs may have more octets.

@@ -47,7 +47,7 @@ fn with_index(py: Python<'_>, index: Option<usize>, message: String) -> PyErr {
     }
 }
 
-/// The same error with its position in a list instead of the part that begins at `start`.
+/// Adds the start of the part of a list to the position of an error.
 fn moved(mut error: rsa::Error, start: usize) -> rsa::Error {
     use rsa::Error as E;
     match &mut error {

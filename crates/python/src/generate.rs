@@ -47,7 +47,7 @@ pub(crate) fn generate_keys(
     let is_over = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
     let stop = is_over.clone();
-    // One key of 8192 bits takes seconds. On another thread it leaves this one free to look for
+    // One key of 8192 bits takes seconds. The other thread generates it, while this one checks for
     // signals.
     thread::spawn(move || {
         let keys = generate(&backend, bits, public_exponent, count, &stop);
@@ -78,7 +78,7 @@ pub(crate) fn generate_keys(
     Ok(list)
 }
 
-/// Generates keys, as many at a time as there are threads, until they are enough or `stop` says so.
+/// Generates keys, as many at a time as there are threads, until there are enough or `stop` is set.
 fn generate(
     backend: &Auto,
     bits: u32,
@@ -89,7 +89,7 @@ fn generate(
     let generator = KeyGenerator::new(backend, bits)?.public_exponent(public_exponent)?;
     let mut keys = Vec::new();
     while keys.len() < count && !stop.load(Ordering::Relaxed) {
-        // Short keys several at a time, which fill more lanes.
+        // Several short keys at a time fill more lanes.
         let at_a_time = backend.threads() * (8192 / bits as usize);
         let missing = count - keys.len();
         keys.extend(generator.generate(&mut SysRng, missing.min(at_a_time))?);

@@ -38,7 +38,7 @@ mod native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // An error that is about no item.
+        // An error that concerns no item.
         module
             .getattr("Error")?
             .setattr("index", module.py().None())

@@ -1,4 +1,4 @@
-//! The backend that all calls compute with, and the pieces that long calls are cut into.
+//! The backend of all calls, and the division of long calls into pieces.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -11,22 +11,22 @@ use pyo3::prelude::*;
 
 use crate::error;
 
-/// After each piece a call looks for signals, such as that of Ctrl-C.
+/// The aimed time of a piece. After each piece a call checks for signals, such as that of Ctrl-C.
 const PIECE_TIME: Duration = Duration::from_millis(200);
 
-/// Work of the first piece for each thread, whose time is not known: that of 64 exponentiations of
-/// 2048 bits, in third powers of limbs.
+/// The work of the first piece for each thread, when its time is not known yet: 64 exponentiations
+/// of 2048 bits, in cubes of limbs.
 const FIRST_WORK: u64 = 64 * 32 * 32 * 32;
 
-/// The backend of a process, and the number of threads that was asked for.
+/// The backend of a process, and the requested number of threads.
 struct Machine {
     process: u32,
     threads: Option<NonZeroUsize>,
     backend: Option<Arc<Auto>>,
 }
 
-/// It is locked for a moment, and only by threads that hold the interpreter's lock. So no thread
-/// has it while Python forks.
+/// Locked briefly, and only by threads that hold the interpreter's lock. No thread therefore holds
+/// it while Python forks.
 static MACHINE: Mutex<Machine> = Mutex::new(Machine {
     process: 0,
     threads: None,
@@ -36,14 +36,14 @@ static MACHINE: Mutex<Machine> = Mutex::new(Machine {
 fn of_this_process() -> MutexGuard<'static, Machine> {
     let mut machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     if machine.process != process::id() {
-        // The threads of the parent are not in the child: nothing of its backend is dropped here.
+        // The child lacks the parent's threads, so its copy of the backend must not be dropped.
         std::mem::forget(machine.backend.take());
         machine.process = process::id();
     }
     machine
 }
 
-/// The backend of this process. A forked child makes its own, with threads of its own.
+/// The backend of this process. A forked child makes its own, with its own threads.
 pub(crate) fn shared(_: Python<'_>) -> PyResult<Arc<Auto>> {
     let mut machine = of_this_process();
     if let Some(backend) = &machine.backend {
@@ -78,8 +78,8 @@ pub(crate) fn backend(py: Python<'_>) -> PyResult<(&'static str, usize, String)>
     Ok((backend.name(), backend.threads(), reason))
 }
 
-/// Looks for signals at each item with a round index, for loops that convert items from Python or
-/// for it.
+/// Checks for signals at each item with a round index, for loops that convert items from or to
+/// Python.
 pub(crate) fn check_signals_at(py: Python<'_>, index: usize) -> PyResult<()> {
     match index % 4096 {
         0 => py.check_signals(),
@@ -87,9 +87,10 @@ pub(crate) fn check_signals_at(py: Python<'_>, index: usize) -> PyResult<()> {
     }
 }
 
-/// Calls `compute` for one range of `0..len` after the other, without the interpreter's lock.
-/// Between two calls it looks for signals, so that Ctrl-C ends the work. `work` is that of an item,
-/// in third powers of limbs; later pieces are cut by the time that earlier ones took.
+/// Calls `compute` for consecutive ranges of `0..len`, without the interpreter's lock.
+///
+/// It checks for signals between calls, so that Ctrl-C ends the work. `work` is that of an item, in
+/// cubes of limbs. Later pieces are sized by the time of earlier ones.
 pub(crate) fn in_pieces<T: Send>(
     py: Python<'_>,
     len: usize,

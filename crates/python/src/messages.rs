@@ -1,4 +1,4 @@
-//! Lists of octet strings from Python, and lists of results for it.
+//! Lists of octet strings from Python, and lists of results for Python.
 
 use batch_modexp::rsa::Error;
 use pyo3::buffer::PyBuffer;
@@ -9,8 +9,7 @@ use pyo3::types::{PyBytes, PyList};
 
 use crate::{error, machine};
 
-/// Work of a private operation or a public one, in third powers of limbs: see
-/// [`crate::machine::in_pieces`].
+/// The work of a private operation, in cubes of limbs: see [`crate::machine::in_pieces`].
 pub(crate) fn private_work(size: usize) -> u64 {
     (size as u64 / 8).pow(3) / 4
 }
@@ -28,7 +27,7 @@ pub(crate) fn octets(name: &str, object: &Bound<'_, PyAny>) -> PyResult<PyBacked
     Ok(PyBytes::new(py, &buffer(name, object)?.to_vec(py)?).into())
 }
 
-/// The octets of an object with the buffer protocol, where they lie.
+/// The octets of an object with the buffer protocol, in place.
 pub(crate) fn buffer(name: &str, object: &Bound<'_, PyAny>) -> PyResult<PyBuffer<u8>> {
     if let Ok(buffer) = PyBuffer::get(object) {
         return Ok(buffer);
@@ -65,8 +64,8 @@ pub(crate) fn check_lengths(names: [&str; 2], lengths: [usize; 2]) -> PyResult<(
     Err(PyValueError::new_err(message))
 }
 
-/// Appends the results of the part of a list that begins at `start`. The first error is raised, or,
-/// with `return_exceptions`, each has its place in the list.
+/// Appends the results of the part of a list that begins at `start`. Raises the first error; with
+/// `return_exceptions`, each error is an item of the list.
 pub(crate) fn append<'a>(
     list: &Bound<'_, PyList>,
     start: usize,

@@ -114,7 +114,7 @@ pub(crate) fn mulmod_list<'py>(
     buffers::write(py, &products, kind_of(&[&a, &b]), moduli.width())
 }
 
-/// Results of a part of a list, and the positions without an inverse.
+/// Results of a part of a list, and the positions of bases without an inverse.
 type Computed = Result<(Vec<Secret<BoxedUint>>, Vec<usize>), batch_modexp::Error>;
 
 fn powmod(
@@ -157,7 +157,7 @@ fn powmod(
         let table = match is_fixed && len >= TABLE_FROM * backend.threads() {
             true => table.get_or_init(|| {
                 let (ModExp { base, params, .. }, bits) = (&batch[0], lengths.longest());
-                // Of a long exponent modulo a wide number even a small table may be too large.
+                // With a long exponent and a wide modulus even a small table may be too large.
                 backend.fixed_base(*base, params, bits, TABLE_BYTES).ok()
             }),
             false => &None,
@@ -185,14 +185,14 @@ fn powmod(
     buffers::write(py, &powers, kind, moduli.width())
 }
 
-/// From how many powers of one base for each thread a table takes less time. To make one takes one thread as long as 10 to 50
-/// powers, and powers by it take a quarter to a fifth of the time.
+/// The number of powers of one base, for each thread, from which a table takes less time. Making it
+/// takes one thread as long as 10 to 50 powers. Powers by it take a quarter to a fifth of the time.
 const TABLE_FROM: usize = 64;
 
-/// The most octets of a table.
+/// The maximum size of a table in octets.
 const TABLE_BYTES: usize = 8 << 20;
 
-/// The powers of the base of a table, those with exponents of one length at a time.
+/// Computes powers by a table, for exponents of one length at a time.
 fn by_table(
     backend: &Auto,
     table: &FixedBase<BoxedUint>,
@@ -213,7 +213,7 @@ fn by_table(
     Ok(())
 }
 
-/// The results of all parts of a list.
+/// Collects the results of all parts of a list.
 fn collect(
     py: Python<'_>,
     len: usize,
@@ -253,7 +253,7 @@ fn common_len(operands: &[(&str, &Operand)]) -> PyResult<usize> {
     }
 }
 
-/// Moduli are odd and positive. Which modulus is not, becomes known.
+/// Checks that moduli are odd and positive. An error reveals which one is not.
 fn check_moduli(py: Python<'_>, moduli: &Operand) -> PyResult<()> {
     for (index, modulus) in moduli.numbers().iter().enumerate() {
         let problem = if bool::from(modulus.value.is_zero()) {
@@ -283,8 +283,8 @@ fn kind_of(operands: &[&Operand]) -> Kind {
     kinds.unwrap_or(Kind::Integers)
 }
 
-/// Public bounds for the lengths of exponents: those of equal width in limbs have the bound of the
-/// longest of them.
+/// Public bounds for the lengths of exponents. Exponents of the same width in limbs share the bound
+/// of the longest of them.
 struct Lengths(HashMap<usize, u32>);
 
 impl Lengths {
@@ -306,13 +306,13 @@ impl Lengths {
     }
 }
 
-/// The Montgomery constants of the moduli of a range. Neighbours that are equal share theirs, which
-/// becomes known.
+/// The Montgomery constants of the moduli of a range. Equal neighbours share theirs, which reveals
+/// that they are equal.
 struct Fields {
     start: usize,
     moduli: Vec<Odd<BoxedUint>>,
     params: Vec<BoxedMontyParams>,
-    /// For each position, which of them.
+    /// The index into the constants, for each position.
     which: Vec<usize>,
 }
 
@@ -333,7 +333,7 @@ impl Fields {
         let prepare = |moduli: &[Odd<BoxedUint>]| -> Vec<_> {
             moduli.iter().cloned().map(BoxedMontyParams::new).collect()
         };
-        // A thread takes some microseconds to start.
+        // Starting a thread takes some microseconds.
         let share = moduli.len().div_ceil(threads).max(64);
         let params = match moduli.len() <= share {
             true => prepare(&moduli),
@@ -371,8 +371,8 @@ impl Drop for Fields {
     }
 }
 
-/// The number as an operand modulo `modulus`, if it cannot be one as it is: it is wider, or
-/// negative.
+/// The number reduced modulo `modulus`; `None` if it can be an operand unchanged, being neither
+/// wider nor negative.
 fn reduced(number: &Number, modulus: &Odd<BoxedUint>) -> Option<Secret<BoxedUint>> {
     let limbs = modulus.as_ref().as_limbs().len();
     if !number.is_negative && number.limbs() <= limbs {
@@ -381,7 +381,7 @@ fn reduced(number: &Number, modulus: &Odd<BoxedUint>) -> Option<Secret<BoxedUint
     let divisor: &NonZero<BoxedUint> = modulus.as_nz_ref();
     let mut rest = Secret::new(number.value.rem(divisor));
     if number.is_negative {
-        // Where the rest is 0 this is the modulus itself, which the backend reduces.
+        // If the remainder is 0 this gives the modulus itself, which the backend reduces.
         *rest = modulus.as_ref().wrapping_sub(&*rest);
     }
     Some(rest)
@@ -396,7 +396,7 @@ fn inverse(value: &BoxedUint, modulus: &Odd<BoxedUint>) -> Option<Secret<BoxedUi
     Option::from(inverse).map(Secret::new)
 }
 
-/// Results of a backend, which are wiped if it fails.
+/// Results of a backend that are wiped if it fails.
 struct Results(Vec<BoxedUint>);
 
 impl Results {

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyInt};
 use crate::buffers::{self, Kind};
 use crate::machine;
 
-/// A number, and a public bound for its length. The value is secret, and the sign is public.
+/// A number, and a public bound for its length. The value is secret; the sign is public.
 pub(crate) struct Number {
     pub(crate) value: Secret<BoxedUint>,
     pub(crate) is_negative: bool,
@@ -27,24 +27,24 @@ impl Number {
         }
     }
 
-    /// Its width in limbs.
+    /// The width in limbs.
     pub(crate) fn limbs(&self) -> usize {
         self.value.as_limbs().len()
     }
 }
 
-/// One operand of all instances, or one for each.
+/// One operand for all instances, or one for each.
 pub(crate) enum Operand {
-    /// With the width in octets that results have in a buffer.
+    /// With the width in octets of results in a buffer.
     One(Number, usize),
     Each(Numbers),
 }
 
-/// The operands of a list, and how they came.
+/// The operands of a list, and their form.
 pub(crate) struct Numbers {
     pub(crate) numbers: Vec<Number>,
     pub(crate) kind: Kind,
-    /// Their width in octets: of a buffer's rows, or of the longest.
+    /// The width in octets: that of a buffer's rows, or of the longest number.
     pub(crate) width: usize,
 }
 
@@ -57,7 +57,7 @@ impl Operand {
     ) -> PyResult<Self> {
         if let Some(rows) = buffers::read(name, object, count)? {
             let row = |row: &[u8]| Number::from_octets(row, false, bits_of(row.len()));
-            // `chunks` takes no width of 0.
+            // `chunks` does not accept a width of 0.
             let numbers = match rows.width {
                 0 => (0..rows.count).map(|_| row(&[])).collect(),
                 width => rows.octets.chunks_exact(width).map(row).collect(),
@@ -111,7 +111,7 @@ impl Operand {
         }
     }
 
-    /// All of its numbers.
+    /// All numbers of the operand.
     pub(crate) fn numbers(&self) -> &[Number] {
         match self {
             Self::One(number, _) => std::slice::from_ref(number),
@@ -127,7 +127,7 @@ impl Operand {
         }
     }
 
-    /// The number of its items, if it has one for each instance.
+    /// The number of items, if there is one for each instance.
     pub(crate) fn len(&self) -> Option<usize> {
         match self {
             Self::One(..) => None,
@@ -140,7 +140,7 @@ fn bits_of(octets: usize) -> u32 {
     u32::try_from(8 * octets).unwrap_or(u32::MAX)
 }
 
-/// Reads an integer, or anything that `operator.index` makes one of.
+/// Reads an integer, or an object that `operator.index` converts to one.
 fn integer(object: &Bound<'_, PyAny>) -> PyResult<Number> {
     let py = object.py();
     let integer = match object.cast::<PyInt>() {

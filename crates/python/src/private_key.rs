@@ -61,7 +61,7 @@ impl PrivateKey {
         let key = py.detach(|| match password {
             Some(password) => KeyHandle::from_pkcs8_encrypted_der(&data, &*password),
             None => {
-                // Where neither fits, the error is that of PKCS#8, the usual format.
+                // If neither fits, the error is that of PKCS#8, the usual format.
                 let pkcs8 = KeyHandle::from_pkcs8_der(&data);
                 pkcs8.or_else(|error| KeyHandle::from_pkcs1_der(&data).map_err(|_| error))
             }

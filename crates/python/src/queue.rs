@@ -1,4 +1,4 @@
-//! A queue for callers who have one message at a time.
+//! A queue for callers with one message at a time.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};

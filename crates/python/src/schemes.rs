@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use crate::error;
 
-/// The hash function of a name, as hashlib has it.
+/// The hash function with this name, as in hashlib.
 pub(crate) fn hash(name: &str) -> PyResult<Hash> {
     match name {
         "sha224" => Ok(Hash::Sha224),
@@ -24,7 +24,7 @@ pub(crate) fn hash(name: &str) -> PyResult<Hash> {
     }
 }
 
-/// The signature scheme of some names. Without `salt_length` a salt is as long as a digest.
+/// The signature scheme with these names. Without `salt_length` a salt is as long as a digest.
 pub(crate) fn signature(
     padding: &str,
     hash_name: &str,
@@ -44,7 +44,7 @@ pub(crate) fn signature(
     }
 }
 
-/// The encryption scheme of some names, with a label.
+/// The encryption scheme with these names and a label.
 pub(crate) fn encryption<'l>(
     padding: &str,
     hash_name: &str,

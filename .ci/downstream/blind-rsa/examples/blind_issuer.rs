@@ -1,5 +1,5 @@
-//! Issues tokens in all four variants of RFC 9474: clients blind and verify by blind-rsa-signatures, the issuer signs by the
-//! batch, and one by one for comparison.
+//! Issues tokens in all four variants of RFC 9474. Clients blind and verify with
+//! blind-rsa-signatures. The issuer signs in batches, and one by one for comparison.
 //!
 //! ```text
 //! cargo run --release -p tree-blind-rsa --example blind_issuer -- 1000

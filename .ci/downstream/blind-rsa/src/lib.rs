@@ -1,4 +1,5 @@
-//! Blind signatures (RFC 9474) between this crate and blind-rsa-signatures, either of them the issuer or the client.
+//! Tests blind signatures (RFC 9474) between this crate and blind-rsa-signatures, each as issuer
+//! and as client.
 
 #[cfg(test)]
 mod tests {
@@ -29,7 +30,7 @@ mod tests {
         }
     }
 
-    /// Clients of this crate, whose signatures the other verifies.
+    /// Clients of this crate; blind-rsa-signatures verifies their signatures.
     fn our_clients<S: SaltMode, M: MessagePrepare>(variant: Variant) {
         let key = KeyHandle::from_pkcs8_pem(KEY).unwrap();
         let issuer = SecretKey::<Sha384, S, M>::from_pem(KEY).unwrap();

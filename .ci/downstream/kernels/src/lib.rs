@@ -1,5 +1,6 @@
-//! Batches of a user: what is compiled of them in the user's own crate must not be the kernels, which take many times as
-//! long to compile as all else. `.ci/run downstream` looks for their instructions in this library.
+//! A user's batches. They must not cause the kernels to be compiled in the user's crate, because
+//! kernels take much longer to compile than all else. `.ci/run downstream` looks for their
+//! instructions in this library.
 
 use batch_modexp::backend::Cpu;
 use batch_modexp::{BatchModExp, BatchModMul, Error, ModExp, ModMul};

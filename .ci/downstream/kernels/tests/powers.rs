@@ -1,4 +1,4 @@
-//! That the library is what a program would link.
+//! Runs the library, so that it is known to be what a program would link.
 
 use batch_modexp::ModExp;
 use batch_modexp::backend::{Auto, Cpu};
@@ -15,7 +15,7 @@ fn a_power() {
     assert_eq!(out, [U2048::from(5u32)]);
 }
 
-/// This program is built without the feature `cuda`.
+/// Checks the reason for the missing GPU: this program is built without the feature `cuda`.
 #[test]
 fn a_reason_why_there_is_no_gpu() {
     let auto = Auto::with_gpus().unwrap();

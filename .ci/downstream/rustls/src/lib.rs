@@ -1,4 +1,4 @@
-//! A key for rustls: what handshakes ask for at the same time is signed in one batch.
+//! A key for rustls that signs concurrent handshakes in one batch.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::{iter, thread};

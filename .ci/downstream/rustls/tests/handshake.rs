@@ -1,4 +1,4 @@
-//! Handshakes in memory, several at a time, with rustls as the client, who checks what was signed.
+//! Several concurrent handshakes in memory; rustls as the client checks the signatures.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,7 +11,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 use tree_rustls::BatchKey;
 
-/// Sends messages to and fro until both sides are content.
+/// Exchanges messages until both sides are done.
 fn handshake(client: ClientConfig, server: ServerConfig) -> Result<(), rustls::Error> {
     let mut client = ClientConnection::new(client.into(), "localhost".try_into().unwrap())?;
     let mut server = ServerConnection::new(server.into())?;
@@ -70,7 +70,7 @@ fn clients_accept_what_was_signed() {
     }
 }
 
-/// So that the test above is known to look at signatures.
+/// A control: shows that the test above checks signatures.
 #[test]
 fn clients_refuse_another_key() {
     let pem = include_str!("../../../../tests/keys/pss.pem");

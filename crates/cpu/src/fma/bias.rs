@@ -64,8 +64,8 @@ fn pairs(a: usize, b: usize, column: usize) -> usize {
         .min((a + b - 1).saturating_sub(column))
 }
 
-/// The starting value of a column that receives `products(column)` low halves and `products(column
-/// - 1)` high ones.
+/// The starting value of a column with `products(column)` low halves and `products(column - 1)`
+/// high ones.
 fn start(limbs: usize, column: usize, products: impl Fn(usize) -> usize) -> u64 {
     let below = column.checked_sub(1);
     let (low, high) = (products(column) as u64, below.map_or(0, &products) as u64);

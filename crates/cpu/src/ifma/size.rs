@@ -6,8 +6,8 @@
 
 use super::madd52::{Kernel, Madd52, RADIX_BITS};
 
-/// The number of limbs for moduli of `bits` bits. It is the smallest that gives `2^(52 * limbs) > 4
-/// * modulus` and a whole number of equal tiles: at most one extra limb for each tile.
+/// The number of limbs for moduli of `bits` bits. It is the smallest that gives a whole number of
+/// equal tiles and `2^(52 * limbs) > 4 * modulus`. This adds at most one limb for each tile.
 pub(super) fn limb_count<T: Madd52>(bits: u32) -> usize {
     let needed = (bits + 2).div_ceil(RADIX_BITS).max(2) as usize;
     needed.next_multiple_of(block_count::<T>(needed))
