@@ -1,5 +1,5 @@
-//! What only a GPU can show: large batches, several shares, memory that runs out. On a machine without one
-//! these tests say so and pass; `ptx-machine/tests/shipped/` runs the kernels anywhere.
+//! Tests that need a GPU: large batches, several shares, exhausted memory. On a machine without one
+//! these tests are skipped; `ptx-machine/tests/shipped/` runs the kernels anywhere.
 
 #[path = "cuda/calibration.rs"]
 mod calibration;
@@ -24,19 +24,22 @@ use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd};
 use num_bigint::{BigRng010 as _, BigUint};
 
-/// Held for writing by the test that takes all memory of the device, for reading by the others.
+/// Locked for writing by tests that take all device memory, for reading by the others.
 static MEMORY: RwLock<()> = RwLock::new(());
 
-/// The right to use the memory of GPUs, and those of this machine, or a word about why there are none. In this order, so that they give
-/// their memory back before the right: who binds both drops what comes last first.
+/// The lock for GPU memory and the GPUs of this machine; `None` if there are none, with a message.
+///
+/// The tuple has the lock first: its bindings are dropped in reverse order, so the GPUs free their
+/// memory before the lock is released.
 fn gpu() -> Option<(RwLockReadGuard<'static, ()>, Cuda)> {
     need::available("cuda", Cuda::probe())?;
     let memory = MEMORY.read().unwrap_or_else(PoisonError::into_inner);
     Some((memory, Cuda::new().unwrap()))
 }
 
-/// How many instances of each width [`families_agree`] and [`every_entry_point_and_window`] compute, if somebody says so:
-/// many for certainty, few for tools that make kernels slow.
+/// The number of instances of each width in [`families_agree`] and
+/// [`every_entry_point_and_window`], if the environment sets it. Use many for certainty, few for
+/// tools that slow kernels down.
 fn instances() -> Option<usize> {
     let asked = std::env::var("BATCH_MODEXP_INSTANCES").ok()?;
     Some(asked.parse().expect("a number of instances"))
@@ -46,7 +49,7 @@ fn instances() -> Option<usize> {
 struct Batch {
     width: u32,
     moduli: Vec<BoxedMontyParams>,
-    /// Base, exponent and the number of the modulus.
+    /// The base, the exponent, and the index of the modulus.
     instances: Vec<(BoxedUint, BoxedUint, usize)>,
 }
 
@@ -67,7 +70,7 @@ impl Batch {
         Self::new(width, &moduli, &operands)
     }
 
-    /// Moduli take turns.
+    /// A batch with these operands; the moduli alternate.
     fn new(width: u32, moduli: &[BigUint], operands: &[[BigUint; 2]]) -> Self {
         let boxed =
             |value: &BigUint| BoxedUint::from_le_slice(&value.to_bytes_le(), width).unwrap();
@@ -119,7 +122,8 @@ fn assert_same(device: &[BoxedUint], host: &[BoxedUint]) {
     );
 }
 
-/// 100,000 instances of each class against the host, with whole exponents where the host is fast enough.
+/// 100,000 instances of each class compared with the host, with full exponents where the host is
+/// fast enough.
 #[test]
 fn random_instances_agree_with_the_host() {
     let Some((_memory, cuda)) = gpu() else { return };
@@ -138,7 +142,8 @@ fn random_instances_agree_with_the_host() {
     }
 }
 
-/// Every entry point with every window, for numbers of its width and for narrower ones, in batches of several launches and in single ones.
+/// Every entry point with every window, for numbers of its width and narrower ones, in batches of
+/// several launches and of one.
 #[test]
 fn every_entry_point_and_window() {
     let Some((_memory, cuda)) = gpu() else { return };
@@ -164,8 +169,8 @@ fn every_entry_point_and_window() {
     }
 }
 
-/// All entry points of a width, of whatever family, give the same for many random instances with exponents of full length;
-/// some of them are compared with num-bigint.
+/// All entry points of a width, in all families, agree on many random instances with exponents of
+/// full length. Some results are compared with num-bigint.
 #[test]
 fn families_agree() {
     let Some((_memory, cuda)) = gpu() else { return };
@@ -194,14 +199,14 @@ fn families_agree() {
     }
 }
 
-/// Moduli that have a factor in common with the moduli of residue number systems, among others.
+/// Moduli that share a factor with the moduli of residue number systems, among others.
 #[test]
 fn moduli_that_a_family_refuses() {
     let Some((_memory, cuda)) = gpu() else { return };
     let host = Parallel::new(Serial).unwrap();
     for width in [1024, 1536, 2048] {
         let ones = (BigUint::from(1u8) << width) - 1u8;
-        // The first prime of base A, twice it, and the first of base B.
+        // The first prime of base A, its double, and the first prime of base B.
         let primes = [3u32, 3, 33].map(|distance| BigUint::from((1u32 << 29) - distance));
         let moduli: Vec<_> = (0..40usize)
             .map(|i| match i % 5 {
@@ -227,7 +232,8 @@ fn moduli_that_a_family_refuses() {
     }
 }
 
-/// Limbs of all ones, around multiples of 52 bits, and operands that carry through every thread.
+/// Limbs of all ones, around multiples of 52 bits, and operands whose carries run through every
+/// thread.
 #[test]
 fn adversarial_limbs() {
     let Some((_memory, cuda)) = gpu() else { return };
@@ -254,7 +260,7 @@ fn adversarial_limbs() {
             operands.push([other.clone(), modulus - 1u8]);
             operands.push([ones.clone(), other]);
         }
-        // Three turns of the moduli against as many operands, shifted, so that all kinds meet.
+        // Three rounds of the moduli with as many operands, shifted, so that all kinds meet.
         let batch = Batch::new(width, &moduli, &operands);
         let exponent_bits = width.min(512);
         assert_same(
@@ -264,7 +270,7 @@ fn adversarial_limbs() {
     }
 }
 
-/// A device that is named several times works on several shares.
+/// A device that is named several times computes several shares.
 #[test]
 fn shares_come_together() {
     let Some((_memory, cuda)) = gpu() else { return };
@@ -289,7 +295,7 @@ fn calls_from_several_threads() {
     });
 }
 
-/// A key is wiped while others sign with it, again and again, and no signature suffers.
+/// Repeatedly wipes a key while others sign with it; all signatures are valid.
 #[test]
 fn evicted_keys_come_back() {
     use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, sha2::Sha256};
@@ -297,7 +303,7 @@ fn evicted_keys_come_back() {
 
     let pem = include_str!("keys/rsa2048-pkcs8.pem");
     let key = KeyHandle::from_pkcs8_pem(pem).unwrap();
-    // It has been on no device.
+    // It has been on no device yet.
     key.evict().unwrap();
     let Some((_memory, cuda)) = gpu() else { return };
     let messages: Vec<_> = (0..500u32).map(u32::to_le_bytes).collect();

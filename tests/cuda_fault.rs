@@ -1,5 +1,5 @@
-//! A device that fails under the backend. What happens here ends the use of the GPU in this process, so
-//! that it has a process of its own.
+//! A device that fails during use. The fault ends the use of the GPU in this process, so the test
+//! has a process for itself.
 #![allow(unsafe_code)]
 
 #[path = "common/need.rs"]
@@ -12,7 +12,7 @@ use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Odd, U512};
 use cudarc::driver::{CudaContext, result};
 
-/// Writes to an address that does not exist.
+/// A kernel that writes to an invalid address.
 const BROKEN_KERNEL: &str = "
 .version 7.0
 .target sm_70
@@ -26,7 +26,8 @@ const BROKEN_KERNEL: &str = "
 }
 \0";
 
-/// It is an error that stays; the processor, and devices that are not lost, go on without it.
+/// The error is permanent; the processor, and devices that are not lost, continue without the lost
+/// one.
 #[test]
 fn a_lost_device_is_set_aside() {
     if need::available("cuda", Cuda::probe()).is_none() {
@@ -82,8 +83,8 @@ fn a_lost_device_is_set_aside() {
         assert_ne!(auto.name(), "cuda");
         println!("{}: {}", auto.name(), auto.reason());
 
-        // Some faults take the other devices of the process along: the driver (580, on two H200s) answers for all of
-        // them with the error of the one. Where it does not, the others do the work.
+        // Some faults disable the other devices of the process too: the driver (580, on two H200s)
+        // then returns the same error for all of them. Otherwise the other devices do the work.
         let (result, out) = compute(&all);
         match result {
             Ok(()) => assert_eq!((out, all.lost().count()), (right, 1)),
@@ -95,15 +96,15 @@ fn a_lost_device_is_set_aside() {
             }
         }
     }
-    // And nothing panics or hangs when all is given back.
+    // Dropping everything neither panics nor hangs.
     drop((all, alone, auto));
 }
 
 fn break_context(ordinal: usize) {
     let context = CudaContext::new(ordinal).unwrap();
     let stream = context.default_stream();
-    // SAFETY: the text ends in a zero byte, the kernel has no parameters, and what it does wrong the
-    // device's memory protection catches.
+    // SAFETY: the text ends in a zero byte and the kernel has no parameters. The device's memory
+    // protection catches its invalid write.
     unsafe {
         let module = result::module::load_data(BROKEN_KERNEL.as_ptr().cast()).unwrap();
         let function = result::module::get_function(module, c"broken".to_owned()).unwrap();

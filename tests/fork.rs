@@ -1,5 +1,5 @@
-//! Backends in a child process that `fork` made: the threads stay behind in the parent, and nothing may
-//! wait for them.
+//! Backends in a forked child process. The threads stay behind in the parent, and the child must
+//! not wait for them.
 #![cfg(unix)]
 #![allow(unsafe_code)]
 
@@ -18,15 +18,15 @@ use crypto_bigint::{BoxedUint, Odd, U256};
 /// A child that takes longer hangs: its work takes milliseconds.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Runs `action` in a forked child and fails if it panics there or does not come back.
+/// Runs `action` in a forked child, and fails if it panics or does not end.
 fn in_child(action: impl FnOnce()) {
     // SAFETY: the child runs `action` and then ends by `_exit`. It allocates, which the C libraries
-    // permit after a fork, and takes no lock of this program's that another thread may hold, short of the
-    // one for a panic's message; if that hangs, the time limit ends it.
+    // permit after a fork. It takes no lock of this program that another thread may hold, except
+    // the one for a panic's message. If that hangs, the time limit ends the child.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let passed = catch_unwind(AssertUnwindSafe(action)).is_ok();
-        // SAFETY: ends the process at once, without the destructors that belong to the parent.
+        // SAFETY: ends the process at once, without running destructors that belong to the parent.
         unsafe { libc::_exit(if passed { 0 } else { 1 }) }
     }
     assert!(child > 0, "fork failed");
@@ -38,12 +38,12 @@ fn in_child(action: impl FnOnce()) {
     );
 }
 
-/// Runs a test of this file that is ignored otherwise some times, each in a process of its own: of other tests, threads start and end
-/// during the fork, and then the child can have no threads.
+/// Runs an ignored test of this file several times, each in a new process. Other tests would start
+/// and end threads during the fork, and the child could then have no threads.
 fn alone(test: &str, times: usize) {
     let emulator = std::env::vars()
         .find(|(name, _)| name.starts_with("CARGO_TARGET_") && name.ends_with("_RUNNER"));
-    // qemu-user 7.2 fails an assertion of its own when a forked child starts a thread.
+    // qemu-user 7.2 fails one of its own assertions when a forked child starts a thread.
     let direct = match emulator {
         Some((name, _)) => Err(format!(
             "{name} is set, and a child may have no threads there"
@@ -68,7 +68,8 @@ fn alone(test: &str, times: usize) {
 fn wait(child: libc::pid_t) -> Option<i32> {
     let (start, mut status) = (Instant::now(), 0);
     loop {
-        // SAFETY: `child` is a child of this process that nobody else waits for, and `status` a valid place.
+        // SAFETY: `child` is a child of this process that no other code waits for, and `status` is
+        // a valid place.
         match unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) } {
             0 if start.elapsed() < LIMIT => std::thread::sleep(Duration::from_millis(5)),
             0 => break,
@@ -78,7 +79,7 @@ fn wait(child: libc::pid_t) -> Option<i32> {
             }
         }
     }
-    // SAFETY: the child has not been waited for, so that the number is still its own.
+    // SAFETY: the child has not been waited for, so the number is still its own.
     unsafe {
         libc::kill(child, libc::SIGKILL);
         libc::waitpid(child, &mut status, 0);
@@ -86,7 +87,7 @@ fn wait(child: libc::pid_t) -> Option<i32> {
     None
 }
 
-/// 3^200 modulo 2^256 - 1, so many times that every thread gets some.
+/// Checks 3^200 modulo 2^256 - 1, often enough for every thread to get some.
 fn check_fixed(backend: &impl BatchModExp<U256, Error = Error>) {
     let params = FixedMontyParams::new(Odd::new(U256::MAX).unwrap());
     let (base, exponent) = (U256::from(3u8), U256::from(200u8));
@@ -104,7 +105,7 @@ fn check_fixed(backend: &impl BatchModExp<U256, Error = Error>) {
     );
 }
 
-/// The same in `BoxedUint`s.
+/// Like [`check_fixed`], with `BoxedUint`s.
 fn check_boxed(backend: &impl BatchModExp<BoxedUint, Error = Error>) {
     let params = BoxedMontyParams::new(Odd::new(BoxedUint::max(256)).unwrap());
     let number =
@@ -124,7 +125,7 @@ fn check_boxed(backend: &impl BatchModExp<BoxedUint, Error = Error>) {
     assert!(out.iter().all(|value| *value.to_be_bytes() == expected));
 }
 
-/// By num-bigint, in 32 bytes.
+/// The expected power by num-bigint, in 32 bytes.
 fn power() -> Vec<u8> {
     let modulus = (num_bigint::BigUint::from(1u8) << 256) - 1u8;
     let power = num_bigint::BigUint::from(3u8).modpow(&200u8.into(), &modulus);
@@ -145,7 +146,7 @@ fn parallel_works_on_the_calling_thread() {
         check_fixed(&parallel);
         check_boxed(&parallel);
     });
-    // The parent has lost nothing.
+    // The parent still has its threads.
     assert_eq!(parallel.threads(), 2);
     check_fixed(&parallel);
 }
@@ -163,7 +164,7 @@ fn cpu_works_on_the_calling_thread() {
 
 #[test]
 fn a_child_can_have_threads_of_its_own() {
-    // Threads that were just made are somewhere else each time.
+    // New threads are in another state each time.
     alone("threads_in_a_child", 20);
 }
 
@@ -243,7 +244,8 @@ mod gpu {
         check_fixed(&cuda);
     }
 
-    /// What may do without a GPU does. Keys that lie on one are dropped in the child without asking the driver.
+    /// Backends that can do without a GPU do so. The child drops keys on a GPU without calls to the
+    /// driver.
     #[test]
     fn the_processor_takes_over() {
         use batch_modexp::backend::{Auto, Kind};
@@ -278,7 +280,7 @@ mod gpu {
     }
 }
 
-/// Nobody would answer there.
+/// A child has no workers that could answer.
 #[test]
 fn a_queue_says_that_its_workers_are_elsewhere() {
     use batch_modexp::queue::{BatchQueue, QueueError, Shutdown};
@@ -317,7 +319,7 @@ fn queue_in_a_child() {
     let sign = |queue: &BatchQueue| queue.sign_blocking(&key, scheme, b"m").unwrap();
     let of_parent = BatchQueue::new(Serial, getrandom::SysRng).unwrap();
     let expected = sign(&of_parent);
-    // A worker that had nothing to sign may not have started yet.
+    // A worker without work may not have started yet.
     std::thread::sleep(Duration::from_millis(100));
     in_child(|| {
         let made_here = BatchQueue::new(Serial, getrandom::SysRng).unwrap();

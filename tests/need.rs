@@ -1,4 +1,4 @@
-//! That a skipped test shows, and fails where it must not be skipped.
+//! Tests that a skipped test is visible, and fails where it must not be skipped.
 
 #[path = "common/need.rs"]
 mod need;
@@ -62,7 +62,7 @@ fn what_is_there_is_used() {
     }
 }
 
-/// A name that is misspelt would require nothing.
+/// A misspelt name would require nothing.
 #[test]
 fn unknown_names_are_refused() {
     for test in ["needs_a_gpu", "has_a_gpu"] {

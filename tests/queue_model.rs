@@ -1,5 +1,5 @@
-//! The queue's waiting requests and its answers, compiled from the library's own source with other locks: shuttle's, whose
-//! scheduler tries thousands of interleavings and notices when nobody can go on.
+//! The queue's waiting requests and replies, compiled from the library's own source with the locks
+//! of shuttle. Its scheduler tries thousands of interleavings, and detects deadlocks.
 #![cfg(any(target_arch = "aarch64", target_arch = "x86", target_arch = "x86_64"))]
 
 extern crate alloc;
@@ -33,7 +33,7 @@ use self::requests::{Batch, Ticket};
 use self::turns::Work;
 use self::waiting::{Pushed, Refused, Waiting};
 
-/// What stands in for `src/queue/sync.rs`.
+/// The replacement for `src/queue/sync.rs`.
 mod sync {
     use core::time::Duration;
     pub(super) use std::sync::Arc;
@@ -70,7 +70,7 @@ mod sync {
         }
     }
 
-    /// Time passes when somebody waits for it.
+    /// The model's clock; it advances when a thread waits for it.
     static MICROSECONDS: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
@@ -78,7 +78,7 @@ mod sync {
         *START + Duration::from_micros(MICROSECONDS.load(SeqCst))
     }
 
-    /// A thread of its own ends the wait, sooner or later.
+    /// Waits; another thread ends the wait, sooner or later.
     pub(super) fn wait_timeout<'a, T>(
         condvar: &Condvar,
         guard: MutexGuard<'a, T>,
@@ -102,10 +102,10 @@ fn wake(waker: Waker) {
 
 type Desk = Waiting<Request>;
 
-/// The answer is the question.
+/// A request whose answer is the question.
 struct Request(u32, Reply<u32>);
 
-/// Two classes of requests take turns: even and odd questions.
+/// Two classes of requests that alternate: even and odd questions.
 fn work_of(question: u32) -> Work {
     Work::of_request(1024 << (question % 2), true)
 }
@@ -127,13 +127,13 @@ fn shared_desk(capacity: usize, min_batch: usize, max_batch: usize, sharing: Sha
 /// Two threads, of which the last one takes two requests if it can.
 const TWO_THREADS: Sharing = Sharing::Threads { count: 2, lanes: 2 };
 
-/// Answers until the queue is closed and empty. Counts what it answers.
+/// Answers until the queue is closed and empty. Returns the number of answers.
 fn work(desk: &Desk, max_batch: usize) -> usize {
     let mut count = 0;
     while let Some((requests, under_way)) = desk.take() {
         assert!((1..=max_batch).contains(&requests.len()));
         count += requests.len();
-        // As the library does it where a batch has the whole backend; `lead` as where it has a thread.
+        // As in the library if a batch has the whole backend; `lead` is like a batch on one thread.
         drop(under_way);
         answer(requests);
     }
@@ -148,7 +148,8 @@ fn answer(requests: Batch<Request>) {
     }
 }
 
-/// Waits for space, as the library's future does; `None` if the queue is closed. Gives up after `patience` attempts.
+/// Waits for space, as the library's future does; `None` if the queue is closed. Gives up after
+/// `patience` attempts.
 fn enter(desk: &Desk, question: u32, patience: usize) -> Option<(Ticket, Answer<u32>)> {
     let (reply, answer) = reply();
     let (mut request, mut turn) = (Some(Request(question, reply)), None);
@@ -179,7 +180,8 @@ fn ask(desk: &Desk, question: u32) -> Option<u32> {
     block_on(poll_fn(|context| answer.poll(context)))
 }
 
-/// The same for a caller that computes, if it may; with the number of requests that it has answered.
+/// Like `ask`, for a caller that computes if it may. Also returns the number of requests that it
+/// has answered.
 fn ask_or_lead(desk: &Desk, question: u32) -> (Option<u32>, usize) {
     let (reply, answered) = reply();
     let led = match desk.push_or_lead(work_of(question), Request(question, reply)) {
@@ -197,7 +199,8 @@ fn ask_or_lead(desk: &Desk, question: u32) -> (Option<u32>, usize) {
     (answer, led)
 }
 
-/// By chance, and by few changes of threads at chosen points (Burckhardt et al., ASPLOS 2010).
+/// Runs `test` with random schedules, and with few thread switches at chosen points (Burckhardt et
+/// al., ASPLOS 2010).
 fn in_any_order(test: impl Fn() + Send + Sync + Copy + 'static) {
     shuttle::check_random(test, 2000);
     shuttle::check_pct(test, 2000, 3);
@@ -228,7 +231,7 @@ fn everyone_is_answered() {
     });
 }
 
-/// Two workers, of which one waits for others to come.
+/// Two workers, one of which waits for more requests.
 #[test]
 fn nobody_waits_for_a_batch_that_does_not_come() {
     in_any_order(|| {
@@ -251,7 +254,7 @@ fn nobody_waits_for_a_batch_that_does_not_come() {
     });
 }
 
-/// A request is either answered or taken back, and a caller that cancels makes space for others.
+/// A request is either answered or cancelled, and a cancelled one makes space for others.
 #[test]
 fn leaving_holds_nobody_up() {
     in_any_order(|| {
@@ -265,7 +268,7 @@ fn leaving_holds_nobody_up() {
         let leaving = [10, 20].map(|question| {
             let (desk, taken_back, entered) = (desk.clone(), taken_back.clone(), entered.clone());
             thread::spawn(move || {
-                // One that is impatient, and one that waits for space.
+                // One caller that is impatient, and one that waits for space.
                 let patience = question as usize / 10 - 1;
                 if let Some((number, _answer)) = enter(&desk, question, patience) {
                     entered.fetch_add(1, SeqCst);
@@ -318,7 +321,7 @@ fn closing_leaves_nobody_behind() {
     }
 }
 
-/// A worker begins a batch while that of another waits for it.
+/// A worker starts a batch while the batch of another waits for that.
 #[test]
 fn no_worker_sleeps_beside_a_request() {
     in_any_order(|| {
@@ -351,7 +354,7 @@ fn no_worker_sleeps_beside_a_request() {
     });
 }
 
-/// Workers end although a request is taken back at the same time.
+/// Workers end although a request is cancelled at the same time.
 #[test]
 fn closing_meets_callers_that_leave() {
     in_any_order(|| {
@@ -373,7 +376,8 @@ fn closing_meets_callers_that_leave() {
     });
 }
 
-/// Callers that compute beside a worker: everyone is answered, and who closes the queue finds all of them gone.
+/// Callers that compute beside a worker: all get answers, and none is left when the queue has been
+/// closed.
 #[test]
 fn callers_compute() {
     for sharing in [Sharing::Whole, TWO_THREADS] {
@@ -409,7 +413,7 @@ fn callers_compute() {
     }
 }
 
-/// A thread that closes the queue meets callers that compute, and those that come too late.
+/// A thread closes the queue while callers compute, and others arrive too late.
 #[test]
 fn closing_waits_for_callers_that_compute() {
     for cancelled in [false, true] {

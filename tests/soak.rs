@@ -1,4 +1,5 @@
-//! That `examples/soak` passes, and that it would fail: with memory that grows, handles that stay, results that are wrong.
+//! Runs `examples/soak`: it passes, and it would fail with growing memory, leaked handles or wrong
+//! results.
 #![cfg(target_os = "linux")]
 
 #[path = "common/example.rs"]
@@ -48,7 +49,7 @@ fn what_stays_is_found() {
     assert!(text.contains(" files and "), "{text}");
 }
 
-/// Samples each second, in MiB.
+/// Samples at each second, in MiB.
 fn samples(mib: impl IntoIterator<Item = f64>) -> Vec<Sample> {
     let sample = |(second, mib): (u64, f64)| Sample {
         at: Duration::from_secs(second),
@@ -85,7 +86,7 @@ fn noise_and_peaks_are_no_growth() {
     assert_eq!(of_memory(&samples(noise), Duration::ZERO), None);
     let peak = (0..300).map(|i| if i > 280 { 500.0 } else { 80.0 });
     assert_eq!(of_memory(&samples(peak), Duration::ZERO), None);
-    // What falls has not grown.
+    // A falling value is no growth.
     let falling = (0..300).map(|i| 400.0 - f64::from(i));
     assert_eq!(of_memory(&samples(falling), Duration::ZERO), None);
 }

@@ -1,4 +1,4 @@
-//! The values where exponentiations go wrong.
+//! Edge cases of exponentiations.
 
 use batch_modexp::ModExp;
 use chacha20::ChaCha20Rng;
@@ -43,8 +43,8 @@ fn random_instances(rng: &mut ChaCha20Rng, width: u32, count: usize) -> Vec<Inst
     (0..count).map(|_| random_instance(rng, width)).collect()
 }
 
-/// Moduli with little in them, with everything in them, and around the borders of 32-, 51-, 52- and
-/// 64-bit limbs.
+/// Moduli with few bits set, with all bits set, and around the borders of 32-, 51-, 52- and 64-bit
+/// limbs.
 pub fn moduli(rng: &mut ChaCha20Rng, width: u32) -> Vec<BigUint> {
     let mut moduli = vec![
         1u8.into(),
@@ -62,7 +62,7 @@ pub fn moduli(rng: &mut ChaCha20Rng, width: u32) -> Vec<BigUint> {
     moduli
 }
 
-/// Every pairing of awkward bases, exponents and moduli.
+/// Every combination of extreme bases, exponents and moduli.
 pub fn bases_exponents_and_moduli<B: Backend>(backend: &B) {
     let mut rng = rng();
     for width in [64, 128, 192, 512, 1024] {
@@ -104,7 +104,7 @@ fn fixed_width<const L: usize, B: Fixed<L>>(backend: &B) {
     check_fixed::<L, _>(backend, width, &instances);
 }
 
-/// `Uint<L>` at the widths of RSA and of its primes, and at the smallest.
+/// `Uint<L>` at the widths of RSA moduli and primes, and at the smallest width.
 pub fn fixed_widths<B: Backend>(backend: &B) {
     fixed_width::<1, _>(backend);
     fixed_width::<2, _>(backend);
@@ -117,7 +117,7 @@ pub fn fixed_widths<B: Backend>(backend: &B) {
     fixed_width::<64, _>(backend);
 }
 
-/// `BoxedUint` of every number of limbs up to 64 and of some above, with short exponents.
+/// `BoxedUint` with every number of limbs up to 64 and some above, with short exponents.
 pub fn boxed_widths<B: Backend>(backend: &B) {
     let mut rng = rng();
     for limbs in (1..=64).chain([65, 72, 80, 96, 127, 128, 129, 192, 255, 256]) {
@@ -134,7 +134,7 @@ pub fn exponent_lengths<B: Backend>(backend: &B) {
     }
 }
 
-/// None, one, around eight lanes, and enough for several threads.
+/// Batches of no instance, of one, of about eight lanes, and of enough for several threads.
 pub fn batch_sizes<B: Backend>(backend: &B) {
     let mut rng = rng();
     for count in [0, 1, 7, 8, 9, 63, 64, 65] {
@@ -142,7 +142,7 @@ pub fn batch_sizes<B: Backend>(backend: &B) {
     }
 }
 
-/// Instances that share a reference to their modulus beside others, and widths mixed in one batch, with
+/// Instances that share a reference to their modulus beside others, mixed widths in one batch, and
 /// operands narrower than their modulus.
 pub fn shared_and_mixed_moduli<B: Boxed>(backend: &B) {
     let mut rng = rng();
@@ -187,7 +187,7 @@ pub fn shared_and_mixed_moduli<B: Boxed>(backend: &B) {
     }
 }
 
-/// The width of a result is that of its modulus, whatever stood in its place before.
+/// The width of a result is that of its modulus, whatever was in its place before.
 pub fn outputs_of_any_width_are_replaced<B: Boxed>(backend: &B) {
     let instance = random_instance(&mut rng(), 256);
     let (base, exponent) = (

@@ -1,4 +1,4 @@
-//! What a backend does with input that it cannot take.
+//! Invalid input to backends.
 
 use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
@@ -56,7 +56,7 @@ pub fn bad_input_is_an_error_and_leaves_zeros<B: Boxed>(backend: &B) {
             out.iter().all(|value| value.is_zero().to_bool()),
             "something was left in the output"
         );
-        // The bad one stands first when they are sorted, but for its length.
+        // Sorted, the bad instance comes first, except for its length.
         let mut out = vec![BoxedUint::max(128); batch.len()];
         assert_eq!(
             backend.batch_mod_exp_each(&batch, &[1, 2, 128, 3, 2, 128], &mut out),
@@ -95,7 +95,7 @@ pub fn bad_input_is_an_error_and_leaves_zeros<B: Boxed>(backend: &B) {
     );
 }
 
-/// The panic says what is wrong.
+/// The panic names the fault.
 pub fn lengths_that_differ<B: Boxed>(backend: &B) {
     let params = boxed_params(&15u8.into(), 64);
     let one = BoxedUint::one_with_precision(64);

@@ -1,4 +1,4 @@
-//! Exponents of lengths of their own, and such as are wider than their modulus.
+//! Exponents with separate lengths, and exponents wider than their modulus.
 
 use batch_modexp::{BatchModExpEach as _, ModExp};
 use crypto_bigint::modular::FixedMontyParams;
@@ -9,8 +9,8 @@ use super::Backend;
 use super::edge_cases::{random_instance, rng};
 use super::reference::{Instance, boxed_params, to_big, to_boxed, to_fixed};
 
-/// Moduli of several widths, some of them shared, with exponents of widths and lengths that have nothing to do with
-/// theirs: each result is that of the low bits of its own length.
+/// Moduli of several widths, some shared, with exponents of unrelated widths and lengths. Each
+/// result is that of the low bits of its own length.
 pub fn mixed_lengths<B: Backend>(backend: &B) {
     let mut rng = rng();
     let widths = [512, 128, 1024, 512];
@@ -94,7 +94,7 @@ pub fn mixed_lengths<B: Backend>(backend: &B) {
         .unwrap();
 }
 
-/// Exponents of up to five times the width of their modulus, in whole and in part.
+/// Exponents of up to five times the width of their modulus, used in whole and in part.
 pub fn wider_than_moduli<B: Backend>(backend: &B) {
     let mut rng = rng();
     for (width, exponent_width) in [(64, 128), (192, 1024), (512, 576), (1024, 1100)] {

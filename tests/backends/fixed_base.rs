@@ -1,4 +1,4 @@
-//! Powers of a fixed base on every backend of the processor, against num-bigint.
+//! Powers of a fixed base on every CPU backend, compared with num-bigint.
 
 use batch_modexp::backend::*;
 use batch_modexp::{BatchFixedBaseExp, Error};
@@ -10,8 +10,8 @@ use num_bigint::{BigRng010 as _, BigUint};
 use crate::edge_cases::{all_ones, moduli, power_of_two, rng};
 use crate::reference::{boxed_params, to_big, to_boxed, to_fixed};
 
-/// Instantiates the suite for a backend, as one test for each topic. After `if`, for a backend that not every machine has,
-/// comes an `Option` of a reference to it.
+/// Instantiates the suite for a backend, as one test for each topic. After `if`, for a backend that
+/// some machines lack, comes an `Option` of a reference to it.
 macro_rules! suite {
     ($name:ident, $backend:expr) => {
         suite!($name if Some(&$backend));
@@ -83,10 +83,11 @@ suite!(
 );
 suite!(auto, Auto::new().unwrap());
 
-/// Memory for a table of any window.
+/// Enough memory for a table of any window.
 const PLENTY: usize = usize::MAX;
 
-/// `base ^ exponent mod modulus` for each exponent by a table for `bits` bits, all numbers of `width` bits.
+/// Computes `base ^ exponent mod modulus` for each exponent by a table for `bits` bits, with
+/// numbers of `width` bits.
 fn check(
     backend: &impl BatchFixedBaseExp,
     (base, modulus, width): (&BigUint, &BigUint, u32),
@@ -104,7 +105,7 @@ fn check(
         .map(|x| to_boxed(x, bits.max(64)))
         .collect();
     for used in [bits, bits / 2] {
-        // Whatever stands there before.
+        // The old content must not matter.
         let mut out = vec![BoxedUint::max(192); exponents.len()];
         backend
             .batch_fixed_base_exp(&table, &numbers, used, &mut out)
@@ -148,7 +149,7 @@ fn bases_exponents_and_moduli(backend: &impl BatchFixedBaseExp) {
     }
 }
 
-/// Lengths around multiples of every window, up to some more than the modulus has.
+/// Lengths around multiples of every window, up to slightly more than the modulus has.
 fn every_window_and_length(backend: &impl BatchFixedBaseExp) {
     let mut rng = rng();
     let (width, modulus) = (256, odd(&mut rng, 256));
@@ -183,7 +184,7 @@ fn every_window_and_length(backend: &impl BatchFixedBaseExp) {
     );
 }
 
-/// Fewer than lanes, more than are computed beside each other.
+/// Fewer powers than lanes, and more than are computed together.
 fn batch_sizes(backend: &impl BatchFixedBaseExp) {
     let mut rng = rng();
     let (width, modulus) = (128, odd(&mut rng, 128));
@@ -315,7 +316,7 @@ fn bad_input_is_an_error_and_leaves_zeros(backend: &impl BatchFixedBaseExp) {
     );
 }
 
-/// A table is for the form of numbers that made it.
+/// A table serves only the number representation of its backend.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[test]
 fn tables_of_other_backends_are_refused() {

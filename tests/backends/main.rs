@@ -1,4 +1,4 @@
-//! One suite for every backend, against num-bigint.
+//! One test suite for every backend, compared with num-bigint.
 
 mod edge_cases;
 mod errors;
@@ -13,7 +13,7 @@ mod reference;
 
 use batch_modexp::backend::*;
 
-/// Everything that a backend must be able to do: `BoxedUint`, and `Uint<L>` at every width tested.
+/// The required traits of a backend: `BoxedUint`, and `Uint<L>` at every tested width.
 trait Backend:
     reference::Boxed
     + reference::Fixed<1>
@@ -42,8 +42,8 @@ impl<B> Backend for B where
 {
 }
 
-/// Instantiates the suite for a backend, as one test for each topic. After `if`, for a backend that not
-/// every machine has, comes an `Option` of a reference to it.
+/// Instantiates the suite for a backend, as one test for each topic. After `if`, for a backend that
+/// some machines lack, comes an `Option` of a reference to it.
 macro_rules! suite {
     ($name:ident, $backend:expr) => {
         suite!($name if Some(&$backend));

@@ -1,4 +1,5 @@
-//! Products of powers, and powers with public exponents, on every backend of the processor, against num-bigint.
+//! Products of powers, and powers with public exponents, on every CPU backend, compared with
+//! num-bigint.
 
 use batch_modexp::backend::*;
 use batch_modexp::{BatchModExpVartime, BatchMultiExp, Error, ModMultiExp, PublicExponent};
@@ -10,8 +11,8 @@ use num_bigint::{BigRng010 as _, BigUint};
 use crate::edge_cases::{all_ones, moduli, power_of_two, rng};
 use crate::reference::{boxed_params, to_big, to_boxed, to_fixed};
 
-/// Instantiates the suite for a backend, as one test for each topic. After `if`, for a backend that not every machine has,
-/// comes an `Option` of a reference to it.
+/// Instantiates the suite for a backend, as one test for each topic. After `if`, for a backend that
+/// some machines lack, comes an `Option` of a reference to it.
 macro_rules! suite {
     ($name:ident, $backend:expr) => {
         suite!($name if Some(&$backend));
@@ -81,7 +82,7 @@ suite!(
 );
 suite!(auto, Auto::new().unwrap());
 
-/// A product in num-bigint's types.
+/// A product of powers in num-bigint's types.
 struct Instance {
     terms: Vec<(BigUint, BigUint)>,
     modulus: BigUint,
@@ -89,14 +90,14 @@ struct Instance {
 }
 
 impl Instance {
-    /// A modulus of exactly `width` bits, and any other numbers.
+    /// A random instance with a modulus of exactly `width` bits.
     fn random(rng: &mut ChaCha20Rng, width: u32, lengths: &[u32]) -> Self {
         let mut modulus = rng.random_biguint(width.into());
         modulus.set_bit(0, true);
         modulus.set_bit(u64::from(width) - 1, true);
         let term = |bits: &u32| {
             let base = rng.random_biguint(width.into());
-            // More bits than count.
+            // With more bits than are used.
             (base, rng.random_biguint(u64::from(*bits) + 9))
         };
         Self {

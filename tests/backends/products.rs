@@ -1,4 +1,4 @@
-//! The same for products: one suite for every backend that multiplies, against num-bigint.
+//! One test suite for every backend that multiplies, compared with num-bigint.
 
 mod cases;
 mod errors;
@@ -7,7 +7,7 @@ mod reference;
 
 use batch_modexp::backend::*;
 
-/// Everything that a backend must be able to do: `BoxedUint`, and `Uint<L>` at every width tested.
+/// The required traits of a backend: `BoxedUint`, and `Uint<L>` at every tested width.
 trait Backend:
     reference::Boxed
     + reference::Fixed<1>
@@ -34,8 +34,8 @@ impl<B> Backend for B where
 {
 }
 
-/// Instantiates the suite for a backend, as one test for each topic. After `if`, for a backend that not every machine has,
-/// comes an `Option` of a reference to it.
+/// Instantiates the suite for a backend, as one test for each topic. After `if`, for a backend that
+/// some machines lack, comes an `Option` of a reference to it.
 macro_rules! suite {
     ($name:ident, $backend:expr) => {
         suite!($name if Some(&$backend));
@@ -143,7 +143,7 @@ suite!(cpu_of_fma if fma_alone().as_ref());
 suite!(cuda if crate::gpu());
 suite!(auto, Auto::with_gpus().unwrap());
 
-/// The choice between `Fma` and `Serial`, also where there is `Ifma`.
+/// The choice between `Fma` and `Serial`, also on machines with `Ifma`.
 fn fma_alone() -> Option<Auto> {
     let auto = Auto::with(Kind::Fma, Some(1.try_into().unwrap()));
     crate::need::available("fma", auto.map_err(|error| error.to_string()))

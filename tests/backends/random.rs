@@ -1,4 +1,4 @@
-//! Random batches, with limbs that carry far.
+//! Random batches with limbs whose carries run far.
 
 use num_bigint::BigUint;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 use super::Backend;
 use super::reference::{Instance, check_boxed};
 
-/// A limb that is likely to be a border case for some radix.
+/// A limb that is likely to be an edge case of some radix.
 fn limb() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => any::<u64>(),

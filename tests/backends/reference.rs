@@ -1,4 +1,4 @@
-//! The reference: num-bigint.
+//! The reference for exponentiations, with num-bigint.
 
 use batch_modexp::{BatchModExp, Error, ModExp};
 use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams};
@@ -20,7 +20,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// What a backend should return.
+    /// The correct result.
     pub fn expected(&self, exponent_bits: u32) -> BigUint {
         let mask = (BigUint::from(1u8) << exponent_bits) - 1u8;
         self.base.modpow(&(&self.exponent & mask), &self.modulus)

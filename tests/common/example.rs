@@ -1,13 +1,13 @@
-//! The examples of batch-modexp as programs.
+//! The examples of batch-modexp, run as programs.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The path of an example, which a plain `cargo test` builds beside the tests.
+/// The path of an example; a plain `cargo test` builds it with the tests.
 ///
 /// # Panics
 ///
-/// If it was not built, or if the tests were built after a change of its sources and it was not.
+/// If it was not built, or is older than its sources while the tests are not.
 pub(crate) fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().and_then(Path::parent).unwrap();
@@ -23,7 +23,8 @@ pub(crate) fn program(name: &str) -> PathBuf {
         .join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     assert!(program.is_file(), "no {}: {help}", program.display());
     let (built, tests_built) = (modified(&program), modified(&test));
-    // Cargo lists the sources in this file. A source that changes while tests run is for the next build.
+    // Cargo lists the sources in this file. A source that changes while tests run belongs to the
+    // next build.
     let sources = std::fs::read_to_string(program.with_extension("d")).unwrap_or_default();
     let newer = sources.split_whitespace().find(|source| {
         let changed = modified(Path::new(source));

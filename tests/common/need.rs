@@ -1,19 +1,20 @@
-//! What some tests need and not every machine has.
+//! Requirements of tests that some machines lack.
 //!
-//! A test that cannot run says so in one line of the process's standard error, which cargo does not hide:
+//! A test that cannot run prints one line to the standard error of the process, which cargo does
+//! not hide:
 //!
 //! ```text
 //! skipped: records_move_and_are_wiped: needs cuda: no NVIDIA driver library was found
 //! ```
 //!
-//! With `BATCH_MODEXP_REQUIRE=cuda,openssl` in the environment, a test that lacks one of these fails
-//! instead. Each file of tests includes this one, the library's unit tests too.
+//! With `BATCH_MODEXP_REQUIRE=cuda,openssl` in the environment, a test that lacks one of these
+//! fails instead. Each test program includes this file, and so do the library's unit tests.
 
 use core::fmt::Display;
 use core::panic::Location;
 use std::io::Write;
 
-/// What may be missing, and so what `BATCH_MODEXP_REQUIRE` may name.
+/// The requirements, as `BATCH_MODEXP_REQUIRE` names them.
 const NAMES: [&str; 12] = [
     // MULX, ADCX, ADOX and AVX2.
     "adx",
@@ -25,31 +26,32 @@ const NAMES: [&str; 12] = [
     "cuda",
     // AVX2 and FMA, or NEON.
     "fma",
-    // Either of the two IFMA.
+    // Either of the two IFMA instruction sets.
     "ifma",
-    // A build for memcheck, which takes the branches of debug assertions for leaks.
+    // A build for memcheck, which reports the branches of debug assertions as leaks.
     "no-debug-assertions",
-    // No emulator, such as qemu-user, in which cargo was told to run tests.
+    // No emulator, such as qemu-user, that cargo was told to run tests in.
     "no-emulator",
     // The command.
     "openssl",
     // The command.
     "ssh-keygen",
-    // The command, and the right to mount in a namespace of one's own.
+    // The command, and permission to mount in a new namespace.
     "unshare",
     // The command.
     "valgrind",
 ];
 
-/// The environment variable with what must be there, separated by commas.
+/// The environment variable that lists requirements, separated by commas.
 const VARIABLE: &str = "BATCH_MODEXP_REQUIRE";
 
-/// What was found, or `None` for a test that must do without and so be skipped; the error of `found` says
-/// why.
+/// The requirement, or `None` for a test that must then be skipped. The error of `found` is the
+/// reason.
 ///
 /// # Panics
 ///
-/// If it is missing and required, or if the environment requires something that has no name here.
+/// If the requirement is missing but demanded by the environment, or if the environment names an
+/// unknown one.
 #[track_caller]
 pub(crate) fn available<T>(need: &str, found: Result<T, impl Display>) -> Option<T> {
     assert!(NAMES.contains(&need), "{need} is not in the list of names");
@@ -65,7 +67,7 @@ pub(crate) fn available<T>(need: &str, found: Result<T, impl Display>) -> Option
     let thread = std::thread::current();
     let (name, location) = (thread.name().unwrap_or("main"), Location::caller());
     let test: &dyn Display = match name {
-        // All tests on one thread, or no test: no name.
+        // The test has no thread with its name: all tests are on one thread, or this is no test.
         "main" => location,
         _ => &name,
     };
@@ -73,7 +75,7 @@ pub(crate) fn available<T>(need: &str, found: Result<T, impl Display>) -> Option
         !required.any(|name| name == need),
         "{test}: {VARIABLE} names {need}: {why}"
     );
-    // One call, so that lines of several tests do not mix; and not `eprintln`, which is hidden.
+    // One call, so that lines of several tests do not mix. Not `eprintln`, which cargo hides.
     let line = std::format!("skipped: {test}: needs {need}: {why}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
     None

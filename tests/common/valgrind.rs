@@ -1,9 +1,12 @@
-//! Memcheck finds branches and addresses that depend on secrets (A. Langley, "Checking that functions are
-//! constant time with Valgrind", 2010): what is marked as undefined memory may be computed with, but
-//! valgrind complains as soon as a branch or an address depends on it.
+//! Tests under memcheck, which finds branches and addresses that depend on secrets.
 //!
-//! Each case is an ignored unit test, which another test runs under valgrind. It needs a build without debug assertions,
-//! since those are branches: `cargo test --release --lib memcheck`. The crates with cases include this file.
+//! Secrets are marked as undefined memory (A. Langley, "Checking that functions are constant time
+//! with Valgrind", 2010). Code may compute with them, but valgrind reports every branch and address
+//! that depends on them.
+//!
+//! Each case is an ignored unit test, which another test runs under valgrind. The build must not
+//! have debug assertions, since those are branches: `cargo test --release --lib memcheck`. The
+//! crates with cases include this file.
 
 use alloc::string::String;
 use core::slice;
@@ -17,11 +20,11 @@ use rayon::prelude::*;
 
 use crate::{WORKSPACE, need};
 
-/// What a case exits with if valgrind found something.
+/// The exit status of a case in which valgrind found something.
 const FOUND: i32 = 99;
 
-/// Runs ignored tests of `module` under valgrind, which must find nothing in those that are `clean`, and
-/// something in those that are `leaks`.
+/// Runs ignored tests of `module` under valgrind. It must find nothing in those in `clean`, and
+/// something in those in `leaks`.
 pub(crate) fn run_under_valgrind(module: &str, clean: &[&str], leaks: &[&str]) {
     let build = match cfg!(debug_assertions) {
         true => Err("run `cargo test --release --lib memcheck`"),
@@ -45,13 +48,13 @@ pub(crate) fn run_under_valgrind(module: &str, clean: &[&str], leaks: &[&str]) {
     });
 }
 
-/// Runs one of the ignored tests and returns its exit status and what it printed.
+/// Runs one of the ignored tests and returns its exit status and its output.
 fn under_valgrind(module: &str, case: &str) -> (Option<i32>, String) {
-    // Names the branch that may depend on secrets.
+    // The file names the one branch that may depend on secrets.
     let suppressions = alloc::format!("--suppressions={WORKSPACE}/tests/common/valgrind.supp");
     let output = Command::new("valgrind")
         .args(["--quiet", "--error-exitcode=99", &suppressions])
-        // A suppression names functions as they are compiled.
+        // Suppressions name functions as compiled.
         .args(["--read-inline-info=no", "--"])
         .arg(env::current_exe().unwrap())
         .args(["--ignored", "--exact", "--nocapture", "--test-threads=1"])
@@ -75,7 +78,7 @@ pub(crate) fn set_params_undefined(params: &MontyParams<BoxedUint>, undefined: b
     set_undefined(slice::from_ref(params.mod_inv()), undefined);
 }
 
-/// Whether this runs under valgrind.
+/// Whether the process runs under valgrind.
 #[allow(dead_code, reason = "one of the crates asks")]
 pub(crate) fn is_under_valgrind() -> bool {
     /// `RUNNING_ON_VALGRIND` of valgrind.h.
@@ -104,13 +107,13 @@ pub(crate) fn set_undefined<T>(values: &[T], undefined: bool) {
     client_request(&request);
 }
 
-/// A client request as valgrind.h encodes it for amd64: four rotations by 128 bits in all, which change
-/// nothing, and an exchange of `rbx` with itself.
+/// Makes a client request, encoded as valgrind.h does for amd64: four rotations by 128 bits in all,
+/// which change nothing, and an exchange of `rbx` with itself.
 #[allow(unsafe_code)]
 fn client_request(request: &[u64; 6]) -> u64 {
     let answer;
-    // SAFETY: outside of valgrind nothing changes; valgrind reads the request, writes its answer to
-    // `rdx`, and changes what it believes about the memory, not the memory.
+    // SAFETY: outside valgrind nothing changes. Valgrind reads the request, writes its answer to
+    // `rdx`, and changes its state about the memory, not the memory.
     unsafe {
         core::arch::asm!(
             "rol rdi, 3",

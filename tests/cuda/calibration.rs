@@ -1,4 +1,4 @@
-//! Running times that are measured on this machine, and what follows from them.
+//! Running times measured on this machine, and the choices that follow from them.
 
 use batch_modexp::Error;
 use batch_modexp::backend::cuda::{
@@ -8,10 +8,11 @@ use batch_modexp::backend::{Auto, Cuda, Kind, Parallel, Serial};
 
 use super::{Batch, assert_same, gpu};
 
-/// The widths of exponentiations modulo the factors of usual keys, and one that only integers have a kernel of.
+/// The widths modulo the factors of usual keys, and one for which only the family `int` has a
+/// kernel.
 const WIDTHS: [u32; 3] = [256, 1024, 2048];
 
-/// The kernels that are chosen for batches of several sizes.
+/// The chosen kernels for batches of several sizes.
 fn choices(cuda: &Cuda) -> Vec<Option<EntryPoint>> {
     let devices: Vec<_> = cuda.devices().collect();
     let choice = |bits: u32| {
@@ -27,7 +28,8 @@ fn choices(cuda: &Cuda) -> Vec<Option<EntryPoint>> {
     WIDTHS.into_iter().flat_map(choice).collect()
 }
 
-/// The kernel that should be the fastest by what was measured is chosen, results are right, and a text brings the same choices.
+/// The kernel with the best measured time is chosen, results are right, and the saved text leads to
+/// the same choices.
 #[test]
 fn measured_times_are_chosen_by() {
     let Some((_memory, mut cuda)) = gpu() else {
@@ -52,7 +54,8 @@ fn measured_times_are_chosen_by() {
             }
             for count in [1, 1000, 100_000] {
                 let chosen = fastest_entry_point(device, bits, bits, count).unwrap();
-                // Of the class itself: numbers of 256 bits would have to be widened for others.
+                // Kernels of this width only: those of other widths would widen the 256-bit
+                // numbers.
                 let of_width = entry_points(bits).filter(|point| point.bits() == bits);
                 let times = of_width.filter_map(|point| point.forecast(device, count));
                 assert_eq!(chosen.forecast(device, count), times.min());
@@ -72,7 +75,7 @@ fn measured_times_are_chosen_by() {
     assert_eq!(choices(&again), choices(&cuda));
 }
 
-/// The processor is measured too, and a text brings the same break-even.
+/// The processor is measured too, and the saved text leads to the same break-even point.
 #[test]
 fn both_sides_are_measured() {
     let Some((_memory, cuda)) = gpu() else { return };
@@ -95,7 +98,7 @@ fn both_sides_are_measured() {
         assert_same(&batch.run(&auto, 100), &batch.run(&host, 100));
         assert_same(&batch.run(&again, 100), &batch.run(&host, 100));
     }
-    // GPUs that were asked for by name have no other side.
+    // GPUs that are requested by name have no alternative.
     let mut named = Auto::with(Kind::Cuda, None)
         .unwrap()
         .with_calibration(&parsed)
@@ -109,7 +112,7 @@ fn both_sides_are_measured() {
     );
 }
 
-/// Widths that there are no kernels for are passed over, and none at all are no reason to fail.
+/// Widths without kernels are skipped; an empty list is no error.
 #[test]
 fn widths_without_kernels() {
     let Some((_memory, mut cuda)) = gpu() else {

@@ -1,4 +1,4 @@
-//! Memory of a device that runs out.
+//! Exhausted device memory.
 
 use std::sync::{PoisonError, RwLockWriteGuard};
 
@@ -13,7 +13,8 @@ use cudarc::driver::{CudaContext, CudaSlice};
 
 use super::{Batch, MEMORY, assert_same, gpu};
 
-/// The number of a GPU and the right to take all of its memory, or a word about why there is none.
+/// The number of a GPU and the lock for all of its memory; `None` if there is no GPU, with a
+/// message.
 fn device_alone() -> Option<(usize, RwLockWriteGuard<'static, ()>)> {
     let (memory, cuda) = gpu()?;
     let ordinal = cuda.devices().next().unwrap().ordinal();
@@ -22,7 +23,8 @@ fn device_alone() -> Option<(usize, RwLockWriteGuard<'static, ()>)> {
     Some((ordinal, all_memory))
 }
 
-/// With all memory of the device taken the call fails, leaves zeros, and works again afterwards.
+/// If all device memory is taken, the call fails and leaves zeros. It works when memory is free
+/// again.
 #[test]
 fn out_of_memory_is_an_error_that_passes() {
     let Some((ordinal, _all_memory)) = device_alone() else {
@@ -46,8 +48,8 @@ fn out_of_memory_is_an_error_that_passes() {
     );
 }
 
-/// While memory comes back piece by piece, from 1 MiB on, each call has room or fails and leaves zeros; those with all of it
-/// have room.
+/// While memory is freed piece by piece, from 1 MiB on, each call either succeeds or fails and
+/// leaves zeros. With all memory free, calls succeed.
 #[test]
 fn memory_that_is_nearly_full() {
     let Some((device, _all_memory)) = device_alone() else {
@@ -90,7 +92,7 @@ fn memory_that_is_nearly_full() {
             break;
         }
     }
-    // A signature needs little, and may have found it.
+    // A signature needs little memory, and may have succeeded.
     assert!(
         outcomes.first().is_some_and(|first| !first.0),
         "{outcomes:?}"
@@ -98,7 +100,7 @@ fn memory_that_is_nearly_full() {
     assert_eq!(outcomes.last(), Some(&(true, true)), "{outcomes:?}");
 }
 
-/// Takes what memory there is.
+/// Takes all free memory.
 fn take_all_memory(ordinal: usize) -> Vec<CudaSlice<u8>> {
     let context = CudaContext::new(ordinal).unwrap();
     let stream = context.default_stream();

@@ -7,11 +7,11 @@ use num_bigint::BigUint;
 
 use super::{Batch, assert_same, gpu};
 
-/// The widths of all kernels, narrower ones, which have a radix of their own, and one that no kernel is for.
+/// The widths of all kernels, narrower ones with a separate radix, and one without a kernel.
 const WIDTHS: [u32; 9] = [64, 128, 192, 256, 320, 384, 448, 512, 576];
 
 impl Batch {
-    /// Bases times exponents.
+    /// The products of bases and exponents.
     fn mod_muls(&self) -> Vec<ModMul<'_, BoxedUint>> {
         self.instances
             .iter()
@@ -19,7 +19,7 @@ impl Batch {
             .collect()
     }
 
-    /// With bases below their moduli, as Montgomery forms are.
+    /// Reduces the bases below their moduli, as Montgomery forms are.
     fn with_reduced_bases(mut self) -> Self {
         for (base, _, modulus) in &mut self.instances {
             let modulus = self.moduli[*modulus].modulus().as_nz_ref();
@@ -46,7 +46,7 @@ impl Batch {
     }
 }
 
-/// So many that there are several chunks on every device; some are compared with num-bigint.
+/// Enough products for several chunks on every device; some are compared with num-bigint.
 #[test]
 fn random_products_agree_with_the_host() {
     let Some((_memory, cuda)) = gpu() else { return };
@@ -64,7 +64,7 @@ fn random_products_agree_with_the_host() {
     }
 }
 
-/// Limbs of all ones, around multiples of 32 bits, each with each.
+/// Limbs of all ones, around multiples of 32 bits, in all combinations.
 #[test]
 fn products_of_adversarial_limbs() {
     let Some((_memory, cuda)) = gpu() else { return };
@@ -103,7 +103,7 @@ fn products_of_adversarial_limbs() {
     }
 }
 
-/// A device that is named several times works on several shares, and calls come from several threads.
+/// A device that is named several times computes several shares, for calls from several threads.
 #[test]
 fn shares_and_threads() {
     let Some((_memory, cuda)) = gpu() else { return };

@@ -1,4 +1,4 @@
-//! Large batches are on their way before anybody has looked at all of their instances.
+//! Large batches are sent before all of their instances have been validated.
 
 use batch_modexp::backend::Serial;
 use batch_modexp::{BatchModExp, Error, ModExp};
@@ -6,12 +6,12 @@ use crypto_bigint::BoxedUint;
 
 use super::{Batch, assert_same, gpu};
 
-/// Some chunks.
+/// Enough instances for several chunks.
 const LEN: usize = 100_000;
 
 const WIDTH: u32 = 512;
 
-/// Bases of 1,024 bits where `wide` says so.
+/// Replaces the bases by ones of 1,024 bits where `wide` says so.
 fn with_wide_bases<'a>(
     batch: &'a Batch,
     base: &'a BoxedUint,
@@ -24,13 +24,14 @@ fn with_wide_bases<'a>(
     instances
 }
 
-/// The first of several faults is told, in whatever chunk it is, and no result is left; the backend goes on.
+/// The first of several faults is reported, whatever its chunk. No result is left, and the backend
+/// remains usable.
 #[test]
 fn the_first_fault_of_a_batch_is_told() {
     let Some((_memory, cuda)) = gpu() else { return };
     let batch = Batch::random(WIDTH, LEN, 500);
     let base = BoxedUint::one_with_precision(2 * WIDTH);
-    // Where `Group::supposed` looks, and where it does not.
+    // Positions that `Group::supposed` checks, and others.
     for wide in [
         &[LEN - 2][..],
         &[0],
@@ -54,7 +55,8 @@ fn the_first_fault_of_a_batch_is_told() {
     assert_same(&batch.run(&cuda, 16), &batch.run(&Serial, 16));
 }
 
-/// Widths that differ are no fault, even if they seem to be one: wider and narrower ones among the others, seldom and often.
+/// Different widths are no fault, even where they look like one: wider and narrower ones among the
+/// others, rare and frequent.
 #[test]
 fn batches_of_several_widths() {
     let Some((_memory, cuda)) = gpu() else { return };

@@ -1,5 +1,5 @@
-//! Encrypted keys whose documents ask for a derivation that is impossible, or takes more memory than there may be. They
-//! are no fuzz target: the cost of what is possible is up to the document.
+//! Encrypted keys whose documents ask for an impossible key derivation, or for too much memory.
+//! They are no fuzz target: the document determines the cost of a possible derivation.
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ use super::targets::sign_batch;
 
 const PASSPHRASE: &[u8] = b"correct horse";
 
-/// A document of OpenSSL's with other parameters of scrypt.
+/// A document of OpenSSL with other scrypt parameters.
 fn with(change: impl FnOnce(&mut ScryptParams)) -> Vec<u8> {
     let text = include_str!("../keys/encrypted-scrypt.pem");
     let (_, der) = pem::decode_vec(text.as_bytes()).unwrap();

@@ -1,5 +1,5 @@
-//! The fuzz targets over their committed corpora, and over mutations of those by a seeded generator. `fuzz/` runs the same
-//! targets under libFuzzer, which finds more.
+//! Runs the fuzz targets over their committed corpora, and over mutations by a seeded generator.
+//! `fuzz/` runs the same targets under libFuzzer, which finds more.
 
 mod encrypted;
 mod mutation;
@@ -17,7 +17,7 @@ use targets::decryption::Outcome;
 
 use mutation::Mutator;
 
-/// The files of a corpus, by their names, in the order of these.
+/// The files of a corpus, sorted by name.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../fuzz/corpus")
@@ -40,11 +40,11 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     files
 }
 
-/// How many times as many mutations as usual.
+/// The environment variable that multiplies the number of mutations.
 const FACTOR: &str = "BATCH_MODEXP_FUZZ_FACTOR";
 
-/// Runs a target over its corpus and `mutations` mutations of it, or more if the environment says so. An input that fails is
-/// kept in a file.
+/// Runs a target over its corpus and `mutations` mutations of it, or more if the environment says
+/// so. Saves a failing input in a file.
 fn run<T>(target: &str, mutations: usize, body: impl Fn(&[u8]) -> T) -> Vec<T> {
     let corpus = corpus(target);
     let guarded = |input: &[u8]| {
@@ -155,7 +155,7 @@ fn queue() {
     run("queue", 4000, targets::queue::run);
 }
 
-/// A backend whose last result is wrong by one, where that can be.
+/// A backend whose last result is wrong by one, where possible.
 struct OffByOne;
 
 impl BatchModExp<BoxedUint> for OffByOne {
@@ -175,7 +175,7 @@ impl BatchModExp<BoxedUint> for OffByOne {
     }
 }
 
-/// A control: the reference notices, for every batch that has a result.
+/// A control: the reference detects the error, for every batch with a result.
 #[test]
 fn a_wrong_backend_is_noticed() {
     let (mut noticed, mut right) = (0, 0);

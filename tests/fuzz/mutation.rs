@@ -1,4 +1,4 @@
-//! Random changes to the files of a corpus, always the same.
+//! Random changes to the files of a corpus, the same in every run.
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng as _, SeedableRng};

@@ -1,4 +1,4 @@
-//! Backends, keys and queues that are given up while there is work for them.
+//! Backends, keys and queues that are dropped while they have work.
 
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -15,7 +15,7 @@ const SCHEME: AnyScheme = AnyScheme::Pkcs1v15 { hash: Hash::Sha256 };
 /// Work that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The processor, on two threads.
+/// The CPU backend with two threads.
 fn cpu() -> Auto {
     Auto::with(Kind::Cpu, 2.try_into().ok()).unwrap()
 }
@@ -29,7 +29,7 @@ fn cuda() -> Option<Auto> {
     None
 }
 
-/// Whoever has the last handle to a backend drops it, on whatever thread.
+/// The thread with the last handle to a backend drops it, whichever thread that is.
 fn the_last_thread_drops(backend: Auto) {
     let backend = Arc::new(backend);
     let alive = Arc::downgrade(&backend);
@@ -76,7 +76,7 @@ fn requests_outlive_everything(backend: Auto) {
     wait_for_the_end(&alive);
 }
 
-/// Workers drop what they used when they end, which nobody waits for.
+/// Waits until workers have dropped the backend; they do so when they end, asynchronously.
 fn wait_for_the_end(alive: &Weak<Auto>) {
     let started = Instant::now();
     while alive.strong_count() > 0 {
@@ -95,7 +95,7 @@ fn requests_to_a_gpu_outlive_everything() {
     cuda().into_iter().for_each(requests_outlive_everything);
 }
 
-/// When `shutdown` has returned nothing of the queue is left, with work in flight before.
+/// When `shutdown` has returned, nothing of the queue is left, even with work in flight before.
 #[test]
 fn a_shutdown_waits_for_the_workers() {
     for how in [Shutdown::Drain, Shutdown::Cancel] {
@@ -108,7 +108,7 @@ fn a_shutdown_waits_for_the_workers() {
         queue.shutdown(how);
         drop(queue);
         for signing in asked {
-            // Answered already.
+            // The answer is there already.
             let answer = signing.wait_timeout(Duration::ZERO);
             assert!(answer.is_ok() || how == Shutdown::Cancel, "{answer:?}");
         }
@@ -116,7 +116,7 @@ fn a_shutdown_waits_for_the_workers() {
     }
 }
 
-/// A process whose `main` returns with requests in flight ends as it would without.
+/// A process whose `main` returns with requests in flight ends normally.
 fn a_process_ends_with_work_in_flight(kind: &str) {
     let output = child("drops::ends_with_work_in_flight", kind)
         .output()
@@ -153,7 +153,7 @@ fn ends_with_work_in_flight() {
     let asked: Vec<_> = (0..500).map(|_| queue.sign(&key, SCHEME, b"m")).collect();
     asked.into_iter().next().unwrap().wait().unwrap();
     let stats = queue.stats();
-    // Dropped requests were taken back, but for those that are under way.
+    // Dropped requests were cancelled, except those under way.
     println!("about to end: {stats:?}");
     std::process::exit(0);
 }

@@ -1,5 +1,6 @@
-//! Backends from many threads, given up at work, short of memory, and in several processes at once. What a forked child does
-//! is in `tests/fork.rs`, the end of a queue in `tests/queue/shutdown.rs`.
+//! Backends used from many threads, dropped at work, short of memory, and in several processes at
+//! once. See `tests/fork.rs` for forked children, and `tests/queue/shutdown.rs` for the end of a
+//! queue.
 #![allow(unsafe_code)]
 
 mod drops;
@@ -11,7 +12,7 @@ mod processes;
 mod threads;
 mod work;
 
-/// Whether this machine has a GPU that can be used; without the feature `cuda` it has none.
+/// Whether this machine has a usable GPU; without the feature `cuda` it has none.
 fn gpu() -> bool {
     #[cfg(feature = "cuda")]
     let found = batch_modexp::backend::Cuda::probe().map(|_| ());

@@ -1,5 +1,5 @@
-//! Too little memory: Rust ends the process where an allocation fails, and threads and devices give errors. There is no
-//! wrong result, and what failed with an error works when there is memory again.
+//! Too little memory. Rust ends the process when an allocation fails; threads and devices return
+//! errors. There is no wrong result, and failed work succeeds when there is memory again.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -8,26 +8,28 @@ use batch_modexp::backend::Cpu;
 
 use super::work::{self, Batch, child, text, value};
 
-/// Address space of as many threads is more than the smaller limits leave.
+/// A number of threads that needs more address space than the smaller limits leave.
 const THREADS: usize = 48;
 
-/// What a process says that the standard library ends for want of memory.
+/// The messages with which the standard library ends a process for lack of memory.
 const LAST_WORDS: [&str; 2] = [
     "memory allocation of",
-    // Of a thread that has just begun.
+    // From a thread that has just started.
     "failed to allocate an alternative stack",
 ];
 
-/// MiB of address space beyond what the process has, from next to nothing to more than enough.
+/// The limits: MiB of address space beyond the current use, from almost nothing to more than
+/// enough.
 const LIMITS: [u64; 8] = [0, 1, 2, 4, 16, 64, 256, 4096];
 
-/// Runs a test with each of the limits. It must pass, or end as the standard library ends it. Returns what those that
-/// passed have printed, and how many were ended.
+/// Runs a test with each limit. It must pass, or be ended by the standard library. Returns the
+/// output of the runs that passed, and the number of those that were ended.
 fn with_limits(test: &str) -> (Vec<String>, usize) {
     let (mut said, mut ended) = (Vec::new(), 0);
     for limit in LIMITS {
         let output = child(test, &limit.to_string())
-            // Glibc reserves address space for other arenas beforehand, which no limit takes back.
+            // Glibc would reserve address space for other arenas beforehand, which no limit takes
+            // back.
             .env("MALLOC_ARENA_MAX", "1")
             .output()
             .unwrap();
@@ -37,7 +39,7 @@ fn with_limits(test: &str) -> (Vec<String>, usize) {
             said.push(text);
             continue;
         }
-        // A panic in a test is exit code 101: a wrong result.
+        // A panic in a test has exit code 101: a wrong result.
         assert_eq!(
             output.status.signal(),
             Some(libc::SIGABRT),
@@ -56,7 +58,7 @@ fn with_limits(test: &str) -> (Vec<String>, usize) {
 fn a_processor_without_memory() {
     let (said, ended) = with_limits("memory::processor");
     let count = |word: &str| said.iter().filter(|text| text.contains(word)).count();
-    // Each of the outcomes has been there, so that the limits do something.
+    // Each outcome occurred, so the limits have an effect.
     assert!(ended > 0, "{said:?}");
     assert!(
         count("no threads") > 0 && count("some threads") > 0,
@@ -68,7 +70,7 @@ fn a_processor_without_memory() {
 #[ignore = "run by the test above"]
 fn processor() {
     let backend = Cpu::with_threads(2.try_into().unwrap()).unwrap();
-    // Some MiB to compute with, and the right results, which are there before the limit.
+    // Some MiB to compute with, and the expected results, made before the limit.
     let batch = Batch::random(512, 20_000, 1);
     Batch::random(512, 100, 2).compute(&backend).unwrap();
     let key = work::key();
@@ -107,7 +109,7 @@ fn pinned() {
 
     let backend = Auto::with(Kind::Cuda, None).unwrap();
     Batch::random(512, 100, 2).compute(&backend).unwrap();
-    // Needs pinned buffers that are larger than those which are there.
+    // Needs larger pinned buffers than exist so far.
     let batch = Batch::random(512, 60_000, 1);
     limit_memory(value().parse::<u64>().unwrap() << 20);
     let result = batch.compute(&backend);
@@ -123,11 +125,11 @@ fn pinned() {
     batch.compute(&backend).unwrap();
 }
 
-/// Limits address space to `more` bytes than are taken.
+/// Limits address space to `more` bytes beyond the current use.
 fn limit_memory(more: u64) {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
-    // SAFETY: asks for a number.
+    // SAFETY: only asks for a number.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
     set_limit(pages * page + more);
 }
@@ -136,7 +138,7 @@ fn unlimit_memory() {
     set_limit(libc::RLIM_INFINITY);
 }
 
-/// The limit that the process may raise again.
+/// Sets the limit, which the process may raise later.
 fn set_limit(bytes: u64) {
     let limit = libc::rlimit {
         rlim_cur: bytes,

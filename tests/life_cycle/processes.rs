@@ -4,7 +4,7 @@ use batch_modexp::backend::{Auto, Kind};
 
 use super::work::{self, Batch, child, text, value};
 
-/// Two children and this process compute at once, on the processor or on the GPUs.
+/// Two children and this process compute at the same time, on the processor or on the GPUs.
 fn several(kind: &str) {
     let start = || {
         let mut command = child("processes::one_of_several", kind);

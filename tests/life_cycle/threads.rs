@@ -9,7 +9,8 @@ use super::work::{self, Backend, Batch};
 
 const THREADS: usize = 32;
 
-/// All begin at once, each with batches of its own, of another width and length than its neighbours'.
+/// Threads start together; each has its own batches, with another width and length than its
+/// neighbours'.
 fn at_once(backend: &impl Backend) {
     let (barrier, key) = (Barrier::new(THREADS), work::key());
     thread::scope(|scope| {
@@ -41,7 +42,7 @@ fn cpu() {
 #[test]
 fn every_backend_of_the_processor() {
     for kind in [Kind::Parallel, Kind::Fma, Kind::Ifma] {
-        // What this processor lacks is no backend.
+        // Some backends need instructions that this processor lacks.
         if let Ok(backend) = Auto::with(kind, 2.try_into().ok()) {
             at_once(&backend);
         }

@@ -1,4 +1,4 @@
-//! What there is to compute, with the right results from num-bigint and the `rsa` crate.
+//! Work for backends, with expected results from num-bigint and the `rsa` crate.
 
 use std::process::{Command, Output};
 
@@ -17,19 +17,19 @@ use rsa::signature::{SignatureEncoding, Signer};
 
 const PEM: &str = include_str!("../keys/rsa1024.pem");
 
-/// Everything that a backend does here.
+/// The traits that these tests use.
 pub trait Backend: BatchModExp<BoxedUint, Error = Error> + RsaBackend + Sync {}
 impl<B: BatchModExp<BoxedUint, Error = Error> + RsaBackend + Sync> Backend for B {}
 
-/// A batch of exponentiations by exponents of 64 bits, with its results.
+/// A batch of exponentiations with 64-bit exponents and the expected results.
 pub struct Batch {
     params: Vec<BoxedMontyParams>,
-    /// Base, exponent and the right result.
+    /// The base, the exponent and the expected result.
     instances: Vec<(BoxedUint, BoxedUint, BoxedUint)>,
 }
 
 impl Batch {
-    /// `count` random instances of `width` bits, with 3 moduli in turn.
+    /// `count` random instances of `width` bits, with 3 alternating moduli.
     pub fn random(width: u32, count: usize, seed: u64) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let boxed =
@@ -62,7 +62,8 @@ impl Batch {
             .collect()
     }
 
-    /// Computes it, and fails if a result is wrong; an error is returned, and must have left zeros.
+    /// Computes the batch, and fails if a result is wrong. Returns an error of the backend, after
+    /// which the output must be zero.
     pub fn compute(
         &self,
         backend: &(impl BatchModExp<BoxedUint, Error = Error> + ?Sized),
@@ -107,7 +108,8 @@ pub fn sign(
     Ok(())
 }
 
-/// An ignored test of this program in a process of its own, with `value` in the environment variable `LIFE_CYCLE`.
+/// Prepares an ignored test of this program in a new process, with `value` in the environment
+/// variable `LIFE_CYCLE`.
 pub fn child(test: &str, value: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -116,12 +118,12 @@ pub fn child(test: &str, value: &str) -> Command {
     command
 }
 
-/// What the process that runs this was given.
+/// The value that this process was given.
 pub fn value() -> String {
     std::env::var("LIFE_CYCLE").expect("only the tests start this one")
 }
 
-/// What it printed, for messages.
+/// The output of a process, for messages.
 pub fn text(output: &Output) -> String {
     let text = [&output.stdout[..], &output.stderr].concat();
     format!("{}: {}", output.status, String::from_utf8_lossy(&text))

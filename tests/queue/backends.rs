@@ -1,4 +1,4 @@
-//! Backends that the tests can look into.
+//! Instrumented backends.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -10,7 +10,7 @@ use batch_modexp::rsa::backend::{Items, PerThread, RsaBackend};
 use batch_modexp::{BatchModExp, Error, ModExp};
 use crypto_bigint::{BoxedUint, Limb};
 
-/// Computes with `Serial`, but not before it is opened. Counts the calls and lanes that come in.
+/// Computes with `Serial` once it is opened. Counts the calls and instances that arrive.
 #[derive(Default)]
 pub struct Gate {
     is_open: Mutex<bool>,
@@ -33,23 +33,23 @@ impl Gate {
         *self.is_open.lock().unwrap() = false;
     }
 
-    /// Returns when it is open.
+    /// Waits until it is open.
     pub fn pass(&self) {
         let shut = |is_open: &mut bool| !*is_open;
         drop(self.changed.wait_while(self.is_open.lock().unwrap(), shut));
     }
 
-    /// Calls so far, those that wait included.
+    /// The number of calls so far, waiting ones included.
     pub fn calls(&self) -> usize {
         self.calls.load(SeqCst)
     }
 
-    /// Lanes so far.
+    /// The number of instances so far.
     pub fn lanes(&self) -> usize {
         self.lanes.load(SeqCst)
     }
 
-    /// Returns when there have been `count` calls.
+    /// Waits until there have been `count` calls.
     pub fn wait_for_calls(&self, count: usize) {
         while self.calls() < count {
             std::thread::yield_now();
@@ -66,7 +66,7 @@ impl RsaBackend for Gate {
     }
 }
 
-/// A backend that computes on as many threads as call it, and should be called by no more than these.
+/// A backend that computes on its calling threads, of which there should be at most `count`.
 pub struct Threads<B> {
     pub backend: B,
     pub count: NonZeroUsize,
@@ -85,14 +85,14 @@ impl<B: RsaBackend + Sync> RsaBackend for Threads<B> {
     }
 }
 
-/// What a backend does with every call.
+/// The behaviour of a failing backend.
 #[derive(Clone, Copy, Debug)]
 pub enum Fails {
     WithAnError,
     WithAPanic,
-    /// By leaving all lanes out.
+    /// Returns without computing any item.
     Silently,
-    /// Every third call with an error, and every fifth with a panic.
+    /// Fails every third call with an error, and every fifth with a panic.
     AtTimes,
 }
 
@@ -131,15 +131,15 @@ impl<B: RsaBackend> RsaBackend for Failing<B> {
         self.failures.fetch_add(1, SeqCst);
         match how {
             Fails::WithAnError => Err(Error::ThreadPool { threads: 7 }.into()),
-            // Without a message for each.
+            // Does not print a message for each panic.
             Fails::WithAPanic => std::panic::resume_unwind(Box::new("as asked")),
             Fails::Silently | Fails::AtTimes => Ok(()),
         }
     }
 }
 
-/// Computes each exponentiation once, and remembers it: cheap for unblinded items that come again. They are
-/// checked like all others.
+/// Computes each exponentiation once and caches it, which makes repeated unblinded items cheap.
+/// They are checked like all others.
 #[derive(Default)]
 pub struct Memory(Mutex<HashMap<[Vec<Limb>; 3], BoxedUint>>);
 
@@ -172,7 +172,8 @@ impl BatchModExp<BoxedUint> for Memory {
     }
 }
 
-/// What a backend has to have besides, for its type and, if it is over another one, that one's.
+/// Implements the other required traits, for a type and, if it wraps another backend, through that
+/// one.
 macro_rules! exponentiate_serially {
     ($($type:ty $(: $backend:ident)?),*) => {$(
         impl$(<$backend: RsaBackend>)? BatchModExp<BoxedUint> for $type {

@@ -19,7 +19,7 @@ use super::keys;
 use super::policy::{key, patient, requests, wait_all};
 use super::signatures::{PKCS1V15, verify};
 
-/// Computes on no thread but those of callers, or of queues.
+/// Computes only on threads of callers, or only on those of queues.
 #[derive(Clone, Copy, PartialEq)]
 enum OnlyOn {
     Callers,
@@ -49,13 +49,14 @@ impl BatchModExp<BoxedUint> for OnlyOn {
 
 impl RsaBackend for OnlyOn {}
 
-/// Batches, and those that callers computed.
+/// The number of batches, and of those that callers computed.
 fn batches(stats: &QueueStats) -> (u64, u64) {
     (stats.batches, stats.led)
 }
 
-/// The first result of `attempt` for which a caller computed. A worker does instead that looks for work just when a request has
-/// come in, and whoever has started a queue or got an answer does not know that its worker sleeps.
+/// The first result of `attempt` for which a caller computed. A worker computes instead if it looks
+/// for work just when a request has arrived. After the start of a queue, or after an answer, a
+/// caller cannot tell whether the worker sleeps.
 fn until_led<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     let led = (0..1000).find_map(|_| attempt());
     led.expect("workers were quicker a thousand times")
@@ -66,7 +67,7 @@ fn who_blocks_computes_and_others_do_not() {
     let rsa = keys::rsa1024();
     let key = KeyHandle::new(&rsa).unwrap();
     let queue = patient(OnlyOn::Callers).no_fallback().build().unwrap();
-    // What a worker computes is refused.
+    // Batches that a worker computes are refused.
     let by_caller = |result| match result {
         Err(QueueError::Sign(batch_modexp::rsa::Error::Backend(Error::ThreadPool {
             threads: 3,
@@ -92,7 +93,8 @@ fn who_blocks_computes_and_others_do_not() {
     assert_eq!(batches(&queue.stats()), (1, 0));
 }
 
-/// While a batch is under way that has the whole backend, and while there are too few for one.
+/// A caller waits while a batch has the whole backend, and while there are too few requests for a
+/// batch.
 #[test]
 fn who_may_not_begin_waits() {
     let (gate, key) = (Gate::shut(), key());
@@ -116,7 +118,7 @@ fn who_may_not_begin_waits() {
         while queue.stats().waiting == 0 {
             thread::yield_now();
         }
-        // With this one there are enough.
+        // This request completes a batch.
         queue.sign_blocking(&key, PKCS1V15, b"m").unwrap();
         one.join().unwrap().unwrap();
     });
@@ -147,7 +149,7 @@ fn a_backend_that_fails_is_replaced() {
     }
 }
 
-/// Threads of their own, since those of a scope would wait at the gate for ever when the test fails.
+/// Uses separate threads: those of a scope would wait at the gate for ever if the test failed.
 #[test]
 fn a_shutdown_waits_for_them() {
     let key = key();
@@ -179,7 +181,7 @@ fn a_shutdown_waits_for_them() {
     assert_eq!(queue.stats().led, 1);
 }
 
-/// Ends the queue, and then panics.
+/// Shuts the queue down, then panics.
 struct Ends(BatchQueue);
 
 impl Wake for Ends {
@@ -189,13 +191,14 @@ impl Wake for Ends {
     }
 }
 
-/// A task is woken on the thread of a caller that has computed its request; there, too, it may do as it likes.
+/// A task is woken on the thread of the caller that computed its request. Its waker has no
+/// restrictions there either.
 #[test]
 fn wakers_on_their_threads() {
     let key = key();
     let (queue, stats) = until_led(|| {
         let gate = Gate::shut();
-        // All threads are taken; this request waits for the first that is free.
+        // All threads are taken; this request waits for the first free one.
         let builder = patient(super::backends::Threads {
             backend: gate.clone(),
             count: NonZeroUsize::MIN,
@@ -206,7 +209,7 @@ fn wakers_on_their_threads() {
         let polled = Pin::new(&mut task).poll(&mut Context::from_waker(&waker));
         assert!(polled.is_pending());
         gate.open();
-        // The second request makes the batch, which has both.
+        // The second request starts a batch of both.
         queue.sign_blocking(&key, PKCS1V15, b"m").unwrap();
         task.wait().unwrap();
         let stats = queue.stats();

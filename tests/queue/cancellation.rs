@@ -1,4 +1,4 @@
-//! Requests that are taken back.
+//! Cancelled requests.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +22,7 @@ fn what_is_dropped_is_not_signed() {
     let queue = patient(gate.clone()).capacity(3).build().unwrap();
     let first = requests(&queue, &key, 1);
     gate.wait_for_calls(1);
-    // Each makes room for the next.
+    // Each frees a place for the next.
     for _ in 0..10 {
         drop(requests(&queue, &key, 3));
     }
@@ -64,13 +64,13 @@ fn a_time_limit_cancels() {
     assert_eq!((stats.accepted, stats.cancelled), (2, 1));
     gate.open();
     wait_all(first);
-    // The largest of all limits is none.
+    // The largest limit means no limit.
     let signing = queue.sign(&key, PKCS1V15, b"m");
     signing.wait_timeout(Duration::MAX).unwrap();
     assert_eq!(gate.lanes(), 2);
 }
 
-/// Says whether it was woken.
+/// Records whether it was woken.
 #[derive(Default)]
 struct Bell(AtomicBool);
 
@@ -80,7 +80,7 @@ impl Wake for Bell {
     }
 }
 
-/// Room that is given to somebody who leaves goes to the next.
+/// A place that is given to a caller that then leaves goes to the next one.
 #[test]
 fn leaving_passes_room_on() {
     let (gate, key) = (Gate::shut(), key());
@@ -103,11 +103,11 @@ fn leaving_passes_room_on() {
     };
     drop(inside);
     assert_eq!(rung(&outside), [true, false, false, false, false]);
-    // It has not come in, and leaves; so does one that was not woken.
+    // It has not entered the queue and leaves; so does one that was not woken.
     drop(outside.remove(0));
     drop(outside.remove(2));
     assert_eq!(rung(&outside), [true, false, false]);
-    // Whoever comes in leaves no room to pass on.
+    // A caller that enters leaves no place to pass on.
     let late = requests(&queue, &key, 1);
     drop(outside.remove(0));
     assert_eq!(rung(&outside), [false, false]);
@@ -117,7 +117,7 @@ fn leaving_passes_room_on() {
     wait_all(outside.into_iter().map(|(signing, _)| signing).collect());
 }
 
-/// Nor does a queue stand still because of somebody who is woken and does nothing.
+/// A queue does not stall if a caller is woken and does nothing.
 #[test]
 fn whoever_sleeps_holds_nobody_up() {
     let (gate, key) = (Gate::shut(), key());

@@ -1,4 +1,4 @@
-//! Backends that fail as a whole, and those that only seem to work.
+//! Backends that fail as a whole, and backends that only seem to work.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn another_backend_takes_over() {
     let rsa = keys::rsa1024();
     let key = KeyHandle::new(&rsa).unwrap();
     for how in [Fails::WithAnError, Fails::WithAPanic] {
-        // The processor, unless another is given.
+        // With `Serial`, unless another backend is given.
         let failing = || Failing::new(how, Serial);
         for builder in [patient(failing()), patient(failing()).fallback(Serial)] {
             let queue = builder.build().unwrap();
@@ -42,7 +42,7 @@ fn without_another_everyone_gets_the_error() {
     ] {
         let builders = [
             patient(failing(how)).no_fallback(),
-            // What failed second is reported.
+            // The failure of the fallback is reported.
             patient(failing(Fails::WithAnError)).fallback(failing(how)),
         ];
         for (fallbacks, builder) in builders.into_iter().enumerate() {
@@ -57,7 +57,7 @@ fn without_another_everyone_gets_the_error() {
     }
 }
 
-/// A lane that did not pass its check is an error of its own, at no position.
+/// An item that fails its check gets an error, without a position.
 #[test]
 fn what_is_not_delivered_is_a_fault() {
     let key = key();
@@ -113,7 +113,8 @@ impl TryRng for Unreliable {
 
 impl TryCryptoRng for Unreliable {}
 
-/// A generator's failure is that of a batch. No backend can help, but the next batch may be better off.
+/// A failure of the generator is one of the batch. No fallback can help, but the next batch may
+/// succeed.
 #[test]
 fn the_generator_may_fail() {
     let key = key();

@@ -1,4 +1,4 @@
-//! Keys of different cost: requests with fast keys do not wait for all those with slow ones.
+//! Keys of different cost: requests with fast keys do not wait for all those with slow keys.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
@@ -19,10 +19,10 @@ use super::signatures::PKCS1V15;
 
 const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
-/// Writes down what it is asked for, waits at a gate, and leaves all lanes out: their requests come back with a fault.
+/// Records its calls, waits at a gate, and computes no item: all requests return a fault.
 struct Script {
     gate: Arc<Gate>,
-    /// The length of the keys and the number of requests of each call.
+    /// The key length and the number of requests of each call.
     calls: Mutex<Vec<(u32, usize)>>,
 }
 
@@ -58,7 +58,7 @@ impl RsaBackend for Script {
 
 exponentiate_serially!(Script);
 
-/// The same on two threads, with a batch each.
+/// The script on two threads, with a batch each.
 fn two_threads(script: &Arc<Script>) -> Threads<Arc<Script>> {
     Threads {
         backend: script.clone(),
@@ -66,13 +66,13 @@ fn two_threads(script: &Arc<Script>) -> Threads<Arc<Script>> {
     }
 }
 
-/// 8192, 2048 and 1024 bits.
+/// Keys of 8192, 2048 and 1024 bits.
 fn slow_and_fast() -> [KeyHandle; 3] {
     let slow = keys::all_sizes().remove(8);
     [slow, keys::rsa2048(), keys::rsa1024()].map(|key| KeyHandle::new(&key).unwrap())
 }
 
-/// For what the script leaves out.
+/// Waits for requests that the script does not compute.
 fn wait_all_faults(requests: Vec<Signing>) {
     for request in requests {
         assert_eq!(
@@ -82,7 +82,7 @@ fn wait_all_faults(requests: Vec<Signing>) {
     }
 }
 
-/// In units of a request with a key of 2048 bits.
+/// The work of calls, in units of a request with a key of 2048 bits.
 fn work(calls: &[(u32, usize)]) -> u64 {
     let work = calls
         .iter()
@@ -90,7 +90,7 @@ fn work(calls: &[(u32, usize)]) -> u64 {
     work.sum::<u64>() / 32768
 }
 
-/// The calls before the first one with keys of this length, of those after the first `under_way`.
+/// The calls before the first one with keys of this length, after the first `under_way` calls.
 fn ahead_of(bits: u32, calls: &[(u32, usize)], under_way: usize) -> &[(u32, usize)] {
     let calls = &calls[under_way..];
     let place = calls.iter().position(|call| call.0 == bits).unwrap();
@@ -101,8 +101,9 @@ fn builder<B: RsaBackend + Send + Sync + 'static>(backend: B) -> QueueBuilder {
     BatchQueue::builder(backend, getrandom::SysRng).max_wait(Duration::from_secs(3600))
 }
 
-/// With a thousand slow requests before it, a fast one waits for one batch of them, or two where both threads come at
-/// the same time. Each is as much work as 64 requests with keys of 2048 bits.
+/// A fast request behind a thousand slow ones waits for one batch of them, or for two if both
+/// threads start at the same time. Each batch is as much work as 64 requests with keys of 2048
+/// bits.
 #[test]
 fn a_slow_key_does_not_starve_a_fast_one() {
     let [slow, fast, faster] = slow_and_fast();
@@ -126,7 +127,8 @@ fn a_slow_key_does_not_starve_a_fast_one() {
     assert!(calls.iter().all(|&call| work(&[call]) <= 64), "{calls:?}");
 }
 
-/// Many fast requests do not starve a slow one either: it comes after one batch of each of the other two classes of keys.
+/// Many fast requests do not starve a slow one: it follows one batch of each of the other two
+/// classes of keys.
 #[test]
 fn fast_keys_do_not_starve_a_slow_one() {
     let [slow, fast, faster] = slow_and_fast();
@@ -150,7 +152,7 @@ fn fast_keys_do_not_starve_a_slow_one() {
     assert!(ahead.len() <= 2, "{ahead:?}");
 }
 
-/// Where a batch has the whole backend, too, other keys come next.
+/// Classes also take turns if each batch has the whole backend.
 #[test]
 fn batches_for_the_whole_backend_take_turns() {
     let [slow, fast, faster] = slow_and_fast();
@@ -167,7 +169,7 @@ fn batches_for_the_whole_backend_take_turns() {
     assert_eq!(script.calls()[1..6], in_turn);
 }
 
-/// With a backend that computes: the fast one is answered before half of the slow ones.
+/// With a backend that computes, the fast request is answered before half of the slow ones.
 #[test]
 fn a_fast_key_is_answered_before_slow_ones() {
     let [_, slow, fast] = slow_and_fast();

@@ -1,4 +1,4 @@
-//! The queue: what it signs, when a batch begins, and what happens when things go wrong.
+//! Tests of the queue: results, the start of batches, and failures.
 
 mod backends;
 mod callers;

@@ -1,4 +1,4 @@
-//! When a batch begins, and how large it is. Waits of an hour stand for those that must not happen.
+//! When a batch starts, and how large it is. Waits of an hour stand for waits that must not happen.
 
 use std::num::NonZeroUsize;
 use std::task::{Context, Waker};
@@ -22,7 +22,7 @@ pub fn key() -> KeyHandle {
     KeyHandle::new(&keys::rsa1024()).unwrap()
 }
 
-/// A queue with one worker, where requests wait for ever while a batch is under way.
+/// A queue with one worker. Requests wait without limit while a batch is under way.
 pub fn patient<B: RsaBackend + Send + Sync + 'static>(backend: B) -> QueueBuilder {
     BatchQueue::builder(backend, getrandom::SysRng)
         .max_wait(HOUR)
@@ -41,7 +41,7 @@ pub fn wait_all(requests: Vec<Signing>) {
     }
 }
 
-/// The sizes of batches so far, by the bounds of their buckets.
+/// The sizes of batches so far, by the upper bounds of their buckets.
 fn sizes(queue: &BatchQueue) -> Vec<(u64, u64)> {
     let sizes = queue.stats().batch_sizes;
     let used = sizes.buckets().filter(|(_, count)| *count > 0);
@@ -79,7 +79,7 @@ fn batches_have_a_largest_size() {
     let queue = patient(gate.clone()).max_batch(4).build().unwrap();
     let first = requests(&queue, &key, 1);
     gate.wait_for_calls(1);
-    // 4, 4 and 2, with numbers missing among them.
+    // Batches of 4, 4 and 2: two of the twelve requests are cancelled.
     let mut others = requests(&queue, &key, 12);
     drop(others.remove(9));
     drop(others.remove(2));
@@ -98,7 +98,7 @@ fn an_idle_backend_waits_for_as_many_as_asked() {
     all.extend(requests(&queue, &key, 1));
     wait_all(all);
     assert_eq!(sizes(&queue), [(4, 1)]);
-    // More than fit into a batch, or into the queue, cannot be waited for.
+    // Waiting for more requests than fit into a batch, or into the queue, is refused.
     for builder in [
         patient(Serial).max_batch(2),
         patient(Serial).capacity(2),
@@ -125,7 +125,7 @@ fn a_full_batch_begins_beside_another() {
     all.extend(requests(&queue, &key, 1));
     gate.wait_for_calls(2);
     assert_eq!(queue.stats().under_way, 2);
-    // Both workers have something to do.
+    // Both workers are busy.
     all.extend(requests(&queue, &key, 9));
     assert_eq!((queue.stats().waiting, gate.calls()), (9, 2));
     gate.open();
@@ -136,14 +136,14 @@ fn a_full_batch_begins_beside_another() {
 fn the_oldest_request_waits_for_so_long_and_no_longer() {
     let key = key();
     let moment = Duration::from_millis(2);
-    // For others that do not come.
+    // For other requests, which never arrive.
     let queue = patient(Serial)
         .min_batch(100)
         .max_wait(moment)
         .build()
         .unwrap();
     queue.sign_blocking(&key, PKCS1V15, b"m").unwrap();
-    // For another batch to end.
+    // For the end of another batch.
     let gate = Gate::shut();
     let queue = patient(gate.clone())
         .max_wait(moment)

@@ -33,7 +33,7 @@ fn draining_signs_what_waits() {
     wait_all(all);
     let refused = queue.try_sign(&key, PKCS1V15, b"m").unwrap_err();
     assert_eq!(refused, QueueError::ShutDown);
-    // Once more does no harm.
+    // A second call does no harm.
     queue.shutdown(Shutdown::Cancel);
 }
 
@@ -51,7 +51,7 @@ fn cancelling_answers_what_waits() {
         scope.spawn(|| queue.shutdown(Shutdown::Cancel));
         let answers = waiting.into_iter().chain(outside).map(Signing::wait);
         let answers: Vec<_> = answers.collect();
-        // What is under way is completed.
+        // A batch under way is completed.
         gate.open();
         wait_all(first);
         answers
@@ -99,7 +99,7 @@ fn the_last_handle_drains_and_does_not_wait() {
     wait_all(all);
 }
 
-/// Whoever asks while the queue ends gets a signature or is told, and the numbers agree.
+/// A request during shutdown gets a signature or an error, and the counts agree.
 #[test]
 fn requests_may_come_meanwhile() {
     let key = key();
@@ -138,7 +138,7 @@ fn requests_may_come_meanwhile() {
     }
 }
 
-/// Shuts the queue down when it is woken, on the thread of a worker, and drops the last handle there.
+/// When woken on the thread of a worker, shuts the queue down and drops the last handle.
 struct LastWish(std::sync::Mutex<Option<BatchQueue>>, Sender<()>);
 
 impl Wake for LastWish {
@@ -166,7 +166,7 @@ fn a_waker_may_end_the_queue() {
     signing.wait().unwrap();
 }
 
-/// A waker that panics harms nobody else.
+/// A waker that panics affects no other request.
 struct Panics;
 
 impl Wake for Panics {
@@ -186,7 +186,7 @@ fn a_waker_may_panic() {
     gate.open();
     wait_all(all);
     queue.sign_blocking(&key, PKCS1V15, b"m").unwrap();
-    // A queue whose backend has panicked, too, ends.
+    // A queue ends even if its backend has panicked.
     let queue = patient(Serial).build().unwrap();
     queue.shutdown(Shutdown::Cancel);
 }

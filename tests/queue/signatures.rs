@@ -1,4 +1,4 @@
-//! What comes out is what the rsa crate accepts.
+//! Signatures from a queue are valid for the rsa crate.
 
 use std::future::Future;
 use std::pin::pin;
@@ -26,7 +26,7 @@ impl Wake for Unpark {
     }
 }
 
-/// The smallest of all runtimes.
+/// A minimal async runtime.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
@@ -38,7 +38,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// By the rsa crate.
+/// Verifies a signature with the rsa crate.
 pub fn verify(key: &PrivateKey, scheme: AnyScheme, message: &[u8], signature: &Signature) {
     let public = PublicKey::from(key);
     let pkcs1v15: pkcs1v15::Signature = signature.into();
@@ -125,7 +125,7 @@ fn schemes_may_be_types() {
     verify(&key, scheme, b"m", &pss.unwrap());
 }
 
-/// What is wrong with one request is no concern of its neighbours, and its error names no other position.
+/// An error of one request does not affect its neighbours, and names no other position.
 #[test]
 fn errors_are_of_one_request() {
     let restricted = include_str!("../keys/pss.pem");

@@ -1,4 +1,4 @@
-//! Many threads, keys and schemes, cancellations and failures, all at once.
+//! Many threads, keys and schemes, with cancellations and failures, all at once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const CAPACITY: usize = 100;
 const MAX_BATCH: usize = 37;
 const MESSAGES: u8 = 8;
 
-/// How many requests there are in all: a number in the environment, or few enough for every day.
+/// The total number of requests: a number in the environment, or a small default.
 fn request_count() -> u64 {
     match std::env::var("BATCH_MODEXP_QUEUE_REQUESTS") {
         Ok(number) => number
@@ -36,7 +36,7 @@ fn request_count() -> u64 {
 struct Customers {
     queue: BatchQueue,
     keys: Vec<(PrivateKey, KeyHandle)>,
-    /// By number of the key and message, from the rsa crate.
+    /// Expected signatures of the rsa crate, by key number and message.
     expected: HashMap<(usize, u8), Vec<u8>>,
     signed: AtomicU64,
     gave_up: AtomicU64,
@@ -44,12 +44,12 @@ struct Customers {
 }
 
 impl Customers {
-    /// One request, by one of the ways there are, which is answered rightly or given up.
+    /// Makes one request, in one of the possible ways, and checks the answer or cancels it.
     fn call(&self, rng: &mut ChaCha20Rng) {
         let number = rng.next_u32() as usize % self.keys.len();
         let (rsa, handle) = &self.keys[number];
         let message = [rng.next_u32() as u8 % MESSAGES];
-        // PSS is computed in full, for its salt is always another.
+        // PSS is computed in full, because its salt always differs.
         let scheme = match rng.next_u32() % 100 {
             0 => AnyScheme::Pss {
                 hash: Hash::Sha256,
@@ -111,7 +111,7 @@ fn every_request_is_answered_once_on_threads() {
     });
 }
 
-/// With a queue of at most `most` batches at the same time, made for a backend that fails at times.
+/// Runs a queue of at most `most` batches at the same time, with a backend that fails at times.
 fn run(most: usize, builder: impl Fn(Arc<Failing<Arc<Memory>>>) -> QueueBuilder) {
     let rsa: Vec<_> = keys::all_sizes()
         .drain(..2)
@@ -184,9 +184,9 @@ fn run(most: usize, builder: impl Fn(Arc<Failing<Arc<Memory>>>) -> QueueBuilder)
     assert_eq!(stats.accepted, stats.signed + stats.cancelled, "{stats:?}");
     assert_eq!(stats.latency_us.count(), stats.signed);
     assert_eq!(stats.batch_sizes.sum(), stats.signed);
-    // A batch is one call for each class of keys, and any of them may fail.
+    // A batch is one call for each class of keys, and each call may fail.
     assert!(stats.fallbacks > 0 && stats.fallbacks <= failing.failures() as u64);
-    // Some were cancelled too late, and signed for nobody.
+    // Some were cancelled too late, and their signatures were dropped.
     assert!(stats.signed >= signed && stats.cancelled > 0, "{stats:?}");
     assert!(stats.led > 0 && stats.led < stats.batches, "{stats:?}");
     let largest = stats.batch_sizes.buckets().filter(|(_, count)| *count > 0);

@@ -1,4 +1,4 @@
-//! Backends whose threads take a batch each.
+//! Backends whose threads compute a batch each.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::signatures::{PKCS1V15, verify};
 
 const THREE: NonZeroUsize = NonZeroUsize::new(3).unwrap();
 
-/// Nothing happens because time has passed.
+/// A builder with a time limit that is too long to start a batch.
 fn builder<B: RsaBackend + Send + Sync + 'static>(backend: B) -> QueueBuilder {
     BatchQueue::builder(backend, getrandom::SysRng).max_wait(Duration::from_secs(3600))
 }
@@ -38,14 +38,15 @@ fn each_thread_has_a_batch_and_the_rest_waits() {
     gate.wait_for_calls(2);
     all.extend(requests(&queue, &key, 1));
     gate.wait_for_calls(3);
-    // Not even as many as make a batch, or fill the queue, are taken before a thread is free.
+    // No request is taken before a thread is free, not even if there are enough for a batch, or the
+    // queue is full.
     all.extend(requests(&queue, &key, 2000));
     let stats = queue.stats();
     assert_eq!((stats.waiting, stats.under_way), (2000, 3));
     assert_eq!(gate.calls(), 3);
     gate.open();
     wait_all(all);
-    // Never more than 64 at a time.
+    // At most 64 at a time.
     let stats = queue.stats();
     assert!(stats.batches >= 3 + 2000 / 64, "{stats:?}");
     assert_eq!((stats.signed, gate.lanes()), (2003, 2003));
@@ -53,14 +54,14 @@ fn each_thread_has_a_batch_and_the_rest_waits() {
     assert_eq!(queue.stats().under_way, 0);
 }
 
-/// Who is the first to come takes a third of them, and leaves the rest to the other threads.
+/// The first thread takes a third of the requests, and leaves the rest to the others.
 #[test]
 fn what_waits_is_shared_out() {
     let (gate, key) = (Gate::shut(), key());
     let queue = builder(gated(&gate)).min_batch(12).build().unwrap();
     let all = requests(&queue, &key, 12);
     gate.wait_for_calls(1);
-    // 12 are enough for a batch of 4; the 8 that are left are not enough for another.
+    // 12 requests are enough for a batch of 4; the remaining 8 are not enough for another.
     let stats = queue.stats();
     assert_eq!((stats.waiting, stats.under_way, gate.lanes()), (8, 1, 4));
     gate.open();
@@ -68,7 +69,7 @@ fn what_waits_is_shared_out() {
     wait_all(all);
 }
 
-/// With fewer workers than threads a batch is for all of them.
+/// With fewer workers than threads, each batch uses all threads.
 #[test]
 fn fewer_workers_share_the_backend() {
     let rsa = keys::rsa1024();

@@ -1,4 +1,4 @@
-//! Code that was written against the traits of `signature`, with a queue behind them.
+//! Code written against the traits of `signature`, with a queue behind them.
 
 use batch_modexp::backend::Cpu;
 use batch_modexp::queue::{BatchQueue, QueueError, QueueKey, Shutdown};
@@ -12,7 +12,7 @@ use rsa::{PublicKey, pkcs1v15, pss};
 use super::keys;
 use super::signatures::block_on;
 
-/// Whatever signs, and whoever verifies.
+/// Signs with any signer, and verifies with any verifier.
 fn sign_and_verify<S, K, V>(key: &K, verifier: &V)
 where
     S: SignatureEncoding,

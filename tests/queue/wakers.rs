@@ -1,4 +1,5 @@
-//! Code of callers that the queue calls: wakers, backends and generators. It may not block in the queue, and may panic.
+//! Code of callers that the queue calls: wakers, backends and generators. It must not block in the
+//! queue, and may panic.
 
 use std::future::Future;
 use std::num::NonZeroUsize;
@@ -21,10 +22,11 @@ use super::backends::{Gate, Threads, exponentiate_serially};
 use super::policy::{key, patient, requests, wait_all};
 use super::signatures::PKCS1V15;
 
-/// How long a test waits for what should come at once. It does not come at all if the queue stands still.
+/// How long a test waits for an event that should come at once. If the queue stalls, the event
+/// never comes.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Calls a function once, when it is woken.
+/// Calls a function once, when woken.
 struct Calls<F>(Mutex<Option<F>>);
 
 impl<F: FnOnce() + Send> Wake for Calls<F> {
@@ -36,14 +38,14 @@ impl<F: FnOnce() + Send> Wake for Calls<F> {
     }
 }
 
-/// Polls a request, which is not to be answered yet, with a waker that calls `function`.
+/// Polls a request, which must not be answered yet, with a waker that calls `function`.
 fn when_woken(signing: &mut Signing, function: impl FnOnce() + Send + 'static) {
     let waker = Waker::from(Arc::new(Calls(Mutex::new(Some(function)))));
     let mut context = Context::from_waker(&waker);
     assert!(Pin::new(signing).poll(&mut context).is_pending());
 }
 
-/// What all ways to block come back with.
+/// The results of all ways to block.
 fn block(queue: &BatchQueue, key: &KeyHandle) -> [Result<Signature, QueueError>; 4] {
     [
         queue.sign_blocking(key, PKCS1V15, b"m"),
@@ -83,7 +85,7 @@ fn a_waker_may_not_block() {
     gate.open();
 }
 
-/// Nor on a caller's own thread, where one that leaves makes room for it.
+/// Nor may it block on a caller's own thread, where a cancelled request frees a place for it.
 #[test]
 fn a_waker_may_not_block_anywhere() {
     let (gate, key) = (Gate::shut(), key());
@@ -106,7 +108,7 @@ fn a_waker_may_not_block_anywhere() {
     queue.sign_blocking(&key, PKCS1V15, b"m").unwrap();
 }
 
-/// Asks a queue for a signature where it should compute one.
+/// A backend that asks a queue for a signature instead of computing one.
 struct Asks {
     queue: Mutex<Option<BatchQueue>>,
     key: KeyHandle,
@@ -144,7 +146,7 @@ fn a_backend_may_not_block_in_its_queue() {
     }
 }
 
-/// What has been answered is there for the asking.
+/// Answers that exist can be taken.
 #[test]
 fn a_waker_may_take_answers() {
     let (gate, key) = (Gate::shut(), key());
@@ -156,14 +158,14 @@ fn a_waker_may_take_answers() {
         let other = of_waker.lock().unwrap().take().unwrap();
         sender.send(other.wait()).unwrap();
     });
-    // Of the same batch, and answered before anybody is woken for it.
+    // Of the same batch, and answered before any waker of it is called.
     *other.lock().unwrap() = Some(queue.sign(&key, PKCS1V15, b"m"));
     gate.open();
     result.recv_timeout(LONG).unwrap().unwrap();
     task.wait().unwrap();
 }
 
-/// What a panic brings, and panics when it is thrown away.
+/// A panic payload that panics when it is dropped.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -176,7 +178,7 @@ fn explode() {
     resume_unwind(Box::new(Bomb));
 }
 
-/// All others are woken, on the threads of workers and where room is given away.
+/// All other tasks are woken, on the threads of workers and where places are passed on.
 #[test]
 fn a_waker_that_panics_leaves_nobody_asleep() {
     let (gate, key) = (Gate::shut(), key());
@@ -196,7 +198,7 @@ fn a_waker_that_panics_leaves_nobody_asleep() {
     }
     gate.open();
     wait_all(first);
-    // Before anybody asks again: that would take the place of the waker.
+    // Before the next poll, which would replace the waker.
     let deadline = Instant::now() + LONG;
     while woken.load(SeqCst) < 8 && Instant::now() < deadline {
         std::thread::yield_now();
@@ -210,7 +212,7 @@ fn a_waker_that_panics_leaves_nobody_asleep() {
     assert_eq!(queue.stats().under_way, 0);
 }
 
-/// Panics wherever it is asked something, once its queue has been made.
+/// Panics on every call, once its queue has been made.
 struct Explosive {
     backend: Serial,
     calls: AtomicUsize,
@@ -233,11 +235,12 @@ impl RsaBackend for Explosive {
     }
 }
 
-/// The requests of its batch say what has happened, and the next batch is computed as if nothing had.
+/// The requests of its batch report the panic, and the next batch is computed normally.
 #[test]
 fn a_backend_may_panic_with_anything() {
     let key = key();
-    // At the first call, where it is asked for a thread's backend; or only where a batch has the whole.
+    // At the first call, which asks for a per-thread backend; or only when a batch has the whole
+    // backend.
     for calls in [0, 1] {
         let explosive = || {
             Arc::new(Explosive {

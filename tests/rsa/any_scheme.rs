@@ -1,4 +1,4 @@
-//! Schemes that are chosen at run time, with every hash function, against OpenSSL and the `rsa` crate.
+//! Schemes chosen at run time, with every hash function, compared with OpenSSL and the `rsa` crate.
 
 use std::path::Path;
 use std::process::Command;
@@ -126,7 +126,8 @@ fn openssl_verifies_every_hash() {
     }
 }
 
-/// Signatures of the `rsa` crate are verified, and that crate verifies signatures by a type and by its run-time value.
+/// Verifies signatures of the `rsa` crate. That crate verifies ours by a type and by its run-time
+/// value.
 #[test]
 fn signatures_go_to_the_rsa_crate_and_come_from_there() {
     let reference = keys::rsa1024();
@@ -190,7 +191,7 @@ fn signatures_go_to_the_rsa_crate_and_come_from_there() {
     each_hash!(check);
 }
 
-/// Another hash function for the mask generation.
+/// Mask generation with another hash function.
 #[test]
 fn openssl_verifies_pss_with_another_mask_hash() {
     if !has_openssl() {
@@ -233,8 +234,8 @@ fn openssl_verifies_pss_with_another_mask_hash() {
     }
 }
 
-/// A key of OpenSSL that is for SHA-224, and what it becomes with the numbers of other hash functions: their identifiers
-/// differ in the last octet alone (NIST's registry). OpenSSL 3.0 makes no such keys for SHA-3.
+/// A key of OpenSSL for SHA-224, changed to other hash functions: their identifiers differ only in
+/// the last octet (NIST's registry). OpenSSL 3.0 makes no such keys for SHA-3.
 #[test]
 fn keys_that_are_restricted_to_any_hash() {
     if !has_openssl() {

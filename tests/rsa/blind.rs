@@ -1,4 +1,4 @@
-//! Blind signatures against the vectors of RFC 9474 and RFC 9578, and the `rsa` crate.
+//! Blind signatures, compared with the vectors of RFC 9474 and RFC 9578, and the `rsa` crate.
 
 use std::convert::Infallible;
 
@@ -22,7 +22,7 @@ const VARIANTS: [Variant; 4] = [
     Variant::PssZeroDeterministic,
 ];
 
-/// Gives some octets in their order, and none after them.
+/// A generator that returns some octets in order, and fails afterwards.
 struct Script(Vec<u8>);
 
 impl TryRng for Script {
@@ -90,7 +90,8 @@ fn signatures_are_accepted_by_rsa() {
     }
 }
 
-/// Random prefixes, salts and factors differ each time; the signature of a message does only with a salt.
+/// Random prefixes, salts and factors differ each time. The signature of a message differs only
+/// with a salt.
 #[test]
 fn the_same_message_is_blinded_anew_each_time() {
     let key = KeyHandle::new(&keys::rsa1024()).unwrap();
@@ -109,7 +110,7 @@ fn the_same_message_is_blinded_anew_each_time() {
     }
 }
 
-/// A blind signature that is wrong gives none, and the right one still does.
+/// A wrong blind signature is refused, and the right one still works.
 #[test]
 fn wrong_blind_signatures_are_refused() {
     let key = KeyHandle::new(&keys::rsa1024()).unwrap();
@@ -164,7 +165,7 @@ fn blinded_messages_out_of_range_fail_alone() {
     }
 }
 
-/// Keys for other parameters of PSS neither sign nor blind.
+/// Keys restricted to other PSS parameters neither sign nor blind.
 #[test]
 fn restricted_keys() {
     let [any_pss, sha256] = [
@@ -190,7 +191,7 @@ fn restricted_keys() {
             Some(restricted(0))
         );
         assert_eq!(variant.public_key_der(&public[1]), Err(restricted(0)));
-        // Read back, the key is for this variant, or for one with a longer salt.
+        // After import, the key is for this variant, or for one with a longer salt.
         let der = variant.public_key_der(&public[0]).unwrap();
         let key = PublicKey::from_spki_der(&der).unwrap();
         let expected = Restriction::PssWith {
@@ -205,7 +206,8 @@ fn restricted_keys() {
     }
 }
 
-/// A modulus that is a multiple of 3, with messages and random numbers that are and are not.
+/// A modulus that is a multiple of 3, with messages and random numbers that are multiples too, and
+/// that are not.
 #[test]
 fn factors_in_common_with_the_modulus() {
     let sound = KeyHandle::new(&keys::rsa1024()).unwrap().public_key();
@@ -221,7 +223,8 @@ fn factors_in_common_with_the_modulus() {
     };
     let mut outcomes = [0; 2];
     for message in ["a", "b", "c", "d", "e", "f", "g", "h"] {
-        // Blinded with 1, it is the encoded message, which depends on the length of the modulus alone.
+        // Blinding with 1 gives the encoded message, which depends only on the length of the
+        // modulus.
         let encoded = BigUint::from_bytes_be(&blind(&sound, 1, message).unwrap().0);
         let is_multiple = &encoded % 3u8 == BigUint::ZERO;
         outcomes[usize::from(is_multiple)] += 1;
@@ -249,7 +252,7 @@ fn generators_that_are_stuck() {
     assert_eq!(signed.unwrap_err(), Error::Rng);
 }
 
-/// Of a state nothing is printed but the key.
+/// `Debug` of a state prints only the key.
 #[test]
 fn states_print_no_secret() {
     let key = KeyHandle::new(&keys::rsa1024()).unwrap().public_key();

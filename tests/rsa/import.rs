@@ -1,5 +1,5 @@
-//! Keys from PKCS#1, PKCS#8 and numbers, made by OpenSSL: what they sign is what the `rsa` crate signs, and what
-//! does not belong together is refused by name.
+//! Keys from PKCS#1, PKCS#8 and numbers, made by OpenSSL. They sign like the `rsa` crate, and
+//! inconsistent numbers are refused with the right error.
 
 use batch_modexp::backend::{Auto, Serial};
 use batch_modexp::rsa::Error;
@@ -36,7 +36,7 @@ mod restricted;
 
 const PASSPHRASE: &str = "correct horse";
 
-/// Signs with `handle` and compares with the `rsa` crate and `key`.
+/// Signs with `handle`, and compares with the `rsa` crate and `key`.
 fn signs_like(handle: &KeyHandle, key: &PrivateKey) {
     let public = PublicKey::from_public_key_der(&handle.public_key_der()).unwrap();
     assert_eq!(public, key.to_public_key());
@@ -87,7 +87,7 @@ fn pkcs8() {
     let pem = pem!("rsa2048-pkcs8");
     let key = PrivateKey::from_pkcs8_pem(pem).unwrap();
     signs_like(&KeyHandle::from_pkcs8_pem(pem).unwrap(), &key);
-    // With something before it, as some tools write.
+    // With text before it, as some tools write.
     let with_text = format!("Bag Attributes\n    friendlyName: key\n{pem}");
     signs_like(&KeyHandle::from_pkcs8_pem(&with_text).unwrap(), &key);
 }
@@ -111,7 +111,7 @@ fn the_public_key_is_what_openssl_writes() {
     assert_eq!(handle.public_key_pem(), pem!("pss-sha256-public"));
 }
 
-/// An e of 192 bits, which the `rsa` crate does not take.
+/// An e of 192 bits, which the `rsa` crate does not accept.
 #[test]
 fn a_large_public_exponent() {
     let handle = KeyHandle::from_pkcs8_pem(pem!("rsa1024-large-e")).unwrap();

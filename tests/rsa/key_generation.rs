@@ -1,4 +1,4 @@
-//! Generated keys against FIPS 186-5, the `rsa` crate and OpenSSL.
+//! Generated keys, compared with FIPS 186-5, the `rsa` crate and OpenSSL.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,7 +27,8 @@ fn generate(bits: u32, e: u32, count: usize, seed: u64) -> Vec<GeneratedKey> {
     generator.generate(&mut rng, count).unwrap()
 }
 
-/// The `rsa` crate's key of the same document, whose numbers num-bigint looks at: FIPS 186-5, appendix A.1.
+/// Checks the numbers of a key with num-bigint: FIPS 186-5, appendix A.1. Reads its document with
+/// the `rsa` crate.
 fn check(key: &GeneratedKey, bits: u32, e: u32) -> [BigUint; 2] {
     let reference = PrivateKey::from_pkcs8_der(&key.to_pkcs8_der()).unwrap();
     assert_eq!(
@@ -79,7 +80,7 @@ fn gcd(a: &BigUint, b: &BigUint) -> BigUint {
     a
 }
 
-/// Keys of several lengths and with several exponents, of which e - 1 and e have many factors.
+/// Keys of several lengths, with exponents for which e - 1 and e have many factors.
 #[test]
 fn numbers_are_as_fips_186_5_wants_them() {
     for (bits, e, count) in [
@@ -95,7 +96,7 @@ fn numbers_are_as_fips_186_5_wants_them() {
     }
 }
 
-/// Their signatures are valid, and a document gives the same key.
+/// Signatures of generated keys are valid, and the document gives the same key.
 #[test]
 fn keys_are_ready_for_use() {
     let key = generate(1024, 65_537, 1, 5).remove(0);
@@ -111,7 +112,8 @@ fn keys_are_ready_for_use() {
     assert_eq!(format!("{key:?}"), "GeneratedKey { bits: 1024, .. }");
 }
 
-/// The same seed gives the same keys on one engine, another one others; several threads generate as many as asked for.
+/// The same seed gives the same keys on one engine; another seed gives others. Several threads
+/// generate the requested number.
 #[test]
 fn keys_follow_from_the_generator() {
     let of = |seed| {
@@ -136,7 +138,7 @@ fn keys_follow_from_the_generator() {
     assert_eq!(auto.generate(&mut rng, 1).unwrap().len(), 1);
 }
 
-/// Primes modulo small numbers are as evenly spread as they should be.
+/// Primes modulo small numbers are evenly distributed.
 #[test]
 fn residues_are_even() {
     let keys = generate(1024, 65_537, 100, 77);
@@ -144,7 +146,7 @@ fn residues_are_even() {
         .iter()
         .map(|key| BigUint::from_bytes_be(&key.key().n()))
         .collect();
-    // n modulo 3 is 1 or 2, modulo 5 it is 1 to 4, modulo 8 it is 1 or 5: each about equally often.
+    // n is 1 or 2 modulo 3, 1 to 4 modulo 5, and 1 or 5 modulo 8: each about equally often.
     for (modulus, residues) in [(3u8, &[1u8, 2][..]), (5, &[1, 2, 3, 4]), (8, &[1, 5])] {
         let expected = moduli.len() / residues.len();
         let mut all = 0;
@@ -162,7 +164,7 @@ fn residues_are_even() {
         }
         assert_eq!(all, moduli.len());
     }
-    // The top octets: n is from half of 2^1024 on.
+    // The top octets: n is at least half of 2^1024.
     let above = moduli.iter().filter(|n| n.bit(1022)).count();
     assert!((25..85).contains(&above), "{above}");
 }
@@ -204,7 +206,7 @@ fn what_cannot_be_generated() {
     }
 }
 
-/// A generator that always gives the same octets, or none, is noticed.
+/// A generator that always returns the same octets, or fails, is detected.
 #[test]
 fn generators_that_fail() {
     use rand_core::{TryCryptoRng, TryRng};

@@ -25,7 +25,7 @@ pub fn rsa2048() -> PrivateKey {
     PrivateKey::from_pkcs1_pem(pem!("rsa2048")).unwrap()
 }
 
-/// Keys of common and of odd sizes, in both encodings, with public exponents 65537 and 3.
+/// Keys of common and unusual sizes, in both encodings, with public exponents 65537 and 3.
 pub fn all_sizes() -> Vec<PrivateKey> {
     let pkcs1 = [
         pem!("rsa1024"),

@@ -1,4 +1,4 @@
-//! The RSA layer against the `rsa` crate, num-bigint and the Wycheproof vectors.
+//! The RSA layer, compared with the `rsa` crate, num-bigint and the Wycheproof vectors.
 
 mod any_scheme;
 mod blind;

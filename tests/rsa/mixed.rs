@@ -11,7 +11,8 @@ use rsa::{pkcs1v15, pss};
 
 use super::keys;
 
-/// Both schemes, all hash functions and two keys in one batch; each signature as its scheme makes it alone.
+/// Both schemes, all hash functions and two keys in one batch; each signature equals that of its
+/// scheme alone.
 #[test]
 fn mixed_schemes_in_one_batch() {
     let (small, large) = (keys::rsa1024(), keys::rsa2048());

@@ -1,4 +1,4 @@
-//! Public keys in all their encodings, made by OpenSSL and the `rsa` crate, and keys that are refused.
+//! Public keys in all encodings, made by OpenSSL and the `rsa` crate, and keys that are refused.
 
 use std::process::Command;
 
@@ -56,7 +56,7 @@ fn encodings() {
     }
 }
 
-/// The key of a certificate, with any version and any extensions, which `openssl` makes.
+/// The key of a certificate made by `openssl`, with any version and any extensions.
 #[test]
 fn certificates() {
     if need::available("openssl", Command::new("openssl").arg("version").output()).is_none() {
@@ -102,7 +102,7 @@ fn certificates() {
             .unwrap();
         let der = output.stdout;
         assert_eq!(PublicKey::from_certificate_der(&der).unwrap(), from_pem);
-        // Any octet fewer, and any more, is no certificate.
+        // With any octet removed or added it is no certificate.
         let fault = Err(Error::PublicKey(KeyFault::Der {
             expected: "Certificate",
         }));
@@ -113,7 +113,7 @@ fn certificates() {
             PublicKey::from_certificate_der(&[&der[..], &[0]].concat()),
             fault
         );
-        // Whatever an octet is changed to, there is a key or an error.
+        // Whichever octet changes, the result is a key or an error.
         for at in 0..der.len() {
             let mut der = der.clone();
             der[at] = der[at].wrapping_add(0x41);
@@ -153,7 +153,7 @@ fn numbers_that_are_no_key() {
     ] {
         assert_eq!(fault(&n, &[3]), KeyFault::PublicKeySize { bits });
     }
-    // A stranger's exponent must not stall a batch.
+    // An untrusted exponent must not stall a batch.
     let long = [&[1], &[0; 7][..], &[1]].concat();
     let too_long = KeyFault::LongPublicExponent {
         bits: 65,
@@ -235,7 +235,7 @@ fn the_longest_modulus() {
     assert!(same.iter().eq(verdicts.iter()));
 }
 
-/// Keys of the longest private modulus verify what they have signed.
+/// Keys with the longest private modulus verify their own signatures.
 #[test]
 fn public_half_of_a_handle() {
     let key = KeyHandle::from_pem(include_str!("../keys/rsa8192.pem")).unwrap();

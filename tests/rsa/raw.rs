@@ -1,4 +1,4 @@
-//! Raw RSASP1 against num-bigint.
+//! Raw RSASP1, compared with num-bigint.
 
 use batch_modexp::backend::{Auto, Serial};
 use batch_modexp::rsa::Error;

@@ -1,4 +1,4 @@
-//! Signatures: equal to those of the `rsa` crate where they are deterministic, accepted by it where not.
+//! Signatures: equal to those of the `rsa` crate if deterministic, otherwise accepted by it.
 
 use batch_modexp::backend::{Auto, Parallel, Serial};
 use batch_modexp::rsa::backend::RsaBackend;
@@ -13,7 +13,7 @@ use rsa::{pkcs1v15, pss};
 
 use super::keys;
 
-/// Messages that differ in length, the empty one too.
+/// Messages of different lengths, including an empty one.
 fn messages(count: usize) -> Vec<Vec<u8>> {
     (0..count)
         .map(|i| (0..i * 7).map(|j| (i + j) as u8).collect())
@@ -119,7 +119,7 @@ fn keys_of_the_rsa_crate_that_wrap_a_key() {
     );
 }
 
-/// Different keys and sizes in one call, interleaved; every signature fits its own key.
+/// Different keys and sizes in one call, interleaved; every signature matches its key.
 #[test]
 fn many_keys_in_one_call() {
     let rsa_keys: Vec<_> = keys::all_sizes()
@@ -199,7 +199,7 @@ fn no_messages_no_signatures() {
     );
 }
 
-/// A scheme can be named by a type parameter; this is what `sign_batch` does.
+/// A scheme can be a type parameter, as `sign_batch` uses it.
 #[test]
 fn schemes_are_generic() {
     fn signature_len<S: Scheme>(scheme: S) -> usize {

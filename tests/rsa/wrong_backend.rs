@@ -1,4 +1,4 @@
-//! Backends that compute wrongly: what they return must never become a signature.
+//! Backends that compute wrongly: their results must never become signatures.
 
 use batch_modexp::backend::{Parallel, Serial};
 use batch_modexp::rsa::backend::{Items, RsaBackend};
@@ -10,8 +10,8 @@ use crypto_bigint::{BoxedUint, Limb};
 
 use super::keys;
 
-/// Flips the lowest bit of one result of every call with long exponents, that is, of every private
-/// exponentiation and of no check.
+/// Flips the lowest bit of one result of every call with long exponents: of every private
+/// exponentiation, and of no check.
 struct OneBadLane(usize);
 
 impl BatchModExp<BoxedUint> for OneBadLane {
@@ -33,7 +33,7 @@ impl BatchModExp<BoxedUint> for OneBadLane {
 
 impl RsaBackend for OneBadLane {}
 
-/// Breaks down in every exponentiation.
+/// Fails in every exponentiation.
 struct BreaksDown;
 
 impl BatchModExp<BoxedUint> for BreaksDown {
@@ -61,7 +61,7 @@ fn a_bad_lane_fails_alone() {
             signer.sign(&mut keys::rng(), &handle, &messages).unwrap()
         };
         let sound = sign(&Serial);
-        // Each lane has two halves.
+        // Each item has two half-width powers.
         for bad in 0..2 * messages.len() {
             let signatures = sign(&OneBadLane(bad));
             for (lane, (signature, sound)) in signatures.iter().zip(&sound).enumerate() {
@@ -84,20 +84,20 @@ fn a_backend_that_breaks_down_fails_the_batch() {
     assert_eq!(error, Error::ThreadPool { threads: 7 }.into());
 }
 
-/// What goes wrong with sound powers on their way from the backend.
+/// The fault that turns correct powers of the backend into wrong ones.
 #[derive(Clone, Copy, Debug)]
 enum Wrong {
     Nothing,
     FlippedBit,
-    /// As if numbers were wider, or narrower.
+    /// As if numbers were wider or narrower.
     Shifted,
-    /// Two items change places.
+    /// Two items are exchanged.
     Swapped,
-    /// The power of another item, too.
+    /// The power of another item is repeated.
     Repeated,
-    /// Nobody writes anything.
+    /// Nothing is written.
     Zeros,
-    /// Numbers of another width.
+    /// Numbers have another width.
     Narrow,
     Wide,
     /// Nothing is computed.
@@ -139,7 +139,7 @@ impl RsaBackend for Wrapper {
     }
 }
 
-/// Whatever a backend returns, the check stands above it.
+/// Whatever a backend returns, the check catches it.
 #[test]
 fn no_wrong_power_gets_through() {
     use Wrong::*;
@@ -174,7 +174,7 @@ fn no_wrong_power_gets_through() {
     }
 }
 
-/// Computes in parts, the later ones first, and some of them twice.
+/// Computes in parts, in reverse order, and some of them twice.
 struct OutOfOrder;
 
 impl BatchModExp<BoxedUint> for OutOfOrder {
@@ -246,7 +246,8 @@ impl BatchModExp<BoxedUint> for Narrow {
 
 impl RsaBackend for Narrow {}
 
-/// A width that the backend does not serve is an error of the lanes that have it, at the caller's positions.
+/// A width that the backend does not serve is an error of the items that have it, at the caller's
+/// positions.
 #[test]
 fn an_error_of_one_key_stays_in_its_lanes() {
     let (narrow, wide) = (keys::rsa1024(), keys::all_sizes().remove(7));
@@ -254,7 +255,7 @@ fn an_error_of_one_key_stays_in_its_lanes() {
         KeyHandle::new(&narrow).unwrap(),
         KeyHandle::new(&wide).unwrap(),
     );
-    // The digest of the first lane is too short, so that it never reaches the backend.
+    // The digest of the first item is too short, so it never reaches the backend.
     let batch = [
         (&narrow, &[0; 31][..]),
         (&narrow, &[1; 32]),

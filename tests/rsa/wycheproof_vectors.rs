@@ -1,5 +1,5 @@
-//! The RSA decryption vectors of Wycheproof, driven as raw private operations: the keys come with their
-//! CRT values, and the ciphertexts are blocks that somebody has thought about.
+//! The RSA decryption vectors of Wycheproof as raw private operations: keys come with their CRT
+//! values, and ciphertexts are chosen edge cases.
 
 use batch_modexp::backend::{Auto, Serial};
 use batch_modexp::rsa::{KeyHandle, hazmat::rsasp1};
@@ -62,8 +62,8 @@ fn raw_private_operations() {
     assert!(valid > 20, "only {valid} valid vectors");
 }
 
-/// The halves of the private operation with the vectors' own p, q, dp, dq and qinv, recombined by
-/// num-bigint.
+/// The half-width powers of the private operation with the vectors' own p, q, dp, dq and qinv,
+/// recombined by num-bigint.
 #[test]
 fn halves_with_the_crt_values_of_the_vectors() {
     let mut checked = 0;

@@ -1,4 +1,4 @@
-//! What comes out for what goes in.
+//! Output of the program for valid input.
 
 use data_encoding::{BASE64, HEXLOWER};
 use rsa::PrivateKey;
@@ -193,7 +193,7 @@ fn bench_prints_a_table() {
     assert_eq!(stderr(&output), "", "no progress bar in a pipe");
 }
 
-/// Options without a name and without messages are those of `bench`.
+/// Options without a subcommand and without messages belong to `bench`.
 #[test]
 fn bench_needs_no_name() {
     let args = ["--bits", "1024", "--count", "3", "--backend", "serial"];
@@ -258,7 +258,7 @@ fn json_is_one_object() {
     assert_eq!(lines.get("rsa_one_by_one"), None);
 }
 
-/// As in the README: nothing but the name of the program.
+/// As in the README: only the program's name.
 #[test]
 fn without_arguments_a_comparison() {
     let text = stdout(&run(&[]));

@@ -1,10 +1,10 @@
-//! Bad input: one clear line, exit status 2, and no output file.
+//! Invalid input: one clear line, exit status 2, and no output file.
 
 use std::path::Path;
 
 use super::program::{key, run_with_input, run_without_gpu, stderr};
 
-/// Runs with `args` in an empty folder and expects a line that contains all of `words`.
+/// Runs with `args` in an empty folder, and expects a line that contains all of `words`.
 pub fn refused_with_line(args: &[&str], words: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let output = run_without_gpu(folder.path(), args, b"a\nb\n");
@@ -23,12 +23,12 @@ pub fn refused_with_line(args: &[&str], words: &[&str]) {
     );
 }
 
-/// The same with an output file.
+/// Like [`refused_with_line`], with an output file.
 fn refused(args: &[&str], words: &[&str]) {
     refused_with_line(&[args, &["--output", "signatures"]].concat(), words);
 }
 
-/// Writes `pem` to a file and signs with it.
+/// Writes `pem` to a file, signs with it, and expects a refusal.
 fn refused_key(pem: &str, words: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key.pem");
@@ -108,7 +108,7 @@ fn options_of_bench_and_verify() {
     );
 }
 
-/// 10,000 threads take a minute to start.
+/// Starting 10,000 threads takes a minute.
 #[test]
 fn too_many_threads() {
     let key = key("rsa1024");
@@ -256,7 +256,7 @@ fn keys_that_are_too_short_for_the_hash() {
     refused(&args, &["1024 bits", "1034"]);
 }
 
-/// A key that does not match itself, whichever of its eight numbers is the wrong one.
+/// An inconsistent key, with each of its eight numbers wrong in turn.
 #[test]
 fn keys_that_do_not_match_themselves() {
     for part in ["n", "e", "d", "p", "q", "dp", "dq", "qinv"] {

@@ -1,4 +1,4 @@
-//! Keys that are generated into files.
+//! Generation of keys into files.
 
 use std::fs;
 
@@ -51,7 +51,7 @@ fn keys_are_in_files_for_their_owner() {
             assert_eq!(mode & 0o777, 0o600);
         }
     }
-    // Nothing is replaced.
+    // No file is replaced.
     let before = fs::read(keys.join("key-07.pem")).unwrap();
     fs::remove_file(keys.join("key-01.pem")).unwrap();
     refused_with_line(&args, &["key-02.pem", "is there already"]);

@@ -1,4 +1,4 @@
-//! Keys as people have them, made by OpenSSL and ssh-keygen.
+//! Keys in the forms found in practice, made by OpenSSL and ssh-keygen.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use super::errors::refused_with_line;
 use super::need;
 use super::program::{key, run_with_input, stdout};
 
-/// A folder where commands make keys.
+/// A folder in which commands make keys.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -20,7 +20,7 @@ impl Folder {
         self.0.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Runs a command, split at spaces, in the folder. `KEY` stands for the key of the tests.
+    /// Runs a command, split at spaces, in the folder. `KEY` stands for the test key.
     fn make(&self, line: &str) {
         let words = line.split(' ').map(|word| match word {
             "KEY" => key("rsa2048"),
@@ -44,7 +44,7 @@ impl Folder {
         std::fs::read(Path::new(&self.path(name))).unwrap()
     }
 
-    /// The key in the file `name` signs, with `options`, as the key of the tests does.
+    /// Checks that the key in the file `name` signs, with `options`, like the test key.
     fn signs(&self, name: &str, options: &[&str]) {
         let path = self.path(name);
         let args = [&["--key", &path, "--input", "-"], options].concat();
@@ -98,7 +98,7 @@ fn pem_and_der() {
     folder.refuses("large", &[], &["longer than 1 MiB"]);
 }
 
-/// More of them in tests/rsa/import/pem.rs.
+/// See tests/rsa/import/pem.rs for more of them.
 #[test]
 fn pem_with_other_lines() {
     let folder = Folder::new();
@@ -183,7 +183,7 @@ fn several_blocks_in_any_order() {
     folder.refuses("certificate", &[], &["no private key", "only: certificate"]);
     folder.make("openssl x509 -in certificate -outform DER -out certificate.der");
     folder.refuses("certificate.der", &[], &["a certificate"]);
-    // Of a certificate, or a chain of them, the key of the first verifies.
+    // The first key of a certificate, or of a chain of them, verifies.
     folder.write("chain", certificate.repeat(2));
     folder.write("message", "message");
     let message = folder.path("message");
@@ -290,7 +290,7 @@ fn pkcs12() {
         &[],
         &["PKCS#12", "openssl pkcs12 -in FILE -nocerts -out NEW"],
     );
-    // What the message tells to do.
+    // The remedy in the message works.
     folder.write("passphrase", "secret");
     folder.make(
         "openssl pkcs12 -in key.p12 -nocerts -out new -passin pass:a -passout file:passphrase",
@@ -310,7 +310,8 @@ fn openssh() {
             "ssh-keygen -q -t rsa -b 2048 -N {passphrase} -f {name}"
         ));
         folder.refuses(name, &[], &words);
-        // What the message tells to do; ssh-keygen asks for what -P and -N say here.
+        // The remedy in the message works; the prompts of ssh-keygen are answered by -P and -N
+        // here.
         folder.make(&format!("cp {name} {name}.new"));
         folder.make(&format!(
             "ssh-keygen -p -m PKCS8 -f {name}.new -P {passphrase} -N {passphrase}"
@@ -328,7 +329,7 @@ fn openssh() {
     assert_eq!(sign(&args).trim_end().len(), 512);
 }
 
-/// Keys for RSASSA-PSS only.
+/// Keys restricted to RSASSA-PSS.
 #[test]
 fn rsa_pss() {
     if !is_installed("openssl", "version") {
@@ -350,8 +351,8 @@ fn rsa_pss() {
         }
         folder.make(&line);
     };
-    // The public key has the same restrictions, and openssl respects them; it takes the least salt that the
-    // key allows for the expected one if it is not told.
+    // The public key has the same restrictions, and openssl respects them. By default it expects
+    // the shortest salt that the key allows.
     let round_trip = |name: &str, options: &[&str]| {
         folder.write("message", "message");
         let (key, message) = (folder.path(name), folder.path("message"));
@@ -362,7 +363,7 @@ fn rsa_pss() {
         folder.make(&format!("openssl pkey -in {name} -pubout -out public"));
         let hash = options[3];
         folder.make(&format!("openssl dgst -{hash} -verify public -signature signature -sigopt rsa_padding_mode:pss -sigopt rsa_pss_saltlen:digest message"));
-        // And so does our own check.
+        // Our own check does too.
         folder.write("line", line);
         let (public, line) = (folder.path("public"), folder.path("line"));
         let verify = [

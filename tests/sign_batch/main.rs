@@ -1,4 +1,4 @@
-//! The main job, as a user runs it.
+//! The main program, run like a user does.
 
 mod behaviour;
 mod errors;

@@ -1,4 +1,4 @@
-//! Keys made by OpenSSL, signatures checked by OpenSSL.
+//! Keys made by OpenSSL, and signatures checked by OpenSSL.
 
 use std::path::Path;
 use std::process::Command;
@@ -124,7 +124,7 @@ fn pss_4096() {
     round_trip("4096", "pss", PSS);
 }
 
-/// A message by each hash function that `--hash` names, which OpenSSL calls the same.
+/// A message for each hash function of `--hash`; OpenSSL uses the same names.
 #[test]
 fn every_hash() {
     if !is_installed() {

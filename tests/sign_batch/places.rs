@@ -1,4 +1,5 @@
-//! Where signatures go: to files through links, to descriptors, and onto mount points. Nothing that others wrote is lost.
+//! Destinations of signatures: files through links, descriptors, and mount points. No data of
+//! others is lost.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -9,7 +10,7 @@ use super::behaviour::expected;
 use super::need;
 use super::program::{self, key, stderr};
 
-/// The signatures of the two messages, a line each.
+/// The signatures of the two messages, one on each line.
 fn lines() -> String {
     expected("rsa1024", &[b"a", b"b"]).join("\n") + "\n"
 }
@@ -21,7 +22,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// Runs a line of shell in `folder`, in which `sign` signs the messages.
+/// Runs a shell script in `folder`; the command `sign` signs the messages.
 fn shell(folder: &Path, script: &str) -> Output {
     let mut command = Command::new("sh");
     sign_for(&mut command, script);
@@ -91,7 +92,8 @@ fn standard_output_by_any_name_is_written_where_it_stands() {
     }
 }
 
-/// A program that was told of a descriptor cannot write at its position; a pipe has none.
+/// The program cannot write at the file position of an inherited descriptor; a pipe has no
+/// position.
 #[test]
 #[cfg(target_os = "linux")]
 fn other_descriptors_are_written_through_unless_they_are_files() {
@@ -103,7 +105,7 @@ fn other_descriptors_are_written_through_unless_they_are_files() {
     let copy = fs::read_to_string(folder.path().join("copy")).unwrap();
     assert_eq!(copy, lines());
     fs::write(folder.path().join("file"), "old\n").unwrap();
-    // The shell's own descriptor is that of another process.
+    // The second descriptor is the shell's own, of another process.
     for out in ["/dev/fd/3", "/proc/$$/fd/3"] {
         let script = format!("out={out}; exec 3>> file; sign");
         let output = shell(folder.path(), &script);
@@ -127,7 +129,7 @@ fn a_folder_is_no_file() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// As in a container that was given a single file.
+/// As in a container with a single mounted file.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_mount_point_is_written_in_place() {
@@ -153,7 +155,7 @@ fn a_mount_point_is_written_in_place() {
         );
         command.current_dir(folder.path()).output().unwrap()
     };
-    // Without signatures the file stays as it is.
+    // Without signatures the file stays unchanged.
     let output = run("key=/dev/null; sign");
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert_eq!(fs::read(path("real")).unwrap().len(), 4000);

@@ -10,7 +10,7 @@ pub fn path() -> PathBuf {
     example::program("sign_batch")
 }
 
-/// Runs it with `args` and nothing to read.
+/// Runs it with `args` and empty input.
 pub fn run(args: &[&str]) -> Output {
     run_with_input(args, b"")
 }
@@ -20,7 +20,7 @@ pub fn run_with_input(args: &[&str], input: &[u8]) -> Output {
     run_command(Command::new(path()).args(args), input)
 }
 
-/// The same in a folder, where no GPU is seen.
+/// Runs it in a folder, with all GPUs hidden.
 pub fn run_without_gpu(folder: &Path, args: &[&str], input: &[u8]) -> Output {
     let mut command = Command::new(path());
     command
@@ -29,12 +29,12 @@ pub fn run_without_gpu(folder: &Path, args: &[&str], input: &[u8]) -> Output {
     run_command(command.args(args), input)
 }
 
-/// Starts it with `args`; the caller talks to it.
+/// Starts it with `args`; the caller communicates with it.
 pub fn start(args: &[&str]) -> Child {
     start_command(Command::new(path()).args(args))
 }
 
-/// Starts it as `command` says.
+/// Starts `command`.
 pub fn start_command(command: &mut Command) -> Child {
     command
         .stdin(Stdio::piped())
@@ -48,13 +48,14 @@ pub fn run_command(command: &mut Command, input: &[u8]) -> Output {
     let mut child = start_command(command);
     let mut stdin = child.stdin.take().unwrap();
     std::thread::scope(|scope| {
-        // Beside reading, for what does not fit in the pipes; a program that ends early reads no more.
+        // Concurrently, for input that does not fit into the pipes. A program that ends early stops
+        // reading.
         scope.spawn(move || stdin.write_all(input));
         child.wait_with_output().unwrap()
     })
 }
 
-/// What it printed, after checking that it ended well.
+/// The standard output of a successful run.
 pub fn stdout(output: &Output) -> String {
     assert!(output.status.success(), "{}", stderr(output));
     String::from_utf8(output.stdout.clone()).unwrap()

@@ -1,4 +1,4 @@
-//! The output may not be what is read.
+//! The output must not be an input file.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::program::{self, key, run_with_input, stderr, stdout};
 
-/// A folder with `messages` and names of it, and what the program says.
+/// A folder with the file `messages`, links to it, and the program's messages.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -20,7 +20,7 @@ impl Folder {
         self.0.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Runs `command` and expects to be told that `option` reads the output.
+    /// Runs `command`, and expects the error that `option` reads the output.
     fn refuses(&self, command: &mut Command, option: &str) {
         let output = command.output().unwrap();
         let line = stderr(&output);
@@ -72,7 +72,7 @@ fn through_standard_input_and_output() {
     command.stdin(File::open(folder.path("messages")).unwrap());
     folder.refuses(&mut command, "--input");
 
-    // Or else it would sign its own signatures for ever.
+    // Otherwise it would sign its own signatures without end.
     let messages = File::options().append(true).open(folder.path("messages"));
     let mut command = folder.command(&["--input", "messages"]);
     command.stdout(Stdio::from(messages.unwrap()));
@@ -95,7 +95,7 @@ fn keys_and_passphrases() {
     folder.refuses(&mut folder.command(&args), "--passphrase-file");
 }
 
-/// It would be there for good: what fails is printed, and would be read again.
+/// A check prints what fails. If that is appended to its input, it is read again.
 #[test]
 fn of_a_check_that_prints_what_fails() {
     let folder = Folder::new();
@@ -111,7 +111,7 @@ fn of_a_check_that_prints_what_fails() {
     }
 }
 
-/// The times that `throughput --tune` measured.
+/// The running times that `throughput --tune` measured.
 #[test]
 fn calibrations() {
     let folder = Folder::new();
@@ -121,7 +121,7 @@ fn calibrations() {
     folder.refuses(&mut folder.command(&args), "--calibration");
 }
 
-/// A terminal is both input and output, and so may be a device.
+/// A terminal may be both input and output, and so may a device.
 #[test]
 fn devices_are_no_files() {
     let args = [

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use super::program::{self, key, start_command, stdout};
 
-/// Patience with a machine under load.
+/// Time limit for a machine under load.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const SIGNALS: [(&str, i32); 3] = [("HUP", 1), ("INT", 2), ("TERM", 15)];
 
-/// The program, with the signals as a shell leaves them, whoever runs the tests.
+/// The program with default signal handling, whatever the test runner's is.
 fn command() -> Command {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -33,7 +33,7 @@ fn command() -> Command {
     command
 }
 
-/// Starts to sign what comes on standard input into `folder`, and waits for the temporary file.
+/// Starts to sign standard input into `folder`, and waits for the temporary file.
 fn start_in(folder: &Path, mut command: Command) -> Child {
     let args = [
         "--key",
@@ -71,7 +71,7 @@ fn send(signal: &str, child: &Child) {
     assert!(Command::new("sh").args(kill).status().unwrap().success());
 }
 
-/// The status of a program that was killed is the signal itself, so that a shell sees 128 and the number.
+/// Checks that a signal killed the program; a shell then sees 128 plus its number.
 fn ended_by(child: Child, number: i32) {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.signal(), Some(number), "{:?}", output.status);
@@ -100,7 +100,7 @@ fn while_it_signs() {
         let folder = tempfile::tempdir().unwrap();
         let mut child = start_in(folder.path(), command());
         let mut stdin = child.stdin.take().unwrap();
-        // Until nobody reads any more.
+        // Until the pipe has no reader.
         let endless = thread::spawn(move || while stdin.write_all(&[b'\n'; 4096]).is_ok() {});
         let start = Instant::now();
         let has_written = || {
@@ -120,7 +120,7 @@ fn while_it_signs() {
     }
 }
 
-/// `nohup` and background jobs ignore signals, and so must the programs that they start.
+/// `nohup` and background jobs ignore signals, and programs that they start must do so too.
 #[test]
 #[cfg(target_os = "linux")]
 fn what_is_ignored_stays_ignored() {

@@ -1,4 +1,4 @@
-//! Pipes: slow ones, closed ones, full ones, and more input than memory should hold.
+//! Pipes: slow, closed and full ones, and more input than should be in memory.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ use super::behaviour::expected;
 use super::errors::refused_with_line;
 use super::program::{self, key, run_with_input, start, stderr, stdout};
 
-/// Patience with a machine under load.
+/// Time limit for a machine under load.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Starts to sign standard input to standard output.
@@ -24,7 +24,7 @@ fn start_signing(options: &[&str]) -> Child {
     )
 }
 
-/// The lines that a program prints, as they come.
+/// The lines that a program prints, as they arrive.
 fn lines(child: &mut Child) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -38,7 +38,7 @@ fn lines(child: &mut Child) -> Receiver<String> {
     receiver
 }
 
-/// A conversation: each line is answered before the next is sent, though no batch is ever full.
+/// Each line is answered before the next one is sent, although no batch is ever full.
 #[test]
 fn a_line_is_signed_before_the_next_one_comes() {
     for options in [
@@ -62,7 +62,7 @@ fn a_line_is_signed_before_the_next_one_comes() {
     }
 }
 
-/// With an hour to wait it is the full batch, or the end, that sets signing off.
+/// With an hour to wait, only a full batch or the end of input starts signing.
 #[test]
 fn a_full_batch_does_not_wait() {
     let mut child = start_signing(&["--batch-size", "2", "--flush-after", "3600000"]);
@@ -108,7 +108,7 @@ fn a_file_without_lines() {
     refused_with_line(&[&verify[..], &args[2..]].concat(), &words);
 }
 
-/// However fast it comes, and however large the batches.
+/// With any input rate and any batch size.
 #[test]
 #[cfg(target_os = "linux")]
 fn input_is_not_piled_up_in_memory() {
@@ -139,7 +139,7 @@ fn input_is_not_piled_up_in_memory() {
     assert!(child.wait().unwrap().success());
 }
 
-/// What prints on standard output, with and without an output file.
+/// Commands that print on standard output, with and without an output file.
 fn printers() -> Vec<Vec<String>> {
     let key = key("rsa1024");
     let bench = [
@@ -170,13 +170,14 @@ fn printers() -> Vec<Vec<String>> {
         .collect()
 }
 
-/// All of them, with a standard output that cannot be written: one line that says why, and status 1.
+/// Runs all commands with a standard output that fails. Each prints one line with the reason, and
+/// exits with status 1.
 fn cannot_write(stdout: impl Fn() -> Stdio, reason: &str) {
     for args in printers() {
         let mut command = Command::new(program::path());
         command.args(&args).stdin(Stdio::piped()).stdout(stdout());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        // A program that prints its help does not read.
+        // A program that prints its help does not read input.
         let _ = child.stdin.take().unwrap().write_all(b"a\nb\n");
         let output = child.wait_with_output().unwrap();
         let line = stderr(&output);
@@ -205,7 +206,8 @@ fn a_full_standard_output() {
     cannot_write(|| full().unwrap().into(), "No space left");
 }
 
-/// Not a pipe whose reader is gone but none at all, as a shell's `>&-` makes it; what is meant for /dev/null goes there.
+/// No standard output at all, as with a shell's `>&-`, rather than a pipe without reader. Output to
+/// /dev/null still works.
 #[test]
 #[cfg(target_os = "linux")]
 fn no_standard_output() {
@@ -225,7 +227,7 @@ fn no_standard_output() {
     }
 }
 
-/// What would go to standard error is lost; the work is not.
+/// Output to standard error is lost, but the work is done.
 #[test]
 #[cfg(unix)]
 fn a_closed_standard_error() {

@@ -1,4 +1,4 @@
-//! Digests instead of messages, and files of signatures that are checked.
+//! Digests as input, and the check of signature files.
 
 use rsa::sha2::{Digest, Sha256, Sha384};
 
@@ -139,7 +139,7 @@ fn another_key_scheme_or_hash() {
     assert_eq!(output.status.code(), Some(1));
     files.rejects(
         &["--encoding", "base64", "--threads", "3"],
-        // Hexadecimal digits are letters of base64 too.
+        // Hexadecimal digits are also valid base64.
         &of_all("the signature has 192 bytes, and the key's have 128")
             .iter()
             .map(String::as_str)
@@ -186,7 +186,7 @@ fn digests() {
     files.accepts(&["--prehashed"]);
 }
 
-/// With the salt of PSS there is more to it than the digest.
+/// PSS has a salt besides the digest.
 #[test]
 fn digests_with_pss() {
     let files = Files::new();
@@ -225,7 +225,7 @@ fn lines_that_are_no_digests() {
     }
 }
 
-/// Only what is public is needed.
+/// Public data is enough.
 #[test]
 fn public_keys() {
     use rsa::pkcs1::{DecodeRsaPrivateKey, EncodeRsaPublicKey};
@@ -274,7 +274,7 @@ fn public_keys() {
     );
 }
 
-/// As editors and transfers between systems make them, whether or not the last line has an end.
+/// As from editors and transfers between systems, with and without an ending on the last line.
 #[test]
 fn signatures_in_lines_that_end_with_crlf() {
     let files = Files::new();

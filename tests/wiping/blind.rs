@@ -1,4 +1,5 @@
-//! Neither freed blocks nor the stack of an ended thread hold what links a blinded message to its signature.
+//! Freed blocks and the stack of an ended thread hold no link from a blinded message to its
+//! signature.
 
 use core::convert::Infallible;
 
@@ -13,10 +14,10 @@ use super::freed::Watch;
 use super::needles::{Known, Needle};
 use super::stack::{left_on, stack_after};
 
-/// Without a salt and a prefix, so that the only random number is r.
+/// Has no salt and no prefix, so that the only random number is r.
 const VARIANT: Variant = Variant::PssZeroDeterministic;
 
-/// Always gives the same octets, and keeps no other copies of them.
+/// A generator that always returns the same octets, and keeps no other copies of them.
 struct Constant([u8; 256]);
 
 impl TryRng for &Constant {
@@ -38,7 +39,7 @@ impl TryRng for &Constant {
 
 impl TryCryptoRng for &Constant {}
 
-/// A client with everything that comes up and what the issuer answers.
+/// A client with all values of the protocol and the answer of the issuer.
 struct Case {
     key: PublicKey,
     message: [u8; 64],
@@ -94,7 +95,8 @@ impl Case {
         }
     }
 
-    /// From the message to its signature, which is the caller's, and to none. With `leak` a copy of the message stays behind.
+    /// Runs from the message to its signature, which belongs to the caller, and to a refusal. With
+    /// `leak`, a copy of the message remains.
     fn run(&self, leak: bool) {
         let prepared = VARIANT.prepare(&mut &self.r, self.message).unwrap();
         let blind = VARIANT.blind(&mut &self.r, &self.key, &*prepared);
@@ -113,7 +115,7 @@ fn heap() {
     let case = Case::new();
     let found = |leak| watch.found_in_freed_blocks(&case.needles, || case.run(leak));
     assert_eq!(found(false), [""; 0]);
-    // A control: without its wrapper the message stays behind.
+    // A control: without its wrapper the message remains.
     assert_eq!(found(true), ["message"]);
 }
 
@@ -124,7 +126,7 @@ fn stack() {
     let stack = stack_after(Box::new(move || case.run(false)));
     let left = left_on(&stack, &case.needles);
     assert!(left.is_empty(), "left on the stack: {left:?}");
-    // A control: the inversion by itself leaves what it computes with.
+    // A control: the inversion alone leaves its operands.
     let stack = stack_after(Box::new(move || {
         let [n, r] = [case.key.n().as_slice(), &case.r.0].map(U2048::from_be_slice);
         core::hint::black_box(r.invert_odd_mod(&Odd::new(n).unwrap()));

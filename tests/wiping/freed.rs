@@ -1,4 +1,4 @@
-//! An allocator that looks into every block that is freed.
+//! An allocator that searches every freed block.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, RwLock};
 
 use super::needles::Needle;
 
-/// The system's allocator, with a look at what it gets back.
+/// The system's allocator, with a search of blocks before they are freed.
 pub struct Watching;
 
 static ARMED: AtomicBool = AtomicBool::new(false);
@@ -15,10 +15,10 @@ static NEEDLES: RwLock<Vec<Needle>> = RwLock::new(Vec::new());
 /// One flag for each needle; there are never more.
 static FOUND: [AtomicBool; 32] = [const { AtomicBool::new(false) }; 32];
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-/// Freed blocks with needles in them that nobody has got since.
+/// Freed blocks with needles whose memory has not been allocated since.
 static STALE: Mutex<[Option<Stale>; 64]> = Mutex::new([None; 64]);
 
-/// What no block that was given out since has covered of one.
+/// The part of a freed block with a needle that no later allocation has covered.
 #[derive(Clone, Copy)]
 struct Stale {
     begin: usize,
@@ -26,21 +26,21 @@ struct Stale {
     name: &'static str,
 }
 
-/// What an allocator can keep between two blocks that follow one another: the rest of the first up to a multiple of
-/// its unit, and its own word.
+/// The most memory that an allocator keeps between two consecutive blocks: padding of the first to
+/// the allocator's unit, and one word.
 const BETWEEN: usize = 16;
 
-// SAFETY: every call goes to the system's allocator with the arguments unchanged. A freed block is only
-// read before that, and reading it allocates nothing.
+// SAFETY: every call goes to the system's allocator with unchanged arguments. A freed block is only
+// read before that, and reading allocates nothing.
 unsafe impl GlobalAlloc for Watching {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as required of the caller.
         let block = unsafe { System.alloc(layout) };
         if !block.is_null() {
-            // So that looking at a block whose owner wrote only a part of it reads no uninitialised memory, nor
-            // what the block held before. Not by `alloc_zeroed`, which takes memory from elsewhere than `alloc`
-            // in some allocators: glibc before 2.41 never gives out blocks of a thread's cache there.
-            // SAFETY: the block has that many bytes.
+            // Cleared, because the search of a partly written block must not read uninitialised
+            // memory, nor the previous content. Not by `alloc_zeroed`, which uses other memory than
+            // `alloc` in some allocators: before 2.41, glibc does not take blocks from a thread's
+            // cache there. SAFETY: the block has that many bytes.
             unsafe { block.write_bytes(0, layout.size()) };
             given_out(block, layout);
         }
@@ -56,8 +56,8 @@ unsafe impl GlobalAlloc for Watching {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if ARMED.load(Ordering::SeqCst) {
-            // SAFETY: the caller frees a block of this layout, which is its own until the call below, and
-            // which `alloc` initialised.
+            // SAFETY: the caller frees a block of this layout. It owns the block until the call
+            // below, and `alloc` initialised it.
             look_into(unsafe { core::slice::from_raw_parts(block, layout.size()) });
         }
         // SAFETY: as required of the caller.
@@ -82,13 +82,13 @@ fn look_into(block: &[u8]) {
     }
 }
 
-/// A full table is one that cannot pass.
+/// Stores a stale block; a full table is a test failure.
 fn remember(blocks: &mut [Option<Stale>], stale: Stale) {
     let free = blocks.iter().position(Option::is_none).unwrap_or(0);
     blocks[free] = Some(stale);
 }
 
-/// The memory of `block` has a new owner, and has been overwritten.
+/// Removes the memory of `block`, which was allocated and overwritten.
 fn given_out(block: *mut u8, layout: Layout) {
     if !ARMED.load(Ordering::SeqCst) {
         return;
@@ -116,7 +116,7 @@ fn given_out(block: *mut u8, layout: Layout) {
     }
 }
 
-/// Whether `needle` lies anywhere in `block`, at a multiple of eight bytes.
+/// Whether `needle` is in `block`, at a multiple of eight bytes.
 pub fn contains(block: &[u8], needle: &[u8; 16]) -> bool {
     block
         .chunks_exact(8)
@@ -124,12 +124,12 @@ pub fn contains(block: &[u8], needle: &[u8; 16]) -> bool {
         .any(|(low, high)| low == &needle[..8] && high == &needle[8..])
 }
 
-/// The right to look. Whoever prepares secrets holds it, so that no other test frees its own copies of the
-/// same secrets meanwhile.
+/// The lock for the search. A test holds it while it prepares secrets, so that no other test frees
+/// copies of the same secrets meanwhile.
 pub struct Watch(#[expect(dead_code, reason = "held, not used")] MutexGuard<'static, ()>);
 
 impl Watch {
-    /// Waits until no other test holds it.
+    /// Waits until no other test holds the lock.
     pub fn begin() -> Self {
         Self(
             ONE_AT_A_TIME
@@ -138,7 +138,7 @@ impl Watch {
         )
     }
 
-    /// Runs `action` and returns the names of the needles that were in blocks freed meanwhile.
+    /// Runs `action`, and returns the names of the needles in blocks that were freed meanwhile.
     pub fn found_in_freed_blocks(
         &self,
         needles: &[Needle],
@@ -158,8 +158,8 @@ impl Watch {
         found.map(|(needle, _)| needle.name).collect()
     }
 
-    /// The same, but a block counts only as far as nobody has got its memory again, and so overwritten it, until
-    /// `action` has ended.
+    /// Like [`found_in_freed_blocks`], but ignores memory that is allocated, and so overwritten,
+    /// before `action` ends.
     pub fn left_in_freed_blocks(
         &self,
         needles: &[Needle],

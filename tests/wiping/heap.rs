@@ -18,7 +18,7 @@ use super::needles::{Known, Needle, cases, fixed_case, product_case};
 
 const NOTHING: [&str; 0] = [];
 
-/// The test can fail: an ordinary vector is found.
+/// A control: an ordinary vector is found.
 #[test]
 fn the_probe_finds_what_is_not_wiped() {
     let watch = Watch::begin();
@@ -37,8 +37,8 @@ fn the_probe_finds_what_is_not_wiped() {
     );
 }
 
-/// A handle used and dropped, on every backend, with and without CRT and blinding. Blocks that its import frees are looked at in
-/// `import`, once they are overwritten.
+/// Uses and drops a handle, on every backend, with and without CRT and blinding. `import` checks
+/// the blocks that its import frees, once they are overwritten.
 #[test]
 fn signing() {
     let watch = Watch::begin();
@@ -55,7 +55,7 @@ fn signing() {
     }
 }
 
-/// Messages out of ciphertexts, with right padding and with wrong.
+/// Messages from ciphertexts, with valid and invalid padding.
 #[test]
 fn decrypting() {
     let watch = Watch::begin();
@@ -83,7 +83,7 @@ fn decrypting() {
             )
             .unwrap();
         let mut needles = case.needles.clone();
-        // What signing computes does not come up.
+        // Without the intermediate values of signing.
         needles.retain(|needle| matches!(needle.name, "d" | "p" | "q" | "dp" | "dq" | "qinv"));
         needles.push(Needle::new("encoded message", &BigUint::from_bytes_be(&em)));
         needles.push(Needle {
@@ -105,7 +105,7 @@ fn decrypting() {
         };
         assert!(needles.len() > 2);
         assert_eq!(watch.found_in_freed_blocks(&needles, decrypt), NOTHING);
-        // A control: without its wrapper the message stays behind.
+        // A control: without its wrapper the message remains.
         let handle = case.handle();
         let leak = || {
             let decryptor = BatchDecryptor::new(Serial, RsaesPkcs1v15);
@@ -159,7 +159,7 @@ where
     assert!(case.is_right());
 }
 
-/// Results that are replaced, and batches that fail, leave nothing behind either.
+/// Replaced results and failed batches leave nothing behind either.
 #[test]
 fn products() {
     let watch = Watch::begin();
@@ -202,7 +202,7 @@ fn products() {
     }
 }
 
-/// Results that are replaced, and batches that fail, leave nothing behind either.
+/// Replaced results and failed batches leave nothing behind either.
 #[test]
 fn exponentiations() {
     let watch = Watch::begin();

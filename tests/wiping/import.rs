@@ -1,4 +1,4 @@
-//! The import of a key leaves none of its secrets behind, whether it succeeds or not.
+//! The import of a key leaves no secret behind, whether it succeeds or fails.
 
 use batch_modexp::rsa::Error;
 use batch_modexp::rsa::{KeyFault, KeyHandle, RsaComponents};
@@ -14,7 +14,7 @@ use super::stack::stack_after;
 const PEM: &str = include_str!("../keys/rsa2048.pem");
 const NOTHING: [&str; 0] = [];
 
-/// What an import computes with.
+/// The intermediate values of an import.
 fn needles(case: &Case) -> Vec<Needle> {
     let big = |x: &crypto_bigint::BoxedUint| BigUint::from_bytes_be(&x.to_be_bytes());
     let [p, q] = [0, 1].map(|i| big(case.key.primes()[i].as_ref()));
@@ -30,7 +30,7 @@ fn needles(case: &Case) -> Vec<Needle> {
             name: "p in DER",
             bytes: p.to_bytes_be()[64..80].try_into().unwrap(),
         },
-        // Of line 20 of 25, which is within dP.
+        // From line 20 of 25, which is within dP.
         Needle {
             name: "base64",
             bytes: PEM.lines().nth(20).unwrap().as_bytes()[..16]
@@ -45,7 +45,7 @@ fn from_pem() {
     assert!(KeyHandle::from_pem(PEM).unwrap().has_crt());
 }
 
-/// The base64 is damaged behind the secrets.
+/// Imports text whose base64 is damaged after the secrets.
 fn refused_pem(pem: &str) {
     let error = KeyHandle::from_pem(pem).unwrap_err();
     assert_eq!(error, Error::Key(KeyFault::Pem));
@@ -62,17 +62,17 @@ fn octets(case: &Case) -> [Vec<u8>; 5] {
     [key.n().as_ref(), key.e(), key.d(), p, q].map(|number| number.to_be_bytes().to_vec())
 }
 
-/// CRT values are computed.
+/// Imports a key and computes its CRT values.
 fn from_components([n, e, d, p, q]: &[Vec<u8>; 5]) {
     KeyHandle::from_components(&RsaComponents::new(n, e, d).primes(p, q)).unwrap();
 }
 
-/// The private exponent alone.
+/// Imports the private exponent alone.
 fn without_primes([n, e, d, ..]: &[Vec<u8>; 5]) {
     KeyHandle::from_components(&RsaComponents::new(n, e, d)).unwrap();
 }
 
-/// The last relation that is checked does not hold.
+/// Imports a key for which the last checked relation does not hold.
 fn refused(der: &[u8]) {
     let error = KeyHandle::from_pkcs1_der(der).unwrap_err();
     assert_eq!(error, Error::Key(KeyFault::Qinv));
@@ -91,8 +91,8 @@ fn heap() {
     let case = case(true, false);
     let (needles, octets, damaged) = (needles(&case), octets(&case), damaged(&case));
     let damaged_pem = damaged_pem();
-    // An allocator keeps some freed blocks of a size for the thread, 7 of them in glibc, and what it does with another
-    // one depends on how many it has.
+    // For each size, an allocator caches some freed blocks for the thread, 7 in glibc. The
+    // treatment of the next one depends on their number.
     for kept in 0..=8 {
         let import = |import: &dyn Fn()| {
             let blocks: Vec<_> = (0..2 * kept).map(|_| vec![1u8; 128]).collect();
@@ -114,7 +114,7 @@ fn heap() {
     }
 }
 
-/// The test can fail: what crypto-bigint leaves in the heap is found.
+/// A control: values that crypto-bigint leaves in the heap are found.
 #[test]
 fn the_probe_finds_what_is_not_overwritten() {
     let watch = Watch::begin();

@@ -1,5 +1,5 @@
-//! Looks for secrets in memory that has been given back: freed heap blocks, and the stack of a thread that
-//! has ended.
+//! Tests that search for secrets in returned memory: freed heap blocks, and the stack of an ended
+//! thread.
 #![cfg(unix)]
 #![allow(unsafe_code)]
 

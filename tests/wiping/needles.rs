@@ -1,4 +1,4 @@
-//! What to look for: pieces of every secret number of a private key and of its use.
+//! Needles: pieces of every secret number of a private key and of its use.
 
 use core::convert::Infallible;
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
 use super::freed::contains;
 
-/// Sixteen bytes out of the middle of a secret.
+/// Sixteen bytes from the middle of a secret.
 #[derive(Clone)]
 pub struct Needle {
     pub name: &'static str,
@@ -25,7 +25,7 @@ pub struct Needle {
 }
 
 impl Needle {
-    /// A piece of `number` as it lies in memory, in little-endian limbs.
+    /// A piece of `number` as in memory, in little-endian limbs.
     pub fn new(name: &'static str, number: &BigUint) -> Self {
         let bytes = number.to_bytes_le();
         let middle = bytes.len() / 2 / 8 * 8;
@@ -35,7 +35,8 @@ impl Needle {
         }
     }
 
-    /// A piece of `number` as the vectors of `Ifma` hold it: a limb of 52 bits, in two neighbouring lanes that have the same number.
+    /// A piece of `number` as in the vectors of `Ifma`: a limb of 52 bits, in two neighbouring
+    /// lanes with the same number.
     pub fn in_lanes(name: &'static str, number: &BigUint) -> Self {
         let middle = number.bits() / 2 / 52 * 52;
         let limb = (number >> middle) % (1u64 << 52);
@@ -56,7 +57,7 @@ fn neighbours(name: &'static str, numbers: [&BigUint; 2], radix_bits: u64) -> Ne
     Needle { name, bytes }
 }
 
-/// A key with a message representative and everything that comes up when it is signed.
+/// A key with a message representative and all intermediate values of signing it.
 pub struct Case {
     pub key: PrivateKey,
     pub digest: [u8; 32],
@@ -71,7 +72,7 @@ pub fn cases() -> Vec<Case> {
         .into()
 }
 
-/// A case with CRT values, or with the private exponent alone, blinded or not.
+/// A case with CRT values or with the private exponent alone, blinded or not.
 pub fn case(crt: bool, blinded: bool) -> Case {
     let mut key = PrivateKey::from_pkcs1_pem(include_str!("../keys/rsa2048.pem")).unwrap();
     let big = |x: &crypto_bigint::BoxedUint| BigUint::from_bytes_be(&x.to_be_bytes());
@@ -79,7 +80,7 @@ pub fn case(crt: bool, blinded: bool) -> Case {
     let mut m = big(&representative(&key, &digest));
     let mut needles = Vec::new();
     if blinded {
-        // From here on m is what is exponentiated.
+        // From here on m is the blinded base.
         m = blind(&m, &big(key.n().as_ref()), &big(key.e()), &mut needles);
     }
     let (p, q, d) = (
@@ -88,7 +89,7 @@ pub fn case(crt: bool, blinded: bool) -> Case {
         big(key.d()),
     );
     needles.extend(if crt {
-        // The exponents less 1, whose pieces are those of dP and dQ.
+        // The exponents less 1; their pieces equal those of dP and dQ.
         let (dp, dq) = (&d % (&p - 1u8) - 1u8, &d % (&q - 1u8) - 1u8);
         let qinv = q.modinv(&p).unwrap();
         let (m1, m2) = (m.modpow(&dp, &p), m.modpow(&dq, &q));
@@ -135,12 +136,12 @@ pub fn case(crt: bool, blinded: bool) -> Case {
     }
 }
 
-/// Blinds m as lane [`LANE`] is blinded, and adds everything that comes up to the needles.
+/// Blinds m like the item with index [`LANE`], and adds all intermediate values to the needles.
 fn blind(m: &BigUint, n: &BigUint, e: &BigUint, needles: &mut Vec<Needle>) -> BigUint {
     let mut rng = Known::default();
     let mut octets = [0; 256];
     for _ in 0..=LANE {
-        // The modulus has 2048 bits, and numbers that are not below it are drawn again.
+        // The modulus has 2048 bits; numbers that are not below it are drawn again.
         loop {
             let Ok(()) = rng.try_fill_bytes(&mut octets);
             if BigUint::from_bytes_be(&octets) < *n {
@@ -166,10 +167,10 @@ fn blind(m: &BigUint, n: &BigUint, e: &BigUint, needles: &mut Vec<Needle>) -> Bi
     base
 }
 
-/// The lane whose random number is looked for: one with others before and after it.
+/// The item whose random number is searched for: one between others.
 const LANE: usize = 1;
 
-/// A generator whose numbers are known, and which keeps no copies of them.
+/// A generator with known numbers that keeps no copies of them.
 #[derive(Default)]
 pub struct Known(u64);
 
@@ -200,7 +201,7 @@ impl TryRng for Known {
 
 impl TryCryptoRng for Known {}
 
-/// The block that PKCS#1 v1.5 makes of a SHA-256 digest.
+/// The encoded message of PKCS#1 v1.5 for a SHA-256 digest.
 fn representative(key: &PrivateKey, digest: &[u8]) -> crypto_bigint::BoxedUint {
     let prefix = rsa::Pkcs1v15Sign::new::<sha2::Sha256>().prefix;
     let mut em = vec![0xff; key.size()];
@@ -229,14 +230,14 @@ impl Case {
     }
 }
 
-/// One exponentiation in `Uint`s of 1024 bits, with everything that comes up.
+/// One exponentiation in `Uint`s of 1024 bits, with all intermediate values.
 pub struct FixedCase {
     base: U1024,
     exponent: U1024,
     /// The same exponent for each instance.
     exponents: [U1024; 3],
     params: FixedMontyParams<{ U1024::LIMBS }>,
-    /// Where results go, in place of numbers that are secrets too.
+    /// The place for results; at first it holds numbers that are secrets too.
     out: Mutex<[U1024; 3]>,
     pub needles: Vec<Needle>,
 }
@@ -296,7 +297,7 @@ impl FixedCase {
             .unwrap();
     }
 
-    /// The same by a table, and as a product with another power.
+    /// Computes the batch by a table, and as a product with another power.
     pub fn compute_by_table<B: BatchFixedBaseExp + BatchMultiExp>(&self, backend: &B) {
         let mut out = self.out.lock().unwrap();
         let terms = [
@@ -315,7 +316,7 @@ impl FixedCase {
             .unwrap();
     }
 
-    /// Whether the results are right. Not for the thread that computes, whose stack is looked at.
+    /// Whether the results are right. Not for the thread that computes, whose stack is searched.
     pub fn is_right(&self) -> bool {
         let result = self.needles.iter().find(|needle| needle.name == "result");
         let out = self.out.lock().unwrap();
@@ -324,12 +325,12 @@ impl FixedCase {
     }
 }
 
-/// Products in `Uint`s of 1024 bits, with everything that comes up.
+/// Products in `Uint`s of 1024 bits, with all intermediate values.
 pub struct ProductCase {
     a: U1024,
     b: U1024,
     params: FixedMontyParams<{ U1024::LIMBS }>,
-    /// Where results go, in place of numbers that are secrets too.
+    /// The place for results; at first it holds numbers that are secrets too.
     out: Mutex<[U1024; 3]>,
     pub needles: Vec<Needle>,
 }
@@ -374,7 +375,7 @@ impl ProductCase {
         backend.batch_mod_mul(&batch, &mut *out).unwrap();
     }
 
-    /// Whether the results are right. Not for the thread that computes, whose stack is looked at.
+    /// Whether the results are right. Not for the thread that computes, whose stack is searched.
     pub fn is_right(&self) -> bool {
         let product = self.needles.iter().find(|needle| needle.name == "product");
         let out = self.out.lock().unwrap();

@@ -1,6 +1,6 @@
 //! The stack of a thread that has signed and ended holds no secret.
 //!
-//! The thread runs on memory of ours, which is still there when it has ended.
+//! The thread runs on memory that the test owns, which remains after the thread has ended.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -17,7 +17,7 @@ use super::needles::{Needle, case, cases, fixed_case, product_case};
 
 const STACK_SIZE: usize = 4 << 20;
 
-/// Runs `action` on a thread of its own and returns what its stack looks like afterwards.
+/// Runs `action` on a new thread, and returns a copy of its stack afterwards.
 pub fn stack_after(action: Box<dyn FnOnce() + Send>) -> Vec<u8> {
     extern "C" fn run(action: *mut c_void) -> *mut c_void {
         // SAFETY: the pointer comes from `Box::into_raw` below and is taken once.
@@ -27,9 +27,9 @@ pub fn stack_after(action: Box<dyn FnOnce() + Send>) -> Vec<u8> {
     }
 
     let argument = Box::into_raw(Box::new(action));
-    // SAFETY: the mapping is fresh and private, and is unmapped after the thread has been joined and the
-    // copy has been made. The attributes live across `pthread_create`. No panic crosses `run`: it would
-    // abort, and fail the test.
+    // SAFETY: the mapping is new and private. It is unmapped after the thread has been joined and
+    // the copy has been made. The attributes live across `pthread_create`. No panic crosses `run`:
+    // it would abort, and fail the test.
     unsafe {
         let (prot, flags) = (
             libc::PROT_READ | libc::PROT_WRITE,
@@ -56,7 +56,7 @@ pub fn stack_after(action: Box<dyn FnOnce() + Send>) -> Vec<u8> {
     }
 }
 
-/// The test can fail: what crypto-bigint leaves on the stack is found.
+/// A control: values that crypto-bigint leaves on the stack are found.
 #[test]
 fn the_probe_finds_what_is_not_wiped() {
     let _watch = Watch::begin();
@@ -79,8 +79,8 @@ fn the_probe_finds_what_is_not_wiped() {
     assert!(found.iter().any(|needle| needle.name == "p"));
 }
 
-/// Signs with `backend` on a thread of its own, with and without CRT and blinding, and computes with `Uint`s, powers and products, and
-/// looks for what is left.
+/// Signs with `backend` on a new thread, with and without CRT and blinding. Computes powers and
+/// products of `Uint`s. Then searches for what is left.
 fn leaves_nothing<B>(backend: B)
 where
     B: RsaBackend
@@ -111,7 +111,8 @@ where
 
     for case in cases() {
         let needles = case.needles.clone();
-        // Dropping the key of the rsa crate wipes what that holds; it stays alive until the thread has ended.
+        // Dropping the key of the rsa crate would wipe its values; it stays alive until the thread
+        // has ended.
         let case: &_ = Box::leak(Box::new(case));
         let stack = stack_after(Box::new(move || case.sign(case.handle(), backend)));
         let left = left_on(&stack, &needles);

@@ -1,4 +1,4 @@
-//! The values where multiplications go wrong.
+//! Edge cases of multiplications.
 
 use batch_modexp::ModMul;
 use chacha20::ChaCha20Rng;
@@ -24,7 +24,7 @@ fn random_instances(rng: &mut ChaCha20Rng, width: u32, count: usize) -> Vec<Inst
     (0..count).map(|_| random_instance(rng, width)).collect()
 }
 
-/// Every pairing of awkward factors and moduli.
+/// Every combination of extreme factors and moduli.
 pub fn factors_and_moduli<B: Backend>(backend: &B) {
     let mut rng = rng();
     for width in [64, 128, 192, 256, 384, 512, 704, 1024, 2112] {
@@ -74,7 +74,7 @@ pub fn fixed_widths<B: Backend>(backend: &B) {
     fixed_width::<64, _>(backend);
 }
 
-/// `BoxedUint` of every number of limbs up to 64 and of some above.
+/// `BoxedUint` with every number of limbs up to 64 and some above.
 pub fn boxed_widths<B: Backend>(backend: &B) {
     let mut rng = rng();
     for limbs in (1..=64).chain([65, 72, 80, 96, 127, 128, 129, 192, 255, 256]) {
@@ -84,7 +84,7 @@ pub fn boxed_widths<B: Backend>(backend: &B) {
     }
 }
 
-/// None, one, around eight lanes, and enough for several threads.
+/// Batches of no instance, of one, of about eight lanes, and of enough for several threads.
 pub fn batch_sizes<B: Backend>(backend: &B) {
     let mut rng = rng();
     for count in [0, 1, 3, 4, 5, 7, 8, 9, 63, 64, 65] {
@@ -93,8 +93,8 @@ pub fn batch_sizes<B: Backend>(backend: &B) {
     check_boxed(backend, 2048, &random_instances(&mut rng, 2048, 259));
 }
 
-/// Instances that share a reference to their modulus beside others, and widths mixed in one batch, with factors narrower
-/// than their modulus.
+/// Instances that share a reference to their modulus beside others, mixed widths in one batch, and
+/// factors narrower than their modulus.
 pub fn shared_and_mixed_moduli<B: Boxed>(backend: &B) {
     let mut rng = rng();
     let widths = [512, 512, 128, 576, 64, 576, 512];
@@ -123,7 +123,7 @@ pub fn shared_and_mixed_moduli<B: Boxed>(backend: &B) {
         .iter()
         .map(|(a, b, i)| ModMul::new(a, b, params[*i].as_ref()))
         .collect();
-    // In either order.
+    // In both orders.
     let swapped: Vec<_> = batch
         .iter()
         .map(|x| ModMul::new(x.b, x.a, x.params))
@@ -138,7 +138,7 @@ pub fn shared_and_mixed_moduli<B: Boxed>(backend: &B) {
     }
 }
 
-/// So many that vectors pay, and another modulus in between.
+/// Enough products for vectors to pay, with another modulus between them.
 pub fn long_runs_of_one_modulus<B: Backend>(backend: &B) {
     let mut rng = rng();
     for (width, count) in [(128, 600), (256, 600), (512, 100), (1024, 50)] {
@@ -157,7 +157,7 @@ pub fn long_runs_of_one_modulus<B: Backend>(backend: &B) {
     }
 }
 
-/// What crypto-bigint calls Montgomery form is ours.
+/// The Montgomery form of crypto-bigint is ours.
 pub fn montgomery_forms_of_crypto_bigint<B: Backend>(backend: &B) {
     fixed_forms::<4, _>(backend);
     fixed_forms::<6, _>(backend);
@@ -187,7 +187,7 @@ fn fixed_forms<const L: usize, B: Fixed<L>>(backend: &B) {
     let (plain_a, plain_b) = (to_fixed(&a), to_fixed(&b));
     let batch = [
         ModMul::new(form_a.as_montgomery(), form_b.as_montgomery(), &params),
-        // From Montgomery form, into it, and neither.
+        // Out of Montgomery form, into it, and neither.
         ModMul::new(form_a.as_montgomery(), &one, &params),
         ModMul::new(&plain_a, &r2, &params),
         ModMul::new(&plain_a, form_b.as_montgomery(), &params),
@@ -206,7 +206,7 @@ fn fixed_forms<const L: usize, B: Fixed<L>>(backend: &B) {
     );
 }
 
-/// The width of a result is that of its modulus, whatever stood in its place before.
+/// The width of a result is that of its modulus, whatever was in its place before.
 pub fn outputs_of_any_width_are_replaced<B: Boxed>(backend: &B) {
     let instance = random_instance(&mut rng(), 256);
     let (a, b) = (to_boxed(&instance.a, 256), to_boxed(&instance.b, 256));

@@ -1,4 +1,4 @@
-//! What a backend does with input that it cannot take.
+//! Invalid input to backends.
 
 use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
@@ -20,7 +20,7 @@ pub fn bad_input_is_an_error_and_leaves_zeros<B: Boxed>(backend: &B) {
         bits: 192,
         modulus_bits: 128,
     };
-    // So many that they are cut.
+    // Enough instances for the batch to be split.
     let mut batch = vec![good; 1 << 16];
     for (bad, expected) in [
         (ModMul { a: &wide, ..good }, Some(&factor)),
@@ -65,7 +65,7 @@ pub fn bad_input_is_an_error_and_leaves_zeros<B: Boxed>(backend: &B) {
     }
 }
 
-/// The panic says what is wrong.
+/// The panic names the fault.
 pub fn lengths_that_differ<B: Boxed>(backend: &B) {
     let params = boxed_params(&15u8.into(), 64);
     let one = BoxedUint::one_with_precision(64);

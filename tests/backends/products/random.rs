@@ -1,4 +1,4 @@
-//! Random batches, with limbs that carry far.
+//! Random batches with limbs whose carries run far.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};

@@ -1,4 +1,4 @@
-//! The reference: num-bigint.
+//! The reference for products, with num-bigint.
 
 use batch_modexp::{BatchModMul, Error, ModMul};
 use crypto_bigint::modular::{FixedMontyParams, MontyParams};
@@ -27,13 +27,13 @@ impl Instance {
         &self.a * &self.b % &self.modulus
     }
 
-    /// Whether a number is the product in Montgomery form, with the radix `2^width`: found without an inverse, which takes
-    /// longer than all else.
+    /// Whether a number is the product in Montgomery form, with the radix `2^width`. Needs no
+    /// inverse, which would take longer than all else.
     pub fn is_in_montgomery_form(&self, number: &BigUint, width: u32) -> bool {
         *number < self.modulus && (number << width) % &self.modulus == self.expected()
     }
 
-    /// With the first or with the second factor below the modulus, as Montgomery forms are.
+    /// Copies with the first and with the second factor below the modulus, as Montgomery forms are.
     pub fn reduced(&self) -> [Self; 2] {
         let (mut first, mut second) = (self.clone(), self.clone());
         first.a %= &self.modulus;
@@ -42,7 +42,7 @@ impl Instance {
     }
 }
 
-/// Runs `instances` as one batch of `width`-bit `BoxedUint`s, in either form, and compares.
+/// Runs `instances` as one batch of `width`-bit `BoxedUint`s, in both forms, and compares.
 pub fn check_boxed<B: Boxed>(backend: &B, width: u32, instances: &[Instance]) {
     let params: Vec<_> = instances
         .iter()
@@ -53,7 +53,7 @@ pub fn check_boxed<B: Boxed>(backend: &B, width: u32, instances: &[Instance]) {
     assert!(out.iter().all(|value| value.bits_precision() == width));
 }
 
-/// Runs `instances` as one batch of `Uint<L>`s, in either form, and compares.
+/// Runs `instances` as one batch of `Uint<L>`s, in both forms, and compares.
 pub fn check_fixed<const L: usize, B: Fixed<L>>(backend: &B, instances: &[Instance]) {
     let params: Vec<_> = instances
         .iter()
@@ -63,7 +63,7 @@ pub fn check_fixed<const L: usize, B: Fixed<L>>(backend: &B, instances: &[Instan
     check(backend, L as u32 * 64, instances, &params, to_fixed::<L>);
 }
 
-/// Runs `instances` as one batch, in either form, and compares. Returns the last results.
+/// Runs `instances` as one batch, in both forms, and compares. Returns the last results.
 pub fn check<U: Unsigned>(
     backend: &dyn BatchModMul<U, Error = Error>,
     width: u32,

@@ -1,4 +1,4 @@
-//! Ciphertexts of all kinds, against the `rsa` crate.
+//! Ciphertexts of all kinds, compared with the `rsa` crate.
 
 use batch_modexp::backend::Serial;
 use batch_modexp::rsa::Error;
@@ -13,15 +13,15 @@ use sha1::Sha1;
 use super::input::Input;
 use super::keys::{TestKey, keys};
 
-/// How an input ended, for the test that the corpus has all of these.
+/// The outcome of an input, for the test that the corpus has all outcomes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Outcome {
     OutOfRange,
-    /// PKCS#1 v1.5, whose padding may be right or wrong.
+    /// PKCS#1 v1.5, with valid or invalid padding.
     Pkcs1v15,
     OaepAccepted,
     OaepRejected,
-    /// Nothing is wrong but the first octet of the padding.
+    /// Only the first octet of the padding is wrong.
     OaepFirstOctet,
 }
 
@@ -77,7 +77,8 @@ pub fn run(data: &[u8]) -> Outcome {
             assert_eq!(error, Error::Decryption { index: 0 });
             Outcome::OaepRejected
         }
-        // The rsa crate ignores the octet that RFC 8017 (section 7.1.2, step 3g) wants to be zero.
+        // The rsa crate ignores the octet that RFC 8017 (section 7.1.2, step 3g) requires to be
+        // zero.
         (Err(error), Ok(_)) if kind & 3 > 1 && !first_octet_is_zero(key, &ciphertext) => {
             assert_eq!(error, Error::Decryption { index: 0 });
             Outcome::OaepFirstOctet
@@ -90,13 +91,14 @@ pub fn run(data: &[u8]) -> Outcome {
     }
 }
 
-/// Of the encoded message in `ciphertext`.
+/// Whether the first octet of the encoded message in `ciphertext` is zero.
 fn first_octet_is_zero(key: &TestKey, ciphertext: &[u8]) -> bool {
     let encoded = BigUint::from_bytes_be(ciphertext).modpow(&key.d, &key.n);
     encoded.bits() <= 8 * (key.handle.size() as u64 - 1)
 }
 
-/// Octets as they are, or a block that is encrypted, so that mutations reach the padding behind the private operation.
+/// Octets as they are, or an encrypted encoded message, so that mutations reach the padding after
+/// the private operation.
 fn ciphertext(input: &mut Input<'_>, kind: u8, key: &TestKey) -> Vec<u8> {
     let size = key.handle.size();
     if kind & 0x0c == 0 {
@@ -115,8 +117,8 @@ fn ciphertext(input: &mut Input<'_>, kind: u8, key: &TestKey) -> Vec<u8> {
     key.block(&number.modpow(&key.e, &key.n))
 }
 
-/// EME-OAEP encoding (RFC 8017, section 7.1.1) of a data block that need not be right: the hash of the label is, but for
-/// what the input changes in it.
+/// Applies EME-OAEP encoding (RFC 8017, section 7.1.1) to a data block that may be invalid. The
+/// hash of the label is right, except where the input changes it.
 fn oaep<D: Digest>(input: &mut Input<'_>, block: &mut [u8]) {
     let len = <D as Digest>::output_size();
     block[0] = input.octet();
@@ -125,7 +127,7 @@ fn oaep<D: Digest>(input: &mut Input<'_>, block: &mut [u8]) {
     db[..len].copy_from_slice(&D::digest([]));
     let (place, change) = (input.below(len), input.octet());
     db[place] ^= change;
-    // Zeros, and then octets up to the end.
+    // Zeros, then octets to the end.
     let rest = &mut db[len..];
     let given = input.octets(rest.len());
     let start = rest.len() - given.len();
@@ -134,7 +136,7 @@ fn oaep<D: Digest>(input: &mut Input<'_>, block: &mut [u8]) {
     add_mask::<D>(seed, db);
 }
 
-/// MGF1 (RFC 8017, appendix B.2.1).
+/// XORs the mask of MGF1 into `octets` (RFC 8017, appendix B.2.1).
 fn add_mask<D: Digest>(octets: &mut [u8], seed: &[u8]) {
     for (counter, chunk) in (0u32..).zip(octets.chunks_mut(<D as Digest>::output_size())) {
         let mask = D::new()

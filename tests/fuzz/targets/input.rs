@@ -1,8 +1,8 @@
-//! What the octets of an input mean, for the targets whose inputs are programs.
+//! Interpretation of an input's octets, for targets whose inputs are programs.
 
 use num_bigint::BigUint;
 
-/// Takes an input apart from its beginning. At its end come zeros.
+/// Reads values from the start of an input. After its end, zeros follow.
 pub struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -32,14 +32,15 @@ impl<'a> Input<'a> {
         u16::from_be_bytes([self.octet(), self.octet()])
     }
 
-    /// `len` octets, or all that are left.
+    /// `len` octets, or the rest if it is shorter.
     pub fn octets(&mut self, len: usize) -> &'a [u8] {
         let (octets, rest) = self.0.split_at(len.min(self.0.len()));
         self.0 = rest;
         octets
     }
 
-    /// A number of `words` words of 64 bits, many of which are border cases of some radix, so that carries run far.
+    /// A number of `words` words of 64 bits; many are edge cases of some radix, so that carries run
+    /// far.
     pub fn number(&mut self, words: usize) -> BigUint {
         let mut last = 0u64;
         let mut octets = Vec::with_capacity(8 * words);

@@ -1,4 +1,4 @@
-//! Keys from numbers, sound and not, against a model of the checks of an import in num-bigint.
+//! Keys from numbers, sound and unsound, compared with a num-bigint model of the import checks.
 
 use batch_modexp::backend::Serial;
 use batch_modexp::rsa::Error;
@@ -59,8 +59,8 @@ pub fn run(data: &[u8]) -> Option<Error> {
     expected.err()
 }
 
-/// That the public half of a key is (n, e), and that no private operation with it is wrong. Whether there is one depends on
-/// whether the factors are prime, which nothing here knows.
+/// Checks that the public half of a key is (n, e), and that its private operations are right or
+/// fail. Failure depends on whether the factors are prime, which this code does not know.
 pub fn check_use(handle: &KeyHandle, n: &BigUint, e: &BigUint) {
     assert_eq!(u64::from(handle.bits()), n.bits());
     assert_eq!(BigUint::from_bytes_be(&handle.n()), *n);
@@ -77,7 +77,7 @@ pub fn check_use(handle: &KeyHandle, n: &BigUint, e: &BigUint) {
 }
 
 impl Numbers {
-    /// What an import must say, its first fault in the order of the checks.
+    /// The expected verdict of an import: the first fault in the order of the checks.
     pub fn verdict(&self) -> Result<(), Error> {
         let (n, e, d) = (&self.n, &self.e, &self.d);
         let (zero, one) = (&BigUint::ZERO, &BigUint::from(1u8));
@@ -104,7 +104,7 @@ impl Numbers {
             let is_short = encrypted == two || d.bits() <= n.bits() / 2;
             return require(!is_short, KeyFault::ShortPrivateExponent);
         };
-        // Numbers that are wider than the limbs of n are refused before they are looked at.
+        // Numbers wider than the limbs of n are refused first.
         let width = u64::from(bits.next_multiple_of(Limb::BITS));
         let fits = |number: &BigUint| number.bits() <= width;
         let given_fits = |given: &Option<BigUint>| given.as_ref().is_none_or(fits);
@@ -148,7 +148,7 @@ fn gcd(a: &BigUint, b: &BigUint) -> BigUint {
     a
 }
 
-/// A sound key, and changes to it; or numbers that have nothing to do with each other.
+/// A sound key with changes, or unrelated numbers.
 fn read(input: &mut Input<'_>) -> Numbers {
     let kind = input.octet();
     let mut numbers = match kind & 7 {
@@ -215,10 +215,10 @@ fn change(numbers: &mut Numbers, input: &mut Input<'_>) {
         0xf9 => return numbers.dq = None,
         0xfa => return numbers.qinv = None,
         0xfb => {
-            // The order of the primes, with what follows from it.
+            // Swaps the primes, and adapts the dependent numbers.
             if let Some([p, q]) = &mut numbers.primes {
                 std::mem::swap(p, q);
-                // An earlier change may have made a zero of it.
+                // An earlier change may have made it zero.
                 numbers.qinv = (*p > BigUint::ZERO).then(|| q.modinv(p)).flatten();
                 std::mem::swap(&mut numbers.dp, &mut numbers.dq);
             }
@@ -275,13 +275,13 @@ fn change(numbers: &mut Numbers, input: &mut Input<'_>) {
         7 => &*to << amount,
         8 => &*to >> amount,
         9 => &*to * amount,
-        // Modulo something else than before, if that is not zero.
+        // Reduced modulo another number, if that is not zero.
         10 if other > BigUint::ZERO => &*to % other,
         11 => input.number(1 + usize::from(amount) % 20),
         12 => &*to ^ (one << amount),
         _ => BigUint::from_bytes_be(input.octets(usize::from(amount) + 1)),
     };
-    // More would only be slow.
+    // Longer numbers would only be slow.
     if to.bits() > 9000 {
         *to >>= to.bits() - 9000;
     }

@@ -1,4 +1,5 @@
-//! Documents with keys: whatever is no key is an error, and keys are what a reader of another make finds in them.
+//! Documents with keys. Documents without a key are errors, and keys agree with an independent
+//! reader.
 
 use batch_modexp::rsa::Error;
 use batch_modexp::rsa::{KeyFault, KeyHandle, PublicKey};
@@ -7,14 +8,14 @@ use num_bigint::BigUint;
 
 use super::key_components::{Numbers, check_use};
 
-/// Returns what an import of PKCS#1, and then one of PKCS#8, said; of PEM if the input is text.
+/// Returns the results of the imports of PKCS#1 and of PKCS#8; of PEM if the input is text.
 pub fn run(data: &[u8]) -> [Result<(), Error>; 2] {
     public_import(data);
     let imports = match str::from_utf8(data) {
         Ok(text) => KINDS.map(|kind| text_import(text, kind)),
         Err(_) => KINDS.map(|kind| der_import(data, kind)),
     };
-    // Each says what is wrong.
+    // Each error has a message.
     for error in imports.iter().filter_map(|import| import.as_ref().err()) {
         assert!(!error.to_string().is_empty());
     }
@@ -24,7 +25,7 @@ pub fn run(data: &[u8]) -> [Result<(), Error>; 2] {
             Some(Some(numbers)) => {
                 assert_eq!(pkcs1.as_ref().err(), numbers.verdict().as_ref().err());
             }
-            // A key of more than two primes.
+            // A key with more than two primes.
             Some(None) => {}
             None => assert!(matches!(
                 pkcs1,
@@ -39,7 +40,7 @@ pub fn run(data: &[u8]) -> [Result<(), Error>; 2] {
     imports
 }
 
-/// Whatever is a public key has an encoding that gives it back; all else is an error.
+/// Checks that a public key has an encoding that reproduces it; all else is an error.
 fn public_import(data: &[u8]) {
     let imports = [
         PublicKey::from_spki_der(data),
@@ -61,7 +62,7 @@ fn public_import(data: &[u8]) {
     }
 }
 
-/// A structure of keys with what reads it.
+/// A key structure and its importer.
 #[derive(Clone, Copy)]
 struct Kind {
     label: &'static str,
@@ -82,7 +83,7 @@ const KINDS: [Kind; 2] = [
     },
 ];
 
-/// Reads DER; the same in PEM must say the same.
+/// Reads DER; the same data in PEM must have the same result.
 fn der_import(der: &[u8], kind: Kind) -> Result<(), Error> {
     let label = kind.label;
     let key = (kind.from_der)(der);
@@ -101,7 +102,7 @@ fn der_import(der: &[u8], kind: Kind) -> Result<(), Error> {
     Ok(())
 }
 
-/// Reads PEM; what it accepts is base64 of DER that says the same.
+/// Reads PEM; accepted text is base64 of DER with the same result.
 fn text_import(text: &str, kind: Kind) -> Result<(), Error> {
     let key = (kind.from_pem)(text);
     let body = first_block(text, kind.label).and_then(|rest| {
@@ -129,7 +130,8 @@ fn text_import(text: &str, kind: Kind) -> Result<(), Error> {
     Ok(())
 }
 
-/// What follows the first line that starts a block with this label; lines before it may say anything (RFC 7468, section 2).
+/// The text after the first line that starts a block with this label. Lines before it are arbitrary
+/// (RFC 7468, section 2).
 fn first_block<'a>(text: &'a str, label: &str) -> Option<&'a str> {
     let begin = format!("-----BEGIN {label}-----");
     let mut lines = text.split_inclusive(['\r', '\n']).scan(0, |end, line| {
@@ -201,13 +203,13 @@ fn numbers(der: &[u8]) -> Option<Option<Numbers>> {
     }
 }
 
-/// The contents of a SEQUENCE that is all of `der`.
+/// The contents of a SEQUENCE that spans `der`.
 fn sequence(mut der: &[u8]) -> Option<&[u8]> {
     let contents = field(&mut der, 0x30)?;
     der.is_empty().then_some(contents)
 }
 
-/// Takes the contents of the next field, which must have this tag, from its fields (X.690, section 10.1).
+/// Takes the contents of the next field, which must have this tag (X.690, section 10.1).
 fn field<'a>(fields: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
     let [first, length, rest @ ..] = *fields else {
         return None;

@@ -1,4 +1,4 @@
-//! Keys, and what the other implementations say of them.
+//! Keys in the types of all implementations.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
-/// A key in all forms.
+/// A key in all its representations.
 pub struct TestKey {
     pub handle: KeyHandle,
     pub rsa: PrivateKey,
@@ -40,7 +40,7 @@ impl TestKey {
         }
     }
 
-    /// `number` at the length of the modulus.
+    /// `number` in as many octets as the modulus.
     pub fn block(&self, number: &BigUint) -> Vec<u8> {
         padded(number, self.handle.size())
     }
@@ -59,7 +59,7 @@ pub fn keys() -> &'static [TestKey] {
     &KEYS
 }
 
-/// The processor's backends, with their names.
+/// The CPU backends, with their names.
 pub fn backends() -> &'static [(&'static str, Box<dyn RsaBackend + Send + Sync>)] {
     type Backends = Vec<(&'static str, Box<dyn RsaBackend + Send + Sync>)>;
     static BACKENDS: LazyLock<Backends> = LazyLock::new(|| {
@@ -85,7 +85,7 @@ fn big(number: &crypto_bigint::BoxedUint) -> BigUint {
     BigUint::from_bytes_be(&number.to_be_bytes())
 }
 
-/// `number` in `len` octets, which it fits in.
+/// `number` in `len` octets, which must suffice.
 pub fn padded(number: &BigUint, len: usize) -> Vec<u8> {
     let octets = number.to_bytes_be();
     let mut padded = vec![0; len];

@@ -1,5 +1,6 @@
-//! The bodies of the fuzz targets: each takes any octets, makes calls of them, and panics if an answer is not that of
-//! num-bigint or of the `rsa` crate. `fuzz/` runs them under libFuzzer, which includes this folder by its path.
+//! The bodies of the fuzz targets. Each takes any octets and turns them into calls. It panics if an
+//! answer differs from that of num-bigint or of the `rsa` crate. `fuzz/` includes this folder by
+//! its path and runs the targets under libFuzzer.
 
 pub mod decryption;
 pub mod input;

@@ -1,4 +1,4 @@
-//! Batches of exponentiations of all shapes on every backend of the processor, against num-bigint.
+//! Batches of exponentiations of all shapes on every CPU backend, compared with num-bigint.
 
 use batch_modexp::{BatchModExp, BatchModExpEach as _, Error, ModExp};
 use crypto_bigint::modular::BoxedMontyParams;
@@ -8,26 +8,26 @@ use num_bigint::BigUint;
 use super::input::Input;
 use super::keys::backends;
 
-/// The widest modulus in words of 64 bits: more than the vectors of `Ifma` and `Fma` take in one piece.
+/// The widest modulus in words of 64 bits: wider than one tile of `Ifma` or `Fma`.
 const MAX_WORDS: usize = 20;
 
 struct Instance {
     base: BigUint,
     exponent: BigUint,
-    /// In bits.
+    /// The width in bits.
     exponent_width: u32,
     base_width: u32,
-    /// Position in the list of moduli.
+    /// The index in the list of moduli.
     modulus: usize,
-    /// Of a batch in which each has its own.
+    /// The exponent bits, in a batch with separate lengths.
     exponent_bits: u32,
 }
 
 struct Batch {
-    /// Odd, with their widths in bits.
+    /// Odd moduli, with their widths in bits.
     moduli: Vec<(BigUint, u32)>,
     instances: Vec<Instance>,
-    /// For all instances, or `None` if each has its own.
+    /// The exponent bits of all instances, or `None` for separate lengths.
     exponent_bits: Option<u32>,
 }
 
@@ -38,7 +38,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// The same on one backend.
+/// Runs an input on one backend.
 pub fn run_on(backend: &dyn BatchModExp<BoxedUint, Error = Error>, data: &[u8]) {
     Batch::read(&mut Input::new(data)).check("this backend", backend);
 }
@@ -46,9 +46,9 @@ pub fn run_on(backend: &dyn BatchModExp<BoxedUint, Error = Error>, data: &[u8]) 
 impl Batch {
     fn read(input: &mut Input<'_>) -> Self {
         let shape = input.octet();
-        // Few batches have instances that are errors: all of such a batch fails.
+        // Few batches may have bad instances: such a batch fails as a whole.
         let may_fail = shape & 0x70 == 0x70;
-        // Few are wide: their time grows with the cube of the width.
+        // Few batches are wide: their time grows with the cube of the width.
         let most = match shape & 7 {
             0 => MAX_WORDS,
             1 | 2 => 8,
@@ -81,7 +81,7 @@ impl Batch {
                 let exponent_width = 64 * exponent_words as u32;
                 let mut base = input.number(base_words);
                 if kind >> 4 == 15 {
-                    // The modulus, and its neighbours.
+                    // The modulus and its neighbours.
                     let modulus = &moduli[modulus].0;
                     base = (modulus + 1u8 - input.below(3))
                         % (BigUint::from(1u8) << (64 * base_words));
@@ -138,7 +138,7 @@ impl Batch {
             .zip(&self.instances)
             .map(|((base, exponent), x)| ModExp::new(base, exponent, params[x.modulus].as_ref()))
             .collect();
-        // What stands there before must not matter.
+        // The old content must not matter.
         let mut out = vec![BoxedUint::max(128); batch.len()];
         let result = match self.exponent_bits {
             Some(bits) => backend.batch_mod_exp(&batch, bits, &mut out),
@@ -166,7 +166,7 @@ impl Batch {
         }
     }
 
-    /// An error names an instance that has it.
+    /// Checks that an error names an instance that has it.
     fn check_error(&self, name: &str, error: &Error) {
         let is_right = match *error {
             Error::BaseWidth {

@@ -1,5 +1,5 @@
-//! Programs of what callers, backends and owners of a queue do, in any order. No request is left without an answer, and
-//! every answer is one that the program allows.
+//! Programs of actions of callers, backends and owners of a queue, in any order. Every request gets
+//! an answer, and every answer is one that the program allows.
 
 use std::future::Future;
 use std::num::NonZeroUsize;
@@ -42,17 +42,17 @@ pub fn run(data: &[u8]) {
     program.end();
 }
 
-/// What the backend does with a batch.
+/// The behaviour of the backend for a batch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Mode {
     Computes,
     Fails,
     Panics,
-    /// Without a word and without results.
+    /// Returns no error and no results.
     DoesNothing,
 }
 
-/// A backend with a gate and a mode, which change while it works.
+/// A backend with a gate and a mode, which can change during a batch.
 struct Steered {
     state: Mutex<(bool, Mode)>,
     changed: Condvar,
@@ -65,7 +65,8 @@ impl Steered {
     }
 }
 
-/// The results of all programs. They have few messages and no blinding, so that only the first ones compute much.
+/// A cache of the results of all programs. There are few messages and no blinding, so only the
+/// first programs compute much.
 fn memory() -> Arc<Memory> {
     static MEMORY: LazyLock<Arc<Memory>> = LazyLock::new(Arc::default);
     MEMORY.clone()
@@ -98,7 +99,7 @@ impl BatchModExp<BoxedUint> for Steered {
     }
 }
 
-/// What a request comes back with if nothing comes between.
+/// The expected answer to a request if nothing intervenes.
 enum Expected {
     Signature(&'static [u8]),
     Error(QueueError),
@@ -109,11 +110,11 @@ struct Program {
     queue: BatchQueue,
     capacity: usize,
     requests: Vec<(Signing, Expected)>,
-    /// Modes that there have been.
+    /// The modes so far.
     modes: Vec<Mode>,
     has_fallback: bool,
     is_closed: bool,
-    /// Requests that were made; signatures that came back.
+    /// Counts requests made and signatures received.
     made: u64,
     signatures: u64,
 }
@@ -224,7 +225,7 @@ impl Program {
             11 if argument == 0 => self.shut_down(Shutdown::Cancel),
             11 if argument == 1 => self.shut_down(Shutdown::Drain),
             12 => {
-                // The last handle would shut the queue down; this is not the last.
+                // Dropping the last handle would shut the queue down; this is not the last.
                 let clone = self.queue.clone();
                 drop(std::mem::replace(&mut self.queue, clone));
             }
@@ -235,7 +236,7 @@ impl Program {
     }
 
     fn shut_down(&mut self, how: Shutdown) {
-        // Batches that are under way are waited for.
+        // Batches under way are waited for.
         self.backend.set(|state| state.0 = true);
         self.queue.shutdown(how);
         self.is_closed = true;

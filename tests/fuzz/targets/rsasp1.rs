@@ -1,4 +1,4 @@
-//! Raw private operations on blocks of all kinds, against num-bigint.
+//! Raw private operations on input of all kinds, compared with num-bigint.
 
 use batch_modexp::rsa::Error;
 use batch_modexp::rsa::KeyHandle;
@@ -38,7 +38,7 @@ pub fn run(data: &[u8]) {
         if is_in_range {
             let result = result.unwrap_or_else(|error| panic!("{name}: {error}"));
             let power = BigUint::from_bytes_be(result);
-            // Raising to e is a bijection of the numbers below n: only one power of those leads back.
+            // Raising to e is a bijection on the numbers below n, so only one power leads back.
             assert!(result.len() == key.handle.size() && power < key.n, "{name}");
             assert_eq!(power.modpow(&key.e, &key.n), number, "{name}: lane {index}");
         } else {
@@ -60,7 +60,7 @@ fn block(input: &mut Input<'_>) -> (&'static TestKey, Vec<u8>) {
     let number = match kind & 7 {
         0 => small,
         1 => &key.n - small,
-        // One octet too many, if there is no room for the sum.
+        // One octet too many, if the sum overflows.
         2 => return (key, (&key.n + small).to_bytes_be()),
         3 => &key.primes[0] * small,
         4 => &key.n >> octet,

@@ -1,4 +1,4 @@
-//! The files that the program `sign_batch` reads: keys, lines, and pairs of messages and signatures.
+//! The input files of the program `sign_batch`: keys, lines, and pairs of messages and signatures.
 
 use std::io::Write;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Whether the program takes an encrypted key.
+/// Whether the program accepts an encrypted key.
 #[allow(dead_code, reason = "libFuzzer has no use for it")]
 pub fn loads_encrypted(key: &Path, passphrase: &Path) -> bool {
     let passphrase = Passphrase {
@@ -60,8 +60,8 @@ fn file(octets: &[u8]) -> NamedTempFile {
     file
 }
 
-/// The program takes keys out of files in which other things lie around them. What it finds is what the library finds in
-/// the DER alone.
+/// Checks that the program finds keys in files with other content. It must find the same as the
+/// library in the DER alone.
 fn key(data: &[u8], scheme: SchemeName, hash: HashName) {
     let (file, scheme) = (file(data), SchemeOptions { scheme, hash });
     let private = load_private(file.path(), &NO_PASSPHRASE, scheme);
@@ -74,7 +74,7 @@ fn key(data: &[u8], scheme: SchemeName, hash: HashName) {
         }
         Err(failure) => {
             assert!(!failure.to_string().is_empty() && failure.status() == 2);
-            // Blocks of PEM may lie in DER, where only the program looks for them.
+            // Blocks of PEM may be inside DER, where only the program looks for them.
             let is_refused = data.windows(11).any(|text| text == b"-----BEGIN ")
                 || in_der(data).map_or(true, |key| key.restriction() != Restriction::None);
             assert!(is_refused, "{failure}");
@@ -86,7 +86,7 @@ fn key(data: &[u8], scheme: SchemeName, hash: HashName) {
     }
 }
 
-/// The DER in the only block of a private key, if there is one.
+/// The DER in the only private-key block, if there is one.
 fn in_pem(data: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(data);
     let mut blocks = text.split("-----BEGIN ").skip(1).filter_map(|block| {
@@ -128,7 +128,7 @@ fn lines(data: &[u8], content: Content) {
     assert_eq!(lines.next().unwrap(), None);
 }
 
-/// A newline at the end begins no other line.
+/// Splits into lines. A newline at the end begins no further line.
 fn split(data: &[u8]) -> Vec<&[u8]> {
     let mut lines: Vec<_> = data.split(|octet| *octet == b'\n').collect();
     if lines.last().is_some_and(|line| line.is_empty()) {
@@ -137,7 +137,7 @@ fn split(data: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
-/// A line as Windows ends it.
+/// Removes the line ending of Windows.
 fn text(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
@@ -148,7 +148,8 @@ fn from_hex(line: &[u8]) -> Option<Vec<u8>> {
     line.chunks(2).map(octet).collect()
 }
 
-/// Some messages with signatures that fit, fit badly or are none, by PKCS#1 v1.5 with SHA-256.
+/// Checks messages with signatures that are valid, invalid or malformed, by PKCS#1 v1.5 with
+/// SHA-256.
 fn signatures(data: &[u8], encoding: Encoding) {
     let mut input = Input::new(data);
     let key = &keys()[input.below(2)];
@@ -178,7 +179,7 @@ fn signatures(data: &[u8], encoding: Encoding) {
         signatures.extend(line);
         signatures.push(b'\n');
     }
-    // What is left is either file's end.
+    // The rest is the end of either file.
     let rest = input.octets(usize::MAX);
     match rest.first() {
         Some(first) if first & 1 == 0 => messages.extend(rest),

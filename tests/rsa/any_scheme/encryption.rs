@@ -1,4 +1,4 @@
-//! Encryption and decryption by schemes that are chosen at run time.
+//! Encryption and decryption with schemes chosen at run time.
 
 use batch_modexp::rsa::{AnyEncryptionScheme, BatchDecryptor, BatchEncryptor, Error};
 use rsa::{Oaep, Pkcs1v15Encrypt};
@@ -105,7 +105,7 @@ fn decryption_by_a_scheme_for_each_item() {
     assert_eq!(error.index(), Some(1));
 }
 
-/// The `rsa` crate decrypts what is encrypted by a scheme that is chosen at run time.
+/// The `rsa` crate decrypts ciphertexts of a scheme chosen at run time.
 #[test]
 fn encryption_by_a_scheme_of_run_time() {
     let reference = keys::rsa2048();

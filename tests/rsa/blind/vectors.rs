@@ -11,7 +11,8 @@ use super::*;
 /// The fields of a vector, and those of its key.
 type Fields = HashMap<&'static str, Vec<u8>>;
 
-/// Names and octets. Each field `first` begins a vector, and those before the first of them belong to all.
+/// Splits names and octets into vectors. Each field `first` starts a vector; fields before the
+/// first one belong to all.
 fn vectors(text: &'static str, first: &str) -> Vec<Fields> {
     let (mut common, mut vectors) = (Fields::new(), Vec::new());
     for line in text.lines().filter(|line| !line.starts_with('#')) {

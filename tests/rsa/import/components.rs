@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The numbers of a key, to be changed.
+/// The numbers of a key, which tests change.
 #[derive(Clone)]
 pub(super) struct Numbers {
     pub(super) n: BigUint,
@@ -68,7 +68,7 @@ impl Numbers {
         KeyHandle::from_components(&add(components, &octets))
     }
 
-    /// Raw private operations with this key are those of num-bigint.
+    /// Compares raw private operations of this key with num-bigint.
     pub(super) fn check(&self, handle: &KeyHandle) {
         let blocks = [
             BigUint::from(2u8),
@@ -129,7 +129,7 @@ fn leading_zeros_change_nothing() {
     numbers.check(&handle);
 }
 
-/// Primes of 400 and 700 bits, either one first.
+/// Primes of 400 and 700 bits, in both orders.
 #[test]
 fn primes_of_different_lengths() {
     let sound = Numbers::unequal();
@@ -148,7 +148,7 @@ fn the_smaller_prime_may_come_first() {
     swapped.check(&swapped.import().unwrap());
 }
 
-/// A d modulo the least common multiple, or another one of the same class, is as good.
+/// A d modulo the least common multiple, or another one in the same class, is accepted.
 #[test]
 fn any_private_exponent_that_fits_is_taken() {
     let mut numbers = Numbers::of(&keys::rsa1024());
@@ -205,7 +205,7 @@ fn every_relation_has_its_error() {
         let error = numbers.import().unwrap_err();
         assert_eq!(error, Error::Key(*expected), "change {position}");
     }
-    // Without primes, too.
+    // The same without primes.
     let mut numbers = sound.clone();
     numbers.d += one();
     let error = numbers.import_with(|components, _| components).unwrap_err();

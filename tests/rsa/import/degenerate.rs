@@ -1,4 +1,4 @@
-//! Keys whose numbers belong together and hide nothing.
+//! Keys that are consistent but insecure.
 
 use rsa::BoxedUint;
 
@@ -23,7 +23,7 @@ fn lambda(numbers: &Numbers) -> BigUint {
     p_less_1 * q_less_1 / gcd
 }
 
-/// The same primes with the private exponent `d` and the public one that belongs to it.
+/// The same primes with the private exponent `d` and its public exponent.
 fn with_d(numbers: &Numbers, d: BigUint) -> Numbers {
     Numbers {
         e: d.modinv(&lambda(numbers)).unwrap(),
@@ -44,7 +44,7 @@ fn is_refused(key: Result<KeyHandle, Error>, fault: KeyFault) {
     assert_eq!(key.unwrap_err(), Error::Key(fault));
 }
 
-/// The private operation changes nothing: a message is its own signature.
+/// The private operation would change nothing: a message would be its own signature.
 #[test]
 fn a_private_exponent_of_one_is_refused() {
     let sound = Numbers::of(&keys::rsa1024());
@@ -59,7 +59,8 @@ fn a_private_exponent_of_one_is_refused() {
     }
 }
 
-/// Private exponents around the limit of FIPS 186-5, and the same plus a multiple of lambda; either prime first.
+/// Private exponents around the limit of FIPS 186-5, and the same plus a multiple of lambda; in
+/// both orders of the primes.
 #[test]
 fn short_private_exponents_are_refused() {
     let sound = Numbers::of(&keys::rsa1024());
@@ -89,7 +90,7 @@ fn short_private_exponents_are_refused() {
     }
 }
 
-/// Primes, their squares and cubes: whoever sees n can compute d.
+/// Primes, their squares and cubes: d can be computed from n.
 #[test]
 fn powers_of_primes_are_refused() {
     let prime_of =
@@ -105,7 +106,7 @@ fn powers_of_primes_are_refused() {
     }
 }
 
-/// Keys that look unusual and are sound.
+/// Unusual but sound keys.
 #[test]
 fn unusual_keys_are_taken() {
     let key = PrivateKey::from_pkcs1_pem(pem!("rsa2048-e3")).unwrap();
@@ -116,7 +117,7 @@ fn unusual_keys_are_taken() {
     numbers.check(&without_primes(n, e, d).unwrap());
 }
 
-/// The `rsa` crate takes such keys by its function for large public exponents.
+/// The `rsa` crate accepts such keys with its function for large public exponents.
 #[test]
 fn keys_of_the_rsa_crate_are_checked_too() {
     let sound = Numbers::of(&keys::rsa1024());

@@ -1,4 +1,5 @@
-//! PEM as people have it (RFC 7468, section 2: parsers should ignore what they can). OpenSSL reads all that is accepted here.
+//! PEM in the forms found in practice (RFC 7468, section 2: parsers should ignore what they can).
+//! OpenSSL reads all that is accepted here.
 
 use data_encoding::BASE64;
 
@@ -6,7 +7,7 @@ use super::*;
 
 const LABEL: &str = "PRIVATE KEY";
 
-/// The base64 of a key, in lines of `columns`, each with `end` after it.
+/// The base64 of a key, in lines of `columns`, each followed by `end`.
 fn base64(columns: usize, end: &str) -> String {
     let (_, der) = pkcs8::der::pem::decode_vec(pem!("rsa2048-pkcs8").as_bytes()).unwrap();
     let digits = BASE64.encode(&der);
@@ -90,7 +91,7 @@ fn what_is_wrong_with_a_block_is_said() {
         String::new(),
         "no key".into(),
         block(LABEL, &body.replace('M', "?")),
-        // One digit less, and one more.
+        // One digit too few, and one too many.
         block(LABEL, &body[1..]),
         block(LABEL, &format!("A{body}")),
         block(LABEL, "MAA\n"),
@@ -151,8 +152,8 @@ fn a_label_for_another_structure_is_named() {
     assert_eq!(fault(result), KeyFault::Structure { found });
 }
 
-/// Each document after a line with what it is encrypted with. Made by `openssl pkcs8 -topk8` with `-v1`, `-v2` or `-v2prf`
-/// and the provider `legacy`.
+/// Each document follows a line with its encryption. Made by `openssl pkcs8 -topk8` with `-v1`,
+/// `-v2` or `-v2prf` and the provider `legacy`.
 #[test]
 fn an_encryption_that_is_not_supported_is_named() {
     let documents = pem!("encrypted-otherwise");

@@ -1,4 +1,4 @@
-//! Keys that sign by nothing but RSASSA-PSS.
+//! Keys that are restricted to RSASSA-PSS.
 
 use super::*;
 use batch_modexp::rsa::Signatures;
@@ -85,7 +85,7 @@ fn keys_for_pss_with_given_parameters() {
             );
         }
     }
-    // The same by type.
+    // The same with a scheme type.
     let mut rng = keys::rng();
     let permits = |signature: Result<Signatures, Error>| signature.unwrap().get(0).is_ok();
     let short = BatchSigner::new(Serial, Pss::<Sha256>::new());
