@@ -18,7 +18,8 @@ const ROUNDS: usize = 9;
 /// Instances in a batch.
 const COUNT: usize = 128;
 
-/// Widths of moduli and lengths of exponents: full exponents; ElectionGuard; CGGMP with N of 3072 bits and N^2.
+/// Widths of moduli and lengths of exponents: full exponents; ElectionGuard; CGGMP with N of 3072
+/// bits and N^2.
 const SHAPES: [(u32, u32); 7] = [
     (1024, 1024),
     (2048, 2048),

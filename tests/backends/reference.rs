@@ -11,7 +11,8 @@ impl<B: BatchModExp<BoxedUint, Error = Error>> Boxed for B {}
 pub trait Fixed<const L: usize>: BatchModExp<Uint<L>, Error = Error> {}
 impl<const L: usize, B: BatchModExp<Uint<L>, Error = Error>> Fixed<L> for B {}
 
-/// One instance in num-bigint's types. All three are below `2^width`, unless a test says otherwise, and the modulus is odd.
+/// One instance in num-bigint's types. All three are below `2^width`, unless a test says otherwise,
+/// and the modulus is odd.
 #[derive(Clone, Debug)]
 pub struct Instance {
     pub base: BigUint,

@@ -50,7 +50,8 @@ fn padded(number: &BigUint, len: usize) -> Vec<u8> {
     [vec![0; len - bytes.len()], bytes].concat()
 }
 
-/// All variants and key sizes, many clients and keys in one batch; the `rsa` crate verifies the signatures.
+/// All variants and key sizes, many clients and keys in one batch; the `rsa` crate verifies the
+/// signatures.
 #[test]
 fn signatures_are_accepted_by_rsa() {
     let rsa_keys = keys::all_sizes();

@@ -22,7 +22,8 @@ fn messages(most: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Encrypts messages of all lengths under keys of all sizes, and decrypts them by `decrypt` and by our decryptor.
+/// Encrypts messages of all lengths under keys of all sizes, and decrypts them by `decrypt` and by
+/// our decryptor.
 fn round_trips<S: EncryptionScheme + Sync + Clone>(
     scheme: &S,
     overhead: usize,

@@ -33,7 +33,8 @@ fn blocks(group: &TestGroup, n: &BigUint, size: usize) -> Vec<(Vec<u8>, Vec<u8>,
         .collect()
 }
 
-/// Every ciphertext decrypts to what num-bigint computes, and every valid one to its padded message.
+/// Every ciphertext decrypts to what num-bigint computes, and every valid one to its padded
+/// message.
 #[test]
 fn raw_private_operations() {
     let backend = Auto::with_gpus().unwrap();

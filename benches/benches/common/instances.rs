@@ -17,7 +17,8 @@ pub(crate) struct Instances<U: Unsigned> {
 }
 
 impl<U: Unsigned + Clone> Instances<U> {
-    /// Makes `count` instances as wide as `zero`, with the Montgomery constants that `params` computes.
+    /// Makes `count` instances as wide as `zero`, with the Montgomery constants that `params`
+    /// computes.
     pub(crate) fn new(count: usize, zero: &U, params: impl Fn(Odd<U>) -> MontyParams<U>) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         let values = (0..count).map(|_| {

@@ -60,10 +60,12 @@ struct Options {
     /// Measures the kernels and private operations of a GPU instead of the processor's.
     #[arg(long)]
     gpu: bool,
-    /// Fails if a |t| is above this, or that of a control is not, nor is with 64 times as many measurements.
+    /// Fails if a |t| is above this, or that of a control is not, nor is with 64 times as many
+    /// measurements.
     #[arg(long)]
     limit: Option<f64>,
-    /// Where to write the results as comma-separated values, after each pair; controls as first measured.
+    /// Where to write the results as comma-separated values, after each pair; controls as first
+    /// measured.
     #[arg(long)]
     csv: Option<PathBuf>,
     /// Ignored; cargo passes it.

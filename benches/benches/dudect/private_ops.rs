@@ -54,7 +54,8 @@ const CLASSES: [(&str, Secret); 5] = [
 
 type Make = Arc<dyn Fn() -> Box<dyn RsaBackend> + Send + Sync>;
 
-/// All pairs of classes on every backend that this machine has, blinded and not, and on the control.
+/// All pairs of classes on every backend that this machine has, blinded and not, and on the
+/// control.
 pub(crate) fn cases() -> Vec<Case> {
     let mut backends: Vec<(&str, Make)> = vec![("serial", Arc::new(|| Box::new(Serial)))];
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

@@ -48,7 +48,8 @@ struct Arguments {
     #[arg(long, value_enum)]
     table: Option<Table>,
 
-    /// Lengths of RSA keys and widths of exponentiations, in bits, separated by commas; all by default
+    /// Lengths of RSA keys and widths of exponentiations, in bits, separated by commas; all by
+    /// default
     #[arg(long, value_delimiter = ',', value_parser = known_bits)]
     bits: Vec<u32>,
 

@@ -36,8 +36,8 @@ impl BnInstance {
 
 /// `BN_mod_exp_mont_consttime`.
 pub(crate) fn mod_exp(out: &mut BigNum, x: &BnInstance, context: &mut BigNumContext) {
-    // SAFETY: all pointers come from live values of the types that the function expects, only `out`,
-    // which is borrowed mutably, is written to, and the constants belong to the modulus.
+    // SAFETY: all pointers come from live values of the types that the function expects, only
+    // `out`, which is borrowed mutably, is written to, and the constants belong to the modulus.
     let ok = unsafe {
         BN_mod_exp_mont_consttime(
             out.as_ptr(),
@@ -51,8 +51,8 @@ pub(crate) fn mod_exp(out: &mut BigNum, x: &BnInstance, context: &mut BigNumCont
     assert_eq!(ok, 1, "OpenSSL failed");
 }
 
-/// `BN_mod_exp_mont_consttime_x2`: two instances in one call, side by side where the processor has AVX-512
-/// IFMA and the width is 1024, 1536 or 2048 bits.
+/// `BN_mod_exp_mont_consttime_x2`: two instances in one call, side by side where the processor has
+/// AVX-512 IFMA and the width is 1024, 1536 or 2048 bits.
 pub(crate) fn mod_exp_x2(out: &mut [BigNum; 2], x: [&BnInstance; 2], context: &mut BigNumContext) {
     // SAFETY: as for `mod_exp`; the two outputs are distinct.
     let ok = unsafe {

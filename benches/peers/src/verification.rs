@@ -1,4 +1,5 @@
-//! RSA verification, PKCS#1 v1.5 with SHA-256 and e = 65537, of distinct messages under one key and under many.
+//! RSA verification, PKCS#1 v1.5 with SHA-256 and e = 65537, of distinct messages under one key and
+//! under many.
 
 use std::hint::black_box;
 

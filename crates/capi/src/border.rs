@@ -151,7 +151,8 @@ pub(crate) struct Place {
 impl Place {
     /// # Safety
     ///
-    /// `start` is NULL or points to `len` octets that may be written during the life of the `Place`.
+    /// `start` is NULL or points to `len` octets that may be written during the life of the
+    /// `Place`.
     pub(crate) unsafe fn new(start: *mut u8, len: usize) -> Result<Self, Failure> {
         check(start, len)?;
         Ok(Self { start, len })

@@ -180,7 +180,8 @@ impl<const LIMBS: usize> Monty<LIMBS> {
         }
     }
 
-    /// `out + R * returned carry`, congruent to `a * b / R` and below `a * b / R + modulus`. The carry is 0 or 1.
+    /// `out + R * returned carry`, congruent to `a * b / R` and below `a * b / R + modulus`. The
+    /// carry is 0 or 1.
     #[inline(always)]
     fn product(&self, a: &Uint<LIMBS>, b: &Uint<LIMBS>, out: &mut Uint<LIMBS>) -> Limb {
         let (b, m, out) = (b.as_limbs(), self.modulus.as_limbs(), out.as_mut_limbs());

@@ -70,8 +70,8 @@ impl<'a> SecretPowers<'a> {
     ///
     /// # Panics
     ///
-    /// If the moduli are not equally wide, a buffer does not have a number for each modulus, or an exponent is narrower
-    /// than `exponent_bits`.
+    /// If the moduli are not equally wide, a buffer does not have a number for each modulus, or an
+    /// exponent is narrower than `exponent_bits`.
     pub fn assert_lengths(&self) {
         let (count, size) = (self.moduli.len(), self.limbs());
         let lens = [

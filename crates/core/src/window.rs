@@ -75,8 +75,9 @@ impl Digits {
     }
 }
 
-/// Recodes the low `exponent_bits` bits of `exponent` (limbs, least significant first) into `digits`,
-/// least significant first: `exponent mod 2^exponent_bits = sum of digits[i] * 2^(i * window.bits())`.
+/// Recodes the low `exponent_bits` bits of `exponent` (limbs, least significant first) into
+/// `digits`, least significant first: `exponent mod 2^exponent_bits = sum of digits[i] * 2^(i *
+/// window.bits())`.
 ///
 /// `exponent_bits` and the window are public; the exponent is secret. No branch and no address
 /// depends on it.
@@ -105,7 +106,8 @@ pub fn recode_into(exponent: &[Limb], exponent_bits: u32, window: Window, digits
     }
 }
 
-/// Bits `low .. low + bits` of `limbs`, where `1 <= bits <= 8` and `low + bits` is within the width.
+/// Bits `low .. low + bits` of `limbs`, where `1 <= bits <= 8` and `low + bits` is within the
+/// width.
 ///
 /// The limb index, the shifts and the branch depend on `low` and `bits`, which are public.
 #[must_use]

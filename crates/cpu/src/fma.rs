@@ -20,10 +20,10 @@
 //! 64-bit integers, column by column. The number of products of each column is known, so their
 //! constant parts are subtracted beforehand: see [`bias`].
 //!
-//! Source: N. Emmart, J. Luitjens, C. Weems, C. Woolley, "Optimizing Modular Multiplication for NVIDIA's
-//! Maxwell GPUs", ARITH 2016, and N. Emmart, F. Zheng, C. Weems, "Faster Modular Exponentiation using
-//! Double Precision Floating Point Arithmetic on the GPU", ARITH 2018, who use 52 bits and rounding
-//! toward zero.
+//! Source: N. Emmart, J. Luitjens, C. Weems, C. Woolley, "Optimizing Modular Multiplication for
+//! NVIDIA's Maxwell GPUs", ARITH 2016, and N. Emmart, F. Zheng, C. Weems, "Faster Modular
+//! Exponentiation using Double Precision Floating Point Arithmetic on the GPU", ARITH 2018, who use
+//! 52 bits and rounding toward zero.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

@@ -92,7 +92,8 @@ impl Ifma {
     /// [`granularity`](BatchModExp::granularity).
     pub const LANES: usize = 8;
 
-    /// The backend, if the processor and the operating system support AVX-512 F and IFMA, or AVX-IFMA.
+    /// The backend, if the processor and the operating system support AVX-512 F and IFMA, or
+    /// AVX-IFMA.
     #[must_use]
     pub fn new() -> Option<Self> {
         let four = || {

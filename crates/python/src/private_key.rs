@@ -182,7 +182,8 @@ fn part<T>(items: &[T], range: std::ops::Range<usize>) -> &[T] {
     &items[range]
 }
 
-/// The octets of a `str` or a bytes-like object. This is the only copy of a `bytearray`, and it is wiped.
+/// The octets of a `str` or a bytes-like object. This is the only copy of a `bytearray`, and it is
+/// wiped.
 fn secret_octets(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Secret<Vec<u8>>> {
     let octets = match object.extract::<&str>() {
         Ok(text) => text.as_bytes().to_vec(),

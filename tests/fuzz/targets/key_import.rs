@@ -167,7 +167,8 @@ fn check_public_half(key: &KeyHandle) {
     }
 }
 
-/// The numbers of an `RSAPrivateKey` (RFC 8017, appendix A.1.2) in strict DER; `Some(None)` if it has more than two primes.
+/// The numbers of an `RSAPrivateKey` (RFC 8017, appendix A.1.2) in strict DER; `Some(None)` if it
+/// has more than two primes.
 fn numbers(der: &[u8]) -> Option<Option<Numbers>> {
     let mut fields = sequence(der)?;
     let version = field(&mut fields, 0x02)?;

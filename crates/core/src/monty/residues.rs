@@ -24,7 +24,8 @@ impl<const LIMBS: usize> Monty<LIMBS> {
         }
     }
 
-    /// `value mod modulus` for a value of any number of limbs, by Horner's rule over digits of `LIMBS` limbs.
+    /// `value mod modulus` for a value of any number of limbs, by Horner's rule over digits of
+    /// `LIMBS` limbs.
     pub fn reduce(&self, value: &[Limb], out: &mut Uint<LIMBS>) {
         let mut quotient = Secret::new(Uint::ZERO);
         *out = Uint::ZERO;

@@ -34,7 +34,8 @@ impl<U> FixedBase<U> {
         self.table.exponent_bits()
     }
 
-    /// Whether exponents are in two's complement: see [`signed_fixed_base`](BatchFixedBaseExp::signed_fixed_base).
+    /// Whether exponents are in two's complement: see
+    /// [`signed_fixed_base`](BatchFixedBaseExp::signed_fixed_base).
     #[must_use]
     pub fn is_signed(&self) -> bool {
         self.table.is_signed()

@@ -11,7 +11,8 @@ use crate::modulus::ModulusRef;
 use crate::powers::{HasPowerEngine, MultiPowers};
 use crate::width::{MAX_BITS, clear, width};
 
-/// One product of powers, `terms[0].0 ^ terms[0].1 * terms[1].0 ^ terms[1].1 * ... mod params.modulus()`.
+/// One product of powers, `terms[0].0 ^ terms[0].1 * terms[1].0 ^ terms[1].1 * ... mod
+/// params.modulus()`.
 ///
 /// `U` is [`Uint<L>`](crypto_bigint::Uint) or [`BoxedUint`](crypto_bigint::BoxedUint). All values
 /// are secret. Widths, the number of terms and which instances share `params` are public.

@@ -1,5 +1,5 @@
-//! The proof that the processor has AVX2 and FMA, and the instructions behind it. With `neon`, the only
-//! unsafe code of this backend.
+//! The proof that the processor has AVX2 and FMA, and the instructions behind it. With `neon`, the
+//! only unsafe code of this backend.
 #![allow(unsafe_code)]
 
 use core::arch::x86_64::{

@@ -1,4 +1,5 @@
-//! The proof that the processor has 52-bit multiply-adds of 256 bits, and the instructions behind it.
+//! The proof that the processor has 52-bit multiply-adds of 256 bits, and the instructions behind
+//! it.
 //!
 //! The multiply-adds have two equivalent encodings: that of AVX-IFMA (VEX), and that of AVX-512
 //! (EVEX), for tests and measurements on processors without AVX-IFMA. All other instructions are
@@ -53,7 +54,8 @@ impl Token<true> {
     }
 }
 
-/// Every method is `#[inline(always)]` and compiled into [`with_features`], where each is one instruction or two.
+/// Every method is `#[inline(always)]` and compiled into [`with_features`], where each is one
+/// instruction or two.
 impl<const EVEX: bool> Madd52 for Token<EVEX> {
     const MAX_BLOCK: usize = 10;
     const MERGES_INTO_ZERO: bool = true;

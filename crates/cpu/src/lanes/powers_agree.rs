@@ -150,7 +150,8 @@ impl<'a, L: Lanes> Side<'a, L> {
         lanes.prepare(constants, &self.multiple, &self.neg_inv[0], scratch);
     }
 
-    /// Clears the verdict of each lane in which `bases ^ exponent` differs from `expected` modulo the factor.
+    /// Clears the verdict of each lane in which `bases ^ exponent` differs from `expected` modulo
+    /// the factor.
     fn compare(
         &mut self,
         exponent: Exponent<'_>,

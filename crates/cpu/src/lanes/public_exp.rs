@@ -1,4 +1,5 @@
-//! Powers with one public exponent, a base in each lane: see [`PublicPowers`](batch_modexp_core::powers::PublicPowers).
+//! Powers with one public exponent, a base in each lane: see
+//! [`PublicPowers`](batch_modexp_core::powers::PublicPowers).
 
 use core::{array, mem};
 

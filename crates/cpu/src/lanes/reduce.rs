@@ -1,4 +1,5 @@
-//! Remainders of numbers up to twice as long as the moduli: see [`requests`](batch_modexp_core::requests).
+//! Remainders of numbers up to twice as long as the moduli: see
+//! [`requests`](batch_modexp_core::requests).
 
 use batch_modexp_core::requests::{Moduli, Reduction};
 use batch_modexp_core::width::scrubbed;

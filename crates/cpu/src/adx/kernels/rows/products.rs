@@ -9,7 +9,8 @@ use crate::adx::unit::Block;
 ///
 /// # Safety
 ///
-/// The processor has MULX, ADCX and ADOX; there are `count` tiles at `a`, at least one, and one more at `product`.
+/// The processor has MULX, ADCX and ADOX; there are `count` tiles at `a`, at least one, and one
+/// more at `product`.
 #[unsafe(naked)]
 pub(crate) unsafe extern "sysv64" fn multiply(
     product: *mut Block,
@@ -38,7 +39,8 @@ pub(crate) unsafe extern "sysv64" fn multiply(
 ///
 /// # Safety
 ///
-/// The processor has MULX, ADCX and ADOX; there are `count` tiles at `a`, at least one, and one more at `sum`.
+/// The processor has MULX, ADCX and ADOX; there are `count` tiles at `a`, at least one, and one
+/// more at `sum`.
 #[unsafe(naked)]
 pub(crate) unsafe extern "sysv64" fn multiply_add(
     sum: *mut Block,

@@ -9,7 +9,8 @@ use crate::adx::unit::Block;
 ///
 /// # Safety
 ///
-/// The processor has MULX, ADCX and ADOX; there are `count` tiles at `modulus`, at least one, and one more at `sum`.
+/// The processor has MULX, ADCX and ADOX; there are `count` tiles at `modulus`, at least one, and
+/// one more at `sum`.
 #[unsafe(naked)]
 pub(crate) unsafe extern "sysv64" fn eliminate(
     sum: *mut Block,

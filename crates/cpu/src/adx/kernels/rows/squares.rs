@@ -9,7 +9,8 @@ use crate::adx::unit::Block;
 ///
 /// # Safety
 ///
-/// The processor has MULX, ADCX and ADOX; there are `count` tiles at `a`, at least one, and one more at `product`.
+/// The processor has MULX, ADCX and ADOX; there are `count` tiles at `a`, at least one, and one
+/// more at `product`.
 #[unsafe(naked)]
 pub(crate) unsafe extern "sysv64" fn square(product: *mut Block, a: *const Block, count: usize) {
     naked_asm!(
@@ -41,7 +42,8 @@ pub(crate) unsafe extern "sysv64" fn square(product: *mut Block, a: *const Block
 ///
 /// # Safety
 ///
-/// The processor has MULX, ADCX and ADOX; there are `count` tiles at `a`, at least one, and one more at `sum`.
+/// The processor has MULX, ADCX and ADOX; there are `count` tiles at `a`, at least one, and one
+/// more at `sum`.
 #[unsafe(naked)]
 pub(crate) unsafe extern "sysv64" fn square_add(sum: *mut Block, a: *const Block, count: usize) {
     naked_asm!(
