@@ -1,4 +1,4 @@
-//! Montgomery multiplication and squaring over tiles (`Block` and `B` in the code).
+//! Montgomery multiplication and squaring over tiles (`block` and `B` in the code).
 //!
 //! The method is operand scanning over tiles (C. K. Koc, T. Acar, B. S. Kaliski, "Analyzing and
 //! Comparing Montgomery Multiplication Algorithms", IEEE Micro 16(3), 1996, coarsely integrated).
