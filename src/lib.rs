@@ -106,7 +106,23 @@
 //! If an exponentiation or a product returns an error, all results of its batch are zero. In an RSA batch an item
 //! that is wrong fails alone. Its error takes the place of its result, and [`rsa::Error::index`] gives its position.
 //! The error [`rsa::Error::Fault`] means that a result did not pass its check. Suspect the hardware, the backend or the
-//! key. No error carries a secret. Batches and outputs of different length panic.
+//! key. No error carries a secret. A call panics if its batch and its output differ in length.
+//!
+//! [`rsa`]: crate::rsa
+//! [`rsa::BatchDecryptor`]: crate::rsa::BatchDecryptor
+//! [`rsa::BatchEncryptor`]: crate::rsa::BatchEncryptor
+//! [`rsa::BatchSigner`]: crate::rsa::BatchSigner
+//! [`rsa::BatchVerifier`]: crate::rsa::BatchVerifier
+//! [`rsa::Error`]: crate::rsa::Error
+//! [`rsa::Error::Fault`]: crate::rsa::Error::Fault
+//! [`rsa::Error::Key`]: crate::rsa::Error::Key
+//! [`rsa::Error::PublicKey`]: crate::rsa::Error::PublicKey
+//! [`rsa::Error::index`]: crate::rsa::Error::index
+//! [`rsa::KeyFault`]: crate::rsa::KeyFault
+//! [`rsa::KeyGenerator`]: crate::rsa::KeyGenerator
+//! [`rsa::KeyHandle`]: crate::rsa::KeyHandle
+//! [`rsa::PublicKey`]: crate::rsa::PublicKey
+//! [`rsa::blind`]: crate::rsa::blind
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
