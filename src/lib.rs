@@ -80,7 +80,7 @@
 //! cudarc's features `dynamic-linking`, `static-linking` and `fallback-latest` also work with this crate. A
 //! program built for CUDA 13 needs a driver that supports 13.0.
 //!
-//! Unoptimised builds take up to 100 times as long and leave secrets on the stack. Set `opt-level = 3` for
+//! Unoptimised builds take up to 100 times as long and may leave secrets on the stack. Set `opt-level = 3` for
 //! `batch-modexp`, `batch-modexp-core` and `batch-modexp-cpu` in `[profile.dev.package]`.
 //!
 //! # Constant time
