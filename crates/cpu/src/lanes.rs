@@ -227,7 +227,7 @@ pub(crate) trait Lanes: Copy {
     ///
     /// The result is not copied to the place where the next step reads it. On Zen 4, copying
     /// revealed in `Ifma` pairs for how many digits the power stays unchanged. This concerns
-    /// leading zeros of an exponent, and bases of 0 and -1. See docs/evidence.md, "Running times",
+    /// leading zeros of an exponent, and bases of 0 and -1. See docs/log/evidence.md, "Running times",
     /// also for `Fma` with and without a copy.
     fn step<'a>(
         self,
