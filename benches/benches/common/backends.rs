@@ -40,7 +40,7 @@ fn entry(name: &'static str, backend: impl Backend + 'static) -> (&'static str, 
 /// supertraits.
 #[allow(dead_code, reason = "not every benchmark looks at all of them")]
 pub(crate) trait Backend {
-    fn rsa(&self) -> &dyn RsaBackend;
+    fn rsa(&self) -> &(dyn RsaBackend + Sync);
     fn at_512(&self) -> &At<U512>;
     fn at_1024(&self) -> &At<U1024>;
     fn at_1536(&self) -> &At<U1536>;
@@ -55,6 +55,7 @@ pub(crate) type At<U> = dyn BatchModExp<U, Error = Error>;
 impl<B> Backend for B
 where
     B: RsaBackend
+        + Sync
         + BatchModExp<U512, Error = Error>
         + BatchModExp<U1024, Error = Error>
         + BatchModExp<U1536, Error = Error>
@@ -63,7 +64,7 @@ where
         + BatchModExp<U4096, Error = Error>
         + 'static,
 {
-    fn rsa(&self) -> &dyn RsaBackend {
+    fn rsa(&self) -> &(dyn RsaBackend + Sync) {
         self
     }
 
