@@ -85,7 +85,7 @@ impl QueueBuilder {
     ///
     /// Where a batch uses the whole backend, other requests wait for the whole batch, at worst one
     /// with the longest keys. Processors reach their full rate with some hundred requests, GPUs
-    /// with tens of thousands (see `docs/performance.md` and `docs/performance-gpu.md`).
+    /// with tens of thousands (see `docs/performance.md`).
     #[must_use]
     pub fn max_batch(mut self, requests: usize) -> Self {
         self.policy.max_batch = requests.max(1);

@@ -29,7 +29,7 @@ impl HostPool<'_> {
     ///
     /// Each thread takes one part after another, and none waits for a part of another thread. With
     /// rayon's parallel iterators, a waiting thread begins parts for another device, and the first
-    /// call then waits for those too (docs/performance-gpu-log.md, "Several devices").
+    /// call then waits for those too (docs/log/performance-gpu-log.md, "Several devices").
     pub(crate) fn each_part<T: Send>(
         self,
         parts: impl ExactSizeIterator<Item = T> + Send,

@@ -29,7 +29,7 @@ pub(super) const SLOTS_OF_CALL: usize = 4;
 /// then overlaps with the device's part of others.
 ///
 /// At nine tenths of the full load, an H200 has five to seven calls of two or three thousand
-/// signatures under way, and at times more (docs/performance-gpu.md, "At a steady rate").
+/// signatures under way, and at times more (docs/performance.md, "At a steady rate").
 const SLOTS: usize = 16;
 
 pub(crate) struct Device {

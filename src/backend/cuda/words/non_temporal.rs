@@ -2,7 +2,7 @@
 //!
 //! The host writes the inputs of a chunk once, and only the device reads them, from memory. An
 //! ordinary store first loads the line into a cache, and evicts other data. The device waits for
-//! its first chunks while they are being written (docs/performance-gpu-log.md, "Past the caches").
+//! its first chunks while they are being written (docs/log/performance-gpu-log.md, "Past the caches").
 #![allow(unsafe_code)]
 
 use core::marker::PhantomData;
