@@ -48,9 +48,9 @@ use super::lanes::{self, Run};
 ///
 /// In a group of eight each instance has its own 64-bit lane of the vector registers. The rest of a
 /// batch is computed in pairs where that takes less time, each instance across four lanes. This
-/// applies from 384 to 4,096 bits, to up to two instances, to four from 1,024 bits on, and to six
-/// from 1,728 bits on. Two instances take from nine to three tenths of the time of a group. A
-/// larger rest costs as much as a group.
+/// applies at most widths from 384 to 4,096 bits, to up to two instances, and to four from 1,024
+/// bits on. Two instances take from nine to four tenths of the time of a group. A larger rest
+/// costs as much as a group.
 ///
 /// With four lanes there are no pairs. A single instance whose width is a multiple of 512 bits is
 /// computed in words of 64 bits; two or three instances cost as much as four.

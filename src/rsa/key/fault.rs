@@ -121,7 +121,7 @@ impl fmt::Display for KeyFault {
             Self::PssParameters => {
                 return f.write_str(
                     "the key is restricted to RSASSA-PSS with parameters that are not supported; \
-                     supported are SHA-256, SHA-384 and SHA-512, and MGF1 with the same",
+                     supported are SHA-2 and SHA-3, and MGF1 with the same hash",
                 );
             }
             #[cfg(feature = "encrypted")]
