@@ -78,6 +78,9 @@ mod sync {
         *START + Duration::from_micros(MICROSECONDS.load(SeqCst))
     }
 
+    /// The limit of a wait that only a notification ends.
+    pub(super) const FOR_EVER: Duration = Duration::MAX;
+
     /// Waits; another thread ends the wait, sooner or later.
     pub(super) fn wait_timeout<'a, T>(
         condvar: &Condvar,
@@ -85,10 +88,12 @@ mod sync {
         limit: Duration,
     ) -> MutexGuard<'a, T> {
         let sleepers = condvar.0.clone();
-        shuttle::thread::spawn(move || {
-            MICROSECONDS.fetch_add(limit.as_micros() as u64, SeqCst);
-            sleepers.notify_all();
-        });
+        if limit < FOR_EVER / 2 {
+            shuttle::thread::spawn(move || {
+                MICROSECONDS.fetch_add(limit.as_micros() as u64, SeqCst);
+                sleepers.notify_all();
+            });
+        }
         condvar
             .0
             .wait(guard)
@@ -124,8 +129,22 @@ fn shared_desk(capacity: usize, min_batch: usize, max_batch: usize, sharing: Sha
     }))
 }
 
+/// Batches have at least two requests, however long the first one waits.
+fn patient_desk(sharing: Sharing) -> Arc<Desk> {
+    Arc::new(Waiting::new(Policy {
+        capacity: 8,
+        min_batch: 2,
+        max_batch: 4,
+        max_wait: sync::FOR_EVER,
+        sharing,
+    }))
+}
+
 /// Two threads, of which the last one takes two requests if it can.
 const TWO_THREADS: Sharing = Sharing::Threads { count: 2, lanes: 2 };
+
+/// One thread, which takes two requests if it can.
+const ONE_THREAD: Sharing = Sharing::Threads { count: 1, lanes: 2 };
 
 /// Answers until the queue is closed and empty. Returns the number of answers.
 fn work(desk: &Desk, max_batch: usize) -> usize {
@@ -252,6 +271,39 @@ fn nobody_waits_for_a_batch_that_does_not_come() {
             .into_iter()
             .for_each(|worker| assert!(worker.join().unwrap() <= 2));
     });
+}
+
+/// Callers that enter at the same time get one batch. A batch of the first alone would leave the
+/// other waiting for ever.
+#[test]
+fn a_batch_has_as_many_requests_as_it_waits_for() {
+    for sharing in [Sharing::Whole, ONE_THREAD] {
+        for may_lead in [[false, false], [false, true], [true, true]] {
+            in_any_order(move || {
+                let desk = patient_desk(sharing);
+                let workers = [0; 2].map(|_| {
+                    let desk = desk.clone();
+                    thread::spawn(move || work(&desk, 4))
+                });
+                let customers = [(1, may_lead[0]), (3, may_lead[1])].map(|(question, may_lead)| {
+                    let desk = desk.clone();
+                    thread::spawn(move || {
+                        let answer = match may_lead {
+                            true => ask_or_lead(&desk, question).0,
+                            false => ask(&desk, question),
+                        };
+                        assert_eq!(answer, Some(question));
+                    })
+                });
+                customers
+                    .into_iter()
+                    .for_each(|customer| customer.join().unwrap());
+                assert!(desk.close(false).is_empty());
+                let answered = workers.map(|worker| worker.join().unwrap());
+                assert!(answered.iter().sum::<usize>() <= 2);
+            });
+        }
+    }
 }
 
 /// A request is either answered or cancelled, and a cancelled one makes space for others.

@@ -60,6 +60,11 @@ impl<T> Requests<T> {
         self.0.get(&class).map_or(0, |class| class.len)
     }
 
+    /// The number of requests of all classes.
+    pub(super) fn count(&self) -> usize {
+        self.0.values().map(|class| class.len).sum()
+    }
+
     /// Arrival of the oldest request.
     pub(super) fn oldest(&self) -> Option<Instant> {
         let oldest = |class: &Class<T>| Some(class.requests.front()?.since);

@@ -150,22 +150,23 @@ impl<T> Waiting<T> {
     /// Takes the request and older ones of its class, if a batch may begin and that class has its
     /// turn.
     fn lead(&self, ticket: Ticket) -> Option<(Batch<T>, UnderWay<'_, T>)> {
-        let may_lead = || {
-            let (count, under_way) = self.occupancy();
+        let may_lead = |count| {
+            let under_way = self.under_way.load(SeqCst);
             self.policy.may_lead(count, under_way)
         };
         // Avoids the lock if a batch may not begin.
-        if !may_lead() {
+        if !may_lead(self.count.load(SeqCst)) {
             return None;
         }
         let mut state = self.lock();
         self.sort_in(&mut state);
+        // Others may be counted, but not inserted yet.
+        if !may_lead(state.requests.count()) {
+            return None;
+        }
         let class = state
             .next_turn()
             .filter(|class| class.work == ticket.work)?;
-        if !may_lead() {
-            return None;
-        }
         let share = self
             .policy
             .caller_share(class, self.under_way.load(SeqCst))?;
@@ -274,18 +275,22 @@ impl<T> Waiting<T> {
                 continue;
             }
             self.sort_in(&mut state);
-            let (Some(oldest), Some(class)) = (state.requests.oldest(), state.next_turn()) else {
-                // The request is counted, but not inserted yet.
+            let sorted = state.requests.count();
+            let mut wait = None;
+            if let (Some(oldest), Some(class)) = (state.requests.oldest(), state.next_turn()) {
+                let age = now().saturating_duration_since(oldest);
+                let under_way = self.under_way.load(SeqCst);
+                wait = self.policy.remaining_wait(sorted, age, under_way);
+                if is_closed || wait == Some(Duration::ZERO) {
+                    break class;
+                }
+            }
+            if sorted < count {
+                // The others are counted, but not inserted yet.
                 drop(state);
                 yield_now();
                 state = self.lock();
                 continue;
-            };
-            let age = now().saturating_duration_since(oldest);
-            let under_way = self.under_way.load(SeqCst);
-            let wait = self.policy.remaining_wait(count, age, under_way);
-            if is_closed || wait == Some(Duration::ZERO) {
-                break class;
             }
             state = self.sleep(state, count, wait);
         };

@@ -23,8 +23,8 @@ pub(super) fn block_len<T: Madd52>(limbs: usize) -> usize {
     limbs / block_count::<T>(limbs)
 }
 
-/// Whether entries may have halves with tiles of this length. Only for moduli of 1024, 1536, 2048
-/// bits and larger multiples of 512 bits, to limit the code that is compiled again.
+/// Whether entries may have halves with tiles of this length. Only for tiles of 15 or 20 limbs, such
+/// as those of moduli of 768, 1024, 1536 and 2048 bits, to limit the code that is compiled again.
 pub(super) const fn may_have_halves<T: Madd52>(block: usize) -> bool {
     T::CAN_SAVE_PRODUCTS && block >= 15 && block.is_multiple_of(5)
 }
