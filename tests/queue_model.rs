@@ -143,9 +143,6 @@ fn patient_desk(sharing: Sharing) -> Arc<Desk> {
 /// Two threads, of which the last one takes two requests if it can.
 const TWO_THREADS: Sharing = Sharing::Threads { count: 2, lanes: 2 };
 
-/// One thread, which takes two requests if it can.
-const ONE_THREAD: Sharing = Sharing::Threads { count: 1, lanes: 2 };
-
 /// Answers until the queue is closed and empty. Returns the number of answers.
 fn work(desk: &Desk, max_batch: usize) -> usize {
     let mut count = 0;
@@ -277,7 +274,7 @@ fn nobody_waits_for_a_batch_that_does_not_come() {
 /// other waiting for ever.
 #[test]
 fn a_batch_has_as_many_requests_as_it_waits_for() {
-    for sharing in [Sharing::Whole, ONE_THREAD] {
+    for sharing in [Sharing::Whole, TWO_THREADS] {
         for may_lead in [[false, false], [false, true], [true, true]] {
             in_any_order(move || {
                 let desk = patient_desk(sharing);

@@ -31,7 +31,7 @@ use crate::rsa::backend::{PerThread, RsaBackend};
 /// caller that blocks. A batch begins if fewer batches are under way than the backend has threads,
 /// and [`min_batch`](Self::min_batch) requests wait (by default 1) or the oldest has waited for
 /// [`max_wait`](Self::max_wait). The threads are divided among the waiting classes, and the
-/// requests of a class among its threads. A batch has at most 64 and at most
+/// requests of a class among its threads, at least `min_batch` to each. A batch has at most 64 and at most
 /// [`max_batch`](Self::max_batch) requests. It is no more work than 64 requests of RSA-2048, unless
 /// that leaves lanes empty. With fewer [`workers`](Self::workers) than backend threads, each batch
 /// uses all threads, as below.

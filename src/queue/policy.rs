@@ -85,6 +85,8 @@ impl Policy {
                 // The last free thread fills its lanes: no other thread could compute some of them
                 // sooner.
                 let least = if under_way + 1 < count { 1 } else { lanes };
+                // A smaller batch than was waited for would leave the rest to wait again.
+                let least = least.max(self.min_batch);
                 let share = class.waiting.div_ceil(threads).max(least);
                 share.min(class.work.most_of_a_thread(lanes))
             }
@@ -154,6 +156,13 @@ mod tests {
         // At most as much work as 64 requests of RSA-2048, or one request a lane.
         assert_eq!(share(class(4096, 1000, 1), 0), 8);
         assert_eq!(share(class(8192, 1000, 1), 0), 2);
+        // No less than it has waited for.
+        let patient = Policy {
+            min_batch: 6,
+            ..policy.clone()
+        };
+        assert_eq!(patient.share(class(2048, 12, 1), 0), 6);
+        assert_eq!(patient.share(class(8192, 12, 1), 0), 2);
         let whole = self::policy(Sharing::Whole);
         assert_eq!(whole.share(class(8192, 1000, 1), 1), 100);
     }

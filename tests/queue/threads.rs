@@ -54,16 +54,31 @@ fn each_thread_has_a_batch_and_the_rest_waits() {
     assert_eq!(queue.stats().under_way, 0);
 }
 
-/// The first thread takes a third of the requests, and leaves the rest to the others.
+/// The first free thread takes a third of the requests, and leaves the rest to the others.
 #[test]
 fn what_waits_is_shared_out() {
     let (gate, key) = (Gate::shut(), key());
+    let queue = builder(gated(&gate)).build().unwrap();
+    let mut all = vec![];
+    for calls in 1..=3 {
+        all.extend(requests(&queue, &key, 1));
+        gate.wait_for_calls(calls);
+    }
+    all.extend(requests(&queue, &key, 12));
+    gate.open();
+    wait_all(all);
+    assert!(queue.stats().batches >= 5, "{:?}", queue.stats());
+}
+
+/// A thread takes as many requests as it has waited for: the rest would have to wait again.
+#[test]
+fn a_batch_is_as_large_as_asked() {
+    let (gate, key) = (Gate::shut(), key());
     let queue = builder(gated(&gate)).min_batch(12).build().unwrap();
-    let all = requests(&queue, &key, 12);
+    let all = requests(&queue, &key, 13);
     gate.wait_for_calls(1);
-    // 12 requests are enough for a batch of 4; the remaining 8 are not enough for another.
     let stats = queue.stats();
-    assert_eq!((stats.waiting, stats.under_way, gate.lanes()), (8, 1, 4));
+    assert_eq!((stats.waiting, stats.under_way, gate.lanes()), (1, 1, 12));
     gate.open();
     queue.shutdown(batch_modexp::queue::Shutdown::Drain);
     wait_all(all);
