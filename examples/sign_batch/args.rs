@@ -59,14 +59,14 @@ enum SubCommand {
 #[derive(Debug, Args)]
 pub struct SignArgs {
     /// Private key: PEM or DER, PKCS#8 or PKCS#1; `-` for standard input
-    #[arg(long, value_name = "FILE", requires = "input")]
+    #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 
     #[command(flatten)]
     pub passphrase: Passphrase,
 
     /// Messages, one a line; `-` for standard input
-    #[arg(long, value_name = "FILE", requires = "key")]
+    #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
 
     /// Signatures, one a line; `-` for standard output
@@ -130,7 +130,7 @@ pub struct VerifyArgs {
     pub quiet: bool,
 }
 
-/// Sign generated messages and compare with one-by-one signing; also without a name
+/// Sign generated messages and compare with the `rsa` crate; also without a name
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Exit status: 0 done, 1 signing, checking or writing failed, 2 bad command line, file or key.")]
@@ -157,7 +157,7 @@ pub struct BenchArgs {
 /// Generate keys, each in a file of its own that only its owner can read
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The files are key-1.pem and so on, in PKCS#8; no file is replaced.
+The files are key-000001.pem and so on, in PKCS#8, unencrypted; no file is replaced.
 Exit status: 0 done, 1 generating or writing failed, 2 bad command line or folder.")]
 pub struct KeygenArgs {
     /// Folder for the keys; it is made if it is not there
@@ -172,7 +172,7 @@ pub struct KeygenArgs {
     #[arg(long, value_name = "N", default_value_t = 2048)]
     pub bits: u32,
 
-    /// Public exponent, an odd number above 65536
+    /// Public exponent, an odd number from 65537 to 4294967295
     #[arg(long, value_name = "E", default_value_t = 65_537)]
     pub exponent: u32,
 
@@ -238,10 +238,18 @@ impl SignArgs {
     /// Checks what clap cannot express.
     fn check(self) -> Result<Self, Failure> {
         self.compute.check()?;
-        let (Some(key), Some(input)) = (&self.key, &self.input) else {
-            return Err(Failure::Input(
-                "--key and --input are missing; `sign_batch bench` signs generated messages (see --help)".into(),
-            ));
+        let (key, input) = match (&self.key, &self.input) {
+            (Some(key), Some(input)) => (key, input),
+            (key, input) => {
+                let missing = match (key, input) {
+                    (None, None) => "--key and --input are missing",
+                    (None, _) => "--key is missing",
+                    _ => "--input is missing (`-` for standard input)",
+                };
+                return Err(Failure::Input(format!(
+                    "{missing}; `sign_batch bench` signs generated messages (see --help)"
+                )));
+            }
         };
         let sources = [
             ("--input", Some(input)),
@@ -308,8 +316,10 @@ impl Passphrase {
     }
 }
 
-/// Whether these are arguments of `bench` without its name: options, but none of signing alone.
+/// Whether these are arguments of `bench` without its name: options, but none of signing alone. A
+/// key is for signing, unless an option of `bench` comes with it.
 fn is_bench(arguments: &[OsString]) -> bool {
+    const OF_BENCH: [&str; 2] = ["--count", "--bits"];
     const OTHERS: [&str; 9] = [
         "--input",
         "--output",
@@ -321,11 +331,16 @@ fn is_bench(arguments: &[OsString]) -> bool {
         "-V",
         "--version",
     ];
-    arguments.iter().skip(1).enumerate().all(|(i, argument)| {
-        let text = argument.to_string_lossy();
-        let name = text.split('=').next().unwrap_or_default();
-        !OTHERS.contains(&name) && (i > 0 || name.starts_with('-'))
-    })
+    let names: Vec<_> = arguments
+        .iter()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy())
+        .map(|text| text.split('=').next().unwrap_or_default().to_string())
+        .collect();
+    let has = |some: &[&str]| names.iter().any(|name| some.contains(&name.as_str()));
+    names.first().is_none_or(|first| first.starts_with('-'))
+        && !has(&OTHERS)
+        && (!has(&["--key"]) || has(&OF_BENCH))
 }
 
 /// Refuses to write to a file that is also read.

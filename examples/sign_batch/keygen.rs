@@ -56,8 +56,6 @@ pub fn run(args: &KeygenArgs) -> Result<(), Failure> {
 /// The folder for the keys.
 struct Folder<'a> {
     path: &'a Path,
-    /// Digits of the largest number, so that files are listed in order.
-    digits: usize,
 }
 
 impl<'a> Folder<'a> {
@@ -68,9 +66,14 @@ impl<'a> Folder<'a> {
         let mut builder = fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        if path.is_file() {
+            return Err(Failure::Input(format!(
+                "{} is a file; name a folder",
+                path.display()
+            )));
+        }
         builder.recursive(true).create(path).map_err(unusable)?;
-        let digits = count.to_string().len();
-        let folder = Self { path, digits };
+        let folder = Self { path };
         for number in 1..=count.get() {
             let file = folder.file(number);
             if file.symlink_metadata().is_ok() {
@@ -84,8 +87,8 @@ impl<'a> Folder<'a> {
     }
 
     fn file(&self, number: usize) -> PathBuf {
-        let digits = self.digits;
-        self.path.join(format!("key-{number:0digits$}.pem"))
+        // The same name in every run, so that no folder gets two sets of keys unnoticed.
+        self.path.join(format!("key-{number:06}.pem"))
     }
 
     /// Writes a key atomically, readable by its owner alone.

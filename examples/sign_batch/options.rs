@@ -32,7 +32,7 @@ pub struct Compute {
     #[command(flatten)]
     pub scheme: SchemeOptions,
 
-    /// Backend; auto takes GPUs too
+    /// Backend; auto takes GPUs too, which copies the key to their memory
     #[arg(long, value_enum, default_value_t = BackendName::Auto)]
     pub backend: BackendName,
 

@@ -111,7 +111,7 @@ impl<'a> Report<'a> {
             "",
             "signatures/s",
             "ratio",
-            "median latency"
+            "median of calls"
         );
         let base = baseline
             .first()
@@ -131,7 +131,7 @@ impl<'a> Report<'a> {
             base,
             self.summary.median_batch(),
         );
-        head + &one_by_one.collect::<String>() + &batch
+        head + &one_by_one.collect::<String>() + &batch + NOTE
     }
 
     /// A description of the job, with its checks and its backend.
@@ -169,6 +169,12 @@ impl<'a> Report<'a> {
         format!("{}, {}{break_even}", backend.name(), backend.reason())
     }
 }
+
+/// What the table does not say by itself.
+const NOTE: &str = "
+A call signs one message with the rsa crate, and a batch with batch-modexp.
+OpenSSL is faster than the rsa crate: docs/performance.md compares with it.
+";
 
 fn row(name: &str, rate: f64, base: f64, latency: Duration) -> String {
     format!(

@@ -52,7 +52,13 @@ fn options() {
     refused(&["--key"], &["--key"]);
     refused(&["stray"], &["stray"]);
     refused(&["--input", "-"], &["--key"]);
-    refused(&["--key", "k"], &["--input"]);
+    // A key is for signing: without messages nothing is signed, so nothing may seem to succeed.
+    refused(&["--key", "k"], &["--input is missing", "sign_batch bench"]);
+    refused(
+        &["--key", "k", "--scheme", "pss", "--quiet"],
+        &["--input is missing"],
+    );
+    refused(&["--key=k", "--json"], &["--input is missing"]);
     refused(&[], &["--key and --input are missing", "sign_batch bench"]);
     refused(&["--passphrase-file", "p"], &["--key"]);
     let key = key("rsa1024");

@@ -35,7 +35,7 @@ fn keys_are_in_files_for_their_owner() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    let expected: Vec<_> = (1..=10).map(|i| format!("key-{i:02}.pem")).collect();
+    let expected: Vec<_> = (1..=10).map(|i| format!("key-{i:06}.pem")).collect();
     assert_eq!(names, expected);
     for name in &names {
         let pem = fs::read_to_string(keys.join(name)).unwrap();
@@ -52,11 +52,18 @@ fn keys_are_in_files_for_their_owner() {
         }
     }
     // No file is replaced.
-    let before = fs::read(keys.join("key-07.pem")).unwrap();
-    fs::remove_file(keys.join("key-01.pem")).unwrap();
-    refused_with_line(&args, &["key-02.pem", "is there already"]);
-    assert_eq!(fs::read(keys.join("key-07.pem")).unwrap(), before);
-    assert!(!keys.join("key-01.pem").exists());
+    let before = fs::read(keys.join("key-000007.pem")).unwrap();
+    fs::remove_file(keys.join("key-000001.pem")).unwrap();
+    refused_with_line(&args, &["key-000002.pem", "is there already"]);
+    assert_eq!(fs::read(keys.join("key-000007.pem")).unwrap(), before);
+    assert!(!keys.join("key-000001.pem").exists());
+    // Nor does a shorter run mix its keys with those that are there.
+    let few = ["keygen", "--bits", "1024", "--count", "2", "--out-dir"];
+    let few = [&few[..], &[keys.to_str().unwrap()]].concat();
+    refused_with_line(&few, &["key-000002.pem", "is there already"]);
+    let file = keys.join("key-000007.pem");
+    let in_file = [&few[..6], &[file.to_str().unwrap()]].concat();
+    refused_with_line(&in_file, &["is a file; name a folder"]);
 }
 
 #[test]
