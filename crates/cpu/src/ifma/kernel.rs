@@ -49,10 +49,10 @@ macro_rules! add_high {
     };
 }
 
-/// Adds `block[$j] * factor`.
+/// Adds `tile[$j] * factor`.
 macro_rules! add_limb {
-    ($t:ident, $b:ident, $sums:ident, $top:ident, $block:ident, $j:ident, $factor:ident) => {
-        let limb = $t.load(&$block[$j]);
+    ($t:ident, $b:ident, $sums:ident, $top:ident, $tile:ident, $j:ident, $factor:ident) => {
+        let limb = $t.load(&$tile[$j]);
         $sums[$j] = $t.madd_lo($sums[$j], limb, $factor);
         add_high!($t, $b, $sums, $top, limb, $j, $factor);
     };
@@ -314,19 +314,19 @@ pub(super) fn reduce_high<T: Madd52, const B: usize>(
 
 /// Reads `B` column sums.
 #[inline(always)]
-pub(super) fn load<T: Madd52, const B: usize>(t: T, block: &[T::Limb; B]) -> Sums<T, B> {
+pub(super) fn load<T: Madd52, const B: usize>(t: T, tile: &[T::Limb; B]) -> Sums<T, B> {
     let mut sums = [t.zero(); B];
     unrolled!(B, J, {
-        sums[J] = t.load(&block[J]);
+        sums[J] = t.load(&tile[J]);
     });
     sums
 }
 
 /// Writes `B` column sums.
 #[inline(always)]
-pub(super) fn store<T: Madd52, const B: usize>(t: T, block: &mut [T::Limb; B], sums: Sums<T, B>) {
+pub(super) fn store<T: Madd52, const B: usize>(t: T, tile: &mut [T::Limb; B], sums: Sums<T, B>) {
     unrolled!(B, J, {
-        t.store(&mut block[J], sums[J]);
+        t.store(&mut tile[J], sums[J]);
     });
 }
 

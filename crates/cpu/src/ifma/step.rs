@@ -2,12 +2,12 @@
 
 use core::mem;
 
-use super::blocks::{Mul, Square};
 use super::halves::MulEntry;
 use super::look_up::{MERGED, STORED, Select, Share, stores_entries, suffice};
 use super::madd52::{Kernel, Limb, Madd52};
 use super::size::{keeps_columns, may_have_halves};
 use super::squarings::Squarings;
+use super::tiles::{Mul, Square};
 use crate::lanes;
 use crate::lanes::Modulus;
 

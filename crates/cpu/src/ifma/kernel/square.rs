@@ -9,7 +9,7 @@ use super::{Beside, Madd52, RAISE, Sums};
 /// above, which the operation before this one completes one after the other.
 #[inline(always)]
 #[allow(clippy::absurd_extreme_comparisons)] // `I < J` is written out for `J = 0` too.
-pub(crate) fn square_block<T: Madd52, const B: usize>(
+pub(crate) fn square_tile<T: Madd52, const B: usize>(
     t: T,
     a: &[T::Limb; B],
     low: &mut [T::Limb; B],
@@ -131,8 +131,8 @@ const LIMBS: &str = "the limbs are there";
 const FRESH: usize = 5;
 
 /// The number of moments of [`square_alone`].
-const fn moments(block: usize) -> usize {
-    block * block + block * (block - 1) / 2
+const fn moments(tile: usize) -> usize {
+    tile * tile + tile * (tile - 1) / 2
 }
 
 /// `a^2 / 2^(52 * B)` of a number of one tile. Does the work of `beside` in each row of the
