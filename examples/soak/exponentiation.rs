@@ -169,7 +169,7 @@ pub(crate) fn bad_input(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
         format!("{}: a failed batch left something", backend.name())
     })?;
     Ok(Done {
-        lanes: batch.len() as u64,
+        items: batch.len() as u64,
         errors: 1,
         ..Done::default()
     })
@@ -206,10 +206,10 @@ fn spoil<U: Unsigned>(place: &Place, out: &mut [U]) {
     }
 }
 
-fn done(lanes: usize) -> Done {
+fn done(items: usize) -> Done {
     Done {
-        lanes: lanes as u64,
-        checked: lanes.min(SAMPLE) as u64,
+        items: items as u64,
+        checked: items.min(SAMPLE) as u64,
         ..Done::default()
     }
 }

@@ -49,7 +49,7 @@ struct Options {
     /// Threads that call.
     #[arg(long, default_value = "4")]
     callers: NonZeroUsize,
-    /// Instances or lanes of the largest batch.
+    /// Instances or items of the largest batch.
     #[arg(long, default_value = "48")]
     largest: NonZeroUsize,
     /// The same work in the same order for each thread.
@@ -149,9 +149,9 @@ fn run(options: &Options) -> Result<Vec<Finding>, Box<dyn Error>> {
     }
     let done = soaked.done;
     println!(
-        "total: {} calls, {} lanes, {} compared, {} errors as expected, {} taken back",
+        "total: {} calls, {} items, {} compared, {} errors as expected, {} taken back",
         soaked.calls.iter().sum::<u64>(),
-        done.lanes,
+        done.items,
         done.checked,
         done.errors,
         done.cancelled
@@ -284,9 +284,9 @@ fn measure(
             let soaked = soaked.lock().unwrap_or_else(PoisonError::into_inner);
             let (calls, done) = (soaked.calls.iter().sum::<u64>(), soaked.done);
             println!(
-                "{:>6} s: {calls} calls, {} lanes, {} compared, {} errors as expected, {} taken back, {:.1} MiB",
+                "{:>6} s: {calls} calls, {} items, {} compared, {} errors as expected, {} taken back, {:.1} MiB",
                 at.as_secs(),
-                done.lanes,
+                done.items,
                 done.checked,
                 done.errors,
                 done.cancelled,

@@ -114,7 +114,7 @@ impl Drop for Wakers {
     }
 }
 
-type Lanes<'a> = [(&'a KeyHandle, AnyScheme, &'a [u8])];
+type Items<'a> = [(&'a KeyHandle, AnyScheme, &'a [u8])];
 
 /// Methods for callers.
 impl Shared {
@@ -197,11 +197,11 @@ impl Shared {
 
     fn compute(&self, requests: &Batch<Request>) -> Vec<Outcome> {
         self.counters.batch(requests.len());
-        let lanes = requests
+        let items = requests
             .iter()
             .map(|(_, request)| (&request.key, request.scheme, request.digest.octets()));
-        let lanes: &Lanes<'_> = &lanes.collect::<Vec<_>>();
-        let first = self.attempt(lanes, || match (self.sharing, self.backend.per_thread()) {
+        let items: &Items<'_> = &items.collect::<Vec<_>>();
+        let first = self.attempt(items, || match (self.sharing, self.backend.per_thread()) {
             (Sharing::Threads { .. }, Some(one)) => one.backend,
             _ => &*self.backend,
         });
@@ -216,18 +216,18 @@ impl Shared {
         };
         let second = fallback.map(|backend| {
             self.counters.fallbacks.add(1);
-            self.attempt(lanes, || backend)
+            self.attempt(items, || backend)
         });
         match second.unwrap_or(Err(failure)) {
             Ok(outcomes) => outcomes,
-            Err(failure) => vec![Err(failure); lanes.len()],
+            Err(failure) => vec![Err(failure); items.len()],
         }
     }
 
     /// Computes one outcome for each item, or returns why the backend failed as a whole.
     fn attempt<'a>(
         &self,
-        lanes: &Lanes<'_>,
+        items: &Items<'_>,
         backend: impl FnOnce() -> &'a dyn RsaBackend,
     ) -> Result<Vec<Outcome>, QueueError> {
         let sign = || {
@@ -235,7 +235,7 @@ impl Shared {
             // Ignored: each item has its own scheme.
             let scheme = AnyScheme::Pkcs1v15 { hash: Hash::Sha256 };
             let signer = BatchSigner::new(backend, scheme).blinding(self.blinding);
-            signer.sign_prehash_mixed(&mut &self.generator, lanes)
+            signer.sign_prehash_mixed(&mut &self.generator, items)
         };
         // A batch that unwinds leaves only its own buffers behind, which are wiped.
         let results = contain(sign).ok_or(QueueError::Panicked)??;

@@ -30,7 +30,7 @@ fn what_is_dropped_is_not_signed() {
     gate.open();
     wait_all(first);
     wait_all(kept);
-    assert_eq!(gate.lanes(), 3);
+    assert_eq!(gate.items(), 3);
     let stats = queue.stats();
     assert_eq!((stats.accepted, stats.signed), (33, 3));
     assert_eq!((stats.cancelled, stats.waiting), (30, 0));
@@ -67,7 +67,7 @@ fn a_time_limit_cancels() {
     // The largest limit means no limit.
     let signing = queue.sign(&key, PKCS1V15, b"m");
     signing.wait_timeout(Duration::MAX).unwrap();
-    assert_eq!(gate.lanes(), 2);
+    assert_eq!(gate.items(), 2);
 }
 
 /// Records whether it was woken.

@@ -57,7 +57,7 @@ fn cancelling_answers_what_waits() {
         answers
     });
     assert_eq!(answers, vec![Err(QueueError::ShutDown); 7]);
-    assert_eq!(gate.lanes(), 1);
+    assert_eq!(gate.items(), 1);
     let stats = queue.stats();
     assert_eq!(
         (stats.accepted, stats.signed, stats.cancelled),

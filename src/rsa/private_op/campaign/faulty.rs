@@ -9,7 +9,7 @@ use crypto_bigint::{Limb, Word};
 use rand_core::SeedableRng;
 
 use super::super::testing::{Hooked, Stage};
-use super::LANES;
+use super::ITEMS;
 use super::fault::{Kind, Place};
 use crate::rsa::private_op::Batch;
 use crate::rsa::private_op::class::Positions;
@@ -119,7 +119,7 @@ impl<'a> Faulty<'a> {
         match stage {
             Stage::Bases => {
                 // Unblinded items without primes are computed from these alone.
-                if numbers.len() == LANES * size {
+                if numbers.len() == ITEMS * size {
                     self.note_blocks(numbers);
                 }
                 self.strike_list(1);
@@ -146,7 +146,7 @@ impl<'a> Faulty<'a> {
         let mut state = self.state();
         if state.is_armed {
             let changed = self.kind.strike(numbers, &mut state.random);
-            state.hit = changed.into_iter().map(|i| i % LANES).collect();
+            state.hit = changed.into_iter().map(|i| i % ITEMS).collect();
             state.is_armed = false;
         }
     }
@@ -197,7 +197,7 @@ impl<'a> Faulty<'a> {
     fn note_blocks(&self, ems: &[Limb]) {
         let mut state = self.state();
         if state.blocks.is_empty() {
-            let blocks = ems.chunks_exact(ems.len() / LANES);
+            let blocks = ems.chunks_exact(ems.len() / ITEMS);
             state.blocks = blocks.map(<[Limb]>::to_vec).collect();
             state.block = Some(InMemory {
                 address: ems.as_ptr().addr(),
