@@ -130,7 +130,7 @@ impl Cuda {
     /// The estimated time in milliseconds for `count` exponentiations in pairs modulo two factors
     /// on all devices. `widths` are those of the products and of the factors, in bits. `None` if
     /// one device has no kernel.
-    pub(crate) fn foreseen_halves_ms(
+    pub(crate) fn predicted_halves_ms(
         &self,
         (product_bits, bits): (u32, u32),
         exponent_bits: u32,

@@ -50,7 +50,7 @@ fn job<'a>(cuda: &'a Cuda, group: &'a Group<'a, ModExp<'a, U1024>>) -> ModExpJob
         registry: SHIPPED,
         tuning: Tuning::default(),
         threads: cuda.host_pool(),
-        is_unseen: false,
+        is_unvalidated: false,
         refused: Mutex::default(),
     }
 }
@@ -91,17 +91,17 @@ fn buffers_are_wiped_after_products() {
 /// The first large call loads a kernel and allocates. If it counted as the pace of the device,
 /// batches would stay on the processor.
 #[test]
-fn no_call_changes_what_is_foreseen() {
+fn no_call_changes_a_prediction() {
     let Some(cuda) = gpu(1) else { return };
-    let foreseen = || cuda.foreseen_ms(1024, 32, 100_000);
-    let before = foreseen();
+    let predicted = || cuda.predicted_ms(1024, 32, 100_000);
+    let before = predicted();
     assert!(before.is_some());
     with_batch(|batch, expected| {
         let mut out = vec![U1024::ZERO; batch.len()];
         cuda.batch_mod_exp(batch, 32, &mut out).unwrap();
         assert!(out.iter().all(|power| *power == expected));
     });
-    assert_eq!(foreseen(), before);
+    assert_eq!(predicted(), before);
 }
 
 /// A chunk with an invalid instance in its second half has sent the first half. That data, and the

@@ -15,7 +15,7 @@ use super::costs::Costs;
 use super::driver::SecondDriver;
 use super::error::{fault_of, name_of};
 use super::module::{Cache, Image, Kernel, KernelKey, Module};
-use super::pool::{Lent, Pool};
+use super::pool::{Lease, Pool};
 use super::probe::DeviceInfo;
 use super::records::{Calls, RecordKind, RecordTable, TableInUse};
 use super::shares::Worker;
@@ -158,9 +158,9 @@ impl Device {
     /// Whether all buffers of all slots hold zeros only.
     #[cfg(test)]
     pub(crate) fn is_wiped(&self) -> bool {
-        let all = self.slots.take(SLOTS).slots;
+        let all = self.slots.acquire(SLOTS).slots;
         let is_wiped = all.iter().all(Slot::is_wiped);
-        self.slots.give_back(all);
+        self.slots.release(all);
         is_wiped
     }
 }
@@ -232,7 +232,7 @@ impl<'a> Call<'a> {
     pub(super) fn slots(&self, chunks: usize) -> SlotsInUse<'_> {
         SlotsInUse {
             device: self.device,
-            lent: self.device.slots.take(chunks.min(SLOTS_OF_CALL)),
+            lease: self.device.slots.acquire(chunks.min(SLOTS_OF_CALL)),
         }
     }
 }
@@ -246,31 +246,31 @@ impl Drop for Call<'_> {
 /// Slots in use by a call. They are clean afterwards, also after an error or a panic.
 pub(super) struct SlotsInUse<'a> {
     device: &'a Device,
-    lent: Lent<Slot>,
+    lease: Lease<Slot>,
 }
 
 impl SlotsInUse<'_> {
     pub(super) fn slots(&mut self) -> &mut [Slot] {
-        &mut self.lent.slots
+        &mut self.lease.slots
     }
 
     /// Whether no other call has had slots of the device since this call took its own.
-    pub(super) fn is_alone(&self) -> bool {
-        self.device.slots.is_alone(&self.lent)
+    pub(super) fn is_exclusive(&self) -> bool {
+        self.device.slots.is_exclusive(&self.lease)
     }
 
     /// Frees the buffers of these slots and of all free slots.
     pub(super) fn release(&mut self) {
-        self.lent.slots.iter_mut().for_each(Slot::release);
+        self.lease.slots.iter_mut().for_each(Slot::release);
         self.device.slots.each_free(Slot::release);
     }
 }
 
 impl Drop for SlotsInUse<'_> {
     fn drop(&mut self) {
-        let mut slots = core::mem::take(&mut self.lent.slots);
+        let mut slots = core::mem::take(&mut self.lease.slots);
         slots.iter_mut().for_each(Slot::abandon);
-        self.device.slots.give_back(slots);
+        self.device.slots.release(slots);
     }
 }
 

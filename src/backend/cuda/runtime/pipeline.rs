@@ -212,7 +212,7 @@ fn run_share<O: Output, J: Job<O>>(
     // calls measures those as well.
     let is_long = count >= 2 * prepared.resident && count >= 2 * prepared.chunks.most;
     if let (true, Some(forecast)) = (
-        is_long && slots.is_alone(),
+        is_long && slots.is_exclusive(),
         job.forecast(device.info(), count),
     ) {
         let milliseconds = started.elapsed().as_secs_f64().max(1e-9) * 1e3;
