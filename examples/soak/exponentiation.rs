@@ -81,7 +81,7 @@ pub(crate) fn mixed_widths(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
         false => backend.batch_mod_exp_each(&batch, &lengths, &mut out),
     };
     result.map_err(|error| format!("{}: {error}", backend.name()))?;
-    spoil(place, &mut out);
+    corrupt(place, &mut out);
     for i in sample(rng, batch.len()) {
         let (width, modulus) = &moduli[instances[i].modulus];
         compare(backend, &instances[i], modulus, lengths[i], &out[i])?;
@@ -129,7 +129,7 @@ fn uints<const LIMBS: usize>(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
     backend
         .batch_mod_exp(&batch, exponent_bits, &mut out)
         .map_err(|error| format!("{}: {error}", backend.name()))?;
-    spoil(place, &mut out);
+    corrupt(place, &mut out);
     for i in sample(rng, size) {
         let x = &instances[i];
         compare(backend, x, &moduli[x.modulus], exponent_bits, &out[i])?;
@@ -199,8 +199,8 @@ fn compare<U: Unsigned>(
 }
 
 /// Changes all results, for the control.
-fn spoil<U: Unsigned>(place: &Place, out: &mut [U]) {
-    if place.spoils {
+fn corrupt<U: Unsigned>(place: &Place, out: &mut [U]) {
+    if place.corrupts {
         out.iter_mut()
             .for_each(|value| value.as_mut_limbs()[0].0 ^= 1);
     }

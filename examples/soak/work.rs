@@ -21,7 +21,7 @@ pub(crate) struct Place {
     /// Instances or items of the largest batch.
     pub(crate) largest: usize,
     /// Whether results are changed before they are checked.
-    pub(crate) spoils: bool,
+    pub(crate) corrupts: bool,
 }
 
 /// Counts of the work done.

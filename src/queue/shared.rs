@@ -256,9 +256,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Bell(AtomicBool);
+    struct WakeFlag(AtomicBool);
 
-    impl Wake for Bell {
+    impl Wake for WakeFlag {
         fn wake(self: Arc<Self>) {
             self.0.store(true, SeqCst);
         }
@@ -266,11 +266,11 @@ mod tests {
 
     #[test]
     fn a_panic_leaves_nobody_asleep() {
-        let bell = Arc::<Bell>::default();
+        let flag = Arc::<WakeFlag>::default();
         let panicked = contain(|| {
-            let _wakers = Wakers(vec![Waker::noop().clone(), bell.clone().into()]);
+            let _wakers = Wakers(vec![Waker::noop().clone(), flag.clone().into()]);
             std::panic::resume_unwind(Box::new("as asked"));
         });
-        assert!(panicked.is_none() && bell.0.load(SeqCst));
+        assert!(panicked.is_none() && flag.0.load(SeqCst));
     }
 }

@@ -5,7 +5,7 @@
 
 #![allow(clippy::out_of_bounds_indexing)] // In bodies of `unrolled!` that are left out.
 
-use super::kernel::{self, Beside, unrolled};
+use super::kernel::{self, Interleaved, unrolled};
 use super::madd52::{Kernel, Limb, MAX_LANES, Madd52};
 use super::size;
 use super::tuning::LookUp;
@@ -228,7 +228,9 @@ impl<'a, T: Madd52, const B: usize, const P: usize, const E: usize> Rows<'a, T, 
     }
 }
 
-impl<T: Madd52, const B: usize, const P: usize, const E: usize> Beside<T> for Rows<'_, T, B, P, E> {
+impl<T: Madd52, const B: usize, const P: usize, const E: usize> Interleaved<T>
+    for Rows<'_, T, B, P, E>
+{
     /// Looks up one limb of each number in a row.
     #[inline(always)]
     fn part<const J: usize>(&mut self, t: T, row: usize) {
@@ -242,7 +244,7 @@ pub(super) struct Number<'a, T: Madd52, const B: usize, const P: usize, const E:
     number: usize,
 }
 
-impl<T: Madd52, const B: usize, const P: usize, const E: usize> Beside<T>
+impl<T: Madd52, const B: usize, const P: usize, const E: usize> Interleaved<T>
     for Number<'_, T, B, P, E>
 {
     #[inline(always)]
@@ -281,7 +283,7 @@ impl<'a, T: Madd52, const B: usize, const P: usize> Evenly<'a, T, B, P> {
     }
 }
 
-impl<T: Madd52, const B: usize, const P: usize> Beside<T> for Evenly<'_, T, B, P> {
+impl<T: Madd52, const B: usize, const P: usize> Interleaved<T> for Evenly<'_, T, B, P> {
     #[inline(always)]
     fn part<const J: usize>(&mut self, _: T, _: usize) {}
 

@@ -53,12 +53,12 @@ impl<L: Limb, const P: usize, const E: usize> Kernel<L> for Squarings<'_, '_, '_
             let columns = Operand::columns(t, sums, value);
             sums = if const { E == STORED } {
                 let (first, entries) = share_of(table, squaring);
-                let beside = &mut Evenly::new(t, self.digits, first, entries, entry);
-                square::square_alone(t, columns, modulus, neg_inv, beside)
+                let work = &mut Evenly::new(t, self.digits, first, entries, entry);
+                square::square_alone(t, columns, modulus, neg_inv, work)
             } else {
                 let (first, entries) = share_of::<_, E>(table, squaring);
-                let beside = &mut Rows::new(t, self.digits, first, entries.each_ref(), entry);
-                square::square_alone(t, columns, modulus, neg_inv, beside)
+                let work = &mut Rows::new(t, self.digits, first, entries.each_ref(), entry);
+                square::square_alone(t, columns, modulus, neg_inv, work)
             };
             mem::swap(&mut value, &mut spare);
         }

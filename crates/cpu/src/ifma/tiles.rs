@@ -203,14 +203,12 @@ impl<L: Limb, const E: usize> Kernel<L> for Square<'_, L, E> {
                 let by = || ([&doubled[j]], [&a[i]]);
                 sums = match share {
                     Some(share) if const { may_have_halves::<T>(B) } => {
-                        let beside = &mut share.tile::<T, B, 2>(t, i).of(1);
+                        let work = &mut share.tile::<T, B, 2>(t, i).of(1);
                         if j > i {
                             let (a, b) = by();
-                            kernel::multiply_high(
-                                t, sums, tops, a, b, modulus, q, low, last, beside,
-                            )
+                            kernel::multiply_high(t, sums, tops, a, b, modulus, q, low, last, work)
                         } else {
-                            kernel::reduce_high(t, sums, tops, modulus, q, low, last, beside)
+                            kernel::reduce_high(t, sums, tops, modulus, q, low, last, work)
                         }
                     }
                     _ if j > i => {

@@ -1,4 +1,4 @@
-//! A device: its kernels, slots, records, and measured pace.
+//! A device: its kernels, slots, records, and measured speed.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -43,7 +43,7 @@ pub(crate) struct Device {
     second_driver: SecondDriver,
     records: Mutex<BTreeMap<RecordKind, Arc<RecordTable>>>,
     /// The estimated time of a kernel divided by the measured one, in its last large share.
-    paces: Mutex<BTreeMap<KernelKey, f64>>,
+    speeds: Mutex<BTreeMap<KernelKey, f64>>,
     /// The error that made the device unusable.
     lost: OnceLock<String>,
 }
@@ -68,7 +68,7 @@ impl Device {
             slots,
             second_driver: SecondDriver::start(info.ordinal())?,
             records: Mutex::default(),
-            paces: Mutex::default(),
+            speeds: Mutex::default(),
             lost: OnceLock::new(),
         })
     }
@@ -105,18 +105,18 @@ impl Device {
     }
 
     /// The estimated time of a kernel divided by the measured one; 1 before it was measured.
-    pub(crate) fn pace(&self, key: KernelKey) -> f64 {
-        lock(&self.paces).get(&key).copied().unwrap_or(1.0)
+    pub(crate) fn speed(&self, key: KernelKey) -> f64 {
+        lock(&self.speeds).get(&key).copied().unwrap_or(1.0)
     }
 
-    pub(super) fn set_pace(&self, key: KernelKey, pace: f64) {
-        lock(&self.paces).insert(key, pace);
+    pub(super) fn set_speed(&self, key: KernelKey, speed: f64) {
+        lock(&self.speeds).insert(key, speed);
     }
 
-    /// Uses measured times as estimates. Paces refer to the old estimates, so they are reset.
+    /// Uses measured times as estimates. Speeds refer to the old estimates, so they are reset.
     pub(crate) fn set_costs(&mut self, costs: Arc<Costs>) {
         self.info.set_costs(costs);
-        lock(&self.paces).clear();
+        lock(&self.speeds).clear();
     }
 
     /// The driver's name for the error that made this device unusable.

@@ -258,7 +258,7 @@ fn faults_of_every_kind_fail_their_items_alone() {
     let mut failures = 0;
     for (seed, kind) in (0..400).zip(Kind::ALL.into_iter().cycle()) {
         let hit = Mutex::new(vec![]);
-        let strike = |[words, _]: [&mut [u64]; 2]| {
+        let inject = |[words, _]: [&mut [u64]; 2]| {
             let size = words.len() / count;
             let mut numbers = vec![Limb::ZERO; words.len() * (u64::BITS / Limb::BITS) as usize];
             let limbs = numbers.len() / count;
@@ -268,13 +268,13 @@ fn faults_of_every_kind_fail_their_items_alone() {
                 copy_out(words, item);
             }
             let mut random = ChaCha20Rng::seed_from_u64(seed);
-            *hit.lock().unwrap() = kind.strike(&mut items, &mut random);
+            *hit.lock().unwrap() = kind.inject(&mut items, &mut random);
             for (item, words) in items.iter().zip(words.chunks_exact_mut(size)) {
                 copy_in(item, words);
             }
         };
         let blinded = seed % 3 != 0;
-        let results = run(&Tampered::with_inputs(&cuda, &strike), keys, count, blinded);
+        let results = run(&Tampered::with_inputs(&cuda, &inject), keys, count, blinded);
         let later = run(&cuda, keys, count, blinded);
         for (item, passed) in passed(&results).into_iter().enumerate() {
             let is_hit = hit.lock().unwrap().contains(&item);

@@ -151,20 +151,20 @@ impl Rig {
         let outcome = match fault.place {
             Place::CrtValues | Place::Exponent | Place::Modulus | Place::Constants => {
                 let item = random.next_u32() as usize % ITEMS;
-                let struck = match fault.place {
-                    Place::Constants => with_struck_constants(handles[item], fault, &mut random),
-                    _ => struck(handles[item], fault, &mut random),
+                let faulty_key = match fault.place {
+                    Place::Constants => with_faulty_constants(handles[item], fault, &mut random),
+                    _ => with_faulty_part(handles[item], fault, &mut random),
                 };
-                handles[item] = &struck;
+                handles[item] = &faulty_key;
                 let results = faulty
                     .with_backend(|backend| compute(backend, &items, &handles, fault, &mut random));
-                judge(&items, results, &[item], &[], fault)
+                classify(&items, results, &[item], &[], fault)
             }
             _ => {
                 let results = faulty
                     .with_backend(|backend| compute(backend, &items, &handles, fault, &mut random));
                 assert!(!faulty.is_armed(), "{fault:?} never came");
-                judge(
+                classify(
                     &items,
                     results,
                     &faulty.hit_items(),
@@ -207,7 +207,7 @@ fn compute(
     Ok(results.iter().map(owned).collect())
 }
 
-fn judge(
+fn classify(
     items: &[Item<'_>],
     results: Results,
     hit: &[usize],
@@ -257,7 +257,7 @@ fn is_result_of(item: &Item<'_>, result: &[u8], block: &[Limb]) -> Outcome {
 }
 
 /// The key with a fault in its numbers.
-fn struck(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle {
+fn with_faulty_part(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle {
     let odd = |mut number: BoxedUint| {
         let lowest = &mut number.as_mut_limbs()[0];
         *lowest |= Limb::ONE;
@@ -266,11 +266,11 @@ fn struck(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle
     key.altered(|parts| match (fault.place, &mut parts.private) {
         (Place::Modulus, _) => {
             let mut n = parts.n.modulus().as_ref().clone();
-            fault.kind.strike(&mut [n.as_mut_limbs()], random);
+            fault.kind.inject(&mut [n.as_mut_limbs()], random);
             parts.n = odd(n);
         }
         (_, Private::Plain { d_less_1 }) => {
-            fault.kind.strike(&mut [d_less_1.as_mut_limbs()], random);
+            fault.kind.inject(&mut [d_less_1.as_mut_limbs()], random);
         }
         (_, Private::Crt(crt)) => {
             let mut primes =
@@ -284,7 +284,7 @@ fn struck(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle
                 &mut *crt.qinv,
             ];
             let mut numbers = numbers.map(|number| number.as_mut_limbs());
-            fault.kind.strike(&mut numbers, random);
+            fault.kind.inject(&mut numbers, random);
             let [p, q] = primes.map(|prime| Secret::new(odd(prime).as_ref().clone()));
             (crt.p, crt.q) = (p, q);
         }
@@ -293,7 +293,7 @@ fn struck(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle
 
 /// The key with a fault in a Montgomery constant, written to its memory.
 #[cfg(target_os = "linux")]
-fn with_struck_constants(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle {
+fn with_faulty_constants(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle {
     // A deep copy: handles share n.
     let copy = key.altered(|parts| parts.n = BoxedMontyParams::new(parts.n.modulus().clone()));
     let parts = copy.parts();
@@ -308,7 +308,7 @@ fn with_struck_constants(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rn
     let constants: Vec<_> = constants.collect();
     let mut values: Vec<_> = constants.iter().map(|constant| constant.to_vec()).collect();
     let mut numbers: Vec<_> = values.iter_mut().map(|value| &mut value[..]).collect();
-    fault.kind.strike(&mut numbers, random);
+    fault.kind.inject(&mut numbers, random);
     for (constant, value) in constants.iter().zip(&values) {
         super::memory::overwrite(constant, value);
     }
@@ -316,6 +316,6 @@ fn with_struck_constants(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rn
 }
 
 #[cfg(not(target_os = "linux"))]
-fn with_struck_constants(_: &KeyHandle, _: &Fault, _: &mut ChaCha20Rng) -> KeyHandle {
+fn with_faulty_constants(_: &KeyHandle, _: &Fault, _: &mut ChaCha20Rng) -> KeyHandle {
     unreachable!("there is no such place")
 }

@@ -15,9 +15,9 @@ use chacha20::ChaCha20Rng;
 use rand_core::Rng;
 
 use super::*;
-use crate::backend::cuda::crt::Strike;
+use crate::backend::cuda::crt::Injection;
+use crate::backend::cuda::runtime::injection::InjectionPoint;
 use crate::backend::cuda::runtime::layout::Part;
-use crate::backend::cuda::runtime::strike::Reach;
 
 /// Enough items for the device to blind them itself, with as many threads of the host.
 const ITEMS: usize = 8192;
@@ -61,17 +61,17 @@ fn damage(words: &mut [u64], size: usize, random: &mut ChaCha20Rng) {
 }
 
 /// Hits one argument of one launch in each chunk, and records which items have changed.
-fn strike(step: usize, argument: usize, seed: u64, hit: &Arc<Mutex<Vec<usize>>>) -> Strike {
+fn injection(step: usize, argument: usize, seed: u64, hit: &Arc<Mutex<Vec<usize>>>) -> Injection {
     let hit = hit.clone();
-    Arc::new(move |chunk, reach: &Reach<'_>| {
-        let (true, Some(part)) = (reach.step == step, reach.part(argument)) else {
+    Arc::new(move |chunk, point: &InjectionPoint<'_>| {
+        let (true, Some(part)) = (point.step == step, point.part(argument)) else {
             return;
         };
-        if reach.is_indices(argument) {
+        if point.is_indices(argument) {
             return;
         }
         let mut random = ChaCha20Rng::seed_from_u64(seed ^ chunk.start as u64);
-        reach.change(part, |words| {
+        point.change(part, |words| {
             let before = words.to_vec();
             // Arguments padded with unused items have as many words an item as a number modulo n.
             let size = match words.len() % chunk.len() {
@@ -88,9 +88,9 @@ fn strike(step: usize, argument: usize, seed: u64, hit: &Arc<Mutex<Vec<usize>>>)
     })
 }
 
-fn struck<'a>(cuda: &'a Cuda, strike: &'a Strike) -> Tampered<'a> {
+fn with_injection<'a>(cuda: &'a Cuda, injection: &'a Injection) -> Tampered<'a> {
     let tampering = Tampering {
-        strike: Some(strike),
+        injection: Some(injection),
         ..Tampering::default()
     };
     Tampered(cuda, tampering)
@@ -129,8 +129,8 @@ fn faults_between_launches_fail_their_items_alone() {
             // More steps and arguments than exist.
             for (step, argument) in (0..6).flat_map(|step| (0..6).map(move |i| (step, i))) {
                 let hit = Arc::default();
-                let strike = strike(step, argument, seed, &hit);
-                let results = run(&struck(&cuda, &strike), keys, ITEMS, blinded);
+                let injection = injection(step, argument, seed, &hit);
+                let results = run(&with_injection(&cuda, &injection), keys, ITEMS, blinded);
                 let hit = core::mem::take(&mut *hit.lock().unwrap());
                 let tally = count(&results, &right, &hit);
                 if tally.hit > 0 {
@@ -181,11 +181,11 @@ fn exchanged_indices_are_faults() {
     let right = run(&Serial, &keys, 64, false);
     for (step, blinded) in (0..3).flat_map(|step| [(step, false), (step, true)]) {
         let exchanged = Arc::new(Mutex::new(0));
-        let strike: Strike = {
+        let injection: Injection = {
             let exchanged = exchanged.clone();
-            Arc::new(move |_, reach: &Reach<'_>| {
-                if let (true, Some(part)) = (reach.step == step, indices(reach)) {
-                    reach.change(part, |words| {
+            Arc::new(move |_, point: &InjectionPoint<'_>| {
+                if let (true, Some(part)) = (point.step == step, indices(point)) {
+                    point.change(part, |words| {
                         let (first, second) = words.split_at_mut(words.len() / 2);
                         first.swap_with_slice(second);
                         let changed = first.iter().zip(second.iter()).filter(|(a, b)| a != b);
@@ -194,16 +194,16 @@ fn exchanged_indices_are_faults() {
                 }
             })
         };
-        let results = run(&struck(&cuda, &strike), &keys, items, blinded);
+        let results = run(&with_injection(&cuda, &injection), &keys, items, blinded);
         let failed = count(&results, &right, &(0..items).collect::<Vec<_>>()).caught;
         assert_eq!((failed, *exchanged.lock().unwrap()), (items, items));
     }
 }
 
 /// The part with the indices of records that the next launch reads.
-fn indices(reach: &Reach<'_>) -> Option<Part> {
-    let argument = (0..9).find(|&argument| reach.is_indices(argument))?;
-    reach.part(argument)
+fn indices(point: &InjectionPoint<'_>) -> Option<Part> {
+    let argument = (0..9).find(|&argument| point.is_indices(argument))?;
+    point.part(argument)
 }
 
 /// A key that changes on the device never gives a wrong result, and is uploaded anew for the next
@@ -218,14 +218,14 @@ fn a_key_that_changes_on_the_device_is_renewed() {
     let mut all_failed = 0;
     for word in (0..words).step_by(7) {
         for blinded in [false, true] {
-            let strike: Strike = Arc::new(move |chunk, reach: &Reach<'_>| {
-                if let (0, 0, Some(part)) = (reach.step, chunk.start, indices(reach)) {
+            let injection: Injection = Arc::new(move |chunk, point: &InjectionPoint<'_>| {
+                if let (0, 0, Some(part)) = (point.step, chunk.start, indices(point)) {
                     let mut index = 0;
-                    reach.change(part, |words| index = words[0] as u32 as usize);
-                    reach.change_record(index, |record| record[word] ^= 1 << (word % 64));
+                    point.change(part, |words| index = words[0] as u32 as usize);
+                    point.change_record(index, |record| record[word] ^= 1 << (word % 64));
                 }
             });
-            let results = run(&struck(&cuda, &strike), keys, 64, blinded);
+            let results = run(&with_injection(&cuda, &injection), keys, 64, blinded);
             let tally = count(&results, &right, &(0..64).collect::<Vec<_>>());
             all_failed += usize::from(tally.caught == 64);
             let later = run(&cuda, keys, 64, blinded);
