@@ -184,7 +184,7 @@ fn enter(queue: &Queue, value: u32, patience: usize) -> Option<(Ticket, Answer<u
         };
         match queue.push_or_wait(work_of(value), own, &mut turn, context.waker()) {
             Ok(number) => Poll::Ready(Some(number)),
-            Err(Refused::Closed(_)) => Poll::Ready(None),
+            Err(Refused::Closed) => Poll::Ready(None),
             Err(Refused::Full(own)) if attempts < patience => {
                 attempts += 1;
                 request = Some(own);
@@ -217,7 +217,7 @@ fn call_or_lead(queue: &Queue, value: u32) -> (Option<u32>, usize) {
             count
         }
         Err(Refused::Full(_)) => return (call(queue, value), 0),
-        Err(Refused::Closed(_)) => return (None, 0),
+        Err(Refused::Closed) => return (None, 0),
     };
     let answer = block_on(poll_fn(|context| answered.poll(context)));
     (answer, led)

@@ -51,10 +51,10 @@ struct State<T> {
     sleepers: usize,
 }
 
-/// Why a request was refused; it is returned to the caller.
+/// Why a request was refused. With `Full`, it is returned to the caller; else it is dropped.
 pub(super) enum Refused<T> {
     Full(T),
-    Closed(T),
+    Closed,
 }
 
 /// The wakers of callers that waited for space.
@@ -121,7 +121,7 @@ impl<T> Waiting<T> {
             if before.is_ok() {
                 self.count.fetch_sub(1, SeqCst);
             }
-            return Err(Refused::Closed(request));
+            return Err(Refused::Closed);
         }
         let Ok(before) = before else {
             return Err(Refused::Full(request));
