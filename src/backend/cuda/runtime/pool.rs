@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A pool of slots, each free or lent to a call.
+/// A pool of slots, each free or leased to a call.
 pub(super) struct Pool<S> {
     state: Mutex<State<S>>,
     changed: Condvar,
@@ -12,7 +12,7 @@ pub(super) struct Pool<S> {
 }
 
 struct State<S> {
-    /// Free slots, sorted by size. The largest ones, at the end, are lent first. The others then
+    /// Free slots, sorted by size. The largest ones, at the end, are leased first. The others then
     /// need no buffers, or small ones, until that many calls are under way, and calls seldom have
     /// to wait for larger buffers.
     free: Vec<S>,
@@ -22,7 +22,7 @@ struct State<S> {
     served: u64,
 }
 
-/// The slots lent to a call.
+/// The slots leased to a call.
 pub(super) struct Lease<S> {
     pub(super) slots: Vec<S>,
     /// The number of calls served up to this one. `None` if another call had slots then.
@@ -66,7 +66,7 @@ impl<S> Pool<S> {
         }
     }
 
-    /// Whether no other call has been lent slots since this one.
+    /// Whether no other call has been leased slots since this one.
     pub(super) fn is_exclusive(&self, lease: &Lease<S>) -> bool {
         lease.exclusive_since == Some(self.lock().served)
     }
