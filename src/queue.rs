@@ -3,7 +3,8 @@
 //! A [`BatchQueue`] collects requests from many threads or tasks while the backend computes, and
 //! passes them to the backend in batches. A batch may mix schemes and keys, as long as each
 //! signature is the same amount of work; keys of different length take turns. An idle queue
-//! computes a request at once, at the cost of two thread switches. [`QueueBuilder`] states the
+//! computes a request at once: on the thread of a caller that blocks, else at the cost of two thread
+//! switches. [`QueueBuilder`] states the
 //! policy, `docs/queue.md` its consequences for a service.
 //!
 //! ```

@@ -4,12 +4,11 @@
 pub(crate) mod both;
 #[cfg(feature = "cuda")]
 pub(crate) mod cost;
-mod mul;
-mod powers;
+#[cfg(feature = "cuda")]
+mod gpus;
+mod processor;
 
 use alloc::string::String;
-#[cfg(feature = "cuda")]
-use alloc::vec::Vec;
 use core::num::NonZeroUsize;
 #[cfg(feature = "cuda")]
 use std::sync::OnceLock;
@@ -21,10 +20,15 @@ use crypto_bigint::Unsigned;
 #[cfg(feature = "cuda")]
 use self::both::Both;
 #[cfg(feature = "cuda")]
-use super::{
-    Cuda,
-    cuda::{Calibration, CalibrationFault, DeviceInfo, LostDevice, plan},
-};
+use super::Cuda;
+
+/// Reasons for a choice.
+const AS_ASKED: &str = "as asked";
+const FASTEST: &str = "the fastest on this processor";
+#[cfg(feature = "cuda")]
+const FASTEST_OF_ALL: &str = "the fastest on this machine";
+#[cfg(not(feature = "cuda"))]
+const NO_GPU: &str = "no GPU without the feature `cuda`; the fastest on this processor";
 
 /// The backends that a caller may ask [`Auto`] for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -115,8 +119,9 @@ impl Auto {
 
     /// Chooses the fastest backends of this machine, GPUs included.
     ///
-    /// It takes all GPUs with fast double precision. If there are none, if one does not start, or
-    /// without the feature `cuda`, it takes the processor, and [`reason`](Self::reason) says so.
+    /// It takes all GPUs with fast double precision, without those that do not start. If none is
+    /// left, or without the feature `cuda`, it takes the processor, and [`reason`](Self::reason)
+    /// says so.
     ///
     /// With GPUs, each batch goes to the side that should finish sooner. The estimate comes from a
     /// model, which measured times of batches of the same width and size correct. The first batches
@@ -143,123 +148,45 @@ impl Auto {
     /// [`Error::ThreadPool`] if the operating system refuses the threads. With `Kind::Cuda`, also
     /// the errors of `Cuda::new`.
     pub fn with(kind: Kind, threads: Option<NonZeroUsize>) -> Result<Self, Error> {
-        #[cfg(feature = "cuda")]
-        if let Some(cuda) = gpu(kind, threads)? {
-            return Ok(match kind {
-                Kind::Cuda => Self::cuda(cuda, "as asked"),
-                _ => Self::both(cuda, "the fastest on this machine"),
-            });
-        }
-        let engine = match kind {
-            Kind::Cpu | Kind::GpuOrCpu => AnyEngine::fastest(),
+        let (engine, why) = match kind {
+            Kind::Cpu => (AnyEngine::fastest(), FASTEST),
             #[cfg(feature = "cuda")]
-            Kind::Cuda => unreachable!("a backend or an error was returned"),
-            Kind::Parallel => AnyEngine::Serial,
-            Kind::Fma => AnyEngine::fma()?,
-            Kind::Ifma => AnyEngine::ifma()?,
+            Kind::GpuOrCpu => match gpus::fast_ones() {
+                Some(cuda) => {
+                    return Ok(Self::both(
+                        gpus::with_threads(cuda, threads)?,
+                        FASTEST_OF_ALL,
+                    ));
+                }
+                None => (AnyEngine::fastest(), FASTEST),
+            },
+            #[cfg(not(feature = "cuda"))]
+            Kind::GpuOrCpu => (AnyEngine::fastest(), NO_GPU),
             Kind::Serial => {
                 let reason = String::from("as asked, on one thread");
                 return Ok(Self::new_with(Chosen::Serial(Serial), reason));
             }
+            Kind::Parallel => (AnyEngine::Serial, AS_ASKED),
+            Kind::Fma => (AnyEngine::fma()?, AS_ASKED),
+            Kind::Ifma => (AnyEngine::ifma()?, AS_ASKED),
+            #[cfg(feature = "cuda")]
+            Kind::Cuda => {
+                return Ok(Self::cuda(
+                    gpus::with_threads(Cuda::new()?, threads)?,
+                    AS_ASKED,
+                ));
+            }
         };
         let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let count = threads.unwrap_or(cores);
-        let what = match kind {
-            Kind::GpuOrCpu if !cfg!(feature = "cuda") => {
-                "no GPU without the feature `cuda`; the fastest on this processor"
-            }
-            Kind::Cpu | Kind::GpuOrCpu => "the fastest on this processor",
-            Kind::Serial | Kind::Parallel | Kind::Fma | Kind::Ifma => "as asked",
-            #[cfg(feature = "cuda")]
-            Kind::Cuda => "as asked",
-        };
         let reason = match (threads, count.get()) {
-            (None, 1) => alloc::format!("{what}, one thread (one for each core)"),
-            (None, _) => alloc::format!("{what}, {count} threads (one for each core)"),
-            (Some(_), 1) => alloc::format!("{what}, one thread (as asked)"),
-            (Some(_), _) => alloc::format!("{what}, {count} threads (as asked)"),
+            (None, 1) => alloc::format!("{why}, one thread (one for each core)"),
+            (None, _) => alloc::format!("{why}, {count} threads (one for each core)"),
+            (Some(_), 1) => alloc::format!("{why}, one thread (as asked)"),
+            (Some(_), _) => alloc::format!("{why}, {count} threads (as asked)"),
         };
         let cpu = Cpu::with_engine(engine, count)?;
         Ok(Self::new_with(Chosen::Cpu(cpu), reason))
-    }
-
-    /// Uses the GPUs with these numbers, as in [`DeviceInfo::ordinal`], and `threads` threads on
-    /// the host (`None`: one for each core that the process may use).
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Cuda::with_devices`].
-    #[cfg(feature = "cuda")]
-    pub fn on_devices(ordinals: &[usize], threads: Option<NonZeroUsize>) -> Result<Self, Error> {
-        let cuda = with_threads(Cuda::with_devices(ordinals)?, threads)?;
-        Ok(Self::cuda(cuda, "as asked"))
-    }
-
-    /// Uses these GPUs, whatever their double precision, together with the processor, on the GPUs'
-    /// host threads.
-    ///
-    /// Each batch goes to the side that should finish sooner, as with
-    /// [`with_gpus`](Self::with_gpus). Use it on chips that have not been measured, if a
-    /// [calibration](Self::calibrate) shows that they are faster.
-    ///
-    /// The caller thereby allows secrets to leave the host.
-    #[cfg(feature = "cuda")]
-    #[must_use]
-    pub fn with_cuda(cuda: Cuda) -> Self {
-        Self::both(cuda, "as asked")
-    }
-
-    /// Measures GPUs and processor for moduli of these widths, in bits, and then chooses by the
-    /// results.
-    ///
-    /// The measurements decide both the kernel and the side. See [`Cuda::calibrate`]. GPUs that
-    /// were asked for by name are measured without the processor.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`Cuda::calibrate`], and [`CalibrationFault::NoGpu`] without GPUs.
-    #[cfg(feature = "cuda")]
-    pub fn calibrate(&mut self, widths: &[u32]) -> Result<Calibration, Error> {
-        match &mut self.chosen {
-            Chosen::Cuda(cuda) => cuda.calibrate(widths),
-            Chosen::Both(both) => both.calibrate(widths),
-            Chosen::Serial(_) | Chosen::Cpu(_) => Err(CalibrationFault::NoGpu.into()),
-        }
-    }
-
-    /// Applies earlier measurements. A calibration by [`Cuda::calibrate`] does not cover the
-    /// processor; its widths are then measured on first use.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Calibration`] if the calibration is for other GPUs or another backend of the
-    /// processor, or if there are no GPUs.
-    #[cfg(feature = "cuda")]
-    pub fn with_calibration(mut self, calibration: &Calibration) -> Result<Self, Error> {
-        match &mut self.chosen {
-            Chosen::Cuda(cuda) => cuda.apply(calibration)?,
-            Chosen::Both(both) => both.apply(calibration)?,
-            Chosen::Serial(_) | Chosen::Cpu(_) => return Err(CalibrationFault::NoGpu.into()),
-        }
-        Ok(self)
-    }
-
-    #[cfg(feature = "cuda")]
-    fn cuda(cuda: Cuda, why: &str) -> Self {
-        let names: Vec<_> = cuda.devices().map(DeviceInfo::name).collect();
-        let reason = alloc::format!("{why}, {}", names.join(", "));
-        Self::new_with(Chosen::Cuda(cuda), reason)
-    }
-
-    #[cfg(feature = "cuda")]
-    fn both(cuda: Cuda, why: &str) -> Self {
-        let names: Vec<_> = cuda.devices().map(DeviceInfo::name).collect();
-        let reason = alloc::format!(
-            "{why}, {}; small batches on the processor, {}",
-            names.join(", "),
-            name_of(cuda.host())
-        );
-        Self::new_with(Chosen::Both(Both::new(cuda)), reason)
     }
 
     /// The smallest batch of exponentiations that goes to the GPUs, by the current estimate.
@@ -305,9 +232,9 @@ impl Auto {
             Chosen::Serial(_) => "serial",
             Chosen::Cpu(cpu) => name_of(cpu),
             #[cfg(feature = "cuda")]
-            Chosen::Cuda(cuda) => name_with_gpus(cuda),
+            Chosen::Cuda(cuda) => gpus::name(cuda),
             #[cfg(feature = "cuda")]
-            Chosen::Both(both) => name_with_gpus(both.cuda()),
+            Chosen::Both(both) => gpus::name(both.cuda()),
         }
     }
 
@@ -316,10 +243,7 @@ impl Auto {
     pub fn reason(&self) -> &str {
         #[cfg(feature = "cuda")]
         if let Some(cuda) = self.chosen.gpus().filter(|cuda| cuda.is_over()) {
-            return self.without_gpu.get_or_init(|| {
-                let lost: Vec<_> = cuda.lost().collect();
-                why_without_gpu(&lost, cuda.host_threads())
-            });
+            return self.without_gpu.get_or_init(|| gpus::why_over(cuda));
         }
         &self.reason
     }
@@ -342,35 +266,10 @@ impl Auto {
     }
 }
 
-#[cfg(feature = "cuda")]
-fn name_with_gpus(cuda: &Cuda) -> &'static str {
-    match cuda.is_over() {
-        true => name_of(cuda.host()),
-        false => "cuda",
-    }
-}
-
 fn name_of(cpu: &Cpu) -> &'static str {
     match cpu.name() {
         "serial" if cpu.threads() > 1 => "parallel",
         name => name,
-    }
-}
-
-/// The reason for using the processor in place of GPUs: all are lost, or this is a forked child.
-#[cfg(feature = "cuda")]
-fn why_without_gpu(lost: &[LostDevice], threads: usize) -> String {
-    let lost = lost
-        .iter()
-        .map(|LostDevice { ordinal, error }| alloc::format!("device {ordinal}: {error}"));
-    let lost: Vec<_> = lost.collect();
-    let what = match lost.as_slice() {
-        [] => String::from("GPUs cannot be used in a forked child"),
-        lost => alloc::format!("all GPUs are lost ({})", lost.join(", ")),
-    };
-    match threads {
-        1 => alloc::format!("{what}, one thread"),
-        _ => alloc::format!("{what}, {threads} threads"),
     }
 }
 
@@ -420,37 +319,6 @@ where
             #[cfg(feature = "cuda")]
             Chosen::Both(both) => <_ as BatchModExp<U>>::relative_time(both, bits, count),
         }
-    }
-}
-
-/// The GPUs, if they were asked for or are faster than the processor.
-#[cfg(feature = "cuda")]
-fn gpu(kind: Kind, threads: Option<NonZeroUsize>) -> Result<Option<Cuda>, Error> {
-    let cuda = match kind {
-        Kind::Cuda => Cuda::new()?,
-        Kind::GpuOrCpu => {
-            let fast: Vec<_> = Cuda::probe()
-                .unwrap_or_default()
-                .iter()
-                .filter(|device| plan::is_fast(device))
-                .map(DeviceInfo::ordinal)
-                .collect();
-            // A device that is present but does not start is no error here: the processor computes.
-            match Cuda::with_devices(&fast) {
-                Ok(cuda) => cuda,
-                Err(_) => return Ok(None),
-            }
-        }
-        Kind::Cpu | Kind::Serial | Kind::Parallel | Kind::Fma | Kind::Ifma => return Ok(None),
-    };
-    with_threads(cuda, threads).map(Some)
-}
-
-#[cfg(feature = "cuda")]
-fn with_threads(cuda: Cuda, threads: Option<NonZeroUsize>) -> Result<Cuda, Error> {
-    match threads {
-        Some(threads) => cuda.with_host_threads(threads),
-        None => Ok(cuda),
     }
 }
 

@@ -51,6 +51,8 @@ fn check(key: &GeneratedKey, bits: u32, e: u32) -> [BigUint; 2] {
         .collect();
     let [p, q] = primes.try_into().unwrap();
     assert_eq!(&p * &q, n);
+    let given = key.primes().map(|prime| big(&prime.to_be_bytes()));
+    assert_eq!(given, [p.clone(), q.clone()]);
     for prime in [&p, &q] {
         let square = prime * prime;
         assert_eq!(square.bits(), u64::from(bits));

@@ -78,7 +78,7 @@ pub enum Error {
     },
     /// A backend of another kind made the table of powers, in another representation.
     TableOfOtherBackend,
-    /// The product of a base and its supposed inverse is not 1.
+    /// The product of a base and its given inverse is not 1.
     NotInverse,
     /// The processor lacks instructions that the backend needs.
     Unsupported {
@@ -123,7 +123,8 @@ impl Error {
         self
     }
 
-    /// The index of the instance at fault, if the error is about one instance.
+    /// The index of the instance at fault, if the error is about one instance: the first such
+    /// instance that was found.
     #[must_use]
     pub fn index(&self) -> Option<usize> {
         self.clone().index_mut().copied()
@@ -155,7 +156,8 @@ impl fmt::Display for Error {
                 width,
             } => write!(
                 f,
-                "instance {index}: exponent_bits is {exponent_bits}, but the exponent has only {width} bits"
+                "instance {index}: exponent_bits is {exponent_bits}, but the exponent is only {width} bits wide; \
+                 widen the exponent or lower exponent_bits"
             ),
             Self::BaseWidth {
                 index,
@@ -181,7 +183,8 @@ impl fmt::Display for Error {
                 max_bits,
             } => write!(
                 f,
-                "instance {index}: the modulus is {bits} bits wide, this backend supports at most {max_bits}"
+                "instance {index}: the modulus is {bits} bits wide, this backend supports at most {max_bits}; \
+                 narrow the modulus, or use `Auto`, which serves all widths that a backend serves"
             ),
             Self::Terms {
                 index,
@@ -189,25 +192,26 @@ impl fmt::Display for Error {
                 lengths,
             } => write!(
                 f,
-                "instance {index}: it has {terms} terms, but there are {lengths} lengths of exponents"
+                "instance {index} has {terms} terms, but the number of exponent lengths is {lengths}; \
+                 pass one length for each term"
             ),
             Self::TableExponentBits {
                 exponent_bits,
                 table_bits,
             } => write!(
                 f,
-                "exponent_bits is {exponent_bits}, but the table is for {table_bits}; make one for longer exponents, \
-                 or with signs for just that length"
+                "exponent_bits is {exponent_bits}, but the table is for {table_bits}; a table serves shorter exponents too, \
+                 a signed one only its own length"
             ),
             Self::TableBytes { bytes, max_bytes } => write!(
                 f,
-                "the smallest table takes {bytes} octets, more than the {max_bytes} that are allowed"
+                "the smallest table takes {bytes} octets, more than the {max_bytes} that are allowed; raise max_bytes"
             ),
             Self::TableOfOtherBackend => f.write_str(
                 "the table was made by a backend of another kind; make it with the one that computes",
             ),
             Self::NotInverse => f.write_str(
-                "the base times what should be its inverse is not 1 modulo the modulus",
+                "the base times the given inverse is not 1; if the base has no inverse, no signed table can be made",
             ),
             Self::Unsupported { backend, needs } => write!(
                 f,

@@ -11,7 +11,7 @@ const LARGEST_WINDOW: u32 = 6;
 /// [`batch_mod_exp_vartime`](crate::BatchModExpVartime::batch_mod_exp_vartime).
 ///
 /// Use [`ModExp`](crate::ModExp) for secret exponents: the order of multiplications reveals this
-/// one.
+/// one, `Debug` prints it, and nothing wipes it.
 #[derive(Clone, Debug)]
 pub struct PublicExponent {
     first: Option<usize>,
@@ -33,7 +33,7 @@ impl PublicExponent {
     /// Applied Cryptography, algorithm 14.85). A short exponent, or one with few bits set, needs no
     /// table: 65537 takes 16 squarings and a product.
     ///
-    /// The running time depends on the exponent.
+    /// The exponent may be 0, for powers of 1. The running time depends on it.
     #[must_use]
     pub fn new_vartime<U: Unsigned>(exponent: &U) -> Self {
         let windows = (2..=LARGEST_WINDOW).map(|bits| Self::with_window(exponent, bits));

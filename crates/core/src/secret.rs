@@ -107,7 +107,7 @@ impl<T: Zeroize> Zeroize for Secret<T> {
 
 impl<T: Zeroize> ZeroizeOnDrop for Secret<T> {}
 
-/// Makes a verdict about secrets public: the only way from a secret to a branch.
+/// Makes a verdict about secrets public: in this crate the only way from a secret to a branch.
 ///
 /// The branch is in this function, and its result is a constant on either side. Memcheck looks for
 /// branches that depend on secrets, and needs an exception for this function only

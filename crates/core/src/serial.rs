@@ -21,7 +21,9 @@ use crate::{BatchModExp, Error, ModExp};
 /// The method is constant-time fixed-window exponentiation (almost Montgomery multiplication,
 /// windows of up to 4 bits).
 ///
-/// Works on every target and without `std`. Serves `BoxedUint` up to 16,384 bits (256 limbs). It
+/// Works on every target and without `std`. Serves exponentiations with
+/// `Uint` of any width; `BoxedUint`, and everything of [`BatchFixedBaseExp`](crate::BatchFixedBaseExp)
+/// and the other traits of powers, up to 16,384 bits (256 limbs of 64 bits). It
 /// copies each `BoxedUint` instance into a `Uint` of a fixed number of limbs, because
 /// crypto-bigint's own `BoxedUint` arithmetic leaves copies of secrets in freed heap memory. Each
 /// call overwrites the stack that it used.

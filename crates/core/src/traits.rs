@@ -26,11 +26,14 @@ pub use self::vartime::BatchModExpVartime;
 ///
 /// * `base`: any value; it is reduced modulo the modulus. A `BoxedUint` may be narrower than the
 ///   modulus but not wider.
-/// * `exponent`: any value. A `BoxedUint` may be narrower or wider than the modulus.
+/// * `exponent`: any value, of which only the lowest `exponent_bits` bits count (an argument of the
+///   call). Bits above are dropped without an error, because a check would depend on the secret. A
+///   `BoxedUint` may be narrower or wider than the modulus, and is at least `exponent_bits` wide.
 /// * `params`: any odd modulus, 1 included. Instances with the same modulus should share the
 ///   reference: a backend can then prepare the modulus once.
 ///
-/// For a secret modulus make `params` with `MontyParams::new`, never with `new_vartime`.
+/// For a secret modulus make `params` with `MontyParams::new`, never with `new_vartime`. It reveals
+/// the length of the modulus in bits, and `BoxedMontyParams` are freed unwiped.
 ///
 /// Does not implement `Debug`: all three values may be secrets.
 #[allow(missing_debug_implementations)]
@@ -66,7 +69,7 @@ impl<'a, U: Unsigned> ModExp<'a, U> {
     /// // Constant-time, for secret moduli too; `new_vartime` is for public ones.
     /// let params = BoxedMontyParams::new(Odd::new(modulus).unwrap());
     /// let base = BoxedUint::from(3u64); // as wide as the modulus or narrower
-    /// let exponent = BoxedUint::from(5u64); // of any width
+    /// let exponent = BoxedUint::from(5u64); // at least `exponent_bits` wide
     /// let batch = [ModExp::new(&base, &exponent, params.as_ref())];
     ///
     /// // Results get the width of their modulus, whatever stands here before.
@@ -121,8 +124,9 @@ pub trait BatchModExp<U: Unsigned> {
     ///
     /// # Errors
     ///
-    /// The [`Error`](Self::Error) of the backend if `exponent_bits` or a width is out of range, or
-    /// if the device failed. All of `out` is then zero, never partly written.
+    /// The [`Error`](Self::Error) of the backend. For the backends of this crate that is
+    /// [`Error`]: [`Error::ExponentBits`], [`Error::BaseWidth`], [`Error::ModulusWidth`], or a fault
+    /// of a device. All of `out` is then zero, never partly written.
     ///
     /// # Panics
     ///

@@ -12,9 +12,9 @@ pub(crate) use crate::engine::AnyEngine;
 /// Computes a batch on several threads with the best instructions of this processor: `Ifma`, else
 /// `Fma`, else [`Serial`].
 ///
-/// Serves everything that [`Serial`] serves. [`Serial`] computes instances that would leave most
-/// lanes of a vector empty, and moduli too wide for vectors, where that is faster. The choice
-/// depends only on the number of instances and their widths.
+/// Serves everything that [`Serial`] serves. [`Serial`] computes moduli above 16,384 bits, and where
+/// that is faster instances that would leave most lanes of a vector empty. The choice depends only
+/// on the number of instances and their widths.
 ///
 /// A batch that is not worth splitting is computed on the calling thread.
 ///

@@ -1,6 +1,7 @@
 //! Tests of the parent module.
 
 use super::*;
+use crate::backend::cuda::plan;
 use crypto_bigint::{Odd, U512, modular::MontyParams};
 
 #[test]
@@ -24,23 +25,6 @@ fn gpus_are_taken_only_when_allowed() {
     assert_eq!(
         matches!(allowed.chosen, Chosen::Both(_)),
         devices.iter().any(plan::is_fast)
-    );
-}
-
-#[test]
-fn what_is_said_of_gpus_that_are_gone() {
-    let lost = [3, 5].map(|ordinal| LostDevice {
-        ordinal,
-        error: String::from("CUDA_ERROR_ECC_UNCORRECTABLE"),
-    });
-    assert_eq!(
-        why_without_gpu(&lost, 8),
-        "all GPUs are lost (device 3: CUDA_ERROR_ECC_UNCORRECTABLE, device 5: \
-         CUDA_ERROR_ECC_UNCORRECTABLE), 8 threads"
-    );
-    assert_eq!(
-        why_without_gpu(&[], 1),
-        "GPUs cannot be used in a forked child, one thread"
     );
 }
 

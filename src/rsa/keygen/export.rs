@@ -35,6 +35,16 @@ impl GeneratedKey {
         &self.key
     }
 
+    /// The primes p and q, of equal length and 3 modulo 4. They are not safe primes.
+    ///
+    /// For other uses of the modulus, such as Paillier encryption. The numbers are those of the
+    /// key, which wipes them; copies are the caller's to wipe.
+    #[must_use]
+    pub fn primes(&self) -> [&BoxedUint; 2] {
+        let crt = self.crt();
+        [prime(crt, Crt::p), prime(crt, Crt::q)]
+    }
+
     /// The private exponent d, big-endian, as long as n.
     #[cfg(test)]
     pub(super) fn d(&self) -> &[u8] {
@@ -61,6 +71,13 @@ impl GeneratedKey {
         encoded(self.pkcs1())
     }
 
+    fn crt(&self) -> &Crt {
+        match &self.key.parts().private {
+            Private::Crt(crt) => crt,
+            Private::Plain { .. } => unreachable!("it was made of two primes"),
+        }
+    }
+
     fn pkcs8(&self) -> der::Result<Secret<Vec<u8>>> {
         let key = self.pkcs1()?;
         let info = PrivateKeyInfoRef::new(pkcs1::ALGORITHM_ID, OctetStringRef::new(&key)?);
@@ -68,10 +85,7 @@ impl GeneratedKey {
     }
 
     fn pkcs1(&self) -> der::Result<Secret<Vec<u8>>> {
-        let crt = match &self.key.parts().private {
-            Private::Crt(crt) => crt,
-            Private::Plain { .. } => unreachable!("it was made of two primes"),
-        };
+        let crt = self.crt();
         let (n, e) = (self.key.n(), self.key.e());
         let octets = |number: &BoxedUint| {
             let limbs = number.as_limbs();
@@ -84,7 +98,7 @@ impl GeneratedKey {
             *lowest = Limb(lowest.0 | 1);
             octets(&number)
         };
-        let (p, q) = (octets(prime(crt, Crt::p)), octets(prime(crt, Crt::q)));
+        let [p, q] = self.primes().map(octets);
         let (dp, dq) = (exponent(&crt.dp_less_1), exponent(&crt.dq_less_1));
         let qinv = octets(&crt.qinv);
         let key = RsaPrivateKeyRef {

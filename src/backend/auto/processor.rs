@@ -1,5 +1,6 @@
-//! Products of two numbers, which always run on the processor.
+//! What always runs on the processor: products, and powers of fixed bases.
 
+use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
 use batch_modexp_core::{BatchModMul, Error, ModMul, Serial};
 use crypto_bigint::Unsigned;
 
@@ -39,6 +40,20 @@ impl Auto {
             Chosen::Cuda(cuda) => cuda.host(),
             #[cfg(feature = "cuda")]
             Chosen::Both(both) => both.cuda().host(),
+        }
+    }
+}
+
+/// The engine of the processor, even with GPUs.
+impl HasPowerEngine for Auto {
+    fn power_engine(&self) -> &dyn PowerEngine {
+        match self.chosen() {
+            Chosen::Serial(serial) => serial,
+            Chosen::Cpu(cpu) => cpu.power_engine(),
+            #[cfg(feature = "cuda")]
+            Chosen::Cuda(cuda) => cuda.host().power_engine(),
+            #[cfg(feature = "cuda")]
+            Chosen::Both(both) => both.cuda().host().power_engine(),
         }
     }
 }

@@ -1,0 +1,190 @@
+//! GPUs for [`Auto`]: which ones it takes, and what it says of them.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::num::NonZeroUsize;
+
+use batch_modexp_core::Error;
+
+use super::{AS_ASKED, Auto, Both, Chosen, name_of};
+use crate::backend::Cuda;
+use crate::backend::cuda::{Calibration, CalibrationFault, DeviceInfo, LostDevice, plan};
+
+impl Auto {
+    /// Uses the GPUs with these numbers, as in [`DeviceInfo::ordinal`], and `threads` threads on
+    /// the host (`None`: one for each core that the process may use).
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Cuda::with_devices`].
+    pub fn on_devices(ordinals: &[usize], threads: Option<NonZeroUsize>) -> Result<Self, Error> {
+        let cuda = with_threads(Cuda::with_devices(ordinals)?, threads)?;
+        Ok(Self::cuda(cuda, AS_ASKED))
+    }
+
+    /// Uses these GPUs, whatever their double precision, together with the processor, on the GPUs'
+    /// host threads.
+    ///
+    /// Each batch goes to the side that should finish sooner, as with
+    /// [`with_gpus`](Self::with_gpus). Use it on chips that have not been measured, if a
+    /// [calibration](Self::calibrate) shows that they are faster.
+    ///
+    /// The caller thereby allows secrets to leave the host.
+    #[must_use]
+    pub fn with_cuda(cuda: Cuda) -> Self {
+        Self::both(cuda, AS_ASKED)
+    }
+
+    /// Measures GPUs and processor for moduli of these widths, in bits, and then chooses by the
+    /// results.
+    ///
+    /// The measurements decide both the kernel and the side. See [`Cuda::calibrate`]. GPUs that
+    /// were asked for by name are measured without the processor.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Cuda::calibrate`], and [`CalibrationFault::NoGpu`] without GPUs.
+    pub fn calibrate(&mut self, widths: &[u32]) -> Result<Calibration, Error> {
+        match &mut self.chosen {
+            Chosen::Cuda(cuda) => cuda.calibrate(widths),
+            Chosen::Both(both) => both.calibrate(widths),
+            Chosen::Serial(_) | Chosen::Cpu(_) => Err(CalibrationFault::NoGpu.into()),
+        }
+    }
+
+    /// Applies earlier measurements. A calibration by [`Cuda::calibrate`] does not cover the
+    /// processor; its widths are then measured on first use.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Calibration`] if the calibration is for other GPUs or another backend of the
+    /// processor, or if there are no GPUs.
+    pub fn with_calibration(mut self, calibration: &Calibration) -> Result<Self, Error> {
+        match &mut self.chosen {
+            Chosen::Cuda(cuda) => cuda.apply(calibration)?,
+            Chosen::Both(both) => both.apply(calibration)?,
+            Chosen::Serial(_) | Chosen::Cpu(_) => return Err(CalibrationFault::NoGpu.into()),
+        }
+        Ok(self)
+    }
+
+    pub(super) fn cuda(cuda: Cuda, why: &str) -> Self {
+        let names: Vec<_> = cuda.devices().map(DeviceInfo::name).collect();
+        let reason = alloc::format!("{why}, {}", names.join(", "));
+        Self::new_with(Chosen::Cuda(cuda), reason)
+    }
+
+    pub(super) fn both(cuda: Cuda, why: &str) -> Self {
+        let names: Vec<_> = cuda.devices().map(DeviceInfo::name).collect();
+        let reason = alloc::format!(
+            "{why}, {}; small batches on the processor, {}",
+            names.join(", "),
+            name_of(cuda.host())
+        );
+        Self::new_with(Chosen::Both(Both::new(cuda)), reason)
+    }
+}
+
+/// The GPUs with fast double precision, without those that do not start. `None` if there are none.
+pub(super) fn fast_ones() -> Option<Cuda> {
+    let devices = Cuda::probe().unwrap_or_default();
+    let fast = devices.iter().filter(|device| plan::is_fast(device));
+    start(fast.map(DeviceInfo::ordinal).collect(), Cuda::with_devices)
+}
+
+/// Starts as many of the GPUs as can be started: the others compute without one that fails.
+fn start<T>(mut ordinals: Vec<usize>, open: impl Fn(&[usize]) -> Result<T, Error>) -> Option<T> {
+    while !ordinals.is_empty() {
+        let failed = match open(&ordinals) {
+            Ok(opened) => return Some(opened),
+            Err(Error::Cuda { device, .. }) => ordinals.iter().position(|&at| at == device)?,
+            Err(_) => return None,
+        };
+        ordinals.remove(failed);
+    }
+    None
+}
+
+pub(super) fn with_threads(cuda: Cuda, threads: Option<NonZeroUsize>) -> Result<Cuda, Error> {
+    match threads {
+        Some(threads) => cuda.with_host_threads(threads),
+        None => Ok(cuda),
+    }
+}
+
+/// The name of the backend that computes while the GPUs can be used, or after.
+pub(super) fn name(cuda: &Cuda) -> &'static str {
+    match cuda.is_over() {
+        true => name_of(cuda.host()),
+        false => "cuda",
+    }
+}
+
+/// The reason for using the processor in place of GPUs: all are lost, or this is a forked child.
+fn why_without_gpu(lost: &[LostDevice], threads: usize) -> String {
+    let lost = lost
+        .iter()
+        .map(|LostDevice { ordinal, error }| alloc::format!("device {ordinal}: {error}"));
+    let lost: Vec<_> = lost.collect();
+    let what = match lost.as_slice() {
+        [] => String::from("GPUs cannot be used in a forked child"),
+        lost => alloc::format!("all GPUs are lost ({})", lost.join(", ")),
+    };
+    match threads {
+        1 => alloc::format!("{what}, one thread"),
+        _ => alloc::format!("{what}, {threads} threads"),
+    }
+}
+
+/// The reason for using the processor in place of these GPUs.
+pub(super) fn why_over(cuda: &Cuda) -> String {
+    let lost: Vec<_> = cuda.lost().collect();
+    why_without_gpu(&lost, cuda.host_threads())
+}
+
+#[cfg(test)]
+mod tests {
+    use batch_modexp_core::DeviceFault;
+
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_gpus_that_are_gone() {
+        let lost = [3, 5].map(|ordinal| LostDevice {
+            ordinal,
+            error: String::from("CUDA_ERROR_ECC_UNCORRECTABLE"),
+        });
+        assert_eq!(
+            why_without_gpu(&lost, 8),
+            "all GPUs are lost (device 3: CUDA_ERROR_ECC_UNCORRECTABLE, device 5: \
+             CUDA_ERROR_ECC_UNCORRECTABLE), 8 threads"
+        );
+        assert_eq!(
+            why_without_gpu(&[], 1),
+            "GPUs cannot be used in a forked child, one thread"
+        );
+    }
+
+    #[test]
+    fn a_gpu_that_does_not_start_does_not_disable_the_others() {
+        let start_without = |broken: &'static [usize]| {
+            start(alloc::vec![0, 1, 2, 5], move |ordinals| {
+                let failed = ordinals.iter().find(|ordinal| broken.contains(ordinal));
+                match failed {
+                    Some(&device) => Err(Error::Cuda {
+                        device,
+                        fault: DeviceFault::OutOfMemory,
+                    }),
+                    None => Ok(ordinals.to_vec()),
+                }
+            })
+        };
+        assert_eq!(start_without(&[]), Some(alloc::vec![0, 1, 2, 5]));
+        assert_eq!(start_without(&[1]), Some(alloc::vec![0, 2, 5]));
+        assert_eq!(start_without(&[0, 5]), Some(alloc::vec![1, 2]));
+        assert_eq!(start_without(&[0, 1, 2, 5]), None);
+        // An error of no device would only repeat.
+        let refused = |_: &[usize]| Err::<(), _>(Error::ThreadPool { threads: 3 });
+        assert_eq!(start(alloc::vec![0, 1], refused), None);
+    }
+}
