@@ -9,8 +9,8 @@ mod memory;
 mod need;
 #[path = "cuda/products.rs"]
 mod products;
-#[path = "cuda/unseen.rs"]
-mod unseen;
+#[path = "cuda/unvalidated.rs"]
+mod unvalidated;
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 

@@ -105,21 +105,26 @@ fn wake(waker: Waker) {
     let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
 
-type Desk = Waiting<Request>;
+type Queue = Waiting<Request>;
 
-/// A request whose answer is the question.
+/// A request whose answer is its value.
 struct Request(u32, Reply<u32>);
 
-/// Two classes of requests that alternate: even and odd questions.
-fn work_of(question: u32) -> Work {
-    Work::of_request(1024 << (question % 2), true)
+/// Two classes of requests that alternate: even and odd values.
+fn work_of(value: u32) -> Work {
+    Work::of_request(1024 << (value % 2), true)
 }
 
-fn desk(capacity: usize, min_batch: usize, max_batch: usize) -> Arc<Desk> {
-    shared_desk(capacity, min_batch, max_batch, Sharing::Whole)
+fn queue(capacity: usize, min_batch: usize, max_batch: usize) -> Arc<Queue> {
+    shared_queue(capacity, min_batch, max_batch, Sharing::Whole)
 }
 
-fn shared_desk(capacity: usize, min_batch: usize, max_batch: usize, sharing: Sharing) -> Arc<Desk> {
+fn shared_queue(
+    capacity: usize,
+    min_batch: usize,
+    max_batch: usize,
+    sharing: Sharing,
+) -> Arc<Queue> {
     Arc::new(Waiting::new(Policy {
         capacity,
         min_batch,
@@ -130,7 +135,7 @@ fn shared_desk(capacity: usize, min_batch: usize, max_batch: usize, sharing: Sha
 }
 
 /// Batches have at least two requests, however long the first one waits.
-fn patient_desk(sharing: Sharing) -> Arc<Desk> {
+fn patient_queue(sharing: Sharing) -> Arc<Queue> {
     Arc::new(Waiting::new(Policy {
         capacity: 8,
         min_batch: 2,
@@ -144,9 +149,9 @@ fn patient_desk(sharing: Sharing) -> Arc<Desk> {
 const TWO_THREADS: Sharing = Sharing::Threads { count: 2, lanes: 2 };
 
 /// Answers until the queue is closed and empty. Returns the number of answers.
-fn work(desk: &Desk, max_batch: usize) -> usize {
+fn work(queue: &Queue, max_batch: usize) -> usize {
     let mut count = 0;
-    while let Some((requests, under_way)) = desk.take() {
+    while let Some((requests, under_way)) = queue.take() {
         assert!((1..=max_batch).contains(&requests.len()));
         count += requests.len();
         // As in the library if a batch has the whole backend; `lead` is like a batch on one thread.
@@ -157,8 +162,8 @@ fn work(desk: &Desk, max_batch: usize) -> usize {
 }
 
 fn answer(requests: Batch<Request>) {
-    for (_, Request(question, reply)) in requests {
-        if let Some(waker) = reply.put(question) {
+    for (_, Request(value, reply)) in requests {
+        if let Some(waker) = reply.put(value) {
             wake(waker);
         }
     }
@@ -166,17 +171,17 @@ fn answer(requests: Batch<Request>) {
 
 /// Waits for space, as the library's future does; `None` if the queue is closed. Gives up after
 /// `patience` attempts.
-fn enter(desk: &Desk, question: u32, patience: usize) -> Option<(Ticket, Answer<u32>)> {
+fn enter(queue: &Queue, value: u32, patience: usize) -> Option<(Ticket, Answer<u32>)> {
     let (reply, answer) = reply();
-    let (mut request, mut turn) = (Some(Request(question, reply)), None);
+    let (mut request, mut turn) = (Some(Request(value, reply)), None);
     let mut attempts = 0;
     let number = block_on(poll_fn(|context| {
         let Some(own) = request.take() else {
             return Poll::Ready(None);
         };
-        match desk.push_or_wait(work_of(question), own, &mut turn, context.waker()) {
+        match queue.push_or_wait(work_of(value), own, &mut turn, context.waker()) {
             Ok(number) => Poll::Ready(Some(number)),
-            Err(Refused::Closed(_)) => Poll::Ready(None),
+            Err(Refused::Closed) => Poll::Ready(None),
             Err(Refused::Full(own)) if attempts < patience => {
                 attempts += 1;
                 request = Some(own);
@@ -186,21 +191,21 @@ fn enter(desk: &Desk, question: u32, patience: usize) -> Option<(Ticket, Answer<
         }
     }));
     if let Some(turn) = turn {
-        desk.stop_waiting(turn);
+        queue.stop_waiting(turn);
     }
     Some((number?, answer))
 }
 
-fn ask(desk: &Desk, question: u32) -> Option<u32> {
-    let (_, answer) = enter(desk, question, usize::MAX)?;
+fn call(queue: &Queue, value: u32) -> Option<u32> {
+    let (_, answer) = enter(queue, value, usize::MAX)?;
     block_on(poll_fn(|context| answer.poll(context)))
 }
 
-/// Like `ask`, for a caller that computes if it may. Also returns the number of requests that it
+/// Like `call`, for a caller that computes if it may. Also returns the number of requests that it
 /// has answered.
-fn ask_or_lead(desk: &Desk, question: u32) -> (Option<u32>, usize) {
+fn call_or_lead(queue: &Queue, value: u32) -> (Option<u32>, usize) {
     let (reply, answered) = reply();
-    let led = match desk.push_or_lead(work_of(question), Request(question, reply)) {
+    let led = match queue.push_or_lead(work_of(value), Request(value, reply)) {
         Ok(Pushed::Waits(_)) => 0,
         Ok(Pushed::Led(requests, under_way)) => {
             let count = requests.len();
@@ -208,8 +213,8 @@ fn ask_or_lead(desk: &Desk, question: u32) -> (Option<u32>, usize) {
             drop(under_way);
             count
         }
-        Err(Refused::Full(_)) => return (ask(desk, question), 0),
-        Err(Refused::Closed(_)) => return (None, 0),
+        Err(Refused::Full(_)) => return (call(queue, value), 0),
+        Err(Refused::Closed) => return (None, 0),
     };
     let answer = block_on(poll_fn(|context| answered.poll(context)));
     (answer, led)
@@ -225,23 +230,23 @@ fn in_any_order(test: impl Fn() + Send + Sync + Copy + 'static) {
 #[test]
 fn everyone_is_answered() {
     in_any_order(|| {
-        let desk = desk(1, 1, 2);
+        let queue = queue(1, 1, 2);
         let workers = [0; 2].map(|_| {
-            let desk = desk.clone();
-            thread::spawn(move || work(&desk, 2))
+            let queue = queue.clone();
+            thread::spawn(move || work(&queue, 2))
         });
-        let customers = [10, 20, 30].map(|first| {
-            let desk = desk.clone();
+        let callers = [10, 20, 30].map(|first| {
+            let queue = queue.clone();
             thread::spawn(move || {
-                for question in first..first + 2 {
-                    assert_eq!(ask(&desk, question), Some(question));
+                for value in first..first + 2 {
+                    assert_eq!(call(&queue, value), Some(value));
                 }
             })
         });
-        customers
+        callers
             .into_iter()
-            .for_each(|customer| customer.join().unwrap());
-        assert!(desk.close(false).is_empty());
+            .for_each(|caller| caller.join().unwrap());
+        assert!(queue.close(false).is_empty());
         let answered = workers.map(|worker| worker.join().unwrap());
         assert_eq!(answered.iter().sum::<usize>(), 6);
     });
@@ -251,19 +256,19 @@ fn everyone_is_answered() {
 #[test]
 fn nobody_waits_for_a_batch_that_does_not_come() {
     in_any_order(|| {
-        let desk = desk(8, 3, 4);
+        let queue = queue(8, 3, 4);
         let workers = [0; 2].map(|_| {
-            let desk = desk.clone();
-            thread::spawn(move || work(&desk, 4))
+            let queue = queue.clone();
+            thread::spawn(move || work(&queue, 4))
         });
-        let customers = [1, 2].map(|question| {
-            let desk = desk.clone();
-            thread::spawn(move || assert_eq!(ask(&desk, question), Some(question)))
+        let callers = [1, 2].map(|value| {
+            let queue = queue.clone();
+            thread::spawn(move || assert_eq!(call(&queue, value), Some(value)))
         });
-        customers
+        callers
             .into_iter()
-            .for_each(|customer| customer.join().unwrap());
-        assert!(desk.close(false).is_empty());
+            .for_each(|caller| caller.join().unwrap());
+        assert!(queue.close(false).is_empty());
         workers
             .into_iter()
             .for_each(|worker| assert!(worker.join().unwrap() <= 2));
@@ -277,25 +282,25 @@ fn a_batch_has_as_many_requests_as_it_waits_for() {
     for sharing in [Sharing::Whole, TWO_THREADS] {
         for may_lead in [[false, false], [false, true], [true, true]] {
             in_any_order(move || {
-                let desk = patient_desk(sharing);
+                let queue = patient_queue(sharing);
                 let workers = [0; 2].map(|_| {
-                    let desk = desk.clone();
-                    thread::spawn(move || work(&desk, 4))
+                    let queue = queue.clone();
+                    thread::spawn(move || work(&queue, 4))
                 });
-                let customers = [(1, may_lead[0]), (3, may_lead[1])].map(|(question, may_lead)| {
-                    let desk = desk.clone();
+                let callers = [(1, may_lead[0]), (3, may_lead[1])].map(|(value, may_lead)| {
+                    let queue = queue.clone();
                     thread::spawn(move || {
                         let answer = match may_lead {
-                            true => ask_or_lead(&desk, question).0,
-                            false => ask(&desk, question),
+                            true => call_or_lead(&queue, value).0,
+                            false => call(&queue, value),
                         };
-                        assert_eq!(answer, Some(question));
+                        assert_eq!(answer, Some(value));
                     })
                 });
-                customers
+                callers
                     .into_iter()
-                    .for_each(|customer| customer.join().unwrap());
-                assert!(desk.close(false).is_empty());
+                    .for_each(|caller| caller.join().unwrap());
+                assert!(queue.close(false).is_empty());
                 let answered = workers.map(|worker| worker.join().unwrap());
                 assert!(answered.iter().sum::<usize>() <= 2);
             });
@@ -307,37 +312,37 @@ fn a_batch_has_as_many_requests_as_it_waits_for() {
 #[test]
 fn leaving_holds_nobody_up() {
     in_any_order(|| {
-        let desk = desk(1, 1, 1);
+        let queue = queue(1, 1, 1);
         let worker = {
-            let desk = desk.clone();
-            thread::spawn(move || work(&desk, 1))
+            let queue = queue.clone();
+            thread::spawn(move || work(&queue, 1))
         };
         let taken_back = Arc::new(AtomicUsize::new(0));
         let entered = Arc::new(AtomicUsize::new(0));
-        let leaving = [10, 20].map(|question| {
-            let (desk, taken_back, entered) = (desk.clone(), taken_back.clone(), entered.clone());
+        let leaving = [10, 20].map(|value| {
+            let (queue, taken_back, entered) = (queue.clone(), taken_back.clone(), entered.clone());
             thread::spawn(move || {
                 // One caller that is impatient, and one that waits for space.
-                let patience = question as usize / 10 - 1;
-                if let Some((number, _answer)) = enter(&desk, question, patience) {
+                let patience = value as usize / 10 - 1;
+                if let Some((number, _answer)) = enter(&queue, value, patience) {
                     entered.fetch_add(1, SeqCst);
-                    if desk.cancel(number).is_some() {
+                    if queue.cancel(number).is_some() {
                         taken_back.fetch_add(1, SeqCst);
                     }
                 }
             })
         });
-        let staying = [1, 2].map(|question| {
-            let desk = desk.clone();
-            thread::spawn(move || assert_eq!(ask(&desk, question), Some(question)))
+        let staying = [1, 2].map(|value| {
+            let queue = queue.clone();
+            thread::spawn(move || assert_eq!(call(&queue, value), Some(value)))
         });
         leaving
             .into_iter()
-            .for_each(|customer| customer.join().unwrap());
+            .for_each(|caller| caller.join().unwrap());
         staying
             .into_iter()
-            .for_each(|customer| customer.join().unwrap());
-        assert!(desk.close(false).is_empty());
+            .for_each(|caller| caller.join().unwrap());
+        assert!(queue.close(false).is_empty());
         let answered = worker.join().unwrap();
         let entered = entered.load(SeqCst);
         assert_eq!(answered + taken_back.load(SeqCst), entered + 2);
@@ -348,24 +353,24 @@ fn leaving_holds_nobody_up() {
 fn closing_leaves_nobody_behind() {
     for cancelled in [false, true] {
         in_any_order(move || {
-            let desk = desk(1, 1, 2);
+            let queue = queue(1, 1, 2);
             let worker = {
-                let desk = desk.clone();
-                thread::spawn(move || work(&desk, 2))
+                let queue = queue.clone();
+                thread::spawn(move || work(&queue, 2))
             };
-            let customers = [1, 2, 3].map(|question| {
-                let desk = desk.clone();
+            let callers = [1, 2, 3].map(|value| {
+                let queue = queue.clone();
                 thread::spawn(move || {
-                    let answer = ask(&desk, question);
-                    assert!(answer.is_none() || answer == Some(question));
+                    let answer = call(&queue, value);
+                    assert!(answer.is_none() || answer == Some(value));
                     usize::from(answer.is_some())
                 })
             });
-            let returned = desk.close(cancelled).len();
+            let returned = queue.close(cancelled).len();
             assert!(cancelled || returned == 0);
             let answered = worker.join().unwrap();
-            let told = customers.map(|customer| customer.join().unwrap());
-            assert_eq!(answered, told.iter().sum::<usize>());
+            let answers = callers.map(|caller| caller.join().unwrap());
+            assert_eq!(answered, answers.iter().sum::<usize>());
         });
     }
 }
@@ -374,29 +379,29 @@ fn closing_leaves_nobody_behind() {
 #[test]
 fn no_worker_sleeps_beside_a_request() {
     in_any_order(|| {
-        let desk = shared_desk(8, 1, 1, TWO_THREADS);
+        let queue = shared_queue(8, 1, 1, TWO_THREADS);
         let both = Arc::new(shuttle::sync::Barrier::new(2));
         let workers = [0; 2].map(|_| {
-            let (desk, both) = (desk.clone(), both.clone());
+            let (queue, both) = (queue.clone(), both.clone());
             thread::spawn(move || {
-                while let Some((requests, _under_way)) = desk.take() {
+                while let Some((requests, _under_way)) = queue.take() {
                     both.wait();
                     answer(requests);
                 }
             })
         });
-        let customers = [1, 3].map(|first| {
-            let desk = desk.clone();
+        let callers = [1, 3].map(|first| {
+            let queue = queue.clone();
             thread::spawn(move || {
-                for question in [first, first + 4] {
-                    assert_eq!(ask(&desk, question), Some(question));
+                for value in [first, first + 4] {
+                    assert_eq!(call(&queue, value), Some(value));
                 }
             })
         });
-        customers
+        callers
             .into_iter()
-            .for_each(|customer| customer.join().unwrap());
-        assert!(desk.close(false).is_empty());
+            .for_each(|caller| caller.join().unwrap());
+        assert!(queue.close(false).is_empty());
         workers
             .into_iter()
             .for_each(|worker| worker.join().unwrap());
@@ -407,19 +412,19 @@ fn no_worker_sleeps_beside_a_request() {
 #[test]
 fn closing_meets_callers_that_leave() {
     in_any_order(|| {
-        let desk = desk(2, 1, 2);
+        let queue = queue(2, 1, 2);
         let workers = [0; 2].map(|_| {
-            let desk = desk.clone();
-            thread::spawn(move || work(&desk, 2))
+            let queue = queue.clone();
+            thread::spawn(move || work(&queue, 2))
         });
         let leaving = {
-            let desk = desk.clone();
-            thread::spawn(move || match enter(&desk, 1, 0) {
-                Some((ticket, _answer)) => usize::from(desk.cancel(ticket).is_none()),
+            let queue = queue.clone();
+            thread::spawn(move || match enter(&queue, 1, 0) {
+                Some((ticket, _answer)) => usize::from(queue.cancel(ticket).is_none()),
                 None => 0,
             })
         };
-        assert!(desk.close(false).is_empty());
+        assert!(queue.close(false).is_empty());
         let answered = workers.map(|worker| worker.join().unwrap());
         assert_eq!(answered.iter().sum::<usize>(), leaving.join().unwrap());
     });
@@ -431,33 +436,33 @@ fn closing_meets_callers_that_leave() {
 fn callers_compute() {
     for sharing in [Sharing::Whole, TWO_THREADS] {
         in_any_order(move || {
-            let desk = shared_desk(3, 1, 4, sharing);
+            let queue = shared_queue(3, 1, 4, sharing);
             let worker = {
-                let desk = desk.clone();
-                thread::spawn(move || work(&desk, 4))
+                let queue = queue.clone();
+                thread::spawn(move || work(&queue, 4))
             };
             let leading = [10, 20].map(|first| {
-                let desk = desk.clone();
+                let queue = queue.clone();
                 thread::spawn(move || {
-                    let answers = [first, first + 1].map(|question| {
-                        let (answer, led) = ask_or_lead(&desk, question);
-                        assert_eq!(answer, Some(question));
+                    let answers = [first, first + 1].map(|value| {
+                        let (answer, led) = call_or_lead(&queue, value);
+                        assert_eq!(answer, Some(value));
                         led
                     });
                     answers.iter().sum::<usize>()
                 })
             });
             let waiting = {
-                let desk = desk.clone();
-                thread::spawn(move || assert_eq!(ask(&desk, 30), Some(30)))
+                let queue = queue.clone();
+                thread::spawn(move || assert_eq!(call(&queue, 30), Some(30)))
             };
             let led = leading.map(|leader| leader.join().unwrap());
             waiting.join().unwrap();
-            assert!(desk.close(false).is_empty());
-            desk.wait_for_leaders();
+            assert!(queue.close(false).is_empty());
+            queue.wait_for_leaders();
             let answered = worker.join().unwrap();
             assert_eq!(answered + led.iter().sum::<usize>(), 5);
-            assert_eq!(desk.occupancy(), (0, 0));
+            assert_eq!(queue.occupancy(), (0, 0));
         });
     }
 }
@@ -467,18 +472,18 @@ fn callers_compute() {
 fn closing_waits_for_callers_that_compute() {
     for cancelled in [false, true] {
         in_any_order(move || {
-            let desk = shared_desk(3, 1, 4, TWO_THREADS);
+            let queue = shared_queue(3, 1, 4, TWO_THREADS);
             let worker = {
-                let desk = desk.clone();
-                thread::spawn(move || work(&desk, 4))
+                let queue = queue.clone();
+                thread::spawn(move || work(&queue, 4))
             };
             let computing = Arc::new(AtomicUsize::new(0));
-            let leaders = [1, 2].map(|question| {
-                let (desk, computing) = (desk.clone(), computing.clone());
+            let leaders = [1, 2].map(|value| {
+                let (queue, computing) = (queue.clone(), computing.clone());
                 thread::spawn(move || {
                     let (reply, _answer) = reply();
                     if let Ok(Pushed::Led(requests, under_way)) =
-                        desk.push_or_lead(work_of(question), Request(question, reply))
+                        queue.push_or_lead(work_of(value), Request(value, reply))
                     {
                         computing.fetch_add(1, SeqCst);
                         thread::yield_now();
@@ -488,9 +493,9 @@ fn closing_waits_for_callers_that_compute() {
                     }
                 })
             });
-            drop(desk.close(cancelled));
+            drop(queue.close(cancelled));
             worker.join().unwrap();
-            desk.wait_for_leaders();
+            queue.wait_for_leaders();
             assert_eq!(computing.load(SeqCst), 0);
             for leader in leaders {
                 leader.join().unwrap();

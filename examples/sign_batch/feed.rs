@@ -61,7 +61,7 @@ pub struct Feed {
 struct Queue {
     state: Mutex<State>,
     /// Signals that the awaited lines, or the end, have come.
-    came: Condvar,
+    arrived: Condvar,
     /// Signals that lines were taken.
     taken: Condvar,
 }
@@ -103,14 +103,14 @@ impl Feed {
         state.wanted = most;
         while !state.is_complete() {
             let Some(since) = state.since else {
-                state = wait(&self.queue.came, state);
+                state = wait(&self.queue.arrived, state);
                 continue;
             };
             let left = self.flush_after.saturating_sub(since.elapsed());
             if left.is_zero() {
                 break;
             }
-            let result = self.queue.came.wait_timeout(state, left);
+            let result = self.queue.arrived.wait_timeout(state, left);
             state = result.unwrap_or_else(PoisonError::into_inner).0;
         }
         let batch = state.take();
@@ -140,12 +140,12 @@ impl Queue {
                     state.push(line);
                     // Waking the signer for every line would cost more than reading it.
                     if state.lines.len() == 1 || state.is_complete() {
-                        self.came.notify_one();
+                        self.arrived.notify_one();
                     }
                 }
                 end => {
                     state.end = Some(end.map(drop));
-                    self.came.notify_one();
+                    self.arrived.notify_one();
                     return;
                 }
             }

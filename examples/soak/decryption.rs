@@ -18,7 +18,7 @@ const LARGEST: usize = 40;
 pub(crate) fn ciphertexts(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
     let is_oaep = below(rng, 2) == 0;
     let size = place.size(rng).min(LARGEST);
-    let lanes: Vec<_> = (0..size)
+    let items: Vec<_> = (0..size)
         .map(|_| {
             let key = pick(rng, &place.keys);
             match below(rng, 8) {
@@ -32,7 +32,7 @@ pub(crate) fn ciphertexts(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
             }
         })
         .collect();
-    let batch: Vec<_> = lanes
+    let batch: Vec<_> = items
         .iter()
         .map(|(key, ciphertext, _)| (&key.handle, ciphertext))
         .collect();
@@ -43,10 +43,10 @@ pub(crate) fn ciphertexts(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
     };
     let messages = messages.map_err(|error| format!("{}: {error}", backend.name()))?;
     let mut done = Done {
-        lanes: size as u64,
+        items: size as u64,
         ..Done::default()
     };
-    for (index, ((key, ciphertext, message), result)) in lanes.iter().zip(&messages).enumerate() {
+    for (index, ((key, ciphertext, message), result)) in items.iter().zip(&messages).enumerate() {
         let is_right = match (&result, message) {
             (Ok(result), Some(message)) => *result == message,
             (Ok(result), None) if !is_oaep => {

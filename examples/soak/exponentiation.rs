@@ -81,7 +81,7 @@ pub(crate) fn mixed_widths(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
         false => backend.batch_mod_exp_each(&batch, &lengths, &mut out),
     };
     result.map_err(|error| format!("{}: {error}", backend.name()))?;
-    spoil(place, &mut out);
+    corrupt(place, &mut out);
     for i in sample(rng, batch.len()) {
         let (width, modulus) = &moduli[instances[i].modulus];
         compare(backend, &instances[i], modulus, lengths[i], &out[i])?;
@@ -129,7 +129,7 @@ fn uints<const LIMBS: usize>(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
     backend
         .batch_mod_exp(&batch, exponent_bits, &mut out)
         .map_err(|error| format!("{}: {error}", backend.name()))?;
-    spoil(place, &mut out);
+    corrupt(place, &mut out);
     for i in sample(rng, size) {
         let x = &instances[i];
         compare(backend, x, &moduli[x.modulus], exponent_bits, &out[i])?;
@@ -169,7 +169,7 @@ pub(crate) fn bad_input(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
         format!("{}: a failed batch left something", backend.name())
     })?;
     Ok(Done {
-        lanes: batch.len() as u64,
+        items: batch.len() as u64,
         errors: 1,
         ..Done::default()
     })
@@ -199,17 +199,17 @@ fn compare<U: Unsigned>(
 }
 
 /// Changes all results, for the control.
-fn spoil<U: Unsigned>(place: &Place, out: &mut [U]) {
-    if place.spoils {
+fn corrupt<U: Unsigned>(place: &Place, out: &mut [U]) {
+    if place.corrupts {
         out.iter_mut()
             .for_each(|value| value.as_mut_limbs()[0].0 ^= 1);
     }
 }
 
-fn done(lanes: usize) -> Done {
+fn done(items: usize) -> Done {
     Done {
-        lanes: lanes as u64,
-        checked: lanes.min(SAMPLE) as u64,
+        items: items as u64,
+        checked: items.min(SAMPLE) as u64,
         ..Done::default()
     }
 }

@@ -49,7 +49,7 @@ struct Options {
     /// Threads that call.
     #[arg(long, default_value = "4")]
     callers: NonZeroUsize,
-    /// Instances or lanes of the largest batch.
+    /// Instances or items of the largest batch.
     #[arg(long, default_value = "48")]
     largest: NonZeroUsize,
     /// The same work in the same order for each thread.
@@ -120,7 +120,7 @@ fn run(options: &Options) -> Result<Vec<Finding>, Box<dyn Error>> {
         names.join(", ")
     );
     let span = Duration::from_secs(options.seconds);
-    let (samples, soaked) = soak(options, &place, span)?;
+    let (samples, totals) = soak(options, &place, span)?;
     drop(place);
     if options.control == Some(Control::Handles) {
         core::mem::forget(File::open("/proc/self/status")?);
@@ -144,25 +144,25 @@ fn run(options: &Options) -> Result<Vec<Finding>, Box<dyn Error>> {
         after.files,
         after.threads
     );
-    for (kind, calls) in KINDS.iter().zip(soaked.calls) {
+    for (kind, calls) in KINDS.iter().zip(totals.calls) {
         println!("{}: {calls} calls", kind.name);
     }
-    let done = soaked.done;
+    let done = totals.done;
     println!(
-        "total: {} calls, {} lanes, {} compared, {} errors as expected, {} taken back",
-        soaked.calls.iter().sum::<u64>(),
-        done.lanes,
+        "total: {} calls, {} items, {} compared, {} errors as expected, {} taken back",
+        totals.calls.iter().sum::<u64>(),
+        done.items,
         done.checked,
         done.errors,
         done.cancelled
     );
     // A run that ended early shows nothing else.
-    if let Some(what) = soaked.wrong {
+    if let Some(what) = totals.wrong {
         return Ok(vec![Finding::Wrong(what)]);
     }
     let not_done = KINDS
         .iter()
-        .zip(soaked.calls)
+        .zip(totals.calls)
         .filter(|(_, calls)| *calls == 0);
     let findings = verdict::of_memory(&samples, warm_up)
         .into_iter()
@@ -197,13 +197,13 @@ fn place(options: &Options) -> Result<Place, Box<dyn Error>> {
         keys: keys::all()?,
         queue,
         largest: options.largest.get(),
-        spoils: options.control == Some(Control::Wrong),
+        corrupts: options.control == Some(Control::Wrong),
     })
 }
 
 /// The combined results of all callers.
 #[derive(Default)]
-struct Soaked {
+struct Totals {
     done: Done,
     /// In the order of [`KINDS`].
     calls: [u64; KINDS.len()],
@@ -216,42 +216,42 @@ fn soak(
     options: &Options,
     place: &Place,
     span: Duration,
-) -> Result<(Vec<Sample>, Soaked), Box<dyn Error>> {
-    let (soaked, is_over) = (Mutex::new(Soaked::default()), AtomicBool::new(false));
+) -> Result<(Vec<Sample>, Totals), Box<dyn Error>> {
+    let (totals, is_over) = (Mutex::new(Totals::default()), AtomicBool::new(false));
     let started = Instant::now();
     let mut samples = Vec::new();
     let all = thread::scope(|scope| {
         let callers: Vec<_> = (0..options.callers.get() as u64)
             .map(|number| {
-                let (soaked, is_over) = (&soaked, &is_over);
+                let (totals, is_over) = (&totals, &is_over);
                 let rng = ChaCha20Rng::seed_from_u64(options.seed.wrapping_mul(1 << 16) + number);
-                scope.spawn(move || call_on(place, rng, soaked, is_over))
+                scope.spawn(move || call_on(place, rng, totals, is_over))
             })
             .collect();
-        let measured = measure(options, started, span, &soaked, &is_over, &mut samples);
+        let measured = measure(options, started, span, &totals, &is_over, &mut samples);
         is_over.store(true, Relaxed);
         let panicked = callers.into_iter().any(|caller| caller.join().is_err());
         measured.map(|()| panicked)
     });
     let panicked = all?;
-    let mut soaked = soaked.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut totals = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
     if panicked {
-        soaked.wrong = Some("a thread panicked".into());
+        totals.wrong = Some("a thread panicked".into());
     }
-    Ok((samples, soaked))
+    Ok((samples, totals))
 }
 
 /// Runs one caller: calls of random kinds.
-fn call_on(place: &Place, mut rng: ChaCha20Rng, soaked: &Mutex<Soaked>, is_over: &AtomicBool) {
+fn call_on(place: &Place, mut rng: ChaCha20Rng, totals: &Mutex<Totals>, is_over: &AtomicBool) {
     while !is_over.load(Relaxed) {
         let kind = work::below(&mut rng, KINDS.len());
         let outcome = (KINDS[kind].call)(place, &mut rng);
-        let mut soaked = soaked.lock().unwrap_or_else(PoisonError::into_inner);
-        soaked.calls[kind] += 1;
+        let mut totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
+        totals.calls[kind] += 1;
         match outcome {
-            Ok(done) => soaked.done += done,
+            Ok(done) => totals.done += done,
             Err(what) => {
-                soaked
+                totals
                     .wrong
                     .get_or_insert(format!("{}: {what}", KINDS[kind].name));
                 is_over.store(true, Relaxed);
@@ -265,7 +265,7 @@ fn measure(
     options: &Options,
     started: Instant,
     span: Duration,
-    soaked: &Mutex<Soaked>,
+    totals: &Mutex<Totals>,
     is_over: &AtomicBool,
     samples: &mut Vec<Sample>,
 ) -> std::io::Result<()> {
@@ -281,12 +281,12 @@ fn measure(
         let reports = at.as_secs() / REPORT.as_secs();
         if reports > reported {
             reported = reports;
-            let soaked = soaked.lock().unwrap_or_else(PoisonError::into_inner);
-            let (calls, done) = (soaked.calls.iter().sum::<u64>(), soaked.done);
+            let totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
+            let (calls, done) = (totals.calls.iter().sum::<u64>(), totals.done);
             println!(
-                "{:>6} s: {calls} calls, {} lanes, {} compared, {} errors as expected, {} taken back, {:.1} MiB",
+                "{:>6} s: {calls} calls, {} items, {} compared, {} errors as expected, {} taken back, {:.1} MiB",
                 at.as_secs(),
-                done.lanes,
+                done.items,
                 done.checked,
                 done.errors,
                 done.cancelled,

@@ -75,7 +75,7 @@ pub(crate) fn requests(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
         .collect();
     let mut asked = Vec::new();
     for digest in &digests {
-        done.lanes += 1;
+        done.items += 1;
         let (handle, octets) = (&digest.key.handle, &digest.octets);
         match below(rng, 8) {
             0 => {
@@ -133,7 +133,7 @@ pub(crate) fn short_lives(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
         false => drop(queue),
     }
     for (digest, signing) in asked {
-        done.lanes += 1;
+        done.items += 1;
         match signing.wait() {
             Err(QueueError::ShutDown) => {
                 expect(is_cancelled, || {

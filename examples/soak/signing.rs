@@ -16,7 +16,7 @@ const SAMPLE: usize = 4;
 
 /// Random digests, keys and schemes, some with digests of wrong length or keys that are too short.
 pub(crate) fn signatures(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
-    let lanes: Vec<_> = (0..place.size(rng))
+    let items: Vec<_> = (0..place.size(rng))
         .map(|_| {
             let (key, scheme) = (pick(rng, &place.keys), scheme(rng));
             let is_wrong = below(rng, 20) == 0;
@@ -25,21 +25,21 @@ pub(crate) fn signatures(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
             (key, scheme, digest)
         })
         .collect();
-    let batch: Vec<_> = lanes
+    let batch: Vec<_> = items
         .iter()
         .map(|(key, scheme, digest)| (&key.handle, *scheme, digest))
         .collect();
     let backend = place.backend(rng);
-    let signer = BatchSigner::new(backend, lanes[0].1).blinding(below(rng, 4) != 0);
+    let signer = BatchSigner::new(backend, items[0].1).blinding(below(rng, 4) != 0);
     let signatures = signer
         .sign_prehash_mixed(rng, &batch)
         .map_err(|error| format!("{}: {error}", backend.name()))?;
     let mut done = Done {
-        lanes: lanes.len() as u64,
+        items: items.len() as u64,
         ..Done::default()
     };
-    let from = below(rng, lanes.len());
-    for (index, ((key, scheme, digest), result)) in lanes.iter().zip(signatures).enumerate() {
+    let from = below(rng, items.len());
+    for (index, ((key, scheme, digest), result)) in items.iter().zip(signatures).enumerate() {
         match (result, expected_error(index, key, *scheme, digest)) {
             (Ok(signature), None) if (from..from + SAMPLE).contains(&index) => {
                 verify(key, *scheme, digest, &signature)?;
@@ -55,7 +55,7 @@ pub(crate) fn signatures(place: &Place, rng: &mut ChaCha20Rng) -> Outcome {
     Ok(done)
 }
 
-/// The expected error of a lane: a wrong digest is reported before a short key.
+/// The expected error of an item: a wrong digest is reported before a short key.
 pub(crate) fn expected_error(
     index: usize,
     key: &Key,

@@ -21,14 +21,14 @@ pub(crate) struct Place {
     /// Instances or items of the largest batch.
     pub(crate) largest: usize,
     /// Whether results are changed before they are checked.
-    pub(crate) spoils: bool,
+    pub(crate) corrupts: bool,
 }
 
 /// Counts of the work done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Done {
     /// Instances, messages, ciphertexts or requests.
-    pub(crate) lanes: u64,
+    pub(crate) items: u64,
     /// Results that were compared with another implementation's.
     pub(crate) checked: u64,
     /// Expected errors.
@@ -39,7 +39,7 @@ pub(crate) struct Done {
 
 impl AddAssign for Done {
     fn add_assign(&mut self, other: Self) {
-        self.lanes += other.lanes;
+        self.items += other.items;
         self.checked += other.checked;
         self.errors += other.errors;
         self.cancelled += other.cancelled;

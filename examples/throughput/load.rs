@@ -29,7 +29,7 @@ const LARGE_BATCH: usize = 262_144;
 const SAMPLED: usize = 16;
 
 /// The load to measure.
-pub(crate) struct Offer<'a> {
+pub(crate) struct OfferedLoad<'a> {
     pub(crate) bits: usize,
     /// Fractions of the peak rate.
     pub(crate) loads: &'a [f64],
@@ -40,7 +40,7 @@ pub(crate) struct Offer<'a> {
 
 /// The result of one load with one batch size.
 struct Row {
-    timetable: Timetable,
+    schedule: Schedule,
     achieved: f64,
     p50: Duration,
     p99: Duration,
@@ -48,7 +48,7 @@ struct Row {
 }
 
 /// Measures and prints; returns comma-separated values.
-pub(crate) fn measure(cuda: &Cuda, offer: &Offer<'_>) -> Result<Vec<u8>, Box<dyn Error>> {
+pub(crate) fn measure(cuda: &Cuda, offer: &OfferedLoad<'_>) -> Result<Vec<u8>, Box<dyn Error>> {
     let (bits, callers) = (offer.bits, offer.callers);
     if offer.batches.contains(&0) {
         return Err("--batch: a batch has at least one message".into());
@@ -66,7 +66,7 @@ pub(crate) fn measure(cuda: &Cuda, offer: &Offer<'_>) -> Result<Vec<u8>, Box<dyn
     );
     println!(
         "{:>7} {:>5} {:>10} {:>10} {:>9} {:>9} {:>9}",
-        "batch", "load", "offered/s", "signed/s", "p50 ms", "p99 ms", "most ms"
+        "batch", "load", "offer/s", "signed/s", "p50 ms", "p99 ms", "most ms"
     );
     let mut csv = Vec::new();
     writeln!(
@@ -75,7 +75,7 @@ pub(crate) fn measure(cuda: &Cuda, offer: &Offer<'_>) -> Result<Vec<u8>, Box<dyn
     )?;
     for &batch in offer.batches {
         for &load in offer.loads {
-            let timetable = Timetable {
+            let schedule = Schedule {
                 batch,
                 load,
                 rate: peak * load,
@@ -83,16 +83,16 @@ pub(crate) fn measure(cuda: &Cuda, offer: &Offer<'_>) -> Result<Vec<u8>, Box<dyn
                     .div_ceil(batch)
                     .max(1),
             };
-            // Warms up: all callers at once, and then the timetable without timing. So all buffers
+            // Warms up: all callers at once, and then the schedule without timing. So all buffers
             // exist at full size; a call that allocates larger ones would delay others.
-            let burst = Timetable {
+            let burst = Schedule {
                 rate: f64::INFINITY,
                 count: 4 * callers,
-                ..timetable
+                ..schedule
             };
             burst.run(cuda, &key, &messages, callers)?;
-            timetable.run(cuda, &key, &messages, callers)?;
-            let row = timetable.run(cuda, &key, &messages, callers)?;
+            schedule.run(cuda, &key, &messages, callers)?;
+            let row = schedule.run(cuda, &key, &messages, callers)?;
             row.print();
             row.write(&mut csv, offer, cuda, peak)?;
         }
@@ -129,7 +129,7 @@ fn sign(cuda: &Cuda, key: &KeyHandle, messages: &[[u8; 8]]) -> Result<Instant, S
 
 /// A schedule of arrivals.
 #[derive(Clone, Copy)]
-struct Timetable {
+struct Schedule {
     batch: usize,
     /// The fraction of the peak rate.
     load: f64,
@@ -139,7 +139,7 @@ struct Timetable {
     count: usize,
 }
 
-impl Timetable {
+impl Schedule {
     /// Arrival of this message, from the start.
     fn arrival(&self, message: usize) -> Duration {
         Duration::from_secs_f64(message as f64 / self.rate)
@@ -187,7 +187,7 @@ impl Timetable {
         // The first batch begins when its last message has arrived.
         let time = ended - self.arrival(self.batch - 1);
         Ok(Row {
-            timetable: *self,
+            schedule: *self,
             achieved: (self.count * self.batch) as f64 / time.as_secs_f64(),
             p50: percentile(&mut waited, 50),
             p99: percentile(&mut waited, 99),
@@ -200,9 +200,9 @@ impl Row {
     fn print(&self) {
         println!(
             "{:>7} {:>5.2} {:>10.0} {:>10.0} {:>9.3} {:>9.3} {:>9.3}",
-            self.timetable.batch,
-            self.timetable.load,
-            self.timetable.rate,
+            self.schedule.batch,
+            self.schedule.load,
+            self.schedule.rate,
             self.achieved,
             milliseconds(self.p50),
             milliseconds(self.p99),
@@ -213,7 +213,7 @@ impl Row {
     fn write(
         &self,
         csv: &mut Vec<u8>,
-        offer: &Offer<'_>,
+        offer: &OfferedLoad<'_>,
         cuda: &Cuda,
         peak: f64,
     ) -> std::io::Result<()> {
@@ -224,9 +224,9 @@ impl Row {
             cuda.host_threads(),
             cuda.devices().count(),
             offer.callers,
-            self.timetable.batch,
-            self.timetable.load,
-            self.timetable.rate,
+            self.schedule.batch,
+            self.schedule.load,
+            self.schedule.rate,
             self.achieved,
             milliseconds(self.p50),
             milliseconds(self.p99),

@@ -168,7 +168,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         return verify_ops::measure(&cuda, bits, &options.batch, options.seconds);
     }
     if let (Some(bits), false) = (options.rsa, options.load.is_empty()) {
-        let offer = load::Offer {
+        let offer = load::OfferedLoad {
             bits,
             loads: &options.load,
             batches: &options.batch,

@@ -123,7 +123,7 @@ impl Global {
     }
 
     /// Checks that an address is in a buffer.
-    pub(crate) fn hold(&self, address: u64) -> Result<(), Fault> {
+    pub(crate) fn check_bounds(&self, address: u64) -> Result<(), Fault> {
         let (pointer, offset) = split(address);
         match self.buffers.get(pointer.index()) {
             Some(buffer) if offset < buffer.len() as u64 => Ok(()),
@@ -267,7 +267,7 @@ impl Variables {
     }
 
     /// Whether an address is among the variables.
-    pub(crate) fn hold(address: u64) -> bool {
+    pub(crate) fn contain(address: u64) -> bool {
         address >= VARIABLES
     }
 
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(variables.read::<1>(second + 2), Err(beyond.clone()));
         let beyond = Fault::OutOfBounds(Location::Variable(0));
         assert_eq!(variables.read::<1>(second + (1 << 32)), Err(beyond));
-        assert!(Variables::hold(address) && !Variables::hold(1 << 32));
+        assert!(Variables::contain(address) && !Variables::contain(1 << 32));
     }
 
     #[test]

@@ -267,7 +267,7 @@ impl Cuda {
 
     /// The estimated time in milliseconds for `count` exponentiations modulo numbers of `bits` bits
     /// on all devices. `None` if one of them has no kernel.
-    pub(crate) fn foreseen_ms(&self, bits: u32, exponent_bits: u32, count: usize) -> Option<f64> {
+    pub(crate) fn predicted_ms(&self, bits: u32, exponent_bits: u32, count: usize) -> Option<f64> {
         self.slowest_ms(count, |device, share| {
             let tuning = Tuning::default();
             let plan = Plan::new(SHIPPED, bits, exponent_bits, share, device, tuning)?;

@@ -114,7 +114,7 @@ impl Drop for Wakers {
     }
 }
 
-type Lanes<'a> = [(&'a KeyHandle, AnyScheme, &'a [u8])];
+type Items<'a> = [(&'a KeyHandle, AnyScheme, &'a [u8])];
 
 /// Methods for callers.
 impl Shared {
@@ -197,11 +197,11 @@ impl Shared {
 
     fn compute(&self, requests: &Batch<Request>) -> Vec<Outcome> {
         self.counters.batch(requests.len());
-        let lanes = requests
+        let items = requests
             .iter()
             .map(|(_, request)| (&request.key, request.scheme, request.digest.octets()));
-        let lanes: &Lanes<'_> = &lanes.collect::<Vec<_>>();
-        let first = self.attempt(lanes, || match (self.sharing, self.backend.per_thread()) {
+        let items: &Items<'_> = &items.collect::<Vec<_>>();
+        let first = self.attempt(items, || match (self.sharing, self.backend.per_thread()) {
             (Sharing::Threads { .. }, Some(one)) => one.backend,
             _ => &*self.backend,
         });
@@ -216,18 +216,18 @@ impl Shared {
         };
         let second = fallback.map(|backend| {
             self.counters.fallbacks.add(1);
-            self.attempt(lanes, || backend)
+            self.attempt(items, || backend)
         });
         match second.unwrap_or(Err(failure)) {
             Ok(outcomes) => outcomes,
-            Err(failure) => vec![Err(failure); lanes.len()],
+            Err(failure) => vec![Err(failure); items.len()],
         }
     }
 
     /// Computes one outcome for each item, or returns why the backend failed as a whole.
     fn attempt<'a>(
         &self,
-        lanes: &Lanes<'_>,
+        items: &Items<'_>,
         backend: impl FnOnce() -> &'a dyn RsaBackend,
     ) -> Result<Vec<Outcome>, QueueError> {
         let sign = || {
@@ -235,7 +235,7 @@ impl Shared {
             // Ignored: each item has its own scheme.
             let scheme = AnyScheme::Pkcs1v15 { hash: Hash::Sha256 };
             let signer = BatchSigner::new(backend, scheme).blinding(self.blinding);
-            signer.sign_prehash_mixed(&mut &self.generator, lanes)
+            signer.sign_prehash_mixed(&mut &self.generator, items)
         };
         // A batch that unwinds leaves only its own buffers behind, which are wiped.
         let results = contain(sign).ok_or(QueueError::Panicked)??;
@@ -256,9 +256,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Bell(AtomicBool);
+    struct WakeFlag(AtomicBool);
 
-    impl Wake for Bell {
+    impl Wake for WakeFlag {
         fn wake(self: Arc<Self>) {
             self.0.store(true, SeqCst);
         }
@@ -266,11 +266,11 @@ mod tests {
 
     #[test]
     fn a_panic_leaves_nobody_asleep() {
-        let bell = Arc::<Bell>::default();
+        let flag = Arc::<WakeFlag>::default();
         let panicked = contain(|| {
-            let _wakers = Wakers(vec![Waker::noop().clone(), bell.clone().into()]);
+            let _wakers = Wakers(vec![Waker::noop().clone(), flag.clone().into()]);
             std::panic::resume_unwind(Box::new("as asked"));
         });
-        assert!(panicked.is_none() && bell.0.load(SeqCst));
+        assert!(panicked.is_none() && flag.0.load(SeqCst));
     }
 }

@@ -75,7 +75,7 @@ impl Signing {
                     answer,
                 }
             }
-            Err(Refused::Closed(_)) => Stage::Failed(QueueError::ShutDown),
+            Err(Refused::Closed) => Stage::Failed(QueueError::ShutDown),
             Err(Refused::Full(request)) => Stage::Blocked {
                 request,
                 answer,
@@ -197,7 +197,7 @@ impl Future for Signing {
                         let ticket = Some(ticket);
                         self.stage = Stage::Queued { ticket, answer };
                     }
-                    Err(Refused::Closed(_)) => return Poll::Ready(Err(QueueError::ShutDown)),
+                    Err(Refused::Closed) => return Poll::Ready(Err(QueueError::ShutDown)),
                     Err(Refused::Full(request)) => {
                         self.stage = Stage::Blocked {
                             request,

@@ -1,6 +1,6 @@
 //! Waiting requests until a worker takes them, and callers that wait for space.
 //!
-//! Callers put requests into a lock-free queue, the *entrance*. Workers and computing callers sort
+//! Callers put requests into a lock-free queue, the *injector*. Workers and computing callers sort
 //! them by class, under the one lock. The lock also guards the callers that wait for space. No
 //! caller's code runs under it: wakers are called, and requests dropped, after its release.
 
@@ -21,10 +21,10 @@ use super::turns::{Turns, Work};
 
 pub(super) struct Waiting<T> {
     policy: Policy,
-    entrance: SegQueue<(Ticket, Instant, T)>,
+    injector: SegQueue<(Ticket, Instant, T)>,
     /// Requests accepted so far, including cancelled ones.
     accepted: AtomicU64,
-    /// Requests in the entrance and sorted, and those about to enter.
+    /// Requests in the injector and sorted, and those about to enter.
     count: AtomicUsize,
     /// Batches under way.
     under_way: AtomicUsize,
@@ -51,10 +51,10 @@ struct State<T> {
     sleepers: usize,
 }
 
-/// Why a request was refused; it is returned to the caller.
+/// Why a request was refused. With `Full`, it is returned to the caller; else it is dropped.
 pub(super) enum Refused<T> {
     Full(T),
-    Closed(T),
+    Closed,
 }
 
 /// The wakers of callers that waited for space.
@@ -72,7 +72,7 @@ impl<T> Waiting<T> {
     pub(super) fn new(policy: Policy) -> Self {
         Self {
             policy,
-            entrance: SegQueue::new(),
+            injector: SegQueue::new(),
             accepted: AtomicU64::new(0),
             count: AtomicUsize::new(0),
             under_way: AtomicUsize::new(0),
@@ -121,14 +121,14 @@ impl<T> Waiting<T> {
             if before.is_ok() {
                 self.count.fetch_sub(1, SeqCst);
             }
-            return Err(Refused::Closed(request));
+            return Err(Refused::Closed);
         }
         let Ok(before) = before else {
             return Err(Refused::Full(request));
         };
         let number = self.accepted.fetch_add(1, SeqCst);
         let ticket = Ticket { number, work };
-        self.entrance.push((ticket, now(), request));
+        self.injector.push((ticket, now(), request));
         Ok((ticket, before + 1))
     }
 
@@ -308,9 +308,9 @@ impl<T> Waiting<T> {
         Some((batch, under_way))
     }
 
-    /// Sorts the requests of the entrance by class.
+    /// Sorts the requests of the injector by class.
     fn sort_in(&self, state: &mut MutexGuard<'_, State<T>>) {
-        while let Some((ticket, since, request)) = self.entrance.pop() {
+        while let Some((ticket, since, request)) = self.injector.pop() {
             state.requests.insert(ticket, since, request);
         }
     }

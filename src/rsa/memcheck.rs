@@ -329,12 +329,12 @@ fn private_operations(backend: &impl RsaBackend, rsa_keys: Vec<PrivateKey>) {
         .collect();
     keys.iter().for_each(set_secrets_undefined);
     let order = [0, 1, 0, 0, 1];
-    let lanes: Vec<_> = order.iter().map(|&key| &keys[key]).collect();
+    let items: Vec<_> = order.iter().map(|&key| &keys[key]).collect();
     for blinded in [false, true] {
         // Blinding factors and messages are derived from marked random numbers.
         let streams = Streams::seeded(&mut SecretRandom::new(2)).unwrap();
         let source = RandomBlocks(Streams::seeded(&mut SecretRandom::new(3)).unwrap());
-        let results = private_ops(backend, Keys::Each(&lanes), &source, &streams, blinded);
+        let results = private_ops(backend, Keys::Each(&items), &source, &streams, blinded);
         let results = SecretOctets::new(results.unwrap());
         for (result, key) in results.iter().zip(order) {
             let result = result.expect("a result that passes its check");

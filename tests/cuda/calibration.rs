@@ -41,12 +41,12 @@ fn measured_times_are_chosen_by() {
     for (before, device) in predicted.iter().zip(cuda.devices()) {
         for bits in WIDTHS {
             for point in entry_points(bits) {
-                let Some(foretold) = point.forecast(before, 100_000) else {
+                let Some(predicted) = point.forecast(before, 100_000) else {
                     continue;
                 };
                 assert_ne!(
                     point.forecast(device, 100_000),
-                    Some(foretold),
+                    Some(predicted),
                     "{}",
                     point.name()
                 );

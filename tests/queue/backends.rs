@@ -16,7 +16,7 @@ pub struct Gate {
     is_open: Mutex<bool>,
     changed: Condvar,
     calls: AtomicUsize,
-    lanes: AtomicUsize,
+    items: AtomicUsize,
 }
 
 impl Gate {
@@ -45,8 +45,8 @@ impl Gate {
     }
 
     /// The number of instances so far.
-    pub fn lanes(&self) -> usize {
-        self.lanes.load(SeqCst)
+    pub fn items(&self) -> usize {
+        self.items.load(SeqCst)
     }
 
     /// Waits until there have been `count` calls.
@@ -59,7 +59,7 @@ impl Gate {
 
 impl RsaBackend for Gate {
     fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
-        self.lanes.fetch_add(items.len(), SeqCst);
+        self.items.fetch_add(items.len(), SeqCst);
         self.calls.fetch_add(1, SeqCst);
         self.pass();
         Serial.private_ops(items)

@@ -30,7 +30,7 @@ fn what_is_dropped_is_not_signed() {
     gate.open();
     wait_all(first);
     wait_all(kept);
-    assert_eq!(gate.lanes(), 3);
+    assert_eq!(gate.items(), 3);
     let stats = queue.stats();
     assert_eq!((stats.accepted, stats.signed), (33, 3));
     assert_eq!((stats.cancelled, stats.waiting), (30, 0));
@@ -67,14 +67,14 @@ fn a_time_limit_cancels() {
     // The largest limit means no limit.
     let signing = queue.sign(&key, PKCS1V15, b"m");
     signing.wait_timeout(Duration::MAX).unwrap();
-    assert_eq!(gate.lanes(), 2);
+    assert_eq!(gate.items(), 2);
 }
 
 /// Records whether it was woken.
 #[derive(Default)]
-struct Bell(AtomicBool);
+struct WakeFlag(AtomicBool);
 
-impl Wake for Bell {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         self.0.store(true, SeqCst);
     }
@@ -90,27 +90,27 @@ fn leaving_passes_room_on() {
     let inside = requests(&queue, &key, 1);
     let mut outside: Vec<_> = requests(&queue, &key, 5)
         .into_iter()
-        .map(|signing| (signing, Arc::<Bell>::default()))
+        .map(|signing| (signing, Arc::<WakeFlag>::default()))
         .collect();
-    for (signing, bell) in &mut outside {
-        let waker = Waker::from(bell.clone());
+    for (signing, flag) in &mut outside {
+        let waker = Waker::from(flag.clone());
         let poll = Pin::new(signing).poll(&mut Context::from_waker(&waker));
         assert!(poll.is_pending());
     }
-    let rung = |outside: &[(_, Arc<Bell>)]| {
-        let rung = |(_, bell): &(_, Arc<Bell>)| bell.0.load(SeqCst);
-        outside.iter().map(rung).collect::<Vec<_>>()
+    let woken = |outside: &[(_, Arc<WakeFlag>)]| {
+        let woken = |(_, flag): &(_, Arc<WakeFlag>)| flag.0.load(SeqCst);
+        outside.iter().map(woken).collect::<Vec<_>>()
     };
     drop(inside);
-    assert_eq!(rung(&outside), [true, false, false, false, false]);
+    assert_eq!(woken(&outside), [true, false, false, false, false]);
     // It has not entered the queue and leaves; so does one that was not woken.
     drop(outside.remove(0));
     drop(outside.remove(2));
-    assert_eq!(rung(&outside), [true, false, false]);
+    assert_eq!(woken(&outside), [true, false, false]);
     // A caller that enters leaves no place to pass on.
     let late = requests(&queue, &key, 1);
     drop(outside.remove(0));
-    assert_eq!(rung(&outside), [false, false]);
+    assert_eq!(woken(&outside), [false, false]);
     gate.open();
     wait_all(first);
     wait_all(late);

@@ -70,7 +70,7 @@ fn requests_collect_while_a_batch_is_under_way() {
     wait_all(first);
     wait_all(others);
     assert_eq!(sizes(&queue), [(1, 1), (16, 1)]);
-    assert_eq!((gate.calls(), gate.lanes()), (2, 17));
+    assert_eq!((gate.calls(), gate.items()), (2, 17));
 }
 
 #[test]

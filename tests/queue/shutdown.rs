@@ -57,7 +57,7 @@ fn cancelling_answers_what_waits() {
         answers
     });
     assert_eq!(answers, vec![Err(QueueError::ShutDown); 7]);
-    assert_eq!(gate.lanes(), 1);
+    assert_eq!(gate.items(), 1);
     let stats = queue.stats();
     assert_eq!(
         (stats.accepted, stats.signed, stats.cancelled),
@@ -139,9 +139,9 @@ fn requests_may_come_meanwhile() {
 }
 
 /// When woken on the thread of a worker, shuts the queue down and drops the last handle.
-struct LastWish(std::sync::Mutex<Option<BatchQueue>>, Sender<()>);
+struct ShutsDown(std::sync::Mutex<Option<BatchQueue>>, Sender<()>);
 
-impl Wake for LastWish {
+impl Wake for ShutsDown {
     fn wake(self: Arc<Self>) {
         if let Some(queue) = self.0.lock().unwrap().take() {
             queue.shutdown(Shutdown::Drain);
@@ -157,8 +157,8 @@ fn a_waker_may_end_the_queue() {
     let queue = patient(gate.clone()).build().unwrap();
     let mut signing = queue.sign(&key, PKCS1V15, b"m");
     let (sender, done) = channel();
-    let wish = LastWish(Some(queue).into(), sender);
-    let waker = Waker::from(Arc::new(wish));
+    let shuts_down = ShutsDown(Some(queue).into(), sender);
+    let waker = Waker::from(Arc::new(shuts_down));
     let mut context = Context::from_waker(&waker);
     assert!(Pin::new(&mut signing).poll(&mut context).is_pending());
     gate.open();

@@ -49,7 +49,7 @@ fn each_thread_has_a_batch_and_the_rest_waits() {
     // At most 64 at a time.
     let stats = queue.stats();
     assert!(stats.batches >= 3 + 2000 / 64, "{stats:?}");
-    assert_eq!((stats.signed, gate.lanes()), (2003, 2003));
+    assert_eq!((stats.signed, gate.items()), (2003, 2003));
     queue.shutdown(batch_modexp::queue::Shutdown::Drain);
     assert_eq!(queue.stats().under_way, 0);
 }
@@ -78,7 +78,7 @@ fn a_batch_is_as_large_as_asked() {
     let all = requests(&queue, &key, 13);
     gate.wait_for_calls(1);
     let stats = queue.stats();
-    assert_eq!((stats.waiting, stats.under_way, gate.lanes()), (1, 1, 12));
+    assert_eq!((stats.waiting, stats.under_way, gate.items()), (1, 1, 12));
     gate.open();
     queue.shutdown(batch_modexp::queue::Shutdown::Drain);
     wait_all(all);

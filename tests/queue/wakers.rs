@@ -166,16 +166,16 @@ fn a_waker_may_take_answers() {
 }
 
 /// A panic payload that panics when it is dropped.
-struct Bomb;
+struct PanicsOnDrop;
 
-impl Drop for Bomb {
+impl Drop for PanicsOnDrop {
     fn drop(&mut self) {
         resume_unwind(Box::new("as asked"));
     }
 }
 
-fn explode() {
-    resume_unwind(Box::new(Bomb));
+fn panic_with_payload() {
+    resume_unwind(Box::new(PanicsOnDrop));
 }
 
 /// All other tasks are woken, on the threads of workers and where places are passed on.
@@ -192,7 +192,7 @@ fn a_waker_that_panics_leaves_nobody_asleep() {
         when_woken(task, move || {
             woken.fetch_add(1, SeqCst);
             if number % 4 == 0 {
-                explode();
+                panic_with_payload();
             }
         });
     }
@@ -213,14 +213,14 @@ fn a_waker_that_panics_leaves_nobody_asleep() {
 }
 
 /// Panics on every call, once its queue has been made.
-struct Explosive {
+struct AlwaysPanics {
     backend: Serial,
     calls: AtomicUsize,
 }
 
-impl RsaBackend for Explosive {
+impl RsaBackend for AlwaysPanics {
     fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
-        explode();
+        panic_with_payload();
         self.backend.private_ops(items)
     }
 
@@ -242,15 +242,15 @@ fn a_backend_may_panic_with_anything() {
     // At the first call, which asks for a per-thread backend; or only when a batch has the whole
     // backend.
     for calls in [0, 1] {
-        let explosive = || {
-            Arc::new(Explosive {
+        let always_panics = || {
+            Arc::new(AlwaysPanics {
                 backend: Serial,
                 calls: AtomicUsize::new(0),
             })
         };
-        let whole = Whole(explosive());
+        let whole = Whole(always_panics());
         let queue = match calls {
-            0 => patient(explosive()).no_fallback().build(),
+            0 => patient(always_panics()).no_fallback().build(),
             _ => patient(whole).no_fallback().build(),
         };
         let queue = queue.unwrap();
@@ -266,7 +266,7 @@ fn a_backend_may_panic_with_anything() {
         let stats = queue.stats();
         assert_eq!((stats.accepted, stats.failed, stats.under_way), (9, 9, 0));
     }
-    let queue = patient(Whole(Arc::new(Explosive {
+    let queue = patient(Whole(Arc::new(AlwaysPanics {
         backend: Serial,
         calls: AtomicUsize::new(0),
     })));
@@ -275,7 +275,7 @@ fn a_backend_may_panic_with_anything() {
 }
 
 /// Computes batches as a whole.
-struct Whole(Arc<Explosive>);
+struct Whole(Arc<AlwaysPanics>);
 
 impl RsaBackend for Whole {
     fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
@@ -283,4 +283,4 @@ impl RsaBackend for Whole {
     }
 }
 
-exponentiate_serially!(Asks, Explosive, Whole);
+exponentiate_serially!(Asks, AlwaysPanics, Whole);

@@ -12,9 +12,9 @@ use super::keys;
 
 /// Flips the lowest bit of one result of every call with long exponents: of every private
 /// exponentiation, and of no check.
-struct OneBadLane(usize);
+struct OneBadItem(usize);
 
-impl BatchModExp<BoxedUint> for OneBadLane {
+impl BatchModExp<BoxedUint> for OneBadItem {
     type Error = Error;
 
     fn batch_mod_exp(
@@ -31,7 +31,7 @@ impl BatchModExp<BoxedUint> for OneBadLane {
     }
 }
 
-impl RsaBackend for OneBadLane {}
+impl RsaBackend for OneBadItem {}
 
 /// Fails in every exponentiation.
 struct BreaksDown;
@@ -52,7 +52,7 @@ impl BatchModExp<BoxedUint> for BreaksDown {
 impl RsaBackend for BreaksDown {}
 
 #[test]
-fn a_bad_lane_fails_alone() {
+fn a_bad_item_fails_alone() {
     let handle = KeyHandle::new(&keys::rsa1024()).unwrap();
     let messages = ["a", "b", "c", "d"];
     for blinding in [true, false] {
@@ -63,10 +63,10 @@ fn a_bad_lane_fails_alone() {
         let sound = sign(&Serial);
         // Each item has two half-width powers.
         for bad in 0..2 * messages.len() {
-            let signatures = sign(&OneBadLane(bad));
-            for (lane, (signature, sound)) in signatures.iter().zip(&sound).enumerate() {
-                if lane == bad % messages.len() {
-                    let fault = rsa::Error::Fault { index: lane };
+            let signatures = sign(&OneBadItem(bad));
+            for (item, (signature, sound)) in signatures.iter().zip(&sound).enumerate() {
+                if item == bad % messages.len() {
+                    let fault = rsa::Error::Fault { index: item };
                     assert_eq!(signature, Err(fault));
                 } else {
                     assert_eq!(signature, sound);
@@ -211,7 +211,7 @@ fn parts_may_come_in_any_order() {
     let handles = [keys::rsa1024(), keys::rsa2048()].map(|key| KeyHandle::new(&key).unwrap());
     let order = [0, 1, 1, 0, 1];
     let batch: Vec<_> = (0..order.len())
-        .map(|lane| (&handles[order[lane]], [lane as u8; 9]))
+        .map(|item| (&handles[order[item]], [item as u8; 9]))
         .collect();
     let sign = |backend: &dyn RsaBackend| {
         let signer = BatchSigner::new(backend, Pkcs1v15::<Sha256>::new());
@@ -249,7 +249,7 @@ impl RsaBackend for Narrow {}
 /// A width that the backend does not serve is an error of the items that have it, at the caller's
 /// positions.
 #[test]
-fn an_error_of_one_key_stays_in_its_lanes() {
+fn an_error_of_one_key_stays_in_its_items() {
     let (narrow, wide) = (keys::rsa1024(), keys::all_sizes().remove(7));
     let (narrow, wide) = (
         KeyHandle::new(&narrow).unwrap(),
@@ -267,15 +267,15 @@ fn an_error_of_one_key_stays_in_its_lanes() {
     for backend in [&Narrow as &dyn RsaBackend, &parallel] {
         let signer = BatchSigner::new(backend, Pkcs1v15::<Sha256>::new()).blinding(false);
         let signatures = signer.sign_prehash_each(&mut keys::rng(), &batch).unwrap();
-        for (lane, signature) in signatures.iter().enumerate() {
-            let expected = match lane {
+        for (item, signature) in signatures.iter().enumerate() {
+            let expected = match item {
                 0 => Some(rsa::Error::DigestLength {
                     index: 0,
                     len: 31,
                     expected: 32,
                 }),
                 2 | 4 => Some(rsa::Error::Backend(Error::ModulusWidth {
-                    index: lane,
+                    index: item,
                     bits: 2048,
                     max_bits: 1024,
                 })),

@@ -136,11 +136,11 @@ pub fn case(crt: bool, blinded: bool) -> Case {
     }
 }
 
-/// Blinds m like the item with index [`LANE`], and adds all intermediate values to the needles.
+/// Blinds m like the item with index [`ITEM`], and adds all intermediate values to the needles.
 fn blind(m: &BigUint, n: &BigUint, e: &BigUint, needles: &mut Vec<Needle>) -> BigUint {
     let mut rng = Known::default();
     let mut octets = [0; 256];
-    for _ in 0..=LANE {
+    for _ in 0..=ITEM {
         // The modulus has 2048 bits; numbers that are not below it are drawn again.
         loop {
             let Ok(()) = rng.try_fill_bytes(&mut octets);
@@ -168,7 +168,7 @@ fn blind(m: &BigUint, n: &BigUint, e: &BigUint, needles: &mut Vec<Needle>) -> Bi
 }
 
 /// The item whose random number is searched for: one between others.
-const LANE: usize = 1;
+const ITEM: usize = 1;
 
 /// A generator with known numbers that keeps no copies of them.
 #[derive(Default)]

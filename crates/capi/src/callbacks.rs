@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle, ThreadId};
 use batch_modexp::queue::{QueueError, Signing};
 use batch_modexp::rsa::Signature;
 
-use crate::border::{CANCELLED, CLOSED, FORKED, FULL, Failure, INTERNAL, LATE, OK, OPERATION};
+use crate::boundary::{CANCELLED, CLOSED, FORKED, FULL, Failure, INTERNAL, LATE, OK, OPERATION};
 
 /// `bme_sign_callback` of the header.
 pub(crate) type Callback = unsafe extern "C" fn(*mut c_void, i32, *const u8, usize);

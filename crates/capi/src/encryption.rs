@@ -3,7 +3,7 @@
 use batch_modexp::rsa::{BatchDecryptor, BatchEncryptor, Error, KeyHandle, PublicKey};
 use getrandom::SysRng;
 
-use crate::border::{
+use crate::boundary::{
     ARGUMENT, DECRYPTION, OK, OPERATION, Place, argument, batch, elements, failed, guard, object,
 };
 use crate::engine::Engine;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use batch_modexp::backend::{Auto, Kind};
 
-use crate::border::{argument, failed, free, make};
+use crate::boundary::{argument, failed, free, make};
 
 /// The maximum number of threads of an engine.
 const MOST_THREADS: usize = 1024;

@@ -3,7 +3,7 @@
 use batch_modexp::rsa::KeyGenerator;
 use getrandom::SysRng;
 
-use crate::border::{Place, argument, elements_mut, failed, guard, object};
+use crate::boundary::{Place, argument, elements_mut, failed, guard, object};
 use crate::engine::Engine;
 
 #[unsafe(no_mangle)]

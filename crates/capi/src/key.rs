@@ -2,7 +2,7 @@
 
 use batch_modexp::rsa::{KeyHandle, RsaComponents};
 
-use crate::border::{Failure, argument, bad_key, elements, free, make, parameters};
+use crate::boundary::{Failure, argument, bad_key, elements, free, make, parameters};
 
 /// `bme_octets` of the header.
 #[repr(C)]

@@ -1,7 +1,7 @@
 //! The C interface: engines, keys, batches and queues. `include/batch_modexp.h` documents each
 //! function.
 
-mod border;
+mod boundary;
 mod callbacks;
 mod encryption;
 mod engine;

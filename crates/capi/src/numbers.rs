@@ -5,7 +5,7 @@ use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd};
 use zeroize::Zeroize;
 
-use crate::border::{
+use crate::boundary::{
     ARGUMENT, Failure, OK, Place, argument, elements, elements_mut, failed, guard, object,
 };
 use crate::engine::Engine;

@@ -4,7 +4,7 @@ use std::ptr;
 
 use batch_modexp::rsa::{KeyHandle, PublicKey};
 
-use crate::border::{bad_key, elements, free, make, object};
+use crate::boundary::{bad_key, elements, free, make, object};
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn bme_key_public(key: *const KeyHandle, out: *mut *mut PublicKey) -> i32 {

@@ -7,7 +7,7 @@ use batch_modexp::queue::{BatchQueue, QueueError, Shutdown};
 use batch_modexp::rsa::KeyHandle;
 use getrandom::SysRng;
 
-use crate::border::{
+use crate::boundary::{
     CLOSED, FORKED, FULL, Failure, argument, elements, failed, guard, make, object, parameters,
 };
 use crate::callbacks::{Callback, Callbacks, Target, failure_of};

@@ -2,7 +2,7 @@
 
 use batch_modexp::rsa::{AnyScheme, Hash};
 
-use crate::border::{Failure, argument, elements, parameters};
+use crate::boundary::{Failure, argument, elements, parameters};
 
 pub(crate) const SHA1: i32 = 1;
 pub(crate) const SHA256: i32 = 2;

@@ -3,7 +3,7 @@
 use batch_modexp::rsa::{BatchSigner, BatchVerifier, KeyHandle, PublicKey};
 use getrandom::SysRng;
 
-use crate::border::{
+use crate::boundary::{
     ARGUMENT, OK, OPERATION, Place, SIGNATURE, argument, batch, elements, failed, guard, object,
 };
 use crate::engine::Engine;

@@ -2,10 +2,10 @@
 //!
 //! Uses MULX, ADCX and ADOX, which x86-64 processors have since Intel's Broadwell and AMD's Zen.
 //!
-//! Numbers are cut into tiles of eight words (`Block` in the code). The product of two tiles stays
-//! in registers. Each row of eight products has two carry chains, one for low halves and one for
-//! high ones. Source: E. Ozturk, J. Guilford, V. Gopal, "Large Integer Squaring on Intel
-//! Architecture Processors" (Intel, 2013); OpenSSL uses such rows too.
+//! Numbers are cut into tiles of eight words. The product of two tiles stays in registers. Each row
+//! of eight products has two carry chains, one for low halves and one for high ones. Source: E.
+//! Ozturk, J. Guilford, V. Gopal, "Large Integer Squaring on Intel Architecture Processors" (Intel,
+//! 2013); OpenSSL uses such rows too.
 //!
 //! Montgomery reduction goes by tiles as well: `R` is `2^512` to the power of the number of tiles.
 //! Intermediate results subtract the modulus only on a carry out of `R`. Numbers are therefore
@@ -26,7 +26,7 @@ use core::mem;
 
 pub(super) use self::kernels::Token;
 use self::montgomery::Odd;
-use self::unit::{BLOCK, Block, Unit};
+use self::unit::{TILE, Tile, Unit};
 use super::lanes::{Lanes, Modulus, Step};
 
 /// The narrowest supported moduli, in bits. The Montgomery constants of crypto-bigint suffice for
@@ -53,11 +53,11 @@ impl<T: Unit> Lanes for Words<T> {
 
     /// Rounds up to whole tiles.
     fn limb_count(bits: u32) -> usize {
-        (bits.div_ceil(Self::RADIX_BITS) as usize).next_multiple_of(BLOCK)
+        (bits.div_ceil(Self::RADIX_BITS) as usize).next_multiple_of(TILE)
     }
 
     fn scratch_len(limbs: usize) -> usize {
-        montgomery::scratch_len(limbs / BLOCK) * BLOCK
+        montgomery::scratch_len(limbs / TILE) * TILE
     }
 
     fn set_lane(limb: &mut u32, _lane: usize, value: u64) {
@@ -94,13 +94,13 @@ impl<T: Unit> Lanes for Words<T> {
         modulus: Modulus<'_, u32>,
         scratch: &mut [u32],
     ) {
-        let (out, scratch) = (blocks_mut(out), blocks_mut(scratch));
-        montgomery::multiply(self.0, out, blocks(a), blocks(b), odd(modulus), scratch);
+        let (out, scratch) = (tiles_mut(out), tiles_mut(scratch));
+        montgomery::multiply(self.0, out, tiles(a), tiles(b), odd(modulus), scratch);
     }
 
     fn square(self, out: &mut [u32], a: &[u32], modulus: Modulus<'_, u32>, scratch: &mut [u32]) {
-        let (out, scratch) = (blocks_mut(out), blocks_mut(scratch));
-        montgomery::square(self.0, out, blocks(a), odd(modulus), scratch);
+        let (out, scratch) = (tiles_mut(out), tiles_mut(scratch));
+        montgomery::square(self.0, out, tiles(a), odd(modulus), scratch);
     }
 
     fn select(self, out: &mut [u32], table: &[u32], digits: &[u8]) {
@@ -147,7 +147,7 @@ impl<T: Unit> Lanes for Words<T> {
 /// The modulus in tiles, with the constants that `prepare` made.
 fn odd(modulus: Modulus<'_, u32>) -> Odd<'_> {
     Odd {
-        modulus: blocks(modulus.limbs),
+        modulus: tiles(modulus.limbs),
         neg_inv: two_words(modulus.constants),
     }
 }
@@ -164,11 +164,11 @@ fn word([low, high]: [u32; 2]) -> u64 {
 }
 
 /// Limbs as tiles; `limb_count` gave their number.
-fn blocks(limbs: &[u32]) -> &[Block] {
+fn tiles(limbs: &[u32]) -> &[Tile] {
     limbs.as_chunks().0
 }
 
-/// Like [`blocks`], for writing.
-fn blocks_mut(limbs: &mut [u32]) -> &mut [Block] {
+/// Like [`tiles`], for writing.
+fn tiles_mut(limbs: &mut [u32]) -> &mut [Tile] {
     limbs.as_chunks_mut().0
 }

@@ -3,7 +3,6 @@
 
 mod avx512;
 mod avx_ifma;
-mod blocks;
 mod cost;
 #[cfg(all(test, target_os = "linux"))]
 mod emulator;
@@ -23,6 +22,7 @@ mod sums;
 pub(super) mod testing;
 #[cfg(test)]
 mod tests;
+mod tiles;
 mod tuning;
 mod units;
 

@@ -271,7 +271,7 @@ fn public_exponents() {
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn leak_by_gathered_row() {
-    powers::fixed_base(&powers::Gathering, 256);
+    powers::fixed_base(&powers::LeaksByAddress, 256);
 }
 
 #[test]

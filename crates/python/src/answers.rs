@@ -126,7 +126,7 @@ fn work(events: &Receiver<Event>) {
         }
         if !answered.is_empty() {
             // Fails if Python is shutting down.
-            let _ = Python::try_attach(|py| deliver(py, answered));
+            let _ = Python::try_attach(|py| schedule_settling(py, answered));
         }
     }
 }
@@ -157,7 +157,7 @@ fn take(
 }
 
 /// Settles the futures of each event loop, with one call for neighbours of the same loop.
-fn deliver(py: Python<'_>, answered: Vec<(Request, Outcome)>) {
+fn schedule_settling(py: Python<'_>, answered: Vec<(Request, Outcome)>) {
     for group in answered.chunk_by(|a, b| a.0.event_loop.is(&b.0.event_loop)) {
         let list = PyList::empty(py);
         for (request, outcome) in group {

@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    fn is_let_in(guard: &Guard, uri: &str, headers: &[(&'static str, &'static str)]) -> bool {
+    fn is_admitted(guard: &Guard, uri: &str, headers: &[(&'static str, &'static str)]) -> bool {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_static(value));
@@ -98,7 +98,7 @@ mod tests {
             "sign.example",
             "SIGN.EXAMPLE:80",
         ] {
-            assert!(is_let_in(&guard, "/", &[("host", host)]), "{host}");
+            assert!(is_admitted(&guard, "/", &[("host", host)]), "{host}");
         }
         for host in [
             "",
@@ -111,17 +111,17 @@ mod tests {
             "localhost@evil.example",
             "localhost evil.example",
         ] {
-            assert!(!is_let_in(&guard, "/", &[("host", host)]), "{host}");
+            assert!(!is_admitted(&guard, "/", &[("host", host)]), "{host}");
         }
-        assert!(!is_let_in(&guard, "/", &[]));
+        assert!(!is_admitted(&guard, "/", &[]));
         let two = [("host", "localhost"), ("host", "evil.example")];
-        assert!(!is_let_in(&guard, "/", &two));
-        assert!(!is_let_in(
+        assert!(!is_admitted(&guard, "/", &two));
+        assert!(!is_admitted(
             &guard,
             "http://evil.example/",
             &[("host", "localhost")]
         ));
-        assert!(is_let_in(
+        assert!(is_admitted(
             &guard,
             "http://localhost/",
             &[("host", "localhost")]
@@ -140,13 +140,13 @@ mod tests {
                 ("sec-fetch-site", "same-origin"),
             ] {
                 let headers = [("host", "localhost"), header];
-                assert!(!is_let_in(&guard, "/", &headers), "{header:?}");
+                assert!(!is_admitted(&guard, "/", &headers), "{header:?}");
             }
             let bar = [("host", "localhost"), ("sec-fetch-site", "none")];
-            assert!(is_let_in(&guard, "/", &bar));
+            assert!(is_admitted(&guard, "/", &bar));
         }
         let open = Guard::new(&[], true);
-        assert!(is_let_in(&open, "/", &[("host", "any.example")]));
-        assert!(is_let_in(&open, "/", &[]));
+        assert!(is_admitted(&open, "/", &[("host", "any.example")]));
+        assert!(is_admitted(&open, "/", &[]));
     }
 }

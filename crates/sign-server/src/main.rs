@@ -9,12 +9,12 @@ mod keys;
 mod listen;
 mod metrics;
 mod options;
+mod output;
 mod permissions;
 mod record;
 mod routes;
 mod serve;
 mod tls;
-mod words;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -32,10 +32,10 @@ use tokio_rustls::TlsAcceptor;
 use crate::guard::Guard;
 use crate::listen::Listener;
 use crate::options::{Listen, Options};
+use crate::output::{print_error, print_line};
 use crate::record::Record;
 use crate::routes::Service;
 use crate::serve::Server;
-use crate::words::{complain, say};
 
 /// File descriptors besides connections: the listener, the record, the runtime, a driver.
 const OTHER_FILES: u64 = 64;
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(format_args!("{error}"));
+            print_error(format_args!("{error}"));
             ExitCode::FAILURE
         }
     }
@@ -66,7 +66,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         .map_err(|error| format!("cannot open the record: {error}"))?;
     let keys = keys::load(&options.keys, &options.key_prefix)?;
     for (name, key) in &keys {
-        say(format_args!("key {name}: {} bits", key.bits()));
+        print_line(format_args!("key {name}: {} bits", key.bits()));
     }
     let tls = match (&options.tls_certificates, &options.tls_key) {
         (Some(certificates), Some(key)) => Some(tls::config(
@@ -82,7 +82,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         Kind::Cpu
     };
     let backend = Auto::with(kind, None)?;
-    say(format_args!(
+    print_line(format_args!(
         "signs on {}: {}",
         backend.name(),
         backend.reason()
@@ -109,7 +109,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let served = runtime.block_on(serve(options, server, &service));
     // Requests have ended, or their grace period is over.
     queue.shutdown(Shutdown::Cancel);
-    say(format_args!("{}", metrics::last_words(&queue.stats())));
+    print_line(format_args!("{}", metrics::summary(&queue.stats())));
     served
 }
 
@@ -126,7 +126,7 @@ async fn serve(options: &Options, server: Server, service: &Service) -> Result<(
     let listener = Listener::bind(&options.listen, options.socket_mode)
         .await
         .map_err(|error| format!("cannot listen on {}: {error}", options.listen))?;
-    say(format_args!("listens on {}", listener.address()?));
+    print_line(format_args!("listens on {}", listener.address()?));
     server
         .run(listener, end, Duration::from_secs(options.grace))
         .await;

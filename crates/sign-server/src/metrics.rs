@@ -110,7 +110,7 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
 }
 
 /// A summary for a log.
-pub(crate) fn last_words(stats: &QueueStats) -> String {
+pub(crate) fn summary(stats: &QueueStats) -> String {
     format!(
         "{} signatures in {} batches, {} failures, {} cancelled, {} refused",
         stats.signed, stats.batches, stats.failed, stats.cancelled, stats.full

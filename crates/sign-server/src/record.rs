@@ -150,17 +150,17 @@ mod tests {
         assert_eq!(hex(&[0, 0x1f, 0xff]), "001fff");
     }
 
-    /// Accepts `room` octets, and then fails.
+    /// Accepts `capacity` octets, and then fails.
     struct Disk {
-        room: Arc<Mutex<usize>>,
+        capacity: Arc<Mutex<usize>>,
         written: Arc<Mutex<Vec<u8>>>,
     }
 
     impl Write for Disk {
         fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-            let mut room = self.room.lock().unwrap();
-            let len = octets.len().min(*room);
-            *room -= len;
+            let mut capacity = self.capacity.lock().unwrap();
+            let len = octets.len().min(*capacity);
+            *capacity -= len;
             self.written.lock().unwrap().extend(&octets[..len]);
             match len {
                 0 => Err(io::ErrorKind::StorageFull.into()),
@@ -176,15 +176,15 @@ mod tests {
     /// A line truncated by a full disk does not run into the next one.
     #[test]
     fn lines_begin_on_lines_of_their_own() {
-        let (room, written) = (Arc::new(Mutex::new(10)), Arc::default());
+        let (capacity, written) = (Arc::new(Mutex::new(10)), Arc::default());
         let disk = Disk {
-            room: Arc::clone(&room),
+            capacity: Arc::clone(&capacity),
             written: Arc::clone(&written),
         };
         let record = Record::new(Box::new(disk));
         record.write("first").unwrap();
         record.write("second").unwrap_err();
-        *room.lock().unwrap() = 100;
+        *capacity.lock().unwrap() = 100;
         record.write("third").unwrap();
         record.write("fourth").unwrap();
         let written = String::from_utf8(written.lock().unwrap().clone()).unwrap();

@@ -23,8 +23,8 @@ use crate::guard::Guard;
 use crate::keys::Keys;
 use crate::metrics;
 use crate::options::Options;
+use crate::output::print_error;
 use crate::record::{Entry, Record};
-use crate::words::complain;
 
 /// State that all requests share.
 pub(crate) struct Service {
@@ -41,7 +41,7 @@ pub(crate) struct Service {
 struct Key {
     handle: KeyHandle,
     /// One permit for each waiting or active request, so that one key does not use up the queue.
-    places: Semaphore,
+    permits: Semaphore,
 }
 
 /// The kind of a request's body.
@@ -61,8 +61,8 @@ impl Service {
     ) -> Self {
         let capacity = options.key_capacity(keys.len()).min(Semaphore::MAX_PERMITS);
         let keys = keys.into_iter().map(|(name, handle)| {
-            let places = Semaphore::new(capacity);
-            (name, Key { handle, places })
+            let permits = Semaphore::new(capacity);
+            (name, Key { handle, permits })
         });
         Self {
             queue,
@@ -187,7 +187,7 @@ async fn answer(
         Err(Refusal(status, _)) => ("refused", *status),
     };
     if let Err(error) = entry.finish(outcome, status.as_u16()) {
-        complain(format_args!("cannot write the record: {error}"));
+        print_error(format_args!("cannot write the record: {error}"));
         let text = "the service cannot write its record, without which it hands out no signature";
         return Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, text.into()));
     }
@@ -209,7 +209,7 @@ async fn signature(
     };
     // Checked first, to read nothing in vain, but released at once: slow clients hold no permit
     // while they send a body.
-    drop(key.places.try_acquire().map_err(full)?);
+    drop(key.permits.try_acquire().map_err(full)?);
     let digest = async {
         match input {
             Input::Message => body::digest_of(body, hash, service.max_message).await,
@@ -221,7 +221,7 @@ async fn signature(
         Refusal(StatusCode::REQUEST_TIMEOUT, text.into())
     })??;
     entry.set_digest(&digest);
-    let _place = key.places.try_acquire().map_err(full)?;
+    let _permit = key.permits.try_acquire().map_err(full)?;
     let signing = service
         .queue
         .try_sign_prehash(&key.handle, scheme, &digest)?;

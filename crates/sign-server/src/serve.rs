@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::client::Client;
 use crate::listen::{Listener, Stream};
-use crate::words::complain;
+use crate::output::print_error;
 
 /// Octets that a connection reads ahead, and so the longest header of a request, in bytes.
 const BUFFER: usize = 1 << 14;
@@ -76,7 +76,7 @@ impl Server {
                 }
                 Err(error) => {
                     if !fails {
-                        complain(format_args!("cannot accept a connection: {error}"));
+                        print_error(format_args!("cannot accept a connection: {error}"));
                     }
                     fails = true;
                     sleep(PAUSE).await;

@@ -73,7 +73,7 @@ impl Warp<'_> {
     ) -> Result<(), Fault> {
         let addresses = self.public_addresses(base, offset, lanes)?;
         for lane in active_lanes(lanes) {
-            self.in_lane(lane, memory.global.hold(addresses[lane]))?;
+            self.in_lane(lane, memory.global.check_bounds(addresses[lane]))?;
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ fn read<const SIZE: usize>(
             memory.touched.read(memory.warp, address, SIZE)?;
             Ok(value)
         }
-        Space::Global if Variables::hold(address) => memory.variables.read::<SIZE>(address),
+        Space::Global if Variables::contain(address) => memory.variables.read::<SIZE>(address),
         Space::Global => memory.global.read::<SIZE>(address),
     }
 }
@@ -147,7 +147,7 @@ fn write<const SIZE: usize>(
             written.map_err(|denied| denied.at(Location::Shared(address)))?;
             memory.touched.write(memory.warp, address, SIZE)
         }
-        Space::Global if Variables::hold(address) => Err(Variables::refuse(address)),
+        Space::Global if Variables::contain(address) => Err(Variables::refuse(address)),
         Space::Global => memory.global.write::<SIZE>(address, value, taint),
     }
 }

@@ -129,7 +129,7 @@ impl Both {
         const MOST: u32 = 24;
         let on_gpu = |count: usize| -> Option<bool> {
             let model = self.model(shape, count)?;
-            Some(self.costs.foresee(shape, count, model) == Side::Gpu)
+            Some(self.costs.predict(shape, count, model) == Side::Gpu)
         };
         // Find the first power of two, then bisect between it and the one before.
         let power = (0..=MOST).find(|&power| on_gpu(1 << power) == Some(true))?;
@@ -149,7 +149,7 @@ impl Both {
         if count == 0 || shape.bits == 0 {
             return None;
         }
-        let gpu = self.foreseen_ms(shape, count)?;
+        let gpu = self.predicted_ms(shape, count)?;
         let cpu = self.cpu();
         let engine = cpu.inner().inner();
         // Scale the time of one round on one thread to the rounds of the batch on all threads.
@@ -169,20 +169,20 @@ impl Both {
     }
 
     /// The estimated time on the devices in milliseconds. `None` if they have no kernel.
-    fn foreseen_ms(&self, shape: Shape, count: usize) -> Option<f64> {
+    fn predicted_ms(&self, shape: Shape, count: usize) -> Option<f64> {
         #[cfg(feature = "rsa")]
         if let Some(product_bits) = shape.product_bits {
             let widths = (product_bits, shape.bits);
             let halves = self
                 .cuda
-                .foreseen_halves_ms(widths, shape.exponent_bits, count);
+                .predicted_halves_ms(widths, shape.exponent_bits, count);
             if halves.is_some() {
                 return halves;
             }
             // Without kernels for keys of this shape the host recombines.
         }
         self.cuda
-            .foreseen_ms(shape.bits, shape.exponent_bits, count)
+            .predicted_ms(shape.bits, shape.exponent_bits, count)
     }
 
     /// Seconds that one thread takes for each bit of the exponents.

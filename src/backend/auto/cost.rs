@@ -56,7 +56,7 @@ struct Factors {
 #[derive(Clone, Copy, Debug, Default)]
 struct Factor {
     /// The last measurements, unordered. The first `count` are valid.
-    last: [f64; LAST],
+    last: [f64; KEPT],
     count: usize,
     /// The index of the next measurement.
     next: usize,
@@ -66,20 +66,20 @@ struct Factor {
 
 /// Measurements that are kept. Their median counts, because other programs sometimes slow down a
 /// single call.
-const LAST: usize = 5;
+const KEPT: usize = 5;
 
 /// Measurements of a side before it may lose to the other one. One slow call must not decide.
-const TRIES: usize = 3;
+const MIN_MEASUREMENTS: usize = 3;
 
 /// The slower side is tried if it should take at most this many times as long.
-const WORTH_A_TRY: f64 = 1.6;
+const MAX_TRIAL_RATIO: f64 = 1.6;
 
 /// The decay of a factor each time the other side is chosen. A side that was slow because others
 /// used it is tried again after a while.
-const FORGOTTEN: f64 = 0.998;
+const DECAY: f64 = 0.998;
 
 /// The largest distance, in half octaves of size, at which a batch informs the estimate of another.
-const NEAR: u32 = 4;
+const MAX_DISTANCE: u32 = 4;
 
 impl Costs {
     /// The side that should finish `count` instances sooner.
@@ -90,24 +90,24 @@ impl Costs {
         let value = |side| factors.of(side).value();
         let time = |side| model.of(side) * value(side).unwrap_or(nearest.value(side));
         let (cpu, gpu) = (time(Side::Cpu), time(Side::Gpu));
-        let (sooner, later) = match cpu <= gpu {
+        let (faster, slower) = match cpu <= gpu {
             true => (Side::Cpu, Side::Gpu),
             false => (Side::Gpu, Side::Cpu),
         };
-        let is_close = time(later) <= WORTH_A_TRY * time(sooner);
-        let tries = factors.of(later).count;
+        let is_close = time(slower) <= MAX_TRIAL_RATIO * time(faster);
+        let tries = factors.of(slower).count;
         // A slow first measurement does not end a try.
-        if tries < TRIES && (is_close || tries > 0) {
-            return later;
+        if tries < MIN_MEASUREMENTS && (is_close || tries > 0) {
+            return slower;
         }
-        for measured in &mut factors.of_mut(later).last {
-            *measured *= FORGOTTEN;
+        for measured in &mut factors.of_mut(slower).last {
+            *measured *= DECAY;
         }
-        sooner
+        faster
     }
 
     /// The side that the estimates favour, without trying the other one.
-    pub(crate) fn foresee(&self, shape: Shape, count: usize, model: Model) -> Side {
+    pub(crate) fn predict(&self, shape: Shape, count: usize, model: Model) -> Side {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let nearest = nearest(&all, shape, count);
         match model.cpu * nearest.value(Side::Cpu) <= model.gpu * nearest.value(Side::Gpu) {
@@ -129,7 +129,7 @@ impl Costs {
         let factors = all.entry((shape, size_class(count))).or_default();
         factors
             .of_mut(side)
-            .note(seconds / model.of(side).max(1e-9));
+            .record(seconds / model.of(side).max(1e-9));
     }
 }
 
@@ -143,11 +143,11 @@ impl Factor {
         Some(*value)
     }
 
-    fn note(&mut self, measured: f64) {
+    fn record(&mut self, measured: f64) {
         if self.is_warm {
             self.last[self.next] = measured;
-            self.next = (self.next + 1) % LAST;
-            self.count = (self.count + 1).min(LAST);
+            self.next = (self.next + 1) % KEPT;
+            self.count = (self.count + 1).min(KEPT);
         }
         self.is_warm = true;
     }
@@ -178,7 +178,7 @@ fn nearest(all: &BTreeMap<(Shape, u32), Factors>, shape: Shape, count: usize) ->
     let class = size_class(count);
     let of_shape = || all.range((shape, 0)..=(shape, u32::MAX));
     let side = |side: Side| {
-        let is_near = |other: u32| other.abs_diff(class) <= NEAR;
+        let is_near = |other: u32| other.abs_diff(class) <= MAX_DISTANCE;
         let measured = of_shape()
             .filter(|((_, other), factors)| is_near(*other) && factors.of(side).count > 0);
         let nearest = measured.min_by_key(|((_, other), _)| other.abs_diff(class));
@@ -294,11 +294,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_foreseen_changes_nothing() {
+    fn predictions_change_nothing() {
         let costs = Costs::default();
-        assert_eq!(costs.foresee(SHAPE, 100, model(100)), Side::Cpu);
-        assert_eq!(costs.foresee(SHAPE, 1000, model(1000)), Side::Gpu);
+        assert_eq!(costs.predict(SHAPE, 100, model(100)), Side::Cpu);
+        assert_eq!(costs.predict(SHAPE, 1000, model(1000)), Side::Gpu);
         (0..20).for_each(|_| _ = run(&costs, 300, 3.0, 1.0));
-        assert_eq!(costs.foresee(SHAPE, 200, model(200)), Side::Gpu);
+        assert_eq!(costs.predict(SHAPE, 200, model(200)), Side::Gpu);
     }
 }

@@ -22,14 +22,14 @@ use super::feed::{Feed, Feeding, Opened, Operands};
 use super::plan::{self, CrtPlan};
 use super::registry::SHIPPED;
 use super::runtime::device::Call;
+#[cfg(test)]
+use super::runtime::injection::InjectionPoint;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;
 use super::runtime::pipeline::{ChunkLens, Forecast, Job, Output, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::records::{Residence, TableInUse};
 use super::runtime::slot::{Outgoing, Slot};
-#[cfg(test)]
-use super::runtime::strike::Reach;
 use super::words::{copy_out, write_indices};
 
 /// The public properties that all keys of a batch share.
@@ -130,7 +130,7 @@ impl Cuda {
     /// The estimated time in milliseconds for `count` exponentiations in pairs modulo two factors
     /// on all devices. `widths` are those of the products and of the factors, in bits. `None` if
     /// one device has no kernel.
-    pub(crate) fn foreseen_halves_ms(
+    pub(crate) fn predicted_halves_ms(
         &self,
         (product_bits, bits): (u32, u32),
         exponent_bits: u32,
@@ -154,16 +154,17 @@ pub(crate) struct Tampering<'a> {
     /// The only family whose kernels may compute the halves.
     pub(crate) halves_by: Option<&'a str>,
     /// Changes the memory of each chunk on the device, between launches.
-    pub(crate) strike: Option<&'a Strike>,
+    pub(crate) injection: Option<&'a Injection>,
 }
 
 /// See [`Tampering::inputs`].
 #[cfg(test)]
 pub(crate) type ChangeInputs<'a> = &'a (dyn Fn([&mut [u64]; 2]) + Sync);
 
-/// See [`Tampering::strike`]. Gets the items of the chunk.
+/// See [`Tampering::injection`]. Gets the items of the chunk.
 #[cfg(test)]
-pub(crate) type Strike = alloc::sync::Arc<dyn Fn(&Range<usize>, &Reach<'_>) + Send + Sync>;
+pub(crate) type Injection =
+    alloc::sync::Arc<dyn Fn(&Range<usize>, &InjectionPoint<'_>) + Send + Sync>;
 
 struct CrtBatch<'a, F> {
     classes: Vec<CrtClass>,
@@ -294,9 +295,11 @@ impl<O: Output, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
             inputs.send()
         };
         #[cfg(test)]
-        if let Some(strike) = self.tampering.strike.cloned() {
+        if let Some(injection) = self.tampering.injection.cloned() {
             let chunk = chunk.clone();
-            slot.strike(alloc::boxed::Box::new(move |reach| strike(&chunk, reach)));
+            slot.inject(alloc::boxed::Box::new(move |point| {
+                injection(&chunk, point);
+            }));
         }
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
         drop(alone);

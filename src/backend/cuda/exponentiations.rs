@@ -13,7 +13,7 @@ use super::modexp::ModExpJob;
 use super::plan::Tuning;
 use super::registry::SHIPPED;
 use super::runtime::pipeline::Timing;
-use super::words::SEEN_AT_A_TIME;
+use super::words::INSPECTED_AT_A_TIME;
 use super::{Cuda, Serial};
 
 impl Cuda {
@@ -30,13 +30,13 @@ impl Cuda {
         Serial: BatchModExp<U, Error = Error>,
     {
         check_lengths(batch, out);
-        let supposed = self.run_unseen(batch, exponent_bits, out, tuning);
-        if let Some(Ok(timing)) = supposed {
+        let optimistic = self.run_unvalidated(batch, exponent_bits, out, tuning);
+        if let Some(Ok(timing)) = optimistic {
             return Ok(timing);
         }
         let check = |instances: &[_]| check_instances(instances, exponent_bits, max_bits);
         self.checked(batch, out, check)
-            .and_then(|groups| match (&groups[..], supposed) {
+            .and_then(|groups| match (&groups[..], optimistic) {
                 // The batch is valid and of one width, so the error comes from a device.
                 ([group], Some(result)) if group.is_all() => result,
                 _ => self.run(groups, exponent_bits, out, tuning),
@@ -49,7 +49,7 @@ impl Cuda {
     ///
     /// Taken if the batch seems to be of one width that has a kernel. Invalid instances end it with
     /// an error.
-    fn run_unseen<U: Unsigned + Sync + Send>(
+    fn run_unvalidated<U: Unsigned + Sync + Send>(
         &self,
         batch: &[ModExp<'_, U>],
         exponent_bits: u32,
@@ -60,11 +60,11 @@ impl Cuda {
         Serial: BatchModExp<U, Error = Error>,
     {
         // A small batch is validated before another thread would have woken up.
-        if batch.len() <= SEEN_AT_A_TIME {
+        if batch.len() <= INSPECTED_AT_A_TIME {
             return None;
         }
         let group =
-            Group::supposed(batch).filter(|group| self.serves(group.bits, exponent_bits))?;
+            Group::by_sample(batch).filter(|group| self.serves(group.bits, exponent_bits))?;
         Some(self.run_group(&group, exponent_bits, out, tuning, true))
     }
 
@@ -101,14 +101,14 @@ impl Cuda {
     }
 
     /// Computes a group on devices, and on the host the instances that a family refuses. With
-    /// `is_unseen`, the instances are validated while they are copied.
+    /// `is_unvalidated`, the instances are validated while they are copied.
     fn run_group<U: Unsigned + Sync + Send>(
         &self,
         group: &Group<'_, ModExp<'_, U>>,
         exponent_bits: u32,
         out: &mut [U],
         tuning: Tuning,
-        is_unseen: bool,
+        is_unvalidated: bool,
     ) -> Result<Timing, Error>
     where
         Serial: BatchModExp<U, Error = Error>,
@@ -119,7 +119,7 @@ impl Cuda {
             registry: SHIPPED,
             tuning,
             threads: self.host_pool(),
-            is_unseen,
+            is_unvalidated,
             refused: Mutex::default(),
         };
         let timing = match group.places(out) {

@@ -63,14 +63,15 @@ pub(super) enum Places<'o, U> {
 
 impl<'a, I: Instance> Group<'a, I> {
     /// The whole batch as one group, if a sample of its instances has one width.
-    pub(super) fn supposed(batch: &'a [I]) -> Option<Self> {
-        const SEEN: usize = 16;
+    pub(super) fn by_sample(batch: &'a [I]) -> Option<Self> {
+        const SAMPLE: usize = 16;
         let width = limbs(batch.first()?);
-        let mut seen = batch
+        let mut sample = batch
             .iter()
-            .step_by(batch.len().div_ceil(SEEN))
+            .step_by(batch.len().div_ceil(SAMPLE))
             .chain(batch.last());
-        seen.all(|instance| limbs(instance) == width)
+        sample
+            .all(|instance| limbs(instance) == width)
             .then(|| Self::of_one_width(batch, width))
     }
 

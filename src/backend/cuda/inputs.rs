@@ -190,7 +190,7 @@ mod tests {
             let batch: Vec<_> = (0..3 * PART + 9)
                 .map(|i| ModMul::new(&zero, &zero, &moduli[i / run % 1000]))
                 .collect();
-            let Some(group) = Group::supposed(&batch) else {
+            let Some(group) = Group::by_sample(&batch) else {
                 panic!("all are equally wide");
             };
             for chunk in [0..1, 0..batch.len(), 5..5 + PART, 7..2 * PART + 8] {

@@ -56,7 +56,7 @@ pub(super) struct ModExpJob<'a, U: Unsigned> {
     pub(super) threads: HostPool<'a>,
     /// Whether the instances have yet to be validated, including that their width is that of the
     /// group.
-    pub(super) is_unseen: bool,
+    pub(super) is_unvalidated: bool,
     /// Members whose moduli a family refused.
     pub(super) refused: Mutex<Vec<usize>>,
 }
@@ -110,7 +110,7 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
 
     /// Validates a member, unless the batch has been validated.
     fn check(&self, member: usize) -> Result<(), Error> {
-        if !self.is_unseen {
+        if !self.is_unvalidated {
             return Ok(());
         }
         let (group, index) = (self.group, self.group.index(member));

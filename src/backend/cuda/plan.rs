@@ -191,20 +191,20 @@ impl Plan {
 /// The estimated time in milliseconds of a kernel for `count` instances: from the measured times of
 /// blocks on a multiprocessor, or else from its family.
 fn milliseconds(entry: &Entry, device: &DeviceInfo, count: usize, exponent_bits: u32) -> f64 {
-    let foretold = |exponent_bits| {
+    let predicted = |exponent_bits| {
         let family = entry.family;
         family.milliseconds(entry, device, count, exponent_bits)
     };
     let measured = device.costs().and_then(|costs| costs.of(entry.image.key));
     let Some(times) = measured else {
-        return foretold(exponent_bits);
+        return predicted(exponent_bits);
     };
     let per_multiprocessor = count.div_ceil(device.multiprocessors().max(1) as usize);
     let blocks = per_multiprocessor.div_ceil(entry.image.instances_per_block);
     let shared = blocks as f64 * times.shared_ns as f64;
     let whole = 1e-6 * shared.max(times.alone_ns as f64);
     // The families estimate how the time depends on the length of the exponent.
-    whole * foretold(exponent_bits) / foretold(entry.bits)
+    whole * predicted(exponent_bits) / predicted(entry.bits)
 }
 
 /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of `prime_bits`

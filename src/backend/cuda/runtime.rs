@@ -21,9 +21,9 @@ pub(crate) mod probe;
 mod process;
 pub(crate) mod ptx;
 // Only RSA keeps records.
+#[cfg(all(test, feature = "rsa"))]
+pub(crate) mod injection;
 #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
 pub(crate) mod records;
 mod shares;
 pub(crate) mod slot;
-#[cfg(all(test, feature = "rsa"))]
-pub(crate) mod strike;

@@ -50,7 +50,7 @@ fn job<'a>(cuda: &'a Cuda, group: &'a Group<'a, ModExp<'a, U1024>>) -> ModExpJob
         registry: SHIPPED,
         tuning: Tuning::default(),
         threads: cuda.host_pool(),
-        is_unseen: false,
+        is_unvalidated: false,
         refused: Mutex::default(),
     }
 }
@@ -88,20 +88,20 @@ fn buffers_are_wiped_after_products() {
     assert!(cuda.devices.iter().all(Device::is_wiped));
 }
 
-/// The first large call loads a kernel and allocates. If it counted as the pace of the device,
+/// The first large call loads a kernel and allocates. If it counted as the speed of the device,
 /// batches would stay on the processor.
 #[test]
-fn no_call_changes_what_is_foreseen() {
+fn no_call_changes_a_prediction() {
     let Some(cuda) = gpu(1) else { return };
-    let foreseen = || cuda.foreseen_ms(1024, 32, 100_000);
-    let before = foreseen();
+    let predicted = || cuda.predicted_ms(1024, 32, 100_000);
+    let before = predicted();
     assert!(before.is_some());
     with_batch(|batch, expected| {
         let mut out = vec![U1024::ZERO; batch.len()];
         cuda.batch_mod_exp(batch, 32, &mut out).unwrap();
         assert!(out.iter().all(|power| *power == expected));
     });
-    assert_eq!(foreseen(), before);
+    assert_eq!(predicted(), before);
 }
 
 /// A chunk with an invalid instance in its second half has sent the first half. That data, and the
@@ -160,12 +160,12 @@ fn a_device_that_is_lost_with_products_is_set_aside() {
 }
 
 /// A job whose chunks wait on the device until another call has one there.
-struct Meeting<'a, J> {
+struct Overlapping<'a, J> {
     job: J,
-    there: &'a (Mutex<usize>, Condvar),
+    arrived: &'a (Mutex<usize>, Condvar),
 }
 
-impl<O, J: Job<O>> Job<O> for Meeting<'_, J> {
+impl<O, J: Job<O>> Job<O> for Overlapping<'_, J> {
     type Share = J::Share;
     type Chunk = J::Chunk;
     type Error = J::Error;
@@ -185,12 +185,12 @@ impl<O, J: Job<O>> Job<O> for Meeting<'_, J> {
         slot: &mut Slot,
     ) -> Result<J::Chunk, Stop<J::Error>> {
         let submitted = self.job.submit(share, chunk, slot)?;
-        let (there, changed) = self.there;
-        *there.lock().unwrap() += 1;
+        let (arrived, changed) = self.arrived;
+        *arrived.lock().unwrap() += 1;
         changed.notify_all();
         let long = Duration::from_secs(60);
-        let alone = |there: &mut usize| *there < 2;
-        let met = changed.wait_timeout_while(there.lock().unwrap(), long, alone);
+        let alone = |arrived: &mut usize| *arrived < 2;
+        let met = changed.wait_timeout_while(arrived.lock().unwrap(), long, alone);
         assert!(!met.unwrap().1.timed_out(), "no other call came");
         Ok(submitted)
     }
@@ -205,7 +205,7 @@ impl<O, J: Job<O>> Job<O> for Meeting<'_, J> {
 fn small_calls_share_a_device() {
     let Some(cuda) = gpu(1) else { return };
     with_batch(|batch, expected| {
-        let there = &(Mutex::default(), Condvar::new());
+        let arrived = &(Mutex::default(), Condvar::new());
         std::thread::scope(|scope| {
             for batch in [&batch[..100], &batch[..300]] {
                 let cuda = &cuda;
@@ -214,7 +214,7 @@ fn small_calls_share_a_device() {
                     let job = job(cuda, group);
                     let mut out = vec![U1024::ZERO; batch.len()];
                     cuda.devices
-                        .run(&Meeting { job, there }, &mut out[..])
+                        .run(&Overlapping { job, arrived }, &mut out[..])
                         .unwrap();
                     assert!(out.iter().all(|result| *result == expected));
                 });

@@ -17,7 +17,7 @@ mod non_temporal;
 pub(crate) const COPIED_AT_A_TIME: usize = 256;
 
 /// Elements that a thread inspects at a time, without their numbers.
-pub(crate) const SEEN_AT_A_TIME: usize = 512;
+pub(crate) const INSPECTED_AT_A_TIME: usize = 512;
 
 /// The host threads beside a device: the calling thread, and a pool if there is one.
 #[derive(Clone, Copy)]
@@ -75,12 +75,12 @@ impl HostPool<'_> {
     ) -> Option<R> {
         let found: Mutex<Option<(usize, R)>> = Mutex::default();
         let lock = || found.lock().unwrap_or_else(PoisonError::into_inner);
-        let parts = elements.chunks(SEEN_AT_A_TIME).enumerate();
+        let parts = elements.chunks(INSPECTED_AT_A_TIME).enumerate();
         self.each_part(parts, |(part, elements)| {
             let is_first =
                 |found: &Option<(usize, R)>| found.as_ref().is_none_or(|(i, _)| part < *i);
             let is_wanted = is_first(&lock());
-            let result = is_wanted.then(|| f(part * SEEN_AT_A_TIME, elements));
+            let result = is_wanted.then(|| f(part * INSPECTED_AT_A_TIME, elements));
             if let Some(result) = result.flatten() {
                 let mut found = lock();
                 if is_first(&found) {
@@ -245,11 +245,15 @@ mod tests {
     fn the_first_of_several_is_found() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();
         let pool = pool.unwrap();
-        let mut elements = vec![0; 9 * SEEN_AT_A_TIME + 5];
+        let mut elements = vec![0; 9 * INSPECTED_AT_A_TIME + 5];
         let place = |first: usize, part: &[i32]| Some(first + part.iter().position(|x| *x != 0)?);
         for threads in [HostPool(None), HostPool(Some(&pool))] {
             assert_eq!(threads.first(&elements, place), None);
-            for marked in [elements.len() - 1, 7 * SEEN_AT_A_TIME, SEEN_AT_A_TIME - 1] {
+            for marked in [
+                elements.len() - 1,
+                7 * INSPECTED_AT_A_TIME,
+                INSPECTED_AT_A_TIME - 1,
+            ] {
                 elements[marked] = 1;
                 assert_eq!(threads.first(&elements, place), Some(marked));
             }

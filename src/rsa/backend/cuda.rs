@@ -24,7 +24,7 @@ use crate::rsa::private_op::{Batch, Encoded};
 use crate::rsa::public_op::{Bases, PublicBatch};
 
 /// Items at a time for keys without CRT kernels; enough for the exponentiations to fill a device.
-const ITEMS_BY_WAY_OF_THE_HOST: usize = 8192;
+const MAX_ITEMS_THROUGH_HOST: usize = 8192;
 
 /// Longer public exponents are computed on the host: the kernels process an exponent digit by
 /// digit, as secret ones.
@@ -105,7 +105,7 @@ fn run(
 ) -> Result<Timing, Error> {
     let batch = items.batch;
     let Some(shape) = shape_for(cuda, &batch.class) else {
-        items.compute(cuda.engine(), ITEMS_BY_WAY_OF_THE_HOST, &|powers| {
+        items.compute(cuda.engine(), MAX_ITEMS_THROUGH_HOST, &|powers| {
             batch_mod_exp(cuda, powers)
         })?;
         return Ok(Timing::default());

@@ -85,7 +85,7 @@ impl PublicKey {
         Self::restricted(n, e, max_exponent_bits, Restriction::None).map_err(Error::PublicKey)
     }
 
-    pub(super) fn from_stranger(
+    pub(super) fn from_untrusted(
         n: &[u8],
         e: &[u8],
         restriction: Restriction,

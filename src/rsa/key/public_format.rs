@@ -111,7 +111,7 @@ fn from_pkcs1(der: &[u8], restriction: Restriction) -> Result<PublicKey, KeyFaul
         expected: "RSAPublicKey",
     })?;
     let (n, e) = (key.modulus.as_bytes(), key.public_exponent.as_bytes());
-    PublicKey::from_stranger(n, e, restriction)
+    PublicKey::from_untrusted(n, e, restriction)
 }
 
 /// Finds the SubjectPublicKeyInfo of a certificate: `SEQUENCE { SEQUENCE { [0] version, serial

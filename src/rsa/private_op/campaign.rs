@@ -1,5 +1,5 @@
 //! A fault campaign: every kind of fault in every place of the private operation, each in its own
-//! batch. No wrong signature may be returned, only lanes that were hit may fail, and the next call
+//! batch. No wrong signature may be returned, only items that were hit may fail, and the next call
 //! on the same backend must be right. The `rsa` crate provides the right results.
 //!
 //! `cargo test` runs it once for each place and kind. A longer run, whose report is in
@@ -32,8 +32,8 @@ use self::tally::Tally;
 use super::testing::Stage;
 use crate::need;
 
-/// Lanes of a batch: three of one key and two of another, so that their halves fill no vectors.
-const LANES: usize = 5;
+/// Items of a batch: three of one key and two of another, so that their halves fill no vectors.
+const ITEMS: usize = 5;
 
 /// Every place with every kind of fault that makes sense there.
 fn faults() -> Vec<Fault> {

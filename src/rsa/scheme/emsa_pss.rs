@@ -20,11 +20,15 @@ pub(super) fn encode<H: AsRef<[u8]>, R: TryCryptoRng + ?Sized>(
     hash: impl FnOnce(&[u8], &[u8]) -> H,
     add_mask: impl FnOnce(&[u8], &mut [u8]),
 ) -> Result<(), Error> {
-    check_room(digest.len(), salt_len, n_bits)?;
+    check_length(digest.len(), salt_len, n_bits)?;
     let em_bits = n_bits - 1;
     let em_len = em_bits.div_ceil(8) as usize;
     let len = n_bits.div_ceil(8) as usize;
-    assert_eq!(encoded.len(), len, "room for the encoded message");
+    assert_eq!(
+        encoded.len(),
+        len,
+        "an encoded message is as long as the modulus"
+    );
     let (top, em) = encoded.split_at_mut(len - em_len);
     top.fill(0);
     let (db, rest) = em.split_at_mut(em_len - digest.len() - 1);
@@ -62,7 +66,7 @@ pub(super) fn verify<H: AsRef<[u8]>>(
     add_mask: impl FnOnce(&[u8], &mut [u8]),
 ) -> Result<bool, Error> {
     let (SaltLen::Exactly(least) | SaltLen::AtLeast(least)) = salt_len;
-    check_room(digest.len(), least, n_bits)?;
+    check_length(digest.len(), least, n_bits)?;
     let em_bits = n_bits - 1;
     let em_len = em_bits.div_ceil(8) as usize;
     let len = n_bits.div_ceil(8) as usize;
@@ -102,7 +106,7 @@ pub(super) fn hash_of<D: Digest>(digest: &[u8], salt: &[u8]) -> Output<D> {
 
 /// Fails unless a modulus of `n_bits` bits is long enough for a digest and a salt of these lengths
 /// in bytes.
-fn check_room(digest_len: usize, salt_len: usize, n_bits: u32) -> Result<(), Error> {
+fn check_length(digest_len: usize, salt_len: usize, n_bits: u32) -> Result<(), Error> {
     let em_len = (n_bits - 1).div_ceil(8) as usize;
     let min_len = digest_len.saturating_add(salt_len).saturating_add(2);
     if em_len >= min_len {

@@ -53,12 +53,12 @@ enum Mode {
 }
 
 /// A backend with a gate and a mode, which can change during a batch.
-struct Steered {
+struct Controlled {
     state: Mutex<(bool, Mode)>,
     changed: Condvar,
 }
 
-impl Steered {
+impl Controlled {
     fn set(&self, change: impl FnOnce(&mut (bool, Mode))) {
         change(&mut self.state.lock().unwrap());
         self.changed.notify_all();
@@ -72,7 +72,7 @@ fn memory() -> Arc<Memory> {
     MEMORY.clone()
 }
 
-impl RsaBackend for Steered {
+impl RsaBackend for Controlled {
     fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let is_shut = |state: &mut (bool, Mode)| !state.0;
         let state = self.changed.wait_while(self.state.lock().unwrap(), is_shut);
@@ -86,7 +86,7 @@ impl RsaBackend for Steered {
     }
 }
 
-impl BatchModExp<BoxedUint> for Steered {
+impl BatchModExp<BoxedUint> for Controlled {
     type Error = Error;
 
     fn batch_mod_exp(
@@ -106,7 +106,7 @@ enum Expected {
 }
 
 struct Program {
-    backend: Arc<Steered>,
+    backend: Arc<Controlled>,
     queue: BatchQueue,
     capacity: usize,
     requests: Vec<(Signing, Expected)>,
@@ -121,7 +121,7 @@ struct Program {
 
 impl Program {
     fn new(input: &mut Input<'_>) -> Self {
-        let backend = Arc::new(Steered {
+        let backend = Arc::new(Controlled {
             state: Mutex::new((true, Mode::Computes)),
             changed: Condvar::new(),
         });

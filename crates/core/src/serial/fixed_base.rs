@@ -12,7 +12,7 @@ use crate::width::{WithLimbs, load_limbs};
 
 /// How many powers are computed together, row by row. Each row is read from memory once for all of
 /// them.
-const BESIDE: usize = 32;
+const AT_A_TIME: usize = 32;
 
 /// See [`PowerEngine::fill_rows`](crate::powers::PowerEngine::fill_rows).
 pub(super) struct Fill<'a> {
@@ -61,11 +61,11 @@ impl WithLimbs for FixedPowers<'_, '_> {
         let (table, bits) = (self.table, self.exponent_bits);
         let (rows, count) = (table.rows(), table.digit_count(bits));
         let modulus = table.modulus().monty::<LIMBS>();
-        let mut digits = Secret::new(vec![0; BESIDE * count]);
-        let mut powers = Secret::new(vec![Uint::<LIMBS>::ZERO; BESIDE]);
+        let mut digits = Secret::new(vec![0; AT_A_TIME * count]);
+        let mut powers = Secret::new(vec![Uint::<LIMBS>::ZERO; AT_A_TIME]);
         let [mut entry, mut spare] = [(); 2].map(|()| Secret::new(Uint::ZERO));
-        let beside = self.exponents.chunks(BESIDE);
-        for (exponents, out) in beside.zip(self.out.chunks_mut(BESIDE)) {
+        let chunks = self.exponents.chunks(AT_A_TIME);
+        for (exponents, out) in chunks.zip(self.out.chunks_mut(AT_A_TIME)) {
             for (exponent, digits) in exponents.iter().zip(digits.chunks_exact_mut(count)) {
                 table.recode(exponent, bits, digits);
             }

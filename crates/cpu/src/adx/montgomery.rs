@@ -1,30 +1,30 @@
 //! Montgomery multiplication, tile by tile.
 
-use super::unit::{Block, Unit};
+use super::unit::{Tile, Unit};
 
 /// An odd modulus.
 #[derive(Clone, Copy)]
 pub(super) struct Odd<'a> {
-    pub(super) modulus: &'a [Block],
+    pub(super) modulus: &'a [Tile],
     /// `-1 / modulus mod 2^128`.
     pub(super) neg_inv: u128,
 }
 
-/// The number of scratch tiles for operands of `blocks` tiles: the length of their product.
-pub(super) const fn scratch_len(blocks: usize) -> usize {
-    2 * blocks
+/// The number of scratch tiles for operands of `tiles` tiles: the length of their product.
+pub(super) const fn scratch_len(tiles: usize) -> usize {
+    2 * tiles
 }
 
 /// `out`, congruent to `a * b / R` and below `R`.
 pub(super) fn multiply<U: Unit>(
     unit: U,
-    out: &mut [Block],
-    a: &[Block],
-    b: &[Block],
+    out: &mut [Tile],
+    a: &[Tile],
+    b: &[Tile],
     odd: Odd<'_>,
-    product: &mut [Block],
+    product: &mut [Tile],
 ) {
-    let (lowest, rest) = b.split_first().expect("a block");
+    let (lowest, rest) = b.split_first().expect("a tile");
     unit.multiply(&mut product[..=a.len()], a, lowest);
     product[a.len() + 1..].as_flattened_mut().fill(0);
     for (i, b) in (1..).zip(rest) {
@@ -37,10 +37,10 @@ pub(super) fn multiply<U: Unit>(
 /// Like `multiply(.., a, a, ..)`, faster.
 pub(super) fn square<U: Unit>(
     unit: U,
-    out: &mut [Block],
-    a: &[Block],
+    out: &mut [Tile],
+    a: &[Tile],
     odd: Odd<'_>,
-    product: &mut [Block],
+    product: &mut [Tile],
 ) {
     // Each product of two different words once.
     unit.square(&mut product[..=a.len()], a);
@@ -54,14 +54,14 @@ pub(super) fn square<U: Unit>(
 }
 
 /// `out`, congruent to `product / R` and below `R`.
-fn reduce<U: Unit>(unit: U, out: &mut [Block], product: &mut [Block], odd: Odd<'_>) {
-    let blocks = odd.modulus.len();
+fn reduce<U: Unit>(unit: U, out: &mut [Tile], product: &mut [Tile], odd: Odd<'_>) {
+    let tiles = odd.modulus.len();
     let mut carry = 0;
-    for i in 0..blocks {
+    for i in 0..tiles {
         // The carry out of one row has the weight of the last tile of the next.
-        let sum = &mut product[i..][..=blocks];
+        let sum = &mut product[i..][..=tiles];
         carry = unit.eliminate(sum, odd.modulus, odd.neg_inv, carry);
     }
     // The sum was below `2 R`, since the modulus is below `R`.
-    unit.subtract(out, &product[blocks..], odd.modulus, carry);
+    unit.subtract(out, &product[tiles..], odd.modulus, carry);
 }

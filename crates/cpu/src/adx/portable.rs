@@ -3,7 +3,7 @@
 
 use core::hint::black_box;
 
-use super::unit::{BLOCK, Block, Unit};
+use super::unit::{TILE, Tile, Unit};
 use super::word;
 
 /// Requires no processor features.
@@ -11,15 +11,15 @@ use super::word;
 pub(super) struct Portable;
 
 /// Words in a tile.
-const WORDS: usize = BLOCK / 2;
+const WORDS: usize = TILE / 2;
 
 impl Unit for Portable {
-    fn multiply(self, product: &mut [Block], a: &[Block], b: &Block) {
+    fn multiply(self, product: &mut [Tile], a: &[Tile], b: &Tile) {
         product.as_flattened_mut().fill(0);
         self.multiply_add(product, a, b);
     }
 
-    fn multiply_add(self, sum: &mut [Block], a: &[Block], b: &Block) {
+    fn multiply_add(self, sum: &mut [Tile], a: &[Tile], b: &Tile) {
         let (mut sum_words, a) = (words(sum.as_flattened()), words(a.as_flattened()));
         for (i, b) in words(b).into_iter().enumerate() {
             add_row(&mut sum_words[i..], &a, b);
@@ -27,12 +27,12 @@ impl Unit for Portable {
         store(&sum_words, sum.as_flattened_mut());
     }
 
-    fn square(self, product: &mut [Block], a: &[Block]) {
+    fn square(self, product: &mut [Tile], a: &[Tile]) {
         product.as_flattened_mut().fill(0);
         self.square_add(product, a);
     }
 
-    fn square_add(self, sum: &mut [Block], a: &[Block]) {
+    fn square_add(self, sum: &mut [Tile], a: &[Tile]) {
         let (mut sum_words, a) = (words(sum.as_flattened()), words(a.as_flattened()));
         for (i, word) in a[..WORDS].iter().enumerate() {
             add_row(&mut sum_words[2 * i + 1..], &a[i + 1..], *word);
@@ -40,7 +40,7 @@ impl Unit for Portable {
         store(&sum_words, sum.as_flattened_mut());
     }
 
-    fn eliminate(self, sum: &mut [Block], modulus: &[Block], neg_inv: u128, carry: u64) -> u64 {
+    fn eliminate(self, sum: &mut [Tile], modulus: &[Tile], neg_inv: u128, carry: u64) -> u64 {
         let (mut sum_words, modulus) = (words(sum.as_flattened()), words(modulus.as_flattened()));
         let mut quotients = [0; WORDS];
         let mut out = 0;
@@ -54,7 +54,7 @@ impl Unit for Portable {
         out
     }
 
-    fn double_and_add_squares(self, sum: &mut [Block], a: &[Block]) {
+    fn double_and_add_squares(self, sum: &mut [Tile], a: &[Tile]) {
         let mut sum_words = words(sum.as_flattened());
         let mut carry = 0;
         for (pair, a) in sum_words.chunks_exact_mut(2).zip(words(a.as_flattened())) {
@@ -68,7 +68,7 @@ impl Unit for Portable {
         store(&sum_words, sum.as_flattened_mut());
     }
 
-    fn subtract(self, out: &mut [Block], a: &[Block], b: &[Block], take: u64) {
+    fn subtract(self, out: &mut [Tile], a: &[Tile], b: &[Tile], take: u64) {
         let mut borrow = 0;
         let pairs = a.as_flattened().iter().zip(b.as_flattened());
         for (out, (a, b)) in out.as_flattened_mut().iter_mut().zip(pairs) {

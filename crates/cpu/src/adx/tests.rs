@@ -16,9 +16,9 @@ fn unit() -> Option<Words<Token>> {
 }
 
 /// Random tiles; words are often all zeros or all ones.
-fn random_blocks(random: &mut Random, count: usize) -> Vec<Block> {
-    let mut blocks = vec![[0; BLOCK]; count];
-    for pair in blocks.as_flattened_mut().as_chunks_mut().0 {
+fn random_tiles(random: &mut Random, count: usize) -> Vec<Tile> {
+    let mut tiles = vec![[0; TILE]; count];
+    for pair in tiles.as_flattened_mut().as_chunks_mut().0 {
         let word = match random.next() % 4 {
             0 => 0,
             1 => u64::MAX,
@@ -26,28 +26,28 @@ fn random_blocks(random: &mut Random, count: usize) -> Vec<Block> {
         };
         *pair = [word as u32, (word >> 32) as u32];
     }
-    blocks
+    tiles
 }
 
-fn value(blocks: &[Block]) -> BigUint {
-    BigUint::from_slice(blocks.as_flattened())
+fn value(tiles: &[Tile]) -> BigUint {
+    BigUint::from_slice(tiles.as_flattened())
 }
 
-fn power_of_two(blocks: usize) -> BigUint {
-    BigUint::from(1u8) << (32 * BLOCK * blocks)
+fn power_of_two(tiles: usize) -> BigUint {
+    BigUint::from(1u8) << (32 * TILE * tiles)
 }
 
 /// Checks each operation against its definition.
 fn check_operations<U: Unit>(unit: U, rounds: usize) {
     let mut random = Random(8);
-    let ones = [[u32::MAX; BLOCK]; 8];
+    let ones = [[u32::MAX; TILE]; 8];
     for round in 0..rounds {
         let count = 1 + round % 4;
-        let mut blocks = |count: usize| match round % 3 {
+        let mut tiles = |count: usize| match round % 3 {
             0 => ones[..count].to_vec(),
-            _ => random_blocks(&mut random, count),
+            _ => random_tiles(&mut random, count),
         };
-        let (a, b, sum) = (blocks(count), blocks(1), blocks(count + 1));
+        let (a, b, sum) = (tiles(count), tiles(1), tiles(count + 1));
 
         let mut result = sum.clone();
         unit.multiply_add(&mut result, &a, &b[0]);
@@ -77,7 +77,7 @@ fn check_operations<U: Unit>(unit: U, rounds: usize) {
         unit.square(&mut result, &a);
         assert_eq!(value(&result), product);
 
-        let doubled = blocks(2 * count);
+        let doubled = tiles(2 * count);
         let mut result = doubled.clone();
         unit.double_and_add_squares(&mut result, &a);
         let mut expected = value(&doubled) * 2u8;
@@ -86,7 +86,7 @@ fn check_operations<U: Unit>(unit: U, rounds: usize) {
         }
         assert_eq!(value(&result), expected % power_of_two(2 * count));
 
-        let subtrahend = blocks(count);
+        let subtrahend = tiles(count);
         for take in [0u8, 1] {
             let mut result = a.clone();
             unit.subtract(&mut result, &a, &subtrahend, take.into());
@@ -94,7 +94,7 @@ fn check_operations<U: Unit>(unit: U, rounds: usize) {
             assert_eq!(value(&result), expected % power_of_two(count));
         }
 
-        let mut modulus = blocks(count);
+        let mut modulus = tiles(count);
         modulus[0][0] |= 1;
         let inverse = value(&modulus)
             .modinv(&(BigUint::from(1u8) << 128))

@@ -4,7 +4,7 @@
 use crate::Fma;
 
 /// The cost of a group of four lanes, at any width: the unit of cost.
-const BLOCK: u64 = 1000;
+const GROUP: u64 = 1000;
 
 /// `(largest width in bits, cost of one instance in words)`. Measured on a Zen 5 with exponents as
 /// long as the moduli. Words come in tiles of 512 bits, so the relative cost falls with the width
@@ -40,7 +40,7 @@ const ONE: [(u32, Option<u64>); 22] = [
 pub(super) fn one_by_one(bits: u32, count: usize) -> usize {
     let left_over = count % Fma::LANES;
     match in_words(bits, left_over) {
-        Some(time) if time < BLOCK => left_over,
+        Some(time) if time < GROUP => left_over,
         _ => 0,
     }
 }
@@ -48,9 +48,9 @@ pub(super) fn one_by_one(bits: u32, count: usize) -> usize {
 /// See [`BatchModExp::relative_time`](batch_modexp_core::BatchModExp::relative_time).
 pub(super) fn relative_time(bits: u32, count: usize) -> u64 {
     let left_over = count % Fma::LANES;
-    let block = BLOCK * u64::from(left_over > 0);
-    let left_over = in_words(bits, left_over).map_or(block, |time| time.min(block));
-    BLOCK * (count / Fma::LANES) as u64 + left_over
+    let group = GROUP * u64::from(left_over > 0);
+    let left_over = in_words(bits, left_over).map_or(group, |time| time.min(group));
+    GROUP * (count / Fma::LANES) as u64 + left_over
 }
 
 /// The cost of `count` instances one by one, where that is an option.
@@ -100,7 +100,7 @@ mod tests {
             let times: alloc::vec::Vec<_> =
                 (0..20).map(|count| relative_time(bits, count)).collect();
             assert!(times.is_sorted(), "{bits}");
-            assert_eq!((times[0], times[4], times[16]), (0, BLOCK, 4 * BLOCK));
+            assert_eq!((times[0], times[4], times[16]), (0, GROUP, 4 * GROUP));
         }
     }
 }

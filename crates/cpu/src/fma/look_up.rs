@@ -11,16 +11,19 @@ pub(super) struct SelectOfRow<'a> {
 }
 
 /// The number of limbs that are looked up together.
-const BESIDE: usize = 8;
+const AT_A_TIME: usize = 8;
 
 impl Kernel for SelectOfRow<'_> {
     #[inline(always)]
     fn run<T: Fma51>(self, t: T) {
         let digits = t.load_sums(self.digits);
         let entries = self.row.len() / self.out.len();
-        let (groups, rest) = self.out.as_chunks_mut::<BESIDE>();
-        let (rows, rest_of_row) = self.row.split_at(groups.len() * BESIDE * entries);
-        for (out, words) in groups.iter_mut().zip(rows.chunks_exact(BESIDE * entries)) {
+        let (groups, rest) = self.out.as_chunks_mut::<AT_A_TIME>();
+        let (rows, rest_of_row) = self.row.split_at(groups.len() * AT_A_TIME * entries);
+        for (out, words) in groups
+            .iter_mut()
+            .zip(rows.chunks_exact(AT_A_TIME * entries))
+        {
             select(t, out, words, digits);
         }
         for (out, words) in rest.iter_mut().zip(rest_of_row.chunks_exact(entries)) {

@@ -36,7 +36,7 @@ impl Token {
 /// Every method is `#[inline(always)]` and compiled into [`with_features`], where each is one
 /// instruction.
 impl Madd52 for Token {
-    const MAX_BLOCK: usize = 20;
+    const MAX_TILE: usize = 20;
     const MERGES_INTO_ZERO: bool = false;
     const CAN_SAVE_PRODUCTS: bool = true;
 

@@ -57,7 +57,7 @@ impl Token<true> {
 /// Every method is `#[inline(always)]` and compiled into [`with_features`], where each is one
 /// instruction or two.
 impl<const EVEX: bool> Madd52 for Token<EVEX> {
-    const MAX_BLOCK: usize = 10;
+    const MAX_TILE: usize = 10;
     const MERGES_INTO_ZERO: bool = true;
     const CAN_SAVE_PRODUCTS: bool = false;
 

@@ -5,14 +5,14 @@ pub(super) mod four;
 use super::madd52::{Limb, Limb8};
 
 /// The cost of a group of eight lanes, at any width: the unit of cost.
-const BLOCK: u64 = 1000;
+const GROUP: u64 = 1000;
 
 /// `(largest width in bits, cost of a pair)`. Measured with two 512-bit multiply-adds a cycle, with
 /// exponents as long as the moduli. Below the first width and above the last one there are no
 /// pairs.
 const PAIRS: [(u32, u64); 8] = [
     (384, 920),
-    (512, BLOCK),
+    (512, GROUP),
     (640, 890),
     (704, 750),
     (896, 680),
@@ -30,7 +30,7 @@ const MIN_BITS: u32 = 384;
 pub(super) fn in_pairs(bits: u32, count: usize) -> usize {
     let left_over = count % Limb8::LANES;
     match pairs(bits, left_over) {
-        Some(time) if time < BLOCK => left_over,
+        Some(time) if time < GROUP => left_over,
         _ => 0,
     }
 }
@@ -38,9 +38,9 @@ pub(super) fn in_pairs(bits: u32, count: usize) -> usize {
 /// See [`BatchModExp::relative_time`](batch_modexp_core::BatchModExp::relative_time).
 pub(super) fn relative_time(bits: u32, count: usize) -> u64 {
     let left_over = count % Limb8::LANES;
-    let block = BLOCK * u64::from(left_over > 0);
-    let left_over = pairs(bits, left_over).map_or(block, |time| time.min(block));
-    BLOCK * (count / Limb8::LANES) as u64 + left_over
+    let group = GROUP * u64::from(left_over > 0);
+    let left_over = pairs(bits, left_over).map_or(group, |time| time.min(group));
+    GROUP * (count / Limb8::LANES) as u64 + left_over
 }
 
 /// The cost of `count` instances in pairs, where that is an option.
@@ -81,7 +81,7 @@ mod tests {
             let times: alloc::vec::Vec<_> =
                 (0..40).map(|count| relative_time(bits, count)).collect();
             assert!(times.is_sorted(), "{bits}");
-            assert_eq!((times[0], times[8], times[32]), (0, BLOCK, 4 * BLOCK));
+            assert_eq!((times[0], times[8], times[32]), (0, GROUP, 4 * GROUP));
         }
     }
 }

@@ -22,16 +22,16 @@
 //!
 //! Source: Intel's multi-buffer library (crypto_mb) uses the idea.
 
-use super::blocks::{Scratch, block_count, blocks, finish, multiply_row, zeros};
 use super::kernel::{self, Sums};
 use super::madd52::{Kernel, Limb, Madd52};
 use super::size::{self, may_have_halves};
+use super::tiles::{Scratch, finish, multiply_row, tile_count, tiles, zeros};
 use crate::lanes::Modulus;
 
 /// Whether table entries for numbers of `limbs` limbs have halves.
 pub(super) fn have_halves<T: Madd52>(unit: T, limbs: usize) -> bool {
     let wanted = unit.tuning().min_halved.is_some_and(|min| limbs >= min);
-    wanted && may_have_halves::<T>(size::block_len::<T>(limbs))
+    wanted && may_have_halves::<T>(size::tile_len::<T>(limbs))
 }
 
 /// `out = a * b / R mod modulus`, where `b` is an entry of a table.
@@ -47,11 +47,11 @@ impl<L: Limb> Kernel<L> for MulEntry<'_, L> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         if !const { may_have_halves::<T>(B) } {
-            unreachable!("blocks of {B} limbs have no halves");
+            unreachable!("tiles of {B} limbs have no halves");
         }
-        let (a, modulus) = (blocks(self.a), blocks(self.modulus.limbs));
+        let (a, modulus) = (tiles(self.a), tiles(self.modulus.limbs));
         let entry = self.entry.as_chunks::<B>().0.as_chunks::<2>().0;
-        let count = block_count::<T, B>(modulus);
+        let count = tile_count::<T, B>(modulus);
         let neg_inv = t.load(self.modulus.neg_inv);
         let Scratch { columns, q, .. } = Scratch::<T::Limb, B>::new(self.scratch, count);
         let out = self.out.as_chunks_mut().0;
@@ -114,11 +114,11 @@ impl<L: Limb> Kernel<L> for Enter<'_, L> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         if !const { may_have_halves::<T>(B) } {
-            unreachable!("blocks of {B} limbs have no halves");
+            unreachable!("tiles of {B} limbs have no halves");
         }
-        let (power, modulus) = (blocks(self.power), blocks(self.modulus.limbs));
+        let (power, modulus) = (tiles(self.power), tiles(self.modulus.limbs));
         let entry = self.entry.as_chunks_mut::<B>().0.as_chunks_mut::<2>().0;
-        let count = block_count::<T, B>(modulus);
+        let count = tile_count::<T, B>(modulus);
         let neg_inv = t.load(self.modulus.neg_inv);
         for (pair, power) in entry.iter_mut().zip(power) {
             pair[0] = *power;

@@ -49,10 +49,10 @@ macro_rules! add_high {
     };
 }
 
-/// Adds `block[$j] * factor`.
+/// Adds `tile[$j] * factor`.
 macro_rules! add_limb {
-    ($t:ident, $b:ident, $sums:ident, $top:ident, $block:ident, $j:ident, $factor:ident) => {
-        let limb = $t.load(&$block[$j]);
+    ($t:ident, $b:ident, $sums:ident, $top:ident, $tile:ident, $j:ident, $factor:ident) => {
+        let limb = $t.load(&$tile[$j]);
         $sums[$j] = $t.madd_lo($sums[$j], limb, $factor);
         add_high!($t, $b, $sums, $top, limb, $j, $factor);
     };
@@ -178,8 +178,8 @@ pub(super) fn multiply_low<T: Madd52, const B: usize, const P: usize>(
     sums
 }
 
-/// Like [`multiply_low`] without a product: `sums = (sums + q * modulus) / 2^(52 * rows)`. Does the
-/// work of `beside` in each row.
+/// Like [`multiply_low`] without a product: `sums = (sums + q * modulus) / 2^(52 * rows)`. Does
+/// `work` in each row.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 #[allow(clippy::absurd_extreme_comparisons)] // The comparisons are written out for `J = 0` too.
@@ -191,7 +191,7 @@ pub(super) fn reduce_low<T: Madd52, const B: usize>(
     modulus: &[T::Limb; B],
     neg_inv: T::Vector,
     mut q: Option<&mut [T::Limb; B]>,
-    beside: &mut impl Beside<T>,
+    work: &mut impl Interleaved<T>,
 ) -> Sums<T, B> {
     let mut quotient = t.madd_lo(t.zero(), sums[0], neg_inv);
     for row in 0..rows {
@@ -207,7 +207,7 @@ pub(super) fn reduce_low<T: Madd52, const B: usize>(
             if J >= 1 {
                 reduce_limb!(t, B, sums, top, modulus, J, quotient);
             }
-            beside.part::<J>(t, row);
+            work.part::<J>(t, row);
         });
         shift!(B, sums, top);
         quotient = next;
@@ -216,7 +216,7 @@ pub(super) fn reduce_low<T: Madd52, const B: usize>(
 }
 
 /// Work that is done along with the rows of a tile, in one part for each limb.
-pub(super) trait Beside<T> {
+pub(super) trait Interleaved<T> {
     /// Part `J` of row `row`. Must be `#[inline(always)]`.
     fn part<const J: usize>(&mut self, t: T, row: usize);
 
@@ -229,7 +229,7 @@ pub(super) trait Beside<T> {
 }
 
 /// No work.
-impl<T> Beside<T> for () {
+impl<T> Interleaved<T> for () {
     #[inline(always)]
     fn part<const J: usize>(&mut self, _: T, _: usize) {}
 }
@@ -248,8 +248,7 @@ macro_rules! write_lowest {
 /// A higher tile: adds `a * b + modulus * q`, writes the low `B` columns to `low` and returns the
 /// high ones.
 ///
-/// With `limbs`, the low columns are complete and are written as limbs. Does the work of `beside`
-/// in each row.
+/// With `limbs`, the low columns are complete and are written as limbs. Does `work` in each row.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn multiply_high<T: Madd52, const B: usize, const P: usize>(
@@ -262,7 +261,7 @@ pub(super) fn multiply_high<T: Madd52, const B: usize, const P: usize>(
     q: &[T::Limb; B],
     low: &mut [T::Limb; B],
     limbs: bool,
-    beside: &mut impl Beside<T>,
+    work: &mut impl Interleaved<T>,
 ) -> Sums<T, B> {
     for row in 0..B {
         let (a_0, modulus) = (t.reload(a[0]), t.reload(modulus));
@@ -277,7 +276,7 @@ pub(super) fn multiply_high<T: Madd52, const B: usize, const P: usize>(
                 add_limb!(t, B, sums, top, a_1, J, factor_1);
             }
             add_limb!(t, B, sums, top, modulus, J, quotient);
-            beside.part::<J>(t, row);
+            work.part::<J>(t, row);
         });
         write_lowest!(t, sums, low[row], limbs);
         shift!(B, sums, top);
@@ -296,7 +295,7 @@ pub(super) fn reduce_high<T: Madd52, const B: usize>(
     q: &[T::Limb; B],
     low: &mut [T::Limb; B],
     limbs: bool,
-    beside: &mut impl Beside<T>,
+    work: &mut impl Interleaved<T>,
 ) -> Sums<T, B> {
     for row in 0..B {
         let modulus = t.reload(modulus);
@@ -304,7 +303,7 @@ pub(super) fn reduce_high<T: Madd52, const B: usize>(
         let mut top = t.load(&tops[row]);
         unrolled!(B, J, {
             add_limb!(t, B, sums, top, modulus, J, quotient);
-            beside.part::<J>(t, row);
+            work.part::<J>(t, row);
         });
         write_lowest!(t, sums, low[row], limbs);
         shift!(B, sums, top);
@@ -314,19 +313,19 @@ pub(super) fn reduce_high<T: Madd52, const B: usize>(
 
 /// Reads `B` column sums.
 #[inline(always)]
-pub(super) fn load<T: Madd52, const B: usize>(t: T, block: &[T::Limb; B]) -> Sums<T, B> {
+pub(super) fn load<T: Madd52, const B: usize>(t: T, tile: &[T::Limb; B]) -> Sums<T, B> {
     let mut sums = [t.zero(); B];
     unrolled!(B, J, {
-        sums[J] = t.load(&block[J]);
+        sums[J] = t.load(&tile[J]);
     });
     sums
 }
 
 /// Writes `B` column sums.
 #[inline(always)]
-pub(super) fn store<T: Madd52, const B: usize>(t: T, block: &mut [T::Limb; B], sums: Sums<T, B>) {
+pub(super) fn store<T: Madd52, const B: usize>(t: T, tile: &mut [T::Limb; B], sums: Sums<T, B>) {
     unrolled!(B, J, {
-        t.store(&mut block[J], sums[J]);
+        t.store(&mut tile[J], sums[J]);
     });
 }
 

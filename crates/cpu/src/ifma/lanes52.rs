@@ -2,7 +2,6 @@
 
 use batch_modexp_core::window::Window;
 
-use super::blocks::{self, Mul, Square};
 use super::halves::{Enter, MulEntry, have_halves};
 use super::look_up::{MERGED, STORED, Select, SelectOfRow, stores_entries, suffice};
 use super::madd52::{Limb, MAX_LANES, Madd52, RADIX_BITS};
@@ -10,6 +9,7 @@ use super::size;
 use super::squarings::{Close, SquareTimes};
 use super::step;
 use super::sums::{AddProducts, ReduceLowest, adds_products};
+use super::tiles::{self, Mul, Square};
 use crate::lanes;
 use crate::lanes::{Lanes, Modulus, Step, Table};
 
@@ -42,7 +42,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
     }
 
     fn scratch_len(limbs: usize) -> usize {
-        blocks::scratch_len(limbs)
+        tiles::scratch_len(limbs)
     }
 
     fn set_lane(limb: &mut T::Limb, lane: usize, value: u64) {
@@ -97,7 +97,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         scratch: &mut [T::Limb],
     ) -> (&'a mut [T::Limb], &'a mut [T::Limb]) {
         let limbs = modulus.limbs.len();
-        let alone = size::keeps_columns::<T>(limbs) && size::block_len::<T>(limbs) == limbs;
+        let alone = size::keeps_columns::<T>(limbs) && size::tile_len::<T>(limbs) == limbs;
         if !alone {
             return lanes::square_times(self, value, spare, count, modulus, scratch);
         }
@@ -124,7 +124,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         scratch: &mut [T::Limb],
     ) {
         let limbs = modulus.limbs.len();
-        if !adds_products::<T>(size::block_len::<T>(limbs)) {
+        if !adds_products::<T>(size::tile_len::<T>(limbs)) {
             return lanes::sums::add_products(self, out, [a, b], modulus, spare, scratch);
         }
         let mut sum = AddProducts {
@@ -208,16 +208,16 @@ impl<T: Madd52> Lanes for Lanes52<T> {
             return entry.copy_from_slice(value);
         }
         self.select(entry, table, digits);
-        let block = size::block_len::<T>(value.len());
-        let pairs = entry.chunks_exact(2 * block);
-        for (value, pair) in value.chunks_exact_mut(block).zip(pairs) {
-            value.copy_from_slice(&pair[..block]);
+        let tile = size::tile_len::<T>(value.len());
+        let pairs = entry.chunks_exact(2 * tile);
+        for (value, pair) in value.chunks_exact_mut(tile).zip(pairs) {
+            value.copy_from_slice(&pair[..tile]);
         }
     }
 
     fn close(self, value: &mut [T::Limb]) {
         let limbs = value.len();
-        if stores_entries(self.0, limbs) && size::block_len::<T>(limbs) == limbs {
+        if stores_entries(self.0, limbs) && size::tile_len::<T>(limbs) == limbs {
             size::dispatch(self.0, limbs, &mut Close(value));
         }
     }

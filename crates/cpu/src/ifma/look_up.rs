@@ -5,7 +5,7 @@
 
 #![allow(clippy::out_of_bounds_indexing)] // In bodies of `unrolled!` that are left out.
 
-use super::kernel::{self, Beside, unrolled};
+use super::kernel::{self, Interleaved, unrolled};
 use super::madd52::{Kernel, Limb, MAX_LANES, Madd52};
 use super::size;
 use super::tuning::LookUp;
@@ -26,10 +26,10 @@ impl<L: Limb> Kernel<L> for Select<'_, L> {
         let stride = out.len();
         for (i, out) in out.iter_mut().enumerate() {
             let mut picked = [t.zero(); B];
-            for (entry, block) in (0..).zip(table[i..].iter().step_by(stride)) {
+            for (entry, tile) in (0..).zip(table[i..].iter().step_by(stride)) {
                 let mask = t.equal(digits, entry);
                 unrolled!(B, J, {
-                    picked[J] = t.merge(picked[J], mask, &block[J]);
+                    picked[J] = t.merge(picked[J], mask, &tile[J]);
                 });
             }
             kernel::store(t, out, picked);
@@ -93,7 +93,7 @@ pub(super) struct Share<'a, L, const E: usize> {
 
 /// Whether numbers of `limbs` limbs are looked up by [stores](LookUp::Stores).
 pub(super) fn stores_entries<T: Madd52>(unit: T, limbs: usize) -> bool {
-    unit.tuning().look_up == LookUp::Stores && size::keeps_columns::<T>(size::block_len::<T>(limbs))
+    unit.tuning().look_up == LookUp::Stores && size::keeps_columns::<T>(size::tile_len::<T>(limbs))
 }
 
 /// Whether one share of `entries` entries for each of `squarings` squarings covers the whole table.
@@ -126,7 +126,7 @@ impl<'a, L: Limb, const E: usize> Share<'a, L, E> {
 
     /// Tile `i` of these entries, each of `P` numbers.
     #[inline(always)]
-    pub(super) fn block<T: Madd52<Limb = L>, const B: usize, const P: usize>(
+    pub(super) fn tile<T: Madd52<Limb = L>, const B: usize, const P: usize>(
         &mut self,
         t: T,
         i: usize,
@@ -228,7 +228,9 @@ impl<'a, T: Madd52, const B: usize, const P: usize, const E: usize> Rows<'a, T, 
     }
 }
 
-impl<T: Madd52, const B: usize, const P: usize, const E: usize> Beside<T> for Rows<'_, T, B, P, E> {
+impl<T: Madd52, const B: usize, const P: usize, const E: usize> Interleaved<T>
+    for Rows<'_, T, B, P, E>
+{
     /// Looks up one limb of each number in a row.
     #[inline(always)]
     fn part<const J: usize>(&mut self, t: T, row: usize) {
@@ -242,7 +244,7 @@ pub(super) struct Number<'a, T: Madd52, const B: usize, const P: usize, const E:
     number: usize,
 }
 
-impl<T: Madd52, const B: usize, const P: usize, const E: usize> Beside<T>
+impl<T: Madd52, const B: usize, const P: usize, const E: usize> Interleaved<T>
     for Number<'_, T, B, P, E>
 {
     #[inline(always)]
@@ -281,7 +283,7 @@ impl<'a, T: Madd52, const B: usize, const P: usize> Evenly<'a, T, B, P> {
     }
 }
 
-impl<T: Madd52, const B: usize, const P: usize> Beside<T> for Evenly<'_, T, B, P> {
+impl<T: Madd52, const B: usize, const P: usize> Interleaved<T> for Evenly<'_, T, B, P> {
     #[inline(always)]
     fn part<const J: usize>(&mut self, _: T, _: usize) {}
 

@@ -8,7 +8,7 @@ use super::tuning::Tuning;
 pub(super) const RADIX_BITS: u32 = 52;
 
 /// The largest number of limbs in a tile, on any unit.
-const MAX_BLOCK: usize = 20;
+const MAX_TILE: usize = 20;
 
 /// The largest number of lanes in a vector.
 pub(super) const MAX_LANES: usize = 8;
@@ -22,7 +22,7 @@ pub(crate) trait Limb: Copy + Default + Zeroize + 'static {
     const ZERO: Self;
 
     /// Zeros for the longest tile.
-    const ZEROS: &[Self; MAX_BLOCK];
+    const ZEROS: &[Self; MAX_TILE];
 
     /// A word for each lane, at any address.
     type Words: AsRef<[u64]> + 'static;
@@ -50,7 +50,7 @@ pub(crate) struct Limb4(pub(super) [u64; 4]);
 impl Limb for Limb8 {
     const LANES: usize = 8;
     const ZERO: Self = Self([0; 8]);
-    const ZEROS: &[Self; MAX_BLOCK] = &[Self::ZERO; MAX_BLOCK];
+    const ZEROS: &[Self; MAX_TILE] = &[Self::ZERO; MAX_TILE];
 
     type Words = [u64; 8];
 
@@ -70,7 +70,7 @@ impl Limb for Limb8 {
 impl Limb for Limb4 {
     const LANES: usize = 4;
     const ZERO: Self = Self([0; 4]);
-    const ZEROS: &[Self; MAX_BLOCK] = &[Self::ZERO; MAX_BLOCK];
+    const ZEROS: &[Self; MAX_TILE] = &[Self::ZERO; MAX_TILE];
 
     type Words = [u64; 4];
 
@@ -103,7 +103,7 @@ impl Zeroize for Limb4 {
 /// AVX-IFMA four. Tests have a portable version.
 pub(crate) trait Madd52: Copy {
     /// The largest tile, in limbs: see [`size`](super::size).
-    const MAX_BLOCK: usize;
+    const MAX_TILE: usize;
 
     /// Whether [`merge`](Self::merge) needs zeros in `old`.
     const MERGES_INTO_ZERO: bool;

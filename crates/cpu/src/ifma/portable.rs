@@ -50,7 +50,7 @@ fn product(a: u64, b: u64) -> u128 {
 }
 
 impl<L: Limb> Madd52 for Portable<L> {
-    const MAX_BLOCK: usize = if L::LANES == 8 { 20 } else { 10 };
+    const MAX_TILE: usize = if L::LANES == 8 { 20 } else { 10 };
     const MERGES_INTO_ZERO: bool = L::LANES != 8;
     const CAN_SAVE_PRODUCTS: bool = L::LANES == 8;
 

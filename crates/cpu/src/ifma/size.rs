@@ -1,7 +1,7 @@
 //! The division of numbers into tiles whose column sums fit into the vector registers.
 //!
 //! A tile multiplication keeps one column sum for each limb of a tile in registers, and needs up to
-//! eight more. A tile therefore has up to [`Madd52::MAX_BLOCK`] limbs: 20 with the 32 registers of
+//! eight more. A tile therefore has up to [`Madd52::MAX_TILE`] limbs: 20 with the 32 registers of
 //! AVX-512, 10 with 16 registers.
 
 use super::madd52::{Kernel, Madd52, RADIX_BITS};
@@ -10,35 +10,35 @@ use super::madd52::{Kernel, Madd52, RADIX_BITS};
 /// equal tiles and `2^(52 * limbs) > 4 * modulus`. This adds at most one limb for each tile.
 pub(super) fn limb_count<T: Madd52>(bits: u32) -> usize {
     let needed = (bits + 2).div_ceil(RADIX_BITS).max(2) as usize;
-    needed.next_multiple_of(block_count::<T>(needed))
+    needed.next_multiple_of(tile_count::<T>(needed))
 }
 
 /// The number of tiles of a number of `limbs` limbs.
-fn block_count<T: Madd52>(limbs: usize) -> usize {
-    limbs.div_ceil(T::MAX_BLOCK)
+fn tile_count<T: Madd52>(limbs: usize) -> usize {
+    limbs.div_ceil(T::MAX_TILE)
 }
 
 /// The number of limbs in each tile of a number of `limbs` limbs.
-pub(super) fn block_len<T: Madd52>(limbs: usize) -> usize {
-    limbs / block_count::<T>(limbs)
+pub(super) fn tile_len<T: Madd52>(limbs: usize) -> usize {
+    limbs / tile_count::<T>(limbs)
 }
 
 /// Whether entries may have halves with tiles of this length. Only for tiles of 15 or 20 limbs, such
 /// as those of moduli of 768, 1024, 1536 and 2048 bits, to limit the code that is compiled again.
-pub(super) const fn may_have_halves<T: Madd52>(block: usize) -> bool {
-    T::CAN_SAVE_PRODUCTS && block >= 15 && block.is_multiple_of(5)
+pub(super) const fn may_have_halves<T: Madd52>(tile: usize) -> bool {
+    T::CAN_SAVE_PRODUCTS && tile >= 15 && tile.is_multiple_of(5)
 }
 
 /// Whether there is code that squares numbers of one such tile with their columns in registers: for
 /// the tiles with [halves](may_have_halves), and for moduli of 512 and 768 bits.
-pub(super) const fn keeps_columns<T: Madd52>(block: usize) -> bool {
-    T::CAN_SAVE_PRODUCTS && block >= 10 && block.is_multiple_of(5)
+pub(super) const fn keeps_columns<T: Madd52>(tile: usize) -> bool {
+    T::CAN_SAVE_PRODUCTS && tile >= 10 && tile.is_multiple_of(5)
 }
 
 /// Runs `kernel` with the tile length of operands of `limbs` limbs, a number that [`limb_count`]
 /// gave.
 pub(super) fn dispatch<T: Madd52, K: Kernel<T::Limb>>(unit: T, limbs: usize, kernel: &mut K) {
-    match block_len::<T>(limbs) {
+    match tile_len::<T>(limbs) {
         2 => unit.run::<K, 2>(kernel),
         3 => unit.run::<K, 3>(kernel),
         4 => unit.run::<K, 4>(kernel),
@@ -48,20 +48,20 @@ pub(super) fn dispatch<T: Madd52, K: Kernel<T::Limb>>(unit: T, limbs: usize, ker
         8 => unit.run::<K, 8>(kernel),
         9 => unit.run::<K, 9>(kernel),
         10 => unit.run::<K, 10>(kernel),
-        block => {
+        tile => {
             // A constant, so that nothing is compiled that a unit does not need.
-            if const { T::MAX_BLOCK > 10 } {
-                long_block(unit, block, kernel);
+            if const { T::MAX_TILE > 10 } {
+                long_tile(unit, tile, kernel);
             } else {
-                unreachable!("no block has {block} limbs");
+                unreachable!("no tile has {tile} limbs");
             }
         }
     }
 }
 
 /// Tiles of more than ten limbs.
-fn long_block<T: Madd52, K: Kernel<T::Limb>>(unit: T, block: usize, kernel: &mut K) {
-    match block {
+fn long_tile<T: Madd52, K: Kernel<T::Limb>>(unit: T, tile: usize, kernel: &mut K) {
+    match tile {
         11 => unit.run::<K, 11>(kernel),
         12 => unit.run::<K, 12>(kernel),
         13 => unit.run::<K, 13>(kernel),
@@ -72,7 +72,7 @@ fn long_block<T: Madd52, K: Kernel<T::Limb>>(unit: T, block: usize, kernel: &mut
         18 => unit.run::<K, 18>(kernel),
         19 => unit.run::<K, 19>(kernel),
         20 => unit.run::<K, 20>(kernel),
-        block => unreachable!("no block has {block} limbs"),
+        tile => unreachable!("no tile has {tile} limbs"),
     }
 }
 
@@ -91,13 +91,13 @@ mod tests {
     fn check<T: Madd52>(_: T) {
         for bits in (64..=MAX_BITS).step_by(64) {
             let limbs = limb_count::<T>(bits);
-            let blocks = block_count::<T>(limbs);
-            assert_eq!(limbs % blocks, 0, "{bits}");
-            assert!((2..=T::MAX_BLOCK).contains(&(limbs / blocks)), "{bits}");
+            let tiles = tile_count::<T>(limbs);
+            assert_eq!(limbs % tiles, 0, "{bits}");
+            assert!((2..=T::MAX_TILE).contains(&(limbs / tiles)), "{bits}");
             let needed = (bits + 2).div_ceil(RADIX_BITS) as usize;
-            assert!((needed..needed.max(2) + blocks).contains(&limbs), "{bits}");
+            assert!((needed..needed.max(2) + tiles).contains(&limbs), "{bits}");
             // The time grows as the square of the limbs.
-            let [at_most, of] = if T::MAX_BLOCK == 20 { [6, 5] } else { [5, 4] };
+            let [at_most, of] = if T::MAX_TILE == 20 { [6, 5] } else { [5, 4] };
             assert!(
                 of * limbs * limbs <= at_most * needed * needed,
                 "{bits}: {needed} -> {limbs}"

@@ -30,7 +30,7 @@ impl<L: Limb, const P: usize, const E: usize> Kernel<L> for Squarings<'_, '_, '_
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         if !const { keeps_columns::<T>(B) && (P == 1 || may_have_halves::<T>(B)) } {
-            unreachable!("blocks of {B} limbs are not squared so");
+            unreachable!("tiles of {B} limbs are not squared so");
         }
         let Step {
             squarings,
@@ -40,10 +40,10 @@ impl<L: Limb, const P: usize, const E: usize> Kernel<L> for Squarings<'_, '_, '_
             spare,
             ..
         } = self.step;
-        let one_block = "a number of one block";
-        let mut value = value.first_chunk_mut::<B>().expect(one_block);
-        let mut spare = spare.first_chunk_mut::<B>().expect(one_block);
-        let modulus = self.modulus.limbs.first_chunk::<B>().expect(one_block);
+        let one_tile = "a number of one tile";
+        let mut value = value.first_chunk_mut::<B>().expect(one_tile);
+        let mut spare = spare.first_chunk_mut::<B>().expect(one_tile);
+        let modulus = self.modulus.limbs.first_chunk::<B>().expect(one_tile);
         let neg_inv = t.load(self.modulus.neg_inv);
         let table = table.as_chunks::<B>().0.as_chunks::<P>().0;
         let entry = entry.as_chunks_mut::<B>().0.first_chunk_mut::<P>();
@@ -53,12 +53,12 @@ impl<L: Limb, const P: usize, const E: usize> Kernel<L> for Squarings<'_, '_, '_
             let columns = Operand::columns(t, sums, value);
             sums = if const { E == STORED } {
                 let (first, entries) = share_of(table, squaring);
-                let beside = &mut Evenly::new(t, self.digits, first, entries, entry);
-                square::square_alone(t, columns, modulus, neg_inv, beside)
+                let work = &mut Evenly::new(t, self.digits, first, entries, entry);
+                square::square_alone(t, columns, modulus, neg_inv, work)
             } else {
                 let (first, entries) = share_of::<_, E>(table, squaring);
-                let beside = &mut Rows::new(t, self.digits, first, entries.each_ref(), entry);
-                square::square_alone(t, columns, modulus, neg_inv, beside)
+                let work = &mut Rows::new(t, self.digits, first, entries.each_ref(), entry);
+                square::square_alone(t, columns, modulus, neg_inv, work)
             };
             mem::swap(&mut value, &mut spare);
         }
@@ -85,12 +85,12 @@ impl<L: Limb> Kernel<L> for SquareTimes<'_, L> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         if !const { keeps_columns::<T>(B) } {
-            unreachable!("blocks of {B} limbs are not squared so");
+            unreachable!("tiles of {B} limbs are not squared so");
         }
-        let one_block = "a number of one block";
-        let mut value = self.value.first_chunk_mut::<B>().expect(one_block);
-        let mut spare = self.spare.first_chunk_mut::<B>().expect(one_block);
-        let modulus = self.modulus.limbs.first_chunk::<B>().expect(one_block);
+        let one_tile = "a number of one tile";
+        let mut value = self.value.first_chunk_mut::<B>().expect(one_tile);
+        let mut spare = self.spare.first_chunk_mut::<B>().expect(one_tile);
+        let modulus = self.modulus.limbs.first_chunk::<B>().expect(one_tile);
         let neg_inv = t.load(self.modulus.neg_inv);
         let mut sums = kernel::load(t, value);
         for _ in 0..self.count {
@@ -108,10 +108,7 @@ pub(super) struct Close<'a, L>(pub(super) &'a mut [L]);
 impl<L: Limb> Kernel<L> for Close<'_, L> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
-        let value = self
-            .0
-            .first_chunk_mut::<B>()
-            .expect("a number of one block");
+        let value = self.0.first_chunk_mut::<B>().expect("a number of one tile");
         let sums = kernel::load(t, value);
         kernel::normalise(t, value, sums);
     }

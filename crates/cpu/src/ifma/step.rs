@@ -2,12 +2,12 @@
 
 use core::mem;
 
-use super::blocks::{Mul, Square};
 use super::halves::MulEntry;
 use super::look_up::{MERGED, STORED, Select, Share, stores_entries, suffice};
 use super::madd52::{Kernel, Limb, Madd52};
 use super::size::{keeps_columns, may_have_halves};
 use super::squarings::Squarings;
+use super::tiles::{Mul, Square};
 use crate::lanes;
 use crate::lanes::Modulus;
 
@@ -36,12 +36,12 @@ impl<L: Limb> Step<'_, '_, L> {
     fn by_shares<T: Madd52<Limb = L>, const B: usize, const E: usize>(&mut self, t: T) {
         let (digits, modulus) = (self.digits, self.modulus);
         let squarings = self.step.squarings;
-        let beside = suffice(E, squarings);
+        let interleaves = suffice(E, squarings);
         let (limbs, entry_len) = (modulus.limbs.len(), self.step.entry.len());
-        let fuses = t.tuning().fuses_squarings && beside;
+        let fuses = t.tuning().fuses_squarings && interleaves;
         let alone = const { keeps_columns::<T>(B) } && limbs == B && fuses;
         let step = &mut self.step;
-        if beside && T::MERGES_INTO_ZERO {
+        if interleaves && T::MERGES_INTO_ZERO {
             step.entry.fill(L::ZERO);
         }
         if alone && const { may_have_halves::<T>(B) } && entry_len > limbs {
@@ -76,14 +76,14 @@ impl<L: Limb> Step<'_, '_, L> {
                     a: value,
                     modulus,
                     scratch: self.scratch,
-                    share: beside.then(|| Share::new(squaring, entry, table, digits)),
+                    share: interleaves.then(|| Share::new(squaring, entry, table, digits)),
                 });
                 mem::swap(&mut value, &mut spare);
             }
         } else if !squarings.is_multiple_of(2) {
             mem::swap(&mut value, &mut spare);
         }
-        if !beside {
+        if !interleaves {
             t.run::<_, B>(&mut Select {
                 out: entry,
                 table,

@@ -1,14 +1,14 @@
 //! Sums of products with one reduction, and reductions by a few limbs, for the check of signatures.
 
-use super::blocks::{Scratch, block_count, blocks, multiply_row};
 use super::madd52::{Kernel, Limb, Madd52};
 use super::size::may_have_halves;
+use super::tiles::{Scratch, multiply_row, tile_count, tiles};
 use crate::lanes::Modulus;
 
 /// Whether there is code that adds products of numbers of such tiles before it reduces them: for
 /// tiles with [halves](may_have_halves), whose products are such sums.
-pub(super) const fn adds_products<T: Madd52>(block: usize) -> bool {
-    may_have_halves::<T>(block)
+pub(super) const fn adds_products<T: Madd52>(tile: usize) -> bool {
+    may_have_halves::<T>(tile)
 }
 
 /// See [`Lanes::add_products`](crate::lanes::Lanes::add_products).
@@ -24,14 +24,14 @@ impl<L: Limb> Kernel<L> for AddProducts<'_, L> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         if !const { adds_products::<T>(B) } {
-            unreachable!("products of blocks of {B} limbs are not added so");
+            unreachable!("products of tiles of {B} limbs are not added so");
         }
         let (a, b, modulus) = (
-            self.a.map(blocks),
-            self.b.map(blocks),
-            blocks(self.modulus.limbs),
+            self.a.map(tiles),
+            self.b.map(tiles),
+            tiles(self.modulus.limbs),
         );
-        let count = block_count::<T, B>(modulus);
+        let count = tile_count::<T, B>(modulus);
         let neg_inv = t.load(self.modulus.neg_inv);
         let Scratch { columns, q, .. } = Scratch::<T::Limb, B>::new(self.scratch, count);
         let out = self.out.as_chunks_mut().0;

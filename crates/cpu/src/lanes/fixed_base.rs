@@ -14,7 +14,7 @@ use super::workspace::{Parts, Workspace, set_one};
 
 /// How many groups of lanes are computed together, row by row. Each row is read from memory once
 /// for all of them.
-const BESIDE: usize = 16;
+const AT_A_TIME: usize = 16;
 
 /// The table representation of numbers of `bits` bits on these lanes.
 pub(crate) fn form<L: Lanes>(bits: u32) -> TableForm {
@@ -133,19 +133,19 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: FixedPowers<'_, '_>) {
     scrubbed::<16, _>(|| {
         let mut workspace = Workspace::with_limbs(lanes, table.form().limbs);
         workspace.import_moduli(&[table.modulus(); MAX_COUNT]);
-        let most = exponents.len().div_ceil(L::COUNT).min(BESIDE);
-        let mut beside = Beside::new(table, exponent_bits, most, workspace);
+        let most = exponents.len().div_ceil(L::COUNT).min(AT_A_TIME);
+        let mut groups = Groups::new(table, exponent_bits, most, workspace);
         let shares = exponents.chunks(most * L::COUNT);
         for (exponents, out) in shares.zip(out.chunks_mut(most * L::COUNT)) {
-            beside.load(exponents);
-            beside.multiply(exponents.len().div_ceil(L::COUNT));
-            beside.store(out);
+            groups.load(exponents);
+            groups.multiply(exponents.len().div_ceil(L::COUNT));
+            groups.store(out);
         }
     });
 }
 
 /// Groups of lanes that are computed together, row by row.
-struct Beside<'a, L: Lanes> {
+struct Groups<'a, L: Lanes> {
     table: &'a Table,
     exponent_bits: u32,
     /// For each group and each row, the digits of all lanes.
@@ -160,7 +160,7 @@ struct Beside<'a, L: Lanes> {
     workspace: Workspace<L>,
 }
 
-impl<'a, L: Lanes> Beside<'a, L> {
+impl<'a, L: Lanes> Groups<'a, L> {
     fn new(table: &'a Table, exponent_bits: u32, blocks: usize, workspace: Workspace<L>) -> Self {
         let (rows, limbs) = (table.digit_count(exponent_bits), table.form().limbs);
         Self {

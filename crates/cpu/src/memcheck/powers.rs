@@ -113,15 +113,15 @@ pub(super) fn public_exponent(backend: &impl BatchModExpVartime, bits: u32) {
 }
 
 /// A control: reads entries of rows at addresses that depend on the digits.
-pub(super) struct Gathering;
+pub(super) struct LeaksByAddress;
 
-impl HasPowerEngine for Gathering {
+impl HasPowerEngine for LeaksByAddress {
     fn power_engine(&self) -> &dyn PowerEngine {
         self
     }
 }
 
-impl PowerEngine for Gathering {
+impl PowerEngine for LeaksByAddress {
     fn table_form(&self, bits: u32) -> TableForm {
         Serial.table_form(bits)
     }

@@ -166,7 +166,7 @@ impl Measurement<'_> {
                 registry: SHIPPED,
                 tuning,
                 threads,
-                is_unseen: false,
+                is_unvalidated: false,
                 refused: Mutex::default(),
             };
             // All operands have the same width.

@@ -67,19 +67,19 @@ impl CrtClass {
 
     /// The classes of a family. The kernels for their halves come from all families.
     pub(crate) fn of_family(entries: &'static [Entry], registry: Registry) -> Vec<Self> {
-        let doing = |entries: &'static [Entry], operation: Operation, bits: u32| {
+        let with_operation = |entries: &'static [Entry], operation: Operation, bits: u32| {
             let does = move |entry: &&Entry| entry.operation == operation && entry.bits == bits;
             entries.iter().filter(does)
         };
         let class = |join: &'static Entry| {
             let prime = join.bits / 2;
-            let halves = |family| doing(family, Operation::CrtHalves, prime);
+            let halves = |family| with_operation(family, Operation::CrtHalves, prime);
             Some(Self {
                 bits: join.bits,
                 halves: registry.families().flat_map(halves).collect(),
-                recombine: doing(entries, Operation::CrtRecombine, prime).next()?,
+                recombine: with_operation(entries, Operation::CrtRecombine, prime).next()?,
                 join,
-                blind: doing(entries, Operation::CrtBlind, join.bits).next()?,
+                blind: with_operation(entries, Operation::CrtBlind, join.bits).next()?,
             })
         };
         let joins = |entry: &&Entry| entry.operation == Operation::CrtJoin;

@@ -100,7 +100,7 @@ impl Registry {
     /// All kernels that compute one exponentiation for each instance.
     pub(crate) fn exponentiating(self) -> impl Iterator<Item = &'static Entry> {
         self.families()
-            .flat_map(|entries| doing(entries, Operation::ModExp))
+            .flat_map(|entries| with_operation(entries, Operation::ModExp))
     }
 
     /// The kernels for products of `bits` bits: for each family those of the narrowest class that
@@ -112,9 +112,9 @@ impl Registry {
     /// For each family the kernels of the narrowest class that holds numbers of `bits` bits.
     fn narrowest(self, operation: Operation, bits: u32) -> impl Iterator<Item = &'static Entry> {
         self.families().flat_map(move |entries| {
-            let widths = doing(entries, operation).map(|entry| entry.bits);
+            let widths = with_operation(entries, operation).map(|entry| entry.bits);
             let class = widths.filter(|&width| width >= bits).min();
-            doing(entries, operation).filter(move |entry| Some(entry.bits) == class)
+            with_operation(entries, operation).filter(move |entry| Some(entry.bits) == class)
         })
     }
 
@@ -143,12 +143,15 @@ impl Registry {
     }
 }
 
-fn doing(entries: &'static [Entry], operation: Operation) -> impl Iterator<Item = &'static Entry> {
+fn with_operation(
+    entries: &'static [Entry],
+    operation: Operation,
+) -> impl Iterator<Item = &'static Entry> {
     entries
         .iter()
         .filter(move |entry| entry.operation == operation)
 }
 
 fn widths(entries: &'static [Entry]) -> impl Iterator<Item = u32> {
-    doing(entries, Operation::ModExp).map(|entry| entry.bits)
+    with_operation(entries, Operation::ModExp).map(|entry| entry.bits)
 }

@@ -90,7 +90,7 @@ pub(crate) fn launch(entry: &Entry, grid: Grid, chunk: &ModMulChunk) -> ModMulWo
 }
 
 /// The estimated time in milliseconds for the arithmetic of `count` products on one device. The
-/// copies take longer; the device's measured pace accounts for them.
+/// copies take longer; the device's measured speed accounts for them.
 pub(crate) fn milliseconds(entry: &Entry, device: &DeviceInfo, count: usize) -> f64 {
     let limbs = f64::from(entry.bits / 32);
     let multiprocessors = f64::from(device.multiprocessors().max(1));

@@ -24,7 +24,7 @@ fn job<'a>(
         registry: SHIPPED,
         tuning: Tuning::default(),
         threads: HostPool(None),
-        is_unseen: false,
+        is_unvalidated: false,
         refused: Mutex::default(),
     }
 }
@@ -109,7 +109,7 @@ fn words_of_a_chunk() {
 
 /// In a batch that was not validated, invalid instances and other widths are found during the copy.
 #[test]
-fn unseen_instances_are_looked_at() {
+fn unvalidated_instances_are_checked() {
     let (params, wider) = (params(15, 320), params(17, 384));
     let one = BoxedUint::from(1u64).resize(320);
     let (narrow, wide) = ([1u64, 2].map(BoxedUint::from), BoxedUint::max(384));
@@ -132,18 +132,18 @@ fn unseen_instances_are_looked_at() {
         (modulus, Some("ModulusWidth")),
     ] {
         let batch = [right, right, odd, right];
-        let Some(group) = Group::supposed(&batch[..2]) else {
+        let Some(group) = Group::by_sample(&batch[..2]) else {
             panic!("both are equally wide");
         };
         assert_eq!((group.len(), group.bits), (2, 320));
         // In a small sample, all instances are inspected.
         assert_eq!(
-            Group::supposed(&batch).is_none(),
+            Group::by_sample(&batch).is_none(),
             wrong == Some("ModulusWidth")
         );
         let group = Group::of_one_width(&batch, params.modulus().as_ref().as_limbs().len());
         let job = ModExpJob {
-            is_unseen: true,
+            is_unvalidated: true,
             ..job(&group, 128)
         };
         assert!(fill(&job, 0..2).2.is_ok());
@@ -157,7 +157,7 @@ fn unseen_instances_are_looked_at() {
             _ => panic!("{wrong:?}"),
         }
     }
-    assert!(Group::<ModExp<'_, BoxedUint>>::supposed(&[]).is_none());
+    assert!(Group::<ModExp<'_, BoxedUint>>::by_sample(&[]).is_none());
 }
 
 /// The device gets `2^1024` if the parameters of the batch are too narrow.

@@ -192,7 +192,7 @@ fn measured(device: &DeviceInfo, times: impl Fn(&Entry) -> Option<(u64, u64)>) -
 }
 
 /// The families' estimates for a block of a kernel, alone and as one of many.
-fn foretold(entry: &Entry, device: &DeviceInfo) -> (u64, u64) {
+fn predicted(entry: &Entry, device: &DeviceInfo) -> (u64, u64) {
     let ms = |count| entry.family.milliseconds(entry, device, count, entry.bits);
     let block = device.multiprocessors() as usize * entry.image.instances_per_block;
     let ns = |ms: f64| (ms * 1e6) as u64;
@@ -237,10 +237,10 @@ fn forecasts_follow_what_was_measured() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
     let counts = || (0..40).map(|step| (1.5f64.powi(step)) as usize);
     let as_foretold = measured(&device, |entry| {
-        entry.runs_on(&device).then(|| foretold(entry, &device))
+        entry.runs_on(&device).then(|| predicted(entry, &device))
     });
     let twice = measured(&device, |entry| {
-        let (alone, shared) = foretold(entry, &device);
+        let (alone, shared) = predicted(entry, &device);
         Some((2 * alone, 2 * shared))
     });
     for bits in SHIPPED.widths() {
@@ -274,7 +274,7 @@ fn slower_kernels_are_not_chosen_more_often() {
         for slowed in SHIPPED.serving(bits) {
             let chosen = |percent: u64| {
                 let device = measured(&device, |entry| {
-                    let (alone, shared) = foretold(entry, &device);
+                    let (alone, shared) = predicted(entry, &device);
                     let percent = match ptr::eq(entry, slowed) {
                         true => percent,
                         false => 100,

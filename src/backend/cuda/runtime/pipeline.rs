@@ -150,7 +150,7 @@ impl Devices {
         let count = output.len().div_ceil(able.len().max(1));
         let measured = |device: &&Device| {
             job.forecast(device.info(), count).map_or(0.0, |forecast| {
-                device.pace(forecast.key) / forecast.milliseconds
+                device.speed(forecast.key) / forecast.milliseconds
             })
         };
         let fastest = able.iter().map(measured).fold(0.0, f64::max);
@@ -212,11 +212,11 @@ fn run_share<O: Output, J: Job<O>>(
     // calls measures those as well.
     let is_long = count >= 2 * prepared.resident && count >= 2 * prepared.chunks.most;
     if let (true, Some(forecast)) = (
-        is_long && slots.is_alone(),
+        is_long && slots.is_exclusive(),
         job.forecast(device.info(), count),
     ) {
         let milliseconds = started.elapsed().as_secs_f64().max(1e-9) * 1e3;
-        device.set_pace(forecast.key, forecast.milliseconds / milliseconds);
+        device.set_speed(forecast.key, forecast.milliseconds / milliseconds);
     }
     Ok(timing)
 }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A pool of slots, each free or lent to a call.
+/// A pool of slots, each free or leased to a call.
 pub(super) struct Pool<S> {
     state: Mutex<State<S>>,
     changed: Condvar,
@@ -12,21 +12,21 @@ pub(super) struct Pool<S> {
 }
 
 struct State<S> {
-    /// Free slots, sorted by size. The largest ones, at the end, are lent first. The others then
+    /// Free slots, sorted by size. The largest ones, at the end, are leased first. The others then
     /// need no buffers, or small ones, until that many calls are under way, and calls seldom have
     /// to wait for larger buffers.
     free: Vec<S>,
     /// The number of calls that have arrived. `served` counts those that got their slots, in FIFO
     /// order; otherwise a large call would starve while small ones arrive.
-    came: u64,
+    arrived: u64,
     served: u64,
 }
 
-/// The slots lent to a call.
-pub(super) struct Lent<S> {
+/// The slots leased to a call.
+pub(super) struct Lease<S> {
     pub(super) slots: Vec<S>,
     /// The number of calls served up to this one. `None` if another call had slots then.
-    alone_since: Option<u64>,
+    exclusive_since: Option<u64>,
 }
 
 impl<S> Pool<S> {
@@ -37,7 +37,7 @@ impl<S> Pool<S> {
             count: slots.len(),
             state: Mutex::new(State {
                 free: slots,
-                came: 0,
+                arrived: 0,
                 served: 0,
             }),
             changed: Condvar::new(),
@@ -45,31 +45,34 @@ impl<S> Pool<S> {
     }
 
     /// Takes `count` slots, clamped to at least one and at most all. Waits in FIFO order.
-    pub(super) fn take(&self, count: usize) -> Lent<S> {
+    pub(super) fn acquire(&self, count: usize) -> Lease<S> {
         let count = count.clamp(1, self.count);
         let mut state = self.lock();
-        let turn = state.came;
-        state.came += 1;
+        let turn = state.arrived;
+        state.arrived += 1;
         while state.served != turn || state.free.len() < count {
             let woken = self.changed.wait(state);
             state = woken.unwrap_or_else(PoisonError::into_inner);
         }
         state.served += 1;
-        let alone_since = (state.free.len() == self.count).then_some(state.served);
+        let exclusive_since = (state.free.len() == self.count).then_some(state.served);
         let left = state.free.len() - count;
         let slots = state.free.split_off(left);
         // The next call may also find enough slots.
         self.changed.notify_all();
-        Lent { slots, alone_since }
+        Lease {
+            slots,
+            exclusive_since,
+        }
     }
 
-    /// Whether no other call has been lent slots since this one.
-    pub(super) fn is_alone(&self, lent: &Lent<S>) -> bool {
-        lent.alone_since == Some(self.lock().served)
+    /// Whether no other call has been leased slots since this one.
+    pub(super) fn is_exclusive(&self, lease: &Lease<S>) -> bool {
+        lease.exclusive_since == Some(self.lock().served)
     }
 
     /// Returns slots.
-    pub(super) fn give_back(&self, slots: Vec<S>) {
+    pub(super) fn release(&self, slots: Vec<S>) {
         let mut state = self.lock();
         state.free.extend(slots);
         state.free.sort_by_key(self.size);
@@ -105,44 +108,44 @@ mod tests {
     #[test]
     fn the_largest_go_first() {
         let pool = pool();
-        let (a, b) = (pool.take(1), pool.take(1));
+        let (a, b) = (pool.acquire(1), pool.acquire(1));
         assert_eq!((&a.slots[..], &b.slots[..]), (&[3][..], &[2][..]));
-        pool.give_back(a.slots);
-        pool.give_back(b.slots);
-        let c = pool.take(1);
+        pool.release(a.slots);
+        pool.release(b.slots);
+        let c = pool.acquire(1);
         assert_eq!(c.slots, [3]);
         // The slot returns with a smaller size.
-        pool.give_back(Vec::from([0]));
-        assert_eq!(pool.take(2).slots, [1, 2]);
+        pool.release(Vec::from([0]));
+        assert_eq!(pool.acquire(2).slots, [1, 2]);
     }
 
     #[test]
     fn nobody_gets_none_or_waits_for_more_than_there_are() {
         let pool = pool();
-        let one = pool.take(0);
+        let one = pool.acquire(0);
         assert_eq!(one.slots.len(), 1);
-        pool.give_back(one.slots);
-        assert_eq!(pool.take(9).slots.len(), 3);
+        pool.release(one.slots);
+        assert_eq!(pool.acquire(9).slots.len(), 3);
     }
 
     /// A call that waits for many slots is not overtaken by a smaller one.
     #[test]
     fn calls_are_served_in_the_order_in_which_they_come() {
         let pool = pool();
-        let first = pool.take(1);
+        let first = pool.acquire(1);
         let (done, order) = channel();
         thread::scope(|scope| {
             for (name, count) in [("all", 3), ("one", 1)] {
                 let (pool, done) = (&pool, done.clone());
                 scope.spawn(move || {
-                    let lent = pool.take(count);
+                    let lease = pool.acquire(count);
                     done.send(name).unwrap();
-                    pool.give_back(lent.slots);
+                    pool.release(lease.slots);
                 });
                 thread::sleep(A_WHILE);
             }
             assert!(order.try_recv().is_err());
-            pool.give_back(first.slots);
+            pool.release(first.slots);
             assert_eq!(order.recv(), Ok("all"));
             assert_eq!(order.recv(), Ok("one"));
         });
@@ -152,16 +155,16 @@ mod tests {
     #[test]
     fn two_that_fit_are_served_at_once() {
         let pool = pool();
-        let first = pool.take(3);
+        let first = pool.acquire(3);
         thread::scope(|scope| {
             let both = [1, 2].map(|count| {
                 let pool = &pool;
-                let handle = scope.spawn(move || pool.take(count).slots.len());
+                let handle = scope.spawn(move || pool.acquire(count).slots.len());
                 thread::sleep(A_WHILE);
                 handle
             });
             // The calls keep what they get: both find enough among the returned slots.
-            pool.give_back(first.slots);
+            pool.release(first.slots);
             assert_eq!(both.map(|handle| handle.join().unwrap()), [1, 2]);
         });
     }
@@ -169,13 +172,13 @@ mod tests {
     #[test]
     fn whoever_had_company_knows_it() {
         let pool = Pool::new(Vec::from([1, 2]), |&slot| slot);
-        let first = pool.take(1);
-        assert!(pool.is_alone(&first));
-        let second = pool.take(1);
-        assert!(!pool.is_alone(&first) && !pool.is_alone(&second));
-        pool.give_back(second.slots);
-        assert!(!pool.is_alone(&first));
-        pool.give_back(first.slots);
-        assert!(pool.is_alone(&pool.take(2)));
+        let first = pool.acquire(1);
+        assert!(pool.is_exclusive(&first));
+        let second = pool.acquire(1);
+        assert!(!pool.is_exclusive(&first) && !pool.is_exclusive(&second));
+        pool.release(second.slots);
+        assert!(!pool.is_exclusive(&first));
+        pool.release(first.slots);
+        assert!(pool.is_exclusive(&pool.acquire(2)));
     }
 }

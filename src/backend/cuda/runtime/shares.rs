@@ -120,7 +120,7 @@ impl<O: Output> Queue<O> {
     }
 
     /// Distributes all remaining instances again.
-    fn share_out(&self, speeds: &[f64]) {
+    fn distribute(&self, speeds: &[f64]) {
         let mut workers = self.lock();
         let mut pieces: Vec<_> = workers.drain(..).flatten().collect();
         pieces.sort_unstable_by_key(|piece| piece.range.start);
@@ -218,7 +218,7 @@ where
             workers.iter().try_for_each(Worker::check)?;
         }
         let speeds: Vec<f64> = usable.iter().map(|worker| speed(worker)).collect();
-        queue.share_out(&speeds);
+        queue.distribute(&speeds);
         let lens: Vec<usize> = queue
             .lock()
             .iter()

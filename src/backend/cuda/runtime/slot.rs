@@ -66,11 +66,11 @@ pub(crate) struct Slot {
     is_clearing: bool,
     /// Changes that tests make to the next chunk, before each launch and after the last.
     #[cfg(all(test, feature = "rsa"))]
-    strike: Option<Strike>,
+    injection: Option<Injection>,
 }
 
 #[cfg(all(test, feature = "rsa"))]
-pub(crate) type Strike = Box<dyn Fn(&super::strike::Reach<'_>) + Send>;
+pub(crate) type Injection = Box<dyn Fn(&super::injection::InjectionPoint<'_>) + Send>;
 
 #[derive(Clone, Copy, PartialEq)]
 enum State {
@@ -107,7 +107,7 @@ impl Slot {
             state: State::Clean,
             is_clearing: false,
             #[cfg(all(test, feature = "rsa"))]
-            strike: None,
+            injection: None,
         })
     }
 
@@ -125,8 +125,8 @@ impl Slot {
     /// Sets changes to the memory of the next chunk, before each launch and after the last. For
     /// tests.
     #[cfg(all(test, feature = "rsa"))]
-    pub(crate) fn strike(&mut self, strike: Strike) {
-        self.strike = Some(strike);
+    pub(crate) fn inject(&mut self, injection: Injection) {
+        self.injection = Some(injection);
     }
 
     /// Submits a chunk: `fill` writes and sends all inputs, then `launches` run one after another.
@@ -183,12 +183,12 @@ impl Slot {
 
         self.state = State::Busy { sizes };
         #[cfg(all(test, feature = "rsa"))]
-        let strike = self.strike.take();
+        let injection = self.injection.take();
         #[cfg(all(test, feature = "rsa"))]
-        let struck = |step: usize| {
-            let Some(strike) = &strike else { return };
+        let inject_after = |step: usize| {
+            let Some(injection) = &injection else { return };
             self.context.synchronize().unwrap();
-            strike(&super::strike::Reach {
+            injection(&super::injection::InjectionPoint {
                 step,
                 launch: &launches[step.min(launches.len() - 1)],
                 addresses: &addresses,
@@ -215,7 +215,7 @@ impl Slot {
             }
             for launch in run {
                 #[cfg(all(test, feature = "rsa"))]
-                steps.next().into_iter().for_each(struck);
+                steps.next().into_iter().for_each(inject_after);
                 // SAFETY: the buffers are at least as long as `sizes`, stay allocated and are not
                 // touched while the slot is busy: `finish` waits for the results first, and
                 // `abandon` for all streams. Every part is within the sizes, and every index in
@@ -228,7 +228,7 @@ impl Slot {
             }
         }
         #[cfg(all(test, feature = "rsa"))]
-        struck(launches.len());
+        inject_after(launches.len());
         self.kernel_end.record(stream)?;
         let output = buffers.outputs_mut(sizes.output);
         // SAFETY: as above.
@@ -270,8 +270,8 @@ impl Slot {
 
     /// Waits for the results of the chunk, and returns them with the running time of the kernels.
     ///
-    /// The slot can then take another chunk, but these results must be [brought
-    /// back](Self::bring_back) before its results are waited for.
+    /// The slot can then take another chunk, but these results must be
+    /// [returned](Self::return_results) before its results are waited for.
     ///
     /// A thread that `sleeps` leaves its processor to others until the kernels have ended, and
     /// wakes up slightly later.
@@ -296,9 +296,9 @@ impl Slot {
     }
 
     /// Takes back the memory of results that have been read.
-    pub(super) fn bring_back(&mut self, results: Results) {
+    pub(super) fn return_results(&mut self, results: Results) {
         if let Some(buffers) = &mut self.buffers {
-            buffers.bring_back(results);
+            buffers.return_results(results);
         }
     }
 
@@ -311,15 +311,15 @@ impl Slot {
         assert!(self.state == State::Clean, "the slot is in use");
         self.clear_device()?;
         if let Some(buffers) = &mut self.buffers {
-            assert!(buffers.are_complete(), "results were not brought back");
+            assert!(buffers.are_complete(), "results were not returned");
             buffers.wipe_inputs();
             buffers.wipe_outputs();
         }
-        self.await_clearing()
+        self.wait_for_clearing()
     }
 
     /// Waits for queued clearing. Until then the buffers must stay.
-    fn await_clearing(&mut self) -> Result<(), DriverError> {
+    fn wait_for_clearing(&mut self) -> Result<(), DriverError> {
         self.stream.synchronize()?;
         self.is_clearing = false;
         Ok(())
@@ -384,7 +384,7 @@ impl Slot {
             .as_ref()
             .map_or(Sizes::default(), Buffers::sizes);
         if !have.covers(sizes) {
-            self.await_clearing()?;
+            self.wait_for_clearing()?;
             // Free the old buffers first, so that both need not fit at once.
             self.buffers = None;
             self.buffers = Some(Buffers::with_room(&self.context, have.max(sizes))?);

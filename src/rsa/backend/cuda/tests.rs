@@ -75,13 +75,13 @@ impl Source for Numbered {
     }
 }
 
-/// Private operations on `count` lanes, with `keys` in turn.
+/// Private operations on `count` items, with `keys` in turn.
 fn run(backend: &impl RsaBackend, keys: &[KeyHandle], count: usize, blinded: bool) -> Vec<Octets> {
-    let lanes: Vec<_> = keys.iter().cycle().take(count).collect();
+    let items: Vec<_> = keys.iter().cycle().take(count).collect();
     let streams = Streams::seeded(&mut getrandom::SysRng).unwrap();
     let results = private_ops(
         backend,
-        Keys::Each(&lanes),
+        Keys::Each(&items),
         &Numbered(64),
         &streams,
         blinded,
@@ -139,7 +139,7 @@ fn passed(results: &[Octets]) -> Vec<bool> {
     let is_fault = |error: &Error| assert!(matches!(error, Error::Fault { .. }));
     results
         .iter()
-        .map(|lane| lane.as_ref().inspect_err(|e| is_fault(e)).is_ok())
+        .map(|item| item.as_ref().inspect_err(|e| is_fault(e)).is_ok())
         .collect()
 }
 
@@ -238,7 +238,7 @@ fn every_family_computes_halves() {
 
 /// Flips a bit of the representative on the device.
 #[test]
-fn a_flipped_bit_fails_its_lane_alone() {
+fn a_flipped_bit_fails_its_item_alone() {
     let Some(cuda) = gpu() else { return };
     let keys = &keys()[2..3];
     let words = 2048 / 64;
@@ -249,41 +249,41 @@ fn a_flipped_bit_fails_its_lane_alone() {
     }
 }
 
-/// No fault in the operands makes a wrong result, affects another lane, or affects the next call.
+/// No fault in the operands makes a wrong result, affects another item, or affects the next call.
 #[test]
-fn faults_of_every_kind_fail_their_lanes_alone() {
+fn faults_of_every_kind_fail_their_items_alone() {
     let Some(cuda) = gpu() else { return };
     let (keys, count) = (&keys()[2..3], 5);
     let sound = run(&Serial, keys, count, false);
     let mut failures = 0;
     for (seed, kind) in (0..400).zip(Kind::ALL.into_iter().cycle()) {
         let hit = Mutex::new(vec![]);
-        let strike = |[words, _]: [&mut [u64]; 2]| {
+        let inject = |[words, _]: [&mut [u64]; 2]| {
             let size = words.len() / count;
             let mut numbers = vec![Limb::ZERO; words.len() * (u64::BITS / Limb::BITS) as usize];
             let limbs = numbers.len() / count;
             let places = numbers.chunks_exact_mut(limbs);
-            let mut lanes: Vec<_> = places.collect();
-            for (lane, words) in lanes.iter_mut().zip(words.chunks_exact(size)) {
-                copy_out(words, lane);
+            let mut items: Vec<_> = places.collect();
+            for (item, words) in items.iter_mut().zip(words.chunks_exact(size)) {
+                copy_out(words, item);
             }
             let mut random = ChaCha20Rng::seed_from_u64(seed);
-            *hit.lock().unwrap() = kind.strike(&mut lanes, &mut random);
-            for (lane, words) in lanes.iter().zip(words.chunks_exact_mut(size)) {
-                copy_in(lane, words);
+            *hit.lock().unwrap() = kind.inject(&mut items, &mut random);
+            for (item, words) in items.iter().zip(words.chunks_exact_mut(size)) {
+                copy_in(item, words);
             }
         };
         let blinded = seed % 3 != 0;
-        let results = run(&Tampered::with_inputs(&cuda, &strike), keys, count, blinded);
+        let results = run(&Tampered::with_inputs(&cuda, &inject), keys, count, blinded);
         let later = run(&cuda, keys, count, blinded);
-        for (lane, passed) in passed(&results).into_iter().enumerate() {
-            let is_hit = hit.lock().unwrap().contains(&lane);
-            assert_eq!(passed, !is_hit, "{kind:?}, seed {seed}, lane {lane}");
+        for (item, passed) in passed(&results).into_iter().enumerate() {
+            let is_hit = hit.lock().unwrap().contains(&item);
+            assert_eq!(passed, !is_hit, "{kind:?}, seed {seed}, item {item}");
             failures += usize::from(!passed);
             if passed {
-                assert_eq!(*value(&results[lane]), *value(&sound[lane]));
+                assert_eq!(*value(&results[item]), *value(&sound[item]));
             }
-            assert_eq!(*value(&later[lane]), *value(&sound[lane]));
+            assert_eq!(*value(&later[item]), *value(&sound[item]));
         }
     }
     assert!(failures > 400 / 2);
@@ -291,7 +291,7 @@ fn faults_of_every_kind_fail_their_lanes_alone() {
 
 /// A key with a wrong CRT value never gives a result, and does not affect the others.
 #[test]
-fn a_wrong_key_fails_its_lane_alone() {
+fn a_wrong_key_fails_its_item_alone() {
     let Some(cuda) = gpu() else { return };
     let right = &keys()[2];
     let wrong = [
@@ -309,14 +309,14 @@ fn a_wrong_key_fails_its_lane_alone() {
 }
 
 /// With the index of another key all steps agree, and the result is right for that key. The check
-/// on the host uses the lane's own key.
+/// on the host uses the item's own key.
 #[test]
 fn the_index_of_another_key_is_a_fault() {
     let Some(cuda) = gpu() else { return };
     let other = include_str!("../../../../tests/keys/rsa2048-pkcs8.pem");
     let other = PrivateKey::from_pkcs8_pem(other).unwrap();
     let keys = [keys()[2].clone(), KeyHandle::new(&other).unwrap()];
-    // Lanes are sorted by key: two of each, with two 32-bit indices in a word.
+    // Items are sorted by key: two of each, with two 32-bit indices in a word.
     let swap = |[_, indices]: [&mut [u64]; 2]| {
         let (first, second) = (indices[0] as u32, indices[1] as u32);
         indices[0] = indices[0] & !0xffff_ffff | u64::from(second);
@@ -324,13 +324,13 @@ fn the_index_of_another_key_is_a_fault() {
     };
     for blinded in [false, true] {
         let results = run(&Tampered::with_inputs(&cuda, &swap), &keys, 4, blinded);
-        let failed: Vec<_> = (0..4).filter(|&lane| !passed(&results)[lane]).collect();
-        // The first lane of each key.
+        let failed: Vec<_> = (0..4).filter(|&item| !passed(&results)[item]).collect();
+        // The first item of each key.
         assert_eq!(failed, [0, 1]);
     }
 }
 
-/// Enough lanes for several chunks, with short-lived keys.
+/// Enough items for several chunks, with short-lived keys.
 #[test]
 fn large_batches_and_short_lived_keys() {
     let Some(cuda) = gpu() else { return };
@@ -423,11 +423,11 @@ fn public_powers_are_those_of_num_bigint() {
     let mut public: Vec<_> = keys().iter().map(KeyHandle::public_key).collect();
     public.push(refused);
     for (run, count) in [(1, 1), (1, 500), (97, 3000), (60_000, 100_000)] {
-        let lanes: Vec<_> = (0..count)
+        let items: Vec<_> = (0..count)
             .map(|i| &public[(i / run + 2) % public.len()])
             .collect();
-        let outputs = public_ops(&cuda, Keys::Each(&lanes), &Raised, &Streams::none()).unwrap();
-        for (i, key) in lanes.iter().enumerate() {
+        let outputs = public_ops(&cuda, Keys::Each(&items), &Raised, &Streams::none()).unwrap();
+        for (i, key) in items.iter().enumerate() {
             let found = outputs.get(i).map_err(Error::clone);
             match (i % 7, i % 11) {
                 (3, _) => assert_eq!(found, Err(Error::Verification { index: i })),

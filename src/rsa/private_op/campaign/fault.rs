@@ -50,7 +50,7 @@ impl Kind {
     }
 
     /// Damages `numbers`, and returns the indices of those that changed.
-    pub(in crate::rsa) fn strike(
+    pub(in crate::rsa) fn inject(
         self,
         numbers: &mut [&mut [Limb]],
         random: &mut ChaCha20Rng,

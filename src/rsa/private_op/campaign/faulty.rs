@@ -9,7 +9,7 @@ use crypto_bigint::{Limb, Word};
 use rand_core::SeedableRng;
 
 use super::super::testing::{Hooked, Stage};
-use super::LANES;
+use super::ITEMS;
 use super::fault::{Kind, Place};
 use crate::rsa::private_op::Batch;
 use crate::rsa::private_op::class::Positions;
@@ -83,12 +83,12 @@ impl<'a> Faulty<'a> {
         let at_first = |ems: &[Limb]| {
             self.note_blocks(ems);
             if self.place == Place::Block {
-                self.strike_block();
+                self.inject_into_block();
             }
         };
         let at_check = |ems: &[Limb]| {
             self.note_blocks(ems);
-            self.strike_kept_block();
+            self.inject_into_kept_block();
         };
         let mut hooked = Hooked::new(self.engine, &hook);
         (hooked.at_start, hooked.at_first, hooked.at_check) = (&at_start, &at_first, &at_check);
@@ -119,14 +119,14 @@ impl<'a> Faulty<'a> {
         match stage {
             Stage::Bases => {
                 // Unblinded items without primes are computed from these alone.
-                if numbers.len() == LANES * size {
+                if numbers.len() == ITEMS * size {
                     self.note_blocks(numbers);
                 }
-                self.strike_list(1);
+                self.inject_into_list(1);
             }
             Stage::Results => {
-                self.strike_list(2);
-                self.strike_kept_block();
+                self.inject_into_list(2);
+                self.inject_into_kept_block();
             }
             Stage::Verdicts if self.check == Check::Off => {
                 return match size {
@@ -138,15 +138,15 @@ impl<'a> Faulty<'a> {
         }
         if self.place == Place::Stage(stage) {
             let mut numbers: Vec<_> = numbers.chunks_exact_mut(size).collect();
-            self.strike(&mut numbers);
+            self.inject(&mut numbers);
         }
     }
 
-    fn strike(&self, numbers: &mut [&mut [Limb]]) {
+    fn inject(&self, numbers: &mut [&mut [Limb]]) {
         let mut state = self.state();
         if state.is_armed {
-            let changed = self.kind.strike(numbers, &mut state.random);
-            state.hit = changed.into_iter().map(|i| i % LANES).collect();
+            let changed = self.kind.inject(numbers, &mut state.random);
+            state.hit = changed.into_iter().map(|i| i % ITEMS).collect();
             state.is_armed = false;
         }
     }
@@ -180,16 +180,16 @@ impl<'a> Faulty<'a> {
             numbers: numbers.chunks(1).map(<[Limb]>::to_vec).collect(),
             pointers,
         });
-        self.strike_list(0);
+        self.inject_into_list(0);
     }
 
-    fn strike_list(&self, moment: u64) {
+    fn inject_into_list(&self, moment: u64) {
         let list = match moment == self.moment {
             true => self.state().list.take(),
             false => None,
         };
         if let Some(list) = list {
-            self.strike_memory(list);
+            self.inject_into_memory(list);
         }
     }
 
@@ -197,7 +197,7 @@ impl<'a> Faulty<'a> {
     fn note_blocks(&self, ems: &[Limb]) {
         let mut state = self.state();
         if state.blocks.is_empty() {
-            let blocks = ems.chunks_exact(ems.len() / LANES);
+            let blocks = ems.chunks_exact(ems.len() / ITEMS);
             state.blocks = blocks.map(<[Limb]>::to_vec).collect();
             state.block = Some(InMemory {
                 address: ems.as_ptr().addr(),
@@ -207,33 +207,33 @@ impl<'a> Faulty<'a> {
         }
     }
 
-    fn strike_block(&self) {
+    fn inject_into_block(&self) {
         let block = self.state().block.take();
         if let Some(block) = block {
-            let blocks = self.strike_memory(block);
+            let blocks = self.inject_into_memory(block);
             self.state().blocks = blocks;
         }
     }
 
-    fn strike_kept_block(&self) {
+    fn inject_into_kept_block(&self) {
         let block = match self.place {
             Place::KeptBlock => self.state().block.take(),
             _ => None,
         };
         if let Some(block) = block {
-            self.strike_memory(block);
+            self.inject_into_memory(block);
         }
     }
 
     /// Damages numbers in memory, and returns the new numbers.
-    fn strike_memory(&self, list: InMemory) -> Vec<Vec<Limb>> {
+    fn inject_into_memory(&self, list: InMemory) -> Vec<Vec<Limb>> {
         let InMemory {
             address,
             mut numbers,
             pointers,
         } = list;
         if self.state().is_armed {
-            self.strike(
+            self.inject(
                 &mut numbers
                     .iter_mut()
                     .map(|number| &mut number[..])

@@ -19,7 +19,7 @@ use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use sha2::Sha256;
 
 use super::super::testing::Hooked;
-use super::LANES;
+use super::ITEMS;
 use super::fault::{Form, Kind, Place};
 use super::faulty::{Check, Faulty};
 use crate::rsa::hazmat::rsasp1;
@@ -41,7 +41,7 @@ pub(super) struct Fault {
 pub(super) enum Outcome {
     /// All results are right: the fault had no effect.
     Harmless,
-    /// At least one of the lanes hit failed.
+    /// At least one of the items hit failed.
     Caught,
     /// The call failed as a whole, or refused a block that was hit.
     Refused,
@@ -51,7 +51,7 @@ pub(super) enum Outcome {
     Escaped,
 }
 
-/// Two keys of one size with some lanes each.
+/// Two keys of one size with some items each.
 pub(super) struct Rig {
     keys: Vec<Key>,
 }
@@ -106,8 +106,8 @@ impl Key {
     }
 }
 
-/// The input of a lane, and its right result.
-struct Lane<'a> {
+/// The input of an item, and its right result.
+struct Item<'a> {
     key: &'a Key,
     block: &'a [u8],
     result: &'a [u8],
@@ -121,18 +121,18 @@ impl Rig {
         ];
         let key = |pem| Key::new(&PrivateKey::from_pkcs1_pem(pem).unwrap(), form);
         let mut keys = Vec::from(pems.map(key));
-        // Sorted as a batch sorts them, so that lanes keep their order.
+        // Sorted as a batch sorts them, so that items keep their order.
         keys.sort_by_key(|key| ptr::from_ref(key.handle.parts()));
         Self { keys }
     }
 
-    fn lanes(&self, random: &mut ChaCha20Rng) -> Vec<Lane<'_>> {
-        let mut lane = |i| {
-            let key = &self.keys[usize::from(2 * i > LANES)];
+    fn items(&self, random: &mut ChaCha20Rng) -> Vec<Item<'_>> {
+        let mut item = |i| {
+            let key = &self.keys[usize::from(2 * i > ITEMS)];
             let (block, result) = &key.blocks[random.next_u32() as usize % key.blocks.len()];
-            Lane { key, block, result }
+            Item { key, block, result }
         };
-        (0..LANES).map(&mut lane).collect()
+        (0..ITEMS).map(&mut item).collect()
     }
 
     /// Computes blocks on `engine` with `fault`, classifies the outcome, and computes them again on
@@ -140,32 +140,32 @@ impl Rig {
     ///
     /// # Panics
     ///
-    /// If the fault never happened, if a lane that was not hit has no or a wrong result, or if a
+    /// If the fault never happened, if an item that was not hit has no or a wrong result, or if a
     /// result of the second call is wrong.
     pub(super) fn run(&self, engine: &dyn Engine, fault: &Fault, check: Check) -> Outcome {
         let mut random = ChaCha20Rng::seed_from_u64(fault.seed);
-        let lanes = self.lanes(&mut random);
+        let items = self.items(&mut random);
         let faulty = Faulty::new(engine, fault.place, fault.kind, check, random.next_u64());
-        let mut handles: Vec<_> = lanes.iter().map(|lane| &lane.key.handle).collect();
+        let mut handles: Vec<_> = items.iter().map(|item| &item.key.handle).collect();
 
         let outcome = match fault.place {
             Place::CrtValues | Place::Exponent | Place::Modulus | Place::Constants => {
-                let lane = random.next_u32() as usize % LANES;
-                let struck = match fault.place {
-                    Place::Constants => with_struck_constants(handles[lane], fault, &mut random),
-                    _ => struck(handles[lane], fault, &mut random),
+                let item = random.next_u32() as usize % ITEMS;
+                let faulty_key = match fault.place {
+                    Place::Constants => with_faulty_constants(handles[item], fault, &mut random),
+                    _ => with_faulty_part(handles[item], fault, &mut random),
                 };
-                handles[lane] = &struck;
+                handles[item] = &faulty_key;
                 let results = faulty
-                    .with_backend(|backend| compute(backend, &lanes, &handles, fault, &mut random));
-                judge(&lanes, results, &[lane], &[], fault)
+                    .with_backend(|backend| compute(backend, &items, &handles, fault, &mut random));
+                classify(&items, results, &[item], &[], fault)
             }
             _ => {
                 let results = faulty
-                    .with_backend(|backend| compute(backend, &lanes, &handles, fault, &mut random));
+                    .with_backend(|backend| compute(backend, &items, &handles, fault, &mut random));
                 assert!(!faulty.is_armed(), "{fault:?} never came");
-                judge(
-                    &lanes,
+                classify(
+                    &items,
                     results,
                     &faulty.hit_items(),
                     &faulty.blocks(),
@@ -174,17 +174,17 @@ impl Rig {
             }
         };
 
-        let handles: Vec<_> = lanes.iter().map(|lane| &lane.key.handle).collect();
+        let handles: Vec<_> = items.iter().map(|item| &item.key.handle).collect();
         let later = compute(
             &Hooked::new(engine, &|_, _, _| ()),
-            &lanes,
+            &items,
             &handles,
             fault,
             &mut random,
         )
         .unwrap();
-        for (lane, later) in lanes.iter().zip(later) {
-            assert_eq!(later.unwrap(), lane.result, "{fault:?}: a later call");
+        for (item, later) in items.iter().zip(later) {
+            assert_eq!(later.unwrap(), item.result, "{fault:?}: a later call");
         }
         outcome
     }
@@ -195,20 +195,20 @@ type Results = Result<Vec<Result<Vec<u8>, Error>>, Error>;
 
 fn compute(
     backend: &Hooked<'_>,
-    lanes: &[Lane<'_>],
+    items: &[Item<'_>],
     handles: &[&KeyHandle],
     fault: &Fault,
     random: &mut ChaCha20Rng,
 ) -> Results {
-    let blocks = lanes.iter().map(|lane| lane.block);
+    let blocks = items.iter().map(|item| item.block);
     let batch: Vec<_> = handles.iter().copied().zip(blocks).collect();
     let results = rsasp1(backend, fault.blinded.then_some(random), &batch)?;
     let owned = |result: Result<&[u8], Error>| result.map(<[u8]>::to_vec);
     Ok(results.iter().map(owned).collect())
 }
 
-fn judge(
-    lanes: &[Lane<'_>],
+fn classify(
+    items: &[Item<'_>],
     results: Results,
     hit: &[usize],
     blocks: &[Vec<Limb>],
@@ -221,15 +221,15 @@ fn judge(
         }
         results => results.unwrap(),
     };
-    assert_eq!(results.len(), LANES);
-    let outcomes = lanes.iter().zip(results).enumerate();
-    let outcomes = outcomes.map(|(i, (lane, result))| match result {
-        Ok(result) if result == lane.result => Outcome::Harmless,
+    assert_eq!(results.len(), ITEMS);
+    let outcomes = items.iter().zip(results).enumerate();
+    let outcomes = outcomes.map(|(i, (item, result))| match result {
+        Ok(result) if result == item.result => Outcome::Harmless,
         other => {
-            assert!(hit.contains(&i), "{fault:?}: lane {i} was not hit");
+            assert!(hit.contains(&i), "{fault:?}: item {i} was not hit");
             match other {
                 Ok(result) if fault.place == Place::Block => {
-                    is_result_of(lane, &result, &blocks[i])
+                    is_result_of(item, &result, &blocks[i])
                 }
                 Ok(_) => Outcome::Escaped,
                 // The block is not below the changed n.
@@ -247,8 +247,8 @@ fn judge(
 }
 
 /// Whether the result is right for the changed block, by num-bigint.
-fn is_result_of(lane: &Lane<'_>, result: &[u8], block: &[Limb]) -> Outcome {
-    let Key { n, e, .. } = lane.key;
+fn is_result_of(item: &Item<'_>, result: &[u8], block: &[Limb]) -> Outcome {
+    let Key { n, e, .. } = item.key;
     let octets: Vec<u8> = block.iter().flat_map(|l| l.0.to_le_bytes()).collect();
     match BigUint::from_bytes_be(result).modpow(e, n) == BigUint::from_bytes_le(&octets) % n {
         true => Outcome::OtherBlock,
@@ -257,7 +257,7 @@ fn is_result_of(lane: &Lane<'_>, result: &[u8], block: &[Limb]) -> Outcome {
 }
 
 /// The key with a fault in its numbers.
-fn struck(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle {
+fn with_faulty_part(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle {
     let odd = |mut number: BoxedUint| {
         let lowest = &mut number.as_mut_limbs()[0];
         *lowest |= Limb::ONE;
@@ -266,11 +266,11 @@ fn struck(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle
     key.altered(|parts| match (fault.place, &mut parts.private) {
         (Place::Modulus, _) => {
             let mut n = parts.n.modulus().as_ref().clone();
-            fault.kind.strike(&mut [n.as_mut_limbs()], random);
+            fault.kind.inject(&mut [n.as_mut_limbs()], random);
             parts.n = odd(n);
         }
         (_, Private::Plain { d_less_1 }) => {
-            fault.kind.strike(&mut [d_less_1.as_mut_limbs()], random);
+            fault.kind.inject(&mut [d_less_1.as_mut_limbs()], random);
         }
         (_, Private::Crt(crt)) => {
             let mut primes =
@@ -284,7 +284,7 @@ fn struck(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle
                 &mut *crt.qinv,
             ];
             let mut numbers = numbers.map(|number| number.as_mut_limbs());
-            fault.kind.strike(&mut numbers, random);
+            fault.kind.inject(&mut numbers, random);
             let [p, q] = primes.map(|prime| Secret::new(odd(prime).as_ref().clone()));
             (crt.p, crt.q) = (p, q);
         }
@@ -293,7 +293,7 @@ fn struck(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle
 
 /// The key with a fault in a Montgomery constant, written to its memory.
 #[cfg(target_os = "linux")]
-fn with_struck_constants(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle {
+fn with_faulty_constants(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle {
     // A deep copy: handles share n.
     let copy = key.altered(|parts| parts.n = BoxedMontyParams::new(parts.n.modulus().clone()));
     let parts = copy.parts();
@@ -308,7 +308,7 @@ fn with_struck_constants(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rn
     let constants: Vec<_> = constants.collect();
     let mut values: Vec<_> = constants.iter().map(|constant| constant.to_vec()).collect();
     let mut numbers: Vec<_> = values.iter_mut().map(|value| &mut value[..]).collect();
-    fault.kind.strike(&mut numbers, random);
+    fault.kind.inject(&mut numbers, random);
     for (constant, value) in constants.iter().zip(&values) {
         super::memory::overwrite(constant, value);
     }
@@ -316,6 +316,6 @@ fn with_struck_constants(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rn
 }
 
 #[cfg(not(target_os = "linux"))]
-fn with_struck_constants(_: &KeyHandle, _: &Fault, _: &mut ChaCha20Rng) -> KeyHandle {
+fn with_faulty_constants(_: &KeyHandle, _: &Fault, _: &mut ChaCha20Rng) -> KeyHandle {
     unreachable!("there is no such place")
 }

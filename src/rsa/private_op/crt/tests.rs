@@ -78,7 +78,7 @@ fn splits_and_combines_as_num_bigint_does() {
         let width = keys[0].p.modulus().bits_precision();
         let size = 2 * width as usize / Limb::BITS as usize;
         for count in 1..=17 {
-            // Runs of each key, and lanes whose keys alternate.
+            // Runs of each key, and items whose keys alternate.
             let mixed = |i: usize| {
                 if count > 12 {
                     i % 2
@@ -86,10 +86,10 @@ fn splits_and_combines_as_num_bigint_does() {
                     usize::from(i > 5)
                 }
             };
-            let lanes: Vec<_> = (0..count).map(|i| &keys[mixed(i)]).collect();
+            let items: Vec<_> = (0..count).map(|i| &keys[mixed(i)]).collect();
             let values: Vec<BigUint> = (0..count)
                 .map(|i| {
-                    let [p, q] = primes(lanes[i]);
+                    let [p, q] = primes(items[i]);
                     let octets = [i as u8 ^ 0xa5; 2].repeat(size * Limb::BYTES / 2);
                     let edges = [
                         BigUint::from_bytes_be(&octets) % (&p * &q),
@@ -106,14 +106,14 @@ fn splits_and_combines_as_num_bigint_does() {
                 })
                 .collect();
             let flat = flat(values.iter().cloned(), size);
-            let residues = reduce(&Serial, &lanes, &flat);
+            let residues = reduce(&Serial, &items, &flat);
             let numbers = numbers(&residues, size / 2);
             assert_eq!(numbers.len(), 2 * count);
-            for (i, (key, value)) in lanes.iter().zip(&values).enumerate() {
+            for (i, (key, value)) in items.iter().zip(&values).enumerate() {
                 let expected = primes(key).map(|prime| value % prime);
                 assert_eq!([&numbers[i], &numbers[i + count]], expected.each_ref());
             }
-            assert_eq!(*recombine(&Serial, &lanes, &residues, size), flat);
+            assert_eq!(*recombine(&Serial, &items, &residues, size), flat);
         }
     }
 }
@@ -123,12 +123,12 @@ fn splits_and_combines_as_num_bigint_does() {
 fn splits_what_is_not_below_n() {
     for keys in pairs_of_keys() {
         let size = 2 * keys[0].p.modulus().bits_precision() as usize / Limb::BITS as usize;
-        let (largest, lanes) = (vec![Limb::MAX; 2 * size], [&keys[0], &keys[1]]);
+        let (largest, items) = (vec![Limb::MAX; 2 * size], [&keys[0], &keys[1]]);
         let value = (BigUint::from(1u8) << (size as u32 * Limb::BITS)) - 1u8;
-        let expected = lanes
+        let expected = items
             .map(primes)
             .map(|primes| primes.map(|prime| &value % prime));
-        let residues = numbers(&reduce(&Serial, &lanes, &largest), size / 2);
+        let residues = numbers(&reduce(&Serial, &items, &largest), size / 2);
         let [[p, q], [other_p, other_q]] = expected;
         assert_eq!(residues, [p, other_p, q, other_q]);
     }

@@ -2,7 +2,7 @@
 
 use core::arch::naked_asm;
 
-use crate::adx::unit::Block;
+use crate::adx::unit::Tile;
 
 /// Doubles two words at RDI plus `$at` and adds the square of the word at RSI plus `$from`.
 macro_rules! double_and_add_square {
@@ -40,8 +40,8 @@ macro_rules! double_and_add_square {
 /// as many at `sum`.
 #[unsafe(naked)]
 pub(super) unsafe extern "sysv64" fn double_and_add_squares(
-    sum: *mut Block,
-    a: *const Block,
+    sum: *mut Tile,
+    a: *const Tile,
     count: usize,
 ) {
     naked_asm!(
@@ -130,10 +130,10 @@ macro_rules! subtract_words {
 /// There are `count` tiles at each, at least one.
 #[unsafe(naked)]
 pub(super) unsafe extern "sysv64" fn subtract(
-    out: *mut Block,
-    a: *const Block,
+    out: *mut Tile,
+    a: *const Tile,
     take: u64,
-    b: *const Block,
+    b: *const Tile,
     count: usize,
 ) {
     naked_asm!(

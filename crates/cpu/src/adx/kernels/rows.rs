@@ -120,7 +120,7 @@ macro_rules! two_rows_of_reduction {
 
 /// Adds the eight words of the sum to the tile at RDI plus 64, with the carry RBP, 0 or 1. The
 /// result is in the registers, and RBP is the carry out, 0 or 1.
-macro_rules! add_next_block {
+macro_rules! add_next_tile {
     ($r0:literal, $r1:literal, $r2:literal, $r3:literal, $r4:literal, $r5:literal, $r6:literal, $r7:literal) => {
         concat!(
             // Sets the carry flag from RBP.
@@ -173,8 +173,8 @@ macro_rules! add_word {
     };
 }
 
-/// Like `add_next_block`, for the last tile; also adds the carry on the stack.
-macro_rules! add_last_block {
+/// Like `add_next_tile`, for the last tile; also adds the carry on the stack.
+macro_rules! add_last_tile {
     ($r0:literal, $r1:literal, $r2:literal, $r3:literal, $r4:literal, $r5:literal, $r6:literal, $r7:literal) => {
         concat!(
             "add rbp, [rsp + 8]\n",
@@ -236,7 +236,7 @@ macro_rules! enter {
 }
 
 /// Advances to the next tile; RBP keeps the carry.
-macro_rules! next_block {
+macro_rules! next_tile {
     () => {
         "add rdi, 64
         add rsi, 64
@@ -245,7 +245,7 @@ macro_rules! next_block {
 }
 
 // After the macros, which this module uses.
-mod other_blocks;
+mod other_tiles;
 mod products;
 mod reduction;
 mod squares;

@@ -3,7 +3,7 @@
 use crate::ifma::madd52::{Limb, Limb4};
 
 /// The cost of a group of four lanes, at any width: the unit of cost.
-const BLOCK: u64 = 1000;
+const GROUP: u64 = 1000;
 
 /// Bits in a tile of words. A single instance takes less time in words if it fills its tiles.
 const WORDS: u32 = 512;
@@ -22,11 +22,11 @@ pub(crate) fn one_in_words(bits: u32, count: usize) -> Option<u64> {
 
 /// See [`BatchModExp::relative_time`](batch_modexp_core::BatchModExp::relative_time).
 pub(crate) fn relative_time(bits: u32, count: usize, has_words: bool) -> u64 {
-    let full = BLOCK * (count / Limb4::LANES) as u64;
+    let full = GROUP * (count / Limb4::LANES) as u64;
     let is_more = !count.is_multiple_of(Limb4::LANES);
-    let block = BLOCK * u64::from(is_more);
+    let group = GROUP * u64::from(is_more);
     let words = one_in_words(bits, count).filter(|_| has_words);
-    full + words.unwrap_or(block)
+    full + words.unwrap_or(group)
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
                     .map(|count| relative_time(bits, count, has_words))
                     .collect();
                 assert!(times.is_sorted(), "{bits}");
-                assert_eq!((times[0], times[4], times[16]), (0, BLOCK, 4 * BLOCK));
+                assert_eq!((times[0], times[4], times[16]), (0, GROUP, 4 * GROUP));
             }
         }
     }

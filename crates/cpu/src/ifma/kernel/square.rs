@@ -1,6 +1,6 @@
 //! Squares: each product of two different limbs is computed once.
 
-use super::{Beside, Madd52, RAISE, Sums};
+use super::{Interleaved, Madd52, RAISE, Sums};
 
 /// The columns of `a^2`, low and high: half of the cross products, doubled, and the squares of the
 /// limbs.
@@ -9,7 +9,7 @@ use super::{Beside, Madd52, RAISE, Sums};
 /// above, which the operation before this one completes one after the other.
 #[inline(always)]
 #[allow(clippy::absurd_extreme_comparisons)] // `I < J` is written out for `J = 0` too.
-pub(crate) fn square_block<T: Madd52, const B: usize>(
+pub(crate) fn square_tile<T: Madd52, const B: usize>(
     t: T,
     a: &[T::Limb; B],
     low: &mut [T::Limb; B],
@@ -131,12 +131,11 @@ const LIMBS: &str = "the limbs are there";
 const FRESH: usize = 5;
 
 /// The number of moments of [`square_alone`].
-const fn moments(block: usize) -> usize {
-    block * block + block * (block - 1) / 2
+const fn moments(tile: usize) -> usize {
+    tile * tile + tile * (tile - 1) / 2
 }
 
-/// `a^2 / 2^(52 * B)` of a number of one tile. Does the work of `beside` in each row of the
-/// reduction.
+/// `a^2 / 2^(52 * B)` of a number of one tile. Does `work` in each row of the reduction.
 ///
 /// The columns stay in registers. The lower half of them comes first; the reduction computes each
 /// higher column when it gets there.
@@ -148,7 +147,7 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
     mut a: Operand<'_, T, B>,
     modulus: &[T::Limb; B],
     neg_inv: T::Vector,
-    beside: &mut impl Beside<T>,
+    work: &mut impl Interleaved<T>,
 ) -> Sums<T, B> {
     // Columns are raised by 2^53 - 1, of which 1 is carried, the last one by 2^52 - 1: half of the
     // remainder.
@@ -177,7 +176,7 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
                 } else {
                     cross = t.madd_hi(cross, limb, factor);
                 }
-                beside.moment(t, moment, moments);
+                work.moment(t, moment, moments);
                 moment += 1;
             }
         });
@@ -208,7 +207,7 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
                     let (low, high) = (t.load(&a[(I + J) % B]), t.load(&a[B - J]));
                     cross = t.madd_lo(cross, low, high);
                     next_cross = t.madd_hi(next_cross, low, high);
-                    beside.moment(t, moment, moments);
+                    work.moment(t, moment, moments);
                     moment += 1;
                 }
                 if J + 1 == B {
@@ -216,9 +215,9 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
                 }
                 reduce_limb!(t, B, sums, top, modulus, J, quotient);
             }
-            beside.moment(t, moment, moments);
+            work.moment(t, moment, moments);
             moment += 1;
-            beside.part::<J>(t, I);
+            work.part::<J>(t, I);
         });
         shift!(B, sums, top);
         quotient = next;

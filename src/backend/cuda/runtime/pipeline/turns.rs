@@ -137,7 +137,7 @@ fn in_turn<O: Output, J: Job<O>>(
         if let Some((mut results, kept, Piece { range, output })) = finished {
             count += range.len();
             results.take(|words| job.take(kept, &range, words, output));
-            slot.bring_back(results);
+            slot.return_results(results);
         }
         if !sent? {
             has_ended = true;

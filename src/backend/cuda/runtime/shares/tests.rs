@@ -13,17 +13,17 @@ fn at_most(most: usize) -> ChunkLens {
     }
 }
 
-/// A worker that is lost after `lives` shares.
-struct Mortal {
-    lives: AtomicUsize,
+/// A worker that is lost after `remaining` shares.
+struct FailingWorker {
+    remaining: AtomicUsize,
     is_lost: AtomicBool,
     speed: f64,
 }
 
-impl Mortal {
-    fn new(lives: usize, speed: f64) -> Self {
+impl FailingWorker {
+    fn new(remaining: usize, speed: f64) -> Self {
         Self {
-            lives: lives.into(),
+            remaining: remaining.into(),
             is_lost: AtomicBool::new(false),
             speed,
         }
@@ -38,13 +38,13 @@ impl Mortal {
             let len = piece.range.len();
             assert_eq!(piece.output.len(), len);
             assert!((1..=chunk).contains(&piece.range.len()));
-            if self.lives.load(Ordering::Relaxed) == 0 {
+            if self.remaining.load(Ordering::Relaxed) == 0 {
                 self.is_lost.store(true, Ordering::Relaxed);
                 piece.output[..len / 2].fill(-self.speed);
                 share.give_back(piece);
                 return Err("lost on the way");
             }
-            self.lives.fetch_sub(1, Ordering::Relaxed);
+            self.remaining.fetch_sub(1, Ordering::Relaxed);
             count += len;
             piece.output.fill(self.speed);
         }
@@ -52,7 +52,7 @@ impl Mortal {
     }
 }
 
-impl Worker for Mortal {
+impl Worker for FailingWorker {
     type Error = &'static str;
 
     fn check(&self) -> Result<(), &'static str> {
@@ -67,9 +67,9 @@ impl Worker for Mortal {
     }
 }
 
-fn run(workers: &[Mortal], places: &mut [f64]) -> Result<usize, &'static str> {
+fn run(workers: &[FailingWorker], places: &mut [f64]) -> Result<usize, &'static str> {
     let len = places.len();
-    let work = |worker: &Mortal, share: Share<'_, &mut [f64]>| worker.work(&share, 512);
+    let work = |worker: &FailingWorker, share: Share<'_, &mut [f64]>| worker.work(&share, 512);
     let done = run_on_all(workers, |w| w.speed, places, work);
     // Results of a lost worker are not counted.
     let done: usize = done?.into_iter().sum();
@@ -82,7 +82,7 @@ const ALWAYS: usize = usize::MAX;
 /// Shares are in proportion to speed, but a worker that finishes early helps the others.
 #[test]
 fn everybody_gets_a_share_by_speed() {
-    let workers = [3.0, 1.0].map(|speed| Mortal::new(ALWAYS, speed));
+    let workers = [3.0, 1.0].map(|speed| FailingWorker::new(ALWAYS, speed));
     let mut places = [0.0; 4096];
     let lens = run_on_all(
         &workers,
@@ -100,7 +100,7 @@ fn everybody_gets_a_share_by_speed() {
 /// One worker does nothing until the other has finished: its share is computed by the other.
 #[test]
 fn nobody_waits_for_a_slow_one() {
-    let workers = [1.0, 2.0].map(|speed| Mortal::new(ALWAYS, speed));
+    let workers = [1.0, 2.0].map(|speed| FailingWorker::new(ALWAYS, speed));
     let is_done = AtomicBool::new(false);
     let mut places = [0.0; 4096];
     let done = run_on_all(
@@ -126,8 +126,8 @@ fn nobody_waits_for_a_slow_one() {
 #[test]
 fn the_share_of_a_lost_worker_is_finished_by_the_others() {
     for lost in 0..3 {
-        let lives = |i| if i == lost { 1 } else { ALWAYS };
-        let workers = [0, 1, 2].map(|i| Mortal::new(lives(i), 1.0 + i as f64));
+        let remaining = |i| if i == lost { 1 } else { ALWAYS };
+        let workers = [0, 1, 2].map(|i| FailingWorker::new(remaining(i), 1.0 + i as f64));
         // If the others are fast, it may not be lost in the first round.
         for round in 0..4 {
             let was_lost = workers[lost].check().is_err();
@@ -143,9 +143,9 @@ fn the_share_of_a_lost_worker_is_finished_by_the_others() {
 #[test]
 fn several_lost_at_once() {
     let workers = [
-        Mortal::new(0, 1.0),
-        Mortal::new(ALWAYS, 2.0),
-        Mortal::new(0, 3.0),
+        FailingWorker::new(0, 1.0),
+        FailingWorker::new(ALWAYS, 2.0),
+        FailingWorker::new(0, 3.0),
     ];
     let mut places = [0.0; 3000];
     run(&workers, &mut places).unwrap();
@@ -156,9 +156,9 @@ fn several_lost_at_once() {
 #[test]
 fn lost_one_after_the_other() {
     let workers = [
-        Mortal::new(0, 1.0),
-        Mortal::new(1, 1.0),
-        Mortal::new(ALWAYS, 1.0),
+        FailingWorker::new(0, 1.0),
+        FailingWorker::new(1, 1.0),
+        FailingWorker::new(ALWAYS, 1.0),
     ];
     let mut places = [0.0; 3000];
     run(&workers, &mut places).unwrap();
@@ -167,7 +167,7 @@ fn lost_one_after_the_other() {
 
 #[test]
 fn without_a_worker_left_the_batch_fails() {
-    let workers = [Mortal::new(0, 1.0), Mortal::new(1, 1.0)];
+    let workers = [FailingWorker::new(0, 1.0), FailingWorker::new(1, 1.0)];
     let mut places = [0.0; 3000];
     for _ in 0..2 {
         assert_eq!(run(&workers, &mut places), Err("lost"));
@@ -177,7 +177,10 @@ fn without_a_worker_left_the_batch_fails() {
 /// Errors of a worker that is not lost end the batch.
 #[test]
 fn other_errors_end_the_batch() {
-    let workers = [Mortal::new(ALWAYS, 1.0), Mortal::new(ALWAYS, 1.0)];
+    let workers = [
+        FailingWorker::new(ALWAYS, 1.0),
+        FailingWorker::new(ALWAYS, 1.0),
+    ];
     let attempts = AtomicUsize::new(0);
     let mut places = [0.0; 3000];
     let done = run_on_all(
@@ -201,10 +204,10 @@ fn a_single_share_leaves_a_pool_thread() {
         .num_threads(1)
         .build()
         .unwrap();
-    let workers = [Mortal::new(ALWAYS, 1.0)];
+    let workers = [FailingWorker::new(ALWAYS, 1.0)];
     let thread = || thread::current().id();
     let places = &mut [(); 10];
-    let on_this = |_: &Mortal, share: Share<'_, &mut [()]>| {
+    let on_this = |_: &FailingWorker, share: Share<'_, &mut [()]>| {
         while share.next(at_most(4)).is_some() {}
         Ok::<_, &str>(thread())
     };

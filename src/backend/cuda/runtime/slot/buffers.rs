@@ -28,8 +28,8 @@ pub(super) struct Buffers {
     intermediate: DeviceWords,
 }
 
-/// The results of a chunk on the host, while the slot may take the next one. To be [brought
-/// back](Buffers::bring_back).
+/// The results of a chunk on the host, while the slot may take the next one. To be
+/// [returned](Buffers::return_results).
 #[must_use]
 pub(in super::super) struct Results {
     words: PinnedWords,
@@ -115,10 +115,10 @@ impl Buffers {
     ///
     /// # Panics
     ///
-    /// If the last results were not brought back.
+    /// If the last results were not returned.
     pub(super) fn give_results(&mut self, len: usize) -> Results {
         let Some(spare) = self.spare_out.take() else {
-            panic!("results were not brought back");
+            panic!("results were not returned");
         };
         self.used_out = 0;
         Results {
@@ -129,7 +129,7 @@ impl Buffers {
 
     /// Takes back results, and wipes them if that has not been done. If these buffers have replaced
     /// the ones that lent them, the results are freed.
-    pub(super) fn bring_back(&mut self, mut results: Results) {
+    pub(super) fn return_results(&mut self, mut results: Results) {
         results.words.wipe(results.len);
         if !self.are_complete() {
             self.spare_out = Some(results.words);

@@ -142,7 +142,7 @@ fn take_words(slot: &mut Slot, words: usize) {
         assert_eq!(output.len(), words);
         output.fill(0);
     });
-    slot.bring_back(results);
+    slot.return_results(results);
 }
 
 /// The results of a chunk are read while the next one is under way, even if that one needs larger
@@ -155,7 +155,7 @@ fn results_are_read_while_the_next_chunk_is_under_way() {
             let (mut results, _) = slot.finish(false).unwrap();
             send_words(slot, words);
             results.take(|output| output.fill(0));
-            slot.bring_back(results);
+            slot.return_results(results);
         }
         take_words(slot, 20);
         slot.settle().unwrap();

@@ -1,5 +1,5 @@
 //! Faults in the memory of a device between launches. They hit every argument of every kernel of
-//! the private operation, each in its own lane. No wrong result may be returned, no other lane may
+//! the private operation, each in its own item. No wrong result may be returned, no other item may
 //! fail, and the next call must be right.
 //!
 //! Registers and ladder tables, which exist only while a kernel runs, cannot be reached this way.
@@ -15,65 +15,65 @@ use chacha20::ChaCha20Rng;
 use rand_core::Rng;
 
 use super::*;
-use crate::backend::cuda::crt::Strike;
+use crate::backend::cuda::crt::Injection;
+use crate::backend::cuda::runtime::injection::InjectionPoint;
 use crate::backend::cuda::runtime::layout::Part;
-use crate::backend::cuda::runtime::strike::Reach;
 
-/// Enough lanes for the device to blind them itself, with as many threads of the host.
-const LANES: usize = 8192;
+/// Enough items for the device to blind them itself, with as many threads of the host.
+const ITEMS: usize = 8192;
 const THREADS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 
-/// Lanes in a group; each is hit in another way, and the first is left alone.
+/// Items in a group; each is hit in another way, and the first is left alone.
 const GROUP: usize = 8;
 
 /// The least number of faults.
 const FAULTS: usize = 100_000;
 
-/// Counts of one place: lanes hit, and faults caught.
+/// Counts of one place: items hit, and faults caught.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     hit: usize,
     caught: usize,
 }
 
-/// Damages all lanes of each group in `words` except the first; each lane has `size` words.
+/// Damages all items of each group in `words` except the first; each item has `size` words.
 fn damage(words: &mut [u64], size: usize, random: &mut ChaCha20Rng) {
     for group in words.chunks_mut(GROUP * size) {
         if group.len() < GROUP * size {
             break;
         }
         let mut below = |count: usize| (random.next_u64() % count as u64) as usize;
-        let mut lanes: Vec<&mut [u64]> = group.chunks_mut(size).collect();
+        let mut items: Vec<&mut [u64]> = group.chunks_mut(size).collect();
         // A flipped bit, words of zeros, ones or random bits, and an unwritten number.
-        lanes[1][below(size)] ^= 1 << below(64);
-        lanes[2][below(size)] = 0;
-        lanes[3][below(size)] = u64::MAX;
-        lanes[4].fill(0);
-        // Two lanes are swapped, or one is copied over the other.
-        let (fifth, sixth) = lanes[5..7].split_at_mut(1);
+        items[1][below(size)] ^= 1 << below(64);
+        items[2][below(size)] = 0;
+        items[3][below(size)] = u64::MAX;
+        items[4].fill(0);
+        // Two items are swapped, or one is copied over the other.
+        let (fifth, sixth) = items[5..7].split_at_mut(1);
         match below(2) {
             0 => fifth[0].swap_with_slice(sixth[0]),
             _ => fifth[0].copy_from_slice(sixth[0]),
         }
         let at = below(size);
-        lanes[7][at] = random.next_u64();
+        items[7][at] = random.next_u64();
     }
 }
 
-/// Hits one argument of one launch in each chunk, and records which lanes have changed.
-fn strike(step: usize, argument: usize, seed: u64, hit: &Arc<Mutex<Vec<usize>>>) -> Strike {
+/// Hits one argument of one launch in each chunk, and records which items have changed.
+fn injection(step: usize, argument: usize, seed: u64, hit: &Arc<Mutex<Vec<usize>>>) -> Injection {
     let hit = hit.clone();
-    Arc::new(move |chunk, reach: &Reach<'_>| {
-        let (true, Some(part)) = (reach.step == step, reach.part(argument)) else {
+    Arc::new(move |chunk, point: &InjectionPoint<'_>| {
+        let (true, Some(part)) = (point.step == step, point.part(argument)) else {
             return;
         };
-        if reach.is_indices(argument) {
+        if point.is_indices(argument) {
             return;
         }
         let mut random = ChaCha20Rng::seed_from_u64(seed ^ chunk.start as u64);
-        reach.change(part, |words| {
+        point.change(part, |words| {
             let before = words.to_vec();
-            // Arguments padded with unused lanes have as many words a lane as a number modulo n.
+            // Arguments padded with unused items have as many words an item as a number modulo n.
             let size = match words.len() % chunk.len() {
                 0 => words.len() / chunk.len(),
                 _ => 2048 / 64,
@@ -82,15 +82,15 @@ fn strike(step: usize, argument: usize, seed: u64, hit: &Arc<Mutex<Vec<usize>>>)
             damage(words, size, &mut random);
             let both = words.chunks(size).zip(before.chunks(size));
             let changed = both.enumerate().filter(|(_, (new, old))| new != old);
-            let lanes = changed.map(|(lane, _)| chunk.start + lane);
-            hit.lock().unwrap().extend(lanes);
+            let items = changed.map(|(item, _)| chunk.start + item);
+            hit.lock().unwrap().extend(items);
         });
     })
 }
 
-fn struck<'a>(cuda: &'a Cuda, strike: &'a Strike) -> Tampered<'a> {
+fn with_injection<'a>(cuda: &'a Cuda, injection: &'a Injection) -> Tampered<'a> {
     let tampering = Tampering {
-        strike: Some(strike),
+        injection: Some(injection),
         ..Tampering::default()
     };
     Tampered(cuda, tampering)
@@ -99,16 +99,16 @@ fn struck<'a>(cuda: &'a Cuda, strike: &'a Strike) -> Tampered<'a> {
 /// Compares results with the right ones, and counts.
 fn count(results: &[Octets], right: &[Octets], hit: &[usize]) -> Tally {
     let mut was_hit = vec![false; results.len()];
-    hit.iter().for_each(|&lane| was_hit[lane] = true);
+    hit.iter().for_each(|&item| was_hit[item] = true);
     let mut tally = Tally {
         hit: hit.len(),
         caught: 0,
     };
-    for (lane, passed) in passed(results).into_iter().enumerate() {
+    for (item, passed) in passed(results).into_iter().enumerate() {
         match passed {
-            true => assert_eq!(*value(&results[lane]), *value(&right[lane % 64])),
+            true => assert_eq!(*value(&results[item]), *value(&right[item % 64])),
             false => {
-                assert!(was_hit[lane], "lane {lane} failed, and was not hit");
+                assert!(was_hit[item], "item {item} failed, and was not hit");
                 tally.caught += 1;
             }
         }
@@ -117,7 +117,7 @@ fn count(results: &[Octets], right: &[Octets], hit: &[usize]) -> Tally {
 }
 
 #[test]
-fn faults_between_launches_fail_their_lanes_alone() {
+fn faults_between_launches_fail_their_items_alone() {
     let Some(cuda) = gpu() else { return };
     let cuda = cuda.with_host_threads(THREADS).unwrap();
     let keys = &keys()[2..3];
@@ -129,8 +129,8 @@ fn faults_between_launches_fail_their_lanes_alone() {
             // More steps and arguments than exist.
             for (step, argument) in (0..6).flat_map(|step| (0..6).map(move |i| (step, i))) {
                 let hit = Arc::default();
-                let strike = strike(step, argument, seed, &hit);
-                let results = run(&struck(&cuda, &strike), keys, LANES, blinded);
+                let injection = injection(step, argument, seed, &hit);
+                let results = run(&with_injection(&cuda, &injection), keys, ITEMS, blinded);
                 let hit = core::mem::take(&mut *hit.lock().unwrap());
                 let tally = count(&results, &right, &hit);
                 if tally.hit > 0 {
@@ -140,7 +140,7 @@ fn faults_between_launches_fail_their_lanes_alone() {
                     sum += tally.hit;
                 }
             }
-            let later = run(&cuda, keys, LANES, blinded);
+            let later = run(&cuda, keys, ITEMS, blinded);
             assert_eq!(count(&later, &right, &[]).caught, 0);
         }
         if sum >= FAULTS {
@@ -166,7 +166,7 @@ fn faults_between_launches_fail_their_lanes_alone() {
     assert_eq!(launches(true), [0, 1, 2, 3, 4]);
 }
 
-/// With the record of another key, a lane's result is right for that key.
+/// With the record of another key, an item's result is right for that key.
 #[test]
 fn exchanged_indices_are_faults() {
     let Some(cuda) = gpu() else { return };
@@ -176,16 +176,16 @@ fn exchanged_indices_are_faults() {
     let other = include_str!("../../../../../tests/keys/rsa2048-pkcs8.pem");
     let other = PrivateKey::from_pkcs8_pem(other).unwrap();
     let keys = [keys()[2].clone(), KeyHandle::new(&other).unwrap()];
-    // Few enough lanes for one chunk.
-    let lanes = 512;
+    // Few enough items for one chunk.
+    let items = 512;
     let right = run(&Serial, &keys, 64, false);
     for (step, blinded) in (0..3).flat_map(|step| [(step, false), (step, true)]) {
         let exchanged = Arc::new(Mutex::new(0));
-        let strike: Strike = {
+        let injection: Injection = {
             let exchanged = exchanged.clone();
-            Arc::new(move |_, reach: &Reach<'_>| {
-                if let (true, Some(part)) = (reach.step == step, indices(reach)) {
-                    reach.change(part, |words| {
+            Arc::new(move |_, point: &InjectionPoint<'_>| {
+                if let (true, Some(part)) = (point.step == step, indices(point)) {
+                    point.change(part, |words| {
                         let (first, second) = words.split_at_mut(words.len() / 2);
                         first.swap_with_slice(second);
                         let changed = first.iter().zip(second.iter()).filter(|(a, b)| a != b);
@@ -194,16 +194,16 @@ fn exchanged_indices_are_faults() {
                 }
             })
         };
-        let results = run(&struck(&cuda, &strike), &keys, lanes, blinded);
-        let failed = count(&results, &right, &(0..lanes).collect::<Vec<_>>()).caught;
-        assert_eq!((failed, *exchanged.lock().unwrap()), (lanes, lanes));
+        let results = run(&with_injection(&cuda, &injection), &keys, items, blinded);
+        let failed = count(&results, &right, &(0..items).collect::<Vec<_>>()).caught;
+        assert_eq!((failed, *exchanged.lock().unwrap()), (items, items));
     }
 }
 
 /// The part with the indices of records that the next launch reads.
-fn indices(reach: &Reach<'_>) -> Option<Part> {
-    let argument = (0..9).find(|&argument| reach.is_indices(argument))?;
-    reach.part(argument)
+fn indices(point: &InjectionPoint<'_>) -> Option<Part> {
+    let argument = (0..9).find(|&argument| point.is_indices(argument))?;
+    point.part(argument)
 }
 
 /// A key that changes on the device never gives a wrong result, and is uploaded anew for the next
@@ -218,14 +218,14 @@ fn a_key_that_changes_on_the_device_is_renewed() {
     let mut all_failed = 0;
     for word in (0..words).step_by(7) {
         for blinded in [false, true] {
-            let strike: Strike = Arc::new(move |chunk, reach: &Reach<'_>| {
-                if let (0, 0, Some(part)) = (reach.step, chunk.start, indices(reach)) {
+            let injection: Injection = Arc::new(move |chunk, point: &InjectionPoint<'_>| {
+                if let (0, 0, Some(part)) = (point.step, chunk.start, indices(point)) {
                     let mut index = 0;
-                    reach.change(part, |words| index = words[0] as u32 as usize);
-                    reach.change_record(index, |record| record[word] ^= 1 << (word % 64));
+                    point.change(part, |words| index = words[0] as u32 as usize);
+                    point.change_record(index, |record| record[word] ^= 1 << (word % 64));
                 }
             });
-            let results = run(&struck(&cuda, &strike), keys, 64, blinded);
+            let results = run(&with_injection(&cuda, &injection), keys, 64, blinded);
             let tally = count(&results, &right, &(0..64).collect::<Vec<_>>());
             all_failed += usize::from(tally.caught == 64);
             let later = run(&cuda, keys, 64, blinded);

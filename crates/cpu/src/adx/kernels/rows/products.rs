@@ -2,8 +2,8 @@
 
 use core::arch::naked_asm;
 
-use super::other_blocks::other_blocks;
-use crate::adx::unit::Block;
+use super::other_tiles::other_tiles;
+use crate::adx::unit::Tile;
 
 /// See `Unit::multiply`.
 ///
@@ -13,9 +13,9 @@ use crate::adx::unit::Block;
 /// more at `product`.
 #[unsafe(naked)]
 pub(crate) unsafe extern "sysv64" fn multiply(
-    product: *mut Block,
-    a: *const Block,
-    b: &Block,
+    product: *mut Tile,
+    a: *const Tile,
+    b: &Tile,
     count: usize,
 ) {
     naked_asm!(
@@ -31,7 +31,7 @@ pub(crate) unsafe extern "sysv64" fn multiply(
         "xor r13d, r13d",
         "xor r14d, r14d",
         "jmp {}",
-        sym other_blocks,
+        sym other_tiles,
     )
 }
 
@@ -43,9 +43,9 @@ pub(crate) unsafe extern "sysv64" fn multiply(
 /// more at `sum`.
 #[unsafe(naked)]
 pub(crate) unsafe extern "sysv64" fn multiply_add(
-    sum: *mut Block,
-    a: *const Block,
-    b: &Block,
+    sum: *mut Tile,
+    a: *const Tile,
+    b: &Tile,
     count: usize,
 ) {
     naked_asm!(
@@ -61,6 +61,6 @@ pub(crate) unsafe extern "sysv64" fn multiply_add(
         "mov r13, [rdi + 48]",
         "mov r14, [rdi + 56]",
         "jmp {}",
-        sym other_blocks,
+        sym other_tiles,
     )
 }

@@ -2,8 +2,8 @@
 
 use core::arch::naked_asm;
 
-use super::other_blocks::other_blocks;
-use crate::adx::unit::Block;
+use super::other_tiles::other_tiles;
+use crate::adx::unit::Tile;
 
 /// See `Unit::eliminate`.
 ///
@@ -13,8 +13,8 @@ use crate::adx::unit::Block;
 /// one more at `sum`.
 #[unsafe(naked)]
 pub(crate) unsafe extern "sysv64" fn eliminate(
-    sum: *mut Block,
-    modulus: *const Block,
+    sum: *mut Tile,
+    modulus: *const Tile,
     count: usize,
     neg_inv_low: u64,
     neg_inv_high: u64,
@@ -44,9 +44,9 @@ pub(crate) unsafe extern "sysv64" fn eliminate(
         "xor ebp, ebp",
         "cmp qword ptr [rsp], 1",
         "cmove rbp, [rsp + 8]",
-        add_next_block!("rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"),
-        next_block!(),
+        add_next_tile!("rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"),
+        next_tile!(),
         "jmp {}",
-        sym other_blocks,
+        sym other_tiles,
     )
 }

@@ -2,8 +2,8 @@
 
 use core::arch::naked_asm;
 
-use super::other_blocks::other_blocks;
-use crate::adx::unit::Block;
+use super::other_tiles::other_tiles;
+use crate::adx::unit::Tile;
 
 /// See `Unit::square`.
 ///
@@ -12,7 +12,7 @@ use crate::adx::unit::Block;
 /// The processor has MULX, ADCX and ADOX; there are `count` tiles at `a`, at least one, and one
 /// more at `product`.
 #[unsafe(naked)]
-pub(crate) unsafe extern "sysv64" fn square(product: *mut Block, a: *const Block, count: usize) {
+pub(crate) unsafe extern "sysv64" fn square(product: *mut Tile, a: *const Tile, count: usize) {
     naked_asm!(
         enter!("0", "0", "0", "rdx"),
         "mov rcx, rsi",
@@ -45,7 +45,7 @@ pub(crate) unsafe extern "sysv64" fn square(product: *mut Block, a: *const Block
 /// The processor has MULX, ADCX and ADOX; there are `count` tiles at `a`, at least one, and one
 /// more at `sum`.
 #[unsafe(naked)]
-pub(crate) unsafe extern "sysv64" fn square_add(sum: *mut Block, a: *const Block, count: usize) {
+pub(crate) unsafe extern "sysv64" fn square_add(sum: *mut Tile, a: *const Tile, count: usize) {
     naked_asm!(
         enter!("1", "0", "0", "rdx"),
         "mov rcx, rsi",
@@ -118,10 +118,10 @@ unsafe extern "sysv64" fn triangle() {
         "xor ebp, ebp",
         "cmp qword ptr [rsp + 32], 0",
         "je 3f",
-        add_next_block!("rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"),
+        add_next_tile!("rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"),
         "3:",
-        next_block!(),
+        next_tile!(),
         "jmp {}",
-        sym other_blocks,
+        sym other_tiles,
     )
 }

@@ -16,7 +16,7 @@ use core::arch::naked_asm;
 /// Reached by a jump only. The processor has MULX, ADCX and ADOX. The tiles are there, with one
 /// more at the sum.
 #[unsafe(naked)]
-pub(super) unsafe extern "sysv64" fn other_blocks() {
+pub(super) unsafe extern "sysv64" fn other_tiles() {
     naked_asm!(
         "cmp qword ptr [rsp], 0",
         "je 4f",
@@ -58,19 +58,19 @@ pub(super) unsafe extern "sysv64" fn other_blocks() {
         "je 5f",
         "cmp qword ptr [rsp + 32], 0",
         "je 3f",
-        add_next_block!("rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"),
+        add_next_tile!("rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"),
         "3:",
-        next_block!(),
+        next_tile!(),
         "jmp 2b",
         // The last tile.
         "5:",
         "cmp qword ptr [rsp + 32], 1",
         "jb 7f",
         "ja 6f",
-        add_next_block!("rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"),
+        add_next_tile!("rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"),
         "jmp 7f",
         "6:",
-        add_last_block!("rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"),
+        add_last_tile!("rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14"),
         "7:",
         "add rdi, 64",
         "4:",

@@ -1,4 +1,4 @@
-//! Montgomery multiplication and squaring over tiles (`block` and `B` in the code).
+//! Montgomery multiplication and squaring over tiles of `B` limbs.
 //!
 //! The method is operand scanning over tiles (C. K. Koc, T. Acar, B. S. Kaliski, "Analyzing and
 //! Comparing Montgomery Multiplication Algorithms", IEEE Micro 16(3), 1996, coarsely integrated).
@@ -28,9 +28,9 @@ pub(super) struct Scratch<'a, L, const B: usize> {
 
 impl<'a, L, const B: usize> Scratch<'a, L, B> {
     #[inline(always)]
-    pub(super) fn new(limbs: &'a mut [L], blocks: usize) -> Self {
-        let (columns, rest) = limbs.as_chunks_mut().0.split_at_mut(2 * blocks);
-        let (doubled, rest) = rest.split_at_mut(blocks);
+    pub(super) fn new(limbs: &'a mut [L], tiles: usize) -> Self {
+        let (columns, rest) = limbs.as_chunks_mut().0.split_at_mut(2 * tiles);
+        let (doubled, rest) = rest.split_at_mut(tiles);
         Self {
             columns,
             doubled,
@@ -51,8 +51,8 @@ pub(super) struct Mul<'a, L> {
 impl<L: Limb> Kernel<L> for Mul<'_, L> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
-        let (a, b, modulus) = (blocks(self.a), blocks(self.b), blocks(self.modulus.limbs));
-        let count = block_count::<T, B>(modulus);
+        let (a, b, modulus) = (tiles(self.a), tiles(self.b), tiles(self.modulus.limbs));
+        let count = tile_count::<T, B>(modulus);
         let neg_inv = t.load(self.modulus.neg_inv);
         let Scratch { columns, q, .. } = Scratch::<T::Limb, B>::new(self.scratch, count);
         let out = self.out.as_chunks_mut().0;
@@ -82,7 +82,7 @@ pub(super) fn multiply_row<'a, T: Madd52, const B: usize, const P: usize>(
     q: &mut [T::Limb; B],
     out: &mut [[T::Limb; B]],
 ) {
-    let (count, first) = (block_count::<T, B>(modulus), i == 0);
+    let (count, first) = (tile_count::<T, B>(modulus), i == 0);
     let zeros = zeros::<T, B>();
     let sums = if first {
         [t.zero(); B]
@@ -137,8 +137,8 @@ impl<L: Limb, const E: usize> Kernel<L> for Square<'_, L, E> {
     /// row with the doubled operand, so that each is computed once.
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
-        let (a, modulus) = (blocks(self.a), blocks(self.modulus.limbs));
-        let count = block_count::<T, B>(modulus);
+        let (a, modulus) = (tiles(self.a), tiles(self.modulus.limbs));
+        let count = tile_count::<T, B>(modulus);
         let neg_inv = t.load(self.modulus.neg_inv);
         let Scratch {
             columns,
@@ -161,7 +161,7 @@ impl<L: Limb, const E: usize> Kernel<L> for Square<'_, L, E> {
         }
         for (a, columns) in a[..count].iter().zip(columns.chunks_exact_mut(2)) {
             let (low, high) = columns.split_at_mut(1);
-            square::square_block(t, a, &mut low[0], &mut high[0]);
+            square::square_tile(t, a, &mut low[0], &mut high[0]);
         }
         for i in 0..count {
             let last = i + 1 == count;
@@ -170,11 +170,11 @@ impl<L: Limb, const E: usize> Kernel<L> for Square<'_, L, E> {
             let quotient = (count > 1).then_some(&mut *q);
             let mut sums: Sums<T, B> = match &mut self.share {
                 Some(share) if const { may_have_halves::<T>(B) } && share.has_halves(limbs) => {
-                    let rows = &mut share.block::<T, B, 2>(t, i).of(0);
+                    let rows = &mut share.tile::<T, B, 2>(t, i).of(0);
                     kernel::reduce_low(t, B, sums, tops, modulus_0, neg_inv, quotient, rows)
                 }
                 Some(share) => {
-                    let rows = &mut share.block::<T, B, 1>(t, i);
+                    let rows = &mut share.tile::<T, B, 1>(t, i);
                     kernel::reduce_low(t, B, sums, tops, modulus_0, neg_inv, quotient, rows)
                 }
                 None => kernel::reduce_low(t, B, sums, tops, modulus_0, neg_inv, quotient, &mut ()),
@@ -203,14 +203,12 @@ impl<L: Limb, const E: usize> Kernel<L> for Square<'_, L, E> {
                 let by = || ([&doubled[j]], [&a[i]]);
                 sums = match share {
                     Some(share) if const { may_have_halves::<T>(B) } => {
-                        let beside = &mut share.block::<T, B, 2>(t, i).of(1);
+                        let work = &mut share.tile::<T, B, 2>(t, i).of(1);
                         if j > i {
                             let (a, b) = by();
-                            kernel::multiply_high(
-                                t, sums, tops, a, b, modulus, q, low, last, beside,
-                            )
+                            kernel::multiply_high(t, sums, tops, a, b, modulus, q, low, last, work)
                         } else {
-                            kernel::reduce_high(t, sums, tops, modulus, q, low, last, beside)
+                            kernel::reduce_high(t, sums, tops, modulus, q, low, last, work)
                         }
                     }
                     _ if j > i => {
@@ -228,8 +226,8 @@ impl<L: Limb, const E: usize> Kernel<L> for Square<'_, L, E> {
 /// The number of tiles of a number. Short tiles only occur alone; telling the compiler saves it the
 /// other code.
 #[inline(always)]
-pub(super) fn block_count<T: Madd52, const B: usize>(number: &[[T::Limb; B]]) -> usize {
-    if B <= T::MAX_BLOCK / 2 {
+pub(super) fn tile_count<T: Madd52, const B: usize>(number: &[[T::Limb; B]]) -> usize {
+    if B <= T::MAX_TILE / 2 {
         1
     } else {
         number.len()
@@ -261,7 +259,7 @@ pub(super) fn finish<T: Madd52, const B: usize>(
 }
 
 #[inline(always)]
-pub(super) fn blocks<L, const B: usize>(limbs: &[L]) -> &[[L; B]] {
+pub(super) fn tiles<L, const B: usize>(limbs: &[L]) -> &[[L; B]] {
     limbs.as_chunks().0
 }
 

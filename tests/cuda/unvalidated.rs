@@ -31,7 +31,7 @@ fn the_first_fault_of_a_batch_is_told() {
     let Some((_memory, cuda)) = gpu() else { return };
     let batch = Batch::random(WIDTH, LEN, 500);
     let base = BoxedUint::one_with_precision(2 * WIDTH);
-    // Positions that `Group::supposed` checks, and others.
+    // Positions that `Group::by_sample` checks, and others.
     for wide in [
         &[LEN - 2][..],
         &[0],

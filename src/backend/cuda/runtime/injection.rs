@@ -11,7 +11,7 @@ use super::launch::{Argument, Launch, Loaded};
 use super::layout::{Addresses, Part};
 
 /// The memory of a chunk between two of its launches, while the device is idle.
-pub(crate) struct Reach<'a> {
+pub(crate) struct InjectionPoint<'a> {
     /// The number of launches that have ended.
     pub(crate) step: usize,
     /// The next launch, or the last one.
@@ -20,7 +20,7 @@ pub(crate) struct Reach<'a> {
     pub(super) loaded: &'a Loaded,
 }
 
-impl Reach<'_> {
+impl InjectionPoint<'_> {
     /// The part of a launch argument, unless it is a kernel's own workspace.
     pub(crate) fn part(&self, argument: usize) -> Option<Part> {
         match self.launch.arguments().get(argument)? {
