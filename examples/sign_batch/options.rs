@@ -32,7 +32,7 @@ pub struct Compute {
     #[command(flatten)]
     pub scheme: SchemeOptions,
 
-    /// Backend; auto takes GPUs too, which copies the key to their memory
+    /// Backend; auto may copy the key to a GPU
     #[arg(long, value_enum, default_value_t = BackendName::Auto)]
     pub backend: BackendName,
 
