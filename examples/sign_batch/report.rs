@@ -170,7 +170,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// What the table does not say by itself.
+/// Explains the last column, and what the comparison is not.
 const NOTE: &str = "
 A call signs one message with the rsa crate, and a batch with batch-modexp.
 OpenSSL is faster than the rsa crate: docs/performance.md compares with it.

@@ -1,4 +1,4 @@
-//! What always runs on the processor: products, and powers of fixed bases.
+//! Products and powers of fixed bases, which always run on the processor.
 
 use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
 use batch_modexp_core::{BatchModMul, Error, ModMul, Serial};
