@@ -383,6 +383,10 @@ fn one_line(error: &clap::Error) -> String {
     }
     let text = error.to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let text = text.replace(
+        "number would be zero for non-zero type",
+        "it must be at least 1",
+    );
     let parts = text
         .split("\n\n")
         .take_while(|part| !part.starts_with("Usage:") && !part.starts_with("For more"))

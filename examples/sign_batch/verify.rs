@@ -61,7 +61,10 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
         )));
     }
     if !args.quiet {
-        stdio::note(&format!("all {} signatures are valid", HumanCount(count)));
+        stdio::note(&match count {
+            0 => "there are no signatures to verify".into(),
+            _ => format!("all {} signatures are valid", HumanCount(count)),
+        });
     }
     Ok(())
 }

@@ -46,7 +46,7 @@ fn options() {
     refused(&["--scheme", "oaep"], &["oaep", "pkcs1v15", "pss"]);
     refused(&["--hash", "md5"], &["md5", "sha512"]);
     refused(&["--backend", "abacus"], &["abacus", "parallel"]);
-    refused(&["--batch-size", "0"], &["--batch-size"]);
+    refused(&["--batch-size", "0"], &["--batch-size", "at least 1"]);
     refused(&["--flush-after", "soon"], &["--flush-after"]);
     refused(&["--threads", "-1"], &["-1"]);
     refused(&["--key"], &["--key"]);

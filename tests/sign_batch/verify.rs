@@ -62,6 +62,17 @@ impl Files {
 }
 
 #[test]
+fn no_signatures() {
+    let files = Files::new();
+    files.write("messages", b"");
+    files.write("signatures", b"");
+    let args = files.args(&[]);
+    let output = run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(stderr(&output), "there are no signatures to verify\n");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
 fn good_signatures() {
     let files = Files::new();
     files.accepts(&[]);

@@ -40,7 +40,8 @@ int main(int argc, char **argv) {
   uint8_t *pem, *message;
   size_t pem_len, message_len;
   if (argc != 5) {
-    fprintf(stderr, "usage: sign_file KEY.pem FILE SIGNATURE SCHEME\n");
+    fprintf(stderr, "usage: sign_file KEY.pem FILE SIGNATURE SCHEME\n"
+            "SCHEME: 18 for PKCS#1 v1.5, 34 for PSS, both with SHA-256; see batch_modexp.h\n");
     return 2;
   }
   pem = read_file(argv[1], &pem_len);
