@@ -143,7 +143,8 @@ impl<K: Key> Sorted<'_, '_, K> {
                 first: range.start,
             };
             if let Err(error) = compute(class, buffers.class(index)) {
-                // All numbers of a class are equally wide, so an error of one item holds for all.
+                // A backend's error about one item concerns its width. All numbers of a class are equally
+                // wide, so every item of the class gets it.
                 if error.index().is_none() {
                     return Err(error);
                 }

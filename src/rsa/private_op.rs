@@ -40,8 +40,8 @@ pub(super) trait Source: Sync {
     /// Writes the encoded message of the item at `position` of the caller's batch: a number below
     /// n, most significant octet first, as long as the modulus.
     ///
-    /// The error of an item that cannot be encoded has any index. If `randomness` fails, the whole
-    /// batch fails. Called from any thread, and again for an item that is recomputed after a device
+    /// The index in the error of an item that cannot be encoded is ignored; the caller sets it. If
+    /// `randomness` fails, the whole batch fails. Called from any thread, and again for an item that is recomputed after a device
     /// was lost.
     fn encode(
         &self,

@@ -24,7 +24,7 @@ pub(super) type Raise<'a> = &'a dyn Fn(Product<'_>) -> Result<(), batch_modexp_c
 /// Provides bases, and receives their powers. Both methods are called from any thread.
 pub(super) trait Source: Sync {
     /// Writes the base of the item at `position` of the caller's batch: a number below n, most
-    /// significant octet first, as long as the modulus. An error has any index. If `randomness`
+    /// significant octet first, as long as the modulus. The index in an error is ignored. If `randomness`
     /// fails, the whole batch fails.
     fn base(
         &self,
@@ -38,7 +38,7 @@ pub(super) trait Source: Sync {
     fn output_len(&self, key: &PublicKey) -> usize;
 
     /// Turns a power, as long as the modulus, into the caller's output, and returns its length. The
-    /// power may be overwritten. An error has any index.
+    /// power may be overwritten. The index in an error is ignored.
     fn output(
         &self,
         position: usize,

@@ -14,7 +14,6 @@ use crate::requests::{Powers, Product, Reduction, SecretPowers};
 ///
 /// Only crates of this workspace implement it; `batch-modexp` does not export it. No foreign code
 /// therefore checks the results of private operations.
-/// results of private operations.
 pub trait Engine: Sync {
     /// The engine's name, for users.
     fn name(&self) -> &'static str;

@@ -45,6 +45,7 @@ use zeroize::Zeroize;
 
 pub(crate) use self::run::Run;
 use self::run::{blocks, each_run};
+pub(crate) use self::window::LARGEST_WINDOW;
 use self::workspace::Workspace;
 
 /// The widest modulus of the SIMD backends, in bits. Column sums would allow more, but tables of
@@ -66,7 +67,7 @@ pub(crate) trait Lanes: Copy {
     const BOUND: u8;
     /// Zero in every lane.
     const ZERO: Self::Limb;
-    /// Exponents of more bits than this use a window of 5 bits, shorter ones at most 4. This value
+    /// Exponents of more bits than this use the largest window, shorter ones at most 4 bits. This value
     /// is measured for a look-up that is not hidden beside other work. While a table of 16 entries
     /// stays in the first-level cache, one of 32 does not pay.
     const LONG_EXPONENT_BITS: u32 = 1600;
@@ -75,10 +76,10 @@ pub(crate) trait Lanes: Copy {
     /// [`select_of_row`](Self::select_of_row) costs less time than the products it saves; measured.
     const LARGEST_ROW_WINDOW: u32 = 5;
 
-    /// The largest window, in bits, for numbers of `limbs` limbs: 5 or 4.
+    /// The largest window, in bits, for numbers of `limbs` limbs: at most [`LARGEST_WINDOW`].
     fn max_window(self, limbs: usize) -> u32 {
         let _ = limbs;
-        window::LARGEST
+        LARGEST_WINDOW
     }
 
     /// The number of limbs of an operand for moduli of `bits` bits. It gives
@@ -225,9 +226,9 @@ pub(crate) trait Lanes: Copy {
     /// the table. `value` and the result are below `(BOUND + 1/2) * modulus`. Returns the buffer
     /// with the result, then the other one.
     ///
-    /// The result is not copied to the place where the next step reads it. On Zen 4, copying
-    /// revealed in `Ifma` pairs for how many digits the power stays unchanged. This concerns
-    /// leading zeros of an exponent, and bases of 0 and -1. See docs/log/evidence.md, "Running times",
+    /// The result is not copied to the place where the next step reads it. On Zen 4 the time of a
+    /// copy depended on whether the value changed. So it showed, in `Ifma` pairs, how many digits
+    /// left the power unchanged: leading zeros of an exponent, and bases of 0 and -1. See docs/log/evidence.md, "Running times",
     /// also for `Fma` with and without a copy.
     fn step<'a>(
         self,

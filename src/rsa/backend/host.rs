@@ -87,9 +87,9 @@ mod threads {
             let Some(pool) = self.pool_here() else {
                 return self.inner().private_ops(items);
             };
-            // Few shares, because a share prepares each of its moduli once, but at most
-            // `ITEMS_AT_A_TIME` items each. A share has a multiple of the items that the backend
-            // computes at a time, or fewer if the last thread then ends sooner.
+            // Few shares, because each prepares its moduli once. A share has at most
+            // `ITEMS_AT_A_TIME` items, and a multiple of those that the backend computes at a time,
+            // or fewer if the last thread then ends sooner.
             let at_a_time = BatchModExp::<BoxedUint>::granularity(self.inner());
             let at_a_time = at_a_time.div_ceil(items.exponentiations());
             let most = items.len().div_ceil(self.threads());

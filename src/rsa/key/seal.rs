@@ -63,7 +63,8 @@ impl KeyParts {
 struct Record(Sha256);
 
 impl Record {
-    /// Adds a modulus with the constants in use. `R mod m` and the count of leading zeros are not.
+    /// Adds a modulus with the constants in use. Leaves out `R mod m` and the count of leading zeros,
+    /// which nothing uses.
     fn params(&mut self, params: &MontyParams<BoxedUint>) {
         self.number(params.modulus().as_ref());
         self.number(params.r2());

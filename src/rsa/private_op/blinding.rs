@@ -57,7 +57,7 @@ impl Blinds {
         Ok(blinds)
     }
 
-    /// Blinds with given numbers for this many items, and equal masks.
+    /// Blinds with given numbers for this many items, and all masks 1.
     pub(super) fn of(numbers: Secret<Vec<Limb>>, items: usize) -> Self {
         Self {
             numbers,

@@ -69,7 +69,7 @@ fn modulo_primes(
         keys.iter().map(|key| prime(crt(key))).collect()
     };
     let [p, q] = [primes(Crt::p), primes(Crt::q)];
-    // If they are factors of n, n has at most as many bits as both together.
+    // A prime has at most `prime_bits` bits, so the other one has at least this many.
     let shortest = |key: &&KeyHandle| key.bits().saturating_sub(crt(key).prime_bits);
     engine.powers_agree(&Powers {
         factors: [&p, &q],

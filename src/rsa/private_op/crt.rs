@@ -33,7 +33,7 @@ pub(super) fn reduce(engine: &dyn Engine, keys: &[&Crt], values: &[Limb]) -> Sec
 }
 
 /// Computes the numbers below n, of `limbs` limbs each, that are `halves[i]` modulo p and
-/// `halves[count + i]` modulo q: `m2 + q * h` with `h = (m1 - m2) * qinv mod p`.
+/// `halves[keys.len() + i]` modulo q: `m2 + q * h` with `h = (m1 - m2) * qinv mod p`.
 ///
 /// The halves must be reduced and as wide as the primes. If one of them is wrong, the result is
 /// some number below n.

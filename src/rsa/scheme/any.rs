@@ -90,7 +90,10 @@ impl Scheme for AnyScheme {
     }
 
     fn is_randomized(&self) -> bool {
-        matches!(*self, Self::Pss { salt_len, .. } if salt_len > 0)
+        match *self {
+            Self::Pkcs1v15 { .. } => false,
+            Self::Pss { salt_len, .. } => salt_len > 0,
+        }
     }
 
     fn encode<R: TryCryptoRng + ?Sized>(

@@ -76,7 +76,7 @@ macro_rules! shift {
 /// The two products are summed separately, because a short row waits for the path from one quotient
 /// to the next.
 ///
-/// The last operand, if given, is the carry, for a [raised](RAISE) column.
+/// The last operand is the carry, if the caller has computed it.
 macro_rules! complete_next {
     ($t:ident, $sums:ident, $modulus:ident, $quotient:ident) => {
         let carry = $t.carry_of_cleared($sums[0]);

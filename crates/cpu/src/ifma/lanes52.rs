@@ -11,7 +11,7 @@ use super::step;
 use super::sums::{AddProducts, ReduceLowest, adds_products};
 use super::tiles::{self, Mul, Square};
 use crate::lanes;
-use crate::lanes::{Lanes, Modulus, Step, Table};
+use crate::lanes::{LARGEST_WINDOW, Lanes, Modulus, Step, Table};
 
 /// One instance in each lane, computed with the instructions of `T`.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         // Four entries beside each squaring cover the table of a 4-bit window.
         match stores_entries(self.0, limbs) {
             true => 4,
-            false => 5,
+            false => LARGEST_WINDOW,
         }
     }
 

@@ -303,3 +303,16 @@ impl<T: Madd52, const B: usize, const P: usize> Interleaved<T> for Evenly<'_, T,
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::LARGEST_WINDOW;
+
+    /// Else `lanes52` would look up beside nothing, which takes longer.
+    #[test]
+    fn shares_cover_the_largest_windows() {
+        assert!(suffice(MERGED, LARGEST_WINDOW));
+        assert!(suffice(STORED, 4) && !suffice(STORED, 5));
+    }
+}

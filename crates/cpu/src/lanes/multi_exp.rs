@@ -60,7 +60,7 @@ struct Terms<'a, L: Lanes> {
 impl<'a, L: Lanes> Terms<'a, L> {
     fn new(lengths: &'a [u32], workspace: Workspace<L>) -> Self {
         let longest = lengths.iter().copied().max().unwrap_or(0);
-        let window = window::window::<L>(longest, window::LARGEST);
+        let window = window::window::<L>(longest, window::LARGEST_WINDOW);
         let digits = window.digit_count(longest);
         let table = window.table_len() * workspace.limbs();
         Self {

@@ -9,7 +9,7 @@ use batch_modexp_core::window::Window;
 use num_bigint::BigUint;
 
 pub(crate) use self::sums::check_sums;
-use super::{Lanes, Modulus, Step, Table};
+use super::{LARGEST_WINDOW, Lanes, Modulus, Step, Table};
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.
 pub(crate) struct Random(pub(crate) u64);
@@ -329,8 +329,12 @@ pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
     };
     // Only one window for long numbers, to save time: the work for each entry is the same for all
     // windows.
-    let shortest = if bits > 2048 { 5 } else { Window::MIN_BITS };
-    for window in (shortest..=5).map(|bits| Window::new(bits).unwrap()) {
+    let shortest = if bits > 2048 {
+        LARGEST_WINDOW
+    } else {
+        Window::MIN_BITS
+    };
+    for window in (shortest..=LARGEST_WINDOW).map(|bits| Window::new(bits).unwrap()) {
         let (entries, entry_len) = (window.table_len(), lanes.entry_len(limbs, window));
         let mut table = vec![L::ZERO; entries * entry_len];
         let powers = Table {
