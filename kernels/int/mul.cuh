@@ -91,7 +91,7 @@ constexpr bool is() {
 }
 
 // Checks a row of shapes.csv: there is no shared memory, and parameters may have any width. True,
-// or a compiler error that names the wrong column.
+// or a compiler error with both values of a wrong column.
 template <int LANES, int LIMBS, int THREADS, int SHARED_BYTES, int MIN_R2_BITS>
 constexpr bool is_shape() {
     static_assert(THREADS % 32 == 0 && THREADS <= 1024, "a block has whole warps, at most 32");

@@ -13,7 +13,7 @@ constexpr bool same() {
     return true;
 }
 
-// True, or a compiler error that names the wrong column.
+// True, or a compiler error with both values of a wrong column.
 template <int LANES, int LIMBS, int THREADS, int SHARED_BYTES, int MIN_R2_BITS>
 constexpr bool is_shape() {
     using W = Workspace<Shape<LANES, LIMBS>, THREADS>;
