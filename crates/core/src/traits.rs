@@ -124,9 +124,10 @@ pub trait BatchModExp<U: Unsigned> {
     ///
     /// # Errors
     ///
-    /// The [`Error`](Self::Error) of the backend. For the backends of this crate that is
-    /// [`Error`]: [`Error::ExponentBits`], [`Error::BaseWidth`], [`Error::ModulusWidth`], or a fault
-    /// of a device. All of `out` is then zero, never partly written.
+    /// The [`Error`](Self::Error) of the backend. The backends of this project return
+    /// [`ExponentBits`](crate::Error::ExponentBits), [`BaseWidth`](crate::Error::BaseWidth),
+    /// [`ModulusWidth`](crate::Error::ModulusWidth), or a fault of a device. All of `out` is then
+    /// zero, never partly written.
     ///
     /// # Panics
     ///
