@@ -91,9 +91,6 @@ fn good_signatures() {
             .as_bytes(),
     );
     files.accepts(&[]);
-    files.write("messages", b"");
-    files.write("signatures", b"");
-    files.accepts(&[]);
 }
 
 #[test]
