@@ -6,17 +6,14 @@ use shuttle::thread;
 
 use super::{
     Sharing, TWO_THREADS, answer, call, call_or_lead, in_any_order, patient_queue, queue,
-    shared_queue, work,
+    shared_queue, start_workers,
 };
 
 #[test]
 fn everyone_is_answered() {
     in_any_order(|| {
         let queue = queue(1, 1, 2);
-        let workers = [0; 2].map(|_| {
-            let queue = queue.clone();
-            thread::spawn(move || work(&queue, 2))
-        });
+        let workers: [_; 2] = start_workers(&queue, 2);
         let callers = [10, 20, 30].map(|first| {
             let queue = queue.clone();
             thread::spawn(move || {
@@ -39,10 +36,7 @@ fn everyone_is_answered() {
 fn nobody_waits_for_a_batch_that_does_not_come() {
     in_any_order(|| {
         let queue = queue(8, 3, 4);
-        let workers = [0; 2].map(|_| {
-            let queue = queue.clone();
-            thread::spawn(move || work(&queue, 4))
-        });
+        let workers: [_; 2] = start_workers(&queue, 4);
         let callers = [1, 2].map(|value| {
             let queue = queue.clone();
             thread::spawn(move || assert_eq!(call(&queue, value), Some(value)))
@@ -65,10 +59,7 @@ fn a_batch_has_as_many_requests_as_it_waits_for() {
         for may_lead in [[false, false], [false, true], [true, true]] {
             in_any_order(move || {
                 let queue = patient_queue(sharing);
-                let workers = [0; 2].map(|_| {
-                    let queue = queue.clone();
-                    thread::spawn(move || work(&queue, 4))
-                });
+                let workers: [_; 2] = start_workers(&queue, 4);
                 let callers = [(1, may_lead[0]), (3, may_lead[1])].map(|(value, may_lead)| {
                     let queue = queue.clone();
                     thread::spawn(move || {
@@ -130,10 +121,7 @@ fn callers_compute() {
     for sharing in [Sharing::Whole, TWO_THREADS] {
         in_any_order(move || {
             let queue = shared_queue(3, 1, 4, sharing);
-            let worker = {
-                let queue = queue.clone();
-                thread::spawn(move || work(&queue, 4))
-            };
+            let [worker] = start_workers(&queue, 4);
             let leading = [10, 20].map(|first| {
                 let queue = queue.clone();
                 thread::spawn(move || {

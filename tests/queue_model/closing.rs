@@ -7,7 +7,7 @@ use shuttle::thread;
 
 use super::{
     Pushed, Request, TWO_THREADS, answer, call, enter, in_any_order, queue, reply, shared_queue,
-    work, work_of,
+    start_workers, work_of,
 };
 
 /// A request is either answered or cancelled, and a cancelled one makes space for others.
@@ -15,10 +15,7 @@ use super::{
 fn leaving_holds_nobody_up() {
     in_any_order(|| {
         let queue = queue(1, 1, 1);
-        let worker = {
-            let queue = queue.clone();
-            thread::spawn(move || work(&queue, 1))
-        };
+        let [worker] = start_workers(&queue, 1);
         let taken_back = Arc::new(AtomicUsize::new(0));
         let entered = Arc::new(AtomicUsize::new(0));
         let leaving = [10, 20].map(|value| {
@@ -56,10 +53,7 @@ fn closing_leaves_nobody_behind() {
     for cancelled in [false, true] {
         in_any_order(move || {
             let queue = queue(1, 1, 2);
-            let worker = {
-                let queue = queue.clone();
-                thread::spawn(move || work(&queue, 2))
-            };
+            let [worker] = start_workers(&queue, 2);
             let callers = [1, 2, 3].map(|value| {
                 let queue = queue.clone();
                 thread::spawn(move || {
@@ -82,10 +76,7 @@ fn closing_leaves_nobody_behind() {
 fn closing_meets_callers_that_leave() {
     in_any_order(|| {
         let queue = queue(2, 1, 2);
-        let workers = [0; 2].map(|_| {
-            let queue = queue.clone();
-            thread::spawn(move || work(&queue, 2))
-        });
+        let workers: [_; 2] = start_workers(&queue, 2);
         let leaving = {
             let queue = queue.clone();
             thread::spawn(move || match enter(&queue, 1, 0) {
@@ -105,10 +96,7 @@ fn closing_waits_for_callers_that_compute() {
     for cancelled in [false, true] {
         in_any_order(move || {
             let queue = shared_queue(3, 1, 4, TWO_THREADS);
-            let worker = {
-                let queue = queue.clone();
-                thread::spawn(move || work(&queue, 4))
-            };
+            let [worker] = start_workers(&queue, 4);
             let computing = Arc::new(AtomicUsize::new(0));
             let leaders = [1, 2].map(|value| {
                 let (queue, computing) = (queue.clone(), computing.clone());

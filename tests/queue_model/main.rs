@@ -28,6 +28,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use shuttle::future::block_on;
+use shuttle::thread::{self, JoinHandle};
 
 use self::policy::{Policy, Sharing};
 use self::reply::{Answer, Reply, reply};
@@ -93,6 +94,13 @@ fn work(queue: &Queue, max_batch: usize) -> usize {
         answer(requests);
     }
     count
+}
+
+fn start_workers<const N: usize>(queue: &Arc<Queue>, max_batch: usize) -> [JoinHandle<usize>; N] {
+    [0; N].map(|_| {
+        let queue = queue.clone();
+        thread::spawn(move || work(&queue, max_batch))
+    })
 }
 
 fn answer(requests: Batch<Request>) {

@@ -184,7 +184,7 @@ impl fmt::Display for Error {
             } => write!(
                 f,
                 "instance {index}: the modulus is {bits} bits wide, this backend supports at most {max_bits}; \
-                 narrow the modulus, or use `Auto`, which serves all widths that a backend serves"
+                 narrow it, or use a backend for wider ones"
             ),
             Self::Terms {
                 index,
