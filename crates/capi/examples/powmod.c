@@ -1,5 +1,6 @@
 /* Computes a batch of 2048-bit powers. Each line of the input has base, exponent and modulus, in
- * 512 hexadecimal digits each; each line of the output has a power. At most 1024 lines are read. */
+ * 512 hexadecimal digits each; each line of the output has a power. At most 1024 lines are read.
+ * Option: --gpus, to compute on GPUs if that is faster. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,14 +24,15 @@ static int read_number(uint8_t *octets) {
   return 1;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+  const int gpus = argc > 1 && strcmp(argv[1], "--gpus") == 0;
   bme_engine *engine;
   size_t count = 0, i, j;
   while (count < COUNT && read_number(bases + count * WIDTH) && read_number(exponents + count * WIDTH) &&
          read_number(moduli + count * WIDTH)) {
     count++;
   }
-  if (bme_engine_new(0, &engine) != BME_OK ||
+  if ((gpus ? bme_engine_new_gpus(0, NULL, 0, &engine) : bme_engine_new(0, &engine)) != BME_OK ||
       bme_pow(engine, count, WIDTH, WIDTH, bases, exponents, moduli, powers, statuses) != BME_OK) {
     fprintf(stderr, "%s\n", bme_last_error());
     return 1;

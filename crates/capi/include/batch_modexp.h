@@ -25,7 +25,7 @@ extern "C" {
 #define BME_OK 0
 #define BME_ERROR_ARGUMENT 1   /* NULL, wrong length or unknown scheme */
 #define BME_ERROR_KEY 2        /* no valid key, or a wrong password */
-#define BME_ERROR_OPERATION 3  /* no random numbers or threads, unfit key, or failed check */
+#define BME_ERROR_OPERATION 3  /* no random numbers, threads or GPUs, unfit key, or failed check */
 #define BME_ERROR_INTERNAL 4   /* a defect of this library */
 #define BME_ERROR_SIGNATURE 5  /* the signature of an item is not valid */
 #define BME_ERROR_DECRYPTION 6 /* the ciphertext of an item does not decrypt */
@@ -66,6 +66,19 @@ const char *bme_last_error(void);
  * server with a process for each core takes 1. A child of fork() has an engine's memory but not
  * its threads, and calls compute on the calling thread there. */
 int32_t bme_engine_new(size_t threads, bme_engine **out);
+
+/* Makes an engine for this processor and NVIDIA GPUs: the `count` GPUs with these numbers, from 0
+ * in the order of the driver, or, for 0, all. Each batch goes to the side that should finish
+ * sooner; products go to the processor. `threads` is that of bme_engine_new.
+ *
+ * Keys and operands reach the memory of the GPUs. A key stays there until it is freed, or the
+ * engine and its queues are. The first batch for a length of keys or numbers waits up to some
+ * seconds for the driver, which compiles. A child of fork() computes without GPUs, and cannot
+ * make an engine with GPUs if its parent has made one.
+ *
+ * BME_ERROR_OPERATION: the driver is not installed or too old, there is no such GPU, or it does
+ * not start; bme_last_error says which. */
+int32_t bme_engine_new_gpus(size_t threads, const uint32_t *gpus, size_t count, bme_engine **out);
 
 /* Frees an engine that no call uses; NULL is allowed. Queues that were made from it go on. */
 void bme_engine_free(bme_engine *engine);
@@ -217,8 +230,8 @@ int32_t bme_decrypt(const bme_engine *engine, const bme_encryption *scheme, bme_
 /* --- Queue ---
  *
  * Makes batches of single requests, which come from any threads. It has threads that compute, as
- * many as its engine, and one that calls callbacks. No function but bme_queue_close and
- * bme_queue_free waits.
+ * many as its engine, or two with GPUs, and one that calls callbacks. No function but
+ * bme_queue_close and bme_queue_free waits.
  *
  * A child of fork() lacks the threads: functions return BME_ERROR_FORKED there, bme_queue_free
  * does nothing, and no callback is called. Make queues after fork(). */
@@ -227,7 +240,7 @@ int32_t bme_decrypt(const bme_engine *engine, const bme_encryption *scheme, bme_
 typedef struct bme_queue_options {
   size_t size;          /* sizeof(bme_queue_options) */
   size_t capacity;      /* most requests whose callback has not been called; 8192 */
-  size_t max_batch;     /* most requests of a batch; 64 */
+  size_t max_batch;     /* most requests of a batch; 64, or 1024 with GPUs */
   size_t min_batch;     /* requests that an idle thread waits for; 1 */
   uint32_t max_wait_us; /* for this many microseconds at most; 1000 */
 } bme_queue_options;

@@ -133,3 +133,6 @@ done
 "$bin/interop" multiply < "$dir/numbers" > "$dir/products"
 python3 tests/powers.py "$dir/numbers" mul | cmp - "$dir/products"
 echo "powers and products agree with Python's"
+
+# Without AddressSanitizer, which takes addresses that the NVIDIA driver needs.
+LD_LIBRARY_PATH=$bin/root/opt/lib "$bin/gpus-shared" "$key"

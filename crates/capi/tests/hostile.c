@@ -41,6 +41,16 @@ static void threads_of_engines(void) {
   bme_engine_free(five);
 }
 
+static void gpus(void) {
+  const uint32_t none = 1000000;
+  CHECK(bme_engine_new_gpus(0, NULL, 0, NULL) == BME_ERROR_ARGUMENT);
+  CHECK(bme_engine_new_gpus(0, NULL, 1, &engine) == BME_ERROR_ARGUMENT && engine == NULL);
+  CHECK(bme_engine_new_gpus(1025, NULL, 0, &engine) == BME_ERROR_ARGUMENT);
+  engine = (bme_engine *)pem;
+  CHECK(bme_engine_new_gpus(0, &none, 1, &engine) == BME_ERROR_OPERATION && engine == NULL);
+  CHECK(strstr(bme_last_error(), "no GPU can be used: ") != NULL);
+}
+
 static void keys(const char *path, const char *encrypted) {
   const uint8_t n[128] = {0x80}, e[1] = {3}, one[1] = {1};
   bme_key *other = (bme_key *)pem;
@@ -358,6 +368,7 @@ int main(int argc, char **argv) {
   int i;
   CHECK(argc == 3);
   threads_of_engines();
+  gpus();
   keys(argv[1], argv[2]);
   key_numbers();
   generation();
