@@ -26,7 +26,7 @@ mod native {
     #[pymodule_export]
     use crate::generate::{GeneratedKey, generate_keys};
     #[pymodule_export]
-    use crate::machine::{backend, set_threads};
+    use crate::machine::{backend, set_gpus, set_threads};
     #[pymodule_export]
     use crate::numbers::{mulmod_list, powmod_base_list, powmod_exp_list, powmod_list};
     #[pymodule_export]

@@ -139,6 +139,7 @@ fn powmod(
         .unwrap_or(1);
     let work = (limbs * limbs) as u64 * u64::from(lengths.longest()) / u64::from(Limb::BITS);
     let is_fixed = matches!((&bases, &moduli), (Operand::One(..), Operand::One(..)));
+    let width = limbs as u32 * Limb::BITS;
     let table = OnceLock::new();
     let compute = |backend: &Auto, range: Range<usize>| {
         let fields = Fields::new(backend.threads(), &moduli, &range);
@@ -154,7 +155,12 @@ fn powmod(
             .clone()
             .map(|i| lengths.of(exponents.get(i)))
             .collect();
-        let table = match is_fixed && len >= TABLE_FROM * backend.threads() {
+        // Only the processor computes by tables. GPUs are faster without.
+        let is_for_gpus = || {
+            let smallest = backend.break_even(width, lengths.longest());
+            smallest.is_some_and(|count| len >= count)
+        };
+        let table = match is_fixed && len >= TABLE_FROM * backend.threads() && !is_for_gpus() {
             true => table.get_or_init(|| {
                 let (ModExp { base, params, .. }, bits) = (&batch[0], lengths.longest());
                 // With a long exponent and a wide modulus even a small table may be too large.

@@ -1,15 +1,14 @@
 //! A queue for callers with one message at a time.
 
-use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use batch_modexp::backend::{Auto, Kind};
 use batch_modexp::queue::{BatchQueue, Shutdown};
 use getrandom::SysRng;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::answers::Answers;
+use crate::machine::{self, Gpus, NO_GPUS};
 use crate::private_key::PrivateKey;
 use crate::{error, messages, schemes};
 
@@ -24,18 +23,19 @@ pub(crate) struct SigningQueue {
 #[pymethods]
 impl SigningQueue {
     /// A queue with threads of its own: as many as there are cores, unless `threads` says
-    /// otherwise. Beyond `capacity` requests that wait, others wait for space.
+    /// otherwise. Beyond `capacity` requests that wait, others wait for space. `gpus` is that of
+    /// `set_gpus`, which does not concern queues.
     #[new]
-    #[pyo3(signature = (*, threads=None, capacity=8192))]
-    fn new(threads: Option<usize>, capacity: usize) -> PyResult<Self> {
-        let threads = match threads.map(NonZeroUsize::new) {
-            Some(None) => return Err(error::plain("the number of threads is 0; take at least 1")),
-            threads => threads.flatten(),
-        };
+    #[pyo3(
+        signature = (*, threads=None, capacity=8192, gpus=NO_GPUS),
+        text_signature = "(*, threads=None, capacity=8192, gpus=False)"
+    )]
+    fn new(py: Python<'_>, threads: Option<usize>, capacity: usize, gpus: Gpus) -> PyResult<Self> {
+        let threads = machine::checked_threads(threads)?;
         if capacity == 0 {
             return Err(error::plain("the capacity is 0; take at least 1"));
         }
-        let backend = Auto::with(Kind::Cpu, threads).map_err(error::plain)?;
+        let backend = py.detach(|| machine::start(threads, &gpus))?;
         let queue = BatchQueue::builder(backend, SysRng).capacity(capacity);
         Ok(Self {
             queue: queue.build().map_err(error::plain)?,

@@ -12,6 +12,7 @@ from ._native import (
     powmod_base_list,
     powmod_exp_list,
     powmod_list,
+    set_gpus,
     set_threads,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "powmod_base_list",
     "powmod_exp_list",
     "powmod_list",
+    "set_gpus",
     "set_threads",
 ]

@@ -1,5 +1,5 @@
 from asyncio import Future
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, final, overload
 
 from typing_extensions import disjoint_base
@@ -31,6 +31,7 @@ __all__ = [
     "powmod_base_list",
     "powmod_exp_list",
     "powmod_list",
+    "set_gpus",
     "set_threads",
 ]
 
@@ -72,6 +73,7 @@ def mulmod_list(
     a: Iterable[SupportsIndex], b: _Numbers, moduli: _Numbers | SupportsIndex, *, count: int | None = None
 ) -> list[int]: ...
 def backend() -> tuple[str, int, str]: ...
+def set_gpus(gpus: bool | Sequence[SupportsIndex]) -> None: ...
 def set_threads(count: int | None) -> None: ...
 def generate_keys(bits: int, count: int, *, public_exponent: int = 65537) -> list[GeneratedKey]: ...
 
@@ -192,7 +194,9 @@ class PublicKey:
 
 @final
 class SigningQueue:
-    def __new__(cls, *, threads: int | None = None, capacity: int = 8192) -> SigningQueue: ...
+    def __new__(
+        cls, *, threads: int | None = None, capacity: int = 8192, gpus: bool | Sequence[SupportsIndex] = False
+    ) -> SigningQueue: ...
     def sign(
         self,
         key: PrivateKey,
