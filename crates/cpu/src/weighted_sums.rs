@@ -64,7 +64,7 @@ fn avx2(words: &[u32], weights: &[[u32; SUMS]], sums: &mut [u64; SUMS]) {
 
 #[cfg(test)]
 mod tests {
-    use std::vec::Vec;
+    use alloc::vec::Vec;
 
     use super::*;
 
@@ -72,6 +72,7 @@ mod tests {
     #[test]
     fn sums() {
         type Sums = unsafe fn(&[u32], &[[u32; SUMS]], &mut [u64; SUMS]);
+        #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
         let mut all: Vec<Sums> = Vec::from([weighted_sums as Sums, portable::weighted_sums]);
         #[cfg(target_arch = "x86_64")]
         {
