@@ -193,7 +193,7 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
 }
 
 /// Candidates of `bits` bits are divided by all odd primes below this. More would take longer than
-/// the primality tests they save: measured for 1024 bits.
+/// the primality tests they save, by estimates for 1024 bits.
 ///
 /// The time of a test is proportional to the cube of the length, that of a division to the length,
 /// and a prime p divides one candidate in p. The best bound is therefore proportional to the square
