@@ -28,6 +28,7 @@ pub mod requests;
 pub mod secret;
 mod serial;
 mod traits;
+pub mod weighted_sums;
 pub mod width;
 pub mod window;
 

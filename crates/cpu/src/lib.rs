@@ -36,6 +36,7 @@ mod tests;
 #[cfg(all(test, target_arch = "x86_64"))]
 #[path = "../../../tests/common/valgrind.rs"]
 mod valgrind;
+mod weighted_sums;
 
 pub use cpu::Cpu;
 pub use engine::AnyEngine;
@@ -44,6 +45,7 @@ pub use fma::Fma;
 #[cfg(target_arch = "x86_64")]
 pub use ifma::Ifma;
 pub use parallel::{Parallel, each_share, wait_awake};
+pub use weighted_sums::weighted_sums;
 
 /// The folder of the workspace.
 #[cfg(all(test, target_arch = "x86_64"))]

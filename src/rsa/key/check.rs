@@ -1,9 +1,10 @@
 //! Reads the numbers of a key from octets, and checks their relations.
 //!
 //! Constant-time in d, p, q, dP, dQ and qInv: only sums, masks and comparisons over public widths,
-//! on `Uint<LIMBS>`. Only the results are secrets in heap memory. The verdicts become public.
+//! on `Uint<LIMBS>`. Only results and numbers that are divided are secrets in heap memory. The verdicts become public.
 
 mod arithmetic;
+mod division;
 
 use batch_modexp_core::monty::Monty;
 use batch_modexp_core::secret::{Secret, reveal};
@@ -11,7 +12,8 @@ use batch_modexp_core::width::{WithLimbs, load, store, with_limbs};
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams, FixedMontyParams};
 use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Gcd, Limb, Odd, Uint};
 
-use self::arithmetic::{Product, inverse, remainder};
+use self::arithmetic::{Product, inverse};
+use self::division::remainder;
 use super::components::RsaComponents;
 use super::fault::KeyFault;
 use crate::rsa::Error;

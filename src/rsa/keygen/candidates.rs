@@ -5,31 +5,32 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use batch_modexp_core::secret::{Secret, reveal};
-use crypto_bigint::{BoxedUint, CtLt, Limb, Resize};
+use crypto_bigint::{BoxedUint, Choice, Limb, Resize, Word};
 use rand_core::TryRng;
 
 use super::trial_division::{SmallPrimes, leaves_one, odd_primes};
 use crate::rsa::Error;
-use crate::rsa::octets::octets_to_limbs;
 use crate::rsa::private_op::Randomness;
-
-/// Candidates are divided by all odd primes below this. More would take longer than the primality
-/// tests they save.
-const SMALL_PRIMES_BELOW: u32 = 1 << 13;
 
 /// Draws candidates of one length.
 pub(in crate::rsa) struct Candidates {
     bits: u32,
-    /// The smallest number in the range: `sqrt(2) 2^(bits - 1)`, rounded up.
-    least: BoxedUint,
+    /// The smallest number in the range: `sqrt(2) 2^(bits - 1)`, rounded up. In words, as numbers
+    /// are until they are accepted.
+    least: Vec<u32>,
     small_primes: SmallPrimes,
     /// The factors of e; a candidate less 1 is no multiple of these.
     exponent_factors: Vec<u32>,
 }
 
 impl Candidates {
-    /// Prepares candidates of `bits` bits, a multiple of the limb size.
-    pub(in crate::rsa) fn new(bits: u32, exponent_factors: &[u32]) -> Self {
+    /// Prepares candidates of `bits` bits, a multiple of the limb size. They are divided by all odd
+    /// primes below `small_primes_below`.
+    pub(in crate::rsa) fn new(
+        bits: u32,
+        exponent_factors: &[u32],
+        small_primes_below: u32,
+    ) -> Self {
         // Adding 1 rounds up: no power of two with an odd exponent is a square.
         let square = BoxedUint::one_with_precision(2 * bits).shl_vartime(2 * bits - 1);
         let square = square.expect("it has so many bits");
@@ -39,8 +40,8 @@ impl Candidates {
             .resize(bits);
         Self {
             bits,
-            least,
-            small_primes: SmallPrimes::new(&odd_primes(SMALL_PRIMES_BELOW), bits),
+            least: words(&least),
+            small_primes: SmallPrimes::new(&odd_primes(small_primes_below), bits),
             exponent_factors: exponent_factors.to_vec(),
         }
     }
@@ -50,7 +51,8 @@ impl Candidates {
         self.bits
     }
 
-    /// Draws `count` candidates, and subtracts each draw from `draws`.
+    /// Draws `count` candidates, and subtracts each draw from `draws`. The reason for each
+    /// rejection becomes public.
     ///
     /// # Errors
     ///
@@ -61,37 +63,85 @@ impl Candidates {
         count: usize,
         draws: &mut usize,
     ) -> Result<Vec<Secret<BoxedUint>>, Error> {
+        let words = self.least.len();
         let mut candidates = Vec::with_capacity(count);
         let mut octets = Secret::new(vec![0; (self.bits / 8) as usize]);
         while candidates.len() < count {
-            *draws = draws.checked_sub(1).ok_or(Error::Rng)?;
-            randomness
-                .try_fill_bytes(&mut octets)
-                .map_err(|_| Error::Rng)?;
-            let last = octets.len() - 1;
-            octets[0] |= 0x80;
-            octets[last] |= 3;
-            let mut candidate = Secret::new(BoxedUint::zero_with_precision(self.bits));
-            octets_to_limbs(&octets, candidate.as_mut_limbs());
-            if self.is_taken(&candidate) {
-                candidates.push(candidate);
+            let missing = count - candidates.len();
+            let mut numbers = Secret::new(vec![0; missing * words]);
+            for number in numbers.chunks_exact_mut(words) {
+                self.draw_one(randomness, &mut octets, number, draws)?;
             }
+            let mut rest: Vec<_> = numbers.chunks_exact(words).collect();
+            // All numbers by a part, while its powers are in the first-level cache.
+            for part in self.small_primes.parts().iter().skip(1) {
+                rest.retain(|number| !part.divides(number));
+            }
+            let factors = &self.exponent_factors;
+            let fits = |number: &&&[u32]| !factors.iter().any(|factor| leaves_one(number, *factor));
+            candidates.extend(rest.iter().filter(fits).map(|number| boxed(number)));
         }
         Ok(candidates)
     }
 
-    /// Whether a number is in the range, has no small factor, and less 1 has no factor of e. The
-    /// reason for a rejection becomes public.
-    fn is_taken(&self, candidate: &BoxedUint) -> bool {
-        let limbs = candidate.as_limbs();
-        let is_too_small = reveal(candidate.ct_lt(&self.least));
-        !is_too_small
-            && !self.small_primes.divide_one(limbs)
-            && !self
-                .exponent_factors
-                .iter()
-                .any(|&factor| leaves_one(limbs, factor))
+    /// Draws numbers until one is in the range and has no factor in the first part of the small
+    /// primes.
+    fn draw_one(
+        &self,
+        randomness: &mut Randomness,
+        octets: &mut [u8],
+        number: &mut [u32],
+        draws: &mut usize,
+    ) -> Result<(), Error> {
+        loop {
+            *draws = draws.checked_sub(1).ok_or(Error::Rng)?;
+            randomness.try_fill_bytes(octets).map_err(|_| Error::Rng)?;
+            for (word, octets) in number.iter_mut().zip(octets.as_chunks().0) {
+                *word = u32::from_le_bytes(*octets);
+            }
+            number[0] |= 3;
+            number[self.least.len() - 1] |= 1 << 31;
+            let first = self.small_primes.parts().first();
+            if !reveal(is_below(number, &self.least))
+                && !first.is_some_and(|part| part.divides(number))
+            {
+                return Ok(());
+            }
+        }
     }
+}
+
+/// Whether `a` is below `b`, which has as many words.
+fn is_below(a: &[u32], b: &[u32]) -> Choice {
+    let mut borrow = Secret::new(0);
+    for (a, b) in a.iter().zip(b) {
+        *borrow = u64::from(*a).wrapping_sub(u64::from(*b) + *borrow) >> 63;
+    }
+    Choice::from_u8_lsb(*borrow as u8)
+}
+
+/// The words of a number, least significant first.
+// On some targets a limb has 32 bits.
+#[allow(clippy::unnecessary_cast)]
+fn words(number: &BoxedUint) -> Vec<u32> {
+    let shifts = (0..Limb::BITS).step_by(32);
+    let limbs = number.as_limbs().iter();
+    limbs
+        .flat_map(|limb| shifts.clone().map(move |shift| (limb.0 >> shift) as u32))
+        .collect()
+}
+
+/// The number of these words.
+fn boxed(words: &[u32]) -> Secret<BoxedUint> {
+    let bits = words.len() as u32 * u32::BITS;
+    let mut number = Secret::new(BoxedUint::zero_with_precision(bits));
+    let words = words.chunks_exact((Limb::BITS / u32::BITS) as usize);
+    for (limb, words) in number.as_mut_limbs().iter_mut().zip(words) {
+        for (word, shift) in words.iter().zip((0..).step_by(32)) {
+            limb.0 |= Word::from(*word) << shift;
+        }
+    }
+    number
 }
 
 #[cfg(test)]
@@ -100,6 +150,8 @@ mod tests {
 
     use super::*;
     use crate::rsa::private_op::Streams;
+
+    const SMALL_PRIMES_BELOW: u32 = 1 << 13;
 
     fn streams() -> Streams {
         use rand_core::SeedableRng;
@@ -112,7 +164,7 @@ mod tests {
     #[test]
     fn candidates_are_as_they_should_be() {
         let factors = [3, 65_537, 65_539];
-        let candidates = Candidates::new(512, &factors);
+        let candidates = Candidates::new(512, &factors, SMALL_PRIMES_BELOW);
         let (mut randomness, mut draws) = (streams().next(), 1 << 20);
         let drawn = candidates.draw(&mut randomness, 200, &mut draws).unwrap();
         assert_eq!(drawn.len(), 200);
@@ -135,8 +187,18 @@ mod tests {
     }
 
     #[test]
+    fn comparison() {
+        let numbers = [[0, 0], [1, 0], [u32::MAX, 0], [0, 1], [1, 1], [0, u32::MAX]];
+        for (i, a) in numbers.iter().enumerate() {
+            for (j, b) in numbers.iter().enumerate() {
+                assert_eq!(is_below(a, b).to_bool(), i < j);
+            }
+        }
+    }
+
+    #[test]
     fn draws_end() {
-        let candidates = Candidates::new(512, &[65_537]);
+        let candidates = Candidates::new(512, &[65_537], SMALL_PRIMES_BELOW);
         let (mut randomness, mut draws) = (streams().next(), 100);
         let drawn = candidates.draw(&mut randomness, 200, &mut draws);
         assert!(matches!(drawn, Err(Error::Rng)));
@@ -146,8 +208,7 @@ mod tests {
     #[test]
     fn the_least_number_is_the_square_root() {
         for bits in [512, 1024, 2048] {
-            let least = Candidates::new(bits, &[]).least;
-            let least = BigUint::from_bytes_be(&least.to_be_bytes());
+            let least = BigUint::new(Candidates::new(bits, &[], 4).least);
             let bound = BigUint::from(1u8) << (2 * bits - 1);
             assert!(&least * &least > bound);
             let less = &least - 1u8;

@@ -4,10 +4,13 @@ use alloc::vec::Vec;
 
 use batch_modexp_core::secret::{Secret, reveal};
 use batch_modexp_core::width::{WithLimbs, load, with_limbs};
-use crypto_bigint::{BoxedUint, Choice, CtAssign, CtLt, Limb, Odd, Uint};
+use crypto_bigint::{
+    BoxedUint, Choice, CtAssign, CtLt, Limb, NonZero, Odd, Reciprocal, U64, Uint, Word,
+};
 
 use super::export::GeneratedKey;
 use super::halve;
+use super::trial_division::inverse;
 use crate::rsa::key::{KeyHandle, RsaComponents};
 use crate::rsa::octets::limbs_to_octets;
 use crate::rsa::{Error, KeyFault};
@@ -51,7 +54,7 @@ pub(in crate::rsa) struct Numbers {
 impl Numbers {
     /// Computes n and d from primes that are 3 modulo 4; `None` if these do not fit together.
     pub(in crate::rsa) fn new(e: u32, p: &BoxedUint, q: &BoxedUint) -> Option<Self> {
-        with_limbs(2 * p.as_limbs().len(), Primes { e, p, q })
+        with_limbs(p.as_limbs().len(), Primes { e, p, q })
     }
 }
 
@@ -64,7 +67,13 @@ impl WithLimbs for Primes<'_> {
         if !reveal(are_far_apart(&p, &q, self.p.bits_precision())) {
             return None;
         }
-        let n = Secret::new(p.wrapping_mul(&q));
+        let limbs = 2 * self.p.as_limbs().len();
+        let product = |a: &Uint<LIMBS>, b: &Uint<LIMBS>| {
+            let (low, high) = a.widening_mul(b);
+            let (low, high) = (Secret::new(low), Secret::new(high));
+            let both = low.as_limbs().iter().chain(high.as_limbs());
+            Secret::new(both.take(limbs).copied().collect::<Vec<_>>())
+        };
         // p - 1 and q - 1 are even with odd halves, and so is their least common multiple.
         let half = |prime: &Uint<LIMBS>| {
             let mut half = Secret::new(*prime);
@@ -73,51 +82,98 @@ impl WithLimbs for Primes<'_> {
         };
         let (half_p, half_q) = (half(&p), half(&q));
         let divisor = gcd(&half_p, &half_q, self.p.bits_precision());
-        // The product is a multiple of the divisor, so multiplying by its inverse modulo a power of
+        // The half is a multiple of the divisor, so multiplying by its inverse modulo a power of
         // two divides.
-        let inverse = divisor
-            .invert_mod2k(Uint::<LIMBS>::BITS)
-            .unwrap_or(Uint::ONE);
-        let inverse = Secret::new(inverse);
-        let product = Secret::new(half_p.wrapping_mul(&half_q));
-        let half_lcm = Secret::new(product.wrapping_mul(&inverse));
-        let one = Odd::new(Uint::ONE).expect("an odd number");
-        let half_lcm = Secret::new(Odd::new(*half_lcm).unwrap_or(one));
-        let d = Uint::<LIMBS>::from(self.e).invert_odd_mod(&half_lcm);
-        if !reveal(d.is_some()) {
-            return None;
+        let inverse = divisor.invert_mod2k(Uint::<LIMBS>::BITS);
+        let inverse = Secret::new(inverse.unwrap_or(Uint::ONE));
+        let quotient = Secret::new(half_q.wrapping_mul(&inverse));
+        let mut lcm = product(&half_p, &quotient);
+        let mut carry = 0;
+        for limb in lcm.iter_mut() {
+            let doubled = limb.0 << 1 | carry;
+            carry = limb.0 >> (Limb::BITS - 1);
+            *limb = Limb(doubled);
         }
-        // Two numbers below the least common multiple have this residue; d is the odd one.
-        let mut d = Secret::new(d.unwrap_or(Uint::ZERO));
-        let other = Secret::new(d.wrapping_add(half_lcm.as_ref()));
-        let is_even = !d.is_odd();
-        d.ct_assign(&other, is_even);
-        let limbs = 2 * self.p.as_limbs().len();
-        let low = |number: &Uint<LIMBS>| Secret::new(number.as_limbs()[..limbs].to_vec());
+        let factor = minus_inverse(&lcm, self.e)?;
         Some(Numbers {
-            n: low(&n),
-            d: low(&d),
+            n: product(&p, &q),
+            d: plus_one_divided(lcm, *factor, self.e),
         })
     }
+}
+
+/// `-1 / number mod e` for an odd e, or `None` if there is no inverse.
+fn minus_inverse(number: &[Limb], e: u32) -> Option<Secret<u32>> {
+    let reciprocal = Reciprocal::new(NonZero::<Limb>::new_unwrap(Limb::from(e)));
+    let mut rest = Secret::new(0);
+    for limb in number.iter().rev() {
+        for shift in (0..Limb::BITS).step_by(32).rev() {
+            let word = (limb.0 >> shift) as u32;
+            let digits = Secret::new(U64::from(*rest << 32 | u64::from(word)));
+            *rest = u64::from(digits.rem_limb_with_reciprocal(&reciprocal));
+        }
+    }
+    let modulus = Odd::new(U64::from(e)).expect("e is odd");
+    let number = Secret::new(U64::from(*rest));
+    let inverse = number.invert_odd_mod(&modulus);
+    reveal(inverse.is_some()).then(|| {
+        let inverse = Secret::new(u64::from(inverse.unwrap_or(U64::ZERO)));
+        Secret::new(e - *inverse as u32)
+    })
+}
+
+/// `(factor * number + 1) / e`, where the division leaves no remainder and the result is below the
+/// number.
+fn plus_one_divided(mut number: Secret<Vec<Limb>>, factor: u32, e: u32) -> Secret<Vec<Limb>> {
+    let (factor, e) = (Secret::new(Limb::from(factor)), Limb::from(e));
+    let inverse = Limb(inverse(u64::from(e)) as Word);
+    // Limb by limb from the lowest: the quotient is that modulo a power of two.
+    let (mut carry, mut taken, mut borrow) = (Limb::ONE, Limb::ZERO, Limb::ZERO);
+    for limb in number.iter_mut() {
+        let (product, rest);
+        (product, carry) = factor.carrying_mul_add(*limb, Limb::ZERO, carry);
+        (rest, borrow) = product.borrowing_sub(taken, borrow);
+        *limb = rest.wrapping_mul(inverse);
+        (_, taken) = limb.carrying_mul_add(e, Limb::ZERO, Limb::ZERO);
+    }
+    number
 }
 
 /// Greatest common divisor of two odd numbers of at most `bits` bits, by Stein's algorithm with a
 /// fixed number of steps.
 fn gcd<const LIMBS: usize>(a: &Uint<LIMBS>, b: &Uint<LIMBS>, bits: u32) -> Secret<Uint<LIMBS>> {
     let (mut a, mut b) = (Secret::new(*a), Secret::new(*b));
-    let mut spare = Secret::new(Uint::ZERO);
+    let mut difference = Secret::new(Uint::<LIMBS>::ZERO);
     // Each step removes a bit from one of them, while b stays odd.
     for _ in 0..2 * bits {
-        let is_odd = a.is_odd();
-        let is_less = is_odd & a.ct_lt(&b);
-        *spare = *a;
-        a.ct_assign(&b, is_less);
-        b.ct_assign(&spare, is_less);
-        *spare = a.wrapping_sub(&b);
-        a.ct_assign(&spare, is_odd);
-        halve(a.as_mut_limbs());
+        let (a, b) = (a.as_mut_limbs(), b.as_mut_limbs());
+        let is_odd = mask(a[0]);
+        // All ones if a is odd and less than b.
+        let mut is_less = Limb::ZERO;
+        let difference = difference.as_mut_limbs();
+        for ((difference, a), b) in difference.iter_mut().zip(&*a).zip(&*b) {
+            (*difference, is_less) = a.borrowing_sub(*b & is_odd, is_less);
+        }
+        let is_less = mask(is_less);
+        // The smaller number to b, and half the distance to a.
+        let mut carry = is_less & Limb::ONE;
+        for i in 0..LIMBS {
+            b[i] ^= (a[i] ^ b[i]) & is_less;
+            let distance;
+            (distance, carry) = (difference[i] ^ is_less).carrying_add(Limb::ZERO, carry);
+            a[i] = Limb(distance.0 >> 1);
+            if let Some(below) = i.checked_sub(1) {
+                a[below].0 |= distance.0 << (Limb::BITS - 1);
+            }
+        }
     }
     b
+}
+
+/// All ones if `limb` is odd. From a borrow itself the compiler would make a branch.
+fn mask(limb: Limb) -> Limb {
+    let bit = Choice::from_u8_lsb(limb.0 as u8 & 1).to_u8();
+    Limb(Word::from(bit).wrapping_neg())
 }
 
 /// Whether `|p - q|` is above `2^(bits - 100)` (FIPS 186-5, appendix A.1.3, step 5.5).
@@ -169,6 +225,49 @@ mod tests {
         let d = BigUint::from(65_537u32).modinv(&lcm).unwrap();
         assert_eq!(BigUint::from_bytes_be(made.d()), d);
         assert_eq!(BigUint::from_bytes_be(&made.key().n()), largest * other);
+    }
+
+    /// Numbers whose least common multiple is much smaller than their product, and numbers that e
+    /// has a factor in common with. They need not be primes.
+    #[test]
+    fn common_factors() {
+        let near_top = |factor: &BigUint, shift: u32| {
+            let bound: BigUint = (BigUint::from(1u8) << 512) - (BigUint::from(1u8) << shift);
+            // An odd multiple of the factor, twice that, plus 1.
+            let odd: BigUint = (&bound / (factor * 4u8)) * 2u8 - 1u8;
+            odd * factor * 2u8 + 1u8
+        };
+        let long: BigUint = (BigUint::from(1u8) << 300) - 153u8;
+        for (factor, e) in [
+            (BigUint::from(1u8), 65_537u32),
+            (BigUint::from(105u8), 65_537),
+            (BigUint::from(105u8), 0xffff_fffb),
+            (long.clone(), 65_537),
+            (long * 65_537u32, 65_537),
+            (BigUint::from(3u8), 3 * 65_537),
+        ] {
+            let [p, q] = [511, 509].map(|shift| near_top(&factor, shift));
+            let lcm = {
+                let (p, q) = (&p - 1u8, &q - 1u8);
+                let mut rest = (p.clone(), q.clone());
+                while rest.1 != BigUint::ZERO {
+                    rest = (rest.1.clone(), rest.0 % rest.1);
+                }
+                p / rest.0 * q
+            };
+            let expected = BigUint::from(e).modinv(&lcm);
+            let numbers = Numbers::new(e, &boxed(&p), &boxed(&q));
+            assert_eq!(numbers.is_some(), expected.is_some(), "{factor} {e}");
+            let Some((numbers, expected)) = numbers.zip(expected) else {
+                continue;
+            };
+            let big = |limbs: &[Limb]| {
+                let limbs = limbs.iter().rev();
+                limbs.fold(BigUint::ZERO, |sum, limb| (sum << Limb::BITS) + limb.0)
+            };
+            assert_eq!(big(&numbers.d), expected, "{factor} {e}");
+            assert_eq!(big(&numbers.n), p * q);
+        }
     }
 
     #[test]

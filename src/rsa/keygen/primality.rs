@@ -7,7 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::{Reduction, SecretPowers};
+use batch_modexp_core::requests::SecretPowers;
 use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};
@@ -120,7 +120,7 @@ pub(in crate::rsa) fn pass(
     };
     let bits = first.modulus().bits_precision();
     let size = (bits / Limb::BITS) as usize;
-    let bases = bases(engine, candidates, size, randomness)?;
+    let bases = bases(candidates, size, randomness)?;
     let exponents = candidates
         .iter()
         .map(|params| half(params.modulus().as_ref()));
@@ -143,30 +143,34 @@ pub(in crate::rsa) fn pass(
     Ok(verdicts.map(verdict).collect())
 }
 
-/// Draws a random number below each modulus. The drawn numbers are 64 bits longer before reduction,
-/// so that residues are nearly uniform (FIPS 186-5, appendix A.4.1). 0, 1 and -1 are as unlikely as
-/// a composite that passes.
+/// Draws a random number below each modulus: its product with a random fraction of 64 more bits,
+/// rounded down. These are nearly uniform, like the remainders of FIPS 186-5, appendix A.4.1, and
+/// need no division. 0, 1 and -1 are as unlikely as a composite that passes.
 fn bases(
-    engine: &dyn Engine,
     moduli: &[&MontyParams<BoxedUint>],
     size: usize,
     randomness: &mut Randomness,
 ) -> Result<Secret<Vec<Limb>>, Error> {
     let long = size + (u64::BITS / Limb::BITS) as usize;
-    let mut numbers = Secret::new(vec![Limb::ZERO; moduli.len() * long]);
-    let mut octets = Secret::new([0; Limb::BYTES]);
-    for limb in numbers.iter_mut() {
-        randomness
-            .try_fill_bytes(&mut *octets)
-            .map_err(|_| Error::Rng)?;
-        *limb = Limb(Word::from_le_bytes(*octets));
-    }
     let mut bases = Secret::new(vec![Limb::ZERO; moduli.len() * size]);
-    engine.reduce(Reduction {
-        moduli,
-        numbers: &numbers,
-        out: &mut bases,
-    });
+    let mut octets = Secret::new(vec![0; long * Limb::BYTES]);
+    let mut product = Secret::new(vec![Limb::ZERO; size + long]);
+    for (base, modulus) in bases.chunks_exact_mut(size).zip(moduli) {
+        randomness
+            .try_fill_bytes(&mut octets)
+            .map_err(|_| Error::Rng)?;
+        product.fill(Limb::ZERO);
+        for (i, octets) in octets.as_chunks().0.iter().enumerate() {
+            let digit = Limb(Word::from_le_bytes(*octets));
+            let (low, high) = product[i..].split_at_mut(size);
+            let mut carry = Limb::ZERO;
+            for (limb, modulus) in low.iter_mut().zip(modulus.modulus().as_ref().as_limbs()) {
+                (*limb, carry) = digit.carrying_mul_add(*modulus, *limb, carry);
+            }
+            high[0] = carry;
+        }
+        base.copy_from_slice(&product[long..]);
+    }
     Ok(bases)
 }
 

@@ -9,25 +9,25 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use batch_modexp_core::secret::{Secret, reveal};
-use crypto_bigint::{Choice, CtEq, Limb};
-
-/// Groups that a number is divided by at a time. Few, so that most numbers are rejected early and
-/// the sums fit into the first-level cache.
-const AT_A_TIME: usize = 64;
+use batch_modexp_core::weighted_sums::SUMS;
+#[cfg(not(feature = "std"))]
+use batch_modexp_core::weighted_sums::weighted_sums;
+#[cfg(feature = "std")]
+use batch_modexp_cpu::weighted_sums;
+use crypto_bigint::{Choice, CtEq};
 
 /// Length of a word in bits.
-const WORD_BITS: u32 = 32;
+const WORD_BITS: u32 = u32::BITS;
 
 /// Odd primes below 2^16, prepared for numbers of one length of at most 4096 bits.
 pub(super) struct SmallPrimes {
     parts: Vec<Part>,
 }
 
-/// The primes of up to [`AT_A_TIME`] groups.
-struct Part {
-    groups: usize,
+/// The primes of up to [`SUMS`] groups. Few, so that most numbers are rejected early.
+pub(super) struct Part {
     /// For word i of a number, `2^(32 i)` modulo the product of each group.
-    powers: Vec<u32>,
+    powers: Vec<[u32; SUMS]>,
     divisors: Vec<Divisor>,
 }
 
@@ -44,20 +44,18 @@ impl SmallPrimes {
     /// Prepares `primes` for numbers of `bits` bits.
     pub(super) fn new(primes: &[u32], bits: u32) -> Self {
         let words = bits.div_ceil(WORD_BITS);
-        // A sum of `words` products of words and powers is then below 2^63.
-        let groups = groups(primes, (1 << 31) / words);
-        let parts = groups.chunks(AT_A_TIME);
+        // A sum of `words` products of words and powers is then below 2^64.
+        let most = (1u64 << WORD_BITS) / u64::from(words);
+        let groups = groups(primes, most as u32);
+        let parts = groups.chunks(SUMS);
         Self {
             parts: parts.map(|groups| Part::new(groups, words)).collect(),
         }
     }
 
-    /// Whether a prime divides the number. It becomes public which part divides it, if any.
-    pub(super) fn divide_one(&self, number: &[Limb]) -> bool {
-        let mut sums = Secret::new(vec![0; AT_A_TIME]);
-        self.parts
-            .iter()
-            .any(|part| part.divides(number, &mut sums))
+    /// The parts, in ascending order of their primes.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
     }
 }
 
@@ -85,15 +83,18 @@ fn groups(primes: &[u32], most: u32) -> Vec<Vec<u32>> {
 
 impl Part {
     fn new(groups: &[Vec<u32>], words: u32) -> Self {
-        let products: Vec<u32> = groups.iter().map(|group| group.iter().product()).collect();
-        let mut powers = Vec::with_capacity(words as usize * products.len());
-        let mut row: Vec<u32> = vec![1; products.len()];
-        for _ in 0..words {
-            powers.extend_from_slice(&row);
+        let mut products = [1; SUMS];
+        for (product, group) in products.iter_mut().zip(groups) {
+            *product = group.iter().product();
+        }
+        let mut row = [1; SUMS];
+        let powers = (0..words).map(|_| {
+            let powers = row;
             for (power, product) in row.iter_mut().zip(&products) {
                 *power = ((u64::from(*power) << WORD_BITS) % u64::from(*product)) as u32;
             }
-        }
+            powers
+        });
         let divisor = |group, prime: u32| Divisor {
             group,
             inverse: inverse(prime.into()),
@@ -104,20 +105,16 @@ impl Part {
             .enumerate()
             .flat_map(|(group, primes)| primes.iter().map(move |prime| divisor(group, *prime)));
         Self {
-            groups: groups.len(),
-            powers,
+            powers: powers.collect(),
             divisors: divisors.collect(),
         }
     }
 
-    fn divides(&self, number: &[Limb], sums: &mut [u64]) -> bool {
-        let sums = &mut sums[..self.groups];
-        sums.fill(0);
-        for (word, powers) in words(number).zip(self.powers.chunks_exact(self.groups)) {
-            for (sum, power) in sums.iter_mut().zip(powers) {
-                *sum += u64::from(word) * u64::from(*power);
-            }
-        }
+    /// Whether a prime of this part divides the number, which becomes public. The number consists
+    /// of words, least significant first.
+    pub(super) fn divides(&self, number: &[u32]) -> bool {
+        let mut sums = Secret::new([0; SUMS]);
+        weighted_sums(number, &self.powers, &mut sums);
         let mut divides = Secret::new(0u8);
         for divisor in &self.divisors {
             let quotient = sums[divisor.group].wrapping_mul(divisor.inverse);
@@ -129,13 +126,13 @@ impl Part {
 }
 
 /// Whether a number is 1 modulo a public odd `modulus`.
-pub(super) fn leaves_one(number: &[Limb], modulus: u32) -> bool {
-    let mut power = 1u128;
+pub(super) fn leaves_one(number: &[u32], modulus: u32) -> bool {
+    let mut power = 1u64;
     // The sum minus 1. Words and powers are below 2^32, and there are at most 256 words.
     let mut sum = Secret::new(u128::from(modulus) - 1);
-    for word in words(number) {
-        *sum += u128::from(word) * power;
-        power = (power << WORD_BITS) % u128::from(modulus);
+    for word in number {
+        *sum += u128::from(*word) * u128::from(power);
+        power = (power << WORD_BITS) % u64::from(modulus);
     }
     // Newton's iteration doubles the number of correct bits.
     let inverse = (0..7).fold(u128::from(modulus), |inverse, _| {
@@ -147,18 +144,8 @@ pub(super) fn leaves_one(number: &[Limb], modulus: u32) -> bool {
     reveal(Choice::from_u8_lsb(u8::from(!is_more)))
 }
 
-/// The words of a number, least significant first.
-// On some targets a limb has 32 bits.
-#[allow(clippy::unnecessary_cast)]
-fn words(number: &[Limb]) -> impl Iterator<Item = u32> + '_ {
-    let parts = (0..Limb::BITS).step_by(WORD_BITS as usize);
-    number
-        .iter()
-        .flat_map(move |limb| parts.clone().map(move |shift| (limb.0 >> shift) as u32))
-}
-
 /// The inverse of an odd number modulo 2^64.
-fn inverse(odd: u64) -> u64 {
+pub(super) fn inverse(odd: u64) -> u64 {
     // Correct modulo 2^3 at first; each step doubles the number of correct bits.
     (0..5).fold(odd, |inverse, _| {
         inverse.wrapping_mul(2u64.wrapping_sub(inverse.wrapping_mul(odd)))
@@ -182,10 +169,13 @@ pub(super) fn odd_primes(end: u32) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use crypto_bigint::{BoxedUint, Resize};
     use num_bigint::BigUint;
 
     use super::*;
+
+    fn divide_one(small_primes: &SmallPrimes, number: &[u32]) -> bool {
+        small_primes.parts().iter().any(|part| part.divides(number))
+    }
 
     #[test]
     fn primes_below() {
@@ -208,8 +198,11 @@ mod tests {
             groups(&[3, 5, 7, 11, 13], 106),
             [vec![3, 5, 7], vec![11], vec![13]]
         );
-        for words in [16, 32, 48, 64, 128] {
-            let (primes, most) = (odd_primes(1 << 16), (1 << 31) / words);
+        for words in [16u32, 32, 48, 64, 128] {
+            let (primes, most) = (
+                odd_primes(1 << 16),
+                ((1u64 << 32) / u64::from(words)) as u32,
+            );
             let groups = groups(&primes, most);
             assert_eq!(groups.concat(), primes);
             let products = groups.iter().map(|group| group.iter().product::<u32>());
@@ -231,16 +224,12 @@ mod tests {
             let multiple: BigUint = &all_ones - &all_ones % prime - BigUint::from(prime) * i;
             for number in [&multiple - 2u8, multiple.clone(), &multiple + 2u8] {
                 let expected = primes.iter().any(|prime| &number % *prime == BigUint::ZERO);
-                let boxed = BoxedUint::from_be_slice_vartime(&number.to_bytes_be()).resize(bits);
-                assert_eq!(
-                    small_primes.divide_one(boxed.as_limbs()),
-                    expected,
-                    "{number}"
-                );
+                let words = number.to_u32_digits();
+                assert_eq!(divide_one(&small_primes, &words), expected, "{number}");
             }
         }
-        assert!(!small_primes.divide_one(&[Limb::ONE]));
-        assert!(small_primes.divide_one(&[Limb::ZERO]));
+        assert!(!divide_one(&small_primes, &[1]));
+        assert!(divide_one(&small_primes, &[0]));
     }
 
     #[test]
@@ -253,8 +242,7 @@ mod tests {
                 (one_more.clone(), true),
                 (one_more + 1u8, false),
             ] {
-                let boxed = BoxedUint::from_be_slice_vartime(&number.to_bytes_be());
-                assert_eq!(leaves_one(boxed.as_limbs(), modulus), expected);
+                assert_eq!(leaves_one(&number.to_u32_digits(), modulus), expected);
             }
         }
     }

@@ -1,0 +1,194 @@
+//! Remainders by division of limbs, constant-time in every value.
+
+use alloc::vec;
+
+use batch_modexp_core::secret::Secret;
+use batch_modexp_core::width::load_limbs;
+use crypto_bigint::{Choice, CtEq, CtLt, Limb, Uint, WideWord, Word};
+
+/// `value mod modulus` for any modulus but 0, also an even one.
+///
+/// Long division (Knuth, *The Art of Computer Programming*, volume 2, algorithm 4.3.1D). The value
+/// and the modulus are shifted up until the highest bit of the modulus is set. The shift is secret:
+/// it is made of steps of public size, each under a mask.
+pub(super) fn remainder<'a, const LIMBS: usize>(
+    value: impl Iterator<Item = &'a Limb> + Clone,
+    modulus: &Uint<LIMBS>,
+) -> Secret<Uint<LIMBS>> {
+    let len = value.clone().count();
+    // The upper limbs are below the shifted modulus.
+    let mut rest = Secret::new(vec![Limb::ZERO; len + LIMBS]);
+    for (limb, value) in rest.iter_mut().zip(value) {
+        *limb = *value;
+    }
+    let mut divisor = Secret::new(*modulus);
+    let steps = || (0..Uint::<LIMBS>::BITS.next_power_of_two().ilog2()).map(|step| 1 << step);
+    let mut shift = Secret::new(0);
+    for step in steps().rev() {
+        let fits = mask(!highest_bits(divisor.as_limbs(), step));
+        shift_up(divisor.as_mut_limbs(), step, fits);
+        shift_up(&mut rest, step, fits);
+        *shift |= step & fits as u32;
+    }
+    let top = divisor.as_limbs()[LIMBS - 1].0;
+    let reciprocal = reciprocal(top);
+    for start in (0..len).rev() {
+        divide_step(&mut rest[start..=start + LIMBS], &divisor, *reciprocal);
+    }
+    for step in steps() {
+        let is_shifted = mask((*shift & step).ct_ne(&0));
+        shift_down(&mut rest[..LIMBS], step, is_shifted);
+    }
+    Secret::new(load_limbs(&rest[..LIMBS]))
+}
+
+/// Reduces `rest`, of `LIMBS + 1` limbs, modulo a divisor with its highest bit set. The upper
+/// `LIMBS` limbs are below the divisor.
+fn divide_step<const LIMBS: usize>(rest: &mut [Limb], divisor: &Uint<LIMBS>, reciprocal: Word) {
+    // At most 2 above the quotient of the whole numbers.
+    let [low, high] = [rest[LIMBS - 1].0, rest[LIMBS].0];
+    let quotient = quotient(high, low, divisor.as_limbs()[LIMBS - 1].0, reciprocal);
+    let quotient = Secret::new(Limb(quotient));
+    let (mut carry, mut borrow) = (Limb::ZERO, Limb::ZERO);
+    for (limb, divisor) in rest.iter_mut().zip(divisor.as_limbs()) {
+        let product;
+        (product, carry) = quotient.carrying_mul_add(*divisor, Limb::ZERO, carry);
+        (*limb, borrow) = limb.borrowing_sub(product, borrow);
+    }
+    (rest[LIMBS], _) = rest[LIMBS].borrowing_sub(carry, borrow);
+    for _ in 0..2 {
+        // All ones if the rest is negative.
+        let sign = Choice::from_u8_lsb((rest[LIMBS].0 >> (Limb::BITS - 1)) as u8);
+        let negative = Limb(mask(sign));
+        let mut carry = Limb::ZERO;
+        for (limb, divisor) in rest.iter_mut().zip(divisor.as_limbs()) {
+            (*limb, carry) = limb.carrying_add(*divisor & negative, carry);
+        }
+        (rest[LIMBS], _) = rest[LIMBS].carrying_add(Limb::ZERO, carry);
+    }
+}
+
+/// With B = 2^`Word::BITS`, the reciprocal `(B^2 - 1) / divisor - B`, rounded down, of a divisor with
+/// its highest bit set. By long division, bit by bit.
+fn reciprocal(divisor: Word) -> Secret<Word> {
+    let (mut rest, mut reciprocal) = (Secret::new(!divisor), Secret::new(0));
+    for _ in 0..Word::BITS {
+        let carry = (*rest >> (Word::BITS - 1)).wrapping_neg();
+        *rest = *rest << 1 | 1;
+        let fits = carry | !is_less(*rest, divisor);
+        *rest = rest.wrapping_sub(divisor & fits);
+        *reciprocal = *reciprocal << 1 | fits & 1;
+    }
+    reciprocal
+}
+
+/// `(high * B + low) / divisor`, rounded down, or the largest word if it does not fit into one.
+/// `high` is at most the divisor.
+///
+/// Möller and Granlund, *Improved Division by Invariant Integers* (2011), algorithm 4.
+fn quotient(high: Word, low: Word, divisor: Word, reciprocal: Word) -> Word {
+    let number = WideWord::from(high) << Word::BITS | WideWord::from(low);
+    let product = (WideWord::from(reciprocal) * WideWord::from(high)).wrapping_add(number);
+    let mut quotient = ((product >> Word::BITS) as Word).wrapping_add(1);
+    let mut rest = low.wrapping_sub(quotient.wrapping_mul(divisor));
+    let is_above = is_less(product as Word, rest);
+    quotient = quotient.wrapping_sub(is_above & 1);
+    rest = rest.wrapping_add(is_above & divisor);
+    quotient = quotient.wrapping_add(!is_less(rest, divisor) & 1);
+    quotient | !is_less(high, divisor)
+}
+
+/// All ones if `a` is below `b`.
+fn is_less(a: Word, b: Word) -> Word {
+    mask(Limb(a).ct_lt(&Limb(b)))
+}
+
+/// All ones if `choice` is true. From a mask that is not made of a [`Choice`], such as a borrow, the
+/// compiler makes a branch.
+fn mask(choice: Choice) -> Word {
+    Word::from(choice.to_u8()).wrapping_neg()
+}
+
+/// Whether one of the highest `bits` bits is set, fewer than there are.
+fn highest_bits(limbs: &[Limb], bits: u32) -> Choice {
+    let (whole, bits) = ((bits / Limb::BITS) as usize, bits % Limb::BITS);
+    let (low, high) = limbs.split_at(limbs.len() - whole);
+    let partial = low.last().map_or(0, |limb| limb.0 & !(Word::MAX >> bits));
+    let any = Secret::new(high.iter().fold(partial, |any, limb| any | limb.0));
+    any.ct_ne(&0)
+}
+
+/// Shifts up by `bits` bits, at least 1, where `mask` is all ones.
+fn shift_up(limbs: &mut [Limb], bits: u32, mask: Word) {
+    let (whole, bits) = ((bits / Limb::BITS) as usize, bits % Limb::BITS);
+    for i in (0..limbs.len()).rev() {
+        let limb = |below: usize| i.checked_sub(whole + below).map_or(0, |i| limbs[i].0);
+        let shifted = limb(0) << bits | limb(1) >> 1 >> (Limb::BITS - 1 - bits);
+        limbs[i].0 ^= (limbs[i].0 ^ shifted) & mask;
+    }
+}
+
+/// Shifts down by `bits` bits, at least 1, where `mask` is all ones.
+fn shift_down(limbs: &mut [Limb], bits: u32, mask: Word) {
+    let (whole, bits) = ((bits / Limb::BITS) as usize, bits % Limb::BITS);
+    for i in 0..limbs.len() {
+        let limb = |above: usize| limbs.get(i + whole + above).map_or(0, |limb| limb.0);
+        let shifted = limb(0) >> bits | limb(1) << 1 << (Limb::BITS - 1 - bits);
+        limbs[i].0 ^= (limbs[i].0 ^ shifted) & mask;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use num_bigint::BigUint;
+
+    use super::*;
+
+    fn big(limbs: &[Limb]) -> BigUint {
+        let limbs = limbs.iter().rev();
+        limbs.fold(BigUint::ZERO, |sum, limb| (sum << Limb::BITS) + limb.0)
+    }
+
+    /// Limbs with runs of equal bits, for which quotients are estimated badly, and others.
+    fn numbers(len: usize) -> Vec<Vec<Limb>> {
+        let limb = |i: usize, kind: usize| match kind {
+            0 => Word::MAX,
+            1 => Word::from(i + 1 == len) << (Limb::BITS - 1),
+            2 if i + 1 == len => 1 << (Limb::BITS - 1),
+            2 => Word::MAX,
+            3 => Word::from(i == 0),
+            4 => Word::MAX - Word::from(i + 1 == len),
+            _ => (i + kind + 3).wrapping_pow(37) as Word,
+        };
+        let number = |kind| (0..len).map(|i| Limb(limb(i, kind))).collect();
+        (0..7).map(number).collect()
+    }
+
+    fn equals_num_bigint<const LIMBS: usize>() {
+        for modulus in numbers(LIMBS) {
+            // Shorter moduli too, of any number of bits.
+            for bits in (0..Uint::<LIMBS>::BITS).step_by(13) {
+                let mut modulus: Uint<LIMBS> = load_limbs(&modulus);
+                shift_down(modulus.as_mut_limbs(), bits, Word::MAX);
+                if modulus == Uint::ZERO {
+                    continue;
+                }
+                for value in [1, LIMBS, 2 * LIMBS].into_iter().flat_map(numbers) {
+                    let expected = big(&value) % big(modulus.as_limbs());
+                    let rest = remainder(value.iter(), &modulus);
+                    assert_eq!(big(rest.as_limbs()), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn remainders() {
+        equals_num_bigint::<1>();
+        equals_num_bigint::<2>();
+        equals_num_bigint::<3>();
+        equals_num_bigint::<10>();
+    }
+}
