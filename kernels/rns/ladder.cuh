@@ -31,12 +31,15 @@ __device__ __forceinline__ void put_kept(int number, const W& w) {
     for (int r = 0; r < W::S::SLOTS; r++) w.operand_b[r] = kept[r];
 }
 
-// Replaces z with base^exponent mod M plus a multiple of M, below 2^LEAVE_BITS M. The operand is M,
-// and r2 and the base are kept values. A base of two parts is upper 2^BITS + lower.
+// The form of a power: an ordinary number below 2^LEAVE_BITS M, or its product with A.
+enum class Form { ORDINARY, MONTGOMERY };
+
+// Replaces z with base^exponent mod M, in this form, plus a multiple of M. The operand is M, and r2
+// and the base are kept values. A base of two parts is upper 2^BITS + lower.
 //
 // All products except the squarings share this code. Each step prepares `z` and the operand, and
 // then multiplies. Steps, exponent_bits and window are public.
-template <int PARTS, class W>
+template <int PARTS, Form FORM, class W>
 __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, const Table<W>& table,
                                              const u32* exponent_0, const u32* exponent_1, int exponent_bits,
                                              int window) {
@@ -53,7 +56,7 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
     const auto operand_of_products = w.operand_b;
 
 #pragma unroll 1
-    for (int step = 0; step <= last; step++) {
+    for (int step = 0; FORM == Form::ORDINARY ? step <= last : step < last; step++) {
         u32 y[2][S::SLOTS];
         bool new_operand = false;
         bool product = true;
@@ -139,6 +142,7 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
         }
         if (product) multiply(z, w);
     }
+    if constexpr (FORM == Form::MONTGOMERY) w.operand_b = operand_of_products;
 }
 
 }  // namespace rns

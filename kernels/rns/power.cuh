@@ -10,11 +10,57 @@
 
 namespace rns {
 
-// Writes the powers of `count` instances to `out`, with S::WORDS words each.
+// Writes the words of all instances of a block to `out`, from z, an ordinary number. The block's
+// first instance is `first`; instances past the end of the batch repeat its last one. Uses the first
+// matrix.
+template <class W, class Operands>
+__device__ __forceinline__ void leave(ConstResidues<typename W::S> z, u32* out, const Operands& operands, u32 first,
+                                      u32 count, const W& w) {
+    using S = typename W::S;
+    __syncthreads();
+    fill_words<S, W::THREADS>(w.shared, w.constants + Constants<S>::LEAVE);
+    fence_matrices();
+    __syncthreads();
+    // A lane converts an instance of its own to words.
+    u64 leaving[2];
+    const u32* moduli[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        u32 row = threadIdx.x / 32 * INSTANCES_PER_WARP + 8 * h + threadIdx.x % 8;
+        leaving[h] = min(first + row, count - 1);
+        moduli[h] = operands.modulus(leaving[h]);
+    }
+    to_words(z, out, moduli, leaving, w);
+}
+
+// Writes z, in Montgomery form, as an operand: for each of a lane's instances S::N residues in base
+// B, and then S::N in base A. All are ones if the modulus has a factor in common with A.
+template <class W>
+__device__ __forceinline__ void leave_operands(ConstResidues<typename W::S> z, u32* out, u32 first, u32 count,
+                                               const W& w) {
+    using S = typename W::S;
+    complete_operand(z, w);
+    u32 common[2];
+    find_common_factors(common, w);
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        u32 row = threadIdx.x / 32 * INSTANCES_PER_WARP + 8 * h + threadIdx.x % 32 / 4;
+        u32* to = out + static_cast<u64>(min(first + row, count - 1)) * (2 * S::N) + w.t;
+#pragma unroll
+        for (int r = 0; r < S::SLOTS; r++) {
+            uint2 in_a = w.operand_a[r];
+            to[4 * r] = z[h][r] | common[h];
+            to[4 * r + S::N] = (h == 0 ? in_a.x : in_a.y) | common[h];
+        }
+    }
+}
+
+// Writes the powers of `count` instances to `out`: S::WORDS words each, or the residues of an
+// operand, 2 S::N words.
 //
 // Operands locates the words of an instance: modulus(instance), r2(instance), exponent(instance),
 // and base(instance, part) for PARTS parts of S::WORDS words, lowest first.
-template <class S, int THREADS, class Operands>
+template <class S, int THREADS, Form FORM = Form::ORDINARY, class Operands>
 __device__ __forceinline__ void powers(const Operands& operands, u32* out, double* scratch, u32 count, u32 exponent_bits,
                                        u32 window) {
     using W = Workspace<S, THREADS>;
@@ -71,23 +117,14 @@ __device__ __forceinline__ void powers(const Operands& operands, u32* out, doubl
         fill_residues<S, THREADS>(shared, constants + C::A_TO_B, S::N, constants + C::DISTANCE_B);
         fence_matrices();
         __syncthreads();
-        exponentiate<Operands::PARTS>(z, w, table, operands.exponent(index[0]), operands.exponent(index[1]),
-                                      static_cast<int>(exponent_bits), static_cast<int>(window));
+        exponentiate<Operands::PARTS, FORM>(z, w, table, operands.exponent(index[0]), operands.exponent(index[1]),
+                                            static_cast<int>(exponent_bits), static_cast<int>(window));
 
-        __syncthreads();
-        fill_words<S, THREADS>(shared, constants + C::LEAVE);
-        fence_matrices();
-        __syncthreads();
-        // A lane converts an instance of its own to words.
-        u64 leaving[2];
-        const u32* moduli[2];
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            u32 row = warp * INSTANCES_PER_WARP + 8 * h + threadIdx.x % 8;
-            leaving[h] = min(first + row, count - 1);
-            moduli[h] = operands.modulus(leaving[h]);
+        if constexpr (FORM == Form::ORDINARY) {
+            leave(z, out, operands, first, count, w);
+        } else {
+            leave_operands(z, out, first, count, w);
         }
-        to_words(z, out, moduli, leaving, w);
         table.clear();
         w.clear();
     }

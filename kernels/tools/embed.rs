@@ -34,6 +34,7 @@ struct Operation {
 struct Shape {
     bits: u32,
     lanes: u32,
+    limbs: u32,
     threads: u32,
     scratch_doubles: u32,
     shared_bytes: u32,
@@ -165,6 +166,7 @@ fn entry(name: &str, module: &str, index: usize, shape: &Shape, operation: &Oper
     let Shape {
         bits,
         lanes,
+        limbs,
         threads,
         shared_bytes,
         min_r2_bits,
@@ -183,6 +185,7 @@ fn entry(name: &str, module: &str, index: usize, shape: &Shape, operation: &Oper
         family: FAMILY,
         operation: Operation::{},
         bits: {bits},
+        limbs: {},
         min_r2_bits: {min_r2_bits},
         scratch_doubles: {scratch_doubles},
         times: {times},
@@ -202,6 +205,7 @@ fn entry(name: &str, module: &str, index: usize, shape: &Shape, operation: &Oper
         }},
     }},\n",
         camel_case(&operation.name),
+        lanes * limbs,
         operation.name,
         threads / lanes,
     )
@@ -247,7 +251,7 @@ fn shape(cells: &[&str], known: &[Operation]) -> Result<Shape, String> {
     let [
         bits,
         lanes,
-        _limbs,
+        limbs,
         threads,
         _blocks,
         scratch,
@@ -278,6 +282,7 @@ fn shape(cells: &[&str], known: &[Operation]) -> Result<Shape, String> {
     let shape = Shape {
         bits: number("bits", bits)?,
         lanes: number("lanes", lanes)?,
+        limbs: number("limbs", limbs)?,
         threads: number("threads", threads)?,
         scratch_doubles: number("scratch_doubles", scratch)?,
         shared_bytes: number("shared_bytes", shared)?,

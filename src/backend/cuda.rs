@@ -24,6 +24,7 @@ mod exponentiations;
 pub(crate) mod family;
 #[cfg(feature = "rsa")]
 pub(crate) mod feed;
+mod fixed_base;
 mod group;
 mod inputs;
 mod modexp;
@@ -53,6 +54,7 @@ use self::words::HostPool;
 
 pub use self::calibration::Calibration;
 pub(crate) use self::calibration::ProcessorCosts;
+pub use self::fixed_base::CudaFixedBase;
 use self::plan::Plan;
 pub use self::plan::{EntryPoint, Tuning, entry_points, fastest_entry_point, widths};
 pub use self::runtime::pipeline::Timing;

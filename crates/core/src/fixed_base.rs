@@ -14,13 +14,16 @@ mod inverse;
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::borrow::Borrow;
 
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Limb, U64, Unsigned};
 
 pub(crate) use self::inverse::power_of_inverse;
+use crate::Error;
 use crate::modulus::ModulusRef;
 use crate::secret::Secret;
+use crate::width::width;
 use crate::window::{Window, recode_into};
 
 /// How an engine represents numbers in tables, and the windows it supports.
@@ -272,6 +275,36 @@ pub fn select(row: &[u64], entries: usize, digit: u8, mut put: impl FnMut(usize,
             pairs.fold(0, |picked, (word, mask)| picked | word & mask),
         );
     }
+}
+
+/// Checks exponents of `exponent_bits` bits for a table. `table_bits` is the length of the longest
+/// exponents that it serves, and whether they are signed.
+///
+/// # Errors
+///
+/// [`Error::TableExponentBits`] and [`Error::ExponentBits`].
+pub fn check_exponents<U: Unsigned, E: Borrow<U>>(
+    exponents: &[E],
+    exponent_bits: u32,
+    (table_bits, is_signed): (u32, bool),
+) -> Result<(), Error> {
+    if exponent_bits > table_bits || is_signed && exponent_bits != table_bits {
+        return Err(Error::TableExponentBits {
+            exponent_bits,
+            table_bits,
+        });
+    }
+    for (index, exponent) in exponents.iter().enumerate() {
+        let width = width(exponent.borrow());
+        if width < exponent_bits {
+            return Err(Error::ExponentBits {
+                index,
+                exponent_bits,
+                width,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// The size in octets of a table with this window.

@@ -6,6 +6,7 @@
 //! buffers, a read of unwritten memory, or a secret left in scratch or shared memory. `controls.rs`
 //! shows that the machine notices.
 
+mod fixed;
 mod harness;
 mod manifest;
 mod modexp;

@@ -4,6 +4,7 @@
 pub(crate) mod crt;
 pub(crate) mod dpf;
 pub(crate) mod entry;
+pub(crate) mod fixed;
 pub(crate) mod int;
 mod modexp;
 pub(crate) mod mul;

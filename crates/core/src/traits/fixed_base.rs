@@ -9,7 +9,7 @@ use crypto_bigint::{Limb, Unsigned};
 
 use super::multi_exp::place;
 use crate::Error;
-use crate::fixed_base::{Table, power_of_inverse};
+use crate::fixed_base::{Table, check_exponents, power_of_inverse};
 use crate::powers::{FixedPowers, HasPowerEngine, PowerEngine};
 use crate::secret::{Secret, reveal};
 use crate::width::{MAX_BITS, clear, width};
@@ -241,26 +241,10 @@ fn check<U: Unsigned, E: Borrow<U>>(
         out.len(),
         "a batch and its output must have the same length"
     );
-    let table_bits = table.exponent_bits();
-    if exponent_bits > table_bits || table.is_signed() && exponent_bits != table_bits {
-        return Err(Error::TableExponentBits {
-            exponent_bits,
-            table_bits,
-        });
-    }
     let modulus_bits = table.modulus().bits();
     if engine.table_form(modulus_bits) != table.form() {
         return Err(Error::TableOfOtherBackend);
     }
-    for (index, exponent) in exponents.iter().enumerate() {
-        let width = width(exponent.borrow());
-        if width < exponent_bits {
-            return Err(Error::ExponentBits {
-                index,
-                exponent_bits,
-                width,
-            });
-        }
-    }
-    Ok(())
+    let table_bits = (table.exponent_bits(), table.is_signed());
+    check_exponents(exponents, exponent_bits, table_bits)
 }

@@ -11,6 +11,11 @@ use crate::backend::cuda::runtime::probe::DeviceInfo;
 pub(crate) enum Operation {
     /// One exponentiation for each instance.
     ModExp,
+    /// The entries of a table for [`FixedExp`](Self::FixedExp): exponentiations, whose results are
+    /// operands.
+    FixedEntries,
+    /// For each instance a product of one entry of each row of a table, which all share.
+    FixedExp,
     /// One product for each instance, of plain numbers or in Montgomery form.
     ModMul,
     /// Two exponentiations of one number, modulo two factors of n. Each counts as an instance.
@@ -35,6 +40,8 @@ pub(crate) struct Entry {
     pub(crate) operation: Operation,
     /// The width of its numbers in bits.
     pub(crate) bits: u32,
+    /// The limbs of a number over all of its lanes: words, or moduli in a base.
+    pub(crate) limbs: usize,
     /// The least width of the Montgomery parameters, in bits. The kernel takes `2^(2 * r2_bits)`
     /// modulo the modulus, with `r2_bits` from here to `bits`.
     pub(crate) min_r2_bits: u32,
@@ -110,7 +117,11 @@ impl Registry {
     }
 
     /// For each family the kernels of the narrowest class that holds numbers of `bits` bits.
-    fn narrowest(self, operation: Operation, bits: u32) -> impl Iterator<Item = &'static Entry> {
+    pub(crate) fn narrowest(
+        self,
+        operation: Operation,
+        bits: u32,
+    ) -> impl Iterator<Item = &'static Entry> {
         self.families().flat_map(move |entries| {
             let widths = with_operation(entries, operation).map(|entry| entry.bits);
             let class = widths.filter(|&width| width >= bits).min();

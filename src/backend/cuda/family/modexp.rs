@@ -15,6 +15,17 @@ use crate::backend::cuda::runtime::module::Grid;
 
 /// Lays out a chunk in memory, and makes its launch.
 pub(super) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
+    check_kernel(entry, Operation::ModExp, grid);
+    launch_of(entry, grid, chunk, entry.words())
+}
+
+/// The same for a kernel with these parameters whose results have `result_words` words each.
+pub(super) fn launch_of(
+    entry: &Entry,
+    grid: Grid,
+    chunk: &ModExpChunk,
+    result_words: usize,
+) -> ModExpWork {
     let ModExpChunk {
         count,
         moduli,
@@ -22,7 +33,6 @@ pub(super) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWo
         r2_bits,
         window,
     } = *chunk;
-    check_kernel(entry, Operation::ModExp, grid);
     check_count(count);
     check_r2_bits(entry, r2_bits);
     assert!(exponent_bits <= entry.bits, "the exponents are too long");
@@ -33,7 +43,7 @@ pub(super) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWo
     let exponent = layout.input(numbers);
     let modulus_index = layout.input(count.div_ceil(2));
     let records = layout.input(moduli * 2 * entry.words());
-    let power = layout.output(numbers);
+    let power = layout.output(count * result_words);
     let scratch = layout.scratch(scratch_words(entry, blocks, window));
     let arguments = vec![
         Argument::Words(power),
@@ -52,7 +62,7 @@ pub(super) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWo
         Argument::U32(r2_bits),
         Argument::U32(window.bits()),
     ];
-    // SAFETY: these are the parameters of `modexp_BITS_tT`, checked above; every part has the
+    // SAFETY: these are the parameters of `modexp_BITS_tT` and `fixed_entries_BITS_tT`, checked above; every part has the
     // length that its buffer must have.
     let launch = unsafe { Launch::new(grid.image(), blocks, arguments) };
     ModExpWork {

@@ -56,7 +56,7 @@ fn the_crate_adds_less_than_promised() {
     let sizes = all().map(|entry| (entry.image.module, entry.image.ptx.deflated.len()));
     let sizes: BTreeMap<_, _> = sizes.collect();
     let bytes: usize = sizes.values().sum();
-    assert!(bytes < 2_700_000, "{bytes}");
+    assert!(bytes < 3_200_000, "{bytes}");
 }
 
 /// Kernels are cached by their keys.
@@ -104,7 +104,12 @@ fn classes() -> Vec<CrtClass> {
 fn every_class_with_factors_has_all_its_kernels() {
     assert!(classes().iter().all(|class| !class.halves.is_empty()));
     let served: usize = classes().iter().map(|class| class.halves.len() + 3).sum();
-    let without_factors = [Operation::ModExp, Operation::ModMul];
+    let without_factors = [
+        Operation::ModExp,
+        Operation::FixedEntries,
+        Operation::FixedExp,
+        Operation::ModMul,
+    ];
     let others = all().filter(|entry| without_factors.contains(&entry.operation));
     assert_eq!(served + others.count(), all().count());
 }

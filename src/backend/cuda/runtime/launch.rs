@@ -31,6 +31,11 @@ pub(crate) enum Argument {
     /// The address of the first record of the share's table, which must be of this kind.
     #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     Records(RecordKind),
+    /// The address of one record of the share's table, which must be of this kind.
+    Record {
+        kind: RecordKind,
+        index: u32,
+    },
     /// Like `Indices`, for records in the share's table.
     #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     RecordIndices {
@@ -114,6 +119,7 @@ impl Launch {
             | Argument::Indices { part, .. }
             | Argument::RecordIndices { part, .. } => Value::U64(addresses.of(*part)),
             Argument::Records(_) => Value::U64(loaded.records().address()),
+            Argument::Record { index, .. } => Value::U64(loaded.records().address_of(*index)),
             Argument::U32(number) => Value::U32(*number),
             Argument::U64(number) => Value::U64(*number),
         });
@@ -181,7 +187,10 @@ pub(super) fn check_parts(arguments: &[Argument], sizes: Sizes) {
                 assert!(count.div_ceil(2) <= part.len(), "indices beyond their part");
                 part
             }
-            Argument::Records(_) | Argument::U32(_) | Argument::U64(_) => continue,
+            Argument::Records(_)
+            | Argument::Record { .. }
+            | Argument::U32(_)
+            | Argument::U64(_) => continue,
         };
         if let Argument::Indices { records, .. } = argument {
             assert!(records.is_input(), "records are inputs");
@@ -215,6 +224,10 @@ pub(in crate::backend::cuda) fn check_indices(
             }
             Argument::Records(kind) => {
                 assert!(loaded.records().kind() == kind, "records of another kind");
+            }
+            Argument::Record { kind, index } => {
+                assert!(loaded.records().kind() == kind, "records of another kind");
+                assert!((index as usize) < loaded.records().len(), "no such record");
             }
             Argument::Words(_) | Argument::U32(_) | Argument::U64(_) => {}
         }

@@ -148,6 +148,12 @@ impl HeldRecords {
     pub(super) fn address(&self) -> CUdeviceptr {
         self.records.as_ref().map_or(0, |records| records.address())
     }
+
+    /// The address of a record on the device.
+    pub(super) fn address_of(&self, index: u32) -> CUdeviceptr {
+        let offset = index as usize * self.kind.words * size_of::<u64>();
+        self.address() + offset as CUdeviceptr
+    }
 }
 
 impl Residence {
@@ -239,9 +245,10 @@ impl RecordTable {
     /// Moves the records to a table of twice the size. Launches may still read the old table, so it
     /// stays while their calls hold it, and is wiped then.
     fn grow(&self, state: &mut State) -> Result<(), DriverError> {
-        const FEWEST: usize = 64;
+        /// The length of a new table, in words, unless one record is longer.
+        const FIRST_WORDS: usize = 1 << 15;
         let held = state.records.as_ref().map_or(0, |records| records.len()) / self.kind.words;
-        let more = (2 * held).max(FEWEST);
+        let more = (2 * held).max((FIRST_WORDS / self.kind.words).clamp(1, 64));
         let larger = DeviceWords::zeroed(&self.context, more * self.kind.words)?;
         if state.staging.is_none() {
             state.staging = Some(PinnedWords::zeroed(&self.context, self.kind.words)?);

@@ -109,6 +109,7 @@ const fn entry(bits: u32) -> Entry {
         family: &Throwaway,
         operation: Operation::ModExp,
         bits,
+        limbs: 1,
         min_r2_bits: 64,
         scratch_doubles: 0,
         times: None,

@@ -1,0 +1,151 @@
+//! Tables for powers of one base, and launches of `fixed_entries_BITS_tT` and `fixed_exp_BITS_tT`:
+//! `kernels/README.md`. Only the RNS kernels have them.
+#![allow(unsafe_code)]
+
+use alloc::vec;
+
+use super::modexp::{check_count, check_kernel, launch_of};
+use super::{ModExpChunk, ModExpWork};
+use crate::backend::cuda::family::entry::{Entry, Operation};
+use crate::backend::cuda::runtime::launch::{Argument, Launch};
+use crate::backend::cuda::runtime::layout::{Layout, Part};
+use crate::backend::cuda::runtime::module::Grid;
+use crate::backend::cuda::runtime::records::RecordKind;
+
+/// Bits in a digit. With 6, an H100 took 3 to 8 % longer and the table two thirds more memory.
+pub(crate) const WINDOW_BITS: u32 = 5;
+
+/// Entries in a row.
+pub(crate) const ENTRIES: usize = 1 << WINDOW_BITS;
+
+/// The shape of a table, which is public.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TableShape {
+    /// The kernel that reads it.
+    pub(crate) entry: &'static Entry,
+    pub(crate) exponent_bits: u32,
+}
+
+impl TableShape {
+    pub(crate) fn rows(&self) -> usize {
+        self.exponent_bits.div_ceil(WINDOW_BITS).max(1) as usize
+    }
+
+    /// The length of the record in 64-bit words: the modulus and the rows.
+    pub(crate) fn words(&self) -> usize {
+        self.entry.words() + self.rows() * ENTRIES * operand_words(self.entry)
+    }
+
+    pub(crate) fn record_kind(&self) -> RecordKind {
+        RecordKind {
+            family: self.entry.image.key.family,
+            bits: self.entry.bits,
+            words: self.words(),
+        }
+    }
+
+    /// Writes the rows to the record, behind the modulus. `operands` are the entries of all rows, as
+    /// `fixed_entries_BITS_tT` writes them.
+    pub(crate) fn arrange(&self, operands: &[u64], record: &mut [u64]) {
+        let moduli = self.entry.limbs;
+        let residue = |row: usize, entry: usize, number: usize| {
+            let word = operands[(row * ENTRIES + entry) * moduli + number / 2];
+            (word >> (32 * (number % 2))) as u32
+        };
+        let mut words = record[self.entry.words()..].iter_mut();
+        let mut put = |row, entry, number, byte: usize| {
+            let octets: [usize; 8] = core::array::from_fn(|i| i);
+            let octets = octets.map(|i| (residue(row, entry + i, number) >> (8 * byte)) as u8);
+            let Some(word) = words.next() else {
+                unreachable!("the record has a place for every entry");
+            };
+            *word = u64::from_le_bytes(octets);
+        };
+        for row in 0..self.rows() {
+            // Four residues at a time, first in base B and then in base A.
+            for four in (0..2 * moduli).step_by(4) {
+                for (t, g) in (0..4).flat_map(|t| (0..8).map(move |g| (t, g))) {
+                    for byte in [g % 2, 2 + g % 2] {
+                        put(row, 8 * t, four + g / 2, byte);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// 64-bit words of an operand: the residues in both bases.
+pub(crate) fn operand_words(entry: &Entry) -> usize {
+    entry.limbs
+}
+
+/// Lays out a chunk of entries in memory, and makes its launch. The powers are operands.
+pub(crate) fn entries(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
+    check_kernel(entry, Operation::FixedEntries, grid);
+    launch_of(entry, grid, chunk, operand_words(entry))
+}
+
+/// A chunk of powers by a table. All fields are public.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FixedChunk {
+    /// The number of exponents, at least 1.
+    pub(crate) count: usize,
+    /// The length of the exponents in bits, at most that of the table.
+    pub(crate) exponent_bits: u32,
+    /// The record of the table.
+    pub(crate) index: u32,
+    /// The bits in which the highest digit is changed.
+    pub(crate) flipped: u32,
+}
+
+/// The places of a chunk's operands, and its launch.
+pub(crate) struct FixedWork {
+    pub(crate) layout: Layout,
+    pub(crate) exponent: Part,
+    pub(crate) power: Part,
+    pub(crate) launch: Launch,
+}
+
+/// Lays out a chunk of powers in memory, and makes its launch.
+pub(crate) fn powers(table: &TableShape, grid: Grid, chunk: &FixedChunk) -> FixedWork {
+    let FixedChunk {
+        count,
+        exponent_bits,
+        index,
+        flipped,
+    } = *chunk;
+    let entry = table.entry;
+    check_kernel(entry, Operation::FixedExp, grid);
+    check_count(count);
+    assert!(
+        exponent_bits <= table.exponent_bits && table.exponent_bits <= entry.bits,
+        "the exponents are too long"
+    );
+    let (numbers, blocks) = (count * entry.words(), grid.blocks(count));
+    let threads = blocks * entry.image.threads as usize;
+    let mut layout = Layout::default();
+    let exponent = layout.input(numbers);
+    let power = layout.output(numbers);
+    let scratch = layout.scratch(threads * entry.scratch_doubles * entry.family.fewest_entries());
+    let arguments = vec![
+        Argument::Words(power),
+        Argument::Words(exponent),
+        Argument::Record {
+            kind: table.record_kind(),
+            index,
+        },
+        Argument::Words(scratch),
+        Argument::U32(count as u32),
+        Argument::U32(exponent_bits),
+        Argument::U32(flipped),
+    ];
+    // SAFETY: these are the parameters of `fixed_exp_BITS_tT`, checked above. Every part has the
+    // length that its buffer must have, and the record a row for each digit.
+    let launch = unsafe { Launch::new(grid.image(), blocks, arguments) };
+    FixedWork {
+        layout,
+        exponent,
+        power,
+        launch,
+    }
+}

@@ -1,0 +1,325 @@
+//! Powers of one base by a table on the devices.
+
+mod entries;
+mod powers;
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::borrow::Borrow;
+
+use batch_modexp_core::fixed_base::check_exponents;
+use batch_modexp_core::secret::Secret;
+use batch_modexp_core::width::{clear, width};
+use batch_modexp_core::{BatchFixedBaseExp as _, Error, FixedBase};
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{Limb, Unsigned};
+
+use self::entries::EntriesJob;
+use self::powers::FixedJob;
+use super::Cuda;
+use super::family::entry::{Entry, Operation};
+use super::family::fixed::{ENTRIES, TableShape, WINDOW_BITS, operand_words};
+use super::registry::SHIPPED;
+use super::runtime::records::Residence;
+use super::words::copy_in;
+
+/// A table of powers of one base modulo one modulus, for exponents of up to a public length:
+/// [`Cuda::fixed_base`].
+///
+/// Base, modulus and entries are secret. They are kept in host memory and, from the first use on, on
+/// the devices, and wiped on drop. Threads share a table by reference.
+#[allow(missing_debug_implementations)]
+pub struct CudaFixedBase<U> {
+    table: Place,
+    /// A zero as wide as the modulus.
+    zero: U,
+    host: FixedBase<U>,
+}
+
+/// The side that computes with a table.
+enum Place {
+    Devices(DeviceTable),
+    Host,
+}
+
+/// A table for the devices.
+struct DeviceTable {
+    shape: TableShape,
+    is_signed: bool,
+    /// The modulus and the rows, which devices keep.
+    record: Secret<Vec<u64>>,
+    residence: Residence,
+}
+
+impl<U> CudaFixedBase<U> {
+    /// The length, in bits, of the longest exponents that the table serves.
+    #[must_use]
+    pub fn exponent_bits(&self) -> u32 {
+        match &self.table {
+            Place::Devices(table) => table.shape.exponent_bits,
+            Place::Host => self.host.exponent_bits(),
+        }
+    }
+
+    /// Whether exponents are in two's complement: see [`Cuda::signed_fixed_base`].
+    #[must_use]
+    pub fn is_signed(&self) -> bool {
+        self.host.is_signed()
+    }
+
+    /// Bits in a digit of an exponent. Each digit costs one product.
+    #[must_use]
+    pub fn window_bits(&self) -> u32 {
+        match &self.table {
+            Place::Devices(_) => WINDOW_BITS,
+            Place::Host => self.host.window_bits(),
+        }
+    }
+
+    /// The size of the table in octets, on each device and in host memory.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match &self.table {
+            Place::Devices(table) => table.record.len() * size_of::<u64>(),
+            Place::Host => self.host.bytes(),
+        }
+    }
+
+    /// Whether devices compute with the table. Otherwise the processor does.
+    #[must_use]
+    pub fn is_on_devices(&self) -> bool {
+        matches!(self.table, Place::Devices(_))
+    }
+}
+
+/// # Powers of one base
+///
+/// The methods are those of [`BatchFixedBaseExp`](crate::BatchFixedBaseExp). Devices of compute
+/// capability 9.0 (H100, H200) compute moduli of up to 2048 bits, with exponents that are no longer
+/// than their class of 1024, 1536 or 2048 bits. All others are computed on the processor, with a
+/// table for it. So is a modulus that is a multiple of one of 72 public primes of 29 bits, which
+/// becomes public.
+impl Cuda {
+    /// Makes a table for powers of `base`, with exponents of up to `exponent_bits` bits, in at most
+    /// `max_bytes` octets.
+    ///
+    /// The base, of any value, and the modulus are secret; `exponent_bits`, `max_bytes` and widths
+    /// are public. On devices a digit has 5 bits. With 2048-bit exponents modulo 2048 bits a table
+    /// then takes 7.6 MB, on each device and in host memory. Making it takes about as long as
+    /// 15,000 exponentiations, and more in the first call, which loads the kernels.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ModulusWidth`] above 16,384 bits, [`Error::BaseWidth`], [`Error::TableBytes`] if
+    /// `max_bytes` is too small, and the errors of devices.
+    pub fn fixed_base<U: Unsigned + Sync + Send>(
+        &self,
+        base: &U,
+        params: &MontyParams<U>,
+        exponent_bits: u32,
+        max_bytes: usize,
+    ) -> Result<CudaFixedBase<U>, Error> {
+        // The least table of the host also checks the base.
+        let host = |bits, max_bytes| self.host.fixed_base(base, params, bits, max_bytes);
+        let checked = host(0, usize::MAX)?;
+        let inputs = Inputs {
+            base,
+            inverse: None,
+            params,
+            exponent_bits,
+        };
+        self.table(&inputs, max_bytes, checked, host)
+    }
+
+    /// Makes a table for signed exponents, in two's complement of `exponent_bits` bits. `inverse`
+    /// is the inverse of the base.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`fixed_base`](Self::fixed_base), and [`Error::NotInverse`] if the product of base
+    /// and inverse is not 1.
+    pub fn signed_fixed_base<U: Unsigned + Sync + Send>(
+        &self,
+        base: &U,
+        inverse: &U,
+        params: &MontyParams<U>,
+        exponent_bits: u32,
+        max_bytes: usize,
+    ) -> Result<CudaFixedBase<U>, Error> {
+        let host = |bits, max_bytes| {
+            self.host
+                .signed_fixed_base(base, inverse, params, bits, max_bytes)
+        };
+        let checked = host(0, usize::MAX)?;
+        let inputs = Inputs {
+            base,
+            inverse: Some(inverse),
+            params,
+            exponent_bits,
+        };
+        self.table(&inputs, max_bytes, checked, host)
+    }
+
+    /// Writes `base ^ (exponents[i] mod 2^exponent_bits) mod modulus` to `out[i]`, the canonical
+    /// value in `[0, modulus)`.
+    ///
+    /// Exponents are secret. Their number, their widths and `exponent_bits` are public. The length
+    /// `exponent_bits` is at most that of the table; for a [signed](Self::signed_fixed_base) table
+    /// it is equal. `BoxedUint` results get the width of the modulus.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TableExponentBits`] if the table does not serve that length,
+    /// [`Error::ExponentBits`] if an exponent has fewer bits, and the errors of devices. All of
+    /// `out` is then zero.
+    ///
+    /// # Panics
+    ///
+    /// If `exponents` and `out` differ in length.
+    pub fn batch_fixed_base_exp<U: Unsigned, E: Borrow<U>>(
+        &self,
+        table: &CudaFixedBase<U>,
+        exponents: &[E],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Error> {
+        assert_eq!(
+            exponents.len(),
+            out.len(),
+            "a batch and its output must have the same length"
+        );
+        let Place::Devices(on_devices) = &table.table else {
+            return self
+                .host
+                .batch_fixed_base_exp(&table.host, exponents, exponent_bits, out);
+        };
+        let table_bits = (table.exponent_bits(), table.is_signed());
+        check_exponents(exponents, exponent_bits, table_bits)
+            .and_then(|()| self.powers(on_devices, &table.zero, exponents, exponent_bits, out))
+            .inspect_err(|_| clear(out))
+    }
+
+    fn powers<U: Unsigned, E: Borrow<U>>(
+        &self,
+        table: &DeviceTable,
+        zero: &U,
+        exponents: &[E],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Error> {
+        let exponents: Vec<_> = exponents.iter().map(|x| x.borrow().as_limbs()).collect();
+        let mut places: Vec<_> = out.iter_mut().map(|out| place(out, zero)).collect();
+        let job = FixedJob {
+            table,
+            exponents: &exponents,
+            exponent_bits,
+            threads: self.host_pool(),
+        };
+        self.devices.run(&job, &mut places[..]).map(|_| ())
+    }
+
+    /// Makes a table on the devices if they have a kernel that takes the modulus, otherwise one of
+    /// the host. `checked` is the host's least table.
+    fn table<U: Unsigned + Sync + Send>(
+        &self,
+        inputs: &Inputs<'_, U>,
+        max_bytes: usize,
+        checked: FixedBase<U>,
+        host: impl FnOnce(u32, usize) -> Result<FixedBase<U>, Error>,
+    ) -> Result<CudaFixedBase<U>, Error> {
+        self.devices.check()?;
+        let zero = U::zero_like(inputs.params.modulus().as_ref());
+        let found = match self.fixed_kernels(width(&zero), inputs.exponent_bits) {
+            Some(kernels) => self.device_table(kernels, inputs, max_bytes)?,
+            None => None,
+        };
+        Ok(match found {
+            Some(table) => CudaFixedBase {
+                table: Place::Devices(table),
+                zero,
+                host: checked,
+            },
+            None => CudaFixedBase {
+                table: Place::Host,
+                zero,
+                host: host(inputs.exponent_bits, max_bytes)?,
+            },
+        })
+    }
+
+    /// The kernels for the entries and for the powers.
+    fn fixed_kernels(&self, bits: u32, exponent_bits: u32) -> Option<[&'static Entry; 2]> {
+        let kernel = |operation| {
+            let mut kernels = SHIPPED.narrowest(operation, bits);
+            kernels.find(|entry| self.devices().any(|device| entry.runs_on(device)))
+        };
+        let kernels = [
+            kernel(Operation::FixedEntries)?,
+            kernel(Operation::FixedExp)?,
+        ];
+        (exponent_bits <= kernels[1].bits).then_some(kernels)
+    }
+
+    /// Computes the entries. `None` if the kernel refuses the modulus.
+    fn device_table<U: Unsigned + Sync + Send>(
+        &self,
+        [kernel, entry]: [&'static Entry; 2],
+        inputs: &Inputs<'_, U>,
+        max_bytes: usize,
+    ) -> Result<Option<DeviceTable>, Error> {
+        let shape = TableShape {
+            entry,
+            exponent_bits: inputs.exponent_bits,
+        };
+        let bytes = shape.words() * size_of::<u64>();
+        if bytes > max_bytes {
+            return Err(Error::TableBytes { bytes, max_bytes });
+        }
+        let size = operand_words(kernel);
+        let mut operands = Secret::new(vec![0; shape.rows() * ENTRIES * size]);
+        let job = EntriesJob {
+            kernel,
+            shape,
+            inputs,
+            threads: self.host_pool(),
+        };
+        let mut places: Vec<_> = operands.chunks_exact_mut(size).collect();
+        self.devices.run(&job, &mut places[..])?;
+        if kernel.family.is_refused(&operands[..size]) {
+            return Ok(None);
+        }
+        let mut record = Secret::new(vec![0; shape.words()]);
+        copy_in(
+            inputs.params.modulus().as_ref().as_limbs(),
+            &mut record[..entry.words()],
+        );
+        shape.arrange(&operands, &mut record);
+        Ok(Some(DeviceTable {
+            shape,
+            is_signed: inputs.inverse.is_some(),
+            record,
+            residence: Residence::default(),
+        }))
+    }
+}
+
+/// The numbers that a table is made of.
+struct Inputs<'a, U: Unsigned> {
+    base: &'a U,
+    /// For signed exponents the inverse of the base.
+    inverse: Option<&'a U>,
+    params: &'a MontyParams<U>,
+    exponent_bits: u32,
+}
+
+/// The limbs of a result, which gets the width of the modulus.
+fn place<'o, U: Unsigned>(out: &'o mut U, zero: &U) -> &'o mut [Limb] {
+    if width(out) != width(zero) {
+        clear(core::slice::from_mut(out));
+        *out = zero.clone();
+    }
+    out.as_mut_limbs()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Powers by a table as a device job.
+
+use alloc::vec;
+use core::ops::Range;
+
+use batch_modexp_core::Error;
+use crypto_bigint::Limb;
+
+use super::DeviceTable;
+use crate::backend::cuda::family::fixed::{self, FixedChunk};
+use crate::backend::cuda::runtime::device::Call;
+use crate::backend::cuda::runtime::launch::Loaded;
+use crate::backend::cuda::runtime::layout::Part;
+use crate::backend::cuda::runtime::module::Grid;
+use crate::backend::cuda::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
+use crate::backend::cuda::runtime::probe::DeviceInfo;
+use crate::backend::cuda::runtime::slot::{Outgoing, Slot};
+use crate::backend::cuda::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, Rows, copy_out};
+
+/// The powers with all exponents.
+pub(super) struct FixedJob<'a> {
+    pub(super) table: &'a DeviceTable,
+    pub(super) exponents: &'a [&'a [Limb]],
+    pub(super) exponent_bits: u32,
+    pub(super) threads: HostPool<'a>,
+}
+
+/// The kernel with which a device computes its share, and the record of the table there.
+pub(super) struct Share {
+    grid: Grid,
+    loaded: Loaded,
+    index: u32,
+}
+
+impl FixedJob<'_> {
+    /// The bits in which the highest digit is changed: signed exponents are raised by half of their
+    /// range.
+    fn flipped(&self) -> u32 {
+        match self.exponent_bits.checked_sub(1) {
+            Some(top) if self.table.is_signed => 1 << (top % fixed::WINDOW_BITS),
+            _ => 0,
+        }
+    }
+
+    fn fill(
+        &self,
+        chunk: &Range<usize>,
+        place: Part,
+        mut inputs: Outgoing<'_>,
+    ) -> Result<(), Stop<Error>> {
+        let size = self.table.shape.entry.words();
+        let [words] = inputs.places([place]);
+        let exponents = self.exponents[chunk.clone()].chunks(COPIED_AT_A_TIME);
+        let parts = exponents.zip(words.chunks_mut(COPIED_AT_A_TIME * size));
+        self.threads
+            .each_item(parts.collect(), |(exponents, words)| {
+                NonTemporal::with(|stores| {
+                    for (exponent, words) in exponents.iter().zip(words.chunks_exact_mut(size)) {
+                        stores.copy_in(exponent, words);
+                    }
+                });
+            });
+        inputs.send()?;
+        Ok(())
+    }
+}
+
+impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
+    type Share = Share;
+    /// The place of the powers in the output.
+    type Chunk = Part;
+    type Error = Error;
+
+    /// The time of as many exponentiations. It is proportional, and only the ratio of devices
+    /// matters.
+    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
+        let (entry, bits) = (self.table.shape.entry, self.exponent_bits);
+        entry.runs_on(device).then(|| Forecast {
+            key: entry.image.key,
+            milliseconds: entry.family.milliseconds(entry, device, count, bits),
+        })
+    }
+
+    fn prepare(&self, call: &Call<'_>, _: usize) -> Result<Prepared<Share>, Error> {
+        let (device, shape) = (call.device(), &self.table.shape);
+        let kernel = device.kernel(&shape.entry.image)?;
+        let grid = kernel.grid();
+        let records = call.table(shape.record_kind());
+        let index = records.index_of(&self.table.residence, |words| {
+            words.copy_from_slice(&self.table.record);
+        });
+        let index = index.map_err(|error| device.fault(error))?;
+        let resident = grid.resident_instances();
+        Ok(Prepared {
+            resident,
+            chunks: ChunkLens::halves(resident, shape.entry.image.instances_per_block),
+            share: Share {
+                grid,
+                loaded: Loaded {
+                    kernels: vec![kernel],
+                    records: Some(records.hold()),
+                },
+                index,
+            },
+        })
+    }
+
+    fn submit(
+        &self,
+        share: &Share,
+        chunk: &Range<usize>,
+        slot: &mut Slot,
+    ) -> Result<Part, Stop<Error>> {
+        let what = FixedChunk {
+            count: chunk.len(),
+            exponent_bits: self.exponent_bits,
+            index: share.index,
+            flipped: self.flipped(),
+        };
+        let work = fixed::powers(&self.table.shape, share.grid, &what);
+        let fill = |inputs: Outgoing<'_>| self.fill(chunk, work.exponent, inputs);
+        slot.submit(&work.layout, fill, &[work.launch], &share.loaded)?;
+        Ok(work.power)
+    }
+
+    fn take(
+        &self,
+        powers: Part,
+        _: &Range<usize>,
+        words: &mut [u64],
+        places: &'p mut [&mut [Limb]],
+    ) {
+        let words = &mut words[powers.range()];
+        let rows = Rows::new(words, self.table.shape.entry.words());
+        self.threads
+            .each_with_row(places, rows, |_, place, words| copy_out(words, place));
+    }
+}
