@@ -160,7 +160,6 @@ pub(crate) fn write_indices(indices: impl Iterator<Item = u32>, words: &mut [u64
 const LIMBS_PER_WORD: usize = (u64::BITS / Limb::BITS) as usize;
 
 /// Copies `limbs` to `words`, with zeros above.
-#[cfg(any(feature = "rsa", test))]
 pub(crate) fn copy_in(limbs: &[Limb], words: &mut [u64]) {
     write_limbs(0, limbs, words, |place, word| *place = word);
 }
