@@ -103,6 +103,8 @@ impl WithLimbs for Primes<'_> {
 }
 
 /// `-1 / number mod e` for an odd e, or `None` if there is no inverse.
+// On some targets a limb has 32 bits.
+#[allow(clippy::unnecessary_cast)]
 fn minus_inverse(number: &[Limb], e: u32) -> Option<Secret<u32>> {
     let reciprocal = Reciprocal::new(NonZero::<Limb>::new_unwrap(Limb::from(e)));
     let mut rest = Secret::new(0);
