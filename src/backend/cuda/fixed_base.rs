@@ -7,6 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::borrow::Borrow;
 
+use batch_modexp_core::checks::check_lengths;
 use batch_modexp_core::fixed_base::check_exponents;
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::width::{clear, width};
@@ -30,16 +31,15 @@ use super::words::copy_in;
 /// the devices, and wiped on drop. Threads share a table by reference.
 #[allow(missing_debug_implementations)]
 pub struct CudaFixedBase<U> {
-    table: Place,
+    table: Place<U>,
     /// A zero as wide as the modulus.
     zero: U,
-    host: FixedBase<U>,
 }
 
-/// The side that computes with a table.
-enum Place {
+/// The table of the side that computes.
+enum Place<U> {
     Devices(DeviceTable),
-    Host,
+    Host(FixedBase<U>),
 }
 
 /// A table for the devices.
@@ -57,14 +57,17 @@ impl<U> CudaFixedBase<U> {
     pub fn exponent_bits(&self) -> u32 {
         match &self.table {
             Place::Devices(table) => table.shape.exponent_bits,
-            Place::Host => self.host.exponent_bits(),
+            Place::Host(table) => table.exponent_bits(),
         }
     }
 
     /// Whether exponents are in two's complement: see [`Cuda::signed_fixed_base`].
     #[must_use]
     pub fn is_signed(&self) -> bool {
-        self.host.is_signed()
+        match &self.table {
+            Place::Devices(table) => table.is_signed,
+            Place::Host(table) => table.is_signed(),
+        }
     }
 
     /// Bits in a digit of an exponent. Each digit costs one product.
@@ -72,7 +75,7 @@ impl<U> CudaFixedBase<U> {
     pub fn window_bits(&self) -> u32 {
         match &self.table {
             Place::Devices(_) => WINDOW_BITS,
-            Place::Host => self.host.window_bits(),
+            Place::Host(table) => table.window_bits(),
         }
     }
 
@@ -81,7 +84,7 @@ impl<U> CudaFixedBase<U> {
     pub fn bytes(&self) -> usize {
         match &self.table {
             Place::Devices(table) => table.record.len() * size_of::<u64>(),
-            Place::Host => self.host.bytes(),
+            Place::Host(table) => table.bytes(),
         }
     }
 
@@ -121,14 +124,14 @@ impl Cuda {
     ) -> Result<CudaFixedBase<U>, Error> {
         // The least table of the host also checks the base.
         let host = |bits, max_bytes| self.host.fixed_base(base, params, bits, max_bytes);
-        let checked = host(0, usize::MAX)?;
+        host(0, usize::MAX)?;
         let inputs = Inputs {
             base,
             inverse: None,
             params,
             exponent_bits,
         };
-        self.table(&inputs, max_bytes, checked, host)
+        self.table(&inputs, max_bytes, host)
     }
 
     /// Makes a table for signed exponents, in two's complement of `exponent_bits` bits. `inverse`
@@ -150,14 +153,14 @@ impl Cuda {
             self.host
                 .signed_fixed_base(base, inverse, params, bits, max_bytes)
         };
-        let checked = host(0, usize::MAX)?;
+        host(0, usize::MAX)?;
         let inputs = Inputs {
             base,
             inverse: Some(inverse),
             params,
             exponent_bits,
         };
-        self.table(&inputs, max_bytes, checked, host)
+        self.table(&inputs, max_bytes, host)
     }
 
     /// Writes `base ^ (exponents[i] mod 2^exponent_bits) mod modulus` to `out[i]`, the canonical
@@ -183,15 +186,13 @@ impl Cuda {
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        assert_eq!(
-            exponents.len(),
-            out.len(),
-            "a batch and its output must have the same length"
-        );
-        let Place::Devices(on_devices) = &table.table else {
-            return self
-                .host
-                .batch_fixed_base_exp(&table.host, exponents, exponent_bits, out);
+        check_lengths(exponents, out);
+        let on_devices = match &table.table {
+            Place::Devices(on_devices) => on_devices,
+            Place::Host(on_host) => {
+                let host = &self.host;
+                return host.batch_fixed_base_exp(on_host, exponents, exponent_bits, out);
+            }
         };
         let table_bits = (table.exponent_bits(), table.is_signed());
         check_exponents(exponents, exponent_bits, table_bits)
@@ -219,12 +220,11 @@ impl Cuda {
     }
 
     /// Makes a table on the devices if they have a kernel that takes the modulus, otherwise one of
-    /// the host. `checked` is the host's least table.
+    /// the host.
     fn table<U: Unsigned + Sync + Send>(
         &self,
         inputs: &Inputs<'_, U>,
         max_bytes: usize,
-        checked: FixedBase<U>,
         host: impl FnOnce(u32, usize) -> Result<FixedBase<U>, Error>,
     ) -> Result<CudaFixedBase<U>, Error> {
         self.devices.check()?;
@@ -233,18 +233,11 @@ impl Cuda {
             Some(kernels) => self.device_table(kernels, inputs, max_bytes)?,
             None => None,
         };
-        Ok(match found {
-            Some(table) => CudaFixedBase {
-                table: Place::Devices(table),
-                zero,
-                host: checked,
-            },
-            None => CudaFixedBase {
-                table: Place::Host,
-                zero,
-                host: host(inputs.exponent_bits, max_bytes)?,
-            },
-        })
+        let table = match found {
+            Some(table) => Place::Devices(table),
+            None => Place::Host(host(inputs.exponent_bits, max_bytes)?),
+        };
+        Ok(CudaFixedBase { table, zero })
     }
 
     /// The kernels for the entries and for the powers.

@@ -1,7 +1,8 @@
 //! Reads the numbers of a key from octets, and checks their relations.
 //!
 //! Constant-time in d, p, q, dP, dQ and qInv: only sums, masks and comparisons over public widths,
-//! on `Uint<LIMBS>`. Only results and numbers that are divided are secrets in heap memory. The verdicts become public.
+//! on `Uint<LIMBS>`. Only results and numbers that are divided are secrets in heap memory. The
+//! verdicts become public.
 
 mod arithmetic;
 mod division;

@@ -248,7 +248,7 @@ fn octets_of_a_table() {
 
 /// For measurements: the time of powers by a table, and of as many exponentiations.
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "a measurement on a GPU; docs/powers.md has the command"]
 fn gain() {
     let Some(cuda) = gpu() else { return };
     for (bits, count) in [(1024, 101_376), (1536, 67_584), (2048, 67_584)] {
