@@ -176,6 +176,10 @@ pub struct KeygenArgs {
     #[arg(long, value_name = "E", default_value_t = 65_537)]
     pub exponent: u32,
 
+    /// Reject candidates on GPUs, which get copies of them
+    #[arg(long)]
+    pub gpus: bool,
+
     /// Threads; at most 64, or 4 a core if that is more [default: one a core]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,

@@ -3,7 +3,9 @@
 use std::fs;
 use std::io::Write;
 use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use batch_modexp::backend::{Auto, Kind};
@@ -17,8 +19,8 @@ use super::failure::Failure;
 use super::stdio;
 use super::temporary::Temporary;
 
-/// Keys that a thread generates before they are written.
-const AT_A_TIME: usize = 8;
+/// Threads that write keys.
+const WRITERS: usize = 16;
 
 /// The number of generated keys and the time for them.
 struct Summary {
@@ -27,7 +29,8 @@ struct Summary {
 }
 
 pub fn run(args: &KeygenArgs) -> Result<(), Failure> {
-    let backend = Auto::with(Kind::Cpu, args.threads)?;
+    let kind = if args.gpus { Kind::GpuOrCpu } else { Kind::Cpu };
+    let backend = Auto::with(kind, args.threads)?;
     let generator = KeyGenerator::new(&backend, args.bits)?;
     let generator = generator.public_exponent(args.exponent)?;
     let folder = Folder::new(&args.out_dir, args.count)?;
@@ -36,21 +39,40 @@ pub fn run(args: &KeygenArgs) -> Result<(), Failure> {
         false => progress_bar(args.count),
     };
     let started = Instant::now();
-    let mut written = 0;
-    while written < args.count.get() {
-        let count = (args.count.get() - written).min(AT_A_TIME * backend.threads());
-        for key in generator.generate(&mut SysRng, count)? {
-            written += 1;
-            folder.write(written, &key)?;
-            progress.inc(1);
-        }
-    }
+    generate_all(&generator, &folder, args.count.get(), &progress)?;
     progress.finish_and_clear();
     let summary = Summary {
-        count: written,
+        count: args.count.get(),
         took: started.elapsed(),
     };
     summary.print(args, &backend)
+}
+
+/// Generates keys in groups, and writes each group while the next one is generated.
+fn generate_all(
+    generator: &KeyGenerator<&Auto>,
+    folder: &Folder<'_>,
+    count: usize,
+    progress: &ProgressBar,
+) -> Result<(), Failure> {
+    thread::scope(|scope| {
+        let mut writing = None;
+        let mut generated = 0;
+        while generated < count {
+            let missing = count - generated;
+            let keys = generator.generate(&mut SysRng, missing.min(generator.granularity()))?;
+            let first = generated + 1;
+            generated += keys.len();
+            writing.take().map_or(Ok(()), joined)?;
+            writing = Some(scope.spawn(move || folder.write_all(first, &keys, progress)));
+        }
+        writing.map_or(Ok(()), joined)
+    })
+}
+
+/// The result of a thread. If it has panicked, so does this one.
+fn joined(thread: ScopedJoinHandle<'_, Result<(), Failure>>) -> Result<(), Failure> {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// The folder for the keys.
@@ -89,6 +111,31 @@ impl<'a> Folder<'a> {
     fn file(&self, number: usize) -> PathBuf {
         // The same name in every run, so that no folder gets two sets of keys unnoticed.
         self.path.join(format!("key-{number:06}.pem"))
+    }
+
+    /// Writes keys on several threads, because each waits until its file is on the disk. The first
+    /// key has the number `first`.
+    fn write_all(
+        &self,
+        first: usize,
+        keys: &[GeneratedKey],
+        progress: &ProgressBar,
+    ) -> Result<(), Failure> {
+        let share = keys.len().div_ceil(WRITERS).max(1);
+        thread::scope(|scope| {
+            let write = |(number, keys): (usize, &[GeneratedKey])| {
+                for (number, key) in (number..).zip(keys) {
+                    self.write(number, key)?;
+                    progress.inc(1);
+                }
+                Ok(())
+            };
+            let shares = (first..).step_by(share).zip(keys.chunks(share));
+            let threads: Vec<_> = shares
+                .map(|share| scope.spawn(move || write(share)))
+                .collect();
+            threads.into_iter().try_for_each(joined)
+        })
     }
 
     /// Writes a key atomically, readable by its owner alone.

@@ -8,11 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::NamedTempFile;
 
-/// The file that a signal must remove. The lock is held while it is made, renamed or removed, so
+/// The files that a signal must remove. The lock is held while one is made, renamed or removed, so
 /// that a signal finds it under its name or not at all.
-static REMOVE: Mutex<Option<PathBuf>> = Mutex::new(None);
+static REMOVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// The only temporary file of the process.
 pub struct Temporary(NamedTempFile);
 
 impl Temporary {
@@ -27,7 +26,7 @@ impl Temporary {
         }
         let mut remove = to_remove();
         let file = builder.tempfile_in(folder)?;
-        *remove = Some(file.path().into());
+        remove.push(file.path().into());
         Ok(Self(file))
     }
 
@@ -35,8 +34,9 @@ impl Temporary {
     pub fn persist(self, path: &Path) -> io::Result<()> {
         self.0.as_file().sync_all()?;
         let mut remove = to_remove();
+        let name = self.0.path().to_owned();
         self.0.persist(path).map_err(|error| error.error)?;
-        *remove = None;
+        remove.retain(|path| *path != name);
         Ok(())
     }
 
@@ -44,10 +44,11 @@ impl Temporary {
     pub fn persist_new(self, path: &Path) -> io::Result<()> {
         self.0.as_file().sync_all()?;
         let mut remove = to_remove();
+        let name = self.0.path().to_owned();
         self.0
             .persist_noclobber(path)
             .map_err(|error| error.error)?;
-        *remove = None;
+        remove.retain(|path| *path != name);
         Ok(())
     }
 
@@ -58,8 +59,9 @@ impl Temporary {
         io::copy(&mut self.0, &mut original)?;
         original.sync_all()?;
         let mut remove = to_remove();
+        let name = self.0.path().to_owned();
         self.0.close()?;
-        *remove = None;
+        remove.retain(|path| *path != name);
         Ok(())
     }
 }
@@ -74,7 +76,7 @@ impl Write for Temporary {
     }
 }
 
-fn to_remove() -> MutexGuard<'static, Option<PathBuf>> {
+fn to_remove() -> MutexGuard<'static, Vec<PathBuf>> {
     REMOVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -99,7 +101,7 @@ mod signals {
         Ok(())
     }
 
-    /// Starts a thread that waits for interrupt, terminate and hang-up. It removes the file, and
+    /// Starts a thread that waits for interrupt, terminate and hang-up. It removes the files, and
     /// then lets the signal end the program as usual.
     fn watch() -> io::Result<()> {
         let ignored = ignored();
@@ -111,7 +113,7 @@ mod signals {
             for signal in signals.forever() {
                 // Held until the end, so that no other file is created.
                 let remove = super::to_remove();
-                if let Some(path) = &*remove {
+                for path in &*remove {
                     // An error is ignored: the file is gone, or the program ends anyway.
                     let _ = std::fs::remove_file(path);
                 }

@@ -102,6 +102,14 @@ pub trait RsaBackend: BatchModExp<BoxedUint, Error = batch_modexp_core::Error> {
     fn per_thread(&self) -> Option<PerThread<'_>> {
         None
     }
+
+    /// The threads of the processor beside the devices of a backend. Key generation divides its work
+    /// among them, and only exponentiates on the devices.
+    ///
+    /// By default those of [`per_thread`](Self::per_thread).
+    fn per_host_thread(&self) -> Option<PerThread<'_>> {
+        self.per_thread()
+    }
 }
 
 /// Items for a backend to compute. Their keys share all public numbers except n.

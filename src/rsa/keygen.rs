@@ -16,13 +16,15 @@ use core::fmt;
 use std::{panic::resume_unwind, thread};
 
 use batch_modexp_core::engine::Engine;
+use batch_modexp_core::requests::SecretPowers;
 use batch_modexp_core::secret::Secret;
 use crypto_bigint::{BoxedUint, Limb};
 use rand_core::TryCryptoRng;
 
 use self::candidates::Candidates;
 pub use self::export::GeneratedKey;
-use super::backend::RsaBackend;
+use self::primality::Testers;
+use super::backend::{RsaBackend, batch_mod_exp};
 use super::private_op::{Randomness, Streams};
 use crate::rsa::{Error, MAX_BITS, MIN_BITS};
 
@@ -44,8 +46,9 @@ const STEP: u32 = 128;
 /// accepted ones. Nothing else about the primes does: tests are constant-time, and every buffer is
 /// wiped.
 ///
-/// Keys are computed on the processor: divided among the threads of a backend that has some
-/// ([`RsaBackend::per_thread`]), else on the calling thread.
+/// Keys are divided among the threads of the processor ([`RsaBackend::per_host_thread`]); a backend
+/// without any computes on the calling thread. If a backend has devices, these run the rounds of the
+/// tests, and the processor repeats one for each prime in case a device has failed.
 ///
 /// ```
 /// use batch_modexp::backend::Auto;
@@ -117,30 +120,38 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
     /// # Errors
     ///
     /// [`Error::Rng`] if the generator fails or returns 32 equal octets, or if too many candidates
-    /// are rejected for it to be random.
+    /// are rejected for it to be random. [`Error::Backend`] if all GPUs fail.
     pub fn generate<R>(&self, rng: &mut R, count: usize) -> Result<Vec<GeneratedKey>, Error>
     where
         R: TryCryptoRng + ?Sized,
     {
         let streams = Streams::seeded(rng)?;
         #[cfg(feature = "std")]
-        if let Some(one) = self.backend.per_thread() {
-            return self.on_threads(one, &streams, count);
+        if let Some(host) = self.backend.per_host_thread() {
+            return self.on_threads(host, &streams, count);
         }
-        self.on_engine(self.backend.engine().0, &mut streams.next(), count)
+        self.on_thread(self.backend.engine().0, &mut streams.next(), count)
+    }
+
+    /// The number of keys that keeps all threads and GPUs busy. To show progress, call
+    /// [`generate`](Self::generate) for so many at a time.
+    pub fn granularity(&self) -> usize {
+        let host = self.backend.per_host_thread();
+        let threads = host.map_or(1, |host| host.threads.get());
+        threads * primality::keys_at_a_time(self.bits, has_devices(&self.backend))
     }
 
     /// Generates a share of the keys on each thread.
     #[cfg(feature = "std")]
     fn on_threads(
         &self,
-        one: super::backend::PerThread<'_>,
+        host: super::backend::PerThread<'_>,
         streams: &Streams,
         count: usize,
     ) -> Result<Vec<GeneratedKey>, Error> {
-        let threads = one.threads.get().min(count).max(1);
-        let engine = one.backend.engine().0;
-        let generate = |count: usize| self.on_engine(engine, &mut streams.next(), count);
+        let threads = host.threads.get().min(count).max(1);
+        let engine = host.backend.engine().0;
+        let generate = |count: usize| self.on_thread(engine, &mut streams.next(), count);
         let mut shares = (0..threads).map(|thread| (count + thread) / threads);
         let mut own = shares.next().unwrap_or(0);
         thread::scope(|scope| {
@@ -166,18 +177,23 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
     }
 
     /// Generates keys on the calling thread.
-    fn on_engine(
+    fn on_thread(
         &self,
         engine: &dyn Engine,
         randomness: &mut Randomness,
         count: usize,
     ) -> Result<Vec<GeneratedKey>, Error> {
+        let on_devices = |powers: SecretPowers<'_>| batch_mod_exp(&self.backend, powers);
+        let testers = Testers {
+            engine,
+            devices: has_devices(&self.backend).then_some(&on_devices),
+        };
         let mut keys = Vec::with_capacity(count);
         let mut primes: Vec<Secret<BoxedUint>> = Vec::new();
         while keys.len() < count {
             let missing = (2 * (count - keys.len())).saturating_sub(primes.len());
             primes.extend(primality::primes(
-                engine,
+                testers,
                 &self.candidates,
                 randomness,
                 missing,
@@ -192,16 +208,25 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
     }
 }
 
+/// Whether a backend has devices beside the processor.
+fn has_devices<B: RsaBackend>(backend: &B) -> bool {
+    backend.per_thread().is_none() && backend.per_host_thread().is_some()
+}
+
 /// Candidates of `bits` bits are divided by all odd primes below this. More would take longer than
 /// the primality tests they save, by estimates for 1024 bits.
 ///
 /// The time of a test is proportional to the cube of the length, that of a division to the length,
 /// and a prime p divides one candidate in p. The best bound is therefore proportional to the square
 /// of the length.
-fn small_primes_below(bits: u32, engine: &str) -> u32 {
-    let for_1024_bits = if engine == "ifma" { 1 << 14 } else { 1 << 16 };
+fn small_primes_below(bits: u32, engine: &str, has_devices: bool) -> u32 {
+    let for_1024_bits = match engine {
+        _ if has_devices => 1 << 11,
+        "ifma" => 1 << 14,
+        _ => 1 << 16,
+    };
     let square = u64::from(bits).pow(2);
-    ((for_1024_bits * square) >> 20).clamp(1 << 12, 1 << 16) as u32
+    ((for_1024_bits * square) >> 20).clamp(1 << 11, 1 << 16) as u32
 }
 
 /// Halves a number, rounded down.
@@ -236,7 +261,7 @@ impl PublicExponent {
 
     /// Candidates of `bits` bits for primes of a key with this exponent.
     fn candidates<B: RsaBackend>(&self, bits: u32, backend: &B) -> Candidates {
-        let below = small_primes_below(bits, backend.engine().name());
+        let below = small_primes_below(bits, backend.engine().name(), has_devices(backend));
         Candidates::new(bits, &self.factors, below)
     }
 }

@@ -26,7 +26,7 @@ use super::key::check::check as check_numbers;
 use super::key::{Private, params};
 use super::keygen::candidates::Candidates;
 use super::keygen::numbers::Numbers;
-use super::keygen::primality::pass;
+use super::keygen::primality::{on_engine, pass};
 use super::mgf1::add_mask;
 use super::private_op::{Randomness, Source, Streams};
 use super::signatures::SecretOctets;
@@ -240,7 +240,7 @@ fn test_primality() {
             let params = params::secret(&number.clone().resize(width));
             set_params_undefined(&params, true);
             let mut randomness = Streams::seeded(&mut SecretRandom::new(6)).unwrap().next();
-            let verdicts = pass(&Serial, &[&*params; 3], &mut randomness).unwrap();
+            let verdicts = pass(&on_engine(&Serial), &[&*params; 3], &mut randomness).unwrap();
             set_params_undefined(&params, false);
             assert_eq!(verdicts.contains(&true), passes);
         }

@@ -4,13 +4,17 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use batch_modexp::backend::{Auto, Cpu, Serial};
+use batch_modexp::rsa::backend::{HostEngine, PerThread, RsaBackend};
 use batch_modexp::rsa::{
     BatchSigner, BatchVerifier, Error, GeneratedKey, KeyGenerator, KeyHandle, Pkcs1v15,
 };
+use batch_modexp::{BatchModExp, ModExp};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
+use crypto_bigint::{BoxedUint, Resize};
 use num_bigint::BigUint;
 use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
@@ -135,9 +139,113 @@ fn keys_follow_from_the_generator() {
         let moduli: BTreeSet<_> = keys.iter().map(|key| key.key().n()).collect();
         assert_eq!(moduli.len(), count);
     }
-    let auto = KeyGenerator::new(Auto::with_gpus().unwrap(), 1024).unwrap();
-    let mut rng = ChaCha20Rng::seed_from_u64(9);
-    assert_eq!(auto.generate(&mut rng, 1).unwrap().len(), 1);
+}
+
+/// A call computes at least so many keys at a time, on GPUs where there are some.
+#[test]
+fn keys_by_the_group() {
+    let auto = Auto::with_gpus().unwrap();
+    for (bits, e) in [(1024, 65_537), (2048, 65_539)] {
+        let generator = KeyGenerator::new(&auto, bits).unwrap();
+        let generator = generator.public_exponent(e).unwrap();
+        let count = generator.granularity().min(64 * 1024 / bits as usize);
+        let mut rng = ChaCha20Rng::seed_from_u64(u64::from(bits));
+        let keys = generator.generate(&mut rng, count).unwrap();
+        let primes: BTreeSet<_> = keys.iter().flat_map(|key| check(key, bits, e)).collect();
+        assert_eq!(primes.len(), 2 * count);
+    }
+}
+
+/// What a device answers.
+#[derive(Clone, Copy, Debug)]
+enum Answers {
+    Powers,
+    /// 1, with which every candidate passes.
+    One,
+    /// 2, with which none does.
+    Two,
+    AnError,
+}
+
+/// Computes batches as devices do, beside a processor with two threads.
+struct Device {
+    host: Cpu,
+    answers: Answers,
+    calls: AtomicUsize,
+}
+
+impl Device {
+    fn new(answers: Answers) -> Self {
+        Self {
+            host: Cpu::with_threads(NonZeroUsize::new(2).unwrap()).unwrap(),
+            answers,
+            calls: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl BatchModExp<BoxedUint> for Device {
+    type Error = batch_modexp::Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, BoxedUint>],
+        exponent_bits: u32,
+        out: &mut [BoxedUint],
+    ) -> Result<(), batch_modexp::Error> {
+        self.calls.fetch_add(1, Relaxed);
+        let constant = match self.answers {
+            Answers::Powers => return self.host.batch_mod_exp(batch, exponent_bits, out),
+            Answers::One => 1u8,
+            Answers::Two => 2,
+            Answers::AnError => return Err(batch_modexp::Error::ThreadPool { threads: 3 }),
+        };
+        for out in out {
+            *out = BoxedUint::from(constant).resize(out.bits_precision());
+        }
+        Ok(())
+    }
+}
+
+impl RsaBackend for Device {
+    fn engine(&self) -> HostEngine<'_> {
+        self.host.engine()
+    }
+
+    fn per_host_thread(&self) -> Option<PerThread<'_>> {
+        self.host.per_thread()
+    }
+}
+
+/// Devices compute the tests, but a prime must pass one round on the processor too.
+#[test]
+fn keys_do_not_depend_on_a_device() {
+    for answers in [
+        Answers::Powers,
+        Answers::One,
+        Answers::Two,
+        Answers::AnError,
+    ] {
+        let device = Device::new(answers);
+        let generator = KeyGenerator::new(&device, 1024).unwrap();
+        let mut rng = ChaCha20Rng::seed_from_u64(4);
+        let keys = generator.generate(&mut rng, 3);
+        assert!(device.calls.load(Relaxed) > 0);
+        match (answers, keys) {
+            (Answers::Powers | Answers::One, Ok(keys)) => {
+                assert_eq!(keys.len(), 3);
+                for key in &keys {
+                    check(key, 1024, 65_537);
+                }
+            }
+            (Answers::Two, Err(Error::Rng))
+            | (
+                Answers::AnError,
+                Err(Error::Backend(batch_modexp::Error::ThreadPool { threads: 3 })),
+            ) => {}
+            (_, result) => panic!("{answers:?}: {:?}", result.map(|keys| keys.len())),
+        }
+    }
 }
 
 /// Primes modulo small numbers are evenly distributed.

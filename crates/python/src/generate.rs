@@ -78,7 +78,7 @@ pub(crate) fn generate_keys(
     Ok(list)
 }
 
-/// Generates keys, as many at a time as there are threads, until there are enough or `stop` is set.
+/// Generates keys, some at a time, until there are enough or `stop` is set.
 fn generate(
     backend: &Auto,
     bits: u32,
@@ -89,10 +89,8 @@ fn generate(
     let generator = KeyGenerator::new(backend, bits)?.public_exponent(public_exponent)?;
     let mut keys = Vec::new();
     while keys.len() < count && !stop.load(Ordering::Relaxed) {
-        // Several short keys at a time fill more lanes.
-        let at_a_time = backend.threads() * (8192 / bits as usize);
         let missing = count - keys.len();
-        keys.extend(generator.generate(&mut SysRng, missing.min(at_a_time))?);
+        keys.extend(generator.generate(&mut SysRng, missing.min(generator.granularity()))?);
     }
     Ok(keys)
 }

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crypto_bigint::Limb;
 
-use super::{HostEngine, Items, PublicItems, RsaBackend, batch_mod_exp};
+use super::{HostEngine, Items, PerThread, PublicItems, RsaBackend, batch_mod_exp};
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
 use crate::backend::cuda::crt::{CrtFeed, CrtKey, CrtRun, CrtShape};
@@ -61,6 +61,10 @@ impl RsaBackend for Cuda {
 
     fn engine(&self) -> HostEngine<'_> {
         self.host().engine()
+    }
+
+    fn per_host_thread(&self) -> Option<PerThread<'_>> {
+        self.host().per_thread()
     }
 }
 

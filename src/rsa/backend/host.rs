@@ -50,6 +50,10 @@ macro_rules! on_pointee {
             fn per_thread(&self) -> Option<PerThread<'_>> {
                 (**self).per_thread()
             }
+
+            fn per_host_thread(&self) -> Option<PerThread<'_>> {
+                (**self).per_host_thread()
+            }
         }
     };
 }
@@ -192,6 +196,10 @@ mod threads {
         fn engine(&self) -> HostEngine<'_> {
             self.cuda().engine()
         }
+
+        fn per_host_thread(&self) -> Option<PerThread<'_>> {
+            self.cuda().per_host_thread()
+        }
     }
 
     #[cfg(feature = "cuda")]
@@ -273,6 +281,17 @@ mod threads {
                 Chosen::Cpu(cpu) => cpu.per_thread(),
                 #[cfg(feature = "cuda")]
                 Chosen::Cuda(_) | Chosen::Both(_) => None,
+            }
+        }
+
+        fn per_host_thread(&self) -> Option<PerThread<'_>> {
+            match self.chosen() {
+                Chosen::Serial(_) => None,
+                Chosen::Cpu(cpu) => cpu.per_host_thread(),
+                #[cfg(feature = "cuda")]
+                Chosen::Cuda(cuda) => cuda.per_host_thread(),
+                #[cfg(feature = "cuda")]
+                Chosen::Both(both) => both.per_host_thread(),
             }
         }
     }

@@ -17,21 +17,47 @@ use super::candidates::Candidates;
 use super::halve;
 use crate::rsa::Error;
 use crate::rsa::key::params;
-use crate::rsa::private_op::Randomness;
+use crate::rsa::private_op::{Exponentiate, Randomness};
 
-/// The most candidates tested at a time. More would not fit into a cache.
-const AT_A_TIME: usize = 256;
+/// Tests for each bit of a prime, if half of the tests suffice. So few are wasted at the end.
+const BITS_FOR_EACH_TEST: usize = 46;
 
 /// Lanes of the widest engine.
 const LANES: usize = 8;
+
+/// Who exponentiates for the tests of one thread.
+#[derive(Clone, Copy)]
+pub(super) struct Testers<'a> {
+    /// Computes on the calling thread.
+    pub(super) engine: &'a dyn Engine,
+    /// Computes all rounds in place of the engine, which repeats one for each prime.
+    pub(super) devices: Option<Exponentiate<'a>>,
+}
+
+/// The most candidates tested at a time.
+fn at_a_time(has_devices: bool) -> usize {
+    match has_devices {
+        // The threads together fill a device, and wait little for it.
+        true => 2048,
+        // More would not fit into a cache.
+        false => 256,
+    }
+}
+
+/// The number of keys of `bits` bits for which a thread tests as many candidates at a time as it
+/// can.
+pub(super) fn keys_at_a_time(bits: u32, has_devices: bool) -> usize {
+    (at_a_time(has_devices) * BITS_FOR_EACH_TEST / bits as usize).max(1)
+}
 
 /// Finds at least `count` primes.
 ///
 /// # Errors
 ///
-/// [`Error::Rng`], also if so few candidates are primes that the randomness cannot be random.
+/// [`Error::Rng`], also if so few candidates are primes that the randomness cannot be random, and
+/// the error of the devices.
 pub(super) fn primes(
-    engine: &dyn Engine,
+    testers: Testers<'_>,
     candidates: &Candidates,
     randomness: &mut Randomness,
     count: usize,
@@ -41,12 +67,11 @@ pub(super) fn primes(
     let mut draws = count.saturating_mul(64 * bits as usize);
     let mut primes = Vec::new();
     while primes.len() < count {
-        // A prime takes about one test for each 23 bits. Half as many at a time waste few tests at
-        // the end.
-        let tests = (count - primes.len()).saturating_mul(bits as usize) / 46;
-        let tests = tests.clamp(LANES, AT_A_TIME).next_multiple_of(LANES);
+        let tests = (count - primes.len()).saturating_mul(bits as usize) / BITS_FOR_EACH_TEST;
+        let tests = tests.clamp(LANES, at_a_time(testers.devices.is_some()));
+        let tests = tests.next_multiple_of(LANES);
         let drawn = candidates.draw(randomness, tests, &mut draws)?;
-        primes.extend(test(engine, drawn, randomness)?);
+        primes.extend(test(testers, drawn, randomness)?);
     }
     Ok(primes)
 }
@@ -54,7 +79,7 @@ pub(super) fn primes(
 /// Returns the candidates that are primes. The others, and the round that rejected them, become
 /// public.
 fn test(
-    engine: &dyn Engine,
+    testers: Testers<'_>,
     candidates: Vec<Secret<BoxedUint>>,
     randomness: &mut Randomness,
 ) -> Result<Vec<Secret<BoxedUint>>, Error> {
@@ -62,26 +87,28 @@ fn test(
         .iter()
         .map(|candidate| params::secret(candidate))
         .collect();
-    let each: Vec<_> = params.iter().map(|params| &**params).collect();
-    let first = pass(engine, &each, randomness)?;
-    let passed = |(index, passed): (usize, bool)| passed.then_some(index);
-    let passed: Vec<_> = first.into_iter().enumerate().filter_map(passed).collect();
-    if passed.is_empty() {
-        return Ok(Vec::new());
+    let on_engine = on_engine(testers.engine);
+    let rounds = rounds(candidates[0].bits_precision());
+    // One round rejects most candidates. All further rounds at once leave no lane idle.
+    let mut steps = Vec::from([(testers.devices.unwrap_or(&on_engine), 1)]);
+    steps.push((steps[0].0, rounds - 1));
+    // A composite that passes because of a wrong power passes here once in 2^40 times for 1024
+    // bits, by the bound of `rounds`.
+    steps.extend(testers.devices.map(|_| (&on_engine as Exponentiate<'_>, 1)));
+    let mut passed: Vec<_> = (0..candidates.len()).collect();
+    for (exponentiate, rounds) in steps {
+        let each = |&index: &usize| core::iter::repeat_n(&*params[index], rounds);
+        let each: Vec<_> = passed.iter().flat_map(each).collect();
+        let verdicts = pass(exponentiate, &each, randomness)?;
+        let mut verdicts = verdicts.chunks_exact(rounds);
+        passed.retain(|_| {
+            verdicts
+                .next()
+                .is_some_and(|verdicts| !verdicts.contains(&false))
+        });
     }
-    // All further rounds at once, so that no lane is idle.
-    let further = rounds(each[0].modulus().bits_precision()) - 1;
-    let again = passed
-        .iter()
-        .flat_map(|&index| core::iter::repeat_n(each[index], further));
-    let verdicts = pass(engine, &again.collect::<Vec<_>>(), randomness)?;
-    let verdicts = verdicts.chunks_exact(further);
-    let is_prime = |(index, verdicts): (&usize, &[bool])| {
-        verdicts.iter().all(|passed| *passed).then_some(*index)
-    };
-    let primes: Vec<_> = passed.iter().zip(verdicts).filter_map(is_prime).collect();
     let chosen = candidates.into_iter().enumerate();
-    let chosen = chosen.filter(|(index, _)| primes.contains(index));
+    let chosen = chosen.filter(|(index, _)| passed.contains(index));
     Ok(chosen.map(|(_, prime)| prime).collect())
 }
 
@@ -109,9 +136,23 @@ fn rounds(bits: u32) -> usize {
     (3..=k / 9).find(enough).unwrap_or(k / 9) as usize
 }
 
-/// Whether each candidate, an odd modulus with its constants, passes with a random base.
-pub(in crate::rsa) fn pass(
+/// Exponentiations on an engine.
+pub(in crate::rsa) fn on_engine(
     engine: &dyn Engine,
+) -> impl Fn(SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
+    |powers| {
+        engine.pow(powers);
+        Ok(())
+    }
+}
+
+/// Whether each candidate, an odd modulus with its constants, passes with a random base.
+///
+/// # Errors
+///
+/// [`Error::Rng`] and the error of `exponentiate`.
+pub(in crate::rsa) fn pass(
+    exponentiate: Exponentiate<'_>,
     candidates: &[&MontyParams<BoxedUint>],
     randomness: &mut Randomness,
 ) -> Result<Vec<bool>, Error> {
@@ -126,13 +167,13 @@ pub(in crate::rsa) fn pass(
         .map(|params| half(params.modulus().as_ref()));
     let exponents: Secret<Vec<_>> = Secret::new(exponents.collect());
     let mut powers = Secret::new(vec![Limb::ZERO; bases.len()]);
-    engine.pow(SecretPowers {
+    exponentiate(SecretPowers {
         moduli: candidates,
         exponents: &exponents.iter().collect::<Vec<_>>(),
         exponent_bits: bits - 1,
         bases: &bases,
         out: &mut powers,
-    });
+    })?;
     let verdicts = powers.chunks_exact(size).zip(candidates);
     let verdict = |(power, params): (&[Limb], &&MontyParams<BoxedUint>)| {
         reveal(is_one_or_minus_one(
@@ -224,10 +265,29 @@ mod tests {
 
     /// The number of primes found among `numbers`.
     fn primes_among(numbers: &[BigUint]) -> usize {
-        let numbers: Vec<_> = numbers.iter().map(boxed).collect();
-        let mut rng = chacha20::ChaCha20Rng::seed_from_u64(3);
-        let mut randomness = Streams::seeded(&mut rng).unwrap().next();
-        test(&Serial, numbers, &mut randomness).unwrap().len()
+        let primes = |devices| {
+            let testers = Testers {
+                engine: &Serial,
+                devices,
+            };
+            let numbers = numbers.iter().map(boxed).collect();
+            let mut rng = chacha20::ChaCha20Rng::seed_from_u64(3);
+            let mut randomness = Streams::seeded(&mut rng).unwrap().next();
+            test(testers, numbers, &mut randomness).unwrap().len()
+        };
+        let count = primes(None);
+        // Devices that compute, for which everything passes, and for which nothing does.
+        let all_ones = |powers: SecretPowers<'_>| {
+            let size = powers.out.len() / powers.moduli.len();
+            for power in powers.out.chunks_exact_mut(size) {
+                power[0] = Limb::ONE;
+            }
+            Ok(())
+        };
+        assert_eq!(primes(Some(&on_engine(&Serial))), count);
+        assert_eq!(primes(Some(&all_ones)), count);
+        assert_eq!(primes(Some(&|_: SecretPowers<'_>| Ok(()))), 0);
+        count
     }
 
     /// Known primes and composites that are 3 modulo 4.
@@ -275,7 +335,8 @@ mod tests {
                     let mut rng = chacha20::ChaCha20Rng::seed_from_u64(3);
                     let mut randomness = Streams::seeded(&mut rng).unwrap().next();
                     let params = params::secret(&number);
-                    let verdicts = pass(&Serial, &[&*params; 20], &mut randomness).unwrap();
+                    let verdicts =
+                        pass(&on_engine(&Serial), &[&*params; 20], &mut randomness).unwrap();
                     assert!(!verdicts.iter().all(|passed| *passed), "{p} {q} {r}");
                     found += 1;
                 }
