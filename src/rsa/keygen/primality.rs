@@ -265,7 +265,7 @@ mod tests {
 
     /// The number of primes found among `numbers`.
     fn primes_among(numbers: &[BigUint]) -> usize {
-        let primes = |devices| {
+        let primes = |devices: Option<Exponentiate<'_>>| {
             let testers = Testers {
                 engine: &Serial,
                 devices,
