@@ -176,7 +176,11 @@ pub struct KeygenArgs {
     #[arg(long, value_name = "E", default_value_t = 65_537)]
     pub exponent: u32,
 
-    /// Reject candidates on GPUs, which get copies of them
+    /// Make the primes safe: (p - 1) / 2 and (q - 1) / 2 are primes too; takes 30 times as long
+    #[arg(long)]
+    pub safe_primes: bool,
+
+    /// Test candidates for primes on GPUs, which get copies of them
     #[arg(long)]
     pub gpus: bool,
 

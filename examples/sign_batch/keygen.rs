@@ -32,7 +32,10 @@ pub fn run(args: &KeygenArgs) -> Result<(), Failure> {
     let kind = if args.gpus { Kind::GpuOrCpu } else { Kind::Cpu };
     let backend = Auto::with(kind, args.threads)?;
     let generator = KeyGenerator::new(&backend, args.bits)?;
-    let generator = generator.public_exponent(args.exponent)?;
+    let mut generator = generator.public_exponent(args.exponent)?;
+    if args.safe_primes {
+        generator = generator.safe_primes();
+    }
     let folder = Folder::new(&args.out_dir, args.count)?;
     let progress = match args.quiet {
         true => ProgressBar::hidden(),

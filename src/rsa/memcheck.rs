@@ -222,10 +222,12 @@ fn encrypt() {
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn draw_candidates() {
-    let candidates = Candidates::new(512, &[3, 65_537], 1 << 13);
-    let mut randomness = Streams::seeded(&mut SecretRandom::new(5)).unwrap().next();
-    let drawn = candidates.draw(&mut randomness, 4, &mut 100_000).unwrap();
-    assert_eq!(black_box(&drawn).len(), 4);
+    for is_safe in [false, true] {
+        let candidates = Candidates::new(512, &[3, 65_537], 1 << 13, is_safe);
+        let mut randomness = Streams::seeded(&mut SecretRandom::new(5)).unwrap().next();
+        let drawn = candidates.draw(&mut randomness, 4, &mut 100_000).unwrap();
+        assert_eq!(black_box(&drawn).len(), 4);
+    }
 }
 
 /// Tests of a prime and of a product of two, marked once their constants are made, whose length is
@@ -268,7 +270,7 @@ fn combine_primes() {
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn leak_by_candidate() {
-    let candidates = Candidates::new(512, &[65_537], 1 << 13);
+    let candidates = Candidates::new(512, &[65_537], 1 << 13, false);
     let mut randomness = Streams::seeded(&mut SecretRandom::new(5)).unwrap().next();
     let drawn = candidates.draw(&mut randomness, 1, &mut 100_000).unwrap();
     if black_box(drawn[0].as_limbs()[0].0) % 3 == 1 {

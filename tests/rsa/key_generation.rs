@@ -156,6 +156,24 @@ fn keys_by_the_group() {
     }
 }
 
+/// Half of a safe prime less 1 is a prime; `check` has looked at the prime itself.
+#[test]
+fn safe_primes() {
+    let generator = KeyGenerator::new(Cpu::new().unwrap(), 1024).unwrap();
+    let generator = generator.safe_primes().public_exponent(65_539).unwrap();
+    let mut rng = ChaCha20Rng::seed_from_u64(6);
+    let keys = generator.generate(&mut rng, 3).unwrap();
+    assert_eq!(keys.len(), 3);
+    for prime in keys.iter().flat_map(|key| check(key, 1024, 65_539)) {
+        assert_eq!(&prime % 8u8, BigUint::from(7u8));
+        let half: BigUint = prime >> 1u32;
+        for base in [2u8, 3, 5, 7] {
+            let power = BigUint::from(base).modpow(&(&half - 1u8), &half);
+            assert_eq!(power, BigUint::from(1u8));
+        }
+    }
+}
+
 /// What a device answers.
 #[derive(Clone, Copy, Debug)]
 enum Answers {

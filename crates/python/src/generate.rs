@@ -36,12 +36,13 @@ impl GeneratedKey {
 
 /// Generates keys by FIPS 186-5, appendix A.1.3.
 #[pyfunction]
-#[pyo3(signature = (bits, count, *, public_exponent=65_537))]
+#[pyo3(signature = (bits, count, *, public_exponent=65_537, safe_primes=false))]
 pub(crate) fn generate_keys(
     py: Python<'_>,
     bits: u32,
     count: usize,
     public_exponent: u32,
+    safe_primes: bool,
 ) -> PyResult<Bound<'_, PyList>> {
     let backend = machine::shared(py)?;
     let is_over = Arc::new(AtomicBool::new(false));
@@ -50,7 +51,14 @@ pub(crate) fn generate_keys(
     // One key of 8192 bits takes seconds. The other thread generates it, while this one checks for
     // signals.
     thread::spawn(move || {
-        let keys = generate(&backend, bits, public_exponent, count, &stop);
+        let generator = || {
+            let generator = KeyGenerator::new(&*backend, bits)?.public_exponent(public_exponent)?;
+            Ok(match safe_primes {
+                true => generator.safe_primes(),
+                false => generator,
+            })
+        };
+        let keys = generator().and_then(|generator| generate(&generator, count, &stop));
         // After an interrupted call there is no receiver.
         let _ = sender.send(keys);
     });
@@ -80,13 +88,10 @@ pub(crate) fn generate_keys(
 
 /// Generates keys, some at a time, until there are enough or `stop` is set.
 fn generate(
-    backend: &Auto,
-    bits: u32,
-    public_exponent: u32,
+    generator: &KeyGenerator<&Auto>,
     count: usize,
     stop: &AtomicBool,
 ) -> Result<Vec<batch_modexp::rsa::GeneratedKey>, Error> {
-    let generator = KeyGenerator::new(backend, bits)?.public_exponent(public_exponent)?;
     let mut keys = Vec::new();
     while keys.len() < count && !stop.load(Ordering::Relaxed) {
         let missing = count - keys.len();

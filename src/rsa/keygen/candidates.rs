@@ -21,6 +21,8 @@ pub(in crate::rsa) struct Candidates {
     small_primes: SmallPrimes,
     /// The factors of e; a candidate less 1 is no multiple of these.
     exponent_factors: Vec<u32>,
+    /// Whether candidates p for safe primes are drawn: `(p - 1) / 2` has no small factor either.
+    is_safe: bool,
 }
 
 impl Candidates {
@@ -30,6 +32,7 @@ impl Candidates {
         bits: u32,
         exponent_factors: &[u32],
         small_primes_below: u32,
+        is_safe: bool,
     ) -> Self {
         // Adding 1 rounds up: no power of two with an odd exponent is a square.
         let square = BoxedUint::one_with_precision(2 * bits).shl_vartime(2 * bits - 1);
@@ -43,12 +46,32 @@ impl Candidates {
             least: words(&least),
             small_primes: SmallPrimes::new(&odd_primes(small_primes_below), bits),
             exponent_factors: exponent_factors.to_vec(),
+            is_safe,
         }
     }
 
-    /// The length of candidates in bits.
-    pub(super) fn bits(&self) -> u32 {
-        self.bits
+    /// Whether these are candidates for safe primes.
+    pub(super) fn is_safe(&self) -> bool {
+        self.is_safe
+    }
+
+    /// About how many candidates are tested for a prime. For a safe one, p and `(p - 1) / 2` must be
+    /// primes.
+    pub(super) fn tests_for_a_prime(&self) -> usize {
+        let tests = self.bits as usize / 25;
+        if self.is_safe { tests * tests } else { tests }
+    }
+
+    /// The number of draws after which the randomness cannot be random: with a hundred times as many
+    /// as on average (0.6 for each bit, and the square of that for a safe prime), none is a prime
+    /// once in 2^140 times.
+    pub(super) fn most_draws_for_a_prime(&self) -> usize {
+        let bits = self.bits as usize;
+        if self.is_safe {
+            36 * bits * bits
+        } else {
+            64 * bits
+        }
     }
 
     /// Draws `count` candidates, and subtracts each draw from `draws`. The reason for each
@@ -75,7 +98,7 @@ impl Candidates {
             let mut rest: Vec<_> = numbers.chunks_exact(words).collect();
             // All numbers by a part, while its powers are in the first-level cache.
             for part in self.small_primes.parts().iter().skip(1) {
-                rest.retain(|number| !part.divides(number));
+                rest.retain(|number| !part.divides(number, self.is_safe));
             }
             let factors = &self.exponent_factors;
             let fits = |number: &&&[u32]| !factors.iter().any(|factor| leaves_one(number, *factor));
@@ -99,11 +122,12 @@ impl Candidates {
             for (word, octets) in number.iter_mut().zip(octets.as_chunks().0) {
                 *word = u32::from_le_bytes(*octets);
             }
-            number[0] |= 3;
+            // If p is 7 modulo 8, `(p - 1) / 2` is 3 modulo 4.
+            number[0] |= if self.is_safe { 7 } else { 3 };
             number[self.least.len() - 1] |= 1 << 31;
             let first = self.small_primes.parts().first();
             if !reveal(is_below(number, &self.least))
-                && !first.is_some_and(|part| part.divides(number))
+                && !first.is_some_and(|part| part.divides(number, self.is_safe))
             {
                 return Ok(());
             }
@@ -164,7 +188,7 @@ mod tests {
     #[test]
     fn candidates_are_as_they_should_be() {
         let factors = [3, 65_537, 65_539];
-        let candidates = Candidates::new(512, &factors, SMALL_PRIMES_BELOW);
+        let candidates = Candidates::new(512, &factors, SMALL_PRIMES_BELOW, false);
         let (mut randomness, mut draws) = (streams().next(), 1 << 20);
         let drawn = candidates.draw(&mut randomness, 200, &mut draws).unwrap();
         assert_eq!(drawn.len(), 200);
@@ -187,6 +211,23 @@ mod tests {
     }
 
     #[test]
+    fn candidates_for_safe_primes() {
+        let candidates = Candidates::new(512, &[65_537], SMALL_PRIMES_BELOW, true);
+        let (mut randomness, mut draws) = (streams().next(), 1 << 22);
+        for candidate in &candidates.draw(&mut randomness, 50, &mut draws).unwrap() {
+            let number = BigUint::from_bytes_be(&candidate.to_be_bytes());
+            assert_eq!(&number % 8u8, BigUint::from(7u8));
+            for prime in (3..SMALL_PRIMES_BELOW).step_by(2) {
+                let rest = &number % prime;
+                assert!(
+                    rest != BigUint::ZERO && rest != BigUint::from(1u8),
+                    "{prime}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn comparison() {
         let numbers = [[0, 0], [1, 0], [u32::MAX, 0], [0, 1], [1, 1], [0, u32::MAX]];
         for (i, a) in numbers.iter().enumerate() {
@@ -198,7 +239,7 @@ mod tests {
 
     #[test]
     fn draws_end() {
-        let candidates = Candidates::new(512, &[65_537], SMALL_PRIMES_BELOW);
+        let candidates = Candidates::new(512, &[65_537], SMALL_PRIMES_BELOW, false);
         let (mut randomness, mut draws) = (streams().next(), 100);
         let drawn = candidates.draw(&mut randomness, 200, &mut draws);
         assert!(matches!(drawn, Err(Error::Rng)));
@@ -208,7 +249,7 @@ mod tests {
     #[test]
     fn the_least_number_is_the_square_root() {
         for bits in [512, 1024, 2048] {
-            let least = BigUint::new(Candidates::new(bits, &[], 4).least);
+            let least = BigUint::new(Candidates::new(bits, &[], 4, false).least);
             let bound = BigUint::from(1u8) << (2 * bits - 1);
             assert!(&least * &least > bound);
             let less = &least - 1u8;

@@ -35,7 +35,7 @@ impl GeneratedKey {
         &self.key
     }
 
-    /// The primes p and q, of equal length and 3 modulo 4. They are not safe primes.
+    /// The primes p and q, of equal length and 3 modulo 4.
     ///
     /// For other uses of the modulus, such as Paillier encryption. The numbers are those of the
     /// key, which wipes them; copies are the caller's to wipe.

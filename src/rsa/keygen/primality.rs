@@ -19,9 +19,6 @@ use crate::rsa::Error;
 use crate::rsa::key::params;
 use crate::rsa::private_op::{Exponentiate, Randomness};
 
-/// Tests for each bit of a prime, if half of the tests suffice. So few are wasted at the end.
-const BITS_FOR_EACH_TEST: usize = 46;
-
 /// Lanes of the widest engine.
 const LANES: usize = 8;
 
@@ -34,20 +31,26 @@ pub(super) struct Testers<'a> {
     pub(super) devices: Option<Exponentiate<'a>>,
 }
 
-/// The most candidates tested at a time.
-fn at_a_time(has_devices: bool) -> usize {
-    match has_devices {
-        // The threads together fill a device, and wait little for it.
-        true => 2048,
-        // More would not fit into a cache.
-        false => 256,
-    }
+/// The number of tests at a time to find `count` primes, of which each takes `tests_for_a_prime` on
+/// average.
+fn tests_at_a_time(count: usize, tests_for_a_prime: usize, has_devices: bool) -> usize {
+    let tests = count.saturating_mul(tests_for_a_prime);
+    let tests = match has_devices {
+        // Some more, because a device takes as long for a few tests as for thousands.
+        true => tests.saturating_add(tests / 8).min(8192),
+        // Half, of which few are wasted at the end. More than 256 would not fit into a cache.
+        false => (tests / 2).min(256),
+    };
+    tests.max(1).next_multiple_of(LANES)
 }
 
-/// The number of keys of `bits` bits for which a thread tests as many candidates at a time as it
-/// can.
-pub(super) fn keys_at_a_time(bits: u32, has_devices: bool) -> usize {
-    (at_a_time(has_devices) * BITS_FOR_EACH_TEST / bits as usize).max(1)
+/// The smallest number of primes for which the most candidates are tested at a time.
+pub(super) fn primes_at_a_time(candidates: &Candidates, has_devices: bool) -> usize {
+    let tests = |primes| tests_at_a_time(primes, candidates.tests_for_a_prime(), has_devices);
+    let most = tests(usize::MAX);
+    (1..most)
+        .find(|&primes| tests(primes) == most)
+        .unwrap_or(most)
 }
 
 /// Finds at least `count` primes.
@@ -62,54 +65,94 @@ pub(super) fn primes(
     randomness: &mut Randomness,
     count: usize,
 ) -> Result<Vec<Secret<BoxedUint>>, Error> {
-    let bits = candidates.bits();
-    // A prime takes 0.6 draws for each bit. With 64, none is found once in 2^150 times.
-    let mut draws = count.saturating_mul(64 * bits as usize);
+    let mut draws = count.saturating_mul(candidates.most_draws_for_a_prime());
     let mut primes = Vec::new();
     while primes.len() < count {
-        let tests = (count - primes.len()).saturating_mul(bits as usize) / BITS_FOR_EACH_TEST;
-        let tests = tests.clamp(LANES, at_a_time(testers.devices.is_some()));
-        let tests = tests.next_multiple_of(LANES);
+        let tests = tests_at_a_time(
+            count - primes.len(),
+            candidates.tests_for_a_prime(),
+            testers.devices.is_some(),
+        );
         let drawn = candidates.draw(randomness, tests, &mut draws)?;
-        primes.extend(test(testers, drawn, randomness)?);
+        primes.extend(test(testers, drawn, candidates.is_safe(), randomness)?);
     }
     Ok(primes)
 }
 
-/// Returns the candidates that are primes. The others, and the round that rejected them, become
-/// public.
+/// A candidate p under test.
+struct Candidate {
+    number: Secret<BoxedUint>,
+    /// p with its constants, and for safe primes `(p - 1) / 2` once p has passed a round.
+    moduli: Vec<Secret<MontyParams<BoxedUint>>>,
+}
+
+/// Returns the candidates that are primes, or safe primes. The others, and the round that rejected
+/// them, become public.
 fn test(
     testers: Testers<'_>,
     candidates: Vec<Secret<BoxedUint>>,
+    is_safe: bool,
     randomness: &mut Randomness,
 ) -> Result<Vec<Secret<BoxedUint>>, Error> {
-    let params: Vec<_> = candidates
-        .iter()
-        .map(|candidate| params::secret(candidate))
-        .collect();
+    let Some(bits) = candidates.first().map(|first| first.bits_precision()) else {
+        return Ok(Vec::new());
+    };
     let on_engine = on_engine(testers.engine);
-    let rounds = rounds(candidates[0].bits_precision());
-    // One round rejects most candidates. All further rounds at once leave no lane idle.
-    let mut steps = Vec::from([(testers.devices.unwrap_or(&on_engine), 1)]);
-    steps.push((steps[0].0, rounds - 1));
-    // A composite that passes because of a wrong power passes here once in 2^40 times for 1024
-    // bits, by the bound of `rounds`.
-    steps.extend(testers.devices.map(|_| (&on_engine as Exponentiate<'_>, 1)));
-    let mut passed: Vec<_> = (0..candidates.len()).collect();
-    for (exponentiate, rounds) in steps {
-        let each = |&index: &usize| core::iter::repeat_n(&*params[index], rounds);
-        let each: Vec<_> = passed.iter().flat_map(each).collect();
-        let verdicts = pass(exponentiate, &each, randomness)?;
-        let mut verdicts = verdicts.chunks_exact(rounds);
-        passed.retain(|_| {
-            verdicts
-                .next()
-                .is_some_and(|verdicts| !verdicts.contains(&false))
-        });
+    let exponentiate = testers.devices.unwrap_or(&on_engine);
+    let mut candidates: Vec<_> = candidates
+        .into_iter()
+        .map(|number| Candidate {
+            moduli: Vec::from([params::secret(&number)]),
+            number,
+        })
+        .collect();
+    // One round rejects most candidates.
+    retain(&mut candidates, 0, 1, exponentiate, randomness)?;
+    if is_safe {
+        for candidate in &mut candidates {
+            let half = Secret::new(half(&candidate.number));
+            candidate.moduli.push(params::secret(&half));
+        }
+        retain(&mut candidates, 1, 1, exponentiate, randomness)?;
     }
-    let chosen = candidates.into_iter().enumerate();
-    let chosen = chosen.filter(|(index, _)| passed.contains(index));
-    Ok(chosen.map(|(_, prime)| prime).collect())
+    // All further rounds at once leave no lane idle.
+    let further = rounds(bits, is_safe) - 1;
+    retain(&mut candidates, 0, further, exponentiate, randomness)?;
+    if testers.devices.is_some() {
+        // A composite that has passed because of a wrong power passes here once in 2^40 times for
+        // 1024 bits, by the bound of `rounds`.
+        retain(&mut candidates, 0, 1, &on_engine, randomness)?;
+    }
+    Ok(candidates
+        .into_iter()
+        .map(|candidate| candidate.number)
+        .collect())
+}
+
+/// Drops the candidates with a modulus, from number `first` on, that does not pass all `rounds`.
+fn retain(
+    candidates: &mut Vec<Candidate>,
+    first: usize,
+    rounds: usize,
+    exponentiate: Exponentiate<'_>,
+    randomness: &mut Randomness,
+) -> Result<(), Error> {
+    let moduli = candidates
+        .iter()
+        .flat_map(|candidate| &candidate.moduli[first..]);
+    let each: Vec<_> = moduli
+        .flat_map(|modulus| core::iter::repeat_n(&**modulus, rounds))
+        .collect();
+    let verdicts = pass(exponentiate, &each, randomness)?;
+    let mut verdicts = verdicts.into_iter();
+    candidates.retain(|candidate| {
+        let count = rounds * candidate.moduli[first..].len();
+        verdicts
+            .by_ref()
+            .take(count)
+            .fold(true, |all, passed| all & passed)
+    });
+    Ok(())
 }
 
 /// The number of rounds after which a composite random number of `bits` bits passes with a
@@ -118,20 +161,22 @@ fn test(
 /// Damgård, Landrock and Pomerance, "Average case error estimates for the strong probable prime
 /// test" (1993), theorem 2, bound it for k = `bits` and t from 3 to k / 9: `k^(3/2) 2^t t^(-1/2)
 /// 4^(2 - sqrt(t k))`. Three more bits account for numbers that are not drawn: those below the
-/// range and those that are 1 modulo 4.
-fn rounds(bits: u32) -> usize {
-    const ERROR_BITS: u64 = 128 + 3;
+/// range and those that are 1 modulo 4. If `is_safe`, the number has another bit less, and both it
+/// and its half must pass: the other half of the condition makes a drawn number rarer by a factor
+/// below 2^12.
+fn rounds(bits: u32, is_safe: bool) -> usize {
+    let error_bits = if is_safe { 128 + 3 + 12 } else { 128 + 3 };
     // In eighths of a bit, each rounded towards more rounds: without `std` there are no
     // floating-point roots.
     let log2 = |x: u64| {
         let power = u128::from(x).pow(8);
         u64::from(u128::BITS - power.leading_zeros())
     };
-    let k = u64::from(bits);
+    let k = u64::from(bits - u32::from(is_safe));
     let enough = |t: &u64| {
         let gain = 2 * (64 * t * k).isqrt() + log2(*t).saturating_sub(1) / 2;
         let loss = (3 * log2(k)).div_ceil(2) + 8 * t + 8 * 4;
-        gain >= loss + 8 * ERROR_BITS
+        gain >= loss + 8 * error_bits
     };
     (3..=k / 9).find(enough).unwrap_or(k / 9) as usize
 }
@@ -249,12 +294,17 @@ mod tests {
 
     #[test]
     fn rounds_for_an_error_below_2_to_the_minus_128() {
-        assert_eq!([512, 1024, 1536, 2048, 4096].map(rounds), [13, 6, 4, 3, 3]);
+        let of = |is_safe| [512, 1024, 1536, 2048, 4096].map(|bits| rounds(bits, is_safe));
+        assert_eq!(of(false), [13, 6, 4, 3, 3]);
+        assert_eq!(of(true), [15, 7, 5, 4, 3]);
         // The bound in floating point.
-        for bits in (512..=4096).step_by(64) {
-            let (k, t) = (f64::from(bits), rounds(bits) as f64);
-            let bound = 1.5 * k.log2() + t - t.log2() / 2.0 + 2.0 * (2.0 - (t * k).sqrt());
-            assert!(bound <= -131.0, "{bits}: 2^{bound}");
+        for (is_safe, most) in [(false, -131.0), (true, -143.0)] {
+            for bits in (512..=4096).step_by(64) {
+                let t = rounds(bits, is_safe) as f64;
+                let k = f64::from(bits) - f64::from(u8::from(is_safe));
+                let bound = 1.5 * k.log2() + t - t.log2() / 2.0 + 2.0 * (2.0 - (t * k).sqrt());
+                assert!(bound <= most, "{bits}: 2^{bound}");
+            }
         }
     }
 
@@ -264,7 +314,7 @@ mod tests {
     }
 
     /// The number of primes found among `numbers`.
-    fn primes_among(numbers: &[BigUint]) -> usize {
+    fn primes_among(numbers: &[BigUint], is_safe: bool) -> usize {
         let primes = |devices: Option<Exponentiate<'_>>| {
             let testers = Testers {
                 engine: &Serial,
@@ -273,7 +323,9 @@ mod tests {
             let numbers = numbers.iter().map(boxed).collect();
             let mut rng = chacha20::ChaCha20Rng::seed_from_u64(3);
             let mut randomness = Streams::seeded(&mut rng).unwrap().next();
-            test(testers, numbers, &mut randomness).unwrap().len()
+            test(testers, numbers, is_safe, &mut randomness)
+                .unwrap()
+                .len()
         };
         let count = primes(None);
         // Devices that compute, for which everything passes, and for which nothing does.
@@ -297,8 +349,8 @@ mod tests {
         // The largest 512-bit prime, and a Mersenne prime.
         let largest: BigUint = power_of_two(512) - 569u32;
         let mersenne: BigUint = power_of_two(521) - 1u8;
-        assert_eq!(primes_among(slice::from_ref(&largest)), 1);
-        assert_eq!(primes_among(&[mersenne]), 1);
+        assert_eq!(primes_among(slice::from_ref(&largest), false), 1);
+        assert_eq!(primes_among(slice::from_ref(&mersenne), false), 1);
         // Products of two primes or of two factors, and neighbours of the prime.
         let composites: [BigUint; 4] = [
             (power_of_two(256) - 189u32) * (power_of_two(255) - 19u32),
@@ -311,9 +363,32 @@ mod tests {
                 .iter()
                 .all(|number| number % 4u8 == BigUint::from(3u8))
         );
-        assert_eq!(primes_among(&composites), 0);
+        assert_eq!(primes_among(&composites, false), 0);
         let among = [composites[0].clone(), largest, composites[1].clone()];
-        assert_eq!(primes_among(&among), 1);
+        assert_eq!(primes_among(&among, false), 1);
+    }
+
+    /// The prime of the first Oakley group (RFC 2409, section 6.1) is safe; a Mersenne prime is not.
+    #[test]
+    fn safe_primes() {
+        let oakley = "FFFFFFFFFFFFFFFFC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74\
+                      020BBEA63B139B22514A08798E3404DDEF9519B3CD3A431B302B0A6DF25F1437\
+                      4FE1356D6D51C245E485B576625E7EC6F44C42E9A63A3620FFFFFFFFFFFFFFFF";
+        let oakley = BigUint::parse_bytes(oakley.as_bytes(), 16).unwrap();
+        let one = BigUint::from(1u8);
+        let mersenne: BigUint = (&one << 521u32) - &one;
+        // A prime whose double plus 1, but not its half, is prime.
+        let half = &oakley >> 1u32;
+        for (number, is_prime, is_safe) in [
+            (&oakley, 1, 1),
+            (&mersenne, 1, 0),
+            (&half, 1, 0),
+            (&(&oakley - 8u8), 0, 0),
+        ] {
+            let number = slice::from_ref(number);
+            assert_eq!(primes_among(number, false), is_prime);
+            assert_eq!(primes_among(number, true), is_safe);
+        }
     }
 
     /// Carmichael numbers pass Fermat's test with every base coprime to them.

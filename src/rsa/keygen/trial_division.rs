@@ -110,9 +110,9 @@ impl Part {
         }
     }
 
-    /// Whether a prime of this part divides the number, which becomes public. The number consists
-    /// of words, least significant first.
-    pub(super) fn divides(&self, number: &[u32]) -> bool {
+    /// Whether a prime of this part divides the number, or if `or_less_1` the number less 1. This
+    /// becomes public. The number consists of words, least significant first.
+    pub(super) fn divides(&self, number: &[u32], or_less_1: bool) -> bool {
         let mut sums = Secret::new([0; SUMS]);
         weighted_sums(number, &self.powers, &mut sums);
         let mut divides = Secret::new(0u8);
@@ -120,6 +120,12 @@ impl Part {
             let quotient = sums[divisor.group].wrapping_mul(divisor.inverse);
             let (_, is_more) = divisor.most.overflowing_sub(quotient);
             *divides |= u8::from(!is_more);
+            if or_less_1 {
+                // A sum of 0, which has no predecessor, is a multiple.
+                let quotient = quotient.wrapping_sub(divisor.inverse);
+                let (_, is_more) = divisor.most.overflowing_sub(quotient);
+                *divides |= u8::from(!is_more);
+            }
         }
         reveal(!divides.ct_eq(&0))
     }
@@ -174,7 +180,10 @@ mod tests {
     use super::*;
 
     fn divide_one(small_primes: &SmallPrimes, number: &[u32]) -> bool {
-        small_primes.parts().iter().any(|part| part.divides(number))
+        small_primes
+            .parts()
+            .iter()
+            .any(|part| part.divides(number, false))
     }
 
     #[test]
@@ -222,10 +231,20 @@ mod tests {
         let all_ones: BigUint = (BigUint::from(1u8) << bits) - 1u8;
         for (i, &prime) in (1u32..).zip(&primes).step_by(97) {
             let multiple: BigUint = &all_ones - &all_ones % prime - BigUint::from(prime) * i;
-            for number in [&multiple - 2u8, multiple.clone(), &multiple + 2u8] {
+            for number in [
+                &multiple - 2u8,
+                multiple.clone(),
+                &multiple + 2u8,
+                &multiple + 1u8,
+            ] {
                 let expected = primes.iter().any(|prime| &number % *prime == BigUint::ZERO);
                 let words = number.to_u32_digits();
                 assert_eq!(divide_one(&small_primes, &words), expected, "{number}");
+                let less_1 = &number - 1u8;
+                let expected_less_1 = primes.iter().any(|prime| &less_1 % *prime == BigUint::ZERO);
+                let mut parts = small_primes.parts().iter();
+                let found = parts.any(|part| part.divides(&words, true));
+                assert_eq!(found, expected | expected_less_1, "{number}");
             }
         }
         assert!(!divide_one(&small_primes, &[1]));
