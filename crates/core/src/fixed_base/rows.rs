@@ -18,6 +18,7 @@ impl Layout {
         self.count * self.row_words()
     }
 
+    #[inline]
     fn row_words(self) -> usize {
         self.window.table_len() * self.limbs
     }
@@ -54,6 +55,7 @@ impl<W> Rows<W> {
     }
 
     /// Whether digits are public. They may then be indices: see [`entry`](Rows::entry).
+    #[inline]
     pub fn are_public(&self) -> bool {
         self.layout.are_public
     }
@@ -61,6 +63,7 @@ impl<W> Rows<W> {
 
 impl<'a> Rows<&'a [u64]> {
     /// All words of a row.
+    #[inline]
     #[must_use]
     pub fn row(&self, row: usize) -> &'a [u64] {
         let len = self.layout.row_words();
@@ -72,6 +75,7 @@ impl<'a> Rows<&'a [u64]> {
     /// # Panics
     ///
     /// If digits are secret.
+    #[inline]
     #[must_use]
     pub fn entry(&self, row: usize, digit: u8) -> &'a [u64] {
         assert!(self.are_public(), "a secret digit is not an index");

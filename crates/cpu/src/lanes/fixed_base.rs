@@ -10,6 +10,7 @@ use crypto_bigint::Limb;
 use super::Lanes;
 use super::buffer::Buffer;
 use super::convert::MAX_COUNT;
+use super::prefetch::prefetch;
 use super::workspace::{Parts, Workspace, set_one};
 
 /// How many groups of lanes are computed together, row by row. Each row is read from memory once
@@ -146,10 +147,12 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: FixedPowers<'_, '_>) {
 
 /// Copies the entry of each lane's public digit to the lane.
 fn copy_entries<L: Lanes>(out: &mut [L::Limb], rows: &Rows<&[u64]>, row: usize, digits: &[u8]) {
+    let limbs = out.len();
     let entries: [_; MAX_COUNT] = array::from_fn(|lane| match digits.get(lane) {
-        Some(digit) => rows.entry(row, *digit),
+        Some(digit) => &rows.entry(row, *digit)[..limbs],
         None => &[],
     });
+    // Limb by limb, so that consecutive stores go to one cache line.
     for (i, limb) in out.iter_mut().enumerate() {
         for (lane, entry) in entries[..L::COUNT].iter().enumerate() {
             L::set_lane(limb, lane, entry[i]);
@@ -218,7 +221,14 @@ impl<'a, L: Lanes> Groups<'a, L> {
         for row in (0..rows).rev() {
             let is_first = row + 1 == rows;
             for block in 0..blocks {
-                let digits = &self.digits[(block * rows + row) * L::COUNT..][..L::COUNT];
+                let of_row = |row| &self.digits[(block * rows + row) * L::COUNT..][..L::COUNT];
+                let digits = of_row(row);
+                if table.are_public() && row > 0 {
+                    // Large tables are in no near cache: loads beside products save up to a tenth.
+                    for digit in of_row(row - 1) {
+                        prefetch(table.entry(row - 1, *digit));
+                    }
+                }
                 let number = block * limbs..(block + 1) * limbs;
                 let (value, out) = (&self.values[number.clone()], &mut self.spare[number]);
                 let factor = if is_first { &mut *out } else { &mut *entry };
