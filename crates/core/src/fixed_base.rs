@@ -60,7 +60,8 @@ const SMALLEST_WINDOW: u32 = 3;
 /// with every window, so only memory and the time to fill the table limit it.
 const LARGEST_PUBLIC_WINDOW: u32 = Window::MAX_BITS;
 
-/// The table of a [`FixedBase`](crate::FixedBase), independent of the caller's number type.
+/// The table of a [`FixedBase`](crate::FixedBase) or a
+/// [`FixedBaseVartime`](crate::FixedBaseVartime), independent of the caller's number type.
 #[allow(missing_debug_implementations)]
 pub struct Table {
     form: TableForm,

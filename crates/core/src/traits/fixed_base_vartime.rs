@@ -79,7 +79,7 @@ pub trait BatchFixedBaseExpVartime: HasPowerEngine {
     /// is enough for all of them with 256-bit exponents modulo 4,096 bits, one of 21 MiB with
     /// 2,048-bit exponents modulo 2,048 bits.
     ///
-    /// Making a table takes the calling thread as long as 10 to 50 exponentiations of a large
+    /// Making a table takes the calling thread as long as 20 to 90 exponentiations of a large
     /// batch.
     ///
     /// # Errors

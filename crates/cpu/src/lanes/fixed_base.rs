@@ -224,7 +224,7 @@ impl<'a, L: Lanes> Groups<'a, L> {
                 let of_row = |row| &self.digits[(block * rows + row) * L::COUNT..][..L::COUNT];
                 let digits = of_row(row);
                 if table.are_public() && row > 0 {
-                    // Large tables are in no near cache: loads beside products save up to a tenth.
+                    // A large table is in no near cache. It is loaded while products are computed.
                     for digit in of_row(row - 1) {
                         prefetch(table.entry(row - 1, *digit));
                     }
