@@ -10,6 +10,7 @@
 //! | `base^exp mod m`, all exponents of one length | [`BatchModExp`] |
 //! | the same, with a length for each exponent | [`BatchModExpEach`] |
 //! | powers of one base, from a precomputed table | [`BatchFixedBaseExp`] |
+//! | the same, with public exponents | [`BatchFixedBaseExpVartime`] |
 //! | products of powers, such as `g^x h^y mod m` | [`BatchMultiExp`] |
 //! | powers with one public exponent | [`BatchModExpVartime`] |
 //! | products `a b mod m`, also in Montgomery form | [`BatchModMul`] |
@@ -160,8 +161,9 @@ mod valgrind;
 
 #[doc(inline)]
 pub use batch_modexp_core::{
-    BatchFixedBaseExp, BatchModExp, BatchModExpEach, BatchModExpVartime, BatchModMul,
-    BatchMultiExp, Error, FixedBase, ModExp, ModMul, ModMultiExp, PublicExponent, secret,
+    BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchModExpEach, BatchModExpVartime,
+    BatchModMul, BatchMultiExp, Error, FixedBase, FixedBaseVartime, ModExp, ModMul, ModMultiExp,
+    PublicExponent, secret,
 };
 
 /// The root folder of the workspace.

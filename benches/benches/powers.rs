@@ -6,7 +6,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use batch_modexp::backend::*;
-use batch_modexp::{BatchFixedBaseExp, BatchModExp, BatchMultiExp, Error, ModExp, ModMultiExp};
+use batch_modexp::{
+    BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchMultiExp, Error, ModExp,
+    ModMultiExp,
+};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
@@ -83,7 +86,10 @@ impl Case {
 
     fn measure<B>(&self, name: &str, backend: &B)
     where
-        B: BatchModExp<BoxedUint, Error = Error> + BatchFixedBaseExp + BatchMultiExp,
+        B: BatchModExp<BoxedUint, Error = Error>
+            + BatchFixedBaseExp
+            + BatchFixedBaseExpVartime
+            + BatchMultiExp,
     {
         let (params, bits) = (self.params.as_ref(), self.exponent_bits);
         let batch: Vec<_> = self
@@ -99,6 +105,15 @@ impl Case {
             .filter_map(|&bytes| backend.fixed_base(&self.bases[0], params, bits, bytes).ok())
             .collect();
         let making = begin.elapsed().as_secs_f64() / tables.len() as f64;
+        let begin = Instant::now();
+        let public_tables: Vec<_> = [2 << 20, 16 << 20, 32 << 20]
+            .iter()
+            .filter_map(|&bytes| {
+                let base = &self.bases[0];
+                backend.fixed_base_vartime(base, params, bits, bytes).ok()
+            })
+            .collect();
+        let making_public = begin.elapsed().as_secs_f64() / public_tables.len() as f64;
         let terms = |count: usize| {
             let pairs = self.bases.iter().zip(&self.exponents);
             pairs.cycle().take(count).collect::<Vec<_>>()
@@ -106,7 +121,7 @@ impl Case {
         let terms = [2, 3, 8].map(terms);
         let form = BoxedMontyForm::new(self.bases[0].clone(), &self.params);
         let mut out = vec![BoxedUint::zero(); COUNT];
-        let mut times = vec![Vec::new(); 2 + tables.len() + terms.len()];
+        let mut times = vec![Vec::new(); 2 + tables.len() + public_tables.len() + terms.len()];
         for _ in 0..ROUNDS {
             let mut all = times.iter_mut();
             let mut time = |count: usize, compute: &mut dyn FnMut()| {
@@ -124,6 +139,13 @@ impl Case {
                 time(COUNT, &mut || {
                     backend
                         .batch_fixed_base_exp(table, &self.exponents, bits, &mut out)
+                        .expect("powers");
+                });
+            }
+            for table in &public_tables {
+                time(COUNT, &mut || {
+                    backend
+                        .batch_fixed_base_exp_vartime(table, &self.exponents, bits, &mut out)
                         .expect("powers");
                 });
             }
@@ -149,11 +171,15 @@ impl Case {
         let mut next = || medians.next().expect("one of each");
         let one = next();
         println!("{name} batch_mod_exp | {one:.1} | 1.00 |");
-        for table in &tables {
-            let (each, mebibytes) = (next(), table.bytes() as f64 / f64::from(1 << 20));
-            let (ratio, window) = (one / each, table.window_bits());
+        let secret = tables.iter().map(|x| ("", x.window_bits(), x.bytes()));
+        let public = public_tables
+            .iter()
+            .map(|x| (", public exponents", x.window_bits(), x.bytes()));
+        for (exponents, window, bytes) in secret.chain(public) {
+            let (each, mebibytes) = (next(), bytes as f64 / f64::from(1 << 20));
+            let ratio = one / each;
             println!(
-                "{name} fixed base | {each:.1} | {ratio:.2} | {window} bits, {mebibytes:.1} MiB"
+                "{name} fixed base{exponents} | {each:.1} | {ratio:.2} | {window} bits, {mebibytes:.1} MiB"
             );
         }
         for terms in &terms {
@@ -165,10 +191,12 @@ impl Case {
         }
         let each = next();
         println!("{name} crypto-bigint pow | {each:.1} | {:.2} |", one / each);
-        println!(
-            "{name} making a table | {:.0} | {:.1} exponentiations |",
-            making * 1e6,
-            making * 1e6 / one
-        );
+        for (exponents, seconds) in [("", making), (" for public exponents", making_public)] {
+            println!(
+                "{name} making a table{exponents} | {:.0} | {:.1} exponentiations |",
+                seconds * 1e6,
+                seconds * 1e6 / one
+            );
+        }
     }
 }

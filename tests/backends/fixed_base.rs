@@ -1,7 +1,7 @@
 //! Powers of a fixed base on every CPU backend, compared with num-bigint.
 
 use batch_modexp::backend::*;
-use batch_modexp::{BatchFixedBaseExp, Error};
+use batch_modexp::{BatchFixedBaseExp, BatchFixedBaseExpVartime, Error};
 use chacha20::ChaCha20Rng;
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{BoxedUint, Odd, Uint};
@@ -32,6 +32,13 @@ macro_rules! suite {
             fn every_window_and_length() {
                 if let Some(backend) = $backend {
                     super::every_window_and_length(backend);
+                }
+            }
+
+            #[test]
+            fn zeros_among_public_digits() {
+                if let Some(backend) = $backend {
+                    super::zeros_among_public_digits(backend);
                 }
             }
 
@@ -83,13 +90,18 @@ suite!(
 );
 suite!(auto, Auto::new().unwrap());
 
+/// Tables for secret exponents and for public ones.
+trait Tables: BatchFixedBaseExp + BatchFixedBaseExpVartime {}
+
+impl<B: BatchFixedBaseExp + BatchFixedBaseExpVartime> Tables for B {}
+
 /// Enough memory for a table of any window.
 const PLENTY: usize = usize::MAX;
 
-/// Computes `base ^ exponent mod modulus` for each exponent by a table for `bits` bits, with
+/// Computes `base ^ exponent mod modulus` for each exponent by tables for `bits` bits, with
 /// numbers of `width` bits.
 fn check(
-    backend: &impl BatchFixedBaseExp,
+    backend: &impl Tables,
     (base, modulus, width): (&BigUint, &BigUint, u32),
     (exponents, bits): (&[BigUint], u32),
     max_bytes: usize,
@@ -100,16 +112,25 @@ fn check(
         .fixed_base(&base_limbs, params.as_ref(), bits, max_bytes)
         .unwrap();
     assert!(table.bytes() <= max_bytes && table.exponent_bits() == bits);
+    let public_table = backend
+        .fixed_base_vartime(&base_limbs, params.as_ref(), bits, max_bytes)
+        .unwrap();
+    assert!(public_table.bytes() <= max_bytes && public_table.exponent_bits() == bits);
     let numbers: Vec<_> = exponents
         .iter()
         .map(|x| to_boxed(x, bits.max(64)))
         .collect();
-    for used in [bits, bits / 2] {
+    for (used, are_public) in [bits, bits / 2]
+        .into_iter()
+        .flat_map(|used| [(used, false), (used, true)])
+    {
         // The old content must not matter.
         let mut out = vec![BoxedUint::max(192); exponents.len()];
-        backend
-            .batch_fixed_base_exp(&table, &numbers, used, &mut out)
-            .unwrap();
+        match are_public {
+            false => backend.batch_fixed_base_exp(&table, &numbers, used, &mut out),
+            true => backend.batch_fixed_base_exp_vartime(&public_table, &numbers, used, &mut out),
+        }
+        .unwrap();
         for (exponent, out) in exponents.iter().zip(&out) {
             let low = exponent & &(power_of_two(used) - 1u8);
             let expected = base.modpow(&low, modulus);
@@ -126,7 +147,7 @@ fn odd(rng: &mut ChaCha20Rng, width: u32) -> BigUint {
     modulus
 }
 
-fn bases_exponents_and_moduli(backend: &impl BatchFixedBaseExp) {
+fn bases_exponents_and_moduli(backend: &impl Tables) {
     let mut rng = rng();
     for width in [64, 192, 1024, 1088] {
         let bits = 70;
@@ -150,7 +171,7 @@ fn bases_exponents_and_moduli(backend: &impl BatchFixedBaseExp) {
 }
 
 /// Lengths around multiples of every window, up to slightly more than the modulus has.
-fn every_window_and_length(backend: &impl BatchFixedBaseExp) {
+fn every_window_and_length(backend: &impl Tables) {
     let mut rng = rng();
     let (width, modulus) = (256, odd(&mut rng, 256));
     let base = rng.random_biguint(width.into());
@@ -167,6 +188,7 @@ fn every_window_and_length(backend: &impl BatchFixedBaseExp) {
     let params = boxed_params(&modulus, width);
     let exponents: Vec<_> = (0..3).map(|_| rng.random_biguint(256)).collect();
     let mut windows = Vec::new();
+    let mut public_windows = Vec::new();
     for kibibytes in [40, 64, 80, 128, 1024] {
         check(
             backend,
@@ -177,15 +199,21 @@ fn every_window_and_length(backend: &impl BatchFixedBaseExp) {
         let base = to_boxed(&base, width);
         let table = backend.fixed_base(&base, params.as_ref(), 256, kibibytes << 10);
         windows.push(table.unwrap().window_bits());
+        let table = backend.fixed_base_vartime(&base, params.as_ref(), 256, kibibytes << 10);
+        public_windows.push(table.unwrap().window_bits());
     }
     assert!(
         windows.is_sorted() && windows[0] < windows[4],
         "{windows:?}"
     );
+    assert!(
+        public_windows.is_sorted() && public_windows[4] == 8,
+        "{public_windows:?}"
+    );
 }
 
 /// Fewer powers than lanes, and more than are computed together.
-fn batch_sizes(backend: &impl BatchFixedBaseExp) {
+fn batch_sizes(backend: &impl Tables) {
     let mut rng = rng();
     let (width, modulus) = (128, odd(&mut rng, 128));
     let base = rng.random_biguint(width.into());
@@ -195,7 +223,7 @@ fn batch_sizes(backend: &impl BatchFixedBaseExp) {
     }
 }
 
-fn fixed_width<const L: usize>(backend: &impl BatchFixedBaseExp) {
+fn fixed_width<const L: usize>(backend: &impl Tables) {
     let mut rng = rng();
     let width = L as u32 * 64;
     let modulus = odd(&mut rng, width);
@@ -205,16 +233,22 @@ fn fixed_width<const L: usize>(backend: &impl BatchFixedBaseExp) {
     let table = table.unwrap();
     let exponents: Vec<_> = (0..11).map(|_| rng.random_biguint(width.into())).collect();
     let numbers: Vec<Uint<L>> = exponents.iter().map(to_fixed).collect();
-    let mut out = [Uint::MAX; 11];
+    let public_table = backend.fixed_base_vartime(&to_fixed(&base), &params, width, 4 << 20);
+    let public_table = public_table.unwrap();
+    let mut results = [[Uint::MAX; 11]; 2];
+    let [out, public_out] = &mut results;
     backend
-        .batch_fixed_base_exp(&table, &numbers, width, &mut out)
+        .batch_fixed_base_exp(&table, &numbers, width, out)
         .unwrap();
-    for (out, exponent) in out.iter().zip(&exponents) {
+    backend
+        .batch_fixed_base_exp_vartime(&public_table, &numbers, width, public_out)
+        .unwrap();
+    for (out, exponent) in results.iter().flat_map(|out| out.iter().zip(&exponents)) {
         assert_eq!(to_big(out), base.modpow(exponent, &modulus));
     }
 }
 
-fn exponents_with_a_sign(backend: &impl BatchFixedBaseExp) {
+fn exponents_with_a_sign(backend: &impl Tables) {
     let mut rng = rng();
     for (width, bits) in [(64, 1), (128, 2), (256, 8), (256, 64), (512, 71)] {
         let modulus = odd(&mut rng, width);
@@ -230,15 +264,23 @@ fn exponents_with_a_sign(backend: &impl BatchFixedBaseExp) {
             .signed_fixed_base(&base_limbs, &inverse_limbs, params.as_ref(), bits, PLENTY)
             .unwrap();
         assert!(table.is_signed());
+        let public_table = backend
+            .signed_fixed_base_vartime(&base_limbs, &inverse_limbs, params.as_ref(), bits, PLENTY)
+            .unwrap();
+        assert!(public_table.is_signed());
         let mut exponents = vec![BigUint::ZERO, power_of_two(bits) - 1u8];
         exponents.extend([power_of_two(bits - 1), power_of_two(bits - 1) - 1u8]);
         exponents.extend((0..9).map(|_| rng.random_biguint(bits.into())));
         let numbers: Vec<_> = exponents.iter().map(|x| to_boxed(x, 128)).collect();
-        let mut out = vec![BoxedUint::zero(); exponents.len()];
+        let mut results = [(); 2].map(|()| vec![BoxedUint::zero(); exponents.len()]);
+        let [out, public_out] = &mut results;
         backend
-            .batch_fixed_base_exp(&table, &numbers, bits, &mut out)
+            .batch_fixed_base_exp(&table, &numbers, bits, out)
             .unwrap();
-        for (exponent, out) in exponents.iter().zip(&out) {
+        backend
+            .batch_fixed_base_exp_vartime(&public_table, &numbers, bits, public_out)
+            .unwrap();
+        for (exponent, out) in results.iter().flat_map(|out| exponents.iter().zip(out)) {
             let expected = match exponent.bit(u64::from(bits) - 1) {
                 false => base.modpow(exponent, &modulus),
                 true => inverse.modpow(&(power_of_two(bits) - exponent), &modulus),
@@ -248,72 +290,94 @@ fn exponents_with_a_sign(backend: &impl BatchFixedBaseExp) {
     }
 }
 
-fn bad_input_is_an_error_and_leaves_zeros(backend: &impl BatchFixedBaseExp) {
+fn bad_input_is_an_error_and_leaves_zeros(backend: &impl Tables) {
     let modulus = power_of_two(255) + 19u8;
     let params = boxed_params(&modulus, 256);
     let two = BoxedUint::from(2u8);
     let table = backend
         .fixed_base(&two, params.as_ref(), 100, PLENTY)
         .unwrap();
+    let public_table = backend
+        .fixed_base_vartime(&two, params.as_ref(), 100, PLENTY)
+        .unwrap();
     let numbers = [BoxedUint::max(128), BoxedUint::max(64)];
     let mut out = [BoxedUint::max(256), BoxedUint::max(256)];
-    let mut run = |bits| {
-        let result = backend.batch_fixed_base_exp(&table, &numbers, bits, &mut out);
+    let mut run = |are_public, bits| {
+        out.fill(BoxedUint::max(256));
+        let result = match are_public {
+            false => backend.batch_fixed_base_exp(&table, &numbers, bits, &mut out),
+            true => backend.batch_fixed_base_exp_vartime(&public_table, &numbers, bits, &mut out),
+        };
         assert!(result.is_ok() || out.iter().all(|x| to_big(x) == BigUint::ZERO));
         result
     };
-    assert_eq!(run(64), Ok(()));
-    assert_eq!(
-        run(65),
-        Err(Error::ExponentBits {
-            index: 1,
-            exponent_bits: 65,
-            width: 64
-        })
-    );
-    assert_eq!(
-        run(101),
-        Err(Error::TableExponentBits {
-            exponent_bits: 101,
-            table_bits: 100
-        })
-    );
+    for are_public in [false, true] {
+        assert_eq!(run(are_public, 64), Ok(()));
+        assert_eq!(
+            run(are_public, 65),
+            Err(Error::ExponentBits {
+                index: 1,
+                exponent_bits: 65,
+                width: 64
+            })
+        );
+        assert_eq!(
+            run(are_public, 101),
+            Err(Error::TableExponentBits {
+                exponent_bits: 101,
+                table_bits: 100
+            })
+        );
+    }
     let wide = BoxedUint::max(320);
     let table = backend.fixed_base(&wide, params.as_ref(), 100, PLENTY);
+    let public_table = backend.fixed_base_vartime(&wide, params.as_ref(), 100, PLENTY);
     let base_width = Error::BaseWidth {
         index: 0,
         bits: 320,
         modulus_bits: 256,
     };
-    assert_eq!(table.err(), Some(base_width));
+    assert_eq!(table.err(), Some(base_width.clone()));
+    assert_eq!(public_table.err(), Some(base_width));
     let table = backend.fixed_base(&two, params.as_ref(), 100, 1000);
+    let public_table = backend.fixed_base_vartime(&two, params.as_ref(), 100, 1000);
     let is_small =
         |error| matches!(error, Error::TableBytes { bytes, max_bytes: 1000 } if bytes > 1000);
     assert!(table.err().is_some_and(is_small));
+    assert!(public_table.err().is_some_and(is_small));
     let too_wide = boxed_params(&(power_of_two(16_447) + 1u8), 16_448);
     let table = backend.fixed_base(&two, too_wide.as_ref(), 100, PLENTY);
-    assert!(matches!(
-        table.err(),
-        Some(Error::ModulusWidth {
-            index: 0,
-            bits: 16_448,
-            ..
-        })
-    ));
+    let public_table = backend.fixed_base_vartime(&two, too_wide.as_ref(), 100, PLENTY);
+    for error in [table.err(), public_table.err()] {
+        assert!(matches!(
+            error,
+            Some(Error::ModulusWidth {
+                index: 0,
+                bits: 16_448,
+                ..
+            })
+        ));
+    }
     let table = backend.signed_fixed_base(&two, &two, params.as_ref(), 100, PLENTY);
+    assert_eq!(table.err(), Some(Error::NotInverse));
+    let table = backend.signed_fixed_base_vartime(&two, &two, params.as_ref(), 100, PLENTY);
     assert_eq!(table.err(), Some(Error::NotInverse));
     let half = to_boxed(&((modulus + 1u8) / 2u8), 256);
     let signed = backend
         .signed_fixed_base(&two, &half, params.as_ref(), 100, PLENTY)
         .unwrap();
-    let result = backend.batch_fixed_base_exp(&signed, &numbers, 64, &mut out);
-    assert_eq!(
-        result,
-        Err(Error::TableExponentBits {
-            exponent_bits: 64,
-            table_bits: 100
-        })
-    );
+    let public_signed = backend
+        .signed_fixed_base_vartime(&two, &half, params.as_ref(), 100, PLENTY)
+        .unwrap();
+    let results = [
+        backend.batch_fixed_base_exp(&signed, &numbers, 64, &mut out),
+        backend.batch_fixed_base_exp_vartime(&public_signed, &numbers, 64, &mut out),
+    ];
+    let other_length = Error::TableExponentBits {
+        exponent_bits: 64,
+        table_bits: 100,
+    };
+    assert_eq!(results, [(); 2].map(|()| Err(other_length.clone())));
 }
 
 /// A table serves only the number representation of its backend.
@@ -329,4 +393,26 @@ fn tables_of_other_backends_are_refused() {
     let result = Serial.batch_fixed_base_exp(&table, &[BoxedUint::from(5u64)], 64, &mut out);
     assert_eq!(result, Err(Error::TableOfOtherBackend));
     assert_eq!(to_big(&out[0]), BigUint::ZERO);
+    let table = fma
+        .fixed_base_vartime(&BoxedUint::from(2u8), params.as_ref(), 64, PLENTY)
+        .unwrap();
+    let mut out = [BoxedUint::max(256)];
+    let result =
+        Serial.batch_fixed_base_exp_vartime(&table, &[BoxedUint::from(5u64)], 64, &mut out);
+    assert_eq!(result, Err(Error::TableOfOtherBackend));
+    assert_eq!(to_big(&out[0]), BigUint::ZERO);
+}
+
+/// Digits of 0 at the top, in the middle and at the bottom: in all lanes, and in some.
+fn zeros_among_public_digits(backend: &impl Tables) {
+    let mut rng = rng();
+    let (width, modulus) = (256, odd(&mut rng, 256));
+    let base = rng.random_biguint(width.into());
+    let digit = |position: usize| BigUint::from(0xa5u8) << (8 * position);
+    let sparse: Vec<_> = (0..8).map(digit).collect();
+    check(backend, (&base, &modulus, width), (&sparse, 64), PLENTY);
+    for number in [digit(0), digit(3), digit(7), digit(7) + digit(0)] {
+        let same = vec![number; 19];
+        check(backend, (&base, &modulus, width), (&same, 64), PLENTY);
+    }
 }

@@ -4,8 +4,8 @@ use batch_modexp::backend::{Auto, Cpu, Parallel, Serial};
 use batch_modexp::rsa::{BatchDecryptor, KeyHandle, RsaesOaep, RsaesPkcs1v15};
 use batch_modexp::secret::Secret;
 use batch_modexp::{
-    BatchFixedBaseExp, BatchModExp, BatchModExpEach as _, BatchModMul, BatchMultiExp, Error,
-    ModExp, ModMul,
+    BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchModExpEach as _, BatchModMul,
+    BatchMultiExp, Error, ModExp, ModMul,
 };
 use batch_modexp_core::window::{Digits, Window};
 use crypto_bigint::modular::BoxedMontyParams;
@@ -143,6 +143,7 @@ where
     B: BatchModExp<U1024, Error = Error>
         + BatchModMul<U1024, Error = Error>
         + BatchFixedBaseExp
+        + BatchFixedBaseExpVartime
         + BatchMultiExp,
 {
     let case = fixed_case();

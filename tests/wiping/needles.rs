@@ -5,7 +5,8 @@ use std::sync::Mutex;
 
 use batch_modexp::rsa::KeyHandle;
 use batch_modexp::{
-    BatchFixedBaseExp, BatchModExp, BatchModMul, BatchMultiExp, Error, ModExp, ModMul, ModMultiExp,
+    BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchModMul, BatchMultiExp, Error,
+    ModExp, ModMul, ModMultiExp,
 };
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Odd, U1024};
@@ -297,8 +298,11 @@ impl FixedCase {
             .unwrap();
     }
 
-    /// Computes the batch by a table, and as a product with another power.
-    pub fn compute_by_table<B: BatchFixedBaseExp + BatchMultiExp>(&self, backend: &B) {
+    /// Computes the batch by tables, and as a product with another power.
+    pub fn compute_by_table<B>(&self, backend: &B)
+    where
+        B: BatchFixedBaseExp + BatchFixedBaseExpVartime + BatchMultiExp,
+    {
         let mut out = self.out.lock().unwrap();
         let terms = [
             (&self.base, &self.exponent),
@@ -307,6 +311,12 @@ impl FixedCase {
         let batch = [ModMultiExp::new(&terms, &self.params); 3];
         backend
             .batch_multi_exp(&batch, &[U1024::BITS, 0], &mut *out)
+            .unwrap();
+        let table = backend
+            .fixed_base_vartime(&self.base, &self.params, U1024::BITS, usize::MAX)
+            .unwrap();
+        backend
+            .batch_fixed_base_exp_vartime(&table, &self.exponents, U1024::BITS, &mut *out)
             .unwrap();
         let table = backend
             .fixed_base(&self.base, &self.params, U1024::BITS, usize::MAX)

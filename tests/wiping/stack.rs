@@ -7,7 +7,9 @@ use core::ptr;
 
 use batch_modexp::backend::Serial;
 use batch_modexp::rsa::backend::RsaBackend;
-use batch_modexp::{BatchFixedBaseExp, BatchModExp, BatchModMul, BatchMultiExp, Error};
+use batch_modexp::{
+    BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchModMul, BatchMultiExp, Error,
+};
 use crypto_bigint::U1024;
 
 use super::freed::{Watch, contains};
@@ -87,6 +89,7 @@ where
         + BatchModExp<U1024, Error = Error>
         + BatchModMul<U1024, Error = Error>
         + BatchFixedBaseExp
+        + BatchFixedBaseExpVartime
         + BatchMultiExp
         + Copy
         + Send

@@ -11,6 +11,7 @@
 //! so the result needs no conversion.
 
 mod inverse;
+mod rows;
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -20,6 +21,8 @@ use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Limb, U64, Unsigned};
 
 pub(crate) use self::inverse::power_of_inverse;
+use self::rows::Layout;
+pub use self::rows::{Rows, select};
 use crate::Error;
 use crate::modulus::ModulusRef;
 use crate::secret::Secret;
@@ -33,22 +36,37 @@ pub struct TableForm {
     pub radix_bits: u32,
     /// Limbs in a number.
     pub limbs: usize,
-    /// The largest window, in bits, with which a look-up costs less time than the products it
-    /// saves.
+    /// The largest window for secret exponents, in bits, with which a look-up costs less time than
+    /// the products it saves.
     pub largest_window: u32,
+}
+
+/// The exponents that a table serves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exponents {
+    /// The length of the longest ones.
+    pub(crate) bits: u32,
+    /// Whether they are in two's complement.
+    pub(crate) are_signed: bool,
+    /// Whether their digits may be indices.
+    pub(crate) are_public: bool,
 }
 
 /// The smallest window of a table, in bits. A row with fewer entries than SIMD lanes would not fill
 /// a vector.
 const SMALLEST_WINDOW: u32 = 3;
 
-/// The table of a [`FixedBase`](crate::FixedBase), independent of the caller's number type.
+/// The largest window for public exponents, in bits: a digit is an octet. A look-up costs the same
+/// with every window, so only memory and the time to fill the table limit it.
+const LARGEST_PUBLIC_WINDOW: u32 = Window::MAX_BITS;
+
+/// The table of a [`FixedBase`](crate::FixedBase) or a
+/// [`FixedBaseVartime`](crate::FixedBaseVartime), independent of the caller's number type.
 #[allow(missing_debug_implementations)]
 pub struct Table {
     form: TableForm,
     window: Window,
-    exponent_bits: u32,
-    is_signed: bool,
+    exponents: Exponents,
     modulus: FixedModulus,
     /// See [`rows`](Self::rows). Has spare words so that rows can start at a multiple of 64 octets.
     words: Secret<Vec<u64>>,
@@ -87,17 +105,15 @@ impl Table {
     pub(crate) fn zeros<U: Unsigned>(
         params: &MontyParams<U>,
         form: TableForm,
-        exponent_bits: u32,
-        is_signed: bool,
+        exponents: Exponents,
         max_bytes: usize,
     ) -> Result<Self, usize> {
-        let window = window(form, exponent_bits, max_bytes)?;
-        let len = bytes(form, window, exponent_bits) / size_of::<u64>();
+        let window = window(form, exponents, max_bytes)?;
+        let len = bytes(form, window, exponents.bits) / size_of::<u64>();
         Ok(Self {
             form,
             window,
-            exponent_bits,
-            is_signed,
+            exponents,
             modulus: FixedModulus::new(params),
             words: Secret::new(vec![0; len]),
         })
@@ -106,16 +122,17 @@ impl Table {
     /// The length, in bits, of the longest exponents that the table serves.
     #[must_use]
     pub fn exponent_bits(&self) -> u32 {
-        self.exponent_bits
+        self.exponents.bits
     }
 
     /// Whether exponents are in two's complement.
     #[must_use]
     pub fn is_signed(&self) -> bool {
-        self.is_signed
+        self.exponents.are_signed
     }
 
-    /// Bits in a digit of an exponent, 3 to 6. Each digit costs one product.
+    /// Bits in a digit of an exponent, 3 to 6 for secret exponents and 3 to 8 for public ones. Each
+    /// digit costs one product.
     #[must_use]
     pub fn window_bits(&self) -> u32 {
         self.window.bits()
@@ -139,22 +156,25 @@ impl Table {
         self.modulus.as_ref()
     }
 
-    /// The entries as 64-bit words, row by row. A row has, for each limb from the lowest, that limb
-    /// of all entries in turn. A vector of words thus holds one limb of several entries.
+    /// The entries as 64-bit words, row by row.
+    ///
+    /// For secret exponents a row has, for each limb from the lowest, that limb of all entries in
+    /// turn. A vector of words thus holds one limb of several entries. For public exponents the
+    /// limbs of each entry stand together, so that a look-up reads few cache lines.
     #[must_use]
     pub fn rows(&self) -> Rows<&[u64]> {
-        let (layout, start, len) = (self.layout(), self.start(), self.len());
+        let (layout, start) = (self.layout(), self.start());
         Rows {
-            words: &self.words[start..][..len],
+            words: &self.words[start..][..layout.words()],
             layout,
         }
     }
 
     /// The same rows for writing, and the modulus.
     pub fn rows_mut(&mut self) -> (Rows<&mut [u64]>, ModulusRef<'_>) {
-        let (layout, start, len) = (self.layout(), self.start(), self.len());
+        let (layout, start) = (self.layout(), self.start());
         let rows = Rows {
-            words: &mut self.words[start..][..len],
+            words: &mut self.words[start..][..layout.words()],
             layout,
         };
         (rows, self.modulus.as_ref())
@@ -175,7 +195,7 @@ impl Table {
             return digits.fill(0);
         }
         recode_into(exponent, exponent_bits, self.window, digits);
-        if let Some(top) = digits.last_mut().filter(|_| self.is_signed) {
+        if let Some(top) = digits.last_mut().filter(|_| self.is_signed()) {
             *top ^= 1 << ((exponent_bits - 1) % self.window.bits());
         }
     }
@@ -183,20 +203,10 @@ impl Table {
     fn layout(&self) -> Layout {
         Layout {
             limbs: self.form.limbs,
-            entries: self.window.table_len(),
-            window_bits: self.window.bits(),
-            count: self.digit_count(self.exponent_bits),
+            window: self.window,
+            count: self.digit_count(self.exponents.bits),
+            are_public: self.exponents.are_public,
         }
-    }
-
-    fn len(&self) -> usize {
-        let Layout {
-            limbs,
-            entries,
-            count,
-            ..
-        } = self.layout();
-        limbs * entries * count
     }
 
     /// The index of the first word at a multiple of 64 octets. Only running times depend on it.
@@ -207,75 +217,6 @@ impl Table {
 
 /// Spare words so that rows can start at a cache line.
 const ALIGNMENT_WORDS: usize = 7;
-
-/// The shape of all rows.
-#[derive(Clone, Copy)]
-struct Layout {
-    limbs: usize,
-    entries: usize,
-    window_bits: u32,
-    count: usize,
-}
-
-/// The rows of a table: see [`Table::rows`].
-pub struct Rows<W> {
-    words: W,
-    layout: Layout,
-}
-
-impl<W> Rows<W> {
-    /// The number of rows.
-    pub fn count(&self) -> usize {
-        self.layout.count
-    }
-
-    /// The number of entries in each row.
-    pub fn entries(&self) -> usize {
-        self.layout.entries
-    }
-
-    /// Bits in a digit.
-    pub fn window_bits(&self) -> u32 {
-        self.layout.window_bits
-    }
-}
-
-impl<'a> Rows<&'a [u64]> {
-    /// All words of a row.
-    #[must_use]
-    pub fn row(&self, row: usize) -> &'a [u64] {
-        let len = self.layout.limbs * self.layout.entries;
-        &self.words[row * len..][..len]
-    }
-}
-
-impl Rows<&mut [u64]> {
-    /// Sets a limb of an entry.
-    pub fn set(&mut self, row: usize, entry: usize, limb: usize, value: u64) {
-        let Layout { limbs, entries, .. } = self.layout;
-        self.words[(row * limbs + limb) * entries + entry] = value;
-    }
-}
-
-/// Passes each limb of entry `digit` of a row to `put`. Reads the whole row in the same order for
-/// every digit.
-pub fn select(row: &[u64], entries: usize, digit: u8, mut put: impl FnMut(usize, u64)) {
-    let mut masks = [0; 1 << Window::MAX_BITS];
-    let masks = &mut masks[..entries];
-    for (entry, mask) in (0u64..).zip(masks.iter_mut()) {
-        // All ones if both are equal: only then is the difference minus 1 negative.
-        let difference = entry ^ u64::from(digit);
-        *mask = (difference.wrapping_sub(1) >> 63).wrapping_neg();
-    }
-    let masks = core::hint::black_box(masks);
-    for (limb, words) in row.chunks_exact(entries).enumerate() {
-        let pairs = words.iter().zip(&*masks);
-        put(
-            limb,
-            pairs.fold(0, |picked, (word, mask)| picked | word & mask),
-        );
-    }
-}
 
 /// Checks exponents of `exponent_bits` bits for a table. `table_bits` is the length of the longest
 /// exponents that it serves, and whether they are signed.
@@ -315,13 +256,17 @@ fn bytes(form: TableForm, window: Window, exponent_bits: u32) -> usize {
 
 /// The smallest window with the fewest digits among those whose table has at most `max_bytes`
 /// octets. Fails with the size of the smallest table.
-fn window(form: TableForm, exponent_bits: u32, max_bytes: usize) -> Result<Window, usize> {
-    let windows = (SMALLEST_WINDOW..=form.largest_window).filter_map(Window::new);
-    let fits = |window: &Window| bytes(form, *window, exponent_bits) <= max_bytes;
-    let smallest = Window::new(SMALLEST_WINDOW).map(|window| bytes(form, window, exponent_bits));
+fn window(form: TableForm, exponents: Exponents, max_bytes: usize) -> Result<Window, usize> {
+    let largest = match exponents.are_public {
+        true => LARGEST_PUBLIC_WINDOW,
+        false => form.largest_window,
+    };
+    let windows = (SMALLEST_WINDOW..=largest).filter_map(Window::new);
+    let bytes = |window: Window| bytes(form, window, exponents.bits);
+    let smallest = Window::new(SMALLEST_WINDOW).map(bytes);
     windows
-        .filter(fits)
-        .min_by_key(|window| window.digit_count(exponent_bits))
+        .filter(|window| bytes(*window) <= max_bytes)
+        .min_by_key(|window| window.digit_count(exponents.bits))
         .ok_or(smallest.unwrap_or(0))
 }
 
@@ -332,41 +277,31 @@ mod tests {
     const FORM: TableForm = TableForm {
         radix_bits: 64,
         limbs: 32,
-        largest_window: 8,
+        largest_window: 6,
     };
 
     #[test]
     fn the_budget_decides_the_window() {
-        for (exponent_bits, max_bytes, expected) in [
-            (2048, usize::MAX, Ok(8)),
+        for (bits, are_public, max_bytes, expected) in [
+            (2048, false, usize::MAX, Ok(6)),
+            (2048, true, usize::MAX, Ok(8)),
             // 342 rows of 64 entries of 256 octets each.
-            (2048, 342 * 64 * 256 + 56, Ok(6)),
-            (2048, 342 * 64 * 256 + 55, Ok(5)),
+            (2048, true, 342 * 64 * 256 + 56, Ok(6)),
+            (2048, true, 342 * 64 * 256 + 55, Ok(5)),
+            (2048, false, 342 * 64 * 256 + 55, Ok(5)),
             // The smallest window with as few digits as the largest one.
-            (10, usize::MAX, Ok(5)),
-            (0, usize::MAX, Ok(3)),
-            (2048, 1 << 20, Err(683 * 8 * 256 + 56)),
+            (10, false, usize::MAX, Ok(5)),
+            (21, true, usize::MAX, Ok(7)),
+            (0, true, usize::MAX, Ok(3)),
+            (2048, false, 1 << 20, Err(683 * 8 * 256 + 56)),
         ] {
-            let window = window(FORM, exponent_bits, max_bytes).map(Window::bits);
-            assert_eq!(
-                window, expected,
-                "{exponent_bits} bits in {max_bytes} octets"
-            );
-        }
-    }
-
-    #[test]
-    fn every_entry_is_selected_by_its_digit() {
-        for entries in [8usize, 64, 256] {
-            let row: Vec<u64> = (0..3 * entries as u64).collect();
-            for digit in 0..entries {
-                let mut picked = Vec::new();
-                select(&row, entries, digit as u8, |limb, word| {
-                    picked.push((limb, word));
-                });
-                let expected = [0, 1, 2].map(|limb| (limb, (limb * entries + digit) as u64));
-                assert_eq!(picked, expected);
-            }
+            let exponents = Exponents {
+                bits,
+                are_signed: false,
+                are_public,
+            };
+            let window = window(FORM, exponents, max_bytes).map(Window::bits);
+            assert_eq!(window, expected, "{bits} bits in {max_bytes} octets");
         }
     }
 }

@@ -36,16 +36,17 @@ pub use error::{CalibrationFault, DeviceFault, Error, Unavailable};
 pub use public_exponent::PublicExponent;
 pub use serial::Serial;
 pub use traits::{
-    BatchFixedBaseExp, BatchModExp, BatchModExpEach, BatchModExpVartime, BatchModMul,
-    BatchMultiExp, FixedBase, ModExp, ModMul, ModMultiExp,
+    BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchModExpEach, BatchModExpVartime,
+    BatchModMul, BatchMultiExp, FixedBase, FixedBaseVartime, ModExp, ModMul, ModMultiExp,
 };
 
 /// The paths of the crate `batch-modexp`, for examples in the documentation.
 #[doc(hidden)]
 pub mod facade {
     pub use crate::{
-        BatchFixedBaseExp, BatchModExp, BatchModExpEach, BatchModExpVartime, BatchModMul,
-        BatchMultiExp, Error, FixedBase, ModExp, ModMul, ModMultiExp, PublicExponent, secret,
+        BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchModExpEach,
+        BatchModExpVartime, BatchModMul, BatchMultiExp, Error, FixedBase, FixedBaseVartime, ModExp,
+        ModMul, ModMultiExp, PublicExponent, secret,
     };
     pub mod backend {
         pub use crate::Serial;

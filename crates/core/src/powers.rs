@@ -1,8 +1,8 @@
 //! Requests for powers by tables, products of powers, and powers with public exponents.
 //!
 //! Numbers are limbs here, least significant first, so that nothing is compiled again for each
-//! number type of a caller. All numbers are secret. Their count, their widths and the lengths of
-//! exponents are public.
+//! number type of a caller. All numbers are secret, except exponents that are said to be public.
+//! The count of numbers, their widths and the lengths of exponents are public.
 
 use crypto_bigint::Limb;
 
@@ -58,7 +58,7 @@ impl<B: HasPowerEngine + ?Sized> HasPowerEngine for alloc::boxed::Box<B> {
 pub struct FixedPowers<'a, 'o> {
     /// A table that this engine made.
     pub table: &'a Table,
-    /// The exponents, none narrower than `exponent_bits`.
+    /// The exponents, none narrower than `exponent_bits`; public if those of the table are.
     pub exponents: &'a [&'a [Limb]],
     /// Only this many low bits of each exponent are used; at most those of the table.
     pub exponent_bits: u32,

@@ -2,6 +2,7 @@
 
 mod each;
 mod fixed_base;
+mod fixed_base_vartime;
 mod mul;
 mod multi_exp;
 mod vartime;
@@ -14,6 +15,7 @@ use crypto_bigint::modular::MontyParams;
 
 pub use self::each::BatchModExpEach;
 pub use self::fixed_base::{BatchFixedBaseExp, FixedBase};
+pub use self::fixed_base_vartime::{BatchFixedBaseExpVartime, FixedBaseVartime};
 pub use self::mul::{BatchModMul, ModMul};
 pub use self::multi_exp::{BatchMultiExp, ModMultiExp};
 pub use self::vartime::BatchModExpVartime;

@@ -22,6 +22,7 @@ pub(crate) mod mul;
 pub(crate) mod multi_exp;
 mod pow;
 pub(crate) mod powers_agree;
+mod prefetch;
 pub(crate) mod products;
 pub(crate) mod public_exp;
 pub(crate) mod reduce;

@@ -37,11 +37,17 @@ fn no_branch_or_address_depends_on_a_secret() {
         "products",
         "numbers",
         "fixed_bases",
+        "fixed_bases_with_public_exponents",
         "products_of_powers",
         "public_exponents",
     ];
     // Controls: each of these leaks a digit, and must be found.
-    let leaks = ["leak_by_branch", "leak_by_address", "leak_by_gathered_row"];
+    let leaks = [
+        "leak_by_branch",
+        "leak_by_address",
+        "leak_by_gathered_row",
+        "leak_by_a_secret_that_is_used_as_public",
+    ];
     run_under_valgrind("memcheck", &clean, &leaks);
 }
 
@@ -258,6 +264,12 @@ fn fixed_bases() {
 
 #[test]
 #[ignore = "run under valgrind by the test above"]
+fn fixed_bases_with_public_exponents() {
+    on_every_unit!(powers::fixed_base_vartime);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
 fn products_of_powers() {
     on_every_unit!(powers::multi_exp);
 }
@@ -272,6 +284,12 @@ fn public_exponents() {
 #[ignore = "run under valgrind by the test above"]
 fn leak_by_gathered_row() {
     powers::fixed_base(&powers::LeaksByAddress, 256);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn leak_by_a_secret_that_is_used_as_public() {
+    powers::fixed_base_vartime_of_secrets(&Serial);
 }
 
 #[test]

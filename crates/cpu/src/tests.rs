@@ -1,5 +1,7 @@
 //! Products, powers and remainders of every engine, compared with num-bigint.
 
+#[cfg(target_arch = "x86_64")]
+mod fixed_base;
 mod remainders;
 
 use alloc::vec;

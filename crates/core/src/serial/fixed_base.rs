@@ -72,9 +72,21 @@ impl WithLimbs for FixedPowers<'_, '_> {
             for row in (0..count).rev() {
                 let digits = digits.chunks_exact(count).map(|digits| digits[row]);
                 for (power, digit) in powers.iter_mut().zip(digits).take(exponents.len()) {
-                    select(rows.row(row), rows.entries(), digit, |limb, value| {
+                    let mut put = |limb: usize, value| {
                         entry.as_mut_limbs()[limb] = Limb(value as _);
-                    });
+                    };
+                    if rows.are_public() {
+                        // Except in row 0, the entry of a digit 0 is 1.
+                        if digit == 0 && row != 0 && row + 1 != count {
+                            continue;
+                        }
+                        let limbs = rows.entry(row, digit).iter();
+                        limbs
+                            .enumerate()
+                            .for_each(|(limb, value)| put(limb, *value));
+                    } else {
+                        select(rows.row(row), rows.entries(), digit, put);
+                    }
                     if row + 1 == count {
                         *power = *entry;
                         continue;

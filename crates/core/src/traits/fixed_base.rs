@@ -9,7 +9,7 @@ use crypto_bigint::{Limb, Unsigned};
 
 use super::multi_exp::place;
 use crate::Error;
-use crate::fixed_base::{Table, check_exponents, power_of_inverse};
+use crate::fixed_base::{Exponents, Table, check_exponents, power_of_inverse};
 use crate::powers::{FixedPowers, HasPowerEngine, PowerEngine};
 use crate::secret::{Secret, reveal};
 use crate::width::{MAX_BITS, clear, width};
@@ -105,7 +105,11 @@ pub trait BatchFixedBaseExp: HasPowerEngine {
             self.power_engine(),
             [base, base],
             params,
-            (exponent_bits, false),
+            Exponents {
+                bits: exponent_bits,
+                are_signed: false,
+                are_public: false,
+            },
             max_bytes,
         )
     }
@@ -135,7 +139,11 @@ pub trait BatchFixedBaseExp: HasPowerEngine {
             self.power_engine(),
             [base, inverse],
             params,
-            (exponent_bits, true),
+            Exponents {
+                bits: exponent_bits,
+                are_signed: true,
+                are_public: false,
+            },
             max_bytes,
         )
     }
@@ -165,27 +173,19 @@ pub trait BatchFixedBaseExp: HasPowerEngine {
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        check(self.power_engine(), table, exponents, exponent_bits, out)
-            .inspect_err(|_| clear(out))?;
-        let exponents: Vec<_> = exponents.iter().map(|x| x.borrow().as_limbs()).collect();
-        let mut out: Vec<_> = out.iter_mut().map(|out| place(out, &table.zero)).collect();
-        self.power_engine().fixed_powers(FixedPowers {
-            table: &table.table,
-            exponents: &exponents,
-            exponent_bits,
-            out: &mut out,
-        });
-        Ok(())
+        powers(self.power_engine(), table, exponents, exponent_bits, out)
     }
 }
 
 impl<B: HasPowerEngine + ?Sized> BatchFixedBaseExp for B {}
 
-fn table<U: Unsigned>(
+/// Makes a table for these exponents. If they are signed, the second number is the inverse of the
+/// base.
+pub(super) fn table<U: Unsigned>(
     engine: &dyn PowerEngine,
     [base, inverse]: [&U; 2],
     params: &MontyParams<U>,
-    (exponent_bits, is_signed): (u32, bool),
+    exponents: Exponents,
     max_bytes: usize,
 ) -> Result<FixedBase<U>, Error> {
     let modulus = params.modulus().as_ref();
@@ -205,14 +205,14 @@ fn table<U: Unsigned>(
         });
     }
     let form = engine.table_form(modulus_bits);
-    let mut table = Table::zeros(params, form, exponent_bits, is_signed, max_bytes)
+    let mut table = Table::zeros(params, form, exponents, max_bytes)
         .map_err(|bytes| Error::TableBytes { bytes, max_bytes })?;
     let base = base.as_limbs();
     let mut first = Secret::new(vec![Limb::ZERO; modulus.as_limbs().len()]);
     first[0] = Limb::ONE;
-    if is_signed {
+    if exponents.are_signed {
         // Exponents are raised by half of their range; with 0 bits there is no such half.
-        let squarings = exponent_bits.checked_sub(1);
+        let squarings = exponents.bits.checked_sub(1);
         let inverse = inverse.as_limbs();
         if !reveal(power_of_inverse(
             table.modulus(),
@@ -229,9 +229,29 @@ fn table<U: Unsigned>(
     Ok(FixedBase { table, zero })
 }
 
+/// Computes powers by a table, or clears `out` if the input is unfit.
+pub(super) fn powers<U: Unsigned, E: Borrow<U>>(
+    engine: &dyn PowerEngine,
+    FixedBase { table, zero }: &FixedBase<U>,
+    exponents: &[E],
+    exponent_bits: u32,
+    out: &mut [U],
+) -> Result<(), Error> {
+    check(engine, table, exponents, exponent_bits, out).inspect_err(|_| clear(out))?;
+    let exponents: Vec<_> = exponents.iter().map(|x| x.borrow().as_limbs()).collect();
+    let mut out: Vec<_> = out.iter_mut().map(|out| place(out, zero)).collect();
+    engine.fixed_powers(FixedPowers {
+        table,
+        exponents: &exponents,
+        exponent_bits,
+        out: &mut out,
+    });
+    Ok(())
+}
+
 fn check<U: Unsigned, E: Borrow<U>>(
     engine: &dyn PowerEngine,
-    FixedBase { table, .. }: &FixedBase<U>,
+    table: &Table,
     exponents: &[E],
     exponent_bits: u32,
     out: &[U],

@@ -2,7 +2,7 @@
 
 use core::{array, iter, mem};
 
-use batch_modexp_core::fixed_base::{Table, TableForm};
+use batch_modexp_core::fixed_base::{Rows, Table, TableForm};
 use batch_modexp_core::powers::FixedPowers;
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
@@ -10,6 +10,7 @@ use crypto_bigint::Limb;
 use super::Lanes;
 use super::buffer::Buffer;
 use super::convert::MAX_COUNT;
+use super::prefetch::prefetch;
 use super::workspace::{Parts, Workspace, set_one};
 
 /// How many groups of lanes are computed together, row by row. Each row is read from memory once
@@ -144,6 +145,21 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: FixedPowers<'_, '_>) {
     });
 }
 
+/// Copies the entry of each lane's public digit to the lane.
+fn copy_entries<L: Lanes>(out: &mut [L::Limb], rows: &Rows<&[u64]>, row: usize, digits: &[u8]) {
+    let limbs = out.len();
+    let entries: [_; MAX_COUNT] = array::from_fn(|lane| match digits.get(lane) {
+        Some(digit) => &rows.entry(row, *digit)[..limbs],
+        None => &[],
+    });
+    // Limb by limb, so that consecutive stores go to one cache line.
+    for (i, limb) in out.iter_mut().enumerate() {
+        for (lane, entry) in entries[..L::COUNT].iter().enumerate() {
+            L::set_lane(limb, lane, entry[i]);
+        }
+    }
+}
+
 /// Groups of lanes that are computed together, row by row.
 struct Groups<'a, L: Lanes> {
     table: &'a Table,
@@ -203,15 +219,29 @@ impl<'a, L: Lanes> Groups<'a, L> {
             ..
         } = self.workspace.parts();
         for row in (0..rows).rev() {
-            let words = table.row(row);
+            let is_first = row + 1 == rows;
             for block in 0..blocks {
-                let digits = &self.digits[(block * rows + row) * L::COUNT..][..L::COUNT];
+                let of_row = |row| &self.digits[(block * rows + row) * L::COUNT..][..L::COUNT];
+                let digits = of_row(row);
+                if table.are_public() && row > 0 {
+                    // A large table is in no near cache. It is loaded while products are computed.
+                    for digit in of_row(row - 1) {
+                        prefetch(table.entry(row - 1, *digit));
+                    }
+                }
                 let number = block * limbs..(block + 1) * limbs;
                 let (value, out) = (&self.values[number.clone()], &mut self.spare[number]);
-                if row + 1 == rows {
-                    lanes.select_of_row(out, words, digits);
+                let factor = if is_first { &mut *out } else { &mut *entry };
+                if !table.are_public() {
+                    lanes.select_of_row(factor, table.row(row), digits);
+                } else if is_first || row == 0 || digits.iter().any(|digit| *digit != 0) {
+                    copy_entries::<L>(factor, &table, row, digits);
                 } else {
-                    lanes.select_of_row(entry, words, digits);
+                    // Except in row 0, the entry of a digit 0 is 1.
+                    out.copy_from_slice(value);
+                    continue;
+                }
+                if !is_first {
                     lanes.mul(out, value, entry, modulus, scratch);
                 }
             }

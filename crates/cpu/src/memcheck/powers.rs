@@ -9,7 +9,8 @@ use batch_modexp_core::powers::{
     FixedPowers, HasPowerEngine, MultiPowers, PowerEngine, PublicPowers,
 };
 use batch_modexp_core::{
-    BatchFixedBaseExp, BatchModExpVartime, BatchMultiExp, ModMultiExp, PublicExponent, Serial,
+    BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExpVartime, BatchMultiExp, ModMultiExp,
+    PublicExponent, Serial,
 };
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
@@ -61,6 +62,44 @@ pub(super) fn fixed_base(backend: &impl BatchFixedBaseExp, bits: u32) {
         .unwrap();
     black_box(&out);
     set_params_undefined(params.as_ref(), false);
+}
+
+/// The same with public exponents: only the base and the modulus are marked.
+pub(super) fn fixed_base_vartime(backend: &impl BatchFixedBaseExpVartime, bits: u32) {
+    let mut random = Random(9);
+    let params = params(&mut random, bits);
+    let mut exponents: Vec<_> = (0..9).map(|_| number(&mut random, 128)).collect();
+    exponents[..4].fill(BoxedUint::one_with_precision(128));
+    let one = BoxedUint::one_with_precision(bits);
+    let base = params.modulus().as_ref().wrapping_sub(&one);
+    set_params_undefined(params.as_ref(), true);
+    set_undefined(base.as_limbs(), true);
+    let mut out = vec![BoxedUint::zero(); exponents.len()];
+    let table = backend.fixed_base_vartime(&base, params.as_ref(), 70, usize::MAX);
+    let signed = backend.signed_fixed_base_vartime(&base, &base, params.as_ref(), 70, 1 << 20);
+    let (table, signed) = (table.unwrap(), signed.unwrap());
+    for (table, exponent_bits) in [(&table, 70), (&table, 3), (&table, 0), (&signed, 70)] {
+        backend
+            .batch_fixed_base_exp_vartime(table, &exponents, exponent_bits, &mut out)
+            .unwrap();
+        black_box(&out);
+    }
+    set_params_undefined(params.as_ref(), false);
+}
+
+/// Uses secret exponents as public ones, which must be found.
+pub(super) fn fixed_base_vartime_of_secrets(backend: &impl BatchFixedBaseExpVartime) {
+    let mut random = Random(10);
+    let params = params(&mut random, 256);
+    let base = number(&mut random, 256);
+    let exponent = number(&mut random, 128);
+    let table = backend.fixed_base_vartime(&base, params.as_ref(), 70, usize::MAX);
+    set_undefined(exponent.as_limbs(), true);
+    let mut out = [BoxedUint::zero()];
+    backend
+        .batch_fixed_base_exp_vartime(&table.unwrap(), &[exponent], 70, &mut out)
+        .unwrap();
+    black_box(&out);
 }
 
 /// Computes products of three powers, with exponents of several lengths, for more instances than
