@@ -8,7 +8,7 @@ use core::ops::Range;
 
 use batch_modexp_core::secret::Secret;
 
-use super::backend::{Items, PublicItems, RsaBackend};
+use super::backend::{Items, Operations, RsaBackend};
 use super::error::Error;
 use super::key::{KeyHandle, PublicKey};
 use super::output::{Buffers, Outputs, Slots};
@@ -47,7 +47,7 @@ pub(super) fn private_ops<B: RsaBackend + ?Sized>(
             streams,
             is_blinded,
         };
-        backend.private_ops(Items::new(&batch, slots))
+        backend.compute(Items::new(Operations::Private(&batch), slots))
     };
     sorted.each_class(KeyHandle::size, compute)
 }
@@ -67,14 +67,14 @@ pub(super) fn public_ops<B: RsaBackend + ?Sized>(
     let sorted = keys.sorted();
     let compute = |class: Class<'_, PublicKey>, slots: Slots<'_>| {
         let batch = PublicBatch {
-            limbs: class.class.limbs(),
+            class: class.class,
             keys: class.keys,
             positions: class.positions,
             first: class.first,
             source,
             streams,
         };
-        backend.public_ops(PublicItems::new(&batch, slots))
+        backend.compute(Items::new(Operations::Public(&batch), slots))
     };
     sorted.each_class(|key| source.output_len(key), compute)
 }

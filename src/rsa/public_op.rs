@@ -7,6 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use batch_modexp_core::engine::Engine;
 use batch_modexp_core::requests::{Exponent, Product};
 use batch_modexp_core::secret::Secret;
 use crypto_bigint::{BoxedUint, Limb};
@@ -15,11 +16,8 @@ use super::error::Error;
 use super::key::PublicKey;
 use super::octets::{octets_to_limbs, write_octets};
 use super::output::Slots;
-use super::private_op::class::{Key, Positions};
+use super::private_op::class::{Key, KeyClass, Positions};
 use super::private_op::{Randomness, Streams};
-
-/// Computes products with public powers on a backend.
-pub(super) type Raise<'a> = &'a dyn Fn(Product<'_>) -> Result<(), batch_modexp_core::Error>;
 
 /// Provides bases, and receives their powers. Both methods are called from any thread.
 pub(super) trait Source: Sync {
@@ -50,8 +48,7 @@ pub(super) trait Source: Sync {
 
 /// Items with equally wide moduli and one exponent, grouped by key.
 pub(super) struct PublicBatch<'a> {
-    /// Limbs of each modulus.
-    pub(super) limbs: usize,
+    pub(super) class: KeyClass,
     pub(super) keys: &'a [&'a PublicKey],
     /// The caller's positions of the items of all classes.
     pub(super) positions: &'a Positions,
@@ -71,21 +68,15 @@ impl PublicBatch<'_> {
     fn position(&self, item: usize) -> Option<usize> {
         self.positions.of(self.first + item)
     }
-
-    /// The length of the exponent in bits.
-    pub(super) fn exponent_bits(&self) -> u32 {
-        self.exponent().map_or(0, BoxedUint::bit_width_vartime)
-    }
 }
 
-/// Computes a range of items of `batch` on the calling thread, with powers by `raise`.
+/// Computes a range of items of `batch` with `engine` on the calling thread.
 ///
 /// # Errors
 ///
-/// [`Error::Rng`], and the error of `raise`. An item without a base or an output has its error in
-/// its slot.
+/// [`Error::Rng`]. An item without a base or an output has its error in its slot.
 pub(super) fn run(
-    raise: Raise<'_>,
+    engine: &dyn Engine,
     batch: &PublicBatch<'_>,
     range: Range<usize>,
     slots: Slots<'_>,
@@ -96,14 +87,14 @@ pub(super) fn run(
     let bases = Bases::new(batch, range.clone())?;
     let moduli: Vec<_> = batch.keys[range].iter().map(|key| key.params()).collect();
     let mut powers = Secret::new(vec![Limb::ZERO; bases.numbers.len()]);
-    raise(Product {
+    engine.mul_public_power(Product {
         moduli: &moduli,
         exponent: Exponent::new(exponent),
         bases: &bases.numbers,
         factors: None,
         out: &mut powers,
         times_base: None,
-    })?;
+    });
     bases.write_outputs(batch, &powers, slots);
     Ok(())
 }
@@ -124,7 +115,7 @@ impl Bases {
     ///
     /// [`Error::Rng`].
     pub(super) fn new(batch: &PublicBatch<'_>, items: Range<usize>) -> Result<Self, Error> {
-        let (keys, limbs) = (&batch.keys[items.clone()], batch.limbs);
+        let (keys, limbs) = (&batch.keys[items.clone()], batch.class.limbs());
         let mut randomness = batch.streams.next();
         let mut numbers = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
@@ -156,7 +147,7 @@ impl Bases {
         powers: &[Limb],
         mut slots: Slots<'_>,
     ) {
-        let (first, limbs) = (self.items.start, batch.limbs);
+        let (first, limbs) = (self.items.start, batch.class.limbs());
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
         let mut failed = self.failed.into_iter().peekable();
         for (item, power) in self.items.zip(powers.chunks_exact(limbs)) {

@@ -11,7 +11,7 @@ use crypto_bigint::{BoxedUint, Choice, Limb, Word};
 
 use super::Batch;
 use crate::rsa::Error;
-use crate::rsa::backend::{HostEngine, Items, RsaBackend};
+use crate::rsa::backend::{HostEngine, Items, Operations, RsaBackend};
 
 /// Inputs and outputs of an engine, in the order of the computation.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -201,8 +201,10 @@ impl BatchModExp<BoxedUint> for Hooked<'_> {
 }
 
 impl RsaBackend for Hooked<'_> {
-    fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
-        (self.at_start)(items.batch);
+    fn compute(&self, items: Items<'_>) -> Result<(), Error> {
+        if let Operations::Private(batch) = items.operations {
+            (self.at_start)(batch);
+        }
         items.compute_on_engine(self.engine())
     }
 

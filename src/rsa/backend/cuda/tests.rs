@@ -19,7 +19,7 @@ use super::*;
 use crate::backend::cuda::crt::{ChangeInputs, Tampering};
 use crate::backend::cuda::family::crt::CrtClass;
 use crate::backend::cuda::words::{copy_in, copy_out};
-use crate::rsa::batch::{Keys, private_ops, public_ops};
+use crate::rsa::batch::{self, Keys};
 use crate::rsa::key::PublicKey;
 use crate::rsa::private_op::campaign::fault::Kind;
 use crate::rsa::private_op::{Randomness, Source, Streams};
@@ -79,7 +79,7 @@ impl Source for Numbered {
 fn run(backend: &impl RsaBackend, keys: &[KeyHandle], count: usize, blinded: bool) -> Vec<Octets> {
     let items: Vec<_> = keys.iter().cycle().take(count).collect();
     let streams = Streams::seeded(&mut getrandom::SysRng).unwrap();
-    let results = private_ops(
+    let results = batch::private_ops(
         backend,
         Keys::Each(&items),
         &Numbered(64),
@@ -118,12 +118,15 @@ impl batch_modexp_core::BatchModExp<crypto_bigint::BoxedUint> for Tampered<'_> {
 }
 
 impl RsaBackend for Tampered<'_> {
-    fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
+    fn compute(&self, items: Items<'_>) -> Result<(), Error> {
         let Self(cuda, tampering) = *self;
+        let Operations::Private(batch) = items.operations else {
+            return cuda.compute(items);
+        };
         let run_crt = |shape, runs: &[CrtRun<'_>], feed: &Checked<'_>, slots: Slots<'_>| {
             cuda.run_tampered_crt(shape, runs, feed, slots, tampering)
         };
-        super::run(cuda, items, run_crt).map(|_| ())
+        private_ops(cuda, batch, items, run_crt).map(|_| ())
     }
 
     fn engine(&self) -> HostEngine<'_> {
@@ -426,7 +429,8 @@ fn public_powers_are_those_of_num_bigint() {
         let items: Vec<_> = (0..count)
             .map(|i| &public[(i / run + 2) % public.len()])
             .collect();
-        let outputs = public_ops(&cuda, Keys::Each(&items), &Raised, &Streams::none()).unwrap();
+        let outputs =
+            batch::public_ops(&cuda, Keys::Each(&items), &Raised, &Streams::none()).unwrap();
         for (i, key) in items.iter().enumerate() {
             let found = outputs.get(i).map_err(Error::clone);
             match (i % 7, i % 11) {
