@@ -16,10 +16,11 @@ use batch_modexp_core::{BatchModExp, ModExp, Serial};
 use crypto_bigint::{BoxedUint, Limb};
 
 use super::error::Error;
+use super::key::{KeyHandle, PublicKey};
 use super::output::Slots;
 use super::private_op::class::KeyClass;
 use super::private_op::{self, Batch};
-use super::public_op::{self, PublicBatch};
+use super::public_op;
 
 /// The most items that a thread computes at a time. More would not fit into a cache.
 const ITEMS_AT_A_TIME: usize = 512;
@@ -116,8 +117,8 @@ pub struct Items<'a> {
 /// The batch that items belong to.
 #[derive(Clone, Copy)]
 pub(super) enum Operations<'a> {
-    Private(&'a Batch<'a>),
-    Public(&'a PublicBatch<'a>),
+    Private(&'a Batch<'a, KeyHandle>),
+    Public(&'a Batch<'a, PublicKey>),
 }
 
 impl Operations<'_> {

@@ -16,12 +16,11 @@ use crate::backend::cuda::feed::{Feed, Operands};
 use crate::backend::cuda::public_powers::PowerRun;
 use crate::backend::cuda::runtime::pipeline::Output;
 use crate::rsa::error::Error;
-use crate::rsa::key::KeyHandle;
+use crate::rsa::key::{KeyHandle, PublicKey};
 use crate::rsa::output::Slots;
 use crate::rsa::private_op::blinding::Blinded;
 use crate::rsa::private_op::class::{KeyClass, crt, runs};
 use crate::rsa::private_op::{Batch, Encoded};
-use crate::rsa::public_op::{Bases, PublicBatch};
 
 /// Items at a time for keys without CRT kernels; enough for the exponentiations to fill a device.
 const MAX_ITEMS_THROUGH_HOST: usize = 8192;
@@ -83,12 +82,16 @@ impl Cuda {
 }
 
 /// Runs public operations on devices, or on the host without kernels for them.
-fn public_ops(cuda: &Cuda, batch: &PublicBatch<'_>, items: Items<'_>) -> Result<Timing, Error> {
+fn public_ops(
+    cuda: &Cuda,
+    batch: &Batch<'_, PublicKey>,
+    items: Items<'_>,
+) -> Result<Timing, Error> {
     let KeyClass {
         n_width, e_bits, ..
     } = batch.class;
     let fits = e_bits <= MAX_EXPONENT_BITS && cuda.has_kernel(n_width);
-    let Some(exponent) = batch.exponent().filter(|_| fits) else {
+    let Some(key) = batch.keys.first().filter(|_| fits) else {
         cuda.host().compute(items)?;
         return Ok(Timing::default());
     };
@@ -101,14 +104,14 @@ fn public_ops(cuda: &Cuda, batch: &PublicBatch<'_>, items: Items<'_>) -> Result<
     });
     let moduli: Vec<_> = moduli.collect();
     let feed = Public { batch, first };
-    cuda.run_public_powers(cuda.engine().0, exponent, &moduli, &feed, slots)
+    cuda.run_public_powers(cuda.engine().0, key.exponent(), &moduli, &feed, slots)
 }
 
 /// Runs private operations on devices with `run_crt`, or through the host for keys without CRT
 /// kernels.
 fn private_ops(
     cuda: &Cuda,
-    batch: &Batch<'_>,
+    batch: &Batch<'_, KeyHandle>,
     items: Items<'_>,
     run_crt: impl FnOnce(CrtShape, &[CrtRun<'_>], &Checked<'_>, Slots<'_>) -> Result<Timing, Error>,
 ) -> Result<Timing, Error> {
@@ -181,7 +184,7 @@ fn renew_records(keys: &[&KeyHandle], slots: &Slots<'_>) {
 /// Encodes items and checks their results.
 struct Checked<'a> {
     engine: HostEngine<'a>,
-    batch: &'a Batch<'a>,
+    batch: &'a Batch<'a, KeyHandle>,
     /// The position of the first item in the batch.
     first: usize,
     /// Whether an item has failed its check.
@@ -223,27 +226,27 @@ impl<'s> CrtFeed<Slots<'s>> for Checked<'_> {
     }
 }
 
-/// Makes the bases of public operations, and their outputs from the powers.
+/// Encodes items of public operations, and takes their powers.
 struct Public<'a> {
-    batch: &'a PublicBatch<'a>,
+    batch: &'a Batch<'a, PublicKey>,
     /// The position of the first item in the batch.
     first: usize,
 }
 
 impl<'s> Feed<Slots<'s>> for Public<'_> {
-    type Opened = Bases;
+    type Opened = Encoded;
     type Error = Error;
 
-    fn open(&self, items: Range<usize>, _: Operands) -> Result<Bases, Error> {
-        Bases::new(self.batch, self.first + items.start..self.first + items.end)
+    fn open(&self, items: Range<usize>, _: Operands) -> Result<Encoded, Error> {
+        Encoded::new(self.batch, self.first + items.start..self.first + items.end)
     }
 
-    fn numbers<'n>(&self, bases: &'n Bases) -> [&'n [Limb]; 2] {
-        [&bases.numbers, &[]]
+    fn numbers<'n>(&self, encoded: &'n Encoded) -> [&'n [Limb]; 2] {
+        [&encoded.ems, &[]]
     }
 
-    fn take(&self, bases: Bases, powers: &[Limb], slots: Slots<'s>) {
-        bases.write_outputs(self.batch, powers, slots);
+    fn take(&self, encoded: Encoded, powers: &[Limb], slots: Slots<'s>) {
+        encoded.write_public(self.batch, powers, slots);
     }
 }
 

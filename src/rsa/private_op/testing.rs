@@ -10,8 +10,8 @@ use batch_modexp_core::{BatchModExp, ModExp};
 use crypto_bigint::{BoxedUint, Choice, Limb, Word};
 
 use super::Batch;
-use crate::rsa::Error;
 use crate::rsa::backend::{HostEngine, Items, Operations, RsaBackend};
+use crate::rsa::{Error, KeyHandle};
 
 /// Inputs and outputs of an engine, in the order of the computation.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -51,7 +51,7 @@ pub(in crate::rsa) struct Hooked<'a> {
     pub(in crate::rsa) engine: &'a dyn Engine,
     pub(in crate::rsa) hook: Hook<'a>,
     /// Called before items are encoded.
-    pub(in crate::rsa) at_start: &'a (dyn Fn(&Batch<'_>) + Sync),
+    pub(in crate::rsa) at_start: &'a (dyn Fn(&Batch<'_, KeyHandle>) + Sync),
     /// Called before the first stage, with the encoded messages of blinded items.
     pub(in crate::rsa) at_first: Look<'a>,
     /// Called before the check, with the encoded messages of keys with primes.
