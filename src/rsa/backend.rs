@@ -297,12 +297,7 @@ where
 #[derive(Clone, Copy)]
 pub struct HostEngine<'a>(pub(super) &'a dyn Engine);
 
-impl<'a> HostEngine<'a> {
-    #[cfg(test)]
-    pub(super) fn of(engine: &'a dyn Engine) -> Self {
-        Self(engine)
-    }
-
+impl HostEngine<'_> {
     /// Name of the engine: `"ifma"`, `"fma"` or `"serial"`.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -209,6 +209,6 @@ impl RsaBackend for Hooked<'_> {
     }
 
     fn engine(&self) -> HostEngine<'_> {
-        HostEngine::of(self)
+        HostEngine(self)
     }
 }
