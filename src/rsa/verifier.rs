@@ -82,12 +82,8 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         let scheme = &self.scheme;
         self.verdicts(signed.len(), |i| {
             let (message, signature) = &signed[i];
-            (
-                key,
-                scheme,
-                Content::Message(message.as_ref()),
-                signature.as_ref(),
-            )
+            let content = Content::Message(message.as_ref());
+            (key, scheme, content, signature.as_ref())
         })
     }
 
@@ -104,12 +100,8 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         let scheme = &self.scheme;
         self.verdicts(signed.len(), |i| {
             let (key, message, signature) = &signed[i];
-            (
-                *key,
-                scheme,
-                Content::Message(message.as_ref()),
-                signature.as_ref(),
-            )
+            let content = Content::Message(message.as_ref());
+            (*key, scheme, content, signature.as_ref())
         })
     }
 
@@ -132,12 +124,8 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         let scheme = &self.scheme;
         self.verdicts(signed.len(), |i| {
             let (digest, signature) = &signed[i];
-            (
-                key,
-                scheme,
-                Content::Digest(digest.as_ref()),
-                signature.as_ref(),
-            )
+            let content = Content::Digest(digest.as_ref());
+            (key, scheme, content, signature.as_ref())
         })
     }
 
@@ -157,12 +145,8 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         let scheme = &self.scheme;
         self.verdicts(signed.len(), |i| {
             let (key, digest, signature) = &signed[i];
-            (
-                *key,
-                scheme,
-                Content::Digest(digest.as_ref()),
-                signature.as_ref(),
-            )
+            let content = Content::Digest(digest.as_ref());
+            (*key, scheme, content, signature.as_ref())
         })
     }
 
@@ -202,12 +186,8 @@ impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
     {
         self.verdicts(signed.len(), |i| {
             let (key, scheme, message, signature) = &signed[i];
-            (
-                *key,
-                scheme,
-                Content::Message(message.as_ref()),
-                signature.as_ref(),
-            )
+            let content = Content::Message(message.as_ref());
+            (*key, scheme, content, signature.as_ref())
         })
     }
 
@@ -226,12 +206,8 @@ impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
     {
         self.verdicts(signed.len(), |i| {
             let (key, scheme, digest, signature) = &signed[i];
-            (
-                *key,
-                scheme,
-                Content::Digest(digest.as_ref()),
-                signature.as_ref(),
-            )
+            let content = Content::Digest(digest.as_ref());
+            (*key, scheme, content, signature.as_ref())
         })
     }
 }
