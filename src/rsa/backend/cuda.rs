@@ -87,15 +87,13 @@ fn public_ops(
     batch: &Batch<'_, PublicKey>,
     items: Items<'_>,
 ) -> Result<Timing, Error> {
-    let KeyClass {
-        n_width, e_bits, ..
-    } = batch.class;
-    let fits = e_bits <= MAX_EXPONENT_BITS && cuda.has_kernel(n_width);
+    let class = &batch.class;
+    let fits = class.e_bits <= MAX_EXPONENT_BITS && cuda.has_kernel(class.n_width);
     let Some(key) = batch.keys.first().filter(|_| fits) else {
         cuda.host().compute(items)?;
         return Ok(Timing::default());
     };
-    let Items { first, slots, .. } = items;
+    let (first, slots) = (items.first, items.slots);
     let mut end = 0;
     let moduli = runs(&batch.keys[first..][..slots.len()]).map(|run| {
         end += run.len();
@@ -121,9 +119,7 @@ fn private_ops(
         })?;
         return Ok(Timing::default());
     };
-    let Items {
-        first, mut slots, ..
-    } = items;
+    let (first, mut slots) = (items.first, items.slots);
     let keys = &batch.keys[first..][..slots.len()];
     let runs: Vec<_> = runs(keys).map(crt_run).collect();
     let feed = Checked {
