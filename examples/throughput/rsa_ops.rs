@@ -225,8 +225,8 @@ impl<'a> Timed<'a> {
 }
 
 impl RsaBackend for Timed<'_> {
-    fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
-        let timing = self.cuda.private_ops_timed(items)?;
+    fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
+        let timing = self.cuda.compute_timed(items)?;
         *self.kernels.lock().unwrap_or_else(|lock| lock.into_inner()) += timing;
         Ok(())
     }

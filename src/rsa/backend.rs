@@ -16,21 +16,23 @@ use batch_modexp_core::{BatchModExp, ModExp, Serial};
 use crypto_bigint::{BoxedUint, Limb};
 
 use super::error::Error;
+use super::key::{KeyHandle, PublicKey};
 use super::output::Slots;
+use super::private_op::class::KeyClass;
 use super::private_op::{self, Batch};
-use super::public_op::{self, PublicBatch};
+use super::public_op;
 
 /// The most items that a thread computes at a time. More would not fit into a cache.
 const ITEMS_AT_A_TIME: usize = 512;
 
-/// A backend that computes RSA private operations.
+/// A backend that computes RSA operations.
 ///
 /// For a backend that exponentiates, an empty `impl` suffices: the provided method computes on the
-/// calling thread, exponentiations on the backend and everything else on its
+/// calling thread, secret exponentiations on the backend and everything else on its
 /// [engine](Self::engine).
 ///
 /// **A backend is not trusted.** An engine of this crate recombines, unblinds and checks its
-/// powers. Every result is raised to e and compared with the encoded message before it is returned.
+/// powers. Every private result is raised to e and compared with the encoded message before it is returned.
 /// One wrong half of a CRT signature reveals the key (Boneh, DeMillo and Lipton, 1997).
 ///
 /// ```
@@ -55,34 +57,22 @@ const ITEMS_AT_A_TIME: usize = 512;
 /// }
 ///
 /// impl RsaBackend for Chatty {
-///     fn private_ops(&self, items: Items<'_>) -> Result<(), rsa::Error> {
+///     fn compute(&self, items: Items<'_>) -> Result<(), rsa::Error> {
 ///         println!("{} items", items.len());
 ///         items.compute_on(self)
 ///     }
 /// }
 /// ```
 pub trait RsaBackend: BatchModExp<BoxedUint, Error = batch_modexp_core::Error> {
-    /// Computes all items. Their results are checked before they are returned to callers; an item
-    /// that is not computed fails with [`Error::Fault`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Rng`], or the backend's error if it fails as a whole.
-    fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
-        items.compute_on(self)
-    }
-
-    /// Computes public operations: verification and encryption.
-    ///
-    /// By default the [engine](Self::engine) computes them on the calling thread. A backend with
-    /// threads divides the items among them.
+    /// Computes all items. The results of private operations are checked before they are returned
+    /// to callers; an item that is not computed fails with [`Error::Fault`].
     ///
     /// # Errors
     ///
     /// [`Error::Rng`], or the backend's error if it fails as a whole. The error of a single item is
     /// stored in its slot.
-    fn public_ops(&self, items: PublicItems<'_>) -> Result<(), Error> {
-        items.compute_on(self.engine())
+    fn compute(&self, items: Items<'_>) -> Result<(), Error> {
+        items.compute_on(self)
     }
 
     /// The engine of this crate for the host's part: blinding, reduction modulo p and q,
@@ -112,22 +102,39 @@ pub trait RsaBackend: BatchModExp<BoxedUint, Error = batch_modexp_core::Error> {
     }
 }
 
-/// Items for a backend to compute. Their keys share all public numbers except n.
+/// Items for a backend to compute: private operations, or public ones (verification and
+/// encryption). Their keys share all public numbers except n.
 ///
 /// Items can be [split](Self::split_at) like a slice, to divide them among threads or devices.
 #[allow(missing_debug_implementations)]
 pub struct Items<'a> {
-    pub(super) batch: &'a Batch<'a>,
+    pub(super) operations: Operations<'a>,
     /// The position of the first of these items in the batch. There is one slot for each item.
     pub(super) first: usize,
     pub(super) slots: Slots<'a>,
 }
 
+/// The batch that items belong to.
+#[derive(Clone, Copy)]
+pub(super) enum Operations<'a> {
+    Private(&'a Batch<'a, KeyHandle>),
+    Public(&'a Batch<'a, PublicKey>),
+}
+
+impl Operations<'_> {
+    fn class(&self) -> &KeyClass {
+        match self {
+            Self::Private(batch) => &batch.class,
+            Self::Public(batch) => &batch.class,
+        }
+    }
+}
+
 impl<'a> Items<'a> {
     /// All items of a batch.
-    pub(super) fn new(batch: &'a Batch<'a>, slots: Slots<'a>) -> Self {
+    pub(super) fn new(operations: Operations<'a>, slots: Slots<'a>) -> Self {
         Self {
-            batch,
+            operations,
             first: 0,
             slots,
         }
@@ -153,13 +160,13 @@ impl<'a> Items<'a> {
     #[must_use]
     pub fn split_at(self, middle: usize) -> (Self, Self) {
         let Self {
-            batch,
+            operations,
             first,
             slots,
         } = self;
         let (head, tail) = slots.split_at(middle);
         let part = |first, slots| Items {
-            batch,
+            operations,
             first,
             slots,
         };
@@ -187,173 +194,63 @@ impl<'a> Items<'a> {
     #[must_use]
     pub fn reborrow(&mut self) -> Items<'_> {
         Items {
-            batch: self.batch,
+            operations: self.operations,
             first: self.first,
             slots: self.slots.reborrow(),
         }
     }
 
-    /// The number of exponentiations for one item: two for keys with CRT values, else one.
+    /// The number of exponentiations for one item: two for private keys with CRT values, else one.
     #[must_use]
     pub fn exponentiations(&self) -> usize {
-        self.batch.class.exponentiations()
+        self.operations.class().exponentiations()
     }
 
     /// The width of the moduli of these exponentiations, in bits.
     #[must_use]
     pub fn exponentiation_bits(&self) -> u32 {
-        let class = &self.batch.class;
+        let class = self.operations.class();
         class.prime.map_or(class.n_width, |prime| prime.width)
     }
 
-    /// Computes all items on the calling thread: exponentiations on `backend`, everything else on
-    /// its [engine](RsaBackend::engine).
+    /// Computes all items on the calling thread: secret exponentiations on `backend`, everything
+    /// else on its [engine](RsaBackend::engine).
     ///
     /// # Errors
     ///
     /// [`Error::Rng`], and the errors of `backend`.
     pub fn compute_on<B: RsaBackend + ?Sized>(self, backend: &B) -> Result<(), Error> {
-        self.compute(backend.engine(), ITEMS_AT_A_TIME, &|powers| {
+        self.run(backend.engine(), ITEMS_AT_A_TIME, &|powers| {
             batch_mod_exp(backend, powers)
         })
     }
 
-    /// Computes all items on the calling thread, exponentiations on the engine too.
+    /// Computes all items on the calling thread, secret exponentiations on the engine too.
     pub(super) fn compute_on_engine(self, engine: HostEngine<'_>) -> Result<(), Error> {
-        self.compute(engine, ITEMS_AT_A_TIME, &|powers| {
+        self.run(engine, ITEMS_AT_A_TIME, &|powers| {
             engine.0.pow(powers);
             Ok(())
         })
     }
 
-    /// Computes all items on the calling thread, exponentiations with `exponentiate`, `at_a_time`
-    /// items at a time.
-    pub(super) fn compute(
+    /// Computes all items on the calling thread, secret exponentiations with `exponentiate`,
+    /// `at_a_time` items at a time.
+    pub(super) fn run(
         self,
         engine: HostEngine<'_>,
         at_a_time: usize,
         exponentiate: private_op::Exponentiate<'_>,
     ) -> Result<(), Error> {
         for part in self.chunks(at_a_time) {
-            let range = part.first..part.first + part.len();
-            private_op::run(engine.0, exponentiate, part.batch, range, part.slots)?;
+            let (range, slots) = (part.first..part.first + part.len(), part.slots);
+            match part.operations {
+                Operations::Private(batch) => {
+                    private_op::run(engine.0, exponentiate, batch, range, slots)?;
+                }
+                Operations::Public(batch) => public_op::run(engine.0, batch, range, slots)?,
+            }
         }
         Ok(())
-    }
-}
-
-/// Items of public operations for a backend to compute. Their moduli are equally wide, and they
-/// share one exponent.
-///
-/// Items can be [split](Self::split_at) like a slice, to divide them among threads.
-#[allow(missing_debug_implementations)]
-pub struct PublicItems<'a> {
-    pub(super) batch: &'a PublicBatch<'a>,
-    /// The position of the first of these items in the batch. There is one slot for each item.
-    pub(super) first: usize,
-    pub(super) slots: Slots<'a>,
-}
-
-impl<'a> PublicItems<'a> {
-    /// All items of a batch.
-    pub(super) fn new(batch: &'a PublicBatch<'a>, slots: Slots<'a>) -> Self {
-        Self {
-            batch,
-            first: 0,
-            slots,
-        }
-    }
-
-    /// The number of items.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// Whether there are no items.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The width of the moduli in bits.
-    #[must_use]
-    pub fn bits(&self) -> u32 {
-        self.batch.limbs as u32 * Limb::BITS
-    }
-
-    /// The length of the exponent in bits.
-    #[must_use]
-    pub fn exponent_bits(&self) -> u32 {
-        self.batch.exponent_bits()
-    }
-
-    /// Borrows the same items for one attempt, so that another can follow.
-    #[must_use]
-    pub fn reborrow(&mut self) -> PublicItems<'_> {
-        PublicItems {
-            batch: self.batch,
-            first: self.first,
-            slots: self.slots.reborrow(),
-        }
-    }
-
-    /// Splits into the first `middle` items and the others.
-    ///
-    /// # Panics
-    ///
-    /// If there are fewer than `middle` items.
-    #[must_use]
-    pub fn split_at(self, middle: usize) -> (Self, Self) {
-        let Self {
-            batch,
-            first,
-            slots,
-        } = self;
-        let (head, tail) = slots.split_at(middle);
-        let part = |first, slots| PublicItems {
-            batch,
-            first,
-            slots,
-        };
-        (part(first, head), part(first + middle, tail))
-    }
-
-    /// Splits into parts of `len` items; the last may have fewer.
-    ///
-    /// # Panics
-    ///
-    /// If `len` is 0.
-    pub fn chunks(self, len: usize) -> impl Iterator<Item = Self> {
-        assert!(len > 0, "parts of no items");
-        let mut rest = Some(self);
-        core::iter::from_fn(move || {
-            let items = rest.take().filter(|items| !items.is_empty())?;
-            let middle = len.min(items.len());
-            let (part, others) = items.split_at(middle);
-            rest = Some(others);
-            Some(part)
-        })
-    }
-
-    /// Computes all items on the calling thread.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Rng`].
-    pub fn compute_on(self, engine: HostEngine<'_>) -> Result<(), Error> {
-        self.chunks(ITEMS_AT_A_TIME).try_for_each(|items| {
-            items.compute(&|product| {
-                engine.0.mul_public_power(product);
-                Ok(())
-            })
-        })
-    }
-
-    /// Computes all items at once, with powers by `raise`.
-    pub(super) fn compute(self, raise: public_op::Raise<'_>) -> Result<(), Error> {
-        let range = self.first..self.first + self.len();
-        public_op::run(raise, self.batch, range, self.slots)
     }
 }
 
@@ -400,12 +297,7 @@ where
 #[derive(Clone, Copy)]
 pub struct HostEngine<'a>(pub(super) &'a dyn Engine);
 
-impl<'a> HostEngine<'a> {
-    #[cfg(test)]
-    pub(super) fn of(engine: &'a dyn Engine) -> Self {
-        Self(engine)
-    }
-
+impl HostEngine<'_> {
     /// Name of the engine: `"ifma"`, `"fma"` or `"serial"`.
     #[must_use]
     pub fn name(&self) -> &'static str {

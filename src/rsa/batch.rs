@@ -2,26 +2,16 @@
 //! the outputs.
 
 use alloc::borrow::Cow;
-use alloc::vec;
-use alloc::vec::Vec;
 use core::ops::Range;
 
 use batch_modexp_core::secret::Secret;
 
-use super::backend::{Items, PublicItems, RsaBackend};
+use super::backend::{Items, Operations, RsaBackend};
 use super::error::Error;
 use super::key::{KeyHandle, PublicKey};
 use super::output::{Buffers, Outputs, Slots};
 use super::private_op::class::{Key, KeyClass, Positions, sort};
 use super::private_op::{Batch, Source, Streams};
-use super::public_op::{self, PublicBatch};
-
-/// The key of each item.
-pub(super) enum Keys<'s, 'k, K> {
-    /// One key for `count` items; no grouping needed.
-    One(&'k K, usize),
-    Each(&'s [&'k K]),
-}
 
 /// Runs private operations, one for each of `keys`, and returns the outputs that pass their check.
 /// `is_blinded` blinds the bases and requires `streams`.
@@ -31,25 +21,14 @@ pub(super) enum Keys<'s, 'k, K> {
 /// [`Error::Rng`], or the backend's error if it failed as a whole.
 pub(super) fn private_ops<B: RsaBackend + ?Sized>(
     backend: &B,
-    keys: Keys<'_, '_, KeyHandle>,
-    source: &dyn Source,
+    keys: &[&KeyHandle],
+    source: &impl Source<KeyHandle>,
     streams: &Streams,
     is_blinded: bool,
 ) -> Result<Secret<Outputs>, Error> {
-    let sorted = keys.sorted();
-    let compute = |class: Class<'_, KeyHandle>, slots: Slots<'_>| {
-        let batch = Batch {
-            class: class.class,
-            keys: class.keys,
-            positions: class.positions,
-            first: class.first,
-            source,
-            streams,
-            is_blinded,
-        };
-        backend.private_ops(Items::new(&batch, slots))
-    };
-    sorted.each_class(KeyHandle::size, compute)
+    each_class(keys, source, streams, is_blinded, |batch, slots| {
+        backend.compute(Items::new(Operations::Private(batch), slots))
+    })
 }
 
 /// Runs public operations, one for each of `keys`, and returns the outputs that `source` makes of
@@ -60,101 +39,55 @@ pub(super) fn private_ops<B: RsaBackend + ?Sized>(
 /// [`Error::Rng`], or the backend's error if it failed as a whole.
 pub(super) fn public_ops<B: RsaBackend + ?Sized>(
     backend: &B,
-    keys: Keys<'_, '_, PublicKey>,
-    source: &dyn public_op::Source,
+    keys: &[&PublicKey],
+    source: &impl Source<PublicKey>,
     streams: &Streams,
 ) -> Result<Secret<Outputs>, Error> {
-    let sorted = keys.sorted();
-    let compute = |class: Class<'_, PublicKey>, slots: Slots<'_>| {
-        let batch = PublicBatch {
-            limbs: class.class.limbs(),
-            keys: class.keys,
-            positions: class.positions,
-            first: class.first,
+    each_class(keys, source, streams, false, |batch, slots| {
+        backend.compute(Items::new(Operations::Public(batch), slots))
+    })
+}
+
+/// Sorts items by class, and has `compute` fill the slots of each class.
+fn each_class<K: Key>(
+    keys: &[&K],
+    source: &impl Source<K>,
+    streams: &Streams,
+    is_blinded: bool,
+    compute: impl Fn(&Batch<'_, K>, Slots<'_>) -> Result<(), Error>,
+) -> Result<Secret<Outputs>, Error> {
+    let (positions, classes) = sort(keys);
+    let keys = match &positions {
+        Positions::Same => Cow::Borrowed(keys),
+        Positions::Sorted([positions, _]) => positions.iter().map(|&i| keys[i]).collect(),
+    };
+    let size = |(_, range): &(KeyClass, Range<usize>)| {
+        // Keys of one class may differ in length by some bits.
+        let lens = keys[range.clone()].iter().map(|key| source.output_len(key));
+        (range.len(), lens.max().unwrap_or(0))
+    };
+    let mut buffers = Buffers::new(classes.iter().map(size));
+    for (index, (class, range)) in classes.into_iter().enumerate() {
+        let batch = Batch {
+            class,
+            keys: &keys[range.clone()],
+            positions: &positions,
+            first: range.start,
             source,
             streams,
+            is_blinded,
         };
-        backend.public_ops(PublicItems::new(&batch, slots))
-    };
-    sorted.each_class(|key| source.output_len(key), compute)
-}
-
-/// The keys of all items, grouped by class and, within a class, by key.
-struct Sorted<'s, 'k, K> {
-    keys: Cow<'s, [&'k K]>,
-    positions: Positions,
-    classes: Vec<(KeyClass, Range<usize>)>,
-}
-
-/// The items of one class.
-struct Class<'a, K> {
-    class: KeyClass,
-    keys: &'a [&'a K],
-    positions: &'a Positions,
-    /// The index of the first of these items among those of all classes.
-    first: usize,
-}
-
-impl<'s, 'k, K: Key> Keys<'s, 'k, K> {
-    fn sorted(self) -> Sorted<'s, 'k, K> {
-        let keys = match self {
-            Self::One(_, 0) => &[][..],
-            Self::One(key, count) => {
-                return Sorted {
-                    keys: Cow::Owned(vec![key; count]),
-                    positions: Positions::Same,
-                    classes: Vec::from([(key.class(), 0..count)]),
-                };
-            }
-            Self::Each(keys) => keys,
-        };
-        let (positions, classes) = sort(keys);
-        let keys = match &positions {
-            Positions::Same => Cow::Borrowed(keys),
-            Positions::Sorted([positions, _]) => positions.iter().map(|&i| keys[i]).collect(),
-        };
-        Sorted {
-            keys,
-            positions,
-            classes,
-        }
-    }
-}
-
-impl<K: Key> Sorted<'_, '_, K> {
-    /// Has `compute` fill the slots of each class. `output_len` bounds the octets of an item's
-    /// output.
-    fn each_class(
-        &self,
-        output_len: impl Fn(&K) -> usize,
-        compute: impl Fn(Class<'_, K>, Slots<'_>) -> Result<(), Error>,
-    ) -> Result<Secret<Outputs>, Error> {
-        let size = |(_, range): &(KeyClass, Range<usize>)| {
-            // Keys of one class may differ in length by some bits.
-            let lens = self.keys[range.clone()].iter().map(|key| output_len(key));
-            (range.len(), lens.max().unwrap_or(0))
-        };
-        let mut buffers = Buffers::new(self.classes.iter().map(size));
-        for (index, (class, range)) in self.classes.iter().enumerate() {
-            let class = Class {
-                class: *class,
-                keys: &self.keys[range.clone()],
-                positions: &self.positions,
-                first: range.start,
-            };
-            if let Err(error) = compute(class, buffers.class(index)) {
-                // A backend's error about one item concerns its width. All numbers of a class are equally
-                // wide, so every item of the class gets it.
-                if error.index().is_none() {
-                    return Err(error);
-                }
+        match compute(&batch, buffers.class(index)) {
+            // A backend's error about one item concerns its width. All numbers of a class are
+            // equally wide, so every item of the class gets it.
+            Err(error) if error.index().is_some() => {
                 let mut slots = buffers.class(index);
                 for item in 0..range.len() {
-                    let position = self.positions.of(range.start + item).unwrap_or(item);
-                    slots.fail(item, error.clone().at(position));
+                    slots.fail(item, error.clone().at(batch.error_index(item)));
                 }
             }
+            result => result?,
         }
-        Ok(buffers.finish(self.positions.items()))
     }
+    Ok(buffers.finish(positions.items()))
 }

@@ -5,10 +5,9 @@ use core::ptr;
 
 use batch_modexp_core::width::scrubbed;
 use rand_core::TryCryptoRng;
-use zeroize::Zeroize;
 
 use super::backend::RsaBackend;
-use super::batch::{Keys, private_ops};
+use super::batch::private_ops;
 use super::encryption::{AnyEncryptionScheme, EncryptionScheme, check_key};
 use super::key::KeyHandle;
 use super::private_op::{Randomness, Source, Streams};
@@ -112,9 +111,10 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         C: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let keys = Keys::One(key, ciphertexts.len());
         let scheme = &self.scheme;
-        self.decrypt_items(rng, keys, |i| (key, scheme, ciphertexts[i].as_ref()))
+        self.decrypt_items(rng, ciphertexts.len(), |i| {
+            (key, scheme, ciphertexts[i].as_ref())
+        })
     }
 
     /// Decrypts ciphertexts, each with its own key. The keys may differ in size.
@@ -131,19 +131,18 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         C: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let keys: Vec<_> = ciphertexts.iter().map(|(key, _)| *key).collect();
         let scheme = &self.scheme;
-        self.decrypt_items(rng, Keys::Each(&keys), |i| {
+        self.decrypt_items(rng, ciphertexts.len(), |i| {
             let (key, ciphertext) = &ciphertexts[i];
             (*key, scheme, ciphertext.as_ref())
         })
     }
 
-    /// Decrypts the key, scheme and ciphertext that `item` returns for each position.
+    /// Decrypts the key, scheme and ciphertext that `item` returns for each of `count` positions.
     fn decrypt_items<'c, T, R>(
         &self,
         rng: &mut R,
-        keys: Keys<'_, '_, KeyHandle>,
+        count: usize,
         item: impl Fn(usize) -> (&'c KeyHandle, &'c T, &'c [u8]) + Sync,
     ) -> Result<SecretOctets, Error>
     where
@@ -154,9 +153,10 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
             true => Streams::seeded(rng)?,
             false => Streams::none(),
         };
+        let keys: Vec<_> = (0..count).map(|i| item(i).0).collect();
         let range = self.range;
         let source = Ciphertexts { range, item };
-        private_ops(&self.backend, keys, &source, &streams, self.blinding).map(SecretOctets::new)
+        private_ops(&self.backend, &keys, &source, &streams, self.blinding).map(SecretOctets::new)
     }
 }
 
@@ -195,8 +195,7 @@ impl<B: RsaBackend> BatchDecryptor<B, AnyEncryptionScheme<'_>> {
         C: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let keys: Vec<_> = ciphertexts.iter().map(|(key, ..)| *key).collect();
-        self.decrypt_items(rng, Keys::Each(&keys), |i| {
+        self.decrypt_items(rng, ciphertexts.len(), |i| {
             let (key, scheme, ciphertext) = &ciphertexts[i];
             (*key, scheme, ciphertext.as_ref())
         })
@@ -210,7 +209,7 @@ struct Ciphertexts<F> {
     item: F,
 }
 
-impl<'c, S, F> Source for Ciphertexts<F>
+impl<'c, S, F> Source<KeyHandle> for Ciphertexts<F>
 where
     S: EncryptionScheme + 'c,
     F: Fn(usize) -> (&'c KeyHandle, &'c S, &'c [u8]) + Sync,
@@ -233,13 +232,17 @@ where
         Ok(())
     }
 
-    fn decode(&self, position: usize, key: &KeyHandle, em: &mut [u8]) -> Result<usize, Error> {
+    fn decode(
+        &self,
+        position: usize,
+        key: &KeyHandle,
+        em: &mut [u8],
+        output: &mut [u8],
+    ) -> Result<usize, Error> {
         let (_, scheme, ciphertext) = (self.item)(position);
         // Enough to wipe what hash functions leave on the stack.
-        let message = scrubbed::<16, _>(|| scheme.decode(key, ciphertext, em))
-            .map_err(|error| error.at(position))?;
-        em.zeroize();
-        em[..message.len()].copy_from_slice(&message);
+        let message = scrubbed::<16, _>(|| scheme.decode(key, ciphertext, em))?;
+        output[..message.len()].copy_from_slice(&message);
         Ok(message.len())
     }
 }

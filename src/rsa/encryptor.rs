@@ -1,16 +1,15 @@
 //! Encrypts messages under public keys.
 
 use alloc::vec::Vec;
-use core::fmt;
+use core::{fmt, ptr};
 
 use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;
-use super::batch::{Keys, public_ops};
+use super::batch::public_ops;
 use super::encryption::{EncryptionScheme, check_key};
 use super::key::PublicKey;
-use super::private_op::{Randomness, Streams};
-use super::public_op::Source;
+use super::private_op::{Randomness, Source, Streams};
 use super::signatures::Ciphertexts;
 use crate::rsa::Error;
 
@@ -67,8 +66,7 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchEncryptor<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let keys = Keys::One(key, messages.len());
-        self.encrypt_items(rng, keys, |i| messages[i].as_ref())
+        self.encrypt_items(rng, messages.len(), |i| (key, messages[i].as_ref()))
     }
 
     /// Encrypts messages, each under its own key. The keys may differ in size.
@@ -85,22 +83,25 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchEncryptor<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let keys: Vec<_> = messages.iter().map(|(key, _)| *key).collect();
-        self.encrypt_items(rng, Keys::Each(&keys), |i| messages[i].1.as_ref())
+        self.encrypt_items(rng, messages.len(), |i| {
+            let (key, message) = &messages[i];
+            (*key, message.as_ref())
+        })
     }
 
     fn encrypt_items<'m, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
-        keys: Keys<'_, '_, PublicKey>,
-        message: impl Fn(usize) -> &'m [u8] + Sync,
+        count: usize,
+        item: impl Fn(usize) -> (&'m PublicKey, &'m [u8]) + Sync,
     ) -> Result<Ciphertexts, Error> {
         let streams = Streams::seeded(rng)?;
+        let keys: Vec<_> = (0..count).map(|i| item(i).0).collect();
         let source = Messages {
             scheme: &self.scheme,
-            message,
+            item,
         };
-        public_ops(&self.backend, keys, &source, &streams).map(Ciphertexts::new)
+        public_ops(&self.backend, &keys, &source, &streams).map(Ciphertexts::new)
     }
 }
 
@@ -113,27 +114,32 @@ impl<B: fmt::Debug, S: fmt::Debug> fmt::Debug for BatchEncryptor<B, S> {
     }
 }
 
-/// Encodes messages as bases, and returns their powers as ciphertexts.
+/// Encodes messages, and returns their powers as ciphertexts.
 struct Messages<'a, S, F> {
     scheme: &'a S,
-    message: F,
+    /// The key and the message at each position of the batch.
+    item: F,
 }
 
-impl<'m, S, F> Source for Messages<'_, S, F>
+impl<'m, S, F> Source<PublicKey> for Messages<'_, S, F>
 where
     S: EncryptionScheme + Sync,
-    F: Fn(usize) -> &'m [u8] + Sync,
+    F: Fn(usize) -> (&'m PublicKey, &'m [u8]) + Sync,
 {
-    fn base(
+    fn has_key(&self, position: usize, key: &PublicKey) -> bool {
+        ptr::eq((self.item)(position).0, key)
+    }
+
+    fn encode(
         &self,
         position: usize,
         key: &PublicKey,
         randomness: &mut Randomness,
-        base: &mut [u8],
+        em: &mut [u8],
     ) -> Result<(), Error> {
         check_key(self.scheme, key.bits(), key.restriction())?;
-        let message = (self.message)(position);
-        let max_len = base.len().saturating_sub(self.scheme.overhead());
+        let (_, message) = (self.item)(position);
+        let max_len = em.len().saturating_sub(self.scheme.overhead());
         if message.len() > max_len {
             return Err(Error::MessageTooLong {
                 index: 0,
@@ -141,22 +147,7 @@ where
                 max_len,
             });
         }
-        let encoded = self.scheme.encode(message, randomness, base);
+        let encoded = self.scheme.encode(message, randomness, em);
         encoded.map_err(|_| Error::Rng)
-    }
-
-    fn output_len(&self, key: &PublicKey) -> usize {
-        key.size()
-    }
-
-    fn output(
-        &self,
-        _: usize,
-        _: &PublicKey,
-        power: &mut [u8],
-        output: &mut [u8],
-    ) -> Result<usize, Error> {
-        output.copy_from_slice(power);
-        Ok(power.len())
     }
 }

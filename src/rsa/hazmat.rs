@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;
-use super::batch::{Keys, private_ops};
+use super::batch::private_ops;
 use super::key::KeyHandle;
 use super::private_op::Streams;
 use super::representative::{Blocks, Range};
@@ -83,7 +83,6 @@ where
     T: AsRef<[u8]> + Sync,
     R: TryCryptoRng + ?Sized,
 {
-    let keys: Vec<_> = blocks.iter().map(|(key, _)| *key).collect();
     let (streams, is_blinded) = match rng {
         Some(rng) => (Streams::seeded(rng)?, true),
         None => (Streams::none(), false),
@@ -93,6 +92,6 @@ where
         range,
         check_key: |_| Ok(()),
     };
-    let keys = Keys::Each(&keys);
-    private_ops(backend, keys, &source, &streams, is_blinded).map(SecretOctets::new)
+    let keys: Vec<_> = blocks.iter().map(|(key, _)| *key).collect();
+    private_ops(backend, &keys, &source, &streams, is_blinded).map(SecretOctets::new)
 }

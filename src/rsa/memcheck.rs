@@ -20,7 +20,7 @@ use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use sha2::{Digest as _, Sha256};
 
 use super::backend::RsaBackend;
-use super::batch::{Keys, private_ops};
+use super::batch::private_ops;
 use super::encryption::{oaep, pkcs1_v15};
 use super::key::check::check as check_numbers;
 use super::key::{Private, params};
@@ -336,7 +336,7 @@ fn private_operations(backend: &impl RsaBackend, rsa_keys: Vec<PrivateKey>) {
         // Blinding factors and messages are derived from marked random numbers.
         let streams = Streams::seeded(&mut SecretRandom::new(2)).unwrap();
         let source = RandomBlocks(Streams::seeded(&mut SecretRandom::new(3)).unwrap());
-        let results = private_ops(backend, Keys::Each(&items), &source, &streams, blinded);
+        let results = private_ops(backend, &items, &source, &streams, blinded);
         let results = SecretOctets::new(results.unwrap());
         for (result, key) in results.iter().zip(order) {
             let result = result.expect("a result that passes its check");
@@ -348,7 +348,7 @@ fn private_operations(backend: &impl RsaBackend, rsa_keys: Vec<PrivateKey>) {
 /// Random numbers below any modulus.
 struct RandomBlocks(Streams);
 
-impl Source for RandomBlocks {
+impl Source<KeyHandle> for RandomBlocks {
     fn has_key(&self, _: usize, _: &KeyHandle) -> bool {
         true
     }

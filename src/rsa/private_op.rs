@@ -1,6 +1,9 @@
 //! The RSA private operation on many items of one key class, from encoded messages to checked
 //! results.
 //!
+//! Batches, their sources and encoded messages are also those of the [public
+//! operation](super::public_op).
+//!
 //! All numbers are secret. They are in flat buffers, one item after another, with as many limbs as
 //! the class has, least significant limb first. The keys' [class](KeyClass) and order are public.
 
@@ -12,6 +15,7 @@ mod random;
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::iter;
 use core::ops::Range;
 
 use batch_modexp_core::engine::Engine;
@@ -21,10 +25,10 @@ use crypto_bigint::Limb;
 
 use self::blinding::{Blinded, Blinds};
 pub(super) use self::check::ct_eq;
-use self::class::{KeyClass, Positions, PrimeClass};
+use self::class::{Key, KeyClass, Positions, PrimeClass};
 pub(super) use self::random::{Randomness, Streams};
 use super::error::Error;
-use super::key::{Crt, KeyHandle};
+use super::key::{Crt, KeyHandle, PublicKey};
 use super::octets::{octets_to_limbs, write_octets};
 use super::output::Slots;
 
@@ -32,49 +36,57 @@ use super::output::Slots;
 pub(super) type Exponentiate<'a> =
     &'a dyn Fn(SecretPowers<'_>) -> Result<(), batch_modexp_core::Error>;
 
-/// Provides encoded messages, and receives the results.
-pub(super) trait Source: Sync {
-    /// Whether `key` is the caller's key for the item at `position`.
-    fn has_key(&self, position: usize, key: &KeyHandle) -> bool;
+/// Provides encoded messages, and receives the results of private or public operations with keys
+/// `K`. All methods are called from any thread, and again for an item that is recomputed after a
+/// device was lost. The index in an error is ignored; the caller sets it.
+pub(super) trait Source<K: Key>: Sync {
+    /// Whether `key` is the caller's key for the item at `position` of the caller's batch.
+    fn has_key(&self, position: usize, key: &K) -> bool;
 
-    /// Writes the encoded message of the item at `position` of the caller's batch: a number below
-    /// n, most significant octet first, as long as the modulus.
-    ///
-    /// The index in the error of an item that cannot be encoded is ignored; the caller sets it. If
-    /// `randomness` fails, the whole batch fails. Called from any thread, and again for an item that is recomputed after a device
-    /// was lost.
+    /// Writes the encoded message of the item at `position`: a number below n, most significant
+    /// octet first, as long as the modulus. If `randomness` fails, the whole batch fails.
     fn encode(
         &self,
         position: usize,
-        key: &KeyHandle,
+        key: &K,
         randomness: &mut Randomness,
         em: &mut [u8],
     ) -> Result<(), Error>;
 
-    /// Turns a checked result into the caller's output, in place, and returns its length in octets.
-    /// By default the output is the result. An error has the position as its index.
-    ///
-    /// Called from any thread.
-    fn decode(&self, position: usize, key: &KeyHandle, result: &mut [u8]) -> Result<usize, Error> {
+    /// The largest output of an item with this key, in octets. By default that of a result.
+    fn output_len(&self, key: &K) -> usize {
+        key.size()
+    }
+
+    /// Turns a result, as long as the modulus, into the caller's output, and returns its length.
+    /// The result may be overwritten. By default the output is the result.
+    fn decode(
+        &self,
+        position: usize,
+        key: &K,
+        result: &mut [u8],
+        output: &mut [u8],
+    ) -> Result<usize, Error> {
         let _ = (position, key);
+        output.copy_from_slice(result);
         Ok(result.len())
     }
 }
 
 /// Items with keys of one class, grouped by key.
-pub(super) struct Batch<'a> {
+pub(super) struct Batch<'a, K: Key> {
     pub(super) class: KeyClass,
-    pub(super) keys: &'a [&'a KeyHandle],
+    pub(super) keys: &'a [&'a K],
     /// The caller's positions of the items of all classes.
     pub(super) positions: &'a Positions,
     /// The index of the first of these items among those of all classes.
     pub(super) first: usize,
-    pub(super) source: &'a dyn Source,
+    pub(super) source: &'a dyn Source<K>,
     pub(super) streams: &'a Streams,
     pub(super) is_blinded: bool,
 }
 
-impl Batch<'_> {
+impl<K: Key> Batch<'_, K> {
     /// The caller's position of an item, if the item has the caller's key for that position. So no
     /// item is signed with a wrong key, even if a fault changes the list of keys or positions.
     fn position_with_key(&self, item: usize) -> Option<usize> {
@@ -83,11 +95,15 @@ impl Batch<'_> {
         has_key.then_some(position)
     }
 
-    /// The error of an item without a result.
-    fn fault(&self, item: usize) -> Error {
+    /// The index in the error of an item without a result.
+    pub(super) fn error_index(&self, item: usize) -> usize {
         let number = self.first + item;
         // The error of an item without a position is never returned to a caller.
-        let index = self.positions.of(number).unwrap_or(number);
+        self.positions.of(number).unwrap_or(number)
+    }
+
+    fn fault(&self, item: usize) -> Error {
+        let index = self.error_index(item);
         Error::Fault { index }
     }
 }
@@ -102,7 +118,7 @@ impl Batch<'_> {
 pub(super) fn run(
     engine: &dyn Engine,
     exponentiate: Exponentiate<'_>,
-    batch: &Batch<'_>,
+    batch: &Batch<'_, KeyHandle>,
     range: Range<usize>,
     slots: Slots<'_>,
 ) -> Result<(), Error> {
@@ -166,7 +182,7 @@ fn modulo_n(
     let exponents: Vec<_> = keys.iter().map(|key| class::d_less_1(key)).collect();
     let mut powers = Secret::new(vec![Limb::ZERO; bases.len()]);
     exponentiate(SecretPowers {
-        moduli: &blinding::moduli(keys),
+        moduli: &class::moduli(keys),
         exponents: &exponents,
         exponent_bits: class.n_width,
         bases,
@@ -175,7 +191,9 @@ fn modulo_n(
     Ok(powers)
 }
 
-/// Encoded messages of a range of items, and their blinds. Wiped on drop.
+/// Encoded messages of a range of items, and their blinds if the batch is blinded. Wiped on drop.
+///
+/// For public operations an encoded message is the number to be raised to e.
 pub(super) struct Encoded {
     /// The range in the batch.
     pub(super) range: Range<usize>,
@@ -187,7 +205,7 @@ pub(super) struct Encoded {
 
 impl Encoded {
     /// Gets the encoded messages from the source, and draws blinds if the batch is blinded.
-    pub(super) fn new(batch: &Batch<'_>, range: Range<usize>) -> Result<Self, Error> {
+    pub(super) fn new<K: Key>(batch: &Batch<'_, K>, range: Range<usize>) -> Result<Self, Error> {
         let (keys, limbs) = (&batch.keys[range.clone()], batch.class.limbs());
         let mut randomness = batch.streams.next();
         let mut ems = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
@@ -217,7 +235,7 @@ impl Encoded {
         })
     }
 
-    pub(super) fn keys<'a>(&self, batch: &Batch<'a>) -> &'a [&'a KeyHandle] {
+    pub(super) fn keys<'a, K: Key>(&self, batch: &Batch<'a, K>) -> &'a [&'a K] {
         &batch.keys[self.range.clone()]
     }
 
@@ -230,7 +248,7 @@ impl Encoded {
     }
 
     /// Checks results against the encoded messages, and writes those that pass to their slots,
-    /// decoded by the source. This is the only path from a result to the caller.
+    /// decoded by the source. This is the only path from a private operation to the caller.
     ///
     /// # Panics
     ///
@@ -238,30 +256,61 @@ impl Encoded {
     pub(super) fn check(
         self,
         engine: &dyn Engine,
-        batch: &Batch<'_>,
+        batch: &Batch<'_, KeyHandle>,
         results: &[Limb],
-        mut slots: Slots<'_>,
+        slots: Slots<'_>,
     ) {
         let (keys, limbs) = (self.keys(batch), batch.class.limbs());
         assert_eq!(results.len(), keys.len() * limbs, "a result for each item");
-        assert_eq!(slots.len(), keys.len(), "a slot for each item");
         let masks = self.blinds.as_ref().map(|blinds| &blinds.masks[..]);
         let verdicts = check::verdicts(engine, &batch.class, keys, &self.ems, results, masks);
+        self.write(batch, results, verdicts, slots);
+    }
+
+    /// Writes the powers of a public operation to their slots, decoded by the source. They are not
+    /// checked.
+    ///
+    /// # Panics
+    ///
+    /// If there is not one slot for each item.
+    pub(super) fn write_public(
+        self,
+        batch: &Batch<'_, PublicKey>,
+        powers: &[Limb],
+        slots: Slots<'_>,
+    ) {
+        self.write(batch, powers, iter::repeat(true), slots);
+    }
+
+    /// Writes the results that have passed.
+    fn write<K: Key>(
+        self,
+        batch: &Batch<'_, K>,
+        results: &[Limb],
+        passed: impl IntoIterator<Item = bool>,
+        mut slots: Slots<'_>,
+    ) {
+        let (keys, limbs) = (self.keys(batch), batch.class.limbs());
+        assert_eq!(slots.len(), keys.len(), "a slot for each item");
+        let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
         let mut failed = self.failed.into_iter().peekable();
-        let items = keys.iter().zip(results.chunks_exact(limbs)).zip(verdicts);
+        let items = keys.iter().zip(results.chunks_exact(limbs)).zip(passed);
         for (i, ((key, result), passed)) in items.enumerate() {
             if let Some((_, error)) = failed.next_if(|failed| failed.0 == i) {
                 slots.fail(i, error);
                 continue;
             }
-            let number = self.range.start + i;
-            match batch.position_with_key(number).filter(|_| passed) {
-                Some(position) => slots.write(i, key.size(), |octets| {
-                    write_octets(result, octets);
-                    batch.source.decode(position, key, octets)
-                }),
-                None => slots.fail(i, batch.fault(number)),
-            }
+            let item = self.range.start + i;
+            let Some(position) = batch.position_with_key(item).filter(|_| passed) else {
+                slots.fail(i, batch.fault(item));
+                continue;
+            };
+            let octets = &mut octets[..key.size()];
+            write_octets(result, octets);
+            slots.write(i, batch.source.output_len(key), |output| {
+                let len = batch.source.decode(position, key, octets, output);
+                len.map_err(|error| error.at(position))
+            });
         }
     }
 }

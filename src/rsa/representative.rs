@@ -55,7 +55,7 @@ pub(super) struct Blocks<F> {
     pub(super) check_key: fn(&KeyHandle) -> Result<(), Error>,
 }
 
-impl<'b, F> Source for Blocks<F>
+impl<'b, F> Source<KeyHandle> for Blocks<F>
 where
     F: Fn(usize) -> (&'b KeyHandle, &'b [u8]) + Sync,
 {

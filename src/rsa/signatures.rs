@@ -10,7 +10,8 @@ use super::error::Error;
 use super::output::Outputs;
 use super::signature::Signature;
 
-/// The signatures of a batch, in the order of its items, in one buffer.
+/// The signatures of a batch, in the order of its items, in one buffer. Each is as long as its key's
+/// modulus.
 ///
 /// A failed item has its error instead of a signature. A reference iterates over slices; by value
 /// the iterator makes a [`Signature`] of each.
@@ -33,7 +34,8 @@ use super::signature::Signature;
 #[derive(Default)]
 pub struct Signatures(Outputs);
 
-/// The ciphertexts of a batch, in the order of its messages, in one buffer.
+/// The ciphertexts of a batch, in the order of its messages, in one buffer. Each is as long as its
+/// key's modulus.
 ///
 /// A failed item has its error instead of a ciphertext.
 #[derive(Default)]
@@ -45,40 +47,60 @@ pub struct Ciphertexts(Outputs);
 /// A failed item has its error instead of octets.
 pub struct SecretOctets(Secret<Outputs>);
 
+/// Reads the outputs of a batch, the octets or the error of each item.
+macro_rules! read_outputs {
+    ($outputs:ident, $octets:literal) => {
+        impl $outputs {
+            /// The number of items.
+            #[must_use]
+            pub fn len(&self) -> usize {
+                self.0.len()
+            }
+
+            /// Whether there are no items.
+            #[must_use]
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            #[doc = concat!($octets, " of item `index`.")]
+            ///
+            /// # Errors
+            ///
+            /// The error of the item, if it failed.
+            ///
+            /// # Panics
+            ///
+            /// If there is no such item.
+            pub fn get(&self, index: usize) -> Result<&[u8], Error> {
+                self.0.get(index).map_err(Error::clone)
+            }
+
+            #[doc = concat!($octets, " of each item, or its error.")]
+            #[must_use]
+            pub fn iter(&self) -> Iter<'_> {
+                Iter::new(&self.0)
+            }
+        }
+
+        impl<'a> IntoIterator for &'a $outputs {
+            type Item = Result<&'a [u8], Error>;
+            type IntoIter = Iter<'a>;
+
+            fn into_iter(self) -> Iter<'a> {
+                self.iter()
+            }
+        }
+    };
+}
+
+read_outputs!(Signatures, "The signature");
+read_outputs!(Ciphertexts, "The ciphertext");
+read_outputs!(SecretOctets, "The octets");
+
 impl Signatures {
     pub(super) fn new(outputs: Secret<Outputs>) -> Self {
         Self(outputs.into_inner())
-    }
-
-    /// The number of items.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there are no items.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The signature of item `index`, as long as its key's modulus.
-    ///
-    /// # Errors
-    ///
-    /// The error of the item, if it failed.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such item.
-    pub fn get(&self, index: usize) -> Result<&[u8], Error> {
-        self.0.get(index).map_err(Error::clone)
-    }
-
-    /// The signatures of all items.
-    #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.0)
     }
 
     /// The octets of all signatures, one after the other.
@@ -88,15 +110,6 @@ impl Signatures {
     /// That of the first failed item.
     pub fn into_vec(self) -> Result<Vec<u8>, Error> {
         self.0.into_vec()
-    }
-}
-
-impl<'a> IntoIterator for &'a Signatures {
-    type Item = Result<&'a [u8], Error>;
-    type IntoIter = Iter<'a>;
-
-    fn into_iter(self) -> Iter<'a> {
-        self.iter()
     }
 }
 
@@ -190,37 +203,6 @@ impl Ciphertexts {
         Self(outputs.into_inner())
     }
 
-    /// The number of items.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there are no items.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The ciphertext of item `index`, as long as its key's modulus.
-    ///
-    /// # Errors
-    ///
-    /// The error of the item, if it failed.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such item.
-    pub fn get(&self, index: usize) -> Result<&[u8], Error> {
-        self.0.get(index).map_err(Error::clone)
-    }
-
-    /// The ciphertexts of all items.
-    #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.0)
-    }
-
     /// The octets of all ciphertexts, one after the other.
     ///
     /// # Errors
@@ -228,15 +210,6 @@ impl Ciphertexts {
     /// That of the first failed item.
     pub fn into_vec(self) -> Result<Vec<u8>, Error> {
         self.0.into_vec()
-    }
-}
-
-impl<'a> IntoIterator for &'a Ciphertexts {
-    type Item = Result<&'a [u8], Error>;
-    type IntoIter = Iter<'a>;
-
-    fn into_iter(self) -> Iter<'a> {
-        self.iter()
     }
 }
 
@@ -249,46 +222,6 @@ impl fmt::Debug for Ciphertexts {
 impl SecretOctets {
     pub(super) fn new(outputs: Secret<Outputs>) -> Self {
         Self(outputs)
-    }
-
-    /// The number of items.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there are no items.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The octets of item `index`.
-    ///
-    /// # Errors
-    ///
-    /// The error of the item, if it failed.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such item.
-    pub fn get(&self, index: usize) -> Result<&[u8], Error> {
-        self.0.get(index).map_err(Error::clone)
-    }
-
-    /// The octets of all items.
-    #[must_use]
-    pub fn iter(&self) -> Iter<'_> {
-        Iter::new(&self.0)
-    }
-}
-
-impl<'a> IntoIterator for &'a SecretOctets {
-    type Item = Result<&'a [u8], Error>;
-    type IntoIter = Iter<'a>;
-
-    fn into_iter(self) -> Iter<'a> {
-        self.iter()
     }
 }
 

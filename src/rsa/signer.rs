@@ -6,7 +6,7 @@ use core::{fmt, ptr};
 use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;
-use super::batch::{Keys, private_ops};
+use super::batch::private_ops;
 use super::key::KeyHandle;
 use super::private_op::{Randomness, Source, Streams};
 use super::scheme::{AnyScheme, Scheme};
@@ -73,10 +73,9 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let keys = Keys::One(key, messages.len());
         let scheme = &self.scheme;
         let digest = |i: usize| (scheme, scheme.digest(messages[i].as_ref()));
-        self.sign_digests(rng, keys, |_| key, scheme.is_randomized(), digest)
+        self.sign_digests(rng, messages.len(), |_| key, scheme.is_randomized(), digest)
     }
 
     /// Hashes and signs messages, each with its own key. The keys may differ in size.
@@ -93,11 +92,10 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let keys: Vec<_> = messages.iter().map(|(key, _)| *key).collect();
         let scheme = &self.scheme;
         let digest = |i: usize| (scheme, scheme.digest(messages[i].1.as_ref()));
         let key = |i: usize| messages[i].0;
-        self.sign_digests(rng, Keys::Each(&keys), key, scheme.is_randomized(), digest)
+        self.sign_digests(rng, messages.len(), key, scheme.is_randomized(), digest)
     }
 
     /// Signs `digests`, made by the scheme's hash function, with one key.
@@ -116,10 +114,9 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let keys = Keys::One(key, digests.len());
         let scheme = &self.scheme;
         let digest = |i: usize| (scheme, &digests[i]);
-        self.sign_digests(rng, keys, |_| key, scheme.is_randomized(), digest)
+        self.sign_digests(rng, digests.len(), |_| key, scheme.is_randomized(), digest)
     }
 
     /// Signs digests, each with its own key. The keys may differ in size.
@@ -136,19 +133,18 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let keys: Vec<_> = digests.iter().map(|(key, _)| *key).collect();
         let scheme = &self.scheme;
         let digest = |i: usize| (scheme, &digests[i].1);
         let key = |i: usize| digests[i].0;
-        self.sign_digests(rng, Keys::Each(&keys), key, scheme.is_randomized(), digest)
+        self.sign_digests(rng, digests.len(), key, scheme.is_randomized(), digest)
     }
 
     /// Signs the digest that `digest` returns for each position, by the scheme returned with it.
-    /// `key` returns the caller's key for each position, of which `keys` has copies.
+    /// `key` returns the key for each of `count` positions.
     fn sign_digests<'k, D, R>(
         &self,
         rng: &mut R,
-        keys: Keys<'_, '_, KeyHandle>,
+        count: usize,
         key: impl Fn(usize) -> &'k KeyHandle + Sync,
         is_randomized: bool,
         digest: impl Fn(usize) -> (&'k S, D) + Sync,
@@ -162,8 +158,9 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
             true => Streams::seeded(rng)?,
             false => Streams::none(),
         };
+        let keys: Vec<_> = (0..count).map(&key).collect();
         let source = Digests { key, digest };
-        private_ops(&self.backend, keys, &source, &streams, self.blinding).map(Signatures::new)
+        private_ops(&self.backend, &keys, &source, &streams, self.blinding).map(Signatures::new)
     }
 }
 
@@ -198,14 +195,13 @@ impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let keys: Vec<_> = messages.iter().map(|(key, ..)| *key).collect();
         let is_randomized = messages.iter().any(|(_, scheme, _)| scheme.is_randomized());
         let digest = |i: usize| {
             let (_, scheme, message) = &messages[i];
             (scheme, scheme.digest(message.as_ref()))
         };
         let key = |i: usize| messages[i].0;
-        self.sign_digests(rng, Keys::Each(&keys), key, is_randomized, digest)
+        self.sign_digests(rng, messages.len(), key, is_randomized, digest)
     }
 
     /// Signs digests, each with its own key and scheme, in one batch.
@@ -222,11 +218,10 @@ impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let keys: Vec<_> = digests.iter().map(|(key, ..)| *key).collect();
         let is_randomized = digests.iter().any(|(_, scheme, _)| scheme.is_randomized());
         let digest = |i: usize| (&digests[i].1, &digests[i].2);
         let key = |i: usize| digests[i].0;
-        self.sign_digests(rng, Keys::Each(&keys), key, is_randomized, digest)
+        self.sign_digests(rng, digests.len(), key, is_randomized, digest)
     }
 }
 
@@ -236,7 +231,7 @@ struct Digests<K, F> {
     digest: F,
 }
 
-impl<'k, S, D, K, F> Source for Digests<K, F>
+impl<'k, S, D, K, F> Source<KeyHandle> for Digests<K, F>
 where
     S: Scheme + 'k,
     D: AsRef<[u8]>,

@@ -1,14 +1,13 @@
 //! Verifies signatures.
 
 use alloc::vec::Vec;
-use core::fmt;
+use core::{fmt, ptr};
 
 use super::backend::RsaBackend;
-use super::batch::{Keys, public_ops};
+use super::batch::public_ops;
 use super::key::{PublicKey, Restriction};
 use super::output::Outputs;
-use super::private_op::{Randomness, Streams};
-use super::public_op::Source;
+use super::private_op::{Randomness, Source, Streams};
 use super::scheme::{AnyScheme, Scheme};
 use crate::rsa::Error;
 
@@ -81,13 +80,10 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         T: AsRef<[u8]> + Sync,
     {
         let scheme = &self.scheme;
-        self.verdicts(Keys::One(key, signed.len()), |i| {
+        self.verdicts(signed.len(), |i| {
             let (message, signature) = &signed[i];
-            (
-                scheme,
-                Content::Message(message.as_ref()),
-                signature.as_ref(),
-            )
+            let content = Content::Message(message.as_ref());
+            (key, scheme, content, signature.as_ref())
         })
     }
 
@@ -101,15 +97,11 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         M: AsRef<[u8]> + Sync,
         T: AsRef<[u8]> + Sync,
     {
-        let keys: Vec<_> = signed.iter().map(|(key, ..)| *key).collect();
         let scheme = &self.scheme;
-        self.verdicts(Keys::Each(&keys), |i| {
-            let (_, message, signature) = &signed[i];
-            (
-                scheme,
-                Content::Message(message.as_ref()),
-                signature.as_ref(),
-            )
+        self.verdicts(signed.len(), |i| {
+            let (key, message, signature) = &signed[i];
+            let content = Content::Message(message.as_ref());
+            (*key, scheme, content, signature.as_ref())
         })
     }
 
@@ -130,9 +122,10 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         T: AsRef<[u8]> + Sync,
     {
         let scheme = &self.scheme;
-        self.verdicts(Keys::One(key, signed.len()), |i| {
+        self.verdicts(signed.len(), |i| {
             let (digest, signature) = &signed[i];
-            (scheme, Content::Digest(digest.as_ref()), signature.as_ref())
+            let content = Content::Digest(digest.as_ref());
+            (key, scheme, content, signature.as_ref())
         })
     }
 
@@ -149,29 +142,30 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         M: AsRef<[u8]> + Sync,
         T: AsRef<[u8]> + Sync,
     {
-        let keys: Vec<_> = signed.iter().map(|(key, ..)| *key).collect();
         let scheme = &self.scheme;
-        self.verdicts(Keys::Each(&keys), |i| {
-            let (_, digest, signature) = &signed[i];
-            (scheme, Content::Digest(digest.as_ref()), signature.as_ref())
+        self.verdicts(signed.len(), |i| {
+            let (key, digest, signature) = &signed[i];
+            let content = Content::Digest(digest.as_ref());
+            (*key, scheme, content, signature.as_ref())
         })
     }
 
-    /// Verifies what `item` returns for each position: a scheme, the signed content, and a
-    /// signature.
+    /// Verifies what `item` returns for each of `count` positions: a key, a scheme, the signed
+    /// content, and a signature.
     fn verdicts<'s>(
         &self,
-        keys: Keys<'_, '_, PublicKey>,
-        item: impl Fn(usize) -> (&'s S, Content<'s>, &'s [u8]) + Sync,
+        count: usize,
+        item: impl Fn(usize) -> (&'s PublicKey, &'s S, Content<'s>, &'s [u8]) + Sync,
     ) -> Result<Verdicts, Error>
     where
         S: 's,
     {
+        let keys: Vec<_> = (0..count).map(|i| item(i).0).collect();
         let source = Signed {
             any_salt_len: self.any_salt_len,
             item,
         };
-        let outputs = public_ops(&self.backend, keys, &source, &Streams::none())?;
+        let outputs = public_ops(&self.backend, &keys, &source, &Streams::none())?;
         Ok(Verdicts(outputs.into_inner()))
     }
 }
@@ -190,14 +184,10 @@ impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
         M: AsRef<[u8]> + Sync,
         T: AsRef<[u8]> + Sync,
     {
-        let keys: Vec<_> = signed.iter().map(|(key, ..)| *key).collect();
-        self.verdicts(Keys::Each(&keys), |i| {
-            let (_, scheme, message, signature) = &signed[i];
-            (
-                scheme,
-                Content::Message(message.as_ref()),
-                signature.as_ref(),
-            )
+        self.verdicts(signed.len(), |i| {
+            let (key, scheme, message, signature) = &signed[i];
+            let content = Content::Message(message.as_ref());
+            (*key, scheme, content, signature.as_ref())
         })
     }
 
@@ -214,10 +204,10 @@ impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
         M: AsRef<[u8]> + Sync,
         T: AsRef<[u8]> + Sync,
     {
-        let keys: Vec<_> = signed.iter().map(|(key, ..)| *key).collect();
-        self.verdicts(Keys::Each(&keys), |i| {
-            let (_, scheme, digest, signature) = &signed[i];
-            (scheme, Content::Digest(digest.as_ref()), signature.as_ref())
+        self.verdicts(signed.len(), |i| {
+            let (key, scheme, digest, signature) = &signed[i];
+            let content = Content::Digest(digest.as_ref());
+            (*key, scheme, content, signature.as_ref())
         })
     }
 }
@@ -303,33 +293,37 @@ enum Content<'a> {
     Digest(&'a [u8]),
 }
 
-/// A source with signatures as bases; the output of a valid item is empty.
+/// A source with signatures as encoded messages; the output of a valid item is empty.
 struct Signed<F> {
     any_salt_len: bool,
     item: F,
 }
 
-impl<'s, S, F> Source for Signed<F>
+impl<'s, S, F> Source<PublicKey> for Signed<F>
 where
     S: Scheme + 's,
-    F: Fn(usize) -> (&'s S, Content<'s>, &'s [u8]) + Sync,
+    F: Fn(usize) -> (&'s PublicKey, &'s S, Content<'s>, &'s [u8]) + Sync,
 {
-    fn base(
+    fn has_key(&self, position: usize, key: &PublicKey) -> bool {
+        ptr::eq((self.item)(position).0, key)
+    }
+
+    fn encode(
         &self,
         position: usize,
         key: &PublicKey,
         _: &mut Randomness,
-        base: &mut [u8],
+        em: &mut [u8],
     ) -> Result<(), Error> {
-        let (_, _, signature) = (self.item)(position);
-        if signature.len() != base.len() || !key.exceeds(signature) {
+        let (.., signature) = (self.item)(position);
+        if signature.len() != em.len() || !key.exceeds(signature) {
             return Err(Error::BlockOutOfRange {
                 index: 0,
                 len: signature.len(),
-                expected: base.len(),
+                expected: em.len(),
             });
         }
-        base.copy_from_slice(signature);
+        em.copy_from_slice(signature);
         Ok(())
     }
 
@@ -337,14 +331,14 @@ where
         0
     }
 
-    fn output(
+    fn decode(
         &self,
         position: usize,
         key: &PublicKey,
         em: &mut [u8],
         _: &mut [u8],
     ) -> Result<usize, Error> {
-        let (scheme, content, _) = (self.item)(position);
+        let (_, scheme, content, _) = (self.item)(position);
         let own;
         let digest = match content {
             Content::Message(message) => {

@@ -58,11 +58,11 @@ impl Gate {
 }
 
 impl RsaBackend for Gate {
-    fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
+    fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         self.items.fetch_add(items.len(), SeqCst);
         self.calls.fetch_add(1, SeqCst);
         self.pass();
-        Serial.private_ops(items)
+        Serial.compute(items)
     }
 }
 
@@ -73,7 +73,7 @@ pub struct Threads<B> {
 }
 
 impl<B: RsaBackend + Sync> RsaBackend for Threads<B> {
-    fn private_ops(&self, _: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
+    fn compute(&self, _: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         unreachable!("a batch for all threads at once")
     }
 
@@ -120,12 +120,12 @@ impl<B> Failing<B> {
 }
 
 impl<B: RsaBackend> RsaBackend for Failing<B> {
-    fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
+    fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let number = self.calls.fetch_add(1, SeqCst) + 1;
         let how = match self.how {
             Fails::AtTimes if number.is_multiple_of(3) => Fails::WithAnError,
             Fails::AtTimes if number.is_multiple_of(5) => Fails::WithAPanic,
-            Fails::AtTimes => return self.backend.private_ops(items),
+            Fails::AtTimes => return self.backend.compute(items),
             how => how,
         };
         self.failures.fetch_add(1, SeqCst);

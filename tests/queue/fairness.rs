@@ -46,7 +46,7 @@ impl Script {
 }
 
 impl RsaBackend for Script {
-    fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
+    fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let exponentiations = items.exponentiations() as u32;
         let bits = exponentiations * items.exponentiation_bits();
         let call = (bits, items.len());

@@ -116,13 +116,13 @@ struct Asks {
 }
 
 impl RsaBackend for Asks {
-    fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
+    fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let queue = self.queue.lock().unwrap().take();
         if let Some(queue) = queue {
             let results = block(&queue, &self.key);
             self.results.lock().unwrap().send(results).unwrap();
         }
-        Serial.private_ops(items)
+        Serial.compute(items)
     }
 }
 
@@ -219,9 +219,9 @@ struct AlwaysPanics {
 }
 
 impl RsaBackend for AlwaysPanics {
-    fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
+    fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         panic_with_payload();
-        self.backend.private_ops(items)
+        self.backend.compute(items)
     }
 
     fn per_thread(&self) -> Option<PerThread<'_>> {
@@ -278,8 +278,8 @@ fn a_backend_may_panic_with_anything() {
 struct Whole(Arc<AlwaysPanics>);
 
 impl RsaBackend for Whole {
-    fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
-        self.0.private_ops(items)
+    fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
+        self.0.compute(items)
     }
 }
 

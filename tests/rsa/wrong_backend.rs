@@ -131,7 +131,7 @@ impl BatchModExp<BoxedUint> for Wrapper {
 }
 
 impl RsaBackend for Wrapper {
-    fn private_ops(&self, items: Items<'_>) -> Result<(), rsa::Error> {
+    fn compute(&self, items: Items<'_>) -> Result<(), rsa::Error> {
         match self.0 {
             Wrong::Forgotten => Ok(()),
             _ => items.compute_on(self),
@@ -191,15 +191,15 @@ impl BatchModExp<BoxedUint> for OutOfOrder {
 }
 
 impl RsaBackend for OutOfOrder {
-    fn private_ops(&self, mut items: Items<'_>) -> Result<(), rsa::Error> {
+    fn compute(&self, mut items: Items<'_>) -> Result<(), rsa::Error> {
         assert!(!items.is_empty());
-        Serial.private_ops(items.reborrow())?;
+        Serial.compute(items.reborrow())?;
         let middle = items.len() / 2;
         let (head, tail) = items.split_at(middle);
         for half in [tail, head] {
             for item in half.chunks(1) {
                 assert_eq!(item.len(), 1);
-                Serial.private_ops(item)?;
+                Serial.compute(item)?;
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crypto_bigint::Limb;
 
-use super::{HostEngine, Items, PerThread, PublicItems, RsaBackend, batch_mod_exp};
+use super::{HostEngine, Items, Operations, PerThread, RsaBackend, batch_mod_exp};
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
 use crate::backend::cuda::crt::{CrtFeed, CrtKey, CrtRun, CrtShape};
@@ -16,12 +16,11 @@ use crate::backend::cuda::feed::{Feed, Operands};
 use crate::backend::cuda::public_powers::PowerRun;
 use crate::backend::cuda::runtime::pipeline::Output;
 use crate::rsa::error::Error;
-use crate::rsa::key::KeyHandle;
+use crate::rsa::key::{KeyHandle, PublicKey};
 use crate::rsa::output::Slots;
 use crate::rsa::private_op::blinding::Blinded;
 use crate::rsa::private_op::class::{KeyClass, crt, runs};
 use crate::rsa::private_op::{Batch, Encoded};
-use crate::rsa::public_op::{Bases, PublicBatch};
 
 /// Items at a time for keys without CRT kernels; enough for the exponentiations to fill a device.
 const MAX_ITEMS_THROUGH_HOST: usize = 8192;
@@ -31,32 +30,8 @@ const MAX_ITEMS_THROUGH_HOST: usize = 8192;
 const MAX_EXPONENT_BITS: u32 = 64;
 
 impl RsaBackend for Cuda {
-    fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
-        self.private_ops_timed(items).map(|_| ())
-    }
-
-    fn public_ops(&self, items: PublicItems<'_>) -> Result<(), Error> {
-        let is_short = items.exponent_bits() <= MAX_EXPONENT_BITS;
-        let exponent = items.batch.exponent();
-        let Some(exponent) = exponent.filter(|_| is_short && self.has_kernel(items.bits())) else {
-            return self.host().public_ops(items);
-        };
-        let PublicItems {
-            batch,
-            first,
-            slots,
-        } = items;
-        let mut end = 0;
-        let moduli = runs(&batch.keys[first..][..slots.len()]).map(|run| {
-            end += run.len();
-            let params = run[0].params();
-            PowerRun { end, params }
-        });
-        let moduli: Vec<_> = moduli.collect();
-        let host = self.engine().0;
-        let feed = Public { batch, first };
-        self.run_public_powers(host, exponent, &moduli, &feed, slots)?;
-        Ok(())
+    fn compute(&self, items: Items<'_>) -> Result<(), Error> {
+        self.compute_timed(items).map(|_| ())
     }
 
     fn engine(&self) -> HostEngine<'_> {
@@ -88,35 +63,64 @@ impl Cuda {
         }
     }
 
-    /// Computes as [`private_ops`](RsaBackend::private_ops) and returns the time of the kernels,
-    /// for measurements. It is zero for keys without CRT kernels.
+    /// Computes as [`compute`](RsaBackend::compute) and returns the time of the kernels, for
+    /// measurements. It is zero for keys without CRT kernels, and for public operations on the host.
     ///
     /// # Errors
     ///
-    /// Those of [`private_ops`](RsaBackend::private_ops).
-    pub fn private_ops_timed(&self, items: Items<'_>) -> Result<Timing, Error> {
-        run(self, items, |shape, runs, feed, slots| {
-            self.run_crt(shape, runs, feed, slots)
-        })
+    /// Those of [`compute`](RsaBackend::compute).
+    pub fn compute_timed(&self, items: Items<'_>) -> Result<Timing, Error> {
+        match items.operations {
+            Operations::Private(batch) => {
+                private_ops(self, batch, items, |shape, runs, feed, slots| {
+                    self.run_crt(shape, runs, feed, slots)
+                })
+            }
+            Operations::Public(batch) => public_ops(self, batch, items),
+        }
     }
 }
 
-/// Runs items on devices with `run_crt`, or through the host for keys without CRT kernels.
-fn run(
+/// Runs public operations on devices, or on the host without kernels for them.
+fn public_ops(
     cuda: &Cuda,
+    batch: &Batch<'_, PublicKey>,
+    items: Items<'_>,
+) -> Result<Timing, Error> {
+    let class = &batch.class;
+    let fits = class.e_bits <= MAX_EXPONENT_BITS && cuda.has_kernel(class.n_width);
+    let Some(key) = batch.keys.first().filter(|_| fits) else {
+        cuda.host().compute(items)?;
+        return Ok(Timing::default());
+    };
+    let (first, slots) = (items.first, items.slots);
+    let mut end = 0;
+    let moduli = runs(&batch.keys[first..][..slots.len()]).map(|run| {
+        end += run.len();
+        let params = run[0].params();
+        PowerRun { end, params }
+    });
+    let moduli: Vec<_> = moduli.collect();
+    let feed = Public { batch, first };
+    cuda.run_public_powers(cuda.engine().0, key.exponent(), &moduli, &feed, slots)
+}
+
+/// Runs private operations on devices with `run_crt`, or through the host for keys without CRT
+/// kernels.
+fn private_ops(
+    cuda: &Cuda,
+    batch: &Batch<'_, KeyHandle>,
     items: Items<'_>,
     run_crt: impl FnOnce(CrtShape, &[CrtRun<'_>], &Checked<'_>, Slots<'_>) -> Result<Timing, Error>,
 ) -> Result<Timing, Error> {
-    let batch = items.batch;
     let Some(shape) = shape_for(cuda, &batch.class) else {
-        items.compute(cuda.engine(), MAX_ITEMS_THROUGH_HOST, &|powers| {
+        items.run(cuda.engine(), MAX_ITEMS_THROUGH_HOST, &|powers| {
             batch_mod_exp(cuda, powers)
         })?;
         return Ok(Timing::default());
     };
-    let (first, count) = (items.first, items.len());
-    let mut slots = items.slots;
-    let keys = &batch.keys[first..][..count];
+    let (first, mut slots) = (items.first, items.slots);
+    let keys = &batch.keys[first..][..slots.len()];
     let runs: Vec<_> = runs(keys).map(crt_run).collect();
     let feed = Checked {
         engine: cuda.engine(),
@@ -176,7 +180,7 @@ fn renew_records(keys: &[&KeyHandle], slots: &Slots<'_>) {
 /// Encodes items and checks their results.
 struct Checked<'a> {
     engine: HostEngine<'a>,
-    batch: &'a Batch<'a>,
+    batch: &'a Batch<'a, KeyHandle>,
     /// The position of the first item in the batch.
     first: usize,
     /// Whether an item has failed its check.
@@ -218,27 +222,27 @@ impl<'s> CrtFeed<Slots<'s>> for Checked<'_> {
     }
 }
 
-/// Makes the bases of public operations, and their outputs from the powers.
+/// Encodes items of public operations, and takes their powers.
 struct Public<'a> {
-    batch: &'a PublicBatch<'a>,
+    batch: &'a Batch<'a, PublicKey>,
     /// The position of the first item in the batch.
     first: usize,
 }
 
 impl<'s> Feed<Slots<'s>> for Public<'_> {
-    type Opened = Bases;
+    type Opened = Encoded;
     type Error = Error;
 
-    fn open(&self, items: Range<usize>, _: Operands) -> Result<Bases, Error> {
-        Bases::new(self.batch, self.first + items.start..self.first + items.end)
+    fn open(&self, items: Range<usize>, _: Operands) -> Result<Encoded, Error> {
+        Encoded::new(self.batch, self.first + items.start..self.first + items.end)
     }
 
-    fn numbers<'n>(&self, bases: &'n Bases) -> [&'n [Limb]; 2] {
-        [&bases.numbers, &[]]
+    fn numbers<'n>(&self, encoded: &'n Encoded) -> [&'n [Limb]; 2] {
+        [&encoded.ems, &[]]
     }
 
-    fn take(&self, bases: Bases, powers: &[Limb], slots: Slots<'s>) {
-        bases.write_outputs(self.batch, powers, slots);
+    fn take(&self, encoded: Encoded, powers: &[Limb], slots: Slots<'s>) {
+        encoded.write_public(self.batch, powers, slots);
     }
 }
 

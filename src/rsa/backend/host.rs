@@ -1,18 +1,18 @@
-//! Private and public operations on host backends, and the choice between host and GPUs.
+//! RSA operations on host backends, and the choice between host and GPUs.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use batch_modexp_core::Serial;
 
-use super::{HostEngine, Items, PerThread, PublicItems, RsaBackend};
+use super::{HostEngine, Items, PerThread, RsaBackend};
 use crate::rsa::error::Error;
 
 /// The engines compute everything themselves, on flat numbers.
 macro_rules! on_engine {
     ($engine:ty) => {
         impl RsaBackend for $engine {
-            fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
+            fn compute(&self, items: Items<'_>) -> Result<(), Error> {
                 items.compute_on_engine(self.engine())
             }
 
@@ -35,12 +35,8 @@ on_engine!(batch_modexp_cpu::AnyEngine);
 macro_rules! on_pointee {
     ($pointer:ty) => {
         impl<B: RsaBackend + ?Sized> RsaBackend for $pointer {
-            fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
-                (**self).private_ops(items)
-            }
-
-            fn public_ops(&self, items: PublicItems<'_>) -> Result<(), Error> {
-                (**self).public_ops(items)
+            fn compute(&self, items: Items<'_>) -> Result<(), Error> {
+                (**self).compute(items)
             }
 
             fn engine(&self) -> HostEngine<'_> {
@@ -69,7 +65,7 @@ mod threads {
 
     use crypto_bigint::BoxedUint;
 
-    use super::super::ITEMS_AT_A_TIME;
+    use super::super::{ITEMS_AT_A_TIME, Operations};
     use super::*;
     use crate::backend::Auto;
     use crate::backend::auto::Chosen;
@@ -85,40 +81,23 @@ mod threads {
     use batch_modexp_cpu::each_share;
     use batch_modexp_cpu::{Cpu, Parallel};
 
-    /// Each thread computes its share from the encoded messages to the check.
+    /// Each thread computes its share, private operations from the encoded messages to the check.
     impl<B: RsaBackend + Sync> RsaBackend for Parallel<B> {
-        fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
+        fn compute(&self, items: Items<'_>) -> Result<(), Error> {
             let Some(pool) = self.pool_here() else {
-                return self.inner().private_ops(items);
+                return self.inner().compute(items);
             };
-            // Few shares, because each prepares its moduli once. A share has at most
-            // `ITEMS_AT_A_TIME` items, and a multiple of those that the backend computes at a time,
-            // or fewer if the last thread then ends sooner.
-            let at_a_time = BatchModExp::<BoxedUint>::granularity(self.inner());
-            let at_a_time = at_a_time.div_ceil(items.exponentiations());
-            let most = items.len().div_ceil(self.threads());
-            let most = most.clamp(1, ITEMS_AT_A_TIME).next_multiple_of(at_a_time);
-            let (bits, exponentiations) = (items.exponentiation_bits(), items.exponentiations());
-            let share = self.share(items.len(), most, |items| {
-                let count = items * exponentiations;
-                BatchModExp::<BoxedUint>::relative_time(self.inner(), bits, count)
-            });
+            let share = match items.operations {
+                Operations::Private(_) => private_share(self, &items),
+                Operations::Public(_) => public_share(self.threads(), &items),
+            };
             if share >= items.len() {
-                return self.inner().private_ops(items);
+                return self.inner().compute(items);
             }
             let shares: Vec<_> = items.chunks(share).collect();
-            let work = |items: Items<'_>| self.inner().private_ops(items);
-            each_share(pool, shares.into_iter(), work)
-        }
-
-        fn public_ops(&self, items: PublicItems<'_>) -> Result<(), Error> {
-            let share = public_share(self.threads(), items.bits(), items.len());
-            let Some(pool) = self.pool_here().filter(|_| share < items.len()) else {
-                return self.inner().public_ops(items);
-            };
-            let shares: Vec<_> = items.chunks(share).collect();
-            let work = |items: PublicItems<'_>| self.inner().public_ops(items);
-            each_share(pool, shares.into_iter(), work)
+            each_share(pool, shares.into_iter(), |items| {
+                self.inner().compute(items)
+            })
         }
 
         fn engine(&self) -> HostEngine<'_> {
@@ -134,29 +113,40 @@ mod threads {
         }
     }
 
-    /// The number of public operations that a thread takes at a time from a batch of `len`, modulo
-    /// numbers of `bits` bits.
+    /// The number of private operations that a thread takes at a time.
+    ///
+    /// Few shares, because each prepares its moduli once. A share has at most [`ITEMS_AT_A_TIME`]
+    /// items, and a multiple of those that the backend computes at a time, or fewer if the last
+    /// thread then ends sooner.
+    fn private_share<B: RsaBackend>(backend: &Parallel<B>, items: &Items<'_>) -> usize {
+        let (bits, exponentiations) = (items.exponentiation_bits(), items.exponentiations());
+        let at_a_time = BatchModExp::<BoxedUint>::granularity(backend.inner());
+        let most = items.len().div_ceil(backend.threads());
+        let most = most.clamp(1, ITEMS_AT_A_TIME);
+        let most = most.next_multiple_of(at_a_time.div_ceil(exponentiations));
+        backend.share(items.len(), most, |items| {
+            BatchModExp::<BoxedUint>::relative_time(backend.inner(), bits, items * exponentiations)
+        })
+    }
+
+    /// The number of public operations that a thread takes at a time.
     ///
     /// A quarter of the fair share, so that an interrupted thread delays the others little. At
     /// least about 50 microseconds of work, the time to wake another thread.
-    fn public_share(threads: usize, bits: u32, len: usize) -> usize {
+    fn public_share(threads: usize, items: &Items<'_>) -> usize {
         /// Fills the vectors of every engine.
         const LANES: usize = 8;
         /// With e = 65537 an operation is about 20 products of 64-bit words for each pair of words.
         const MIN_WORD_PRODUCTS: usize = (1 << 16) / 20;
-        let words = bits.div_ceil(64).max(1) as usize;
+        let words = items.exponentiation_bits().div_ceil(64).max(1) as usize;
         let least = MIN_WORD_PRODUCTS.div_ceil(words * words);
-        let quarter = len.div_ceil(4 * threads).min(ITEMS_AT_A_TIME);
+        let quarter = items.len().div_ceil(4 * threads).min(ITEMS_AT_A_TIME);
         quarter.max(least).next_multiple_of(LANES)
     }
 
     impl RsaBackend for Cpu {
-        fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
-            self.inner().private_ops(items)
-        }
-
-        fn public_ops(&self, items: PublicItems<'_>) -> Result<(), Error> {
-            self.inner().public_ops(items)
+        fn compute(&self, items: Items<'_>) -> Result<(), Error> {
+            self.inner().compute(items)
         }
 
         fn engine(&self) -> HostEngine<'_> {
@@ -168,28 +158,22 @@ mod threads {
         }
     }
 
-    /// A private operation is two exponentiations modulo primes, or one modulo n.
     #[cfg(feature = "cuda")]
     impl RsaBackend for Both {
-        fn private_ops(&self, mut items: Items<'_>) -> Result<(), Error> {
-            let shape = shape(&items.batch.class);
+        fn compute(&self, mut items: Items<'_>) -> Result<(), Error> {
             let count = items.exponentiations() * items.len();
-            self.run(shape, count, &mut items, |items, side| match side {
-                Side::Cpu => self.cuda().host().private_ops(items.reborrow()),
-                Side::Gpu => self.cuda().private_ops(items.reborrow()),
-            })
-        }
-
-        fn public_ops(&self, mut items: PublicItems<'_>) -> Result<(), Error> {
-            let shape = Shape {
-                kind: "public operation",
-                bits: items.bits(),
-                product_bits: None,
-                exponent_bits: items.exponent_bits(),
+            let shape = match items.operations {
+                Operations::Private(batch) => shape(&batch.class),
+                Operations::Public(batch) => Shape {
+                    kind: "public operation",
+                    bits: batch.class.n_width,
+                    product_bits: None,
+                    exponent_bits: batch.class.e_bits,
+                },
             };
-            self.run(shape, items.len(), &mut items, |items, side| match side {
-                Side::Cpu => self.cuda().host().public_ops(items.reborrow()),
-                Side::Gpu => self.cuda().public_ops(items.reborrow()),
+            self.run(shape, count, &mut items, |items, side| match side {
+                Side::Cpu => self.cuda().host().compute(items.reborrow()),
+                Side::Gpu => self.cuda().compute(items.reborrow()),
             })
         }
 
@@ -202,6 +186,7 @@ mod threads {
         }
     }
 
+    /// A private operation is two exponentiations modulo primes, or one modulo n.
     #[cfg(feature = "cuda")]
     fn shape(class: &KeyClass) -> Shape {
         Shape {
@@ -235,64 +220,42 @@ mod threads {
         }
     }
 
-    impl RsaBackend for Auto {
-        fn private_ops(&self, #[allow(unused_mut)] mut items: Items<'_>) -> Result<(), Error> {
-            match self.chosen() {
-                Chosen::Serial(serial) => serial.private_ops(items),
-                Chosen::Cpu(cpu) => cpu.private_ops(items),
+    impl Chosen {
+        fn backend(&self) -> &dyn RsaBackend {
+            match self {
+                Self::Serial(serial) => serial,
+                Self::Cpu(cpu) => cpu,
                 #[cfg(feature = "cuda")]
-                Chosen::Cuda(cuda) => match cuda.private_ops(items.reborrow()) {
-                    Err(_) if cuda.is_over() => cuda.host().private_ops(items),
-                    result => result,
-                },
+                Self::Cuda(cuda) => cuda,
                 #[cfg(feature = "cuda")]
-                Chosen::Both(both) => both.private_ops(items),
+                Self::Both(both) => both,
             }
         }
+    }
 
-        fn public_ops(&self, #[allow(unused_mut)] mut items: PublicItems<'_>) -> Result<(), Error> {
-            match self.chosen() {
-                Chosen::Serial(serial) => serial.public_ops(items),
-                Chosen::Cpu(cpu) => cpu.public_ops(items),
-                #[cfg(feature = "cuda")]
-                Chosen::Cuda(cuda) => match cuda.public_ops(items.reborrow()) {
-                    Err(_) if cuda.is_over() => cuda.host().public_ops(items),
+    impl RsaBackend for Auto {
+        fn compute(&self, items: Items<'_>) -> Result<(), Error> {
+            #[cfg(feature = "cuda")]
+            if let Chosen::Cuda(cuda) = self.chosen() {
+                let mut items = items;
+                return match cuda.compute(items.reborrow()) {
+                    Err(_) if cuda.is_over() => cuda.host().compute(items),
                     result => result,
-                },
-                #[cfg(feature = "cuda")]
-                Chosen::Both(both) => both.public_ops(items),
+                };
             }
+            self.chosen().backend().compute(items)
         }
 
         fn engine(&self) -> HostEngine<'_> {
-            match self.chosen() {
-                Chosen::Serial(serial) => serial.engine(),
-                Chosen::Cpu(cpu) => cpu.engine(),
-                #[cfg(feature = "cuda")]
-                Chosen::Cuda(cuda) => cuda.engine(),
-                #[cfg(feature = "cuda")]
-                Chosen::Both(both) => both.engine(),
-            }
+            self.chosen().backend().engine()
         }
 
         fn per_thread(&self) -> Option<PerThread<'_>> {
-            match self.chosen() {
-                Chosen::Serial(_) => None,
-                Chosen::Cpu(cpu) => cpu.per_thread(),
-                #[cfg(feature = "cuda")]
-                Chosen::Cuda(_) | Chosen::Both(_) => None,
-            }
+            self.chosen().backend().per_thread()
         }
 
         fn per_host_thread(&self) -> Option<PerThread<'_>> {
-            match self.chosen() {
-                Chosen::Serial(_) => None,
-                Chosen::Cpu(cpu) => cpu.per_host_thread(),
-                #[cfg(feature = "cuda")]
-                Chosen::Cuda(cuda) => cuda.per_host_thread(),
-                #[cfg(feature = "cuda")]
-                Chosen::Both(both) => both.per_host_thread(),
-            }
+            self.chosen().backend().per_host_thread()
         }
     }
 }

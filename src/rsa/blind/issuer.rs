@@ -8,7 +8,7 @@ use rand_core::TryCryptoRng;
 use super::Variant;
 use crate::rsa::Error;
 use crate::rsa::backend::RsaBackend;
-use crate::rsa::batch::{Keys, private_ops};
+use crate::rsa::batch::private_ops;
 use crate::rsa::key::KeyHandle;
 use crate::rsa::private_op::Streams;
 use crate::rsa::representative::{Blocks, Range};
@@ -60,8 +60,7 @@ impl<B: RsaBackend> BlindSigner<B> {
         T: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let keys = Keys::One(key, blinded.len());
-        self.sign_items(rng, keys, |i| (key, blinded[i].as_ref()))
+        self.sign_items(rng, blinded.len(), |i| (key, blinded[i].as_ref()))
     }
 
     /// Signs blinded messages, each with its own key. The keys may differ in size.
@@ -78,8 +77,7 @@ impl<B: RsaBackend> BlindSigner<B> {
         T: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let keys: Vec<_> = blinded.iter().map(|(key, _)| *key).collect();
-        self.sign_items(rng, Keys::Each(&keys), |i| {
+        self.sign_items(rng, blinded.len(), |i| {
             let (key, message) = &blinded[i];
             (*key, message.as_ref())
         })
@@ -88,16 +86,17 @@ impl<B: RsaBackend> BlindSigner<B> {
     fn sign_items<'b, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
-        keys: Keys<'_, '_, KeyHandle>,
+        count: usize,
         item: impl Fn(usize) -> (&'b KeyHandle, &'b [u8]) + Sync,
     ) -> Result<Signatures, Error> {
+        let keys: Vec<_> = (0..count).map(|i| item(i).0).collect();
         let source = Blocks {
             item,
             range: Range::BelowModulus,
             check_key,
         };
         let streams = Streams::seeded(rng)?;
-        private_ops(&self.backend, keys, &source, &streams, true).map(Signatures::new)
+        private_ops(&self.backend, &keys, &source, &streams, true).map(Signatures::new)
     }
 }
 

@@ -18,11 +18,11 @@ use alloc::vec::Vec;
 use batch_modexp_core::engine::Engine;
 use batch_modexp_core::requests::{Exponent, Product};
 use batch_modexp_core::secret::{Secret, reveal};
-use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{BoxedUint, CtEq, CtLt, Limb};
+use crypto_bigint::{CtEq, CtLt, Limb};
 use rand_core::TryCryptoRng;
 
 use super::check::is_below;
+use super::class::{Key, moduli};
 use crate::rsa::Error;
 use crate::rsa::KeyHandle;
 use crate::rsa::octets::octets_to_limbs;
@@ -39,15 +39,15 @@ impl Blinds {
     /// Draws fresh blinds for items of `keys`, whose moduli have `limbs` limbs.
     ///
     /// Fails with [`Error::Rng`] if the generator fails.
-    pub(super) fn draw<R: TryCryptoRng + ?Sized>(
-        keys: &[&KeyHandle],
+    pub(super) fn draw<K: Key, R: TryCryptoRng + ?Sized>(
+        keys: &[&K],
         limbs: usize,
         rng: &mut R,
     ) -> Result<Self, Error> {
         let mut numbers = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
         for (key, number) in keys.iter().zip(numbers.chunks_exact_mut(limbs)) {
-            let n = key.parts().n.modulus().as_ref().as_limbs();
+            let n = key.params().modulus().as_ref().as_limbs();
             draw_below(n, key.bits(), rng, &mut octets[..key.size()], number)?;
         }
         let mut blinds = Self::of(numbers, keys.len());
@@ -122,11 +122,6 @@ pub(super) fn unblind(
         times_base: None,
     });
     results
-}
-
-/// The modulus n of each key.
-pub(super) fn moduli<'a>(keys: &[&'a KeyHandle]) -> Vec<&'a MontyParams<BoxedUint>> {
-    keys.iter().map(|key| key.parts().n.as_ref()).collect()
 }
 
 /// Draws a random number from 1 to n - 1, for an n of `n_bits` bits; `octets` is scratch memory as

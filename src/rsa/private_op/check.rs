@@ -10,7 +10,7 @@ use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};
 
-use super::class::{KeyClass, crt};
+use super::class::{KeyClass, crt, moduli};
 use crate::rsa::KeyHandle;
 use crate::rsa::key::Crt;
 
@@ -88,11 +88,10 @@ fn modulo_n(
     ems: &[Limb],
     candidates: &[Limb],
 ) -> Vec<Choice> {
-    let moduli: Vec<_> = keys.iter().map(|key| key.parts().n.as_ref()).collect();
     let limbs = candidates.len() / keys.len();
     let mut powers = Secret::new(vec![Limb::ZERO; candidates.len()]);
     engine.mul_public_power(Product {
-        moduli: &moduli,
+        moduli: &moduli(keys),
         exponent: Exponent::new(e),
         bases: candidates,
         factors: None,

@@ -122,19 +122,31 @@ impl Positions {
 pub(in crate::rsa) trait Key {
     fn class(&self) -> KeyClass;
 
+    /// The modulus n.
+    fn params(&self) -> &MontyParams<BoxedUint>;
+
     /// The public exponent e.
     fn exponent(&self) -> &BoxedUint;
 
     /// The identity of the key: clones have the same address.
     fn address(&self) -> *const ();
 
+    /// The length of the modulus in bits.
+    fn bits(&self) -> u32;
+
     /// The length of the modulus in octets.
-    fn octets(&self) -> usize;
+    fn size(&self) -> usize {
+        self.bits().div_ceil(8) as usize
+    }
 }
 
 impl Key for KeyHandle {
     fn class(&self) -> KeyClass {
         KeyClass::of(self.parts())
+    }
+
+    fn params(&self) -> &MontyParams<BoxedUint> {
+        self.parts().n.as_ref()
     }
 
     fn exponent(&self) -> &BoxedUint {
@@ -145,14 +157,18 @@ impl Key for KeyHandle {
         ptr::from_ref(self.parts()).cast()
     }
 
-    fn octets(&self) -> usize {
-        self.size()
+    fn bits(&self) -> u32 {
+        self.bits()
     }
 }
 
 impl Key for PublicKey {
     fn class(&self) -> KeyClass {
         KeyClass::public(self.params(), self.exponent())
+    }
+
+    fn params(&self) -> &MontyParams<BoxedUint> {
+        self.params()
     }
 
     fn exponent(&self) -> &BoxedUint {
@@ -163,8 +179,8 @@ impl Key for PublicKey {
         self.address()
     }
 
-    fn octets(&self) -> usize {
-        self.size()
+    fn bits(&self) -> u32 {
+        self.bits()
     }
 }
 
@@ -217,6 +233,11 @@ pub(in crate::rsa) fn runs<'s, 'a, K: Key>(keys: &'s [&'a K]) -> impl Iterator<I
         rest = others;
         Some(run)
     })
+}
+
+/// The modulus n of each key.
+pub(in crate::rsa) fn moduli<'a, K: Key>(keys: &[&'a K]) -> Vec<&'a MontyParams<BoxedUint>> {
+    keys.iter().map(|key| key.params()).collect()
 }
 
 /// The CRT values of an item, in a batch whose class has primes.

@@ -10,8 +10,8 @@ use batch_modexp_core::{BatchModExp, ModExp};
 use crypto_bigint::{BoxedUint, Choice, Limb, Word};
 
 use super::Batch;
-use crate::rsa::Error;
-use crate::rsa::backend::{HostEngine, Items, RsaBackend};
+use crate::rsa::backend::{HostEngine, Items, Operations, RsaBackend};
+use crate::rsa::{Error, KeyHandle};
 
 /// Inputs and outputs of an engine, in the order of the computation.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -51,7 +51,7 @@ pub(in crate::rsa) struct Hooked<'a> {
     pub(in crate::rsa) engine: &'a dyn Engine,
     pub(in crate::rsa) hook: Hook<'a>,
     /// Called before items are encoded.
-    pub(in crate::rsa) at_start: &'a (dyn Fn(&Batch<'_>) + Sync),
+    pub(in crate::rsa) at_start: &'a (dyn Fn(&Batch<'_, KeyHandle>) + Sync),
     /// Called before the first stage, with the encoded messages of blinded items.
     pub(in crate::rsa) at_first: Look<'a>,
     /// Called before the check, with the encoded messages of keys with primes.
@@ -201,12 +201,14 @@ impl BatchModExp<BoxedUint> for Hooked<'_> {
 }
 
 impl RsaBackend for Hooked<'_> {
-    fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
-        (self.at_start)(items.batch);
+    fn compute(&self, items: Items<'_>) -> Result<(), Error> {
+        if let Operations::Private(batch) = items.operations {
+            (self.at_start)(batch);
+        }
         items.compute_on_engine(self.engine())
     }
 
     fn engine(&self) -> HostEngine<'_> {
-        HostEngine::of(self)
+        HostEngine(self)
     }
 }

@@ -18,7 +18,7 @@ use crate::rsa::signatures::SecretOctets;
 /// A source that is never asked: encoded messages are given.
 struct NoSource;
 
-impl Source for NoSource {
+impl Source<KeyHandle> for NoSource {
     fn has_key(&self, _: usize, _: &KeyHandle) -> bool {
         true
     }

@@ -73,12 +73,12 @@ fn memory() -> Arc<Memory> {
 }
 
 impl RsaBackend for Controlled {
-    fn private_ops(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
+    fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let is_shut = |state: &mut (bool, Mode)| !state.0;
         let state = self.changed.wait_while(self.state.lock().unwrap(), is_shut);
         let mode = state.unwrap().1;
         match mode {
-            Mode::Computes => memory().private_ops(items),
+            Mode::Computes => memory().compute(items),
             Mode::Fails => Err(FAILURE.into()),
             Mode::Panics => std::panic::resume_unwind(Box::new("as asked")),
             Mode::DoesNothing => Ok(()),

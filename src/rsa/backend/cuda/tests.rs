@@ -19,11 +19,10 @@ use super::*;
 use crate::backend::cuda::crt::{ChangeInputs, Tampering};
 use crate::backend::cuda::family::crt::CrtClass;
 use crate::backend::cuda::words::{copy_in, copy_out};
-use crate::rsa::batch::{Keys, private_ops, public_ops};
+use crate::rsa::batch;
 use crate::rsa::key::PublicKey;
 use crate::rsa::private_op::campaign::fault::Kind;
 use crate::rsa::private_op::{Randomness, Source, Streams};
-use crate::rsa::public_op;
 use crate::rsa::signatures::SecretOctets;
 
 /// The result of an item.
@@ -51,7 +50,7 @@ fn keys() -> Vec<KeyHandle> {
 /// Numbers below any modulus that differ between positions, with this period.
 struct Numbered(usize);
 
-impl Source for Numbered {
+impl Source<KeyHandle> for Numbered {
     fn has_key(&self, _: usize, _: &KeyHandle) -> bool {
         true
     }
@@ -79,13 +78,7 @@ impl Source for Numbered {
 fn run(backend: &impl RsaBackend, keys: &[KeyHandle], count: usize, blinded: bool) -> Vec<Octets> {
     let items: Vec<_> = keys.iter().cycle().take(count).collect();
     let streams = Streams::seeded(&mut getrandom::SysRng).unwrap();
-    let results = private_ops(
-        backend,
-        Keys::Each(&items),
-        &Numbered(64),
-        &streams,
-        blinded,
-    );
+    let results = batch::private_ops(backend, &items, &Numbered(64), &streams, blinded);
     let owned = |result: Result<&[u8], Error>| result.map(<[u8]>::to_vec);
     let results = SecretOctets::new(results.unwrap());
     results.iter().map(owned).collect()
@@ -118,12 +111,15 @@ impl batch_modexp_core::BatchModExp<crypto_bigint::BoxedUint> for Tampered<'_> {
 }
 
 impl RsaBackend for Tampered<'_> {
-    fn private_ops(&self, items: Items<'_>) -> Result<(), Error> {
+    fn compute(&self, items: Items<'_>) -> Result<(), Error> {
         let Self(cuda, tampering) = *self;
+        let Operations::Private(batch) = items.operations else {
+            return cuda.compute(items);
+        };
         let run_crt = |shape, runs: &[CrtRun<'_>], feed: &Checked<'_>, slots: Slots<'_>| {
             cuda.run_tampered_crt(shape, runs, feed, slots, tampering)
         };
-        super::run(cuda, items, run_crt).map(|_| ())
+        private_ops(cuda, batch, items, run_crt).map(|_| ())
     }
 
     fn engine(&self) -> HostEngine<'_> {
@@ -360,8 +356,12 @@ fn buffers_are_wiped() {
 /// Bases as from [`Numbered`], except for some positions without one; powers as outputs.
 struct Raised;
 
-impl public_op::Source for Raised {
-    fn base(
+impl Source<PublicKey> for Raised {
+    fn has_key(&self, _: usize, _: &PublicKey) -> bool {
+        true
+    }
+
+    fn encode(
         &self,
         position: usize,
         key: &PublicKey,
@@ -377,11 +377,7 @@ impl public_op::Source for Raised {
         }
     }
 
-    fn output_len(&self, key: &PublicKey) -> usize {
-        key.size()
-    }
-
-    fn output(
+    fn decode(
         &self,
         position: usize,
         _: &PublicKey,
@@ -426,7 +422,7 @@ fn public_powers_are_those_of_num_bigint() {
         let items: Vec<_> = (0..count)
             .map(|i| &public[(i / run + 2) % public.len()])
             .collect();
-        let outputs = public_ops(&cuda, Keys::Each(&items), &Raised, &Streams::none()).unwrap();
+        let outputs = batch::public_ops(&cuda, &items, &Raised, &Streams::none()).unwrap();
         for (i, key) in items.iter().enumerate() {
             let found = outputs.get(i).map_err(Error::clone);
             match (i % 7, i % 11) {
