@@ -32,8 +32,8 @@ const ITEMS_AT_A_TIME: usize = 512;
 /// [engine](Self::engine).
 ///
 /// **A backend is not trusted.** An engine of this crate recombines, unblinds and checks its
-/// powers. Every private result is raised to e and compared with the encoded message before it is returned.
-/// One wrong half of a CRT signature reveals the key (Boneh, DeMillo and Lipton, 1997).
+/// powers. Every private result is raised to e and compared with the encoded message before it is
+/// returned. One wrong half of a CRT signature reveals the key (Boneh, DeMillo and Lipton, 1997).
 ///
 /// ```
 /// use batch_modexp::rsa::backend::{Items, RsaBackend};
@@ -93,8 +93,8 @@ pub trait RsaBackend: BatchModExp<BoxedUint, Error = batch_modexp_core::Error> {
         None
     }
 
-    /// The threads of the processor beside the devices of a backend. Key generation divides its work
-    /// among them, and only exponentiates on the devices.
+    /// The threads of the processor beside the devices of a backend. Key generation divides its
+    /// work among them, and only exponentiates on the devices.
     ///
     /// By default those of [`per_thread`](Self::per_thread).
     fn per_host_thread(&self) -> Option<PerThread<'_>> {

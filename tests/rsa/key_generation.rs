@@ -141,7 +141,8 @@ fn keys_follow_from_the_generator() {
     }
 }
 
-/// A call computes at least so many keys at a time, on GPUs where there are some.
+/// As many keys as a call computes at a time, but not too many for a test. Uses GPUs where there
+/// are some.
 #[test]
 fn keys_by_the_group() {
     let auto = Auto::with_gpus().unwrap();
@@ -174,7 +175,7 @@ fn safe_primes() {
     }
 }
 
-/// What a device answers.
+/// The answers of a device.
 #[derive(Clone, Copy, Debug)]
 enum Answers {
     Powers,

@@ -22,7 +22,7 @@ use crate::rsa::private_op::{Exponentiate, Randomness};
 /// Lanes of the widest engine.
 const LANES: usize = 8;
 
-/// Who exponentiates for the tests of one thread.
+/// The engine and devices that exponentiate for the tests of one thread.
 #[derive(Clone, Copy)]
 pub(super) struct Testers<'a> {
     /// Computes on the calling thread.
@@ -36,8 +36,9 @@ pub(super) struct Testers<'a> {
 fn tests_at_a_time(count: usize, tests_for_a_prime: usize, has_devices: bool) -> usize {
     let tests = count.saturating_mul(tests_for_a_prime);
     let tests = match has_devices {
-        // Some more, because a device takes as long for a few tests as for thousands.
-        true => tests.saturating_add(tests / 8).min(8192),
+        // More, because small primes reject fewer candidates then, and a device takes as long for
+        // a few tests as for thousands.
+        true => tests.saturating_add(tests / 2).min(8192),
         // Half, of which few are wasted at the end. More than 256 would not fit into a cache.
         false => (tests / 2).min(256),
     };
