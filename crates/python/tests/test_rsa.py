@@ -233,6 +233,14 @@ def test_generated_keys(bits, count):
         assert key.public_key().verify_list([b"a"], key.sign_list([b"a"])) == [True]
 
 
+def test_safe_primes():
+    [key] = batch_modexp.generate_keys(1024, 1, safe_primes=True)
+    numbers = serialization.load_pem_private_key(key.to_pem().encode(), None).private_numbers()
+    for prime in (numbers.p, numbers.q):
+        half = (prime - 1) // 2
+        assert prime % 8 == 7 and pow(2, half - 1, half) == 1
+
+
 def test_generation_with_wrong_arguments():
     assert batch_modexp.generate_keys(1024, 0) == []
     assert batch_modexp.generate_keys(1024, 1, public_exponent=65539)[0].public_key().e == 65539
