@@ -176,7 +176,7 @@ pub struct KeygenArgs {
     #[arg(long, value_name = "E", default_value_t = 65_537)]
     pub exponent: u32,
 
-    /// Make the primes safe: (p - 1) / 2 and (q - 1) / 2 are primes too; takes 30 times as long
+    /// Make the primes safe: (p - 1) / 2 and (q - 1) / 2 are primes too; takes much longer
     #[arg(long)]
     pub safe_primes: bool,
 

@@ -1,7 +1,7 @@
 //! Generates keys, each in its own file.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,9 @@ fn generate_all(
             let first = generated + 1;
             generated += keys.len();
             writing.take().map_or(Ok(()), joined)?;
-            writing = Some(scope.spawn(move || folder.write_all(first, &keys, progress)));
+            let write = move || folder.write_all(first, &keys, progress);
+            let thread = thread::Builder::new().spawn_scoped(scope, write);
+            writing = Some(thread.map_err(no_thread)?);
         }
         writing.map_or(Ok(()), joined)
     })
@@ -76,6 +78,10 @@ fn generate_all(
 /// The result of a thread. If it has panicked, so does this one.
 fn joined(thread: ScopedJoinHandle<'_, Result<(), Failure>>) -> Result<(), Failure> {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+fn no_thread(error: io::Error) -> Failure {
+    Failure::Work(format!("the system refuses a thread for writing: {error}"))
 }
 
 /// The folder for the keys.
@@ -134,10 +140,10 @@ impl<'a> Folder<'a> {
                 Ok(())
             };
             let shares = (first..).step_by(share).zip(keys.chunks(share));
-            let threads: Vec<_> = shares
-                .map(|share| scope.spawn(move || write(share)))
-                .collect();
-            threads.into_iter().try_for_each(joined)
+            let start = |share| thread::Builder::new().spawn_scoped(scope, move || write(share));
+            let threads: Vec<_> = shares.map(start).collect();
+            let finish = |thread: io::Result<_>| joined(thread.map_err(no_thread)?);
+            threads.into_iter().try_for_each(finish)
         })
     }
 

@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::NamedTempFile;
 
-/// The files that a signal must remove. The lock is held while one is made, renamed or removed, so
-/// that a signal finds it under its name or not at all.
+/// The files that a signal must remove. The lock is held while one is made or renamed, so that a
+/// signal finds it under its name or not at all. One that an error has removed stays in the list.
 static REMOVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 pub struct Temporary(NamedTempFile);

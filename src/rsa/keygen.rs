@@ -38,7 +38,7 @@ const STEP: u32 = 128;
 ///   3 and 7. The modulus n has exactly `bits` bits.
 /// * A composite passes as a prime with a probability below 2^-128. The number of random bases in
 ///   the Miller-Rabin test follows the bound of Damgård, Landrock and Pomerance (1993). It is 6 for
-///   primes of 1024 bits, 4 of 1536, 3 of 2048.
+///   primes of 1024 bits, 4 of 1536, 3 of 2048, and one more for safe primes.
 /// * The primes satisfy `|p - q| > 2^(bits / 2 - 100)`, and p - 1 and q - 1 have no factor in
 ///   common with e. The private exponent `d = 1/e mod lcm(p - 1, q - 1)` is above `2^(bits / 2)`.
 ///
@@ -47,8 +47,8 @@ const STEP: u32 = 128;
 /// wiped.
 ///
 /// Keys are divided among the threads of the processor ([`RsaBackend::per_host_thread`]); a backend
-/// without any computes on the calling thread. If a backend has devices, these run the rounds of the
-/// tests, and the processor repeats one for each prime in case a device has failed.
+/// without any computes on the calling thread. If a backend has devices, these run the rounds of
+/// the tests, and the processor repeats one for each prime in case a device has failed.
 ///
 /// ```
 /// use batch_modexp::backend::Auto;
@@ -112,10 +112,11 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
     }
 
     /// Makes p and q safe primes: `(p - 1) / 2` and `(q - 1) / 2` are primes too, and p and q are 7
-    /// modulo 8. So n suits protocols such as threshold ECDSA and ring-Pedersen commitments, and its
-    /// squares form a cyclic group.
+    /// modulo 8. So n suits protocols such as threshold ECDSA and ring-Pedersen commitments: the
+    /// squares modulo n form a cyclic group.
     ///
-    /// RSA itself gains nothing by it. A key of 2048 bits takes some 30 times as long.
+    /// RSA itself gains nothing by it. It takes much longer, the more so the longer the key is
+    /// (`docs/keygen.md`).
     #[must_use]
     pub fn safe_primes(mut self) -> Self {
         self.is_safe = true;

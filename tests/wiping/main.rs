@@ -5,6 +5,7 @@
 
 mod blind;
 mod freed;
+mod generation;
 mod heap;
 mod import;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

@@ -248,10 +248,14 @@ pub fn check_exponents<U: Unsigned, E: Borrow<U>>(
     Ok(())
 }
 
-/// The size in octets of a table with this window.
+/// The size in octets of a table with this window, or the largest number if that overflows.
 fn bytes(form: TableForm, window: Window, exponent_bits: u32) -> usize {
     let rows = window.digit_count(exponent_bits).max(1);
-    (rows * window.table_len() * form.limbs + ALIGNMENT_WORDS) * size_of::<u64>()
+    let words = rows
+        .saturating_mul(window.table_len())
+        .saturating_mul(form.limbs)
+        .saturating_add(ALIGNMENT_WORDS);
+    words.saturating_mul(size_of::<u64>())
 }
 
 /// The smallest window with the fewest digits among those whose table has at most `max_bytes`
@@ -265,7 +269,7 @@ fn window(form: TableForm, exponents: Exponents, max_bytes: usize) -> Result<Win
     let bytes = |window: Window| bytes(form, window, exponents.bits);
     let smallest = Window::new(SMALLEST_WINDOW).map(bytes);
     windows
-        .filter(|window| bytes(*window) <= max_bytes)
+        .filter(|window| bytes(*window) <= max_bytes.min(usize::MAX - 1))
         .min_by_key(|window| window.digit_count(exponents.bits))
         .ok_or(smallest.unwrap_or(0))
 }

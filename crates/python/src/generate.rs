@@ -48,8 +48,8 @@ pub(crate) fn generate_keys(
     let is_over = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
     let stop = is_over.clone();
-    // One key of 8192 bits takes seconds. The other thread generates it, while this one checks for
-    // signals.
+    // One key of 8192 bits takes seconds, with safe primes minutes. The other thread generates it,
+    // while this one checks for signals.
     thread::spawn(move || {
         let generator = || {
             let generator = KeyGenerator::new(&*backend, bits)?.public_exponent(public_exponent)?;

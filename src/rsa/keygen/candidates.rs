@@ -55,16 +55,16 @@ impl Candidates {
         self.is_safe
     }
 
-    /// About how many candidates are tested for a prime. For a safe one, p and `(p - 1) / 2` must be
-    /// primes.
+    /// About how many candidates are tested for a prime. For a safe one, p and `(p - 1) / 2` must
+    /// be primes.
     pub(super) fn tests_for_a_prime(&self) -> usize {
         let tests = self.bits as usize / 25;
         if self.is_safe { tests * tests } else { tests }
     }
 
-    /// The number of draws after which the randomness cannot be random: with a hundred times as many
-    /// as on average (0.6 for each bit, and the square of that for a safe prime), none is a prime
-    /// once in 2^140 times.
+    /// The number of draws after which the randomness cannot be random. It is a hundred times that
+    /// expected for e = 65537: 0.6 for each bit, and less than the square of that for a safe prime.
+    /// Then none is a prime once in 2^140 times.
     pub(super) fn most_draws_for_a_prime(&self) -> usize {
         let bits = self.bits as usize;
         if self.is_safe {

@@ -5,6 +5,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::iter;
 
 use batch_modexp_core::engine::Engine;
 use batch_modexp_core::requests::SecretPowers;
@@ -83,8 +84,10 @@ pub(super) fn primes(
 /// A candidate p under test.
 struct Candidate {
     number: Secret<BoxedUint>,
-    /// p with its constants, and for safe primes `(p - 1) / 2` once p has passed a round.
-    moduli: Vec<Secret<MontyParams<BoxedUint>>>,
+    /// p with its constants.
+    params: Secret<MontyParams<BoxedUint>>,
+    /// For safe primes `(p - 1) / 2`, once p has passed a round.
+    half: Option<Secret<MontyParams<BoxedUint>>>,
 }
 
 /// Returns the candidates that are primes, or safe primes. The others, and the round that rejected
@@ -103,26 +106,27 @@ fn test(
     let mut candidates: Vec<_> = candidates
         .into_iter()
         .map(|number| Candidate {
-            moduli: Vec::from([params::secret(&number)]),
+            params: params::secret(&number),
+            half: None,
             number,
         })
         .collect();
     // One round rejects most candidates.
-    retain(&mut candidates, 0, 1, exponentiate, randomness)?;
+    retain(&mut candidates, 1, exponentiate, randomness)?;
     if is_safe {
         for candidate in &mut candidates {
             let half = Secret::new(half(&candidate.number));
-            candidate.moduli.push(params::secret(&half));
+            candidate.half = Some(params::secret(&half));
         }
-        retain(&mut candidates, 1, 1, exponentiate, randomness)?;
+        retain(&mut candidates, 1, exponentiate, randomness)?;
     }
     // All further rounds at once leave no lane idle.
     let further = rounds(bits, is_safe) - 1;
-    retain(&mut candidates, 0, further, exponentiate, randomness)?;
+    retain(&mut candidates, further, exponentiate, randomness)?;
     if testers.devices.is_some() {
         // A composite that has passed because of a wrong power passes here once in 2^40 times for
-        // 1024 bits, by the bound of `rounds`.
-        retain(&mut candidates, 0, 1, &on_engine, randomness)?;
+        // 1024 bits: Damgård, Landrock and Pomerance, theorem 1.
+        retain(&mut candidates, 1, &on_engine, randomness)?;
     }
     Ok(candidates
         .into_iter()
@@ -130,28 +134,24 @@ fn test(
         .collect())
 }
 
-/// Drops the candidates with a modulus, from number `first` on, that does not pass all `rounds`.
+/// Drops the candidates that do not pass all `rounds`, or whose halves do not.
 fn retain(
     candidates: &mut Vec<Candidate>,
-    first: usize,
     rounds: usize,
     exponentiate: Exponentiate<'_>,
     randomness: &mut Randomness,
 ) -> Result<(), Error> {
-    let moduli = candidates
+    let moduli = |candidate: &Candidate| 1 + usize::from(candidate.half.is_some());
+    let both = candidates
         .iter()
-        .flat_map(|candidate| &candidate.moduli[first..]);
-    let each: Vec<_> = moduli
-        .flat_map(|modulus| core::iter::repeat_n(&**modulus, rounds))
+        .flat_map(|candidate| iter::once(&candidate.params).chain(&candidate.half));
+    let each: Vec<_> = both
+        .flat_map(|params| iter::repeat_n(&**params, rounds))
         .collect();
-    let verdicts = pass(exponentiate, &each, randomness)?;
-    let mut verdicts = verdicts.into_iter();
+    let mut verdicts = pass(exponentiate, &each, randomness)?.into_iter();
     candidates.retain(|candidate| {
-        let count = rounds * candidate.moduli[first..].len();
-        verdicts
-            .by_ref()
-            .take(count)
-            .fold(true, |all, passed| all & passed)
+        let verdicts = verdicts.by_ref().take(rounds * moduli(candidate));
+        verdicts.fold(true, |all, passed| all & passed)
     });
     Ok(())
 }
@@ -161,10 +161,12 @@ fn retain(
 ///
 /// Damgård, Landrock and Pomerance, "Average case error estimates for the strong probable prime
 /// test" (1993), theorem 2, bound it for k = `bits` and t from 3 to k / 9: `k^(3/2) 2^t t^(-1/2)
-/// 4^(2 - sqrt(t k))`. Three more bits account for numbers that are not drawn: those below the
-/// range and those that are 1 modulo 4. If `is_safe`, the number has another bit less, and both it
-/// and its half must pass: the other half of the condition makes a drawn number rarer by a factor
-/// below 2^12.
+/// 4^(2 - sqrt(t k))`. More bits account for numbers that are not drawn: three for those below the
+/// range, those that are 1 modulo 4, and those that do not fit 65537.
+///
+/// If `is_safe`, p and its half, which has a bit less, must both pass. Twelve more bits account for
+/// the numbers p that are 3 modulo 8, and for those whose half is no prime: up to 4096 bits, all
+/// but one in 2^11.1 by the conjecture of Hardy and Littlewood.
 fn rounds(bits: u32, is_safe: bool) -> usize {
     let error_bits = if is_safe { 128 + 3 + 12 } else { 128 + 3 };
     // In eighths of a bit, each rounded towards more rounds: without `std` there are no
@@ -369,7 +371,8 @@ mod tests {
         assert_eq!(primes_among(&among, false), 1);
     }
 
-    /// The prime of the first Oakley group (RFC 2409, section 6.1) is safe; a Mersenne prime is not.
+    /// The prime of the first Oakley group (RFC 2409, section 6.1) is safe; a Mersenne prime is
+    /// not.
     #[test]
     fn safe_primes() {
         let oakley = "FFFFFFFFFFFFFFFFC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74\
