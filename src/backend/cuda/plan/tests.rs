@@ -44,11 +44,11 @@ fn families_are_chosen_by_what_was_measured() {
         assert_eq!(family(bits, bits, 1_000_000, &device), "rns", "{bits}");
         assert_eq!(family(bits, bits, 1, &device), "dpf", "{bits}");
     }
-    for bits in [512, 768, 3072, 4096] {
+    for bits in [512, 768, 3072, 4096, 4160, 6144, 8192] {
         assert_eq!(family(bits, bits, 1_000_000, &device), "dpf", "{bits}");
     }
-    // There are no kernels in doubles below 512 bits or above 4096.
-    for bits in [128, 256, 4160, 8192] {
+    // There are no kernels in doubles below 512 bits.
+    for bits in [128, 256] {
         assert_eq!(family(bits, bits, 1_000_000, &device), "int", "{bits}");
     }
     let older = device.clone().with_compute_capability((7, 0));
@@ -108,7 +108,7 @@ fn a_tuned_entry_point_must_serve_the_width() {
         assert_eq!(name(4000, 1, &device, tuning), Some(asked.name()));
         assert_eq!(name(4000, 1_000_000, &device, tuning), Some(asked.name()));
         assert_eq!(name(512, 1, &device, tuning), Some("modexp_512_t2"));
-        assert_eq!(name(4097, 1, &device, tuning), Some("modexp_8192_t8"));
+        assert_eq!(name(4097, 1, &device, tuning), Some("modexp_6144_t16"));
         assert_eq!(name(8193, 1, &device, tuning), None);
     }
 }

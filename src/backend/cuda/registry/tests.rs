@@ -145,7 +145,9 @@ fn widths_round_up_to_a_class() {
     assert_eq!(class(512), Some(512));
     assert_eq!(class(513), Some(768));
     assert_eq!(class(4096), Some(4096));
-    assert_eq!(class(4097), Some(8192));
+    assert_eq!(class(4097), Some(6144));
+    assert_eq!(class(6144), Some(6144));
+    assert_eq!(class(6145), Some(8192));
     assert_eq!(class(8193), None);
     assert_eq!(SHIPPED.max_bits(), 8192);
     assert_eq!(SHIPPED.widths().last(), Some(&8192));
