@@ -1,5 +1,7 @@
 //! RSA private and public operations on a backend.
 
+#[cfg(feature = "std")]
+mod auto;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod host;
@@ -9,8 +11,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroUsize;
 
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::SecretPowers;
+use batch_modexp_core::engine::{Engine, SecretPowers};
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::{BatchModExp, ModExp, Serial};
 use crypto_bigint::{BoxedUint, Limb};

@@ -1,4 +1,4 @@
-//! RSA operations on host backends, and the choice between host and GPUs.
+//! RSA operations on host backends.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -67,16 +67,6 @@ mod threads {
 
     use super::super::{ITEMS_AT_A_TIME, Operations};
     use super::*;
-    use crate::backend::Auto;
-    use crate::backend::auto::Chosen;
-    #[cfg(feature = "cuda")]
-    use crate::backend::auto::{
-        both::Both,
-        cost::{Shape, Side},
-    };
-    use crate::rsa::KeyHandle;
-    #[cfg(feature = "cuda")]
-    use crate::rsa::private_op::class::KeyClass;
     use batch_modexp_core::BatchModExp;
     use batch_modexp_cpu::each_share;
     use batch_modexp_cpu::{Cpu, Parallel};
@@ -155,107 +145,6 @@ mod threads {
 
         fn per_thread(&self) -> Option<PerThread<'_>> {
             self.inner().per_thread()
-        }
-    }
-
-    #[cfg(feature = "cuda")]
-    impl RsaBackend for Both {
-        fn compute(&self, mut items: Items<'_>) -> Result<(), Error> {
-            let count = items.exponentiations() * items.len();
-            let shape = match items.operations {
-                Operations::Private(batch) => shape(&batch.class),
-                Operations::Public(batch) => Shape {
-                    kind: "public operation",
-                    bits: batch.class.n_width,
-                    product_bits: None,
-                    exponent_bits: batch.class.e_bits,
-                },
-            };
-            self.run(shape, count, &mut items, |items, side| match side {
-                Side::Cpu => self.cuda().host().compute(items.reborrow()),
-                Side::Gpu => self.cuda().compute(items.reborrow()),
-            })
-        }
-
-        fn engine(&self) -> HostEngine<'_> {
-            self.cuda().engine()
-        }
-
-        fn per_host_thread(&self) -> Option<PerThread<'_>> {
-            self.cuda().per_host_thread()
-        }
-    }
-
-    /// A private operation is two exponentiations modulo primes, or one modulo n.
-    #[cfg(feature = "cuda")]
-    fn shape(class: &KeyClass) -> Shape {
-        Shape {
-            kind: "private operation",
-            bits: class.prime.map_or(class.n_width, |prime| prime.width),
-            product_bits: class.prime.map(|_| class.n_width),
-            exponent_bits: class.prime.map_or(class.n_width, |prime| prime.bits),
-        }
-    }
-
-    impl Auto {
-        /// The smallest batch of private operations with keys like `key` that goes to the GPUs. See
-        /// [`break_even`](Self::break_even) for exponentiations.
-        #[must_use]
-        pub fn rsa_break_even(&self, key: &KeyHandle) -> Option<usize> {
-            match self.chosen() {
-                #[cfg(feature = "cuda")]
-                Chosen::Both(both) => {
-                    let class = KeyClass::of(key.parts());
-                    let exponentiations = class.exponentiations();
-                    let count = both.break_even(shape(&class))?;
-                    Some(count.div_ceil(exponentiations))
-                }
-                #[cfg(feature = "cuda")]
-                Chosen::Cuda(_) => None,
-                Chosen::Serial(_) | Chosen::Cpu(_) => {
-                    let _ = key;
-                    None
-                }
-            }
-        }
-    }
-
-    impl Chosen {
-        fn backend(&self) -> &dyn RsaBackend {
-            match self {
-                Self::Serial(serial) => serial,
-                Self::Cpu(cpu) => cpu,
-                #[cfg(feature = "cuda")]
-                Self::Cuda(cuda) => cuda,
-                #[cfg(feature = "cuda")]
-                Self::Both(both) => both,
-            }
-        }
-    }
-
-    impl RsaBackend for Auto {
-        fn compute(&self, items: Items<'_>) -> Result<(), Error> {
-            #[cfg(feature = "cuda")]
-            if let Chosen::Cuda(cuda) = self.chosen() {
-                let mut items = items;
-                return match cuda.compute(items.reborrow()) {
-                    Err(_) if cuda.is_over() => cuda.host().compute(items),
-                    result => result,
-                };
-            }
-            self.chosen().backend().compute(items)
-        }
-
-        fn engine(&self) -> HostEngine<'_> {
-            self.chosen().backend().engine()
-        }
-
-        fn per_thread(&self) -> Option<PerThread<'_>> {
-            self.chosen().backend().per_thread()
-        }
-
-        fn per_host_thread(&self) -> Option<PerThread<'_>> {
-            self.chosen().backend().per_host_thread()
         }
     }
 }
