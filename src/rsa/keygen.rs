@@ -15,8 +15,7 @@ use core::fmt;
 #[cfg(feature = "std")]
 use std::{panic::resume_unwind, thread};
 
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::SecretPowers;
+use batch_modexp_core::engine::{Engine, SecretPowers};
 use batch_modexp_core::secret::Secret;
 use crypto_bigint::{BoxedUint, Limb};
 use rand_core::TryCryptoRng;

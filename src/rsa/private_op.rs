@@ -18,8 +18,7 @@ use alloc::vec::Vec;
 use core::iter;
 use core::ops::Range;
 
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::SecretPowers;
+use batch_modexp_core::engine::{Engine, SecretPowers};
 use batch_modexp_core::secret::Secret;
 use crypto_bigint::Limb;
 

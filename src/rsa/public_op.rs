@@ -2,13 +2,9 @@
 //!
 //! The engine is constant-time in the bases; each source states how it treats bases and powers.
 
-use alloc::vec;
 use core::ops::Range;
 
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::{Exponent, Product};
-use batch_modexp_core::secret::Secret;
-use crypto_bigint::Limb;
+use batch_modexp_core::engine::{Engine, Exponent};
 
 use super::error::Error;
 use super::key::PublicKey;
@@ -29,17 +25,10 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let encoded = Encoded::new(batch, range)?;
     let keys = encoded.keys(batch);
-    let mut powers = Secret::new(vec![Limb::ZERO; encoded.ems.len()]);
     if let Some(key) = keys.first() {
-        engine.mul_public_power(Product {
-            moduli: &moduli(keys),
-            exponent: Exponent::new(key.exponent()),
-            bases: &encoded.ems,
-            factors: None,
-            out: &mut powers,
-            times_base: None,
-        });
+        let exponent = Exponent::new(key.exponent());
+        let powers = engine.public_power(&moduli(keys), exponent, &encoded.ems, None);
+        encoded.write_public(batch, &powers, slots);
     }
-    encoded.write_public(batch, &powers, slots);
     Ok(())
 }

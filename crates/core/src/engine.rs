@@ -1,16 +1,22 @@
 //! Engines: each computes on the calling thread with one instruction set.
+//!
+//! Many numbers are in one flat buffer, one after the other. Each has as many limbs as the moduli,
+//! least significant limb first. Number `i` belongs to modulus `i`. All numbers and moduli are
+//! secret. Public are the exponents of public powers, the number of moduli, their width, and which
+//! of them are the same reference.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
-use crypto_bigint::Choice;
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{BoxedUint, Choice, Limb};
 
-use crate::requests::{Powers, Product, Reduction, SecretPowers};
+use crate::secret::Secret;
 
 /// The arithmetic that RSA needs, on flat numbers.
 ///
 /// Callers use the provided methods. They check the lengths of a request before they pass it to the
-/// `run_` method that each engine implements. All operations are constant-time in every secret of
-/// the [requests](crate::requests).
+/// `run_` method that each engine implements. All operations are constant-time in every secret.
 ///
 /// Only crates of this workspace implement it; `batch-modexp` does not export it. No foreign code
 /// therefore checks the results of private operations.
@@ -38,14 +44,45 @@ pub trait Engine: Sync {
         self.run_product(product);
     }
 
-    /// Computes remainders: see [`Reduction`].
+    /// `factors[i] * bases[i]^exponent mod moduli[i]`, or the powers alone without factors: see
+    /// [`Product`].
     ///
     /// # Panics
     ///
-    /// Those of [`Reduction::assert_lengths`].
-    fn reduce(&self, reduction: Reduction<'_>) {
-        reduction.assert_lengths();
-        self.run_reduction(reduction);
+    /// Those of [`Product::assert_lengths`].
+    fn public_power(
+        &self,
+        moduli: Moduli<'_>,
+        exponent: Exponent<'_>,
+        bases: &[Limb],
+        factors: Option<&[Limb]>,
+    ) -> Secret<Vec<Limb>> {
+        let mut out = Secret::new(vec![Limb::ZERO; bases.len()]);
+        self.mul_public_power(Product {
+            moduli,
+            exponent,
+            bases,
+            factors,
+            out: &mut out,
+            times_base: None,
+        });
+        out
+    }
+
+    /// `numbers[i] mod moduli[i]`, as long as the moduli. The numbers may have any value. They are
+    /// equally long, at most twice as long as the moduli.
+    ///
+    /// # Panics
+    ///
+    /// If the moduli are not equally wide, or too short for the numbers, or if there is not a number
+    /// for each modulus.
+    fn remainders(&self, moduli: Moduli<'_>, numbers: &[Limb]) -> Secret<Vec<Limb>> {
+        let len = moduli.len() * size_of_all(moduli);
+        assert!(numbers.len().is_multiple_of(moduli.len().max(1)));
+        assert!(numbers.len() <= 2 * len);
+        let mut out = Secret::new(vec![Limb::ZERO; len]);
+        self.run_remainders(moduli, numbers, &mut out);
+        out
     }
 
     /// Tells for each item whether `bases[i]^exponent` is `expected[i]` modulo both factors.
@@ -55,11 +92,11 @@ pub trait Engine: Sync {
     ///
     /// # Panics
     ///
-    /// Those of [`Powers::assert_lengths`]. Engines with lanes also panic if the factors are too
+    /// Those of [`Comparison::assert_lengths`]. Engines with lanes also panic if the factors are too
     /// short for the numbers.
-    fn powers_agree(&self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
-        powers.assert_lengths();
-        self.run_powers(powers)
+    fn powers_agree(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
+        comparison.assert_lengths();
+        self.run_comparison(comparison)
     }
 
     /// Implements [`pow`](Self::pow).
@@ -68,9 +105,238 @@ pub trait Engine: Sync {
     /// Implements [`mul_public_power`](Self::mul_public_power).
     fn run_product(&self, product: Product<'_>);
 
-    /// Implements [`reduce`](Self::reduce).
-    fn run_reduction(&self, reduction: Reduction<'_>);
+    /// Implements [`remainders`](Self::remainders).
+    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]);
 
     /// Implements [`powers_agree`](Self::powers_agree).
-    fn run_powers(&self, powers: &Powers<'_>) -> Option<Vec<Choice>>;
+    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>>;
+}
+
+/// The moduli of flat numbers, all equally wide, at most [`MAX_BITS`](crate::width::MAX_BITS) bits.
+pub type Moduli<'a> = &'a [&'a MontyParams<BoxedUint>];
+
+/// The bits of a mask: see [`Comparison`].
+pub const MASK_BITS: u32 = 12;
+
+/// Products with public powers, and the places for them. Results are below the moduli; bases and
+/// factors may have any value.
+pub struct Product<'a> {
+    /// One for each number.
+    pub moduli: Moduli<'a>,
+    /// The exponent of all bases.
+    pub exponent: Exponent<'a>,
+    /// A number for each modulus, of any value.
+    pub bases: &'a [Limb],
+    /// Optional factors of the powers.
+    pub factors: Option<&'a [Limb]>,
+    /// `factors[i] * bases[i]^exponent mod moduli[i]`, or the power alone without `factors`.
+    pub out: &'a mut [Limb],
+    /// If requested, `out[i] * bases[i] mod moduli[i]`.
+    pub times_base: Option<&'a mut [Limb]>,
+}
+
+impl Product<'_> {
+    /// Checks the lengths of the buffers.
+    ///
+    /// # Panics
+    ///
+    /// If the moduli are not equally wide, or a buffer does not have a number for each modulus.
+    pub fn assert_lengths(&self) {
+        let len = self.moduli.len() * size_of_all(self.moduli);
+        let lens = [
+            self.bases.len(),
+            self.out.len(),
+            self.factors.map_or(len, <[Limb]>::len),
+            self.times_base.as_ref().map_or(len, |out| out.len()),
+        ];
+        assert_eq!(lens, [len; 4], "a number for each modulus");
+    }
+}
+
+/// Powers with secret exponents, and the places for them. Results are below the moduli; bases may
+/// have any value.
+pub struct SecretPowers<'a> {
+    /// One for each number.
+    pub moduli: Moduli<'a>,
+    /// One for each modulus, none narrower than `exponent_bits`.
+    pub exponents: &'a [&'a BoxedUint],
+    /// Only this many low bits of each exponent are used; public.
+    pub exponent_bits: u32,
+    /// A number for each modulus, of any value.
+    pub bases: &'a [Limb],
+    /// `bases[i]^exponents[i] mod moduli[i]`.
+    pub out: &'a mut [Limb],
+}
+
+impl<'a> SecretPowers<'a> {
+    /// Checks the lengths of the buffers.
+    ///
+    /// # Panics
+    ///
+    /// If the moduli are not equally wide, a buffer does not have a number for each modulus, or an
+    /// exponent is narrower than `exponent_bits`.
+    pub fn assert_lengths(&self) {
+        let (count, size) = (self.moduli.len(), self.limbs());
+        let lens = [
+            self.bases.len(),
+            self.out.len(),
+            self.exponents.len() * size,
+        ];
+        assert_eq!(lens, [count * size; 3], "a number for each modulus");
+        let is_wide = |exponent: &&BoxedUint| exponent.bits_precision() >= self.exponent_bits;
+        assert!(
+            self.exponents.iter().all(is_wide),
+            "an exponent is too narrow"
+        );
+    }
+
+    /// The number of limbs of each modulus.
+    ///
+    /// # Panics
+    ///
+    /// If the moduli are not equally wide.
+    #[must_use]
+    pub fn limbs(&self) -> usize {
+        size_of_all(self.moduli)
+    }
+
+    /// Splits the request into the first `middle` powers and the others.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer, or if [`assert_lengths`](Self::assert_lengths) would panic.
+    #[must_use]
+    pub fn split_at(self, middle: usize) -> (Self, Self) {
+        let (exponent_bits, at) = (self.exponent_bits, middle * self.limbs());
+        let moduli = self.moduli.split_at(middle);
+        let exponents = self.exponents.split_at(middle);
+        let bases = self.bases.split_at(at);
+        let out = self.out.split_at_mut(at);
+        let part = |moduli, exponents, bases, out| SecretPowers {
+            moduli,
+            exponents,
+            exponent_bits,
+            bases,
+            out,
+        };
+        (
+            part(moduli.0, exponents.0, bases.0, out.0),
+            part(moduli.1, exponents.1, bases.1, out.1),
+        )
+    }
+}
+
+/// Powers to compare with expected values modulo two factors. Numbers may be twice as long as the
+/// factors. Everything is secret except the exponent and which factors are the same reference.
+pub struct Comparison<'a> {
+    /// The first factors, then the second ones; odd and all equally wide.
+    pub factors: [Moduli<'a>; 2],
+    /// The exponent of all bases.
+    pub exponent: Exponent<'a>,
+    /// A number for each pair of factors, of any value.
+    pub bases: &'a [Limb],
+    /// The expected powers, of any value.
+    pub expected: &'a [Limb],
+    /// Random numbers, one for each factor. A lane computes modulo an odd multiple of its factor,
+    /// which the low [`MASK_BITS`] bits determine. This way the base and its power, which others
+    /// know, are not reduced by the same secret number every time.
+    pub masks: Option<&'a [u16]>,
+}
+
+impl Comparison<'_> {
+    /// Checks the lengths of the buffers.
+    ///
+    /// # Panics
+    ///
+    /// If the factors are not equally wide, or if a buffer does not have a number or a mask for
+    /// each of them.
+    pub fn assert_lengths(&self) {
+        let [first, second] = self.factors;
+        let (count, size) = (first.len(), size_of_all(first));
+        assert_eq!([size_of_all(second), second.len()], [size, count]);
+        assert_eq!(self.bases.len(), self.expected.len());
+        assert!(self.bases.len().is_multiple_of(count.max(1)));
+        assert_eq!(self.masks.map_or(2 * count, <[u16]>::len), 2 * count);
+    }
+}
+
+/// The number of limbs of a modulus.
+#[must_use]
+pub fn limbs(modulus: &MontyParams<BoxedUint>) -> usize {
+    modulus.modulus().as_ref().as_limbs().len()
+}
+
+/// The number of limbs of each modulus.
+fn size_of_all(moduli: Moduli<'_>) -> usize {
+    let first = moduli.first().map_or(0, |modulus| limbs(modulus));
+    assert!(
+        moduli.iter().all(|modulus| limbs(modulus) == first),
+        "moduli of one batch are equally wide"
+    );
+    first
+}
+
+/// A public exponent of at least 1.
+#[derive(Clone, Copy)]
+pub struct Exponent<'a> {
+    limbs: &'a [Limb],
+    /// The index of its highest bit.
+    top: u32,
+    /// The index of its lowest bit that counts; lower bits are taken as 0.
+    lowest: u32,
+}
+
+impl<'a> Exponent<'a> {
+    /// The number 1.
+    pub const ONE: Exponent<'static> = Exponent {
+        limbs: &[Limb::ONE],
+        top: 0,
+        lowest: 0,
+    };
+
+    /// The exponent `exponent`.
+    ///
+    /// # Panics
+    ///
+    /// If it is 0.
+    #[must_use]
+    pub fn new(exponent: &'a BoxedUint) -> Self {
+        let bits = exponent.bit_width_vartime();
+        assert!(bits >= 1, "a public exponent is at least 1");
+        Self {
+            limbs: exponent.as_limbs(),
+            top: bits - 1,
+            lowest: 0,
+        }
+    }
+
+    /// The exponent `odd - 1`.
+    ///
+    /// # Panics
+    ///
+    /// If `odd` is even or 1.
+    #[must_use]
+    pub fn one_less(odd: &'a BoxedUint) -> Self {
+        let exponent = Self::new(odd);
+        assert!(exponent.top >= 1 && exponent.limbs[0].0 & 1 == 1);
+        Self {
+            lowest: 1,
+            ..exponent
+        }
+    }
+
+    /// Whether the exponent is 1.
+    #[must_use]
+    pub fn is_one(self) -> bool {
+        self.top == 0
+    }
+
+    /// The bits below the highest one, from the top, each with a flag that marks the last.
+    pub fn lower_bits(self) -> impl Iterator<Item = (bool, bool)> {
+        (0..self.top).rev().map(move |bit| {
+            let limb = self.limbs[(bit / Limb::BITS) as usize].0;
+            let is_set = (limb >> (bit % Limb::BITS)) & 1 == 1;
+            (is_set && bit >= self.lowest, bit == 0)
+        })
+    }
 }

@@ -24,7 +24,6 @@ pub mod modulus;
 pub mod monty;
 pub mod powers;
 pub mod public_exponent;
-pub mod requests;
 pub mod secret;
 mod serial;
 mod traits;

@@ -45,12 +45,11 @@ mod tests;
 use alloc::vec::Vec;
 
 use batch_modexp_core::checks::Form;
-use batch_modexp_core::engine::Engine;
+use batch_modexp_core::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
 use batch_modexp_core::fixed_base::{Table, TableForm};
 use batch_modexp_core::powers::{
     FixedPowers, HasPowerEngine, MultiPowers, PowerEngine, PublicPowers,
 };
-use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
 use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::{Choice, Limb, Unsigned};
 
@@ -174,12 +173,12 @@ impl Engine for Fma {
         products::mul_public_power(self.lanes, product);
     }
 
-    fn run_reduction(&self, reduction: Reduction<'_>) {
-        reduce(self.lanes, reduction);
+    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
+        reduce(self.lanes, moduli, numbers, out);
     }
 
-    fn run_powers(&self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
-        Some(powers_agree(self.lanes, powers))
+    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
+        Some(powers_agree(self.lanes, comparison))
     }
 }
 

@@ -15,9 +15,7 @@ mod pair;
 #[cfg(test)]
 mod portable;
 mod size;
-mod squarings;
 mod step;
-mod sums;
 #[cfg(test)]
 pub(super) mod testing;
 #[cfg(test)]
@@ -29,12 +27,10 @@ mod units;
 use alloc::vec::Vec;
 
 use batch_modexp_core::checks::Form;
-use batch_modexp_core::engine::Engine;
+use batch_modexp_core::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
 use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
-use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
 use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
-use crypto_bigint::Choice;
-use crypto_bigint::Unsigned;
+use crypto_bigint::{Choice, Limb, Unsigned};
 
 use self::units::Units;
 use super::adx::{self, Words};
@@ -143,12 +139,12 @@ impl Engine for Ifma {
         self.0.mul_public_power(product);
     }
 
-    fn run_reduction(&self, reduction: Reduction<'_>) {
-        self.0.reduce(reduction);
+    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
+        self.0.reduce(moduli, numbers, out);
     }
 
-    fn run_powers(&self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
-        Some(self.0.powers_agree(powers))
+    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
+        Some(self.0.powers_agree(comparison))
     }
 }
 

@@ -14,10 +14,9 @@
 //! `R = 2^(RADIX_BITS * n) > 4 * modulus`, factors below `2 * modulus` give a product below
 //! `2 * modulus`. A lane type may have another bound. Only the export makes results canonical.
 
-mod buffer;
 mod convert;
 pub(crate) mod fixed_base;
-mod halves;
+mod layout;
 pub(crate) mod mul;
 pub(crate) mod multi_exp;
 mod pow;
@@ -27,27 +26,23 @@ pub(crate) mod products;
 pub(crate) mod public_exp;
 pub(crate) mod reduce;
 mod run;
-pub(crate) mod sums;
 #[cfg(test)]
 pub(crate) mod testing;
-mod window;
 mod workspace;
 
 use core::mem;
-use core::ops::Range;
 
 use batch_modexp_core::checks::check_batch;
 use batch_modexp_core::fixed_base::select;
-use batch_modexp_core::width::{clear, scrubbed};
+use batch_modexp_core::width::clear;
 use batch_modexp_core::window::Window;
 use batch_modexp_core::{Error, ModExp};
 use crypto_bigint::Unsigned;
 use zeroize::Zeroize;
 
+pub(crate) use self::pow::{LARGEST_WINDOW, pow};
 pub(crate) use self::run::Run;
-use self::run::{blocks, each_run};
-pub(crate) use self::window::LARGEST_WINDOW;
-use self::workspace::Workspace;
+use self::run::each_run;
 
 /// The widest modulus of the SIMD backends, in bits. Column sums would allow more, but tables of
 /// powers would exceed any cache.
@@ -144,28 +139,6 @@ pub(crate) trait Lanes: Copy {
         scratch: &mut [Self::Limb],
     ) -> (&'a mut [Self::Limb], &'a mut [Self::Limb]) {
         square_times(self, value, spare, count, modulus, scratch)
-    }
-
-    /// `out`, congruent to `(a[0] * b[0] + a[1] * b[1]) / R`. It is below
-    /// `(a[0] * b[0] + a[1] * b[1]) / R + 2 * (BOUND - 1) * modulus`, which must be below R.
-    /// `spare` is space for another number.
-    fn add_products(
-        self,
-        out: &mut [Self::Limb],
-        [a, b]: [[&[Self::Limb]; 2]; 2],
-        modulus: Modulus<'_, Self::Limb>,
-        spare: &mut [Self::Limb],
-        scratch: &mut [Self::Limb],
-    ) {
-        sums::add_products(self, out, [a, b], modulus, spare, scratch);
-    }
-
-    /// Divides `value` by `2^(RADIX_BITS * limbs)` modulo the modulus. The result is congruent and
-    /// below `value / 2^(RADIX_BITS * limbs) + modulus`, which must be below R.
-    fn reduce_lowest(self, value: &mut [Self::Limb], limbs: u32, modulus: Modulus<'_, Self::Limb>) {
-        for _ in 0..limbs {
-            sums::reduce_lowest::<Self>(value, modulus);
-        }
     }
 
     /// Copies entry `digits[lane]` of `table` to `out` in every lane. Reads the whole table in the
@@ -349,31 +322,4 @@ pub(crate) fn batch_mod_exp<U: Unsigned>(
     check_batch(batch, exponent_bits, out, MAX_BITS).inspect_err(|_| clear(out))?;
     each_run(batch, out, pow);
     Ok(())
-}
-
-/// Computes the powers of the instances in `range` of a run, on `lanes`.
-pub(crate) fn pow<L: Lanes>(
-    lanes: L,
-    exponent_bits: u32,
-    run: &mut dyn Run<'_>,
-    range: Range<usize>,
-) {
-    if range.is_empty() {
-        return;
-    }
-    // The kernels spill column sums and limbs: a few kilobytes of stack.
-    scrubbed::<16, _>(|| {
-        let limbs = L::limb_count(run.bits());
-        let mut workspace = Workspace::new(lanes, limbs, exponent_bits);
-        let mut prepared = 0..0;
-        for block in blocks(range, L::COUNT) {
-            if !run.same_moduli(block.clone(), prepared.clone()) {
-                workspace.prepare_moduli(&run.moduli(block.clone()));
-                prepared = block.clone();
-            }
-            workspace.load(&run.numbers(block.clone()));
-            workspace.pow();
-            workspace.store(&mut run.results(block));
-        }
-    });
 }

@@ -8,8 +8,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::{Exponent, Product};
+use batch_modexp_core::engine::{Engine, Exponent, Product};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb};
 

@@ -8,8 +8,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use batch_modexp_core::Serial;
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::{Exponent, Product};
+use batch_modexp_core::engine::{Engine, Exponent};
 use batch_modexp_core::secret::{Secret, reveal};
 use batch_modexp_core::width::{WithLimbs, load_limbs, scrubbed, with_limbs};
 use crypto_bigint::{Limb, Odd, Uint};
@@ -136,23 +135,14 @@ impl fmt::Debug for ClientState {
     }
 }
 
-/// `factor * base^exponent mod n`, fully reduced, with the n of `key`.
+/// `factor * base^exponent mod n`, with the n of `key`.
 fn mul(
     key: &PublicKey,
     base: &[Limb],
     exponent: Exponent<'_>,
     factor: Option<&[Limb]>,
 ) -> Secret<Vec<Limb>> {
-    let mut out = Secret::new(vec![Limb::ZERO; base.len()]);
-    Serial.mul_public_power(Product {
-        moduli: &[key.params()],
-        exponent,
-        bases: base,
-        factors: factor,
-        out: &mut out,
-        times_base: None,
-    });
-    out
+    Serial.public_power(&[key.params()], exponent, base, factor)
 }
 
 /// The inverse of `a` modulo an odd n. Whether it exists becomes public.

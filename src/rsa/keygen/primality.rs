@@ -7,8 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::iter;
 
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::SecretPowers;
+use batch_modexp_core::engine::{Engine, SecretPowers};
 use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};

@@ -15,8 +15,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::{Exponent, Product};
+use batch_modexp_core::engine::{Engine, Exponent, Product};
 use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::{CtEq, CtLt, Limb};
 use rand_core::TryCryptoRng;
@@ -112,16 +111,7 @@ pub(super) fn unblind(
     powers: &[Limb],
     factors: &[Limb],
 ) -> Secret<Vec<Limb>> {
-    let mut results = Secret::new(vec![Limb::ZERO; powers.len()]);
-    engine.mul_public_power(Product {
-        moduli: &moduli(keys),
-        exponent: Exponent::ONE,
-        bases: powers,
-        factors: Some(factors),
-        out: &mut results,
-        times_base: None,
-    });
-    results
+    engine.public_power(&moduli(keys), Exponent::ONE, powers, Some(factors))
 }
 
 /// Draws a random number from 1 to n - 1, for an n of `n_bits` bits; `octets` is scratch memory as

@@ -1,12 +1,10 @@
 //! The check of every result on the host: the only path from a candidate to a signature.
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr;
 
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::{Exponent, Powers, Product};
-use batch_modexp_core::secret::{Secret, reveal};
+use batch_modexp_core::engine::{Comparison, Engine, Exponent};
+use batch_modexp_core::secret::reveal;
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};
 
@@ -22,7 +20,7 @@ use crate::rsa::key::Crt;
 ///
 /// It uses numbers of the key's record, so no candidate passes under a record that differs from the
 /// imported one. With SIMD lanes and keys with primes, the power is computed modulo p and q, in
-/// three fifths of the time. Blinded items have `masks`: see [`Powers`].
+/// three fifths of the time. Blinded items have `masks`: see [`Comparison`].
 pub(super) fn verdicts(
     engine: &dyn Engine,
     class: &KeyClass,
@@ -69,11 +67,8 @@ fn modulo_primes(
         keys.iter().map(|key| prime(crt(key))).collect()
     };
     let [p, q] = [primes(Crt::p), primes(Crt::q)];
-    // A prime has at most `prime_bits` bits, so the other one has at least this many.
-    let shortest = |key: &&KeyHandle| key.bits().saturating_sub(crt(key).prime_bits);
-    engine.powers_agree(&Powers {
+    engine.powers_agree(&Comparison {
         factors: [&p, &q],
-        factor_bits: keys.iter().map(shortest).min()?,
         exponent: Exponent::new(e),
         bases: candidates,
         expected: ems,
@@ -89,15 +84,7 @@ fn modulo_n(
     candidates: &[Limb],
 ) -> Vec<Choice> {
     let limbs = candidates.len() / keys.len();
-    let mut powers = Secret::new(vec![Limb::ZERO; candidates.len()]);
-    engine.mul_public_power(Product {
-        moduli: &moduli(keys),
-        exponent: Exponent::new(e),
-        bases: candidates,
-        factors: None,
-        out: &mut powers,
-        times_base: None,
-    });
+    let powers = engine.public_power(&moduli(keys), Exponent::new(e), candidates, None);
     let items = powers.chunks_exact(limbs);
     items
         .zip(ems.chunks_exact(limbs))

@@ -7,9 +7,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr;
 
-use batch_modexp_core::engine::Engine;
+use batch_modexp_core::engine::{Engine, Exponent, limbs};
 use batch_modexp_core::monty::Monty;
-use batch_modexp_core::requests::{Exponent, Product, Reduction};
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::width::{WithLimbs, load, load_limbs, with_limbs};
 use crypto_bigint::{Limb, Uint};
@@ -21,15 +20,8 @@ use crate::rsa::key::Crt;
 ///
 /// All primes must be equally wide, and all values equally long.
 pub(super) fn reduce(engine: &dyn Engine, keys: &[&Crt], values: &[Limb]) -> Secret<Vec<Limb>> {
-    let moduli = both(keys, Crt::p, Crt::q);
     let numbers = Secret::new(values.repeat(2));
-    let mut residues = Secret::new(vec![Limb::ZERO; moduli.len() * prime_limbs(keys)]);
-    engine.reduce(Reduction {
-        moduli: &moduli,
-        numbers: &numbers,
-        out: &mut residues,
-    });
-    residues
+    engine.remainders(&both(keys, Crt::p, Crt::q), &numbers)
 }
 
 /// Computes the numbers below n, of `limbs` limbs each, that are `halves[i]` modulo p and
@@ -52,15 +44,7 @@ pub(super) fn recombine(
         let qinv = qinv.as_limbs();
         inverse[..qinv.len()].copy_from_slice(qinv);
     }
-    let mut products = Secret::new(vec![Limb::ZERO; halves.len()]);
-    engine.mul_public_power(Product {
-        moduli: &moduli,
-        exponent: Exponent::ONE,
-        bases: halves,
-        factors: Some(&inverses),
-        out: &mut products,
-        times_base: None,
-    });
+    let products = engine.public_power(&moduli, Exponent::ONE, halves, Some(&inverses));
     let recombination = Recombination {
         keys,
         products: &products,
@@ -81,8 +65,7 @@ pub(super) fn both<'a, T>(
 }
 
 fn prime_limbs(keys: &[&Crt]) -> usize {
-    let limbs = |key: &&Crt| key.p.modulus().as_ref().as_limbs().len();
-    keys.first().map_or(0, limbs)
+    keys.first().map_or(0, |key| limbs(key.p()))
 }
 
 struct Recombination<'a> {

@@ -4,8 +4,7 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
+use batch_modexp_core::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
 use batch_modexp_core::{BatchModExp, ModExp};
 use crypto_bigint::{BoxedUint, Choice, Limb, Word};
 
@@ -159,19 +158,16 @@ impl Engine for Hooked<'_> {
         (self.hook)(Stage::Results, product.out, size);
     }
 
-    fn run_reduction(&self, reduction: Reduction<'_>) {
+    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
         self.recombines.store(true, Relaxed);
-        let size = reduction.numbers.len() / reduction.moduli.len().max(1);
-        let numbers = self.hooked(Stage::Bases, reduction.numbers, size);
-        self.engine.reduce(Reduction {
-            numbers: &numbers,
-            ..reduction
-        });
+        let size = numbers.len() / moduli.len().max(1);
+        let numbers = self.hooked(Stage::Bases, numbers, size);
+        self.engine.run_remainders(moduli, &numbers, out);
     }
 
-    fn run_powers(&self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
-        (self.at_check)(powers.expected);
-        let masks = powers.masks.map(|masks| {
+    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
+        (self.at_check)(comparison.expected);
+        let masks = comparison.masks.map(|masks| {
             let words: Vec<_> = masks.iter().map(|&mask| Limb(mask.into())).collect();
             let words = self.hooked(Stage::Masks, &words, 1);
             words
@@ -179,9 +175,9 @@ impl Engine for Hooked<'_> {
                 .map(|word| word.0 as u16)
                 .collect::<Vec<_>>()
         });
-        let verdicts = self.engine.powers_agree(&Powers {
+        let verdicts = self.engine.powers_agree(&Comparison {
             masks: masks.as_deref(),
-            ..*powers
+            ..*comparison
         })?;
         Some(self.hook_verdicts(verdicts))
     }

@@ -8,9 +8,8 @@ use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Choice, Limb, Uint};
 
 use crate::Serial;
-use crate::engine::Engine;
+use crate::engine::{Comparison, Engine, Exponent, Moduli, Product, SecretPowers, limbs};
 use crate::monty::Monty;
-use crate::requests::{Exponent, Powers, Product, Reduction, SecretPowers};
 use crate::secret::Secret;
 use crate::width::{WithLimbs, load_limbs, with_limbs};
 
@@ -28,11 +27,11 @@ impl Engine for Serial {
         mul_public_power(product);
     }
 
-    fn run_reduction(&self, reduction: Reduction<'_>) {
-        reduce(reduction);
+    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
+        remainders(moduli, numbers, out);
     }
 
-    fn run_powers(&self, _: &Powers<'_>) -> Option<Vec<Choice>> {
+    fn run_comparison(&self, _: &Comparison<'_>) -> Option<Vec<Choice>> {
         None
     }
 }
@@ -63,12 +62,7 @@ fn mul_public_power(product: Product<'_>) {
     }
 }
 
-fn reduce(reduction: Reduction<'_>) {
-    let Reduction {
-        moduli,
-        numbers,
-        out,
-    } = reduction;
+fn remainders(moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
     let size = numbers.len() / moduli.len().max(1);
     let mut start = 0;
     for run in moduli.chunk_by(|a, b| ptr::eq(*a, *b)) {
@@ -81,10 +75,6 @@ fn reduce(reduction: Reduction<'_>) {
         with_limbs(half, remainders);
         start = end;
     }
-}
-
-fn limbs(modulus: &MontyParams<BoxedUint>) -> usize {
-    modulus.modulus().as_ref().as_limbs().len()
 }
 
 fn store<const LIMBS: usize>(number: &Uint<LIMBS>, limbs: &mut [Limb]) {

@@ -3,10 +3,9 @@
 use alloc::vec::Vec;
 
 use batch_modexp_core::Serial;
-use batch_modexp_core::engine::Engine;
-use batch_modexp_core::requests::{Powers, Product, Reduction, SecretPowers};
+use batch_modexp_core::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
 use batch_modexp_core::width::width;
-use crypto_bigint::Choice;
+use crypto_bigint::{Choice, Limb};
 
 use super::AnyEngine;
 
@@ -35,14 +34,14 @@ impl Engine for AnyEngine {
             .run_product(product);
     }
 
-    fn run_reduction(&self, reduction: Reduction<'_>) {
-        self.for_products(reduction.moduli, true)
+    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
+        self.for_products(moduli, true)
             .inner()
-            .run_reduction(reduction);
+            .run_remainders(moduli, numbers, out);
     }
 
-    fn run_powers(&self, powers: &Powers<'_>) -> Option<Vec<Choice>> {
-        self.inner().run_powers(powers)
+    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
+        self.inner().run_comparison(comparison)
     }
 }
 

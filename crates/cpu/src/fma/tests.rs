@@ -89,13 +89,15 @@ fn products_on_the_portable_unit() {
 
 #[test]
 fn sums() {
-    use crate::lanes::testing::check_sums;
+    use crate::lanes::testing::check_squarings;
     let widths = [64, 192, 512, 1024, 1038, 2112, 4096];
     if let Some(unit) = unit() {
-        widths.into_iter().for_each(|bits| check_sums(unit, bits));
+        widths
+            .into_iter()
+            .for_each(|bits| check_squarings(unit, bits));
     }
     let portable = Lanes4(Portable);
-    (widths.into_iter()).for_each(|bits| check_sums(portable, bits));
+    (widths.into_iter()).for_each(|bits| check_squarings(portable, bits));
 }
 
 #[test]

@@ -6,9 +6,7 @@ use super::halves::{Enter, MulEntry, have_halves};
 use super::look_up::{MERGED, STORED, Select, SelectOfRow, stores_entries, suffice};
 use super::madd52::{Limb, MAX_LANES, Madd52, RADIX_BITS};
 use super::size;
-use super::squarings::{Close, SquareTimes};
-use super::step;
-use super::sums::{AddProducts, ReduceLowest, adds_products};
+use super::step::{self, Close, SquareTimes};
 use super::tiles::{self, Mul, Square};
 use crate::lanes;
 use crate::lanes::{LARGEST_WINDOW, Lanes, Modulus, Step, Table};
@@ -113,38 +111,6 @@ impl<T: Madd52> Lanes for Lanes52<T> {
             true => (value, spare),
             false => (spare, value),
         }
-    }
-
-    fn add_products(
-        self,
-        out: &mut [T::Limb],
-        [a, b]: [[&[T::Limb]; 2]; 2],
-        modulus: Modulus<'_, T::Limb>,
-        spare: &mut [T::Limb],
-        scratch: &mut [T::Limb],
-    ) {
-        let limbs = modulus.limbs.len();
-        if !adds_products::<T>(size::tile_len::<T>(limbs)) {
-            return lanes::sums::add_products(self, out, [a, b], modulus, spare, scratch);
-        }
-        let mut sum = AddProducts {
-            out,
-            a,
-            b,
-            modulus: &modulus,
-            scratch,
-        };
-        size::dispatch(self.0, limbs, &mut sum);
-    }
-
-    fn reduce_lowest(self, value: &mut [T::Limb], limbs: u32, modulus: Modulus<'_, T::Limb>) {
-        let mut reduce = ReduceLowest {
-            value,
-            limbs,
-            modulus: &modulus,
-        };
-        // The tile length does not matter here.
-        self.0.run::<_, 2>(&mut reduce);
     }
 
     fn entry_len(self, limbs: usize, window: Window) -> usize {

@@ -5,7 +5,7 @@ use super::madd52::{Limb8, Madd52};
 use super::tuning::Tuning;
 use super::{avx_ifma, avx512, portable};
 use crate::lanes::Lanes;
-use crate::lanes::testing::check_sums;
+use crate::lanes::testing::check_squarings;
 use crate::lanes::testing::{
     check_ladder, check_products, check_select, check_select_of_row, check_step,
 };
@@ -101,7 +101,7 @@ const SUMS: [u32; 13] = [
 fn check_all_sums<T: Madd52>(unit: Option<Lanes52<T>>) {
     let Some(unit) = unit else { return };
     for bits in SUMS {
-        check_sums(unit, bits);
+        check_squarings(unit, bits);
     }
 }
 

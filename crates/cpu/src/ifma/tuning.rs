@@ -18,7 +18,7 @@ pub(crate) enum LookUp {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Tuning {
     pub(super) look_up: LookUp,
-    /// Whether the [squarings](super::squarings) of a step are one function, for numbers of one
+    /// Whether the [squarings](super::step::Squarings) of a step are one function, for numbers of one
     /// tile with such a function. With [`LookUp::Stores`] this function includes the
     /// multiplication.
     pub(super) fuses_squarings: bool,

@@ -3,9 +3,9 @@
 use alloc::vec::Vec;
 
 use batch_modexp_core::checks::Form;
+use batch_modexp_core::engine::{Comparison, Moduli, Product};
 use batch_modexp_core::fixed_base::{Table, TableForm};
 use batch_modexp_core::powers::{FixedPowers, MultiPowers, PowerEngine, PublicPowers};
-use batch_modexp_core::requests::{Moduli, Powers, Product, Reduction};
 use batch_modexp_core::width::width;
 use crypto_bigint::{Choice, Limb};
 
@@ -130,19 +130,21 @@ impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
         }
     }
 
-    pub(super) fn reduce(self, reduction: Reduction<'_>) {
+    pub(super) fn reduce(self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
         match self {
-            Self::Eight(unit) if go_by_twos(reduction.moduli) => reduce(Pairs(unit), reduction),
-            Self::Eight(unit) => reduce(Lanes52(unit), reduction),
-            Self::Four(unit, _) => reduce(Lanes52(unit), reduction),
+            Self::Eight(unit) if go_by_twos(moduli) => reduce(Pairs(unit), moduli, numbers, out),
+            Self::Eight(unit) => reduce(Lanes52(unit), moduli, numbers, out),
+            Self::Four(unit, _) => reduce(Lanes52(unit), moduli, numbers, out),
         }
     }
 
-    pub(super) fn powers_agree(self, powers: &Powers<'_>) -> Vec<Choice> {
+    pub(super) fn powers_agree(self, comparison: &Comparison<'_>) -> Vec<Choice> {
         match self {
-            Self::Eight(unit) if go_by_twos(powers.factors[0]) => powers_agree(Pairs(unit), powers),
-            Self::Eight(unit) => powers_agree(Lanes52(unit), powers),
-            Self::Four(unit, _) => powers_agree(Lanes52(unit), powers),
+            Self::Eight(unit) if go_by_twos(comparison.factors[0]) => {
+                powers_agree(Pairs(unit), comparison)
+            }
+            Self::Eight(unit) => powers_agree(Lanes52(unit), comparison),
+            Self::Four(unit, _) => powers_agree(Lanes52(unit), comparison),
         }
     }
 }

@@ -8,8 +8,8 @@ use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
 use super::Lanes;
-use super::buffer::Buffer;
 use super::convert::MAX_COUNT;
+use super::layout::Buffer;
 use super::prefetch::prefetch;
 use super::workspace::{Parts, Workspace, set_one};
 

@@ -7,11 +7,12 @@ use batch_modexp_core::powers::MultiPowers;
 use batch_modexp_core::width::scrubbed;
 use batch_modexp_core::window::{Window, recode_into};
 
-use super::buffer::Buffer;
 use super::convert::MAX_COUNT;
+use super::layout::Buffer;
+use super::pow::{LARGEST_WINDOW, window};
 use super::run::blocks;
 use super::workspace::{Parts, Workspace, set_one};
-use super::{Lanes, Table, fill_table, window};
+use super::{Lanes, Table, fill_table};
 
 /// Computes the products of a request. Source: E. G. Straus, "Addition chains of vectors", American
 /// Mathematical Monthly 71, 1964; Handbook of Applied Cryptography, algorithm 14.88, with a table
@@ -60,7 +61,7 @@ struct Terms<'a, L: Lanes> {
 impl<'a, L: Lanes> Terms<'a, L> {
     fn new(lengths: &'a [u32], workspace: Workspace<L>) -> Self {
         let longest = lengths.iter().copied().max().unwrap_or(0);
-        let window = window::window::<L>(longest, window::LARGEST_WINDOW);
+        let window = window::<L>(longest, LARGEST_WINDOW);
         let digits = window.digit_count(longest);
         let table = window.table_len() * workspace.limbs();
         Self {

@@ -1,28 +1,22 @@
 //! Comparison of powers with expected values modulo both factors of their moduli: see
-//! [`requests`](batch_modexp_core::requests).
+//! [`engine`](batch_modexp_core::engine).
 //!
 //! Each lane may replace its factor by its own multiple: numbers that are congruent modulo the
 //! multiple are so modulo the factor. Only the last step is modulo the factor itself. Its input is
 //! a multiple of the factor wherever the power is right.
-//!
-//! The last product with the base, and the reduction of the expected power below R, are one sum
-//! with one reduction: that of their [difference](Side::compare). If the power is right, the
-//! difference is a small multiple of the factor. Reducing one or two of its limbs is then enough to
-//! tell.
 
 use alloc::vec::Vec;
 
-use batch_modexp_core::requests::{Exponent, MASK_BITS, Moduli, Powers};
+use batch_modexp_core::engine::{Comparison, Exponent, MASK_BITS, Moduli, limbs};
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;
 
-use super::buffer::Buffer;
 use super::convert::MAX_COUNT;
-use super::halves::Halves;
-use super::products::{each_lane, limbs, raise, same};
-use super::sums::negate;
+use super::layout::Buffer;
+use super::products::{each_lane, raise, same};
+use super::reduce::{Halves, add, negate};
 use super::workspace::{Parts, Workspace, set_one};
 use super::{Lanes, Modulus};
 
@@ -32,42 +26,39 @@ use super::{Lanes, Modulus};
 /// on products of factors.
 const HEADROOM: u32 = MASK_BITS + 2;
 
-/// A number below `BOUND` multiples is subtracted from `2^LIFT` multiples. The result, times a
-/// number folded below R, is below `(BOUND + 1) / BOUND^2 * R * B`, which is less than `R * B`.
+/// A power below `BOUND` multiples is subtracted from `2^LIFT` multiples. With the folded expected
+/// value the sum is below `(BOUND + 5) * B`, which is below R.
 const LIFT: u32 = 2;
 
-/// The difference of the expected value and the power is below `2^DIFFERENCE * B`. It is the sum of
-/// that product divided by R, the high half of the expected value, `2 * (BOUND - 1)` multiples, and
-/// the low half: `(2 * BOUND + 1) * B` in all, which is below R.
-const DIFFERENCE: u32 = 4;
-
 /// Tells for each lane whether the power is right.
-pub(crate) fn powers_agree<L: Lanes>(lanes: L, powers: &Powers<'_>) -> Vec<Choice> {
+pub(crate) fn powers_agree<L: Lanes>(lanes: L, comparison: &Comparison<'_>) -> Vec<Choice> {
     const { assert!(L::BOUND <= 4) };
-    let count = powers.factors[0].len();
+    let count = comparison.factors[0].len();
     let mut verdicts = Vec::with_capacity(count);
-    let Some(first) = powers.factors[0].first() else {
+    let Some(first) = comparison.factors[0].first() else {
         return verdicts;
     };
-    let (size, half) = (powers.bases.len() / count, limbs(first));
+    let (size, half) = (comparison.bases.len() / count, limbs(first));
     assert!(
         size <= 2 * half,
         "the factors are too short for the numbers"
     );
     scrubbed::<16, _>(|| {
-        let mut sides = [(); 2].map(|()| Side::new(lanes, half, powers.factor_bits));
+        let mut sides = [(); 2].map(|()| Side::new(lanes, half));
         let mut numbers = [(); 2].map(|()| Halves::new(&sides[0].workspace));
         for start in (0..count).step_by(L::COUNT) {
             let block = start..(start + L::COUNT).min(count);
             let flat = block.start * size..block.end * size;
             let workspace = &mut sides[0].workspace;
-            numbers[0].load(workspace, &powers.bases[flat.clone()], size, half);
-            numbers[1].load(workspace, &powers.expected[flat], size, half);
+            numbers[0].load(workspace, &comparison.bases[flat.clone()], size, half);
+            numbers[1].load(workspace, &comparison.expected[flat], size, half);
             let mut verdict = [Choice::TRUE; MAX_COUNT];
             for (i, side) in sides.iter_mut().enumerate() {
-                let masks = powers.masks.map(|masks| &masks[i * count..][block.clone()]);
-                side.prepare(&powers.factors[i][block.clone()], masks);
-                side.compare(powers.exponent, &numbers, &mut verdict);
+                let masks = comparison
+                    .masks
+                    .map(|masks| &masks[i * count..][block.clone()]);
+                side.prepare(&comparison.factors[i][block.clone()], masks);
+                side.compare(comparison.exponent, &numbers, &mut verdict);
             }
             verdicts.extend_from_slice(&verdict[..block.len()]);
         }
@@ -82,8 +73,6 @@ struct Side<'a, L: Lanes> {
     prepared: Moduli<'a>,
     /// The bits of the factors' limbs.
     width: u32,
-    /// The number of limbs of a difference that are reduced: see [`DIFFERENCE`].
-    reduced: u32,
     /// `S^2` modulo the factors: see [`Halves`].
     s2: Buffer<L::Limb>,
     /// The multiples and their constants.
@@ -93,17 +82,14 @@ struct Side<'a, L: Lanes> {
 }
 
 impl<'a, L: Lanes> Side<'a, L> {
-    /// A side for factors of `half` limbs of crypto-bigint and at least `factor_bits` bits.
-    fn new(lanes: L, half: usize, factor_bits: u32) -> Self {
+    /// A side for factors of `half` limbs of crypto-bigint.
+    fn new(lanes: L, half: usize) -> Self {
         let width = half as u32 * Limb::BITS;
         let limbs = L::limb_count(width + HEADROOM);
-        // A difference divided by 2 to this power is below the factor.
-        let beyond = width + MASK_BITS + DIFFERENCE + 1 - factor_bits.min(width);
         Self {
             workspace: Workspace::with_limbs(lanes, limbs),
             prepared: &[],
             width,
-            reduced: beyond.div_ceil(L::RADIX_BITS).min(limbs as u32),
             s2: Buffer::zeros(limbs),
             multiple: Buffer::zeros(limbs),
             neg_inv: Secret::new([L::ZERO]),
@@ -179,18 +165,18 @@ impl<'a, L: Lanes> Side<'a, L> {
         lanes.mul(base, ordinary, r2, multiple, scratch);
         value.copy_from_slice(base);
         let numbers = [value, spare];
-        let (power, difference, lacks_base) =
-            raise(lanes, numbers, base, exponent, multiple, scratch);
+        let (power, spare, lacks_base) = raise(lanes, numbers, base, exponent, multiple, scratch);
         set_one::<L>(factor);
         // The product of a Montgomery form and an ordinary number is an ordinary number.
-        let last = if lacks_base { ordinary } else { factor };
-        negate::<L>(power, multiple.limbs, LIFT);
-        let products = [&*power, &*last];
-        expected.fold_beside(
-            lanes, difference, products, &self.s2, multiple, base, scratch,
-        );
-        lanes.reduce_lowest(difference, self.reduced, factor_itself);
-        power.copy_from_slice(difference);
+        let last = if lacks_base { ordinary } else { &mut *factor };
+        lanes.mul(spare, power, last, multiple, scratch);
+        // The difference of the expected and the computed power, plus multiples.
+        negate::<L>(spare, multiple.limbs, LIFT);
+        expected.fold(lanes, power, &self.s2, multiple, scratch);
+        add::<L>(power, spare);
+        lanes.mul(spare, power, factor, factor_itself, scratch);
+        // Either buffer may be the value of the workspace.
+        power.copy_from_slice(spare);
 
         let mut bits = [0; MAX_COUNT];
         for digits in self.workspace.reduced_value().chunks_exact(L::COUNT) {

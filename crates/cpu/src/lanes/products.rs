@@ -1,13 +1,12 @@
-//! Products with public powers, for flat numbers: see [`requests`](batch_modexp_core::requests).
+//! Products with public powers, for flat numbers: see [`engine`](batch_modexp_core::engine).
 
 use core::ops::Range;
 use core::{array, mem};
 
+use batch_modexp_core::engine::{Exponent, Moduli, Product, limbs};
 use batch_modexp_core::modulus::ModulusRef;
-use batch_modexp_core::requests::{Exponent, Moduli, Product};
 use batch_modexp_core::width::scrubbed;
-use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{BoxedUint, Limb};
+use crypto_bigint::Limb;
 
 use super::convert::MAX_COUNT;
 use super::workspace::{Parts, Workspace, set_one};
@@ -201,10 +200,6 @@ fn multiply_by_base<L: Lanes>(workspace: &mut Workspace<L>) {
     // The base is in Montgomery form and the product is not.
     lanes.mul(spare, value, &table[..value.len()], modulus, scratch);
     value.copy_from_slice(spare);
-}
-
-pub(super) fn limbs(modulus: &MontyParams<BoxedUint>) -> usize {
-    modulus.modulus().as_ref().as_limbs().len()
 }
 
 /// The modulus of each lane; unused lanes repeat the last one.

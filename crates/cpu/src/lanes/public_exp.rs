@@ -8,8 +8,8 @@ use batch_modexp_core::public_exponent::PublicExponent;
 use batch_modexp_core::width::scrubbed;
 
 use super::Lanes;
-use super::buffer::Buffer;
 use super::convert::MAX_COUNT;
+use super::layout::Buffer;
 use super::run::blocks;
 use super::workspace::{Parts, Workspace, set_one};
 

@@ -1,15 +1,15 @@
 //! Remainders of numbers up to twice as long as the moduli: see
-//! [`requests`](batch_modexp_core::requests).
+//! [`engine`](batch_modexp_core::engine).
 
-use batch_modexp_core::requests::{Moduli, Reduction};
+use batch_modexp_core::engine::{Moduli, limbs};
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
-use super::Lanes;
-use super::buffer::Buffer;
-use super::halves::Halves;
-use super::products::{each_lane, limbs, same};
+use super::convert::MAX_COUNT;
+use super::layout::Buffer;
+use super::products::{each_lane, same};
 use super::workspace::{Parts, Workspace, set_power_of_two};
+use super::{Lanes, Modulus};
 
 /// Bits of an operand above those of the modulus: one gives `R > 2 * BOUND^2 * 2^width`. A folded
 /// number is below `(BOUND + 1) * 2^width`. Its product with another number, below
@@ -17,12 +17,7 @@ use super::workspace::{Parts, Workspace, set_power_of_two};
 const HEADROOM: u32 = 1;
 
 /// `out[i] = numbers[i] mod moduli[i]`, for equally wide moduli.
-pub(crate) fn reduce<L: Lanes>(lanes: L, reduction: Reduction<'_>) {
-    let Reduction {
-        moduli,
-        numbers,
-        out,
-    } = reduction;
+pub(crate) fn reduce<L: Lanes>(lanes: L, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
     let Some(first) = moduli.first() else { return };
     let (size, half) = (numbers.len() / moduli.len(), limbs(first));
     scrubbed::<16, _>(|| {
@@ -98,5 +93,79 @@ impl<'a, L: Lanes> Remainders<'a, L> {
         } = workspace.parts();
         self.numbers.fold(lanes, spare, s2, modulus, scratch);
         lanes.mul(value, spare, &self.r, modulus, scratch);
+    }
+}
+
+/// The low and the high half of the number in each lane; the low half is as wide as the moduli.
+///
+/// With `S = 2^width` and `R = S * 2^excess`, the high half is stored times `2^excess`. A
+/// multiplication by S^2 then gives `high * S`, its value in the number.
+pub(super) struct Halves<L: Lanes> {
+    low_and_high: Buffer<L::Limb>,
+}
+
+impl<L: Lanes> Halves<L> {
+    pub(super) fn new(workspace: &Workspace<L>) -> Self {
+        Self {
+            low_and_high: Buffer::zeros(2 * workspace.limbs()),
+        }
+    }
+
+    /// Imports numbers of `size` limbs of crypto-bigint, `half` of which form the low half, by way
+    /// of `workspace`.
+    pub(super) fn load(
+        &mut self,
+        workspace: &mut Workspace<L>,
+        numbers: &[Limb],
+        size: usize,
+        half: usize,
+    ) {
+        let excess = workspace.excess(half as u32 * Limb::BITS);
+        let half = half.min(size);
+        let limbs = self.low_and_high.len() / 2;
+        let (low, high) = self.low_and_high.split_at_mut(limbs);
+        workspace.import(numbers, size, 0..half, 0, low);
+        workspace.import(numbers, size, half..size, excess, high);
+    }
+
+    /// `out`, congruent to the numbers and below `BOUND * modulus + 2^width`, which must be below
+    /// R. `s2` is S^2 modulo the moduli.
+    pub(super) fn fold(
+        &self,
+        lanes: L,
+        out: &mut [L::Limb],
+        s2: &[L::Limb],
+        modulus: Modulus<'_, L::Limb>,
+        scratch: &mut [L::Limb],
+    ) {
+        let (low, high) = self.low_and_high.split_at(out.len());
+        lanes.mul(out, high, s2, modulus, scratch);
+        add::<L>(out, low);
+    }
+}
+
+/// `a += b` in every lane.
+pub(super) fn add<L: Lanes>(a: &mut [L::Limb], b: &[L::Limb]) {
+    let mut carry = [0; MAX_COUNT];
+    for (a, b) in a.iter_mut().zip(b) {
+        for (lane, carry) in carry[..L::COUNT].iter_mut().enumerate() {
+            let sum = L::lane(a, lane) + L::lane(b, lane) + *carry;
+            L::set_lane(a, lane, sum & ((1 << L::RADIX_BITS) - 1));
+            *carry = sum >> L::RADIX_BITS;
+        }
+    }
+}
+
+/// `a = (modulus << lift) - a` in every lane, for a of at most `modulus << lift`.
+pub(super) fn negate<L: Lanes>(a: &mut [L::Limb], modulus: &[L::Limb], lift: u32) {
+    // Signed.
+    let mut carry = [0i64; MAX_COUNT];
+    for (a, modulus) in a.iter_mut().zip(modulus) {
+        for (lane, carry) in carry[..L::COUNT].iter_mut().enumerate() {
+            let lifted = (L::lane(modulus, lane) << lift) as i64;
+            let sum = lifted - L::lane(a, lane) as i64 + *carry;
+            L::set_lane(a, lane, sum as u64 & ((1 << L::RADIX_BITS) - 1));
+            *carry = sum >> L::RADIX_BITS;
+        }
     }
 }

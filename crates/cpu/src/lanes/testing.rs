@@ -1,6 +1,6 @@
 //! Test cases and references for the unit tests of lane types.
 
-mod sums;
+mod squarings;
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use batch_modexp_core::window::Window;
 use num_bigint::BigUint;
 
-pub(crate) use self::sums::check_sums;
+pub(crate) use self::squarings::check_squarings;
 use super::{LARGEST_WINDOW, Lanes, Modulus, Step, Table};
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.

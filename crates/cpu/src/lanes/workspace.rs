@@ -1,7 +1,5 @@
 //! The buffers of a computation, all secret: moduli, bases, digits, tables.
 
-mod layout;
-
 use core::ops::Range;
 
 use batch_modexp_core::modulus::ModulusRef;
@@ -9,12 +7,12 @@ use batch_modexp_core::secret::Secret;
 use batch_modexp_core::window::{Window, recode_into};
 use crypto_bigint::Limb;
 
-use self::layout::{Digits, Operands, Words};
-use super::buffer::Buffer;
 use super::convert::{
     MAX_COUNT, bits_at, cut, join, pack, reduce_once, store, to_digits, transpose,
 };
-use super::{Lanes, Modulus, window};
+use super::layout::{Buffer, Digits, Operands, Words};
+use super::pow::window;
+use super::{Lanes, Modulus};
 
 /// Buffers for operands of `limbs` limbs and exponents of `exponent_bits` bits. They are reused
 /// from group to group of a batch, and wiped on drop.
@@ -46,7 +44,7 @@ pub(super) struct Parts<'a, L: Lanes> {
 
 impl<L: Lanes> Workspace<L> {
     pub(super) fn new(lanes: L, limbs: usize, exponent_bits: u32) -> Self {
-        let window = window::window::<L>(exponent_bits, lanes.max_window(limbs));
+        let window = window::<L>(exponent_bits, lanes.max_window(limbs));
         let digit_count = window.digit_count(exponent_bits);
         Self {
             lanes,

@@ -49,12 +49,12 @@ fn products_on_the_portable_unit() {
 
 #[test]
 fn sums() {
-    use crate::lanes::testing::check_sums;
+    use crate::lanes::testing::check_squarings;
     for bits in WIDTHS {
         if let Some(unit) = unit() {
-            check_sums(unit, bits);
+            check_squarings(unit, bits);
         }
-        check_sums(Pairs(EIGHT), bits);
+        check_squarings(Pairs(EIGHT), bits);
     }
 }
 
