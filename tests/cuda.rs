@@ -7,8 +7,6 @@ mod calibration;
 mod memory;
 #[path = "common/need.rs"]
 mod need;
-#[path = "cuda/products.rs"]
-mod products;
 #[path = "cuda/unvalidated.rs"]
 mod unvalidated;
 

@@ -28,7 +28,6 @@ mod fixed_base;
 mod group;
 mod inputs;
 mod modexp;
-mod mul;
 pub(crate) mod plan;
 #[cfg(feature = "rsa")]
 pub(crate) mod public_powers;
@@ -41,7 +40,7 @@ use alloc::vec::Vec;
 use core::num::NonZeroUsize;
 
 use batch_modexp_core::checks::check_lengths;
-use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
+use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul, Serial};
 use batch_modexp_cpu::Cpu;
 use crypto_bigint::Unsigned;
 
@@ -70,7 +69,7 @@ pub use batch_modexp_core::{CalibrationFault, DeviceFault, Unavailable};
 ///
 /// Instances of up to [`MAX_BITS`](Self::MAX_BITS) bits run on the devices. Wider ones, and those
 /// with exponents longer than their modulus, run on the host's threads; a batch may mix both. The
-/// result does not depend on where it was computed. Products run on the devices up to 512 bits.
+/// result does not depend on where it was computed. Products run on the host's threads.
 ///
 /// Bases, exponents, moduli and results pass through buffers in pinned host memory and in device
 /// memory. The buffers belong to this value and grow to the largest batch. They are wiped after
@@ -101,12 +100,12 @@ pub use batch_modexp_core::{CalibrationFault, DeviceFault, Unavailable};
 ///
 /// # Forks
 ///
-/// CUDA does not survive a fork. In a forked child every call returns [`Error::Forked`], and
-/// dropping this value leaves the devices to the parent.
+/// CUDA does not survive a fork. In a forked child every call for the devices returns
+/// [`Error::Forked`], and dropping this value leaves the devices to the parent.
 #[derive(Debug)]
 pub struct Cuda {
     devices: Devices,
-    /// Computes instances without a kernel, and copies numbers.
+    /// Computes products and instances without a kernel, and copies numbers.
     host: Cpu,
 }
 
@@ -211,8 +210,7 @@ impl Cuda {
 
     /// Compiles the kernels for moduli of `bits` bits, so that the first call need not.
     ///
-    /// This covers exponentiations and, up to their widest kernel, products. Widths above
-    /// [`MAX_BITS`](Self::MAX_BITS) need no kernels. RSA has further kernels, which
+    /// Widths above [`MAX_BITS`](Self::MAX_BITS) need no kernels. RSA has further kernels, which
     /// `prepare_private_op` compiles (feature `rsa`).
     ///
     /// # Errors
@@ -220,7 +218,7 @@ impl Cuda {
     /// [`Error::Cuda`] if the driver cannot compile or load a kernel, [`Error::Forked`] in a forked
     /// child.
     pub fn prepare(&self, bits: u32) -> Result<(), Error> {
-        self.compile(|| SHIPPED.serving(bits).chain(SHIPPED.multiplying(bits)))
+        self.compile(|| SHIPPED.serving(bits))
     }
 
     /// Compiles kernels for every device that can run them.
@@ -364,6 +362,24 @@ where
     ) -> Result<(), Error> {
         self.check_and_run(batch, exponent_bits, out, u32::MAX, Tuning::default())
             .map(|_| ())
+    }
+}
+
+/// Products run on the host's threads, also in a forked child and without a usable device.
+///
+/// Copying numbers between host and device takes longer than multiplying them on the host.
+impl<U: Unsigned + Sync + Send> BatchModMul<U> for Cuda
+where
+    Serial: BatchModMul<U, Error = Error>,
+{
+    type Error = Error;
+
+    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        self.host.batch_mod_mul(batch, out)
+    }
+
+    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        self.host.batch_monty_mul(batch, out)
     }
 }
 

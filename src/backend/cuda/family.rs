@@ -7,7 +7,6 @@ pub(crate) mod entry;
 pub(crate) mod fixed;
 pub(crate) mod int;
 mod modexp;
-pub(crate) mod mul;
 pub(crate) mod rns;
 pub(crate) mod rns_mma;
 

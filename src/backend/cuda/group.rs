@@ -7,7 +7,7 @@ use core::mem;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use batch_modexp_core::width::clear;
-use batch_modexp_core::{Error, ModExp, ModMul};
+use batch_modexp_core::{Error, ModExp};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Integer as _, Limb, Unsigned, Zero as _};
 use zeroize::Zeroize;
@@ -24,14 +24,6 @@ pub(super) trait Instance: Copy + Sync {
 }
 
 impl<U: Unsigned + Sync + Send> Instance for ModExp<'_, U> {
-    type Number = U;
-
-    fn params(&self) -> &MontyParams<U> {
-        self.params
-    }
-}
-
-impl<U: Unsigned + Sync + Send> Instance for ModMul<'_, U> {
     type Number = U;
 
     fn params(&self) -> &MontyParams<U> {

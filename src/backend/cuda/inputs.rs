@@ -171,7 +171,7 @@ mod tests {
     use super::super::runtime::layout::Layout;
     use super::*;
     use alloc::vec;
-    use batch_modexp_core::ModMul;
+    use batch_modexp_core::ModExp;
     use crypto_bigint::modular::FixedMontyParams;
     use crypto_bigint::{Odd, U64};
 
@@ -188,7 +188,7 @@ mod tests {
         const PART: usize = COPIED_AT_A_TIME;
         for run in [1, 2, 3, 100, PART - 1, PART, PART + 1, 3 * PART] {
             let batch: Vec<_> = (0..3 * PART + 9)
-                .map(|i| ModMul::new(&zero, &zero, &moduli[i / run % 1000]))
+                .map(|i| ModExp::new(&zero, &zero, &moduli[i / run % 1000]))
                 .collect();
             let Some(group) = Group::by_sample(&batch) else {
                 panic!("all are equally wide");
@@ -207,7 +207,7 @@ mod tests {
                         records,
                     };
                     let mut words = vec![u64::MAX; records.range().end];
-                    let index_of = |instance: &ModMul<'_, U64>| {
+                    let index_of = |instance: &ModExp<'_, U64>| {
                         let mut others = batch.iter();
                         others.position(|other| ptr::eq(other, instance)).unwrap() as u64
                     };

@@ -1,7 +1,6 @@
 //! Tests that need a GPU and access to internals: wiped buffers, and lost devices.
 
 use super::modexp::ModExpJob;
-use super::mul::ModMulJob;
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Layout;
@@ -9,14 +8,12 @@ use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
 use super::runtime::slot::{Outgoing, Slot};
 use super::*;
 use alloc::vec;
-use batch_modexp_core::checks::Form;
-use batch_modexp_core::{BatchModMul as _, ModMul};
 use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams};
-use crypto_bigint::{BoxedUint, NonZero, Odd, U256, U1024};
+use crypto_bigint::{BoxedUint, NonZero, Odd, U1024};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use std::sync::{Condvar, Mutex};
@@ -67,27 +64,6 @@ fn buffers_are_wiped_after_a_call() {
     });
 }
 
-/// Products in both forms, in several chunks.
-#[test]
-fn buffers_are_wiped_after_products() {
-    let Some(cuda) = gpu(1) else { return };
-    let params = FixedMontyParams::new(Odd::new(U256::MAX).unwrap());
-    let secret = U256::MAX.wrapping_div(&NonZero::new(U256::from(7u8)).unwrap());
-    let instance = ModMul::new(&secret, &secret, &params);
-    let batch = vec![instance; 500_000];
-    let mut out = vec![U256::ZERO; batch.len()];
-    let mut expected = [U256::ZERO];
-    Serial.batch_mod_mul(&[instance], &mut expected).unwrap();
-    cuda.batch_mod_mul(&batch, &mut out).unwrap();
-    assert!(out.iter().all(|result| *result == expected[0]));
-    assert!(cuda.devices.iter().all(Device::is_wiped));
-
-    Serial.batch_monty_mul(&[instance], &mut expected).unwrap();
-    cuda.batch_monty_mul(&batch, &mut out).unwrap();
-    assert!(out.iter().all(|result| *result == expected[0]));
-    assert!(cuda.devices.iter().all(Device::is_wiped));
-}
-
 /// The first large call loads a kernel and allocates. If it counted as the speed of the device,
 /// batches would stay on the processor.
 #[test]
@@ -129,34 +105,6 @@ fn buffers_are_wiped_after_a_fault_of_the_batch() {
         assert!(out.iter().all(|result| *result == zero));
         assert!(cuda.devices.iter().all(Device::is_wiped));
     }
-}
-
-/// A device is lost while it multiplies. The others finish its share.
-#[test]
-fn a_device_that_is_lost_with_products_is_set_aside() {
-    let Some(cuda) = gpu(2) else { return };
-    let params = FixedMontyParams::new(Odd::new(U256::MAX).unwrap());
-    let (a, b) = (U256::from(7u8), U256::ONE << 255);
-    let batch = vec![ModMul::new(&a, &b, &params); 500_000];
-    let group = &Group::by_width(&batch, HostPool(None))[0];
-    let failing = Failing {
-        job: ModMulJob {
-            group,
-            form: Form::Ordinary,
-            registry: SHIPPED,
-            threads: cuda.host_pool(),
-        },
-        victim: cuda.devices.iter().nth(1).unwrap(),
-        how: Failure::Loss,
-        after: 1,
-    };
-    let mut out = vec![U256::ZERO; batch.len()];
-    cuda.devices.run(&failing, &mut out[..]).unwrap();
-    // 7 * 2^255 = 3 * 2^256 + 2^255.
-    let expected = (U256::ONE << 255) + U256::from(3u8);
-    assert!(out.iter().all(|result| *result == expected));
-    assert_eq!(cuda.lost().count(), 1);
-    assert!(cuda.devices.iter().all(Device::is_wiped));
 }
 
 /// A job whose chunks wait on the device until another call has one there.

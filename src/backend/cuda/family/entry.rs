@@ -16,8 +16,6 @@ pub(crate) enum Operation {
     FixedEntries,
     /// For each instance a product of one entry of each row of a table, which all share.
     FixedExp,
-    /// One product for each instance, of plain numbers or in Montgomery form.
-    ModMul,
     /// Two exponentiations of one number, modulo two factors of n. Each counts as an instance.
     #[cfg(feature = "rsa")]
     CrtHalves,
@@ -108,12 +106,6 @@ impl Registry {
     pub(crate) fn exponentiating(self) -> impl Iterator<Item = &'static Entry> {
         self.families()
             .flat_map(|entries| with_operation(entries, Operation::ModExp))
-    }
-
-    /// The kernels for products of `bits` bits: for each family those of the narrowest class that
-    /// holds them.
-    pub(crate) fn multiplying(self, bits: u32) -> impl Iterator<Item = &'static Entry> {
-        self.narrowest(Operation::ModMul, bits)
     }
 
     /// For each family the kernels of the narrowest class that holds numbers of `bits` bits.
