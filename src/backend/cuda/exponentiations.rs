@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use std::sync::{Mutex, PoisonError};
 
-use batch_modexp_core::checks::{check_instances, check_lengths};
+use batch_modexp_core::checks::check_instances;
 use batch_modexp_core::width::clear;
 use batch_modexp_core::{BatchModExp, Error, ModExp};
 use crypto_bigint::Unsigned;
@@ -13,7 +13,6 @@ use super::modexp::ModExpJob;
 use super::plan::Tuning;
 use super::registry::SHIPPED;
 use super::runtime::pipeline::Timing;
-use super::words::INSPECTED_AT_A_TIME;
 use super::{Cuda, Serial};
 
 impl Cuda {
@@ -29,43 +28,10 @@ impl Cuda {
     where
         Serial: BatchModExp<U, Error = Error>,
     {
-        check_lengths(batch, out);
-        let optimistic = self.run_unvalidated(batch, exponent_bits, out, tuning);
-        if let Some(Ok(timing)) = optimistic {
-            return Ok(timing);
-        }
         let check = |instances: &[_]| check_instances(instances, exponent_bits, max_bits);
         self.checked(batch, out, check)
-            .and_then(|groups| match (&groups[..], optimistic) {
-                // The batch is valid and of one width, so the error comes from a device.
-                ([group], Some(result)) if group.is_all() => result,
-                _ => self.run(groups, exponent_bits, out, tuning),
-            })
+            .and_then(|groups| self.run(groups, exponent_bits, out, tuning))
             .inspect_err(|_| clear(out))
-    }
-
-    /// Optimistic path: validates each chunk while copying it, because validating a large batch
-    /// first costs about 1 %.
-    ///
-    /// Taken if the batch seems to be of one width that has a kernel. Invalid instances end it with
-    /// an error.
-    fn run_unvalidated<U: Unsigned + Sync + Send>(
-        &self,
-        batch: &[ModExp<'_, U>],
-        exponent_bits: u32,
-        out: &mut [U],
-        tuning: Tuning,
-    ) -> Option<Result<Timing, Error>>
-    where
-        Serial: BatchModExp<U, Error = Error>,
-    {
-        // A small batch is validated before another thread would have woken up.
-        if batch.len() <= INSPECTED_AT_A_TIME {
-            return None;
-        }
-        let group =
-            Group::by_sample(batch).filter(|group| self.serves(group.bits, exponent_bits))?;
-        Some(self.run_group(&group, exponent_bits, out, tuning, true))
     }
 
     /// Computes a batch that has been validated.
@@ -89,7 +55,7 @@ impl Cuda {
         }
         let mut timing = Timing::default();
         for group in on_devices {
-            timing += self.run_group(&group, exponent_bits, out, tuning, false)?;
+            timing += self.run_group(&group, exponent_bits, out, tuning)?;
         }
         Ok(timing)
     }
@@ -100,15 +66,13 @@ impl Cuda {
         exponent_bits <= bits && self.has_kernel(bits)
     }
 
-    /// Computes a group on devices, and on the host the instances that a family refuses. With
-    /// `is_unvalidated`, the instances are validated while they are copied.
+    /// Computes a group on devices, and on the host the instances that a family refuses.
     fn run_group<U: Unsigned + Sync + Send>(
         &self,
         group: &Group<'_, ModExp<'_, U>>,
         exponent_bits: u32,
         out: &mut [U],
         tuning: Tuning,
-        is_unvalidated: bool,
     ) -> Result<Timing, Error>
     where
         Serial: BatchModExp<U, Error = Error>,
@@ -119,7 +83,6 @@ impl Cuda {
             registry: SHIPPED,
             tuning,
             threads: self.host_pool(),
-            is_unvalidated,
             refused: Mutex::default(),
         };
         let timing = match group.places(out) {

@@ -54,20 +54,7 @@ pub(super) enum Places<'o, U> {
 }
 
 impl<'a, I: Instance> Group<'a, I> {
-    /// The whole batch as one group, if a sample of its instances has one width.
-    pub(super) fn by_sample(batch: &'a [I]) -> Option<Self> {
-        const SAMPLE: usize = 16;
-        let width = limbs(batch.first()?);
-        let mut sample = batch
-            .iter()
-            .step_by(batch.len().div_ceil(SAMPLE))
-            .chain(batch.last());
-        sample
-            .all(|instance| limbs(instance) == width)
-            .then(|| Self::of_one_width(batch, width))
-    }
-
-    pub(super) fn of_one_width(batch: &'a [I], limbs: usize) -> Self {
+    fn of_one_width(batch: &'a [I], limbs: usize) -> Self {
         Self {
             batch,
             members: Members::All,
@@ -127,11 +114,6 @@ impl<'a, I: Instance> Group<'a, I> {
                 bits,
             })
             .collect()
-    }
-
-    /// Whether the batch has no other instances.
-    pub(super) fn is_all(&self) -> bool {
-        matches!(self.members, Members::All)
     }
 
     /// The number of instances.

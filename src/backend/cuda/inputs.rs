@@ -5,14 +5,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::{mem, ptr};
-use std::sync::{Mutex, PoisonError};
 
-use batch_modexp_core::Error;
 use crypto_bigint::modular::MontyParams;
+use cudarc::driver::DriverError;
 
 use super::group::{Group, Instance};
 use super::runtime::layout::Part;
-use super::runtime::pipeline::Stop;
 use super::runtime::slot::Outgoing;
 use super::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, write_indices};
 
@@ -33,29 +31,18 @@ impl<I: Instance> Group<'_, I> {
     /// `write_numbers` fills the places of an instance's two numbers, given its member index.
     /// `write_modulus` fills the record of a modulus, given an instance that has it. The indices
     /// are filled here.
-    ///
-    /// # Errors
-    ///
-    /// The error of `write_numbers`, after which nothing is sent.
     pub(super) fn fill(
         &self,
         chunk: &Range<usize>,
         mut inputs: Outgoing<'_>,
         parts: &Parts,
         threads: HostPool<'_>,
-        write_numbers: impl for<'w> Fn(
-            usize,
-            &I,
-            [&'w mut [u64]; 2],
-            &mut NonTemporal<'w>,
-        ) -> Result<(), Error>
-        + Sync,
+        write_numbers: impl for<'w> Fn(usize, &I, [&'w mut [u64]; 2], &mut NonTemporal<'w>) + Sync,
         write_modulus: impl for<'w> Fn(&I, &'w mut [u64], &mut NonTemporal<'w>) + Sync,
-    ) -> Result<(), Stop<Error>> {
+    ) -> Result<(), DriverError> {
         let mut numbers = inputs.take_to(parts.numbers[1].range().end);
-        let runs = self
-            .fill_numbers(chunk, numbers.places(parts.numbers), threads, write_numbers)
-            .map_err(Stop::Batch)?;
+        let places = numbers.places(parts.numbers);
+        let runs = self.fill_numbers(chunk, places, threads, write_numbers);
         // The numbers are copied while the moduli are written.
         numbers.send()?;
         let Range { start, end } = parts.records.range();
@@ -75,12 +62,10 @@ impl<I: Instance> Group<'_, I> {
         chunk: &Range<usize>,
         [first, second]: [&mut [u64]; 2],
         threads: HostPool<'_>,
-        write: impl for<'w> Fn(usize, &I, [&'w mut [u64]; 2], &mut NonTemporal<'w>) -> Result<(), Error>
-        + Sync,
-    ) -> Result<Vec<usize>, Error> {
+        write: impl for<'w> Fn(usize, &I, [&'w mut [u64]; 2], &mut NonTemporal<'w>) + Sync,
+    ) -> Vec<usize> {
         let sizes = [&*first, second].map(|words| words.len() / chunk.len());
         let mut runs = vec![0; chunk.len().div_ceil(COPIED_AT_A_TIME)];
-        let found = Mutex::new(Ok(()));
         let parts = first
             .chunks_mut(COPIED_AT_A_TIME * sizes[0])
             .zip(second.chunks_mut(COPIED_AT_A_TIME * sizes[1]))
@@ -97,16 +82,12 @@ impl<I: Instance> Group<'_, I> {
                     let instance = self.instance(member);
                     let params = ptr::from_ref(instance.params());
                     runs += usize::from(params != mem::replace(&mut last, params));
-                    let written = write(member, instance, [first, second], stores);
-                    if written.is_err() {
-                        *found.lock().unwrap_or_else(PoisonError::into_inner) = written;
-                    }
+                    write(member, instance, [first, second], stores);
                 }
             });
             *runs_here = runs;
         });
-        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        found.map(|()| runs)
+        runs
     }
 
     /// Writes the indices, and the records of `size` words each.
@@ -190,7 +171,7 @@ mod tests {
             let batch: Vec<_> = (0..3 * PART + 9)
                 .map(|i| ModExp::new(&zero, &zero, &moduli[i / run % 1000]))
                 .collect();
-            let Some(group) = Group::by_sample(&batch) else {
+            let [group] = &Group::by_width(&batch, HostPool(None))[..] else {
                 panic!("all are equally wide");
             };
             for chunk in [0..1, 0..batch.len(), 5..5 + PART, 7..2 * PART + 8] {
@@ -220,7 +201,6 @@ mod tests {
                             numbers
                                 .into_iter()
                                 .for_each(|words| words.fill(member as u64));
-                            Ok(())
                         },
                         |instance, record, _| record.fill(index_of(instance)),
                     );

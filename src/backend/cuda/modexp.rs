@@ -5,15 +5,14 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::borrow::BorrowMut;
 use core::ops::Range;
-use core::slice;
 use std::sync::{Mutex, PoisonError};
 
-use batch_modexp_core::checks::check_instances;
 use batch_modexp_core::secret::Secret;
-use batch_modexp_core::width::{WithLimbs, width, with_limbs};
+use batch_modexp_core::width::{WithLimbs, with_limbs};
 use batch_modexp_core::{BatchModExp, Error, ModExp};
 use crypto_bigint::modular::{FixedMontyParams, MontyParams};
 use crypto_bigint::{Limb, Odd, Uint, Unsigned};
+use cudarc::driver::DriverError;
 
 use super::family::entry::{Entry, Registry};
 use super::family::{ModExpChunk, ModExpWork};
@@ -54,9 +53,6 @@ pub(super) struct ModExpJob<'a, U: Unsigned> {
     pub(super) registry: Registry,
     pub(super) tuning: Tuning,
     pub(super) threads: HostPool<'a>,
-    /// Whether the instances have yet to be validated, including that their width is that of the
-    /// group.
-    pub(super) is_unvalidated: bool,
     /// Members whose moduli a family refused.
     pub(super) refused: Mutex<Vec<usize>>,
 }
@@ -108,34 +104,14 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
         )
     }
 
-    /// Validates a member, unless the batch has been validated.
-    fn check(&self, member: usize) -> Result<(), Error> {
-        if !self.is_unvalidated {
-            return Ok(());
-        }
-        let (group, index) = (self.group, self.group.index(member));
-        let instance = slice::from_ref(group.instance(member));
-        check_instances(instance, self.exponent_bits, group.bits)
-            .map_err(|error| error.with_index(|_| index))?;
-        let bits = width(instance[0].params.modulus().as_ref());
-        if bits != group.bits {
-            return Err(Error::ModulusWidth {
-                index,
-                bits,
-                max_bits: group.bits,
-            });
-        }
-        Ok(())
-    }
-
-    /// Writes and sends all inputs of a chunk. Returns the error of an invalid instance.
+    /// Writes and sends all inputs of a chunk.
     fn fill(
         &self,
         entry: &Entry,
         chunk: &Range<usize>,
         work: &ModExpWork,
         inputs: Outgoing<'_>,
-    ) -> Result<(), Stop<Error>> {
+    ) -> Result<(), DriverError> {
         let parts = Parts {
             numbers: [work.base, work.exponent],
             modulus_index: work.modulus_index,
@@ -146,11 +122,9 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
             inputs,
             &parts,
             self.threads,
-            |member, instance, [base, exponent], stores| {
-                self.check(member)?;
+            |_, instance, [base, exponent], stores| {
                 stores.copy_in(instance.base.as_limbs(), base);
                 stores.copy_in(instance.exponent.as_limbs(), exponent);
-                Ok(())
             },
             |instance, record, stores| {
                 write_modulus(entry, instance.params, record, stores);

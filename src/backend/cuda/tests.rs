@@ -12,8 +12,8 @@ use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
-use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams};
-use crypto_bigint::{BoxedUint, NonZero, Odd, U1024};
+use crypto_bigint::modular::FixedMontyParams;
+use crypto_bigint::{NonZero, Odd, U1024};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use std::sync::{Condvar, Mutex};
@@ -47,7 +47,6 @@ fn job<'a>(cuda: &'a Cuda, group: &'a Group<'a, ModExp<'a, U1024>>) -> ModExpJob
         registry: SHIPPED,
         tuning: Tuning::default(),
         threads: cuda.host_pool(),
-        is_unvalidated: false,
         refused: Mutex::default(),
     }
 }
@@ -78,33 +77,6 @@ fn no_call_changes_a_prediction() {
         assert!(out.iter().all(|power| *power == expected));
     });
     assert_eq!(predicted(), before);
-}
-
-/// A chunk with an invalid instance in its second half has sent the first half. That data, and the
-/// data of other chunks, is wiped.
-#[test]
-fn buffers_are_wiped_after_a_fault_of_the_batch() {
-    let Some(cuda) = gpu(1) else { return };
-    let params = BoxedMontyParams::new(Odd::new(BoxedUint::max(512)).unwrap());
-    let (secret, wide) = (BoxedUint::max(512), BoxedUint::max(1024));
-    let instance = ModExp::new(&secret, &secret, params.as_ref());
-    for index in [70_001, 99_999] {
-        let mut batch = vec![instance; 100_000];
-        batch[index].base = &wide;
-        let mut out = vec![BoxedUint::max(512); batch.len()];
-        let result = cuda.batch_mod_exp(&batch, 32, &mut out);
-        assert_eq!(
-            result,
-            Err(Error::BaseWidth {
-                index,
-                bits: 1024,
-                modulus_bits: 512,
-            })
-        );
-        let zero = BoxedUint::zero_with_precision(512);
-        assert!(out.iter().all(|result| *result == zero));
-        assert!(cuda.devices.iter().all(Device::is_wiped));
-    }
 }
 
 /// A job whose chunks wait on the device until another call has one there.
@@ -207,6 +179,8 @@ struct Failing<'a, J> {
 enum Failure {
     /// A panic while one chunk is on the device and the next is being filled.
     Panic,
+    /// An error of the batch.
+    Batch,
     /// A driver error after which the device counts as lost.
     Loss,
 }
@@ -261,6 +235,7 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
                     };
                     slot.submit(&layout, fill, &[], &Loaded::default())?;
                 }
+                Failure::Batch => return Err(Stop::Batch(Error::Forked.into())),
                 Failure::Loss => {
                     self.victim.inject_loss("CUDA_ERROR_TEST");
                     return Err(DriverError(CUresult::CUDA_ERROR_LAUNCH_FAILED).into());
@@ -275,9 +250,12 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
     }
 }
 
-/// The panic occurs in the second chunk, and later when each slot holds the data of a chunk.
-#[test]
-fn buffers_are_wiped_after_a_panic() {
+/// Runs a job that fails at the second chunk, and later when each slot holds the data of a chunk.
+/// `has_failed` gets the job and the place for its results.
+fn check_wiping(
+    how: Failure,
+    has_failed: impl Fn(&Cuda, &Failing<'_, ModExpJob<'_, U1024>>, &mut [U1024]) -> bool,
+) {
     let Some(cuda) = gpu(1) else { return };
     with_batch(|batch, _| {
         let group = &Group::by_width(batch, HostPool(None))[0];
@@ -285,15 +263,28 @@ fn buffers_are_wiped_after_a_panic() {
             let failing = Failing {
                 job: job(&cuda, group),
                 victim: cuda.devices.iter().next().unwrap(),
-                how: Failure::Panic,
+                how,
                 after,
             };
             let mut out = vec![U1024::ZERO; batch.len()];
-            let panicking = || cuda.devices.run(&failing, &mut out[..]);
-            let unwound = std::panic::catch_unwind(core::panic::AssertUnwindSafe(panicking));
-            assert!(unwound.is_err());
+            assert!(has_failed(&cuda, &failing, &mut out));
             assert!(cuda.devices.iter().all(Device::is_wiped));
         }
+    });
+}
+
+#[test]
+fn buffers_are_wiped_after_a_panic() {
+    check_wiping(Failure::Panic, |cuda, failing, out| {
+        let panicking = || cuda.devices.run(failing, out);
+        std::panic::catch_unwind(core::panic::AssertUnwindSafe(panicking)).is_err()
+    });
+}
+
+#[test]
+fn buffers_are_wiped_after_a_fault_of_the_batch() {
+    check_wiping(Failure::Batch, |cuda, failing, out| {
+        cuda.devices.run(failing, out) == Err(Error::Forked)
     });
 }
 

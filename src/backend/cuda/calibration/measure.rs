@@ -166,7 +166,6 @@ impl Measurement<'_> {
                 registry: SHIPPED,
                 tuning,
                 threads,
-                is_unvalidated: false,
                 refused: Mutex::default(),
             };
             // All operands have the same width.

@@ -4,7 +4,7 @@ use super::super::group::Places;
 use super::super::registry::SHIPPED;
 use super::super::runtime::launch::check_indices;
 use super::*;
-use alloc::{format, vec};
+use alloc::vec;
 use batch_modexp_core::Serial;
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Resize};
@@ -24,7 +24,6 @@ fn job<'a>(
         registry: SHIPPED,
         tuning: Tuning::default(),
         threads: HostPool(None),
-        is_unvalidated: false,
         refused: Mutex::default(),
     }
 }
@@ -35,15 +34,7 @@ fn filled(
     exponent_bits: u32,
     chunk: Range<usize>,
 ) -> (ModExpWork, Vec<u64>) {
-    let (work, words, filled) = fill(&job(group, exponent_bits), chunk);
-    assert!(filled.is_ok());
-    (work, words)
-}
-
-fn fill(
-    job: &ModExpJob<'_, BoxedUint>,
-    chunk: Range<usize>,
-) -> (ModExpWork, Vec<u64>, Result<(), Stop<Error>>) {
+    let job = job(group, exponent_bits);
     let entry = entry();
     let what = ModExpChunk {
         count: chunk.len(),
@@ -56,8 +47,8 @@ fn fill(
     let work = entry.family.mod_exp(entry, grid, &what);
     let mut words = vec![u64::MAX; work.moduli.range().end];
     let inputs = Outgoing::nowhere(&mut words);
-    let filled = job.fill(entry, &chunk, &work, inputs);
-    (work, words, filled)
+    job.fill(entry, &chunk, &work, inputs).unwrap();
+    (work, words)
 }
 
 fn params(modulus: u64, bits: u32) -> BoxedMontyParams {
@@ -105,59 +96,6 @@ fn words_of_a_chunk() {
         std::panic::catch_unwind(core::panic::AssertUnwindSafe(check)).is_ok()
     };
     assert!(is_taken(there) && !is_taken(there - 1));
-}
-
-/// In a batch that was not validated, invalid instances and other widths are found during the copy.
-#[test]
-fn unvalidated_instances_are_checked() {
-    let (params, wider) = (params(15, 320), params(17, 384));
-    let one = BoxedUint::from(1u64).resize(320);
-    let (narrow, wide) = ([1u64, 2].map(BoxedUint::from), BoxedUint::max(384));
-    let right = ModExp {
-        base: &one,
-        exponent: &one,
-        params: params.as_ref(),
-    };
-    let with_base = |base| ModExp { base, ..right };
-    let with_exponent = |exponent| ModExp { exponent, ..right };
-    let modulus = ModExp {
-        params: wider.as_ref(),
-        ..right
-    };
-    for (odd, wrong) in [
-        (with_base(&narrow[0]), None),
-        (with_base(&wide), Some("BaseWidth")),
-        (with_exponent(&wide), None),
-        (with_exponent(&narrow[1]), Some("ExponentBits")),
-        (modulus, Some("ModulusWidth")),
-    ] {
-        let batch = [right, right, odd, right];
-        let Some(group) = Group::by_sample(&batch[..2]) else {
-            panic!("both are equally wide");
-        };
-        assert_eq!((group.len(), group.bits), (2, 320));
-        // In a small sample, all instances are inspected.
-        assert_eq!(
-            Group::by_sample(&batch).is_none(),
-            wrong == Some("ModulusWidth")
-        );
-        let group = Group::of_one_width(&batch, params.modulus().as_ref().as_limbs().len());
-        let job = ModExpJob {
-            is_unvalidated: true,
-            ..job(&group, 128)
-        };
-        assert!(fill(&job, 0..2).2.is_ok());
-        assert!(fill(&job, 3..4).2.is_ok());
-        match (fill(&job, 1..4).2, wrong) {
-            (Ok(()), None) => {}
-            (Err(Stop::Batch(error)), Some(wrong)) => {
-                assert!(format!("{error:?}").contains(wrong), "{error:?}");
-                assert!(format!("{error:?}").contains("index: 2"), "{error:?}");
-            }
-            _ => panic!("{wrong:?}"),
-        }
-    }
-    assert!(Group::<ModExp<'_, BoxedUint>>::by_sample(&[]).is_none());
 }
 
 /// The device gets `2^1024` if the parameters of the batch are too narrow.
