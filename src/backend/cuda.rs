@@ -20,13 +20,10 @@
 mod calibration;
 #[cfg(feature = "rsa")]
 pub(crate) mod crt;
-mod exponentiations;
 pub(crate) mod family;
 #[cfg(feature = "rsa")]
 pub(crate) mod feed;
 mod fixed_base;
-mod group;
-mod inputs;
 mod modexp;
 pub(crate) mod plan;
 #[cfg(feature = "rsa")]
@@ -39,13 +36,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::num::NonZeroUsize;
 
-use batch_modexp_core::checks::check_lengths;
+use batch_modexp_core::width;
 use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul, Serial};
 use batch_modexp_cpu::Cpu;
 use crypto_bigint::Unsigned;
 
 use self::family::entry::Entry;
-use self::group::{Group, Instance};
 use self::registry::SHIPPED;
 use self::runtime::device::Device;
 use self::runtime::pipeline::{Devices, Forecast};
@@ -322,26 +318,6 @@ impl Cuda {
         entries.any(|entry| self.devices().any(|device| entry.runs_on(device)))
     }
 
-    /// Checks a batch on all threads, and groups it by width. Returns the first error in the order
-    /// of the batch.
-    ///
-    /// One thread would take as long for many instances as the devices for a tenth of them.
-    ///
-    /// # Panics
-    ///
-    /// If `batch` and `out` differ in length.
-    fn checked<'a, I: Instance, U>(
-        &self,
-        batch: &'a [I],
-        out: &[U],
-        check: impl Fn(&[I]) -> Result<(), Error> + Sync,
-    ) -> Result<Vec<Group<'a, I>>, Error> {
-        check_lengths(batch, out);
-        Group::by_width_unless(batch, self.host_pool(), |first, instances| {
-            Some(check(instances).err()?.with_index(|index| first + index))
-        })
-    }
-
     /// The host threads, for copies and other work beside the devices.
     pub(crate) fn host_pool(&self) -> HostPool<'_> {
         HostPool(self.host.inner().pool_here())
@@ -360,8 +336,14 @@ where
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        self.check_and_run(batch, exponent_bits, out, u32::MAX, Tuning::default())
-            .map(|_| ())
+        self.check_and_run(
+            batch,
+            exponent_bits,
+            out,
+            width::MAX_BITS,
+            Tuning::default(),
+        )
+        .map(|_| ())
     }
 }
 

@@ -40,15 +40,8 @@ fn with_batch(check: impl FnOnce(&[ModExp<'_, U1024>], U1024)) {
     check(&vec![instance; 100_000], expected[0]);
 }
 
-fn job<'a>(cuda: &'a Cuda, group: &'a Group<'a, ModExp<'a, U1024>>) -> ModExpJob<'a, U1024> {
-    ModExpJob {
-        group,
-        exponent_bits: 32,
-        registry: SHIPPED,
-        tuning: Tuning::default(),
-        threads: cuda.host_pool(),
-        refused: Mutex::default(),
-    }
+fn job<'a>(cuda: &'a Cuda, batch: &'a [ModExp<'a, U1024>]) -> ModExpJob<'a, U1024> {
+    ModExpJob::new(batch, 32, Tuning::default(), cuda.host_pool())
 }
 
 #[test]
@@ -130,8 +123,7 @@ fn small_calls_share_a_device() {
             for batch in [&batch[..100], &batch[..300]] {
                 let cuda = &cuda;
                 scope.spawn(move || {
-                    let group = &Group::by_width(batch, HostPool(None))[0];
-                    let job = job(cuda, group);
+                    let job = job(cuda, batch);
                     let mut out = vec![U1024::ZERO; batch.len()];
                     cuda.devices
                         .run(&Overlapping { job, arrived }, &mut out[..])
@@ -258,10 +250,9 @@ fn check_wiping(
 ) {
     let Some(cuda) = gpu(1) else { return };
     with_batch(|batch, _| {
-        let group = &Group::by_width(batch, HostPool(None))[0];
         for after in [1, 6] {
             let failing = Failing {
-                job: job(&cuda, group),
+                job: job(&cuda, batch),
                 victim: cuda.devices.iter().next().unwrap(),
                 how,
                 after,
@@ -294,9 +285,8 @@ fn buffers_are_wiped_after_a_fault_of_the_batch() {
 fn a_lost_device_is_set_aside() {
     let Some(cuda) = gpu(3) else { return };
     with_batch(|batch, expected| {
-        let group = &Group::by_width(batch, HostPool(None))[0];
         let failing = Failing {
-            job: job(&cuda, group),
+            job: job(&cuda, batch),
             victim: cuda.devices.iter().nth(1).unwrap(),
             how: Failure::Loss,
             after: 1,
