@@ -26,7 +26,7 @@ use super::runtime::layout::Part;
 use super::runtime::module::Grid;
 use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
-use super::runtime::slot::{Outgoing, Slot};
+use super::runtime::slot::Slot;
 use super::words::{HostPool, Rows, copy_out, place};
 
 #[cfg(feature = "rsa")]
@@ -267,7 +267,7 @@ impl<'o, U: Unsigned + Sync + Send> Job<&'o mut [U]> for ModExpJob<'_, U> {
             window: share.plan.window,
         };
         let work = entry.family.mod_exp(entry, share.grid, &what);
-        let fill = |inputs: Outgoing<'_>| self.fill(entry, chunk, &work, inputs);
+        let fill = |input: &mut [u64]| self.fill(entry, chunk, &work, input);
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
         Ok(Submitted {
             entry,

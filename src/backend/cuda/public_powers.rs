@@ -21,10 +21,10 @@ use super::modexp::{self, write_moduli};
 use super::plan::{Plan, Tuning};
 use super::registry::SHIPPED;
 use super::runtime::device::Call;
-use super::runtime::layout::Part;
+use super::runtime::layout::{Part, places};
 use super::runtime::pipeline::{Forecast, Job, Output, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
-use super::runtime::slot::{Outgoing, Slot};
+use super::runtime::slot::Slot;
 use super::words::{NonTemporal, copy_out};
 
 /// Consecutive items with one modulus.
@@ -195,18 +195,15 @@ impl<O: Output, F: Feed<O>> Job<O> for PublicPowers<'_, F> {
             .feed
             .open(chunk, OPENED_AT_A_TIME, Operands::Same)
             .map_err(Stop::Batch)?;
-        let fill = |mut inputs: Outgoing<'_>| {
-            let places = [work.base, work.exponent, work.modulus_index, work.moduli];
-            let places = inputs.words().get_disjoint_mut(places.map(Part::range));
-            let Ok([bases, exponents, indices, records]) = places else {
-                unreachable!("parts of a layout do not overlap");
-            };
+        let fill = |input: &mut [u64]| {
+            let parts_of_input = [work.base, work.exponent, work.modulus_index, work.moduli];
+            let [bases, exponents, indices, records] = places(input, parts_of_input);
             self.feed.copy(&parts, [bases, &mut []], entry.words());
             self.fill_exponents(chunk.len(), exponents);
             let size = records.len() / moduli.len();
-            let places = [indices, records];
-            write_moduli(entry, &moduli, places, size, self.feed.threads);
-            inputs.send()
+            let of_moduli = [indices, records];
+            write_moduli(entry, &moduli, of_moduli, size, self.feed.threads);
+            input.len()
         };
         slot.submit(&work.layout, fill, &work.launches, loaded)?;
         drop(alone);

@@ -5,7 +5,7 @@ use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Layout;
 use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
-use super::runtime::slot::{Outgoing, Slot};
+use super::runtime::slot::Slot;
 use super::*;
 use alloc::vec;
 use core::ops::Range;
@@ -221,8 +221,8 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
                 Failure::Panic => {
                     let mut layout = Layout::default();
                     layout.input(5000);
-                    let fill = |mut inputs: Outgoing<'_>| -> Result<(), Stop<J::Error>> {
-                        inputs.words().fill(7);
+                    let fill = |input: &mut [u64]| -> usize {
+                        input.fill(7);
                         std::panic::resume_unwind(alloc::boxed::Box::new("on the way"));
                     };
                     slot.submit(&layout, fill, &[], &Loaded::default())?;

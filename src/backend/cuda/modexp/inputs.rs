@@ -10,12 +10,11 @@ use batch_modexp_core::secret::Secret;
 use batch_modexp_core::width::{WithLimbs, with_limbs};
 use crypto_bigint::modular::{FixedMontyParams, MontyParams};
 use crypto_bigint::{Limb, Odd, Uint, Unsigned};
-use cudarc::driver::DriverError;
 
 use super::{ModExp, ModExpJob};
 use crate::backend::cuda::family::ModExpWork;
 use crate::backend::cuda::family::entry::Entry;
-use crate::backend::cuda::runtime::slot::Outgoing;
+use crate::backend::cuda::runtime::layout::places;
 use crate::backend::cuda::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, write_indices};
 
 /// Moduli whose records a thread writes at a time. Some need wider Montgomery parameters, which
@@ -23,27 +22,25 @@ use crate::backend::cuda::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, write
 const MODULI_AT_A_TIME: usize = 32;
 
 impl<U: Unsigned + Sync + Send> ModExpJob<'_, U> {
-    /// Writes and sends all inputs of a chunk, on several threads if it is large. There is a record
-    /// for each run of instances that share a reference to a modulus, which is public.
+    /// Writes the inputs of a chunk, on several threads if it is large. Returns the number of words
+    /// up to the last record. There is a record for each run of instances that share a reference to
+    /// a modulus, which is public.
     pub(super) fn fill(
         &self,
         entry: &Entry,
         chunk: &Range<usize>,
         work: &ModExpWork,
-        mut inputs: Outgoing<'_>,
-    ) -> Result<(), DriverError> {
+        input: &mut [u64],
+    ) -> usize {
         let parts = [work.base, work.exponent, work.modulus_index, work.moduli];
-        let [bases, exponents, indices, records] = inputs.places(parts);
+        let [bases, exponents, indices, records] = places(input, parts);
         let chunk = &self.batch[chunk.clone()];
         let size = records.len() / chunk.len();
         let runs = chunk.chunk_by(|a, b| ptr::eq(a.params, b.params));
         let moduli: Vec<_> = runs.map(|run| (run[0].params, run.len())).collect();
         self.write_numbers(entry, chunk, [bases, exponents]);
         write_moduli(entry, &moduli, [indices, records], size, self.threads);
-        let end = work.moduli.range().start + moduli.len() * size;
-        inputs.take_to(end).send()?;
-        inputs.leave_out();
-        Ok(())
+        work.moduli.range().start + moduli.len() * size
     }
 
     fn write_numbers(

@@ -36,8 +36,8 @@ fn filled(job: &ModExpJob<'_, BoxedUint>, chunk: Range<usize>) -> (ModExpWork, V
     let grid = Grid::new(&entry.image, 132);
     let work = entry.family.mod_exp(entry, grid, &what);
     let mut words = vec![u64::MAX; work.moduli.range().end];
-    let inputs = Outgoing::nowhere(&mut words);
-    job.fill(entry, &chunk, &work, inputs).unwrap();
+    let used = job.fill(entry, &chunk, &work, &mut words);
+    assert!(words[used..].iter().all(|&word| word == u64::MAX));
     (work, words)
 }
 

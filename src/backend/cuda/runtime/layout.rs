@@ -85,6 +85,18 @@ impl Layout {
     }
 }
 
+/// The words of some parts of one buffer.
+///
+/// # Panics
+///
+/// If parts overlap, or lie beyond the words.
+pub(crate) fn places<const N: usize>(words: &mut [u64], parts: [Part; N]) -> [&mut [u64]; N] {
+    let Ok(places) = words.get_disjoint_mut(parts.map(Part::range)) else {
+        panic!("parts that overlap, or of another layout");
+    };
+    places
+}
+
 /// Lengths of the buffers in words; public.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Sizes {

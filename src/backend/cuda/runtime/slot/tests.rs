@@ -128,9 +128,9 @@ fn send_words(slot: &mut Slot, words: usize) {
     let mut layout = Layout::default();
     layout.input(words);
     layout.output(words);
-    let fill = |mut inputs: Outgoing<'_>| {
-        inputs.words().fill(7);
-        inputs.send()
+    let fill = |input: &mut [u64]| {
+        input.fill(7);
+        input.len()
     };
     slot.submit(&layout, fill, &[], &Loaded::default()).unwrap();
 }
