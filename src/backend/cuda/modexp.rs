@@ -16,8 +16,8 @@ use batch_modexp_core::{BatchModExp, Error, ModExp, Serial, gathered};
 use crypto_bigint::Unsigned;
 
 use super::Cuda;
-use super::family::ModExpChunk;
 use super::family::entry::Entry;
+use super::family::{ModExpChunk, modexp};
 use super::plan::{Plan, Tuning};
 use super::registry::SHIPPED;
 use super::runtime::device::Call;
@@ -266,7 +266,7 @@ impl<'o, U: Unsigned + Sync + Send> Job<&'o mut [U]> for ModExpJob<'_, U> {
             r2_bits: entry.r2_bits(self.bits),
             window: share.plan.window,
         };
-        let work = entry.family.mod_exp(entry, share.grid, &what);
+        let work = modexp::launch(entry, share.grid, &what);
         let fill = |input: &mut [u64]| self.fill(entry, chunk, &work, input);
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
         Ok(Submitted {

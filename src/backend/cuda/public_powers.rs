@@ -14,8 +14,8 @@ use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb};
 
 use super::Cuda;
-use super::family::ModExpChunk;
 use super::family::entry::Entry;
+use super::family::{self, ModExpChunk};
 use super::feed::{Feed, Feeding, Opened, Operands};
 use super::modexp::{self, write_moduli};
 use super::plan::{Plan, Tuning};
@@ -189,7 +189,7 @@ impl<O: Output, F: Feed<O>> Job<O> for PublicPowers<'_, F> {
             r2_bits: entry.r2_bits(self.bits),
             window: plan.window,
         };
-        let work = entry.family.mod_exp(entry, *grid, &what);
+        let work = family::modexp::launch(entry, *grid, &what);
         let alone = share.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let parts = self
             .feed
@@ -200,9 +200,8 @@ impl<O: Output, F: Feed<O>> Job<O> for PublicPowers<'_, F> {
             let [bases, exponents, indices, records] = places(input, parts_of_input);
             self.feed.copy(&parts, [bases, &mut []], entry.words());
             self.fill_exponents(chunk.len(), exponents);
-            let size = records.len() / moduli.len();
             let of_moduli = [indices, records];
-            write_moduli(entry, &moduli, of_moduli, size, self.feed.threads);
+            write_moduli(entry, &moduli, of_moduli, self.feed.threads);
             input.len()
         };
         slot.submit(&work.layout, fill, &work.launches, loaded)?;

@@ -67,6 +67,20 @@ impl Entry {
         self.family.runs_on(self, device)
     }
 
+    /// The blocks that a multiprocessor computes of `count` instances.
+    pub(crate) fn blocks_each(&self, device: &DeviceInfo, count: usize) -> f64 {
+        let per_multiprocessor = count.div_ceil(device.multiprocessors().max(1) as usize);
+        per_multiprocessor.div_ceil(self.image.instances_per_block) as f64
+    }
+
+    /// The times of a block of a kernel that exponentiates.
+    pub(crate) fn block_times(&self) -> BlockTimes {
+        let Some(times) = self.times else {
+            unreachable!("kernels that exponentiate have times");
+        };
+        times
+    }
+
     /// 64-bit words in a number.
     pub(crate) fn words(&self) -> usize {
         self.bits as usize / 64

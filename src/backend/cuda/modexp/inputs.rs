@@ -35,12 +35,11 @@ impl<U: Unsigned + Sync + Send> ModExpJob<'_, U> {
         let parts = [work.base, work.exponent, work.modulus_index, work.moduli];
         let [bases, exponents, indices, records] = places(input, parts);
         let chunk = &self.batch[chunk.clone()];
-        let size = records.len() / chunk.len();
         let runs = chunk.chunk_by(|a, b| ptr::eq(a.params, b.params));
         let moduli: Vec<_> = runs.map(|run| (run[0].params, run.len())).collect();
         self.write_numbers(entry, chunk, [bases, exponents]);
-        write_moduli(entry, &moduli, [indices, records], size, self.threads);
-        work.moduli.range().start + moduli.len() * size
+        write_moduli(entry, &moduli, [indices, records], self.threads);
+        work.moduli.range().start + moduli.len() * 2 * entry.words()
     }
 
     fn write_numbers(
@@ -68,15 +67,15 @@ impl<U: Unsigned + Sync + Send> ModExpJob<'_, U> {
     }
 }
 
-/// Writes a record of `size` words for each modulus, and for each instance the index of its record.
-/// A modulus comes with the number of consecutive instances that have it.
+/// Writes a record for each modulus, and for each instance the index of its record. A modulus comes
+/// with the number of consecutive instances that have it.
 pub(in super::super) fn write_moduli<U: Unsigned + Sync>(
     entry: &Entry,
     moduli: &[(&MontyParams<U>, usize)],
     [indices, records]: [&mut [u64]; 2],
-    size: usize,
     threads: HostPool<'_>,
 ) {
+    let size = 2 * entry.words();
     let parts = records.chunks_mut(MODULI_AT_A_TIME * size);
     let parts = moduli.chunks(MODULI_AT_A_TIME).zip(parts).collect();
     threads.each_item(parts, |(moduli, records): (&[_], &mut [_])| {
@@ -92,7 +91,7 @@ pub(in super::super) fn write_moduli<U: Unsigned + Sync>(
     write_indices(each, indices);
 }
 
-/// Writes the record of a modulus.
+/// Writes the record of a modulus: the modulus, and `2^(2 * r2_bits)` modulo it.
 pub(in super::super) fn write_modulus<'w, U: Unsigned>(
     entry: &Entry,
     params: &MontyParams<U>,
@@ -106,8 +105,9 @@ pub(in super::super) fn write_modulus<'w, U: Unsigned>(
     let r2 = wide
         .as_deref()
         .map_or(params.r2().as_limbs(), Vec::as_slice);
-    let family = entry.family;
-    family.write_modulus(entry, modulus, r2, record, stores);
+    let (first, second) = record.split_at_mut(entry.words());
+    stores.copy_in(modulus, first);
+    stores.copy_in(r2, second);
 }
 
 /// `2^(2 * r2_bits)` modulo a modulus narrower than `r2_bits`, in constant time.

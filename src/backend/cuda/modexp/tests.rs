@@ -34,7 +34,7 @@ fn filled(job: &ModExpJob<'_, BoxedUint>, chunk: Range<usize>) -> (ModExpWork, V
         window: entry.family.best_window(job.exponent_bits),
     };
     let grid = Grid::new(&entry.image, 132);
-    let work = entry.family.mod_exp(entry, grid, &what);
+    let work = modexp::launch(entry, grid, &what);
     let mut words = vec![u64::MAX; work.moduli.range().end];
     let used = job.fill(entry, &chunk, &work, &mut words);
     assert!(words[used..].iter().all(|&word| word == u64::MAX));
