@@ -29,7 +29,7 @@ use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 
 use super::launch::{Launch, Loaded, check_indices, check_parts};
-use super::layout::{Layout, Sizes};
+use super::layout::{Buffer, Layout, Sizes};
 use super::records::HeldRecords;
 use buffers::Buffers;
 pub(super) use buffers::Results;
@@ -149,7 +149,7 @@ impl Slot {
             unreachable!("buffers were just made");
         };
         let addresses = buffers.for_device(sizes);
-        let input = buffers.inputs(sizes.input);
+        let input = buffers.inputs(sizes.of(Buffer::Input));
         let copied = fill(input);
         let input = &input[..copied];
         for launch in launches {
@@ -168,7 +168,10 @@ impl Slot {
         // SAFETY: buffers on the device are as long as those on the host. Both stay allocated while
         // the slot is busy: until `finish` has waited for the results, or `abandon` for all
         // streams. Before that only `wipe_input` writes to the inputs, once they are copied.
-        unsafe { result::memcpy_htod_async(addresses.input, input, stream.cu_stream())? };
+        unsafe {
+            let inputs = addresses.of_buffer(Buffer::Input);
+            result::memcpy_htod_async(inputs, input, stream.cu_stream())?;
+        }
         #[cfg(all(test, feature = "rsa"))]
         let injection = self.injection.take();
         #[cfg(all(test, feature = "rsa"))]
@@ -217,9 +220,12 @@ impl Slot {
         #[cfg(all(test, feature = "rsa"))]
         inject_after(launches.len());
         self.kernel_end.record(stream)?;
-        let output = buffers.outputs_mut(sizes.output);
+        let output = buffers.outputs_mut(sizes.of(Buffer::Output));
         // SAFETY: as above.
-        unsafe { result::memcpy_dtoh_async(output, addresses.output, stream.cu_stream())? };
+        unsafe {
+            let outputs = addresses.of_buffer(Buffer::Output);
+            result::memcpy_dtoh_async(output, outputs, stream.cu_stream())?;
+        }
         self.output_there.record(stream)?;
         if is_single {
             // Later work on the stream runs after the chunk.
@@ -279,7 +285,7 @@ impl Slot {
         self.records = None;
         let milliseconds = self.kernel_start.elapsed_ms(&self.kernel_end)?;
         let kernel = Duration::from_secs_f64(f64::from(milliseconds) / 1e3);
-        Ok((buffers.give_results(sizes.output), kernel))
+        Ok((buffers.give_results(sizes.of(Buffer::Output)), kernel))
     }
 
     /// Takes back the memory of results that have been read.
@@ -351,10 +357,8 @@ impl Slot {
 
     /// The size of its buffers on the device in words.
     pub(super) fn words(&self) -> usize {
-        self.buffers.as_ref().map_or(0, |buffers| {
-            let sizes = buffers.sizes();
-            sizes.input + sizes.output + sizes.scratch + sizes.intermediate
-        })
+        let buffers = self.buffers.as_ref();
+        buffers.map_or(0, |buffers| buffers.sizes().0.iter().sum())
     }
 
     /// Whether all buffers, on the host and on the device, hold only zeros. For tests.
