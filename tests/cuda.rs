@@ -7,10 +7,8 @@ mod calibration;
 mod memory;
 #[path = "common/need.rs"]
 mod need;
-#[path = "cuda/products.rs"]
-mod products;
-#[path = "cuda/unvalidated.rs"]
-mod unvalidated;
+#[path = "cuda/validation.rs"]
+mod validation;
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 

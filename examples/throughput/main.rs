@@ -5,7 +5,6 @@
 //! cargo run --release --example throughput -- --bits 1024,2048 --csv throughput.csv --svg throughput.svg
 //! cargo run --release --example throughput -- --full --csv kernels.csv --svg kernels.svg
 //! cargo run --release --example throughput -- --bits 1024 --secrets
-//! cargo run --release --example throughput -- --products --batch 4096,65536,1048576
 //! cargo run --release --example throughput -- --tune calibration.txt
 //! cargo run --release --example throughput -- --rsa 2048
 //! cargo run --release --example throughput -- --verify 2048
@@ -17,7 +16,6 @@ extern crate alloc;
 mod full_device;
 mod load;
 mod plot;
-mod products;
 mod rsa_ops;
 mod secrets;
 mod tune;
@@ -72,14 +70,10 @@ struct Options {
     /// kernel's time does not depend on them.
     #[arg(long, conflicts_with_all = ["rsa", "csv", "svg"])]
     secrets: bool,
-    /// Measures products of 128 to 512 bits instead, whole calls on the GPUs and on the processor
-    /// in turn.
-    #[arg(long, conflicts_with_all = ["rsa", "secrets", "csv", "svg"])]
-    products: bool,
     /// Calibrates instead: measures the kernels and the processor, prints predictions and the
     /// kernels chosen before and after for these batch sizes, and writes a calibration to this
     /// file.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["rsa", "secrets", "csv", "svg", "full", "products", "window", "exponent_bits", "seconds"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rsa", "secrets", "csv", "svg", "full", "window", "exponent_bits", "seconds"])]
     tune: Option<std::path::PathBuf>,
     /// Measures RSA with a fresh key of this many bits instead, with and without blinding: the
     /// kernels, whole signatures from message to octets, and the processor alone.
@@ -87,7 +81,7 @@ struct Options {
     rsa: Option<usize>,
     /// Measures RSA verification with a fresh key of this many bits instead, on the GPUs, the
     /// processor and both.
-    #[arg(long, conflicts_with_all = ["rsa", "secrets", "csv", "svg", "full", "products", "tune"])]
+    #[arg(long, conflicts_with_all = ["rsa", "secrets", "csv", "svg", "full", "tune"])]
     verify: Option<usize>,
     /// With `--rsa`: measures how long signatures wait instead, when messages come evenly at these
     /// parts of the rate of large batches, and are signed in batches of the given sizes.
@@ -160,9 +154,6 @@ fn run() -> Result<(), Box<dyn Error>> {
             fs::write(path, table.svg())?;
         }
         return Ok(());
-    }
-    if options.products {
-        return products::measure(&cuda, &options.batch, options.seconds);
     }
     if let Some(bits) = options.verify {
         return verify_ops::measure(&cuda, bits, &options.batch, options.seconds);

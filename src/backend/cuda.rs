@@ -20,15 +20,11 @@
 mod calibration;
 #[cfg(feature = "rsa")]
 pub(crate) mod crt;
-mod exponentiations;
 pub(crate) mod family;
 #[cfg(feature = "rsa")]
 pub(crate) mod feed;
 mod fixed_base;
-mod group;
-mod inputs;
 mod modexp;
-mod mul;
 pub(crate) mod plan;
 #[cfg(feature = "rsa")]
 pub(crate) mod public_powers;
@@ -40,13 +36,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::num::NonZeroUsize;
 
-use batch_modexp_core::checks::check_lengths;
-use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
+use batch_modexp_core::width;
+use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul, Serial};
 use batch_modexp_cpu::Cpu;
 use crypto_bigint::Unsigned;
 
 use self::family::entry::Entry;
-use self::group::{Group, Instance};
 use self::registry::SHIPPED;
 use self::runtime::device::Device;
 use self::runtime::pipeline::{Devices, Forecast};
@@ -70,7 +65,7 @@ pub use batch_modexp_core::{CalibrationFault, DeviceFault, Unavailable};
 ///
 /// Instances of up to [`MAX_BITS`](Self::MAX_BITS) bits run on the devices. Wider ones, and those
 /// with exponents longer than their modulus, run on the host's threads; a batch may mix both. The
-/// result does not depend on where it was computed. Products run on the devices up to 512 bits.
+/// result does not depend on where it was computed. Products run on the host's threads.
 ///
 /// Bases, exponents, moduli and results pass through buffers in pinned host memory and in device
 /// memory. The buffers belong to this value and grow to the largest batch. They are wiped after
@@ -101,12 +96,12 @@ pub use batch_modexp_core::{CalibrationFault, DeviceFault, Unavailable};
 ///
 /// # Forks
 ///
-/// CUDA does not survive a fork. In a forked child every call returns [`Error::Forked`], and
-/// dropping this value leaves the devices to the parent.
+/// CUDA does not survive a fork. In a forked child every call for the devices returns
+/// [`Error::Forked`], and dropping this value leaves the devices to the parent.
 #[derive(Debug)]
 pub struct Cuda {
     devices: Devices,
-    /// Computes instances without a kernel, and copies numbers.
+    /// Computes products and instances without a kernel, and copies numbers.
     host: Cpu,
 }
 
@@ -211,8 +206,7 @@ impl Cuda {
 
     /// Compiles the kernels for moduli of `bits` bits, so that the first call need not.
     ///
-    /// This covers exponentiations and, up to their widest kernel, products. Widths above
-    /// [`MAX_BITS`](Self::MAX_BITS) need no kernels. RSA has further kernels, which
+    /// Widths above [`MAX_BITS`](Self::MAX_BITS) need no kernels. RSA has further kernels, which
     /// `prepare_private_op` compiles (feature `rsa`).
     ///
     /// # Errors
@@ -220,7 +214,7 @@ impl Cuda {
     /// [`Error::Cuda`] if the driver cannot compile or load a kernel, [`Error::Forked`] in a forked
     /// child.
     pub fn prepare(&self, bits: u32) -> Result<(), Error> {
-        self.compile(|| SHIPPED.serving(bits).chain(SHIPPED.multiplying(bits)))
+        self.compile(|| SHIPPED.serving(bits))
     }
 
     /// Compiles kernels for every device that can run them.
@@ -324,26 +318,6 @@ impl Cuda {
         entries.any(|entry| self.devices().any(|device| entry.runs_on(device)))
     }
 
-    /// Checks a batch on all threads, and groups it by width. Returns the first error in the order
-    /// of the batch.
-    ///
-    /// One thread would take as long for many instances as the devices for a tenth of them.
-    ///
-    /// # Panics
-    ///
-    /// If `batch` and `out` differ in length.
-    fn checked<'a, I: Instance, U>(
-        &self,
-        batch: &'a [I],
-        out: &[U],
-        check: impl Fn(&[I]) -> Result<(), Error> + Sync,
-    ) -> Result<Vec<Group<'a, I>>, Error> {
-        check_lengths(batch, out);
-        Group::by_width_unless(batch, self.host_pool(), |first, instances| {
-            Some(check(instances).err()?.with_index(|index| first + index))
-        })
-    }
-
     /// The host threads, for copies and other work beside the devices.
     pub(crate) fn host_pool(&self) -> HostPool<'_> {
         HostPool(self.host.inner().pool_here())
@@ -362,8 +336,32 @@ where
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        self.check_and_run(batch, exponent_bits, out, u32::MAX, Tuning::default())
-            .map(|_| ())
+        self.check_and_run(
+            batch,
+            exponent_bits,
+            out,
+            width::MAX_BITS,
+            Tuning::default(),
+        )
+        .map(|_| ())
+    }
+}
+
+/// Products run on the host's threads, also in a forked child and without a usable device.
+///
+/// Copying numbers between host and device takes longer than multiplying them on the host.
+impl<U: Unsigned + Sync + Send> BatchModMul<U> for Cuda
+where
+    Serial: BatchModMul<U, Error = Error>,
+{
+    type Error = Error;
+
+    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        self.host.batch_mod_mul(batch, out)
+    }
+
+    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        self.host.batch_monty_mul(batch, out)
     }
 }
 

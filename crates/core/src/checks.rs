@@ -100,16 +100,7 @@ pub fn check_products<U: Unsigned>(
     max_bits: u32,
 ) -> Result<(), Error> {
     check_lengths(batch, out);
-    check_factors(batch, max_bits)
-}
-
-/// Checks a part of a batch of products; see [`check_products`].
-///
-/// # Errors
-///
-/// Those of [`check_products`].
-pub fn check_factors<U: Unsigned>(instances: &[ModMul<'_, U>], max_bits: u32) -> Result<(), Error> {
-    for (index, instance) in instances.iter().enumerate() {
+    for (index, instance) in batch.iter().enumerate() {
         let modulus_bits = width(instance.params.modulus().as_ref());
         if modulus_bits > max_bits {
             return Err(Error::ModulusWidth {

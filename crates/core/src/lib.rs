@@ -36,7 +36,7 @@ pub use public_exponent::PublicExponent;
 pub use serial::Serial;
 pub use traits::{
     BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchModExpEach, BatchModExpVartime,
-    BatchModMul, BatchMultiExp, FixedBase, FixedBaseVartime, ModExp, ModMul, ModMultiExp,
+    BatchModMul, BatchMultiExp, FixedBase, FixedBaseVartime, ModExp, ModMul, ModMultiExp, gathered,
 };
 
 /// The paths of the crate `batch-modexp`, for examples in the documentation.

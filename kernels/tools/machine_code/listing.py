@@ -21,7 +21,7 @@ KEY = ["chip", "module", "entry"]
 COLUMNS = [*KEY, "ptx_sha256", *observed.FIGURES]
 # The parameters that point to indices, which are public; every other pointer points to secrets. An operation that is not here has
 # no such parameter.
-PUBLIC_POINTERS = {"mod_exp": [4], "fixed_entries": [4], "mod_mul": [4], "crt_halves": [3], "crt_recombine": [3], "crt_join": [5], "crt_blind": [5]}
+PUBLIC_POINTERS = {"mod_exp": [4], "fixed_entries": [4], "crt_halves": [3], "crt_recombine": [3], "crt_join": [5], "crt_blind": [5]}
 
 
 def measure(kernels):

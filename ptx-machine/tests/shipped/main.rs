@@ -10,5 +10,4 @@ mod fixed;
 mod harness;
 mod manifest;
 mod modexp;
-mod mul;
 mod rsa;

@@ -77,9 +77,7 @@ fn check(
 /// A kernel that is shipped but missing in the tables would not be tested.
 #[test]
 fn every_shipped_entry_point_is_tested() {
-    let tested = ["modexp_", "modmul_", "fixed_", "rsa_"]
-        .map(entries)
-        .concat();
+    let tested = ["modexp_", "fixed_", "rsa_"].map(entries).concat();
     let mut tested: Vec<_> = tested.into_iter().map(|entry| entry.name).collect();
     let mut shipped = shipped();
     tested.sort();

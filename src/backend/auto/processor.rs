@@ -8,8 +8,7 @@ use super::{Auto, Chosen};
 
 /// Products run on the processor, even with GPUs, with the same engine as exponentiations there.
 ///
-/// Copying numbers between host and device takes longer than multiplying them on the host. See
-/// `docs/comparison.md`, "Products". `Cuda` multiplies on the devices.
+/// Copying numbers between host and device takes longer than multiplying them on the host.
 impl<U> BatchModMul<U> for Auto
 where
     U: Unsigned + Sync,

@@ -29,7 +29,7 @@ use super::runtime::layout::Part;
 use super::runtime::pipeline::{ChunkLens, Forecast, Job, Output, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::records::{Residence, TableInUse};
-use super::runtime::slot::{Outgoing, Slot};
+use super::runtime::slot::Slot;
 use super::words::{copy_out, write_indices};
 
 /// The public properties that all keys of a batch share.
@@ -290,9 +290,9 @@ impl<O: Output, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
         let alone = share.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let len = self.part_len(chunk.len());
         let parts = self.feed.open(chunk, len, operands).map_err(Stop::Batch)?;
-        let fill = |mut inputs: Outgoing<'_>| {
-            self.fill(share, chunk, &parts, &work, inputs.words());
-            inputs.send()
+        let fill = |input: &mut [u64]| {
+            self.fill(share, chunk, &parts, &work, input);
+            input.len()
         };
         #[cfg(test)]
         if let Some(injection) = self.tampering.injection.cloned() {

@@ -1,4 +1,5 @@
-//! The interface of a kernel family: operands in memory, launches, supported chips, and costs.
+//! The interface of a kernel family: supported chips and costs. Launches and their operands in
+//! memory.
 
 #[cfg(feature = "rsa")]
 pub(crate) mod crt;
@@ -6,8 +7,7 @@ pub(crate) mod dpf;
 pub(crate) mod entry;
 pub(crate) mod fixed;
 pub(crate) mod int;
-mod modexp;
-pub(crate) mod mul;
+pub(crate) mod modexp;
 pub(crate) mod rns;
 pub(crate) mod rns_mma;
 
@@ -15,18 +15,15 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use batch_modexp_core::window::Window;
-use crypto_bigint::Limb;
 
 use self::entry::Entry;
 use super::runtime::launch::Launch;
 use super::runtime::layout::{Layout, Part};
-use super::runtime::module::Grid;
 use super::runtime::probe::DeviceInfo;
-use super::words::NonTemporal;
 
 /// A family of kernels with one kind of arithmetic. `entry` is always one of the family's own.
 ///
-/// A family makes its launches and guarantees that they are sound: see [`Launch::new`].
+/// Parameters and records of exponentiations are the same in all families: see [`modexp`].
 pub(crate) trait Family: fmt::Debug + Sync {
     /// Whether a kernel runs on a device, which needs its instructions and its memory.
     fn runs_on(&self, entry: &Entry, device: &DeviceInfo) -> bool;
@@ -52,24 +49,6 @@ pub(crate) trait Family: fmt::Debug + Sync {
         8
     }
 
-    /// Lays out a chunk of exponentiations in memory, and makes its launches.
-    fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork;
-
-    /// Writes the whole record of a modulus. By default: the modulus, and `r2`, which is
-    /// `2^(2 * r2_bits)` modulo the modulus.
-    fn write_modulus<'w>(
-        &self,
-        entry: &Entry,
-        modulus: &[Limb],
-        r2: &[Limb],
-        record: &'w mut [u64],
-        stores: &mut NonTemporal<'w>,
-    ) {
-        let (first, second) = record.split_at_mut(entry.words());
-        stores.copy_in(modulus, first);
-        stores.copy_in(r2, second);
-    }
-
     /// Whether the output in place of a power marks a modulus that the family does not support. The
     /// host computes such an instance, which makes this answer public.
     fn is_refused(&self, _power: &[u64]) -> bool {
@@ -81,6 +60,33 @@ pub(crate) trait Family: fmt::Debug + Sync {
     fn crt(&self) -> Option<&dyn crt::CrtFamily> {
         None
     }
+}
+
+/// The clock of the H200 on which kernels were measured, in kHz.
+const REFERENCE_CLOCK_KHZ: f64 = 1_980_000.0;
+
+/// The clock of a device, relative to that of the H200.
+fn relative_clock(device: &DeviceInfo) -> f64 {
+    f64::from(device.clock_khz().max(1)) / REFERENCE_CLOCK_KHZ
+}
+
+/// The window of up to `widest` bits with the least cost.
+fn cheapest_window(widest: u32, cost: impl Fn(Window) -> f64) -> Window {
+    let windows = (Window::MIN_BITS..=widest).filter_map(Window::new);
+    windows
+        .min_by(|&a, &b| cost(a).total_cmp(&cost(b)))
+        .unwrap_or_else(|| unreachable!("there are windows"))
+}
+
+/// The cost of an exponentiation in multiplications, for families in words: `dpf` and `int`.
+fn cost_in_words(window: Window, exponent_bits: u32) -> f64 {
+    /// The approximate cost of reading one entry of the window table. It grows with the table. This
+    /// value gives the fastest windows of `benches/cuda-h200.csv`.
+    const SCAN_COST: f64 = 0.018;
+    let digits = window.digit_count(exponent_bits) as f64;
+    let table = window.table_len() as f64;
+    let squarings = digits * f64::from(window.bits());
+    squarings + digits * (1.0 + table * SCAN_COST) + table
 }
 
 /// A chunk of exponentiations. All fields are public.

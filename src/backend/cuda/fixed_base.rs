@@ -12,8 +12,8 @@ use batch_modexp_core::fixed_base::check_exponents;
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::width::{clear, width};
 use batch_modexp_core::{BatchFixedBaseExp as _, Error, FixedBase};
+use crypto_bigint::Unsigned;
 use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{Limb, Unsigned};
 
 use self::entries::EntriesJob;
 use self::powers::FixedJob;
@@ -22,7 +22,7 @@ use super::family::entry::{Entry, Operation};
 use super::family::fixed::{ENTRIES, TableShape, WINDOW_BITS, operand_words};
 use super::registry::SHIPPED;
 use super::runtime::records::Residence;
-use super::words::copy_in;
+use super::words::{copy_in, place};
 
 /// A table of powers of one base modulo one modulus, for exponents of up to a public length:
 /// [`Cuda::fixed_base`].
@@ -303,15 +303,6 @@ struct Inputs<'a, U: Unsigned> {
     inverse: Option<&'a U>,
     params: &'a MontyParams<U>,
     exponent_bits: u32,
-}
-
-/// The limbs of a result, which gets the width of the modulus.
-fn place<'o, U: Unsigned>(out: &'o mut U, zero: &U) -> &'o mut [Limb] {
-    if width(out) != width(zero) {
-        clear(core::slice::from_mut(out));
-        *out = zero.clone();
-    }
-    out.as_mut_limbs()
 }
 
 #[cfg(test)]

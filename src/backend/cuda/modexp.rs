@@ -1,64 +1,154 @@
-//! Modular exponentiations as a device job: the conversion between instances of a group and words
-//! in buffers.
+//! Batches of modular exponentiations: validation, the split between devices and host, and the
+//! device job.
 
+mod inputs;
+
+use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::borrow::BorrowMut;
 use core::ops::Range;
-use core::slice;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use batch_modexp_core::checks::check_instances;
-use batch_modexp_core::secret::Secret;
-use batch_modexp_core::width::{WithLimbs, width, with_limbs};
-use batch_modexp_core::{BatchModExp, Error, ModExp};
-use crypto_bigint::modular::{FixedMontyParams, MontyParams};
-use crypto_bigint::{Limb, Odd, Uint, Unsigned};
+use batch_modexp_core::checks::{check_instances, check_lengths};
+use batch_modexp_core::width::{clear, width};
+use batch_modexp_core::{BatchModExp, Error, ModExp, Serial, gathered};
+use crypto_bigint::Unsigned;
 
-use super::family::entry::{Entry, Registry};
-use super::family::{ModExpChunk, ModExpWork};
-use super::group::Group;
-use super::inputs::Parts;
+use super::Cuda;
+use super::family::entry::Entry;
+use super::family::{ModExpChunk, modexp};
 use super::plan::{Plan, Tuning};
+use super::registry::SHIPPED;
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;
 use super::runtime::module::Grid;
-use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
+use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
-use super::runtime::slot::{Outgoing, Slot};
-use super::words::{HostPool, NonTemporal, Rows};
+use super::runtime::slot::Slot;
+use super::words::{HostPool, Rows, copy_out, place};
 
-impl<U: Unsigned + Sync + Send> Group<'_, ModExp<'_, U>> {
-    /// Computes the group on the host.
-    pub(super) fn compute_on<B>(
+#[cfg(feature = "rsa")]
+pub(super) use inputs::write_moduli;
+pub(super) use inputs::write_modulus;
+
+impl Cuda {
+    /// Checks a batch of exponentiations, including its width against `max_bits`, and computes it.
+    pub(super) fn check_and_run<U: Unsigned + Sync + Send>(
         &self,
-        host: &B,
+        batch: &[ModExp<'_, U>],
         exponent_bits: u32,
         out: &mut [U],
-    ) -> Result<(), Error>
+        max_bits: u32,
+        tuning: Tuning,
+    ) -> Result<Timing, Error>
     where
-        B: BatchModExp<U, Error = Error>,
+        Serial: BatchModExp<U, Error = Error>,
     {
-        self.compute_with(out, |instances, results| {
-            host.batch_mod_exp(instances, exponent_bits, results)
-        })
+        check_lengths(batch, out);
+        self.validate(batch, exponent_bits, max_bits)
+            .and_then(|is_mixed| self.run(batch, exponent_bits, out, tuning, is_mixed))
+            .inspect_err(|_| clear(out))
+    }
+
+    /// Returns whether the widths of the moduli differ, or the first error in the order of the
+    /// batch.
+    ///
+    /// On all threads: one would take as long for many instances as the devices for a tenth of
+    /// them.
+    fn validate<U: Unsigned + Sync>(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        max_bits: u32,
+    ) -> Result<bool, Error> {
+        let is_mixed = AtomicBool::new(false);
+        let error = self.host_pool().first(batch, |first, part| {
+            let width = bits(&batch[0]);
+            if part.iter().any(|instance| bits(instance) != width) {
+                is_mixed.store(true, Relaxed);
+            }
+            let error = check_instances(part, exponent_bits, max_bits).err()?;
+            Some(error.in_batch_at(first))
+        });
+        error.map_or(Ok(is_mixed.into_inner()), Err)
+    }
+
+    /// Computes a batch that has been validated, one width after the other.
+    fn run<U: Unsigned + Sync + Send>(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+        tuning: Tuning,
+        is_mixed: bool,
+    ) -> Result<Timing, Error>
+    where
+        Serial: BatchModExp<U, Error = Error>,
+    {
+        self.devices.check()?;
+        if !is_mixed {
+            return self.run_one_width(batch, exponent_bits, out, tuning);
+        }
+        let mut widths = BTreeMap::<u32, Vec<usize>>::new();
+        for (index, instance) in batch.iter().enumerate() {
+            widths.entry(bits(instance)).or_default().push(index);
+        }
+        let mut timing = Timing::default();
+        for at in widths.values() {
+            timing += gathered(batch, at, out, |instances, results| {
+                self.run_one_width(instances, exponent_bits, results, tuning)
+            })?;
+        }
+        Ok(timing)
+    }
+
+    /// Computes instances of one width on the devices. The host computes them if there is no
+    /// kernel, as for exponents that are longer than their moduli, and those that a family refuses.
+    fn run_one_width<U: Unsigned + Sync + Send>(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+        tuning: Tuning,
+    ) -> Result<Timing, Error>
+    where
+        Serial: BatchModExp<U, Error = Error>,
+    {
+        let on_host = |instances: &[ModExp<'_, U>], results: &mut [U]| {
+            self.host.batch_mod_exp(instances, exponent_bits, results)
+        };
+        let job = ModExpJob::new(batch, exponent_bits, tuning, self.host_pool());
+        if batch.is_empty() || exponent_bits > job.bits || !self.has_kernel(job.bits) {
+            return on_host(batch, out).map(|()| Timing::default());
+        }
+        let timing = self.devices.run(&job, &mut *out)?;
+        let refused = job.refused.into_inner();
+        let refused = refused.unwrap_or_else(PoisonError::into_inner);
+        if !refused.is_empty() {
+            gathered(batch, &refused, out, on_host)?;
+        }
+        Ok(timing)
     }
 }
 
-/// The exponentiations of a group.
+/// The width of an instance's modulus in bits.
+fn bits<U: Unsigned>(instance: &ModExp<'_, U>) -> u32 {
+    width(instance.params.modulus().as_ref())
+}
+
+/// Exponentiations with moduli of one width.
 pub(super) struct ModExpJob<'a, U: Unsigned> {
-    pub(super) group: &'a Group<'a, ModExp<'a, U>>,
+    batch: &'a [ModExp<'a, U>],
+    /// The width of the moduli in bits.
+    bits: u32,
     /// The length of the exponents, which is public.
-    pub(super) exponent_bits: u32,
-    pub(super) registry: Registry,
-    pub(super) tuning: Tuning,
-    pub(super) threads: HostPool<'a>,
-    /// Whether the instances have yet to be validated, including that their width is that of the
-    /// group.
-    pub(super) is_unvalidated: bool,
-    /// Members whose moduli a family refused.
-    pub(super) refused: Mutex<Vec<usize>>,
+    exponent_bits: u32,
+    tuning: Tuning,
+    threads: HostPool<'a>,
+    /// The indices of instances whose moduli a family refused.
+    refused: Mutex<Vec<usize>>,
 }
 
 /// A chunk that was submitted.
@@ -97,93 +187,52 @@ impl Share {
 }
 
 impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
+    pub(super) fn new(
+        batch: &'a [ModExp<'a, U>],
+        exponent_bits: u32,
+        tuning: Tuning,
+        threads: HostPool<'a>,
+    ) -> Self {
+        Self {
+            batch,
+            bits: batch.first().map_or(0, bits),
+            exponent_bits,
+            tuning,
+            threads,
+            refused: Mutex::default(),
+        }
+    }
+
     fn plan(&self, device: &DeviceInfo, count: usize) -> Option<Plan> {
-        Plan::new(
-            self.registry,
-            self.group.bits,
-            self.exponent_bits,
-            count,
-            device,
-            self.tuning,
-        )
+        let Self {
+            bits,
+            exponent_bits,
+            tuning,
+            ..
+        } = *self;
+        Plan::new(SHIPPED, bits, exponent_bits, count, device, tuning)
     }
 
-    /// Validates a member, unless the batch has been validated.
-    fn check(&self, member: usize) -> Result<(), Error> {
-        if !self.is_unvalidated {
-            return Ok(());
-        }
-        let (group, index) = (self.group, self.group.index(member));
-        let instance = slice::from_ref(group.instance(member));
-        check_instances(instance, self.exponent_bits, group.bits)
-            .map_err(|error| error.with_index(|_| index))?;
-        let bits = width(instance[0].params.modulus().as_ref());
-        if bits != group.bits {
-            return Err(Error::ModulusWidth {
-                index,
-                bits,
-                max_bits: group.bits,
-            });
-        }
-        Ok(())
-    }
-
-    /// Writes and sends all inputs of a chunk. Returns the error of an invalid instance.
-    fn fill(
-        &self,
-        entry: &Entry,
-        chunk: &Range<usize>,
-        work: &ModExpWork,
-        inputs: Outgoing<'_>,
-    ) -> Result<(), Stop<Error>> {
-        let parts = Parts {
-            numbers: [work.base, work.exponent],
-            modulus_index: work.modulus_index,
-            records: work.moduli,
-        };
-        self.group.fill(
-            chunk,
-            inputs,
-            &parts,
-            self.threads,
-            |member, instance, [base, exponent], stores| {
-                self.check(member)?;
-                stores.copy_in(instance.base.as_limbs(), base);
-                stores.copy_in(instance.exponent.as_limbs(), exponent);
-                Ok(())
-            },
-            |instance, record, stores| {
-                write_modulus(entry, instance.params, record, stores);
-            },
-        )
-    }
-
-    /// Moves powers to their places, each as wide as its modulus, and records refused members.
-    fn store<P: BorrowMut<U> + Send>(
-        &self,
-        entry: &Entry,
-        chunk: &Range<usize>,
-        words: &mut [u64],
-        out: &mut [P],
-    ) {
-        let size = words.len() / chunk.len();
+    /// Moves powers to their places, each as wide as its modulus, and records refused instances.
+    /// `first` is the index of the first one.
+    fn store(&self, entry: &Entry, first: usize, words: &mut [u64], out: &mut [U]) {
+        let size = words.len() / out.len();
         let rows = Rows::new(words, size);
         self.threads.each_with_row(out, rows, |i, out, words| {
-            let member = chunk.start + i;
+            let index = first + i;
             if entry.family.is_refused(words) {
                 let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-                refused.push(member);
+                refused.push(index);
             }
-            self.group.store(member, words, out.borrow_mut());
+            copy_out(
+                words,
+                place(out, self.batch[index].params.modulus().as_ref()),
+            );
         });
     }
 }
 
-impl<'p, U, P> Job<&'p mut [P]> for ModExpJob<'_, U>
-where
-    U: Unsigned + Sync + Send,
-    P: BorrowMut<U> + Send,
-{
+impl<'o, U: Unsigned + Sync + Send> Job<&'o mut [U]> for ModExpJob<'_, U> {
     type Share = Share;
     type Chunk = Submitted;
     type Error = Error;
@@ -214,11 +263,11 @@ where
             count: chunk.len(),
             moduli: chunk.len(),
             exponent_bits: self.exponent_bits,
-            r2_bits: entry.r2_bits(self.group.bits),
+            r2_bits: entry.r2_bits(self.bits),
             window: share.plan.window,
         };
-        let work = entry.family.mod_exp(entry, share.grid, &what);
-        let fill = |inputs: Outgoing<'_>| self.fill(entry, chunk, &work, inputs);
+        let work = modexp::launch(entry, share.grid, &what);
+        let fill = |input: &mut [u64]| self.fill(entry, chunk, &work, input);
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
         Ok(Submitted {
             entry,
@@ -226,58 +275,9 @@ where
         })
     }
 
-    fn take(
-        &self,
-        chunk: Submitted,
-        members: &Range<usize>,
-        words: &mut [u64],
-        places: &'p mut [P],
-    ) {
+    fn take(&self, chunk: Submitted, range: &Range<usize>, words: &mut [u64], places: &'o mut [U]) {
         let powers = &mut words[chunk.power.range()];
-        self.store(chunk.entry, members, powers, places);
-    }
-}
-
-/// Writes the record of a modulus.
-pub(super) fn write_modulus<'w, U: Unsigned>(
-    entry: &Entry,
-    params: &MontyParams<U>,
-    record: &'w mut [u64],
-    stores: &mut NonTemporal<'w>,
-) {
-    let modulus = params.modulus().as_ref().as_limbs();
-    let bits = modulus.len() as u32 * Limb::BITS;
-    let r2_bits = entry.r2_bits(bits);
-    let wide = (r2_bits != bits).then(|| wide_r2(modulus, r2_bits));
-    let r2 = wide
-        .as_deref()
-        .map_or(params.r2().as_limbs(), Vec::as_slice);
-    let family = entry.family;
-    family.write_modulus(entry, modulus, r2, record, stores);
-}
-
-/// `2^(2 * r2_bits)` modulo a modulus narrower than `r2_bits`, in constant time.
-fn wide_r2(modulus: &[Limb], r2_bits: u32) -> Secret<Vec<Limb>> {
-    let limbs = (r2_bits / Limb::BITS) as usize;
-    with_limbs(limbs, WideR2 { modulus, limbs })
-}
-
-struct WideR2<'a> {
-    modulus: &'a [Limb],
-    limbs: usize,
-}
-
-impl WithLimbs for WideR2<'_> {
-    type Output = Secret<Vec<Limb>>;
-
-    fn run<const LIMBS: usize>(self) -> Self::Output {
-        assert_eq!(LIMBS, self.limbs, "classes have widths that numbers have");
-        let mut wide = Secret::new(Uint::<LIMBS>::ZERO);
-        wide.as_mut_limbs()[..self.modulus.len()].copy_from_slice(self.modulus);
-        // A copy of an odd number.
-        let params = FixedMontyParams::new(Odd::new(*wide).expect("an odd modulus"));
-        let params = Secret::new(params);
-        Secret::new(params.r2().as_limbs().to_vec())
+        self.store(chunk.entry, range.start, powers, places);
     }
 }
 

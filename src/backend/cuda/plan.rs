@@ -199,9 +199,7 @@ fn milliseconds(entry: &Entry, device: &DeviceInfo, count: usize, exponent_bits:
     let Some(times) = measured else {
         return predicted(exponent_bits);
     };
-    let per_multiprocessor = count.div_ceil(device.multiprocessors().max(1) as usize);
-    let blocks = per_multiprocessor.div_ceil(entry.image.instances_per_block);
-    let shared = blocks as f64 * times.shared_ns as f64;
+    let shared = entry.blocks_each(device, count) * times.shared_ns as f64;
     let whole = 1e-6 * shared.max(times.alone_ns as f64);
     // The families estimate how the time depends on the length of the exponent.
     whole * predicted(exponent_bits) / predicted(entry.bits)

@@ -13,18 +13,18 @@ use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb};
 
 use super::Cuda;
-use super::family::ModExpChunk;
 use super::family::entry::Entry;
+use super::family::{self, ModExpChunk};
 use super::feed::{Feed, Feeding, Opened, Operands};
-use super::modexp::{self, write_modulus};
+use super::modexp::{self, write_moduli};
 use super::plan::{Plan, Tuning};
 use super::registry::SHIPPED;
 use super::runtime::device::Call;
-use super::runtime::layout::Part;
+use super::runtime::layout::{Part, places};
 use super::runtime::pipeline::{Forecast, Job, Output, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
-use super::runtime::slot::{Outgoing, Slot};
-use super::words::{NonTemporal, copy_out, write_indices};
+use super::runtime::slot::Slot;
+use super::words::{NonTemporal, copy_out};
 
 /// Consecutive items with one modulus.
 pub(crate) struct PowerRun<'a> {
@@ -119,26 +119,15 @@ impl<F> PublicPowers<'_, F> {
         });
     }
 
-    /// Writes the modulus records, and for each item of a chunk the index of its record.
-    fn fill_moduli(
-        &self,
-        entry: &Entry,
-        chunk: &Range<usize>,
-        [indices, records]: [&mut [u64]; 2],
-    ) {
-        let runs = self.runs_of(chunk);
-        let places = records.chunks_exact_mut(records.len() / runs.len());
-        let moduli = runs.iter().zip(places).collect();
-        self.feed.threads.each_item(moduli, |(run, record)| {
-            NonTemporal::with(|stores| write_modulus(entry, run.params, record, stores));
-        });
+    /// The moduli of a chunk, each with the number of items that have it.
+    fn moduli(&self, chunk: &Range<usize>) -> Vec<(&MontyParams<BoxedUint>, usize)> {
         let mut start = chunk.start;
-        let each = (0..).zip(runs).flat_map(|(index, run)| {
+        let moduli = self.runs_of(chunk).iter().map(|run| {
             let len = run.end.min(chunk.end) - start;
             start += len;
-            core::iter::repeat_n(index, len)
+            (run.params, len)
         });
-        write_indices(each, indices);
+        moduli.collect()
     }
 
     /// Computes on the host an item that a family refuses.
@@ -191,29 +180,28 @@ impl<O: Output, F: Feed<O>> Job<O> for PublicPowers<'_, F> {
     ) -> Result<Self::Chunk, Stop<F::Error>> {
         let modexp::Share { plan, grid, loaded } = &share.mod_exp;
         let entry = plan.entry;
+        let moduli = self.moduli(chunk);
         let what = ModExpChunk {
             count: chunk.len(),
-            moduli: self.runs_of(chunk).len(),
+            moduli: moduli.len(),
             exponent_bits: self.exponent.bit_width_vartime(),
             r2_bits: entry.r2_bits(self.bits),
             window: plan.window,
         };
-        let work = entry.family.mod_exp(entry, *grid, &what);
+        let work = family::modexp::launch(entry, *grid, &what);
         let alone = share.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let parts = self
             .feed
             .open(chunk, OPENED_AT_A_TIME, Operands::Same)
             .map_err(Stop::Batch)?;
-        let fill = |mut inputs: Outgoing<'_>| {
-            let places = [work.base, work.exponent, work.modulus_index, work.moduli];
-            let places = inputs.words().get_disjoint_mut(places.map(Part::range));
-            let Ok([bases, exponents, indices, moduli]) = places else {
-                unreachable!("parts of a layout do not overlap");
-            };
+        let fill = |input: &mut [u64]| {
+            let parts_of_input = [work.base, work.exponent, work.modulus_index, work.moduli];
+            let [bases, exponents, indices, records] = places(input, parts_of_input);
             self.feed.copy(&parts, [bases, &mut []], entry.words());
             self.fill_exponents(chunk.len(), exponents);
-            self.fill_moduli(entry, chunk, [indices, moduli]);
-            inputs.send()
+            let of_moduli = [indices, records];
+            write_moduli(entry, &moduli, of_moduli, self.feed.threads);
+            input.len()
         };
         slot.submit(&work.layout, fill, &work.launches, loaded)?;
         drop(alone);

@@ -1,22 +1,19 @@
 //! Tests that need a GPU and access to internals: wiped buffers, and lost devices.
 
 use super::modexp::ModExpJob;
-use super::mul::ModMulJob;
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Layout;
 use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
-use super::runtime::slot::{Outgoing, Slot};
+use super::runtime::slot::Slot;
 use super::*;
 use alloc::vec;
-use batch_modexp_core::checks::Form;
-use batch_modexp_core::{BatchModMul as _, ModMul};
 use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
-use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams};
-use crypto_bigint::{BoxedUint, NonZero, Odd, U256, U1024};
+use crypto_bigint::modular::FixedMontyParams;
+use crypto_bigint::{NonZero, Odd, U1024};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use std::sync::{Condvar, Mutex};
@@ -43,16 +40,8 @@ fn with_batch(check: impl FnOnce(&[ModExp<'_, U1024>], U1024)) {
     check(&vec![instance; 100_000], expected[0]);
 }
 
-fn job<'a>(cuda: &'a Cuda, group: &'a Group<'a, ModExp<'a, U1024>>) -> ModExpJob<'a, U1024> {
-    ModExpJob {
-        group,
-        exponent_bits: 32,
-        registry: SHIPPED,
-        tuning: Tuning::default(),
-        threads: cuda.host_pool(),
-        is_unvalidated: false,
-        refused: Mutex::default(),
-    }
+fn job<'a>(cuda: &'a Cuda, batch: &'a [ModExp<'a, U1024>]) -> ModExpJob<'a, U1024> {
+    ModExpJob::new(batch, 32, Tuning::default(), cuda.host_pool())
 }
 
 #[test]
@@ -65,27 +54,6 @@ fn buffers_are_wiped_after_a_call() {
         assert!(out.iter().all(|result| *result == expected));
         assert!(cuda.devices.iter().all(Device::is_wiped));
     });
-}
-
-/// Products in both forms, in several chunks.
-#[test]
-fn buffers_are_wiped_after_products() {
-    let Some(cuda) = gpu(1) else { return };
-    let params = FixedMontyParams::new(Odd::new(U256::MAX).unwrap());
-    let secret = U256::MAX.wrapping_div(&NonZero::new(U256::from(7u8)).unwrap());
-    let instance = ModMul::new(&secret, &secret, &params);
-    let batch = vec![instance; 500_000];
-    let mut out = vec![U256::ZERO; batch.len()];
-    let mut expected = [U256::ZERO];
-    Serial.batch_mod_mul(&[instance], &mut expected).unwrap();
-    cuda.batch_mod_mul(&batch, &mut out).unwrap();
-    assert!(out.iter().all(|result| *result == expected[0]));
-    assert!(cuda.devices.iter().all(Device::is_wiped));
-
-    Serial.batch_monty_mul(&[instance], &mut expected).unwrap();
-    cuda.batch_monty_mul(&batch, &mut out).unwrap();
-    assert!(out.iter().all(|result| *result == expected[0]));
-    assert!(cuda.devices.iter().all(Device::is_wiped));
 }
 
 /// The first large call loads a kernel and allocates. If it counted as the speed of the device,
@@ -102,61 +70,6 @@ fn no_call_changes_a_prediction() {
         assert!(out.iter().all(|power| *power == expected));
     });
     assert_eq!(predicted(), before);
-}
-
-/// A chunk with an invalid instance in its second half has sent the first half. That data, and the
-/// data of other chunks, is wiped.
-#[test]
-fn buffers_are_wiped_after_a_fault_of_the_batch() {
-    let Some(cuda) = gpu(1) else { return };
-    let params = BoxedMontyParams::new(Odd::new(BoxedUint::max(512)).unwrap());
-    let (secret, wide) = (BoxedUint::max(512), BoxedUint::max(1024));
-    let instance = ModExp::new(&secret, &secret, params.as_ref());
-    for index in [70_001, 99_999] {
-        let mut batch = vec![instance; 100_000];
-        batch[index].base = &wide;
-        let mut out = vec![BoxedUint::max(512); batch.len()];
-        let result = cuda.batch_mod_exp(&batch, 32, &mut out);
-        assert_eq!(
-            result,
-            Err(Error::BaseWidth {
-                index,
-                bits: 1024,
-                modulus_bits: 512,
-            })
-        );
-        let zero = BoxedUint::zero_with_precision(512);
-        assert!(out.iter().all(|result| *result == zero));
-        assert!(cuda.devices.iter().all(Device::is_wiped));
-    }
-}
-
-/// A device is lost while it multiplies. The others finish its share.
-#[test]
-fn a_device_that_is_lost_with_products_is_set_aside() {
-    let Some(cuda) = gpu(2) else { return };
-    let params = FixedMontyParams::new(Odd::new(U256::MAX).unwrap());
-    let (a, b) = (U256::from(7u8), U256::ONE << 255);
-    let batch = vec![ModMul::new(&a, &b, &params); 500_000];
-    let group = &Group::by_width(&batch, HostPool(None))[0];
-    let failing = Failing {
-        job: ModMulJob {
-            group,
-            form: Form::Ordinary,
-            registry: SHIPPED,
-            threads: cuda.host_pool(),
-        },
-        victim: cuda.devices.iter().nth(1).unwrap(),
-        how: Failure::Loss,
-        after: 1,
-    };
-    let mut out = vec![U256::ZERO; batch.len()];
-    cuda.devices.run(&failing, &mut out[..]).unwrap();
-    // 7 * 2^255 = 3 * 2^256 + 2^255.
-    let expected = (U256::ONE << 255) + U256::from(3u8);
-    assert!(out.iter().all(|result| *result == expected));
-    assert_eq!(cuda.lost().count(), 1);
-    assert!(cuda.devices.iter().all(Device::is_wiped));
 }
 
 /// A job whose chunks wait on the device until another call has one there.
@@ -210,8 +123,7 @@ fn small_calls_share_a_device() {
             for batch in [&batch[..100], &batch[..300]] {
                 let cuda = &cuda;
                 scope.spawn(move || {
-                    let group = &Group::by_width(batch, HostPool(None))[0];
-                    let job = job(cuda, group);
+                    let job = job(cuda, batch);
                     let mut out = vec![U1024::ZERO; batch.len()];
                     cuda.devices
                         .run(&Overlapping { job, arrived }, &mut out[..])
@@ -259,6 +171,8 @@ struct Failing<'a, J> {
 enum Failure {
     /// A panic while one chunk is on the device and the next is being filled.
     Panic,
+    /// An error of the batch.
+    Batch,
     /// A driver error after which the device counts as lost.
     Loss,
 }
@@ -307,12 +221,13 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
                 Failure::Panic => {
                     let mut layout = Layout::default();
                     layout.input(5000);
-                    let fill = |mut inputs: Outgoing<'_>| -> Result<(), Stop<J::Error>> {
-                        inputs.words().fill(7);
+                    let fill = |input: &mut [u64]| -> usize {
+                        input.fill(7);
                         std::panic::resume_unwind(alloc::boxed::Box::new("on the way"));
                     };
                     slot.submit(&layout, fill, &[], &Loaded::default())?;
                 }
+                Failure::Batch => return Err(Stop::Batch(Error::Forked.into())),
                 Failure::Loss => {
                     self.victim.inject_loss("CUDA_ERROR_TEST");
                     return Err(DriverError(CUresult::CUDA_ERROR_LAUNCH_FAILED).into());
@@ -327,25 +242,40 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
     }
 }
 
-/// The panic occurs in the second chunk, and later when each slot holds the data of a chunk.
-#[test]
-fn buffers_are_wiped_after_a_panic() {
+/// Runs a job that fails at the second chunk, and later when each slot holds the data of a chunk.
+/// `has_failed` gets the job and the place for its results.
+fn check_wiping(
+    how: Failure,
+    has_failed: impl Fn(&Cuda, &Failing<'_, ModExpJob<'_, U1024>>, &mut [U1024]) -> bool,
+) {
     let Some(cuda) = gpu(1) else { return };
     with_batch(|batch, _| {
-        let group = &Group::by_width(batch, HostPool(None))[0];
         for after in [1, 6] {
             let failing = Failing {
-                job: job(&cuda, group),
+                job: job(&cuda, batch),
                 victim: cuda.devices.iter().next().unwrap(),
-                how: Failure::Panic,
+                how,
                 after,
             };
             let mut out = vec![U1024::ZERO; batch.len()];
-            let panicking = || cuda.devices.run(&failing, &mut out[..]);
-            let unwound = std::panic::catch_unwind(core::panic::AssertUnwindSafe(panicking));
-            assert!(unwound.is_err());
+            assert!(has_failed(&cuda, &failing, &mut out));
             assert!(cuda.devices.iter().all(Device::is_wiped));
         }
+    });
+}
+
+#[test]
+fn buffers_are_wiped_after_a_panic() {
+    check_wiping(Failure::Panic, |cuda, failing, out| {
+        let panicking = || cuda.devices.run(failing, out);
+        std::panic::catch_unwind(core::panic::AssertUnwindSafe(panicking)).is_err()
+    });
+}
+
+#[test]
+fn buffers_are_wiped_after_a_fault_of_the_batch() {
+    check_wiping(Failure::Batch, |cuda, failing, out| {
+        cuda.devices.run(failing, out) == Err(Error::Forked)
     });
 }
 
@@ -355,9 +285,8 @@ fn buffers_are_wiped_after_a_panic() {
 fn a_lost_device_is_set_aside() {
     let Some(cuda) = gpu(3) else { return };
     with_batch(|batch, expected| {
-        let group = &Group::by_width(batch, HostPool(None))[0];
         let failing = Failing {
-            job: job(&cuda, group),
+            job: job(&cuda, batch),
             victim: cuda.devices.iter().nth(1).unwrap(),
             how: Failure::Loss,
             after: 1,

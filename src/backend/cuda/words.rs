@@ -2,10 +2,12 @@
 
 use alloc::vec::Vec;
 use core::convert::Infallible;
+use core::slice;
 use std::sync::{Mutex, PoisonError};
 
+use batch_modexp_core::width::{clear, width};
 use batch_modexp_cpu::each_share;
-use crypto_bigint::Limb;
+use crypto_bigint::{Limb, Unsigned};
 use rayon::ThreadPool;
 
 pub(crate) use non_temporal::NonTemporal;
@@ -161,29 +163,36 @@ const LIMBS_PER_WORD: usize = (u64::BITS / Limb::BITS) as usize;
 
 /// Copies `limbs` to `words`, with zeros above.
 pub(crate) fn copy_in(limbs: &[Limb], words: &mut [u64]) {
-    write_limbs(0, limbs, words, |place, word| *place = word);
+    write_limbs(limbs, words, |place, word| *place = word);
 }
 
-/// Copies `limbs` to `words` with `store`, beginning at limb `below`, with zeros below and above.
+/// Copies `limbs` to `words` with `store`, with zeros above.
 // A limb has 32 bits on some targets.
 #[allow(clippy::unnecessary_cast)]
-fn write_limbs(below: usize, limbs: &[Limb], words: &mut [u64], store: impl Fn(&mut u64, u64)) {
+fn write_limbs(limbs: &[Limb], words: &mut [u64], store: impl Fn(&mut u64, u64)) {
     if LIMBS_PER_WORD == 1 {
-        let (low, others) = words.split_at_mut(below);
-        let (places, high) = others.split_at_mut(limbs.len().min(others.len()));
-        low.iter_mut().for_each(|place| store(place, 0));
+        let (places, above) = words.split_at_mut(limbs.len().min(words.len()));
         let pairs = places.iter_mut().zip(limbs);
         pairs.for_each(|(place, limb)| store(place, limb.0 as u64));
-        return high.iter_mut().for_each(|place| store(place, 0));
+        return above.iter_mut().for_each(|place| store(place, 0));
     }
-    for (i, place) in words.iter_mut().enumerate() {
-        let word = (0..LIMBS_PER_WORD).fold(0, |word, part| {
-            let number = (i * LIMBS_PER_WORD + part).checked_sub(below);
-            let limb = number.and_then(|number| limbs.get(number));
-            word | limb.map_or(0, |limb| (limb.0 as u64) << (part as u32 * Limb::BITS))
+    let mut parts = limbs.chunks(LIMBS_PER_WORD);
+    for place in words {
+        let limbs = parts.next().unwrap_or_default();
+        let word = (0..).zip(limbs).fold(0, |word, (part, limb)| {
+            word | (limb.0 as u64) << (part * Limb::BITS)
         });
         store(place, word);
     }
+}
+
+/// The limbs of a result, which gets the width of its modulus.
+pub(crate) fn place<'o, U: Unsigned>(out: &'o mut U, modulus: &U) -> &'o mut [Limb] {
+    if width(out) != width(modulus) {
+        clear(slice::from_mut(out));
+        *out = U::zero_like(modulus);
+    }
+    out.as_mut_limbs()
 }
 
 /// Copies the low part of `words` to `limbs`.

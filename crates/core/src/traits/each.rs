@@ -1,14 +1,12 @@
 //! Batches with a separate exponent length for each instance.
 
 use alloc::vec::Vec;
-use core::mem;
 
 use crypto_bigint::Unsigned;
-use zeroize::Zeroize;
 
+use super::gather::gathered;
 use super::{BatchModExp, ModExp};
 use crate::Error;
-use crate::secret::Secret;
 use crate::width::{clear, width};
 
 /// Batches with a separate public bound on the exponent length of each instance. Implemented for
@@ -68,39 +66,13 @@ pub trait BatchModExpEach<U: Unsigned>: BatchModExp<U, Error = Error> {
         order.sort_by_key(class);
         order
             .chunk_by(|a, b| class(a) == class(b))
-            .try_for_each(|group| compute(self, batch, group, exponent_bits[group[0]], out))
+            .try_for_each(|at| {
+                gathered(batch, at, out, |instances, results| {
+                    self.batch_mod_exp(instances, exponent_bits[at[0]], results)
+                })
+            })
             .inspect_err(|_| clear(out))
     }
 }
 
 impl<U: Unsigned, B: BatchModExp<U, Error = Error> + ?Sized> BatchModExpEach<U> for B {}
-
-/// Computes the instances at the indices in `group`.
-fn compute<U: Unsigned, B: BatchModExp<U, Error = Error> + ?Sized>(
-    backend: &B,
-    batch: &[ModExp<'_, U>],
-    group: &[usize],
-    exponent_bits: u32,
-    out: &mut [U],
-) -> Result<(), Error> {
-    let instances: Vec<_> = group.iter().map(|&index| batch[index]).collect();
-    let zero = |instance: &ModExp<'_, U>| U::zero_like(instance.params.modulus().as_ref());
-    let mut results = Secret::new(Numbers(instances.iter().map(zero).collect()));
-    backend
-        .batch_mod_exp(&instances, exponent_bits, &mut results.0)
-        .map_err(|error| error.with_index(|index| group[index]))?;
-    // The old content of `out` is wiped with the results.
-    for (&index, result) in group.iter().zip(&mut results.0) {
-        mem::swap(&mut out[index], result);
-    }
-    Ok(())
-}
-
-/// Numbers that are wiped on drop: `Unsigned` does not require `Zeroize`.
-struct Numbers<U: Unsigned>(Vec<U>);
-
-impl<U: Unsigned> Zeroize for Numbers<U> {
-    fn zeroize(&mut self) {
-        clear(&mut self.0);
-    }
-}

@@ -4,7 +4,6 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
-use std::sync::Mutex;
 use std::time::Instant;
 
 use batch_modexp_core::window::Window;
@@ -13,13 +12,11 @@ use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
 use super::super::family::entry::Entry;
-use super::super::group::Group;
 use super::super::modexp::ModExpJob;
 use super::super::plan::{EntryPoint, Tuning};
 use super::super::registry::SHIPPED;
 use super::super::runtime::costs::{BlockCosts, Costs};
 use super::super::runtime::device::Device;
-use super::super::runtime::pipeline::Timing;
 use super::Cuda;
 
 /// Different moduli and operands in a batch. More of them do not change the time.
@@ -158,20 +155,8 @@ impl Measurement<'_> {
             single_launch: true,
         };
         let started = Instant::now();
-        let mut timing = Timing::default();
-        for group in Group::by_width(&batch, threads) {
-            let job = ModExpJob {
-                group: &group,
-                exponent_bits,
-                registry: SHIPPED,
-                tuning,
-                threads,
-                is_unvalidated: false,
-                refused: Mutex::default(),
-            };
-            // All operands have the same width.
-            timing += self.cuda.devices.run_on(self.device, &job, &mut out)?;
-        }
+        let job = ModExpJob::new(&batch, exponent_bits, tuning, threads);
+        let timing = self.cuda.devices.run_on(self.device, &job, &mut out[..])?;
         Ok(Run {
             kernel: timing.kernel,
             call: started.elapsed(),

@@ -5,22 +5,15 @@ mod crt;
 
 use batch_modexp_core::window::Window;
 
-use super::{Family, ModExpChunk, ModExpWork, modexp};
+use super::{Family, cheapest_window, cost_in_words, relative_clock};
 use crate::backend::cuda::family::entry::{BlockTimes, Entry, Operation};
-use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
+use crate::backend::cuda::runtime::module::{Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;
 
 /// The DPF family. `kernels/README.md` lists the parameters of its kernels.
 #[derive(Debug)]
 pub(crate) struct Dpf;
-
-/// The approximate cost of reading one entry of the window table, in multiplications. It grows with
-/// the table. This value gives the fastest windows of `benches/cuda-h200.csv`.
-const SCAN_COST: f64 = 0.018;
-
-/// The clock of the H200 in the measurements, in kHz.
-const REFERENCE_CLOCK_KHZ: f64 = 1_980_000.0;
 
 /// [`DeviceInfo::single_to_double`] of the H200, and of all chips for data centers.
 const REFERENCE_SINGLE_TO_DOUBLE: f64 = 2.0;
@@ -46,34 +39,18 @@ impl Family for Dpf {
         count: usize,
         exponent_bits: u32,
     ) -> f64 {
-        let Some(times) = entry.times else {
-            unreachable!("kernels that exponentiate have times");
-        };
-        let per_multiprocessor = count.div_ceil(device.multiprocessors().max(1) as usize);
-        let blocks = per_multiprocessor.div_ceil(entry.image.instances_per_block);
-        let on_reference = times.alone_ms.max(blocks as f64 * times.shared_ms);
-        let clock = f64::from(device.clock_khz().max(1)) / REFERENCE_CLOCK_KHZ;
+        let (times, blocks) = (entry.block_times(), entry.blocks_each(device, count));
+        let on_reference = times.alone_ms.max(blocks * times.shared_ms);
         let units = REFERENCE_SINGLE_TO_DOUBLE / f64::from(device.single_to_double().max(1));
         let squarings = f64::from(exponent_bits.max(1)) / f64::from(entry.bits);
-        on_reference * squarings / (clock * units)
+        on_reference * squarings / (relative_clock(device) * units)
     }
 
     /// The window with the fewest multiplications, including the cost of table look-ups.
     fn best_window(&self, exponent_bits: u32) -> Window {
-        let cost = |window: &Window| {
-            let digits = window.digit_count(exponent_bits) as f64;
-            let table = window.table_len() as f64;
-            let squarings = digits * f64::from(window.bits());
-            squarings + digits * (1.0 + table * SCAN_COST) + table
-        };
-        let windows = (Window::MIN_BITS..=Window::MAX_BITS).filter_map(Window::new);
-        windows
-            .min_by(|a, b| cost(a).total_cmp(&cost(b)))
-            .unwrap_or_else(|| unreachable!("there are windows"))
-    }
-
-    fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
-        modexp::launch(entry, grid, chunk)
+        cheapest_window(Window::MAX_BITS, |window| {
+            cost_in_words(window, exponent_bits)
+        })
     }
 
     #[cfg(feature = "rsa")]

@@ -16,8 +16,6 @@ pub(crate) enum Operation {
     FixedEntries,
     /// For each instance a product of one entry of each row of a table, which all share.
     FixedExp,
-    /// One product for each instance, of plain numbers or in Montgomery form.
-    ModMul,
     /// Two exponentiations of one number, modulo two factors of n. Each counts as an instance.
     #[cfg(feature = "rsa")]
     CrtHalves,
@@ -69,6 +67,20 @@ impl Entry {
         self.family.runs_on(self, device)
     }
 
+    /// The blocks that a multiprocessor computes of `count` instances.
+    pub(crate) fn blocks_each(&self, device: &DeviceInfo, count: usize) -> f64 {
+        let per_multiprocessor = count.div_ceil(device.multiprocessors().max(1) as usize);
+        per_multiprocessor.div_ceil(self.image.instances_per_block) as f64
+    }
+
+    /// The times of a block of a kernel that exponentiates.
+    pub(crate) fn block_times(&self) -> BlockTimes {
+        let Some(times) = self.times else {
+            unreachable!("kernels that exponentiate have times");
+        };
+        times
+    }
+
     /// 64-bit words in a number.
     pub(crate) fn words(&self) -> usize {
         self.bits as usize / 64
@@ -108,12 +120,6 @@ impl Registry {
     pub(crate) fn exponentiating(self) -> impl Iterator<Item = &'static Entry> {
         self.families()
             .flat_map(|entries| with_operation(entries, Operation::ModExp))
-    }
-
-    /// The kernels for products of `bits` bits: for each family those of the narrowest class that
-    /// holds them.
-    pub(crate) fn multiplying(self, bits: u32) -> impl Iterator<Item = &'static Entry> {
-        self.narrowest(Operation::ModMul, bits)
     }
 
     /// For each family the kernels of the narrowest class that holds numbers of `bits` bits.

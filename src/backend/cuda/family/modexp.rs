@@ -14,7 +14,7 @@ use crate::backend::cuda::runtime::layout::Layout;
 use crate::backend::cuda::runtime::module::Grid;
 
 /// Lays out a chunk in memory, and makes its launch.
-pub(super) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
+pub(crate) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
     check_kernel(entry, Operation::ModExp, grid);
     launch_of(entry, grid, chunk, entry.words())
 }

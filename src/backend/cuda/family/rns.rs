@@ -3,9 +3,9 @@
 
 use batch_modexp_core::window::Window;
 
-use super::{Family, ModExpChunk, ModExpWork, modexp};
+use super::{Family, cheapest_window, relative_clock};
 use crate::backend::cuda::family::entry::{BlockTimes, Entry, Operation};
-use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
+use crate::backend::cuda::runtime::module::{Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;
 
@@ -18,9 +18,6 @@ const COMPUTE_CAPABILITY: (i32, i32) = (9, 0);
 
 /// CUDA 12.0, the first driver for PTX 8.0.
 const MIN_CUDA_VERSION: i32 = 12_000;
-
-/// The clock of the H200 in the measurements, in kHz.
-const REFERENCE_CLOCK_KHZ: f64 = 1_980_000.0;
 
 /// The cost of everything except the exponentiation, in multiplications: conversion to and from
 /// residues, constants of the modulus, and clearing. From the times for exponents of 17 bits.
@@ -57,31 +54,19 @@ impl Family for Rns {
         count: usize,
         exponent_bits: u32,
     ) -> f64 {
-        let Some(times) = entry.times else {
-            unreachable!("kernels that exponentiate have times");
-        };
-        let per_multiprocessor = count.div_ceil(device.multiprocessors().max(1) as usize);
-        let blocks = per_multiprocessor.div_ceil(entry.image.instances_per_block);
-        let on_reference = times.alone_ms.max(blocks as f64 * times.shared_ms);
-        let clock = f64::from(device.clock_khz().max(1)) / REFERENCE_CLOCK_KHZ;
+        let (times, blocks) = (entry.block_times(), entry.blocks_each(device, count));
+        let on_reference = times.alone_ms.max(blocks * times.shared_ms);
         let whole = |bits| SETUP_COST + cost(self.best_window(bits), bits);
-        on_reference * whole(exponent_bits) / whole(entry.bits) / clock
+        on_reference * whole(exponent_bits) / whole(entry.bits) / relative_clock(device)
     }
 
     /// The window with the fewest multiplications, including the cost of table look-ups.
     fn best_window(&self, exponent_bits: u32) -> Window {
-        let windows = (Window::MIN_BITS..=Window::MAX_BITS).filter_map(Window::new);
-        windows
-            .min_by(|&a, &b| cost(a, exponent_bits).total_cmp(&cost(b, exponent_bits)))
-            .unwrap_or_else(|| unreachable!("there are windows"))
+        cheapest_window(Window::MAX_BITS, |window| cost(window, exponent_bits))
     }
 
     fn fewest_entries(&self) -> usize {
         MATRIX_ENTRIES
-    }
-
-    fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
-        modexp::launch(entry, grid, chunk)
     }
 
     /// Whether the words are all ones: the modulus is a multiple of a prime of base A.

@@ -3,10 +3,10 @@
 
 use batch_modexp_core::window::Window;
 
+use super::Family;
 use super::rns::Rns;
-use super::{Family, ModExpChunk, ModExpWork};
 use crate::backend::cuda::family::entry::{BlockTimes, Entry, Operation};
-use crate::backend::cuda::runtime::module::{Grid, Image, KernelKey};
+use crate::backend::cuda::runtime::module::{Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::ptx::CompressedPtx;
 
@@ -47,10 +47,6 @@ impl Family for RnsMma {
 
     fn fewest_entries(&self) -> usize {
         Rns.fewest_entries()
-    }
-
-    fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
-        Rns.mod_exp(entry, grid, chunk)
     }
 
     fn is_refused(&self, power: &[u64]) -> bool {

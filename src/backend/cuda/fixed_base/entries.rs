@@ -14,10 +14,10 @@ use crate::backend::cuda::family::{ModExpChunk, ModExpWork};
 use crate::backend::cuda::modexp::{Share, write_modulus};
 use crate::backend::cuda::plan::Plan;
 use crate::backend::cuda::runtime::device::Call;
-use crate::backend::cuda::runtime::layout::Part;
+use crate::backend::cuda::runtime::layout::{Part, places};
 use crate::backend::cuda::runtime::pipeline::{Forecast, Job, Prepared, Stop};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
-use crate::backend::cuda::runtime::slot::{Outgoing, Slot};
+use crate::backend::cuda::runtime::slot::Slot;
 use crate::backend::cuda::words::{HostPool, NonTemporal, Rows, copy_in};
 
 /// The entries of all rows. The results are operands.
@@ -71,14 +71,10 @@ impl<U: Unsigned> EntriesJob<'_, U> {
         }
     }
 
-    fn fill(
-        &self,
-        chunk: &Range<usize>,
-        work: &ModExpWork,
-        mut inputs: Outgoing<'_>,
-    ) -> Result<(), Stop<Error>> {
-        let places = [work.base, work.exponent, work.modulus_index, work.moduli];
-        let [bases, exponents, indices, record] = inputs.places(places);
+    /// Writes the inputs of a chunk. Returns their number of words.
+    fn fill(&self, chunk: &Range<usize>, work: &ModExpWork, input: &mut [u64]) -> usize {
+        let parts = [work.base, work.exponent, work.modulus_index, work.moduli];
+        let [bases, exponents, indices, record] = places(input, parts);
         let size = self.kernel.words();
         let numbers = bases
             .chunks_exact_mut(size)
@@ -93,8 +89,7 @@ impl<U: Unsigned> EntriesJob<'_, U> {
         NonTemporal::with(|stores| {
             write_modulus(self.kernel, self.inputs.params, record, stores);
         });
-        inputs.send()?;
-        Ok(())
+        input.len()
     }
 }
 
@@ -129,7 +124,7 @@ impl<'p, U: Unsigned + Sync + Send> Job<&'p mut [&mut [u64]]> for EntriesJob<'_,
             window: share.plan.window,
         };
         let work = fixed::entries(self.kernel, share.grid, &what);
-        let fill = |inputs: Outgoing<'_>| self.fill(chunk, &work, inputs);
+        let fill = |input: &mut [u64]| self.fill(chunk, &work, input);
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
         Ok(work.power)
     }

@@ -14,7 +14,7 @@ use crate::backend::cuda::runtime::layout::Part;
 use crate::backend::cuda::runtime::module::Grid;
 use crate::backend::cuda::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
-use crate::backend::cuda::runtime::slot::{Outgoing, Slot};
+use crate::backend::cuda::runtime::slot::Slot;
 use crate::backend::cuda::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, Rows, copy_out};
 
 /// The powers with all exponents.
@@ -42,14 +42,9 @@ impl FixedJob<'_> {
         }
     }
 
-    fn fill(
-        &self,
-        chunk: &Range<usize>,
-        place: Part,
-        mut inputs: Outgoing<'_>,
-    ) -> Result<(), Stop<Error>> {
+    /// Writes the exponents of a chunk, which are all of its inputs.
+    fn fill(&self, chunk: &Range<usize>, words: &mut [u64]) -> usize {
         let size = self.table.shape.entry.words();
-        let [words] = inputs.places([place]);
         let exponents = self.exponents[chunk.clone()].chunks(COPIED_AT_A_TIME);
         let parts = exponents.zip(words.chunks_mut(COPIED_AT_A_TIME * size));
         self.threads
@@ -60,8 +55,7 @@ impl FixedJob<'_> {
                     }
                 });
             });
-        inputs.send()?;
-        Ok(())
+        words.len()
     }
 }
 
@@ -118,7 +112,7 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
             flipped: self.flipped(),
         };
         let work = fixed::powers(&self.table.shape, share.grid, &what);
-        let fill = |inputs: Outgoing<'_>| self.fill(chunk, work.exponent, inputs);
+        let fill = |input: &mut [u64]| self.fill(chunk, &mut input[work.exponent.range()]);
         slot.submit(&work.layout, fill, &[work.launch], &share.loaded)?;
         Ok(work.power)
     }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use batch_modexp_core::{BatchModExp as _, ModExp};
 use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams};
-use crypto_bigint::{BoxedUint, Odd, Resize, U1024, Uint};
+use crypto_bigint::{BoxedUint, Limb, Odd, Resize, U1024, Uint};
 use num_bigint::BigUint;
 
 use super::*;

@@ -1,13 +1,14 @@
 //! Tests of the parent module.
 
-use super::super::group::Places;
+use super::super::family::ModExpWork;
 use super::super::registry::SHIPPED;
 use super::super::runtime::launch::check_indices;
+use super::super::words::COPIED_AT_A_TIME;
 use super::*;
-use alloc::{format, vec};
+use alloc::vec;
 use batch_modexp_core::Serial;
 use crypto_bigint::modular::BoxedMontyParams;
-use crypto_bigint::{BoxedUint, Resize};
+use crypto_bigint::{BoxedUint, Odd, Resize};
 
 /// The narrowest kernel.
 fn entry() -> &'static Entry {
@@ -15,49 +16,29 @@ fn entry() -> &'static Entry {
 }
 
 fn job<'a>(
-    group: &'a Group<'a, ModExp<'a, BoxedUint>>,
+    batch: &'a [ModExp<'a, BoxedUint>],
     exponent_bits: u32,
+    threads: HostPool<'a>,
 ) -> ModExpJob<'a, BoxedUint> {
-    ModExpJob {
-        group,
-        exponent_bits,
-        registry: SHIPPED,
-        tuning: Tuning::default(),
-        threads: HostPool(None),
-        is_unvalidated: false,
-        refused: Mutex::default(),
-    }
+    ModExpJob::new(batch, exponent_bits, Tuning::default(), threads)
 }
 
 /// The family's layout for a chunk, and its inputs, written over those of an earlier chunk.
-fn filled(
-    group: &Group<'_, ModExp<'_, BoxedUint>>,
-    exponent_bits: u32,
-    chunk: Range<usize>,
-) -> (ModExpWork, Vec<u64>) {
-    let (work, words, filled) = fill(&job(group, exponent_bits), chunk);
-    assert!(filled.is_ok());
-    (work, words)
-}
-
-fn fill(
-    job: &ModExpJob<'_, BoxedUint>,
-    chunk: Range<usize>,
-) -> (ModExpWork, Vec<u64>, Result<(), Stop<Error>>) {
+fn filled(job: &ModExpJob<'_, BoxedUint>, chunk: Range<usize>) -> (ModExpWork, Vec<u64>) {
     let entry = entry();
     let what = ModExpChunk {
         count: chunk.len(),
         moduli: chunk.len(),
         exponent_bits: job.exponent_bits,
-        r2_bits: entry.r2_bits(job.group.bits),
+        r2_bits: entry.r2_bits(job.bits),
         window: entry.family.best_window(job.exponent_bits),
     };
     let grid = Grid::new(&entry.image, 132);
-    let work = entry.family.mod_exp(entry, grid, &what);
+    let work = modexp::launch(entry, grid, &what);
     let mut words = vec![u64::MAX; work.moduli.range().end];
-    let inputs = Outgoing::nowhere(&mut words);
-    let filled = job.fill(entry, &chunk, &work, inputs);
-    (work, words, filled)
+    let used = job.fill(entry, &chunk, &work, &mut words);
+    assert!(words[used..].iter().all(|&word| word == u64::MAX));
+    (work, words)
 }
 
 fn params(modulus: u64, bits: u32) -> BoxedMontyParams {
@@ -76,9 +57,7 @@ fn words_of_a_chunk() {
         exponent: &exponent,
         params: params.as_ref(),
     });
-    let groups = Group::by_width(&batch, HostPool(None));
-    assert_eq!(groups.len(), 1);
-    let (work, words) = filled(&groups[0], 3, 1..4);
+    let (work, words) = filled(&job(&batch, 3, HostPool(None)), 1..4);
 
     for number in words[work.base.range()].chunks(8) {
         assert_eq!(number, [u64::MAX, u64::MAX, 0, 0, 0, 0, 0, 0]);
@@ -107,59 +86,6 @@ fn words_of_a_chunk() {
     assert!(is_taken(there) && !is_taken(there - 1));
 }
 
-/// In a batch that was not validated, invalid instances and other widths are found during the copy.
-#[test]
-fn unvalidated_instances_are_checked() {
-    let (params, wider) = (params(15, 320), params(17, 384));
-    let one = BoxedUint::from(1u64).resize(320);
-    let (narrow, wide) = ([1u64, 2].map(BoxedUint::from), BoxedUint::max(384));
-    let right = ModExp {
-        base: &one,
-        exponent: &one,
-        params: params.as_ref(),
-    };
-    let with_base = |base| ModExp { base, ..right };
-    let with_exponent = |exponent| ModExp { exponent, ..right };
-    let modulus = ModExp {
-        params: wider.as_ref(),
-        ..right
-    };
-    for (odd, wrong) in [
-        (with_base(&narrow[0]), None),
-        (with_base(&wide), Some("BaseWidth")),
-        (with_exponent(&wide), None),
-        (with_exponent(&narrow[1]), Some("ExponentBits")),
-        (modulus, Some("ModulusWidth")),
-    ] {
-        let batch = [right, right, odd, right];
-        let Some(group) = Group::by_sample(&batch[..2]) else {
-            panic!("both are equally wide");
-        };
-        assert_eq!((group.len(), group.bits), (2, 320));
-        // In a small sample, all instances are inspected.
-        assert_eq!(
-            Group::by_sample(&batch).is_none(),
-            wrong == Some("ModulusWidth")
-        );
-        let group = Group::of_one_width(&batch, params.modulus().as_ref().as_limbs().len());
-        let job = ModExpJob {
-            is_unvalidated: true,
-            ..job(&group, 128)
-        };
-        assert!(fill(&job, 0..2).2.is_ok());
-        assert!(fill(&job, 3..4).2.is_ok());
-        match (fill(&job, 1..4).2, wrong) {
-            (Ok(()), None) => {}
-            (Err(Stop::Batch(error)), Some(wrong)) => {
-                assert!(format!("{error:?}").contains(wrong), "{error:?}");
-                assert!(format!("{error:?}").contains("index: 2"), "{error:?}");
-            }
-            _ => panic!("{wrong:?}"),
-        }
-    }
-    assert!(Group::<ModExp<'_, BoxedUint>>::by_sample(&[]).is_none());
-}
-
 /// The device gets `2^1024` if the parameters of the batch are too narrow.
 #[test]
 fn narrow_moduli_get_wider_parameters() {
@@ -170,9 +96,9 @@ fn narrow_moduli_get_wider_parameters() {
         exponent: &one,
         params: params.as_ref(),
     }];
-    let groups = Group::by_width(&batch, HostPool(None));
-    assert_eq!(entry().r2_bits(groups[0].bits), entry().bits);
-    let (work, words) = filled(&groups[0], 1, 0..1);
+    let job = job(&batch, 1, HostPool(None));
+    assert_eq!(entry().r2_bits(job.bits), entry().bits);
+    let (work, words) = filled(&job, 0..1);
     let mut expected = 1u64;
     for _ in 0..2 * entry().bits {
         expected = expected * 2 % 1_000_003;
@@ -189,10 +115,9 @@ fn results_have_the_width_of_their_modulus() {
         exponent: &one,
         params: params.as_ref(),
     }];
-    let groups = Group::by_width(&batch, HostPool(None));
     let mut out = [BoxedUint::max(512)];
     let mut words = [3, 4, 0, 0, 0, 0, 0, 0];
-    job(&groups[0], 1).store(entry(), &(0..1), &mut words, &mut out);
+    job(&batch, 1, HostPool(None)).store(entry(), 0, &mut words, &mut out);
     assert_eq!(out[0].as_words(), [3, 4]);
     assert_eq!(words, [0; 8]);
 }
@@ -211,8 +136,7 @@ fn refused_instances_are_computed_on_the_host() {
         exponent: &exponent,
         params: params.as_ref(),
     });
-    let groups = Group::by_width(&batch, HostPool(None));
-    let job = job(&groups[0], 2);
+    let job = job(&batch, 2, HostPool(None));
     let mut words = [[4; 16], [u64::MAX; 16], [4; 16]];
     words
         .iter_mut()
@@ -220,67 +144,54 @@ fn refused_instances_are_computed_on_the_host() {
         .for_each(|power| power[1..].fill(0));
     let mut out = [0u64; 3].map(BoxedUint::from);
     let flat = words.as_flattened_mut();
-    job.store(rns.unwrap(), &(0..3), flat, &mut out);
+    job.store(rns.unwrap(), 0, flat, &mut out);
     assert!(flat.iter().all(|word| *word == 0));
     let refused = job.refused.into_inner().unwrap();
     assert_eq!(refused, [1]);
-    groups[0]
-        .only(&refused)
-        .compute_on(&Serial, 2, &mut out)
-        .unwrap();
+    gathered(&batch, &refused, &mut out, |instances, results| {
+        Serial.batch_mod_exp(instances, 2, results)
+    })
+    .unwrap();
     assert_eq!(out, [4u64, 49, 4].map(BoxedUint::from));
 }
 
+/// Every place is filled correctly, for runs of equal moduli within parts, across parts and as long
+/// as parts.
 #[test]
-fn instances_of_one_width_make_a_group() {
-    let (narrow, wide) = (params(15, 64), params(15, 8192));
-    let one = BoxedUint::from(1u64);
-    let batch = [&wide, &narrow, &wide].map(|params| ModExp {
-        base: &one,
-        exponent: &one,
-        params: params.as_ref(),
-    });
-    let groups = Group::by_width(&batch, HostPool(None));
-    let members = groups.iter().map(|group| -> Vec<_> {
-        let members = 0..group.len();
-        members.map(|member| group.index(member)).collect()
-    });
-    assert_eq!(members.collect::<Vec<_>>(), [vec![1], vec![0, 2]]);
-
-    let mut out = [10u64, 11, 12].map(BoxedUint::from);
-    let Places::At(places) = groups[1].places(&mut out) else {
-        panic!("there is another group");
-    };
-    assert_eq!(*places[0], BoxedUint::from(10u64));
-    assert_eq!(*places[1], BoxedUint::from(12u64));
-    let narrow = Group::by_width(&batch[1..2], HostPool(None));
-    assert!(matches!(narrow[0].places(&mut out[..1]), Places::All([_])));
-    groups[1].compute_on(&Serial, 1, &mut out).unwrap();
-    assert_eq!(
-        out.each_ref().map(BoxedUint::bits_precision),
-        [8192, 64, 8192]
-    );
-    assert_eq!(out[1], BoxedUint::from(11u64));
-    for i in [0, 2] {
-        assert_eq!(out[i], BoxedUint::from(1u64));
+fn every_place_is_filled() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();
+    let pool = pool.unwrap();
+    const PART: usize = COPIED_AT_A_TIME;
+    let words = entry().words();
+    let moduli: Vec<_> = (0..3 * PART as u64)
+        .map(|i| params(2 * i + 3, 512))
+        .collect();
+    let numbers: Vec<_> = (0..3 * PART as u64 + 9).map(BoxedUint::from).collect();
+    for run in [1, 2, 3, 100, PART - 1, PART, PART + 1, 3 * PART] {
+        let instance = |(i, number): (usize, _)| ModExp {
+            base: number,
+            exponent: &numbers[i / 2],
+            params: moduli[i / run % moduli.len()].as_ref(),
+        };
+        let batch: Vec<_> = numbers.iter().enumerate().map(instance).collect();
+        for chunk in [0..1, 0..batch.len(), 5..5 + PART, 7..2 * PART + 8] {
+            for threads in [HostPool(None), HostPool(Some(&pool))] {
+                let (work, input) = filled(&job(&batch, 1, threads), chunk.clone());
+                let firsts = |part: Part| input[part.range()].iter().step_by(words).copied();
+                let instances = || chunk.clone().map(|i| i as u64);
+                assert!(firsts(work.base).eq(instances()));
+                assert!(firsts(work.exponent).eq(instances().map(|i| i / 2)));
+                let records: Vec<_> = firsts(work.moduli).step_by(2).collect();
+                let indices = input[work.modulus_index.range()].iter();
+                let mut indices = indices.flat_map(|word| [word & 0xffff_ffff, word >> 32]);
+                for i in chunk.clone() {
+                    let index = indices.next().unwrap() as usize;
+                    assert_eq!(index, i / run - chunk.start / run);
+                    assert_eq!(records[index], 2 * (i / run % moduli.len()) as u64 + 3);
+                }
+                let used = (chunk.end - 1) / run - chunk.start / run + 1;
+                assert!(records[used..].iter().all(|&word| word == u64::MAX));
+            }
+        }
     }
-}
-
-/// An error names the instance by its index in the caller's batch.
-#[test]
-fn errors_of_the_host_have_the_callers_index() {
-    let (narrow, wide) = (params(15, 64), params(15, 128 * 256));
-    let one = BoxedUint::from(1u64);
-    let batch = [&narrow, &narrow, &wide].map(|params| ModExp {
-        base: &one,
-        exponent: &one,
-        params: params.as_ref(),
-    });
-    let mut out = [10u64, 11, 12].map(BoxedUint::from);
-    let groups = Group::by_width(&batch, HostPool(None));
-    let error = groups[1].compute_on(&Serial, 1, &mut out).unwrap_err();
-    assert!(
-        matches!(error, Error::ModulusWidth { index: 2, .. }),
-        "{error}"
-    );
 }

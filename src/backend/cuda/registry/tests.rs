@@ -108,7 +108,6 @@ fn every_class_with_factors_has_all_its_kernels() {
         Operation::ModExp,
         Operation::FixedEntries,
         Operation::FixedExp,
-        Operation::ModMul,
     ];
     let others = all().filter(|entry| without_factors.contains(&entry.operation));
     assert_eq!(served + others.count(), all().count());
@@ -151,32 +150,6 @@ fn widths_round_up_to_a_class() {
     assert_eq!(class(8193), None);
     assert_eq!(SHIPPED.max_bits(), 8192);
     assert_eq!(SHIPPED.widths().last(), Some(&8192));
-}
-
-#[test]
-fn products_have_classes_of_their_own() {
-    let class = |bits| {
-        SHIPPED
-            .multiplying(bits)
-            .map(|entry| entry.bits)
-            .collect::<Vec<_>>()
-    };
-    for (bits, expected) in [
-        (32, 128),
-        (128, 128),
-        (192, 192),
-        (256, 256),
-        (320, 384),
-        (512, 512),
-    ] {
-        assert_eq!(class(bits), [expected]);
-    }
-    assert!(class(513).is_empty());
-    assert!(
-        SHIPPED
-            .serving(256)
-            .all(|entry| entry.operation == Operation::ModExp)
-    );
 }
 
 /// Montgomery parameters of every width above the narrowest class's minimum can be used directly.

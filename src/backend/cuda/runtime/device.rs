@@ -14,7 +14,7 @@ use cudarc::driver::{CudaContext, DriverError};
 use super::costs::Costs;
 use super::driver::SecondDriver;
 use super::error::{fault_of, name_of};
-use super::module::{Cache, Image, Kernel, KernelKey, Module};
+use super::module::{Cache, Image, Kernel, KernelKey};
 use super::pool::{Lease, Pool};
 use super::probe::DeviceInfo;
 use super::records::{Calls, RecordKind, RecordTable, TableInUse};
@@ -35,7 +35,7 @@ const SLOTS: usize = 16;
 pub(crate) struct Device {
     info: DeviceInfo,
     context: Arc<CudaContext>,
-    loaded: Mutex<Cache<Arc<Module>, Arc<Kernel>>>,
+    loaded: Mutex<Cache>,
     calls: Calls,
     /// The number of calls under way.
     under_way: AtomicUsize,
@@ -80,11 +80,8 @@ impl Device {
     /// The kernel of an image, compiled on first use.
     pub(crate) fn kernel(&self, image: &'static Image) -> Result<Arc<Kernel>, Error> {
         self.check_lost()?;
-        let load = |image: &'static Image| Module::load(&self.context, image).map(Arc::new);
-        let find = |module: &Arc<Module>, image: &'static Image| {
-            Kernel::new(module, self.info.multiprocessors(), image).map(Arc::new)
-        };
-        let kernel = lock(&self.loaded).kernel(image, load, find);
+        let multiprocessors = self.info.multiprocessors();
+        let kernel = lock(&self.loaded).kernel(&self.context, multiprocessors, image);
         kernel.map_err(|error| self.fault(error))
     }
 

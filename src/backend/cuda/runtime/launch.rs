@@ -57,7 +57,7 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// Makes a launch of `blocks` blocks. Each family makes them for its own kernels.
+    /// Makes a launch of `blocks` blocks. Modules of `family` make them for their own kernels.
     ///
     /// # Safety
     ///

@@ -1,16 +1,23 @@
 //! The places of a chunk's words in the buffers of a slot.
 
+use core::array;
 use core::ops::Range;
 
 use cudarc::driver::sys::CUdeviceptr;
 
-/// The buffers of a slot.
+/// The buffers of a slot on the device.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Buffer {
+pub(super) enum Buffer {
     Input,
     Output,
+    /// Memory that kernels clear themselves.
     Scratch,
     Intermediate,
+}
+
+impl Buffer {
+    /// The number of buffers.
+    pub(super) const COUNT: usize = 4;
 }
 
 /// A range of words in one of the buffers.
@@ -52,23 +59,23 @@ pub(crate) struct Layout {
 impl Layout {
     /// Adds words that the host writes and kernels read.
     pub(crate) fn input(&mut self, words: usize) -> Part {
-        Self::add(Buffer::Input, &mut self.sizes.input, words)
+        self.add(Buffer::Input, words)
     }
 
     /// Adds words that kernels write and the host reads.
     pub(crate) fn output(&mut self, words: usize) -> Part {
-        Self::add(Buffer::Output, &mut self.sizes.output, words)
+        self.add(Buffer::Output, words)
     }
 
     /// Adds words that a kernel writes, reads and clears.
     pub(crate) fn scratch(&mut self, words: usize) -> Part {
-        Self::add(Buffer::Scratch, &mut self.sizes.scratch, words)
+        self.add(Buffer::Scratch, words)
     }
 
     /// Adds words that one kernel leaves for the next.
     #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn intermediate(&mut self, words: usize) -> Part {
-        Self::add(Buffer::Intermediate, &mut self.sizes.intermediate, words)
+        self.add(Buffer::Intermediate, words)
     }
 
     /// The buffer lengths that all parts together need.
@@ -76,55 +83,56 @@ impl Layout {
         self.sizes
     }
 
-    fn add(buffer: Buffer, size: &mut usize, len: usize) -> Part {
+    fn add(&mut self, buffer: Buffer, len: usize) -> Part {
         /// The alignment of parts in words: 64 bytes.
         const ALIGNMENT: usize = 8;
+        let size = &mut self.sizes.0[buffer as usize];
         let start = size.next_multiple_of(ALIGNMENT);
         *size = start + len;
         Part { buffer, start, len }
     }
 }
 
-/// Lengths of the buffers in words; public.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Sizes {
-    pub(super) input: usize,
-    pub(super) output: usize,
-    /// Scratch memory, which kernels clear themselves.
-    pub(super) scratch: usize,
-    pub(super) intermediate: usize,
+/// The words of some parts of one buffer.
+///
+/// # Panics
+///
+/// If parts overlap, or lie beyond the words.
+pub(crate) fn places<const N: usize>(words: &mut [u64], parts: [Part; N]) -> [&mut [u64]; N] {
+    let Ok(places) = words.get_disjoint_mut(parts.map(Part::range)) else {
+        panic!("parts that overlap, or of another layout");
+    };
+    places
 }
 
-/// The addresses of a chunk's buffers on the device.
-pub(super) struct Addresses {
-    pub(super) input: CUdeviceptr,
-    pub(super) output: CUdeviceptr,
-    pub(super) scratch: CUdeviceptr,
-    pub(super) intermediate: CUdeviceptr,
-}
+/// Lengths of the buffers in words, in the order of [`Buffer`]; public.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Sizes(pub(super) [usize; Buffer::COUNT]);
+
+/// The addresses of a chunk's buffers on the device, in the order of [`Buffer`].
+pub(super) struct Addresses(pub(super) [CUdeviceptr; Buffer::COUNT]);
 
 impl Addresses {
+    /// The address of a buffer.
+    pub(super) fn of_buffer(&self, buffer: Buffer) -> CUdeviceptr {
+        self.0[buffer as usize]
+    }
+
     /// The address of the first word of `part`.
     pub(super) fn of(&self, part: Part) -> CUdeviceptr {
-        let start = match part.buffer {
-            Buffer::Input => self.input,
-            Buffer::Output => self.output,
-            Buffer::Scratch => self.scratch,
-            Buffer::Intermediate => self.intermediate,
-        };
-        start + (part.start * size_of::<u64>()) as CUdeviceptr
+        self.of_buffer(part.buffer) + (part.start * size_of::<u64>()) as CUdeviceptr
     }
 }
 
 impl Sizes {
+    /// The length of a buffer.
+    pub(super) fn of(self, buffer: Buffer) -> usize {
+        self.0[buffer as usize]
+    }
+
     /// Panics unless `part` is within these sizes.
     pub(super) fn check(self, part: Part) {
-        let size = match part.buffer {
-            Buffer::Input => self.input,
-            Buffer::Output => self.output,
-            Buffer::Scratch => self.scratch,
-            Buffer::Intermediate => self.intermediate,
-        };
+        let size = self.of(part.buffer);
         assert!(part.range().end <= size, "a part beyond its buffer");
     }
 
@@ -133,21 +141,7 @@ impl Sizes {
     }
 
     pub(super) fn max(self, other: Self) -> Self {
-        Self {
-            input: self.input.max(other.input),
-            output: self.output.max(other.output),
-            scratch: self.scratch.max(other.scratch),
-            intermediate: self.intermediate.max(other.intermediate),
-        }
-    }
-
-    pub(super) fn map(self, f: impl Fn(usize) -> usize) -> Self {
-        Self {
-            input: f(self.input),
-            output: f(self.output),
-            scratch: f(self.scratch),
-            intermediate: f(self.intermediate),
-        }
+        Self(array::from_fn(|i| self.0[i].max(other.0[i])))
     }
 }
 
@@ -161,7 +155,6 @@ mod tests {
         assert_eq!(layout.input(9).range(), 0..9);
         assert_eq!(layout.output(3).range(), 0..3);
         assert_eq!(layout.input(1).range(), 16..17);
-        assert_eq!((layout.sizes.input, layout.sizes.output), (17, 3));
-        assert_eq!((layout.sizes.scratch, layout.sizes.intermediate), (0, 0));
+        assert_eq!(layout.sizes, Sizes([17, 3, 0, 0]));
     }
 }

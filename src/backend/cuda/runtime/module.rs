@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use alloc::ffi::CString;
 use alloc::sync::Arc;
 
@@ -41,54 +42,43 @@ pub(crate) struct Image {
 /// Dynamic shared memory that a block may have without asking, in bytes.
 const SHARED_BYTES_WITHOUT_ASKING: u32 = 48 << 10;
 
-/// The kernels of one device, by identity. `M` is a module and `K` a kernel.
-pub(super) struct Cache<M, K> {
-    /// Modules by family and file.
-    modules: BTreeMap<(&'static str, &'static str), M>,
-    kernels: BTreeMap<KernelKey, K>,
+/// The kernels that a device has loaded.
+#[derive(Default)]
+pub(super) struct Cache {
+    /// Modules by family and file. Kernels share them.
+    modules: BTreeMap<(&'static str, &'static str), Arc<Module>>,
+    kernels: BTreeMap<KernelKey, Arc<Kernel>>,
 }
 
-impl<M, K> Default for Cache<M, K> {
-    fn default() -> Self {
-        Self {
-            modules: BTreeMap::new(),
-            kernels: BTreeMap::new(),
-        }
-    }
-}
-
-impl<M: Clone, K: Clone> Cache<M, K> {
+impl Cache {
     /// The number of kernels.
     #[cfg(all(test, feature = "rsa"))]
     pub(super) fn len(&self) -> usize {
         self.kernels.len()
     }
 
-    /// The kernel of `image`. On first use, `load` loads its module, unless another kernel has
-    /// loaded it, and `find` looks the kernel up there.
-    pub(super) fn kernel<E>(
+    /// The kernel of `image`, loaded on first use for a device of `multiprocessors`.
+    pub(super) fn kernel(
         &mut self,
+        context: &Arc<CudaContext>,
+        multiprocessors: u32,
         image: &'static Image,
-        load: impl FnOnce(&'static Image) -> Result<M, E>,
-        find: impl FnOnce(&M, &'static Image) -> Result<K, E>,
-    ) -> Result<K, E> {
+    ) -> Result<Arc<Kernel>, DriverError> {
         if let Some(kernel) = self.kernels.get(&image.key) {
             return Ok(kernel.clone());
         }
-        let file = (image.key.family, image.module);
-        let module = match self.modules.get(&file) {
-            Some(module) => module.clone(),
-            None => load(image)?,
+        let module = match self.modules.entry((image.key.family, image.module)) {
+            Entry::Occupied(loaded) => loaded.into_mut(),
+            Entry::Vacant(place) => place.insert(Arc::new(Module::load(context, image)?)),
         };
-        self.modules.insert(file, module.clone());
-        let kernel = find(&module, image)?;
+        let kernel = Arc::new(Kernel::new(module, multiprocessors, image)?);
         self.kernels.insert(image.key, kernel.clone());
         Ok(kernel)
     }
 }
 
 /// PTX that the driver has compiled and loaded.
-pub(super) struct Module {
+struct Module {
     context: Arc<CudaContext>,
     module: CUmodule,
 }
@@ -101,7 +91,7 @@ unsafe impl Sync for Module {}
 
 impl Module {
     /// Loads the module with the function of `image`.
-    pub(super) fn load(context: &Arc<CudaContext>, image: &Image) -> Result<Self, DriverError> {
+    fn load(context: &Arc<CudaContext>, image: &Image) -> Result<Self, DriverError> {
         context.bind_to_thread()?;
         let text = image.ptx.text();
         // SAFETY: the context is bound, and the text ends in a zero byte.
@@ -143,7 +133,7 @@ unsafe impl Send for Kernel {}
 unsafe impl Sync for Kernel {}
 
 impl Kernel {
-    pub(super) fn new(
+    fn new(
         module: &Arc<Module>,
         multiprocessors: u32,
         image: &'static Image,
@@ -226,63 +216,6 @@ fn blocks(count: usize, per_block: usize, resident: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const fn image(family: &'static str) -> Image {
-        Image {
-            key: KernelKey {
-                family,
-                operation: "mod_exp",
-                bits: 512,
-                variant: "t1",
-            },
-            function: "modexp_512_t1",
-            module: "modexp_512.ptx",
-            ptx: &CompressedPtx {
-                text_bytes: 0,
-                fingerprint: 0,
-                deflated: &[],
-            },
-            threads: 128,
-            instances_per_block: 128,
-            shared_bytes: 0,
-        }
-    }
-
-    /// Two families may use the same function and file names.
-    #[test]
-    fn kernels_of_two_families_are_told_apart() {
-        static IMAGES: [Image; 2] = [image("dpf"), image("other")];
-        let mut cache = Cache::<&str, &str>::default();
-        for _ in 0..2 {
-            for image in &IMAGES {
-                let family = image.key.family;
-                let load = |image: &'static Image| Ok::<_, ()>(image.key.family);
-                let found = cache.kernel(image, load, |module, _| Ok(*module));
-                assert_eq!(found, Ok(family));
-            }
-        }
-        assert_eq!((cache.modules.len(), cache.kernels.len()), (2, 2));
-    }
-
-    #[test]
-    fn a_module_is_loaded_once_and_a_failure_is_not_kept() {
-        static IMAGE: Image = image("dpf");
-        let mut cache = Cache::<u32, u32>::default();
-        assert_eq!(
-            cache.kernel(&IMAGE, |_| Err("load"), |_, _| Ok(0)),
-            Err("load")
-        );
-        assert_eq!(
-            cache.kernel(&IMAGE, |_| Ok(1), |_, _| Err("find")),
-            Err("find")
-        );
-        let found = cache.kernel(
-            &IMAGE,
-            |_| panic!("it is there"),
-            |&module, _| Ok::<_, ()>(module),
-        );
-        assert_eq!(found, Ok(1));
-    }
 
     #[test]
     fn blocks_share_the_work_evenly() {

@@ -29,16 +29,12 @@ use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 
 use super::launch::{Launch, Loaded, check_indices, check_parts};
-use super::layout::{Layout, Sizes};
+use super::layout::{Buffer, Layout, Sizes};
 use super::records::HeldRecords;
 use buffers::Buffers;
 pub(super) use buffers::Results;
-use device_inputs::DeviceInputs;
-pub(crate) use outgoing::Outgoing;
 
 mod buffers;
-mod device_inputs;
-mod outgoing;
 
 pub(crate) struct Slot {
     context: Arc<CudaContext>,
@@ -61,7 +57,9 @@ pub(crate) struct Slot {
     buffers: Option<Buffers>,
     /// Keeps the records allocated that the launches under way read.
     records: Option<HeldRecords>,
-    state: State,
+    /// The sizes of the chunk on the device. Otherwise the buffers may hold the contents of the last
+    /// one.
+    busy: Option<Sizes>,
     /// Whether clearing may be queued, which needs the buffers.
     is_clearing: bool,
     /// Changes that tests make to the next chunk, before each launch and after the last.
@@ -71,16 +69,6 @@ pub(crate) struct Slot {
 
 #[cfg(all(test, feature = "rsa"))]
 pub(crate) type Injection = Box<dyn Fn(&super::injection::InjectionPoint<'_>) + Send>;
-
-#[derive(Clone, Copy, PartialEq)]
-enum State {
-    /// No chunk is under way. The buffers may hold the contents of the last one.
-    Clean,
-    /// The host's inputs are being written, and may be on their way to the device.
-    Filled { sizes: Sizes },
-    /// The device is computing.
-    Busy { sizes: Sizes },
-}
 
 impl Slot {
     /// Makes a slot with its own streams.
@@ -104,7 +92,7 @@ impl Slot {
             kernel_end: context.new_event(sleep)?,
             buffers: None,
             records: None,
-            state: State::Clean,
+            busy: None,
             is_clearing: false,
             #[cfg(all(test, feature = "rsa"))]
             injection: None,
@@ -129,23 +117,23 @@ impl Slot {
         self.injection = Some(injection);
     }
 
-    /// Submits a chunk: `fill` writes and sends all inputs, then `launches` run one after another.
+    /// Submits a chunk. `fill` writes the inputs, and returns the number of words at their start
+    /// that are copied to the device. Then `launches` run one after another.
     ///
-    /// If `fill` fails, no launch reads its inputs, and the slot must be
-    /// [abandoned](Self::abandon).
+    /// After an error or a panic the slot must be [abandoned](Self::abandon).
     ///
     /// # Panics
     ///
-    /// If the slot is in use, if a part of the inputs was not sent, or if a launch does not fit the
-    /// layout: a part beyond it, an index out of range, another device.
-    pub(crate) fn submit<E: From<DriverError>>(
+    /// If the slot is in use, or if a launch does not fit the layout: a part beyond it, an index
+    /// out of range, another device.
+    pub(crate) fn submit(
         &mut self,
         layout: &Layout,
-        fill: impl FnOnce(Outgoing<'_>) -> Result<(), E>,
+        fill: impl FnOnce(&mut [u64]) -> usize,
         launches: &[Launch],
         loaded: &Loaded,
-    ) -> Result<(), E> {
-        assert!(self.state == State::Clean, "the slot is in use");
+    ) -> Result<(), DriverError> {
+        assert!(self.busy.is_none(), "the slot is in use");
         let sizes = layout.sizes();
         for kernel in &loaded.kernels {
             assert!(
@@ -160,10 +148,16 @@ impl Slot {
         let Some(buffers) = &mut self.buffers else {
             unreachable!("buffers were just made");
         };
-        self.state = State::Filled { sizes };
-        self.records = loaded.records.clone();
         let addresses = buffers.for_device(sizes);
-        let input = buffers.inputs(sizes.input);
+        let input = buffers.inputs(sizes.of(Buffer::Input));
+        let copied = fill(input);
+        let input = &input[..copied];
+        for launch in launches {
+            check_indices(launch.arguments(), loaded, input);
+        }
+
+        self.busy = Some(sizes);
+        self.records = loaded.records.clone();
         self.context.bind_to_thread()?;
         let is_single = launches.len() == 1;
         let stream = if is_single {
@@ -172,16 +166,12 @@ impl Slot {
             &self.stream
         };
         // SAFETY: buffers on the device are as long as those on the host. Both stay allocated while
-        // the slot is filled or busy, and only the holder of the `Outgoing` writes to the inputs.
-        // This lasts until `finish` has waited for the results, or `abandon` for all streams.
-        let inputs = unsafe { DeviceInputs::new(addresses.input, stream) };
-        fill(Outgoing::new(input, &inputs))?;
-        let input = &input[..inputs.count_sent(sizes.input)];
-        for launch in launches {
-            check_indices(launch.arguments(), loaded, input);
+        // the slot is busy: until `finish` has waited for the results, or `abandon` for all
+        // streams. Before that only `wipe_input` writes to the inputs, once they are copied.
+        unsafe {
+            let inputs = addresses.of_buffer(Buffer::Input);
+            result::memcpy_htod_async(inputs, input, stream.cu_stream())?;
         }
-
-        self.state = State::Busy { sizes };
         #[cfg(all(test, feature = "rsa"))]
         let injection = self.injection.take();
         #[cfg(all(test, feature = "rsa"))]
@@ -230,9 +220,12 @@ impl Slot {
         #[cfg(all(test, feature = "rsa"))]
         inject_after(launches.len());
         self.kernel_end.record(stream)?;
-        let output = buffers.outputs_mut(sizes.output);
+        let output = buffers.outputs_mut(sizes.of(Buffer::Output));
         // SAFETY: as above.
-        unsafe { result::memcpy_dtoh_async(output, addresses.output, stream.cu_stream())? };
+        unsafe {
+            let outputs = addresses.of_buffer(Buffer::Output);
+            result::memcpy_dtoh_async(output, outputs, stream.cu_stream())?;
+        }
         self.output_there.record(stream)?;
         if is_single {
             // Later work on the stream runs after the chunk.
@@ -260,7 +253,7 @@ impl Slot {
         if let Some(buffers) = &mut self.buffers
             && buffers.has_inputs()
         {
-            if let State::Busy { .. } = self.state {
+            if self.busy.is_some() {
                 self.kernel_start.synchronize()?;
             }
             buffers.wipe_inputs();
@@ -280,7 +273,7 @@ impl Slot {
     ///
     /// If the slot is not busy, or its results are lent out.
     pub(super) fn finish(&mut self, sleeps: bool) -> Result<(Results, Duration), DriverError> {
-        let (State::Busy { sizes }, Some(buffers)) = (self.state, &mut self.buffers) else {
+        let (Some(sizes), Some(buffers)) = (self.busy, &mut self.buffers) else {
             panic!("the slot has nothing to finish");
         };
         if sleeps {
@@ -288,11 +281,11 @@ impl Slot {
             self.kernel_end.synchronize()?;
         }
         self.output_there.synchronize()?;
-        self.state = State::Clean;
+        self.busy = None;
         self.records = None;
         let milliseconds = self.kernel_start.elapsed_ms(&self.kernel_end)?;
         let kernel = Duration::from_secs_f64(f64::from(milliseconds) / 1e3);
-        Ok((buffers.give_results(sizes.output), kernel))
+        Ok((buffers.give_results(sizes.of(Buffer::Output)), kernel))
     }
 
     /// Takes back the memory of results that have been read.
@@ -308,7 +301,7 @@ impl Slot {
     ///
     /// If the slot is in use, or its results are lent out.
     pub(super) fn settle(&mut self) -> Result<(), DriverError> {
-        assert!(self.state == State::Clean, "the slot is in use");
+        assert!(self.busy.is_none(), "the slot is in use");
         self.clear_device()?;
         if let Some(buffers) = &mut self.buffers {
             assert!(buffers.are_complete(), "results were not returned");
@@ -328,7 +321,7 @@ impl Slot {
     /// Cleans up after an error or a panic: waits for the device, then wipes everything that chunks
     /// may have left. If the device does not answer, its buffers are lost with its context.
     pub(super) fn abandon(&mut self) {
-        let is_settled = self.state == State::Clean
+        let is_settled = self.busy.is_none()
             && !self.is_clearing
             && !self.buffers.as_ref().is_some_and(Buffers::is_device_used);
         let streams = [&self.chains, &self.single, &self.stream];
@@ -349,7 +342,7 @@ impl Slot {
         if !are_complete || !answered || buffers.wipe_device().is_err() {
             self.buffers = None;
         }
-        self.state = State::Clean;
+        self.busy = None;
     }
 
     /// Frees the buffers.
@@ -358,16 +351,14 @@ impl Slot {
     ///
     /// If the slot is in use.
     pub(super) fn release(&mut self) {
-        assert!(self.state == State::Clean, "the slot is in use");
+        assert!(self.busy.is_none(), "the slot is in use");
         self.buffers = None;
     }
 
     /// The size of its buffers on the device in words.
     pub(super) fn words(&self) -> usize {
-        self.buffers.as_ref().map_or(0, |buffers| {
-            let sizes = buffers.sizes();
-            sizes.input + sizes.output + sizes.scratch + sizes.intermediate
-        })
+        let buffers = self.buffers.as_ref();
+        buffers.map_or(0, |buffers| buffers.sizes().0.iter().sum())
     }
 
     /// Whether all buffers, on the host and on the device, hold only zeros. For tests.

@@ -28,13 +28,7 @@ impl<'w> NonTemporal<'w> {
 
     /// Copies `limbs` to `words`, with zeros above.
     pub(crate) fn copy_in(&mut self, limbs: &[Limb], words: &'w mut [u64]) {
-        self.copy_in_from(0, limbs, words);
-    }
-
-    /// Copies `limbs` to `words`, from the place of limb number `below` on, with zeros below and
-    /// above.
-    pub(crate) fn copy_in_from(&mut self, below: usize, limbs: &[Limb], words: &'w mut [u64]) {
-        write_limbs(below, limbs, words, store);
+        write_limbs(limbs, words, store);
     }
 }
 
@@ -66,9 +60,8 @@ fn store(place: &mut u64, word: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cuda::words::{LIMBS_PER_WORD, copy_in};
+    use crate::backend::cuda::words::copy_in;
     use alloc::vec;
-    use crypto_bigint::U64;
 
     #[test]
     fn numbers_are_as_by_ordinary_stores() {
@@ -78,28 +71,6 @@ mod tests {
             copy_in(&limbs, &mut expected);
             NonTemporal::with(|stores| stores.copy_in(&limbs, &mut words));
             assert_eq!(words, expected);
-        }
-    }
-
-    #[test]
-    fn limbs_in_higher_places() {
-        let value = U64::from(0x0123_4567_89ab_cdefu64);
-        let word = LIMBS_PER_WORD;
-        for (below, expected) in [
-            (0, [0x0123_4567_89ab_cdef, 0, 0]),
-            (word, [0, 0x0123_4567_89ab_cdef, 0]),
-            (2 * word, [0, 0, 0x0123_4567_89ab_cdef]),
-        ] {
-            let mut words = [u64::MAX; 3];
-            NonTemporal::with(|stores| {
-                stores.copy_in_from(below, value.as_limbs(), &mut words);
-            });
-            assert_eq!(words, expected);
-        }
-        if word == 2 {
-            let mut words = [u64::MAX; 2];
-            NonTemporal::with(|stores| stores.copy_in_from(1, value.as_limbs(), &mut words));
-            assert_eq!(words, [0x89ab_cdef << 32, 0x0123_4567]);
         }
     }
 }

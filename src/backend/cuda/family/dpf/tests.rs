@@ -1,11 +1,9 @@
 //! Tests of the parent module.
 
+use super::super::{ModExpChunk, modexp};
 use super::*;
 use crate::backend::cuda::runtime::launch::Argument;
-use crate::backend::cuda::words::NonTemporal;
-use alloc::vec;
-use crypto_bigint::Limb;
-
+use crate::backend::cuda::runtime::module::Grid;
 fn entry(operation: Operation, bits: u32) -> &'static Entry {
     let found = |entry: &&Entry| entry.operation == operation && entry.bits == bits;
     ENTRIES.iter().find(found).unwrap()
@@ -39,7 +37,7 @@ fn chunk() -> ModExpChunk {
 fn arguments_of_exponentiations() {
     let entry = entry(Operation::ModExp, 768);
     let grid = Grid::new(&entry.image, 132);
-    let work = Dpf.mod_exp(entry, grid, &chunk());
+    let work = modexp::launch(entry, grid, &chunk());
     let numbers = 1001 * 768 / 64;
     let inputs = [work.base, work.exponent, work.modulus_index, work.moduli];
     let lens = [numbers, numbers, 501, 7 * 2 * 768 / 64];
@@ -86,7 +84,7 @@ fn arguments_out_of_range_are_refused() {
     let refuses = |change: fn(&mut ModExpChunk)| {
         let mut chunk = chunk();
         change(&mut chunk);
-        let call = || Dpf.mod_exp(entry, Grid::new(&entry.image, 132), &chunk);
+        let call = || modexp::launch(entry, Grid::new(&entry.image, 132), &chunk);
         refused(call)
     };
     assert!(!refuses(|_| ()));
@@ -96,22 +94,6 @@ fn arguments_out_of_range_are_refused() {
     assert!(refuses(|chunk| chunk.r2_bits = 320));
     assert!(refuses(|chunk| chunk.r2_bits = 1024));
     let other = Grid::new(&self::entry(Operation::ModExp, 512).image, 132);
-    let call = || Dpf.mod_exp(entry, other, &chunk());
+    let call = || modexp::launch(entry, other, &chunk());
     assert!(refused(call));
-}
-
-#[test]
-fn records_of_moduli() {
-    let entry = entry(Operation::ModExp, 512);
-    let mut record = vec![u64::MAX; 16];
-    NonTemporal::with(|stores| {
-        Dpf.write_modulus(entry, &[Limb(15)], &[Limb(1), Limb(2)], &mut record, stores);
-    });
-    let r2 = match Limb::BITS {
-        64 => vec![1, 2],
-        _ => vec![1 | 2 << 32, 0],
-    };
-    assert_eq!(record[..8], [15, 0, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(record[8..10], r2);
-    assert_eq!(record[10..], [0; 6]);
 }

@@ -1,11 +1,9 @@
 //! Tests of the parent module.
 
-use alloc::vec;
-
+use super::super::{ModExpChunk, modexp};
 use super::*;
 use crate::backend::cuda::runtime::launch::Argument;
-use crate::backend::cuda::words::NonTemporal;
-use crypto_bigint::Limb;
+use crate::backend::cuda::runtime::module::Grid;
 
 fn entry(bits: u32) -> &'static Entry {
     ENTRIES.iter().find(|entry| entry.bits == bits).unwrap()
@@ -71,7 +69,7 @@ fn arguments_of_exponentiations() {
         r2_bits: 704,
         window: Window::new(4).unwrap(),
     };
-    let work = Int.mod_exp(entry, grid, &chunk);
+    let work = modexp::launch(entry, grid, &chunk);
     let [launch] = work.launches.as_slice() else {
         panic!("one launch");
     };
@@ -89,14 +87,4 @@ fn arguments_of_exponentiations() {
     let words = grid.blocks(1001) * entry.image.threads as usize * 12 * 16;
     assert_eq!(scratch.len(), words);
     assert_eq!(*rest, [1001, 70, 704, 4].map(Argument::U32));
-}
-
-#[test]
-fn records_of_moduli() {
-    let entry = entry(256);
-    let mut record = vec![u64::MAX; 8];
-    NonTemporal::with(|stores| {
-        Int.write_modulus(entry, &[Limb(15)], &[Limb(1)], &mut record, stores);
-    });
-    assert_eq!(record, [15, 0, 0, 0, 1, 0, 0, 0]);
 }

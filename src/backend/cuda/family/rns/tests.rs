@@ -2,8 +2,10 @@
 
 use alloc::vec;
 
+use super::super::{ModExpChunk, modexp};
 use super::*;
 use crate::backend::cuda::runtime::launch::Argument;
+use crate::backend::cuda::runtime::module::Grid;
 
 fn entry(bits: u32) -> &'static Entry {
     ENTRIES.iter().find(|entry| entry.bits == bits).unwrap()
@@ -66,7 +68,7 @@ fn arguments_of_exponentiations() {
         r2_bits: 1024,
         window: Window::new(2).unwrap(),
     };
-    let work = Rns.mod_exp(entry, grid, &chunk);
+    let work = modexp::launch(entry, grid, &chunk);
     let [_, _, _, _, _, scratch, rest @ ..] = work.launches[0].arguments() else {
         panic!("ten parameters");
     };
@@ -80,6 +82,6 @@ fn arguments_of_exponentiations() {
         r2_bits: 960,
         ..chunk
     };
-    let call = || Rns.mod_exp(entry, grid, &narrow);
+    let call = || modexp::launch(entry, grid, &narrow);
     assert!(std::panic::catch_unwind(core::panic::AssertUnwindSafe(call)).is_err());
 }

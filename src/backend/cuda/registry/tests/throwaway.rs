@@ -1,19 +1,13 @@
 //! An invented family, to show that one needs only this file, a folder of kernels, and a line in
 //! the registry. Nothing else in the crate refers to it.
 //!
-//! It differs from the shipped families in many ways: a newer chip, whole tiles of instances, its
-//! own records and scratch memory, other parameters, and two launches.
-#![allow(unsafe_code)]
+//! It differs from the shipped families in its chips and its times.
 
-use super::super::super::family::{Family, ModExpChunk, ModExpWork, dpf};
+use super::super::super::family::{Family, dpf};
 use super::super::super::plan::{Plan, Tuning};
-use super::super::super::runtime::launch::{Argument, Launch};
-use super::super::super::runtime::layout::Layout;
-use super::super::super::runtime::module::{Grid, Image, KernelKey};
+use super::super::super::runtime::module::{Image, KernelKey};
 use super::super::super::runtime::ptx::CompressedPtx;
-use super::super::super::words::NonTemporal;
 use super::*;
-use alloc::vec;
 
 use batch_modexp_core::window::Window;
 
@@ -39,61 +33,6 @@ impl Family for Throwaway {
 
     fn best_window(&self, _: u32) -> Window {
         Window::new(3).unwrap()
-    }
-
-    fn mod_exp(&self, entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
-        let (count, words) = (chunk.count, entry.words());
-        let mut layout = Layout::default();
-        let base = layout.input(count * words);
-        let exponent = layout.input(count * words);
-        let modulus_index = layout.input(count.div_ceil(2));
-        // One and a half records for each modulus.
-        let moduli = layout.input(chunk.moduli * 3 * words);
-        let scratch = layout.scratch(grid.blocks(count) * TILE * 1000);
-        let power = layout.output(count * words);
-        let index = Argument::Indices {
-            part: modulus_index,
-            count,
-            records: moduli,
-            size: 3 * words,
-        };
-        let first = vec![Argument::Words(moduli), Argument::Words(scratch)];
-        let second = vec![
-            Argument::U32(count as u32),
-            index,
-            Argument::Words(base),
-            Argument::Words(exponent),
-            Argument::Words(scratch),
-            Argument::Words(power),
-        ];
-        // SAFETY: there is no such kernel, so it is never launched.
-        let launches = [first, second]
-            .map(|arguments| unsafe { Launch::new(grid.image(), grid.blocks(count), arguments) });
-        ModExpWork {
-            layout,
-            base,
-            exponent,
-            moduli,
-            modulus_index,
-            power,
-            launches: launches.into(),
-        }
-    }
-
-    fn write_modulus<'w>(
-        &self,
-        entry: &Entry,
-        modulus: &[Limb],
-        r2: &[Limb],
-        record: &'w mut [u64],
-        stores: &mut NonTemporal<'w>,
-    ) {
-        for (part, place) in [modulus, r2, modulus]
-            .iter()
-            .zip(record.chunks_exact_mut(entry.words()))
-        {
-            stores.copy_in(part, place);
-        }
     }
 }
 
@@ -177,27 +116,4 @@ fn its_kernels_have_keys_of_their_own() {
     let same = same.next().unwrap();
     assert_eq!(same.image.module, ENTRIES[1].image.module);
     assert_ne!(same.image.key, ENTRIES[1].image.key);
-}
-
-#[test]
-fn its_launches_are_its_own() {
-    let device = DeviceInfo::imaginary(132, 227 << 10);
-    let plan = planned(512, 100, &device).unwrap();
-    let chunk = ModExpChunk {
-        count: 100,
-        moduli: 3,
-        exponent_bits: 512,
-        r2_bits: plan.entry.r2_bits(512),
-        window: plan.window,
-    };
-    let grid = Grid::new(&plan.entry.image, 132);
-    let work = plan.entry.family.mod_exp(plan.entry, grid, &chunk);
-    assert_eq!(work.modulus_index.range(), 1600..1650);
-    assert_eq!(work.moduli.range(), 1656..1656 + 3 * 24);
-    let lens: Vec<_> = work
-        .launches
-        .iter()
-        .map(|launch| launch.arguments().len())
-        .collect();
-    assert_eq!(lens, [2, 6]);
 }

@@ -8,7 +8,7 @@ use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
 
 use super::super::buffer::{DeviceWords, PinnedWords};
-use super::super::layout::{Addresses, Sizes};
+use super::super::layout::{Addresses, Buffer, Sizes};
 
 /// The buffers of a slot. Between calls they hold only zeros.
 pub(super) struct Buffers {
@@ -22,10 +22,8 @@ pub(super) struct Buffers {
     used_out: usize,
     /// Words at the start of the device's buffers that may be nonzero, apart from queued clearing.
     used_on_device: Sizes,
-    device_in: DeviceWords,
-    device_out: DeviceWords,
-    scratch: DeviceWords,
-    intermediate: DeviceWords,
+    /// In the order of [`Buffer`].
+    device: [DeviceWords; Buffer::COUNT],
 }
 
 /// The results of a chunk on the host, while the slot may take the next one. To be
@@ -58,45 +56,39 @@ impl Buffers {
     /// therefore not replace its buffers for each chunk that is slightly larger than the one
     /// before.
     pub(super) fn with_room(context: &Arc<CudaContext>, sizes: Sizes) -> Result<Self, DriverError> {
-        match Self::new(context, sizes.map(usize::next_power_of_two)) {
+        match Self::new(context, Sizes(sizes.0.map(usize::next_power_of_two))) {
             Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Self::new(context, sizes),
             result => result,
         }
     }
 
     fn new(context: &Arc<CudaContext>, sizes: Sizes) -> Result<Self, DriverError> {
+        let on_host = |buffer| PinnedWords::zeroed(context, sizes.of(buffer));
+        let on_device = |buffer| DeviceWords::zeroed(context, sizes.of(buffer));
         Ok(Self {
-            host_in: PinnedWords::zeroed(context, sizes.input)?,
-            host_out: PinnedWords::zeroed(context, sizes.output)?,
-            spare_out: Some(PinnedWords::zeroed(context, sizes.output)?),
+            host_in: on_host(Buffer::Input)?,
+            host_out: on_host(Buffer::Output)?,
+            spare_out: Some(on_host(Buffer::Output)?),
             used_in: 0,
             used_out: 0,
             used_on_device: Sizes::default(),
-            device_in: DeviceWords::zeroed(context, sizes.input)?,
-            device_out: DeviceWords::zeroed(context, sizes.output)?,
-            scratch: DeviceWords::zeroed(context, sizes.scratch)?,
-            intermediate: DeviceWords::zeroed(context, sizes.intermediate)?,
+            device: [
+                on_device(Buffer::Input)?,
+                on_device(Buffer::Output)?,
+                on_device(Buffer::Scratch)?,
+                on_device(Buffer::Intermediate)?,
+            ],
         })
     }
 
     pub(super) fn sizes(&self) -> Sizes {
-        Sizes {
-            input: self.device_in.len(),
-            output: self.device_out.len(),
-            scratch: self.scratch.len(),
-            intermediate: self.intermediate.len(),
-        }
+        Sizes(self.device.each_ref().map(DeviceWords::len))
     }
 
     /// The addresses on the device for a chunk of these sizes.
     pub(super) fn for_device(&mut self, sizes: Sizes) -> Addresses {
         self.used_on_device = self.used_on_device.max(sizes);
-        Addresses {
-            input: self.device_in.address(),
-            output: self.device_out.address(),
-            scratch: self.scratch.address(),
-            intermediate: self.intermediate.address(),
-        }
+        Addresses(self.device.each_ref().map(DeviceWords::address))
     }
 
     /// The first words of the host's inputs, for writing.
@@ -162,30 +154,18 @@ impl Buffers {
     /// Queues the clearing of the words that chunks have used, on `stream`. Kernels clear their own
     /// scratch space.
     pub(super) fn clear_device(&mut self, stream: &CudaStream) -> Result<(), DriverError> {
-        let used = self.used_on_device;
-        self.device_in.clear(used.input, stream)?;
-        self.device_out.clear(used.output, stream)?;
-        self.intermediate.clear(used.intermediate, stream)?;
+        for buffer in [Buffer::Input, Buffer::Output, Buffer::Intermediate] {
+            self.device[buffer as usize].clear(self.used_on_device.of(buffer), stream)?;
+        }
         self.used_on_device = Sizes::default();
         Ok(())
     }
 
     /// Wipes all of the device's buffers. The device must not be working with them.
     pub(super) fn wipe_device(&mut self) -> Result<(), DriverError> {
-        self.on_device()
-            .into_iter()
-            .try_for_each(DeviceWords::wipe)?;
+        self.device.iter().try_for_each(DeviceWords::wipe)?;
         self.used_on_device = Sizes::default();
         Ok(())
-    }
-
-    fn on_device(&self) -> [&DeviceWords; 4] {
-        [
-            &self.device_in,
-            &self.device_out,
-            &self.scratch,
-            &self.intermediate,
-        ]
     }
 }
 
@@ -200,7 +180,7 @@ impl Buffers {
         zeros(self.host_in.as_slice())
             && zeros(self.host_out.as_slice())
             && self.spare_out.iter().all(|words| zeros(words.as_slice()))
-            && self.on_device().iter().all(|words| zeros(&words.read()))
+            && self.device.iter().all(|words| zeros(&words.read()))
     }
 
     /// Sets the last word of one buffer to `word`, and its other words to 0.
@@ -210,7 +190,7 @@ impl Buffers {
             1 => write_last(self.host_out.as_mut_slice(), word),
             2 => write_last(self.spare_out.as_mut().unwrap().as_mut_slice(), word),
             _ => {
-                let device = self.on_device()[buffer - 3];
+                let device = &self.device[buffer - 3];
                 let mut words = alloc::vec![0; device.len()];
                 write_last(&mut words, word);
                 device.write(&words);

@@ -43,11 +43,7 @@ fn a_word_that_is_left_is_found() {
 fn buffers_have_room() {
     with_slot(|slot| {
         let mut words_for = |words: usize| {
-            let sizes = Sizes {
-                input: words,
-                scratch: 3 * words,
-                ..Sizes::default()
-            };
+            let sizes = Sizes([words, 0, 3 * words, 0]);
             slot.grow(sizes).unwrap();
             let have = slot.buffers.as_ref().unwrap().sizes();
             assert!(have.covers(sizes));
@@ -80,7 +76,7 @@ fn queue_look(slot: &mut Slot, look: &mut Look) {
     }
     let buffers = slot.buffers.as_mut().unwrap();
     buffers.write_last(0, 7);
-    let words = buffers.sizes().input;
+    let words = buffers.sizes().of(Buffer::Input);
     look.word = buffers.inputs(words).last().unwrap();
     slot.context.bind_to_thread().unwrap();
     let argument = core::ptr::from_mut(look).cast();
@@ -95,12 +91,9 @@ fn queue_look(slot: &mut Slot, look: &mut Look) {
 #[test]
 fn buffers_stay_until_clearing_is_over() {
     let replace: fn(&mut Slot) = |slot| {
-        let input = 2 * slot.buffers.as_ref().unwrap().sizes().input;
-        let sizes = Sizes {
-            input,
-            ..Sizes::default()
-        };
-        slot.grow(sizes).unwrap();
+        let sizes = slot.buffers.as_ref().unwrap().sizes();
+        let input = 2 * sizes.of(Buffer::Input);
+        slot.grow(Sizes([input, 0, 0, 0])).unwrap();
     };
     let give_up: fn(&mut Slot) = |slot| {
         slot.abandon();
@@ -128,9 +121,9 @@ fn send_words(slot: &mut Slot, words: usize) {
     let mut layout = Layout::default();
     layout.input(words);
     layout.output(words);
-    let fill = |mut inputs: Outgoing<'_>| {
-        inputs.words().fill(7);
-        inputs.send()
+    let fill = |input: &mut [u64]| {
+        input.fill(7);
+        input.len()
     };
     slot.submit(&layout, fill, &[], &Loaded::default()).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Large batches are sent before all of their instances have been validated.
+//! Invalid instances and several widths in large batches.
 
 use batch_modexp::backend::Serial;
 use batch_modexp::{BatchModExp, Error, ModExp};
@@ -31,7 +31,6 @@ fn the_first_fault_of_a_batch_is_told() {
     let Some((_memory, cuda)) = gpu() else { return };
     let batch = Batch::random(WIDTH, LEN, 500);
     let base = BoxedUint::one_with_precision(2 * WIDTH);
-    // Positions that `Group::by_sample` checks, and others.
     for wide in [
         &[LEN - 2][..],
         &[0],
@@ -55,8 +54,7 @@ fn the_first_fault_of_a_batch_is_told() {
     assert_same(&batch.run(&cuda, 16), &batch.run(&Serial, 16));
 }
 
-/// Different widths are no fault, even where they look like one: wider and narrower ones among the
-/// others, rare and frequent.
+/// Wider and narrower instances among the others, at the ends and in the middle.
 #[test]
 fn batches_of_several_widths() {
     let Some((_memory, cuda)) = gpu() else { return };

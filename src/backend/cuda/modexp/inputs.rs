@@ -1,0 +1,136 @@
+//! The inputs of a chunk of exponentiations: base and exponent of each instance, a record for each
+//! modulus, and for each instance the index of its record.
+
+use alloc::vec::Vec;
+use core::iter::repeat_n;
+use core::ops::Range;
+use core::ptr;
+
+use batch_modexp_core::secret::Secret;
+use batch_modexp_core::width::{WithLimbs, with_limbs};
+use crypto_bigint::modular::{FixedMontyParams, MontyParams};
+use crypto_bigint::{Limb, Odd, Uint, Unsigned};
+
+use super::{ModExp, ModExpJob};
+use crate::backend::cuda::family::ModExpWork;
+use crate::backend::cuda::family::entry::Entry;
+use crate::backend::cuda::runtime::layout::places;
+use crate::backend::cuda::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, write_indices};
+
+/// Moduli whose records a thread writes at a time. Some need wider Montgomery parameters, which
+/// take much longer than a copy.
+const MODULI_AT_A_TIME: usize = 32;
+
+impl<U: Unsigned + Sync + Send> ModExpJob<'_, U> {
+    /// Writes the inputs of a chunk, on several threads if it is large. Returns the number of words
+    /// up to the last record. There is a record for each run of instances that share a reference to
+    /// a modulus, which is public.
+    pub(super) fn fill(
+        &self,
+        entry: &Entry,
+        chunk: &Range<usize>,
+        work: &ModExpWork,
+        input: &mut [u64],
+    ) -> usize {
+        let parts = [work.base, work.exponent, work.modulus_index, work.moduli];
+        let [bases, exponents, indices, records] = places(input, parts);
+        let chunk = &self.batch[chunk.clone()];
+        let runs = chunk.chunk_by(|a, b| ptr::eq(a.params, b.params));
+        let moduli: Vec<_> = runs.map(|run| (run[0].params, run.len())).collect();
+        self.write_numbers(entry, chunk, [bases, exponents]);
+        write_moduli(entry, &moduli, [indices, records], self.threads);
+        work.moduli.range().start + moduli.len() * 2 * entry.words()
+    }
+
+    fn write_numbers(
+        &self,
+        entry: &Entry,
+        chunk: &[ModExp<'_, U>],
+        [bases, exponents]: [&mut [u64]; 2],
+    ) {
+        let size = entry.words();
+        let [bases, exponents] =
+            [bases, exponents].map(|words| words.chunks_mut(COPIED_AT_A_TIME * size));
+        let parts = chunk.chunks(COPIED_AT_A_TIME).zip(bases.zip(exponents));
+        let parts = parts.collect();
+        self.threads
+            .each_item(parts, |(instances, (bases, exponents))| {
+                let [bases, exponents] =
+                    [bases, exponents].map(|words| words.chunks_exact_mut(size));
+                NonTemporal::with(|stores| {
+                    for (instance, (base, exponent)) in instances.iter().zip(bases.zip(exponents)) {
+                        stores.copy_in(instance.base.as_limbs(), base);
+                        stores.copy_in(instance.exponent.as_limbs(), exponent);
+                    }
+                });
+            });
+    }
+}
+
+/// Writes a record for each modulus, and for each instance the index of its record. A modulus comes
+/// with the number of consecutive instances that have it.
+pub(in super::super) fn write_moduli<U: Unsigned + Sync>(
+    entry: &Entry,
+    moduli: &[(&MontyParams<U>, usize)],
+    [indices, records]: [&mut [u64]; 2],
+    threads: HostPool<'_>,
+) {
+    let size = 2 * entry.words();
+    let parts = records.chunks_mut(MODULI_AT_A_TIME * size);
+    let parts = moduli.chunks(MODULI_AT_A_TIME).zip(parts).collect();
+    threads.each_item(parts, |(moduli, records): (&[_], &mut [_])| {
+        NonTemporal::with(|stores| {
+            for (&(params, _), record) in moduli.iter().zip(records.chunks_exact_mut(size)) {
+                write_modulus(entry, params, record, stores);
+            }
+        });
+    });
+    let each = (0..)
+        .zip(moduli)
+        .flat_map(|(index, &(_, len))| repeat_n(index, len));
+    write_indices(each, indices);
+}
+
+/// Writes the record of a modulus: the modulus, and `2^(2 * r2_bits)` modulo it.
+pub(in super::super) fn write_modulus<'w, U: Unsigned>(
+    entry: &Entry,
+    params: &MontyParams<U>,
+    record: &'w mut [u64],
+    stores: &mut NonTemporal<'w>,
+) {
+    let modulus = params.modulus().as_ref().as_limbs();
+    let bits = modulus.len() as u32 * Limb::BITS;
+    let r2_bits = entry.r2_bits(bits);
+    let wide = (r2_bits != bits).then(|| wide_r2(modulus, r2_bits));
+    let r2 = wide
+        .as_deref()
+        .map_or(params.r2().as_limbs(), Vec::as_slice);
+    let (first, second) = record.split_at_mut(entry.words());
+    stores.copy_in(modulus, first);
+    stores.copy_in(r2, second);
+}
+
+/// `2^(2 * r2_bits)` modulo a modulus narrower than `r2_bits`, in constant time.
+fn wide_r2(modulus: &[Limb], r2_bits: u32) -> Secret<Vec<Limb>> {
+    let limbs = (r2_bits / Limb::BITS) as usize;
+    with_limbs(limbs, WideR2 { modulus, limbs })
+}
+
+struct WideR2<'a> {
+    modulus: &'a [Limb],
+    limbs: usize,
+}
+
+impl WithLimbs for WideR2<'_> {
+    type Output = Secret<Vec<Limb>>;
+
+    fn run<const LIMBS: usize>(self) -> Self::Output {
+        assert_eq!(LIMBS, self.limbs, "classes have widths that numbers have");
+        let mut wide = Secret::new(Uint::<LIMBS>::ZERO);
+        wide.as_mut_limbs()[..self.modulus.len()].copy_from_slice(self.modulus);
+        // A copy of an odd number.
+        let params = FixedMontyParams::new(Odd::new(*wide).expect("an odd modulus"));
+        let params = Secret::new(params);
+        Secret::new(params.r2().as_limbs().to_vec())
+    }
+}
