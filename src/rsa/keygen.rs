@@ -42,8 +42,9 @@ const STEP: u32 = 128;
 ///   common with e. The private exponent `d = 1/e mod lcm(p - 1, q - 1)` is above `2^(bits / 2)`.
 ///
 /// It becomes public which candidates are rejected, and by which test; they are independent of the
-/// accepted ones. Nothing else about the primes does: tests are constant-time, and every buffer is
-/// wiped.
+/// accepted ones. Nothing else about the primes does: tests are constant-time. Every buffer is wiped,
+/// but crypto-bigint frees Montgomery parameters unwiped; see SECURITY.md, "Freed Montgomery
+/// parameters".
 ///
 /// Keys are divided among the threads of the processor ([`RsaBackend::per_host_thread`]); a backend
 /// without any computes on the calling thread. If a backend has devices, these run the rounds of

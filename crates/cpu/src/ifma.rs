@@ -22,19 +22,26 @@ pub(super) mod testing;
 mod tests;
 mod tiles;
 mod tuning;
-mod units;
 
 use alloc::vec::Vec;
 
 use batch_modexp_core::checks::Form;
 use batch_modexp_core::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
-use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
+use batch_modexp_core::fixed_base::{Table, TableForm};
+use batch_modexp_core::powers::{
+    FixedPowers, HasPowerEngine, MultiPowers, PowerEngine, PublicPowers,
+};
+use batch_modexp_core::width::width;
 use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::{Choice, Limb, Unsigned};
 
-use self::units::Units;
+use self::lanes52::Lanes52;
+use self::madd52::{Limb as _, Limb4, Limb8, Madd52};
+use self::pair::{Across, Pairs};
 use super::adx::{self, Words};
-use super::lanes::{self, Run};
+use super::lanes::powers_agree::powers_agree;
+use super::lanes::reduce::reduce;
+use super::lanes::{self, Run, fixed_base, multi_exp, products, public_exp};
 
 /// Computes a batch on the calling thread with 52-bit multiply-adds of vectors.
 ///
@@ -187,4 +194,137 @@ impl HasPowerEngine for Ifma {
     fn power_engine(&self) -> &dyn PowerEngine {
         &self.0
     }
+}
+
+/// The lanes of a processor: eight with the instructions of `E`, or four with those of `F`. Four
+/// lanes come with words for a single instance.
+#[derive(Clone, Copy, Debug)]
+enum Units<E, F> {
+    Eight(E),
+    Four(F, Option<Words<adx::Token>>),
+}
+
+/// `call` with the lanes of the units.
+macro_rules! in_lanes {
+    ($units:expr, $lanes:ident => $call:expr) => {
+        match $units {
+            Units::Eight(unit) => {
+                let $lanes = Lanes52(unit);
+                $call
+            }
+            Units::Four(unit, _) => {
+                let $lanes = Lanes52(unit);
+                $call
+            }
+        }
+    };
+}
+
+impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
+    /// The number of instances that are computed at the same time.
+    fn lanes(self) -> usize {
+        match self {
+            Self::Eight(_) => Limb8::LANES,
+            Self::Four(..) => Limb4::LANES,
+        }
+    }
+
+    /// See [`BatchModExp::relative_time`](batch_modexp_core::BatchModExp::relative_time).
+    fn relative_time(self, bits: u32, count: usize) -> u64 {
+        match self {
+            Self::Eight(_) => cost::relative_time(bits, count),
+            Self::Four(_, words) => cost::four::relative_time(bits, count, words.is_some()),
+        }
+    }
+
+    /// Computes the powers of a run. Full groups use the lanes; the rest uses pairs or words where
+    /// that takes less time.
+    fn pow(self, exponent_bits: u32, run: &mut dyn Run<'_>) {
+        let count = run.count();
+        match self {
+            Self::Eight(unit) => {
+                let in_lanes = count - cost::in_pairs(run.bits(), count);
+                lanes::pow(Lanes52(unit), exponent_bits, run, 0..in_lanes);
+                lanes::pow(Pairs(unit), exponent_bits, run, in_lanes..count);
+            }
+            Self::Four(unit, words) => {
+                let in_words = words.zip(cost::four::one_in_words(run.bits(), count));
+                let in_lanes = count - usize::from(in_words.is_some());
+                lanes::pow(Lanes52(unit), exponent_bits, run, 0..in_lanes);
+                if let Some((words, _)) = in_words {
+                    lanes::pow(words, exponent_bits, run, in_lanes..count);
+                }
+            }
+        }
+    }
+
+    /// Computes the products of a run.
+    fn multiply(self, form: Form, run: &mut dyn Run<'_>) {
+        in_lanes!(self, lanes52 => lanes::mul::multiply(lanes52, form, run))
+    }
+}
+
+impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> PowerEngine for Units<E, F> {
+    fn table_form(&self, bits: u32) -> TableForm {
+        match self {
+            Self::Eight(_) => fixed_base::form::<Lanes52<E>>(bits),
+            Self::Four(..) => fixed_base::form::<Lanes52<F>>(bits),
+        }
+    }
+
+    #[inline(never)]
+    fn fill_rows(&self, table: &mut Table, base: &[Limb], first: &[Limb]) {
+        in_lanes!(*self, lanes52 => fixed_base::fill(lanes52, table, base, first))
+    }
+
+    #[inline(never)]
+    fn fixed_powers(&self, powers: FixedPowers<'_, '_>) {
+        in_lanes!(*self, lanes52 => fixed_base::powers(lanes52, powers))
+    }
+
+    #[inline(never)]
+    fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
+        in_lanes!(*self, lanes52 => multi_exp::powers(lanes52, powers))
+    }
+
+    #[inline(never)]
+    fn public_powers(&self, powers: PublicPowers<'_, '_>) {
+        in_lanes!(*self, lanes52 => public_exp::powers(lanes52, powers))
+    }
+}
+
+/// See [`Engine`](batch_modexp_core::engine::Engine). A few numbers use pairs.
+impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
+    fn mul_public_power(self, product: Product<'_>) {
+        match self {
+            Self::Eight(unit) if go_by_twos(product.moduli) => {
+                products::mul_public_power(Pairs(unit), product)
+            }
+            _ => in_lanes!(self, lanes52 => products::mul_public_power(lanes52, product)),
+        }
+    }
+
+    fn reduce(self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
+        match self {
+            Self::Eight(unit) if go_by_twos(moduli) => reduce(Pairs(unit), moduli, numbers, out),
+            _ => in_lanes!(self, lanes52 => reduce(lanes52, moduli, numbers, out)),
+        }
+    }
+
+    fn powers_agree(self, comparison: &Comparison<'_>) -> Vec<Choice> {
+        match self {
+            Self::Eight(unit) if go_by_twos(comparison.factors[0]) => {
+                powers_agree(Pairs(unit), comparison)
+            }
+            _ => in_lanes!(self, lanes52 => powers_agree(lanes52, comparison)),
+        }
+    }
+}
+
+/// Whether there are so few equally wide moduli that all of them use pairs.
+fn go_by_twos(moduli: Moduli<'_>) -> bool {
+    let bits = moduli
+        .first()
+        .map_or(0, |modulus| width(modulus.modulus().as_ref()));
+    cost::in_pairs(bits, moduli.len()) == moduli.len()
 }

@@ -173,8 +173,9 @@ impl Cuda {
     /// # Errors
     ///
     /// [`Error::TableExponentBits`] if the table does not serve that length,
-    /// [`Error::ExponentBits`] if an exponent has fewer bits, and the errors of devices. All of
-    /// `out` is then zero.
+    /// [`Error::ExponentBits`] if an exponent has fewer bits, [`Error::TableOfOtherBackend`] if no
+    /// device of this backend has a kernel for the table, and the errors of devices. All of `out`
+    /// is then zero.
     ///
     /// # Panics
     ///
@@ -208,6 +209,10 @@ impl Cuda {
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
+        let entry = table.shape.entry;
+        if !self.devices().any(|device| entry.runs_on(device)) {
+            return Err(Error::TableOfOtherBackend);
+        }
         let exponents: Vec<_> = exponents.iter().map(|x| x.borrow().as_limbs()).collect();
         let mut places: Vec<_> = out.iter_mut().map(|out| place(out, zero)).collect();
         let job = FixedJob {
@@ -240,11 +245,12 @@ impl Cuda {
         Ok(CudaFixedBase { table, zero })
     }
 
-    /// The kernels for the entries and for the powers.
+    /// The kernels for the entries and for the powers, of devices that are not lost.
     fn fixed_kernels(&self, bits: u32, exponent_bits: u32) -> Option<[&'static Entry; 2]> {
         let kernel = |operation| {
             let mut kernels = SHIPPED.narrowest(operation, bits);
-            kernels.find(|entry| self.devices().any(|device| entry.runs_on(device)))
+            let usable = || self.devices.iter().filter(|device| device.lost().is_none());
+            kernels.find(|entry| usable().any(|device| entry.runs_on(device.info())))
         };
         let kernels = [
             kernel(Operation::FixedEntries)?,

@@ -9,11 +9,11 @@ use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::Unsigned;
 use crypto_bigint::{Choice, Limb};
 
+use super::Units;
 use super::avx_ifma;
 use super::madd52::{Limb4, Limb8, Madd52};
 use super::pair::Across;
 use super::portable::{self, Portable};
-use super::units::Units;
 use crate::adx;
 use crate::adx::Words;
 use crate::lanes;
