@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
@@ -147,8 +148,8 @@ async fn public_key(
     Ok(([content_type("application/x-pem-file")], pem))
 }
 
-/// The names of a key and a scheme.
-type Names = Path<(String, String)>;
+/// The names of a key and a scheme, unless they are not UTF-8.
+type Names = Result<Path<(String, String)>, PathRejection>;
 
 async fn sign(
     State(service): State<Arc<Service>>,
@@ -182,11 +183,20 @@ async fn answer(
         let text = "the record takes too long, and no signature leaves before its line is written";
         Refusal(StatusCode::SERVICE_UNAVAILABLE, text.into())
     };
-    let Path((key, scheme)) = names;
-    let mut entry = Entry::new(&service.record, client, &key, &scheme).ok_or_else(slow)?;
-    let signed = signature(service, &mut entry, &key, &scheme, input, body);
-    let signed = timeout_at(deadline, signed).await;
-    let signed = signed.unwrap_or_else(|_| Err(QueueError::TimedOut.into()));
+    let names = names.map(|Path(names)| names);
+    let (key, scheme) = match &names {
+        Ok((key, scheme)) => (&key[..], &scheme[..]),
+        Err(_) => ("", ""),
+    };
+    let mut entry = Entry::new(&service.record, client, key, scheme).ok_or_else(slow)?;
+    let signed = match &names {
+        Ok((key, scheme)) => {
+            let signed = signature(service, &mut entry, key, scheme, input, body);
+            let signed = timeout_at(deadline, signed).await;
+            signed.unwrap_or_else(|_| Err(QueueError::TimedOut.into()))
+        }
+        Err(problem) => Err(Refusal(problem.status(), problem.body_text())),
+    };
     let (outcome, status) = match &signed {
         Ok(_) => ("signed", StatusCode::OK),
         Err(Refusal(status, _)) if *status == StatusCode::INTERNAL_SERVER_ERROR => {

@@ -35,6 +35,8 @@ fn who_asked_for_what() {
     );
     assert_eq!(server.ask("POST", "/sign/pss/RS256", b"message").0, 400);
     assert_eq!(server.ask("POST", "/sign/none/RS256", b"message").0, 404);
+    // Not UTF-8.
+    assert_eq!(server.ask("POST", "/sign/%FF/PS256", b"message").0, 400);
     // Other requests have no line.
     assert_eq!(server.get("/keys").0, 200);
     let record = server.record();
@@ -49,6 +51,7 @@ fn who_asked_for_what() {
         (&record[2], "main", "RS256", "-", "refused", "400"),
         (&record[3], "pss", "RS256", &digest, "refused", "400"),
         (&record[4], "none", "RS256", "-", "refused", "404"),
+        (&record[5], "-", "-", "-", "refused", "400"),
     ] {
         let names = ["key", "scheme", "digest", "outcome", "status"];
         let found = names.map(|name| field(line, name));
@@ -59,7 +62,7 @@ fn who_asked_for_what() {
             "{line}"
         );
     }
-    assert_eq!(record.len(), 5);
+    assert_eq!(record.len(), 6);
     assert_eq!(field(&record[0], "peer"), peer);
 }
 
