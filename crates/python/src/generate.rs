@@ -10,7 +10,7 @@ use batch_modexp::backend::Auto;
 use batch_modexp::rsa::{Error, KeyGenerator};
 use getrandom::SysRng;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::private_key::PrivateKey;
 use crate::{error, machine};
@@ -24,8 +24,8 @@ pub(crate) struct GeneratedKey(batch_modexp::rsa::GeneratedKey);
 #[pymethods]
 impl GeneratedKey {
     /// The key in PKCS#8, in PEM, not encrypted.
-    fn to_pem(&self) -> String {
-        String::clone(&self.0.to_pkcs8_pem())
+    fn to_pem<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        PyString::new(py, &self.0.to_pkcs8_pem())
     }
 
     /// The key in PKCS#8, in DER, not encrypted.
