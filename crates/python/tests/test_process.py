@@ -122,6 +122,29 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
+def test_without_more_threads():
+    """If the system refuses a thread, calls compute on their own, or raise an Error."""
+    program = f"""
+import batch_modexp, os, resource
+batch_modexp.set_threads(2)
+numbers, moduli = {NUMBERS}, [{M} - 2 * i for i in range(1000)]
+products = batch_modexp.mulmod_list([3] * 1000, [5] * 1000, moduli)
+resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+if os.getuid() == 0:
+    # Root has no such limit.
+    os.setuid(65534)
+assert batch_modexp.mulmod_list([3] * 1000, [5] * 1000, moduli) == products
+try:
+    batch_modexp.generate_keys(1024, 1)
+except batch_modexp.Error as error:
+    assert "refuses a thread" in str(error), error
+else:
+    raise AssertionError("there is a thread")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs Linux")
 def test_plaintexts_in_buffers_leave_no_copy():
     """Searches the memory of a process, where only masked octets of the plaintext are."""
