@@ -46,7 +46,7 @@ struct CommandLine {
 
 const AFTER_HELP: &str = "\
 A message is a line without its newline, at most 16 MiB; empty lines and carriage returns count.
-An output file appears whole or not at all, also when a signal ends the program.
+An output file appears whole or not at all, also after a signal; a mounted one is overwritten.
 Exit status: 0 done, 1 signing, checking or writing failed, 2 bad command line, file or key.";
 
 #[derive(Debug, Subcommand)]

@@ -37,6 +37,10 @@ pub fn run(args: &KeygenArgs) -> Result<(), Failure> {
         generator = generator.safe_primes();
     }
     let folder = Folder::new(&args.out_dir, args.count)?;
+    if args.gpus && backend.name() != "cuda" && !args.quiet {
+        let reason = backend.reason();
+        stdio::note(&format!("note: no GPU tests candidates: {reason}"));
+    }
     let progress = match args.quiet {
         true => ProgressBar::hidden(),
         false => progress_bar(args.count),
@@ -67,7 +71,10 @@ fn generate_all(
             let first = generated + 1;
             generated += keys.len();
             writing.take().map_or(Ok(()), joined)?;
-            let write = move || folder.write_all(first, &keys, progress);
+            let write = move || {
+                folder.write_all(first, &keys, progress)?;
+                folder.sync()
+            };
             let thread = thread::Builder::new().spawn_scoped(scope, write);
             writing = Some(thread.map_err(no_thread)?);
         }
@@ -87,6 +94,9 @@ fn no_thread(error: io::Error) -> Failure {
 /// The folder for the keys.
 struct Folder<'a> {
     path: &'a Path,
+    /// The open folder, whose entries are synchronized.
+    #[cfg(unix)]
+    entries: fs::File,
 }
 
 impl<'a> Folder<'a> {
@@ -104,7 +114,11 @@ impl<'a> Folder<'a> {
             )));
         }
         builder.recursive(true).create(path).map_err(unusable)?;
-        let folder = Self { path };
+        let folder = Self {
+            path,
+            #[cfg(unix)]
+            entries: fs::File::open(path).map_err(unusable)?,
+        };
         for number in 1..=count.get() {
             let file = folder.file(number);
             if file.symlink_metadata().is_ok() {
@@ -147,6 +161,18 @@ impl<'a> Folder<'a> {
         })
     }
 
+    /// Waits until the names of the files are on the disk.
+    fn sync(&self) -> Result<(), Failure> {
+        #[cfg(unix)]
+        match self.entries.sync_all() {
+            // A file system that cannot synchronize folders.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+            synced => synced
+                .map_err(|error| Failure::unwritable(&self.path.display().to_string(), &error))?,
+        }
+        Ok(())
+    }
+
     /// Writes a key atomically, readable by its owner alone.
     fn write(&self, number: usize, key: &GeneratedKey) -> Result<(), Failure> {
         let path = self.file(number);
@@ -170,6 +196,7 @@ impl Summary {
                 "bits": args.bits,
                 "public_exponent": args.exponent,
                 "backend": backend.name(),
+                "backend_reason": backend.reason(),
                 "threads": backend.threads(),
                 "seconds": seconds,
                 "per_second": per_second,

@@ -1,4 +1,4 @@
-//! Targets for signatures. A file appears completely or not at all.
+//! Targets for signatures. A file appears completely or not at all, unless it is a mount point.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, IsTerminal, Write};

@@ -1,5 +1,5 @@
 //! A temporary file beside the one that it will replace. It is removed however the program ends: by
-//! an error, a panic, or a signal.
+//! an error, a panic, or a signal. It stays only if a copy of it may be incomplete.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Seek, Write};
@@ -52,17 +52,27 @@ impl Temporary {
         Ok(())
     }
 
-    /// Copies the file over `original`, and removes it.
+    /// Copies the file over `original`, and removes it. If that fails, the file stays, and the
+    /// error names it.
     pub fn copy_to(mut self, mut original: File) -> io::Result<()> {
+        self.0.as_file().sync_all()?;
         self.0.rewind()?;
-        original.set_len(0)?;
-        io::copy(&mut self.0, &mut original)?;
-        original.sync_all()?;
+        // A signal waits until the copy is complete.
         let mut remove = to_remove();
         let name = self.0.path().to_owned();
-        self.0.close()?;
         remove.retain(|path| *path != name);
-        Ok(())
+        let copied = original
+            .set_len(0)
+            .and_then(|()| io::copy(&mut self.0, &mut original))
+            .and_then(|_| original.sync_all());
+        match copied {
+            Ok(()) => self.0.close(),
+            Err(error) => {
+                self.0.disable_cleanup(true);
+                let text = format!("{error}; it may be incomplete, {} is whole", name.display());
+                Err(io::Error::new(error.kind(), text))
+            }
+        }
     }
 }
 

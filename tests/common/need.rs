@@ -15,7 +15,7 @@ use core::panic::Location;
 use std::io::Write;
 
 /// The requirements, as `BATCH_MODEXP_REQUIRE` names them.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     // MULX, ADCX, ADOX and AVX2.
     "adx",
     // AVX-512 IFMA.
@@ -36,6 +36,8 @@ const NAMES: [&str; 12] = [
     "openssl",
     // The command.
     "ssh-keygen",
+    // The command, and permission to trace.
+    "strace",
     // The command, and permission to mount in a new namespace.
     "unshare",
     // The command.

@@ -1,13 +1,15 @@
 //! Generation of keys into files.
 
 use std::fs;
+use std::process::Command;
 
 use rsa::PrivateKey;
 use rsa::pkcs8::DecodePrivateKey;
 use rsa::traits::PublicKeyParts;
 
 use super::errors::refused_with_line;
-use super::program::{run, stderr, stdout};
+use super::need;
+use super::program::{self, run, run_without_gpu, stderr, stdout};
 
 #[test]
 fn keys_are_in_files_for_their_owner() {
@@ -64,6 +66,54 @@ fn keys_are_in_files_for_their_owner() {
     let file = keys.join("key-000007.pem");
     let in_file = [&few[..6], &[file.to_str().unwrap()]].concat();
     refused_with_line(&in_file, &["is a file; name a folder"]);
+}
+
+#[test]
+fn without_a_gpu_the_processor_computes_and_a_note_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let keygen = ["keygen", "--gpus", "--bits", "1024", "--out-dir"];
+    let output = run_without_gpu(folder.path(), &[&keygen[..], &["loud"]].concat(), b"");
+    assert_eq!(stdout(&output), "");
+    let lines = stderr(&output);
+    let note = lines.lines().next().unwrap();
+    assert!(
+        note.starts_with("note: no GPU tests candidates: "),
+        "{lines}"
+    );
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    let quiet = [&keygen[..], &["quiet", "--quiet"]].concat();
+    let output = run_without_gpu(folder.path(), &quiet, b"");
+    assert_eq!((stdout(&output), stderr(&output)), Default::default());
+}
+
+/// A crash after the end loses no key: the folder is on the disk after the names of its files.
+#[test]
+#[cfg(target_os = "linux")]
+fn names_of_keys_are_on_the_disk_in_the_end() {
+    let strace = |args: &[&str]| {
+        let output = Command::new("strace").args(args).output();
+        let output = output.map_err(|error| error.to_string())?;
+        match output.status.success() {
+            true => Ok(stderr(&output)),
+            false => Err(stderr(&output)),
+        }
+    };
+    if need::available("strace", strace(&["-f", "true"])).is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let (folder, program) = (folder.to_str().unwrap(), program::path());
+    let traced = ["-f", "-y", "-e", "trace=fsync,/^rename,/^link", "--"];
+    let keygen = [program.to_str().unwrap(), "keygen", "--quiet"];
+    let options = ["--bits", "1024", "--count", "3", "--out-dir", folder];
+    let trace = strace(&[&traced[..], &keygen, &options].concat()).unwrap();
+    let last = |of: &str| {
+        trace
+            .rfind(of)
+            .unwrap_or_else(|| panic!("no {of}: {trace}"))
+    };
+    assert!(last("key-00000") < last(&format!("<{folder}>")), "{trace}");
 }
 
 #[test]

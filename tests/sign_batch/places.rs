@@ -129,17 +129,22 @@ fn a_folder_is_no_file() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// As in a container with a single mounted file.
-#[test]
 #[cfg(target_os = "linux")]
-fn a_mount_point_is_written_in_place() {
+fn can_mount() -> bool {
     let probe = Command::new("unshare").args(["-rm", "true"]).output();
     let probe = probe.map_err(|error| error.to_string());
     let probe = probe.and_then(|output| match output.status.success() {
         true => Ok(()),
         false => Err(stderr(&output)),
     });
-    if need::available("unshare", probe).is_none() {
+    need::available("unshare", probe).is_some()
+}
+
+/// As in a container with a single mounted file.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_mount_point_is_written_in_place() {
+    if !can_mount() {
         return;
     }
     let folder = folder();
@@ -163,4 +168,37 @@ fn a_mount_point_is_written_in_place() {
     assert_eq!(fs::read_to_string(path("real")).unwrap(), lines());
     assert_eq!(fs::read(path("out put")).unwrap(), b"");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+}
+
+/// If a mount point cannot be written in place completely, no signature is lost.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_mount_point_on_a_full_disk() {
+    if !can_mount() {
+        return;
+    }
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("messages"), "a\nb\n".repeat(100)).unwrap();
+    File::create(path("out")).unwrap();
+    for name in ["disk", "spare"] {
+        fs::create_dir(path(name)).unwrap();
+    }
+    let script = "mount -t tmpfs -o size=4k tmpfs disk || exit 9; echo old > disk/file; \
+                  mount --bind disk/file out || exit 9; out=out; export TMPDIR=$PWD/spare; sign";
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh"]);
+    sign_for(&mut command, script);
+    let output = command.current_dir(folder.path()).output().unwrap();
+    let error = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    let spare: Vec<_> = fs::read_dir(path("spare")).unwrap().collect();
+    let [Ok(spare)] = &spare[..] else {
+        panic!("{spare:?}");
+    };
+    assert!(error.contains(spare.path().to_str().unwrap()), "{error}");
+    assert_eq!(
+        fs::read_to_string(spare.path()).unwrap(),
+        lines().repeat(100)
+    );
 }

@@ -6,6 +6,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -68,10 +69,20 @@ enum Stage {
     Settled(Outcome),
 }
 
+/// A place in a queue of limited capacity, free again on drop.
+pub(crate) struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 struct Request {
     stage: Stage,
     target: Target,
     waker: Waker,
+    _place: Place,
 }
 
 impl Request {
@@ -112,6 +123,8 @@ impl Wake for Wakeup {
 /// done.
 pub(crate) struct Callbacks {
     open: Arc<Mutex<Open>>,
+    /// Places of requests whose callbacks have not been called, and of those to be added.
+    taken: Arc<AtomicUsize>,
     thread: Mutex<Option<JoinHandle<()>>>,
     thread_id: ThreadId,
 }
@@ -130,14 +143,18 @@ impl Callbacks {
             .spawn(move || run(&of_thread, &receiver))?;
         Ok(Self {
             open,
+            taken: Arc::default(),
             thread_id: thread.thread().id(),
             thread: Mutex::new(Some(thread)),
         })
     }
 
-    /// The number of requests whose callbacks have not been called.
-    pub(crate) fn open(&self) -> usize {
-        lock(&self.open).requests.len()
+    /// Takes one of `capacity` places; `None` if no place is free.
+    pub(crate) fn reserve(&self, capacity: usize) -> Option<Place> {
+        let more = |taken| (taken < capacity).then_some(taken + 1);
+        let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.taken.fetch_update(set, read, more).ok()?;
+        Some(Place(self.taken.clone()))
     }
 
     /// Whether the current thread runs a callback.
@@ -148,6 +165,7 @@ impl Callbacks {
     /// Adds a request. `publish` receives its number before the callback can be called.
     pub(crate) fn add(
         &self,
+        place: Place,
         signing: Signing,
         target: Target,
         publish: impl FnOnce(u64),
@@ -166,6 +184,7 @@ impl Callbacks {
             stage: Stage::Waits(signing),
             target,
             waker: Waker::from(Arc::new(wakeup)),
+            _place: place,
         };
         publish(id);
         // The callback is not called here: the program may hold a lock that the callback needs.

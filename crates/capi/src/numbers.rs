@@ -2,7 +2,7 @@
 
 use batch_modexp::{BatchModExp, BatchModMul, ModExp, ModMul};
 use crypto_bigint::modular::BoxedMontyParams;
-use crypto_bigint::{BoxedUint, Odd};
+use crypto_bigint::{BoxedUint, CtEq, Odd};
 use zeroize::Zeroize;
 
 use crate::boundary::{
@@ -137,9 +137,11 @@ impl Batch<'_> {
             )
         };
         let (mut params, mut positions) = (Vec::<BoxedMontyParams>::new(), Vec::new());
-        let mut last = None;
+        let mut last: Option<&[u8]> = None;
         for (position, modulus) in moduli.chunks_exact(width).enumerate() {
-            let shared = params.last().filter(|_| last == Some(modulus)).cloned();
+            // In constant time, so that a common beginning of two moduli is not revealed.
+            let is_last = last.is_some_and(|last| last.ct_eq(modulus).to_bool());
+            let shared = params.last().filter(|_| is_last).cloned();
             let Some(of_modulus) = (match shared {
                 Some(shared) => Some(shared),
                 None => Odd::new(number(modulus, bits)?)

@@ -123,9 +123,8 @@ unsafe extern "C" fn bme_queue_sign(
             return Err(argument("the message is no digest of the hash function"));
         }
         queue.check_process()?;
-        if queue.callbacks.open() >= queue.capacity {
-            return Err(Failure::new(FULL, QueueError::Full));
-        }
+        let place = queue.callbacks.reserve(queue.capacity);
+        let place = place.ok_or_else(|| Failure::new(FULL, QueueError::Full))?;
         let request = match scheme.is_prehashed {
             true => queue.queue.try_sign_prehash(key, scheme.scheme, message),
             false => queue.queue.try_sign(key, scheme.scheme, message),
@@ -136,7 +135,7 @@ unsafe extern "C" fn bme_queue_sign(
         })?;
         queue
             .callbacks
-            .add(request, Target::new(callback, user), |number| {
+            .add(place, request, Target::new(callback, user), |number| {
                 if !id.is_null() {
                     // SAFETY: not NULL, and the caller vouches for the place.
                     unsafe { id.write(number) };

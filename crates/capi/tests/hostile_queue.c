@@ -143,6 +143,47 @@ static void full(void) {
   CHECK(t.calls == 10 && t.statuses[BME_OK] + t.statuses[BME_ERROR_CANCELLED] == 10);
 }
 
+/* Submits until the queue is full, and returns how many requests it has taken. Other threads submit
+ * while a long message is hashed. */
+static void *submit_until_full(void *user) {
+  static const uint8_t text[1 << 20];
+  tally *t = (tally *)user;
+  int32_t status;
+  intptr_t accepted = 0;
+  while ((status = bme_queue_sign(t->queue, key, SCHEME, text, sizeof text, on_signed, t, NULL)) == BME_OK) accepted++;
+  CHECK(status == BME_ERROR_FULL);
+  return (void *)accepted;
+}
+
+/* Threads that submit at the same time do not exceed the capacity. */
+static void full_with_threads(void) {
+  bme_queue_options options;
+  pthread_t threads[8];
+  intptr_t accepted;
+  void *result;
+  int i, round;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.capacity = 8;
+  options.max_batch = 1;
+  for (round = 0; round < 5; round++) {
+    tally t;
+    begin(&t, &options);
+    t.is_held = 1;
+    accepted = 0;
+    for (i = 0; i < 8; i++) CHECK(pthread_create(&threads[i], NULL, submit_until_full, &t) == 0);
+    for (i = 0; i < 8; i++) {
+      CHECK(pthread_join(threads[i], &result) == 0);
+      accepted += (intptr_t)result;
+    }
+    /* One callback may have been called. */
+    CHECK(accepted == 8 || accepted == 9);
+    hold(&t, 0);
+    bme_queue_free(t.queue);
+    CHECK(t.calls == accepted);
+  }
+}
+
 /* Nothing is signed for an hour unless the queue is closed. */
 static void cancelled(int by_close) {
   bme_queue_options options;
@@ -299,6 +340,7 @@ int main(int argc, char **argv) {
   CHECK(bme_engine_new(2, &engine) == BME_OK);
   arguments();
   full();
+  full_with_threads();
   cancelled(0);
   cancelled(1);
   crowds();

@@ -10,7 +10,7 @@ use batch_modexp::backend::Auto;
 use batch_modexp::rsa::{Error, KeyGenerator};
 use getrandom::SysRng;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::private_key::PrivateKey;
 use crate::{error, machine};
@@ -24,8 +24,8 @@ pub(crate) struct GeneratedKey(batch_modexp::rsa::GeneratedKey);
 #[pymethods]
 impl GeneratedKey {
     /// The key in PKCS#8, in PEM, not encrypted.
-    fn to_pem(&self) -> String {
-        String::clone(&self.0.to_pkcs8_pem())
+    fn to_pem<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        PyString::new(py, &self.0.to_pkcs8_pem())
     }
 
     /// The key in PKCS#8, in DER, not encrypted.
@@ -50,7 +50,7 @@ pub(crate) fn generate_keys(
     let stop = is_over.clone();
     // One key of 8192 bits takes seconds, with safe primes minutes. The other thread generates it,
     // while this one checks for signals.
-    thread::spawn(move || {
+    let work = move || {
         let generator = || {
             let generator = KeyGenerator::new(&*backend, bits)?.public_exponent(public_exponent)?;
             Ok(match safe_primes {
@@ -61,7 +61,9 @@ pub(crate) fn generate_keys(
         let keys = generator().and_then(|generator| generate(&generator, count, &stop));
         // After an interrupted call there is no receiver.
         let _ = sender.send(keys);
-    });
+    };
+    let thread = thread::Builder::new().spawn(work);
+    thread.map_err(|error| error::plain(format!("the system refuses a thread: {error}")))?;
     let receiver = Mutex::new(receiver);
     let wait = || {
         let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,9 @@
 //! Lists of octet strings from Python, and lists of results for Python.
 
+use std::ops::Deref;
+
 use batch_modexp::rsa::Error;
+use batch_modexp::secret::Secret;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -18,13 +21,37 @@ pub(crate) fn public_work(size: usize) -> u64 {
     (size as u64 / 8).pow(2) / 3
 }
 
-/// The octets of an object with the buffer protocol. Those of `bytes` are not copied.
-pub(crate) fn octets(name: &str, object: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
-    if let Ok(bytes) = object.extract::<PyBackedBytes>() {
-        return Ok(bytes);
+/// The octets of an object with the buffer protocol.
+pub(crate) enum Octets {
+    /// Those of `bytes`, which are not copied.
+    Bytes(PyBackedBytes),
+    /// A copy. It is wiped, because it may be a message to encrypt.
+    Copy(Secret<Vec<u8>>),
+}
+
+impl Deref for Octets {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Bytes(octets) => octets,
+            Self::Copy(octets) => octets,
+        }
     }
-    let py = object.py();
-    Ok(PyBytes::new(py, &buffer(name, object)?.to_vec(py)?).into())
+}
+
+impl AsRef<[u8]> for Octets {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+pub(crate) fn octets(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Octets> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(Octets::Bytes(bytes.clone().into()));
+    }
+    let copy = buffer(name, object)?.to_vec(object.py())?;
+    Ok(Octets::Copy(Secret::new(copy)))
 }
 
 /// The octets of an object with the buffer protocol, in place.
@@ -38,13 +65,13 @@ pub(crate) fn buffer(name: &str, object: &Bound<'_, PyAny>) -> PyResult<PyBuffer
 }
 
 /// The octets of all items of a list.
-pub(crate) fn list(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedBytes>> {
+pub(crate) fn list(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<Octets>> {
     let mut list = Vec::with_capacity(object.len().unwrap_or(0));
     for (index, item) in object.try_iter()?.enumerate() {
         machine::check_signals_at(object.py(), index)?;
         let item = item?;
         list.push(match item.cast::<PyBytes>() {
-            Ok(bytes) => bytes.clone().into(),
+            Ok(bytes) => Octets::Bytes(bytes.clone().into()),
             Err(_) => octets(&format!("{name}[{index}]"), &item)?,
         });
     }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::mem;
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::{Arc, OnceLock};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 use batch_modexp::backend::Auto;
 use batch_modexp::secret::Secret;
@@ -345,11 +346,17 @@ impl Fields {
             true => prepare(&moduli),
             false => thread::scope(|scope| {
                 let shares = moduli.chunks(share);
-                let shares: Vec<_> = shares.map(|share| scope.spawn(|| prepare(share))).collect();
-                let params = shares
-                    .into_iter()
-                    .flat_map(|share| share.join().unwrap_or_default());
-                params.collect()
+                let start = |share| {
+                    let thread = thread::Builder::new().spawn_scoped(scope, move || prepare(share));
+                    // The operating system may refuse the thread.
+                    thread.map_err(|_| share)
+                };
+                let threads: Vec<_> = shares.map(start).collect();
+                let finish = |thread: Result<ScopedJoinHandle<'_, _>, _>| match thread {
+                    Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                    Err(share) => prepare(share),
+                };
+                threads.into_iter().flat_map(finish).collect()
             }),
         };
         Self {

@@ -5,9 +5,9 @@ use batch_modexp::secret::Secret;
 use getrandom::SysRng;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::messages::Octets;
 use crate::public_key::PublicKey;
 use crate::{error, machine, messages, schemes};
 
@@ -119,7 +119,7 @@ impl PrivateKey {
         let messages = messages::list("messages", messages)?;
         let signer = BatchSigner::new(machine::shared(py)?, scheme);
         let compute = |range| {
-            let part: &[PyBackedBytes] = part(&messages, range);
+            let part: &[Octets] = part(&messages, range);
             match prehashed {
                 true => signer.sign_prehash(&mut SysRng, &self.0, part),
                 false => signer.sign(&mut SysRng, &self.0, part),
@@ -153,7 +153,7 @@ impl PrivateKey {
         let ciphertexts = messages::list("ciphertexts", ciphertexts)?;
         let backend = machine::shared(py)?;
         let compute = |range| {
-            let part: &[PyBackedBytes] = part(&ciphertexts, range);
+            let part: &[Octets] = part(&ciphertexts, range);
             BatchDecryptor::new(&backend, scheme).decrypt(&mut SysRng, &self.0, part)
         };
         let list = PyList::empty(py);

@@ -3,9 +3,9 @@
 use batch_modexp::rsa::{self, BatchEncryptor, BatchVerifier};
 use getrandom::SysRng;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyInt, PyList};
 
+use crate::messages::Octets;
 use crate::{error, machine, messages, schemes};
 
 /// A public key. It can be pickled.
@@ -131,8 +131,7 @@ impl PublicKey {
         let signatures = messages::list("signatures", signatures)?;
         let lengths = [messages.len(), signatures.len()];
         messages::check_lengths(["messages", "signatures"], lengths)?;
-        let signed: Vec<(PyBackedBytes, PyBackedBytes)> =
-            messages.into_iter().zip(signatures).collect();
+        let signed: Vec<(Octets, Octets)> = messages.into_iter().zip(signatures).collect();
         let verifier = BatchVerifier::new(machine::shared(py)?, scheme).any_salt_len(any_salt);
         let compute = |range: std::ops::Range<usize>| match prehashed {
             true => verifier.verify_prehash(&self.0, &signed[range]),

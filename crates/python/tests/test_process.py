@@ -122,6 +122,65 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
+def test_without_more_threads():
+    """If the system refuses a thread, calls compute on their own, or raise an Error."""
+    program = f"""
+import batch_modexp, os, resource
+batch_modexp.set_threads(2)
+numbers, moduli = {NUMBERS}, [{M} - 2 * i for i in range(1000)]
+products = batch_modexp.mulmod_list([3] * 1000, [5] * 1000, moduli)
+resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+if os.getuid() == 0:
+    # Root has no such limit.
+    os.setuid(65534)
+assert batch_modexp.mulmod_list([3] * 1000, [5] * 1000, moduli) == products
+try:
+    batch_modexp.generate_keys(1024, 1)
+except batch_modexp.Error as error:
+    assert "refuses a thread" in str(error), error
+else:
+    raise AssertionError("there is a thread")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs Linux")
+def test_plaintexts_in_buffers_leave_no_copy():
+    """Searches the memory of a process, where only masked octets of the plaintext are."""
+    program = """
+import batch_modexp
+LEN, TABLE = 150, bytes(octet ^ 0x5A for octet in range(256))
+
+def found(masked):
+    count = 0
+    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
+        ranges = [line.split() for line in maps]
+        for where, mode, *_, name in ranges:
+            if mode.startswith("rw") and not name.startswith("[v"):
+                start, end = (int(text, 16) for text in where.split("-"))
+                memory.seek(start)
+                # Freed memory loses its first octets to the allocator.
+                count += memory.read(end - start).translate(TABLE).count(masked[64:])
+    return count
+
+key = batch_modexp.generate_keys(2048, 1)[0].public_key()
+masked = bytes((i * i + 7 * i) % 251 for i in range(LEN))
+messages = [bytearray(LEN) for _ in range(20)]
+for message in messages:
+    for i, octet in enumerate(masked):
+        message[i] = octet ^ 0x5A
+assert found(masked) >= 20
+key.encrypt_list(messages)
+for message in messages:
+    for i in range(LEN):
+        message[i] = 0
+left = found(masked)
+assert left == 0, left
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
 def resident_kib():
     status = Path("/proc/self/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])

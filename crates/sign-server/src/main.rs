@@ -18,7 +18,8 @@ mod tls;
 
 use std::error::Error;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use batch_modexp::backend::{Auto, Kind};
@@ -27,6 +28,7 @@ use clap::Parser;
 use rustix::fs::Mode;
 use rustix::process::{Resource, getrlimit, setrlimit, umask};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 use crate::guard::Guard;
@@ -39,6 +41,9 @@ use crate::serve::Server;
 
 /// File descriptors besides connections: the listener, the record, the runtime, a driver.
 const OTHER_FILES: u64 = 64;
+
+/// Time for the last lines of the record and of standard output, even if the grace period is over.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     // New files, such as a Unix socket or a record, are private unless an option says otherwise.
@@ -62,7 +67,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         return Err(problem.into());
     }
     allow_descriptors(options.max_connections)?;
-    let record = Record::open(options.record.as_deref())
+    let (record, writer) = Record::open(options.record.as_deref(), options.max_connections)
         .map_err(|error| format!("cannot open the record: {error}"))?;
     let keys = keys::load(&options.keys, &options.key_prefix)?;
     for (name, key) in &keys {
@@ -106,14 +111,33 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let served = runtime.block_on(serve(options, server, &service));
+    let limit = runtime.block_on(serve(options, server, &service))?;
     // Requests have ended, or their grace period is over.
     queue.shutdown(Shutdown::Cancel);
-    print_line(format_args!("{}", metrics::summary(&queue.stats())));
-    served
+    let rest = || {
+        limit
+            .saturating_duration_since(Instant::now())
+            .max(LAST_WORDS)
+    };
+    runtime.shutdown_timeout(rest());
+    // On another thread, because nobody may read the record or standard output any more.
+    let (said, is_said) = mpsc::channel();
+    thread::Builder::new().spawn(move || {
+        drop(service);
+        let _ = writer.join();
+        print_line(format_args!("{}", metrics::summary(&queue.stats())));
+        let _ = said.send(());
+    })?;
+    let _ = is_said.recv_timeout(rest());
+    Ok(())
 }
 
-async fn serve(options: &Options, server: Server, service: &Service) -> Result<(), Box<dyn Error>> {
+/// Returns when the grace period ends.
+async fn serve(
+    options: &Options,
+    server: Server,
+    service: &Service,
+) -> Result<Instant, Box<dyn Error>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let end = async {
@@ -127,10 +151,8 @@ async fn serve(options: &Options, server: Server, service: &Service) -> Result<(
         .await
         .map_err(|error| format!("cannot listen on {}: {error}", options.listen))?;
     print_line(format_args!("listens on {}", listener.address()?));
-    server
-        .run(listener, end, Duration::from_secs(options.grace))
-        .await;
-    Ok(())
+    let grace = Duration::from_secs(options.grace);
+    Ok(server.run(listener, end, grace).await)
 }
 
 /// Raises the limit of file descriptors, so that it exceeds the limit of connections.

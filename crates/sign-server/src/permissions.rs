@@ -58,7 +58,7 @@ pub(crate) fn read_secret(path: &Path) -> Result<Secret<Vec<u8>>, FileError> {
     Ok(octets)
 }
 
-/// Checks that no other user can replace files in `directory`.
+/// Checks that no other user can add or replace files in `directory`.
 ///
 /// # Errors
 ///
@@ -68,7 +68,9 @@ pub(crate) fn check_directory(directory: &Path) -> Result<(), FileError> {
     let real = directory.canonicalize().map_err(failed)?;
     for folder in real.ancestors() {
         let metadata = folder.metadata().map_err(failed)?;
-        if let Some(fault) = fault_of_folder(&Owned::new(&metadata), effective_user()) {
+        let is_ancestor = folder != real;
+        if let Some(fault) = fault_of_folder(&Owned::new(&metadata), effective_user(), is_ancestor)
+        {
             return Err(FileError::new(folder, fault));
         }
     }
@@ -108,7 +110,7 @@ fn fault_of_file(file: &Owned, user: u32) -> Option<String> {
     })
 }
 
-fn fault_of_folder(folder: &Owned, user: u32) -> Option<String> {
+fn fault_of_folder(folder: &Owned, user: u32, is_ancestor: bool) -> Option<String> {
     let Owned { mode, owner } = *folder;
     if owner != 0 && owner != user {
         return Some(format!(
@@ -116,10 +118,16 @@ fn fault_of_folder(folder: &Owned, user: u32) -> Option<String> {
              the service, {user}"
         ));
     }
-    // In a sticky folder, users cannot replace files of others.
-    (mode & 0o022 != 0 && mode & 0o1000 == 0).then(|| {
+    // In a sticky folder, users cannot replace what belongs to others, but they can add keys.
+    let is_sticky = mode & 0o1000 != 0;
+    (mode & 0o022 != 0 && !(is_ancestor && is_sticky)).then(|| {
+        let or = if is_ancestor {
+            ", or set the sticky bit"
+        } else {
+            ""
+        };
         format!(
-            "the folder's permissions {mode:04o} let others replace keys: chmod go-w, or set the sticky bit"
+            "the folder's permissions {mode:04o} let others add or replace keys: chmod go-w{or}"
         )
     })
 }
@@ -173,18 +181,22 @@ mod tests {
 
     #[test]
     fn folders() {
-        for (mode, owner, is_good) in [
-            (0o755, ROOT, true),
-            (0o550, ROOT, true),
-            (0o700, SERVICE, true),
-            (0o1777, ROOT, true),
-            (0o777, ROOT, false),
-            (0o775, SERVICE, false),
-            (0o757, SERVICE, false),
-            (0o700, OTHER, false),
+        for (mode, owner, is_good, is_good_ancestor) in [
+            (0o755, ROOT, true, true),
+            (0o550, ROOT, true, true),
+            (0o700, SERVICE, true, true),
+            (0o1755, ROOT, true, true),
+            (0o1777, ROOT, false, true),
+            (0o1770, SERVICE, false, true),
+            (0o777, ROOT, false, false),
+            (0o775, SERVICE, false, false),
+            (0o757, SERVICE, false, false),
+            (0o700, OTHER, false, false),
         ] {
-            let fault = fault_of_folder(&Owned { mode, owner }, SERVICE);
-            assert_eq!(fault.is_none(), is_good, "{mode:o} of {owner}: {fault:?}");
+            for (is_ancestor, is_good) in [(false, is_good), (true, is_good_ancestor)] {
+                let fault = fault_of_folder(&Owned { mode, owner }, SERVICE, is_ancestor);
+                assert_eq!(fault.is_none(), is_good, "{mode:o} of {owner}: {fault:?}");
+            }
         }
     }
 }

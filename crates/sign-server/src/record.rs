@@ -1,18 +1,65 @@
 //! The record of requests and signatures: one line a request, in a file or on standard error.
+//!
+//! One thread writes, because a write waits for as long as the reader of a pipe takes nothing.
 
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
 
+use tokio::sync::{mpsc, oneshot};
+
 use crate::client::Client;
+use crate::output::print_error;
 
 /// The longest field controlled by a client, in octets before encoding.
 const LONGEST: usize = 256;
 
-pub(crate) struct Record(Mutex<Sink>);
+/// Lines that may wait to be written, besides one for each connection.
+const WAITING: usize = 1024;
+
+/// Queues lines for the thread that writes them.
+pub(crate) struct Record(mpsc::Sender<Line>);
+
+struct Line {
+    text: String,
+    /// Takes the result of the write; absent if nobody waits for it.
+    written: Option<oneshot::Sender<io::Result<()>>>,
+}
+
+impl Record {
+    /// Opens a file to append to, or standard error. A new file is private to its owner.
+    ///
+    /// The thread ends when all lines are written and the record and its entries are dropped.
+    pub(crate) fn open(
+        path: Option<&Path>,
+        connections: u32,
+    ) -> io::Result<(Self, JoinHandle<()>)> {
+        let to: Box<dyn Write + Send> = match path {
+            None => Box::new(io::stderr()),
+            Some(path) => Box::new(File::options().append(true).create(true).open(path)?),
+        };
+        let (sender, mut lines) = mpsc::channel::<Line>(connections as usize + WAITING);
+        let writer = thread::Builder::new()
+            .name("record".into())
+            .spawn(move || {
+                let mut sink = Sink { to, is_torn: false };
+                while let Some(Line { text, written }) = lines.blocking_recv() {
+                    let result = sink.write(&text);
+                    if let Err(error) = &result {
+                        print_error(format_args!("cannot write the record: {error}"));
+                    }
+                    if let Some(written) = written {
+                        // An error is ignored: nobody waits any more.
+                        let _ = written.send(result);
+                    }
+                }
+            })?;
+        Ok((Self(sender), writer))
+    }
+}
 
 struct Sink {
     to: Box<dyn Write + Send>,
@@ -20,66 +67,66 @@ struct Sink {
     is_torn: bool,
 }
 
-impl Record {
-    /// Opens a file to append to, or standard error. A new file is private to its owner.
-    pub(crate) fn open(path: Option<&Path>) -> io::Result<Self> {
-        let to: Box<dyn Write + Send> = match path {
-            None => Box::new(io::stderr()),
-            Some(path) => Box::new(File::options().append(true).create(true).open(path)?),
-        };
-        Ok(Self::new(to))
-    }
-
-    fn new(to: Box<dyn Write + Send>) -> Self {
-        Self(Mutex::new(Sink { to, is_torn: false }))
-    }
-
-    fn write(&self, line: &str) -> io::Result<()> {
-        let mut sink = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if sink.is_torn {
-            sink.to.write_all(b"\n")?;
+impl Sink {
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        if self.is_torn {
+            self.to.write_all(b"\n")?;
         }
-        sink.is_torn = true;
+        self.is_torn = true;
         // One write for each line, so that lines do not mix.
-        sink.to.write_all(format!("{line}\n").as_bytes())?;
-        sink.is_torn = false;
+        self.to.write_all(format!("{line}\n").as_bytes())?;
+        self.is_torn = false;
         Ok(())
     }
 }
 
 /// A pending line. It is always written: if the client leaves before the answer, on drop.
-pub(crate) struct Entry<'a> {
-    record: &'a Record,
+pub(crate) struct Entry {
+    /// The place of the line in the queue; `None` when it is there.
+    place: Option<mpsc::OwnedPermit<Line>>,
     client: Client,
     key: String,
     scheme: String,
     digest: String,
-    is_written: bool,
 }
 
-impl<'a> Entry<'a> {
-    pub(crate) fn new(record: &'a Record, client: Client, key: &str, scheme: &str) -> Self {
-        Self {
-            record,
+impl Entry {
+    /// Returns `None` if too many lines wait to be written.
+    pub(crate) fn new(record: &Record, client: Client, key: &str, scheme: &str) -> Option<Self> {
+        let place = record.0.clone().try_reserve_owned().ok()?;
+        Some(Self {
+            place: Some(place),
             client,
             key: encode(key),
             scheme: encode(scheme),
             digest: "-".into(),
-            is_written: false,
-        }
+        })
     }
 
     pub(crate) fn set_digest(&mut self, digest: &[u8]) {
         self.digest = hex(digest);
     }
 
-    /// Writes the line. `outcome` needs no encoding.
-    pub(crate) fn finish(mut self, outcome: &str, status: u16) -> io::Result<()> {
-        self.is_written = true;
-        self.write(outcome, &status.to_string())
+    /// Queues the line, and waits until it is written. `outcome` needs no encoding.
+    ///
+    /// The line is written even if the returned future is dropped after its first poll.
+    pub(crate) async fn finish(mut self, outcome: &str, status: u16) -> io::Result<()> {
+        let (written, result) = oneshot::channel();
+        self.queue(outcome, &status.to_string(), Some(written));
+        result
+            .await
+            .unwrap_or_else(|lost| Err(io::Error::other(lost)))
     }
 
-    fn write(&self, outcome: &str, status: &str) -> io::Result<()> {
+    fn queue(
+        &mut self,
+        outcome: &str,
+        status: &str,
+        written: Option<oneshot::Sender<io::Result<()>>>,
+    ) {
+        let Some(place) = self.place.take() else {
+            return;
+        };
         let Self {
             key,
             scheme,
@@ -88,18 +135,17 @@ impl<'a> Entry<'a> {
         } = self;
         let time = humantime::format_rfc3339_millis(SystemTime::now());
         let client = self.client.fields();
-        self.record.write(&format!(
+        let text = format!(
             "request time={time} key={key} scheme={scheme} digest={digest} outcome={outcome} status={status} {client}"
-        ))
+        );
+        place.send(Line { text, written });
     }
 }
 
-impl Drop for Entry<'_> {
+impl Drop for Entry {
     fn drop(&mut self) {
-        if !self.is_written {
-            // An error is ignored: the client has left.
-            let _ = self.write("left", "-");
-        }
+        // Nothing remains to be queued after an answer.
+        self.queue("left", "-", None);
     }
 }
 
@@ -134,7 +180,7 @@ pub(crate) fn hex(octets: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex};
 
     use super::*;
 
@@ -148,6 +194,22 @@ mod tests {
         assert_eq!(encode(""), "-");
         assert_eq!(encode(&"\n".repeat(300)), "%0A".repeat(256) + "...");
         assert_eq!(hex(&[0, 0x1f, 0xff]), "001fff");
+    }
+
+    /// Each entry has a place for its line, until that is written.
+    #[test]
+    fn entries_without_a_place() {
+        let (sender, mut lines) = mpsc::channel(1);
+        let record = Record(sender);
+        let client = || Client::at(([127, 0, 0, 1], 1).into());
+        let entry = || Entry::new(&record, client(), "main", "RS256");
+        let first = entry().unwrap();
+        assert!(entry().is_none());
+        drop(first);
+        assert!(entry().is_none());
+        let Line { text, written } = lines.try_recv().unwrap();
+        assert!(text.contains(" outcome=left ") && written.is_none());
+        assert!(entry().is_some());
     }
 
     /// Accepts `capacity` octets, and then fails.
@@ -181,12 +243,15 @@ mod tests {
             capacity: Arc::clone(&capacity),
             written: Arc::clone(&written),
         };
-        let record = Record::new(Box::new(disk));
-        record.write("first").unwrap();
-        record.write("second").unwrap_err();
+        let mut sink = Sink {
+            to: Box::new(disk),
+            is_torn: false,
+        };
+        sink.write("first").unwrap();
+        sink.write("second").unwrap_err();
         *capacity.lock().unwrap() = 100;
-        record.write("third").unwrap();
-        record.write("fourth").unwrap();
+        sink.write("third").unwrap();
+        sink.write("fourth").unwrap();
         let written = String::from_utf8(written.lock().unwrap().clone()).unwrap();
         assert_eq!(written, "first\nseco\nthird\nfourth\n");
     }

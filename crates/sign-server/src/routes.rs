@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
@@ -15,7 +16,7 @@ use axum::{Extension, Router};
 use batch_modexp::queue::{BatchQueue, QueueError};
 use batch_modexp::rsa::{AnyScheme, Hash, KeyHandle};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::body;
 use crate::client::Client;
@@ -23,7 +24,6 @@ use crate::guard::Guard;
 use crate::keys::Keys;
 use crate::metrics;
 use crate::options::Options;
-use crate::output::print_error;
 use crate::record::{Entry, Record};
 
 /// State that all requests share.
@@ -110,9 +110,11 @@ async fn guard(
         Ok(()) => next.run(request).await,
         Err(reason) => {
             let refusal = Refusal(StatusCode::FORBIDDEN, reason.into());
-            let entry = Entry::new(&service.record, client, "", "");
-            // An error of the record is ignored, because nothing is signed.
-            let _ = entry.finish("refused", refusal.0.as_u16());
+            // Errors of the record are ignored, because nothing is signed.
+            if let Some(entry) = Entry::new(&service.record, client, "", "") {
+                let written = entry.finish("refused", refusal.0.as_u16());
+                let _ = timeout(service.request_timeout, written).await;
+            }
             refusal.into_response()
         }
     }
@@ -146,39 +148,55 @@ async fn public_key(
     Ok(([content_type("application/x-pem-file")], pem))
 }
 
+/// The names of a key and a scheme, unless they are not UTF-8.
+type Names = Result<Path<(String, String)>, PathRejection>;
+
 async fn sign(
     State(service): State<Arc<Service>>,
     Extension(client): Extension<Client>,
-    Path((key, scheme)): Path<(String, String)>,
+    names: Names,
     message: Body,
 ) -> Result<impl IntoResponse, Refusal> {
-    let entry = Entry::new(&service.record, client, &key, &scheme);
-    answer(&service, entry, &key, &scheme, Input::Message, message).await
+    answer(&service, client, names, Input::Message, message).await
 }
 
 async fn sign_digest(
     State(service): State<Arc<Service>>,
     Extension(client): Extension<Client>,
-    Path((key, scheme)): Path<(String, String)>,
+    names: Names,
     digest: Body,
 ) -> Result<impl IntoResponse, Refusal> {
-    let entry = Entry::new(&service.record, client, &key, &scheme);
-    answer(&service, entry, &key, &scheme, Input::Digest, digest).await
+    answer(&service, client, names, Input::Digest, digest).await
 }
 
 /// Signs, and returns the signature once it is in the record. If the client leaves, this future is
 /// dropped and the request cancelled.
 async fn answer(
     service: &Service,
-    mut entry: Entry<'_>,
-    key: &str,
-    scheme: &str,
+    client: Client,
+    names: Names,
     input: Input,
     body: Body,
 ) -> Result<impl IntoResponse + use<>, Refusal> {
-    let signed = signature(service, &mut entry, key, scheme, input, body);
-    let signed = timeout(service.request_timeout, signed).await;
-    let signed = signed.unwrap_or_else(|_| Err(QueueError::TimedOut.into()));
+    let deadline = Instant::now() + service.request_timeout;
+    let slow = || {
+        let text = "the record takes too long, and no signature leaves before its line is written";
+        Refusal(StatusCode::SERVICE_UNAVAILABLE, text.into())
+    };
+    let names = names.map(|Path(names)| names);
+    let (key, scheme) = match &names {
+        Ok((key, scheme)) => (&key[..], &scheme[..]),
+        Err(_) => ("", ""),
+    };
+    let mut entry = Entry::new(&service.record, client, key, scheme).ok_or_else(slow)?;
+    let signed = match &names {
+        Ok((key, scheme)) => {
+            let signed = signature(service, &mut entry, key, scheme, input, body);
+            let signed = timeout_at(deadline, signed).await;
+            signed.unwrap_or_else(|_| Err(QueueError::TimedOut.into()))
+        }
+        Err(problem) => Err(Refusal(problem.status(), problem.body_text())),
+    };
     let (outcome, status) = match &signed {
         Ok(_) => ("signed", StatusCode::OK),
         Err(Refusal(status, _)) if *status == StatusCode::INTERNAL_SERVER_ERROR => {
@@ -186,17 +204,23 @@ async fn answer(
         }
         Err(Refusal(status, _)) => ("refused", *status),
     };
-    if let Err(error) = entry.finish(outcome, status.as_u16()) {
-        print_error(format_args!("cannot write the record: {error}"));
-        let text = "the service cannot write its record, without which it hands out no signature";
-        return Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, text.into()));
+    let written = entry.finish(outcome, status.as_u16());
+    match timeout_at(deadline, written).await {
+        Ok(Ok(())) => {}
+        Ok(Err(_)) => {
+            let text =
+                "the service cannot write its record, without which it hands out no signature";
+            return Err(Refusal(StatusCode::INTERNAL_SERVER_ERROR, text.into()));
+        }
+        // A refusal needs no line to leave.
+        Err(_) => return Err(signed.err().unwrap_or_else(slow)),
     }
     Ok(([content_type("application/octet-stream")], signed?))
 }
 
 async fn signature(
     service: &Service,
-    entry: &mut Entry<'_>,
+    entry: &mut Entry,
     key: &str,
     scheme: &str,
     input: Input,

@@ -13,7 +13,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{sleep, timeout};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 
@@ -38,13 +39,13 @@ pub(crate) struct Server {
 
 impl Server {
     /// Serves connections until `end` completes. Then it accepts no more, and requests have `grace`
-    /// to end.
+    /// to end. Returns when that time is over.
     pub(crate) async fn run(
         self,
         listener: Listener,
         end: impl Future<Output = ()>,
         grace: Duration,
-    ) {
+    ) -> Instant {
         let slots = Arc::new(Semaphore::new(self.max_connections as usize));
         let all = self.max_connections;
         let server = Arc::new(self);
@@ -76,7 +77,10 @@ impl Server {
                 }
                 Err(error) => {
                     if !fails {
-                        print_error(format_args!("cannot accept a connection: {error}"));
+                        // Waits if nobody reads standard error.
+                        spawn_blocking(move || {
+                            print_error(format_args!("cannot accept a connection: {error}"));
+                        });
                     }
                     fails = true;
                     sleep(PAUSE).await;
@@ -86,7 +90,9 @@ impl Server {
         drop(listener);
         is_ending.send_replace(true);
         // All permits are free when no connection is left.
-        let _ = timeout(grace, slots.acquire_many(all)).await;
+        let limit = Instant::now() + grace;
+        let _ = timeout_at(limit, slots.acquire_many(all)).await;
+        limit
     }
 
     async fn connection<S>(&self, stream: S, client: Client, ending: watch::Receiver<bool>)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rsa::sha2::{Digest, Sha256};
 
-use crate::server::{PATIENCE, Server, talk_with};
+use crate::server::{PATIENCE, Server, command, keys, talk_with};
 
 /// The value of a field.
 fn field<'a>(line: &'a str, name: &str) -> &'a str {
@@ -35,7 +35,9 @@ fn who_asked_for_what() {
     );
     assert_eq!(server.ask("POST", "/sign/pss/RS256", b"message").0, 400);
     assert_eq!(server.ask("POST", "/sign/none/RS256", b"message").0, 404);
-    // Requests without a signature have no line.
+    // Not UTF-8.
+    assert_eq!(server.ask("POST", "/sign/%FF/PS256", b"message").0, 400);
+    // Other requests have no line.
     assert_eq!(server.get("/keys").0, 200);
     let record = server.record();
     let digest: String = Sha256::digest(b"message")
@@ -49,6 +51,7 @@ fn who_asked_for_what() {
         (&record[2], "main", "RS256", "-", "refused", "400"),
         (&record[3], "pss", "RS256", &digest, "refused", "400"),
         (&record[4], "none", "RS256", "-", "refused", "404"),
+        (&record[5], "-", "-", "-", "refused", "400"),
     ] {
         let names = ["key", "scheme", "digest", "outcome", "status"];
         let found = names.map(|name| field(line, name));
@@ -59,7 +62,7 @@ fn who_asked_for_what() {
             "{line}"
         );
     }
-    assert_eq!(record.len(), 5);
+    assert_eq!(record.len(), 6);
     assert_eq!(field(&record[0], "peer"), peer);
 }
 
@@ -106,10 +109,40 @@ fn clients_that_leave() {
 /// If the record cannot be written, no signature is returned.
 #[test]
 fn a_record_that_cannot_be_written() {
-    let keys = crate::server::keys();
+    let keys = keys();
     let options = ["--listen", "127.0.0.1:0", "--record", "/dev/full"];
-    let server = Server::spawn(crate::server::command(keys.path(), &options), keys);
+    let server = Server::spawn(command(keys.path(), &options), keys);
     let (status, text) = server.ask("POST", "/sign/main/RS256", b"m");
     assert_eq!(status, 500);
     assert!(String::from_utf8(text).unwrap().contains("record"));
+}
+
+/// If nobody reads the record, signatures stay in the service, but it answers in time and ends.
+#[test]
+fn a_record_that_nobody_reads() {
+    let keys = keys();
+    let options = [
+        "--listen",
+        "127.0.0.1:0",
+        "--request-timeout",
+        "1",
+        "--grace",
+        "5",
+    ];
+    let mut command = command(keys.path(), &options);
+    // A full pipe.
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&writer, true).unwrap();
+    while writer.write(&[b'x'; 1 << 12]).is_ok() {}
+    rustix::io::ioctl_fionbio(&writer, false).unwrap();
+    command.stderr(writer);
+    let server = Server::spawn(command, keys);
+    for _ in 0..8 {
+        assert_eq!(server.ask("POST", "/sign/main/RS256", b"m").0, 503);
+    }
+    assert_eq!(server.get("/healthz").0, 200);
+    let start = Instant::now();
+    server.terminate();
+    assert!(start.elapsed() < Duration::from_secs(8));
+    drop(reader);
 }

@@ -162,7 +162,7 @@ fn keys_that_others_can_read_or_write() {
         words.contains("tls.key") && words.contains("0644"),
         "{words}"
     );
-    for mode in [0o770, 0o707] {
+    for mode in [0o770, 0o707, 0o1777] {
         set_mode(keys.path(), mode);
         let words = failure(keys.path(), &[]);
         assert!(words.contains("replace keys"), "{words}");
