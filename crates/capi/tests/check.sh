@@ -14,7 +14,9 @@ sha256=2 pkcs1v15=16 pss=32 prehashed=256
 openssl pkcs8 -topk8 -in "$key" -passout 'pass:correct horse' -out "$dir/encrypted"
 "$bin/hostile" "$key" "$dir/encrypted"
 # A request that is never answered ends the test.
-timeout 600 "$bin/hostile_queue" "$key"
+for program in hostile_queue hostile_queue-plain; do
+  timeout 600 "$bin/$program" "$key"
+done
 echo "wrong arguments are errors"
 
 # noticed MISTAKE REPORT: AddressSanitizer ends the program and says why.

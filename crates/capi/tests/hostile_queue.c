@@ -300,7 +300,9 @@ static void freed_by_a_callback(void) {
   wait_for(&t, 21);
 }
 
-/* The child of a fork has no threads: nothing hangs there, and new queues have threads. */
+/* The child of a fork has no threads: nothing hangs there, and new queues have threads. Not with AddressSanitizer: its
+   allocator has locks that another thread may hold at the time of the fork, and the child would wait for them. */
+#ifndef __SANITIZE_ADDRESS__
 static void forked(void) {
   uint8_t signature[256];
   bme_sign_item item = {key, message, 7, signature, sizeof signature, BME_ERROR_INTERNAL};
@@ -326,6 +328,7 @@ static void forked(void) {
   bme_queue_free(t.queue);
   CHECK(t.calls == MANY && t.statuses[BME_OK] == MANY);
 }
+#endif
 
 int main(int argc, char **argv) {
   static uint8_t pem[16384];
@@ -347,7 +350,9 @@ int main(int argc, char **argv) {
   closed_with_batches_under_way();
   closed_under_load();
   freed_by_a_callback();
+#ifndef __SANITIZE_ADDRESS__
   forked();
+#endif
   bme_key_free(key);
   bme_engine_free(engine);
   return 0;
