@@ -101,7 +101,8 @@ impl Buffers {
                     stride,
                 };
                 first += count;
-                offset += count * stride;
+                // A buffer that does not fit into the address space is refused by its allocation.
+                offset = count.saturating_mul(stride).saturating_add(offset);
                 class
             })
             .collect();
