@@ -40,9 +40,10 @@ use batch_modexp_core::{Error, ModExp};
 use crypto_bigint::Unsigned;
 use zeroize::Zeroize;
 
-pub(crate) use self::pow::{LARGEST_WINDOW, pow};
+pub(crate) use self::pow::pow;
 pub(crate) use self::run::Run;
 use self::run::each_run;
+pub(crate) use self::workspace::LARGEST_WINDOW;
 
 /// The widest modulus of the SIMD backends, in bits. Column sums would allow more, but tables of
 /// powers would exceed any cache.

@@ -9,9 +9,8 @@ use batch_modexp_core::window::{Window, recode_into};
 
 use super::convert::MAX_COUNT;
 use super::layout::Buffer;
-use super::pow::{LARGEST_WINDOW, window};
 use super::run::blocks;
-use super::workspace::{Parts, Workspace, set_one};
+use super::workspace::{LARGEST_WINDOW, Parts, Workspace, set_one, window};
 use super::{Lanes, Table, fill_table};
 
 /// Computes the products of a request. Source: E. G. Straus, "Addition chains of vectors", American

@@ -11,7 +11,6 @@ use super::convert::{
     MAX_COUNT, bits_at, cut, join, pack, reduce_once, store, to_digits, transpose,
 };
 use super::layout::{Buffer, Digits, Operands, Words};
-use super::pow::window;
 use super::{Lanes, Modulus};
 
 /// Buffers for operands of `limbs` limbs and exponents of `exponent_bits` bits. They are reused
@@ -372,4 +371,27 @@ pub(super) fn set_power_of_two<L: Lanes>(limbs: &mut [L::Limb], bit: u32) {
     for lane in 0..L::COUNT {
         L::set_lane(limb, lane, 1 << (bit % L::RADIX_BITS));
     }
+}
+
+/// The largest window of the ladder, in bits. Lane types choose theirs up to it (`max_window`).
+pub(crate) const LARGEST_WINDOW: u32 = 5;
+
+/// `(largest exponent_bits, window bits)`: the cheapest window. A window of `w` bits costs
+/// `2^w - 2` multiplications for the table. It then costs `ceil(exponent_bits / w) - 1`
+/// multiplications, each with a look-up among `2^w` entries.
+const WINDOWS: [(u32, u32); 3] = [(4, 1), (24, 2), (100, 3)];
+
+/// The window for exponents of `exponent_bits` bits, which is public. Above 100 bits it is 4 bits,
+/// and above [`LONG_EXPONENT_BITS`](Lanes::LONG_EXPONENT_BITS) `largest`.
+pub(super) fn window<L: Lanes>(exponent_bits: u32, largest: u32) -> Window {
+    let longest = if exponent_bits <= L::LONG_EXPONENT_BITS {
+        4
+    } else {
+        largest
+    };
+    let bits = WINDOWS
+        .iter()
+        .find(|(longest_exponent, _)| exponent_bits <= *longest_exponent)
+        .map_or(longest, |(_, bits)| *bits);
+    Window::new(bits).expect("a window of 1 to 5 bits")
 }
