@@ -260,7 +260,7 @@ impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
 
     /// Computes the products of a run.
     fn multiply(self, form: Form, run: &mut dyn Run<'_>) {
-        in_lanes!(self, lanes52 => lanes::mul::multiply(lanes52, form, run))
+        in_lanes!(self, lanes52 => lanes::mul::multiply(lanes52, form, run));
     }
 }
 
@@ -274,22 +274,22 @@ impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> PowerEngine for Units<E, 
 
     #[inline(never)]
     fn fill_rows(&self, table: &mut Table, base: &[Limb], first: &[Limb]) {
-        in_lanes!(*self, lanes52 => fixed_base::fill(lanes52, table, base, first))
+        in_lanes!(*self, lanes52 => fixed_base::fill(lanes52, table, base, first));
     }
 
     #[inline(never)]
     fn fixed_powers(&self, powers: FixedPowers<'_, '_>) {
-        in_lanes!(*self, lanes52 => fixed_base::powers(lanes52, powers))
+        in_lanes!(*self, lanes52 => fixed_base::powers(lanes52, powers));
     }
 
     #[inline(never)]
     fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
-        in_lanes!(*self, lanes52 => multi_exp::powers(lanes52, powers))
+        in_lanes!(*self, lanes52 => multi_exp::powers(lanes52, powers));
     }
 
     #[inline(never)]
     fn public_powers(&self, powers: PublicPowers<'_, '_>) {
-        in_lanes!(*self, lanes52 => public_exp::powers(lanes52, powers))
+        in_lanes!(*self, lanes52 => public_exp::powers(lanes52, powers));
     }
 }
 
@@ -298,7 +298,7 @@ impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
     fn mul_public_power(self, product: Product<'_>) {
         match self {
             Self::Eight(unit) if go_by_twos(product.moduli) => {
-                products::mul_public_power(Pairs(unit), product)
+                products::mul_public_power(Pairs(unit), product);
             }
             _ => in_lanes!(self, lanes52 => products::mul_public_power(lanes52, product)),
         }
