@@ -56,7 +56,7 @@ fn the_crate_adds_less_than_promised() {
     let sizes = all().map(|entry| (entry.image.module, entry.image.ptx.deflated.len()));
     let sizes: BTreeMap<_, _> = sizes.collect();
     let bytes: usize = sizes.values().sum();
-    assert!(bytes < 3_200_000, "{bytes}");
+    assert!(bytes < 3_300_000, "{bytes}");
 }
 
 /// Kernels are cached by their keys.

@@ -90,7 +90,7 @@ fn family(bits: u32, count: usize, device: &DeviceInfo) -> &'static str {
 fn a_family_brings_its_widths() {
     assert_eq!(REGISTRY.widths()[..3], [256, 512, 768]);
     // DPF is the only shipped family in it.
-    assert_eq!(REGISTRY.max_bits(), 4096);
+    assert_eq!(REGISTRY.max_bits(), 8192);
     let classes: Vec<_> = REGISTRY.serving(200).map(|entry| entry.bits).collect();
     assert_eq!(classes, [512, 512, 256]);
 }
