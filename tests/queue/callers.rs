@@ -158,7 +158,8 @@ fn a_shutdown_waits_for_them() {
     let key = key();
     let (gate, queue, caller) = until_led(|| {
         let gate = Gate::shut();
-        let queue = patient(gate.clone()).build().unwrap();
+        // Requests must not fill a batch, which would begin before the shutdown.
+        let queue = patient(gate.clone()).max_batch(1 << 30).build().unwrap();
         let (of_caller, key) = (queue.clone(), key.clone());
         let caller = thread::spawn(move || of_caller.sign_blocking(&key, PKCS1V15, b"m"));
         gate.wait_for_calls(1);
