@@ -69,7 +69,10 @@ impl Temporary {
             Ok(()) => self.0.close(),
             Err(error) => {
                 self.0.disable_cleanup(true);
-                let text = format!("{error}; it may be incomplete, {} is whole", name.display());
+                let text = format!(
+                    "{error}; the output may be incomplete, {} is whole",
+                    name.display()
+                );
                 Err(io::Error::new(error.kind(), text))
             }
         }

@@ -140,8 +140,10 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
     /// # Errors
     ///
     /// [`Error::Rng`] if the generator fails or returns 32 equal octets, or if too many candidates
-    /// are rejected for it to be random. [`Error::Backend`] if GPUs fail, for instance for lack of
-    /// memory; a lost one is replaced by the others.
+    /// are rejected for it to be random.
+    ///
+    /// [`Error::Backend`] if GPUs fail, for instance for lack of memory. A lost one is replaced by
+    /// the others.
     pub fn generate<R>(&self, rng: &mut R, count: usize) -> Result<Vec<GeneratedKey>, Error>
     where
         R: TryCryptoRng + ?Sized,

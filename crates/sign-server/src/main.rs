@@ -43,7 +43,7 @@ use crate::serve::Server;
 const OTHER_FILES: u64 = 64;
 
 /// Time for the last lines of the record and of standard output, even if the grace period is over.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const TIME_FOR_OUTPUT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     // New files, such as a Unix socket or a record, are private unless an option says otherwise.
@@ -117,7 +117,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let rest = || {
         limit
             .saturating_duration_since(Instant::now())
-            .max(LAST_WORDS)
+            .max(TIME_FOR_OUTPUT)
     };
     runtime.shutdown_timeout(rest());
     // On another thread, because nobody may read the record or standard output any more.

@@ -19,8 +19,8 @@ use crate::rsa::key::Crt;
 /// computed on the calling thread by an engine of this crate, not by the backend.
 ///
 /// It uses numbers of the key's record, so no candidate passes under a record that differs from the
-/// imported one. With SIMD lanes and keys with primes, the power is computed modulo p and q, in
-/// three fifths of the time. Blinded items have `masks`: see [`Comparison`].
+/// imported one. With SIMD lanes and keys with primes, the power is computed modulo p and q, which
+/// takes less time than modulo n. Blinded items have `masks`: see [`Comparison`].
 pub(super) fn verdicts(
     engine: &dyn Engine,
     class: &KeyClass,

@@ -88,7 +88,7 @@ fn products_on_the_portable_unit() {
 }
 
 #[test]
-fn sums() {
+fn squarings() {
     use crate::lanes::testing::check_squarings;
     let widths = [64, 192, 512, 1024, 1038, 2112, 4096];
     if let Some(unit) = unit() {

@@ -94,25 +94,25 @@ fn products_by_the_encoding_of_avx_ifma() {
 }
 
 /// Widths of one to four tiles: lengths that have special code, and others.
-const SUMS: [u32; 13] = [
+const SQUARINGS: [u32; 13] = [
     64, 128, 320, 512, 768, 1024, 1038, 1088, 1536, 2048, 2112, 3072, 4096,
 ];
 
-fn check_all_sums<T: Madd52>(unit: Option<Lanes52<T>>) {
+fn check_all_squarings<T: Madd52>(unit: Option<Lanes52<T>>) {
     let Some(unit) = unit else { return };
-    for bits in SUMS {
+    for bits in SQUARINGS {
         check_squarings(unit, bits);
     }
 }
 
 #[test]
-fn sums() {
-    eight().into_iter().for_each(check_all_sums);
-    check_all_sums(four());
-    check_all_sums(four_by_evex());
-    check_all_sums(Some(Lanes52(portable::EIGHT)));
-    check_all_sums(Some(Lanes52(portable::EIGHT_SAVING)));
-    check_all_sums(Some(Lanes52(portable::FOUR)));
+fn squarings() {
+    eight().into_iter().for_each(check_all_squarings);
+    check_all_squarings(four());
+    check_all_squarings(four_by_evex());
+    check_all_squarings(Some(Lanes52(portable::EIGHT)));
+    check_all_squarings(Some(Lanes52(portable::EIGHT_SAVING)));
+    check_all_squarings(Some(Lanes52(portable::FOUR)));
 }
 
 fn check_look_up<T: Madd52>(unit: Option<Lanes52<T>>) {

@@ -1,5 +1,5 @@
-//! Buffers that are wiped as a whole, and the layout of those of a workspace. A few large allocations take less time than many,
-//! which matters for few instances.
+//! Buffers that are wiped as a whole, and the layout of those of a workspace. A few large
+//! allocations take less time than many, which matters for few instances.
 
 use alloc::vec;
 use alloc::vec::Vec;

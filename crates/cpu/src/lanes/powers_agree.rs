@@ -21,7 +21,7 @@ use super::workspace::{Parts, Workspace, set_one};
 use super::{Lanes, Modulus};
 
 /// Bits of an operand above those of the factor. With `B = 2^(width + MASK_BITS)`, which is above
-/// the multiple, they give `R > 4 * BOUND^2 * B`. A number folded below R is below
+/// the multiple, they give `R >= 4 * BOUND^2 * B`. A number folded below R is below
 /// `(BOUND + 1) * B`. Its product with a number below `BOUND` multiples therefore meets the bound
 /// on products of factors.
 const HEADROOM: u32 = MASK_BITS + 2;
@@ -32,7 +32,7 @@ const LIFT: u32 = 2;
 
 /// Tells for each lane whether the power is right.
 pub(crate) fn powers_agree<L: Lanes>(lanes: L, comparison: &Comparison<'_>) -> Vec<Choice> {
-    const { assert!(L::BOUND <= 4) };
+    const { assert!(2 <= L::BOUND && L::BOUND <= 4) };
     let count = comparison.factors[0].len();
     let mut verdicts = Vec::with_capacity(count);
     let Some(first) = comparison.factors[0].first() else {

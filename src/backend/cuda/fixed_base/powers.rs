@@ -42,8 +42,8 @@ impl FixedJob<'_> {
         }
     }
 
-    /// Writes the exponents of a chunk, which are all of its inputs.
-    fn fill(&self, chunk: &Range<usize>, words: &mut [u64]) -> usize {
+    /// Writes the exponents of a chunk.
+    fn fill(&self, chunk: &Range<usize>, words: &mut [u64]) {
         let size = self.table.shape.entry.words();
         let exponents = self.exponents[chunk.clone()].chunks(COPIED_AT_A_TIME);
         let parts = exponents.zip(words.chunks_mut(COPIED_AT_A_TIME * size));
@@ -55,7 +55,6 @@ impl FixedJob<'_> {
                     }
                 });
             });
-        words.len()
     }
 }
 
@@ -112,7 +111,10 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
             flipped: self.flipped(),
         };
         let work = fixed::powers(&self.table.shape, share.grid, &what);
-        let fill = |input: &mut [u64]| self.fill(chunk, &mut input[work.exponent.range()]);
+        let fill = |input: &mut [u64]| {
+            self.fill(chunk, &mut input[work.exponent.range()]);
+            work.exponent.range().end
+        };
         slot.submit(&work.layout, fill, &[work.launch], &share.loaded)?;
         Ok(work.power)
     }

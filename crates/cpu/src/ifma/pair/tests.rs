@@ -48,7 +48,7 @@ fn products_on_the_portable_unit() {
 }
 
 #[test]
-fn sums() {
+fn squarings() {
     use crate::lanes::testing::check_squarings;
     for bits in WIDTHS {
         if let Some(unit) = unit() {

@@ -1,7 +1,8 @@
 //! An invented family, to show that one needs only this file, a folder of kernels, and a line in
 //! the registry. Nothing else in the crate refers to it.
 //!
-//! It differs from the shipped families in its chips and its times.
+//! It differs from the shipped families in its chips and its times. Launches and records are common
+//! to all families.
 
 use super::super::super::family::{Family, dpf};
 use super::super::super::plan::{Plan, Tuning};
