@@ -43,12 +43,6 @@ __device__ __forceinline__ u32 sub_through(u32 a, u32 b) {
     return difference;
 }
 
-__device__ __forceinline__ u32 sub_in(u32 a, u32 b) {
-    u32 difference;
-    asm volatile("subc.u32 %0, %1, %2;" : "=r"(difference) : "r"(a), "r"(b));
-    return difference;
-}
-
 // The flag as a number, 0 or 1.
 __device__ __forceinline__ u32 carry() { return add_in(0, 0); }
 
