@@ -94,9 +94,10 @@ fn no_thread(error: io::Error) -> Failure {
 /// The folder for the keys.
 struct Folder<'a> {
     path: &'a Path,
-    /// The open folder, whose entries are synchronized.
+    /// The folders whose entries are synchronized: the folder, and those in which it and folders
+    /// above it were created.
     #[cfg(unix)]
-    entries: fs::File,
+    entries: Vec<fs::File>,
 }
 
 impl<'a> Folder<'a> {
@@ -113,11 +114,25 @@ impl<'a> Folder<'a> {
                 path.display()
             )));
         }
+        #[cfg(unix)]
+        let parents: Vec<_> = path
+            .ancestors()
+            .take_while(|folder| *folder != Path::new("") && !folder.exists())
+            .filter_map(Path::parent)
+            .collect();
         builder.recursive(true).create(path).map_err(unusable)?;
+        #[cfg(unix)]
+        let entries = parents.into_iter().filter_map(|folder| {
+            let here = folder == Path::new("");
+            // Some folders can be written but not read, and thus not synchronized.
+            fs::File::open(if here { Path::new(".") } else { folder }).ok()
+        });
         let folder = Self {
             path,
             #[cfg(unix)]
-            entries: fs::File::open(path).map_err(unusable)?,
+            entries: entries
+                .chain([fs::File::open(path).map_err(unusable)?])
+                .collect(),
         };
         for number in 1..=count.get() {
             let file = folder.file(number);
@@ -161,14 +176,17 @@ impl<'a> Folder<'a> {
         })
     }
 
-    /// Waits until the names of the files are on the disk.
+    /// Waits until the names of the files and of new folders are on the disk.
     fn sync(&self) -> Result<(), Failure> {
         #[cfg(unix)]
-        match self.entries.sync_all() {
-            // A file system that cannot synchronize folders.
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
-            synced => synced
-                .map_err(|error| Failure::unwritable(&self.path.display().to_string(), &error))?,
+        for folder in &self.entries {
+            match folder.sync_all() {
+                // A file system that cannot synchronize folders.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                synced => synced.map_err(|error| {
+                    Failure::unwritable(&self.path.display().to_string(), &error)
+                })?,
+            }
         }
         Ok(())
     }

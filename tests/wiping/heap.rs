@@ -7,7 +7,6 @@ use batch_modexp::{
     BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchModExpEach as _, BatchModMul,
     BatchMultiExp, Error, ModExp, ModMul,
 };
-use batch_modexp_core::window::{Digits, Window};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd, U1024};
 use num_bigint::BigUint;
@@ -256,20 +255,4 @@ fn exponentiations() {
         watch.found_in_freed_blocks(&needles, || assert!(!run(513))),
         NOTHING
     );
-}
-
-#[test]
-fn window_digits() {
-    let watch = Watch::begin();
-    let exponent = BoxedUint::from_be_slice(&[0xb7; 64], 512).unwrap();
-    for window in (Window::MIN_BITS..=Window::MAX_BITS).filter_map(Window::new) {
-        let digits = Digits::recode(&exponent, 512, window).as_slice().to_vec();
-        let needles = [Needle::new("digits", &BigUint::from_bytes_le(&digits))];
-        let recode = || drop(Digits::recode(&exponent, 512, window));
-        assert_eq!(watch.found_in_freed_blocks(&needles, recode), NOTHING);
-        assert_eq!(
-            watch.found_in_freed_blocks(&needles, || drop(digits)),
-            ["digits"]
-        );
-    }
 }

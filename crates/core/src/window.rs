@@ -5,12 +5,7 @@
 //! squarings and one multiplication by a table entry. The number of digits depends only on the
 //! public length and on `w`.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
-use crypto_bigint::{Limb, Unsigned};
-
-use crate::secret::Secret;
+use crypto_bigint::Limb;
 
 /// A window size: the number of exponent bits in each digit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -48,30 +43,6 @@ impl Window {
     #[must_use]
     pub const fn digit_count(self, exponent_bits: u32) -> usize {
         exponent_bits.div_ceil(self.0) as usize
-    }
-}
-
-/// The digits of one exponent, wiped on drop.
-#[allow(missing_debug_implementations)]
-pub struct Digits(Secret<Vec<u8>>);
-
-impl Digits {
-    /// Recodes the low `exponent_bits` bits of `exponent`; ignores higher bits.
-    ///
-    /// # Panics
-    ///
-    /// If `exponent_bits` is larger than the width of `exponent`.
-    #[must_use]
-    pub fn recode<U: Unsigned>(exponent: &U, exponent_bits: u32, window: Window) -> Self {
-        let mut digits = Secret::new(vec![0; window.digit_count(exponent_bits)]);
-        recode_into(exponent.as_limbs(), exponent_bits, window, &mut digits);
-        Self(digits)
-    }
-
-    /// The digits, least significant first; each is below `2^window.bits()`.
-    #[must_use]
-    pub fn as_slice(&self) -> &[u8] {
-        &self.0
     }
 }
 
@@ -122,11 +93,21 @@ pub fn bits_at(limbs: &[Limb], low: u32, bits: u32) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    use crypto_bigint::{U64, U128, U256, Unsigned};
+
     use super::*;
-    use crypto_bigint::{BoxedUint, U64, U128, U256};
 
     fn windows() -> impl Iterator<Item = Window> {
         (Window::MIN_BITS..=Window::MAX_BITS).filter_map(Window::new)
+    }
+
+    fn recode<U: Unsigned>(exponent: &U, exponent_bits: u32, window: Window) -> Vec<u8> {
+        let mut digits = vec![0; window.digit_count(exponent_bits)];
+        recode_into(exponent.as_limbs(), exponent_bits, window, &mut digits);
+        digits
     }
 
     /// The bits of the value of the digits, straight from the definition.
@@ -149,8 +130,8 @@ mod tests {
             U256::from_be_hex("fedcba98765432100123456789abcdefdeadbeefcafebabe8000000000000001");
         for window in windows() {
             for exponent_bits in 0..=U256::BITS {
-                let digits = Digits::recode(&exponent, exponent_bits, window);
-                let bits = bits_of(digits.as_slice(), window);
+                let digits = recode(&exponent, exponent_bits, window);
+                let bits = bits_of(&digits, window);
                 assert_eq!(
                     bits.len() as u32,
                     exponent_bits.next_multiple_of(window.bits())
@@ -166,27 +147,15 @@ mod tests {
     #[test]
     fn every_digit_stays_below_the_table() {
         for window in windows() {
-            for digit in Digits::recode(&U128::MAX, U128::BITS, window).as_slice() {
-                assert!(usize::from(*digit) < window.table_len());
+            for digit in recode(&U128::MAX, U128::BITS, window) {
+                assert!(usize::from(digit) < window.table_len());
             }
-        }
-    }
-
-    #[test]
-    fn boxed_and_fixed_agree() {
-        let fixed = U64::from(0x0123_4567_89ab_cdefu64);
-        for window in windows() {
-            let (a, b) = (
-                Digits::recode(&fixed, 61, window),
-                Digits::recode(&BoxedUint::from(fixed), 61, window),
-            );
-            assert_eq!(a.as_slice(), b.as_slice());
         }
     }
 
     #[test]
     #[should_panic(expected = "larger than the exponent's width")]
     fn more_bits_than_the_exponent_has() {
-        let _ = Digits::recode(&U64::ONE, 65, windows().next().unwrap());
+        recode(&U64::ONE, 65, windows().next().unwrap());
     }
 }
