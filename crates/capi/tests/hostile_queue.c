@@ -8,6 +8,16 @@
 #include "batch_modexp.h"
 #include "check.h"
 
+/* GCC and clang tell in different ways that AddressSanitizer is on. */
+#ifdef __SANITIZE_ADDRESS__
+#define HAS_ADDRESS_SANITIZER
+#endif
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define HAS_ADDRESS_SANITIZER
+#endif
+#endif
+
 enum { SCHEME = BME_PKCS1V15 | BME_SHA256, MANY = 400 };
 
 static bme_engine *engine;
@@ -302,7 +312,7 @@ static void freed_by_a_callback(void) {
 
 /* The child of a fork has no threads: nothing hangs there, and new queues have threads. Not with AddressSanitizer: its
    allocator has locks that another thread may hold at the time of the fork, and the child would wait for them. */
-#ifndef __SANITIZE_ADDRESS__
+#ifndef HAS_ADDRESS_SANITIZER
 static void forked(void) {
   uint8_t signature[256];
   bme_sign_item item = {key, message, 7, signature, sizeof signature, BME_ERROR_INTERNAL};
@@ -350,7 +360,7 @@ int main(int argc, char **argv) {
   closed_with_batches_under_way();
   closed_under_load();
   freed_by_a_callback();
-#ifndef __SANITIZE_ADDRESS__
+#ifndef HAS_ADDRESS_SANITIZER
   forked();
 #endif
   bme_key_free(key);
