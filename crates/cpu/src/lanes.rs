@@ -43,6 +43,7 @@ use zeroize::Zeroize;
 pub(crate) use self::pow::pow;
 pub(crate) use self::run::Run;
 use self::run::each_run;
+#[cfg(test)]
 pub(crate) use self::workspace::LARGEST_WINDOW;
 
 /// The widest modulus of the SIMD backends, in bits. Column sums would allow more, but tables of
@@ -72,12 +73,6 @@ pub(crate) trait Lanes: Copy {
     /// The largest window, in bits, of tables of a fixed base, with which
     /// [`select_of_row`](Self::select_of_row) costs less time than the products it saves; measured.
     const LARGEST_ROW_WINDOW: u32 = 5;
-
-    /// The largest window, in bits, for numbers of `limbs` limbs: at most [`LARGEST_WINDOW`].
-    fn max_window(self, limbs: usize) -> u32 {
-        let _ = limbs;
-        LARGEST_WINDOW
-    }
 
     /// The number of limbs of an operand for moduli of `bits` bits. It gives
     /// `R > BOUND^2 * modulus`, or more if the multiplication needs it.
@@ -187,12 +182,6 @@ pub(crate) trait Lanes: Copy {
     ) {
         let _ = entry;
         self.select(value, table, digits);
-    }
-
-    /// Converts the columns of `value` to limbs after the last [`step`](Self::step), if steps leave
-    /// columns.
-    fn close(self, value: &mut [Self::Limb]) {
-        let _ = value;
     }
 
     /// One step of the ladder, for one digit of the exponents.

@@ -32,7 +32,6 @@ fn no_branch_or_address_depends_on_a_secret() {
         "fma_words",
         "ifma_portable",
         "ifma_portable_saving_products",
-        "ifma_portable_storing_entries",
         "ifma_portable_in_four_lanes",
         "products",
         "numbers",
@@ -123,22 +122,6 @@ fn ifma_portable_saving_products() {
     fixed_by::<16>(&saving, &[321]);
     boxed(&saving, 1536);
     boxed(&saving, 3072);
-}
-
-/// With the tuning of Intel's processors: entries by masked stores, of one, two and three tiles,
-/// with halves and without.
-#[test]
-#[ignore = "run under valgrind by the test above"]
-fn ifma_portable_storing_entries() {
-    let storing = ifma::testing::eight_storing_on_portable_unit();
-    fixed::<8>(&storing);
-    fixed::<16>(&storing);
-    fixed::<17>(&storing);
-    // The largest window.
-    fixed_by::<8>(&storing, &[321]);
-    fixed_by::<16>(&storing, &[321]);
-    boxed(&storing, 1536);
-    boxed(&storing, 3072);
 }
 
 #[test]

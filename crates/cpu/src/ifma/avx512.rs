@@ -5,8 +5,8 @@ use core::arch::asm;
 use core::arch::x86_64::{
     __m512i, __mmask8, _mm_cvtsi64_si128, _mm512_add_epi64, _mm512_and_si512,
     _mm512_cmpeq_epi64_mask, _mm512_cvtepu8_epi64, _mm512_load_si512, _mm512_loadu_si512,
-    _mm512_mask_load_epi64, _mm512_mask_permutexvar_epi64, _mm512_mask_store_epi64,
-    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_srli_epi64, _mm512_store_si512,
+    _mm512_mask_load_epi64, _mm512_mask_permutexvar_epi64, _mm512_set1_epi64, _mm512_setzero_si512,
+    _mm512_srli_epi64, _mm512_store_si512,
 };
 use core::ptr;
 
@@ -135,15 +135,6 @@ impl Madd52 for Token {
         unsafe {
             let words = _mm512_loadu_si512(words.as_ptr().cast());
             _mm512_mask_permutexvar_epi64(old, mask, lanes, words)
-        }
-    }
-
-    #[inline(always)]
-    fn replace(self, limb: &mut Limb8, mask: __mmask8, new: &Limb8) {
-        // SAFETY: the token proves AVX-512 F; a `Limb8` is 64 bytes, aligned to 64.
-        unsafe {
-            let new = _mm512_load_si512(new.0.as_ptr().cast());
-            _mm512_mask_store_epi64(limb.0.as_mut_ptr().cast(), mask, new);
         }
     }
 

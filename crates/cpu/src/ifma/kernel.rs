@@ -219,13 +219,6 @@ pub(super) fn reduce_low<T: Madd52, const B: usize>(
 pub(super) trait Interleaved<T> {
     /// Part `J` of row `row`. Must be `#[inline(always)]`.
     fn part<const J: usize>(&mut self, t: T, row: usize);
-
-    /// Moment `moment` of a square whose columns stay in registers. There is one moment for each
-    /// limb of each row, those of the products included.
-    #[inline(always)]
-    fn moment(&mut self, t: T, moment: usize, of: usize) {
-        let _ = (t, moment, of);
-    }
 }
 
 /// No work.
@@ -326,22 +319,6 @@ pub(super) fn load<T: Madd52, const B: usize>(t: T, tile: &[T::Limb; B]) -> Sums
 pub(super) fn store<T: Madd52, const B: usize>(t: T, tile: &mut [T::Limb; B], sums: Sums<T, B>) {
     unrolled!(B, J, {
         t.store(&mut tile[J], sums[J]);
-    });
-}
-
-/// Writes the limbs of `B` column sums, with meaningless bits above them, which multiply-adds
-/// ignore.
-#[inline(always)]
-pub(super) fn carry_through<T: Madd52, const B: usize>(
-    t: T,
-    out: &mut [T::Limb; B],
-    mut sums: Sums<T, B>,
-) {
-    unrolled!(B, J, {
-        t.store(&mut out[J], sums[J]);
-        if J + 1 < B {
-            sums[J + 1] = t.add(sums[J + 1], t.carry(sums[J]));
-        }
     });
 }
 

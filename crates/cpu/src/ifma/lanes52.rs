@@ -3,13 +3,13 @@
 use batch_modexp_core::window::Window;
 
 use super::halves::{Enter, MulEntry, have_halves};
-use super::look_up::{MERGED, STORED, Select, SelectOfRow, stores_entries, suffice};
+use super::look_up::{Select, SelectOfRow, shares_suffice};
 use super::madd52::{Limb, MAX_LANES, Madd52, RADIX_BITS};
 use super::size;
-use super::step::{self, Close, SquareTimes};
+use super::step::{self, SquareTimes};
 use super::tiles::{self, Mul, Square};
 use crate::lanes;
-use crate::lanes::{LARGEST_WINDOW, Lanes, Modulus, Step, Table};
+use crate::lanes::{Lanes, Modulus, Step, Table};
 
 /// One instance in each lane, computed with the instructions of `T`.
 #[derive(Clone, Copy, Debug)]
@@ -26,14 +26,6 @@ impl<T: Madd52> Lanes for Lanes52<T> {
     /// multiplications than its larger table costs.
     const LONG_EXPONENT_BITS: u32 = 320;
     const LARGEST_ROW_WINDOW: u32 = 6;
-
-    fn max_window(self, limbs: usize) -> u32 {
-        // Four entries beside each squaring cover the table of a 4-bit window.
-        match stores_entries(self.0, limbs) {
-            true => 4,
-            false => LARGEST_WINDOW,
-        }
-    }
 
     fn limb_count(bits: u32) -> usize {
         size::limb_count::<T>(bits)
@@ -76,7 +68,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         modulus: Modulus<'_, T::Limb>,
         scratch: &mut [T::Limb],
     ) {
-        let mut square = Square::<_, MERGED> {
+        let mut square = Square {
             out,
             a,
             modulus: &modulus,
@@ -114,11 +106,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
     }
 
     fn entry_len(self, limbs: usize, window: Window) -> usize {
-        let share = match stores_entries(self.0, limbs) {
-            true => STORED,
-            false => MERGED,
-        };
-        let halves = have_halves(self.0, limbs) && suffice(share, window.bits());
+        let halves = have_halves(self.0, limbs) && shares_suffice(window.bits());
         limbs * if halves { 2 } else { 1 }
     }
 
@@ -168,23 +156,13 @@ impl<T: Madd52> Lanes for Lanes52<T> {
 
     fn open(self, value: &mut [T::Limb], entry: &mut [T::Limb], table: &[T::Limb], digits: &[u8]) {
         if entry.len() == value.len() {
-            self.select(value, table, digits);
-            // Masked stores with an empty mask take thousands of cycles on a page that was never
-            // written.
-            return entry.copy_from_slice(value);
+            return self.select(value, table, digits);
         }
         self.select(entry, table, digits);
         let tile = size::tile_len::<T>(value.len());
         let pairs = entry.chunks_exact(2 * tile);
         for (value, pair) in value.chunks_exact_mut(tile).zip(pairs) {
             value.copy_from_slice(&pair[..tile]);
-        }
-    }
-
-    fn close(self, value: &mut [T::Limb]) {
-        let limbs = value.len();
-        if stores_entries(self.0, limbs) && size::tile_len::<T>(limbs) == limbs {
-            size::dispatch(self.0, limbs, &mut Close(value));
         }
     }
 

@@ -175,14 +175,6 @@ pub(crate) trait Madd52: Copy {
         words: &<Self::Limb as Limb>::Words,
     ) -> Self::Vector;
 
-    /// Replaces `limb` by `new` in the lanes of `mask`. The address does not depend on the mask.
-    /// Nor does the time, if the page was written before.
-    #[inline(always)]
-    fn replace(self, limb: &mut Self::Limb, mask: Self::Mask, new: &Self::Limb) {
-        let merged = self.merge(self.load(limb), mask, new);
-        self.store(limb, merged);
-    }
-
     /// The same value in each lane.
     fn splat(self, value: u64) -> Self::Vector;
 

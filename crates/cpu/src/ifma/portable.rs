@@ -31,12 +31,6 @@ pub(super) const EIGHT_SAVING: Portable<Limb8> = Portable {
     ..EIGHT
 };
 
-/// Eight lanes with the tuning for Intel's processors.
-pub(super) const EIGHT_STORING: Portable<Limb8> = Portable {
-    tuning: Tuning::INTEL,
-    ..EIGHT
-};
-
 /// Four lanes as on AVX-IFMA.
 pub(super) const FOUR: Portable<Limb4> = Portable {
     tuning: Tuning::OTHER,

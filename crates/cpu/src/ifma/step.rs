@@ -2,12 +2,10 @@
 
 use core::mem;
 
-use super::halves::{self, MulEntry};
+use super::halves::MulEntry;
 use super::kernel;
 use super::kernel::square::{self, Operand};
-use super::look_up::{
-    Evenly, MERGED, Rows, STORED, Select, Share, share_of, stores_entries, suffice,
-};
+use super::look_up::{Rows, Select, Share, share_of, shares_suffice};
 use super::madd52::{Kernel, Limb, MAX_LANES, Madd52};
 use super::size::{keeps_columns, may_have_halves};
 use super::tiles::{Mul, Square};
@@ -25,21 +23,9 @@ pub(super) struct Step<'a, 'v, L> {
 impl<L: Limb> Kernel<L> for Step<'_, '_, L> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
-        if const { keeps_columns::<T>(B) } && stores_entries(t, self.modulus.limbs.len()) {
-            self.by_shares::<T, B, STORED>(t);
-        } else {
-            self.by_shares::<T, B, MERGED>(t);
-        }
-    }
-}
-
-impl<L: Limb> Step<'_, '_, L> {
-    /// Looks up in shares of `E` entries, [`STORED`] or [`MERGED`].
-    #[inline(always)]
-    fn by_shares<T: Madd52<Limb = L>, const B: usize, const E: usize>(&mut self, t: T) {
         let (digits, modulus) = (self.digits, self.modulus);
         let squarings = self.step.squarings;
-        let interleaves = suffice(E, squarings);
+        let interleaves = shares_suffice(squarings);
         let (limbs, entry_len) = (modulus.limbs.len(), self.step.entry.len());
         let fuses = t.tuning().fuses_squarings && interleaves;
         let alone = const { keeps_columns::<T>(B) } && limbs == B && fuses;
@@ -48,21 +34,17 @@ impl<L: Limb> Step<'_, '_, L> {
             step.entry.fill(L::ZERO);
         }
         if alone && const { may_have_halves::<T>(B) } && entry_len > limbs {
-            t.run::<_, B>(&mut Squarings::<_, 2, E> {
+            t.run::<_, B>(&mut Squarings::<_, 2> {
                 step,
                 digits,
                 modulus,
             });
         } else if alone {
-            t.run::<_, B>(&mut Squarings::<_, 1, E> {
+            t.run::<_, B>(&mut Squarings::<_, 1> {
                 step,
                 digits,
                 modulus,
             });
-        }
-        if alone && const { E == STORED } {
-            // The function has computed the product too.
-            return;
         }
         let lanes::Step {
             table,
@@ -74,7 +56,7 @@ impl<L: Limb> Step<'_, '_, L> {
         let (mut value, mut spare) = (&mut **value, &mut **spare);
         if !alone {
             for squaring in 0..squarings {
-                t.run::<_, B>(&mut Square::<_, E> {
+                t.run::<_, B>(&mut Square {
                     out: spare,
                     a: value,
                     modulus,
@@ -118,17 +100,13 @@ impl<L: Limb> Step<'_, '_, L> {
 ///
 /// All squarings are one function, so that their common values are prepared once. The carries of
 /// one squaring overlap with the first rows of the next, and multiply-adds hardly pause.
-///
-/// If entries are [stored](STORED), the function also multiplies by the entry: into `value` after
-/// an odd number of squarings, else into `spare`. The product stays in columns, which the next step
-/// accepts.
-pub(super) struct Squarings<'a, 's, 'v, L, const P: usize, const E: usize> {
+pub(super) struct Squarings<'a, 's, 'v, L, const P: usize> {
     pub(super) step: &'a mut lanes::Step<'s, 'v, L>,
     pub(super) digits: [u8; MAX_LANES],
     pub(super) modulus: &'a Modulus<'a, L>,
 }
 
-impl<L: Limb, const P: usize, const E: usize> Kernel<L> for Squarings<'_, '_, '_, L, P, E> {
+impl<L: Limb, const P: usize> Kernel<L> for Squarings<'_, '_, '_, L, P> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         if !const { keeps_columns::<T>(B) && (P == 1 || may_have_halves::<T>(B)) } {
@@ -153,22 +131,10 @@ impl<L: Limb, const P: usize, const E: usize> Kernel<L> for Squarings<'_, '_, '_
         let mut sums = kernel::load(t, value);
         for squaring in 0..*squarings as usize {
             let columns = Operand::columns(t, sums, value);
-            sums = if const { E == STORED } {
-                let (first, entries) = share_of(table, squaring);
-                let work = &mut Evenly::new(t, self.digits, first, entries, entry);
-                square::square_alone(t, columns, modulus, neg_inv, work)
-            } else {
-                let (first, entries) = share_of::<_, E>(table, squaring);
-                let work = &mut Rows::new(t, self.digits, first, entries.each_ref(), entry);
-                square::square_alone(t, columns, modulus, neg_inv, work)
-            };
+            let (first, entries) = share_of(table, squaring);
+            let work = &mut Rows::new(t, self.digits, first, entries.each_ref(), entry);
+            sums = square::square_alone(t, columns, modulus, neg_inv, work);
             mem::swap(&mut value, &mut spare);
-        }
-        if const { E == STORED } {
-            // These limbs are only multiplied.
-            kernel::carry_through(t, value, sums);
-            sums = halves::multiply(t, value, entry, modulus, neg_inv);
-            return kernel::store(t, spare, sums);
         }
         kernel::normalise(t, value, sums);
     }
@@ -200,18 +166,6 @@ impl<L: Limb> Kernel<L> for SquareTimes<'_, L> {
             sums = square::square_alone(t, columns, modulus, neg_inv, &mut ());
             mem::swap(&mut value, &mut spare);
         }
-        kernel::normalise(t, value, sums);
-    }
-}
-
-/// See [`Lanes::close`](crate::lanes::Lanes::close).
-pub(super) struct Close<'a, L>(pub(super) &'a mut [L]);
-
-impl<L: Limb> Kernel<L> for Close<'_, L> {
-    #[inline(always)]
-    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
-        let value = self.0.first_chunk_mut::<B>().expect("a number of one tile");
-        let sums = kernel::load(t, value);
         kernel::normalise(t, value, sums);
     }
 }

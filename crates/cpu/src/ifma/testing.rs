@@ -38,11 +38,6 @@ pub(crate) fn eight_saving_on_portable_unit() -> OnPortable {
     OnUnits(Units::Eight(portable::EIGHT_SAVING))
 }
 
-/// Eight lanes with masked stores, as on Intel's processors.
-pub(crate) fn eight_storing_on_portable_unit() -> OnPortable {
-    OnUnits(Units::Eight(portable::EIGHT_STORING))
-}
-
 /// Four lanes without AVX-IFMA.
 pub(crate) fn four_on_portable_unit() -> OnPortable {
     OnUnits(Units::Four(portable::FOUR, None))

@@ -77,7 +77,6 @@ fn products_on_the_portable_units() {
     for bits in WIDTHS {
         check_products(Lanes52(portable::EIGHT), bits, 4);
         check_products(Lanes52(portable::EIGHT_SAVING), bits, 4);
-        check_products(Lanes52(portable::EIGHT_STORING), bits, 4);
         check_products(Lanes52(portable::FOUR), bits, 8);
     }
 }
@@ -178,7 +177,6 @@ fn step_on_the_portable_units() {
     for bits in [512, 1024, 2048] {
         check_step(Lanes52(portable::EIGHT), bits);
         check_step(Lanes52(portable::EIGHT_SAVING), bits);
-        check_step(Lanes52(portable::EIGHT_STORING), bits);
         check_step(Lanes52(portable::FOUR), bits);
     }
 }
@@ -218,7 +216,6 @@ fn ladder_on_the_portable_units() {
     for bits in [512, 768, 1024, 1536, 3072] {
         check_ladder(Lanes52(portable::EIGHT), bits);
         check_ladder(Lanes52(portable::EIGHT_SAVING), bits);
-        check_ladder(Lanes52(portable::EIGHT_STORING), bits);
         check_ladder(Lanes52(portable::FOUR), bits);
     }
 }
@@ -227,7 +224,6 @@ fn ladder_on_the_portable_units() {
 #[test]
 fn halves_where_they_save_time() {
     let saving = Lanes52(portable::EIGHT_SAVING);
-    let storing = Lanes52(portable::EIGHT_STORING);
     for (bits, halves) in [
         (512, false),
         (768, false),
@@ -245,10 +241,6 @@ fn halves_where_they_save_time() {
             let window = Window::new(window).unwrap();
             let expected = if halves && suffices { 2 } else { 1 } * limbs;
             assert_eq!(saving.entry_len(limbs, window), expected, "{bits} bits");
-            // With stores, four entries beside each squaring suffice for 2 to 4 bits.
-            let stored = (2..=4).contains(&window.bits()) && (halves || bits == 768);
-            let expected = if stored { 2 } else { 1 } * limbs;
-            assert_eq!(storing.entry_len(limbs, window), expected, "{bits} bits");
             assert_eq!(Lanes52(portable::EIGHT).entry_len(limbs, window), limbs);
             assert_eq!(Lanes52(portable::FOUR).entry_len(limbs, window), limbs);
         }

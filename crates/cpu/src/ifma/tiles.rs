@@ -123,16 +123,16 @@ pub(super) fn multiply_row<'a, T: Madd52, const B: usize, const P: usize>(
 }
 
 /// See [`Lanes::square`](crate::lanes::Lanes::square).
-pub(super) struct Square<'a, L, const E: usize> {
+pub(super) struct Square<'a, L> {
     pub(super) out: &'a mut [L],
     pub(super) a: &'a [L],
     pub(super) modulus: &'a Modulus<'a, L>,
     pub(super) scratch: &'a mut [L],
     /// A part of a look-up, done along with the squaring.
-    pub(super) share: Option<Share<'a, L, E>>,
+    pub(super) share: Option<Share<'a, L>>,
 }
 
-impl<L: Limb, const E: usize> Kernel<L> for Square<'_, L, E> {
+impl<L: Limb> Kernel<L> for Square<'_, L> {
     /// Computes the squares of the tiles first. Then adds the products of different tiles row by
     /// row with the doubled operand, so that each is computed once.
     #[inline(always)]

@@ -3,24 +3,11 @@
 use core::arch::x86_64::{__cpuid, CpuidResult};
 use std::sync::OnceLock;
 
-/// How a look-up beside squarings picks the entry of each lane.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum LookUp {
-    /// By loads that merge into a register. They compete with multiply-adds on Intel's processors,
-    /// but not on AMD's.
-    Merges,
-    /// By plain loads and masked stores. On Intel's processors they do not compete with
-    /// multiply-adds, if there is at most one in three cycles. They are slower on AMD's processors.
-    Stores,
-}
-
 /// The variant of exponentiation in eight lanes for a processor family. The same in all calls.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Tuning {
-    pub(super) look_up: LookUp,
     /// Whether the [squarings](super::step::Squarings) of a step are one function, for numbers of one
-    /// tile with such a function. With [`LookUp::Stores`] this function includes the
-    /// multiplication.
+    /// tile with such a function.
     pub(super) fuses_squarings: bool,
     /// The smallest number of limbs with which entries [have halves](super::halves).
     pub(super) min_halved: Option<usize>,
@@ -30,23 +17,20 @@ impl Tuning {
     /// For a Zen 4, which starts one multiply-add a cycle. Multiply-adds are the bottleneck, so the
     /// fewest are the best.
     pub(super) const ZEN_4: Self = Self {
-        look_up: LookUp::Merges,
         fuses_squarings: true,
         min_halved: Some(20),
     };
 
     /// For Intel's processors. They start two multiply-adds a cycle, on the ports of all vector
-    /// operations but loads and stores.
+    /// operations but plain loads and stores, so a longer look-up costs more than it saves.
     pub(super) const INTEL: Self = Self {
-        look_up: LookUp::Stores,
         fuses_squarings: true,
-        min_halved: Some(15),
+        min_halved: None,
     };
 
     /// For a Zen 5, which starts two a cycle and has other ports for the rest, and for processors
     /// that were not measured.
     pub(super) const OTHER: Self = Self {
-        look_up: LookUp::Merges,
         fuses_squarings: false,
         min_halved: None,
     };

@@ -71,7 +71,6 @@ impl<L: Lanes> Workspace<L> {
             };
             (value, spare) = lanes.step(step, modulus, scratch);
         }
-        lanes.close(value);
 
         // Leaves Montgomery form. A product `T` is reduced below `T / R + (BOUND - 1) * modulus`.
         // With `T < (BOUND + 1/2) * modulus < R` it is at most `(BOUND - 1) * modulus`.

@@ -268,7 +268,6 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
                 spare: &mut vec![L::ZERO; limbs],
             };
             let (value, _) = lanes.step(step, modulus, &mut scratch);
-            lanes.close(value);
             for lane in 0..L::COUNT {
                 let m = &moduli[lane];
                 let r_inv = (&r % m).modinv(m).unwrap();
@@ -367,7 +366,6 @@ pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
                 spare: &mut vec![L::ZERO; limbs],
             };
             let (value, _) = lanes.step(step, modulus, &mut scratch);
-            lanes.close(value);
             for lane in 0..L::COUNT {
                 let exponent = (usize::from(top[lane]) << window.bits()) + usize::from(next[lane]);
                 check(value, lane, exponent);

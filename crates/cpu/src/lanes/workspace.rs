@@ -43,7 +43,7 @@ pub(super) struct Parts<'a, L: Lanes> {
 
 impl<L: Lanes> Workspace<L> {
     pub(super) fn new(lanes: L, limbs: usize, exponent_bits: u32) -> Self {
-        let window = window::<L>(exponent_bits, lanes.max_window(limbs));
+        let window = window::<L>(exponent_bits, LARGEST_WINDOW);
         let digit_count = window.digit_count(exponent_bits);
         Self {
             lanes,
@@ -373,7 +373,7 @@ pub(super) fn set_power_of_two<L: Lanes>(limbs: &mut [L::Limb], bit: u32) {
     }
 }
 
-/// The largest window of the ladder, in bits. Lane types choose theirs up to it (`max_window`).
+/// The largest window of the ladder, in bits.
 pub(crate) const LARGEST_WINDOW: u32 = 5;
 
 /// `(largest exponent_bits, window bits)`: the cheapest window. A window of `w` bits costs

@@ -130,11 +130,6 @@ const LIMBS: &str = "the limbs are there";
 /// store and a load.
 const FRESH: usize = 5;
 
-/// The number of moments of [`square_alone`].
-const fn moments(tile: usize) -> usize {
-    tile * tile + tile * (tile - 1) / 2
-}
-
 /// `a^2 / 2^(52 * B)` of a number of one tile. Does `work` in each row of the reduction.
 ///
 /// The columns stay in registers. The lower half of them comes first; the reduction computes each
@@ -156,7 +151,6 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
     // Half of the cross products of the next two columns above `sums`.
     let (mut cross, mut next_cross) = (t.zero(), t.zero());
     let mut fresh = [t.zero(); FRESH];
-    let (mut moment, moments) = (0, const { moments(B) });
     unrolled!(B, J, {
         let factor = a.open(t, J);
         let a = a.limbs();
@@ -176,8 +170,6 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
                 } else {
                     cross = t.madd_hi(cross, limb, factor);
                 }
-                work.moment(t, moment, moments);
-                moment += 1;
             }
         });
         let root = if J < FRESH {
@@ -207,16 +199,12 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
                     let (low, high) = (t.load(&a[(I + J) % B]), t.load(&a[B - J]));
                     cross = t.madd_lo(cross, low, high);
                     next_cross = t.madd_hi(next_cross, low, high);
-                    work.moment(t, moment, moments);
-                    moment += 1;
                 }
                 if J + 1 == B {
                     top = whole_column(t, a, B + I, cross);
                 }
                 reduce_limb!(t, B, sums, top, modulus, J, quotient);
             }
-            work.moment(t, moment, moments);
-            moment += 1;
             work.part::<J>(t, I);
         });
         shift!(B, sums, top);
