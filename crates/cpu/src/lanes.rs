@@ -43,7 +43,7 @@ use zeroize::Zeroize;
 pub(crate) use self::pow::pow;
 pub(crate) use self::run::Run;
 use self::run::each_run;
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) use self::workspace::LARGEST_WINDOW;
 
 /// The widest modulus of the SIMD backends, in bits. Column sums would allow more, but tables of
