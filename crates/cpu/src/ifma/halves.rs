@@ -78,26 +78,21 @@ impl<L: Limb> Kernel<L> for MulEntry<'_, L> {
     }
 }
 
-/// The columns of `a * b / R mod modulus` for an entry of `P` numbers of one tile: `b` alone, or
-/// `b` with its half.
+/// The columns of `a * b / R mod modulus` for an entry of one tile: `b` with its half.
 #[inline(always)]
-pub(super) fn multiply<T: Madd52, const B: usize, const P: usize>(
+fn multiply<T: Madd52, const B: usize>(
     t: T,
     a: &[T::Limb; B],
-    entry: &[[T::Limb; B]; P],
+    [b, halved]: &[[T::Limb; B]; 2],
     modulus: &[T::Limb; B],
     neg_inv: T::Vector,
 ) -> Sums<T, B> {
     let zeros = zeros::<T, B>();
     let mut sums = [t.splat(kernel::RAISE); B];
-    let b = &entry[0];
-    if P == 1 {
-        return kernel::multiply_low(t, sums, zeros, [b], [a], modulus, neg_inv, None, true);
-    }
     sums[B - B / 2..].fill(t.zero());
     let (low, high) = a.split_at(B / 2);
     let (high, odd) = high.split_at(B / 2);
-    let (by, limbs) = ([&entry[P - 1], b], [low, high]);
+    let (by, limbs) = ([halved, b], [low, high]);
     let sums = kernel::multiply_low(t, sums, zeros, by, limbs, modulus, neg_inv, None, true);
     kernel::multiply_low(t, sums, zeros, [b], [odd], modulus, neg_inv, None, true)
 }

@@ -22,7 +22,7 @@ impl Tuning {
     };
 
     /// For Intel's processors. They start two multiply-adds a cycle, on the ports of all vector
-    /// operations but plain loads and stores, so a longer look-up costs more than it saves.
+    /// operations but plain loads and stores. The look-up of entries with halves is twice as long.
     pub(super) const INTEL: Self = Self {
         fuses_squarings: true,
         min_halved: None,
