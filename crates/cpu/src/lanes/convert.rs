@@ -163,25 +163,6 @@ pub(super) fn reduce_once<L: Lanes>(digits: &mut [u64], modulus: &[u64], spare: 
     keep.zeroize();
 }
 
-/// Writes the number of one lane to `limbs`, where it fits.
-pub(super) fn pack<L: Lanes>(digits: &[u64], lane: usize, limbs: &mut [Limb]) {
-    let digit = |place: u32| {
-        let index = place as usize * L::COUNT + lane;
-        digits.get(index).copied().unwrap_or(0)
-    };
-    for (limb, low) in limbs.iter_mut().zip((0..).step_by(Limb::BITS as usize)) {
-        let (mut place, shift) = (low / L::RADIX_BITS, low % L::RADIX_BITS);
-        let mut bits = digit(place) >> shift;
-        let mut count = L::RADIX_BITS - shift;
-        while count < Limb::BITS {
-            place += 1;
-            bits |= digit(place) << count;
-            count += L::RADIX_BITS;
-        }
-        *limb = Limb(bits as _);
-    }
-}
-
 #[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod tests {
     use super::*;
@@ -284,11 +265,13 @@ mod tests {
                 to_digits::<Plain>(&pack_lanes::<Plain>(&numbers, limbs), &mut digits);
                 to_digits::<Plain>(&pack_lanes::<Plain>(&moduli, limbs), &mut modulus);
                 reduce_once::<Plain>(&mut digits, &modulus, &mut spare);
+                let mut words = vec![u64::MAX; 4 * bits.div_ceil(64) as usize];
+                join::<Plain>(&digits, &mut words);
                 for lane in 0..4 {
-                    let mut packed = vec![Limb::MAX; (bits / Limb::BITS) as usize];
-                    pack::<Plain>(&digits, lane, &mut packed);
+                    let mut stored = vec![Limb::MAX; (bits / Limb::BITS) as usize];
+                    store::<Plain>(&words, lane, &mut stored);
                     assert_eq!(
-                        value(&packed),
+                        value(&stored),
                         &numbers[lane] % &moduli[lane],
                         "{bits} bits"
                     );
@@ -337,8 +320,9 @@ mod tests {
         let limbs = [[1 << 51; 4], [1 << 51; 4], [0; 4]];
         let mut digits = [0; 12];
         to_digits::<Plain>(&limbs, &mut digits);
-        let mut packed = [Limb::ZERO; 128 / Limb::BITS as usize];
-        pack::<Plain>(&digits, 3, &mut packed);
-        assert_eq!(value(&packed), unpack::<Plain>(&limbs, 3));
+        let (mut words, mut stored) = ([0; 8], [Limb::ZERO; 128 / Limb::BITS as usize]);
+        join::<Plain>(&digits, &mut words);
+        store::<Plain>(&words, 3, &mut stored);
+        assert_eq!(value(&stored), unpack::<Plain>(&limbs, 3));
     }
 }

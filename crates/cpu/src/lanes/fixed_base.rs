@@ -67,7 +67,7 @@ impl<L: Lanes> Workspace<L> {
     /// Writes `base^(2^(window_bits * row))` of each row to its lane, in Montgomery form.
     fn row_bases(&mut self, base: &[Limb], window_bits: u32, rows: usize, bases: &mut [L::Limb]) {
         let (lanes, limbs) = (self.lanes, self.limbs());
-        self.load_numbers(base, base.len(), 0);
+        self.load(|_| base, base.len() as u32 * Limb::BITS, 0);
         let Parts {
             modulus,
             r2,
@@ -111,7 +111,7 @@ impl<L: Lanes> Workspace<L> {
         set_one::<L>(factor);
         lanes.mul(entry, r2, factor, modulus, scratch);
         if has_row_0 {
-            self.load_numbers(first, first.len(), 0);
+            self.load(|_| first, first.len() as u32 * Limb::BITS, 0);
             let digits = self.reduced_value().chunks_exact(L::COUNT);
             for (limb, digits) in entry.iter_mut().zip(digits) {
                 L::set_lane(limb, 0, digits[0]);
@@ -255,9 +255,9 @@ impl<'a, L: Lanes> Groups<'a, L> {
         let values = self.values.chunks_exact(limbs);
         for (value, out) in values.zip(out.chunks_mut(L::COUNT)) {
             self.workspace.parts().value.copy_from_slice(value);
-            let mut places = out.iter_mut();
-            let mut out = array::from_fn(|_| places.next().map_or(&mut [][..], |out| out));
-            self.workspace.store(&mut out);
+            let bits = self.table.modulus().bits();
+            self.workspace
+                .store(bits, out.iter_mut().map(|out| &mut **out));
         }
     }
 }

@@ -48,9 +48,11 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
                 }
                 prepared = block.clone();
             }
-            workspace.load_factors_of(&run.numbers(block.clone()), width, shift);
+            let numbers = run.numbers(block.clone());
+            workspace.load(|lane| numbers[lane][0], width, 0);
+            workspace.load_factor(|lane| numbers[lane][1], width, shift);
             workspace.multiply(form);
-            workspace.store_products(width, &mut run.results(block));
+            workspace.store(width, run.results(block).into_iter());
         }
     });
 }

@@ -6,8 +6,8 @@ use core::{array, mem};
 use batch_modexp_core::powers::MultiPowers;
 use batch_modexp_core::width::scrubbed;
 use batch_modexp_core::window::{Window, recode_into};
+use crypto_bigint::Limb;
 
-use super::convert::MAX_COUNT;
 use super::layout::Buffer;
 use super::run::blocks;
 use super::workspace::{LARGEST_WINDOW, Parts, Workspace, set_one, window};
@@ -32,13 +32,14 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: MultiPowers<'_, '_>) {
                 .workspace
                 .prepare_moduli(&array::from_fn(|lane| moduli[instance(lane)]));
             for term in 0..terms.lengths.len() {
-                let numbers = |lane| powers.terms[instance(lane) * terms.lengths.len() + term];
-                terms.load(term, bits, &array::from_fn(numbers));
+                let count = terms.lengths.len();
+                terms.load(term, bits, |lane| {
+                    powers.terms[instance(lane) * count + term]
+                });
             }
             terms.multiply();
-            let mut places = out[block.clone()].iter_mut();
-            let mut out = array::from_fn(|_| places.next().map_or(&mut [][..], |out| out));
-            terms.workspace.store(&mut out);
+            let out = out[block.clone()].iter_mut().map(|out| &mut **out);
+            terms.workspace.store(bits, out);
         }
     });
 }
@@ -74,16 +75,12 @@ impl<'a, L: Lanes> Terms<'a, L> {
     }
 
     /// Fills the table of a term and recodes its exponents.
-    fn load(
-        &mut self,
-        term: usize,
-        width: u32,
-        numbers: &[[&[crypto_bigint::Limb]; 2]; MAX_COUNT],
-    ) {
+    fn load<'n>(&mut self, term: usize, width: u32, numbers: impl Fn(usize) -> [&'n [Limb]; 2]) {
         let count = self.window.digit_count(self.lengths[term]);
         let recoded = &mut self.recoded[..count];
         let len = self.digits.len() / self.lengths.len();
-        for (lane, [_, exponent]) in numbers[..L::COUNT].iter().enumerate() {
+        for lane in 0..L::COUNT {
+            let [_, exponent] = numbers(lane);
             recode_into(exponent, self.lengths[term], self.window, recoded);
             let digits = self.digits[term * len..].chunks_exact_mut(L::COUNT);
             for (digits, digit) in digits.zip(&*recoded) {
@@ -92,8 +89,7 @@ impl<'a, L: Lanes> Terms<'a, L> {
         }
 
         let lanes = self.workspace.lanes;
-        let bases = numbers.map(|[base, _]| [base; 2]);
-        self.workspace.load_factors_of(&bases, width, 0);
+        self.workspace.load(|lane| numbers(lane)[0], width, 0);
         let Parts {
             modulus,
             r2,

@@ -29,9 +29,11 @@ pub(crate) fn pow<L: Lanes>(
                 workspace.prepare_moduli(&run.moduli(block.clone()));
                 prepared = block.clone();
             }
-            workspace.load(&run.numbers(block.clone()));
+            let numbers = run.numbers(block.clone());
+            workspace.load(|lane| numbers[lane][0], run.bits(), 0);
+            workspace.load_exponents(|lane| numbers[lane][1]);
             workspace.pow();
-            workspace.store(&mut run.results(block));
+            workspace.store(run.bits(), run.results(block).into_iter());
         }
     });
 }

@@ -9,7 +9,7 @@ use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
 use super::convert::MAX_COUNT;
-use super::workspace::{Parts, Workspace, set_one};
+use super::workspace::{Parts, Workspace, flat, set_one};
 use super::{Lanes, Modulus};
 
 /// `out[i] = factors[i] * bases[i]^exponent mod moduli[i]`, for equally wide moduli.
@@ -47,18 +47,19 @@ fn products<L: Lanes>(
 ) {
     let Some(first) = moduli.first() else { return };
     let size = limbs(first);
-    let mut workspace = Workspace::for_numbers(lanes, size);
+    let width = size as u32 * Limb::BITS;
+    let mut workspace = Workspace::with_limbs(lanes, L::limb_count(width));
     let mut prepared: Moduli<'_> = &[];
     for (block, range) in blocks::<L>(moduli) {
         if !same(block, prepared) {
             workspace.prepare_products(&each_lane(block));
             prepared = block;
         }
-        let excess = workspace.excess(size as u32 * Limb::BITS);
-        workspace.load_numbers(&bases[range.clone()], size, excess);
-        workspace.load_factors(&factors[range.clone()], size, excess);
+        let excess = workspace.excess(width);
+        workspace.load(flat(&bases[range.clone()], size), width, excess);
+        workspace.load_factor(flat(&factors[range.clone()], size), width, excess);
         multiply(&mut workspace);
-        workspace.store_product(size, &mut out[range]);
+        workspace.store_product(width, out[range].chunks_exact_mut(size));
     }
 }
 
@@ -73,20 +74,26 @@ fn public_powers<L: Lanes>(lanes: L, product: Product<'_>) {
     } = product;
     let Some(first) = moduli.first() else { return };
     let size = limbs(first);
-    let mut workspace = Workspace::for_numbers(lanes, size);
+    let width = size as u32 * Limb::BITS;
+    let mut workspace = Workspace::with_limbs(lanes, L::limb_count(width));
     let mut prepared: Moduli<'_> = &[];
     for (block, range) in blocks::<L>(moduli) {
         if !same(block, prepared) {
             workspace.prepare_moduli(&each_lane(block));
             prepared = block;
         }
-        workspace.load_numbers(&bases[range.clone()], size, 0);
-        let factors = factors.map(|factors| &factors[range.clone()]);
-        public_power(&mut workspace, exponent, factors, size);
-        workspace.store_value(size, &mut out[range.clone()]);
+        workspace.load(flat(&bases[range.clone()], size), width, 0);
+        match factors {
+            Some(factors) => {
+                workspace.load_factor(flat(&factors[range.clone()], size), width, 0);
+            }
+            None => set_one::<L>(workspace.parts().factor),
+        }
+        public_power(&mut workspace, exponent, factors.is_some());
+        workspace.store(width, out[range.clone()].chunks_exact_mut(size));
         if let Some(out) = &mut times_base {
             multiply_by_base(&mut workspace);
-            workspace.store_value(size, &mut out[range]);
+            workspace.store(width, out[range].chunks_exact_mut(size));
         }
     }
 }
@@ -113,17 +120,9 @@ fn multiply<L: Lanes>(workspace: &mut Workspace<L>) {
     lanes.mul(value, spare, factor, modulus, scratch);
 }
 
-/// Replaces bases, as loaded, by the products, both in ordinary form.
-fn public_power<L: Lanes>(
-    workspace: &mut Workspace<L>,
-    exponent: Exponent<'_>,
-    factors: Option<&[Limb]>,
-    size: usize,
-) {
-    match factors {
-        Some(factors) => workspace.load_factors(factors, size, 0),
-        None => workspace.set_factor_to_one(),
-    }
+/// Replaces bases by the products of their powers and the factors, all in ordinary form. The
+/// factors are one unless `has_factors`.
+fn public_power<L: Lanes>(workspace: &mut Workspace<L>, exponent: Exponent<'_>, has_factors: bool) {
     let lanes = workspace.lanes;
     let Parts {
         modulus,
@@ -144,7 +143,7 @@ fn public_power<L: Lanes>(
     let (mut value, mut spare, lacks_base) =
         raise(lanes, numbers, base, exponent, modulus, scratch);
     // The product of a Montgomery form and an ordinary number is an ordinary number.
-    let is_ordinary = lacks_base && factors.is_none();
+    let is_ordinary = lacks_base && !has_factors;
     if lacks_base {
         let by = if is_ordinary { &*ordinary } else { &*base };
         lanes.mul(spare, value, by, modulus, scratch);
@@ -211,11 +210,4 @@ pub(super) fn each_lane<'a>(block: Moduli<'a>) -> [ModulusRef<'a>; MAX_COUNT] {
 pub(super) fn same(block: Moduli<'_>, prepared: Moduli<'_>) -> bool {
     let pairs = || block.iter().zip(prepared);
     block.len() <= prepared.len() && pairs().all(|(a, b)| core::ptr::eq(*a, *b))
-}
-
-impl<L: Lanes> Workspace<L> {
-    /// Sets the second factor to one in every lane.
-    fn set_factor_to_one(&mut self) {
-        set_one::<L>(self.parts().factor);
-    }
 }

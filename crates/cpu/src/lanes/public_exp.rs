@@ -8,7 +8,6 @@ use batch_modexp_core::public_exponent::PublicExponent;
 use batch_modexp_core::width::scrubbed;
 
 use super::Lanes;
-use super::convert::MAX_COUNT;
 use super::layout::Buffer;
 use super::run::blocks;
 use super::workspace::{Parts, Workspace, set_one};
@@ -36,12 +35,9 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: PublicPowers<'_, '_>) {
                 workspace.prepare_moduli(&array::from_fn(|lane| moduli[instance(lane)]));
                 prepared = block.clone();
             }
-            let numbers: [_; MAX_COUNT] = array::from_fn(|lane| [bases[instance(lane)]; 2]);
-            workspace.load_factors_of(&numbers, first.bits(), 0);
+            workspace.load(|lane| bases[instance(lane)], first.bits(), 0);
             workspace.public_power(exponent, &mut odd_powers);
-            let mut places = out[block].iter_mut();
-            let mut out = array::from_fn(|_| places.next().map_or(&mut [][..], |out| out));
-            workspace.store(&mut out);
+            workspace.store(first.bits(), out[block].iter_mut().map(|out| &mut **out));
         }
     });
 }

@@ -8,7 +8,7 @@ use crypto_bigint::Limb;
 use super::convert::MAX_COUNT;
 use super::layout::Buffer;
 use super::products::{each_lane, same};
-use super::workspace::{Parts, Workspace, set_power_of_two};
+use super::workspace::{Parts, Workspace, flat, set_power_of_two};
 use super::{Lanes, Modulus};
 
 /// Bits of an operand above those of the modulus: one gives `R > 2 * BOUND^2 * 2^width`. A folded
@@ -26,8 +26,8 @@ pub(crate) fn reduce<L: Lanes>(lanes: L, moduli: Moduli<'_>, numbers: &[Limb], o
             let end = start + block.len();
             remainders.prepare(block);
             remainders.reduce(&numbers[start * size..end * size], size);
-            let out = &mut out[start * half..end * half];
-            remainders.workspace.store_value(half, out);
+            let out = out[start * half..end * half].chunks_exact_mut(half);
+            remainders.workspace.store(half as u32 * Limb::BITS, out);
         }
     });
 }
@@ -120,12 +120,13 @@ impl<L: Lanes> Halves<L> {
         size: usize,
         half: usize,
     ) {
-        let excess = workspace.excess(half as u32 * Limb::BITS);
-        let half = half.min(size);
+        let width = half as u32 * Limb::BITS;
+        let (excess, half) = (workspace.excess(width), half.min(size));
         let limbs = self.low_and_high.len() / 2;
         let (low, high) = self.low_and_high.split_at_mut(limbs);
-        workspace.import(numbers, size, 0..half, 0, low);
-        workspace.import(numbers, size, half..size, excess, high);
+        let number = flat(numbers, size);
+        workspace.import(|lane| &number(lane)[..half], width, 0, low);
+        workspace.import(|lane| &number(lane)[half..], width, excess, high);
     }
 
     /// `out`, congruent to the numbers and below `BOUND * modulus + 2^width`, which must be below

@@ -1,15 +1,11 @@
 //! The buffers of a computation, all secret: moduli, bases, digits, tables.
 
-use core::ops::Range;
-
 use batch_modexp_core::modulus::ModulusRef;
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::window::{Window, recode_into};
 use crypto_bigint::Limb;
 
-use super::convert::{
-    MAX_COUNT, bits_at, cut, join, pack, reduce_once, store, to_digits, transpose,
-};
+use super::convert::{MAX_COUNT, bits_at, cut, join, reduce_once, store, to_digits, transpose};
 use super::layout::{Buffer, Digits, Operands, Words};
 use super::{Lanes, Modulus};
 
@@ -132,13 +128,46 @@ impl<L: Lanes> Workspace<L> {
         }
     }
 
-    /// Imports the bases of a group and recodes its exponents.
-    pub(super) fn load(&mut self, block: &[[&[Limb]; 2]; MAX_COUNT]) {
+    /// Imports a number of up to `width` bits for each lane, times `2^shift`, to `value`.
+    pub(super) fn load<'n>(
+        &mut self,
+        number: impl Fn(usize) -> &'n [Limb],
+        width: u32,
+        shift: u32,
+    ) {
+        let (operands, mut words) = self.operands_and_words();
+        import::<L>(number, shift, words.of(width, L::COUNT), operands.value);
+    }
+
+    /// Like [`load`](Self::load), to `factor`.
+    pub(super) fn load_factor<'n>(
+        &mut self,
+        number: impl Fn(usize) -> &'n [Limb],
+        width: u32,
+        shift: u32,
+    ) {
+        let (operands, mut words) = self.operands_and_words();
+        import::<L>(number, shift, words.of(width, L::COUNT), operands.factor);
+    }
+
+    /// Like [`load`](Self::load), to operands outside the workspace.
+    pub(super) fn import<'n>(
+        &mut self,
+        number: impl Fn(usize) -> &'n [Limb],
+        width: u32,
+        shift: u32,
+        limbs: &mut [L::Limb],
+    ) {
+        let mut words = self.operands_and_words().1;
+        import::<L>(number, shift, words.of(width, L::COUNT), limbs);
+    }
+
+    /// Recodes the exponent of each lane.
+    pub(super) fn load_exponents<'n>(&mut self, exponent: impl Fn(usize) -> &'n [Limb]) {
         let (exponent_bits, window) = (self.exponent_bits, self.window);
-        for (lane, [base, exponent]) in block[..L::COUNT].iter().enumerate() {
-            load_lane::<L>(self.operands().value, lane, base);
-            let Digits { recoded, of_lanes } = self.digits();
-            recode_into(exponent, exponent_bits, window, recoded);
+        let Digits { recoded, of_lanes } = self.digits();
+        for lane in 0..L::COUNT {
+            recode_into(exponent(lane), exponent_bits, window, recoded);
             let digits = of_lanes.iter_mut().skip(lane).step_by(L::COUNT);
             for (digit, recoded) in digits.zip(&*recoded) {
                 *digit = *recoded;
@@ -146,11 +175,32 @@ impl<L: Lanes> Workspace<L> {
         }
     }
 
-    /// Exports the results of a group.
-    pub(super) fn store(&mut self, out: &mut [&mut [Limb]; MAX_COUNT]) {
-        let digits = self.reduced_value();
-        for (lane, out) in out[..L::COUNT].iter_mut().enumerate() {
-            pack::<L>(digits, lane, out);
+    /// Exports `value` to the places of the first lanes, reduced to numbers of `width` bits.
+    pub(super) fn store<'o>(&mut self, width: u32, out: impl Iterator<Item = &'o mut [Limb]>) {
+        self.store_reduced(L::BOUND - 1, width, out);
+    }
+
+    /// Like [`store`](Self::store), for a `value` below `(2 * BOUND - 1) * modulus`.
+    pub(super) fn store_product<'o>(
+        &mut self,
+        width: u32,
+        out: impl Iterator<Item = &'o mut [Limb]>,
+    ) {
+        self.store_reduced(2 * (L::BOUND - 1), width, out);
+    }
+
+    fn store_reduced<'o>(
+        &mut self,
+        times: u8,
+        width: u32,
+        out: impl Iterator<Item = &'o mut [Limb]>,
+    ) {
+        self.reduce_value(times);
+        let [digits, words] = self.operands_and_words().1.plain;
+        let words = &mut words[..width.div_ceil(64) as usize * L::COUNT];
+        join::<L>(digits, words);
+        for (lane, out) in out.take(L::COUNT).enumerate() {
+            store::<L>(words, lane, out);
         }
     }
 
@@ -207,42 +257,7 @@ impl<L: Lanes> Workspace<L> {
     }
 }
 
-/// For products: see `mul`.
 impl<L: Lanes> Workspace<L> {
-    /// Imports pairs of factors of up to `width` bits: one to `value`, the other, times `2^shift`,
-    /// to `factor`.
-    pub(super) fn load_factors_of(
-        &mut self,
-        block: &[[&[Limb]; 2]; MAX_COUNT],
-        width: u32,
-        shift: u32,
-    ) {
-        let (operands, mut words) = self.operands_and_words();
-        for (i, shift, limbs) in [(0, 0, operands.value), (1, shift, operands.factor)] {
-            let words = words.of(width, L::COUNT);
-            import::<L>(|lane| block[lane][i], shift, words, limbs);
-        }
-    }
-
-    /// Exports `value`, reduced, to numbers of `width` bits.
-    pub(super) fn store_products(&mut self, width: u32, out: &mut [&mut [Limb]; MAX_COUNT]) {
-        self.reduced_value();
-        let [digits, words] = self.operands_and_words().1.plain;
-        let words = &mut words[..width.div_ceil(64) as usize * L::COUNT];
-        join::<L>(digits, words);
-        for (lane, out) in out[..L::COUNT].iter_mut().enumerate() {
-            store::<L>(words, lane, out);
-        }
-    }
-}
-
-/// For numbers in flat buffers: see `products`.
-impl<L: Lanes> Workspace<L> {
-    /// Buffers for numbers of `size` limbs of crypto-bigint, without exponents.
-    pub(super) fn for_numbers(lanes: L, size: usize) -> Self {
-        Self::with_limbs(lanes, L::limb_count(size as u32 * Limb::BITS))
-    }
-
     /// Buffers for operands of `limbs` limbs, without exponents.
     pub(super) fn with_limbs(lanes: L, limbs: usize) -> Self {
         Self::new(lanes, limbs, 0)
@@ -256,42 +271,6 @@ impl<L: Lanes> Workspace<L> {
     /// The number of limbs of an operand.
     pub(super) fn limbs(&self) -> usize {
         self.limbs
-    }
-
-    /// Imports numbers of `size` limbs of crypto-bigint to `value`, one for each lane, times
-    /// `2^shift`. Unused lanes repeat the last one.
-    pub(super) fn load_numbers(&mut self, numbers: &[Limb], size: usize, shift: u32) {
-        let (operands, mut words) = self.operands_and_words();
-        import_flat::<L>(numbers, size, 0..size, shift, &mut words, operands.value);
-    }
-
-    /// Like [`load_numbers`](Self::load_numbers), to `factor`.
-    pub(super) fn load_factors(&mut self, numbers: &[Limb], size: usize, shift: u32) {
-        let (operands, mut words) = self.operands_and_words();
-        import_flat::<L>(numbers, size, 0..size, shift, &mut words, operands.factor);
-    }
-
-    /// Imports the limbs in `of` of each number to operands outside the workspace.
-    pub(super) fn import(
-        &mut self,
-        numbers: &[Limb],
-        size: usize,
-        of: Range<usize>,
-        shift: u32,
-        limbs: &mut [L::Limb],
-    ) {
-        let mut words = self.operands_and_words().1;
-        import_flat::<L>(numbers, size, of, shift, &mut words, limbs);
-    }
-
-    /// Exports `value`, reduced, from the lanes that have a place in `numbers`.
-    pub(super) fn store_value(&mut self, size: usize, numbers: &mut [Limb]) {
-        pack_all::<L>(self.reduced_value(), size, numbers);
-    }
-
-    /// Like [`store_value`](Self::store_value), for a `value` below `(2 * BOUND - 1) * modulus`.
-    pub(super) fn store_product(&mut self, size: usize, numbers: &mut [Limb]) {
-        pack_all::<L>(self.reduce_value(2 * (L::BOUND - 1)), size, numbers);
     }
 }
 
@@ -329,34 +308,10 @@ fn import<'a, L: Lanes>(
     cut::<L>(words, shift, limbs);
 }
 
-/// Cuts `value` into the limbs of one lane.
-fn load_lane<L: Lanes>(limbs: &mut [L::Limb], lane: usize, value: &[Limb]) {
-    for (i, limb) in (0u32..).zip(limbs) {
-        L::set_lane(limb, lane, bits_at(value, i * L::RADIX_BITS, L::RADIX_BITS));
-    }
-}
-
-/// Cuts the limbs in `of` of each number of `size` limbs, times `2^shift`, into the limbs of its
-/// lane. Unused lanes repeat the last number.
-fn import_flat<L: Lanes>(
-    numbers: &[Limb],
-    size: usize,
-    of: Range<usize>,
-    shift: u32,
-    words: &mut Words<'_>,
-    limbs: &mut [L::Limb],
-) {
+/// The number of each lane in a flat buffer, `size` limbs each. Unused lanes repeat the last one.
+pub(super) fn flat<'n>(numbers: &'n [Limb], size: usize) -> impl Fn(usize) -> &'n [Limb] {
     let last = numbers.len() / size - 1;
-    let words = words.of(of.len() as u32 * Limb::BITS, L::COUNT);
-    let number = |lane: usize| &numbers[lane.min(last) * size..][..size][of.clone()];
-    import::<L>(number, shift, words, limbs);
-}
-
-/// Packs the numbers of the first lanes, `size` limbs each.
-fn pack_all<L: Lanes>(digits: &[u64], size: usize, numbers: &mut [Limb]) {
-    for (lane, number) in numbers.chunks_exact_mut(size).enumerate() {
-        pack::<L>(digits, lane, number);
-    }
+    move |lane| &numbers[lane.min(last) * size..][..size]
 }
 
 /// Sets every lane of a number to one.
