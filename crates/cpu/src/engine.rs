@@ -1,15 +1,18 @@
 //! The engine of one thread, chosen at run time.
 
 mod mul;
-mod numbers;
+
+use alloc::vec::Vec;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use batch_modexp_core::checks::check_batch;
+use batch_modexp_core::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
 use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use batch_modexp_core::width::{clear, width};
+use batch_modexp_core::width::clear;
+use batch_modexp_core::width::width;
 use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
-use crypto_bigint::Unsigned;
+use crypto_bigint::{Choice, Limb, Unsigned};
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::Fma;
@@ -199,6 +202,66 @@ where
             Self::Fma(fma) => BatchModExp::<U>::relative_time(fma, bits, count),
             #[cfg(target_arch = "x86_64")]
             Self::Ifma(ifma) => BatchModExp::<U>::relative_time(ifma, bits, count),
+        }
+    }
+}
+
+/// Requests on flat numbers, on the engine itself or on [`Serial`] where that is faster.
+impl Engine for AnyEngine {
+    fn name(&self) -> &'static str {
+        Self::name(*self)
+    }
+
+    fn run_pow(&self, powers: SecretPowers<'_>) {
+        let Some(first) = powers.moduli.first() else {
+            return;
+        };
+        let bits = width(first.modulus().as_ref());
+        let in_lanes = self.count_in_lanes(bits, powers.moduli.len());
+        let (in_lanes, on_serial) = powers.split_at(in_lanes);
+        self.inner().run_pow(in_lanes);
+        Serial.run_pow(on_serial);
+    }
+
+    fn run_product(&self, product: Product<'_>) {
+        self.for_count(product.moduli.len()).run_product(product);
+    }
+
+    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
+        self.for_count(moduli.len())
+            .run_remainders(moduli, numbers, out);
+    }
+
+    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
+        self.inner().run_comparison(comparison)
+    }
+}
+
+impl AnyEngine {
+    /// The engine inside.
+    fn inner(&self) -> &dyn Engine {
+        match self {
+            Self::Serial => &Serial,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(fma) => fma,
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(ifma) => ifma,
+        }
+    }
+
+    /// The engine for this many products or remainders. A single one would leave four lanes empty;
+    /// eight lanes can be shared by two.
+    fn for_count(&self, count: usize) -> &dyn Engine {
+        let has_pairs = match self {
+            Self::Serial => false,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(_) => false,
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(ifma) => ifma.lanes() == Ifma::LANES,
+        };
+        match count > 1 || has_pairs {
+            true => self.inner(),
+            false => &Serial,
         }
     }
 }

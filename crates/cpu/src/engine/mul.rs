@@ -11,8 +11,9 @@ use batch_modexp_core::checks::check_products;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use batch_modexp_core::width::{clear, width};
 use batch_modexp_core::{BatchModMul, Error, ModMul, Serial};
+use crypto_bigint::Unsigned;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{BoxedUint, Unsigned};
 
 use super::AnyEngine;
 #[cfg(target_arch = "x86_64")]
@@ -60,43 +61,6 @@ where
     }
 }
 
-/// For numbers in flat buffers.
-impl AnyEngine {
-    /// The fastest engine for products modulo each of `moduli`, which are equally wide.
-    ///
-    /// This is [`Serial`] where lanes would take longer to prepare, or would be empty. `once` is
-    /// for one product or remainder of each number, rather than a power.
-    pub(crate) fn for_products(self, moduli: &[&MontyParams<BoxedUint>], once: bool) -> Self {
-        // Without lanes there is no choice.
-        let _ = (moduli, once);
-        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        let in_four_lanes = || match once {
-            true => is_faster(&FMA, Form::Ordinary, moduli.iter().copied()),
-            false => moduli.len() > 1,
-        };
-        let is_faster = match self {
-            Self::Serial => true,
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Fma(_) => in_four_lanes(),
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => match BatchModExp::<BoxedUint>::granularity(&ifma) {
-                Ifma::LANES => {
-                    let by_twos =
-                        |modulus: &&MontyParams<BoxedUint>| modulus_bits(*modulus) >= BY_TWOS;
-                    !once
-                        || moduli.first().is_some_and(by_twos)
-                        || is_faster(&IFMA, Form::Ordinary, moduli.iter().copied())
-                }
-                _ => in_four_lanes(),
-            },
-        };
-        match is_faster {
-            true => self,
-            false => Self::Serial,
-        }
-    }
-}
-
 fn multiply<U: Unsigned>(
     backend: &dyn BatchModMul<U, Error = Error>,
     form: Form,
@@ -116,33 +80,20 @@ fn multiply<U: Unsigned>(
 struct Fewest {
     /// The narrowest moduli that this row is for, in bits.
     bits: u32,
-    /// If most instances have the modulus of the one before.
-    shared: Forms,
+    /// If most instances have the modulus of the one before: for ordinary products, then for those
+    /// in Montgomery form.
+    shared: [usize; 2],
     /// If most do not.
-    mixed: Forms,
-}
-
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-struct Forms {
-    ordinary: usize,
-    montgomery: usize,
+    mixed: [usize; 2],
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 impl Fewest {
-    /// Each pair has the number for ordinary products, then the one for products in Montgomery
-    /// form.
     const fn new(bits: u32, shared: [usize; 2], mixed: [usize; 2]) -> Self {
-        const fn forms([ordinary, montgomery]: [usize; 2]) -> Forms {
-            Forms {
-                ordinary,
-                montgomery,
-            }
-        }
         Self {
             bits,
-            shared: forms(shared),
-            mixed: forms(mixed),
+            shared,
+            mixed,
         }
     }
 }
@@ -162,11 +113,6 @@ const IFMA: [Fewest; 8] = [
     Fewest::new(2048, [3, 4], [3, 4]),
     Fewest::new(4096, [2, 2], [2, 2]),
 ];
-
-/// The narrowest moduli, in bits, for which `Ifma` computes a few products in pairs at least as
-/// fast as [`Serial`].
-#[cfg(target_arch = "x86_64")]
-const BY_TWOS: u32 = 1024;
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const FMA: [Fewest; 4] = [
@@ -219,14 +165,14 @@ fn is_faster<'a, U: Unsigned>(
     };
     // A group of lanes is prepared for its moduli: at most twice for each change.
     let changes = moduli.zip(others).filter(|(a, b)| !ptr::eq(*a, *b)).count();
-    let forms = match 16 * changes > count {
-        true => &fewest.mixed,
-        false => &fewest.shared,
+    let [ordinary, montgomery] = match 16 * changes > count {
+        true => fewest.mixed,
+        false => fewest.shared,
     };
     count
         >= match form {
-            Form::Ordinary => forms.ordinary,
-            Form::Montgomery => forms.montgomery,
+            Form::Ordinary => ordinary,
+            Form::Montgomery => montgomery,
         }
 }
 
@@ -289,49 +235,11 @@ mod tests {
             for pair in table.windows(2) {
                 assert!(pair[0].bits < pair[1].bits);
                 let [narrow, wide] = [&pair[0], &pair[1]];
-                for (narrow, wide) in [
-                    (narrow.shared.each(), wide.shared.each()),
-                    (narrow.mixed.each(), wide.mixed.each()),
-                ] {
+                for (narrow, wide) in [(narrow.shared, wide.shared), (narrow.mixed, wide.mixed)] {
                     assert!(wide[0] <= narrow[0] && wide[1] <= narrow[1]);
                     assert!(wide[0] <= wide[1] && narrow[0] <= narrow[1]);
                 }
             }
-        }
-    }
-
-    #[test]
-    fn few_numbers_are_multiplied_one_by_one() {
-        let params =
-            [512, 1024].map(|bits| BoxedMontyParams::new(Odd::new(BoxedUint::max(bits)).unwrap()));
-        let [narrow, params] = params.each_ref().map(|params| params.as_ref());
-        if let Some(ifma) = crate::need::available("ifma", AnyEngine::ifma()) {
-            for (count, once, expected) in [(2, true, "serial"), (2, false, "ifma")] {
-                let chosen = ifma.for_products(&vec![narrow; count], once).name();
-                assert_eq!(chosen, expected, "{count} numbers, once: {once}");
-            }
-        }
-        let Some(fma) = crate::need::available("fma", AnyEngine::fma()) else {
-            return;
-        };
-        for (count, once, expected) in [
-            (1, true, "serial"),
-            (1, false, "serial"),
-            (2, false, "fma"),
-            (11, true, "serial"),
-            (12, true, "fma"),
-        ] {
-            let moduli = vec![params; count];
-            let chosen = fma.for_products(&moduli, once).name();
-            assert_eq!(chosen, expected, "{count} numbers, once: {once}");
-            let chosen = AnyEngine::Serial.for_products(&moduli, once).name();
-            assert_eq!(chosen, "serial");
-        }
-    }
-
-    impl Forms {
-        fn each(&self) -> [usize; 2] {
-            [self.ordinary, self.montgomery]
         }
     }
 }
