@@ -1,17 +1,17 @@
 //! Reduction modulo p and q, and recombination: the steps before and after the two halves of a CRT
 //! exponentiation (RFC 8017, section 5.2.1, step 2.b; Garner's recombination).
 //!
-//! An [`Engine`] computes modulo primes; the rest uses `Uint<LIMBS>`. Constant-time in every value.
+//! An [`Engine`] computes modulo primes. Constant-time in every value.
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ptr;
+use core::hint::black_box;
 
-use batch_modexp_core::engine::{Engine, Exponent, limbs};
-use batch_modexp_core::monty::Monty;
+use batch_modexp_core::engine::{Engine, Exponent};
 use batch_modexp_core::secret::Secret;
-use batch_modexp_core::width::{WithLimbs, load, load_limbs, with_limbs};
-use crypto_bigint::{Limb, Uint};
+use batch_modexp_core::width::scrubbed;
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{BoxedUint, Limb};
 
 use crate::rsa::key::Crt;
 
@@ -28,30 +28,74 @@ pub(super) fn reduce(engine: &dyn Engine, keys: &[&Crt], values: &[Limb]) -> Sec
 /// `halves[keys.len() + i]` modulo q: `m2 + q * h` with `h = (m1 - m2) * qinv mod p`.
 ///
 /// The halves must be reduced and as wide as the primes. If one of them is wrong, the result is
-/// some number below n.
+/// some number.
 pub(super) fn recombine(
     engine: &dyn Engine,
     keys: &[&Crt],
     halves: &[Limb],
     limbs: usize,
 ) -> Secret<Vec<Limb>> {
-    let prime_limbs = prime_limbs(keys);
-    // A difference of two products, because m2 may be above p.
-    let moduli = both(keys, Crt::p, Crt::p);
+    let size = halves.len() / (2 * keys.len()).max(1);
     let mut inverses = Secret::new(vec![Limb::ZERO; halves.len()]);
     let qinvs = both(keys, |crt| &*crt.qinv, |crt| &*crt.qinv);
-    for (inverse, qinv) in inverses.chunks_exact_mut(prime_limbs.max(1)).zip(qinvs) {
+    for (inverse, qinv) in inverses.chunks_exact_mut(size.max(1)).zip(qinvs) {
         let qinv = qinv.as_limbs();
         inverse[..qinv.len()].copy_from_slice(qinv);
     }
+    // A difference of two products, because m2 may be above p.
+    let moduli = both(keys, Crt::p, Crt::p);
     let products = engine.public_power(&moduli, Exponent::ONE, halves, Some(&inverses));
-    let recombination = Recombination {
-        keys,
-        products: &products,
-        halves_q: &halves[halves.len() / 2..],
-        limbs,
-    };
-    with_limbs(prime_limbs, recombination)
+    let (products_1, products_2) = products.split_at(halves.len() / 2);
+    let halves_q = &halves[halves.len() / 2..];
+
+    let mut h = Secret::new(vec![Limb::ZERO; size]);
+    let mut combined = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
+    scrubbed::<16, _>(|| {
+        let places = combined.chunks_exact_mut(limbs.max(1));
+        for ((key, i), place) in keys.iter().zip((0..).step_by(size.max(1))).zip(places) {
+            let of_item = i..i + size;
+            let (a, b) = (&products_1[of_item.clone()], &products_2[of_item.clone()]);
+            subtract(a, b, modulus(key.p()), &mut h);
+            multiply_add(&h, modulus(key.q()), &halves_q[of_item], place);
+        }
+    });
+    combined
+}
+
+fn modulus(params: &MontyParams<BoxedUint>) -> &[Limb] {
+    params.modulus().as_ref().as_limbs()
+}
+
+/// `out = a - b mod p`, for a and b below p.
+fn subtract(a: &[Limb], b: &[Limb], p: &[Limb], out: &mut [Limb]) {
+    let mut borrow = Limb::ZERO;
+    for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
+        (*out, borrow) = a.borrowing_sub(*b, borrow);
+    }
+    // A borrow is 0 or all ones. The barrier hides from the compiler that there are two cases.
+    let mask = black_box(borrow);
+    let mut carry = Limb::ZERO;
+    for (out, p) in out.iter_mut().zip(p) {
+        (*out, carry) = out.carrying_add(*p & mask, carry);
+    }
+}
+
+/// `out = addend + a * b`, in as many limbs as `out` has. `a` and `addend` are equally long, and
+/// `out` holds zeros.
+fn multiply_add(a: &[Limb], b: &[Limb], addend: &[Limb], out: &mut [Limb]) {
+    for (out, addend) in out.iter_mut().zip(addend) {
+        *out = *addend;
+    }
+    for (i, b) in b.iter().enumerate().take(out.len()) {
+        let mut carry = Limb::ZERO;
+        for (out, a) in out[i..].iter_mut().zip(a) {
+            (*out, carry) = a.carrying_mul_add(*b, *out, carry);
+        }
+        // The first row that reaches this limb, which is still 0.
+        if let Some(next) = out.get_mut(i + a.len()) {
+            *next = carry;
+        }
+    }
 }
 
 /// The values modulo p of all keys, then those modulo q.
@@ -62,52 +106,6 @@ pub(super) fn both<'a, T>(
 ) -> Vec<&'a T> {
     let of_p = keys.iter().map(|key| of_p(key));
     of_p.chain(keys.iter().map(|key| of_q(key))).collect()
-}
-
-fn prime_limbs(keys: &[&Crt]) -> usize {
-    keys.first().map_or(0, |key| limbs(key.p()))
-}
-
-struct Recombination<'a> {
-    keys: &'a [&'a Crt],
-    /// `m1 * qinv mod p` of all items, then `m2 * qinv mod p`.
-    products: &'a [Limb],
-    halves_q: &'a [Limb],
-    limbs: usize,
-}
-
-impl WithLimbs for Recombination<'_> {
-    type Output = Secret<Vec<Limb>>;
-
-    fn run<const LIMBS: usize>(self) -> Self::Output {
-        let limbs = prime_limbs(self.keys).max(1);
-        let mut combined = Secret::new(vec![Limb::ZERO; self.keys.len() * self.limbs]);
-        let (products_1, products_2) = self.products.split_at(self.products.len() / 2);
-        let mut items = products_1
-            .chunks_exact(limbs)
-            .zip(products_2.chunks_exact(limbs))
-            .zip(self.halves_q.chunks_exact(limbs))
-            .zip(combined.chunks_exact_mut(self.limbs));
-        for run in self.keys.chunk_by(|a, b| ptr::eq(*a, *b)) {
-            let p = Monty::<LIMBS>::widened(&run[0].p);
-            let q = Secret::new(load::<LIMBS>(run[0].q.modulus().as_ref()));
-            for (((product_1, product_2), half_q), place) in items.by_ref().take(run.len()) {
-                let [a, b] = [product_1, product_2].map(|limbs| Secret::new(load_limbs(limbs)));
-                let [mut h, m2] = [Secret::new(Uint::ZERO), Secret::new(load_limbs(half_q))];
-                p.sub(&a, &b, &mut h);
-                let (low, high) = h.widening_mul(&q);
-                let (low, carry) = low.carrying_add(&m2, Limb::ZERO);
-                let (high, _) = high.carrying_add(&Uint::ZERO, carry);
-                let (low, high) = (Secret::new(low), Secret::new(high));
-                let limbs = low.as_limbs().iter().chain(high.as_limbs());
-                place
-                    .iter_mut()
-                    .zip(limbs)
-                    .for_each(|(to, from)| *to = *from);
-            }
-        }
-        combined
-    }
 }
 
 #[cfg(test)]
