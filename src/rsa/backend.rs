@@ -10,6 +10,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroUsize;
+use core::ops::Range;
 
 use batch_modexp_core::engine::{Engine, SecretPowers};
 use batch_modexp_core::secret::Secret;
@@ -110,16 +111,15 @@ pub trait RsaBackend: BatchModExp<BoxedUint, Error = batch_modexp_core::Error> {
 #[allow(missing_debug_implementations)]
 pub struct Items<'a> {
     pub(super) operations: Operations<'a>,
-    /// The position of the first of these items in the batch. There is one slot for each item.
-    pub(super) first: usize,
+    /// One for each item.
     pub(super) slots: Slots<'a>,
 }
 
-/// The batch that items belong to.
+/// Private or public operations.
 #[derive(Clone, Copy)]
 pub(super) enum Operations<'a> {
-    Private(&'a Batch<'a, KeyHandle>),
-    Public(&'a Batch<'a, PublicKey>),
+    Private(Batch<'a, KeyHandle>),
+    Public(Batch<'a, PublicKey>),
 }
 
 impl Operations<'_> {
@@ -129,16 +129,19 @@ impl Operations<'_> {
             Self::Public(batch) => &batch.class,
         }
     }
+
+    fn range(&self, range: Range<usize>) -> Self {
+        match self {
+            Self::Private(batch) => Self::Private(batch.range(range)),
+            Self::Public(batch) => Self::Public(batch.range(range)),
+        }
+    }
 }
 
 impl<'a> Items<'a> {
-    /// All items of a batch.
+    /// Operations, and a slot for each.
     pub(super) fn new(operations: Operations<'a>, slots: Slots<'a>) -> Self {
-        Self {
-            operations,
-            first: 0,
-            slots,
-        }
+        Self { operations, slots }
     }
 
     /// The number of items.
@@ -160,18 +163,12 @@ impl<'a> Items<'a> {
     /// If there are fewer than `middle` items.
     #[must_use]
     pub fn split_at(self, middle: usize) -> (Self, Self) {
-        let Self {
-            operations,
-            first,
-            slots,
-        } = self;
-        let (head, tail) = slots.split_at(middle);
-        let part = |first, slots| Items {
-            operations,
-            first,
-            slots,
-        };
-        (part(first, head), part(first + middle, tail))
+        let (count, operations) = (self.len(), self.operations);
+        let (head, tail) = self.slots.split_at(middle);
+        (
+            Self::new(operations.range(0..middle), head),
+            Self::new(operations.range(middle..count), tail),
+        )
     }
 
     /// Splits into parts of `len` items; the last may have fewer.
@@ -194,11 +191,7 @@ impl<'a> Items<'a> {
     /// Borrows the same items for one attempt, so that another can follow.
     #[must_use]
     pub fn reborrow(&mut self) -> Items<'_> {
-        Items {
-            operations: self.operations,
-            first: self.first,
-            slots: self.slots.reborrow(),
-        }
+        Items::new(self.operations, self.slots.reborrow())
     }
 
     /// The number of exponentiations for one item: two for private keys with CRT values, else one.
@@ -243,12 +236,11 @@ impl<'a> Items<'a> {
         exponentiate: private_op::Exponentiate<'_>,
     ) -> Result<(), Error> {
         for part in self.chunks(at_a_time) {
-            let (range, slots) = (part.first..part.first + part.len(), part.slots);
             match part.operations {
                 Operations::Private(batch) => {
-                    private_op::run(engine.0, exponentiate, batch, range, slots)?;
+                    private_op::run(engine.0, exponentiate, batch, part.slots)?;
                 }
-                Operations::Public(batch) => public_op::run(engine.0, batch, range, slots)?,
+                Operations::Public(batch) => public_op::run(engine.0, batch, part.slots)?,
             }
         }
         Ok(())

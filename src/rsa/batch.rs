@@ -2,15 +2,15 @@
 //! the outputs.
 
 use alloc::borrow::Cow;
-use core::ops::Range;
+use alloc::vec::Vec;
 
 use batch_modexp_core::secret::Secret;
 
 use super::backend::{Items, Operations, RsaBackend};
 use super::error::Error;
 use super::key::{KeyHandle, PublicKey};
-use super::output::{Buffers, Outputs, Slots};
-use super::private_op::class::{Key, KeyClass, Positions, sort};
+use super::output::{Outputs, Size, Slots};
+use super::private_op::class::{Key, Positions, sort};
 use super::private_op::{Batch, Source, Streams};
 
 /// Runs private operations, one for each of `keys`, and returns the outputs that pass their check.
@@ -54,20 +54,24 @@ fn each_class<K: Key>(
     source: &impl Source<K>,
     streams: &Streams,
     is_blinded: bool,
-    compute: impl Fn(&Batch<'_, K>, Slots<'_>) -> Result<(), Error>,
+    compute: impl Fn(Batch<'_, K>, Slots<'_>) -> Result<(), Error>,
 ) -> Result<Secret<Outputs>, Error> {
     let (positions, classes) = sort(keys);
     let keys = match &positions {
         Positions::Same => Cow::Borrowed(keys),
         Positions::Sorted([positions, _]) => positions.iter().map(|&i| keys[i]).collect(),
     };
-    let size = |(_, range): &(KeyClass, Range<usize>)| {
+    let sizes = classes.iter().map(|(_, range)| {
         // Keys of one class may differ in length by some bits.
         let lens = keys[range.clone()].iter().map(|key| source.output_len(key));
-        (range.len(), lens.max().unwrap_or(0))
-    };
-    let mut buffers = Buffers::new(classes.iter().map(size));
-    for (index, (class, range)) in classes.into_iter().enumerate() {
+        Size {
+            count: range.len(),
+            max_len: lens.max().unwrap_or(0),
+        }
+    });
+    let sizes: Vec<_> = sizes.collect();
+    let mut outputs = Outputs::new(&sizes);
+    for ((class, range), mut slots) in classes.into_iter().zip(outputs.slots(&sizes)) {
         let batch = Batch {
             class,
             keys: &keys[range.clone()],
@@ -77,11 +81,10 @@ fn each_class<K: Key>(
             streams,
             is_blinded,
         };
-        match compute(&batch, buffers.class(index)) {
+        match compute(batch, slots.reborrow()) {
             // A backend's error about one item concerns its width. All numbers of a class are
             // equally wide, so every item of the class gets it.
             Err(error) if error.index().is_some() => {
-                let mut slots = buffers.class(index);
                 for item in 0..range.len() {
                     slots.fail(item, error.clone().at(batch.error_index(item)));
                 }
@@ -89,5 +92,6 @@ fn each_class<K: Key>(
             result => result?,
         }
     }
-    Ok(buffers.finish(positions.items()))
+    outputs.reorder(&positions, &sizes);
+    Ok(outputs)
 }

@@ -153,8 +153,8 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
             true => Streams::seeded(rng)?,
             false => Streams::none(),
         };
-        let keys: Vec<_> = (0..count).map(|i| item(i).0).collect();
         let range = self.range;
+        let keys: Vec<_> = (0..count).map(|i| item(i).0).collect();
         let source = Ciphertexts { range, item };
         private_ops(&self.backend, &keys, &source, &streams, self.blinding).map(SecretOctets::new)
     }

@@ -3,74 +3,139 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::{iter, mem};
 
 use batch_modexp_core::secret::Secret;
 use zeroize::Zeroize;
 
 use super::error::Error;
+use super::private_op::class::Positions;
 
 /// The outputs of a batch.
 ///
-/// Items are computed in *sorted* order, grouped by key class, and looked up by their *position* in
-/// the caller's batch.
+/// Items are computed in *sorted* order, grouped by key class. Then [`reorder`](Self::reorder)
+/// returns them to their *positions* in the caller's batch.
 #[derive(Default)]
 pub(super) struct Outputs {
     octets: Vec<u8>,
+    /// For each item where its octets start.
+    starts: Starts,
     /// For each item its length in octets plus 1, or 0 without a result.
     lens: Vec<u16>,
-    /// For each class its first item, the offset of its octets, and the distance between items in
-    /// octets.
-    classes: Vec<Class>,
-    /// The item at each position; `None` if items are not reordered.
-    items: Option<Vec<usize>>,
-    /// The failed positions, in ascending order.
-    errors: Vec<(usize, Error)>,
+    /// The errors of failed items. An item with neither was not computed: a [fault](Error::Fault).
+    errors: Vec<Option<Box<Error>>>,
 }
 
-struct Class {
-    first: usize,
-    offset: usize,
-    stride: usize,
+enum Starts {
+    /// At multiples of this: there is one class.
+    Multiples(usize),
+    Each(Vec<usize>),
+}
+
+impl Default for Starts {
+    fn default() -> Self {
+        Self::Multiples(0)
+    }
+}
+
+/// The items of a class: their number, and the length of the longest output in octets.
+#[derive(Clone, Copy)]
+pub(super) struct Size {
+    pub(super) count: usize,
+    pub(super) max_len: usize,
 }
 
 impl Outputs {
+    /// Allocates a buffer for classes of items.
+    pub(super) fn new(classes: &[Size]) -> Secret<Self> {
+        // A buffer that does not fit into the address space is refused by its allocation.
+        let len = |class: &Size| class.count.saturating_mul(class.max_len);
+        let len = classes.iter().map(len).fold(0, usize::saturating_add);
+        let count = classes.iter().map(|class| class.count).sum();
+        Secret::new(Self {
+            octets: zeros(len),
+            starts: Starts::Multiples(classes.first().map_or(0, |class| class.max_len)),
+            lens: vec![0; count],
+            errors: vec![None; count],
+        })
+    }
+
+    /// The slots of each of the classes that the buffer was allocated for.
+    pub(super) fn slots(&mut self, classes: &[Size]) -> Vec<Slots<'_>> {
+        let mut rest = Slots {
+            stride: 0,
+            octets: &mut self.octets,
+            lens: &mut self.lens,
+            errors: &mut self.errors,
+        };
+        let slots = |class: &Size| rest.split_off(class.count, class.max_len);
+        classes.iter().map(slots).collect()
+    }
+
+    /// Moves the outputs of sorted items to their positions. A position without an item is a
+    /// [fault](Error::Fault).
+    pub(super) fn reorder(&mut self, positions: &Positions, classes: &[Size]) {
+        let Positions::Sorted(_) = positions else {
+            return;
+        };
+        let count = self.len();
+        let sorted_lens = mem::replace(&mut self.lens, vec![0; count]);
+        let sorted_errors = mem::replace(&mut self.errors, vec![None; count]);
+        let mut starts = vec![0; count];
+        let mut start = 0;
+        let strides = classes
+            .iter()
+            .flat_map(|class| iter::repeat_n(class.max_len, class.count));
+        let sorted = sorted_lens.into_iter().zip(sorted_errors).zip(strides);
+        for (item, ((len, error), stride)) in sorted.enumerate() {
+            if let Some(position) = positions.of(item) {
+                self.lens[position] = len;
+                self.errors[position] = error;
+                starts[position] = start;
+            }
+            start += stride;
+        }
+        self.starts = Starts::Each(starts);
+    }
+
+    /// The number of items.
     pub(super) fn len(&self) -> usize {
         self.lens.len()
     }
 
-    pub(super) fn get(&self, position: usize) -> Result<&[u8], &Error> {
-        assert!(position < self.len(), "there is no item {position}");
-        if let Ok(at) = self.errors.binary_search_by_key(&position, |error| error.0) {
-            return Err(&self.errors[at].1);
-        }
-        let item = self
-            .items
-            .as_ref()
-            .map_or(position, |items| items[position]);
-        let class = self.classes.partition_point(|class| class.first <= item);
-        let class = &self.classes[class - 1];
-        let start = class.offset + (item - class.first) * class.stride;
-        Ok(&self.octets[start..][..usize::from(self.lens[item]) - 1])
+    /// The octets or the error of an item.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such item.
+    pub(super) fn get(&self, index: usize) -> Result<&[u8], Error> {
+        assert!(index < self.len(), "there is no item {index}");
+        let Some(len) = self.lens[index].checked_sub(1) else {
+            let error = self.errors[index].as_deref();
+            return Err(error.cloned().unwrap_or(Error::Fault { index }));
+        };
+        let start = match &self.starts {
+            Starts::Multiples(stride) => index * stride,
+            Starts::Each(starts) => starts[index],
+        };
+        Ok(&self.octets[start..][..usize::from(len)])
     }
 
-    pub(super) fn first_error(&self) -> Option<&Error> {
-        self.errors.first().map(|(_, error)| error)
+    /// Fails with the error of the first failed item.
+    pub(super) fn all_succeeded(&self) -> Result<(), Error> {
+        (0..self.len()).try_for_each(|index| self.get(index).map(|_| ()))
     }
 
-    pub(super) fn into_vec(mut self) -> Result<Vec<u8>, Error> {
-        if !self.errors.is_empty() {
-            return Err(self.errors.swap_remove(0).1);
-        }
-        // Nothing moves if all results have full length and are in order.
-        if let ([class], None) = (&self.classes[..], &self.items)
-            && self
-                .lens
-                .iter()
-                .all(|&len| usize::from(len) == class.stride + 1)
+    /// The octets of all items, one after the other, unless one has failed.
+    pub(super) fn into_vec(self) -> Result<Vec<u8>, Error> {
+        self.all_succeeded()?;
+        // Nothing moves if all outputs have full length and are in order.
+        if let Starts::Multiples(stride) = self.starts
+            && self.lens.iter().all(|&len| usize::from(len) == stride + 1)
         {
             return Ok(self.octets);
         }
-        let octets = (0..self.len()).flat_map(|position| self.get(position).unwrap_or_default());
+        let octets = (0..self.len()).flat_map(|index| self.get(index).unwrap_or_default());
         Ok(octets.copied().collect())
     }
 }
@@ -80,84 +145,6 @@ impl Zeroize for Outputs {
         self.octets.zeroize();
         self.lens.clear();
         self.errors.clear();
-    }
-}
-
-/// Buffers for the outputs of a batch.
-pub(super) struct Buffers {
-    outputs: Secret<Outputs>,
-    errors: Vec<Option<Box<Error>>>,
-}
-
-impl Buffers {
-    /// Allocates buffers, from the number of items and the longest result in octets of each class.
-    pub(super) fn new(classes: impl Iterator<Item = (usize, usize)>) -> Self {
-        let (mut first, mut offset) = (0, 0);
-        let classes = classes
-            .map(|(count, stride)| {
-                let class = Class {
-                    first,
-                    offset,
-                    stride,
-                };
-                first += count;
-                // A buffer that does not fit into the address space is refused by its allocation.
-                offset = count.saturating_mul(stride).saturating_add(offset);
-                class
-            })
-            .collect();
-        Self {
-            outputs: Secret::new(Outputs {
-                octets: zeros(offset),
-                lens: vec![0; first],
-                classes,
-                ..Outputs::default()
-            }),
-            errors: vec![None; first],
-        }
-    }
-
-    /// The slots of class `index`.
-    pub(super) fn class(&mut self, index: usize) -> Slots<'_> {
-        let outputs = &mut *self.outputs;
-        let Class {
-            first,
-            offset,
-            stride,
-        } = outputs.classes[index];
-        let (end, end_offset) = match outputs.classes.get(index + 1) {
-            Some(next) => (next.first, next.offset),
-            None => (outputs.lens.len(), outputs.octets.len()),
-        };
-        Slots {
-            stride,
-            octets: &mut outputs.octets[offset..end_offset],
-            lens: &mut outputs.lens[first..end],
-            errors: &mut self.errors[first..end],
-        }
-    }
-
-    /// Returns the outputs. If items are sorted, `items` maps positions to items; a position
-    /// without an item is a [fault](Error::Fault).
-    pub(super) fn finish(mut self, items: Option<Vec<Option<usize>>>) -> Secret<Outputs> {
-        let outputs = &mut *self.outputs;
-        for position in 0..outputs.lens.len() {
-            let item = items
-                .as_ref()
-                .map_or(Some(position), |items| items[position]);
-            // An item without result or error, which a backend forgot, is a fault.
-            let error = match item {
-                Some(item) if outputs.lens[item] > 0 => continue,
-                Some(item) => self.errors[item].take(),
-                None => None,
-            };
-            let error = error.map_or(Error::Fault { index: position }, |error| *error);
-            outputs.errors.push((position, error));
-        }
-        // A position with an error is never looked up, so its item does not matter.
-        let known = |items: Vec<Option<usize>>| items.into_iter().map(Option::unwrap_or_default);
-        outputs.items = items.map(|items| known(items).collect());
-        self.outputs
     }
 }
 
@@ -178,17 +165,40 @@ fn zeros(len: usize) -> Vec<u8> {
     zeros
 }
 
-/// Slots for the results of items of one class. They can be split like a slice.
+/// Slots for the outputs of items of one class. They can be split like a slice.
 pub(super) struct Slots<'a> {
+    /// The distance between items in octets.
     stride: usize,
     octets: &'a mut [u8],
     lens: &'a mut [u16],
     errors: &'a mut [Option<Box<Error>>],
 }
 
-impl Slots<'_> {
+impl<'a> Slots<'a> {
     pub(super) fn len(&self) -> usize {
         self.lens.len()
+    }
+
+    /// Splits off the first `count` slots, with `stride` octets for each.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many.
+    fn split_off(&mut self, count: usize, stride: usize) -> Slots<'a> {
+        let (octets, lens, errors) = (
+            self.octets.split_off_mut(..count * stride),
+            self.lens.split_off_mut(..count),
+            self.errors.split_off_mut(..count),
+        );
+        let (Some(octets), Some(lens), Some(errors)) = (octets, lens, errors) else {
+            panic!("there are not {count} slots");
+        };
+        Slots {
+            stride,
+            octets,
+            lens,
+            errors,
+        }
     }
 
     /// Splits into the first `middle` slots and the others.
@@ -196,24 +206,9 @@ impl Slots<'_> {
     /// # Panics
     ///
     /// If there are fewer than `middle` slots.
-    pub(super) fn split_at<'s>(self, middle: usize) -> (Slots<'s>, Slots<'s>)
-    where
-        Self: 's,
-    {
-        let stride = self.stride;
-        let octets = self.octets.split_at_mut(middle * stride);
-        let lens = self.lens.split_at_mut(middle);
-        let errors = self.errors.split_at_mut(middle);
-        let slots = |octets, lens, errors| Slots {
-            stride,
-            octets,
-            lens,
-            errors,
-        };
-        (
-            slots(octets.0, lens.0, errors.0),
-            slots(octets.1, lens.1, errors.1),
-        )
+    pub(super) fn split_at(mut self, middle: usize) -> (Self, Self) {
+        let head = self.split_off(middle, self.stride);
+        (head, self)
     }
 
     /// Borrows the same slots.
@@ -226,7 +221,7 @@ impl Slots<'_> {
         }
     }
 
-    /// Has `write` fill up to `len` octets of an item's slot; it returns the length of the result.
+    /// Has `write` fill up to `len` octets of an item's slot; it returns the length of the output.
     pub(super) fn write(
         &mut self,
         item: usize,
@@ -235,10 +230,7 @@ impl Slots<'_> {
     ) {
         let octets = &mut self.octets[item * self.stride..][..len];
         match write(octets) {
-            Ok(len) => {
-                self.lens[item] = len as u16 + 1;
-                self.errors[item] = None;
-            }
+            Ok(len) => self.lens[item] = len as u16 + 1,
             Err(error) => {
                 octets.zeroize();
                 self.fail(item, error);
@@ -255,6 +247,7 @@ impl Slots<'_> {
     /// Whether an item has failed its check.
     #[cfg(feature = "cuda")]
     pub(super) fn is_fault(&self, item: usize) -> bool {
-        matches!(self.errors[item].as_deref(), Some(Error::Fault { .. }))
+        let error = self.errors[item].as_deref();
+        self.lens[item] == 0 && matches!(error, Some(Error::Fault { .. }))
     }
 }

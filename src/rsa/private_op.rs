@@ -72,7 +72,7 @@ pub(super) trait Source<K: Key>: Sync {
     }
 }
 
-/// Items with keys of one class, grouped by key.
+/// Items with keys of one class, grouped by key. A range of them is a batch too.
 pub(super) struct Batch<'a, K: Key> {
     pub(super) class: KeyClass,
     pub(super) keys: &'a [&'a K],
@@ -85,7 +85,24 @@ pub(super) struct Batch<'a, K: Key> {
     pub(super) is_blinded: bool,
 }
 
+impl<K: Key> Clone for Batch<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K: Key> Copy for Batch<'_, K> {}
+
 impl<K: Key> Batch<'_, K> {
+    /// A range of the items.
+    pub(super) fn range(&self, range: Range<usize>) -> Self {
+        Self {
+            keys: &self.keys[range.clone()],
+            first: self.first + range.start,
+            ..*self
+        }
+    }
+
     /// The caller's position of an item, if the item has the caller's key for that position. So no
     /// item is signed with a wrong key, even if a fault changes the list of keys or positions.
     fn position_with_key(&self, item: usize) -> Option<usize> {
@@ -107,7 +124,7 @@ impl<K: Key> Batch<'_, K> {
     }
 }
 
-/// Computes a range of items of `batch` on the calling thread: exponentiations with `exponentiate`,
+/// Computes the items of `batch` on the calling thread: exponentiations with `exponentiate`,
 /// everything else on `engine`.
 ///
 /// # Errors
@@ -117,14 +134,12 @@ impl<K: Key> Batch<'_, K> {
 pub(super) fn run(
     engine: &dyn Engine,
     exponentiate: Exponentiate<'_>,
-    batch: &Batch<'_, KeyHandle>,
-    range: Range<usize>,
+    batch: Batch<'_, KeyHandle>,
     slots: Slots<'_>,
 ) -> Result<(), Error> {
-    let encoded = Encoded::new(batch, range)?;
-    let keys = encoded.keys(batch);
-    let results = private_op(engine, exponentiate, &batch.class, keys, &encoded)?;
-    encoded.check(engine, batch, &results, slots);
+    let encoded = Encoded::new(batch)?;
+    let results = private_op(engine, exponentiate, &encoded)?;
+    encoded.check(engine, &results, slots);
     Ok(())
 }
 
@@ -132,12 +147,11 @@ pub(super) fn run(
 fn private_op(
     engine: &dyn Engine,
     exponentiate: Exponentiate<'_>,
-    class: &KeyClass,
-    keys: &[&KeyHandle],
-    encoded: &Encoded,
+    encoded: &Encoded<'_, KeyHandle>,
 ) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
+    let (class, keys) = (&encoded.batch.class, encoded.batch.keys);
     // Blinded, b = m r^e and f = m r^(e - 1). Otherwise both are m.
-    let Blinded { bases, factors } = encoded.blind(engine, keys);
+    let Blinded { bases, factors } = encoded.blind(engine);
     // b^(d - 1)
     let powers = match class.prime {
         Some(prime) => modulo_primes(engine, exponentiate, class, prime, keys, &bases)?,
@@ -190,36 +204,35 @@ fn modulo_n(
     Ok(powers)
 }
 
-/// Encoded messages of a range of items, and their blinds if the batch is blinded. Wiped on drop.
+/// Encoded messages of a batch, and their blinds if it is blinded. Wiped on drop.
 ///
 /// For public operations an encoded message is the number to be raised to e.
-pub(super) struct Encoded {
-    /// The range in the batch.
-    pub(super) range: Range<usize>,
-    /// Items that could not be encoded, by index in the range, ascending. Computed as zeros.
+pub(super) struct Encoded<'a, K: Key> {
+    pub(super) batch: Batch<'a, K>,
+    /// Items that could not be encoded, ascending. Computed as zeros.
     failed: Vec<(usize, Error)>,
     pub(super) ems: Secret<Vec<Limb>>,
     pub(super) blinds: Option<Blinds>,
 }
 
-impl Encoded {
+impl<'a, K: Key> Encoded<'a, K> {
     /// Gets the encoded messages from the source, and draws blinds if the batch is blinded.
-    pub(super) fn new<K: Key>(batch: &Batch<'_, K>, range: Range<usize>) -> Result<Self, Error> {
-        let (keys, limbs) = (&batch.keys[range.clone()], batch.class.limbs());
+    pub(super) fn new(batch: Batch<'a, K>) -> Result<Self, Error> {
+        let (keys, limbs) = (batch.keys, batch.class.limbs());
         let mut randomness = batch.streams.next();
         let mut ems = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
         let mut failed = Vec::new();
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
-        for ((i, key), em) in keys.iter().enumerate().zip(ems.chunks_exact_mut(limbs)) {
-            let Some(position) = batch.position_with_key(range.start + i) else {
-                failed.push((i, batch.fault(range.start + i)));
+        for ((item, key), em) in keys.iter().enumerate().zip(ems.chunks_exact_mut(limbs)) {
+            let Some(position) = batch.position_with_key(item) else {
+                failed.push((item, batch.fault(item)));
                 continue;
             };
             let octets = &mut octets[..key.size()];
             match batch.source.encode(position, key, &mut randomness, octets) {
                 Ok(()) => octets_to_limbs(octets, em),
                 Err(Error::Rng) => return Err(Error::Rng),
-                Err(error) => failed.push((i, error.at(position))),
+                Err(error) => failed.push((item, error.at(position))),
             }
         }
         let blinds = match batch.is_blinded {
@@ -227,21 +240,50 @@ impl Encoded {
             false => None,
         };
         Ok(Self {
-            range,
+            batch,
             failed,
             ems,
             blinds,
         })
     }
 
-    pub(super) fn keys<'a, K: Key>(&self, batch: &Batch<'a, K>) -> &'a [&'a K] {
-        &batch.keys[self.range.clone()]
+    /// Writes the results that have passed to their slots, decoded by the source.
+    ///
+    /// # Panics
+    ///
+    /// If there is not one slot and one result for each item.
+    fn write(self, results: &[Limb], passed: impl IntoIterator<Item = bool>, mut slots: Slots<'_>) {
+        let Self { batch, failed, .. } = self;
+        let (count, limbs) = (batch.keys.len(), batch.class.limbs());
+        assert_eq!(results.len(), count * limbs, "a result for each item");
+        assert_eq!(slots.len(), count, "a slot for each item");
+        let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
+        let mut failed = failed.into_iter().peekable();
+        let items = batch.keys.iter().zip(results.chunks_exact(limbs));
+        for ((item, (key, result)), passed) in items.enumerate().zip(passed) {
+            if let Some((_, error)) = failed.next_if(|failed| failed.0 == item) {
+                slots.fail(item, error);
+                continue;
+            }
+            let Some(position) = batch.position_with_key(item).filter(|_| passed) else {
+                slots.fail(item, batch.fault(item));
+                continue;
+            };
+            let octets = &mut octets[..key.size()];
+            write_octets(result, octets);
+            slots.write(item, batch.source.output_len(key), |output| {
+                let len = batch.source.decode(position, key, octets, output);
+                len.map_err(|error| error.at(position))
+            });
+        }
     }
+}
 
+impl Encoded<'_, KeyHandle> {
     /// The operands of the exponentiation: see [`blinding`].
-    pub(super) fn blind(&self, engine: &dyn Engine, keys: &[&KeyHandle]) -> Blinded {
+    pub(super) fn blind(&self, engine: &dyn Engine) -> Blinded {
         match &self.blinds {
-            Some(blinds) => Blinded::new(engine, keys, &self.ems, blinds),
+            Some(blinds) => Blinded::new(engine, self.batch.keys, &self.ems, blinds),
             None => Blinded::plain(&self.ems),
         }
     }
@@ -252,65 +294,23 @@ impl Encoded {
     /// # Panics
     ///
     /// If there is not one slot and one result for each item.
-    pub(super) fn check(
-        self,
-        engine: &dyn Engine,
-        batch: &Batch<'_, KeyHandle>,
-        results: &[Limb],
-        slots: Slots<'_>,
-    ) {
-        let (keys, limbs) = (self.keys(batch), batch.class.limbs());
-        assert_eq!(results.len(), keys.len() * limbs, "a result for each item");
+    pub(super) fn check(self, engine: &dyn Engine, results: &[Limb], slots: Slots<'_>) {
+        let (class, keys) = (&self.batch.class, self.batch.keys);
         let masks = self.blinds.as_ref().map(|blinds| &blinds.masks[..]);
-        let verdicts = check::verdicts(engine, &batch.class, keys, &self.ems, results, masks);
-        self.write(batch, results, verdicts, slots);
+        let verdicts = check::verdicts(engine, class, keys, &self.ems, results, masks);
+        self.write(results, verdicts, slots);
     }
+}
 
+impl Encoded<'_, PublicKey> {
     /// Writes the powers of a public operation to their slots, decoded by the source. They are not
     /// checked.
     ///
     /// # Panics
     ///
-    /// If there is not one slot for each item.
-    pub(super) fn write_public(
-        self,
-        batch: &Batch<'_, PublicKey>,
-        powers: &[Limb],
-        slots: Slots<'_>,
-    ) {
-        self.write(batch, powers, iter::repeat(true), slots);
-    }
-
-    /// Writes the results that have passed.
-    fn write<K: Key>(
-        self,
-        batch: &Batch<'_, K>,
-        results: &[Limb],
-        passed: impl IntoIterator<Item = bool>,
-        mut slots: Slots<'_>,
-    ) {
-        let (keys, limbs) = (self.keys(batch), batch.class.limbs());
-        assert_eq!(slots.len(), keys.len(), "a slot for each item");
-        let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
-        let mut failed = self.failed.into_iter().peekable();
-        let items = keys.iter().zip(results.chunks_exact(limbs)).zip(passed);
-        for (i, ((key, result), passed)) in items.enumerate() {
-            if let Some((_, error)) = failed.next_if(|failed| failed.0 == i) {
-                slots.fail(i, error);
-                continue;
-            }
-            let item = self.range.start + i;
-            let Some(position) = batch.position_with_key(item).filter(|_| passed) else {
-                slots.fail(i, batch.fault(item));
-                continue;
-            };
-            let octets = &mut octets[..key.size()];
-            write_octets(result, octets);
-            slots.write(i, batch.source.output_len(key), |output| {
-                let len = batch.source.decode(position, key, octets, output);
-                len.map_err(|error| error.at(position))
-            });
-        }
+    /// If there is not one slot and one power for each item.
+    pub(super) fn write_public(self, powers: &[Limb], slots: Slots<'_>) {
+        self.write(powers, iter::repeat(true), slots);
     }
 }
 

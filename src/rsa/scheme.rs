@@ -79,6 +79,37 @@ pub trait Scheme: sealed::Sealed + Sync {
     ) -> Result<bool, Error>;
 }
 
+/// What is signed.
+pub(super) enum Content<'a> {
+    /// A message.
+    Message(&'a [u8]),
+    /// The digest of a message by the scheme's hash function.
+    Digest(&'a [u8]),
+}
+
+impl Content<'_> {
+    /// Passes the digest to `f`.
+    ///
+    /// Fails with [`Error::DigestLength`] for a batch of one, if the scheme's digests have another
+    /// length.
+    pub(super) fn with_digest<S: Scheme, T>(
+        &self,
+        scheme: &S,
+        f: impl FnOnce(&[u8]) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let expected = scheme.digest_len();
+        match self {
+            Self::Message(message) => f(scheme.digest(message).as_ref()),
+            Self::Digest(digest) if digest.len() == expected => f(digest),
+            Self::Digest(digest) => Err(Error::DigestLength {
+                index: 0,
+                len: digest.len(),
+                expected,
+            }),
+        }
+    }
+}
+
 /// RSASSA-PKCS1-v1_5 (RFC 8017, section 8.2) with the hash function `D`. Signatures are
 /// deterministic.
 pub struct Pkcs1v15<D> {

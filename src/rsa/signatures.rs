@@ -73,7 +73,7 @@ macro_rules! read_outputs {
             ///
             /// If there is no such item.
             pub fn get(&self, index: usize) -> Result<&[u8], Error> {
-                self.0.get(index).map_err(Error::clone)
+                self.0.get(index)
             }
 
             #[doc = concat!($octets, " of each item, or its error.")]
@@ -142,8 +142,7 @@ impl<'a> Iterator for Iter<'a> {
     type Item = Result<&'a [u8], Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let output = self.outputs.get(self.positions.next()?);
-        Some(output.map_err(Error::clone))
+        Some(self.outputs.get(self.positions.next()?))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -9,7 +9,7 @@ use super::backend::RsaBackend;
 use super::batch::private_ops;
 use super::key::KeyHandle;
 use super::private_op::{Randomness, Source, Streams};
-use super::scheme::{AnyScheme, Scheme};
+use super::scheme::{AnyScheme, Content, Scheme};
 use super::signatures::Signatures;
 use crate::rsa::Error;
 
@@ -74,8 +74,9 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         R: TryCryptoRng + ?Sized,
     {
         let scheme = &self.scheme;
-        let digest = |i: usize| (scheme, scheme.digest(messages[i].as_ref()));
-        self.sign_digests(rng, messages.len(), |_| key, scheme.is_randomized(), digest)
+        self.sign_items(rng, messages.len(), |i| {
+            (key, scheme, Content::Message(messages[i].as_ref()))
+        })
     }
 
     /// Hashes and signs messages, each with its own key. The keys may differ in size.
@@ -93,9 +94,10 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         R: TryCryptoRng + ?Sized,
     {
         let scheme = &self.scheme;
-        let digest = |i: usize| (scheme, scheme.digest(messages[i].1.as_ref()));
-        let key = |i: usize| messages[i].0;
-        self.sign_digests(rng, messages.len(), key, scheme.is_randomized(), digest)
+        self.sign_items(rng, messages.len(), |i| {
+            let (key, message) = &messages[i];
+            (*key, scheme, Content::Message(message.as_ref()))
+        })
     }
 
     /// Signs `digests`, made by the scheme's hash function, with one key.
@@ -115,8 +117,9 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         R: TryCryptoRng + ?Sized,
     {
         let scheme = &self.scheme;
-        let digest = |i: usize| (scheme, &digests[i]);
-        self.sign_digests(rng, digests.len(), |_| key, scheme.is_randomized(), digest)
+        self.sign_items(rng, digests.len(), |i| {
+            (key, scheme, Content::Digest(digests[i].as_ref()))
+        })
     }
 
     /// Signs digests, each with its own key. The keys may differ in size.
@@ -134,32 +137,29 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         R: TryCryptoRng + ?Sized,
     {
         let scheme = &self.scheme;
-        let digest = |i: usize| (scheme, &digests[i].1);
-        let key = |i: usize| digests[i].0;
-        self.sign_digests(rng, digests.len(), key, scheme.is_randomized(), digest)
+        self.sign_items(rng, digests.len(), |i| {
+            let (key, digest) = &digests[i];
+            (*key, scheme, Content::Digest(digest.as_ref()))
+        })
     }
 
-    /// Signs the digest that `digest` returns for each position, by the scheme returned with it.
-    /// `key` returns the key for each of `count` positions.
-    fn sign_digests<'k, D, R>(
+    /// Signs what `item` returns for each of `count` positions: a key, a scheme, and the content.
+    fn sign_items<'s, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
         count: usize,
-        key: impl Fn(usize) -> &'k KeyHandle + Sync,
-        is_randomized: bool,
-        digest: impl Fn(usize) -> (&'k S, D) + Sync,
+        item: impl Fn(usize) -> (&'s KeyHandle, &'s S, Content<'s>) + Sync,
     ) -> Result<Signatures, Error>
     where
-        S: 'k,
-        D: AsRef<[u8]>,
-        R: TryCryptoRng + ?Sized,
+        S: 's,
     {
-        let streams = match self.blinding || is_randomized {
+        let draws_salts = || (0..count).any(|i| item(i).1.is_randomized());
+        let streams = match self.blinding || draws_salts() {
             true => Streams::seeded(rng)?,
             false => Streams::none(),
         };
-        let keys: Vec<_> = (0..count).map(&key).collect();
-        let source = Digests { key, digest };
+        let keys: Vec<_> = (0..count).map(|i| item(i).0).collect();
+        let source = ToSign { item };
         private_ops(&self.backend, &keys, &source, &streams, self.blinding).map(Signatures::new)
     }
 }
@@ -195,13 +195,10 @@ impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let is_randomized = messages.iter().any(|(_, scheme, _)| scheme.is_randomized());
-        let digest = |i: usize| {
-            let (_, scheme, message) = &messages[i];
-            (scheme, scheme.digest(message.as_ref()))
-        };
-        let key = |i: usize| messages[i].0;
-        self.sign_digests(rng, messages.len(), key, is_randomized, digest)
+        self.sign_items(rng, messages.len(), |i| {
+            let (key, scheme, message) = &messages[i];
+            (*key, scheme, Content::Message(message.as_ref()))
+        })
     }
 
     /// Signs digests, each with its own key and scheme, in one batch.
@@ -218,28 +215,26 @@ impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let is_randomized = digests.iter().any(|(_, scheme, _)| scheme.is_randomized());
-        let digest = |i: usize| (&digests[i].1, &digests[i].2);
-        let key = |i: usize| digests[i].0;
-        self.sign_digests(rng, digests.len(), key, is_randomized, digest)
+        self.sign_items(rng, digests.len(), |i| {
+            let (key, scheme, digest) = &digests[i];
+            (*key, scheme, Content::Digest(digest.as_ref()))
+        })
     }
 }
 
-/// A source that encodes digests: at each position a key, a digest, and its scheme.
-struct Digests<K, F> {
-    key: K,
-    digest: F,
+/// A source that encodes what is to be signed.
+struct ToSign<F> {
+    /// The key, the scheme and the content at each position of the batch.
+    item: F,
 }
 
-impl<'k, S, D, K, F> Source<KeyHandle> for Digests<K, F>
+impl<'s, S, F> Source<KeyHandle> for ToSign<F>
 where
-    S: Scheme + 'k,
-    D: AsRef<[u8]>,
-    K: Fn(usize) -> &'k KeyHandle + Sync,
-    F: Fn(usize) -> (&'k S, D) + Sync,
+    S: Scheme + 's,
+    F: Fn(usize) -> (&'s KeyHandle, &'s S, Content<'s>) + Sync,
 {
     fn has_key(&self, position: usize, key: &KeyHandle) -> bool {
-        ptr::eq((self.key)(position), key)
+        ptr::eq((self.item)(position).0, key)
     }
 
     fn encode(
@@ -249,7 +244,7 @@ where
         randomness: &mut Randomness,
         em: &mut [u8],
     ) -> Result<(), Error> {
-        let (scheme, digest) = (self.digest)(position);
+        let (_, scheme, content) = (self.item)(position);
         let restriction = key.restriction();
         // The caller sets the positions of errors.
         if !scheme.is_permitted_by(restriction) {
@@ -258,15 +253,9 @@ where
                 restriction,
             });
         }
-        let (digest, expected) = (digest.as_ref(), scheme.digest_len());
-        if digest.len() != expected {
-            return Err(Error::DigestLength {
-                index: 0,
-                len: digest.len(),
-                expected,
-            });
-        }
-        scheme.encode(digest, key.bits(), randomness, em)
+        content.with_digest(scheme, |digest| {
+            scheme.encode(digest, key.bits(), randomness, em)
+        })
     }
 }
 

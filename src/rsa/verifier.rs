@@ -8,7 +8,7 @@ use super::batch::public_ops;
 use super::key::{PublicKey, Restriction};
 use super::output::Outputs;
 use super::private_op::{Randomness, Source, Streams};
-use super::scheme::{AnyScheme, Scheme};
+use super::scheme::{AnyScheme, Content, Scheme};
 use crate::rsa::Error;
 
 /// Verifies batches of signatures with a backend and a scheme (RFC 8017, section 8).
@@ -260,7 +260,7 @@ impl Verdicts {
     ///
     /// If there is no such item.
     pub fn get(&self, index: usize) -> Result<(), Error> {
-        self.0.get(index).map(|_| ()).map_err(Error::clone)
+        self.0.get(index).map(|_| ())
     }
 
     /// The verdicts on all items.
@@ -275,9 +275,7 @@ impl Verdicts {
     ///
     /// That of the first invalid item.
     pub fn all_valid(&self) -> Result<(), Error> {
-        self.0
-            .first_error()
-            .map_or(Ok(()), |error| Err(error.clone()))
+        self.0.all_succeeded()
     }
 }
 
@@ -285,12 +283,6 @@ impl fmt::Debug for Verdicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }
-}
-
-/// A message, or its digest.
-enum Content<'a> {
-    Message(&'a [u8]),
-    Digest(&'a [u8]),
 }
 
 /// A source with signatures as encoded messages; the output of a valid item is empty.
@@ -339,22 +331,6 @@ where
         _: &mut [u8],
     ) -> Result<usize, Error> {
         let (_, scheme, content, _) = (self.item)(position);
-        let own;
-        let digest = match content {
-            Content::Message(message) => {
-                own = scheme.digest(message);
-                own.as_ref()
-            }
-            Content::Digest(digest) => digest,
-        };
-        let expected = scheme.digest_len();
-        if digest.len() != expected {
-            return Err(Error::DigestLength {
-                index: 0,
-                len: digest.len(),
-                expected,
-            });
-        }
         let restriction = key.restriction();
         let (required, min_salt_len) = match (self.any_salt_len, restriction) {
             (false, _) => (restriction, None),
@@ -374,9 +350,11 @@ where
                 restriction,
             });
         }
-        match scheme.verify_vartime(digest, key.bits(), min_salt_len, em)? {
-            true => Ok(0),
-            false => Err(Error::Verification { index: 0 }),
-        }
+        content.with_digest(scheme, |digest| {
+            match scheme.verify_vartime(digest, key.bits(), min_salt_len, em)? {
+                true => Ok(0),
+                false => Err(Error::Verification { index: 0 }),
+            }
+        })
     }
 }

@@ -82,34 +82,29 @@ impl Cuda {
 }
 
 /// Runs public operations on devices, or on the host without kernels for them.
-fn public_ops(
-    cuda: &Cuda,
-    batch: &Batch<'_, PublicKey>,
-    items: Items<'_>,
-) -> Result<Timing, Error> {
+fn public_ops(cuda: &Cuda, batch: Batch<'_, PublicKey>, items: Items<'_>) -> Result<Timing, Error> {
     let class = &batch.class;
     let fits = class.e_bits <= MAX_EXPONENT_BITS && cuda.has_kernel(class.n_width);
     let Some(key) = batch.keys.first().filter(|_| fits) else {
         cuda.host().compute(items)?;
         return Ok(Timing::default());
     };
-    let (first, slots) = (items.first, items.slots);
     let mut end = 0;
-    let moduli = runs(&batch.keys[first..][..slots.len()]).map(|run| {
+    let moduli = runs(batch.keys).map(|run| {
         end += run.len();
         let params = run[0].params();
         PowerRun { end, params }
     });
     let moduli: Vec<_> = moduli.collect();
-    let feed = Public { batch, first };
-    cuda.run_public_powers(cuda.engine().0, key.exponent(), &moduli, &feed, slots)
+    let feed = Public { batch };
+    cuda.run_public_powers(cuda.engine().0, key.exponent(), &moduli, &feed, items.slots)
 }
 
 /// Runs private operations on devices with `run_crt`, or through the host for keys without CRT
 /// kernels.
 fn private_ops(
     cuda: &Cuda,
-    batch: &Batch<'_, KeyHandle>,
+    batch: Batch<'_, KeyHandle>,
     items: Items<'_>,
     run_crt: impl FnOnce(CrtShape, &[CrtRun<'_>], &Checked<'_>, Slots<'_>) -> Result<Timing, Error>,
 ) -> Result<Timing, Error> {
@@ -119,18 +114,16 @@ fn private_ops(
         })?;
         return Ok(Timing::default());
     };
-    let (first, mut slots) = (items.first, items.slots);
-    let keys = &batch.keys[first..][..slots.len()];
-    let runs: Vec<_> = runs(keys).map(crt_run).collect();
+    let mut slots = items.slots;
+    let runs: Vec<_> = runs(batch.keys).map(crt_run).collect();
     let feed = Checked {
         engine: cuda.engine(),
         batch,
-        first,
         has_fault: AtomicBool::new(false),
     };
     let timing = run_crt(shape, &runs, &feed, slots.reborrow());
     if feed.has_fault.into_inner() {
-        renew_records(keys, &slots);
+        renew_records(batch.keys, &slots);
     }
     timing
 }
@@ -180,23 +173,19 @@ fn renew_records(keys: &[&KeyHandle], slots: &Slots<'_>) {
 /// Encodes items and checks their results.
 struct Checked<'a> {
     engine: HostEngine<'a>,
-    batch: &'a Batch<'a, KeyHandle>,
-    /// The position of the first item in the batch.
-    first: usize,
+    batch: Batch<'a, KeyHandle>,
     /// Whether an item has failed its check.
     has_fault: AtomicBool,
 }
 
-impl<'s> Feed<Slots<'s>> for Checked<'_> {
+impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
     /// Encoded items; with operands if the host has blinded them.
-    type Opened = (Encoded, Option<Blinded>);
+    type Opened = (Encoded<'a, KeyHandle>, Option<Blinded>);
     type Error = Error;
 
     fn open(&self, items: Range<usize>, operands: Operands) -> Result<Self::Opened, Error> {
-        let items = self.first + items.start..self.first + items.end;
-        let encoded = Encoded::new(self.batch, items)?;
-        let blinded = (operands == Operands::Given)
-            .then(|| encoded.blind(self.engine.0, encoded.keys(self.batch)));
+        let encoded = Encoded::new(self.batch.range(items))?;
+        let blinded = (operands == Operands::Given).then(|| encoded.blind(self.engine.0));
         Ok((encoded, blinded))
     }
 
@@ -209,7 +198,7 @@ impl<'s> Feed<Slots<'s>> for Checked<'_> {
     }
 
     fn take(&self, (encoded, _): Self::Opened, results: &[Limb], mut slots: Slots<'s>) {
-        encoded.check(self.engine.0, self.batch, results, slots.reborrow());
+        encoded.check(self.engine.0, results, slots.reborrow());
         if (0..slots.len()).any(|item| slots.is_fault(item)) {
             self.has_fault.store(true, Relaxed);
         }
@@ -224,25 +213,23 @@ impl<'s> CrtFeed<Slots<'s>> for Checked<'_> {
 
 /// Encodes items of public operations, and takes their powers.
 struct Public<'a> {
-    batch: &'a Batch<'a, PublicKey>,
-    /// The position of the first item in the batch.
-    first: usize,
+    batch: Batch<'a, PublicKey>,
 }
 
-impl<'s> Feed<Slots<'s>> for Public<'_> {
-    type Opened = Encoded;
+impl<'a, 's> Feed<Slots<'s>> for Public<'a> {
+    type Opened = Encoded<'a, PublicKey>;
     type Error = Error;
 
-    fn open(&self, items: Range<usize>, _: Operands) -> Result<Encoded, Error> {
-        Encoded::new(self.batch, self.first + items.start..self.first + items.end)
+    fn open(&self, items: Range<usize>, _: Operands) -> Result<Self::Opened, Error> {
+        Encoded::new(self.batch.range(items))
     }
 
-    fn numbers<'n>(&self, encoded: &'n Encoded) -> [&'n [Limb]; 2] {
+    fn numbers<'n>(&self, encoded: &'n Self::Opened) -> [&'n [Limb]; 2] {
         [&encoded.ems, &[]]
     }
 
-    fn take(&self, encoded: Encoded, powers: &[Limb], slots: Slots<'s>) {
-        encoded.write_public(self.batch, powers, slots);
+    fn take(&self, encoded: Self::Opened, powers: &[Limb], slots: Slots<'s>) {
+        encoded.write_public(powers, slots);
     }
 }
 

@@ -1,6 +1,5 @@
 //! Sorts the items of a batch by public properties of their keys.
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::ptr;
@@ -100,21 +99,6 @@ impl Positions {
                 (position == copy[item]).then_some(position)
             }
         }
-    }
-
-    /// The item at each position, unless the two lists differ there; `None` if items are in the
-    /// caller's order.
-    pub(in crate::rsa) fn items(&self) -> Option<Vec<Option<usize>>> {
-        let Self::Sorted([positions, copy]) = self else {
-            return None;
-        };
-        let mut items = vec![None; positions.len()];
-        for (item, (position, copy)) in positions.iter().zip(copy).enumerate() {
-            if position == copy {
-                items[*position] = Some(item);
-            }
-        }
-        Some(items)
     }
 }
 

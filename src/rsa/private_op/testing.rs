@@ -199,7 +199,7 @@ impl BatchModExp<BoxedUint> for Hooked<'_> {
 impl RsaBackend for Hooked<'_> {
     fn compute(&self, items: Items<'_>) -> Result<(), Error> {
         if let Operations::Private(batch) = items.operations {
-            (self.at_start)(batch);
+            (self.at_start)(&batch);
         }
         items.compute_on_engine(self.engine())
     }

@@ -12,7 +12,7 @@ use super::class::crt;
 use super::testing::{Hooked, Stage};
 use super::*;
 use crate::rsa::octets::octets_to_limbs;
-use crate::rsa::output::Buffers;
+use crate::rsa::output::{Outputs, Size};
 use crate::rsa::signatures::SecretOctets;
 
 /// A source that is never asked: encoded messages are given.
@@ -44,12 +44,12 @@ fn private_op_on(
     numbers: &[Limb],
     blinding: bool,
 ) -> SecretOctets {
-    checked(key, numbers, blinding, |class, keys, encoded| {
+    checked(key, numbers, blinding, |encoded| {
         let exponentiate = &|powers: SecretPowers<'_>| {
             engine.pow(powers);
             Ok(())
         };
-        private_op(engine, exponentiate, class, keys, encoded).unwrap()
+        private_op(engine, exponentiate, encoded).unwrap()
     })
 }
 
@@ -58,7 +58,7 @@ fn checked(
     key: &KeyHandle,
     numbers: &[Limb],
     blinding: bool,
-    compute: impl FnOnce(&KeyClass, &[&KeyHandle], &Encoded) -> Secret<Vec<Limb>>,
+    compute: impl FnOnce(&Encoded<'_, KeyHandle>) -> Secret<Vec<Limb>>,
 ) -> SecretOctets {
     let batch = Batch {
         class: KeyClass::of(key.parts()),
@@ -71,15 +71,20 @@ fn checked(
     };
     let (ems, random) = numbers.split_at(numbers.len() / 2);
     let encoded = Encoded {
-        range: 0..ITEMS,
+        batch,
         failed: Vec::new(),
         ems: Secret::new(ems.to_vec()),
         blinds: blinding.then(|| Blinds::of(Secret::new(random.to_vec()), ITEMS)),
     };
-    let results = compute(&batch.class, batch.keys, &encoded);
-    let mut buffers = Buffers::new([(ITEMS, key.size())].into_iter());
-    encoded.check(&Serial, &batch, &results, buffers.class(0));
-    SecretOctets::new(buffers.finish(None))
+    let results = compute(&encoded);
+    let size = Size {
+        count: ITEMS,
+        max_len: key.size(),
+    };
+    let mut outputs = Outputs::new(&[size]);
+    let slots = outputs.slots(&[size]).remove(0);
+    encoded.check(&Serial, &results, slots);
+    SecretOctets::new(outputs)
 }
 
 fn rsa_key() -> PrivateKey {
@@ -191,9 +196,7 @@ fn factors_that_are_not_those_of_the_modulus_do_not_help() {
     let twice_q = key.with_crt(|crt| crt.p = Secret::new(crt.q.clone()));
     let numbers = numbers(&key);
     let verdicts = |key: &KeyHandle, results: &[Limb]| -> Vec<bool> {
-        let checked = checked(key, &numbers, false, |_, _, _| {
-            Secret::new(results.to_vec())
-        });
+        let checked = checked(key, &numbers, false, |_| Secret::new(results.to_vec()));
         checked.iter().map(|result| result.is_ok()).collect()
     };
     let sound = private_op_on(&Serial, &key, &numbers, false);
