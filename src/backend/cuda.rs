@@ -44,7 +44,7 @@ use crypto_bigint::Unsigned;
 use self::family::entry::Entry;
 use self::registry::SHIPPED;
 use self::runtime::device::Device;
-use self::runtime::pipeline::{Devices, Forecast};
+use self::runtime::pipeline::Devices;
 use self::words::HostPool;
 
 pub use self::calibration::Calibration;
@@ -267,23 +267,20 @@ impl Cuda {
         self.slowest_ms(count, |device, share| {
             let tuning = Tuning::default();
             let plan = Plan::new(SHIPPED, bits, exponent_bits, share, device, tuning)?;
-            Some(plan.forecast)
+            Some(plan.milliseconds)
         })
     }
 
     /// The estimated time in milliseconds until the last device finishes its share of `count`
     /// instances. `None` if one of them has no kernel.
-    ///
-    /// Measured times of calls do not change it: the first call allocates, and callers that compare
-    /// times with this estimate keep their own measurements.
     fn slowest_ms(
         &self,
         count: usize,
-        forecast: impl Fn(&DeviceInfo, usize) -> Option<Forecast>,
+        forecast: impl Fn(&DeviceInfo, usize) -> Option<f64>,
     ) -> Option<f64> {
         let usable = || self.devices.iter().filter(|device| device.lost().is_none());
         let share = count.div_ceil(usable().count().max(1));
-        let times = usable().map(|device| Some(forecast(device.info(), share)?.milliseconds));
+        let times = usable().map(|device| forecast(device.info(), share));
         times.reduce(|a, b| Some(a?.max(b?))).flatten()
     }
 

@@ -26,7 +26,7 @@ use super::runtime::device::Call;
 use super::runtime::injection::InjectionPoint;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;
-use super::runtime::pipeline::{ChunkLens, Forecast, Job, Output, Prepared, Stop, Timing};
+use super::runtime::pipeline::{ChunkLens, Job, Output, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::records::{Residence, TableInUse};
 use super::runtime::slot::Slot;
@@ -139,7 +139,7 @@ impl Cuda {
         let classes = self.crt_classes(product_bits, bits);
         self.slowest_ms(count.div_ceil(2), |device, share| {
             let plan = CrtPlan::new(&classes, exponent_bits, share, device)?;
-            Some(plan.halves.forecast)
+            Some(plan.halves.milliseconds)
         })
     }
 }
@@ -204,9 +204,9 @@ impl<O: Output, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
     type Chunk = UnderWay<F::Opened>;
     type Error = F::Error;
 
-    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
+    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
         let plan = CrtPlan::new(&self.classes, self.shape.exponent_bits, count, device)?;
-        Some(plan.halves.forecast)
+        Some(plan.halves.milliseconds)
     }
 
     fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Share>, F::Error> {
@@ -241,7 +241,6 @@ impl<O: Output, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
             false => PART_FOR_RECOMBINING,
         };
         Ok(Prepared {
-            resident,
             // If the items fit on the device at once, two halves need less host work at the start
             // and the end. For larger shares, full chunks make fewer threads wait for each other.
             chunks: match count > resident {

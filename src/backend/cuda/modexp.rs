@@ -24,7 +24,7 @@ use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;
 use super::runtime::module::Grid;
-use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop, Timing};
+use super::runtime::pipeline::{ChunkLens, Job, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
 use super::words::{HostPool, Rows, copy_out, place};
@@ -172,7 +172,6 @@ impl Share {
         let grid = kernel.grid();
         let resident = grid.resident_instances();
         Ok(Prepared {
-            resident,
             chunks: ChunkLens::halves(resident, plan.entry.image.instances_per_block),
             share: Self {
                 plan,
@@ -237,8 +236,8 @@ impl<'o, U: Unsigned + Sync + Send> Job<&'o mut [U]> for ModExpJob<'_, U> {
     type Chunk = Submitted;
     type Error = Error;
 
-    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
-        self.plan(device, count).map(|plan| plan.forecast)
+    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
+        self.plan(device, count).map(|plan| plan.milliseconds)
     }
 
     fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Share>, Error> {

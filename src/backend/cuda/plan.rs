@@ -14,7 +14,6 @@ use batch_modexp_core::window::Window;
 use super::family::crt::CrtClass;
 use super::family::entry::{Entry, Registry};
 use super::registry::SHIPPED;
-use super::runtime::pipeline::Forecast;
 use super::runtime::probe::DeviceInfo;
 
 /// Choices for [`Cuda::batch_mod_exp_tuned`](super::Cuda::batch_mod_exp_tuned). The default leaves
@@ -124,7 +123,8 @@ pub(crate) fn is_fast(device: &DeviceInfo) -> bool {
 pub(crate) struct Plan {
     pub(crate) entry: &'static Entry,
     pub(crate) window: Window,
-    pub(crate) forecast: Forecast,
+    /// The estimated time.
+    pub(crate) milliseconds: f64,
 }
 
 impl Plan {
@@ -169,10 +169,7 @@ impl Plan {
         entries
             .filter(|entry| entry.runs_on(device))
             .map(|entry| Self::with(entry, exponent_bits, count, device))
-            .min_by(|a, b| {
-                let time = |plan: &Self| plan.forecast.milliseconds;
-                time(a).total_cmp(&time(b))
-            })
+            .min_by(|a, b| a.milliseconds.total_cmp(&b.milliseconds))
     }
 
     fn with(entry: &'static Entry, exponent_bits: u32, count: usize, device: &DeviceInfo) -> Self {
@@ -180,10 +177,7 @@ impl Plan {
         Self {
             entry,
             window: family.best_window(exponent_bits),
-            forecast: Forecast {
-                key: entry.image.key,
-                milliseconds: milliseconds(entry, device, count, exponent_bits),
-            },
+            milliseconds: milliseconds(entry, device, count, exponent_bits),
         }
     }
 }
@@ -244,10 +238,7 @@ impl<'a> CrtPlan<'a> {
             .iter()
             .filter(|class| class.runs_on(device))
             .filter_map(plan)
-            .min_by(|a, b| {
-                let time = |plan: &Self| plan.halves.forecast.milliseconds;
-                time(a).total_cmp(&time(b))
-            })
+            .min_by(|a, b| a.halves.milliseconds.total_cmp(&b.halves.milliseconds))
     }
 }
 

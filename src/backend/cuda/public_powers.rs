@@ -21,7 +21,7 @@ use super::plan::{Plan, Tuning};
 use super::registry::SHIPPED;
 use super::runtime::device::Call;
 use super::runtime::layout::{Part, places};
-use super::runtime::pipeline::{Forecast, Job, Output, Prepared, Stop, Timing};
+use super::runtime::pipeline::{Job, Output, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
 use super::words::{NonTemporal, copy_out};
@@ -149,21 +149,16 @@ impl<O: Output, F: Feed<O>> Job<O> for PublicPowers<'_, F> {
     type Chunk = UnderWay<F::Opened>;
     type Error = F::Error;
 
-    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
-        self.plan(device, count).map(|plan| plan.forecast)
+    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
+        self.plan(device, count).map(|plan| plan.milliseconds)
     }
 
     fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Share>, F::Error> {
         let Some(plan) = self.plan(call.device().info(), count) else {
             unreachable!("a device without a forecast has no share");
         };
-        let Prepared {
-            resident,
-            chunks,
-            share,
-        } = modexp::Share::prepare(plan, call)?;
+        let Prepared { chunks, share } = modexp::Share::prepare(plan, call)?;
         Ok(Prepared {
-            resident,
             chunks,
             share: Share {
                 mod_exp: share,

@@ -4,7 +4,7 @@ use super::modexp::ModExpJob;
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Layout;
-use super::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
+use super::runtime::pipeline::{ChunkLens, Job, Prepared, Stop};
 use super::runtime::slot::Slot;
 use super::*;
 use alloc::vec;
@@ -56,22 +56,6 @@ fn buffers_are_wiped_after_a_call() {
     });
 }
 
-/// The first large call loads a kernel and allocates. If it counted as the speed of the device,
-/// batches would stay on the processor.
-#[test]
-fn no_call_changes_a_prediction() {
-    let Some(cuda) = gpu(1) else { return };
-    let predicted = || cuda.predicted_ms(1024, 32, 100_000);
-    let before = predicted();
-    assert!(before.is_some());
-    with_batch(|batch, expected| {
-        let mut out = vec![U1024::ZERO; batch.len()];
-        cuda.batch_mod_exp(batch, 32, &mut out).unwrap();
-        assert!(out.iter().all(|power| *power == expected));
-    });
-    assert_eq!(predicted(), before);
-}
-
 /// A job whose chunks wait on the device until another call has one there.
 struct Overlapping<'a, J> {
     job: J,
@@ -83,7 +67,7 @@ impl<O, J: Job<O>> Job<O> for Overlapping<'_, J> {
     type Chunk = J::Chunk;
     type Error = J::Error;
 
-    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
+    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
         self.job.forecast(device, count)
     }
 
@@ -183,7 +167,7 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
     type Chunk = J::Chunk;
     type Error = J::Error;
 
-    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
+    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
         self.job.forecast(device, count)
     }
 
@@ -192,7 +176,6 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
         let on_victim = ptr::eq(call.device(), self.victim);
         Ok(Prepared {
             share: (prepared.share, on_victim.then(AtomicUsize::default)),
-            resident: prepared.resident,
             chunks: ChunkLens {
                 // At least one more chunk.
                 most: prepared.chunks.most.min(count / (self.after + 1)),

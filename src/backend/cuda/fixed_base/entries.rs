@@ -15,7 +15,7 @@ use crate::backend::cuda::modexp::{Share, write_modulus};
 use crate::backend::cuda::plan::Plan;
 use crate::backend::cuda::runtime::device::Call;
 use crate::backend::cuda::runtime::layout::{Part, places};
-use crate::backend::cuda::runtime::pipeline::{Forecast, Job, Prepared, Stop};
+use crate::backend::cuda::runtime::pipeline::{Job, Prepared, Stop};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::slot::Slot;
 use crate::backend::cuda::words::{HostPool, NonTemporal, Rows, copy_in};
@@ -34,10 +34,7 @@ impl<U: Unsigned> EntriesJob<'_, U> {
         entry.runs_on(device).then(|| Plan {
             entry,
             window: entry.family.best_window(bits),
-            forecast: Forecast {
-                key: entry.image.key,
-                milliseconds: entry.family.milliseconds(entry, device, count, bits),
-            },
+            milliseconds: entry.family.milliseconds(entry, device, count, bits),
         })
     }
 
@@ -99,8 +96,8 @@ impl<'p, U: Unsigned + Sync + Send> Job<&'p mut [&mut [u64]]> for EntriesJob<'_,
     type Chunk = Part;
     type Error = Error;
 
-    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
-        self.plan(device, count).map(|plan| plan.forecast)
+    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
+        self.plan(device, count).map(|plan| plan.milliseconds)
     }
 
     fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Share>, Error> {

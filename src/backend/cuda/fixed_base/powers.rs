@@ -12,7 +12,7 @@ use crate::backend::cuda::runtime::device::Call;
 use crate::backend::cuda::runtime::launch::Loaded;
 use crate::backend::cuda::runtime::layout::Part;
 use crate::backend::cuda::runtime::module::Grid;
-use crate::backend::cuda::runtime::pipeline::{ChunkLens, Forecast, Job, Prepared, Stop};
+use crate::backend::cuda::runtime::pipeline::{ChunkLens, Job, Prepared, Stop};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::slot::Slot;
 use crate::backend::cuda::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, Rows, copy_out};
@@ -66,12 +66,10 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
 
     /// The time of as many exponentiations. It is proportional, and only the ratio of devices
     /// matters.
-    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast> {
+    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
         let (entry, bits) = (self.table.shape.entry, self.exponent_bits);
-        entry.runs_on(device).then(|| Forecast {
-            key: entry.image.key,
-            milliseconds: entry.family.milliseconds(entry, device, count, bits),
-        })
+        let milliseconds = || entry.family.milliseconds(entry, device, count, bits);
+        entry.runs_on(device).then(milliseconds)
     }
 
     fn prepare(&self, call: &Call<'_>, _: usize) -> Result<Prepared<Share>, Error> {
@@ -85,7 +83,6 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
         let index = index.map_err(|error| device.fault(error))?;
         let resident = grid.resident_instances();
         Ok(Prepared {
-            resident,
             chunks: ChunkLens::halves(resident, shape.entry.image.instances_per_block),
             share: Share {
                 grid,

@@ -128,7 +128,7 @@ fn forecasts_follow_the_work() {
     let device = DeviceInfo::imaginary(100, 227 << 10).with_compute_capability((7, 0));
     let ms = |bits, count, device: &DeviceInfo| {
         let plan = planned(SHIPPED, bits, count, device);
-        plan.unwrap().forecast.milliseconds
+        plan.unwrap().milliseconds
     };
     assert!(ms(1024, 1_000_000, &device) > 1.9 * ms(1024, 500_000, &device));
     assert!(ms(2048, 100_000, &device) > 6.0 * ms(1024, 100_000, &device));
@@ -139,7 +139,7 @@ fn forecasts_follow_the_work() {
             ..Tuning::default()
         };
         let plan = Plan::new(SHIPPED, 1024, 1024, 1000, device, tuning);
-        plan.unwrap().forecast.milliseconds
+        plan.unwrap().milliseconds
     };
     let slow = device.clone().with_few_doubles();
     assert!((ms(&slow) / ms(&device) - 32.0).abs() < 1e-6);
@@ -251,7 +251,7 @@ fn forecasts_follow_what_was_measured() {
                         let tuning = Tuning::default();
                         let plan =
                             Plan::new(SHIPPED, bits, exponent_bits, count, device, tuning).unwrap();
-                        (plan.entry.image.function, plan.forecast.milliseconds)
+                        (plan.entry.image.function, plan.milliseconds)
                     })
                     .collect()
             };
@@ -298,7 +298,7 @@ fn what_was_not_measured_is_foretold() {
     let partly = measured(&device, |entry| (entry.bits == 1024).then_some((1, 1)));
     let ms = |device: &DeviceInfo, bits| {
         let plan = planned(SHIPPED, bits, 1000, device).unwrap();
-        plan.forecast.milliseconds
+        plan.milliseconds
     };
     assert_eq!(ms(&partly, 2048), ms(&device, 2048));
     assert!(ms(&partly, 1024) < 1e-3 * ms(&device, 1024));
@@ -342,7 +342,7 @@ fn entry_points_say_what_they_are_chosen_by() {
                 Tuning::default(),
             );
             let forecast = fastest.forecast(&device, count).unwrap().as_secs_f64() * 1e3;
-            assert!((forecast / widest.unwrap().forecast.milliseconds - 1.0).abs() < 1e-3);
+            assert!((forecast / widest.unwrap().milliseconds - 1.0).abs() < 1e-3);
         }
     }
     assert_eq!(fastest_entry_point(&device, 8193, 17, 1), None);

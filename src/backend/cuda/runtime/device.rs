@@ -1,4 +1,4 @@
-//! A device: its kernels, slots, records, and measured speed.
+//! A device: its kernels, slots and records.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -14,8 +14,8 @@ use cudarc::driver::{CudaContext, DriverError};
 use super::costs::Costs;
 use super::driver::SecondDriver;
 use super::error::{fault_of, name_of};
-use super::module::{Cache, Image, Kernel, KernelKey};
-use super::pool::{Lease, Pool};
+use super::module::{Cache, Image, Kernel};
+use super::pool::Pool;
 use super::probe::DeviceInfo;
 use super::records::{Calls, RecordKind, RecordTable, TableInUse};
 use super::shares::Worker;
@@ -42,8 +42,6 @@ pub(crate) struct Device {
     slots: Pool<Slot>,
     second_driver: SecondDriver,
     records: Mutex<BTreeMap<RecordKind, Arc<RecordTable>>>,
-    /// The estimated time of a kernel divided by the measured one, in its last large share.
-    speeds: Mutex<BTreeMap<KernelKey, f64>>,
     /// The error that made the device unusable.
     lost: OnceLock<String>,
 }
@@ -68,7 +66,6 @@ impl Device {
             slots,
             second_driver: SecondDriver::start(info.ordinal())?,
             records: Mutex::default(),
-            speeds: Mutex::default(),
             lost: OnceLock::new(),
         })
     }
@@ -101,19 +98,9 @@ impl Device {
         }
     }
 
-    /// The estimated time of a kernel divided by the measured one; 1 before it was measured.
-    pub(crate) fn speed(&self, key: KernelKey) -> f64 {
-        lock(&self.speeds).get(&key).copied().unwrap_or(1.0)
-    }
-
-    pub(super) fn set_speed(&self, key: KernelKey, speed: f64) {
-        lock(&self.speeds).insert(key, speed);
-    }
-
-    /// Uses measured times as estimates. Speeds refer to the old estimates, so they are reset.
+    /// Uses measured times as estimates.
     pub(crate) fn set_costs(&mut self, costs: Arc<Costs>) {
         self.info.set_costs(costs);
-        lock(&self.speeds).clear();
     }
 
     /// The driver's name for the error that made this device unusable.
@@ -155,7 +142,7 @@ impl Device {
     /// Whether all buffers of all slots hold zeros only.
     #[cfg(test)]
     pub(crate) fn is_wiped(&self) -> bool {
-        let all = self.slots.acquire(SLOTS).slots;
+        let all = self.slots.acquire(SLOTS);
         let is_wiped = all.iter().all(Slot::is_wiped);
         self.slots.release(all);
         is_wiped
@@ -229,7 +216,7 @@ impl<'a> Call<'a> {
     pub(super) fn slots(&self, chunks: usize) -> SlotsInUse<'_> {
         SlotsInUse {
             device: self.device,
-            lease: self.device.slots.acquire(chunks.min(SLOTS_OF_CALL)),
+            slots: self.device.slots.acquire(chunks.min(SLOTS_OF_CALL)),
         }
     }
 }
@@ -243,29 +230,24 @@ impl Drop for Call<'_> {
 /// Slots in use by a call. They are clean afterwards, also after an error or a panic.
 pub(super) struct SlotsInUse<'a> {
     device: &'a Device,
-    lease: Lease<Slot>,
+    slots: Vec<Slot>,
 }
 
 impl SlotsInUse<'_> {
     pub(super) fn slots(&mut self) -> &mut [Slot] {
-        &mut self.lease.slots
-    }
-
-    /// Whether no other call has had slots of the device since this call took its own.
-    pub(super) fn is_exclusive(&self) -> bool {
-        self.device.slots.is_exclusive(&self.lease)
+        &mut self.slots
     }
 
     /// Frees the buffers of these slots and of all free slots.
     pub(super) fn release(&mut self) {
-        self.lease.slots.iter_mut().for_each(Slot::release);
+        self.slots.iter_mut().for_each(Slot::release);
         self.device.slots.each_free(Slot::release);
     }
 }
 
 impl Drop for SlotsInUse<'_> {
     fn drop(&mut self) {
-        let mut slots = core::mem::take(&mut self.lease.slots);
+        let mut slots = core::mem::take(&mut self.slots);
         slots.iter_mut().for_each(Slot::abandon);
         self.device.slots.release(slots);
     }

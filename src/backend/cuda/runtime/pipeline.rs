@@ -7,14 +7,12 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ops::Range;
 use core::time::Duration;
-use std::time::Instant;
 
 use batch_modexp_core::Error;
 use cudarc::driver::DriverError;
 
 use self::turns::send_through;
 use super::device::{Call, Device, SLOTS_OF_CALL};
-use super::module::KernelKey;
 use super::probe::DeviceInfo;
 use super::process::Process;
 pub(crate) use super::shares::{ChunkLens, Output};
@@ -30,9 +28,9 @@ pub(crate) trait Job<O>: Sync {
     /// Errors that end a call early: those of devices, and those of the maker of the inputs.
     type Error: From<Error> + Send;
 
-    /// The kernel for `count` instances on the device, and the estimated time in milliseconds.
-    /// `None` if the device has no kernel for this job.
-    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Forecast>;
+    /// The estimated time for `count` instances on the device, in milliseconds. `None` if the
+    /// device has no kernel for this job.
+    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64>;
 
     /// Prepares the device of the call for any instances of the batch.
     ///
@@ -68,18 +66,9 @@ impl<E> From<DriverError> for Stop<E> {
     }
 }
 
-/// The estimated time of a share.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Forecast {
-    pub(crate) key: KernelKey,
-    pub(crate) milliseconds: f64,
-}
-
 /// A device that is ready for its share.
 pub(crate) struct Prepared<S> {
     pub(crate) share: S,
-    /// Instances that the device computes at a time.
-    pub(crate) resident: usize,
     pub(crate) chunks: ChunkLens,
 }
 
@@ -100,10 +89,6 @@ impl core::ops::AddAssign for Timing {
         self.launches += other.launches;
     }
 }
-
-/// The least relative speed at which devices count as equally fast. Measured times differ by more
-/// from call to call than between two devices of one kind.
-const ALIKE: f64 = 0.85;
 
 /// The devices of a backend.
 #[derive(Debug)]
@@ -149,15 +134,9 @@ impl Devices {
         let able = |device: &&Device| job.forecast(device.info(), 1).is_some();
         let able: Vec<_> = self.iter().filter(able).collect();
         let count = output.len().div_ceil(able.len().max(1));
-        let measured = |device: &&Device| {
-            job.forecast(device.info(), count).map_or(0.0, |forecast| {
-                device.speed(forecast.key) / forecast.milliseconds
-            })
-        };
-        let fastest = able.iter().map(measured).fold(0.0, f64::max);
-        let speed = |device: &&Device| match measured(device) {
-            speed if speed > ALIKE * fastest => fastest,
-            speed => speed,
+        let speed = |device: &&Device| {
+            let forecast = job.forecast(device.info(), count);
+            forecast.map_or(0.0, |milliseconds| 1.0 / milliseconds)
         };
         run_with(job, &able, speed, output)
     }
@@ -207,19 +186,7 @@ fn run_share<O: Output, J: Job<O>>(
     let call = device.call();
     let prepared = job.prepare(&call, share.len().saturating_mul(call.calls()))?;
     let mut slots = call.slots(slots_for(share.len().div_ceil(prepared.chunks.most.max(1))));
-    let started = Instant::now();
-    let (timing, count) = send_through(job, &call, &mut slots, &prepared, share)?;
-    // A share of few chunks measures the host rather than the device, and a share beside other
-    // calls measures those as well.
-    let is_long = count >= 2 * prepared.resident && count >= 2 * prepared.chunks.most;
-    if let (true, Some(forecast)) = (
-        is_long && slots.is_exclusive(),
-        job.forecast(device.info(), count),
-    ) {
-        let milliseconds = started.elapsed().as_secs_f64().max(1e-9) * 1e3;
-        device.set_speed(forecast.key, forecast.milliseconds / milliseconds);
-    }
-    Ok(timing)
+    send_through(job, &call, &mut slots, &prepared, share)
 }
 
 /// The number of slots for `chunks` chunks: one for a single chunk, otherwise an equal number for

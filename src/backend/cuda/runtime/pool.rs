@@ -22,13 +22,6 @@ struct State<S> {
     served: u64,
 }
 
-/// The slots leased to a call.
-pub(super) struct Lease<S> {
-    pub(super) slots: Vec<S>,
-    /// The number of calls served up to this one. `None` if another call had slots then.
-    exclusive_since: Option<u64>,
-}
-
 impl<S> Pool<S> {
     /// Makes a pool. `size` orders the slots; calls may change the size of theirs.
     pub(super) fn new(slots: Vec<S>, size: fn(&S) -> usize) -> Self {
@@ -45,7 +38,7 @@ impl<S> Pool<S> {
     }
 
     /// Takes `count` slots, clamped to at least one and at most all. Waits in FIFO order.
-    pub(super) fn acquire(&self, count: usize) -> Lease<S> {
+    pub(super) fn acquire(&self, count: usize) -> Vec<S> {
         let count = count.clamp(1, self.count);
         let mut state = self.lock();
         let turn = state.arrived;
@@ -55,20 +48,11 @@ impl<S> Pool<S> {
             state = woken.unwrap_or_else(PoisonError::into_inner);
         }
         state.served += 1;
-        let exclusive_since = (state.free.len() == self.count).then_some(state.served);
         let left = state.free.len() - count;
         let slots = state.free.split_off(left);
         // The next call may also find enough slots.
         self.changed.notify_all();
-        Lease {
-            slots,
-            exclusive_since,
-        }
-    }
-
-    /// Whether no other call has been leased slots since this one.
-    pub(super) fn is_exclusive(&self, lease: &Lease<S>) -> bool {
-        lease.exclusive_since == Some(self.lock().served)
+        slots
     }
 
     /// Returns slots.
@@ -109,23 +93,22 @@ mod tests {
     fn the_largest_go_first() {
         let pool = pool();
         let (a, b) = (pool.acquire(1), pool.acquire(1));
-        assert_eq!((&a.slots[..], &b.slots[..]), (&[3][..], &[2][..]));
-        pool.release(a.slots);
-        pool.release(b.slots);
-        let c = pool.acquire(1);
-        assert_eq!(c.slots, [3]);
+        assert_eq!((&a[..], &b[..]), (&[3][..], &[2][..]));
+        pool.release(a);
+        pool.release(b);
+        assert_eq!(pool.acquire(1), [3]);
         // The slot returns with a smaller size.
         pool.release(Vec::from([0]));
-        assert_eq!(pool.acquire(2).slots, [1, 2]);
+        assert_eq!(pool.acquire(2), [1, 2]);
     }
 
     #[test]
     fn nobody_gets_none_or_waits_for_more_than_there_are() {
         let pool = pool();
         let one = pool.acquire(0);
-        assert_eq!(one.slots.len(), 1);
-        pool.release(one.slots);
-        assert_eq!(pool.acquire(9).slots.len(), 3);
+        assert_eq!(one.len(), 1);
+        pool.release(one);
+        assert_eq!(pool.acquire(9).len(), 3);
     }
 
     /// A call that waits for many slots is not overtaken by a smaller one.
@@ -138,14 +121,14 @@ mod tests {
             for (name, count) in [("all", 3), ("one", 1)] {
                 let (pool, done) = (&pool, done.clone());
                 scope.spawn(move || {
-                    let lease = pool.acquire(count);
+                    let slots = pool.acquire(count);
                     done.send(name).unwrap();
-                    pool.release(lease.slots);
+                    pool.release(slots);
                 });
                 thread::sleep(A_WHILE);
             }
             assert!(order.try_recv().is_err());
-            pool.release(first.slots);
+            pool.release(first);
             assert_eq!(order.recv(), Ok("all"));
             assert_eq!(order.recv(), Ok("one"));
         });
@@ -159,26 +142,13 @@ mod tests {
         thread::scope(|scope| {
             let both = [1, 2].map(|count| {
                 let pool = &pool;
-                let handle = scope.spawn(move || pool.acquire(count).slots.len());
+                let handle = scope.spawn(move || pool.acquire(count).len());
                 thread::sleep(A_WHILE);
                 handle
             });
             // The calls keep what they get: both find enough among the returned slots.
-            pool.release(first.slots);
+            pool.release(first);
             assert_eq!(both.map(|handle| handle.join().unwrap()), [1, 2]);
         });
-    }
-
-    #[test]
-    fn whoever_had_company_knows_it() {
-        let pool = Pool::new(Vec::from([1, 2]), |&slot| slot);
-        let first = pool.acquire(1);
-        assert!(pool.is_exclusive(&first));
-        let second = pool.acquire(1);
-        assert!(!pool.is_exclusive(&first) && !pool.is_exclusive(&second));
-        pool.release(second.slots);
-        assert!(!pool.is_exclusive(&first));
-        pool.release(first.slots);
-        assert!(pool.is_exclusive(&pool.acquire(2)));
     }
 }

@@ -27,7 +27,7 @@ struct UnderWay<C, O> {
     piece: Piece<O>,
 }
 
-/// Passes the chunks of a share through the slots. Also returns the number of computed instances.
+/// Passes the chunks of a share through the slots.
 ///
 /// With several chunks, two threads do this, each with half of the slots. While one fills or
 /// empties a slot, helped by the host's other threads, the other does the same, without waiting. If
@@ -38,7 +38,7 @@ pub(super) fn send_through<O: Output, J: Job<O>>(
     in_use: &mut SlotsInUse<'_>,
     prepared: &Prepared<J::Share>,
     share: &Share<'_, O>,
-) -> Result<(Timing, usize), J::Error> {
+) -> Result<Timing, J::Error> {
     call.device().check_lost()?;
     let is_stopped = AtomicBool::new(false);
     let has_many = share.len() > prepared.chunks.most;
@@ -58,10 +58,9 @@ pub(super) fn send_through<O: Output, J: Job<O>>(
             let driver = call.second_driver();
             match driver.run_both(|| drive(first), || drive(second)) {
                 (this, None) => this,
-                (this, Some(other)) => this.and_then(|(mut timing, count)| {
-                    let (other_timing, other_count) = other?;
-                    timing += other_timing;
-                    Ok((timing, count + other_count))
+                (this, Some(other)) => this.and_then(|mut timing| {
+                    timing += other?;
+                    Ok(timing)
                 }),
             }
         }
@@ -90,7 +89,7 @@ fn through<O: Output, J: Job<O>>(
     prepared: &Prepared<J::Share>,
     share: &Share<'_, O>,
     waiting: Waiting<'_>,
-) -> Result<(Timing, usize), Stop<J::Error>> {
+) -> Result<Timing, Stop<J::Error>> {
     let mut under_way: Vec<_> = slots.iter().map(|_| None).collect();
     let result = in_turn(job, slots, prepared, share, waiting, &mut under_way);
     if result.is_err() {
@@ -108,8 +107,8 @@ fn in_turn<O: Output, J: Job<O>>(
     share: &Share<'_, O>,
     waiting: Waiting<'_>,
     under_way: &mut [Option<UnderWay<J::Chunk, O>>],
-) -> Result<(Timing, usize), Stop<J::Error>> {
-    let (mut timing, mut count) = (Timing::default(), 0);
+) -> Result<Timing, Stop<J::Error>> {
+    let mut timing = Timing::default();
     let mut has_ended = false;
     for turn in (0..slots.len()).cycle() {
         let slot = &mut slots[turn];
@@ -135,7 +134,6 @@ fn in_turn<O: Output, J: Job<O>>(
             true => Ok(false),
         };
         if let Some((mut results, kept, Piece { range, output })) = finished {
-            count += range.len();
             results.take(|words| job.take(kept, &range, words, output));
             slot.return_results(results);
         }
@@ -150,7 +148,7 @@ fn in_turn<O: Output, J: Job<O>>(
         }
     }
     slots.iter_mut().try_for_each(Slot::settle)?;
-    Ok((timing, count))
+    Ok(timing)
 }
 
 /// Submits the next chunk in a free slot. Returns whether there was one.
