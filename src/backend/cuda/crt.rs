@@ -19,7 +19,7 @@ use super::Entry;
 pub(crate) use super::family::crt::CrtModulus as CrtKey;
 use super::family::crt::{CrtChunk, CrtClass, CrtKernels, CrtWork};
 use super::feed::{Feed, Feeding, Opened, Operands};
-use super::plan::{self, CrtPlan};
+use super::plan::{self, Plan};
 use super::registry::SHIPPED;
 use super::runtime::device::Call;
 #[cfg(test)]
@@ -78,13 +78,13 @@ const PART_FOR_BLINDING_TOO: usize = 5;
 impl Cuda {
     /// Whether there are kernels for keys of this shape.
     pub(crate) fn serves_crt(&self, shape: &CrtShape) -> bool {
-        !self.crt_classes(shape.n_bits, shape.prime_bits).is_empty()
+        self.crt_class(shape.n_bits, shape.prime_bits).is_some()
     }
 
     /// Compiles the kernels for keys of this shape.
     pub(crate) fn prepare_crt(&self, shape: &CrtShape) -> Result<(), Error> {
-        let classes = self.crt_classes(shape.n_bits, shape.prime_bits);
-        self.compile(|| classes.iter().flat_map(CrtClass::entries))
+        let class = self.crt_class(shape.n_bits, shape.prime_bits);
+        self.compile(|| class.iter().flat_map(CrtClass::entries))
     }
 
     /// Computes the items of all `runs`. There must be kernels for their keys.
@@ -112,19 +112,17 @@ impl Cuda {
         let mut batch = CrtBatch::new(self, shape, runs, feed);
         if let Some(family) = tampering.halves_by {
             let by_it = |entry: &&Entry| entry.image.key.family == family;
-            let classes = batch.classes.iter_mut();
-            classes.for_each(|class| class.halves.retain(by_it));
+            batch.class.halves.retain(by_it);
         }
         batch.tampering = tampering;
         self.devices.run(&batch, output)
     }
 
     /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of
-    /// `prime_bits` bits, one class for each family. Empty if no device has any.
-    pub(crate) fn crt_classes(&self, n_bits: u32, prime_bits: u32) -> Vec<CrtClass> {
-        let mut classes = plan::crt_classes(SHIPPED, n_bits, prime_bits);
-        classes.retain(|class| self.devices().any(|device| class.runs_on(device)));
-        classes
+    /// `prime_bits` bits. `None` if no device has them.
+    pub(crate) fn crt_class(&self, n_bits: u32, prime_bits: u32) -> Option<CrtClass> {
+        plan::crt_class(SHIPPED, n_bits, prime_bits)
+            .filter(|class| self.devices().any(|device| class.runs_on(device)))
     }
 
     /// The estimated time in milliseconds for `count` exponentiations in pairs modulo two factors
@@ -136,10 +134,10 @@ impl Cuda {
         exponent_bits: u32,
         count: usize,
     ) -> Option<f64> {
-        let classes = self.crt_classes(product_bits, bits);
+        let class = self.crt_class(product_bits, bits)?;
         self.slowest_ms(count.div_ceil(2), |device, share| {
-            let plan = CrtPlan::new(&classes, exponent_bits, share, device)?;
-            Some(plan.halves.milliseconds)
+            let plan = Plan::of_halves(&class, exponent_bits, share, device)?;
+            Some(plan.milliseconds)
         })
     }
 }
@@ -167,7 +165,7 @@ pub(crate) type Injection =
     alloc::sync::Arc<dyn Fn(&Range<usize>, &InjectionPoint<'_>) + Send + Sync>;
 
 struct CrtBatch<'a, F> {
-    classes: Vec<CrtClass>,
+    class: CrtClass,
     /// The number of devices that share the feed's threads, at least one.
     devices: usize,
     shape: CrtShape,
@@ -205,23 +203,18 @@ impl<O: Output, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
     type Error = F::Error;
 
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
-        let plan = CrtPlan::new(&self.classes, self.shape.exponent_bits, count, device)?;
-        Some(plan.halves.milliseconds)
+        let plan = Plan::of_halves(&self.class, self.shape.exponent_bits, count, device)?;
+        Some(plan.milliseconds)
     }
 
     fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Share>, F::Error> {
         let device = call.device();
-        let plan = CrtPlan::new(
-            &self.classes,
-            self.shape.exponent_bits,
-            count,
-            device.info(),
-        );
-        let Some(CrtPlan { class, halves }) = plan else {
+        let (class, exponent_bits) = (&self.class, self.shape.exponent_bits);
+        let Some(halves) = Plan::of_halves(class, exponent_bits, count, device.info()) else {
             unreachable!("a device without a forecast has no share");
         };
         let table = call.table(class.records());
-        let key_indices = self.key_indices(class, &table);
+        let key_indices = self.key_indices(&table);
         let sharing = call.calls() * self.devices;
         let entries = [halves.entry, class.recombine, class.join, class.blind];
         let [exp, recombine, join, blind] = entries.map(|entry| device.kernel(&entry.image));
@@ -317,8 +310,11 @@ impl<O: Output, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
 
 impl<'a, F> CrtBatch<'a, F> {
     fn new(cuda: &'a Cuda, shape: CrtShape, runs: &'a [CrtRun<'a>], feed: &'a F) -> Self {
+        let Some(class) = cuda.crt_class(shape.n_bits, shape.prime_bits) else {
+            unreachable!("callers ask `serves_crt` first");
+        };
         Self {
-            classes: cuda.crt_classes(shape.n_bits, shape.prime_bits),
+            class,
             devices: cuda.devices().count(),
             shape,
             runs,
@@ -346,11 +342,7 @@ impl<'a, F> CrtBatch<'a, F> {
     }
 
     /// The indices of the keys in the table. Keys without a record get one.
-    fn key_indices(
-        &self,
-        class: &CrtClass,
-        table: &TableInUse<'_>,
-    ) -> Result<Vec<(usize, u32)>, DriverError> {
+    fn key_indices(&self, table: &TableInUse<'_>) -> Result<Vec<(usize, u32)>, DriverError> {
         let mut indices = Vec::with_capacity(self.runs.len());
         let mut end = 0;
         for CrtRun {
@@ -359,7 +351,7 @@ impl<'a, F> CrtBatch<'a, F> {
             residence,
         } in self.runs
         {
-            let write = |record: &mut [u64]| class.family().write_record(class, key, record);
+            let write = |record: &mut [u64]| self.class.write_record(key, record);
             end += len;
             indices.push((end, table.index_of(residence, write)?));
         }

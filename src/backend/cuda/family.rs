@@ -54,12 +54,6 @@ pub(crate) trait Family: fmt::Debug + Sync {
     fn is_refused(&self, _power: &[u64]) -> bool {
         false
     }
-
-    /// The operations on numbers modulo a product of two primes, if the family has them.
-    #[cfg(feature = "rsa")]
-    fn crt(&self) -> Option<&dyn crt::CrtFamily> {
-        None
-    }
 }
 
 /// The clock of the H200 on which kernels were measured, in kHz.

@@ -172,6 +172,21 @@ impl Plan {
             .min_by(|a, b| a.milliseconds.total_cmp(&b.milliseconds))
     }
 
+    /// The plan for the half exponentiations of `count` items, which take nearly all of their time.
+    /// `None` if the device cannot run the class.
+    #[cfg(feature = "rsa")]
+    pub(crate) fn of_halves(
+        class: &CrtClass,
+        exponent_bits: u32,
+        count: usize,
+        device: &DeviceInfo,
+    ) -> Option<Self> {
+        let halves = class.halves.iter().copied();
+        class
+            .runs_on(device)
+            .then(|| Self::fastest(halves, exponent_bits, 2 * count, device))?
+    }
+
     fn with(entry: &'static Entry, exponent_bits: u32, count: usize, device: &DeviceInfo) -> Self {
         let family = entry.family;
         Self {
@@ -200,46 +215,12 @@ fn milliseconds(entry: &Entry, device: &DeviceInfo, count: usize, exponent_bits:
 }
 
 /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of `prime_bits`
-/// bits: for each family the narrowest ones that accept both widths of Montgomery parameters.
+/// bits: the narrowest ones that accept both widths of Montgomery parameters.
 #[cfg(feature = "rsa")]
-pub(crate) fn crt_classes(registry: Registry, n_bits: u32, prime_bits: u32) -> Vec<CrtClass> {
-    let narrowest = |entries| {
-        let classes = CrtClass::of_family(entries, registry).into_iter();
-        let taking = classes.filter_map(|class| class.taking(n_bits, prime_bits));
-        taking.min_by_key(|class| class.bits)
-    };
-    registry.families().filter_map(narrowest).collect()
-}
-
-/// The kernels for exponentiations modulo products of two factors. The half exponentiations take
-/// nearly all of the time, so their kernel decides.
-#[cfg(feature = "rsa")]
-pub(crate) struct CrtPlan<'a> {
-    pub(crate) class: &'a CrtClass,
-    pub(crate) halves: Plan,
-}
-
-#[cfg(feature = "rsa")]
-impl<'a> CrtPlan<'a> {
-    /// The plan with the fastest of `classes` for `count` instances on one device. `None` if it can
-    /// run none of them.
-    pub(crate) fn new(
-        classes: &'a [CrtClass],
-        exponent_bits: u32,
-        count: usize,
-        device: &DeviceInfo,
-    ) -> Option<Self> {
-        let plan = |class: &'a CrtClass| {
-            let entries = class.halves.iter().copied();
-            let halves = Plan::fastest(entries, exponent_bits, 2 * count, device)?;
-            Some(Self { class, halves })
-        };
-        classes
-            .iter()
-            .filter(|class| class.runs_on(device))
-            .filter_map(plan)
-            .min_by(|a, b| a.halves.milliseconds.total_cmp(&b.halves.milliseconds))
-    }
+pub(crate) fn crt_class(registry: Registry, n_bits: u32, prime_bits: u32) -> Option<CrtClass> {
+    let classes = CrtClass::all(registry);
+    let taking = classes.filter_map(|class| class.taking(n_bits, prime_bits));
+    taking.min_by_key(|class| class.bits)
 }
 
 #[cfg(test)]

@@ -1,37 +1,30 @@
-//! Products `factor * base^exponent` modulo n = p q by the Chinese remainder theorem.
+//! Products `factor * base^exponent` modulo n = p q by the Chinese remainder theorem: launches of
+//! `rsa_BITS_*` (`kernels/README.md`).
 //!
 //! The steps are both half exponentiations, Garner's recombination, and the product. The result is
 //! not checked here. Optionally, a first step blinds both operands with a random number: see
 //! [`Operands`].
+//!
+//! The half exponentiations may use kernels of any family: their parameters and records are the
+//! same in all. The DPF family has the kernels for the other steps.
+#![allow(unsafe_code)]
 
+use alloc::vec;
 use alloc::vec::Vec;
+use core::ptr;
 
 use batch_modexp_core::window::Window;
 use crypto_bigint::BoxedUint;
 use crypto_bigint::modular::MontyParams;
 
-use crate::backend::cuda::family::entry::{Entry, Operation, Registry};
-use crate::backend::cuda::runtime::launch::Launch;
+use super::entry::{Entry, Operation, Registry};
+use super::modexp::{check_count, check_kernel, check_r2_bits, scratch_words};
+use crate::backend::cuda::runtime::launch::{Argument, Launch};
 use crate::backend::cuda::runtime::layout::{Layout, Part};
 use crate::backend::cuda::runtime::module::Grid;
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::records::RecordKind;
-
-/// A family with kernels for recombination and blinding. The half exponentiations may use kernels
-/// of any family: their parameters and records are the same in all (`kernels/README.md`).
-pub(crate) trait CrtFamily: Sync {
-    /// The name of the family.
-    fn name(&self) -> &'static str;
-
-    /// 64-bit words in the record of a key.
-    fn record_words(&self, class: &CrtClass) -> usize;
-
-    /// Writes the whole record of a key.
-    fn write_record(&self, class: &CrtClass, modulus: &CrtModulus<'_>, record: &mut [u64]);
-
-    /// Lays out a chunk in memory, and makes its launches.
-    fn exponentiate(&self, kernels: &CrtKernels, chunk: &CrtChunk) -> CrtWork;
-}
+use crate::backend::cuda::words::copy_in;
 
 /// The numbers in the record of a key: `n = p q`, the exponents for p and q, and `q^-1 mod p`. All
 /// except n are secret.
@@ -45,8 +38,7 @@ pub(crate) struct CrtModulus<'a> {
     pub(crate) n: &'a MontyParams<BoxedUint>,
 }
 
-/// Kernels for moduli of up to `bits` bits. One family recombines and blinds; the halves may use
-/// any family.
+/// Kernels for moduli of up to `bits` bits.
 #[derive(Clone, Debug)]
 pub(crate) struct CrtClass {
     pub(crate) bits: u32,
@@ -65,25 +57,23 @@ impl CrtClass {
         self.halves.iter().copied().chain(others)
     }
 
-    /// The classes of a family. The kernels for their halves come from all families.
-    pub(crate) fn of_family(entries: &'static [Entry], registry: Registry) -> Vec<Self> {
-        let with_operation = |entries: &'static [Entry], operation: Operation, bits: u32| {
-            let does = move |entry: &&Entry| entry.operation == operation && entry.bits == bits;
-            entries.iter().filter(does)
+    /// All classes.
+    pub(crate) fn all(registry: Registry) -> impl Iterator<Item = Self> {
+        let entries = move || registry.families().flatten();
+        let kernels = move |operation, bits| {
+            entries().filter(move |entry| entry.operation == operation && entry.bits == bits)
         };
-        let class = |join: &'static Entry| {
+        let joins = entries().filter(|entry| entry.operation == Operation::CrtJoin);
+        joins.filter_map(move |join| {
             let prime = join.bits / 2;
-            let halves = |family| with_operation(family, Operation::CrtHalves, prime);
             Some(Self {
                 bits: join.bits,
-                halves: registry.families().flat_map(halves).collect(),
-                recombine: with_operation(entries, Operation::CrtRecombine, prime).next()?,
+                halves: kernels(Operation::CrtHalves, prime).collect(),
+                recombine: kernels(Operation::CrtRecombine, prime).next()?,
                 join,
-                blind: with_operation(entries, Operation::CrtBlind, join.bits).next()?,
+                blind: kernels(Operation::CrtBlind, join.bits).next()?,
             })
-        };
-        let joins = |entry: &&Entry| entry.operation == Operation::CrtJoin;
-        entries.iter().filter(joins).filter_map(class).collect()
+        })
     }
 
     /// The class, restricted to kernels for moduli of `n_bits` bits with factors of `prime_bits`
@@ -107,24 +97,42 @@ impl CrtClass {
             && self.blind.runs_on(device)
     }
 
-    pub(crate) fn family(&self) -> &'static dyn CrtFamily {
-        family_of(self.join)
-    }
-
-    /// The kind of the records of its moduli.
+    /// The kind of the records of its moduli: p, q, their exponents, qInv and two constants, n and
+    /// its constant.
     pub(crate) fn records(&self) -> RecordKind {
         RecordKind {
-            family: self.family().name(),
+            family: self.join.image.key.family,
             bits: self.bits,
-            words: self.family().record_words(self),
+            words: 11 * self.prime_words(),
         }
     }
-}
 
-/// The family of a kernel. Panics if the family has no [`CrtFamily`].
-fn family_of(join: &'static Entry) -> &'static dyn CrtFamily {
-    let family = join.family.crt();
-    family.expect("a family with these kernels has these operations")
+    /// 64-bit words in a factor of n.
+    fn prime_words(&self) -> usize {
+        self.bits as usize / 128
+    }
+
+    /// Writes the whole record of a key.
+    pub(crate) fn write_record(&self, modulus: &CrtModulus<'_>, record: &mut [u64]) {
+        let words = self.prime_words();
+        let (primes, n) = record.split_at_mut(7 * words);
+        let parts = [
+            modulus.p.modulus().as_ref(),
+            modulus.p.r2(),
+            modulus.exponent_p,
+            modulus.q.modulus().as_ref(),
+            modulus.q.r2(),
+            modulus.exponent_q,
+            modulus.qinv,
+        ];
+        for (place, part) in primes.chunks_exact_mut(words).zip(parts) {
+            copy_in(part.as_limbs(), place);
+        }
+        let parts = [modulus.n.modulus().as_ref(), modulus.n.r2()];
+        for (place, part) in n.chunks_exact_mut(2 * words).zip(parts) {
+            copy_in(part.as_limbs(), place);
+        }
+    }
 }
 
 /// The kernels with which a device computes its share.
@@ -136,14 +144,6 @@ pub(crate) struct CrtKernels {
     pub(crate) blind: (&'static Entry, Grid),
     /// The kind of the records of the moduli.
     pub(crate) records: RecordKind,
-}
-
-impl CrtKernels {
-    /// Lays out a chunk in memory, and makes its launches.
-    pub(crate) fn exponentiate(&self, chunk: &CrtChunk) -> CrtWork {
-        let (join, _) = self.join;
-        family_of(join).exponentiate(self, chunk)
-    }
 }
 
 /// The operands of `factor * base^exponent`, and the numbers that are copied to the device for
@@ -191,3 +191,161 @@ pub(crate) struct CrtWork {
     pub(crate) product: Part,
     pub(crate) launches: Vec<Launch>,
 }
+
+impl CrtKernels {
+    /// Lays out a chunk in memory, and makes its launches.
+    pub(crate) fn exponentiate(&self, chunk: &CrtChunk) -> CrtWork {
+        check(self, chunk);
+        let CrtChunk {
+            count,
+            n_bits,
+            prime_bits,
+            ..
+        } = *chunk;
+        let CrtKernels {
+            halves: (halves_entry, halves_grid),
+            recombine: (_, recombine_grid),
+            join: (_, join_grid),
+            blind: (blind_entry, blind_grid),
+            records: kind,
+        } = *self;
+        let words = halves_entry.words();
+        let blocks = halves_grid.blocks(2 * count);
+        let (numbers, indices) = (2 * words * count, count.div_ceil(2));
+
+        let mut layout = Layout::default();
+        let first = layout.input(numbers);
+        let second = match chunk.operands {
+            Operands::Same => None,
+            Operands::Given | Operands::Blinded => Some(layout.input(numbers)),
+        };
+        let record_index = layout.input(indices);
+        let halves = layout.intermediate(numbers);
+        let h = layout.intermediate(words * count);
+        let product = layout.output(numbers);
+        let scratch = layout.scratch(scratch_words(halves_entry, blocks, chunk.window));
+        let (base, factor) = match chunk.operands {
+            // Lanes past the end have places of their own.
+            Operands::Blinded => {
+                let per_block = blind_entry.image.instances_per_block;
+                let numbers = 2 * words * count.next_multiple_of(per_block);
+                (layout.intermediate(numbers), layout.intermediate(numbers))
+            }
+            Operands::Given | Operands::Same => (first, second.unwrap_or(first)),
+        };
+
+        let records = Argument::Records(kind);
+        let index = Argument::RecordIndices {
+            part: record_index,
+            count,
+        };
+        let halves_arguments = vec![
+            Argument::Words(halves),
+            Argument::Words(base),
+            records,
+            index,
+            Argument::Words(scratch),
+            Argument::U32(count as u32),
+            Argument::U32(chunk.exponent_bits),
+            Argument::U32(prime_bits),
+            Argument::U32(chunk.window.bits()),
+        ];
+        let recombine_arguments = vec![
+            Argument::Words(h),
+            Argument::Words(halves),
+            records,
+            index,
+            Argument::U32(count as u32),
+            Argument::U32(prime_bits),
+        ];
+        let join_arguments = vec![
+            Argument::Words(product),
+            Argument::Words(halves),
+            Argument::Words(h),
+            Argument::Words(factor),
+            records,
+            index,
+            Argument::U32(count as u32),
+            Argument::U32(n_bits),
+        ];
+        let mut steps = vec![
+            (halves_grid, blocks, halves_arguments),
+            (
+                recombine_grid,
+                recombine_grid.blocks(count),
+                recombine_arguments,
+            ),
+            (join_grid, join_grid.blocks(count), join_arguments),
+        ];
+        if let (Operands::Blinded, Some(random)) = (chunk.operands, second) {
+            let blind_arguments = vec![
+                Argument::Words(factor),
+                Argument::Words(base),
+                Argument::Words(first),
+                Argument::Words(random),
+                records,
+                index,
+                Argument::U64(chunk.public_exponent - 1),
+                Argument::U32(count as u32),
+                Argument::U32(n_bits),
+            ];
+            let blocks = blind_grid.blocks(count);
+            steps.insert(0, (blind_grid, blocks, blind_arguments));
+        }
+        let launch = |(grid, blocks, arguments): (Grid, usize, Vec<Argument>)| {
+            let is_short = !ptr::eq(grid.image(), halves_grid.image());
+            // SAFETY: these are the parameters of `rsa_BITS_exp_tT`, `rsa_BITS_garner`,
+            // `rsa_BITS_join` and `rsa_BITS_blind`, each with its own grid, checked above; every
+            // part has the length that its buffer must have.
+            let launch = unsafe { Launch::new(grid.image(), blocks, arguments) };
+            match is_short {
+                true => launch.short(),
+                false => launch,
+            }
+        };
+        CrtWork {
+            layout,
+            first,
+            second,
+            record_index,
+            product,
+            launches: steps.into_iter().map(launch).collect(),
+        }
+    }
+}
+
+/// Panics unless the kernels belong to one class and accept the chunk's numbers.
+fn check(kernels: &CrtKernels, chunk: &CrtChunk) {
+    let (halves, halves_grid) = kernels.halves;
+    let (recombine, recombine_grid) = kernels.recombine;
+    let (join, join_grid) = kernels.join;
+    let (blind, blind_grid) = kernels.blind;
+    check_kernel(halves, Operation::CrtHalves, halves_grid);
+    check_kernel(recombine, Operation::CrtRecombine, recombine_grid);
+    check_kernel(join, Operation::CrtJoin, join_grid);
+    check_kernel(blind, Operation::CrtBlind, blind_grid);
+    check_count(chunk.count);
+    check_r2_bits(halves, chunk.prime_bits);
+    check_r2_bits(recombine, chunk.prime_bits);
+    check_r2_bits(join, chunk.n_bits);
+    check_r2_bits(blind, chunk.n_bits);
+    assert!(
+        chunk.exponent_bits <= halves.bits,
+        "the exponents are too long"
+    );
+    assert!(
+        chunk.public_exponent > 1 && chunk.public_exponent % 2 == 1,
+        "the public exponent is none"
+    );
+    let words = halves.words();
+    assert!(
+        words == recombine.words()
+            && 2 * words == join.words()
+            && 2 * words == blind.words()
+            && 11 * words == kernels.records.words,
+        "kernels and records of different classes"
+    );
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,5 @@
 //! Modular exponentiation in double-precision floating point (DPF): `kernels/dpf`, `docs/dpf.md`.
 
-#[cfg(feature = "rsa")]
-mod crt;
-
 use batch_modexp_core::window::Window;
 
 use super::{Family, cheapest_window, cost_in_words, relative_clock};
@@ -51,11 +48,6 @@ impl Family for Dpf {
         cheapest_window(Window::MAX_BITS, |window| {
             cost_in_words(window, exponent_bits)
         })
-    }
-
-    #[cfg(feature = "rsa")]
-    fn crt(&self) -> Option<&dyn super::crt::CrtFamily> {
-        Some(self)
     }
 }
 

@@ -147,14 +147,14 @@ fn forecasts_follow_the_work() {
 
 #[cfg(feature = "rsa")]
 #[test]
-fn the_halves_decide_among_classes() {
+fn the_kernel_for_halves_follows_the_count() {
     let hopper = DeviceInfo::imaginary(100, 227 << 10);
     let device = hopper.clone().with_compute_capability((7, 0));
-    let classes = crt_classes(SHIPPED, 2048, 1024);
+    let class = crt_class(SHIPPED, 2048, 1024).unwrap();
+    assert_eq!(class.bits, 2048);
     let halves = |count, device: &DeviceInfo| {
-        let plan = CrtPlan::new(&classes, 1024, count, device)?;
-        assert_eq!(plan.class.bits, 2048);
-        Some(plan.halves.entry.image.function)
+        let plan = Plan::of_halves(&class, 1024, count, device)?;
+        Some(plan.entry.image.function)
     };
     assert_eq!(halves(1, &device), Some("rsa_2048_exp_t4"));
     assert_eq!(halves(1_000_000, &device), Some("rsa_2048_exp_t1"));
@@ -164,15 +164,12 @@ fn the_halves_decide_among_classes() {
     // The check needs more shared memory than this chip has.
     assert_eq!(halves(1, &DeviceInfo::imaginary(100, 64 << 10)), None);
     // Tensor cores accept full widths only.
-    let narrow = crt_classes(SHIPPED, 1984, 960);
-    assert_eq!(narrow[0].halves.len(), 2);
+    let narrow = crt_class(SHIPPED, 1984, 960).unwrap();
+    assert_eq!(narrow.halves.len(), 2);
     // Unequal factors, and moduli without a class.
-    assert!(
-        crt_classes(SHIPPED, 2048, 1088)
-            .iter()
-            .all(|class| class.bits > 2048)
-    );
-    assert!(crt_classes(SHIPPED, 8192, 4096).is_empty());
+    let unequal = crt_class(SHIPPED, 2048, 1088);
+    assert!(unequal.is_none_or(|class| class.bits > 2048));
+    assert!(crt_class(SHIPPED, 8192, 4096).is_none());
 }
 
 /// A device on which kernels take `times`, in nanoseconds: a block alone, and one of many.
@@ -309,7 +306,7 @@ fn what_was_not_measured_is_foretold() {
 #[test]
 fn measured_times_decide_among_halves() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
-    let classes = crt_classes(SHIPPED, 2048, 1024);
+    let class = crt_class(SHIPPED, 2048, 1024).unwrap();
     for fastest in ["dpf", "rns", "rns_mma"] {
         let device = measured(&device, |entry| {
             Some(match entry.image.key.family == fastest {
@@ -318,8 +315,8 @@ fn measured_times_decide_among_halves() {
             })
         });
         for count in [1, 1_000_000] {
-            let plan = CrtPlan::new(&classes, 1024, count, &device).unwrap();
-            assert_eq!(plan.halves.entry.image.key.family, fastest);
+            let plan = Plan::of_halves(&class, 1024, count, &device).unwrap();
+            assert_eq!(plan.entry.image.key.family, fastest);
         }
     }
 }

@@ -1,20 +1,14 @@
 //! Tests of the parent module: the tables of parameters in `kernels/README.md`.
 
-use super::super::ENTRIES;
 use super::*;
-use crate::backend::cuda::family::entry::Entry;
 use crate::backend::cuda::registry::SHIPPED;
-use crate::backend::cuda::runtime::module::Grid;
 use batch_modexp_core::window::Window;
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Odd};
 
 fn class() -> CrtClass {
-    let classes = CrtClass::of_family(&ENTRIES, SHIPPED);
-    classes
-        .into_iter()
-        .find(|class| class.bits == 1536)
-        .unwrap()
+    let mut classes = CrtClass::all(SHIPPED);
+    classes.find(|class| class.bits == 1536).unwrap()
 }
 
 fn kernels(class: &CrtClass) -> CrtKernels {
@@ -44,7 +38,7 @@ fn chunk() -> CrtChunk {
 fn arguments_of_the_three_launches() {
     let class = class();
     let kernels = kernels(&class);
-    let work = Dpf.exponentiate(&kernels, &chunk());
+    let work = kernels.exponentiate(&chunk());
     let [exp, garner, join] = work.launches.as_slice() else {
         panic!("three launches");
     };
@@ -107,7 +101,7 @@ fn arguments_of_given_operands() {
         operands: Operands::Given,
         ..chunk()
     };
-    let work = Dpf.exponentiate(&kernels(&class), &given);
+    let work = kernels(&class).exponentiate(&given);
     let [exp, _, join] = work.launches.as_slice() else {
         panic!("three launches");
     };
@@ -126,7 +120,7 @@ fn arguments_of_blinded_launches() {
         operands: Operands::Blinded,
         ..chunk()
     };
-    let work = Dpf.exponentiate(&kernels, &blinded);
+    let work = kernels.exponentiate(&blinded);
     let [blind, exp, garner, join] = work.launches.as_slice() else {
         panic!("four launches");
     };
@@ -197,7 +191,7 @@ fn arguments_out_of_range_are_refused() {
         let mut chunk = chunk();
         change(&mut chunk);
         let kernels = kernels(&class);
-        let call = core::panic::AssertUnwindSafe(|| Dpf.exponentiate(&kernels, &chunk));
+        let call = core::panic::AssertUnwindSafe(|| kernels.exponentiate(&chunk));
         std::panic::catch_unwind(call).is_err()
     };
     assert!(!refuses(|_| ()));
@@ -211,7 +205,7 @@ fn arguments_out_of_range_are_refused() {
     let swapped = |change: fn(&mut CrtKernels)| {
         let mut kernels = kernels(&class);
         change(&mut kernels);
-        let call = core::panic::AssertUnwindSafe(|| Dpf.exponentiate(&kernels, &chunk()));
+        let call = core::panic::AssertUnwindSafe(|| kernels.exponentiate(&chunk()));
         std::panic::catch_unwind(call).is_err()
     };
     assert!(!swapped(|_| ()));
@@ -235,10 +229,10 @@ fn records_of_moduli() {
         qinv: &qinv,
         n: n.as_ref(),
     };
-    let words = Dpf.record_words(&class);
+    let words = class.records().words;
     assert_eq!(words, 11 * 12);
     let mut record = vec![u64::MAX; words];
-    Dpf.write_record(&class, &modulus, &mut record);
+    class.write_record(&modulus, &mut record);
     let r2 = |params: &MontyParams<BoxedUint>| params.r2().as_words()[0];
     let parts = [11, r2(p.as_ref()), 3, 13, r2(q.as_ref()), 5, 6];
     for (place, part) in record.chunks(12).zip(parts) {
