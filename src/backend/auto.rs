@@ -6,14 +6,14 @@ pub(crate) mod both;
 pub(crate) mod cost;
 #[cfg(feature = "cuda")]
 mod gpus;
-mod processor;
 
 use alloc::string::String;
 use core::num::NonZeroUsize;
 #[cfg(feature = "cuda")]
 use std::sync::OnceLock;
 
-use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
+use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
+use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul, Serial};
 use batch_modexp_cpu::{AnyEngine, Cpu};
 use crypto_bigint::Unsigned;
 
@@ -88,9 +88,6 @@ pub(crate) enum Chosen {
     Serial(Serial),
     Cpu(Cpu),
     #[cfg(feature = "cuda")]
-    Cuda(Cuda),
-    /// GPUs and the processor. Each batch goes to the side that should finish sooner.
-    #[cfg(feature = "cuda")]
     Both(Both),
 }
 
@@ -99,7 +96,6 @@ impl Chosen {
     #[cfg(feature = "cuda")]
     fn gpus(&self) -> Option<&Cuda> {
         match self {
-            Self::Cuda(cuda) => Some(cuda),
             Self::Both(both) => Some(both.cuda()),
             Self::Serial(_) | Self::Cpu(_) => None,
         }
@@ -153,10 +149,8 @@ impl Auto {
             #[cfg(feature = "cuda")]
             Kind::GpuOrCpu => match gpus::fast_ones() {
                 Some(cuda) => {
-                    return Ok(Self::both(
-                        gpus::with_threads(cuda, threads)?,
-                        FASTEST_OF_ALL,
-                    ));
+                    let cuda = gpus::with_threads(cuda, threads)?;
+                    return Ok(Self::with_both(cuda, false, FASTEST_OF_ALL));
                 }
                 None => (AnyEngine::fastest(), FASTEST),
             },
@@ -171,10 +165,8 @@ impl Auto {
             Kind::Ifma => (AnyEngine::ifma()?, AS_ASKED),
             #[cfg(feature = "cuda")]
             Kind::Cuda => {
-                return Ok(Self::cuda(
-                    gpus::with_threads(Cuda::new()?, threads)?,
-                    AS_ASKED,
-                ));
+                let cuda = gpus::with_threads(Cuda::new()?, threads)?;
+                return Ok(Self::with_both(cuda, true, AS_ASKED));
             }
         };
         let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
@@ -206,8 +198,6 @@ impl Auto {
                 product_bits: None,
                 exponent_bits,
             }),
-            #[cfg(feature = "cuda")]
-            Chosen::Cuda(_) => None,
             Chosen::Serial(_) | Chosen::Cpu(_) => {
                 let _ = (bits, exponent_bits);
                 None
@@ -232,8 +222,6 @@ impl Auto {
             Chosen::Serial(_) => "serial",
             Chosen::Cpu(cpu) => name_of(cpu),
             #[cfg(feature = "cuda")]
-            Chosen::Cuda(cuda) => gpus::name(cuda),
-            #[cfg(feature = "cuda")]
             Chosen::Both(both) => gpus::name(both.cuda()),
         }
     }
@@ -254,8 +242,6 @@ impl Auto {
         match self.chosen() {
             Chosen::Serial(_) => 1,
             Chosen::Cpu(cpu) => cpu.threads(),
-            #[cfg(feature = "cuda")]
-            Chosen::Cuda(cuda) => cuda.host_threads(),
             #[cfg(feature = "cuda")]
             Chosen::Both(both) => both.cuda().host_threads(),
         }
@@ -290,11 +276,6 @@ where
             Chosen::Serial(serial) => serial.batch_mod_exp(batch, exponent_bits, out),
             Chosen::Cpu(cpu) => cpu.batch_mod_exp(batch, exponent_bits, out),
             #[cfg(feature = "cuda")]
-            Chosen::Cuda(cuda) => match cuda.batch_mod_exp(batch, exponent_bits, out) {
-                Err(_) if cuda.is_over() => cuda.host().batch_mod_exp(batch, exponent_bits, out),
-                result => result,
-            },
-            #[cfg(feature = "cuda")]
             Chosen::Both(both) => both.batch_mod_exp(batch, exponent_bits, out),
         }
     }
@@ -303,8 +284,6 @@ where
         match self.chosen() {
             Chosen::Serial(_) => 1,
             Chosen::Cpu(cpu) => <_ as BatchModExp<U>>::granularity(cpu),
-            #[cfg(feature = "cuda")]
-            Chosen::Cuda(cuda) => <_ as BatchModExp<U>>::granularity(cuda),
             #[cfg(feature = "cuda")]
             Chosen::Both(both) => <_ as BatchModExp<U>>::granularity(both),
         }
@@ -315,9 +294,54 @@ where
             Chosen::Serial(_) => count as u64,
             Chosen::Cpu(cpu) => <_ as BatchModExp<U>>::relative_time(cpu, bits, count),
             #[cfg(feature = "cuda")]
-            Chosen::Cuda(cuda) => <_ as BatchModExp<U>>::relative_time(cuda, bits, count),
-            #[cfg(feature = "cuda")]
             Chosen::Both(both) => <_ as BatchModExp<U>>::relative_time(both, bits, count),
+        }
+    }
+}
+
+/// Products run on the processor, even with GPUs, with the same engine as exponentiations there.
+///
+/// Copying numbers between host and device takes longer than multiplying them on the host.
+impl<U> BatchModMul<U> for Auto
+where
+    U: Unsigned + Sync,
+    Serial: BatchModMul<U, Error = Error>,
+{
+    type Error = Error;
+
+    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        self.processor().batch_mod_mul(batch, out)
+    }
+
+    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        self.processor().batch_monty_mul(batch, out)
+    }
+}
+
+impl Auto {
+    /// The backend of the processor.
+    fn processor<U>(&self) -> &dyn BatchModMul<U, Error = Error>
+    where
+        U: Unsigned + Sync,
+        Serial: BatchModMul<U, Error = Error>,
+    {
+        match self.chosen() {
+            Chosen::Serial(serial) => serial,
+            Chosen::Cpu(cpu) => cpu,
+            #[cfg(feature = "cuda")]
+            Chosen::Both(both) => both.cuda().host(),
+        }
+    }
+}
+
+/// The engine of the processor, even with GPUs.
+impl HasPowerEngine for Auto {
+    fn power_engine(&self) -> &dyn PowerEngine {
+        match self.chosen() {
+            Chosen::Serial(serial) => serial,
+            Chosen::Cpu(cpu) => cpu.power_engine(),
+            #[cfg(feature = "cuda")]
+            Chosen::Both(both) => both.cuda().host().power_engine(),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The processor and GPUs together: each batch goes to the side that should finish sooner.
+//! GPUs and the processor: each batch goes to the side that should finish sooner, or to the GPUs
+//! until the last one is lost.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -20,6 +21,8 @@ use crate::backend::cuda::{Calibration, CalibrationFault, ProcessorCosts};
 #[derive(Debug)]
 pub(crate) struct Both {
     cuda: Cuda,
+    /// Whether all batches go to the GPUs until the last one is lost.
+    only_gpus: bool,
     costs: Costs,
     /// Seconds that one thread takes for one round of instances (as many as it computes at a time),
     /// for each bit of the exponents, by width.
@@ -43,9 +46,10 @@ const CALIBRATION_RUNS: usize = 5;
 const ROUNDS: usize = 2;
 
 impl Both {
-    pub(crate) fn new(cuda: Cuda) -> Self {
+    pub(crate) fn new(cuda: Cuda, only_gpus: bool) -> Self {
         Self {
             cuda,
+            only_gpus,
             costs: Costs::default(),
             per_bit: Mutex::default(),
         }
@@ -62,6 +66,9 @@ impl Both {
     /// Measures devices and processor for moduli of these widths, and then chooses by the results.
     pub(crate) fn calibrate(&mut self, widths: &[u32]) -> Result<Calibration, Error> {
         let mut calibration = self.cuda.calibrate(widths)?;
+        if self.only_gpus {
+            return Ok(calibration);
+        }
         let with_kernel = widths
             .iter()
             .filter(|bits| (1..=Cuda::MAX_BITS).contains(bits));
@@ -80,6 +87,7 @@ impl Both {
     pub(crate) fn apply(&mut self, calibration: &Calibration) -> Result<(), Error> {
         let backend = self.cpu().name();
         let processor = calibration.processor.as_ref();
+        let processor = processor.filter(|_| !self.only_gpus);
         if processor.is_some_and(|processor| processor.backend != backend) {
             return Err(CalibrationFault::OtherProcessor { backend }.into());
         }
@@ -102,31 +110,38 @@ impl Both {
         work: &mut W,
         on: impl Fn(&mut W, Side) -> Result<(), E>,
     ) -> Result<(), E> {
-        let model = match self.cuda.is_over() {
+        if self.cuda.is_over() {
+            return on(work, Side::Cpu);
+        }
+        let model = match self.only_gpus {
             true => None,
             false => self.model(shape, exponentiations),
         };
-        let Some(model) = model else {
-            return on(work, Side::Cpu);
+        let side = match model {
+            Some(model) => self.costs.choose(shape, exponentiations, model),
+            None if self.only_gpus => Side::Gpu,
+            None => Side::Cpu,
         };
-        let side = self.costs.choose(shape, exponentiations, model);
         let started = Instant::now();
-        match (on(work, side), side) {
-            (Err(_), Side::Gpu) if self.cuda.is_over() => on(work, Side::Cpu),
-            (Ok(()), _) => {
+        match (on(work, side), model) {
+            (Err(_), _) if side == Side::Gpu && self.cuda.is_over() => on(work, Side::Cpu),
+            (Ok(()), Some(model)) => {
                 let seconds = started.elapsed().as_secs_f64();
                 self.costs
                     .measured(shape, exponentiations, model, side, seconds);
                 Ok(())
             }
-            (Err(error), _) => Err(error),
+            (result, _) => result,
         }
     }
 
     /// The smallest number of exponentiations that goes to the GPUs, by the current estimate.
-    /// `None` if there is no kernel, or the GPUs are never sooner.
+    /// `None` if there is no kernel, the GPUs are never sooner, or the processor has no part.
     pub(crate) fn break_even(&self, shape: Shape) -> Option<usize> {
         const MOST: u32 = 24;
+        if self.only_gpus {
+            return None;
+        }
         let on_gpu = |count: usize| -> Option<bool> {
             let model = self.model(shape, count)?;
             Some(self.costs.predict(shape, count, model) == Side::Gpu)
@@ -253,10 +268,14 @@ where
         exponent_bits: u32,
         mut out: &mut [U],
     ) -> Result<(), Error> {
-        let widths = batch.iter().map(|x| width(x.params.modulus().as_ref()));
+        let widths = || batch.iter().map(|x| width(x.params.modulus().as_ref()));
         let shape = Shape {
             kind: "exponentiation",
-            bits: widths.max().unwrap_or(0),
+            bits: match self.only_gpus {
+                // Nothing depends on it, and this thread alone looks at all instances.
+                true => 0,
+                false => widths().max().unwrap_or(0),
+            },
             product_bits: None,
             exponent_bits,
         };

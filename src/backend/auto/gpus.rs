@@ -19,7 +19,7 @@ impl Auto {
     /// The errors of [`Cuda::with_devices`].
     pub fn on_devices(ordinals: &[usize], threads: Option<NonZeroUsize>) -> Result<Self, Error> {
         let cuda = with_threads(Cuda::with_devices(ordinals)?, threads)?;
-        Ok(Self::cuda(cuda, AS_ASKED))
+        Ok(Self::with_both(cuda, true, AS_ASKED))
     }
 
     /// Uses these GPUs, whatever their double precision, together with the processor, on the GPUs'
@@ -32,7 +32,7 @@ impl Auto {
     /// The caller thereby allows secrets to leave the host.
     #[must_use]
     pub fn with_cuda(cuda: Cuda) -> Self {
-        Self::both(cuda, AS_ASKED)
+        Self::with_both(cuda, false, AS_ASKED)
     }
 
     /// Measures GPUs and processor for moduli of these widths, in bits, and then chooses by the
@@ -46,7 +46,6 @@ impl Auto {
     /// The errors of [`Cuda::calibrate`], and [`CalibrationFault::NoGpu`] without GPUs.
     pub fn calibrate(&mut self, widths: &[u32]) -> Result<Calibration, Error> {
         match &mut self.chosen {
-            Chosen::Cuda(cuda) => cuda.calibrate(widths),
             Chosen::Both(both) => both.calibrate(widths),
             Chosen::Serial(_) | Chosen::Cpu(_) => Err(CalibrationFault::NoGpu.into()),
         }
@@ -61,27 +60,20 @@ impl Auto {
     /// processor, or if there are no GPUs.
     pub fn with_calibration(mut self, calibration: &Calibration) -> Result<Self, Error> {
         match &mut self.chosen {
-            Chosen::Cuda(cuda) => cuda.apply(calibration)?,
             Chosen::Both(both) => both.apply(calibration)?,
             Chosen::Serial(_) | Chosen::Cpu(_) => return Err(CalibrationFault::NoGpu.into()),
         }
         Ok(self)
     }
 
-    pub(super) fn cuda(cuda: Cuda, why: &str) -> Self {
+    pub(super) fn with_both(cuda: Cuda, only_gpus: bool, why: &str) -> Self {
         let names: Vec<_> = cuda.devices().map(DeviceInfo::name).collect();
-        let reason = alloc::format!("{why}, {}", names.join(", "));
-        Self::new_with(Chosen::Cuda(cuda), reason)
-    }
-
-    pub(super) fn both(cuda: Cuda, why: &str) -> Self {
-        let names: Vec<_> = cuda.devices().map(DeviceInfo::name).collect();
-        let reason = alloc::format!(
-            "{why}, {}; small batches on the processor, {}",
-            names.join(", "),
-            name_of(cuda.host())
-        );
-        Self::new_with(Chosen::Both(Both::new(cuda)), reason)
+        let mut reason = alloc::format!("{why}, {}", names.join(", "));
+        if !only_gpus {
+            reason += "; small batches on the processor, ";
+            reason += name_of(cuda.host());
+        }
+        Self::new_with(Chosen::Both(Both::new(cuda, only_gpus)), reason)
     }
 }
 

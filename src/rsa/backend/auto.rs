@@ -67,8 +67,6 @@ impl Auto {
                 let count = both.break_even(shape(&class))?;
                 Some(count.div_ceil(exponentiations))
             }
-            #[cfg(feature = "cuda")]
-            Chosen::Cuda(_) => None,
             Chosen::Serial(_) | Chosen::Cpu(_) => {
                 let _ = key;
                 None
@@ -83,8 +81,6 @@ impl Chosen {
             Self::Serial(serial) => serial,
             Self::Cpu(cpu) => cpu,
             #[cfg(feature = "cuda")]
-            Self::Cuda(cuda) => cuda,
-            #[cfg(feature = "cuda")]
             Self::Both(both) => both,
         }
     }
@@ -92,14 +88,6 @@ impl Chosen {
 
 impl RsaBackend for Auto {
     fn compute(&self, items: Items<'_>) -> Result<(), Error> {
-        #[cfg(feature = "cuda")]
-        if let Chosen::Cuda(cuda) = self.chosen() {
-            let mut items = items;
-            return match cuda.compute(items.reborrow()) {
-                Err(_) if cuda.is_over() => cuda.host().compute(items),
-                result => result,
-            };
-        }
         self.chosen().backend().compute(items)
     }
 
