@@ -20,11 +20,11 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
-use core::str::{FromStr, SplitWhitespace};
+use core::str::FromStr;
 
 use batch_modexp_core::CalibrationFault;
 
-use super::super::runtime::costs::{BlockCosts, Costs};
+use super::super::runtime::costs::BlockCosts;
 use super::{Calibration, Chip, ProcessorCosts, SHIPPED, kernel_set};
 
 /// The first line, with the version of the format.
@@ -64,11 +64,14 @@ impl Calibration {
         writeln!(text, "{HEAD}\nkernels {:016x}", kernel_set())?;
         for (chip, costs) in &self.devices {
             let (major, minor) = chip.compute_capability;
-            writeln!(
-                text,
+            let device = alloc::format!(
                 "device {major}.{minor} {} {} {}",
-                chip.cuda_version, chip.multiprocessors, chip.name
-            )?;
+                chip.cuda_version,
+                chip.multiprocessors,
+                chip.name
+            );
+            // The name may be empty.
+            writeln!(text, "{}", device.trim_end())?;
             if let Some(call) = costs.call_ns {
                 writeln!(text, "call {call}")?;
             }
@@ -96,133 +99,101 @@ impl FromStr for Calibration {
     /// [`CalibrationFault::Garbled`] if the text is not a calibration or was changed, and
     /// [`CalibrationFault::OtherKernels`] if it is from a version of the crate with other kernels.
     fn from_str(text: &str) -> Result<Self, CalibrationFault> {
-        let numbered = (1..).zip(text.lines());
-        let is_said =
-            |(_, line): &(usize, &str)| !matches!(line.trim(), "") && !line.starts_with('#');
-        let mut lines = numbered.filter(is_said);
-        let mut last = 0;
-        let mut next = || {
-            let found = lines.next();
-            last = found.map_or(last + 1, |(number, _)| number);
-            (last, found.map_or("", |(_, line)| line))
+        let mut calibration = Self {
+            devices: Vec::new(),
+            processor: None,
         };
-        let (line, head) = next();
-        if head.trim_end() != HEAD {
-            return Err(CalibrationFault::Garbled { line });
-        }
-        let (line, kernels) = next();
-        let mut words = kernels.split_whitespace();
-        let found = (words.next(), hexadecimal(&mut words), words.next());
-        match found {
-            (Some("kernels"), Some(set), None) if set == kernel_set() => {}
-            (Some("kernels"), Some(_), None) => return Err(CalibrationFault::OtherKernels),
-            _ => return Err(CalibrationFault::Garbled { line }),
-        }
-        let mut parser = Parser::default();
-        loop {
-            let (line, said) = next();
-            let garbled = CalibrationFault::Garbled { line };
-            let mut words = said.split_whitespace();
-            if words.next() == Some("sum") {
-                let calibration = parser.end();
-                let sums = (hexadecimal(&mut words), words.next());
-                let is_whole =
-                    sums == (Some(sum(&calibration.body())), None) && next().1.is_empty();
-                return is_whole.then_some(calibration).ok_or(garbled);
+        let (mut last, mut body, mut is_whole) = (0, Vec::new(), false);
+        for (line, text) in (1..).zip(text.lines()) {
+            let words: Vec<_> = text.split_whitespace().collect();
+            if words.first().is_none_or(|word| word.starts_with('#')) {
+                continue;
             }
-            parser.take(said).ok_or(garbled)?;
+            let is_expected = match (body.len(), words.as_slice()) {
+                (0, words) => words.join(" ") == HEAD,
+                (1, ["kernels", set]) => match hexadecimal(set) {
+                    Some(set) if set != kernel_set() => return Err(CalibrationFault::OtherKernels),
+                    set => set.is_some(),
+                },
+                (1, _) => false,
+                (_, ["sum", expected]) if !is_whole => {
+                    is_whole = hexadecimal(expected) == Some(sum(&body.join("")));
+                    is_whole
+                }
+                (_, words) => !is_whole && calibration.read(words).is_some(),
+            };
+            if !is_expected {
+                return Err(CalibrationFault::Garbled { line });
+            }
+            body.push(words.join(" ") + "\n");
+            last = line;
         }
+        let garbled = CalibrationFault::Garbled { line: last + 1 };
+        is_whole.then_some(calibration).ok_or(garbled)
     }
 }
 
-/// The part that has been read.
-#[derive(Default)]
-struct Parser {
-    devices: Vec<(Chip, Costs)>,
-    processor: Option<ProcessorCosts>,
-}
-
-impl Parser {
-    /// Reads a line. `None` if it is not allowed here.
-    fn take(&mut self, line: &str) -> Option<()> {
-        let mut words = line.split_whitespace();
-        match (words.next()?, &mut self.processor) {
-            ("device", None) => {
-                let chip = chip(&mut words)?;
-                let is_known = self.devices.iter().any(|(known, _)| *known == chip);
-                self.devices.push((chip, Costs::default()));
-                (!is_known).then_some(())
+impl Calibration {
+    /// Reads the words of a line of measurements. `None` if it is not one.
+    ///
+    /// Lines that are missing, repeated or in another order change the sum.
+    fn read(&mut self, words: &[&str]) -> Option<()> {
+        let last = self.devices.last_mut();
+        // Nobody shares the times yet.
+        let costs = last.and_then(|(_, costs)| Arc::get_mut(costs));
+        match words {
+            [
+                "device",
+                capability,
+                cuda_version,
+                multiprocessors,
+                name @ ..,
+            ] => {
+                let (major, minor) = capability.split_once('.')?;
+                let chip = Chip {
+                    compute_capability: (major.parse().ok()?, minor.parse().ok()?),
+                    cuda_version: cuda_version.parse().ok()?,
+                    multiprocessors: multiprocessors.parse().ok()?,
+                    name: name.join(" "),
+                };
+                self.devices.push((chip, Arc::default()));
             }
-            ("call", None) => {
-                let (_, costs) = self.devices.last_mut()?;
-                let before = costs.call_ns.replace(time(&mut words)?);
-                (before.is_none() && words.next().is_none()).then_some(())
+            ["call", call] => costs?.call_ns = Some(time(call)?),
+            ["kernel", family, bits, variant, alone, shared] => {
+                let wanted = (*family, bits.parse().ok()?, *variant);
+                let mut keys = SHIPPED.exponentiating().map(|entry| entry.image.key);
+                let key = keys.find(|key| (key.family, key.bits, key.variant) == wanted)?;
+                let times = BlockCosts {
+                    alone_ns: time(alone)?,
+                    shared_ns: time(shared)?,
+                };
+                costs?.kernels.insert(key, times);
             }
-            ("kernel", None) => {
-                let (_, costs) = self.devices.last_mut()?;
-                kernel(&mut words, costs)
-            }
-            ("processor", None) => {
-                let backend = String::from(words.next()?);
-                let per_bit_ps = BTreeMap::new();
+            ["processor", backend] => {
                 self.processor = Some(ProcessorCosts {
-                    backend,
-                    per_bit_ps,
+                    backend: String::from(*backend),
+                    per_bit_ps: BTreeMap::new(),
                 });
-                words.next().is_none().then_some(())
             }
-            ("width", Some(processor)) => {
-                let bits = words.next()?.parse().ok()?;
-                let before = processor.per_bit_ps.insert(bits, time(&mut words)?);
-                (before.is_none() && words.next().is_none()).then_some(())
+            ["width", bits, per_bit] => {
+                let processor = self.processor.as_mut()?;
+                let bits = bits.parse().ok()?;
+                processor.per_bit_ps.insert(bits, time(per_bit)?);
             }
-            _ => None,
+            _ => return None,
         }
+        Some(())
     }
-
-    fn end(&mut self) -> Calibration {
-        let devices = core::mem::take(&mut self.devices).into_iter();
-        Calibration {
-            devices: devices
-                .map(|(chip, costs)| (chip, Arc::new(costs)))
-                .collect(),
-            processor: self.processor.take(),
-        }
-    }
-}
-
-fn chip(words: &mut SplitWhitespace<'_>) -> Option<Chip> {
-    let (major, minor) = words.next()?.split_once('.')?;
-    Some(Chip {
-        compute_capability: (major.parse().ok()?, minor.parse().ok()?),
-        cuda_version: words.next()?.parse().ok()?,
-        multiprocessors: words.next()?.parse().ok()?,
-        name: words.by_ref().collect::<Vec<_>>().join(" "),
-    })
-}
-
-fn kernel(words: &mut SplitWhitespace<'_>, costs: &mut Costs) -> Option<()> {
-    let (family, bits, variant) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
-    let key = SHIPPED
-        .exponentiating()
-        .map(|entry| entry.image.key)
-        .find(|key| (key.family, key.bits, key.variant) == (family, bits, variant))?;
-    let times = BlockCosts {
-        alone_ns: time(words)?,
-        shared_ns: time(words)?,
-    };
-    let before = costs.kernels.insert(key, times);
-    (before.is_none() && words.next().is_none()).then_some(())
 }
 
 /// A time. Zero is refused.
-fn time(words: &mut SplitWhitespace<'_>) -> Option<u64> {
-    let time = words.next()?.parse().ok()?;
+fn time(word: &str) -> Option<u64> {
+    let time = word.parse().ok()?;
     (1..=LONGEST_NS).contains(&time).then_some(time)
 }
 
-fn hexadecimal(words: &mut SplitWhitespace<'_>) -> Option<u64> {
-    u64::from_str_radix(words.next()?, 16).ok()
+fn hexadecimal(word: &str) -> Option<u64> {
+    u64::from_str_radix(word, 16).ok()
 }
 
 /// FNV-1a of 64 bits, which detects accidental changes.
