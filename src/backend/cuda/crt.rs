@@ -52,12 +52,6 @@ pub(crate) struct CrtRun<'a> {
     pub(crate) residence: &'a Residence,
 }
 
-/// The feed of a CRT batch: see [`Operands`] for its numbers.
-pub(crate) trait CrtFeed<O>: Feed<O> {
-    /// Whether bases are blinded.
-    fn is_blinded(&self) -> bool;
-}
-
 /// Items that each host thread blinds sooner than a device.
 ///
 /// A device takes as long for one item as for thousands: with RSA-2048, 0.23 ms on an H200, against
@@ -88,7 +82,7 @@ impl Cuda {
     }
 
     /// Computes the items of all `runs`. There must be kernels for their keys.
-    pub(crate) fn run_crt<O: Output, F: CrtFeed<O>>(
+    pub(crate) fn run_crt<O: Output, F: Feed<O>>(
         &self,
         shape: CrtShape,
         runs: &[CrtRun<'_>],
@@ -101,7 +95,7 @@ impl Cuda {
 
     /// Like [`run_crt`](Self::run_crt), with changes to the batch on its way to a device.
     #[cfg(test)]
-    pub(crate) fn run_tampered_crt<O: Output, F: CrtFeed<O>>(
+    pub(crate) fn run_tampered_crt<O: Output, F: Feed<O>>(
         &self,
         shape: CrtShape,
         runs: &[CrtRun<'_>],
@@ -197,7 +191,7 @@ struct UnderWay<T> {
     results: Part,
 }
 
-impl<O: Output, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
+impl<O: Output, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
     type Share = Share;
     type Chunk = UnderWay<F::Opened>;
     type Error = F::Error;

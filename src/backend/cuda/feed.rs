@@ -21,6 +21,11 @@ pub(crate) trait Feed<O>: Sync {
     type Opened: Send + Sync;
     type Error: From<Error> + Send;
 
+    /// Whether bases are blinded. Only CRT batches can be.
+    fn is_blinded(&self) -> bool {
+        false
+    }
+
     /// Makes the numbers of some items. Only blinded batches use other operands than
     /// [`Operands::Same`].
     fn open(&self, items: Range<usize>, operands: Operands) -> Result<Self::Opened, Self::Error>;

@@ -11,7 +11,7 @@ use crypto_bigint::Limb;
 use super::{HostEngine, Items, Operations, PerThread, RsaBackend, batch_mod_exp};
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
-use crate::backend::cuda::crt::{CrtFeed, CrtKey, CrtRun, CrtShape};
+use crate::backend::cuda::crt::{CrtKey, CrtRun, CrtShape};
 use crate::backend::cuda::feed::{Feed, Operands};
 use crate::backend::cuda::public_powers::PowerRun;
 use crate::backend::cuda::runtime::pipeline::Output;
@@ -183,6 +183,10 @@ impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
     type Opened = (Encoded<'a, KeyHandle>, Option<Blinded>);
     type Error = Error;
 
+    fn is_blinded(&self) -> bool {
+        self.batch.is_blinded
+    }
+
     fn open(&self, items: Range<usize>, operands: Operands) -> Result<Self::Opened, Error> {
         let encoded = Encoded::new(self.batch.range(items))?;
         let blinded = (operands == Operands::Given).then(|| encoded.blind(self.engine.0));
@@ -202,12 +206,6 @@ impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
         if (0..slots.len()).any(|item| slots.is_fault(item)) {
             self.has_fault.store(true, Relaxed);
         }
-    }
-}
-
-impl<'s> CrtFeed<Slots<'s>> for Checked<'_> {
-    fn is_blinded(&self) -> bool {
-        self.batch.is_blinded
     }
 }
 
