@@ -27,7 +27,7 @@ use super::runtime::module::Grid;
 use super::runtime::pipeline::{ChunkLens, Job, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
-use super::words::{HostPool, Rows, copy_out, place};
+use super::words::{HostPool, copy_out, place};
 
 #[cfg(feature = "rsa")]
 pub(super) use inputs::write_moduli;
@@ -216,18 +216,18 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
     /// `first` is the index of the first one.
     fn store(&self, entry: &Entry, first: usize, words: &mut [u64], out: &mut [U]) {
         let size = words.len() / out.len();
-        let rows = Rows::new(words, size);
-        self.threads.each_with_row(out, rows, |i, out, words| {
-            let index = first + i;
-            if entry.family.is_refused(words) {
-                let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-                refused.push(index);
-            }
-            copy_out(
-                words,
-                place(out, self.batch[index].params.modulus().as_ref()),
-            );
-        });
+        self.threads
+            .each_with_number(out, words, size, |i, out, words| {
+                let index = first + i;
+                if entry.family.is_refused(words) {
+                    let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+                    refused.push(index);
+                }
+                copy_out(
+                    words,
+                    place(out, self.batch[index].params.modulus().as_ref()),
+                );
+            });
     }
 }
 

@@ -3,7 +3,6 @@
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::slice;
-use std::sync::{Mutex, PoisonError};
 
 use batch_modexp_core::width::{clear, width};
 use batch_modexp_cpu::each_share;
@@ -52,18 +51,22 @@ impl HostPool<'_> {
     }
 
     /// Calls `f` with the index, the place and the number of each element, on several threads if
-    /// there are many, and wipes the numbers.
-    pub(crate) fn each_with_row<T: Send>(
+    /// there are many, and wipes the numbers. Each number has `size` of the words.
+    pub(crate) fn each_with_number<T: Send>(
         self,
         places: &mut [T],
-        rows: Rows<'_>,
+        words: &mut [u64],
+        size: usize,
         f: impl Fn(usize, &mut T, &[u64]) + Sync,
     ) {
-        let parts = places.chunks_mut(COPIED_AT_A_TIME).zip(rows.parts());
-        self.each_item(parts.collect(), |(places, rows)| {
-            for (place, (i, row)) in places.iter_mut().zip(rows.each()) {
-                f(i, place, row);
-                row.fill(0);
+        let parts = places.chunks_mut(COPIED_AT_A_TIME);
+        let parts = parts.zip(words.chunks_mut(COPIED_AT_A_TIME * size));
+        let parts = (0..).step_by(COPIED_AT_A_TIME).zip(parts);
+        self.each_item(parts.collect(), |(first, (places, words))| {
+            let numbers = places.iter_mut().zip(words.chunks_exact_mut(size));
+            for (i, (place, number)) in (first..).zip(numbers) {
+                f(i, place, number);
+                number.fill(0);
             }
         });
     }
@@ -75,29 +78,14 @@ impl HostPool<'_> {
         elements: &[T],
         f: impl Fn(usize, &[T]) -> Option<R> + Sync,
     ) -> Option<R> {
-        let found: Mutex<Option<(usize, R)>> = Mutex::default();
-        let lock = || found.lock().unwrap_or_else(PoisonError::into_inner);
-        let parts = elements.chunks(INSPECTED_AT_A_TIME).enumerate();
-        self.each_part(parts, |(part, elements)| {
-            let is_first =
-                |found: &Option<(usize, R)>| found.as_ref().is_none_or(|(i, _)| part < *i);
-            let is_wanted = is_first(&lock());
-            let result = is_wanted.then(|| f(part * INSPECTED_AT_A_TIME, elements));
-            if let Some(result) = result.flatten() {
-                let mut found = lock();
-                if is_first(&found) {
-                    *found = Some((part, result));
-                }
-            }
-        });
-        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        found.map(|(_, result)| result)
+        let firsts = (0..).step_by(INSPECTED_AT_A_TIME);
+        let parts = firsts.zip(elements.chunks(INSPECTED_AT_A_TIME));
+        let results = self.map_items(parts.collect(), |(first, elements)| f(first, elements));
+        results.into_iter().flatten().next()
     }
-}
 
-#[cfg(feature = "rsa")]
-impl HostPool<'_> {
     /// The number of threads.
+    #[cfg(feature = "rsa")]
     pub(crate) fn count(self) -> usize {
         self.0.map_or(0, ThreadPool::current_num_threads) + 1
     }
@@ -113,39 +101,6 @@ impl HostPool<'_> {
         self.each_part(parts, |(item, result)| *result = Some(f(item)));
         // Complete: if an item had panicked, this would not be reached.
         results.into_iter().flatten().collect()
-    }
-}
-
-/// Numbers in a buffer, of equally many words.
-pub(crate) struct Rows<'a> {
-    words: &'a mut [u64],
-    size: usize,
-    /// The index of the first number.
-    first: usize,
-}
-
-impl<'a> Rows<'a> {
-    /// All numbers of `words`, of `size` words each.
-    pub(crate) fn new(words: &'a mut [u64], size: usize) -> Self {
-        Self {
-            words,
-            size,
-            first: 0,
-        }
-    }
-
-    /// Splits the numbers into parts that a thread copies at a time.
-    fn parts(self) -> impl Iterator<Item = Self> {
-        let Self { words, size, first } = self;
-        let parts = words.chunks_mut(COPIED_AT_A_TIME * size);
-        let firsts = (first..).step_by(COPIED_AT_A_TIME);
-        parts
-            .zip(firsts)
-            .map(move |(words, first)| Self { words, size, first })
-    }
-
-    fn each(self) -> impl Iterator<Item = (usize, &'a mut [u64])> {
-        (self.first..).zip(self.words.chunks_exact_mut(self.size))
     }
 }
 
@@ -238,13 +193,13 @@ mod tests {
         let pool = pool.unwrap();
         for threads in [HostPool(None), HostPool(Some(&pool))] {
             for len in [0, 3, 5 * COPIED_AT_A_TIME] {
-                let (mut places, mut rows) = (vec![0; len], vec![3; 2 * len]);
-                threads.each_with_row(&mut places, Rows::new(&mut rows, 2), |i, place, row| {
-                    assert_eq!(row, [3; 2]);
+                let (mut places, mut words) = (vec![0; len], vec![3; 2 * len]);
+                threads.each_with_number(&mut places, &mut words, 2, |i, place, number| {
+                    assert_eq!(number, [3; 2]);
                     *place = i;
                 });
                 assert!(places.into_iter().eq(0..len));
-                assert!(rows.into_iter().all(|word| word == 0));
+                assert!(words.into_iter().all(|word| word == 0));
             }
         }
     }
@@ -272,7 +227,6 @@ mod tests {
 
     /// Results are in the order of the items, whichever thread computes them, and a panic reaches
     /// the caller.
-    #[cfg(feature = "rsa")]
     #[test]
     fn items_keep_their_order() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();

@@ -18,7 +18,7 @@ use crate::backend::cuda::runtime::layout::{Part, places};
 use crate::backend::cuda::runtime::pipeline::{Job, Prepared, Stop};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::slot::Slot;
-use crate::backend::cuda::words::{HostPool, NonTemporal, Rows, copy_in};
+use crate::backend::cuda::words::{HostPool, NonTemporal, copy_in};
 
 /// The entries of all rows. The results are operands.
 pub(super) struct EntriesJob<'a, U: Unsigned> {
@@ -134,9 +134,10 @@ impl<'p, U: Unsigned + Sync + Send> Job<&'p mut [&mut [u64]]> for EntriesJob<'_,
         places: &'p mut [&mut [u64]],
     ) {
         let words = &mut words[operands.range()];
-        let rows = Rows::new(words, fixed::operand_words(self.kernel));
-        self.threads.each_with_row(places, rows, |_, place, words| {
-            place.copy_from_slice(words);
-        });
+        let size = fixed::operand_words(self.kernel);
+        self.threads
+            .each_with_number(places, words, size, |_, place, words| {
+                place.copy_from_slice(words);
+            });
     }
 }

@@ -15,7 +15,7 @@ use crate::backend::cuda::runtime::module::Grid;
 use crate::backend::cuda::runtime::pipeline::{ChunkLens, Job, Prepared, Stop};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::slot::Slot;
-use crate::backend::cuda::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, Rows, copy_out};
+use crate::backend::cuda::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, copy_out};
 
 /// The powers with all exponents.
 pub(super) struct FixedJob<'a> {
@@ -124,8 +124,10 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
         places: &'p mut [&mut [Limb]],
     ) {
         let words = &mut words[powers.range()];
-        let rows = Rows::new(words, self.table.shape.entry.words());
+        let size = self.table.shape.entry.words();
         self.threads
-            .each_with_row(places, rows, |_, place, words| copy_out(words, place));
+            .each_with_number(places, words, size, |_, place, words| {
+                copy_out(words, place);
+            });
     }
 }
