@@ -12,9 +12,8 @@ use batch_modexp_core::{CalibrationFault, Error};
 
 use super::Cuda;
 use super::registry::SHIPPED;
-use super::runtime::costs::Costs;
 use super::runtime::device::Device;
-use super::runtime::probe::DeviceInfo;
+use super::runtime::probe::{Costs, DeviceInfo};
 
 /// Measured times of kernels on the devices of a machine, and of its processor if
 /// [`Auto`](crate::backend::Auto) measured it.

@@ -6,10 +6,8 @@
 //! guarantee that they are sound; this module checks them against the buffers.
 
 pub(crate) mod buffer;
-pub(crate) mod costs;
 pub(crate) mod device;
 mod driver;
-pub(crate) mod error;
 pub(crate) mod launch;
 // Only RSA has this many parts.
 #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
@@ -18,8 +16,6 @@ pub(crate) mod module;
 pub(crate) mod pipeline;
 mod pool;
 pub(crate) mod probe;
-mod process;
-pub(crate) mod ptx;
 // Only RSA keeps records.
 #[cfg(all(test, feature = "rsa"))]
 pub(crate) mod injection;

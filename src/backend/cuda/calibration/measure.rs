@@ -15,8 +15,8 @@ use super::super::family::entry::Entry;
 use super::super::modexp::ModExpJob;
 use super::super::plan::{EntryPoint, Tuning};
 use super::super::registry::SHIPPED;
-use super::super::runtime::costs::{BlockCosts, Costs};
 use super::super::runtime::device::Device;
+use super::super::runtime::probe::{BlockCosts, Costs};
 use super::Cuda;
 
 /// Different moduli and operands in a batch. More of them do not change the time.

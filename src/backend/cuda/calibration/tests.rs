@@ -5,7 +5,7 @@ use alloc::string::ToString as _;
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng as _, SeedableRng as _};
 
-use super::super::runtime::costs::BlockCosts;
+use super::super::runtime::probe::BlockCosts;
 use super::*;
 
 /// Random calibrations. A failure names the seed of the case.

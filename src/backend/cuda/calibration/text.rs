@@ -24,7 +24,7 @@ use core::str::FromStr;
 
 use batch_modexp_core::CalibrationFault;
 
-use super::super::runtime::costs::BlockCosts;
+use super::super::runtime::probe::BlockCosts;
 use super::{Calibration, Chip, ProcessorCosts, SHIPPED, kernel_set};
 
 /// The first line, with the version of the format.

@@ -5,9 +5,8 @@ use batch_modexp_core::window::Window;
 
 use super::{Family, cheapest_window, relative_clock};
 use crate::backend::cuda::family::entry::{BlockTimes, Entry, Operation};
-use crate::backend::cuda::runtime::module::{Image, KernelKey};
+use crate::backend::cuda::runtime::module::{CompressedPtx, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
-use crate::backend::cuda::runtime::ptx::CompressedPtx;
 
 /// The RNS family. `kernels/README.md` lists the parameters of its kernels.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Tests of the parent module.
 
 use super::super::plan::entry_points;
-use super::super::runtime::costs::{BlockCosts, Costs};
+use super::super::runtime::probe::{BlockCosts, Costs};
 use super::*;
 
 fn planned(registry: Registry, bits: u32, count: usize, device: &DeviceInfo) -> Option<Plan> {

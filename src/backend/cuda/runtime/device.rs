@@ -11,12 +11,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLockReadGuard};
 use batch_modexp_core::{DeviceFault, Error};
 use cudarc::driver::{CudaContext, DriverError};
 
-use super::costs::Costs;
 use super::driver::SecondDriver;
-use super::error::{fault_of, name_of};
 use super::module::{Cache, Image, Kernel};
 use super::pool::Pool;
-use super::probe::DeviceInfo;
+use super::probe::{Costs, DeviceInfo, fault_of, name_of};
 use super::records::{Calls, RecordKind, RecordTable, TableInUse};
 use super::shares::Worker;
 use super::slot::Slot;

@@ -5,11 +5,12 @@ use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
 use alloc::ffi::CString;
 use alloc::sync::Arc;
+use core::fmt;
 
 use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUmodule};
 use cudarc::driver::{CudaContext, DriverError, result};
 
-use super::ptx::CompressedPtx;
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
 /// The identity of a kernel. Names of functions and files need only be unique within a family.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -37,6 +38,33 @@ pub(crate) struct Image {
     pub(crate) instances_per_block: usize,
     /// Dynamic shared memory of a block in bytes.
     pub(crate) shared_bytes: u32,
+}
+
+/// The text of a module of `kernels/ptx`, deflated by the build script.
+pub(crate) struct CompressedPtx {
+    /// The length of the text.
+    pub(crate) text_bytes: usize,
+    /// A hash of the text, which differs between versions of the crate.
+    pub(crate) fingerprint: u64,
+    /// The text in the DEFLATE format (RFC 1951).
+    pub(crate) deflated: &'static [u8],
+}
+
+impl CompressedPtx {
+    /// The text.
+    pub(crate) fn text(&self) -> CString {
+        let text = decompress_to_vec_with_limit(self.deflated, self.text_bytes).ok();
+        text.and_then(|text| CString::new(text).ok())
+            .unwrap_or_else(|| unreachable!("the build script deflated a text"))
+    }
+}
+
+impl fmt::Debug for CompressedPtx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompressedPtx")
+            .field("text_bytes", &self.text_bytes)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Dynamic shared memory that a block may have without asking, in bytes.

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ops::Range;
 use core::time::Duration;
+use std::process;
 
 use batch_modexp_core::Error;
 use cudarc::driver::DriverError;
@@ -14,7 +15,6 @@ use cudarc::driver::DriverError;
 use self::turns::send_through;
 use super::device::{Call, Device, SLOTS_OF_CALL};
 use super::probe::DeviceInfo;
-use super::process::Process;
 pub(crate) use super::shares::{ChunkLens, Output};
 use super::shares::{Share, run_on_all};
 use super::slot::Slot;
@@ -94,14 +94,17 @@ impl core::ops::AddAssign for Timing {
 #[derive(Debug)]
 pub(crate) struct Devices {
     devices: Vec<Device>,
-    process: Process,
+    /// The process that opened the devices. A forked child has the memory of its parent, but neither
+    /// its threads nor its CUDA contexts. Every driver call would fail or hang there, and pinned
+    /// memory may be missing.
+    process: u32,
 }
 
 impl Devices {
     pub(crate) fn open(infos: &[DeviceInfo]) -> Result<Self, Error> {
         Ok(Self {
             devices: infos.iter().map(Device::open).collect::<Result<_, _>>()?,
-            process: Process::current(),
+            process: process::id(),
         })
     }
 
@@ -114,9 +117,14 @@ impl Devices {
         self.devices.iter_mut()
     }
 
+    /// Whether this is a forked child.
+    fn is_left(&self) -> bool {
+        self.process != process::id()
+    }
+
     /// An error if no device is usable.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if self.process.is_left() {
+        if self.is_left() {
             return Err(Error::Forked);
         }
         if self.iter().all(|device| device.lost().is_some()) {
@@ -156,7 +164,7 @@ impl Devices {
 /// Leaves the devices to the parent in a forked child: the driver must not be called there.
 impl Drop for Devices {
     fn drop(&mut self) {
-        if self.process.is_left() {
+        if self.is_left() {
             mem::forget(mem::take(&mut self.devices));
         }
     }

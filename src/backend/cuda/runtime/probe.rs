@@ -1,18 +1,18 @@
 //! Looks for a driver and devices, step by step, without calling into a library that may be
-//! missing.
+//! missing. The properties of devices, and the driver's errors as faults.
 #![allow(unsafe_code)]
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use batch_modexp_core::Unavailable;
-use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute};
+use batch_modexp_core::{DeviceFault, Unavailable};
+use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 use cudarc::driver::{DriverError, result};
 
-use super::costs::Costs;
-use super::error::name_of;
+use super::module::KernelKey;
 
 /// CUDA 11.0, the first driver for PTX 7.0.
 const MIN_CUDA_VERSION: i32 = match sys::CUDA_VERSION {
@@ -117,6 +117,40 @@ impl fmt::Display for DeviceInfo {
     }
 }
 
+/// The measured running times of one device, which replace the estimates for similar chips. Public, like everything that they depend on.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Costs {
+    /// Nanoseconds of a call beyond its kernels: copies, launches, waiting. `None` if no kernel was
+    /// measured.
+    pub(crate) call_ns: Option<u64>,
+    /// Costs by kernel, for kernels that compute one exponentiation for each instance.
+    pub(crate) kernels: BTreeMap<KernelKey, BlockCosts>,
+}
+
+/// The times of a block with exponents as long as its numbers, in nanoseconds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct BlockCosts {
+    /// The time of a block that has the device to itself.
+    pub(crate) alone_ns: u64,
+    /// The time of each block when a multiprocessor is full of them.
+    pub(crate) shared_ns: u64,
+}
+
+impl Costs {
+    /// The operation whose kernels are measured. Kernels for other operations on numbers of equal
+    /// width, in equally many lanes, do the same arithmetic and take as long.
+    pub(crate) const MEASURED: &str = "mod_exp";
+
+    /// The times of a block of a kernel that exponentiates, if they were measured.
+    pub(crate) fn of(&self, key: KernelKey) -> Option<BlockCosts> {
+        let measured = KernelKey {
+            operation: Self::MEASURED,
+            ..key
+        };
+        self.kernels.get(&measured).copied()
+    }
+}
+
 /// See [`Cuda::probe`](crate::backend::Cuda::probe).
 pub(crate) fn devices() -> Result<Vec<DeviceInfo>, Unavailable> {
     if !is_driver_present() {
@@ -133,7 +167,7 @@ pub(crate) fn devices() -> Result<Vec<DeviceInfo>, Unavailable> {
         return Err(Unavailable::DriverTooOld { version, needed });
     }
     result::init().map_err(|error| match error.0 {
-        sys::CUresult::CUDA_ERROR_NO_DEVICE => Unavailable::NoDevice,
+        CUresult::CUDA_ERROR_NO_DEVICE => Unavailable::NoDevice,
         _ => failed(error),
     })?;
     let count = result::device::get_count().map_err(failed)?;
@@ -219,6 +253,24 @@ fn describe(ordinal: i32, cuda_version: i32) -> Result<DeviceInfo, DriverError> 
 fn attribute(device: CUdevice, which: CUdevice_attribute) -> Result<i32, DriverError> {
     // SAFETY: the driver is initialised, and `device` comes from it.
     unsafe { result::device::get_attribute(device, which) }
+}
+
+/// Treats an error as one of this call alone. The next use of the device shows whether it is lost.
+pub(super) fn fault_of(error: DriverError) -> DeviceFault {
+    match error.0 {
+        CUresult::CUDA_ERROR_OUT_OF_MEMORY => DeviceFault::OutOfMemory,
+        _ => DeviceFault::Failed {
+            name: name_of(error),
+        },
+    }
+}
+
+/// The driver's name for an error, such as `CUDA_ERROR_LAUNCH_FAILED`. The driver must be loaded.
+pub(super) fn name_of(error: DriverError) -> String {
+    match error.error_name() {
+        Ok(name) => name.to_string_lossy().into_owned(),
+        Err(_) => alloc::format!("CUDA error {}", error.0 as u32),
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
+use std::process;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use batch_modexp_core::Error;
@@ -12,8 +13,7 @@ use cudarc::driver::{CudaContext, DriverError, result};
 use zeroize::Zeroize;
 
 use super::buffer::{DeviceWords, PinnedWords, settle};
-use super::error::fault_of;
-use super::process::Process;
+use super::probe::fault_of;
 
 /// The lock of a device's calls. A call holds it for reading; those who must wait for all calls
 /// take it for writing. It is separate from the device, because owners of records outlive devices.
@@ -35,7 +35,8 @@ pub(crate) struct RecordTable {
     context: Arc<CudaContext>,
     /// Read-locked by every call that may use records.
     calls: Calls,
-    process: Process,
+    /// The process that has the device: see [`Devices`](super::pipeline::Devices).
+    process: u32,
     kind: RecordKind,
     state: Mutex<State>,
 }
@@ -69,7 +70,7 @@ impl ResidentRecord {
     /// Wipes the record as soon as no call that may use it is under way. In a forked child this is
     /// an error.
     fn evict(mut self) -> Result<(), Error> {
-        if self.table.process.is_left() {
+        if self.table.is_left() {
             return Err(Error::Forked);
         }
         let no_call = self.table.calls.write();
@@ -200,10 +201,15 @@ impl RecordTable {
         Self {
             context: context.clone(),
             calls: calls.clone(),
-            process: Process::current(),
+            process: process::id(),
             kind,
             state: Mutex::default(),
         }
+    }
+
+    /// Whether this is a forked child.
+    fn is_left(&self) -> bool {
+        self.process != process::id()
     }
 
     /// Wipes all records and frees the memory.
@@ -269,7 +275,7 @@ impl RecordTable {
     /// Wipes a record, in all tables, that no call under way uses. If that fails, its place is not
     /// used again.
     fn release(&self, index: u32) -> Result<(), DriverError> {
-        if self.process.is_left() {
+        if self.is_left() {
             // The device belongs to the parent, which still has the record.
             return Ok(());
         }

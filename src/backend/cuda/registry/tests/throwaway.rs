@@ -6,8 +6,7 @@
 
 use super::super::super::family::{Family, dpf};
 use super::super::super::plan::{Plan, Tuning};
-use super::super::super::runtime::module::{Image, KernelKey};
-use super::super::super::runtime::ptx::CompressedPtx;
+use super::super::super::runtime::module::{CompressedPtx, Image, KernelKey};
 use super::*;
 
 use batch_modexp_core::window::Window;
