@@ -28,7 +28,6 @@ mod modexp;
 pub(crate) mod plan;
 #[cfg(feature = "rsa")]
 pub(crate) mod public_powers;
-pub(crate) mod registry;
 pub(crate) mod runtime;
 pub(crate) mod words;
 
@@ -41,8 +40,8 @@ use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul, Serial}
 use batch_modexp_cpu::Cpu;
 use crypto_bigint::Unsigned;
 
+use self::family::SHIPPED;
 use self::family::entry::Entry;
-use self::registry::SHIPPED;
 use self::runtime::device::Device;
 use self::runtime::pipeline::Devices;
 use self::words::HostPool;

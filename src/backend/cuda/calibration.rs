@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use batch_modexp_core::{CalibrationFault, Error};
 
 use super::Cuda;
-use super::registry::SHIPPED;
+use super::family::SHIPPED;
 use super::runtime::device::Device;
 use super::runtime::probe::{Costs, DeviceInfo};
 

@@ -16,11 +16,11 @@ use cudarc::driver::DriverError;
 use super::Cuda;
 #[cfg(test)]
 use super::Entry;
+use super::family::SHIPPED;
 pub(crate) use super::family::crt::CrtModulus as CrtKey;
 use super::family::crt::{CrtChunk, CrtClass, CrtKernels, CrtWork};
 use super::feed::{Feed, Feeding, Opened, Operands};
 use super::plan::{self, Plan};
-use super::registry::SHIPPED;
 use super::runtime::device::Call;
 #[cfg(test)]
 use super::runtime::injection::InjectionPoint;

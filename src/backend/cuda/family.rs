@@ -1,5 +1,5 @@
-//! The interface of a kernel family: supported chips and costs. Launches and their operands in
-//! memory.
+//! The interface of a kernel family: supported chips and costs. All families that the crate ships.
+//! Launches and their operands in memory.
 
 #[cfg(feature = "rsa")]
 pub(crate) mod crt;
@@ -16,7 +16,7 @@ use core::fmt;
 
 use batch_modexp_core::window::Window;
 
-use self::entry::Entry;
+use self::entry::{Entry, Registry};
 use super::runtime::launch::Launch;
 use super::runtime::layout::{Layout, Part};
 use super::runtime::probe::DeviceInfo;
@@ -55,6 +55,17 @@ pub(crate) trait Family: fmt::Debug + Sync {
         false
     }
 }
+
+/// The table of each family.
+static FAMILIES: [&[Entry]; 4] = [
+    &dpf::ENTRIES,
+    &int::ENTRIES,
+    &rns::ENTRIES,
+    &rns_mma::ENTRIES,
+];
+
+/// The families that the crate ships.
+pub(crate) static SHIPPED: Registry = Registry::new(&FAMILIES);
 
 /// The clock of the H200 on which kernels were measured, in kHz.
 const REFERENCE_CLOCK_KHZ: f64 = 1_980_000.0;
@@ -112,3 +123,6 @@ pub(crate) struct ModExpWork {
     pub(crate) power: Part,
     pub(crate) launches: Vec<Launch>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,9 +18,9 @@ use crypto_bigint::modular::MontyParams;
 use self::entries::EntriesJob;
 use self::powers::FixedJob;
 use super::Cuda;
+use super::family::SHIPPED;
 use super::family::entry::{Entry, Operation};
 use super::family::fixed::{ENTRIES, TableShape, WINDOW_BITS, operand_words};
-use super::registry::SHIPPED;
 use super::runtime::records::Residence;
 use super::words::{copy_in, place};
 

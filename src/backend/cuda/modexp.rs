@@ -16,10 +16,10 @@ use batch_modexp_core::{BatchModExp, Error, ModExp, Serial, gathered};
 use crypto_bigint::Unsigned;
 
 use super::Cuda;
+use super::family::SHIPPED;
 use super::family::entry::Entry;
 use super::family::{ModExpChunk, modexp};
 use super::plan::{Plan, Tuning};
-use super::registry::SHIPPED;
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;

@@ -10,10 +10,10 @@ use core::time::Duration;
 
 use batch_modexp_core::window::Window;
 
+use super::family::SHIPPED;
 #[cfg(feature = "rsa")]
 use super::family::crt::CrtClass;
 use super::family::entry::{Entry, Registry};
-use super::registry::SHIPPED;
 use super::runtime::probe::DeviceInfo;
 
 /// Choices for [`Cuda::batch_mod_exp_tuned`](super::Cuda::batch_mod_exp_tuned). The default leaves

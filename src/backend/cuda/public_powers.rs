@@ -13,12 +13,12 @@ use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb};
 
 use super::Cuda;
+use super::family::SHIPPED;
 use super::family::entry::Entry;
 use super::family::{self, ModExpChunk};
 use super::feed::{Feed, Feeding, Opened, Operands};
 use super::modexp::{self, write_moduli};
 use super::plan::{Plan, Tuning};
-use super::registry::SHIPPED;
 use super::runtime::device::Call;
 use super::runtime::layout::{Part, places};
 use super::runtime::pipeline::{Job, Output, Prepared, Stop, Timing};

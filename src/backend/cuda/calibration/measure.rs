@@ -11,10 +11,10 @@ use batch_modexp_core::{Error, ModExp};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
+use super::super::family::SHIPPED;
 use super::super::family::entry::Entry;
 use super::super::modexp::ModExpJob;
 use super::super::plan::{EntryPoint, Tuning};
-use super::super::registry::SHIPPED;
 use super::super::runtime::device::Device;
 use super::super::runtime::probe::{BlockCosts, Costs};
 use super::Cuda;

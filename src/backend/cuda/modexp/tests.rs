@@ -1,7 +1,7 @@
 //! Tests of the parent module.
 
 use super::super::family::ModExpWork;
-use super::super::registry::SHIPPED;
+use super::super::family::SHIPPED;
 use super::super::runtime::launch::check_indices;
 use super::super::words::COPIED_AT_A_TIME;
 use super::*;

@@ -1,7 +1,7 @@
 //! Tests of the parent module: the tables of parameters in `kernels/README.md`.
 
 use super::*;
-use crate::backend::cuda::registry::SHIPPED;
+use crate::backend::cuda::family::SHIPPED;
 use batch_modexp_core::window::Window;
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Odd};

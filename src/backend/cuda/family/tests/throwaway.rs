@@ -1,12 +1,12 @@
 //! An invented family, to show that one needs only this file, a folder of kernels, and a line in
-//! the registry. Nothing else in the crate refers to it.
+//! the table of families. Nothing else in the crate refers to it.
 //!
 //! It differs from the shipped families in its chips and its times. Launches and records are common
 //! to all families.
 
-use super::super::super::family::{Family, dpf};
 use super::super::super::plan::{Plan, Tuning};
 use super::super::super::runtime::module::{CompressedPtx, Image, KernelKey};
+use super::super::{Family, dpf};
 use super::*;
 
 use batch_modexp_core::window::Window;

@@ -3,11 +3,11 @@
 
 mod throwaway;
 
-#[cfg(feature = "rsa")]
-use super::super::family::crt::CrtClass;
-use super::super::family::entry::Operation;
 use super::super::plan::{Plan, Tuning};
 use super::super::runtime::probe::DeviceInfo;
+#[cfg(feature = "rsa")]
+use super::crt::CrtClass;
+use super::entry::Operation;
 use super::*;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
