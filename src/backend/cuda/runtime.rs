@@ -7,7 +7,6 @@
 
 pub(crate) mod buffer;
 pub(crate) mod device;
-mod driver;
 pub(crate) mod launch;
 // Only RSA has this many parts.
 #[cfg_attr(not(feature = "rsa"), allow(dead_code))]

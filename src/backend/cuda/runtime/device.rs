@@ -11,7 +11,6 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLockReadGuard};
 use batch_modexp_core::{DeviceFault, Error};
 use cudarc::driver::{CudaContext, DriverError};
 
-use super::driver::SecondDriver;
 use super::module::{Cache, Image, Kernel};
 use super::pool::Pool;
 use super::probe::{Costs, DeviceInfo, fault_of, name_of};
@@ -38,7 +37,6 @@ pub(crate) struct Device {
     /// The number of calls under way.
     under_way: AtomicUsize,
     slots: Pool<Slot>,
-    second_driver: SecondDriver,
     records: Mutex<BTreeMap<RecordKind, Arc<RecordTable>>>,
     /// The error that made the device unusable.
     lost: OnceLock<String>,
@@ -62,7 +60,6 @@ impl Device {
             calls: Calls::default(),
             under_way: AtomicUsize::new(0),
             slots,
-            second_driver: SecondDriver::start(info.ordinal())?,
             records: Mutex::default(),
             lost: OnceLock::new(),
         })
@@ -187,11 +184,6 @@ impl<'a> Call<'a> {
     /// The number of calls under way on the device when this one began, including this one.
     pub(crate) fn calls(&self) -> usize {
         self.calls
-    }
-
-    /// The thread that drives the device beside the calling one.
-    pub(super) fn second_driver(&self) -> &'a SecondDriver {
-        &self.device.second_driver
     }
 
     /// The records of one kind that stay on the device.

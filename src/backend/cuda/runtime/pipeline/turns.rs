@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
+use std::panic::resume_unwind;
+use std::thread;
 
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
@@ -55,14 +57,16 @@ pub(super) fn send_through<O: Output, J: Job<O>>(
         false => drive(slots),
         true => {
             let (first, second) = slots.split_at_mut(slots.len().div_ceil(2));
-            let driver = call.second_driver();
-            match driver.run_both(|| drive(first), || drive(second)) {
-                (this, None) => this,
-                (this, Some(other)) => this.and_then(|mut timing| {
-                    timing += other?;
-                    Ok(timing)
-                }),
-            }
+            thread::scope(|scope| {
+                let other = thread::Builder::new().spawn_scoped(scope, || drive(second));
+                let this = drive(first);
+                // If the operating system refuses a thread, this one has passed all chunks.
+                let Ok(other) = other else { return this };
+                let other = other.join().unwrap_or_else(|panic| resume_unwind(panic));
+                let mut timing = this?;
+                timing += other?;
+                Ok(timing)
+            })
         }
     };
     let is_full = matches!(
