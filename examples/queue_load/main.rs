@@ -4,15 +4,10 @@
 //! ```text
 //! cargo run --release --example queue_load
 //! cargo run --release --example queue_load -- --gpus --in-flight 65536 --max-batch 32768
-//! cargo run --release --example queue_load -- --rate 500,1000,2000,4000 --csv latency.csv --svg latency.svg
+//! cargo run --release --example queue_load -- --rate 500,1000,2000,4000 --csv latency.csv
 //! ```
 
-extern crate alloc;
-
 mod load;
-#[path = "../throughput/plot.rs"]
-#[allow(dead_code)]
-mod plot;
 
 use core::error::Error;
 use core::fmt;
@@ -70,9 +65,6 @@ struct Options {
     /// Where to write those latencies as comma-separated values.
     #[arg(long, requires = "rate")]
     csv: Option<PathBuf>,
-    /// Where to draw them against the rate.
-    #[arg(long, requires = "rate")]
-    svg: Option<PathBuf>,
     /// Seconds for each measurement.
     #[arg(long, default_value_t = 10.0)]
     seconds: f64,
@@ -175,9 +167,6 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     if let Some(path) = &options.csv {
         fs::write(path, csv(&arrivals))?;
     }
-    if let Some(path) = &options.svg {
-        fs::write(path, svg(&arrivals))?;
-    }
     Ok(())
 }
 
@@ -215,25 +204,6 @@ fn csv(arrivals: &[Arrival]) -> String {
         text += &format!("{rate},{count},{p50:.3},{p99:.3},{mean_batch:.2}\n");
     }
     text
-}
-
-fn svg(arrivals: &[Arrival]) -> String {
-    let line = |latency: fn(&Arrival) -> f64| {
-        // A rate without answers cannot be drawn on a logarithmic axis.
-        let arrivals = arrivals.iter().filter(|arrival| arrival.count > 0);
-        arrivals
-            .map(|arrival| (arrival.rate, latency(arrival)))
-            .collect()
-    };
-    plot::diagram(
-        "latency in milliseconds, median and 99th percentile",
-        "requests a second",
-        plot::Ticks::PowersOfTen,
-        vec![
-            ("p50", line(|arrival| arrival.p50)),
-            ("p99", line(|arrival| arrival.p99)),
-        ],
-    )
 }
 
 fn mean_batch(before: &QueueStats, after: &QueueStats) -> f64 {

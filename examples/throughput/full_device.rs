@@ -1,6 +1,5 @@
 //! Measures the kernels alone, with the same operands and batches that fill a device.
 
-use alloc::collections::BTreeMap;
 use core::error::Error;
 use core::fmt::Write as _;
 use core::time::Duration;
@@ -11,7 +10,7 @@ use batch_modexp::backend::cuda::Window;
 use batch_modexp::backend::cuda::{EntryPoint, Tuning, entry_points};
 
 use super::workload::{Exponents, Workload};
-use super::{milliseconds, percentile, plot, window_name, windows};
+use super::{milliseconds, percentile, window_name, windows};
 
 /// Thread blocks for each multiprocessor. Whole rounds, if 1, 2, 3, 4 or 6 of them fit at a time.
 const BLOCKS: usize = 12;
@@ -129,16 +128,5 @@ impl Table {
             );
         }
         text
-    }
-
-    /// Draws the best rate of each family against the width.
-    pub(crate) fn svg(&self) -> String {
-        let mut families = BTreeMap::<&str, BTreeMap<usize, f64>>::new();
-        for rate in &self.0 {
-            let family = families.entry(rate.entry_point.family()).or_default();
-            let best = family.entry(rate.bits as usize).or_default();
-            *best = best.max(rate.per_second());
-        }
-        plot::rates("exponentiations per second, kernel alone", &families)
     }
 }

@@ -2,8 +2,8 @@
 //! windows. Times kernels alone, by the device's clock, and whole calls between host memory.
 //!
 //! ```text
-//! cargo run --release --example throughput -- --bits 1024,2048 --csv throughput.csv --svg throughput.svg
-//! cargo run --release --example throughput -- --full --csv kernels.csv --svg kernels.svg
+//! cargo run --release --example throughput -- --bits 1024,2048 --csv throughput.csv
+//! cargo run --release --example throughput -- --full --csv kernels.csv
 //! cargo run --release --example throughput -- --bits 1024 --secrets
 //! cargo run --release --example throughput -- --tune calibration.txt
 //! cargo run --release --example throughput -- --rsa 2048
@@ -11,18 +11,14 @@
 //! CUDA_DEVICE_MAX_CONNECTIONS=32 cargo run --release --example throughput -- --rsa 2048 --load 0.5,0.9 --batch 1584,2112,3168
 //! ```
 
-extern crate alloc;
-
 mod full_device;
 mod load;
-mod plot;
 mod rsa_ops;
 mod secrets;
 mod tune;
 mod verify_ops;
 mod workload;
 
-use alloc::collections::BTreeMap;
 use core::error::Error;
 use core::time::Duration;
 use std::fs;
@@ -68,12 +64,12 @@ struct Options {
     full: bool,
     /// Compares exponents of all zeros, all ones, one bit and random bits instead, to show that the
     /// kernel's time does not depend on them.
-    #[arg(long, conflicts_with_all = ["rsa", "csv", "svg"])]
+    #[arg(long, conflicts_with_all = ["rsa", "csv"])]
     secrets: bool,
     /// Calibrates instead: measures the kernels and the processor, prints predictions and the
     /// kernels chosen before and after for these batch sizes, and writes a calibration to this
     /// file.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["rsa", "secrets", "csv", "svg", "full", "window", "exponent_bits", "seconds"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rsa", "secrets", "csv", "full", "window", "exponent_bits", "seconds"])]
     tune: Option<std::path::PathBuf>,
     /// Measures RSA with a fresh key of this many bits instead, with and without blinding: the
     /// kernels, whole signatures from message to octets, and the processor alone.
@@ -81,11 +77,11 @@ struct Options {
     rsa: Option<usize>,
     /// Measures RSA verification with a fresh key of this many bits instead, on the GPUs, the
     /// processor and both.
-    #[arg(long, conflicts_with_all = ["rsa", "secrets", "csv", "svg", "full", "tune"])]
+    #[arg(long, conflicts_with_all = ["rsa", "secrets", "csv", "full", "tune"])]
     verify: Option<usize>,
     /// With `--rsa`: measures how long signatures wait instead, when messages come evenly at these
     /// parts of the rate of large batches, and are signed in batches of the given sizes.
-    #[arg(long, value_delimiter = ',', requires = "rsa", conflicts_with = "svg", value_parser = part)]
+    #[arg(long, value_delimiter = ',', requires = "rsa", value_parser = part)]
     load: Vec<f64>,
     /// With `--load`: how many threads sign batches at a time.
     #[arg(long, default_value_t = 16, requires = "load", value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -93,9 +89,6 @@ struct Options {
     /// Where to write the measurements as comma-separated values.
     #[arg(long)]
     csv: Option<std::path::PathBuf>,
-    /// Where to draw throughput and latency against the batch size.
-    #[arg(long)]
-    svg: Option<std::path::PathBuf>,
 }
 
 /// One line of the table.
@@ -150,9 +143,6 @@ fn run() -> Result<(), Box<dyn Error>> {
         if let Some(path) = &options.csv {
             fs::write(path, table.csv())?;
         }
-        if let Some(path) = &options.svg {
-            fs::write(path, table.svg())?;
-        }
         return Ok(());
     }
     if let Some(bits) = options.verify {
@@ -176,9 +166,6 @@ fn run() -> Result<(), Box<dyn Error>> {
         let table = rsa_ops::measure(&cuda, bits, &options.batch, options.seconds)?;
         if let Some(path) = &options.csv {
             fs::write(path, table.csv()?)?;
-        }
-        if let Some(path) = &options.svg {
-            fs::write(path, table.svg())?;
         }
         return Ok(());
     }
@@ -220,9 +207,6 @@ fn run() -> Result<(), Box<dyn Error>> {
     if let Some(path) = &options.csv {
         fs::write(path, csv(&rows)?)?;
     }
-    if let Some(path) = &options.svg {
-        fs::write(path, plot::svg("exponentiations", &lines(&rows), None))?;
-    }
     Ok(())
 }
 
@@ -251,23 +235,6 @@ fn open(options: &Options) -> Result<Cuda, Box<dyn Error>> {
         cuda = cuda.with_host_threads(threads)?;
     }
     Ok(cuda)
-}
-
-/// A line for each width: the least latency of all kernels and windows at each size.
-fn lines(rows: &[Row]) -> Vec<plot::Line> {
-    let mut lines = BTreeMap::<u32, BTreeMap<usize, Duration>>::new();
-    for row in rows {
-        let line = lines.entry(row.bits).or_default();
-        let best = line.entry(row.batch).or_insert(row.p50);
-        *best = row.p50.min(*best);
-    }
-    let lines = lines.into_iter();
-    lines
-        .map(|(bits, latency)| plot::Line {
-            name: format!("{bits} bits"),
-            latency,
-        })
-        .collect()
 }
 
 /// The requested windows, or `None` for the backend's choice.

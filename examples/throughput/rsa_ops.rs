@@ -17,14 +17,13 @@ use crypto_bigint::BoxedUint;
 use rsa::PrivateKey;
 use rsa::sha2::Sha256;
 
-use super::{milliseconds, percentile, plot};
+use super::{milliseconds, percentile};
 
 /// Measurements with keys of one size.
 pub(crate) struct Table {
     bits: usize,
     threads: usize,
     rows: Vec<Row>,
-    break_even: Option<usize>,
 }
 
 /// A line of the table.
@@ -124,15 +123,13 @@ pub(crate) fn measure(
             rows.push(row);
         }
     }
-    let break_even = auto.rsa_break_even(&key);
-    if let Some(count) = break_even {
+    if let Some(count) = auto.rsa_break_even(&key) {
         println!("auto: GPUs from {count} signatures on");
     }
     Ok(Table {
         bits,
         threads,
         rows,
-        break_even,
     })
 }
 
@@ -177,31 +174,6 @@ impl Table {
             )?;
         }
         Ok(text)
-    }
-
-    /// A drawing of the rates with blinding.
-    pub(crate) fn svg(&self) -> String {
-        let names = [
-            ("signatures, blinded", "GPUs"),
-            ("cpu, blinded", "CPU"),
-            ("auto, blinded", "Auto"),
-            ("host alone, blinded", "host's part"),
-        ];
-        let line = |(what, name): (&str, &str)| plot::Line {
-            name: name.to_owned(),
-            latency: self
-                .rows
-                .iter()
-                .filter(|row| row.what == what)
-                .map(|row| (row.batch, row.p50))
-                .collect(),
-        };
-        let mark = self.break_even.map(|batch| plot::Mark {
-            name: "break-even",
-            batch,
-        });
-        let what = format!("RSA-{} signatures", self.bits);
-        plot::svg(&what, &names.map(line), mark.as_ref())
     }
 }
 
