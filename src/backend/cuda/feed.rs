@@ -10,6 +10,7 @@ use batch_modexp_core::Error;
 use batch_modexp_core::secret::Secret;
 use crypto_bigint::Limb;
 
+pub(crate) use super::family::crt::Operands;
 use super::runtime::pipeline::Output;
 use super::words::{HostPool, NonTemporal};
 
@@ -25,11 +26,12 @@ pub(crate) trait Feed<O>: Sync {
         false
     }
 
-    /// Makes the numbers of some items.
-    fn open(&self, items: Range<usize>) -> Result<Self::Opened, Self::Error>;
+    /// Makes the numbers of some items. Only blinded batches use other operands than
+    /// [`Operands::Same`].
+    fn open(&self, items: Range<usize>, operands: Operands) -> Result<Self::Opened, Self::Error>;
 
-    /// The numbers to copy to the device. The second slice has the random numbers of a blinded
-    /// batch; otherwise it is empty.
+    /// The numbers to copy to the device: see [`Operands`]. The second slice is empty if there is
+    /// no second number.
     fn numbers<'n>(&self, opened: &'n Self::Opened) -> [&'n [Limb]; 2];
 
     /// Takes the results of the opened items.
@@ -59,6 +61,7 @@ impl<F> Feeding<'_, F> {
         &self,
         chunk: &Range<usize>,
         len: usize,
+        operands: Operands,
     ) -> Result<Vec<Opened<F::Opened>>, F::Error>
     where
         F: Feed<O>,
@@ -68,7 +71,7 @@ impl<F> Feeding<'_, F> {
             let items = start..(start + len).min(chunk.end);
             Ok(Opened {
                 len: items.len(),
-                numbers: self.feed.open(items)?,
+                numbers: self.feed.open(items, operands)?,
             })
         });
         opened.into_iter().collect()

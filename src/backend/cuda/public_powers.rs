@@ -16,7 +16,7 @@ use super::Cuda;
 use super::family::SHIPPED;
 use super::family::entry::Entry;
 use super::family::{self, ModExpChunk};
-use super::feed::{Feed, Feeding, Opened};
+use super::feed::{Feed, Feeding, Opened, Operands};
 use super::modexp::{self, write_moduli};
 use super::plan::{Plan, Tuning};
 use super::runtime::device::Call;
@@ -187,7 +187,7 @@ impl<O: Output, F: Feed<O>> Job<O> for PublicPowers<'_, F> {
         let alone = share.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let parts = self
             .feed
-            .open(chunk, OPENED_AT_A_TIME)
+            .open(chunk, OPENED_AT_A_TIME, Operands::Same)
             .map_err(Stop::Batch)?;
         let fill = |input: &mut [u64]| {
             let parts_of_input = [work.base, work.exponent, work.modulus_index, work.moduli];

@@ -12,12 +12,13 @@ use super::{HostEngine, Items, Operations, PerThread, RsaBackend, batch_mod_exp}
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
 use crate::backend::cuda::crt::{CrtKey, CrtRun, CrtShape};
-use crate::backend::cuda::feed::Feed;
+use crate::backend::cuda::feed::{Feed, Operands};
 use crate::backend::cuda::public_powers::PowerRun;
 use crate::backend::cuda::runtime::pipeline::Output;
 use crate::rsa::error::Error;
 use crate::rsa::key::{KeyHandle, PublicKey};
 use crate::rsa::output::Slots;
+use crate::rsa::private_op::blinding::Blinded;
 use crate::rsa::private_op::class::{KeyClass, crt, runs};
 use crate::rsa::private_op::{Batch, Encoded};
 
@@ -178,23 +179,29 @@ struct Checked<'a> {
 }
 
 impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
-    type Opened = Encoded<'a, KeyHandle>;
+    /// Encoded items; with operands if the host has blinded them.
+    type Opened = (Encoded<'a, KeyHandle>, Option<Blinded>);
     type Error = Error;
 
     fn is_blinded(&self) -> bool {
         self.batch.is_blinded
     }
 
-    fn open(&self, items: Range<usize>) -> Result<Self::Opened, Error> {
-        Encoded::new(self.batch.range(items))
+    fn open(&self, items: Range<usize>, operands: Operands) -> Result<Self::Opened, Error> {
+        let encoded = Encoded::new(self.batch.range(items))?;
+        let blinded = (operands == Operands::Given).then(|| encoded.blind(self.engine.0));
+        Ok((encoded, blinded))
     }
 
-    fn numbers<'n>(&self, encoded: &'n Self::Opened) -> [&'n [Limb]; 2] {
-        let blinds = encoded.blinds.as_ref();
-        [&encoded.ems, blinds.map_or(&[], |blinds| &blinds.numbers)]
+    fn numbers<'n>(&self, (encoded, blinded): &'n Self::Opened) -> [&'n [Limb]; 2] {
+        match (blinded, &encoded.blinds) {
+            (Some(blinded), _) => [&blinded.bases, &blinded.factors],
+            (None, Some(blinds)) => [&encoded.ems, &blinds.numbers],
+            (None, None) => [&encoded.ems, &[]],
+        }
     }
 
-    fn take(&self, encoded: Self::Opened, results: &[Limb], mut slots: Slots<'s>) {
+    fn take(&self, (encoded, _): Self::Opened, results: &[Limb], mut slots: Slots<'s>) {
         encoded.check(self.engine.0, results, slots.reborrow());
         if (0..slots.len()).any(|item| slots.is_fault(item)) {
             self.has_fault.store(true, Relaxed);
@@ -211,7 +218,7 @@ impl<'a, 's> Feed<Slots<'s>> for Public<'a> {
     type Opened = Encoded<'a, PublicKey>;
     type Error = Error;
 
-    fn open(&self, items: Range<usize>) -> Result<Self::Opened, Error> {
+    fn open(&self, items: Range<usize>, _: Operands) -> Result<Self::Opened, Error> {
         Encoded::new(self.batch.range(items))
     }
 

@@ -2,11 +2,8 @@
 //! `rsa_BITS_*` (`kernels/README.md`).
 //!
 //! The steps are both half exponentiations, Garner's recombination, and the product. The result is
-//! not checked here.
-//!
-//! Each instance has a number m, which is both base and factor. Optionally, a first step blinds it
-//! with a random number r: with the public exponent e, the factor is `m r^(e - 1)`, and the base is
-//! r times the factor.
+//! not checked here. Optionally, a first step blinds both operands with a random number: see
+//! [`Operands`].
 //!
 //! The half exponentiations may use kernels of any family: their parameters and records are the
 //! same in all. The DPF family has the kernels for the other steps.
@@ -149,6 +146,19 @@ pub(crate) struct CrtKernels {
     pub(crate) records: RecordKind,
 }
 
+/// The operands of `factor * base^exponent`, and the numbers that are copied to the device for
+/// them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Operands {
+    /// One number m is both base and factor.
+    Same,
+    /// Two numbers: the base, then the factor.
+    Given,
+    /// Two numbers, m and r. With the public exponent e, the factor is `m r^(e - 1)`, and the base
+    /// is r times the factor.
+    Blinded,
+}
+
 /// A chunk of products of powers modulo n. All fields are public.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrtChunk {
@@ -162,7 +172,7 @@ pub(crate) struct CrtChunk {
     /// e, odd and above 1.
     pub(crate) public_exponent: u64,
     pub(crate) window: Window,
-    pub(crate) is_blinded: bool,
+    pub(crate) operands: Operands,
 }
 
 /// The places of a chunk's operands, and its launches.
@@ -171,10 +181,10 @@ pub(crate) struct CrtChunk {
 /// instances are consecutive.
 pub(crate) struct CrtWork {
     pub(crate) layout: Layout,
-    /// The number m of each instance, below n.
-    pub(crate) number: Part,
-    /// The random number of each instance, if it is blinded.
-    pub(crate) random: Option<Part>,
+    /// The first number of each instance, below n: see [`Operands`].
+    pub(crate) first: Part,
+    /// The second number of each instance, if there is one.
+    pub(crate) second: Option<Part>,
     /// For each instance the 32-bit index of the record of its modulus.
     pub(crate) record_index: Part,
     /// The products.
@@ -204,21 +214,24 @@ impl CrtKernels {
         let (numbers, indices) = (2 * words * count, count.div_ceil(2));
 
         let mut layout = Layout::default();
-        let number = layout.input(numbers);
-        let random = chunk.is_blinded.then(|| layout.input(numbers));
+        let first = layout.input(numbers);
+        let second = match chunk.operands {
+            Operands::Same => None,
+            Operands::Given | Operands::Blinded => Some(layout.input(numbers)),
+        };
         let record_index = layout.input(indices);
         let halves = layout.intermediate(numbers);
         let h = layout.intermediate(words * count);
         let product = layout.output(numbers);
         let scratch = layout.scratch(scratch_words(halves_entry, blocks, chunk.window));
-        let (base, factor) = match chunk.is_blinded {
+        let (base, factor) = match chunk.operands {
             // Lanes past the end have places of their own.
-            true => {
+            Operands::Blinded => {
                 let per_block = blind_entry.image.instances_per_block;
                 let numbers = 2 * words * count.next_multiple_of(per_block);
                 (layout.intermediate(numbers), layout.intermediate(numbers))
             }
-            false => (number, number),
+            Operands::Given | Operands::Same => (first, second.unwrap_or(first)),
         };
 
         let records = Argument::Records(kind);
@@ -264,11 +277,11 @@ impl CrtKernels {
             ),
             (join_grid, join_grid.blocks(count), join_arguments),
         ];
-        if let Some(random) = random {
+        if let (Operands::Blinded, Some(random)) = (chunk.operands, second) {
             let blind_arguments = vec![
                 Argument::Words(factor),
                 Argument::Words(base),
-                Argument::Words(number),
+                Argument::Words(first),
                 Argument::Words(random),
                 records,
                 index,
@@ -292,8 +305,8 @@ impl CrtKernels {
         };
         CrtWork {
             layout,
-            number,
-            random,
+            first,
+            second,
             record_index,
             product,
             launches: steps.into_iter().map(launch).collect(),

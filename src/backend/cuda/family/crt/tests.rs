@@ -30,7 +30,7 @@ fn chunk() -> CrtChunk {
         exponent_bits: 736,
         public_exponent: 65537,
         window: Window::new(5).unwrap(),
-        is_blinded: false,
+        operands: Operands::Same,
     }
 }
 
@@ -48,8 +48,8 @@ fn arguments_of_the_three_launches() {
         part: work.record_index,
         count: 101,
     };
-    assert!(work.random.is_none());
-    let lens = [work.number, work.record_index, work.product].map(|part| part.len());
+    assert!(work.second.is_none());
+    let lens = [work.first, work.record_index, work.product].map(|part| part.len());
     assert_eq!(lens, [101 * 2 * p, 51, 101 * 2 * p]);
 
     let [halves, base, rest @ ..] = exp.arguments() else {
@@ -59,7 +59,7 @@ fn arguments_of_the_three_launches() {
         panic!("halves are words");
     };
     assert_eq!(halves.len(), 101 * 2 * p);
-    assert_eq!(*base, Argument::Words(work.number));
+    assert_eq!(*base, Argument::Words(work.first));
     assert_eq!(rest[..2], [records, index]);
     let Argument::Words(scratch) = rest[2] else {
         panic!("scratch is memory");
@@ -93,13 +93,31 @@ fn arguments_of_the_three_launches() {
     assert_eq!(*join.arguments(), expected);
 }
 
+/// The exponentiation reads only the first of two numbers, and the product the second.
+#[test]
+fn arguments_of_given_operands() {
+    let class = class();
+    let given = CrtChunk {
+        operands: Operands::Given,
+        ..chunk()
+    };
+    let work = kernels(&class).exponentiate(&given);
+    let [exp, _, join] = work.launches.as_slice() else {
+        panic!("three launches");
+    };
+    let factor = work.second.expect("a place for factors");
+    assert_eq!(exp.arguments()[1], Argument::Words(work.first));
+    assert_eq!(join.arguments()[3], Argument::Words(factor));
+    assert_eq!(factor.len(), work.first.len());
+}
+
 /// The exponentiation reads only blinded numbers.
 #[test]
 fn arguments_of_blinded_launches() {
     let class = class();
     let kernels = kernels(&class);
     let blinded = CrtChunk {
-        is_blinded: true,
+        operands: Operands::Blinded,
         ..chunk()
     };
     let work = kernels.exponentiate(&blinded);
@@ -112,10 +130,10 @@ fn arguments_of_blinded_launches() {
         part: work.record_index,
         count: 101,
     };
-    let random = work.random.expect("places for the random numbers");
+    let random = work.second.expect("places for the random numbers");
     let mut end = 0usize;
     for (part, len) in
-        [work.number, random, work.record_index]
+        [work.first, random, work.record_index]
             .into_iter()
             .zip([101 * 2 * p, 101 * 2 * p, 51])
     {
@@ -128,7 +146,7 @@ fn arguments_of_blinded_launches() {
     let [Argument::Words(factor), Argument::Words(base), rest @ ..] = blind.arguments() else {
         panic!("both operands are words");
     };
-    let inputs = [work.number, random].map(Argument::Words);
+    let inputs = [work.first, random].map(Argument::Words);
     let (exponent, n_bits) = (Argument::U64(65536), Argument::U32(1472));
     assert_eq!(rest[..2], inputs);
     assert_eq!(rest[2..], [records, index, exponent, count, n_bits]);

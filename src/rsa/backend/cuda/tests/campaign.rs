@@ -19,7 +19,7 @@ use crate::backend::cuda::crt::Injection;
 use crate::backend::cuda::runtime::injection::InjectionPoint;
 use crate::backend::cuda::runtime::layout::Part;
 
-/// Enough items for chunks that fill a device, with as many threads of the host.
+/// Enough items for the device to blind them itself, with as many threads of the host.
 const ITEMS: usize = 8192;
 const THREADS: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 
