@@ -2,14 +2,13 @@
 //! the outputs.
 
 use alloc::borrow::Cow;
-use alloc::vec::Vec;
 
 use batch_modexp_core::secret::Secret;
 
 use super::backend::{Items, Operations, RsaBackend};
 use super::error::Error;
 use super::key::{KeyHandle, PublicKey};
-use super::output::{Outputs, Size, Slots};
+use super::output::{Buffers, Outputs, Size, Slots};
 use super::private_op::class::{Key, Positions, sort};
 use super::private_op::{Batch, Source, Streams};
 
@@ -69,9 +68,8 @@ fn each_class<K: Key>(
             max_len: lens.max().unwrap_or(0),
         }
     });
-    let sizes: Vec<_> = sizes.collect();
-    let mut outputs = Outputs::new(&sizes);
-    for ((class, range), mut slots) in classes.into_iter().zip(outputs.slots(&sizes)) {
+    let mut buffers = Buffers::new(sizes.collect());
+    for ((class, range), mut slots) in classes.into_iter().zip(buffers.slots()) {
         let batch = Batch {
             class,
             keys: &keys[range.clone()],
@@ -92,6 +90,5 @@ fn each_class<K: Key>(
             result => result?,
         }
     }
-    outputs.reorder(&positions, &sizes);
-    Ok(outputs)
+    Ok(buffers.finish(&positions))
 }

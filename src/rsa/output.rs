@@ -11,10 +11,7 @@ use zeroize::Zeroize;
 use super::error::Error;
 use super::private_op::class::Positions;
 
-/// The outputs of a batch.
-///
-/// Items are computed in *sorted* order, grouped by key class. Then [`reorder`](Self::reorder)
-/// returns them to their *positions* in the caller's batch.
+/// The outputs of a batch, at the positions of its items.
 #[derive(Default)]
 pub(super) struct Outputs {
     octets: Vec<u8>,
@@ -22,8 +19,8 @@ pub(super) struct Outputs {
     starts: Starts,
     /// For each item its length in octets plus 1, or 0 without a result.
     lens: Vec<u16>,
-    /// The errors of failed items. An item with neither was not computed: a [fault](Error::Fault).
-    errors: Vec<Option<Box<Error>>>,
+    /// The failed items, in ascending order.
+    errors: Vec<(usize, Error)>,
 }
 
 enum Starts {
@@ -38,66 +35,7 @@ impl Default for Starts {
     }
 }
 
-/// The items of a class: their number, and the length of the longest output in octets.
-#[derive(Clone, Copy)]
-pub(super) struct Size {
-    pub(super) count: usize,
-    pub(super) max_len: usize,
-}
-
 impl Outputs {
-    /// Allocates a buffer for classes of items.
-    pub(super) fn new(classes: &[Size]) -> Secret<Self> {
-        // A buffer that does not fit into the address space is refused by its allocation.
-        let len = |class: &Size| class.count.saturating_mul(class.max_len);
-        let len = classes.iter().map(len).fold(0, usize::saturating_add);
-        let count = classes.iter().map(|class| class.count).sum();
-        Secret::new(Self {
-            octets: zeros(len),
-            starts: Starts::Multiples(classes.first().map_or(0, |class| class.max_len)),
-            lens: vec![0; count],
-            errors: vec![None; count],
-        })
-    }
-
-    /// The slots of each of the classes that the buffer was allocated for.
-    pub(super) fn slots(&mut self, classes: &[Size]) -> Vec<Slots<'_>> {
-        let mut rest = Slots {
-            stride: 0,
-            octets: &mut self.octets,
-            lens: &mut self.lens,
-            errors: &mut self.errors,
-        };
-        let slots = |class: &Size| rest.split_off(class.count, class.max_len);
-        classes.iter().map(slots).collect()
-    }
-
-    /// Moves the outputs of sorted items to their positions. A position without an item is a
-    /// [fault](Error::Fault).
-    pub(super) fn reorder(&mut self, positions: &Positions, classes: &[Size]) {
-        let Positions::Sorted(_) = positions else {
-            return;
-        };
-        let count = self.len();
-        let sorted_lens = mem::replace(&mut self.lens, vec![0; count]);
-        let sorted_errors = mem::replace(&mut self.errors, vec![None; count]);
-        let mut starts = vec![0; count];
-        let mut start = 0;
-        let strides = classes
-            .iter()
-            .flat_map(|class| iter::repeat_n(class.max_len, class.count));
-        let sorted = sorted_lens.into_iter().zip(sorted_errors).zip(strides);
-        for (item, ((len, error), stride)) in sorted.enumerate() {
-            if let Some(position) = positions.of(item) {
-                self.lens[position] = len;
-                self.errors[position] = error;
-                starts[position] = start;
-            }
-            start += stride;
-        }
-        self.starts = Starts::Each(starts);
-    }
-
     /// The number of items.
     pub(super) fn len(&self) -> usize {
         self.lens.len()
@@ -110,20 +48,20 @@ impl Outputs {
     /// If there is no such item.
     pub(super) fn get(&self, index: usize) -> Result<&[u8], Error> {
         assert!(index < self.len(), "there is no item {index}");
-        let Some(len) = self.lens[index].checked_sub(1) else {
-            let error = self.errors[index].as_deref();
-            return Err(error.cloned().unwrap_or(Error::Fault { index }));
-        };
+        if let Ok(at) = self.errors.binary_search_by_key(&index, |error| error.0) {
+            return Err(self.errors[at].1.clone());
+        }
         let start = match &self.starts {
             Starts::Multiples(stride) => index * stride,
             Starts::Each(starts) => starts[index],
         };
-        Ok(&self.octets[start..][..usize::from(len)])
+        Ok(&self.octets[start..][..usize::from(self.lens[index]) - 1])
     }
 
     /// Fails with the error of the first failed item.
     pub(super) fn all_succeeded(&self) -> Result<(), Error> {
-        (0..self.len()).try_for_each(|index| self.get(index).map(|_| ()))
+        let first = self.errors.first();
+        first.map_or(Ok(()), |(_, error)| Err(error.clone()))
     }
 
     /// The octets of all items, one after the other, unless one has failed.
@@ -145,6 +83,84 @@ impl Zeroize for Outputs {
         self.octets.zeroize();
         self.lens.clear();
         self.errors.clear();
+    }
+}
+
+/// The items of a class: their number, and the length of the longest output in octets.
+#[derive(Clone, Copy)]
+pub(super) struct Size {
+    pub(super) count: usize,
+    pub(super) max_len: usize,
+}
+
+/// Buffers in which outputs are computed: in *sorted* order, grouped by key class.
+pub(super) struct Buffers {
+    classes: Vec<Size>,
+    octets: Secret<Vec<u8>>,
+    lens: Vec<u16>,
+    errors: Vec<Option<Box<Error>>>,
+}
+
+impl Buffers {
+    /// Allocates buffers for classes of items.
+    pub(super) fn new(classes: Vec<Size>) -> Self {
+        // A buffer that does not fit into the address space is refused by its allocation.
+        let len = |class: &Size| class.count.saturating_mul(class.max_len);
+        let len = classes.iter().map(len).fold(0, usize::saturating_add);
+        let count = classes.iter().map(|class| class.count).sum();
+        Self {
+            classes,
+            octets: Secret::new(zeros(len)),
+            lens: vec![0; count],
+            errors: vec![None; count],
+        }
+    }
+
+    /// The slots of each class.
+    pub(super) fn slots(&mut self) -> impl Iterator<Item = Slots<'_>> {
+        let mut rest = Slots {
+            stride: 0,
+            octets: &mut self.octets,
+            lens: &mut self.lens,
+            errors: &mut self.errors,
+        };
+        let classes = self.classes.iter();
+        classes.map(move |class| rest.split_off(class.count, class.max_len))
+    }
+
+    /// Returns the outputs at the positions of their items. A position without an item, and an
+    /// item with neither result nor error, is a [fault](Error::Fault).
+    pub(super) fn finish(mut self, positions: &Positions) -> Secret<Outputs> {
+        let count = self.lens.len();
+        let mut starts = Starts::Multiples(self.classes.first().map_or(0, |class| class.max_len));
+        if let Positions::Sorted(_) = positions {
+            let lens = mem::replace(&mut self.lens, vec![0; count]);
+            let errors = mem::replace(&mut self.errors, vec![None; count]);
+            let (mut each, mut start) = (vec![0; count], 0);
+            let strides = self.classes.iter();
+            let strides = strides.flat_map(|class| iter::repeat_n(class.max_len, class.count));
+            for (item, ((len, error), stride)) in
+                lens.into_iter().zip(errors).zip(strides).enumerate()
+            {
+                if let Some(position) = positions.of(item) {
+                    (self.lens[position], self.errors[position]) = (len, error);
+                    each[position] = start;
+                }
+                start += stride;
+            }
+            starts = Starts::Each(each);
+        }
+        let failed = (0..count).filter(|index| self.lens[*index] == 0);
+        let error = |index: usize| match self.errors[index].as_deref() {
+            Some(error) => (index, error.clone()),
+            None => (index, Error::Fault { index }),
+        };
+        Secret::new(Outputs {
+            errors: failed.map(error).collect(),
+            octets: mem::take(&mut *self.octets),
+            starts,
+            lens: self.lens,
+        })
     }
 }
 

@@ -12,7 +12,8 @@ use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
 use batch_modexp_core::width::clear;
 use batch_modexp_core::width::width;
 use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
-use crypto_bigint::{Choice, Limb, Unsigned};
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{BoxedUint, Choice, Limb, Unsigned};
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::Fma;
@@ -224,11 +225,12 @@ impl Engine for AnyEngine {
     }
 
     fn run_product(&self, product: Product<'_>) {
-        self.for_count(product.moduli.len()).run_product(product);
+        let once = product.exponent.is_one();
+        self.for_products(product.moduli, once).run_product(product);
     }
 
     fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
-        self.for_count(moduli.len())
+        self.for_products(moduli, true)
             .run_remainders(moduli, numbers, out);
     }
 
@@ -249,9 +251,14 @@ impl AnyEngine {
         }
     }
 
-    /// The engine for this many products or remainders. A single one would leave four lanes empty;
-    /// eight lanes can be shared by two.
-    fn for_count(&self, count: usize) -> &dyn Engine {
+    /// The engine for products modulo each of `moduli`, which are equally wide. `once` is for one
+    /// product or remainder of each number, rather than a power.
+    ///
+    /// Lanes are prepared for their moduli, which does not pay for a few products. Pairs of lanes
+    /// are as fast as [`Serial`] from 1024 bits on.
+    fn for_products(&self, moduli: Moduli<'_>, once: bool) -> &dyn Engine {
+        const FEWEST_POWERS: usize = 2;
+        const FEWEST_PRODUCTS: usize = 16;
         let has_pairs = match self {
             Self::Serial => false,
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -259,7 +266,14 @@ impl AnyEngine {
             #[cfg(target_arch = "x86_64")]
             Self::Ifma(ifma) => ifma.lanes() == Ifma::LANES,
         };
-        match count > 1 || has_pairs {
+        let is_wide = |modulus: &&MontyParams<BoxedUint>| width(modulus.modulus().as_ref()) >= 1024;
+        let fewest = match once {
+            false if has_pairs => 1,
+            false => FEWEST_POWERS,
+            true if has_pairs && moduli.first().is_some_and(is_wide) => 1,
+            true => FEWEST_PRODUCTS,
+        };
+        match moduli.len() >= fewest {
             true => self.inner(),
             false => &Serial,
         }
@@ -274,6 +288,46 @@ impl HasPowerEngine for AnyEngine {
             Self::Fma(fma) => fma.power_engine(),
             #[cfg(target_arch = "x86_64")]
             Self::Ifma(ifma) => ifma.power_engine(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use crypto_bigint::modular::BoxedMontyParams;
+    use crypto_bigint::{BoxedUint, Odd};
+
+    use super::*;
+
+    #[test]
+    fn few_products_are_computed_one_by_one() {
+        let chosen = |engine: &AnyEngine, bits, count, once| {
+            let params = BoxedMontyParams::new(Odd::new(BoxedUint::max(bits)).unwrap());
+            engine
+                .for_products(&vec![params.as_ref(); count], once)
+                .name()
+        };
+        let engines = [AnyEngine::fma(), AnyEngine::ifma()];
+        for engine in engines.into_iter().flatten() {
+            let name = engine.name();
+            for bits in [512, 1024] {
+                assert_eq!(chosen(&engine, bits, 2, false), name);
+                assert_eq!(chosen(&engine, bits, 16, true), name);
+                let is_eight = BatchModExp::<BoxedUint>::granularity(&engine) == 8;
+                let few = [
+                    (chosen(&engine, bits, 1, false), is_eight),
+                    (chosen(&engine, bits, 15, true), is_eight && bits == 1024),
+                ];
+                for (chosen, in_lanes) in few {
+                    assert_eq!(
+                        chosen,
+                        if in_lanes { name } else { "serial" },
+                        "{bits} bits"
+                    );
+                }
+            }
         }
     }
 }

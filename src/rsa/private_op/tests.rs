@@ -12,7 +12,7 @@ use super::class::crt;
 use super::testing::{Hooked, Stage};
 use super::*;
 use crate::rsa::octets::octets_to_limbs;
-use crate::rsa::output::{Outputs, Size};
+use crate::rsa::output::{Buffers, Size};
 use crate::rsa::signatures::SecretOctets;
 
 /// A source that is never asked: encoded messages are given.
@@ -81,10 +81,10 @@ fn checked(
         count: ITEMS,
         max_len: key.size(),
     };
-    let mut outputs = Outputs::new(&[size]);
-    let slots = outputs.slots(&[size]).remove(0);
+    let mut buffers = Buffers::new(vec![size]);
+    let slots = buffers.slots().next().expect("the slots of the class");
     encoded.check(&Serial, &results, slots);
-    SecretOctets::new(outputs)
+    SecretOctets::new(buffers.finish(&Positions::Same))
 }
 
 fn rsa_key() -> PrivateKey {

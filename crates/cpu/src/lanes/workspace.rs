@@ -255,9 +255,7 @@ impl<L: Lanes> Workspace<L> {
     fn digits(&mut self) -> Digits<'_> {
         Digits::new(&mut self.digits, L::COUNT)
     }
-}
 
-impl<L: Lanes> Workspace<L> {
     /// Buffers for operands of `limbs` limbs, without exponents.
     pub(super) fn with_limbs(lanes: L, limbs: usize) -> Self {
         Self::new(lanes, limbs, 0)

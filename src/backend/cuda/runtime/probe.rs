@@ -117,7 +117,8 @@ impl fmt::Display for DeviceInfo {
     }
 }
 
-/// The measured running times of one device, which replace the estimates for similar chips. Public, like everything that they depend on.
+/// The measured running times of one device, which replace the estimates for similar chips. Public,
+/// like everything that they depend on.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Costs {
     /// Nanoseconds of a call beyond its kernels: copies, launches, waiting. `None` if no kernel was
