@@ -199,7 +199,7 @@ impl<'a> Slots<'a> {
     ///
     /// # Panics
     ///
-    /// If there are not so many.
+    /// If there are fewer slots.
     fn split_off(&mut self, count: usize, stride: usize) -> Slots<'a> {
         let (octets, lens, errors) = (
             self.octets.split_off_mut(..count * stride),
@@ -265,5 +265,94 @@ impl<'a> Slots<'a> {
     pub(super) fn is_fault(&self, item: usize) -> bool {
         let error = self.errors[item].as_deref();
         self.lens[item] == 0 && matches!(error, Some(Error::Fault { .. }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: [Size; 2] = [
+        Size {
+            count: 2,
+            max_len: 3,
+        },
+        Size {
+            count: 1,
+            max_len: 5,
+        },
+    ];
+
+    /// Items at positions 2 and 0, then one of another class at position 1.
+    fn sorted(copy: [usize; 3]) -> Positions {
+        Positions::Sorted([[2, 0, 1].into(), copy.into()])
+    }
+
+    fn write(slots: &mut Slots<'_>, item: usize, octets: &[u8]) {
+        slots.write(item, octets.len(), |place| {
+            place.copy_from_slice(octets);
+            Ok(octets.len())
+        });
+    }
+
+    fn filled() -> Buffers {
+        let mut buffers = Buffers::new(SIZES.into());
+        let mut slots: Vec<_> = buffers.slots().collect();
+        write(&mut slots[0], 0, b"abc");
+        write(&mut slots[0], 1, b"de");
+        write(&mut slots[1], 0, b"fghij");
+        drop(slots);
+        buffers
+    }
+
+    #[test]
+    fn outputs_return_to_their_positions() {
+        let outputs = filled().finish(&sorted([2, 0, 1]));
+        assert_eq!(outputs.get(0), Ok(&b"de"[..]));
+        assert_eq!(outputs.get(1), Ok(&b"fghij"[..]));
+        assert_eq!(outputs.get(2), Ok(&b"abc"[..]));
+        assert_eq!(outputs.into_inner().into_vec(), Ok(b"defghijabc".into()));
+    }
+
+    /// No output is returned at a position that only one of the two lists has.
+    #[test]
+    fn a_position_that_is_not_certain_is_a_fault() {
+        let outputs = filled().finish(&sorted([2, 1, 1]));
+        let fault = Error::Fault { index: 0 };
+        assert_eq!(outputs.get(0), Err(fault.clone()));
+        assert!(outputs.get(1).is_ok() && outputs.get(2).is_ok());
+        assert_eq!(outputs.into_inner().into_vec(), Err(fault));
+    }
+
+    /// The last attempt counts, and an item without one is a fault.
+    #[test]
+    fn items_may_be_computed_again() {
+        let wrong = Error::Verification { index: 1 };
+        let size = Size {
+            count: 3,
+            max_len: 1,
+        };
+        let mut buffers = Buffers::new([size].into());
+        let mut slots = buffers.slots().next().expect("slots of the class");
+        slots.fail(0, wrong.clone());
+        write(&mut slots, 0, b"a");
+        write(&mut slots, 1, b"b");
+        slots.fail(1, wrong.clone());
+        let outputs = buffers.finish(&Positions::Same);
+        assert_eq!(outputs.get(0), Ok(&b"a"[..]));
+        assert_eq!(outputs.get(1), Err(wrong.clone()));
+        assert_eq!(outputs.get(2), Err(Error::Fault { index: 2 }));
+        assert_eq!(outputs.all_succeeded(), Err(wrong));
+    }
+
+    #[test]
+    fn an_output_that_failed_is_wiped() {
+        let mut buffers = Buffers::new(SIZES.into());
+        let mut slots = buffers.slots().next().expect("slots of the first class");
+        slots.write(1, 3, |place| {
+            place.fill(7);
+            Err(Error::Decryption { index: 0 })
+        });
+        assert!(buffers.octets.iter().all(|octet| *octet == 0));
     }
 }

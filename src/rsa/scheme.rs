@@ -79,7 +79,7 @@ pub trait Scheme: sealed::Sealed + Sync {
     ) -> Result<bool, Error>;
 }
 
-/// What is signed.
+/// A message to sign, or its digest.
 pub(super) enum Content<'a> {
     /// A message.
     Message(&'a [u8]),

@@ -12,7 +12,7 @@ use batch_modexp_core::{BatchModExp, Error, ModExp};
 use crypto_bigint::Unsigned;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-pub use self::shares::{each_share, wait_awake};
+pub use self::shares::each_share;
 
 /// Computes a batch on several threads, each with its share of the instances, through `B`.
 ///

@@ -75,7 +75,7 @@ impl Drop for Leave<'_> {
 const WAKING_UP: Duration = Duration::from_micros(50);
 
 /// Spins until the others have ended, at most for this time.
-pub fn wait_awake(at_most: Duration, have_ended: impl Fn() -> bool) {
+fn wait_awake(at_most: Duration, have_ended: impl Fn() -> bool) {
     let start = Instant::now();
     while !have_ended() && start.elapsed() < at_most {
         spin_loop();
