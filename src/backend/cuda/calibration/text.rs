@@ -139,7 +139,7 @@ impl Calibration {
     /// Lines that are missing, repeated or in another order change the sum.
     fn read(&mut self, words: &[&str]) -> Option<()> {
         let last = self.devices.last_mut();
-        // Nobody shares the times yet.
+        // The times have no other owner before the text is read.
         let costs = last.and_then(|(_, costs)| Arc::get_mut(costs));
         match words {
             [
