@@ -159,7 +159,7 @@ impl Cuda {
         Self::open(&wanted)
     }
 
-    fn open(devices: &[DeviceInfo]) -> Result<Self, Error> {
+    pub(crate) fn open(devices: &[DeviceInfo]) -> Result<Self, Error> {
         Ok(Self {
             devices: Devices::open(devices)?,
             host: Cpu::new()?,
@@ -222,8 +222,7 @@ impl Cuda {
         E: Iterator<Item = &'static Entry>,
     {
         self.devices.check()?;
-        let usable = self.devices.iter().filter(|device| device.lost().is_none());
-        for device in usable {
+        for device in self.devices.in_use() {
             for entry in entries().filter(|entry| entry.runs_on(device.info())) {
                 device.kernel(&entry.image)?;
             }
@@ -277,9 +276,9 @@ impl Cuda {
         count: usize,
         forecast: impl Fn(&DeviceInfo, usize) -> Option<f64>,
     ) -> Option<f64> {
-        let usable = || self.devices.iter().filter(|device| device.lost().is_none());
-        let share = count.div_ceil(usable().count().max(1));
-        let times = usable().map(|device| forecast(device.info(), share));
+        let share = count.div_ceil(self.devices.in_use().count().max(1));
+        let devices = self.devices.in_use();
+        let times = devices.map(|device| forecast(device.info(), share));
         times.reduce(|a, b| Some(a?.max(b?))).flatten()
     }
 
@@ -300,18 +299,21 @@ impl Cuda {
         self.devices.iter().all(Device::is_wiped)
     }
 
-    /// Marks all devices as lost.
+    /// Marks the first `count` devices as lost.
     #[cfg(test)]
-    pub(crate) fn inject_loss_of_all(&self, error: &str) {
-        self.devices
-            .iter()
-            .for_each(|device| device.inject_loss(error));
+    pub(crate) fn inject_losses(&self, count: usize, error: &str) {
+        let lost = self.devices.iter().take(count);
+        lost.for_each(|device| device.inject_loss(error));
     }
 
     /// Whether a device has a kernel for moduli of `bits` bits.
     pub(crate) fn has_kernel(&self, bits: u32) -> bool {
-        let mut entries = SHIPPED.serving(bits);
-        entries.any(|entry| self.devices().any(|device| entry.runs_on(device)))
+        let mut devices = self.devices.in_use();
+        devices.any(|device| {
+            SHIPPED
+                .serving(bits)
+                .any(|entry| entry.runs_on(device.info()))
+        })
     }
 
     /// The host threads, for copies and other work beside the devices.

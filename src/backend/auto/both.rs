@@ -136,10 +136,10 @@ impl Both {
     }
 
     /// The smallest number of exponentiations that goes to the GPUs, by the current estimate.
-    /// `None` if there is no kernel, the GPUs are never sooner, or the processor has no part.
+    /// `None` if there is no kernel, the GPUs are lost or never sooner, or the processor has no part.
     pub(crate) fn break_even(&self, shape: Shape) -> Option<usize> {
         const MOST: u32 = 24;
-        if self.only_gpus {
+        if self.only_gpus || self.cuda.is_over() {
             return None;
         }
         let on_gpu = |count: usize| -> Option<bool> {

@@ -48,7 +48,7 @@ fn the_processor_goes_on_when_all_gpus_are_lost() {
         let mut out = [U512::MAX; 3];
         auto.batch_mod_exp(&batch, 9, &mut out).unwrap();
         assert_eq!(out, [U512::ONE << 511; 3]);
-        cuda.inject_loss_of_all("CUDA_ERROR_TEST");
+        cuda.inject_losses(usize::MAX, "CUDA_ERROR_TEST");
     }
     assert!(auto.reason().starts_with("all GPUs are lost (device "));
     assert!(auto.reason().contains("CUDA_ERROR_TEST"));

@@ -8,7 +8,6 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use batch_modexp_core::Error;
 use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 use cudarc::driver::DriverError;
@@ -17,8 +16,8 @@ use super::Cuda;
 #[cfg(test)]
 use super::Entry;
 use super::family::SHIPPED;
-pub(crate) use super::family::crt::CrtModulus as CrtKey;
-use super::family::crt::{CrtChunk, CrtClass, CrtKernels, CrtWork};
+use super::family::crt::{CrtChunk, CrtKernels, CrtWork};
+pub(crate) use super::family::crt::{CrtClass, CrtModulus as CrtKey};
 use super::feed::{Feed, Feeding, Opened, Operands};
 use super::plan::{self, Plan};
 use super::runtime::device::Call;
@@ -70,26 +69,17 @@ const PART_FOR_RECOMBINING: usize = 16;
 const PART_FOR_BLINDING_TOO: usize = 5;
 
 impl Cuda {
-    /// Whether there are kernels for keys of this shape.
-    pub(crate) fn serves_crt(&self, shape: &CrtShape) -> bool {
-        self.crt_class(shape.n_bits, shape.prime_bits).is_some()
-    }
-
-    /// Compiles the kernels for keys of this shape.
-    pub(crate) fn prepare_crt(&self, shape: &CrtShape) -> Result<(), Error> {
-        let class = self.crt_class(shape.n_bits, shape.prime_bits);
-        self.compile(|| class.iter().flat_map(CrtClass::entries))
-    }
-
-    /// Computes the items of all `runs`. There must be kernels for their keys.
+    /// Computes the items of all `runs` with the kernels of a [class](Self::crt_class) that accepts
+    /// the widths of their keys.
     pub(crate) fn run_crt<O: Output, F: Feed<O>>(
         &self,
+        class: CrtClass,
         shape: CrtShape,
         runs: &[CrtRun<'_>],
         feed: &F,
         output: O,
     ) -> Result<Timing, F::Error> {
-        let batch = CrtBatch::new(self, shape, runs, feed);
+        let batch = CrtBatch::new(self, class, shape, runs, feed);
         self.devices.run(&batch, output)
     }
 
@@ -97,26 +87,33 @@ impl Cuda {
     #[cfg(test)]
     pub(crate) fn run_tampered_crt<O: Output, F: Feed<O>>(
         &self,
+        class: CrtClass,
         shape: CrtShape,
         runs: &[CrtRun<'_>],
         feed: &F,
         output: O,
         tampering: Tampering<'_>,
     ) -> Result<Timing, F::Error> {
-        let mut batch = CrtBatch::new(self, shape, runs, feed);
+        let mut batch = CrtBatch::new(self, class, shape, runs, feed);
         if let Some(family) = tampering.halves_by {
             let by_it = |entry: &&Entry| entry.image.key.family == family;
             batch.class.halves.retain(by_it);
         }
         batch.tampering = tampering;
+        if tampering.loses_first_device {
+            self.inject_losses(1, "CUDA_ERROR_TEST");
+        }
         self.devices.run(&batch, output)
     }
 
     /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of
     /// `prime_bits` bits. `None` if no device has them.
     pub(crate) fn crt_class(&self, n_bits: u32, prime_bits: u32) -> Option<CrtClass> {
-        plan::crt_class(SHIPPED, n_bits, prime_bits)
-            .filter(|class| self.devices().any(|device| class.runs_on(device)))
+        plan::crt_class(SHIPPED, n_bits, prime_bits).filter(|class| {
+            self.devices
+                .in_use()
+                .any(|device| class.runs_on(device.info()))
+        })
     }
 
     /// The estimated time in milliseconds for `count` exponentiations in pairs modulo two factors
@@ -145,6 +142,8 @@ pub(crate) struct Tampering<'a> {
     pub(crate) inputs: Option<ChangeInputs<'a>>,
     /// The only family whose kernels may compute the halves.
     pub(crate) halves_by: Option<&'a str>,
+    /// Whether the first device is lost before the batch begins.
+    pub(crate) loses_first_device: bool,
     /// Changes the memory of each chunk on the device, between launches.
     pub(crate) injection: Option<&'a Injection>,
 }
@@ -303,13 +302,16 @@ impl<O: Output, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
 }
 
 impl<'a, F> CrtBatch<'a, F> {
-    fn new(cuda: &'a Cuda, shape: CrtShape, runs: &'a [CrtRun<'a>], feed: &'a F) -> Self {
-        let Some(class) = cuda.crt_class(shape.n_bits, shape.prime_bits) else {
-            unreachable!("callers ask `serves_crt` first");
-        };
+    fn new(
+        cuda: &'a Cuda,
+        class: CrtClass,
+        shape: CrtShape,
+        runs: &'a [CrtRun<'a>],
+        feed: &'a F,
+    ) -> Self {
         Self {
             class,
-            devices: cuda.devices().count(),
+            devices: cuda.devices.in_use().count(),
             shape,
             runs,
             feed: Feeding {

@@ -249,8 +249,8 @@ impl Cuda {
     fn fixed_kernels(&self, bits: u32, exponent_bits: u32) -> Option<[&'static Entry; 2]> {
         let kernel = |operation| {
             let mut kernels = SHIPPED.narrowest(operation, bits);
-            let usable = || self.devices.iter().filter(|device| device.lost().is_none());
-            kernels.find(|entry| usable().any(|device| entry.runs_on(device.info())))
+            let devices = || self.devices.in_use();
+            kernels.find(|entry| devices().any(|device| entry.runs_on(device.info())))
         };
         let kernels = [
             kernel(Operation::FixedEntries)?,

@@ -290,7 +290,7 @@ fn a_lost_device_is_set_aside() {
         assert!(out.iter().all(|result| *result == expected));
         assert!(cuda.devices.iter().all(Device::is_wiped));
 
-        cuda.inject_loss_of_all("CUDA_ERROR_TEST");
+        cuda.inject_losses(usize::MAX, "CUDA_ERROR_TEST");
         assert!(cuda.is_over());
         let result = cuda.batch_mod_exp(batch, 32, &mut out);
         assert!(matches!(

@@ -11,7 +11,7 @@ use crypto_bigint::Limb;
 use super::{HostEngine, Items, Operations, PerThread, RsaBackend, batch_mod_exp};
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
-use crate::backend::cuda::crt::{CrtKey, CrtRun, CrtShape};
+use crate::backend::cuda::crt::{CrtClass, CrtKey, CrtRun, CrtShape};
 use crate::backend::cuda::feed::{Feed, Operands};
 use crate::backend::cuda::public_powers::PowerRun;
 use crate::backend::cuda::runtime::pipeline::Output;
@@ -56,8 +56,8 @@ impl Cuda {
     /// kernel, [`Error::Forked`](batch_modexp_core::Error::Forked) in a forked child.
     pub fn prepare_private_op(&self, key: &KeyHandle) -> Result<(), batch_modexp_core::Error> {
         let class = KeyClass::of(key.parts());
-        match (shape_for(self, &class), class.prime) {
-            (Some(shape), _) => self.prepare_crt(&shape),
+        match (crt_kernels(self, &class), class.prime) {
+            (Some((kernels, _)), _) => self.compile(|| kernels.entries()),
             (None, Some(prime)) => self.prepare(prime.width),
             (None, None) => self.prepare(class.n_width),
         }
@@ -72,8 +72,8 @@ impl Cuda {
     pub fn compute_timed(&self, items: Items<'_>) -> Result<Timing, Error> {
         match items.operations {
             Operations::Private(batch) => {
-                private_ops(self, batch, items, |shape, runs, feed, slots| {
-                    self.run_crt(shape, runs, feed, slots)
+                private_ops(self, batch, items, |kernels, shape, runs, feed, slots| {
+                    self.run_crt(kernels, shape, runs, feed, slots)
                 })
             }
             Operations::Public(batch) => public_ops(self, batch, items),
@@ -101,35 +101,56 @@ fn public_ops(cuda: &Cuda, batch: Batch<'_, PublicKey>, items: Items<'_>) -> Res
 }
 
 /// Runs private operations on devices with `run_crt`, or through the host for keys without CRT
-/// kernels.
+/// kernels. That is also the way if the last device with such kernels is lost.
 fn private_ops(
     cuda: &Cuda,
     batch: Batch<'_, KeyHandle>,
-    items: Items<'_>,
-    run_crt: impl FnOnce(CrtShape, &[CrtRun<'_>], &Checked<'_>, Slots<'_>) -> Result<Timing, Error>,
+    mut items: Items<'_>,
+    run_crt: impl FnOnce(
+        CrtClass,
+        CrtShape,
+        &[CrtRun<'_>],
+        &Checked<'_>,
+        Slots<'_>,
+    ) -> Result<Timing, Error>,
 ) -> Result<Timing, Error> {
-    let Some(shape) = shape_for(cuda, &batch.class) else {
-        items.run(cuda.engine(), MAX_ITEMS_THROUGH_HOST, &|powers| {
-            batch_mod_exp(cuda, powers)
-        })?;
-        return Ok(Timing::default());
-    };
-    let mut slots = items.slots;
+    if let Some((kernels, shape)) = crt_kernels(cuda, &batch.class) {
+        let slots = items.slots.reborrow();
+        let timing = crt_ops(cuda, batch, slots, |runs, feed, slots| {
+            run_crt(kernels, shape, runs, feed, slots)
+        });
+        if timing.is_ok() || crt_kernels(cuda, &batch.class).is_some() {
+            return timing;
+        }
+    }
+    items.run(cuda.engine(), MAX_ITEMS_THROUGH_HOST, &|powers| {
+        batch_mod_exp(cuda, powers)
+    })?;
+    Ok(Timing::default())
+}
+
+fn crt_ops(
+    cuda: &Cuda,
+    batch: Batch<'_, KeyHandle>,
+    mut slots: Slots<'_>,
+    run: impl FnOnce(&[CrtRun<'_>], &Checked<'_>, Slots<'_>) -> Result<Timing, Error>,
+) -> Result<Timing, Error> {
     let runs: Vec<_> = runs(batch.keys).map(crt_run).collect();
     let feed = Checked {
         engine: cuda.engine(),
         batch,
         has_fault: AtomicBool::new(false),
     };
-    let timing = run_crt(shape, &runs, &feed, slots.reborrow());
+    let timing = run(&runs, &feed, slots.reborrow());
     if feed.has_fault.into_inner() {
         renew_records(batch.keys, &slots);
     }
     timing
 }
 
-/// The shape of keys that stay on the devices; `None` for other keys.
-fn shape_for(cuda: &Cuda, class: &KeyClass) -> Option<CrtShape> {
+/// The kernels for keys that stay on the devices, and the shape of these keys. `None` for other
+/// keys.
+fn crt_kernels(cuda: &Cuda, class: &KeyClass) -> Option<(CrtClass, CrtShape)> {
     let prime = class.prime?;
     let shape = CrtShape {
         n_bits: class.n_width,
@@ -137,8 +158,11 @@ fn shape_for(cuda: &Cuda, class: &KeyClass) -> Option<CrtShape> {
         exponent_bits: prime.bits,
         public_exponent: class.e_low,
     };
-    let fits = (1..=u64::BITS).contains(&class.e_bits) && cuda.serves_crt(&shape);
-    fits.then_some(shape)
+    if !(1..=u64::BITS).contains(&class.e_bits) {
+        return None;
+    }
+    let kernels = cuda.crt_class(shape.n_bits, shape.prime_bits)?;
+    Some((kernels, shape))
 }
 
 fn crt_run<'a>(run: &[&'a KeyHandle]) -> CrtRun<'a> {

@@ -113,6 +113,14 @@ impl Devices {
         self.devices.iter()
     }
 
+    /// The devices that calls use: those that are not lost. If all are lost, all, so that calls for
+    /// them return the loss.
+    pub(crate) fn in_use(&self) -> impl Iterator<Item = &Device> {
+        let is_usable = |device: &Device| device.lost().is_none();
+        let any = self.iter().any(is_usable);
+        self.iter().filter(move |device| !any || is_usable(device))
+    }
+
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Device> {
         self.devices.iter_mut()
     }

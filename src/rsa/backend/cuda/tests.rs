@@ -16,8 +16,8 @@ use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::pkcs8::DecodePrivateKey;
 
 use super::*;
+use crate::backend::cuda::DeviceInfo;
 use crate::backend::cuda::crt::{ChangeInputs, Tampering};
-use crate::backend::cuda::family::crt::CrtClass;
 use crate::backend::cuda::words::{copy_in, copy_out};
 use crate::rsa::batch;
 use crate::rsa::key::PublicKey;
@@ -116,9 +116,10 @@ impl RsaBackend for Tampered<'_> {
         let Operations::Private(batch) = items.operations else {
             return cuda.compute(items);
         };
-        let run_crt = |shape, runs: &[CrtRun<'_>], feed: &Checked<'_>, slots: Slots<'_>| {
-            cuda.run_tampered_crt(shape, runs, feed, slots, tampering)
-        };
+        let run_crt =
+            |kernels, shape, runs: &[CrtRun<'_>], feed: &Checked<'_>, slots: Slots<'_>| {
+                cuda.run_tampered_crt(kernels, shape, runs, feed, slots, tampering)
+            };
         private_ops(cuda, batch, items, run_crt).map(|_| ())
     }
 
@@ -229,6 +230,33 @@ fn every_family_computes_halves() {
     });
     // The DPF family computes all widths.
     assert_eq!(families[0], 5);
+}
+
+/// A device with too little shared memory for the CRT kernels exponentiates when the only one that
+/// can run them is lost.
+#[test]
+fn devices_without_crt_kernels_go_on() {
+    let Some(found) = crate::need::available("cuda", Cuda::probe()) else {
+        return;
+    };
+    let weak = DeviceInfo::imaginary(found[0].multiprocessors(), 150 << 10);
+    let cuda = Cuda::open(&[found[0].clone(), weak]).unwrap();
+    let keys = &keys()[2..3];
+    let expected = run(&Serial, keys, 3, false);
+    assert!(cuda.crt_class(2048, 1024).is_some());
+    let losing = Tampering {
+        loses_first_device: true,
+        ..Tampering::default()
+    };
+    let lost_on_the_way = run(&Tampered(&cuda, losing), keys, 3, true);
+    assert!(cuda.lost().count() == 1 && cuda.crt_class(2048, 1024).is_none());
+    let later = run(&cuda, keys, 3, true);
+    for results in [lost_on_the_way, later] {
+        for (result, expected) in results.iter().zip(&expected) {
+            assert_eq!(*value(result), *value(expected));
+        }
+    }
+    cuda.prepare_private_op(&keys[0]).unwrap();
 }
 
 /// Flips a bit of the representative on the device.
