@@ -262,7 +262,6 @@ fn name_of(cpu: &Cpu) -> &'static str {
 impl<U> BatchModExp<U> for Auto
 where
     U: Unsigned + Sync + Send,
-    Serial: BatchModExp<U, Error = Error>,
 {
     type Error = Error;
 
@@ -305,7 +304,6 @@ where
 impl<U> BatchModMul<U> for Auto
 where
     U: Unsigned + Sync,
-    Serial: BatchModMul<U, Error = Error>,
 {
     type Error = Error;
 
@@ -323,7 +321,6 @@ impl Auto {
     fn processor<U>(&self) -> &dyn BatchModMul<U, Error = Error>
     where
         U: Unsigned + Sync,
-        Serial: BatchModMul<U, Error = Error>,
     {
         match self.chosen() {
             Chosen::Serial(serial) => serial,

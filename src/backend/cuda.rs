@@ -36,7 +36,7 @@ use alloc::vec::Vec;
 use core::num::NonZeroUsize;
 
 use batch_modexp_core::width;
-use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul, Serial};
+use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use batch_modexp_cpu::Cpu;
 use crypto_bigint::Unsigned;
 
@@ -247,10 +247,7 @@ impl Cuda {
         exponent_bits: u32,
         out: &mut [U],
         tuning: Tuning,
-    ) -> Result<Timing, Error>
-    where
-        Serial: BatchModExp<U, Error = Error>,
-    {
+    ) -> Result<Timing, Error> {
         self.check_and_run(batch, exponent_bits, out, Self::MAX_BITS, tuning)
     }
 
@@ -322,10 +319,7 @@ impl Cuda {
     }
 }
 
-impl<U: Unsigned + Sync + Send> BatchModExp<U> for Cuda
-where
-    Serial: BatchModExp<U, Error = Error>,
-{
+impl<U: Unsigned + Sync + Send> BatchModExp<U> for Cuda {
     type Error = Error;
 
     fn batch_mod_exp(
@@ -348,10 +342,7 @@ where
 /// Products run on the host's threads, also in a forked child and without a usable device.
 ///
 /// Copying numbers between host and device takes longer than multiplying them on the host.
-impl<U: Unsigned + Sync + Send> BatchModMul<U> for Cuda
-where
-    Serial: BatchModMul<U, Error = Error>,
-{
+impl<U: Unsigned + Sync + Send> BatchModMul<U> for Cuda {
     type Error = Error;
 
     fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {

@@ -241,7 +241,7 @@ where
     ) -> Result<usize, Error> {
         let (_, scheme, ciphertext) = (self.item)(position);
         // Enough to wipe what hash functions leave on the stack.
-        let message = scrubbed::<16, _>(|| scheme.decode(key, ciphertext, em))?;
+        let message = scrubbed(|| scheme.decode(key, ciphertext, em))?;
         output[..message.len()].copy_from_slice(&message);
         Ok(message.len())
     }

@@ -24,7 +24,7 @@ pub(crate) use self::inverse::power_of_inverse;
 use self::rows::Layout;
 pub use self::rows::{Rows, select};
 use crate::Error;
-use crate::modulus::ModulusRef;
+use crate::monty::ModulusRef;
 use crate::secret::Secret;
 use crate::width::width;
 use crate::window::{Window, recode_into};

@@ -20,7 +20,6 @@ pub mod checks;
 pub mod engine;
 mod error;
 pub mod fixed_base;
-pub mod modulus;
 pub mod monty;
 pub mod powers;
 pub mod public_exponent;

@@ -7,7 +7,7 @@
 use crypto_bigint::Limb;
 
 use crate::fixed_base::{Table, TableForm};
-use crate::modulus::ModulusRef;
+use crate::monty::ModulusRef;
 use crate::public_exponent::PublicExponent;
 
 /// An engine for powers by tables and for products of powers. Only crates of this workspace

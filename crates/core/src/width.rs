@@ -1,21 +1,25 @@
-//! Dispatch from a width known at run time to a `Uint<LIMBS>` known at compile time.
+//! Widths of numbers, and dispatch from a width known at run time to a `Uint<LIMBS>` known at
+//! compile time.
 //!
-//! `BoxedUint` arithmetic allocates its temporaries and frees them unwiped. The same arithmetic on
-//! `Uint<LIMBS>` uses only the stack. All our computations on a `BoxedUint` therefore use this
-//! module. An unlisted width is rounded up to the next listed one, by at most a quarter.
+//! crypto-bigint's arithmetic on `BoxedUint` allocates its temporaries and frees them unwiped. The
+//! same arithmetic on `Uint<LIMBS>` uses only the stack. Computations on a `BoxedUint` with
+//! crypto-bigint's functions therefore use [`with_limbs`]. An unlisted width is rounded up to the
+//! next listed one, by at most a quarter.
 //!
-//! All of that code is compiled again for each listed width, which is most of the compile time.
-//! Above 8 limbs there are therefore only four widths for each doubling. With 64-bit limbs they fit
-//! keys of any multiple of 512 bits up to 4,096, and their primes.
+//! All of that code is compiled again for each listed width. Above 8 limbs there are therefore only
+//! four widths for each doubling. With 64-bit limbs they fit keys of any multiple of 512 bits up to
+//! 4,096, and their primes.
+
+use core::slice;
 
 use crypto_bigint::{BoxedUint, Limb, Uint, Unsigned};
 use zeroize::{Zeroize, optimization_barrier};
 
-/// The largest number of limbs that [`with_limbs`] serves.
-pub const MAX_LIMBS: usize = 256;
+/// The widest supported modulus, in bits.
+pub const MAX_BITS: u32 = 16_384;
 
-/// The largest width in bits that [`with_limbs`] serves: 16,384 with 64-bit limbs.
-pub const MAX_BITS: u32 = MAX_LIMBS as u32 * Limb::BITS;
+/// The same in limbs.
+const MAX_LIMBS: usize = (MAX_BITS / Limb::BITS) as usize;
 
 /// A computation that is generic over the number of limbs.
 pub trait WithLimbs {
@@ -31,37 +35,45 @@ pub trait WithLimbs {
 ///
 /// # Panics
 ///
-/// If `limbs` is larger than [`MAX_LIMBS`]; callers check first.
+/// If `limbs` are more than [`MAX_BITS`]; callers check first.
 pub fn with_limbs<C: WithLimbs>(limbs: usize, computation: C) -> C::Output {
     match limbs {
-        0..=1 => scrubbed::<1, _>(|| computation.run::<1>()),
-        2 => scrubbed::<2, _>(|| computation.run::<2>()),
-        3 => scrubbed::<3, _>(|| computation.run::<3>()),
-        4 => scrubbed::<4, _>(|| computation.run::<4>()),
-        5 => scrubbed::<5, _>(|| computation.run::<5>()),
-        6 => scrubbed::<6, _>(|| computation.run::<6>()),
-        7 => scrubbed::<7, _>(|| computation.run::<7>()),
-        8 => scrubbed::<8, _>(|| computation.run::<8>()),
-        9..=10 => scrubbed::<10, _>(|| computation.run::<10>()),
-        11..=12 => scrubbed::<12, _>(|| computation.run::<12>()),
-        13..=14 => scrubbed::<14, _>(|| computation.run::<14>()),
-        15..=16 => scrubbed::<16, _>(|| computation.run::<16>()),
-        17..=20 => scrubbed::<20, _>(|| computation.run::<20>()),
-        21..=24 => scrubbed::<24, _>(|| computation.run::<24>()),
-        25..=28 => scrubbed::<28, _>(|| computation.run::<28>()),
-        29..=32 => scrubbed::<32, _>(|| computation.run::<32>()),
-        33..=40 => scrubbed::<40, _>(|| computation.run::<40>()),
-        41..=48 => scrubbed::<48, _>(|| computation.run::<48>()),
-        49..=56 => scrubbed::<56, _>(|| computation.run::<56>()),
-        57..=64 => scrubbed::<64, _>(|| computation.run::<64>()),
-        65..=80 => scrubbed::<80, _>(|| computation.run::<80>()),
-        81..=96 => scrubbed::<96, _>(|| computation.run::<96>()),
-        97..=112 => scrubbed::<112, _>(|| computation.run::<112>()),
-        113..=128 => scrubbed::<128, _>(|| computation.run::<128>()),
-        129..=160 => scrubbed::<160, _>(|| computation.run::<160>()),
-        161..=192 => scrubbed::<192, _>(|| computation.run::<192>()),
-        193..=224 => scrubbed::<224, _>(|| computation.run::<224>()),
-        225..=MAX_LIMBS => scrubbed::<MAX_LIMBS, _>(|| computation.run::<MAX_LIMBS>()),
+        0..=1 => scrubbed_for::<1, _>(|| computation.run::<1>()),
+        2 => scrubbed_for::<2, _>(|| computation.run::<2>()),
+        3 => scrubbed_for::<3, _>(|| computation.run::<3>()),
+        4 => scrubbed_for::<4, _>(|| computation.run::<4>()),
+        5 => scrubbed_for::<5, _>(|| computation.run::<5>()),
+        6 => scrubbed_for::<6, _>(|| computation.run::<6>()),
+        7 => scrubbed_for::<7, _>(|| computation.run::<7>()),
+        8 => scrubbed_for::<8, _>(|| computation.run::<8>()),
+        9..=10 => scrubbed_for::<10, _>(|| computation.run::<10>()),
+        11..=12 => scrubbed_for::<12, _>(|| computation.run::<12>()),
+        13..=14 => scrubbed_for::<14, _>(|| computation.run::<14>()),
+        15..=16 => scrubbed_for::<16, _>(|| computation.run::<16>()),
+        17..=20 => scrubbed_for::<20, _>(|| computation.run::<20>()),
+        21..=24 => scrubbed_for::<24, _>(|| computation.run::<24>()),
+        25..=28 => scrubbed_for::<28, _>(|| computation.run::<28>()),
+        29..=32 => scrubbed_for::<32, _>(|| computation.run::<32>()),
+        33..=40 => scrubbed_for::<40, _>(|| computation.run::<40>()),
+        41..=48 => scrubbed_for::<48, _>(|| computation.run::<48>()),
+        49..=56 => scrubbed_for::<56, _>(|| computation.run::<56>()),
+        57..=64 => scrubbed_for::<64, _>(|| computation.run::<64>()),
+        65..=80 => scrubbed_for::<80, _>(|| computation.run::<80>()),
+        81..=96 => scrubbed_for::<96, _>(|| computation.run::<96>()),
+        97..=112 => scrubbed_for::<112, _>(|| computation.run::<112>()),
+        113..=128 => scrubbed_for::<128, _>(|| computation.run::<128>()),
+        129..=160 => scrubbed_for::<160, _>(|| computation.run::<160>()),
+        161..=192 => scrubbed_for::<192, _>(|| computation.run::<192>()),
+        193..=224 => scrubbed_for::<224, _>(|| computation.run::<224>()),
+        225..=256 => scrubbed_for::<256, _>(|| computation.run::<256>()),
+        #[cfg(target_pointer_width = "32")]
+        257..=320 => scrubbed_for::<320, _>(|| computation.run::<320>()),
+        #[cfg(target_pointer_width = "32")]
+        321..=384 => scrubbed_for::<384, _>(|| computation.run::<384>()),
+        #[cfg(target_pointer_width = "32")]
+        385..=448 => scrubbed_for::<448, _>(|| computation.run::<448>()),
+        #[cfg(target_pointer_width = "32")]
+        449..=MAX_LIMBS => scrubbed_for::<MAX_LIMBS, _>(|| computation.run::<MAX_LIMBS>()),
         _ => panic!("{limbs} limbs are more than the {MAX_LIMBS} that are supported"),
     }
 }
@@ -84,19 +96,6 @@ pub fn load_limbs<const LIMBS: usize>(limbs: &[Limb]) -> Uint<LIMBS> {
     fixed
 }
 
-/// Copies `value`, of up to `width` limbs, into `LIMBS` limbs, shifted up by `LIMBS - width` limbs.
-///
-/// # Panics
-///
-/// If `value` has more than `width` limbs, or `width` is more than `LIMBS`.
-#[must_use]
-pub fn load_high<const LIMBS: usize>(value: &BoxedUint, width: usize) -> Uint<LIMBS> {
-    let limbs = value.as_limbs();
-    let mut fixed = Uint::ZERO;
-    fixed.as_mut_limbs()[LIMBS - width..][..width][..limbs.len()].copy_from_slice(limbs);
-    fixed
-}
-
 /// Copies the low `limbs` limbs of `value` into `boxed`. If `boxed` has another width, its old
 /// buffer is wiped and replaced.
 pub fn store<const LIMBS: usize>(value: &Uint<LIMBS>, limbs: usize, boxed: &mut BoxedUint) {
@@ -109,13 +108,19 @@ pub fn store<const LIMBS: usize>(value: &Uint<LIMBS>, limbs: usize, boxed: &mut 
         .copy_from_slice(&value.as_limbs()[..limbs]);
 }
 
+/// Runs `computation`, which has no long numbers on the stack, then overwrites the stack that it
+/// used: see [`scrubbed_for`].
+pub fn scrubbed<R>(computation: impl FnOnce() -> R) -> R {
+    scrubbed_for::<16, R>(computation)
+}
+
 /// Runs `computation` on `Uint<LIMBS>`, then overwrites the stack that it used.
 ///
 /// Moved local variables, spilled registers and crypto-bigint's own locals leave copies of powers,
 /// products and moduli on the stack. This function overwrites them with one large frame. It is best
 /// effort, since the language gives no guarantee about the place of locals. The test `wiping`
 /// checks what is left.
-pub fn scrubbed<const LIMBS: usize, R>(computation: impl FnOnce() -> R) -> R {
+pub fn scrubbed_for<const LIMBS: usize, R>(computation: impl FnOnce() -> R) -> R {
     let result = call(computation);
     overwrite_stack::<LIMBS>();
     result
@@ -135,6 +140,15 @@ fn overwrite_stack<const LIMBS: usize>() {
     let frame = [[Limb::ZERO; LIMBS]; NUMBERS];
     // One barrier for the whole frame: word by word would take longer than many computations.
     optimization_barrier(&frame);
+}
+
+/// The limbs of a result, which gets the width of `like`. Wipes a value that it replaces.
+pub fn place<'o, U: Unsigned>(out: &'o mut U, like: &U) -> &'o mut [Limb] {
+    if width(out) != width(like) {
+        clear(slice::from_mut(out));
+        *out = U::zero_like(like);
+    }
+    out.as_mut_limbs()
 }
 
 /// Sets every result to zero, keeping its width.

@@ -3,18 +3,18 @@
 use core::num::NonZeroUsize;
 
 use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
-use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul, Serial};
+use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::Unsigned;
 
 use super::Parallel;
 pub(crate) use crate::engine::AnyEngine;
 
 /// Computes a batch on several threads with the best instructions of this processor: `Ifma`, else
-/// `Fma`, else [`Serial`].
+/// `Fma`, else `Serial`.
 ///
-/// Serves everything that [`Serial`] serves. [`Serial`] computes moduli above 16,384 bits, and where
-/// that is faster instances that would leave most lanes of a vector empty. The choice depends only
-/// on the number of instances and their widths.
+/// [`Serial`](batch_modexp_core::Serial) computes instances that would leave most lanes of a vector
+/// empty, where that is faster. The choice depends only on the number of instances and their
+/// widths.
 ///
 /// A batch that is not worth splitting is computed on the calling thread.
 ///
@@ -78,7 +78,6 @@ impl Cpu {
 impl<U> BatchModExp<U> for Cpu
 where
     U: Unsigned + Sync,
-    Serial: BatchModExp<U, Error = Error>,
 {
     type Error = Error;
 
@@ -100,13 +99,12 @@ where
     }
 }
 
-/// [`Serial`] computes narrow products and small batches where it is faster. The choice depends on
+/// `Serial` computes narrow products and small batches where it is faster. The choice depends on
 /// the widths, the number of instances, and which of them share a modulus. It follows measurements
 /// on one processor of each kind.
 impl<U> BatchModMul<U> for Cpu
 where
     U: Unsigned + Sync,
-    Serial: BatchModMul<U, Error = Error>,
 {
     type Error = Error;
 

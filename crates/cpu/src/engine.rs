@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 use batch_modexp_core::checks::check_batch;
 use batch_modexp_core::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
 use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use batch_modexp_core::width::clear;
 use batch_modexp_core::width::width;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use batch_modexp_core::width::{MAX_BITS, clear};
 use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Choice, Limb, Unsigned};
@@ -19,8 +19,6 @@ use crypto_bigint::{BoxedUint, Choice, Limb, Unsigned};
 use crate::Fma;
 #[cfg(target_arch = "x86_64")]
 use crate::Ifma;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use crate::lanes;
 
 /// One of the engines, chosen at run time. The SIMD engines pass to [`Serial`] the work that it
 /// does faster.
@@ -100,8 +98,7 @@ impl AnyEngine {
     }
 
     /// How many of `count` instances with moduli of `bits` bits the engine computes itself.
-    /// [`Serial`] computes the others faster: a single instance that would leave lanes empty, and
-    /// moduli too wide for lanes.
+    /// [`Serial`] computes the others faster: a single instance that would leave lanes empty.
     #[cfg_attr(
         not(any(target_arch = "x86_64", target_arch = "aarch64")),
         allow(dead_code)
@@ -109,10 +106,6 @@ impl AnyEngine {
     fn count_in_lanes(&self, bits: u32, count: usize) -> usize {
         // Without lanes all widths are alike.
         let _ = (bits, count);
-        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        if bits > lanes::MAX_BITS {
-            return 0;
-        }
         match self {
             Self::Serial => 0,
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -140,9 +133,8 @@ impl AnyEngine {
     where
         U: Unsigned,
         B: BatchModExp<U, Error = Error>,
-        Serial: BatchModExp<U, Error = Error>,
     {
-        check_batch(batch, exponent_bits, out, u32::MAX).inspect_err(|_| clear(out))?;
+        check_batch(batch, exponent_bits, out, MAX_BITS).inspect_err(|_| clear(out))?;
         let mut start = 0;
         let bits = |instance: &ModExp<'_, U>| width(instance.params.modulus().as_ref());
         for run in batch.chunk_by(|a, b| bits(a) == bits(b)) {
@@ -159,10 +151,7 @@ impl AnyEngine {
     }
 }
 
-impl<U: Unsigned> BatchModExp<U> for AnyEngine
-where
-    Serial: BatchModExp<U, Error = Error>,
-{
+impl<U: Unsigned> BatchModExp<U> for AnyEngine {
     type Error = Error;
 
     fn batch_mod_exp(
@@ -193,10 +182,6 @@ where
     fn relative_time(&self, bits: u32, count: usize) -> u64 {
         // Without lanes all widths are alike.
         let _ = bits;
-        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        if bits > lanes::MAX_BITS {
-            return count as u64;
-        }
         match self {
             Self::Serial => count as u64,
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

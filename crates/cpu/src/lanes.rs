@@ -34,7 +34,7 @@ use core::mem;
 
 use batch_modexp_core::checks::check_batch;
 use batch_modexp_core::fixed_base::select;
-use batch_modexp_core::width::clear;
+use batch_modexp_core::width::{MAX_BITS, clear};
 use batch_modexp_core::window::Window;
 use batch_modexp_core::{Error, ModExp};
 use crypto_bigint::Unsigned;
@@ -45,10 +45,6 @@ pub(crate) use self::run::Run;
 use self::run::each_run;
 #[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) use self::workspace::LARGEST_WINDOW;
-
-/// The widest modulus of the SIMD backends, in bits. Column sums would allow more, but tables of
-/// powers would exceed any cache.
-pub(crate) const MAX_BITS: u32 = 16_384;
 
 /// A vector unit that computes one instance in each lane.
 ///

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use batch_modexp_core::width::width;
-use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
+use batch_modexp_core::{BatchModExp, Error, ModExp};
 use batch_modexp_cpu::Cpu;
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd, Unsigned};
@@ -258,7 +258,6 @@ fn fastest(
 impl<U> BatchModExp<U> for Both
 where
     U: Unsigned + Sync + Send,
-    Serial: BatchModExp<U, Error = Error>,
 {
     type Error = Error;
 

@@ -10,7 +10,7 @@ use core::borrow::Borrow;
 use batch_modexp_core::checks::check_lengths;
 use batch_modexp_core::fixed_base::check_exponents;
 use batch_modexp_core::secret::Secret;
-use batch_modexp_core::width::{clear, width};
+use batch_modexp_core::width::{clear, place, width};
 use batch_modexp_core::{BatchFixedBaseExp as _, Error, FixedBase};
 use crypto_bigint::Unsigned;
 use crypto_bigint::modular::MontyParams;
@@ -22,7 +22,7 @@ use super::family::SHIPPED;
 use super::family::entry::{Entry, Operation};
 use super::family::fixed::{ENTRIES, TableShape, WINDOW_BITS, operand_words};
 use super::runtime::records::Residence;
-use super::words::{copy_in, place};
+use super::words::copy_in;
 
 /// A table of powers of one base modulo one modulus, for exponents of up to a public length:
 /// [`Cuda::fixed_base`].

@@ -11,8 +11,8 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use batch_modexp_core::checks::{check_instances, check_lengths};
-use batch_modexp_core::width::{clear, width};
-use batch_modexp_core::{BatchModExp, Error, ModExp, Serial, gathered};
+use batch_modexp_core::width::{clear, place, width};
+use batch_modexp_core::{BatchModExp, Error, ModExp, gathered};
 use crypto_bigint::Unsigned;
 
 use super::Cuda;
@@ -27,7 +27,7 @@ use super::runtime::module::Grid;
 use super::runtime::pipeline::{ChunkLens, Job, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
-use super::words::{HostPool, copy_out, place};
+use super::words::{HostPool, copy_out};
 
 #[cfg(feature = "rsa")]
 pub(super) use inputs::write_moduli;
@@ -42,10 +42,7 @@ impl Cuda {
         out: &mut [U],
         max_bits: u32,
         tuning: Tuning,
-    ) -> Result<Timing, Error>
-    where
-        Serial: BatchModExp<U, Error = Error>,
-    {
+    ) -> Result<Timing, Error> {
         check_lengths(batch, out);
         self.validate(batch, exponent_bits, max_bits)
             .and_then(|is_mixed| self.run(batch, exponent_bits, out, tuning, is_mixed))
@@ -83,10 +80,7 @@ impl Cuda {
         out: &mut [U],
         tuning: Tuning,
         is_mixed: bool,
-    ) -> Result<Timing, Error>
-    where
-        Serial: BatchModExp<U, Error = Error>,
-    {
+    ) -> Result<Timing, Error> {
         self.devices.check()?;
         if !is_mixed {
             return self.run_one_width(batch, exponent_bits, out, tuning);
@@ -112,10 +106,7 @@ impl Cuda {
         exponent_bits: u32,
         out: &mut [U],
         tuning: Tuning,
-    ) -> Result<Timing, Error>
-    where
-        Serial: BatchModExp<U, Error = Error>,
-    {
+    ) -> Result<Timing, Error> {
         let on_host = |instances: &[ModExp<'_, U>], results: &mut [U]| {
             self.host.batch_mod_exp(instances, exponent_bits, results)
         };

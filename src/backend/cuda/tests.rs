@@ -8,6 +8,7 @@ use super::runtime::pipeline::{ChunkLens, Job, Prepared, Stop};
 use super::runtime::slot::Slot;
 use super::*;
 use alloc::vec;
+use batch_modexp_core::Serial;
 use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};

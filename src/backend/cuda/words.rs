@@ -2,11 +2,9 @@
 
 use alloc::vec::Vec;
 use core::convert::Infallible;
-use core::slice;
 
-use batch_modexp_core::width::{clear, width};
 use batch_modexp_cpu::each_share;
-use crypto_bigint::{Limb, Unsigned};
+use crypto_bigint::Limb;
 use rayon::ThreadPool;
 
 pub(crate) use non_temporal::NonTemporal;
@@ -139,15 +137,6 @@ fn write_limbs(limbs: &[Limb], words: &mut [u64], store: impl Fn(&mut u64, u64))
         });
         store(place, word);
     }
-}
-
-/// The limbs of a result, which gets the width of its modulus.
-pub(crate) fn place<'o, U: Unsigned>(out: &'o mut U, modulus: &U) -> &'o mut [Limb] {
-    if width(out) != width(modulus) {
-        clear(slice::from_mut(out));
-        *out = U::zero_like(modulus);
-    }
-    out.as_mut_limbs()
 }
 
 /// Copies the low part of `words` to `limbs`.

@@ -49,7 +49,7 @@ impl Variant {
         let mut octets = Secret::new(vec![0; key.size()]);
 
         // Enough to wipe what hash functions leave on the stack.
-        scrubbed::<16, _>(|| self.encode(rng, key, message.as_ref(), &mut octets))?;
+        scrubbed(|| self.encode(rng, key, message.as_ref(), &mut octets))?;
         let mut encoded = zeros();
         octets_to_limbs(&octets, &mut encoded);
         let mut r = zeros();

@@ -7,10 +7,12 @@
 mod arithmetic;
 mod division;
 
-use batch_modexp_core::monty::Monty;
+use alloc::vec;
+
+use batch_modexp_core::monty::{ModulusRef, parts};
 use batch_modexp_core::secret::{Secret, reveal};
-use batch_modexp_core::width::{WithLimbs, load, store, with_limbs};
-use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams, FixedMontyParams};
+use batch_modexp_core::width::{WithLimbs, scrubbed, store, with_limbs};
+use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Gcd, Limb, Odd, Uint};
 
 use self::arithmetic::{Product, inverse};
@@ -64,12 +66,7 @@ pub(in crate::rsa) fn check(components: &RsaComponents<'_>) -> Result<Checked, E
             if is_prime_power(&n) {
                 return Err(Error::Key(KeyFault::PrimePower));
             }
-            let powers = PowersOfTwo {
-                n: &n,
-                e: &e,
-                d: &d,
-            };
-            with_limbs(n.as_ref().as_limbs().len(), powers)?;
+            check_powers_of_two(&n, &e, &d)?;
             // d modulo lcm(p - 1, q - 1) cannot be checked without the primes.
             require(
                 !fits(d.as_limbs(), n_bits / 2),
@@ -222,31 +219,20 @@ fn is_prime_power(n: &Odd<BoxedUint>) -> bool {
     difference.gcd_vartime(n.as_ref()) != BoxedUint::one()
 }
 
-/// Checks of powers of two for a key without primes.
-struct PowersOfTwo<'a> {
-    n: &'a Odd<BoxedUint>,
-    e: &'a BoxedUint,
-    d: &'a BoxedUint,
-}
-
-impl WithLimbs for PowersOfTwo<'_> {
-    type Output = Result<(), Error>;
-
-    fn run<const LIMBS: usize>(self) -> Result<(), Error> {
-        let n = Odd::new(load::<LIMBS>(self.n.as_ref())).expect("an odd modulus");
-        let n = Monty::new(&FixedMontyParams::new_vartime(n));
-        let two = Uint::from(2u8);
-        let power = |base: &Uint<LIMBS>, exponent: &BoxedUint, bits| {
-            let mut power = Secret::new(Uint::ZERO);
-            n.pow(base, exponent.as_limbs(), bits, &mut power);
-            power
-        };
-        let encrypted = power(&two, self.e, self.e.bit_width_vartime());
-        let back = power(&encrypted, self.d, self.d.bits_precision());
-        require(back.ct_eq(&two), KeyFault::Exponents)?;
-        // If `2^e` is 2, so is `2^d`, and the private operation changes nothing.
-        require(!encrypted.ct_eq(&two), KeyFault::ShortPrivateExponent)
-    }
+/// Checks powers of two for a key without primes.
+fn check_powers_of_two(n: &Odd<BoxedUint>, e: &BoxedUint, d: &BoxedUint) -> Result<(), Error> {
+    let params = BoxedMontyParams::new_vartime(n.clone());
+    let n = ModulusRef::of(params.as_ref());
+    let mut numbers = Secret::new(vec![Limb::ZERO; 3 * n.limbs.len()]);
+    let [two, encrypted, back] = parts(&mut numbers);
+    two[0] = Limb::from(2u8);
+    scrubbed(|| {
+        n.pow(two, e.as_limbs(), e.bit_width_vartime(), encrypted);
+        n.pow(encrypted, d.as_limbs(), d.bits_precision(), back);
+    });
+    require(back.ct_eq(two), KeyFault::Exponents)?;
+    // If `2^e` is 2, so is `2^d`, and the private operation changes nothing.
+    require(!encrypted.ct_eq(two), KeyFault::ShortPrivateExponent)
 }
 
 /// The relations between the numbers of a key with two primes. d, p, q and the given CRT values are

@@ -13,7 +13,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use batch_modexp_core::secret::Secret;
-use batch_modexp_core::width::{WithLimbs, load, scrubbed, with_limbs};
+use batch_modexp_core::width::{WithLimbs, load, scrubbed_for, with_limbs};
 use crypto_bigint::modular::{BoxedMontyParams, FixedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
@@ -21,7 +21,7 @@ use crypto_bigint::{BoxedUint, Limb, Odd};
 /// next width of `with_limbs`.
 pub(in crate::rsa) fn secret(modulus: &BoxedUint) -> Secret<MontyParams<BoxedUint>> {
     fn exact<const LIMBS: usize>(params: Params<'_>) -> Secret<MontyParams<BoxedUint>> {
-        scrubbed::<LIMBS, _>(|| params.run::<LIMBS>())
+        scrubbed_for::<LIMBS, _>(|| params.run::<LIMBS>())
     }
     let params = Params { modulus };
     // `with_limbs` would round these widths up and slow down every exponentiation with such a key.

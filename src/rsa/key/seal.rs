@@ -28,7 +28,7 @@ impl KeyParts {
     /// Digest of everything that a private operation, its check and the encoding of messages read.
     fn digest(&self) -> Secret<[u8; 32]> {
         // Enough to wipe what the hash function leaves on the stack.
-        scrubbed::<16, _>(|| {
+        scrubbed(|| {
             let mut record = Record::default();
             record.params(self.n.as_ref());
             record.number(&self.e);

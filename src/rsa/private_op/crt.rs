@@ -50,7 +50,7 @@ pub(super) fn recombine(
 
     let mut h = Secret::new(vec![Limb::ZERO; size]);
     let mut combined = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
-    scrubbed::<16, _>(|| {
+    scrubbed(|| {
         let places = combined.chunks_exact_mut(limbs.max(1));
         for ((key, i), place) in keys.iter().zip((0..).step_by(size.max(1))).zip(places) {
             let of_item = i..i + size;

@@ -1,9 +1,9 @@
-//! Compares with num-bigint, at exact widths and at widths that are rounded up.
+//! Compares with num-bigint.
 
 use alloc::vec::Vec;
 
 use crypto_bigint::modular::BoxedMontyParams;
-use crypto_bigint::{Odd, U256};
+use crypto_bigint::{BoxedUint, Odd};
 use num_bigint::BigUint;
 
 use super::*;
@@ -40,76 +40,80 @@ fn big(limbs: &[Limb]) -> BigUint {
     words.fold(BigUint::ZERO, |sum, limb| (sum << Limb::BITS) + limb.0)
 }
 
-/// Checks every operation for moduli of `narrow` limbs in `LIMBS` limbs.
-fn equals_num_bigint<const LIMBS: usize>(narrow: usize) {
-    let r = BigUint::from(1u8) << (LIMBS as u32 * Limb::BITS);
-    let values: Vec<Uint<LIMBS>> = numbers(LIMBS).iter().map(load).collect();
-    for modulus in numbers(narrow) {
-        let Some(odd) = Odd::new(modulus).into_option() else {
-            continue;
-        };
-        let m = big(odd.as_ref().as_limbs());
-        let params = BoxedMontyParams::new(odd);
-        let monty = Monty::<LIMBS>::widened(params.as_ref());
-        assert_eq!(big(monty.r2.as_limbs()), &r * &r % &m);
-        assert_eq!(big(monty.modulus.as_limbs()), m);
-
-        let mut out = Uint::MAX;
-        let mut reduced = Uint::MAX;
-        for a in &values {
-            let value = big(a.as_limbs());
-            monty.reduce(a.as_limbs(), &mut reduced);
-            assert_eq!(big(reduced.as_limbs()), &value % &m);
-            monty.enter(a, &mut out);
-            assert_eq!(big(out.as_limbs()), &value * &r % &m);
-            for b in &values {
-                let long: Vec<_> =
-                    [a.as_limbs().as_slice(), b.as_limbs(), &a.as_limbs()[..1]].concat();
-                monty.reduce(&long, &mut out);
-                assert_eq!(big(out.as_limbs()), big(&long) % &m);
-
-                let mut below = Uint::MAX;
-                monty.reduce(b.as_limbs(), &mut below);
-                // out * R = a * b.
-                monty.mul(a, &below, &mut out);
-                assert!(big(out.as_limbs()) < m);
-                let product = big(a.as_limbs()) * big(below.as_limbs());
-                assert_eq!(big(out.as_limbs()) * &r % &m, product % &m);
-            }
+/// Calls `check` for each odd modulus among the numbers of `limbs` limbs.
+fn with_moduli(limbs: usize, check: impl Fn(ModulusRef<'_>, BigUint)) {
+    for modulus in numbers(limbs) {
+        let m = big(modulus.as_limbs());
+        if let Some(odd) = Odd::new(modulus).into_option() {
+            let params = BoxedMontyParams::new(odd);
+            check(ModulusRef::of(params.as_ref()), m);
         }
     }
 }
 
 #[test]
 fn every_operation() {
-    equals_num_bigint::<1>(1);
-    equals_num_bigint::<2>(2);
-    equals_num_bigint::<3>(3);
-    equals_num_bigint::<5>(4);
-    for narrow in 7..=9 {
-        equals_num_bigint::<9>(narrow);
+    for limbs in [1, 2, 3, 5, 9] {
+        let r = BigUint::from(1u8) << (limbs as u32 * Limb::BITS);
+        let values = numbers(limbs);
+        with_moduli(limbs, |modulus, m| {
+            let mut out = vec![Limb::MAX; limbs];
+            for a in &values {
+                let (a, value) = (a.as_limbs(), big(a.as_limbs()));
+                modulus.reduce(a, &mut out);
+                assert_eq!(big(&out), &value % &m);
+                modulus.enter(a, &mut out);
+                assert_eq!(big(&out), &value * &r % &m);
+                modulus.enter(&a[..limbs / 2], &mut out);
+                assert_eq!(big(&out), big(&a[..limbs / 2]) * &r % &m);
+                for b in &values {
+                    let b = b.as_limbs();
+                    let long = [a, b, &a[..1]].concat();
+                    modulus.reduce(&long, &mut out);
+                    assert_eq!(big(&out), big(&long) % &m);
+
+                    let mut below = vec![Limb::MAX; limbs];
+                    modulus.reduce(b, &mut below);
+                    // out * R = a * b.
+                    modulus.mul(a, &below, &mut out);
+                    assert!(big(&out) < m);
+                    assert_eq!(big(&out) * &r % &m, &value * big(&below) % &m);
+                }
+            }
+        });
     }
+}
+
+#[test]
+fn in_place() {
+    let values = numbers(4);
+    with_moduli(4, |modulus, m| {
+        let mut numbers = vec![Limb::ZERO; 12];
+        let [mut value, mut spare, expected] = parts(&mut numbers);
+        modulus.reduce(values[4].as_limbs(), value);
+        modulus.mul(value, value, expected);
+        modulus.square(&mut value, &mut spare);
+        assert_eq!(value, expected);
+        modulus.multiply(&mut value, values[5].as_limbs(), &mut spare);
+        let product = big(expected) * big(values[5].as_limbs()) % &m;
+        assert_eq!((big(value) << (4 * Limb::BITS)) % &m, product);
+    });
 }
 
 #[test]
 fn powers_by_exponents_of_every_length() {
     let values = numbers(4);
-    let exponent = &values[4];
-    for modulus in &values {
-        let Some(odd) = Odd::new(modulus.clone()).into_option() else {
-            continue;
-        };
-        let params = BoxedMontyParams::new(odd);
-        let monty = Monty::<4>::widened(params.as_ref());
-        let m = big(modulus.as_limbs());
-        for base in &values {
+    let exponent = values[4].as_limbs();
+    with_moduli(4, |modulus, m| {
+        for base in values.iter().map(BoxedUint::as_limbs) {
             for exponent_bits in (0..100).chain(253..=256).filter(|bits| bits % 7 < 3) {
-                let mut out = U256::MAX;
-                let limbs = exponent.as_limbs();
-                monty.pow(&load(base), limbs, exponent_bits, &mut out);
-                let e = big(limbs) % (BigUint::from(1u8) << exponent_bits);
-                assert_eq!(big(out.as_limbs()), big(base.as_limbs()).modpow(&e, &m));
+                let e = big(exponent) % (BigUint::from(1u8) << exponent_bits);
+                let mut out = vec![Limb::MAX; 4];
+                for base in [base, &base[..3], &[]] {
+                    modulus.pow(base, exponent, exponent_bits, &mut out);
+                    assert_eq!(big(&out), big(base).modpow(&e, &m));
+                }
             }
         }
-    }
+    });
 }

@@ -7,12 +7,11 @@ use core::borrow::Borrow;
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Limb, Unsigned};
 
-use super::multi_exp::place;
 use crate::Error;
 use crate::fixed_base::{Exponents, Table, check_exponents, power_of_inverse};
 use crate::powers::{FixedPowers, HasPowerEngine, PowerEngine};
 use crate::secret::{Secret, reveal};
-use crate::width::{MAX_BITS, clear, width};
+use crate::width::{MAX_BITS, clear, place, width};
 
 /// A table of powers of one base modulo one modulus, for exponents of up to a public length.
 ///

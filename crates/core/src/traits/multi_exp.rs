@@ -1,15 +1,14 @@
 //! Products of powers.
 
 use alloc::vec::Vec;
-use core::slice;
 
+use crypto_bigint::Unsigned;
 use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{Limb, Unsigned};
 
 use crate::Error;
-use crate::modulus::ModulusRef;
+use crate::monty::ModulusRef;
 use crate::powers::{HasPowerEngine, MultiPowers};
-use crate::width::{MAX_BITS, clear, width};
+use crate::width::{MAX_BITS, clear, place, width};
 
 /// One product of powers, `terms[0].0 ^ terms[0].1 * terms[1].0 ^ terms[1].1 * ... mod
 /// params.modulus()`.
@@ -162,13 +161,4 @@ fn check<U: Unsigned>(batch: &[ModMultiExp<'_, U>], lengths: &[u32]) -> Result<(
         }
     }
     Ok(())
-}
-
-/// Makes `out` as wide as `like` and returns its limbs. Wipes a value that it replaces.
-pub(super) fn place<'a, U: Unsigned>(out: &'a mut U, like: &U) -> &'a mut [Limb] {
-    if width(out) != width(like) {
-        clear(slice::from_mut(out));
-        *out = U::zero_like(like);
-    }
-    out.as_mut_limbs()
 }

@@ -5,12 +5,11 @@ use alloc::vec::Vec;
 use crypto_bigint::Unsigned;
 use crypto_bigint::modular::MontyParams;
 
-use super::multi_exp::place;
 use crate::Error;
-use crate::modulus::ModulusRef;
+use crate::monty::ModulusRef;
 use crate::powers::{HasPowerEngine, PublicPowers};
 use crate::public_exponent::PublicExponent;
-use crate::width::{MAX_BITS, clear, width};
+use crate::width::{MAX_BITS, clear, place, width};
 
 /// Powers of many bases with one public exponent: 3 and 65537, which need no table, and long ones
 /// such as Paillier's n.

@@ -9,7 +9,7 @@ use batch_modexp_core::checks::Form;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use batch_modexp_core::checks::check_products;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use batch_modexp_core::width::{clear, width};
+use batch_modexp_core::width::{MAX_BITS, clear, width};
 use batch_modexp_core::{BatchModMul, Error, ModMul, Serial};
 use crypto_bigint::Unsigned;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -18,13 +18,8 @@ use crypto_bigint::modular::MontyParams;
 use super::AnyEngine;
 #[cfg(target_arch = "x86_64")]
 use crate::Ifma;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use crate::lanes;
 
-impl<U: Unsigned> BatchModMul<U> for AnyEngine
-where
-    Serial: BatchModMul<U, Error = Error>,
-{
+impl<U: Unsigned> BatchModMul<U> for AnyEngine {
     type Error = Error;
 
     fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
@@ -41,10 +36,7 @@ fn run<U: Unsigned>(
     form: Form,
     batch: &[ModMul<'_, U>],
     out: &mut [U],
-) -> Result<(), Error>
-where
-    Serial: BatchModMul<U, Error = Error>,
-{
+) -> Result<(), Error> {
     match engine {
         AnyEngine::Serial => multiply(&Serial, form, batch, out),
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -130,11 +122,8 @@ fn share_with_serial<U: Unsigned>(
     form: Form,
     batch: &[ModMul<'_, U>],
     out: &mut [U],
-) -> Result<(), Error>
-where
-    Serial: BatchModMul<U, Error = Error>,
-{
-    check_products(batch, out, u32::MAX).inspect_err(|_| clear(out))?;
+) -> Result<(), Error> {
+    check_products(batch, out, MAX_BITS).inspect_err(|_| clear(out))?;
     let mut start = 0;
     for run in batch.chunk_by(|a, b| modulus_bits(a.params) == modulus_bits(b.params)) {
         let moduli = run.iter().map(|instance| instance.params);
@@ -159,8 +148,7 @@ fn is_faster<'a, U: Unsigned>(
 ) -> bool {
     let (count, others) = (moduli.len(), moduli.clone().skip(1));
     let bits = moduli.clone().next().map_or(0, modulus_bits);
-    let row = table.iter().rev().find(|fewest| fewest.bits <= bits);
-    let Some(fewest) = row.filter(|_| bits <= lanes::MAX_BITS) else {
+    let Some(fewest) = table.iter().rev().find(|fewest| fewest.bits <= bits) else {
         return false;
     };
     // A group of lanes is prepared for its moduli: at most twice for each change.
@@ -216,7 +204,6 @@ mod tests {
             (2048, 7, Ordinary, 7, false),
             (2048, 8, Montgomery, 8, true),
             (16_384, 3, Ordinary, 1, true),
-            (16_448, 3, Ordinary, 1, false),
         ] {
             let actual = goes_to_lanes(bits, count, form, moduli);
             assert_eq!(

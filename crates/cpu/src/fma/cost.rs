@@ -62,7 +62,7 @@ fn in_words(bits: u32, count: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{adx, lanes};
+    use crate::adx;
 
     #[test]
     fn what_goes_one_by_one() {
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn words_serve_what_they_get() {
-        for bits in (64..=lanes::MAX_BITS).step_by(64) {
+        for bits in (64..=batch_modexp_core::width::MAX_BITS).step_by(64) {
             assert!(one_by_one(bits, 1) == 0 || bits >= adx::MIN_BITS, "{bits}");
         }
     }

@@ -80,7 +80,7 @@ fn long_tile<T: Madd52, K: Kernel<T::Limb>>(unit: T, tile: usize, kernel: &mut K
 mod tests {
     use super::*;
     use crate::ifma::portable;
-    use crate::lanes::MAX_BITS;
+    use batch_modexp_core::width::MAX_BITS;
 
     #[test]
     fn there_is_room_and_little_waste() {

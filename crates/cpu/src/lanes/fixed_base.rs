@@ -30,7 +30,7 @@ pub(crate) fn form<L: Lanes>(bits: u32) -> TableForm {
 /// times a power of `base`.
 pub(crate) fn fill<L: Lanes>(lanes: L, table: &mut Table, base: &[Limb], first: &[Limb]) {
     // The kernels spill column sums and limbs: a few kilobytes of stack.
-    scrubbed::<16, _>(|| {
+    scrubbed(|| {
         let limbs = table.form().limbs;
         let (mut rows, modulus) = table.rows_mut();
         let mut workspace = Workspace::with_limbs(lanes, limbs);
@@ -131,7 +131,7 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: FixedPowers<'_, '_>) {
     if exponents.is_empty() {
         return;
     }
-    scrubbed::<16, _>(|| {
+    scrubbed(|| {
         let mut workspace = Workspace::with_limbs(lanes, table.form().limbs);
         workspace.import_moduli(&[table.modulus(); MAX_COUNT]);
         let most = exponents.len().div_ceil(L::COUNT).min(AT_A_TIME);

@@ -7,13 +7,13 @@
 //! modulus needs preparation.
 
 use batch_modexp_core::checks::{Form, check_products};
-use batch_modexp_core::width::{clear, scrubbed};
+use batch_modexp_core::width::{MAX_BITS, clear, scrubbed};
 use batch_modexp_core::{Error, ModMul};
 use crypto_bigint::Unsigned;
 
+use super::Lanes;
 use super::run::{Run, blocks, each_run};
 use super::workspace::{Parts, Workspace};
-use super::{Lanes, MAX_BITS};
 
 /// [`BatchModMul`](batch_modexp_core::BatchModMul) by `multiply`, which receives run after run.
 /// `multiply` should not be generic: see [`run`](super::run).
@@ -36,7 +36,7 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
         Form::Montgomery => limbs as u32 * L::RADIX_BITS - width,
     };
     // The kernels spill column sums and limbs: a few kilobytes of stack.
-    scrubbed::<16, _>(|| {
+    scrubbed(|| {
         let mut workspace = Workspace::new(lanes, limbs, 0);
         let mut prepared = 0..0;
         for block in blocks(0..run.count(), L::COUNT) {

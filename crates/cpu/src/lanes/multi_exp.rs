@@ -21,7 +21,7 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: MultiPowers<'_, '_>) {
         return;
     };
     // The kernels spill column sums and limbs: a few kilobytes of stack.
-    scrubbed::<16, _>(|| {
+    scrubbed(|| {
         let bits = first.bits();
         let workspace = Workspace::with_limbs(lanes, L::limb_count(bits));
         let mut terms = Terms::new(powers.exponent_bits, workspace);

@@ -20,7 +20,7 @@ pub(crate) fn pow<L: Lanes>(
         return;
     }
     // The kernels spill column sums and limbs: a few kilobytes of stack.
-    scrubbed::<16, _>(|| {
+    scrubbed(|| {
         let limbs = L::limb_count(run.bits());
         let mut workspace = Workspace::new(lanes, limbs, exponent_bits);
         let mut prepared = 0..0;

@@ -43,7 +43,7 @@ pub(crate) fn powers_agree<L: Lanes>(lanes: L, comparison: &Comparison<'_>) -> V
         size <= 2 * half,
         "the factors are too short for the numbers"
     );
-    scrubbed::<16, _>(|| {
+    scrubbed(|| {
         let mut sides = [(); 2].map(|()| Side::new(lanes, half));
         let mut numbers = [(); 2].map(|()| Halves::new(&sides[0].workspace));
         for start in (0..count).step_by(L::COUNT) {

@@ -4,7 +4,7 @@ use core::ops::Range;
 use core::{array, mem};
 
 use batch_modexp_core::engine::{Exponent, Moduli, Product, limbs};
-use batch_modexp_core::modulus::ModulusRef;
+use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
@@ -15,7 +15,7 @@ use super::{Lanes, Modulus};
 /// `out[i] = factors[i] * bases[i]^exponent mod moduli[i]`, for equally wide moduli.
 pub(crate) fn mul_public_power<L: Lanes>(lanes: L, product: Product<'_>) {
     // The kernels spill column sums and limbs: a few kilobytes of stack.
-    scrubbed::<16, _>(|| match product {
+    scrubbed(|| match product {
         Product {
             exponent,
             factors: Some(factors),

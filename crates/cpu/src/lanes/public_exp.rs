@@ -24,7 +24,7 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: PublicPowers<'_, '_>) {
         return;
     };
     // The kernels spill column sums and limbs: a few kilobytes of stack.
-    scrubbed::<16, _>(|| {
+    scrubbed(|| {
         let mut workspace = Workspace::with_limbs(lanes, L::limb_count(first.bits()));
         let mut odd_powers = Buffer::zeros(exponent.odd_powers() * workspace.limbs());
         let mut prepared = 0..0;

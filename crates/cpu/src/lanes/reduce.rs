@@ -20,7 +20,7 @@ const HEADROOM: u32 = 1;
 pub(crate) fn reduce<L: Lanes>(lanes: L, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
     let Some(first) = moduli.first() else { return };
     let (size, half) = (numbers.len() / moduli.len(), limbs(first));
-    scrubbed::<16, _>(|| {
+    scrubbed(|| {
         let mut remainders = Remainders::new(lanes, half);
         for (block, start) in moduli.chunks(L::COUNT).zip((0..).step_by(L::COUNT)) {
             let end = start + block.len();

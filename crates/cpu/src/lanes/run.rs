@@ -10,7 +10,7 @@ use core::ops::Range;
 use core::ptr;
 
 use batch_modexp_core::engine::SecretPowers;
-use batch_modexp_core::modulus::ModulusRef;
+use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::width::width;
 use batch_modexp_core::{ModExp, ModMul};
 use crypto_bigint::modular::MontyParams;

@@ -1,6 +1,6 @@
 //! The buffers of a computation, all secret: moduli, bases, digits, tables.
 
-use batch_modexp_core::modulus::ModulusRef;
+use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::window::{Window, recode_into};
 use crypto_bigint::Limb;

@@ -32,7 +32,7 @@ pub(crate) fn relative_time(bits: u32, count: usize, has_words: bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{adx, lanes};
+    use crate::adx;
 
     #[test]
     fn what_goes_in_words() {
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn words_serve_what_they_get() {
-        for bits in (64..=lanes::MAX_BITS).step_by(64) {
+        for bits in (64..=batch_modexp_core::width::MAX_BITS).step_by(64) {
             assert!(
                 one_in_words(bits, 1).is_none() || bits >= adx::MIN_BITS,
                 "{bits}"
