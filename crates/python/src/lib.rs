@@ -30,9 +30,9 @@ mod native {
     #[pymodule_export]
     use crate::numbers::{mulmod_list, powmod_base_list, powmod_exp_list, powmod_list};
     #[pymodule_export]
-    use crate::private_key::PrivateKey;
+    use crate::private_key::{PrivateKey, decrypt_list, sign_list};
     #[pymodule_export]
-    use crate::public_key::PublicKey;
+    use crate::public_key::{PublicKey, encrypt_list, verify_list};
     #[pymodule_export]
     use crate::queue::SigningQueue;
 

@@ -25,6 +25,9 @@ const GPU_PIECE_TIME: Duration = Duration::from_millis(650);
 /// of 2048 bits, in cubes of limbs.
 const FIRST_WORK: u64 = 64 * 32 * 32 * 32;
 
+/// The least work of an item, in the same unit: the conversion takes time too.
+const LEAST_WORK: u64 = 32;
+
 /// The GPUs that a caller asks for.
 #[derive(Clone)]
 pub(crate) enum Gpus {
@@ -178,38 +181,47 @@ pub(crate) fn check_signals_at(py: Python<'_>, index: usize) -> PyResult<()> {
 
 /// Calls `compute` for consecutive ranges of `0..len`, without the interpreter's lock.
 ///
-/// It checks for signals between calls, so that Ctrl-C ends the work. `work` is that of an item, in
-/// cubes of limbs. Later pieces are sized by the time of earlier ones.
+/// It checks for signals between calls, so that Ctrl-C ends the work. `work` is that of the item at
+/// an index, in cubes of limbs. The work of later pieces follows from the time of earlier ones.
 pub(crate) fn in_pieces<T: Send>(
     py: Python<'_>,
     len: usize,
-    work: u64,
+    work: impl Fn(usize) -> u64,
     compute: impl Fn(Range<usize>) -> T + Sync,
     mut done: impl FnMut(usize, T) -> PyResult<()>,
 ) -> PyResult<()> {
     let backend = shared(py)?;
     let threads = backend.threads();
-    let mut size = threads * (FIRST_WORK / work.max(1)).clamp(1, 1 << 16) as usize;
+    let (aim, lanes) = match backend.name() {
+        "cuda" => (GPU_PIECE_TIME, 1),
+        _ => (PIECE_TIME, 64 * threads),
+    };
+    let mut work_of_piece = threads as u64 * FIRST_WORK;
     let mut start = 0;
     while start < len {
-        let range = start..len.min(start + size);
+        let mut rest = work_of_piece;
+        let fits = |&i: &usize| match rest.checked_sub(work(i).max(LEAST_WORK)) {
+            Some(less) => {
+                rest = less;
+                true
+            }
+            None => false,
+        };
+        let size = match (start..len).take_while(fits).count() {
+            0 => 1,
+            // Whole vectors for each thread, unless items take long.
+            many if many >= lanes && many < len - start => many / lanes * lanes,
+            few => few,
+        };
+        let range = start..start + size;
         let began = Instant::now();
         let result = py.detach(|| compute(range.clone()));
         done(start, result)?;
         let time = began.elapsed().max(Duration::from_micros(1));
         py.check_signals()?;
-        // Whole vectors for each thread, unless items take long.
-        let (aim, lanes) = match backend.name() {
-            "cuda" => (GPU_PIECE_TIME, 1),
-            _ => (PIECE_TIME, 64 * threads),
-        };
         let scale = aim.as_secs_f64() / time.as_secs_f64();
-        let next = (range.len() as f64 * scale.min(8.0)) as usize;
-        size = match next {
-            0 => 1,
-            few if few < lanes => few,
-            many => many / lanes * lanes,
-        };
+        let work: u64 = range.clone().map(|i| work(i).max(LEAST_WORK)).sum();
+        work_of_piece = (work as f64 * scale.min(8.0)) as u64;
         start = range.end;
     }
     Ok(())

@@ -1,9 +1,10 @@
-//! Lists of octet strings from Python, and lists of results for Python.
+//! Lists of keys and octet strings from Python, and lists of results for Python.
 
 use std::ops::Deref;
 
-use batch_modexp::rsa::Error;
+use batch_modexp::rsa::{Error, KeyHandle, PublicKey};
 use batch_modexp::secret::Secret;
+use pyo3::PyClass;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -13,12 +14,48 @@ use pyo3::types::{PyBytes, PyList};
 use crate::{error, machine};
 
 /// The work of a private operation, in cubes of limbs: see [`crate::machine::in_pieces`].
-pub(crate) fn private_work(size: usize) -> u64 {
-    (size as u64 / 8).pow(3) / 4
+pub(crate) fn private_work(key: &KeyHandle) -> u64 {
+    let cube = (key.size() as u64 / 8).pow(3);
+    match key.has_crt() {
+        true => cube / 4,
+        false => cube,
+    }
 }
 
-pub(crate) fn public_work(size: usize) -> u64 {
-    (size as u64 / 8).pow(2) / 3
+pub(crate) fn public_work(key: &PublicKey) -> u64 {
+    (key.size() as u64 / 8).pow(2) / 3
+}
+
+/// One key for all items, or one for each.
+pub(crate) enum Keys<'a, K> {
+    One(&'a K),
+    Each(Vec<&'a K>),
+}
+
+impl<'a, K> Keys<'a, K> {
+    /// The key of each of `len` items, which are called `name`.
+    pub(crate) fn of_items(self, name: &str, len: usize) -> PyResult<Vec<&'a K>> {
+        match self {
+            Self::One(key) => Ok(vec![key; len]),
+            Self::Each(keys) => {
+                check_lengths(["keys", name], [keys.len(), len])?;
+                Ok(keys)
+            }
+        }
+    }
+}
+
+/// The keys of a list.
+pub(crate) fn keys<'py, T: PyClass>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, T>>> {
+    let mut list = Vec::with_capacity(object.len().unwrap_or(0));
+    for (index, key) in object.try_iter()?.enumerate() {
+        machine::check_signals_at(object.py(), index)?;
+        list.push(key?.cast_into().map_err(|error| {
+            let key = error.into_inner();
+            wrong_type(&format!("keys[{index}]"), T::NAME, &key)
+        })?);
+    }
+    Ok(list)
 }
 
 /// The octets of an object with the buffer protocol.
@@ -59,9 +96,14 @@ pub(crate) fn buffer(name: &str, object: &Bound<'_, PyAny>) -> PyResult<PyBuffer
     if let Ok(buffer) = PyBuffer::get(object) {
         return Ok(buffer);
     }
-    let kind = object.get_type().name()?;
-    let message = format!("{name}: a bytes-like object is needed, not '{kind}'");
-    Err(PyTypeError::new_err(message))
+    Err(wrong_type(name, "bytes-like object", object))
+}
+
+fn wrong_type(name: &str, needed: &str, object: &Bound<'_, PyAny>) -> PyErr {
+    match object.get_type().name() {
+        Ok(kind) => PyTypeError::new_err(format!("{name}: a {needed} is needed, not '{kind}'")),
+        Err(error) => error,
+    }
 }
 
 /// The octets of all items of a list.

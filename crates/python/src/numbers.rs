@@ -91,8 +91,7 @@ pub(crate) fn mulmod_list<'py>(
     };
     let len = common_len(&[("a", &a), ("b", &b), ("moduli", &moduli)])?;
     check_moduli(py, &moduli)?;
-    let work = moduli.numbers().iter().map(|m| m.limbs().pow(2) as u64);
-    let work = work.max().unwrap_or(1);
+    let work = |i| moduli.get(i).limbs().pow(2) as u64;
     let compute = |backend: &Auto, range: Range<usize>| {
         let fields = Fields::new(backend.threads(), &moduli, &range);
         let reduced = |operand: &Operand| -> Vec<_> {
@@ -138,7 +137,10 @@ fn powmod(
         .map(Number::limbs)
         .max()
         .unwrap_or(1);
-    let work = (limbs * limbs) as u64 * u64::from(lengths.longest()) / u64::from(Limb::BITS);
+    let work = |i| {
+        let exponent_bits = u64::from(lengths.of(exponents.get(i)));
+        moduli.get(i).limbs().pow(2) as u64 * exponent_bits / u64::from(Limb::BITS)
+    };
     let is_fixed = matches!((&bases, &moduli), (Operand::One(..), Operand::One(..)));
     let width = limbs as u32 * Limb::BITS;
     let table = OnceLock::new();
@@ -224,7 +226,7 @@ fn by_table(
 fn collect(
     py: Python<'_>,
     len: usize,
-    work: u64,
+    work: impl Fn(usize) -> u64,
     compute: impl Fn(&Auto, Range<usize>) -> Computed + Sync,
 ) -> PyResult<Vec<Secret<BoxedUint>>> {
     let backend: Arc<Auto> = machine::shared(py)?;

@@ -1,13 +1,15 @@
 //! Private keys: signatures and decryption.
 
-use batch_modexp::rsa::{BatchDecryptor, BatchSigner, KeyHandle};
+use std::ops::Range;
+
+use batch_modexp::rsa::{AnyEncryptionScheme, AnyScheme, BatchDecryptor, BatchSigner, KeyHandle};
 use batch_modexp::secret::Secret;
 use getrandom::SysRng;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::messages::Octets;
+use crate::messages::Keys;
 use crate::public_key::PublicKey;
 use crate::{error, machine, messages, schemes};
 
@@ -104,10 +106,8 @@ impl PrivateKey {
 
     /// Signs messages. Without `salt_length` a salt of PSS is as long as a digest.
     #[pyo3(signature = (messages, padding="pss", hash="sha256", *, salt_length=None, prehashed=false, return_exceptions=false))]
-    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn sign_list<'py>(
         &self,
-        py: Python<'py>,
         messages: &Bound<'py, PyAny>,
         padding: &str,
         hash: &str,
@@ -116,53 +116,23 @@ impl PrivateKey {
         return_exceptions: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         let scheme = schemes::signature(padding, hash, salt_length)?;
-        let messages = messages::list("messages", messages)?;
-        let signer = BatchSigner::new(machine::shared(py)?, scheme);
-        let compute = |range| {
-            let part: &[Octets] = part(&messages, range);
-            match prehashed {
-                true => signer.sign_prehash(&mut SysRng, &self.0, part),
-                false => signer.sign(&mut SysRng, &self.0, part),
-            }
-        };
-        let list = PyList::empty(py);
-        let work = messages::private_work(self.0.size());
-        machine::in_pieces(py, messages.len(), work, compute, |start, signatures| {
-            let signatures = signatures.map_err(|error| error::of_rsa(py, error, start))?;
-            messages::append(&list, start, signatures.iter(), return_exceptions)
-        })?;
-        Ok(list)
+        let key = Keys::One(&self.0);
+        sign(key, messages, scheme, prehashed, return_exceptions)
     }
 
     /// Decrypts ciphertexts.
     #[pyo3(signature = (ciphertexts, padding="oaep", hash="sha256", *, label=None, return_exceptions=false))]
     fn decrypt_list<'py>(
         &self,
-        py: Python<'py>,
         ciphertexts: &Bound<'py, PyAny>,
         padding: &str,
         hash: &str,
         label: Option<&Bound<'py, PyAny>>,
         return_exceptions: bool,
     ) -> PyResult<Bound<'py, PyList>> {
-        let label = label
-            .map(|label| messages::octets("label", label))
-            .transpose()?;
-        let label = label.as_deref().unwrap_or_default();
-        let scheme = schemes::encryption(padding, hash, label)?;
-        let ciphertexts = messages::list("ciphertexts", ciphertexts)?;
-        let backend = machine::shared(py)?;
-        let compute = |range| {
-            let part: &[Octets] = part(&ciphertexts, range);
-            BatchDecryptor::new(&backend, scheme).decrypt(&mut SysRng, &self.0, part)
-        };
-        let list = PyList::empty(py);
-        let work = messages::private_work(self.0.size());
-        machine::in_pieces(py, ciphertexts.len(), work, compute, |start, decrypted| {
-            let decrypted = decrypted.map_err(|error| error::of_rsa(py, error, start))?;
-            messages::append(&list, start, decrypted.iter(), return_exceptions)
-        })?;
-        Ok(list)
+        let label = schemes::label(label)?;
+        let scheme = schemes::encryption(padding, hash, &label)?;
+        decrypt(Keys::One(&self.0), ciphertexts, scheme, return_exceptions)
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -177,9 +147,92 @@ impl PrivateKey {
     }
 }
 
-/// A part of a list.
-fn part<T>(items: &[T], range: std::ops::Range<usize>) -> &[T] {
-    &items[range]
+/// Signs messages, each with its own key.
+#[pyfunction]
+#[pyo3(signature = (keys, messages, padding="pss", hash="sha256", *, salt_length=None, prehashed=false, return_exceptions=false))]
+pub(crate) fn sign_list<'py>(
+    keys: &Bound<'py, PyAny>,
+    messages: &Bound<'py, PyAny>,
+    padding: &str,
+    hash: &str,
+    salt_length: Option<usize>,
+    prehashed: bool,
+    return_exceptions: bool,
+) -> PyResult<Bound<'py, PyList>> {
+    let scheme = schemes::signature(padding, hash, salt_length)?;
+    let keys = messages::keys(keys)?;
+    sign(each(&keys), messages, scheme, prehashed, return_exceptions)
+}
+
+/// Decrypts ciphertexts, each with its own key.
+#[pyfunction]
+#[pyo3(signature = (keys, ciphertexts, padding="oaep", hash="sha256", *, label=None, return_exceptions=false))]
+pub(crate) fn decrypt_list<'py>(
+    keys: &Bound<'py, PyAny>,
+    ciphertexts: &Bound<'py, PyAny>,
+    padding: &str,
+    hash: &str,
+    label: Option<&Bound<'py, PyAny>>,
+    return_exceptions: bool,
+) -> PyResult<Bound<'py, PyList>> {
+    let label = schemes::label(label)?;
+    let scheme = schemes::encryption(padding, hash, &label)?;
+    let keys = messages::keys(keys)?;
+    decrypt(each(&keys), ciphertexts, scheme, return_exceptions)
+}
+
+fn each<'a>(keys: &'a [Bound<'_, PrivateKey>]) -> Keys<'a, KeyHandle> {
+    Keys::Each(keys.iter().map(|key| &key.get().0).collect())
+}
+
+fn sign<'py>(
+    keys: Keys<'_, KeyHandle>,
+    messages: &Bound<'py, PyAny>,
+    scheme: AnyScheme,
+    prehashed: bool,
+    return_exceptions: bool,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = messages.py();
+    let messages = messages::list("messages", messages)?;
+    let keys = keys.of_items("messages", messages.len())?;
+    let signer = BatchSigner::new(machine::shared(py)?, scheme);
+    let compute = |range: Range<usize>| {
+        let part: Vec<_> = range.map(|i| (keys[i], &messages[i])).collect();
+        match prehashed {
+            true => signer.sign_prehash_each(&mut SysRng, &part),
+            false => signer.sign_each(&mut SysRng, &part),
+        }
+    };
+    let list = PyList::empty(py);
+    let work = |i: usize| messages::private_work(keys[i]);
+    machine::in_pieces(py, messages.len(), work, compute, |start, signatures| {
+        let signatures = signatures.map_err(|error| error::of_rsa(py, error, start))?;
+        messages::append(&list, start, signatures.iter(), return_exceptions)
+    })?;
+    Ok(list)
+}
+
+fn decrypt<'py>(
+    keys: Keys<'_, KeyHandle>,
+    ciphertexts: &Bound<'py, PyAny>,
+    scheme: AnyEncryptionScheme<'_>,
+    return_exceptions: bool,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = ciphertexts.py();
+    let ciphertexts = messages::list("ciphertexts", ciphertexts)?;
+    let keys = keys.of_items("ciphertexts", ciphertexts.len())?;
+    let decryptor = BatchDecryptor::new(machine::shared(py)?, scheme);
+    let compute = |range: Range<usize>| {
+        let part: Vec<_> = range.map(|i| (keys[i], &ciphertexts[i])).collect();
+        decryptor.decrypt_each(&mut SysRng, &part)
+    };
+    let list = PyList::empty(py);
+    let work = |i: usize| messages::private_work(keys[i]);
+    machine::in_pieces(py, ciphertexts.len(), work, compute, |start, decrypted| {
+        let decrypted = decrypted.map_err(|error| error::of_rsa(py, error, start))?;
+        messages::append(&list, start, decrypted.iter(), return_exceptions)
+    })?;
+    Ok(list)
 }
 
 /// The octets of a `str` or a bytes-like object. This is the only copy of a `bytearray`, and it is

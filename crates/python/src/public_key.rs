@@ -1,11 +1,13 @@
 //! Public keys: verification and encryption.
 
-use batch_modexp::rsa::{self, BatchEncryptor, BatchVerifier};
+use std::ops::Range;
+
+use batch_modexp::rsa::{self, AnyEncryptionScheme, AnyScheme, BatchEncryptor, BatchVerifier};
 use getrandom::SysRng;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyList};
 
-use crate::messages::Octets;
+use crate::messages::Keys;
 use crate::{error, machine, messages, schemes};
 
 /// A public key. It can be pickled.
@@ -111,7 +113,6 @@ impl PublicKey {
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn verify_list<'py>(
         &self,
-        py: Python<'py>,
         messages: &Bound<'py, PyAny>,
         signatures: &Bound<'py, PyAny>,
         padding: &str,
@@ -120,67 +121,24 @@ impl PublicKey {
         prehashed: bool,
         raise_invalid: bool,
     ) -> PyResult<Bound<'py, PyList>> {
-        let any_salt = salt_length.is_some_and(|length| length.eq("any").unwrap_or(false));
-        if any_salt && padding != "pss" {
-            return Err(error::plain("only padding \"pss\" has a salt_length"));
-        }
-        let salt_length = salt_length.filter(|_| !any_salt);
-        let salt_length = salt_length.map(|length| length.extract()).transpose()?;
-        let scheme = schemes::signature(padding, hash, salt_length)?;
-        let messages = messages::list("messages", messages)?;
-        let signatures = messages::list("signatures", signatures)?;
-        let lengths = [messages.len(), signatures.len()];
-        messages::check_lengths(["messages", "signatures"], lengths)?;
-        let signed: Vec<(Octets, Octets)> = messages.into_iter().zip(signatures).collect();
-        let verifier = BatchVerifier::new(machine::shared(py)?, scheme).any_salt_len(any_salt);
-        let compute = |range: std::ops::Range<usize>| match prehashed {
-            true => verifier.verify_prehash(&self.0, &signed[range]),
-            false => verifier.verify(&self.0, &signed[range]),
-        };
-        let list = PyList::empty(py);
-        let work = messages::public_work(self.0.size());
-        machine::in_pieces(py, signed.len(), work, compute, |start, verdicts| {
-            let verdicts = verdicts.map_err(|error| error::of_rsa(py, error, start))?;
-            for verdict in verdicts.iter() {
-                match verdict {
-                    Err(error) if raise_invalid => return Err(error::of_rsa(py, error, start)),
-                    verdict => list.append(verdict.is_ok())?,
-                }
-            }
-            Ok(())
-        })?;
-        Ok(list)
+        let scheme = schemes::to_verify(padding, hash, salt_length)?;
+        let key = Keys::One(&self.0);
+        verify(key, messages, signatures, scheme, prehashed, raise_invalid)
     }
 
     /// Encrypts messages.
     #[pyo3(signature = (messages, padding="oaep", hash="sha256", *, label=None, return_exceptions=false))]
     fn encrypt_list<'py>(
         &self,
-        py: Python<'py>,
         messages: &Bound<'py, PyAny>,
         padding: &str,
         hash: &str,
         label: Option<&Bound<'py, PyAny>>,
         return_exceptions: bool,
     ) -> PyResult<Bound<'py, PyList>> {
-        let label = label
-            .map(|label| messages::octets("label", label))
-            .transpose()?;
-        let label = label.as_deref().unwrap_or_default();
-        let scheme = schemes::encryption(padding, hash, label)?;
-        let messages = messages::list("messages", messages)?;
-        let backend = machine::shared(py)?;
-        let compute = |range: std::ops::Range<usize>| {
-            let part = &messages[range];
-            BatchEncryptor::new(&backend, scheme).encrypt(&mut SysRng, &self.0, part)
-        };
-        let list = PyList::empty(py);
-        let work = messages::public_work(self.0.size());
-        machine::in_pieces(py, messages.len(), work, compute, |start, ciphertexts| {
-            let ciphertexts = ciphertexts.map_err(|error| error::of_rsa(py, error, start))?;
-            messages::append(&list, start, ciphertexts.iter(), return_exceptions)
-        })?;
-        Ok(list)
+        let label = schemes::label(label)?;
+        let scheme = schemes::encryption(padding, hash, &label)?;
+        encrypt(Keys::One(&self.0), messages, scheme, return_exceptions)
     }
 
     fn __repr__(&self) -> String {
@@ -194,6 +152,109 @@ impl PublicKey {
         let from_der = py.get_type::<Self>().getattr("from_der")?;
         Ok((from_der, (self.to_der(py),)))
     }
+}
+
+/// Verifies messages, each with its own key and its signature.
+#[pyfunction]
+#[pyo3(signature = (keys, messages, signatures, padding="pss", hash="sha256", *, salt_length=None, prehashed=false, raise_invalid=false))]
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
+pub(crate) fn verify_list<'py>(
+    keys: &Bound<'py, PyAny>,
+    messages: &Bound<'py, PyAny>,
+    signatures: &Bound<'py, PyAny>,
+    padding: &str,
+    hash: &str,
+    salt_length: Option<&Bound<'py, PyAny>>,
+    prehashed: bool,
+    raise_invalid: bool,
+) -> PyResult<Bound<'py, PyList>> {
+    let scheme = schemes::to_verify(padding, hash, salt_length)?;
+    let keys = messages::keys(keys)?;
+    let keys = each(&keys);
+    verify(keys, messages, signatures, scheme, prehashed, raise_invalid)
+}
+
+/// Encrypts messages, each under its own key.
+#[pyfunction]
+#[pyo3(signature = (keys, messages, padding="oaep", hash="sha256", *, label=None, return_exceptions=false))]
+pub(crate) fn encrypt_list<'py>(
+    keys: &Bound<'py, PyAny>,
+    messages: &Bound<'py, PyAny>,
+    padding: &str,
+    hash: &str,
+    label: Option<&Bound<'py, PyAny>>,
+    return_exceptions: bool,
+) -> PyResult<Bound<'py, PyList>> {
+    let label = schemes::label(label)?;
+    let scheme = schemes::encryption(padding, hash, &label)?;
+    let keys = messages::keys(keys)?;
+    encrypt(each(&keys), messages, scheme, return_exceptions)
+}
+
+fn each<'a>(keys: &'a [Bound<'_, PublicKey>]) -> Keys<'a, rsa::PublicKey> {
+    Keys::Each(keys.iter().map(|key| &key.get().0).collect())
+}
+
+fn verify<'py>(
+    keys: Keys<'_, rsa::PublicKey>,
+    messages: &Bound<'py, PyAny>,
+    signatures: &Bound<'py, PyAny>,
+    (scheme, any_salt): (AnyScheme, bool),
+    prehashed: bool,
+    raise_invalid: bool,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = messages.py();
+    let messages = messages::list("messages", messages)?;
+    let signatures = messages::list("signatures", signatures)?;
+    let keys = keys.of_items("messages", messages.len())?;
+    let lengths = [messages.len(), signatures.len()];
+    messages::check_lengths(["messages", "signatures"], lengths)?;
+    let verifier = BatchVerifier::new(machine::shared(py)?, scheme).any_salt_len(any_salt);
+    let compute = |range: Range<usize>| {
+        let part: Vec<_> = range
+            .map(|i| (keys[i], &messages[i], &signatures[i]))
+            .collect();
+        match prehashed {
+            true => verifier.verify_prehash_each(&part),
+            false => verifier.verify_each(&part),
+        }
+    };
+    let list = PyList::empty(py);
+    let work = |i: usize| messages::public_work(keys[i]);
+    machine::in_pieces(py, messages.len(), work, compute, |start, verdicts| {
+        let verdicts = verdicts.map_err(|error| error::of_rsa(py, error, start))?;
+        for verdict in verdicts.iter() {
+            match verdict {
+                Err(error) if raise_invalid => return Err(error::of_rsa(py, error, start)),
+                verdict => list.append(verdict.is_ok())?,
+            }
+        }
+        Ok(())
+    })?;
+    Ok(list)
+}
+
+fn encrypt<'py>(
+    keys: Keys<'_, rsa::PublicKey>,
+    messages: &Bound<'py, PyAny>,
+    scheme: AnyEncryptionScheme<'_>,
+    return_exceptions: bool,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = messages.py();
+    let messages = messages::list("messages", messages)?;
+    let keys = keys.of_items("messages", messages.len())?;
+    let encryptor = BatchEncryptor::new(machine::shared(py)?, scheme);
+    let compute = |range: Range<usize>| {
+        let part: Vec<_> = range.map(|i| (keys[i], &messages[i])).collect();
+        encryptor.encrypt_each(&mut SysRng, &part)
+    };
+    let list = PyList::empty(py);
+    let work = |i: usize| messages::public_work(keys[i]);
+    machine::in_pieces(py, messages.len(), work, compute, |start, ciphertexts| {
+        let ciphertexts = ciphertexts.map_err(|error| error::of_rsa(py, error, start))?;
+        messages::append(&list, start, ciphertexts.iter(), return_exceptions)
+    })?;
+    Ok(list)
 }
 
 /// The octets of an integer, big-endian.

@@ -4,6 +4,7 @@ use batch_modexp::rsa::{AnyEncryptionScheme, AnyScheme, Hash};
 use pyo3::prelude::*;
 
 use crate::error;
+use crate::messages::{self, Octets};
 
 /// The hash function with this name, as in hashlib.
 pub(crate) fn hash(name: &str) -> PyResult<Hash> {
@@ -44,13 +45,37 @@ pub(crate) fn signature(
     }
 }
 
+/// The signature scheme to verify by, and whether salts of any length are accepted: `salt_length` is
+/// a number, None or "any".
+pub(crate) fn to_verify(
+    padding: &str,
+    hash_name: &str,
+    salt_length: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(AnyScheme, bool)> {
+    let any_salt = salt_length.is_some_and(|length| length.eq("any").unwrap_or(false));
+    if any_salt && padding != "pss" {
+        return Err(error::plain("only padding \"pss\" has a salt_length"));
+    }
+    let salt_length = salt_length.filter(|_| !any_salt);
+    let salt_length = salt_length.map(|length| length.extract()).transpose()?;
+    Ok((signature(padding, hash_name, salt_length)?, any_salt))
+}
+
+/// The octets of a label; None if there is none.
+pub(crate) fn label(label: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Octets>> {
+    label
+        .map(|label| messages::octets("label", label))
+        .transpose()
+}
+
 /// The encryption scheme with these names and a label.
 pub(crate) fn encryption<'l>(
     padding: &str,
     hash_name: &str,
-    label: &'l [u8],
+    label: &'l Option<Octets>,
 ) -> PyResult<AnyEncryptionScheme<'l>> {
     let hash = hash(hash_name)?;
+    let label = label.as_deref().unwrap_or_default();
     match padding {
         "oaep" => Ok(AnyEncryptionScheme::Oaep {
             hash,

@@ -13,6 +13,7 @@ from pathlib import Path
 import batch_modexp
 import pytest
 
+KEYS = Path(__file__).parents[3] / "tests" / "keys"
 M = (1 << 2048) - 1942289
 NUMBERS = [pow(3, i, M) for i in range(64)]
 
@@ -22,16 +23,21 @@ def work_of(key):
     messages = [b"m"] * 3_000_000
     signatures = [bytes(key.size)] * 3_000_000
     many = NUMBERS * 2000
+    small, large = (batch_modexp.PrivateKey.from_pem((KEYS / f"rsa{bits}.pem").read_bytes()) for bits in (1024, 4096))
+    keys = [small] * 20_000 + [large] * 1_000_000
     return {
         "conversion": lambda: batch_modexp.powmod_base_list(itertools.repeat(3, 10_000_000), 3, M),
         "powmod_list": lambda: batch_modexp.powmod_list(many, many, [M] * len(many)),
         "sign_list": lambda: key.sign_list(messages),
+        "keys that grow": lambda: batch_modexp.sign_list(keys, messages[: len(keys)]),
         "verify_list": lambda: [key.public_key().verify_list(messages, signatures) for _ in range(10)],
         "generate_keys": lambda: batch_modexp.generate_keys(8192, 1000),
     }
 
 
-@pytest.mark.parametrize("name", ["conversion", "powmod_list", "sign_list", "verify_list", "generate_keys"])
+@pytest.mark.parametrize(
+    "name", ["conversion", "powmod_list", "sign_list", "keys that grow", "verify_list", "generate_keys"]
+)
 def test_ctrl_c_ends_a_call_within_a_second(key, name):
     call = work_of(key)[name]
     # From the operating system, as Ctrl-C is: a thread of Python would need the interpreter's lock.

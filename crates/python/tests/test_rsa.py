@@ -115,6 +115,68 @@ def test_items_fail_alone(key):
     assert results[0].index == 0 and len(results[1]) == 256
 
 
+def test_a_key_for_each_item(key):
+    files = [PrivateKey.from_pem((KEYS / f"rsa{bits}.pem").read_bytes()) for bits in (4096, 1024)]
+    keys = [key, *files, PrivateKey.from_der(key.to_der())] * 5
+    public_keys = [key.public_key() for key in keys]
+    messages = [b"%d" % i for i in range(len(keys))]
+    digest = HASHES["sha384"]
+    for padding in ("pss", "pkcs1v15"):
+        scheme = scheme_of(padding, digest, None)
+        signatures = batch_modexp.sign_list(keys, messages, padding, "sha384")
+        for public, message, signature in zip(public_keys, messages, signatures):
+            serialization.load_der_public_key(public.to_der()).verify(signature, message, scheme, digest)
+        assert all(batch_modexp.verify_list(public_keys, messages, signatures, padding, "sha384"))
+        digests = [hashlib.sha384(message).digest() for message in messages]
+        signatures = batch_modexp.sign_list(keys, digests, padding, "sha384", prehashed=True)
+        verdicts = batch_modexp.verify_list(public_keys, messages, signatures[:-1] + [b""], padding, "sha384")
+        assert verdicts == [True] * (len(keys) - 1) + [False]
+    oaep = paddings.OAEP(paddings.MGF1(HASHES["sha256"]), HASHES["sha256"], b"label")
+    ciphertexts = batch_modexp.encrypt_list(public_keys, messages, label=b"label")
+    assert theirs(key).decrypt(ciphertexts[0], oaep) == messages[0]
+    assert batch_modexp.decrypt_list(keys, ciphertexts, label=b"label") == messages
+
+
+def test_items_fail_alone_with_a_key_for_each(key):
+    [short] = batch_modexp.generate_keys(1024, 1)
+    keys, public_keys = [key, short, key], [key.public_key(), short.public_key(), key.public_key()]
+    with pytest.raises(batch_modexp.Error) as caught:
+        batch_modexp.sign_list(keys, [b""] * 3, "pss", "sha512")
+    assert caught.value.index == 1
+    results = batch_modexp.sign_list(keys, [b""] * 3, "pss", "sha512", return_exceptions=True)
+    assert (len(results[0]), results[1].index, len(results[2])) == (256, 1, 256)
+    results = batch_modexp.encrypt_list(public_keys, [bytes(100)] * 3, return_exceptions=True)
+    assert (len(results[0]), results[1].index, len(results[2])) == (256, 1, 256)
+    results[1] = results[0]
+    results = batch_modexp.decrypt_list(keys, results, return_exceptions=True)
+    assert (results[0], results[1].index, results[2]) == (bytes(100), 1, bytes(100))
+    with pytest.raises(batch_modexp.Error) as caught:
+        batch_modexp.verify_list(public_keys, [b""] * 3, [b""] * 3, raise_invalid=True)
+    assert caught.value.index == 0
+
+
+def test_keys_that_do_not_fit(key):
+    public = key.public_key()
+    with pytest.raises(ValueError, match="keys has 1 items and messages has 2"):
+        batch_modexp.sign_list([key], [b"", b""])
+    with pytest.raises(ValueError, match="keys has 2 items and ciphertexts has 1"):
+        batch_modexp.decrypt_list([key, key], [b""])
+    with pytest.raises(ValueError, match="keys has 0 items and messages has 1"):
+        batch_modexp.encrypt_list([], [b""])
+    with pytest.raises(ValueError, match="messages has 1 items and signatures has 2"):
+        batch_modexp.verify_list([public], [b""], [b"", b""])
+    with pytest.raises(TypeError, match=r"keys\[1\]: a PrivateKey is needed, not 'PublicKey'"):
+        batch_modexp.sign_list([key, public], [b"", b""])
+    with pytest.raises(TypeError, match=r"keys\[0\]: a PublicKey is needed, not 'GeneratedKey'"):
+        batch_modexp.encrypt_list([key], [b""])
+    with pytest.raises(TypeError, match="not iterable"):
+        batch_modexp.decrypt_list(key, [b""])
+    with pytest.raises(batch_modexp.Error, match="salt_length"):
+        batch_modexp.verify_list([public], [b""], [b""], "pkcs1v15", salt_length="any")
+    assert batch_modexp.sign_list([], []) == [] == batch_modexp.verify_list([], [], [])
+    assert batch_modexp.encrypt_list([], []) == [] == batch_modexp.decrypt_list([], [])
+
+
 def test_the_index_counts_from_the_beginning_of_the_list(key):
     """Later pieces than the first too."""
     count = 30_000

@@ -7,6 +7,8 @@ from ._native import (
     PublicKey,
     SigningQueue,
     backend,
+    decrypt_list,
+    encrypt_list,
     generate_keys,
     mulmod_list,
     powmod_base_list,
@@ -14,6 +16,8 @@ from ._native import (
     powmod_list,
     set_gpus,
     set_threads,
+    sign_list,
+    verify_list,
 )
 
 __all__ = [
@@ -23,6 +27,8 @@ __all__ = [
     "PublicKey",
     "SigningQueue",
     "backend",
+    "decrypt_list",
+    "encrypt_list",
     "generate_keys",
     "mulmod_list",
     "powmod_base_list",
@@ -30,4 +36,6 @@ __all__ = [
     "powmod_list",
     "set_gpus",
     "set_threads",
+    "sign_list",
+    "verify_list",
 ]

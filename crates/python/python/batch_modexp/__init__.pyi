@@ -26,6 +26,8 @@ __all__ = [
     "PublicKey",
     "SigningQueue",
     "backend",
+    "decrypt_list",
+    "encrypt_list",
     "generate_keys",
     "mulmod_list",
     "powmod_base_list",
@@ -33,6 +35,8 @@ __all__ = [
     "powmod_list",
     "set_gpus",
     "set_threads",
+    "sign_list",
+    "verify_list",
 ]
 
 class Error(ValueError):
@@ -78,6 +82,79 @@ def set_threads(count: int | None) -> None: ...
 def generate_keys(
     bits: int, count: int, *, public_exponent: int = 65537, safe_primes: bool = False
 ) -> list[GeneratedKey]: ...
+@overload
+def sign_list(
+    keys: Iterable[PrivateKey],
+    messages: Iterable[_Buffer],
+    padding: _Signature = "pss",
+    hash: _Hash = "sha256",
+    *,
+    salt_length: int | None = None,
+    prehashed: bool = False,
+    return_exceptions: Literal[False] = False,
+) -> list[bytes]: ...
+@overload
+def sign_list(
+    keys: Iterable[PrivateKey],
+    messages: Iterable[_Buffer],
+    padding: _Signature = "pss",
+    hash: _Hash = "sha256",
+    *,
+    salt_length: int | None = None,
+    prehashed: bool = False,
+    return_exceptions: bool,
+) -> list[bytes | Error]: ...
+def verify_list(
+    keys: Iterable[PublicKey],
+    messages: Iterable[_Buffer],
+    signatures: Iterable[_Buffer],
+    padding: _Signature = "pss",
+    hash: _Hash = "sha256",
+    *,
+    salt_length: int | Literal["any"] | None = None,
+    prehashed: bool = False,
+    raise_invalid: bool = False,
+) -> list[bool]: ...
+@overload
+def encrypt_list(
+    keys: Iterable[PublicKey],
+    messages: Iterable[_Buffer],
+    padding: _Encryption = "oaep",
+    hash: _Hash = "sha256",
+    *,
+    label: _Buffer | None = None,
+    return_exceptions: Literal[False] = False,
+) -> list[bytes]: ...
+@overload
+def encrypt_list(
+    keys: Iterable[PublicKey],
+    messages: Iterable[_Buffer],
+    padding: _Encryption = "oaep",
+    hash: _Hash = "sha256",
+    *,
+    label: _Buffer | None = None,
+    return_exceptions: bool,
+) -> list[bytes | Error]: ...
+@overload
+def decrypt_list(
+    keys: Iterable[PrivateKey],
+    ciphertexts: Iterable[_Buffer],
+    padding: _Encryption = "oaep",
+    hash: _Hash = "sha256",
+    *,
+    label: _Buffer | None = None,
+    return_exceptions: Literal[False] = False,
+) -> list[bytes]: ...
+@overload
+def decrypt_list(
+    keys: Iterable[PrivateKey],
+    ciphertexts: Iterable[_Buffer],
+    padding: _Encryption = "oaep",
+    hash: _Hash = "sha256",
+    *,
+    label: _Buffer | None = None,
+    return_exceptions: bool,
+) -> list[bytes | Error]: ...
 
 @disjoint_base
 class PrivateKey:
