@@ -10,8 +10,10 @@ pub(in crate::rsa) mod numbers;
 pub(in crate::rsa) mod primality;
 mod trial_division;
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
 #[cfg(feature = "std")]
 use std::{panic::resume_unwind, thread};
 
@@ -67,6 +69,7 @@ pub struct KeyGenerator<B> {
     exponent: PublicExponent,
     is_safe: bool,
     candidates: Candidates,
+    stop: Arc<AtomicBool>,
 }
 
 /// The public exponent e, with its prime factors.
@@ -97,6 +100,7 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
             bits,
             exponent,
             is_safe: false,
+            stop: Arc::default(),
         })
     }
 
@@ -123,6 +127,15 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
         self.prepared()
     }
 
+    /// Lets other threads end [`generate`](Self::generate): soon after `stop` is true, it returns the
+    /// keys that are complete. Threads finish the candidates that they are testing, up to 256 each,
+    /// or 8,192 with GPUs.
+    #[must_use]
+    pub fn stop_on(mut self, stop: Arc<AtomicBool>) -> Self {
+        self.stop = stop;
+        self
+    }
+
     /// With new candidates after another setting.
     fn prepared(mut self) -> Self {
         let bits = self.bits / 2;
@@ -135,7 +148,8 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
         &self.backend
     }
 
-    /// Generates `count` keys, derived from 256 bits of `rng` by ChaCha20 (RFC 8439).
+    /// Generates `count` keys, derived from 256 bits of `rng` by ChaCha20 (RFC 8439). Returns fewer
+    /// only if it is [stopped](Self::stop_on).
     ///
     /// # Errors
     ///
@@ -211,11 +225,13 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
         let testers = Testers {
             engine,
             devices: has_devices(&self.backend).then_some(&on_devices),
+            stop: &self.stop,
         };
-        let mut keys = Vec::with_capacity(count);
+        let mut keys = Vec::new();
         let mut primes: Vec<Secret<BoxedUint>> = Vec::new();
-        while keys.len() < count {
-            let missing = (2 * (count - keys.len())).saturating_sub(primes.len());
+        while keys.len() < count && !self.stop.load(Ordering::Relaxed) {
+            let missing = (count - keys.len()).saturating_mul(2);
+            let missing = missing.saturating_sub(primes.len());
             primes.extend(primality::primes(
                 testers,
                 &self.candidates,

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
 
 use batch_modexp::backend::{Auto, Cpu, Serial};
 use batch_modexp::rsa::backend::{HostEngine, PerThread, RsaBackend};
@@ -139,6 +142,25 @@ fn keys_follow_from_the_generator() {
         let moduli: BTreeSet<_> = keys.iter().map(|key| key.key().n()).collect();
         assert_eq!(moduli.len(), count);
     }
+}
+
+/// A generation that would take days ends with the keys that are complete.
+#[test]
+fn generation_stops() {
+    let stop = Arc::new(AtomicBool::new(false));
+    let generator = KeyGenerator::new(Cpu::new().unwrap(), 1024).unwrap();
+    let generator = generator.stop_on(stop.clone());
+    let keys = thread::scope(|scope| {
+        let generation = scope.spawn(|| generator.generate(&mut getrandom::SysRng, 1 << 30));
+        thread::sleep(Duration::from_millis(100));
+        stop.store(true, Relaxed);
+        generation.join().unwrap().unwrap()
+    });
+    for key in &keys {
+        check(key, 1024, 65_537);
+    }
+    let more = generator.generate(&mut getrandom::SysRng, 1);
+    assert!(more.unwrap().is_empty());
 }
 
 /// As many keys as a call computes at a time, but not too many for a test. Uses GPUs where there

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use batch_modexp::backend::Auto;
-use batch_modexp::rsa::{Error, KeyGenerator};
+use batch_modexp::rsa::KeyGenerator;
 use getrandom::SysRng;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
@@ -45,22 +44,23 @@ pub(crate) fn generate_keys(
     safe_primes: bool,
 ) -> PyResult<Bound<'_, PyList>> {
     let backend = machine::shared(py)?;
-    let is_over = Arc::new(AtomicBool::new(false));
+    let stop = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = mpsc::channel();
-    let stop = is_over.clone();
+    let stop_of_generator = stop.clone();
     // One key of 8192 bits takes seconds, with safe primes minutes. The other thread generates it,
     // while this one checks for signals.
     let work = move || {
-        let generator = || {
+        let generate = || {
             let generator = KeyGenerator::new(&*backend, bits)?.public_exponent(public_exponent)?;
-            Ok(match safe_primes {
+            let generator = generator.stop_on(stop_of_generator);
+            let generator = match safe_primes {
                 true => generator.safe_primes(),
                 false => generator,
-            })
+            };
+            generator.generate(&mut SysRng, count)
         };
-        let keys = generator().and_then(|generator| generate(&generator, count, &stop));
         // After an interrupted call there is no receiver.
-        let _ = sender.send(keys);
+        let _ = sender.send(generate());
     };
     let thread = thread::Builder::new().spawn(work);
     thread.map_err(|error| error::plain(format!("the system refuses a thread: {error}")))?;
@@ -78,7 +78,7 @@ pub(crate) fn generate_keys(
             }
         }
         py.check_signals()
-            .inspect_err(|_| is_over.store(true, Ordering::Relaxed))?;
+            .inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
     };
     let list = PyList::empty(py);
     for key in keys.map_err(error::plain)? {
@@ -86,18 +86,4 @@ pub(crate) fn generate_keys(
         list.append(Py::new(py, base.add_subclass(GeneratedKey(key)))?)?;
     }
     Ok(list)
-}
-
-/// Generates keys, some at a time, until there are enough or `stop` is set.
-fn generate(
-    generator: &KeyGenerator<&Auto>,
-    count: usize,
-    stop: &AtomicBool,
-) -> Result<Vec<batch_modexp::rsa::GeneratedKey>, Error> {
-    let mut keys = Vec::new();
-    while keys.len() < count && !stop.load(Ordering::Relaxed) {
-        let missing = count - keys.len();
-        keys.extend(generator.generate(&mut SysRng, missing.min(generator.granularity()))?);
-    }
-    Ok(keys)
 }

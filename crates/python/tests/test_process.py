@@ -54,6 +54,28 @@ def test_ctrl_c_ends_a_call_within_a_second(key, name):
     assert waited < 1
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
+def test_threads_end_after_ctrl_c_in_generate_keys():
+    """One safe prime of such a key takes minutes on many machines, and these are fifty keys."""
+    program = """
+import batch_modexp, os, signal, time
+threads = lambda: len(os.listdir("/proc/self/task"))
+batch_modexp.generate_keys(1024, 2)
+before = threads()
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.alarm(1)
+try:
+    batch_modexp.generate_keys(8192, 50, safe_primes=True)
+except KeyboardInterrupt:
+    assert threads() > before
+    while threads() > before:
+        time.sleep(0.1)
+else:
+    raise AssertionError("there are keys")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
 def test_other_threads_run_meanwhile():
     """A call that kept the interpreter's lock would stop the counter."""
     batch_modexp.powmod_list(NUMBERS, NUMBERS, [M] * 64)

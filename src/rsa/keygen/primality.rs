@@ -6,6 +6,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use core::iter;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use batch_modexp_core::engine::{Engine, SecretPowers};
 use batch_modexp_core::secret::{Secret, reveal};
@@ -29,6 +30,8 @@ pub(super) struct Testers<'a> {
     pub(super) engine: &'a dyn Engine,
     /// Computes all rounds in place of the engine, which repeats one for each prime.
     pub(super) devices: Option<Exponentiate<'a>>,
+    /// Ends the search once it is true.
+    pub(super) stop: &'a AtomicBool,
 }
 
 /// The number of tests at a time to find `count` primes, of which each takes `tests_for_a_prime` on
@@ -54,7 +57,7 @@ pub(super) fn primes_at_a_time(candidates: &Candidates, has_devices: bool) -> us
         .unwrap_or(most)
 }
 
-/// Finds at least `count` primes.
+/// Finds at least `count` primes, or fewer if it is stopped.
 ///
 /// # Errors
 ///
@@ -68,7 +71,7 @@ pub(super) fn primes(
 ) -> Result<Vec<Secret<BoxedUint>>, Error> {
     let mut draws = count.saturating_mul(candidates.most_draws_for_a_prime());
     let mut primes = Vec::new();
-    while primes.len() < count {
+    while primes.len() < count && !testers.stop.load(Ordering::Relaxed) {
         let tests = tests_at_a_time(
             count - primes.len(),
             candidates.tests_for_a_prime(),
@@ -321,6 +324,7 @@ mod tests {
             let testers = Testers {
                 engine: &Serial,
                 devices,
+                stop: &AtomicBool::new(false),
             };
             let numbers = numbers.iter().map(boxed).collect();
             let mut rng = chacha20::ChaCha20Rng::seed_from_u64(3);
