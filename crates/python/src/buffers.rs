@@ -4,6 +4,7 @@ use batch_modexp::secret::Secret;
 use crypto_bigint::BoxedUint;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList};
 
@@ -83,7 +84,7 @@ pub(crate) fn write<'py>(
         for (index, result) in results.iter().enumerate() {
             machine::check_signals_at(py, index)?;
             let octets = Secret::new(result.to_be_bytes().into_vec());
-            integers.append(from_bytes.call1((PyBytes::new(py, &octets), "big"))?)?;
+            integers.append(from_bytes.call1((PyBytes::new(py, &octets), intern!(py, "big")))?)?;
         }
         return Ok(integers.into_any());
     }

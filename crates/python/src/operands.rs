@@ -3,6 +3,7 @@
 use batch_modexp::secret::Secret;
 use crypto_bigint::{BoxedUint, Limb};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt};
 
@@ -155,8 +156,10 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<Number> {
         true => integer.neg()?,
         false => integer.into_any(),
     };
-    let bits: u32 = magnitude.call_method0("bit_length")?.extract()?;
-    let octets = magnitude.call_method1("to_bytes", (bits.div_ceil(8), "big"))?;
+    let bit_length = magnitude.call_method0(intern!(py, "bit_length"))?;
+    let bits: u32 = bit_length.extract()?;
+    let arguments = (bits.div_ceil(8), intern!(py, "big"));
+    let octets = magnitude.call_method1(intern!(py, "to_bytes"), arguments)?;
     let octets = octets.cast_into::<PyBytes>()?;
     Ok(Number::from_octets(octets.as_bytes(), is_negative, bits))
 }
