@@ -1,15 +1,18 @@
-"""Compares batch_modexp with gmpy2 and cryptography, in turns: medians of several rounds.
+"""Compares batch_modexp with gmpy2 and cryptography, in turns: medians of several rounds. Prints the table of docs/python.md.
 
     python bench.py [--rounds 5] [--threads 1]
 """
 
 import argparse
+import platform
 import secrets
 import statistics
 import time
 
 import batch_modexp
+import cryptography
 import gmpy2
+from cryptography.hazmat.backends.openssl.backend import backend as openssl
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding
 
@@ -25,58 +28,55 @@ def median_times(rounds, *functions):
     return [statistics.median(own) for own in times]
 
 
-def report(name, count, times, labels):
-    rates = " ".join(f"{label} {count / t:>10,.0f}/s" for label, t in zip(labels, times))
-    print(f"{name:<34} {rates}   ratio {times[1] / times[0]:.2f}")
+def row(name, rounds, count, ours, theirs):
+    """Prints the rates of both, with three digits, and how many times ours is theirs."""
+    rates = [count / seconds for seconds in median_times(rounds, ours, theirs)]
+    cells = [f"{float(f'{rate:.3g}'):,.0f}" for rate in rates]
+    ratio = rates[0] / rates[1]
+    print(f"| {name} | {cells[0]} | {cells[1]} | {ratio:.{1 if ratio >= 1 else 2}f} |", flush=True)
+
+
+def numbers(bits, count):
+    return [secrets.randbits(bits) | 1 << (bits - 1) | 1 for _ in range(count)]
 
 
 def powers(rounds, bits, count):
-    modulus = secrets.randbits(bits) | 1 << (bits - 1) | 1
-    moduli = [secrets.randbits(bits) | 1 << (bits - 1) | 1 for _ in range(count)]
-    bases = [secrets.randbelow(modulus) for _ in range(count)]
-    exponents = [secrets.randbits(bits) for _ in range(count)]
-    mpz_bases, mpz_exponents = [*map(gmpy2.mpz, bases)], [*map(gmpy2.mpz, exponents)]
-    mpz_moduli, mpz_modulus = [*map(gmpy2.mpz, moduli)], gmpy2.mpz(modulus)
+    bases, exponents, moduli = (numbers(bits, count) for _ in range(3))
+    mpz_bases, mpz_exponents, mpz_moduli = ([*map(gmpy2.mpz, list)] for list in (bases, exponents, moduli))
     assert batch_modexp.powmod_list(bases, exponents, moduli) == [*map(pow, bases, exponents, moduli)]
-    labels = ["batch_modexp", "gmpy2"]
-    times = median_times(
+    row(
+        f"`powmod_list`, {bits} bits",
         rounds,
-        lambda: batch_modexp.powmod_base_list(bases, exponents[0], modulus),
-        lambda: gmpy2.powmod_base_list(mpz_bases, mpz_exponents[0], mpz_modulus),
-    )
-    report(f"powmod_base_list, {bits} bits", count, times, labels)
-    times = median_times(
-        rounds,
+        count,
         lambda: batch_modexp.powmod_list(bases, exponents, moduli),
         lambda: [*map(gmpy2.powmod, mpz_bases, mpz_exponents, mpz_moduli)],
     )
-    report(f"powmod_list, {bits} bits", count, times, labels)
-    times = median_times(
-        rounds,
-        lambda: batch_modexp.powmod_base_list(bases, 65537, modulus),
-        lambda: gmpy2.powmod_base_list(mpz_bases, 65537, mpz_modulus),
-    )
-    report(f"powmod_base_list, {bits} bits, 65537", count, times, labels)
+
+
+def powers_of_bases(rounds, bits, count):
+    bases, [exponent, modulus] = numbers(bits, count), numbers(bits, 2)
+    mpz_bases = [*map(gmpy2.mpz, bases)]
+    for e, name in [(exponent, ""), (65537, ", exponent 65537")]:
+        mpz_exponent, mpz_modulus = gmpy2.mpz(e), gmpy2.mpz(modulus)
+        row(
+            f"`powmod_base_list`, {bits} bits{name}",
+            rounds,
+            count,
+            lambda: batch_modexp.powmod_base_list(bases, e, modulus),
+            lambda: gmpy2.powmod_base_list(mpz_bases, mpz_exponent, mpz_modulus),
+        )
 
 
 def products(rounds, bits, count):
-    modulus = secrets.randbits(bits) | 1 << (bits - 1) | 1
-    a = [secrets.randbelow(modulus) for _ in range(count)]
-    b = [secrets.randbelow(modulus) for _ in range(count)]
+    a, b, [modulus] = numbers(bits, count), numbers(bits, count), numbers(bits, 1)
     mpz_a, mpz_b, mpz_modulus = [*map(gmpy2.mpz, a)], [*map(gmpy2.mpz, b)], gmpy2.mpz(modulus)
-    times = median_times(
-        rounds,
-        lambda: batch_modexp.mulmod_list(a, b, modulus),
-        lambda: [x * y % mpz_modulus for x, y in zip(mpz_a, mpz_b)],
-    )
-    report(f"mulmod_list, {bits} bits", count, times, ["batch_modexp", "gmpy2"])
-    octets = [b"".join(x.to_bytes(bits // 8, "big") for x in numbers) for numbers in (a, b)]
-    times = median_times(
-        rounds,
-        lambda: batch_modexp.mulmod_list(*octets, modulus, count=count),
-        lambda: [x * y % mpz_modulus for x, y in zip(mpz_a, mpz_b)],
-    )
-    report(f"mulmod_list, {bits} bits, buffers", count, times, ["batch_modexp", "gmpy2"])
+    octets = [b"".join(x.to_bytes(bits // 8, "big") for x in factors) for factors in (a, b)]
+    for name, ours in [
+        ("", lambda: batch_modexp.mulmod_list(a, b, modulus)),
+        (", buffers", lambda: batch_modexp.mulmod_list(*octets, modulus, count=count)),
+    ]:
+        theirs = lambda: [x * y % mpz_modulus for x, y in zip(mpz_a, mpz_b)]
+        row(f"`mulmod_list`, {bits} bits{name}", rounds, count, ours, theirs)
 
 
 def rsa(rounds, bits, count):
@@ -89,30 +89,33 @@ def rsa(rounds, bits, count):
     messages = [secrets.token_bytes(32) for _ in range(count)]
     signatures = key.sign_list(messages, "pkcs1v15")
     ciphertexts = public.encrypt_list(messages)
-    for name, ours, theirs in [
+    for name, scheme, ours, theirs in [
         (
             "sign_list",
+            "PKCS#1 v1.5",
             lambda: key.sign_list(messages, "pkcs1v15"),
             lambda: [other.sign(m, pkcs1v15, sha256) for m in messages],
         ),
         (
             "verify_list",
+            "PKCS#1 v1.5",
             lambda: public.verify_list(messages, signatures, "pkcs1v15"),
             lambda: [other_public.verify(s, m, pkcs1v15, sha256) for m, s in zip(messages, signatures)],
         ),
         (
             "decrypt_list",
+            "OAEP",
             lambda: key.decrypt_list(ciphertexts),
             lambda: [other.decrypt(c, oaep) for c in ciphertexts],
         ),
         (
             "encrypt_list",
+            "OAEP",
             lambda: public.encrypt_list(messages),
             lambda: [other_public.encrypt(m, oaep) for m in messages],
         ),
     ]:
-        times = median_times(rounds, ours, theirs)
-        report(f"{name}, RSA-{bits}", count, times, ["batch_modexp", "cryptography"])
+        row(f"`{name}`, RSA-{bits}, {scheme}", rounds, count, ours, theirs)
 
 
 def main():
@@ -121,10 +124,15 @@ def main():
     parser.add_argument("--threads", type=int, default=1, help="of batch_modexp; the others have one")
     arguments = parser.parse_args()
     batch_modexp.set_threads(arguments.threads)
-    print(*batch_modexp.backend()[:2], "thread(s)")
+    name, threads, _ = batch_modexp.backend()
+    print(f"batch_modexp: {name}, {threads} thread(s); Python {platform.python_version()}")
+    print(f"gmpy2 {gmpy2.version()}, {gmpy2.mp_version()}")
+    print(f"cryptography {cryptography.__version__}, {openssl.openssl_version_text()}\n")
+    print("| | `batch_modexp` | gmpy2 or cryptography | ratio |\n|---|---:|---:|---:|")
     for bits, count in [(1024, 1024), (2048, 512), (4096, 128)]:
         powers(arguments.rounds, bits, count)
-    for bits in [256, 2048]:
+    powers_of_bases(arguments.rounds, 2048, 512)
+    for bits in [2048, 256]:
         products(arguments.rounds, bits, 20_000)
     for bits, count in [(2048, 512), (4096, 128)]:
         rsa(arguments.rounds, bits, count)
