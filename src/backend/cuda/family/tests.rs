@@ -11,8 +11,6 @@ use super::entry::Operation;
 use super::*;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use batch_modexp_core::width::{WithLimbs, with_limbs};
-use crypto_bigint::Limb;
 
 fn all() -> impl Iterator<Item = &'static Entry> {
     SHIPPED.families().flatten()
@@ -165,22 +163,6 @@ fn classes_take_the_parameters_of_every_width_between_them() {
                 entry.image.function
             );
         }
-    }
-}
-
-/// Narrower moduli get parameters of the class's width, computed on that many limbs.
-#[test]
-fn classes_have_widths_that_numbers_have() {
-    struct LimbCount;
-    impl WithLimbs for LimbCount {
-        type Output = usize;
-        fn run<const LIMBS: usize>(self) -> usize {
-            LIMBS
-        }
-    }
-    for bits in SHIPPED.widths() {
-        let limbs = (bits / Limb::BITS) as usize;
-        assert_eq!(with_limbs(limbs, LimbCount), limbs);
     }
 }
 

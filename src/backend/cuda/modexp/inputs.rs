@@ -1,15 +1,17 @@
 //! The inputs of a chunk of exponentiations: base and exponent of each instance, a record for each
 //! modulus, and for each instance the index of its record.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::iter::repeat_n;
 use core::ops::Range;
 use core::ptr;
 
+use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::secret::Secret;
-use batch_modexp_core::width::{WithLimbs, with_limbs};
-use crypto_bigint::modular::{FixedMontyParams, MontyParams};
-use crypto_bigint::{Limb, Odd, Uint, Unsigned};
+use batch_modexp_core::width::scrubbed;
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{Limb, Unsigned};
 
 use super::{ModExp, ModExpJob};
 use crate::backend::cuda::family::ModExpWork;
@@ -101,8 +103,8 @@ pub(in super::super) fn write_modulus<'w, U: Unsigned>(
     let modulus = params.modulus().as_ref().as_limbs();
     let bits = modulus.len() as u32 * Limb::BITS;
     let r2_bits = entry.r2_bits(bits);
-    let wide = (r2_bits != bits).then(|| wide_r2(modulus, r2_bits));
-    let r2 = wide
+    let wider = (r2_bits != bits).then(|| r2_of(ModulusRef::of(params), r2_bits));
+    let r2 = wider
         .as_deref()
         .map_or(params.r2().as_limbs(), Vec::as_slice);
     let (first, second) = record.split_at_mut(entry.words());
@@ -110,27 +112,11 @@ pub(in super::super) fn write_modulus<'w, U: Unsigned>(
     stores.copy_in(r2, second);
 }
 
-/// `2^(2 * r2_bits)` modulo a modulus narrower than `r2_bits`, in constant time.
-fn wide_r2(modulus: &[Limb], r2_bits: u32) -> Secret<Vec<Limb>> {
-    let limbs = (r2_bits / Limb::BITS) as usize;
-    with_limbs(limbs, WideR2 { modulus, limbs })
-}
-
-struct WideR2<'a> {
-    modulus: &'a [Limb],
-    limbs: usize,
-}
-
-impl WithLimbs for WideR2<'_> {
-    type Output = Secret<Vec<Limb>>;
-
-    fn run<const LIMBS: usize>(self) -> Self::Output {
-        assert_eq!(LIMBS, self.limbs, "classes have widths that numbers have");
-        let mut wide = Secret::new(Uint::<LIMBS>::ZERO);
-        wide.as_mut_limbs()[..self.modulus.len()].copy_from_slice(self.modulus);
-        // A copy of an odd number.
-        let params = FixedMontyParams::new(Odd::new(*wide).expect("an odd modulus"));
-        let params = Secret::new(params);
-        Secret::new(params.r2().as_limbs().to_vec())
-    }
+/// `2^(2 * r2_bits)` modulo a modulus of another width.
+fn r2_of(modulus: ModulusRef<'_>, r2_bits: u32) -> Secret<Vec<Limb>> {
+    let exponent = Limb::from(2 * r2_bits);
+    let mut r2 = Secret::new(vec![Limb::ZERO; modulus.limbs.len()]);
+    let bits = exponent.bit_width();
+    scrubbed(|| modulus.pow(&[Limb::from(2u8)], &[exponent], bits, &mut r2));
+    r2
 }
