@@ -101,7 +101,7 @@ fn public_ops(cuda: &Cuda, batch: Batch<'_, PublicKey>, items: Items<'_>) -> Res
 }
 
 /// Runs private operations on devices with `run_crt`, or through the host for keys without CRT
-/// kernels. That is also the way if the last device with such kernels is lost.
+/// kernels, or if the last device with such kernels is lost.
 fn private_ops(
     cuda: &Cuda,
     batch: Batch<'_, KeyHandle>,
