@@ -129,7 +129,7 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
 
     /// Lets other threads end [`generate`](Self::generate): soon after `stop` is true, it returns the
     /// keys that are complete. Threads finish the candidates that they are testing, up to 256 each,
-    /// or 8,192 with GPUs.
+    /// or 8,192 with GPUs. As long as `stop` is true, later calls return no keys.
     #[must_use]
     pub fn stop_on(mut self, stop: Arc<AtomicBool>) -> Self {
         self.stop = stop;
@@ -238,7 +238,8 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
                 randomness,
                 missing,
             )?);
-            while keys.len() < count && primes.len() >= 2 {
+            let stops = || self.stop.load(Ordering::Relaxed);
+            while keys.len() < count && primes.len() >= 2 && !stops() {
                 // Two primes that do not fit together are both discarded.
                 let pair = primes.split_off(primes.len() - 2);
                 keys.extend(numbers::key(self.exponent.value, &pair[0], &pair[1])?);

@@ -3,8 +3,9 @@
 use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 
-use batch_modexp::{BatchModExpEach as _, Error, ModExp};
-use crypto_bigint::BoxedUint;
+use batch_modexp::{BatchModExp, BatchModExpEach as _, BatchModMul, Error, ModExp, ModMul};
+use crypto_bigint::modular::MontyParams;
+use crypto_bigint::{BoxedUint, Odd, Uint};
 
 use super::reference::{Boxed, boxed_params};
 
@@ -93,6 +94,28 @@ pub fn bad_input_is_an_error_and_leaves_zeros<B: Boxed>(backend: &B) {
         out.iter().all(|value| value.is_zero().to_bool()),
         "something was left in the output"
     );
+}
+
+/// A `Uint` has the same limit as a `BoxedUint`.
+pub fn fixed_width_above_the_limit<B>(backend: &B)
+where
+    B: BatchModExp<Uint<257>, Error = Error> + BatchModMul<Uint<257>, Error = Error>,
+{
+    let one = Uint::<257>::ONE;
+    let params = MontyParams::new(Odd::new(Uint::from(15u8)).unwrap());
+    let too_wide = Err(Error::ModulusWidth {
+        index: 0,
+        bits: Uint::<257>::BITS,
+        max_bits: 16_384,
+    });
+    let mut out = [Uint::MAX];
+    let batch = [ModExp::new(&one, &one, &params)];
+    assert_eq!(backend.batch_mod_exp(&batch, 1, &mut out), too_wide);
+    assert_eq!(out, [Uint::ZERO]);
+    let mut out = [Uint::MAX];
+    let batch = [ModMul::new(&one, &one, &params)];
+    assert_eq!(backend.batch_mod_mul(&batch, &mut out), too_wide);
+    assert_eq!(out, [Uint::ZERO]);
 }
 
 /// The panic names the fault.

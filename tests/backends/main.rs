@@ -126,6 +126,7 @@ macro_rules! suite {
             fn bad_input_is_an_error_and_leaves_zeros() {
                 if let Some(backend) = $backend {
                     errors::bad_input_is_an_error_and_leaves_zeros(backend);
+                    errors::fixed_width_above_the_limit(backend);
                 }
             }
 

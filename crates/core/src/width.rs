@@ -18,9 +18,6 @@ use zeroize::{Zeroize, optimization_barrier};
 /// The widest supported modulus, in bits.
 pub const MAX_BITS: u32 = 16_384;
 
-/// The same in limbs.
-const MAX_LIMBS: usize = (MAX_BITS / Limb::BITS) as usize;
-
 /// A computation that is generic over the number of limbs.
 pub trait WithLimbs {
     /// The result type.
@@ -73,8 +70,8 @@ pub fn with_limbs<C: WithLimbs>(limbs: usize, computation: C) -> C::Output {
         #[cfg(target_pointer_width = "32")]
         385..=448 => scrubbed_for::<448, _>(|| computation.run::<448>()),
         #[cfg(target_pointer_width = "32")]
-        449..=MAX_LIMBS => scrubbed_for::<MAX_LIMBS, _>(|| computation.run::<MAX_LIMBS>()),
-        _ => panic!("{limbs} limbs are more than the {MAX_LIMBS} that are supported"),
+        449..=512 => scrubbed_for::<512, _>(|| computation.run::<512>()),
+        _ => panic!("{limbs} limbs are more than the supported {MAX_BITS} bits"),
     }
 }
 
@@ -135,7 +132,7 @@ fn call<R>(computation: impl FnOnce() -> R) -> R {
 
 #[inline(never)]
 fn overwrite_stack<const LIMBS: usize>() {
-    /// The table of powers has 16 numbers; the surrounding frames hold about 40 more.
+    /// More than the functions of crypto-bigint and their callers have on the stack.
     const NUMBERS: usize = 96;
     let frame = [[Limb::ZERO; LIMBS]; NUMBERS];
     // One barrier for the whole frame: word by word would take longer than many computations.
@@ -179,7 +176,7 @@ mod tests {
 
     #[test]
     fn every_width_is_rounded_up_by_at_most_a_quarter() {
-        for limbs in 1..=MAX_LIMBS {
+        for limbs in 1..=(MAX_BITS / Limb::BITS) as usize {
             let served = with_limbs(limbs, LimbCount);
             assert!(
                 limbs <= served && served * 4 <= limbs * 5,

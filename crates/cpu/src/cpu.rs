@@ -10,7 +10,7 @@ use super::Parallel;
 pub(crate) use crate::engine::AnyEngine;
 
 /// Computes a batch on several threads with the best instructions of this processor: `Ifma`, else
-/// `Fma`, else `Serial`.
+/// `Fma`, else `Serial`. Moduli have at most 16,384 bits.
 ///
 /// [`Serial`](batch_modexp_core::Serial) computes instances that would leave most lanes of a vector
 /// empty, where that is faster. The choice depends only on the number of instances and their

@@ -60,7 +60,6 @@ fn serial() {
 #[ignore = "run under valgrind by the test above"]
 fn serial_boxed() {
     boxed(&Serial, 512);
-    // A width that is rounded up.
     boxed(&Serial, 17 * 64);
 }
 
@@ -144,7 +143,6 @@ fn products() {
     each_product::<2>(&Serial);
     each_product::<9>(&Serial);
     each_product_boxed(&Serial, 4 * 64);
-    // A width that is rounded up.
     each_product_boxed(&Serial, 17 * 64);
     for portable in [
         ifma::testing::eight_on_portable_unit(),
@@ -215,7 +213,6 @@ fn numbers() {
 macro_rules! on_every_unit {
     ($run:expr) => {
         $run(&Serial, 256);
-        // A width that is rounded up.
         $run(&Serial, 17 * 64);
         for portable in [
             ifma::testing::eight_on_portable_unit(),

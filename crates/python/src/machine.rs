@@ -197,6 +197,8 @@ pub(crate) fn in_pieces<T: Send>(
         _ => (PIECE_TIME, 64 * threads),
     };
     let mut work_of_piece = threads as u64 * FIRST_WORK;
+    // The time of an item is not quite proportional to its work.
+    let mut most = usize::MAX;
     let mut start = 0;
     while start < len {
         let mut rest = work_of_piece;
@@ -207,7 +209,7 @@ pub(crate) fn in_pieces<T: Send>(
             }
             None => false,
         };
-        let size = match (start..len).take_while(fits).count() {
+        let size = match (start..len).take(most).take_while(fits).count() {
             0 => 1,
             // Whole vectors for each thread, unless items take long.
             many if many >= lanes && many < len - start => many / lanes * lanes,
@@ -222,6 +224,7 @@ pub(crate) fn in_pieces<T: Send>(
         let scale = aim.as_secs_f64() / time.as_secs_f64();
         let work: u64 = range.clone().map(|i| work(i).max(LEAST_WORK)).sum();
         work_of_piece = (work as f64 * scale.min(8.0)) as u64;
+        most = range.len().saturating_mul(8).max(lanes);
         start = range.end;
     }
     Ok(())

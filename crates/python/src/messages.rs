@@ -22,8 +22,15 @@ pub(crate) fn private_work(key: &KeyHandle) -> u64 {
     }
 }
 
-pub(crate) fn public_work(key: &PublicKey) -> u64 {
-    (key.size() as u64 / 8).pow(2) / 3
+/// The work of a public operation with each key.
+pub(crate) fn public_work(keys: &[&PublicKey]) -> Vec<u64> {
+    let work = |key: &PublicKey| {
+        let exponent_bits = 8 * key.e().len() as u64;
+        (key.size() as u64 / 8).pow(2) * exponent_bits / 64
+    };
+    let each = keys.chunk_by(|a, b| std::ptr::eq(*a, *b));
+    each.flat_map(|same| std::iter::repeat_n(work(same[0]), same.len()))
+        .collect()
 }
 
 /// One key for all items, or one for each.

@@ -220,7 +220,8 @@ fn verify<'py>(
         }
     };
     let list = PyList::empty(py);
-    let work = |i: usize| messages::public_work(keys[i]);
+    let works = messages::public_work(&keys);
+    let work = |i: usize| works[i];
     machine::in_pieces(py, messages.len(), work, compute, |start, verdicts| {
         let verdicts = verdicts.map_err(|error| error::of_rsa(py, error, start))?;
         for verdict in verdicts.iter() {
@@ -249,7 +250,8 @@ fn encrypt<'py>(
         encryptor.encrypt_each(&mut SysRng, &part)
     };
     let list = PyList::empty(py);
-    let work = |i: usize| messages::public_work(keys[i]);
+    let works = messages::public_work(&keys);
+    let work = |i: usize| works[i];
     machine::in_pieces(py, messages.len(), work, compute, |start, ciphertexts| {
         let ciphertexts = ciphertexts.map_err(|error| error::of_rsa(py, error, start))?;
         messages::append(&list, start, ciphertexts.iter(), return_exceptions)

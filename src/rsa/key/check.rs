@@ -1,8 +1,8 @@
 //! Reads the numbers of a key from octets, and checks their relations.
 //!
-//! Constant-time in d, p, q, dP, dQ and qInv: only sums, masks and comparisons over public widths,
-//! on `Uint<LIMBS>`. Only results and numbers that are divided are secrets in heap memory. The
-//! verdicts become public.
+//! Constant-time in d, p, q, dP, dQ and qInv: only sums, masks and comparisons over public widths, on
+//! `Uint<LIMBS>`, and for a key without primes Montgomery powers. Only results, numbers that are
+//! divided and such powers are secrets in heap memory. The verdicts become public.
 
 mod arithmetic;
 mod division;
@@ -56,6 +56,8 @@ pub(in crate::rsa) fn check(components: &RsaComponents<'_>) -> Result<Checked, E
     let (n, n_bits) = modulus(components.n)?;
     let e = public_exponent(components.e, &n).map_err(Error::Key)?;
     let width = n.bits_precision();
+    // n is public.
+    let params = BoxedMontyParams::new_vartime(n.clone());
     let d = number(components.d, width, KeyFault::PrivateExponent)?;
     require(
         nonzero(d.as_limbs()) & d.ct_lt(n.as_ref()),
@@ -66,7 +68,7 @@ pub(in crate::rsa) fn check(components: &RsaComponents<'_>) -> Result<Checked, E
             if is_prime_power(&n) {
                 return Err(Error::Key(KeyFault::PrimePower));
             }
-            check_powers_of_two(&n, &e, &d)?;
+            check_powers_of_two(ModulusRef::of(params.as_ref()), &e, &d)?;
             // d modulo lcm(p - 1, q - 1) cannot be checked without the primes.
             require(
                 !fits(d.as_limbs(), n_bits / 2),
@@ -100,8 +102,7 @@ pub(in crate::rsa) fn check(components: &RsaComponents<'_>) -> Result<Checked, E
         }
     };
     Ok(Checked {
-        // n is public.
-        n: BoxedMontyParams::new_vartime(n),
+        n: params,
         n_bits,
         e,
         private,
@@ -220,9 +221,7 @@ fn is_prime_power(n: &Odd<BoxedUint>) -> bool {
 }
 
 /// Checks powers of two for a key without primes.
-fn check_powers_of_two(n: &Odd<BoxedUint>, e: &BoxedUint, d: &BoxedUint) -> Result<(), Error> {
-    let params = BoxedMontyParams::new_vartime(n.clone());
-    let n = ModulusRef::of(params.as_ref());
+fn check_powers_of_two(n: ModulusRef<'_>, e: &BoxedUint, d: &BoxedUint) -> Result<(), Error> {
     let mut numbers = Secret::new(vec![Limb::ZERO; 3 * n.limbs.len()]);
     let [two, encrypted, back] = parts(&mut numbers);
     two[0] = Limb::from(2u8);

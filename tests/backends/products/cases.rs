@@ -110,14 +110,19 @@ pub fn shared_and_mixed_moduli<B: Boxed>(backend: &B) {
     let order = [0, 0, 1, 0, 2, 2, 3, 3, 3, 4, 5, 6, 6, 0].repeat(20);
     let factors: Vec<_> = order
         .iter()
-        .map(|&i| {
-            let (a, b) = (rng.random_biguint(64), rng.random_biguint(widths[i].into()));
-            (a, b, i)
+        .enumerate()
+        .map(|(position, &i)| {
+            // Both factors are narrow, or one.
+            let width = [64, widths[i]][position % 2];
+            (rng.random_biguint(64), rng.random_biguint(width.into()), i)
         })
         .collect();
     let boxed: Vec<_> = factors
         .iter()
-        .map(|(a, b, i)| (to_boxed(a, 64), to_boxed(b, widths[*i]), *i))
+        .map(|(a, b, i)| {
+            let width = if b.bits() <= 64 { 64 } else { widths[*i] };
+            (to_boxed(a, 64), to_boxed(b, width), *i)
+        })
         .collect();
     let batch: Vec<_> = boxed
         .iter()

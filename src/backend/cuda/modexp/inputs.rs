@@ -19,8 +19,8 @@ use crate::backend::cuda::family::entry::Entry;
 use crate::backend::cuda::runtime::layout::places;
 use crate::backend::cuda::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, write_indices};
 
-/// Moduli whose records a thread writes at a time. Some need wider Montgomery parameters, which
-/// take much longer than a copy.
+/// Moduli whose records a thread writes at a time. Some need `R^2` of another width, which takes much
+/// longer than a copy.
 const MODULI_AT_A_TIME: usize = 32;
 
 impl<U: Unsigned + Sync + Send> ModExpJob<'_, U> {
