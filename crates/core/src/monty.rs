@@ -102,13 +102,7 @@ impl<'a> ModulusRef<'a> {
     pub fn pow(&self, base: &[Limb], exponent: &[Limb], exponent_bits: u32, out: &mut [Limb]) {
         let (window, size) = (window(exponent_bits), self.limbs.len());
         let mut table = Secret::new(vec![Limb::ZERO; window.table_len() * size]);
-        self.enter(&[Limb::ONE], &mut table[..size]);
-        self.enter(base, &mut table[size..2 * size]);
-        for i in 2..window.table_len() {
-            let (powers, rest) = table.split_at_mut(i * size);
-            let last = &powers[(i - 1) * size..];
-            self.almost_mul(last, &powers[size..2 * size], &mut rest[..size]);
-        }
+        self.fill_with_powers(base, &mut table);
 
         let mut numbers = Secret::new(vec![Limb::ZERO; 3 * size]);
         let [mut power, mut spare, factor] = parts(&mut numbers);
@@ -129,6 +123,19 @@ impl<'a> ModulusRef<'a> {
         }
         // Before its final reduction, a product with 1 is at most the modulus.
         self.mul(&[Limb::ONE], power, out);
+    }
+
+    /// Fills a table of at least two numbers with the Montgomery forms of `base^0`, `base^1` and so
+    /// on, for any base. It may be narrower than the modulus.
+    pub(crate) fn fill_with_powers(&self, base: &[Limb], table: &mut [Limb]) {
+        let size = self.limbs.len();
+        self.enter(&[Limb::ONE], &mut table[..size]);
+        self.enter(base, &mut table[size..2 * size]);
+        for start in (2 * size..table.len()).step_by(size) {
+            let (powers, rest) = table.split_at_mut(start);
+            let last = &powers[start - size..];
+            self.mul(last, &powers[size..2 * size], &mut rest[..size]);
+        }
     }
 
     /// `out`, congruent to `a * b / R` and below R, for any a and b.

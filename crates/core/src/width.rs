@@ -93,18 +93,6 @@ pub fn load_limbs<const LIMBS: usize>(limbs: &[Limb]) -> Uint<LIMBS> {
     fixed
 }
 
-/// Copies the low `limbs` limbs of `value` into `boxed`. If `boxed` has another width, its old
-/// buffer is wiped and replaced.
-pub fn store<const LIMBS: usize>(value: &Uint<LIMBS>, limbs: usize, boxed: &mut BoxedUint) {
-    if boxed.as_limbs().len() != limbs {
-        boxed.zeroize();
-        *boxed = BoxedUint::zero_with_precision(limbs as u32 * Limb::BITS);
-    }
-    boxed
-        .as_mut_limbs()
-        .copy_from_slice(&value.as_limbs()[..limbs]);
-}
-
 /// Runs `computation`, which has no long numbers on the stack, then overwrites the stack that it
 /// used: see [`scrubbed_for`].
 pub fn scrubbed<R>(computation: impl FnOnce() -> R) -> R {
@@ -183,22 +171,5 @@ mod tests {
                 "{limbs} -> {served}"
             );
         }
-    }
-
-    #[test]
-    fn store_replaces_a_buffer_of_another_width_and_keeps_one_that_fits() {
-        let value = Uint::<4>::from(7u32);
-        let mut boxed = BoxedUint::max(Limb::BITS);
-        store(&value, 2, &mut boxed);
-        assert_eq!(
-            (boxed.as_limbs().len(), &boxed),
-            (2, &BoxedUint::from(7u32))
-        );
-        let before = boxed.as_limbs().as_ptr();
-        store(&Uint::<4>::from(9u32), 2, &mut boxed);
-        assert_eq!(
-            (boxed.as_limbs().as_ptr(), &boxed),
-            (before, &BoxedUint::from(9u32))
-        );
     }
 }

@@ -11,7 +11,7 @@ use alloc::vec;
 
 use batch_modexp_core::monty::{ModulusRef, parts};
 use batch_modexp_core::secret::{Secret, reveal};
-use batch_modexp_core::width::{WithLimbs, scrubbed, store, with_limbs};
+use batch_modexp_core::width::{WithLimbs, scrubbed, with_limbs};
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Gcd, Limb, Odd, Uint};
 
@@ -299,7 +299,8 @@ impl WithLimbs for Relations<'_> {
             let mut boxed = Secret::new(BoxedUint::zero_with_precision(
                 self.limbs as u32 * Limb::BITS,
             ));
-            store(value, self.limbs, &mut boxed);
+            let limbs = boxed.as_mut_limbs();
+            limbs.copy_from_slice(&value.as_limbs()[..self.limbs]);
             boxed
         };
         Ok(Crt {

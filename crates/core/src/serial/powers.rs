@@ -109,13 +109,7 @@ fn multi_powers(powers: MultiPowers<'_, '_>) {
     for (i, (modulus, out)) in moduli.iter().zip(out).enumerate() {
         let terms = &terms[i * count..][..count];
         for ([base, _], table) in terms.iter().zip(tables.chunks_exact_mut(ENTRIES * size)) {
-            modulus.enter(&[Limb::ONE], &mut table[..size]);
-            modulus.enter(base, &mut table[size..2 * size]);
-            for i in 2..ENTRIES {
-                let (powers, rest) = table.split_at_mut(i * size);
-                let last = &powers[(i - 1) * size..];
-                modulus.mul(last, &powers[size..2 * size], &mut rest[..size]);
-            }
+            modulus.fill_with_powers(base, table);
         }
         modulus.enter(&[Limb::ONE], power);
         for digit in (0..digits).rev() {
