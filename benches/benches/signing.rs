@@ -179,7 +179,7 @@ fn public_exponent(criterion: &mut Criterion, key: &PrivateKey, backends: &Backe
             bencher.iter(|| {
                 let bits = key.e().bit_width_vartime();
                 backend
-                    .rsa()
+                    .boxed()
                     .batch_mod_exp(black_box(&batch), bits, &mut out)
                     .expect("a valid batch");
             });

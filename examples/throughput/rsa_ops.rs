@@ -8,12 +8,10 @@ use std::time::Instant;
 
 use batch_modexp::backend::cuda::Timing;
 use batch_modexp::backend::{Auto, Cpu, Cuda, Kind};
-use batch_modexp::rsa::backend::{Items, RsaBackend};
+use batch_modexp::rsa::backend::{Items, RsaBackend, SecretPowers};
 use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15};
-use batch_modexp::{BatchModExp, ModExp};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
-use crypto_bigint::BoxedUint;
 use rsa::PrivateKey;
 use rsa::sha2::Sha256;
 
@@ -197,22 +195,13 @@ impl<'a> Timed<'a> {
 }
 
 impl RsaBackend for Timed<'_> {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp::Error> {
+        self.cuda.exponentiate(powers)
+    }
+
     fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let timing = self.cuda.compute_timed(items)?;
         *self.kernels.lock().unwrap_or_else(|lock| lock.into_inner()) += timing;
         Ok(())
-    }
-}
-
-impl BatchModExp<BoxedUint> for Timed<'_> {
-    type Error = batch_modexp::Error;
-
-    fn batch_mod_exp(
-        &self,
-        batch: &[ModExp<'_, BoxedUint>],
-        exponent_bits: u32,
-        out: &mut [BoxedUint],
-    ) -> Result<(), Self::Error> {
-        self.cuda.batch_mod_exp(batch, exponent_bits, out)
     }
 }

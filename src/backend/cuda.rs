@@ -27,7 +27,7 @@ mod fixed_base;
 mod modexp;
 pub(crate) mod plan;
 #[cfg(feature = "rsa")]
-pub(crate) mod public_powers;
+pub(crate) mod powers;
 pub(crate) mod runtime;
 pub(crate) mod words;
 

@@ -7,8 +7,7 @@ use core::num::NonZeroUsize;
 use core::time::Duration;
 use std::sync::OnceLock;
 
-use batch_modexp_core::{BatchModExp, Error};
-use crypto_bigint::BoxedUint;
+use batch_modexp_core::Error;
 use rand_core::TryCryptoRng;
 
 use super::BatchQueue;
@@ -199,7 +198,7 @@ impl QueueBuilder {
         let (sharing, workers) = match per_thread.filter(enough) {
             Some(one) => {
                 // A signature is two exponentiations.
-                let lanes = BatchModExp::<BoxedUint>::granularity(one.backend).div_ceil(2);
+                let lanes = one.granularity.div_ceil(2);
                 let count = one.threads.get();
                 (Sharing::Threads { count, lanes }, one.threads)
             }

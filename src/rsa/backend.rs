@@ -6,16 +6,14 @@ mod auto;
 mod cuda;
 mod host;
 
-use alloc::vec;
-use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroUsize;
 use core::ops::Range;
 
-use batch_modexp_core::engine::{Engine, SecretPowers};
-use batch_modexp_core::secret::Secret;
-use batch_modexp_core::{BatchModExp, ModExp, Serial};
-use crypto_bigint::{BoxedUint, Limb};
+use batch_modexp_core::Serial;
+use batch_modexp_core::engine::Engine;
+pub use batch_modexp_core::engine::SecretPowers;
+pub use batch_modexp_core::monty::ModulusRef;
 
 use super::error::Error;
 use super::key::{KeyHandle, PublicKey};
@@ -29,8 +27,8 @@ const ITEMS_AT_A_TIME: usize = 512;
 
 /// A backend that computes RSA operations.
 ///
-/// For a backend that exponentiates, an empty `impl` suffices: the provided method computes on the
-/// calling thread, secret exponentiations on the backend and everything else on its
+/// One that only exponentiates needs the first method. The others then compute on the calling
+/// thread, secret exponentiations on the backend and everything else on its
 /// [engine](Self::engine).
 ///
 /// **A backend is not trusted.** An engine of this crate recombines, unblinds and checks its
@@ -38,34 +36,28 @@ const ITEMS_AT_A_TIME: usize = 512;
 /// returned. One wrong half of a CRT signature reveals the key (Boneh, DeMillo and Lipton, 1997).
 ///
 /// ```
-/// use batch_modexp::rsa::backend::{Items, RsaBackend};
-/// use batch_modexp::{BatchModExp, Error, ModExp, backend::Serial, rsa};
-/// use crypto_bigint::BoxedUint;
+/// use batch_modexp::rsa::backend::{RsaBackend, SecretPowers};
+/// use batch_modexp::{Error, backend::Serial};
 ///
-/// /// Prints how many items it computes.
+/// /// Prints how many exponentiations it computes.
 /// struct Chatty(Serial);
 ///
-/// impl BatchModExp<BoxedUint> for Chatty {
-///     type Error = Error;
-///
-///     fn batch_mod_exp(
-///         &self,
-///         batch: &[ModExp<'_, BoxedUint>],
-///         exponent_bits: u32,
-///         out: &mut [BoxedUint],
-///     ) -> Result<(), Error> {
-///         self.0.batch_mod_exp(batch, exponent_bits, out)
-///     }
-/// }
-///
 /// impl RsaBackend for Chatty {
-///     fn compute(&self, items: Items<'_>) -> Result<(), rsa::Error> {
-///         println!("{} items", items.len());
-///         items.compute_on(self)
+///     fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), Error> {
+///         println!("{} with {} bits", powers.moduli.len(), powers.exponent_bits);
+///         self.0.exponentiate(powers)
 ///     }
 /// }
 /// ```
-pub trait RsaBackend: BatchModExp<BoxedUint, Error = batch_modexp_core::Error> {
+pub trait RsaBackend {
+    /// Computes powers with secret exponents, modulo p and q, or modulo n for keys without CRT
+    /// values.
+    ///
+    /// # Errors
+    ///
+    /// The backend's error if it fails as a whole.
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error>;
+
     /// Computes all items. The results of private operations are checked before they are returned
     /// to callers; an item that is not computed fails with [`Error::Fault`].
     ///
@@ -214,74 +206,27 @@ impl<'a> Items<'a> {
     ///
     /// [`Error::Rng`], and the errors of `backend`.
     pub fn compute_on<B: RsaBackend + ?Sized>(self, backend: &B) -> Result<(), Error> {
-        self.run(backend.engine(), ITEMS_AT_A_TIME, &|powers| {
-            batch_mod_exp(backend, powers)
-        })
+        self.run(backend, ITEMS_AT_A_TIME)
     }
 
-    /// Computes all items on the calling thread, secret exponentiations on the engine too.
-    pub(super) fn compute_on_engine(self, engine: HostEngine<'_>) -> Result<(), Error> {
-        self.run(engine, ITEMS_AT_A_TIME, &|powers| {
-            engine.0.pow(powers);
-            Ok(())
-        })
-    }
-
-    /// Computes all items on the calling thread, secret exponentiations with `exponentiate`,
-    /// `at_a_time` items at a time.
-    pub(super) fn run(
+    /// Like [`compute_on`](Self::compute_on), `at_a_time` items at a time.
+    pub(super) fn run<B: RsaBackend + ?Sized>(
         self,
-        engine: HostEngine<'_>,
+        backend: &B,
         at_a_time: usize,
-        exponentiate: private_op::Exponentiate<'_>,
     ) -> Result<(), Error> {
+        let HostEngine(engine) = backend.engine();
         for part in self.chunks(at_a_time) {
             match part.operations {
                 Operations::Private(batch) => {
-                    private_op::run(engine.0, exponentiate, batch, part.slots)?;
+                    let exponentiate = |powers: SecretPowers<'_>| backend.exponentiate(powers);
+                    private_op::run(engine, &exponentiate, batch, part.slots)?;
                 }
-                Operations::Public(batch) => public_op::run(engine.0, batch, part.slots)?,
+                Operations::Public(batch) => public_op::run(engine, batch, part.slots)?,
             }
         }
         Ok(())
     }
-}
-
-/// Computes powers with a backend's [`batch_mod_exp`](BatchModExp::batch_mod_exp), on copies of the
-/// numbers.
-pub(super) fn batch_mod_exp<B>(
-    backend: &B,
-    powers: SecretPowers<'_>,
-) -> Result<(), batch_modexp_core::Error>
-where
-    B: BatchModExp<BoxedUint, Error = batch_modexp_core::Error> + ?Sized,
-{
-    powers.assert_lengths();
-    let limbs = powers.limbs().max(1);
-    let width = limbs as u32 * Limb::BITS;
-    let boxed = |limbs: &[Limb]| {
-        let mut number = BoxedUint::zero_with_precision(width);
-        number.as_mut_limbs().copy_from_slice(limbs);
-        number
-    };
-    let bases = powers.bases.chunks_exact(limbs);
-    let bases: Secret<Vec<_>> = Secret::new(bases.map(boxed).collect());
-    let instances: Vec<_> = bases
-        .iter()
-        .zip(powers.exponents)
-        .zip(powers.moduli)
-        .map(|((base, exponent), params)| ModExp::new(base, exponent, params))
-        .collect();
-    let zeros = vec![BoxedUint::zero_with_precision(width); instances.len()];
-    let mut results = Secret::new(zeros);
-    backend.batch_mod_exp(&instances, powers.exponent_bits, &mut results)?;
-    for (out, result) in powers.out.chunks_exact_mut(limbs).zip(results.iter()) {
-        // A result of another width is discarded; the unwritten output does not pass the check.
-        if result.as_limbs().len() == limbs {
-            out.copy_from_slice(result.as_limbs());
-        }
-    }
-    Ok(())
 }
 
 /// An engine of this crate: see [`RsaBackend::engine`].
@@ -318,6 +263,8 @@ pub struct PerThread<'a> {
     pub backend: &'a (dyn RsaBackend + Sync),
     /// The largest useful number of concurrent calls; more slow each other down.
     pub threads: NonZeroUsize,
+    /// The number of exponentiations that a call computes at the same time.
+    pub granularity: usize,
 }
 
 impl fmt::Debug for PerThread<'_> {

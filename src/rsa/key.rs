@@ -5,7 +5,7 @@
 mod adapter;
 #[cfg(test)]
 mod altered;
-pub(super) mod check;
+mod check;
 mod components;
 #[cfg(feature = "encrypted")]
 mod encrypted;
@@ -13,7 +13,6 @@ mod encrypted;
 mod encryption;
 pub(super) mod fault;
 mod format;
-pub(super) mod params;
 mod pem;
 mod public;
 mod public_format;
@@ -23,8 +22,9 @@ mod seal;
 use alloc::sync::Arc;
 use core::fmt;
 
+use batch_modexp_core::monty::{Modulus, ModulusRef};
 use batch_modexp_core::secret::Secret;
-use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
+use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb};
 
 pub use self::components::RsaComponents;
@@ -108,8 +108,8 @@ pub(super) enum Private {
 /// The quintuple of RFC 8017, section 3.2, for two primes, with exponents less 1 (see
 /// `private_op/blinding.rs`). `p` and `q` are equally wide.
 pub(super) struct Crt {
-    pub(super) p: Secret<MontyParams<BoxedUint>>,
-    pub(super) q: Secret<MontyParams<BoxedUint>>,
+    pub(super) p: Secret<Modulus>,
+    pub(super) q: Secret<Modulus>,
     pub(super) dp_less_1: Secret<BoxedUint>,
     pub(super) dq_less_1: Secret<BoxedUint>,
     pub(super) qinv: Secret<BoxedUint>,
@@ -135,8 +135,8 @@ impl KeyHandle {
         let checked = check::check(components)?;
         let private = match checked.private {
             check::Private::Crt(crt) => Private::Crt(Crt {
-                p: params::secret(&crt.p),
-                q: params::secret(&crt.q),
+                p: Modulus::new(crt.p.as_limbs()),
+                q: Modulus::new(crt.q.as_limbs()),
                 dp_less_1: less_1(crt.dp),
                 dq_less_1: less_1(crt.dq),
                 qinv: crt.qinv,
@@ -212,6 +212,13 @@ impl KeyHandle {
     }
 }
 
+impl KeyParts {
+    /// The modulus n.
+    pub(super) fn n(&self) -> ModulusRef<'_> {
+        ModulusRef::of(self.n.as_ref())
+    }
+}
+
 impl fmt::Debug for KeyHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyHandle")
@@ -229,11 +236,11 @@ fn less_1(mut odd: Secret<BoxedUint>) -> Secret<BoxedUint> {
 }
 
 impl Crt {
-    pub(super) fn p(&self) -> &MontyParams<BoxedUint> {
-        &self.p
+    pub(super) fn p(&self) -> ModulusRef<'_> {
+        self.p.by_ref()
     }
 
-    pub(super) fn q(&self) -> &MontyParams<BoxedUint> {
-        &self.q
+    pub(super) fn q(&self) -> ModulusRef<'_> {
+        self.q.by_ref()
     }
 }

@@ -25,7 +25,7 @@ use rand_core::TryCryptoRng;
 use self::candidates::Candidates;
 pub use self::export::GeneratedKey;
 use self::primality::Testers;
-use super::backend::{RsaBackend, batch_mod_exp};
+use super::backend::RsaBackend;
 use super::private_op::{Randomness, Streams};
 use crate::rsa::{Error, MAX_BITS, MIN_BITS};
 
@@ -221,7 +221,7 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
         randomness: &mut Randomness,
         count: usize,
     ) -> Result<Vec<GeneratedKey>, Error> {
-        let on_devices = |powers: SecretPowers<'_>| batch_mod_exp(&self.backend, powers);
+        let on_devices = |powers: SecretPowers<'_>| self.backend.exponentiate(powers);
         let testers = Testers {
             engine,
             devices: has_devices(&self.backend).then_some(&on_devices),
@@ -241,8 +241,9 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
             let stops = || self.stop.load(Ordering::Relaxed);
             while keys.len() < count && primes.len() >= 2 && !stops() {
                 // Two primes that do not fit together are both discarded.
-                let pair = primes.split_off(primes.len() - 2);
-                keys.extend(numbers::key(self.exponent.value, &pair[0], &pair[1])?);
+                let pair = <[_; 2]>::try_from(primes.split_off(primes.len() - 2));
+                let pair = pair.unwrap_or_else(|_| unreachable!("these are two"));
+                keys.extend(numbers::key(self.exponent.value, pair)?);
             }
         }
         Ok(keys)

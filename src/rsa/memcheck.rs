@@ -9,6 +9,7 @@ use core::hint::black_box;
 use std::println;
 
 use batch_modexp_core::Serial;
+use batch_modexp_core::monty::Modulus;
 use batch_modexp_core::secret::reveal;
 use batch_modexp_cpu::Fma;
 use chacha20::ChaCha8Rng;
@@ -22,8 +23,7 @@ use sha2::{Digest as _, Sha256};
 use super::backend::RsaBackend;
 use super::batch::private_ops;
 use super::encryption::{oaep, pkcs1_v15};
-use super::key::check::check as check_numbers;
-use super::key::{Private, params};
+use super::key::Private;
 use super::keygen::candidates::Candidates;
 use super::keygen::numbers::Numbers;
 use super::keygen::primality::{on_engine, pass};
@@ -35,7 +35,7 @@ use super::{
 };
 use crate::need;
 use crate::rsa::Error;
-use crate::valgrind::{run_under_valgrind, set_params_undefined, set_undefined};
+use crate::valgrind::{run_under_valgrind, set_modulus_undefined, set_undefined};
 
 mod blind;
 
@@ -99,7 +99,7 @@ fn import() {
         let (n, e) = (key.n_bytes(), key.e_bytes());
         let components = RsaComponents::new(&n, &e, d).primes(p, q);
         let components = components.dp(dp).dq(dq).qinv(qinv);
-        black_box(&check_numbers(&components).unwrap());
+        black_box(&KeyHandle::from_components(&components).unwrap());
         octets
             .iter()
             .for_each(|number| set_undefined(number, false));
@@ -115,8 +115,8 @@ fn import_without_crt() {
         let [d, p, q, ..] = octets.each_ref().map(Vec::as_slice);
         let (n, e) = (key.n_bytes(), key.e_bytes());
         let components = RsaComponents::new(&n, &e, d);
-        black_box(&check_numbers(&components).unwrap());
-        black_box(&check_numbers(&components.primes(p, q)).unwrap());
+        black_box(&KeyHandle::from_components(&components).unwrap());
+        black_box(&KeyHandle::from_components(&components.primes(p, q)).unwrap());
         octets
             .iter()
             .for_each(|number| set_undefined(number, false));
@@ -144,8 +144,8 @@ fn leak_by_comparison() {
     let Private::Crt(crt) = &key.parts().private else {
         unreachable!("the key has CRT values");
     };
-    let (p, q) = (crt.p().modulus().as_ref(), crt.q().modulus().as_ref());
-    if black_box(p.ct_lt(q).to_bool()) {
+    let [p, q] = [crt.p(), crt.q()].map(|prime| prime.limbs[prime.limbs.len() - 1]);
+    if black_box(p.ct_lt(&q).to_bool()) {
         println!("p is the smaller one");
     }
 }
@@ -230,8 +230,7 @@ fn draw_candidates() {
     }
 }
 
-/// Tests of a prime and of a product of two, marked once their constants are made, whose length is
-/// public. The verdicts are revealed.
+/// Tests of a marked prime and of a product of two. The verdicts are revealed.
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn test_primality() {
@@ -239,11 +238,14 @@ fn test_primality() {
         let (p, n) = (key.primes()[0].as_ref(), key.n().as_ref());
         for (number, passes) in [(p, true), (n, false)] {
             let width = number.bits_precision().next_multiple_of(64);
-            let params = params::secret(&number.clone().resize(width));
-            set_params_undefined(&params, true);
+            let number = number.clone().resize(width);
+            set_undefined(number.as_limbs(), true);
+            let modulus = Modulus::new(number.as_limbs());
             let mut randomness = Streams::seeded(&mut SecretRandom::new(6)).unwrap().next();
-            let verdicts = pass(&on_engine(&Serial), &[&*params; 3], &mut randomness).unwrap();
-            set_params_undefined(&params, false);
+            let verdicts =
+                pass(&on_engine(&Serial), &[modulus.by_ref(); 3], &mut randomness).unwrap();
+            set_undefined(number.as_limbs(), false);
+            set_modulus_undefined(modulus.by_ref(), false);
             assert_eq!(verdicts.contains(&true), passes);
         }
     }
@@ -372,8 +374,8 @@ fn set_secrets_undefined(key: &KeyHandle) {
     let parts = key.parts();
     match &parts.private {
         Private::Crt(crt) => {
-            set_params_undefined(crt.p(), true);
-            set_params_undefined(crt.q(), true);
+            set_modulus_undefined(crt.p(), true);
+            set_modulus_undefined(crt.q(), true);
             for number in [&crt.dp_less_1, &crt.dq_less_1, &crt.qinv] {
                 mark(number);
             }

@@ -173,7 +173,11 @@ fn modulo_primes(
     let keys: Vec<&Crt> = keys.iter().map(class::crt).collect();
     let residues = crt::reduce(engine, &keys, bases);
     let moduli: Vec<_> = crt::both(&keys, Crt::p, Crt::q);
-    let exponents: Vec<_> = crt::both(&keys, |crt| &*crt.dp_less_1, |crt| &*crt.dq_less_1);
+    let exponents: Vec<_> = crt::both(
+        &keys,
+        |crt| crt.dp_less_1.as_limbs(),
+        |crt| crt.dq_less_1.as_limbs(),
+    );
     let mut halves = Secret::new(vec![Limb::ZERO; residues.len()]);
     exponentiate(SecretPowers {
         moduli: &moduli,

@@ -14,6 +14,7 @@ use std::env;
 use std::io::Write;
 use std::process::Command;
 
+use batch_modexp_core::monty::ModulusRef;
 use crypto_bigint::BoxedUint;
 use crypto_bigint::modular::MontyParams;
 use rayon::prelude::*;
@@ -71,11 +72,17 @@ fn under_valgrind(module: &str, case: &str) -> (Option<i32>, String) {
 }
 
 /// Marks a modulus and its constants.
+#[allow(dead_code, reason = "one of the crates asks")]
 pub(crate) fn set_params_undefined(params: &MontyParams<BoxedUint>, undefined: bool) {
-    set_undefined(params.modulus().as_ref().as_limbs(), undefined);
+    set_modulus_undefined(ModulusRef::of(params), undefined);
     set_undefined(params.one().as_limbs(), undefined);
-    set_undefined(params.r2().as_limbs(), undefined);
-    set_undefined(slice::from_ref(params.mod_inv()), undefined);
+}
+
+/// Marks a modulus and its constants.
+pub(crate) fn set_modulus_undefined(modulus: ModulusRef<'_>, undefined: bool) {
+    set_undefined(modulus.limbs, undefined);
+    set_undefined(modulus.r2, undefined);
+    set_undefined(slice::from_ref(modulus.mod_inv), undefined);
 }
 
 /// Whether the process runs under valgrind.

@@ -5,10 +5,10 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 
+use batch_modexp::Error;
 use batch_modexp::backend::Serial;
-use batch_modexp::rsa::backend::{Items, PerThread, RsaBackend};
-use batch_modexp::{BatchModExp, Error, ModExp};
-use crypto_bigint::{BoxedUint, Limb};
+use batch_modexp::rsa::backend::{Items, PerThread, RsaBackend, SecretPowers};
+use crypto_bigint::Limb;
 
 /// Computes with `Serial` once it is opened. Counts the calls and instances that arrive.
 #[derive(Default)]
@@ -58,6 +58,10 @@ impl Gate {
 }
 
 impl RsaBackend for Gate {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), Error> {
+        Serial.exponentiate(powers)
+    }
+
     fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         self.items.fetch_add(items.len(), SeqCst);
         self.calls.fetch_add(1, SeqCst);
@@ -73,6 +77,10 @@ pub struct Threads<B> {
 }
 
 impl<B: RsaBackend + Sync> RsaBackend for Threads<B> {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), Error> {
+        Serial.exponentiate(powers)
+    }
+
     fn compute(&self, _: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         unreachable!("a batch for all threads at once")
     }
@@ -81,6 +89,7 @@ impl<B: RsaBackend + Sync> RsaBackend for Threads<B> {
         Some(PerThread {
             backend: &self.backend,
             threads: self.count,
+            granularity: 1,
         })
     }
 }
@@ -120,6 +129,10 @@ impl<B> Failing<B> {
 }
 
 impl<B: RsaBackend> RsaBackend for Failing<B> {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), Error> {
+        Serial.exponentiate(powers)
+    }
+
     fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let number = self.calls.fetch_add(1, SeqCst) + 1;
         let how = match self.how {
@@ -141,57 +154,30 @@ impl<B: RsaBackend> RsaBackend for Failing<B> {
 /// Computes each exponentiation once and caches it, which makes repeated unblinded items cheap.
 /// They are checked like all others.
 #[derive(Default)]
-pub struct Memory(Mutex<HashMap<[Vec<Limb>; 3], BoxedUint>>);
+pub struct Memory(Mutex<HashMap<[Vec<Limb>; 3], Vec<Limb>>>);
 
-impl RsaBackend for Memory {}
-
-impl BatchModExp<BoxedUint> for Memory {
-    type Error = Error;
-
-    fn batch_mod_exp(
-        &self,
-        batch: &[ModExp<'_, BoxedUint>],
-        exponent_bits: u32,
-        out: &mut [BoxedUint],
-    ) -> Result<(), Error> {
+impl RsaBackend for Memory {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), Error> {
         let mut known = self.0.lock().unwrap();
-        for (instance, out) in batch.iter().zip(out) {
-            let modulus = instance.params.modulus().as_ref();
-            let name = [instance.base, instance.exponent, modulus];
-            let name = name.map(|number| number.as_limbs().to_vec());
+        let limbs = powers.limbs();
+        let numbers = powers.bases.chunks_exact(limbs).zip(powers.exponents);
+        let places = powers.out.chunks_exact_mut(limbs);
+        for ((modulus, (base, exponent)), out) in powers.moduli.iter().zip(numbers).zip(places) {
+            let name = [base, exponent, modulus.limbs].map(<[Limb]>::to_vec);
             let power = known.entry(name).or_insert_with(|| {
-                let mut power = [modulus.clone()];
-                let done = Serial.batch_mod_exp(&[*instance], exponent_bits, &mut power);
-                done.unwrap();
-                let [power] = power;
+                let mut power = vec![Limb::ZERO; limbs];
+                let one = SecretPowers {
+                    moduli: &[*modulus],
+                    exponents: &[*exponent],
+                    exponent_bits: powers.exponent_bits,
+                    bases: base,
+                    out: &mut power,
+                };
+                Serial.exponentiate(one).unwrap();
                 power
             });
-            out.clone_from(power);
+            out.copy_from_slice(power);
         }
         Ok(())
     }
 }
-
-/// Implements the other required traits, for a type and, if it wraps another backend, through that
-/// one.
-macro_rules! exponentiate_serially {
-    ($($type:ty $(: $backend:ident)?),*) => {$(
-        impl$(<$backend: RsaBackend>)? BatchModExp<BoxedUint> for $type {
-            type Error = Error;
-
-            fn batch_mod_exp(
-                &self,
-                batch: &[ModExp<'_, BoxedUint>],
-                exponent_bits: u32,
-                out: &mut [BoxedUint],
-            ) -> Result<(), Error> {
-                Serial.batch_mod_exp(batch, exponent_bits, out)
-            }
-        }
-    )*};
-}
-
-#[allow(unused_imports)]
-pub(super) use exponentiate_serially;
-
-exponentiate_serially!(Gate, Failing<B>: B, Threads<B>: B);

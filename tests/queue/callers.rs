@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use batch_modexp::queue::{BatchQueue, QueueError, QueueStats, Shutdown};
 use batch_modexp::rsa::KeyHandle;
-use batch_modexp::rsa::backend::RsaBackend;
-use batch_modexp::{BatchModExp, Error, ModExp, backend::Serial};
-use crypto_bigint::BoxedUint;
+use batch_modexp::rsa::backend::{RsaBackend, SecretPowers};
+use batch_modexp::{Error, backend::Serial};
 
 use super::backends::{Failing, Fails, Gate};
 use super::keys;
@@ -26,28 +25,19 @@ enum OnlyOn {
     Workers,
 }
 
-impl BatchModExp<BoxedUint> for OnlyOn {
-    type Error = Error;
-
-    fn batch_mod_exp(
-        &self,
-        batch: &[ModExp<'_, BoxedUint>],
-        exponent_bits: u32,
-        out: &mut [BoxedUint],
-    ) -> Result<(), Error> {
+impl RsaBackend for OnlyOn {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), Error> {
         let is_worker = |name: &str| name.starts_with("batch-modexp-queue");
         let this = match thread::current().name().is_some_and(is_worker) {
             true => Self::Workers,
             false => Self::Callers,
         };
         match this == *self {
-            true => Serial.batch_mod_exp(batch, exponent_bits, out),
+            true => Serial.exponentiate(powers),
             false => Err(Error::ThreadPool { threads: 3 }),
         }
     }
 }
-
-impl RsaBackend for OnlyOn {}
 
 /// The number of batches, and of those that callers computed.
 fn batches(stats: &QueueStats) -> (u64, u64) {

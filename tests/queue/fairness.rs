@@ -5,14 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use batch_modexp::Error;
 use batch_modexp::backend::Serial;
 use batch_modexp::queue::{BatchQueue, QueueBuilder, Signing};
 use batch_modexp::rsa::KeyHandle;
-use batch_modexp::rsa::backend::{Items, RsaBackend};
-use batch_modexp::{BatchModExp, Error, ModExp};
-use crypto_bigint::BoxedUint;
+use batch_modexp::rsa::backend::{Items, RsaBackend, SecretPowers};
 
-use super::backends::{Gate, Threads, exponentiate_serially};
+use super::backends::{Gate, Threads};
 use super::keys;
 use super::policy::{patient, requests, wait_all};
 use super::signatures::PKCS1V15;
@@ -46,6 +45,10 @@ impl Script {
 }
 
 impl RsaBackend for Script {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), Error> {
+        Serial.exponentiate(powers)
+    }
+
     fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let exponentiations = items.exponentiations() as u32;
         let bits = exponentiations * items.exponentiation_bits();
@@ -55,8 +58,6 @@ impl RsaBackend for Script {
         Ok(())
     }
 }
-
-exponentiate_serially!(Script);
 
 /// The script on two threads, with a batch each.
 fn two_threads(script: &Arc<Script>) -> Threads<Arc<Script>> {

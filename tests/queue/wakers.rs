@@ -11,14 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use batch_modexp::Error;
 use batch_modexp::backend::Serial;
 use batch_modexp::queue::{BatchQueue, QueueError, Shutdown, Signing};
-use batch_modexp::rsa::backend::{Items, PerThread, RsaBackend};
+use batch_modexp::rsa::backend::{Items, PerThread, RsaBackend, SecretPowers};
 use batch_modexp::rsa::{KeyHandle, Signature};
-use batch_modexp::{BatchModExp, Error, ModExp};
-use crypto_bigint::BoxedUint;
 
-use super::backends::{Gate, Threads, exponentiate_serially};
+use super::backends::{Gate, Threads};
 use super::policy::{key, patient, requests, wait_all};
 use super::signatures::PKCS1V15;
 
@@ -116,6 +115,10 @@ struct Asks {
 }
 
 impl RsaBackend for Asks {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), Error> {
+        Serial.exponentiate(powers)
+    }
+
     fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let queue = self.queue.lock().unwrap().take();
         if let Some(queue) = queue {
@@ -219,6 +222,10 @@ struct AlwaysPanics {
 }
 
 impl RsaBackend for AlwaysPanics {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), Error> {
+        Serial.exponentiate(powers)
+    }
+
     fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         panic_with_payload();
         self.backend.compute(items)
@@ -231,6 +238,7 @@ impl RsaBackend for AlwaysPanics {
         Some(PerThread {
             backend: &self.backend,
             threads: NonZeroUsize::MIN,
+            granularity: 1,
         })
     }
 }
@@ -278,9 +286,11 @@ fn a_backend_may_panic_with_anything() {
 struct Whole(Arc<AlwaysPanics>);
 
 impl RsaBackend for Whole {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), Error> {
+        Serial.exponentiate(powers)
+    }
+
     fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         self.0.compute(items)
     }
 }
-
-exponentiate_serially!(Asks, AlwaysPanics, Whole);

@@ -10,14 +10,13 @@ use std::thread;
 use std::time::Duration;
 
 use batch_modexp::backend::{Auto, Cpu, Serial};
-use batch_modexp::rsa::backend::{HostEngine, PerThread, RsaBackend};
+use batch_modexp::rsa::backend::{HostEngine, PerThread, RsaBackend, SecretPowers};
 use batch_modexp::rsa::{
     BatchSigner, BatchVerifier, Error, GeneratedKey, KeyGenerator, KeyHandle, Pkcs1v15,
 };
-use batch_modexp::{BatchModExp, ModExp};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
-use crypto_bigint::{BoxedUint, Resize};
+use crypto_bigint::Limb;
 use num_bigint::BigUint;
 use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
@@ -225,30 +224,23 @@ impl Device {
     }
 }
 
-impl BatchModExp<BoxedUint> for Device {
-    type Error = batch_modexp::Error;
-
-    fn batch_mod_exp(
-        &self,
-        batch: &[ModExp<'_, BoxedUint>],
-        exponent_bits: u32,
-        out: &mut [BoxedUint],
-    ) -> Result<(), batch_modexp::Error> {
+impl RsaBackend for Device {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp::Error> {
         self.calls.fetch_add(1, Relaxed);
         let constant = match self.answers {
-            Answers::Powers => return self.host.batch_mod_exp(batch, exponent_bits, out),
-            Answers::One => 1u8,
-            Answers::Two => 2,
+            Answers::Powers => return self.host.exponentiate(powers),
+            Answers::One => Limb::ONE,
+            Answers::Two => Limb::from(2u8),
             Answers::AnError => return Err(batch_modexp::Error::ThreadPool { threads: 3 }),
         };
-        for out in out {
-            *out = BoxedUint::from(constant).resize(out.bits_precision());
+        let limbs = powers.limbs();
+        for power in powers.out.chunks_exact_mut(limbs) {
+            power.fill(Limb::ZERO);
+            power[0] = constant;
         }
         Ok(())
     }
-}
 
-impl RsaBackend for Device {
     fn engine(&self) -> HostEngine<'_> {
         self.host.engine()
     }

@@ -15,20 +15,6 @@ static NEEDLES: RwLock<Vec<Needle>> = RwLock::new(Vec::new());
 /// One flag for each needle; there are never more.
 static FOUND: [AtomicBool; 32] = [const { AtomicBool::new(false) }; 32];
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-/// Freed blocks with needles whose memory has not been allocated since.
-static STALE: Mutex<[Option<Stale>; 64]> = Mutex::new([None; 64]);
-
-/// The part of a freed block with a needle that no later allocation has covered.
-#[derive(Clone, Copy)]
-struct Stale {
-    begin: usize,
-    end: usize,
-    name: &'static str,
-}
-
-/// The most memory that an allocator keeps between two consecutive blocks: padding of the first to
-/// the allocator's unit, and one word.
-const BETWEEN: usize = 16;
 
 // SAFETY: every call goes to the system's allocator with unchanged arguments. A freed block is only
 // read before that, and reading allocates nothing.
@@ -38,19 +24,9 @@ unsafe impl GlobalAlloc for Watching {
         let block = unsafe { System.alloc(layout) };
         if !block.is_null() {
             // Cleared, because the search of a partly written block must not read uninitialised
-            // memory, nor the previous content. Not by `alloc_zeroed`, which uses other memory than
-            // `alloc` in some allocators: before 2.41, glibc does not take blocks from a thread's
-            // cache there. SAFETY: the block has that many bytes.
+            // memory, nor the previous content. SAFETY: the block has that many bytes.
             unsafe { block.write_bytes(0, layout.size()) };
-            given_out(block, layout);
         }
-        block
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as required of the caller.
-        let block = unsafe { System.alloc_zeroed(layout) };
-        given_out(block, layout);
         block
     }
 
@@ -70,47 +46,6 @@ fn look_into(block: &[u8]) {
         for (needle, found) in needles.iter().zip(&FOUND) {
             if contains(block, &needle.bytes) {
                 found.store(true, Ordering::SeqCst);
-                let begin = block.as_ptr().addr();
-                let stale = Stale {
-                    begin,
-                    end: begin + block.len(),
-                    name: needle.name,
-                };
-                remember(&mut *STALE.lock().unwrap(), stale);
-            }
-        }
-    }
-}
-
-/// Stores a stale block; a full table is a test failure.
-fn remember(blocks: &mut [Option<Stale>], stale: Stale) {
-    let free = blocks.iter().position(Option::is_none).unwrap_or(0);
-    blocks[free] = Some(stale);
-}
-
-/// Removes the memory of `block`, which was allocated and overwritten.
-fn given_out(block: *mut u8, layout: Layout) {
-    if !ARMED.load(Ordering::SeqCst) {
-        return;
-    }
-    let (begin, end) = (block.addr(), block.addr() + layout.size());
-    let mut blocks = STALE.lock().unwrap();
-    for i in 0..blocks.len() {
-        let overlaps = |stale: &mut Stale| begin < stale.end && stale.begin < end;
-        if let Some(stale) = blocks[i].take_if(overlaps) {
-            let before = (stale.begin, begin.min(stale.end));
-            let behind = (end.max(stale.begin), stale.end);
-            for (begin, end) in [before, behind] {
-                if end.saturating_sub(begin) > BETWEEN {
-                    remember(
-                        &mut *blocks,
-                        Stale {
-                            begin,
-                            end,
-                            ..stale
-                        },
-                    );
-                }
             }
         }
     }
@@ -156,18 +91,5 @@ impl Watch {
             .zip(&FOUND)
             .filter(|(_, found)| found.load(Ordering::SeqCst));
         found.map(|(needle, _)| needle.name).collect()
-    }
-
-    /// Like [`found_in_freed_blocks`], but ignores memory that is allocated, and so overwritten,
-    /// before `action` ends.
-    pub fn left_in_freed_blocks(
-        &self,
-        needles: &[Needle],
-        action: impl FnOnce(),
-    ) -> Vec<&'static str> {
-        *STALE.lock().unwrap() = [None; 64];
-        self.found_in_freed_blocks(needles, action);
-        let blocks = *STALE.lock().unwrap();
-        blocks.iter().flatten().map(|stale| stale.name).collect()
     }
 }

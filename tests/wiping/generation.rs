@@ -1,4 +1,4 @@
-//! Freed blocks hold no primes of keys that were generated, once that has ended.
+//! Freed blocks hold no primes of keys that were generated.
 
 use batch_modexp::backend::Serial;
 use batch_modexp::rsa::{GeneratedKey, KeyGenerator};
@@ -40,7 +40,7 @@ fn heap() {
             Needle::new("half of q", &(&q >> 1u32)),
         ];
         let found = |leak| {
-            watch.left_in_freed_blocks(&needles, || {
+            watch.found_in_freed_blocks(&needles, || {
                 core::mem::forget(generate(is_safe, leak));
             })
         };

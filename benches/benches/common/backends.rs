@@ -10,7 +10,7 @@ use batch_modexp::backend::Ifma;
 use batch_modexp::backend::{Auto, Cpu, Parallel, Serial};
 use batch_modexp::rsa::backend::RsaBackend;
 use batch_modexp::{BatchModExp, Error};
-use crypto_bigint::{U512, U1024, U1536, U2048, U3072, U4096};
+use crypto_bigint::{BoxedUint, U512, U1024, U1536, U2048, U3072, U4096};
 
 /// The backends of this machine with their names. A new backend is one line here.
 ///
@@ -41,6 +41,7 @@ fn entry(name: &'static str, backend: impl Backend + 'static) -> (&'static str, 
 #[allow(dead_code, reason = "not every benchmark looks at all of them")]
 pub(crate) trait Backend {
     fn rsa(&self) -> &(dyn RsaBackend + Sync);
+    fn boxed(&self) -> &At<BoxedUint>;
     fn at_512(&self) -> &At<U512>;
     fn at_1024(&self) -> &At<U1024>;
     fn at_1536(&self) -> &At<U1536>;
@@ -56,6 +57,7 @@ impl<B> Backend for B
 where
     B: RsaBackend
         + Sync
+        + BatchModExp<BoxedUint, Error = Error>
         + BatchModExp<U512, Error = Error>
         + BatchModExp<U1024, Error = Error>
         + BatchModExp<U1536, Error = Error>
@@ -65,6 +67,10 @@ where
         + 'static,
 {
     fn rsa(&self) -> &(dyn RsaBackend + Sync) {
+        self
+    }
+
+    fn boxed(&self) -> &At<BoxedUint> {
         self
     }
 

@@ -4,10 +4,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use batch_modexp::ModExp;
-use batch_modexp::rsa::backend::RsaBackend;
 use crypto_bigint::BoxedUint;
 
-use crate::backends::Backend;
+use crate::backends::{At, Backend};
 use crate::exponentiation::instances;
 
 /// The latency of a multiplication of 64-bit integers in cycles, on AMD's processors since Zen and
@@ -28,7 +27,7 @@ pub(crate) fn print(
     println!("|--------|-------------:|------:|-----:|");
     for (name, backend) in backends {
         let (mut cycles, mut clocks): (Vec<f64>, Vec<f64>) = (0..rounds)
-            .map(|_| cycles_a_bit(backend.rsa(), &instances, width))
+            .map(|_| cycles_a_bit(backend.boxed(), &instances, width))
             .unzip();
         cycles.sort_by(f64::total_cmp);
         clocks.sort_by(f64::total_cmp);
@@ -43,7 +42,7 @@ pub(crate) fn print(
 /// The difference between exponents of `width` bits and of half as many, and the cycles per
 /// nanosecond.
 fn cycles_a_bit(
-    backend: &dyn RsaBackend,
+    backend: &At<BoxedUint>,
     batch: &[ModExp<'_, BoxedUint>],
     width: u32,
 ) -> (f64, f64) {
@@ -55,7 +54,7 @@ fn cycles_a_bit(
 
 /// The nanoseconds of one call, and the cycles per nanosecond right after it.
 fn timed(
-    backend: &dyn RsaBackend,
+    backend: &At<BoxedUint>,
     batch: &[ModExp<'_, BoxedUint>],
     exponent_bits: u32,
 ) -> (f64, f64) {

@@ -5,12 +5,11 @@
 use std::hint::black_box;
 
 use batch_modexp::ModExp;
-use batch_modexp::rsa::backend::RsaBackend;
 use crypto_bigint::BoxedUint;
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use openssl::bn::{BigNum, BigNumContext};
 
-use crate::backends::Backend;
+use crate::backends::{At, Backend};
 use crate::instances::Instances;
 use crate::openssl_bn::{BnInstance, mod_exp, mod_exp_x2};
 use crate::rounds::{Contender, Plan, compare as measure};
@@ -42,7 +41,7 @@ pub(crate) fn compare(
 
     let mut contenders: Vec<_> = backends
         .iter()
-        .map(|(name, backend)| ours(name, backend.rsa(), &instances[..batch], &expected))
+        .map(|(name, backend)| ours(name, backend.boxed(), &instances[..batch], &expected))
         .collect();
     contenders.push(crypto_bigint(&instances, &expected));
     contenders.push(openssl(&bn_instances));
@@ -61,7 +60,7 @@ pub(crate) fn instances(width: u32, count: usize) -> Instances<BoxedUint> {
 
 fn ours<'a>(
     name: &str,
-    backend: &'a dyn RsaBackend,
+    backend: &'a At<BoxedUint>,
     batch: &'a [ModExp<'a, BoxedUint>],
     expected: &[BoxedUint],
 ) -> Contender<'a> {

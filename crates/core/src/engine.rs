@@ -8,9 +8,9 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Choice, Limb};
 
+use crate::monty::ModulusRef;
 use crate::secret::Secret;
 
 /// The arithmetic that RSA needs, on flat numbers.
@@ -113,7 +113,7 @@ pub trait Engine: Sync {
 }
 
 /// The moduli of flat numbers, all equally wide, at most [`MAX_BITS`](crate::width::MAX_BITS) bits.
-pub type Moduli<'a> = &'a [&'a MontyParams<BoxedUint>];
+pub type Moduli<'a> = &'a [ModulusRef<'a>];
 
 /// The bits of a mask: see [`Comparison`].
 pub const MASK_BITS: u32 = 12;
@@ -153,18 +153,20 @@ impl Product<'_> {
     }
 }
 
-/// Powers with secret exponents, and the places for them. Results are below the moduli; bases may
-/// have any value.
+/// Powers with secret exponents, and the places for them.
+///
+/// The numbers of a buffer follow one another. Each has [as many limbs](Self::limbs) as the moduli,
+/// least significant first.
 pub struct SecretPowers<'a> {
-    /// One for each number.
-    pub moduli: Moduli<'a>,
+    /// Odd and equally wide. Consecutive powers may share one: see [`ModulusRef::is_same`].
+    pub moduli: &'a [ModulusRef<'a>],
     /// One for each modulus, none narrower than `exponent_bits`.
-    pub exponents: &'a [&'a BoxedUint],
+    pub exponents: &'a [&'a [Limb]],
     /// Only this many low bits of each exponent are used; public.
     pub exponent_bits: u32,
     /// A number for each modulus, of any value.
     pub bases: &'a [Limb],
-    /// `bases[i]^exponents[i] mod moduli[i]`.
+    /// `bases[i]^exponents[i] mod moduli[i]`, below the modulus.
     pub out: &'a mut [Limb],
 }
 
@@ -183,7 +185,8 @@ impl<'a> SecretPowers<'a> {
             self.exponents.len() * size,
         ];
         assert_eq!(lens, [count * size; 3], "a number for each modulus");
-        let is_wide = |exponent: &&BoxedUint| exponent.bits_precision() >= self.exponent_bits;
+        let bits = self.exponent_bits as usize;
+        let is_wide = |exponent: &&[Limb]| exponent.len() >= bits.div_ceil(Limb::BITS as usize);
         assert!(
             self.exponents.iter().all(is_wide),
             "an exponent is too narrow"
@@ -198,6 +201,15 @@ impl<'a> SecretPowers<'a> {
     #[must_use]
     pub fn limbs(&self) -> usize {
         size_of_all(self.moduli)
+    }
+
+    /// Borrows the same request for one attempt, so that another can follow.
+    #[must_use]
+    pub fn reborrow(&mut self) -> SecretPowers<'_> {
+        SecretPowers {
+            out: &mut *self.out,
+            ..*self
+        }
     }
 
     /// Splits the request into the first `middle` powers and the others.
@@ -260,17 +272,11 @@ impl Comparison<'_> {
     }
 }
 
-/// The number of limbs of a modulus.
-#[must_use]
-pub fn limbs(modulus: &MontyParams<BoxedUint>) -> usize {
-    modulus.modulus().as_ref().as_limbs().len()
-}
-
 /// The number of limbs of each modulus.
 fn size_of_all(moduli: Moduli<'_>) -> usize {
-    let first = moduli.first().map_or(0, |modulus| limbs(modulus));
+    let first = moduli.first().map_or(0, |modulus| modulus.limbs.len());
     assert!(
-        moduli.iter().all(|modulus| limbs(modulus) == first),
+        moduli.iter().all(|modulus| modulus.limbs.len() == first),
         "moduli of one batch are equally wide"
     );
     first

@@ -5,18 +5,98 @@
 //! comparing Montgomery multiplication algorithms", 1996). The code uses only limb operations of
 //! crypto-bigint. Its own Montgomery forms would need `MontyParams::new`, which counts the leading
 //! zeros of the modulus with an instruction that is not constant-time on every processor.
+//! [`Modulus::new`] does not.
 //!
 //! Callers run these functions in [`scrubbed`](crate::width::scrubbed), which overwrites the stack
 //! afterwards.
 
+mod division;
+
 use alloc::vec;
+use alloc::vec::Vec;
 use core::{array, mem};
 
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{CtEq, Limb, U64, Unsigned, WideWord, Word};
 
+use zeroize::Zeroize;
+
+pub use self::division::remainder;
 use crate::secret::Secret;
+use crate::width::scrubbed;
 use crate::window::{Window, bits_at};
+
+/// A secret odd modulus with its Montgomery constants, in memory of its own.
+#[allow(missing_debug_implementations)]
+pub struct Modulus {
+    limbs: Vec<Limb>,
+    r2: Vec<Limb>,
+    mod_inv: U64,
+}
+
+impl Modulus {
+    /// Computes the constants of an odd number, in constant time.
+    ///
+    /// # Panics
+    ///
+    /// If there are no limbs.
+    #[must_use]
+    pub fn new(limbs: &[Limb]) -> Secret<Self> {
+        let bits = limbs.len() as u32 * Limb::BITS;
+        Secret::new(Self {
+            limbs: limbs.to_vec(),
+            r2: power_of_two(2 * bits, limbs).into_inner(),
+            mod_inv: U64::from_u64(inverse(low_64_bits(limbs))),
+        })
+    }
+
+    /// The same modulus by reference.
+    #[must_use]
+    pub fn by_ref(&self) -> ModulusRef<'_> {
+        ModulusRef {
+            limbs: &self.limbs,
+            r2: &self.r2,
+            mod_inv: &self.mod_inv,
+        }
+    }
+}
+
+impl Zeroize for Modulus {
+    fn zeroize(&mut self) {
+        self.limbs.zeroize();
+        self.r2.zeroize();
+        self.mod_inv.zeroize();
+    }
+}
+
+/// `2^exponent` modulo any number but 0. The exponent is public, the number is not.
+#[must_use]
+pub fn power_of_two(exponent: u32, modulus: &[Limb]) -> Secret<Vec<Limb>> {
+    let highest = (exponent / Limb::BITS) as usize;
+    let mut power = vec![Limb::ZERO; highest + 1];
+    power[highest] = Limb::ONE << (exponent % Limb::BITS);
+    scrubbed(|| remainder(&power, modulus))
+}
+
+/// A number modulo `2^64`.
+// On some targets a limb has 32 bits.
+#[allow(clippy::unnecessary_cast)]
+#[must_use]
+pub fn low_64_bits(limbs: &[Limb]) -> u64 {
+    let positions = (0..u64::BITS).step_by(Limb::BITS as usize);
+    let limbs = limbs.iter().zip(positions);
+    limbs.fold(0, |bits, (limb, position)| {
+        bits | (limb.0 as u64) << position
+    })
+}
+
+/// `1 / odd` modulo `2^64`. Starts with three correct bits; each step doubles their number.
+#[must_use]
+pub fn inverse(odd: u64) -> u64 {
+    (0..5).fold(odd, |inverse, _| {
+        inverse.wrapping_mul(2u64.wrapping_sub(inverse.wrapping_mul(odd)))
+    })
+}
 
 /// An odd modulus with its Montgomery constants, by reference. It is the same type for every number
 /// type of a caller.

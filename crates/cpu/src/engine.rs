@@ -7,13 +7,13 @@ use alloc::vec::Vec;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use batch_modexp_core::checks::check_batch;
 use batch_modexp_core::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
+use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
 use batch_modexp_core::width::width;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use batch_modexp_core::width::{MAX_BITS, clear};
 use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
-use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{BoxedUint, Choice, Limb, Unsigned};
+use crypto_bigint::{Choice, Limb, Unsigned};
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::Fma;
@@ -202,8 +202,7 @@ impl Engine for AnyEngine {
         let Some(first) = powers.moduli.first() else {
             return;
         };
-        let bits = width(first.modulus().as_ref());
-        let in_lanes = self.count_in_lanes(bits, powers.moduli.len());
+        let in_lanes = self.count_in_lanes(first.bits(), powers.moduli.len());
         let (in_lanes, on_serial) = powers.split_at(in_lanes);
         self.inner().run_pow(in_lanes);
         Serial.run_pow(on_serial);
@@ -251,7 +250,7 @@ impl AnyEngine {
             #[cfg(target_arch = "x86_64")]
             Self::Ifma(ifma) => ifma.lanes() == Ifma::LANES,
         };
-        let is_wide = |modulus: &&MontyParams<BoxedUint>| width(modulus.modulus().as_ref()) >= 1024;
+        let is_wide = |modulus: &ModulusRef<'_>| modulus.bits() >= 1024;
         let fewest = match once {
             false if has_pairs => 1,
             false => FEWEST_POWERS,
@@ -291,7 +290,7 @@ mod tests {
         let chosen = |engine: &AnyEngine, bits, count, once| {
             let params = BoxedMontyParams::new(Odd::new(BoxedUint::max(bits)).unwrap());
             engine
-                .for_products(&vec![params.as_ref(); count], once)
+                .for_products(&vec![ModulusRef::of(params.as_ref()); count], once)
                 .name()
         };
         let engines = [AnyEngine::fma(), AnyEngine::ifma()];

@@ -31,7 +31,6 @@ use batch_modexp_core::fixed_base::{Table, TableForm};
 use batch_modexp_core::powers::{
     FixedPowers, HasPowerEngine, MultiPowers, PowerEngine, PublicPowers,
 };
-use batch_modexp_core::width::width;
 use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::{Choice, Limb, Unsigned};
 
@@ -323,8 +322,6 @@ impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
 
 /// Whether there are so few equally wide moduli that all of them use pairs.
 fn go_by_twos(moduli: Moduli<'_>) -> bool {
-    let bits = moduli
-        .first()
-        .map_or(0, |modulus| width(modulus.modulus().as_ref()));
+    let bits = moduli.first().map_or(0, |modulus| modulus.bits());
     cost::in_pairs(bits, moduli.len()) == moduli.len()
 }

@@ -166,12 +166,13 @@ fn products() {
 fn numbers() {
     use super::tests::{Random, for_each_engine};
     use batch_modexp_core::engine::{Comparison, Exponent, Product};
+    use batch_modexp_core::monty::ModulusRef;
 
     let mut random = Random(5);
     let exponent = BoxedUint::from(65_537u32);
     for limbs in [8, 16, 17] {
         let params = random.modulus(limbs, 3);
-        let moduli = [params.as_ref(); 19];
+        let moduli = [ModulusRef::of(params.as_ref()); 19];
         let values = random.limbs(19 * limbs);
         set_params_undefined(params.as_ref(), true);
         set_undefined(&values, true);

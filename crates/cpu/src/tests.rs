@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 
 use batch_modexp_core::Serial;
 use batch_modexp_core::engine::{Comparison, Engine, Exponent, Moduli, Product};
-use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
+use batch_modexp_core::monty::ModulusRef;
+use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd, Word};
 use num_bigint::BigUint;
 
@@ -93,13 +94,13 @@ fn set_value(limbs: &mut [Limb], value: &BigUint) {
     });
 }
 
-fn modulus_of(params: &MontyParams<BoxedUint>) -> BigUint {
-    value(params.modulus().as_ref().as_limbs())
+fn modulus_of(modulus: ModulusRef<'_>) -> BigUint {
+    value(modulus.limbs)
 }
 
 /// The modulus of each number, one of two.
-fn lanes(count: usize, moduli: &[BoxedMontyParams; 2]) -> Vec<&MontyParams<BoxedUint>> {
-    let of = |lane| moduli[usize::from(lane % 7 == 3 || lane >= 12)].as_ref();
+fn lanes(count: usize, moduli: &[BoxedMontyParams; 2]) -> Vec<ModulusRef<'_>> {
+    let of = |lane| ModulusRef::of(moduli[usize::from(lane % 7 == 3 || lane >= 12)].as_ref());
     (0..count).map(of).collect()
 }
 
@@ -238,7 +239,7 @@ fn powers_modulo_two_factors() {
                     assert_eq!(agree(&wrong), others, "{name}, {half} limbs");
                     for factor in &factors {
                         let mut wrong = expected.clone();
-                        let by = factor[lane].modulus().as_ref().as_limbs();
+                        let by = factor[lane].limbs;
                         let mut carry = Limb::ZERO;
                         for (limb, by) in wrong[place.clone()].iter_mut().zip(by) {
                             (*limb, carry) = limb.carrying_add(*by, carry);
@@ -267,7 +268,9 @@ fn powers_modulo_two_factors() {
 fn every_engine_takes_runs() {
     let mut random = Random(4);
     let moduli = [(); 2].map(|()| random.modulus(5, 0));
-    let moduli: Vec<_> = (0..30).map(|lane| moduli[lane / 20].as_ref()).collect();
+    let moduli: Vec<_> = (0..30)
+        .map(|lane| ModulusRef::of(moduli[lane / 20].as_ref()))
+        .collect();
     let (bases, factors) = (random.limbs(30 * 5), random.limbs(30 * 5));
     let mut products = vec![Limb::ZERO; 30 * 5];
     for_each_engine(|name, engine| {
@@ -286,7 +289,7 @@ fn every_engine_takes_runs() {
         let operands = numbers(&bases).into_iter().zip(numbers(&factors));
         let lanes = numbers(&products).into_iter().zip(operands).zip(&moduli);
         for ((product, (base, factor)), modulus) in lanes {
-            assert_eq!(product, base * factor % modulus_of(modulus), "{name}");
+            assert_eq!(product, base * factor % modulus_of(*modulus), "{name}");
         }
         product(&[], &[], &[], &mut []);
     });

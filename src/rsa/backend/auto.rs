@@ -1,8 +1,8 @@
 //! The choice between processor and GPUs for RSA operations.
 
+use super::{HostEngine, Items, PerThread, RsaBackend, SecretPowers};
 #[cfg(feature = "cuda")]
-use super::Operations;
-use super::{HostEngine, Items, PerThread, RsaBackend};
+use super::{ModulusRef, Operations};
 use crate::backend::Auto;
 use crate::backend::auto::Chosen;
 #[cfg(feature = "cuda")]
@@ -17,6 +17,20 @@ use crate::rsa::private_op::class::KeyClass;
 
 #[cfg(feature = "cuda")]
 impl RsaBackend for Both {
+    fn exponentiate(&self, mut powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
+        let shape = Shape {
+            kind: "exponentiation",
+            bits: powers.moduli.first().map_or(0, ModulusRef::bits),
+            product_bits: None,
+            exponent_bits: powers.exponent_bits,
+        };
+        let count = powers.moduli.len();
+        self.run(shape, count, &mut powers, |powers, side| match side {
+            Side::Cpu => self.cuda().host().exponentiate(powers.reborrow()),
+            Side::Gpu => self.cuda().exponentiate(powers.reborrow()),
+        })
+    }
+
     fn compute(&self, mut items: Items<'_>) -> Result<(), Error> {
         let count = items.exponentiations() * items.len();
         let shape = match items.operations {
@@ -87,6 +101,10 @@ impl Chosen {
 }
 
 impl RsaBackend for Auto {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
+        self.chosen().backend().exponentiate(powers)
+    }
+
     fn compute(&self, items: Items<'_>) -> Result<(), Error> {
         self.chosen().backend().compute(items)
     }

@@ -8,12 +8,12 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crypto_bigint::Limb;
 
-use super::{HostEngine, Items, Operations, PerThread, RsaBackend, batch_mod_exp};
+use super::{HostEngine, Items, ModulusRef, Operations, PerThread, RsaBackend, SecretPowers};
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
 use crate::backend::cuda::crt::{CrtClass, CrtKey, CrtRun, CrtShape};
 use crate::backend::cuda::feed::{Feed, Operands};
-use crate::backend::cuda::public_powers::PowerRun;
+use crate::backend::cuda::powers::PowerRun;
 use crate::backend::cuda::runtime::pipeline::Output;
 use crate::rsa::error::Error;
 use crate::rsa::key::{KeyHandle, PublicKey};
@@ -30,6 +30,14 @@ const MAX_ITEMS_THROUGH_HOST: usize = 8192;
 const MAX_EXPONENT_BITS: u32 = 64;
 
 impl RsaBackend for Cuda {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
+        let bits = powers.moduli.first().map_or(0, ModulusRef::bits);
+        if powers.exponent_bits > bits || !self.has_kernel(bits) {
+            return self.host().exponentiate(powers);
+        }
+        self.run_secret_powers(self.engine().0, powers)
+    }
+
     fn compute(&self, items: Items<'_>) -> Result<(), Error> {
         self.compute_timed(items).map(|_| ())
     }
@@ -92,8 +100,10 @@ fn public_ops(cuda: &Cuda, batch: Batch<'_, PublicKey>, items: Items<'_>) -> Res
     let mut end = 0;
     let moduli = runs(batch.keys).map(|run| {
         end += run.len();
-        let params = run[0].params();
-        PowerRun { end, params }
+        PowerRun {
+            end,
+            modulus: run[0].modulus(),
+        }
     });
     let moduli: Vec<_> = moduli.collect();
     let feed = Public { batch };
@@ -123,9 +133,7 @@ fn private_ops(
             return timing;
         }
     }
-    items.run(cuda.engine(), MAX_ITEMS_THROUGH_HOST, &|powers| {
-        batch_mod_exp(cuda, powers)
-    })?;
+    items.run(cuda, MAX_ITEMS_THROUGH_HOST)?;
     Ok(Timing::default())
 }
 
@@ -175,7 +183,7 @@ fn crt_run<'a>(run: &[&'a KeyHandle]) -> CrtRun<'a> {
             q: crt.q(),
             exponent_q: &crt.dq_less_1,
             qinv: &crt.qinv,
-            n: parts.n.as_ref(),
+            n: parts.n(),
         },
         residence: &parts.on_devices,
     }

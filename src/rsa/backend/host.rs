@@ -4,16 +4,21 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use batch_modexp_core::Serial;
+use batch_modexp_core::engine::Engine;
 
-use super::{HostEngine, Items, PerThread, RsaBackend};
+use super::{HostEngine, Items, PerThread, RsaBackend, SecretPowers};
 use crate::rsa::error::Error;
 
 /// The engines compute everything themselves, on flat numbers.
 macro_rules! on_engine {
     ($engine:ty) => {
         impl RsaBackend for $engine {
-            fn compute(&self, items: Items<'_>) -> Result<(), Error> {
-                items.compute_on_engine(self.engine())
+            fn exponentiate(
+                &self,
+                powers: SecretPowers<'_>,
+            ) -> Result<(), batch_modexp_core::Error> {
+                self.pow(powers);
+                Ok(())
             }
 
             fn engine(&self) -> HostEngine<'_> {
@@ -35,6 +40,13 @@ on_engine!(batch_modexp_cpu::AnyEngine);
 macro_rules! on_pointee {
     ($pointer:ty) => {
         impl<B: RsaBackend + ?Sized> RsaBackend for $pointer {
+            fn exponentiate(
+                &self,
+                powers: SecretPowers<'_>,
+            ) -> Result<(), batch_modexp_core::Error> {
+                (**self).exponentiate(powers)
+            }
+
             fn compute(&self, items: Items<'_>) -> Result<(), Error> {
                 (**self).compute(items)
             }
@@ -61,24 +73,49 @@ on_pointee!(Box<B>);
 #[cfg(feature = "std")]
 mod threads {
     use alloc::vec::Vec;
+    use core::iter;
     use core::num::NonZeroUsize;
 
     use crypto_bigint::BoxedUint;
 
-    use super::super::{ITEMS_AT_A_TIME, Operations};
+    use super::super::{ITEMS_AT_A_TIME, ModulusRef, Operations};
     use super::*;
     use batch_modexp_core::BatchModExp;
     use batch_modexp_cpu::each_share;
     use batch_modexp_cpu::{Cpu, Parallel};
 
     /// Each thread computes its share, private operations from the encoded messages to the check.
-    impl<B: RsaBackend + Sync> RsaBackend for Parallel<B> {
+    impl<B: RsaBackend + BatchModExp<BoxedUint> + Sync> RsaBackend for Parallel<B> {
+        fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
+            let count = powers.moduli.len();
+            let bits = powers.moduli.first().map_or(0, ModulusRef::bits);
+            let share = share(self, count, bits, 1);
+            let Some(pool) = self.pool_here().filter(|_| share < count) else {
+                return self.inner().exponentiate(powers);
+            };
+            let mut rest = Some(powers);
+            let shares = iter::from_fn(|| {
+                let powers = rest.take().filter(|rest| !rest.moduli.is_empty())?;
+                let middle = share.min(powers.moduli.len());
+                let (powers, others) = powers.split_at(middle);
+                rest = Some(others);
+                Some(powers)
+            });
+            let shares: Vec<_> = shares.collect();
+            each_share(pool, shares.into_iter(), |powers| {
+                self.inner().exponentiate(powers)
+            })
+        }
+
         fn compute(&self, items: Items<'_>) -> Result<(), Error> {
             let Some(pool) = self.pool_here() else {
                 return self.inner().compute(items);
             };
             let share = match items.operations {
-                Operations::Private(_) => private_share(self, &items),
+                Operations::Private(_) => {
+                    let bits = items.exponentiation_bits();
+                    share(self, items.len(), bits, items.exponentiations())
+                }
                 Operations::Public(_) => public_share(self.threads(), &items),
             };
             if share >= items.len() {
@@ -99,22 +136,27 @@ mod threads {
             Some(PerThread {
                 backend: self.inner(),
                 threads,
+                granularity: BatchModExp::<BoxedUint>::granularity(self.inner()),
             })
         }
     }
 
-    /// The number of private operations that a thread takes at a time.
+    /// The number of `count` items that a thread takes at a time, each of so many exponentiations.
     ///
     /// Few shares, because each prepares its moduli once. A share has at most [`ITEMS_AT_A_TIME`]
     /// items, and a multiple of those that the backend computes at a time, or fewer if the last
     /// thread then ends sooner.
-    fn private_share<B: RsaBackend>(backend: &Parallel<B>, items: &Items<'_>) -> usize {
-        let (bits, exponentiations) = (items.exponentiation_bits(), items.exponentiations());
+    fn share<B: BatchModExp<BoxedUint>>(
+        backend: &Parallel<B>,
+        count: usize,
+        bits: u32,
+        exponentiations: usize,
+    ) -> usize {
         let at_a_time = BatchModExp::<BoxedUint>::granularity(backend.inner());
-        let most = items.len().div_ceil(backend.threads());
+        let most = count.div_ceil(backend.threads());
         let most = most.clamp(1, ITEMS_AT_A_TIME);
         let most = most.next_multiple_of(at_a_time.div_ceil(exponentiations));
-        backend.share(items.len(), most, |items| {
+        backend.share(count, most, |items| {
             BatchModExp::<BoxedUint>::relative_time(backend.inner(), bits, items * exponentiations)
         })
     }
@@ -135,6 +177,10 @@ mod threads {
     }
 
     impl RsaBackend for Cpu {
+        fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
+            self.inner().exponentiate(powers)
+        }
+
         fn compute(&self, items: Items<'_>) -> Result<(), Error> {
             self.inner().compute(items)
         }

@@ -1,7 +1,10 @@
 //! Tests of the engine that a backend uses.
 
-use crypto_bigint::BoxedUint;
+use alloc::vec;
+use alloc::vec::Vec;
 use std::sync::Mutex;
+
+use crypto_bigint::Limb;
 
 use super::*;
 use crate::rsa::KeyHandle;
@@ -11,20 +14,11 @@ use crate::rsa::private_op::testing::{Hooked, Stage};
 /// A backend of a user, with an engine whose calls a test observes.
 struct Wrapper<'a>(Hooked<'a>);
 
-impl BatchModExp<BoxedUint> for Wrapper<'_> {
-    type Error = batch_modexp_core::Error;
-
-    fn batch_mod_exp(
-        &self,
-        batch: &[ModExp<'_, BoxedUint>],
-        exponent_bits: u32,
-        out: &mut [BoxedUint],
-    ) -> Result<(), batch_modexp_core::Error> {
-        Serial.batch_mod_exp(batch, exponent_bits, out)
-    }
-}
-
 impl RsaBackend for Wrapper<'_> {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
+        Serial.exponentiate(powers)
+    }
+
     fn engine(&self) -> HostEngine<'_> {
         HostEngine(&self.0)
     }

@@ -44,7 +44,7 @@ impl Variant {
         message: impl AsRef<[u8]>,
     ) -> Result<(Vec<u8>, ClientState), Error> {
         self.check_key(key.restriction())?;
-        let n = key.params().modulus().as_ref().as_limbs();
+        let n = key.modulus().limbs;
         let zeros = || Secret::new(vec![Limb::ZERO; n.len()]);
         let mut octets = Secret::new(vec![0; key.size()]);
 
@@ -142,7 +142,7 @@ fn mul(
     exponent: Exponent<'_>,
     factor: Option<&[Limb]>,
 ) -> Secret<Vec<Limb>> {
-    Serial.public_power(&[key.params()], exponent, base, factor)
+    Serial.public_power(&[key.modulus()], exponent, base, factor)
 }
 
 /// The inverse of `a` modulo an odd n. Whether it exists becomes public.

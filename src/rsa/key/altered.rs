@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 
+use batch_modexp_core::monty::Modulus;
 use batch_modexp_core::secret::Secret;
 
 use super::{Crt, KeyHandle, KeyParts, Private};
@@ -12,8 +13,8 @@ impl KeyHandle {
         let parts = self.parts();
         let private = match &parts.private {
             Private::Crt(crt) => Private::Crt(Crt {
-                p: Secret::new(crt.p.clone()),
-                q: Secret::new(crt.q.clone()),
+                p: Modulus::new(crt.p().limbs),
+                q: Modulus::new(crt.q().limbs),
                 dp_less_1: Secret::new(crt.dp_less_1.clone()),
                 dq_less_1: Secret::new(crt.dq_less_1.clone()),
                 qinv: Secret::new(crt.qinv.clone()),

@@ -5,7 +5,6 @@
 //! divided and such powers are secrets in heap memory. The verdicts become public.
 
 mod arithmetic;
-mod division;
 
 use alloc::vec;
 
@@ -15,8 +14,7 @@ use batch_modexp_core::width::{WithLimbs, scrubbed, with_limbs};
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Gcd, Limb, Odd, Uint};
 
-use self::arithmetic::{Product, inverse};
-use self::division::remainder;
+use self::arithmetic::{Product, inverse, remainder};
 use super::components::RsaComponents;
 use super::fault::KeyFault;
 use crate::rsa::Error;
@@ -267,10 +265,10 @@ impl WithLimbs for Relations<'_> {
 
         // Odd numbers above 1, less 1.
         let (p_less_1, q_less_1) = (Secret::new(less_one(&p)), Secret::new(less_one(&q)));
-        let dp = remainder(self.d.as_limbs().iter(), &p_less_1);
-        let dq = remainder(self.d.as_limbs().iter(), &q_less_1);
+        let dp = remainder(self.d.as_limbs(), &p_less_1);
+        let dq = remainder(self.d.as_limbs(), &q_less_1);
         let inverse_to_e = |half: &Uint<LIMBS>, modulus| {
-            let e = remainder(self.e.as_limbs().iter(), modulus);
+            let e = remainder(self.e.as_limbs(), modulus);
             is_one(&Product::new(half, &e).remainder(modulus))
         };
         require(
@@ -346,8 +344,7 @@ fn is_short<const LIMBS: usize>(
     let (sum, carry) = d_larger.carrying_add(&larger, Limb::ZERO);
     let (sum, carry) = (Secret::new(sum), Secret::new(carry));
     let is_d = |number: &Uint<LIMBS>| {
-        fits(number.as_limbs(), bits)
-            & remainder(number.as_limbs().iter(), &smaller).ct_eq(&*d_smaller)
+        fits(number.as_limbs(), bits) & remainder(number.as_limbs(), &smaller).ct_eq(&*d_smaller)
     };
     is_d(&d_larger) | (is_d(&sum) & carry.ct_eq(&Limb::ZERO))
 }

@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
-use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
+use batch_modexp_core::monty::ModulusRef;
+use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd};
 use pkcs1::{RsaPublicKeyRef, UintRef};
 use pkcs8::der::asn1::BitStringRef;
@@ -193,8 +194,8 @@ impl PublicKey {
         octets < &*self.0.n_octets
     }
 
-    pub(in crate::rsa) fn params(&self) -> &MontyParams<BoxedUint> {
-        self.0.n.as_ref()
+    pub(in crate::rsa) fn modulus(&self) -> ModulusRef<'_> {
+        ModulusRef::of(self.0.n.as_ref())
     }
 
     pub(in crate::rsa) fn exponent(&self) -> &BoxedUint {

@@ -4,10 +4,10 @@
 //! computation and check alike: with `R^2 mod p` set to 0, both work on zeros modulo p. So a result
 //! is only returned if the record is unchanged since the import.
 
+use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::secret::{Secret, reveal};
 use batch_modexp_core::width::scrubbed;
-use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{BoxedUint, CtEq, Limb};
+use crypto_bigint::{CtEq, Limb};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
@@ -30,8 +30,8 @@ impl KeyParts {
         // Enough to wipe what the hash function leaves on the stack.
         scrubbed(|| {
             let mut record = Record::default();
-            record.params(self.n.as_ref());
-            record.number(&self.e);
+            record.modulus(self.n());
+            record.number(self.e.as_limbs());
             record.lengths(&[self.n_bits, self.e_bits]);
             match &self.private {
                 Private::Crt(Crt {
@@ -42,14 +42,14 @@ impl KeyParts {
                     qinv,
                     prime_bits,
                 }) => {
-                    record.params(p);
-                    record.params(q);
-                    record.number(dp_less_1);
-                    record.number(dq_less_1);
-                    record.number(qinv);
+                    record.modulus(p.by_ref());
+                    record.modulus(q.by_ref());
+                    for number in [dp_less_1, dq_less_1, qinv] {
+                        record.number(number.as_limbs());
+                    }
                     record.lengths(&[*prime_bits]);
                 }
-                Private::Plain { d_less_1 } => record.number(d_less_1),
+                Private::Plain { d_less_1 } => record.number(d_less_1.as_limbs()),
             }
             record.0.update(*self.d_hash);
             record.restriction(self.restriction);
@@ -63,17 +63,15 @@ impl KeyParts {
 struct Record(Sha256);
 
 impl Record {
-    /// Adds a modulus with the constants in use. Leaves out `R mod m` and the count of leading zeros,
-    /// which nothing uses.
-    fn params(&mut self, params: &MontyParams<BoxedUint>) {
-        self.number(params.modulus().as_ref());
-        self.number(params.r2());
-        self.limbs(params.mod_inv().as_limbs());
+    fn modulus(&mut self, modulus: ModulusRef<'_>) {
+        self.number(modulus.limbs);
+        self.number(modulus.r2);
+        self.limbs(modulus.mod_inv.as_limbs());
     }
 
-    fn number(&mut self, number: &BoxedUint) {
-        self.lengths(&[number.bits_precision()]);
-        self.limbs(number.as_limbs());
+    fn number(&mut self, number: &[Limb]) {
+        self.lengths(&[number.len() as u32]);
+        self.limbs(number);
     }
 
     fn limbs(&mut self, limbs: &[Limb]) {

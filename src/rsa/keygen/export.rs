@@ -16,17 +16,19 @@ use crate::rsa::octets::limbs_to_octets;
 
 /// A generated key: a [`KeyHandle`] to sign and decrypt with, and its encodings.
 ///
-/// The private exponent d is wiped on drop, the other secrets with the last clone of the handle.
+/// The primes and the private exponent d are wiped on drop, the other secrets with the last clone
+/// of the handle.
 /// Encodings are in buffers that are wiped. Their length reveals the leading zero octets of the
 /// numbers in them. `Debug` shows only the length of the modulus.
 pub struct GeneratedKey {
     key: KeyHandle,
+    primes: [Secret<BoxedUint>; 2],
     d: Secret<Vec<u8>>,
 }
 
 impl GeneratedKey {
-    pub(super) fn new(key: KeyHandle, d: Secret<Vec<u8>>) -> Self {
-        Self { key, d }
+    pub(super) fn new(key: KeyHandle, primes: [Secret<BoxedUint>; 2], d: Secret<Vec<u8>>) -> Self {
+        Self { key, primes, d }
     }
 
     /// The key, ready for use.
@@ -37,12 +39,11 @@ impl GeneratedKey {
 
     /// The primes p and q, of equal length and 3 modulo 4.
     ///
-    /// For other uses of the modulus, such as Paillier encryption. The numbers are those of the
-    /// key, which wipes them; copies are the caller's to wipe.
+    /// For other uses of the modulus, such as Paillier encryption. They are wiped on
+    /// drop; copies are the caller's to wipe.
     #[must_use]
     pub fn primes(&self) -> [&BoxedUint; 2] {
-        let crt = self.crt();
-        [prime(crt, Crt::p), prime(crt, Crt::q)]
+        self.primes.each_ref().map(|prime| &**prime)
     }
 
     /// The private exponent d, big-endian, as long as n.
@@ -122,10 +123,6 @@ impl fmt::Debug for GeneratedKey {
             .field("bits", &self.key.bits())
             .finish_non_exhaustive()
     }
-}
-
-fn prime(crt: &Crt, of: fn(&Crt) -> &crypto_bigint::modular::MontyParams<BoxedUint>) -> &BoxedUint {
-    of(crt).modulus().as_ref()
 }
 
 fn encoded(der: der::Result<Secret<Vec<u8>>>) -> Secret<Vec<u8>> {

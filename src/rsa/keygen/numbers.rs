@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use batch_modexp_core::monty::inverse;
 use batch_modexp_core::secret::{Secret, reveal};
 use batch_modexp_core::width::{WithLimbs, load, with_limbs};
 use crypto_bigint::{
@@ -10,7 +11,6 @@ use crypto_bigint::{
 
 use super::export::GeneratedKey;
 use super::halve;
-use super::trial_division::inverse;
 use crate::rsa::key::{KeyHandle, RsaComponents};
 use crate::rsa::octets::limbs_to_octets;
 use crate::rsa::{Error, KeyFault};
@@ -21,7 +21,8 @@ use crate::rsa::{Error, KeyFault};
 /// # Errors
 ///
 /// Those of [`KeyHandle::from_components`], if a fault has changed the numbers.
-pub(super) fn key(e: u32, p: &BoxedUint, q: &BoxedUint) -> Result<Option<GeneratedKey>, Error> {
+pub(super) fn key(e: u32, primes: [Secret<BoxedUint>; 2]) -> Result<Option<GeneratedKey>, Error> {
+    let [p, q] = &primes;
     let bits = p.bits_precision();
     let Some(Numbers { n, d }) = Numbers::new(e, p, q) else {
         return Ok(None);
@@ -32,7 +33,7 @@ pub(super) fn key(e: u32, p: &BoxedUint, q: &BoxedUint) -> Result<Option<Generat
     let e = e.to_be_bytes();
     let components = RsaComponents::new(&n, &e, &d_octets).primes(&p, &q);
     match KeyHandle::from_components(&components) {
-        Ok(key) => Ok(Some(GeneratedKey::new(key, d_octets))),
+        Ok(key) => Ok(Some(GeneratedKey::new(key, primes, d_octets))),
         Err(Error::Key(KeyFault::ShortPrivateExponent)) => Ok(None),
         Err(error) => Err(error),
     }
@@ -212,9 +213,8 @@ mod tests {
         while !is_prime(&other) {
             other += 4u8;
         }
-        let made = key(65_537, &boxed(&largest), &boxed(&other))
-            .unwrap()
-            .unwrap();
+        let primes = [&largest, &other].map(|prime| Secret::new(boxed(prime)));
+        let made = key(65_537, primes).unwrap().unwrap();
         let orders = [&largest, &other].map(|prime| prime - 1u8);
         let gcd = {
             let (mut a, mut b) = (orders[0].clone(), orders[1].clone());

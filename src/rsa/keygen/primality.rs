@@ -8,16 +8,15 @@ use alloc::vec::Vec;
 use core::iter;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use batch_modexp_core::engine::{Engine, SecretPowers};
+use batch_modexp_core::engine::{Engine, Moduli, SecretPowers};
+use batch_modexp_core::monty::{Modulus, ModulusRef};
 use batch_modexp_core::secret::{Secret, reveal};
-use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};
 use rand_core::TryRng;
 
 use super::candidates::Candidates;
 use super::halve;
 use crate::rsa::Error;
-use crate::rsa::key::params;
 use crate::rsa::private_op::{Exponentiate, Randomness};
 
 /// Lanes of the widest engine.
@@ -87,9 +86,9 @@ pub(super) fn primes(
 struct Candidate {
     number: Secret<BoxedUint>,
     /// p with its constants.
-    params: Secret<MontyParams<BoxedUint>>,
+    modulus: Secret<Modulus>,
     /// For safe primes `(p - 1) / 2`, once p has passed a round.
-    half: Option<Secret<MontyParams<BoxedUint>>>,
+    half: Option<Secret<Modulus>>,
 }
 
 /// Returns the candidates that are primes, or safe primes. The others, and the round that rejected
@@ -108,7 +107,7 @@ fn test(
     let mut candidates: Vec<_> = candidates
         .into_iter()
         .map(|number| Candidate {
-            params: params::secret(&number),
+            modulus: Modulus::new(number.as_limbs()),
             half: None,
             number,
         })
@@ -117,8 +116,8 @@ fn test(
     retain(&mut candidates, 1, exponentiate, randomness)?;
     if is_safe {
         for candidate in &mut candidates {
-            let half = Secret::new(half(&candidate.number));
-            candidate.half = Some(params::secret(&half));
+            let half = half(candidate.number.as_limbs());
+            candidate.half = Some(Modulus::new(&half));
         }
         retain(&mut candidates, 1, exponentiate, randomness)?;
     }
@@ -146,9 +145,9 @@ fn retain(
     let moduli = |candidate: &Candidate| 1 + usize::from(candidate.half.is_some());
     let both = candidates
         .iter()
-        .flat_map(|candidate| iter::once(&candidate.params).chain(&candidate.half));
+        .flat_map(|candidate| iter::once(&candidate.modulus).chain(&candidate.half));
     let each: Vec<_> = both
-        .flat_map(|params| iter::repeat_n(&**params, rounds))
+        .flat_map(|modulus| iter::repeat_n(modulus.by_ref(), rounds))
         .collect();
     let mut verdicts = pass(exponentiate, &each, randomness)?.into_iter();
     candidates.retain(|candidate| {
@@ -203,33 +202,30 @@ pub(in crate::rsa) fn on_engine(
 /// [`Error::Rng`] and the error of `exponentiate`.
 pub(in crate::rsa) fn pass(
     exponentiate: Exponentiate<'_>,
-    candidates: &[&MontyParams<BoxedUint>],
+    candidates: Moduli<'_>,
     randomness: &mut Randomness,
 ) -> Result<Vec<bool>, Error> {
     let Some(first) = candidates.first() else {
         return Ok(Vec::new());
     };
-    let bits = first.modulus().bits_precision();
-    let size = (bits / Limb::BITS) as usize;
+    let (bits, size) = (first.bits(), first.limbs.len());
     let bases = bases(candidates, size, randomness)?;
-    let exponents = candidates
+    let halves: Vec<_> = candidates
         .iter()
-        .map(|params| half(params.modulus().as_ref()));
-    let exponents: Secret<Vec<_>> = Secret::new(exponents.collect());
+        .map(|modulus| half(modulus.limbs))
+        .collect();
+    let exponents: Vec<_> = halves.iter().map(|half| half.as_slice()).collect();
     let mut powers = Secret::new(vec![Limb::ZERO; bases.len()]);
     exponentiate(SecretPowers {
         moduli: candidates,
-        exponents: &exponents.iter().collect::<Vec<_>>(),
+        exponents: &exponents,
         exponent_bits: bits - 1,
         bases: &bases,
         out: &mut powers,
     })?;
     let verdicts = powers.chunks_exact(size).zip(candidates);
-    let verdict = |(power, params): (&[Limb], &&MontyParams<BoxedUint>)| {
-        reveal(is_one_or_minus_one(
-            power,
-            params.modulus().as_ref().as_limbs(),
-        ))
+    let verdict = |(power, modulus): (&[Limb], &ModulusRef<'_>)| {
+        reveal(is_one_or_minus_one(power, modulus.limbs))
     };
     Ok(verdicts.map(verdict).collect())
 }
@@ -238,7 +234,7 @@ pub(in crate::rsa) fn pass(
 /// rounded down. These are nearly uniform, like the remainders of FIPS 186-5, appendix A.4.1, and
 /// need no division. 0, 1 and -1 are as unlikely as a composite that passes.
 fn bases(
-    moduli: &[&MontyParams<BoxedUint>],
+    moduli: Moduli<'_>,
     size: usize,
     randomness: &mut Randomness,
 ) -> Result<Secret<Vec<Limb>>, Error> {
@@ -255,7 +251,7 @@ fn bases(
             let digit = Limb(Word::from_le_bytes(*octets));
             let (low, high) = product[i..].split_at_mut(size);
             let mut carry = Limb::ZERO;
-            for (limb, modulus) in low.iter_mut().zip(modulus.modulus().as_ref().as_limbs()) {
+            for (limb, modulus) in low.iter_mut().zip(modulus.limbs) {
                 (*limb, carry) = digit.carrying_mul_add(*modulus, *limb, carry);
             }
             high[0] = carry;
@@ -266,9 +262,9 @@ fn bases(
 }
 
 /// `(candidate - 1) / 2` of an odd candidate.
-fn half(candidate: &BoxedUint) -> BoxedUint {
-    let mut half = candidate.clone();
-    halve(half.as_mut_limbs());
+fn half(candidate: &[Limb]) -> Secret<Vec<Limb>> {
+    let mut half = Secret::new(candidate.to_vec());
+    halve(&mut half);
     half
 }
 
@@ -416,9 +412,13 @@ mod tests {
                     let number = boxed(&BigUint::from(number));
                     let mut rng = chacha20::ChaCha20Rng::seed_from_u64(3);
                     let mut randomness = Streams::seeded(&mut rng).unwrap().next();
-                    let params = params::secret(&number);
-                    let verdicts =
-                        pass(&on_engine(&Serial), &[&*params; 20], &mut randomness).unwrap();
+                    let modulus = Modulus::new(number.as_limbs());
+                    let verdicts = pass(
+                        &on_engine(&Serial),
+                        &[modulus.by_ref(); 20],
+                        &mut randomness,
+                    )
+                    .unwrap();
                     assert!(!verdicts.iter().all(|passed| *passed), "{p} {q} {r}");
                     found += 1;
                 }

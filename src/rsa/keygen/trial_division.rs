@@ -8,6 +8,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use batch_modexp_core::monty::inverse;
 use batch_modexp_core::secret::{Secret, reveal};
 use batch_modexp_core::weighted_sums::SUMS;
 #[cfg(not(feature = "std"))]
@@ -148,14 +149,6 @@ pub(super) fn leaves_one(number: &[u32], modulus: u32) -> bool {
     let quotient = Secret::new(sum.wrapping_mul(inverse));
     let (_, is_more) = (u128::MAX / u128::from(modulus)).overflowing_sub(*quotient);
     reveal(Choice::from_u8_lsb(u8::from(!is_more)))
-}
-
-/// The inverse of an odd number modulo 2^64.
-pub(super) fn inverse(odd: u64) -> u64 {
-    // Correct modulo 2^3 at first; each step doubles the number of correct bits.
-    (0..5).fold(odd, |inverse, _| {
-        inverse.wrapping_mul(2u64.wrapping_sub(inverse.wrapping_mul(odd)))
-    })
 }
 
 /// The odd primes below `end`, by the sieve of Eratosthenes.

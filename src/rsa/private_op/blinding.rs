@@ -46,7 +46,7 @@ impl Blinds {
         let mut numbers = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
         for (key, number) in keys.iter().zip(numbers.chunks_exact_mut(limbs)) {
-            let n = key.params().modulus().as_ref().as_limbs();
+            let n = key.modulus().limbs;
             draw_below(n, key.bits(), rng, &mut octets[..key.size()], number)?;
         }
         let mut blinds = Self::of(numbers, keys.len());

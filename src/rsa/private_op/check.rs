@@ -5,12 +5,10 @@ use core::ptr;
 
 use batch_modexp_core::engine::{Comparison, Engine, Exponent};
 use batch_modexp_core::secret::reveal;
-use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};
 
 use super::class::{KeyClass, crt, moduli};
 use crate::rsa::KeyHandle;
-use crate::rsa::key::Crt;
 
 /// Whether each candidate is below its modulus and its power of e equals the encoded message of its
 /// item.
@@ -40,7 +38,7 @@ pub(super) fn verdicts(
     let mut verdicts = Vec::with_capacity(keys.len());
     for run in keys.chunk_by(|a, b| ptr::eq(a.parts(), b.parts())) {
         let key = run[0].parts();
-        let n = key.n.modulus().as_ref().as_limbs();
+        let n = key.n().limbs;
         let items = items.by_ref().take(run.len());
         let passed = items.map(|(candidate, agree)| reveal(agree & is_below(candidate, n)));
         let first = verdicts.len();
@@ -63,10 +61,8 @@ fn modulo_primes(
     masks: Option<&[u16]>,
 ) -> Option<Vec<Choice>> {
     class.prime?;
-    let primes = |prime: fn(&Crt) -> &MontyParams<BoxedUint>| -> Vec<_> {
-        keys.iter().map(|key| prime(crt(key))).collect()
-    };
-    let [p, q] = [primes(Crt::p), primes(Crt::q)];
+    let p: Vec<_> = keys.iter().map(|key| crt(key).p()).collect();
+    let q: Vec<_> = keys.iter().map(|key| crt(key).q()).collect();
     engine.powers_agree(&Comparison {
         factors: [&p, &q],
         exponent: Exponent::new(e),

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::ptr;
 
-use crypto_bigint::modular::MontyParams;
+use batch_modexp_core::monty::{ModulusRef, low_64_bits};
 use crypto_bigint::{BoxedUint, Limb};
 
 use crate::rsa::key::{Crt, KeyHandle, KeyParts, Private, PublicKey};
@@ -35,23 +35,23 @@ impl KeyClass {
     pub(in crate::rsa) fn of(key: &KeyParts) -> Self {
         let prime = match &key.private {
             Private::Crt(crt) => Some(PrimeClass {
-                width: crt.p().modulus().bits_precision(),
+                width: crt.p().bits(),
                 bits: crt.prime_bits,
             }),
             Private::Plain { .. } => None,
         };
         Self {
             prime,
-            ..Self::public(key.n.as_ref(), &key.e)
+            ..Self::public(key.n(), &key.e)
         }
     }
 
     /// The class of a public key.
-    pub(in crate::rsa) fn public(n: &MontyParams<BoxedUint>, e: &BoxedUint) -> Self {
+    pub(in crate::rsa) fn public(n: ModulusRef<'_>, e: &BoxedUint) -> Self {
         Self {
-            n_width: n.modulus().bits_precision(),
+            n_width: n.bits(),
             e_bits: e.bit_width_vartime(),
-            e_low: low_64_bits(e),
+            e_low: low_64_bits(e.as_limbs()),
             prime: None,
         }
     }
@@ -68,17 +68,6 @@ impl KeyClass {
     pub(in crate::rsa) fn limbs(&self) -> usize {
         (self.n_width / Limb::BITS) as usize
     }
-}
-
-/// The value modulo `2^64`.
-// On some targets a limb has 32 bits.
-#[allow(clippy::unnecessary_cast)]
-fn low_64_bits(value: &BoxedUint) -> u64 {
-    let limbs = value.as_limbs().iter();
-    let limbs = limbs.zip((0..u64::BITS).step_by(Limb::BITS as usize));
-    limbs.fold(0, |bits, (limb, position)| {
-        bits | (limb.0 as u64) << position
-    })
 }
 
 /// The caller's positions of sorted items.
@@ -107,7 +96,7 @@ pub(in crate::rsa) trait Key {
     fn class(&self) -> KeyClass;
 
     /// The modulus n.
-    fn params(&self) -> &MontyParams<BoxedUint>;
+    fn modulus(&self) -> ModulusRef<'_>;
 
     /// The public exponent e.
     fn exponent(&self) -> &BoxedUint;
@@ -129,8 +118,8 @@ impl Key for KeyHandle {
         KeyClass::of(self.parts())
     }
 
-    fn params(&self) -> &MontyParams<BoxedUint> {
-        self.parts().n.as_ref()
+    fn modulus(&self) -> ModulusRef<'_> {
+        self.parts().n()
     }
 
     fn exponent(&self) -> &BoxedUint {
@@ -148,11 +137,11 @@ impl Key for KeyHandle {
 
 impl Key for PublicKey {
     fn class(&self) -> KeyClass {
-        KeyClass::public(self.params(), self.exponent())
+        KeyClass::public(self.modulus(), self.exponent())
     }
 
-    fn params(&self) -> &MontyParams<BoxedUint> {
-        self.params()
+    fn modulus(&self) -> ModulusRef<'_> {
+        self.modulus()
     }
 
     fn exponent(&self) -> &BoxedUint {
@@ -220,8 +209,8 @@ pub(in crate::rsa) fn runs<'s, 'a, K: Key>(keys: &'s [&'a K]) -> impl Iterator<I
 }
 
 /// The modulus n of each key.
-pub(in crate::rsa) fn moduli<'a, K: Key>(keys: &[&'a K]) -> Vec<&'a MontyParams<BoxedUint>> {
-    keys.iter().map(|key| key.params()).collect()
+pub(in crate::rsa) fn moduli<'a, K: Key>(keys: &[&'a K]) -> Vec<ModulusRef<'a>> {
+    keys.iter().map(|key| key.modulus()).collect()
 }
 
 /// The CRT values of an item, in a batch whose class has primes.
@@ -233,9 +222,9 @@ pub(in crate::rsa) fn crt<'a>(key: &&'a KeyHandle) -> &'a Crt {
 }
 
 /// The private exponent of an item less 1, in a batch whose class has no primes.
-pub(in crate::rsa) fn d_less_1(key: &KeyHandle) -> &BoxedUint {
+pub(in crate::rsa) fn d_less_1(key: &KeyHandle) -> &[Limb] {
     match &key.parts().private {
-        Private::Plain { d_less_1 } => d_less_1,
+        Private::Plain { d_less_1 } => d_less_1.as_limbs(),
         Private::Crt(_) => unreachable!("the class of the batch has no primes"),
     }
 }

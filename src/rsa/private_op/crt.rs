@@ -10,8 +10,7 @@ use core::hint::black_box;
 use batch_modexp_core::engine::{Engine, Exponent};
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::width::scrubbed;
-use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{BoxedUint, Limb};
+use crypto_bigint::Limb;
 
 use crate::rsa::key::Crt;
 
@@ -37,9 +36,8 @@ pub(super) fn recombine(
 ) -> Secret<Vec<Limb>> {
     let size = halves.len() / (2 * keys.len()).max(1);
     let mut inverses = Secret::new(vec![Limb::ZERO; halves.len()]);
-    let qinvs = both(keys, |crt| &*crt.qinv, |crt| &*crt.qinv);
+    let qinvs = both(keys, |crt| crt.qinv.as_limbs(), |crt| crt.qinv.as_limbs());
     for (inverse, qinv) in inverses.chunks_exact_mut(size.max(1)).zip(qinvs) {
-        let qinv = qinv.as_limbs();
         inverse[..qinv.len()].copy_from_slice(qinv);
     }
     // A difference of two products, because m2 may be above p.
@@ -55,15 +53,11 @@ pub(super) fn recombine(
         for ((key, i), place) in keys.iter().zip((0..).step_by(size.max(1))).zip(places) {
             let of_item = i..i + size;
             let (a, b) = (&products_1[of_item.clone()], &products_2[of_item.clone()]);
-            subtract(a, b, modulus(key.p()), &mut h);
-            multiply_add(&h, modulus(key.q()), &halves_q[of_item], place);
+            subtract(a, b, key.p().limbs, &mut h);
+            multiply_add(&h, key.q().limbs, &halves_q[of_item], place);
         }
     });
     combined
-}
-
-fn modulus(params: &MontyParams<BoxedUint>) -> &[Limb] {
-    params.modulus().as_ref().as_limbs()
 }
 
 /// `out = a - b mod p`, for a and b below p.
@@ -101,9 +95,9 @@ fn multiply_add(a: &[Limb], b: &[Limb], addend: &[Limb], out: &mut [Limb]) {
 /// The values modulo p of all keys, then those modulo q.
 pub(super) fn both<'a, T>(
     keys: &[&'a Crt],
-    of_p: impl Fn(&'a Crt) -> &'a T,
-    of_q: impl Fn(&'a Crt) -> &'a T,
-) -> Vec<&'a T> {
+    of_p: impl Fn(&'a Crt) -> T,
+    of_q: impl Fn(&'a Crt) -> T,
+) -> Vec<T> {
     let of_p = keys.iter().map(|key| of_p(key));
     of_p.chain(keys.iter().map(|key| of_q(key))).collect()
 }

@@ -5,8 +5,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use batch_modexp_core::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
-use batch_modexp_core::{BatchModExp, ModExp};
-use crypto_bigint::{BoxedUint, Choice, Limb, Word};
+use crypto_bigint::{Choice, Limb, Word};
 
 use super::Batch;
 use crate::rsa::backend::{HostEngine, Items, Operations, RsaBackend};
@@ -101,14 +100,11 @@ impl Engine for Hooked<'_> {
         let exponents: Vec<Limb> = powers
             .exponents
             .iter()
-            .flat_map(|exponent| exponent.as_limbs().to_vec())
+            .flat_map(|exponent| exponent.to_vec())
             .collect();
         let exponent_size = exponents.len() / powers.exponents.len().max(1);
         let exponents = self.hooked(Stage::Exponents, &exponents, exponent_size);
-        let exponents: Vec<_> = exponents
-            .chunks_exact(exponent_size.max(1))
-            .map(|limbs| BoxedUint::from_words(limbs.iter().map(|limb| limb.0)))
-            .collect();
+        let exponents: Vec<_> = exponents.chunks_exact(exponent_size.max(1)).collect();
         let order: Vec<_> = (0..exponents.len()).map(|i| Limb(i as Word)).collect();
         let order = self.hooked(Stage::Instances, &order, 1);
         let order = || order.iter().map(|i| i.0 as usize);
@@ -118,7 +114,7 @@ impl Engine for Hooked<'_> {
             .collect();
         self.engine.pow(SecretPowers {
             bases: &given,
-            exponents: &order().map(|i| &exponents[i]).collect::<Vec<_>>(),
+            exponents: &order().map(|i| exponents[i]).collect::<Vec<_>>(),
             out: &mut *powers.out,
             ..powers
         });
@@ -183,25 +179,17 @@ impl Engine for Hooked<'_> {
     }
 }
 
-impl BatchModExp<BoxedUint> for Hooked<'_> {
-    type Error = batch_modexp_core::Error;
-
-    fn batch_mod_exp(
-        &self,
-        _: &[ModExp<'_, BoxedUint>],
-        _: u32,
-        _: &mut [BoxedUint],
-    ) -> Result<(), batch_modexp_core::Error> {
-        unreachable!("the engine exponentiates")
-    }
-}
-
 impl RsaBackend for Hooked<'_> {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
+        self.pow(powers);
+        Ok(())
+    }
+
     fn compute(&self, items: Items<'_>) -> Result<(), Error> {
         if let Operations::Private(batch) = items.operations {
             (self.at_start)(&batch);
         }
-        items.compute_on_engine(self.engine())
+        items.compute_on(self)
     }
 
     fn engine(&self) -> HostEngine<'_> {

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use batch_modexp_core::Serial;
+use batch_modexp_core::monty::Modulus;
 use crypto_bigint::{BoxedUint, Limb, Word};
 use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
@@ -173,11 +174,11 @@ fn no_fault_in_a_plain_operation_gets_through() {
 fn results_above_the_modulus_do_not_get_through() {
     let pem = include_str!("../../../tests/keys/rsa1025.pem");
     let key = KeyHandle::new(&PrivateKey::from_pkcs1_pem(pem).unwrap()).unwrap();
-    let n = key.parts().n.modulus().as_ref().clone();
+    let n = key.parts().n();
     let add_modulus = |stage, numbers: &mut [Limb], _| {
         if stage == Stage::Results {
             let mut carry = Limb::ZERO;
-            for (limb, n) in numbers.iter_mut().zip(n.as_limbs()) {
+            for (limb, n) in numbers.iter_mut().zip(n.limbs) {
                 (*limb, carry) = limb.carrying_add(*n, carry);
             }
             assert_eq!(carry, Limb::ZERO, "there is room above the modulus");
@@ -193,7 +194,7 @@ fn results_above_the_modulus_do_not_get_through() {
 #[test]
 fn factors_that_are_not_those_of_the_modulus_do_not_help() {
     let key = KeyHandle::new(&rsa_key()).unwrap();
-    let twice_q = key.with_crt(|crt| crt.p = Secret::new(crt.q.clone()));
+    let twice_q = key.with_crt(|crt| crt.p = Modulus::new(crt.q().limbs));
     let numbers = numbers(&key);
     let verdicts = |key: &KeyHandle, results: &[Limb]| -> Vec<bool> {
         let checked = checked(key, &numbers, false, |_| Secret::new(results.to_vec()));
@@ -209,11 +210,12 @@ fn factors_that_are_not_those_of_the_modulus_do_not_help() {
     assert_eq!(verdicts(&twice_q, &results), [false; ITEMS]);
     // Another number below n with the same residue modulo q: n has 1,024 bits, and q is below n
     // / 4.
-    let q = crt(&&key).q().modulus().as_ref().clone();
+    let key_ref = &key;
+    let q = crt(&key_ref).q().limbs;
     let is_high = results[limbs - 1].0 >> (Limb::BITS - 2) != 0;
     let mut carry = Limb::ZERO;
     for (i, limb) in results[..limbs].iter_mut().enumerate() {
-        let digit = q.as_limbs().get(i).copied().unwrap_or(Limb::ZERO);
+        let digit = q.get(i).copied().unwrap_or(Limb::ZERO);
         (*limb, carry) = match is_high {
             true => limb.borrowing_sub(digit, carry),
             false => limb.carrying_add(digit, carry),

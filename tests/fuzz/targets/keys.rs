@@ -9,6 +9,8 @@ use batch_modexp::backend::Ifma;
 use batch_modexp::backend::{Cpu, Serial};
 use batch_modexp::rsa::KeyHandle;
 use batch_modexp::rsa::backend::RsaBackend;
+use batch_modexp::{BatchModExp, Error};
+use crypto_bigint::BoxedUint;
 use num_bigint::BigUint;
 use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
@@ -59,9 +61,14 @@ pub fn keys() -> &'static [TestKey] {
     &KEYS
 }
 
+/// A backend for exponentiations and for RSA.
+pub trait Backend: BatchModExp<BoxedUint, Error = Error> + RsaBackend + Send + Sync {}
+
+impl<B: BatchModExp<BoxedUint, Error = Error> + RsaBackend + Send + Sync> Backend for B {}
+
 /// The CPU backends, with their names.
-pub fn backends() -> &'static [(&'static str, Box<dyn RsaBackend + Send + Sync>)] {
-    type Backends = Vec<(&'static str, Box<dyn RsaBackend + Send + Sync>)>;
+pub fn backends() -> &'static [(&'static str, Box<dyn Backend>)] {
+    type Backends = Vec<(&'static str, Box<dyn Backend>)>;
     static BACKENDS: LazyLock<Backends> = LazyLock::new(|| {
         let two = 2.try_into().unwrap();
         let mut backends: Backends = vec![
@@ -81,7 +88,7 @@ pub fn backends() -> &'static [(&'static str, Box<dyn RsaBackend + Send + Sync>)
     &BACKENDS
 }
 
-fn big(number: &crypto_bigint::BoxedUint) -> BigUint {
+fn big(number: &BoxedUint) -> BigUint {
     BigUint::from_bytes_be(&number.to_be_bytes())
 }
 

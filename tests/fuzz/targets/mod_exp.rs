@@ -34,7 +34,7 @@ struct Batch {
 pub fn run(data: &[u8]) {
     let batch = Batch::read(&mut Input::new(data));
     for (name, backend) in backends() {
-        batch.check(name, backend);
+        batch.check(name, &**backend);
     }
 }
 

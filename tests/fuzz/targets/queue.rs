@@ -8,12 +8,11 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use batch_modexp::Error;
 use batch_modexp::backend::Serial;
 use batch_modexp::queue::{BatchQueue, QueueError, QueueStats, Shutdown, Signing};
-use batch_modexp::rsa::backend::{Items, RsaBackend};
+use batch_modexp::rsa::backend::{Items, RsaBackend, SecretPowers};
 use batch_modexp::rsa::{AnyScheme, Hash, KeyHandle, Restriction, Signature};
-use batch_modexp::{BatchModExp, Error, ModExp};
-use crypto_bigint::BoxedUint;
 use rsa::pkcs1v15::SigningKey;
 use rsa::sha2::Sha256;
 use rsa::signature::{SignatureEncoding, Signer};
@@ -73,6 +72,10 @@ fn memory() -> Arc<Memory> {
 }
 
 impl RsaBackend for Controlled {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), Error> {
+        Serial.exponentiate(powers)
+    }
+
     fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
         let is_shut = |state: &mut (bool, Mode)| !state.0;
         let state = self.changed.wait_while(self.state.lock().unwrap(), is_shut);
@@ -83,19 +86,6 @@ impl RsaBackend for Controlled {
             Mode::Panics => std::panic::resume_unwind(Box::new("as asked")),
             Mode::DoesNothing => Ok(()),
         }
-    }
-}
-
-impl BatchModExp<BoxedUint> for Controlled {
-    type Error = Error;
-
-    fn batch_mod_exp(
-        &self,
-        batch: &[ModExp<'_, BoxedUint>],
-        exponent_bits: u32,
-        out: &mut [BoxedUint],
-    ) -> Result<(), Error> {
-        Serial.batch_mod_exp(batch, exponent_bits, out)
     }
 }
 

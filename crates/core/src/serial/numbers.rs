@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use crypto_bigint::{Choice, Limb};
 
 use crate::Serial;
-use crate::engine::{Comparison, Engine, Moduli, Product, SecretPowers, limbs};
-use crate::monty::{ModulusRef, parts};
+use crate::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
+use crate::monty::parts;
 use crate::secret::Secret;
 use crate::width::scrubbed;
 
@@ -24,8 +24,7 @@ impl Engine for Serial {
             for (((base, exponent), modulus), out) in
                 instances.zip(powers.out.chunks_exact_mut(size))
             {
-                let exponent = exponent.as_limbs();
-                ModulusRef::of(modulus).pow(base, exponent, powers.exponent_bits, out);
+                modulus.pow(base, exponent, powers.exponent_bits, out);
             }
         });
     }
@@ -39,8 +38,8 @@ impl Engine for Serial {
         scrubbed(|| {
             let mut rest = out;
             for (modulus, number) in moduli.iter().zip(numbers.chunks_exact(size.max(1))) {
-                let (out, others) = rest.split_at_mut(limbs(modulus));
-                ModulusRef::of(modulus).reduce(number, out);
+                let (out, others) = rest.split_at_mut(modulus.limbs.len());
+                modulus.reduce(number, out);
                 rest = others;
             }
         });
@@ -60,11 +59,11 @@ fn mul_public_power(product: Product<'_>) {
         out,
         mut times_base,
     } = product;
-    let size = moduli.first().map_or(1, |modulus| limbs(modulus));
+    let size = moduli.first().map_or(1, |modulus| modulus.limbs.len());
     let mut numbers = Secret::new(vec![Limb::ZERO; 3 * size]);
     let [base, mut power, mut spare] = parts(&mut numbers);
-    for (i, (modulus, out)) in moduli.iter().zip(out.chunks_exact_mut(size)).enumerate() {
-        let (n, at) = (ModulusRef::of(*modulus), i * size..(i + 1) * size);
+    for (i, (n, out)) in moduli.iter().zip(out.chunks_exact_mut(size)).enumerate() {
+        let at = i * size..(i + 1) * size;
         n.enter(&bases[at.clone()], base);
         power.copy_from_slice(base);
         for (is_set, _) in exponent.lower_bits() {

@@ -7,7 +7,8 @@
 
 use alloc::vec::Vec;
 
-use batch_modexp_core::engine::{Comparison, Exponent, MASK_BITS, Moduli, limbs};
+use batch_modexp_core::engine::{Comparison, Exponent, MASK_BITS, Moduli};
+use batch_modexp_core::monty::inverse;
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::{Choice, CtEq, Limb};
@@ -38,7 +39,7 @@ pub(crate) fn powers_agree<L: Lanes>(lanes: L, comparison: &Comparison<'_>) -> V
     let Some(first) = comparison.factors[0].first() else {
         return verdicts;
     };
-    let (size, half) = (comparison.bases.len() / count, limbs(first));
+    let (size, half) = (comparison.bases.len() / count, first.limbs.len());
     assert!(
         size <= 2 * half,
         "the factors are too short for the numbers"
@@ -189,13 +190,4 @@ impl<'a, L: Lanes> Side<'a, L> {
         }
         bits.zeroize();
     }
-}
-
-/// `1 / value` modulo `2^64`, for an odd value. Starts with three correct bits; each step doubles
-/// their number.
-fn inverse(value: u64) -> u64 {
-    (0..5).fold(value, |inverse: u64, _| {
-        let error = inverse.wrapping_mul(value);
-        inverse.wrapping_mul(2u64.wrapping_sub(error))
-    })
 }

@@ -3,7 +3,7 @@
 use core::ops::Range;
 use core::{array, mem};
 
-use batch_modexp_core::engine::{Exponent, Moduli, Product, limbs};
+use batch_modexp_core::engine::{Exponent, Moduli, Product};
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
@@ -30,7 +30,7 @@ pub(crate) fn mul_public_power<L: Lanes>(lanes: L, product: Product<'_>) {
 
 /// Groups of moduli, at most one for each lane, and their ranges in a flat buffer.
 fn blocks<L: Lanes>(moduli: Moduli<'_>) -> impl Iterator<Item = (Moduli<'_>, Range<usize>)> {
-    let size = moduli.first().map_or(0, |first| limbs(first));
+    let size = moduli.first().map_or(0, |first| first.limbs.len());
     let starts = (0..).step_by(L::COUNT);
     moduli
         .chunks(L::COUNT)
@@ -46,7 +46,7 @@ fn products<L: Lanes>(
     out: &mut [Limb],
 ) {
     let Some(first) = moduli.first() else { return };
-    let size = limbs(first);
+    let size = first.limbs.len();
     let width = size as u32 * Limb::BITS;
     let mut workspace = Workspace::with_limbs(lanes, L::limb_count(width));
     let mut prepared: Moduli<'_> = &[];
@@ -73,7 +73,7 @@ fn public_powers<L: Lanes>(lanes: L, product: Product<'_>) {
         mut times_base,
     } = product;
     let Some(first) = moduli.first() else { return };
-    let size = limbs(first);
+    let size = first.limbs.len();
     let width = size as u32 * Limb::BITS;
     let mut workspace = Workspace::with_limbs(lanes, L::limb_count(width));
     let mut prepared: Moduli<'_> = &[];
@@ -203,11 +203,11 @@ fn multiply_by_base<L: Lanes>(workspace: &mut Workspace<L>) {
 
 /// The modulus of each lane; unused lanes repeat the last one.
 pub(super) fn each_lane<'a>(block: Moduli<'a>) -> [ModulusRef<'a>; MAX_COUNT] {
-    array::from_fn(|lane| ModulusRef::of(block[lane.min(block.len() - 1)]))
+    array::from_fn(|lane| block[lane.min(block.len() - 1)])
 }
 
 /// Whether the moduli are the same references, lane by lane.
 pub(super) fn same(block: Moduli<'_>, prepared: Moduli<'_>) -> bool {
     let pairs = || block.iter().zip(prepared);
-    block.len() <= prepared.len() && pairs().all(|(a, b)| core::ptr::eq(*a, *b))
+    block.len() <= prepared.len() && pairs().all(|(a, b)| a.is_same(b))
 }

@@ -1,7 +1,7 @@
 //! Remainders of numbers up to twice as long as the moduli: see
 //! [`engine`](batch_modexp_core::engine).
 
-use batch_modexp_core::engine::{Moduli, limbs};
+use batch_modexp_core::engine::Moduli;
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
@@ -19,7 +19,7 @@ const HEADROOM: u32 = 1;
 /// `out[i] = numbers[i] mod moduli[i]`, for equally wide moduli.
 pub(crate) fn reduce<L: Lanes>(lanes: L, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
     let Some(first) = moduli.first() else { return };
-    let (size, half) = (numbers.len() / moduli.len(), limbs(first));
+    let (size, half) = (numbers.len() / moduli.len(), first.limbs.len());
     scrubbed(|| {
         let mut remainders = Remainders::new(lanes, half);
         for (block, start) in moduli.chunks(L::COUNT).zip((0..).step_by(L::COUNT)) {

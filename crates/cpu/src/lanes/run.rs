@@ -18,6 +18,7 @@ use crypto_bigint::{Limb, Unsigned};
 use zeroize::Zeroize;
 
 use super::convert::MAX_COUNT;
+use super::products::same;
 
 /// Consecutive instances with equally wide moduli, and the places of their results.
 ///
@@ -157,17 +158,15 @@ impl<'a> Run<'a> for SecretPowers<'a> {
     }
 
     fn bits(&self) -> u32 {
-        width(self.moduli[0].modulus().as_ref())
+        self.moduli[0].bits()
     }
 
     fn moduli(&self, block: Range<usize>) -> [ModulusRef<'a>; MAX_COUNT] {
-        array::from_fn(|lane| ModulusRef::of(self.moduli[(block.start + lane).min(block.end - 1)]))
+        array::from_fn(|lane| self.moduli[(block.start + lane).min(block.end - 1)])
     }
 
     fn same_moduli(&self, block: Range<usize>, prepared: Range<usize>) -> bool {
-        let (block, prepared) = (&self.moduli[block], &self.moduli[prepared]);
-        let mut pairs = block.iter().zip(prepared);
-        block.len() <= prepared.len() && pairs.all(|(a, b)| ptr::eq(*a, *b))
+        same(&self.moduli[block], &self.moduli[prepared])
     }
 
     fn numbers(&self, block: Range<usize>) -> [[&'a [Limb]; 2]; MAX_COUNT] {
@@ -175,7 +174,7 @@ impl<'a> Run<'a> for SecretPowers<'a> {
         array::from_fn(|lane| {
             let instance = (block.start + lane).min(block.end - 1);
             let base = &bases[instance * limbs..][..limbs];
-            [base, exponents[instance].as_limbs()]
+            [base, exponents[instance]]
         })
     }
 

@@ -16,7 +16,7 @@ fn check(backend: &(impl BatchFixedBaseExp + BatchFixedBaseExpVartime)) {
     let mut random = Random(11);
     for (limbs, zeros) in [(4, 0), (17, 5)] {
         let params = random.modulus(limbs, zeros);
-        let modulus = modulus_of(params.as_ref());
+        let modulus = modulus_of(ModulusRef::of(params.as_ref()));
         let base = BoxedUint::max(limbs as u32 * Limb::BITS);
         let exponents: Vec<_> = (0..133u64)
             .map(|i| match i / 16 % 3 {

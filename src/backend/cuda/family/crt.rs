@@ -13,9 +13,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr;
 
+use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::window::Window;
 use crypto_bigint::BoxedUint;
-use crypto_bigint::modular::MontyParams;
 
 use super::entry::{Entry, Operation, Registry};
 use super::modexp::{check_count, check_kernel, check_r2_bits, scratch_words};
@@ -30,12 +30,12 @@ use crate::backend::cuda::words::copy_in;
 /// except n are secret.
 #[derive(Clone, Copy)]
 pub(crate) struct CrtModulus<'a> {
-    pub(crate) p: &'a MontyParams<BoxedUint>,
+    pub(crate) p: ModulusRef<'a>,
     pub(crate) exponent_p: &'a BoxedUint,
-    pub(crate) q: &'a MontyParams<BoxedUint>,
+    pub(crate) q: ModulusRef<'a>,
     pub(crate) exponent_q: &'a BoxedUint,
     pub(crate) qinv: &'a BoxedUint,
-    pub(crate) n: &'a MontyParams<BoxedUint>,
+    pub(crate) n: ModulusRef<'a>,
 }
 
 /// Kernels for moduli of up to `bits` bits.
@@ -117,20 +117,20 @@ impl CrtClass {
         let words = self.prime_words();
         let (primes, n) = record.split_at_mut(7 * words);
         let parts = [
-            modulus.p.modulus().as_ref(),
-            modulus.p.r2(),
-            modulus.exponent_p,
-            modulus.q.modulus().as_ref(),
-            modulus.q.r2(),
-            modulus.exponent_q,
-            modulus.qinv,
+            modulus.p.limbs,
+            modulus.p.r2,
+            modulus.exponent_p.as_limbs(),
+            modulus.q.limbs,
+            modulus.q.r2,
+            modulus.exponent_q.as_limbs(),
+            modulus.qinv.as_limbs(),
         ];
         for (place, part) in primes.chunks_exact_mut(words).zip(parts) {
-            copy_in(part.as_limbs(), place);
+            copy_in(part, place);
         }
-        let parts = [modulus.n.modulus().as_ref(), modulus.n.r2()];
+        let parts = [modulus.n.limbs, modulus.n.r2];
         for (place, part) in n.chunks_exact_mut(2 * words).zip(parts) {
-            copy_in(part.as_limbs(), place);
+            copy_in(part, place);
         }
     }
 }

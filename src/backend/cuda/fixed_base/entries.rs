@@ -4,6 +4,7 @@ use core::cmp::Ordering;
 use core::ops::Range;
 
 use batch_modexp_core::Error;
+use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::width::width;
 use crypto_bigint::{BoxedUint, Resize, Unsigned};
 
@@ -84,7 +85,12 @@ impl<U: Unsigned> EntriesJob<'_, U> {
         // There is one record.
         indices.fill(0);
         NonTemporal::with(|stores| {
-            write_modulus(self.kernel, self.inputs.params, record, stores);
+            write_modulus(
+                self.kernel,
+                ModulusRef::of(self.inputs.params),
+                record,
+                stores,
+            );
         });
         input.len()
     }

@@ -1,17 +1,13 @@
 //! The inputs of a chunk of exponentiations: base and exponent of each instance, a record for each
 //! modulus, and for each instance the index of its record.
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::iter::repeat_n;
 use core::ops::Range;
 use core::ptr;
 
-use batch_modexp_core::monty::ModulusRef;
-use batch_modexp_core::secret::Secret;
-use batch_modexp_core::width::scrubbed;
-use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{Limb, Unsigned};
+use batch_modexp_core::monty::{ModulusRef, power_of_two};
+use crypto_bigint::Unsigned;
 
 use super::{ModExp, ModExpJob};
 use crate::backend::cuda::family::ModExpWork;
@@ -38,7 +34,8 @@ impl<U: Unsigned + Sync + Send> ModExpJob<'_, U> {
         let [bases, exponents, indices, records] = places(input, parts);
         let chunk = &self.batch[chunk.clone()];
         let runs = chunk.chunk_by(|a, b| ptr::eq(a.params, b.params));
-        let moduli: Vec<_> = runs.map(|run| (run[0].params, run.len())).collect();
+        let moduli = runs.map(|run| (ModulusRef::of(run[0].params), run.len()));
+        let moduli: Vec<_> = moduli.collect();
         self.write_numbers(entry, chunk, [bases, exponents]);
         write_moduli(entry, &moduli, [indices, records], self.threads);
         work.moduli.range().start + moduli.len() * 2 * entry.words()
@@ -71,9 +68,9 @@ impl<U: Unsigned + Sync + Send> ModExpJob<'_, U> {
 
 /// Writes a record for each modulus, and for each instance the index of its record. A modulus comes
 /// with the number of consecutive instances that have it.
-pub(in super::super) fn write_moduli<U: Unsigned + Sync>(
+pub(in super::super) fn write_moduli(
     entry: &Entry,
-    moduli: &[(&MontyParams<U>, usize)],
+    moduli: &[(ModulusRef<'_>, usize)],
     [indices, records]: [&mut [u64]; 2],
     threads: HostPool<'_>,
 ) {
@@ -82,8 +79,8 @@ pub(in super::super) fn write_moduli<U: Unsigned + Sync>(
     let parts = moduli.chunks(MODULI_AT_A_TIME).zip(parts).collect();
     threads.each_item(parts, |(moduli, records): (&[_], &mut [_])| {
         NonTemporal::with(|stores| {
-            for (&(params, _), record) in moduli.iter().zip(records.chunks_exact_mut(size)) {
-                write_modulus(entry, params, record, stores);
+            for (&(modulus, _), record) in moduli.iter().zip(records.chunks_exact_mut(size)) {
+                write_modulus(entry, modulus, record, stores);
             }
         });
     });
@@ -94,29 +91,17 @@ pub(in super::super) fn write_moduli<U: Unsigned + Sync>(
 }
 
 /// Writes the record of a modulus: the modulus, and `2^(2 * r2_bits)` modulo it.
-pub(in super::super) fn write_modulus<'w, U: Unsigned>(
+pub(in super::super) fn write_modulus<'w>(
     entry: &Entry,
-    params: &MontyParams<U>,
+    modulus: ModulusRef<'_>,
     record: &'w mut [u64],
     stores: &mut NonTemporal<'w>,
 ) {
-    let modulus = params.modulus().as_ref().as_limbs();
-    let bits = modulus.len() as u32 * Limb::BITS;
+    let bits = modulus.bits();
     let r2_bits = entry.r2_bits(bits);
-    let wider = (r2_bits != bits).then(|| r2_of(ModulusRef::of(params), r2_bits));
-    let r2 = wider
-        .as_deref()
-        .map_or(params.r2().as_limbs(), Vec::as_slice);
+    let wider = (r2_bits != bits).then(|| power_of_two(2 * r2_bits, modulus.limbs));
+    let r2 = wider.as_deref().map_or(modulus.r2, Vec::as_slice);
     let (first, second) = record.split_at_mut(entry.words());
-    stores.copy_in(modulus, first);
+    stores.copy_in(modulus.limbs, first);
     stores.copy_in(r2, second);
-}
-
-/// `2^(2 * r2_bits)` modulo a modulus of another width.
-fn r2_of(modulus: ModulusRef<'_>, r2_bits: u32) -> Secret<Vec<Limb>> {
-    let exponent = Limb::from(2 * r2_bits);
-    let mut r2 = Secret::new(vec![Limb::ZERO; modulus.limbs.len()]);
-    let bits = exponent.bit_width();
-    scrubbed(|| modulus.pow(&[Limb::from(2u8)], &[exponent], bits, &mut r2));
-    r2
 }

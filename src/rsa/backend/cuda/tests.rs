@@ -97,20 +97,11 @@ impl<'a> Tampered<'a> {
     }
 }
 
-impl batch_modexp_core::BatchModExp<crypto_bigint::BoxedUint> for Tampered<'_> {
-    type Error = batch_modexp_core::Error;
-
-    fn batch_mod_exp(
-        &self,
-        batch: &[batch_modexp_core::ModExp<'_, crypto_bigint::BoxedUint>],
-        exponent_bits: u32,
-        out: &mut [crypto_bigint::BoxedUint],
-    ) -> Result<(), batch_modexp_core::Error> {
-        self.0.batch_mod_exp(batch, exponent_bits, out)
-    }
-}
-
 impl RsaBackend for Tampered<'_> {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
+        self.0.exponentiate(powers)
+    }
+
     fn compute(&self, items: Items<'_>) -> Result<(), Error> {
         let Self(cuda, tampering) = *self;
         let Operations::Private(batch) = items.operations else {

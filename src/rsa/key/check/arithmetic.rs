@@ -1,9 +1,19 @@
 //! Products and inverses for the check of a key, constant-time in every value.
 
+use alloc::vec::Vec;
+
+use batch_modexp_core::monty;
 use batch_modexp_core::secret::Secret;
+use batch_modexp_core::width::load_limbs;
 use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Odd, Uint};
 
-use super::division::remainder;
+/// `value mod modulus` for any modulus but 0, also an even one.
+pub(super) fn remainder<const LIMBS: usize>(
+    value: &[Limb],
+    modulus: &Uint<LIMBS>,
+) -> Secret<Uint<LIMBS>> {
+    Secret::new(load_limbs(&monty::remainder(value, modulus.as_limbs())))
+}
 
 /// `1 / value mod modulus` for an odd modulus; an arbitrary number if there is no inverse.
 pub(super) fn inverse<const LIMBS: usize>(
@@ -30,12 +40,13 @@ impl<const LIMBS: usize> Product<LIMBS> {
         }
     }
 
-    fn limbs(&self) -> impl Iterator<Item = &Limb> + Clone {
+    fn limbs(&self) -> impl Iterator<Item = &Limb> {
         self.low.as_limbs().iter().chain(self.high.as_limbs())
     }
 
     pub(super) fn remainder(&self, modulus: &Uint<LIMBS>) -> Secret<Uint<LIMBS>> {
-        remainder(self.limbs(), modulus)
+        let product = Secret::new(self.limbs().copied().collect::<Vec<_>>());
+        remainder(&product, modulus)
     }
 
     pub(super) fn equals(&self, value: &BoxedUint) -> Choice {

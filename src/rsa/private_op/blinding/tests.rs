@@ -49,7 +49,7 @@ fn keys() -> [KeyHandle; 2] {
 }
 
 fn drawn(key: &KeyHandle, rng: &mut Stuck) -> Result<Vec<Limb>, Error> {
-    let n = key.parts().n.modulus().as_ref().as_limbs();
+    let n = key.parts().n().limbs;
     let (mut octets, mut number) = (vec![0; key.size()], vec![Limb::ZERO; n.len()]);
     draw_below(n, key.bits(), rng, &mut octets, &mut number).map(|()| number)
 }
@@ -97,7 +97,7 @@ fn numbers_are_spread_evenly() {
     const COUNT: u32 = 1 << 13;
     for (key, seed) in keys().iter().zip(1..) {
         let mut rng = ChaCha20Rng::from_seed([seed; 32]);
-        let limbs = key.parts().n.modulus().as_ref().as_limbs();
+        let limbs = key.parts().n().limbs;
         let n = BigUint::from_bytes_be(&key.n());
         let (mut octets, mut number) = (vec![0; key.size()], vec![Limb::ZERO; limbs.len()]);
         let (mut counts, mut low_bits) = ([0u32; 8], 0);

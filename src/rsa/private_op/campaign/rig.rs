@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use core::ptr;
 
 use batch_modexp_core::engine::Engine;
-use batch_modexp_core::secret::Secret;
+use batch_modexp_core::monty::Modulus;
 use chacha20::ChaCha20Rng;
 use crypto_bigint::modular::BoxedMontyParams;
-use crypto_bigint::{BoxedUint, Limb, Odd};
+use crypto_bigint::{Limb, Odd};
 use num_bigint::BigUint;
 use rand_core::{Rng, SeedableRng};
 use rsa::PrivateKey;
@@ -23,7 +23,7 @@ use super::ITEMS;
 use super::fault::{Form, Kind, Place};
 use super::faulty::{Check, Faulty};
 use crate::rsa::hazmat::rsasp1;
-use crate::rsa::key::{Crt, Private};
+use crate::rsa::key::Private;
 use crate::rsa::{Error, KeyHandle};
 
 /// One fault, determined by these values.
@@ -258,35 +258,31 @@ fn is_result_of(item: &Item<'_>, result: &[u8], block: &[Limb]) -> Outcome {
 
 /// The key with a fault in its numbers.
 fn with_faulty_part(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle {
-    let odd = |mut number: BoxedUint| {
-        let lowest = &mut number.as_mut_limbs()[0];
-        *lowest |= Limb::ONE;
-        BoxedMontyParams::new(Odd::new(number).unwrap())
-    };
     key.altered(|parts| match (fault.place, &mut parts.private) {
         (Place::Modulus, _) => {
             let mut n = parts.n.modulus().as_ref().clone();
             fault.kind.inject(&mut [n.as_mut_limbs()], random);
-            parts.n = odd(n);
+            n.as_mut_limbs()[0] |= Limb::ONE;
+            parts.n = BoxedMontyParams::new(Odd::new(n).unwrap());
         }
         (_, Private::Plain { d_less_1 }) => {
             fault.kind.inject(&mut [d_less_1.as_mut_limbs()], random);
         }
         (_, Private::Crt(crt)) => {
-            let mut primes =
-                [Crt::p(crt), Crt::q(crt)].map(|prime| prime.modulus().as_ref().clone());
+            let mut primes = [crt.p(), crt.q()].map(|prime| prime.limbs.to_vec());
             let [p, q] = &mut primes;
-            let numbers = [
-                p,
+            let mut numbers = [
+                &mut p[..],
                 q,
-                &mut *crt.dp_less_1,
-                &mut *crt.dq_less_1,
-                &mut *crt.qinv,
+                crt.dp_less_1.as_mut_limbs(),
+                crt.dq_less_1.as_mut_limbs(),
+                crt.qinv.as_mut_limbs(),
             ];
-            let mut numbers = numbers.map(|number| number.as_mut_limbs());
             fault.kind.inject(&mut numbers, random);
-            let [p, q] = primes.map(|prime| Secret::new(odd(prime).as_ref().clone()));
-            (crt.p, crt.q) = (p, q);
+            [crt.p, crt.q] = primes.map(|mut prime| {
+                prime[0] |= Limb::ONE;
+                Modulus::new(&prime)
+            });
         }
     })
 }
@@ -297,14 +293,13 @@ fn with_faulty_constants(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rn
     // A deep copy: handles share n.
     let copy = key.altered(|parts| parts.n = BoxedMontyParams::new(parts.n.modulus().clone()));
     let parts = copy.parts();
-    let mut moduli = Vec::from([parts.n.as_ref()]);
+    let mut moduli = Vec::from([parts.n()]);
     if let Private::Crt(crt) = &parts.private {
         moduli.extend([crt.p(), crt.q()]);
     }
-    let constants = moduli.iter().flat_map(|params| {
-        let (r2, inverse) = (params.r2().as_limbs(), params.mod_inv().as_limbs());
-        [r2, &inverse[..]]
-    });
+    let constants = moduli
+        .iter()
+        .flat_map(|modulus| [modulus.r2, modulus.mod_inv.as_limbs()]);
     let constants: Vec<_> = constants.collect();
     let mut values: Vec<_> = constants.iter().map(|constant| constant.to_vec()).collect();
     let mut numbers: Vec<_> = values.iter_mut().map(|value| &mut value[..]).collect();

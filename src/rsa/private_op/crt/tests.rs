@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use batch_modexp_core::Serial;
-use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
-use crypto_bigint::{BoxedUint, Odd, Resize};
+use batch_modexp_core::monty::Modulus;
+use crypto_bigint::{BoxedUint, Resize};
 use num_bigint::BigUint;
 
 use super::*;
@@ -18,13 +18,9 @@ fn key(p: &BoxedUint, q: &BoxedUint, width: u32) -> Crt {
     let [p, q] = [p, q].map(|prime| prime.clone().resize_unchecked(width));
     let qinv = big(&q).modinv(&big(&p)).unwrap().to_bytes_be();
     let qinv = BoxedUint::from_be_slice(&qinv, width).unwrap();
-    let params = |prime| {
-        let params = BoxedMontyParams::new(Odd::new(prime).unwrap());
-        Secret::new(AsRef::<MontyParams<BoxedUint>>::as_ref(&params).clone())
-    };
     Crt {
-        p: params(p),
-        q: params(q),
+        p: Modulus::new(p.as_limbs()),
+        q: Modulus::new(q.as_limbs()),
         dp_less_1: Secret::new(qinv.clone()),
         dq_less_1: Secret::new(qinv.clone()),
         qinv: Secret::new(qinv),
@@ -68,14 +64,14 @@ fn pairs_of_keys() -> impl Iterator<Item = [Crt; 2]> {
 }
 
 fn primes(key: &Crt) -> [BigUint; 2] {
-    [&key.p, &key.q].map(|prime| big(prime.modulus().as_ref()))
+    [key.p(), key.q()].map(|prime| numbers(prime.limbs, prime.limbs.len()).remove(0))
 }
 
 /// Single items, and up to more than twice as many as there are lanes.
 #[test]
 fn splits_and_combines_as_num_bigint_does() {
     for keys in pairs_of_keys() {
-        let width = keys[0].p.modulus().bits_precision();
+        let width = keys[0].p().bits();
         let size = 2 * width as usize / Limb::BITS as usize;
         for count in 1..=17 {
             // Runs of each key, and items whose keys alternate.
@@ -122,7 +118,7 @@ fn splits_and_combines_as_num_bigint_does() {
 #[test]
 fn splits_what_is_not_below_n() {
     for keys in pairs_of_keys() {
-        let size = 2 * keys[0].p.modulus().bits_precision() as usize / Limb::BITS as usize;
+        let size = 2 * keys[0].p().bits() as usize / Limb::BITS as usize;
         let (largest, items) = (vec![Limb::MAX; 2 * size], [&keys[0], &keys[1]]);
         let value = (BigUint::from(1u8) << (size as u32 * Limb::BITS)) - 1u8;
         let expected = items

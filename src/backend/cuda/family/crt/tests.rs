@@ -222,12 +222,12 @@ fn records_of_moduli() {
     let (p, q, n) = (params(11), params(13), params(143));
     let (exponents, qinv) = ([3, 5].map(number), number(6));
     let modulus = CrtModulus {
-        p: p.as_ref(),
+        p: ModulusRef::of(p.as_ref()),
         exponent_p: &exponents[0],
-        q: q.as_ref(),
+        q: ModulusRef::of(q.as_ref()),
         exponent_q: &exponents[1],
         qinv: &qinv,
-        n: n.as_ref(),
+        n: ModulusRef::of(n.as_ref()),
     };
     let words = class.records().words;
     assert_eq!(words, 11 * 12);

@@ -1,15 +1,16 @@
-//! Powers with one short public exponent, of numbers from a [`Feed`]: for verification and
-//! encryption.
+//! Powers of numbers from a [`Feed`]: with one short public exponent for verification and
+//! encryption, or with secret exponents for keys without CRT kernels and for primality tests.
 //!
-//! The kernels are those for secret exponents. They take one exponent for each instance; all of
-//! these are equal.
+//! The kernels are those for secret exponents, of which they take one for each instance. Public
+//! ones are all equal.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use batch_modexp_core::engine::{Engine, Exponent, Product};
-use crypto_bigint::modular::MontyParams;
+use batch_modexp_core::Error;
+use batch_modexp_core::engine::{Engine, SecretPowers};
+use batch_modexp_core::monty::ModulusRef;
 use crypto_bigint::{BoxedUint, Limb};
 
 use super::Cuda;
@@ -30,7 +31,25 @@ use super::words::{NonTemporal, copy_out};
 pub(crate) struct PowerRun<'a> {
     /// The number of items up to the end of this run.
     pub(crate) end: usize,
-    pub(crate) params: &'a MontyParams<BoxedUint>,
+    pub(crate) modulus: ModulusRef<'a>,
+}
+
+/// The exponents of a batch.
+#[derive(Clone, Copy)]
+enum Exponents<'a> {
+    /// One for all.
+    Same(&'a [Limb]),
+    /// One for each item.
+    Each(&'a [&'a [Limb]]),
+}
+
+impl<'a> Exponents<'a> {
+    fn of(self, item: usize) -> &'a [Limb] {
+        match self {
+            Self::Same(exponent) => exponent,
+            Self::Each(exponents) => exponents[item],
+        }
+    }
 }
 
 /// Items that a thread opens at a time, few enough that each thread gets some of a chunk. With 128
@@ -38,10 +57,10 @@ pub(crate) struct PowerRun<'a> {
 const OPENED_AT_A_TIME: usize = 256;
 
 impl Cuda {
-    /// Raises the feed's numbers, the first of each item, to `exponent`.
+    /// Raises the feed's numbers, the first of each item, to the public `exponent`.
     ///
     /// The moduli are equally wide, [have a kernel](Self::has_kernel), and are at least as wide as
-    /// `exponent`. `host` computes items whose modulus a kernel refuses.
+    /// the exponent. `host` computes items whose modulus a kernel refuses.
     pub(crate) fn run_public_powers<O: Output, F: Feed<O>>(
         &self,
         host: &dyn Engine,
@@ -50,29 +69,119 @@ impl Cuda {
         feed: &F,
         output: O,
     ) -> Result<Timing, F::Error> {
+        let exponents = Exponents::Same(exponent.as_limbs());
+        let exponents = (exponents, exponent.bit_width_vartime());
+        self.run_powers(host, exponents, runs, feed, output)
+    }
+
+    /// Computes powers with secret exponents. Otherwise like
+    /// [`run_public_powers`](Self::run_public_powers).
+    pub(crate) fn run_secret_powers(
+        &self,
+        host: &dyn Engine,
+        powers: SecretPowers<'_>,
+    ) -> Result<(), Error> {
+        self.devices.check()?;
+        let mut end = 0;
+        let runs = powers.moduli.chunk_by(ModulusRef::is_same).map(|run| {
+            end += run.len();
+            PowerRun {
+                end,
+                modulus: run[0],
+            }
+        });
+        let runs: Vec<_> = runs.collect();
+        let limbs = powers.limbs();
+        let bases = Bases {
+            limbs,
+            numbers: powers.bases,
+        };
+        let places = Places {
+            limbs,
+            numbers: powers.out,
+        };
+        let exponents = (Exponents::Each(powers.exponents), powers.exponent_bits);
+        self.run_powers(host, exponents, &runs, &bases, places)
+            .map(|_| ())
+    }
+
+    fn run_powers<O: Output, F: Feed<O>>(
+        &self,
+        host: &dyn Engine,
+        (exponents, exponent_bits): (Exponents<'_>, u32),
+        runs: &[PowerRun<'_>],
+        feed: &F,
+        output: O,
+    ) -> Result<Timing, F::Error> {
         let Some(first) = runs.first() else {
             return Ok(Timing::default());
         };
-        let limbs = first.params.modulus().as_ref().as_limbs().len();
-        let batch = PublicPowers {
-            bits: limbs as u32 * Limb::BITS,
-            exponent,
+        let batch = Powers {
+            bits: first.modulus.bits(),
+            exponents,
+            exponent_bits,
             runs,
             host,
             feed: Feeding {
                 feed,
                 threads: self.host_pool(),
-                limbs,
+                limbs: first.modulus.limbs.len(),
             },
         };
         self.devices.run(&batch, output)
     }
 }
 
-struct PublicPowers<'a, F> {
+/// Numbers in the caller's memory, one after the other.
+struct Bases<'a> {
+    /// Limbs in each.
+    limbs: usize,
+    numbers: &'a [Limb],
+}
+
+/// Places for powers, one after the other.
+struct Places<'a> {
+    /// Limbs in each.
+    limbs: usize,
+    numbers: &'a mut [Limb],
+}
+
+impl Output for Places<'_> {
+    fn len(&self) -> usize {
+        self.numbers.len() / self.limbs
+    }
+
+    fn split_at(self, middle: usize) -> (Self, Self) {
+        let limbs = self.limbs;
+        let (head, tail) = self.numbers.split_at_mut(middle * limbs);
+        let places = |numbers| Self { limbs, numbers };
+        (places(head), places(tail))
+    }
+}
+
+impl<'a, 'o> Feed<Places<'o>> for Bases<'a> {
+    type Opened = &'a [Limb];
+    type Error = Error;
+
+    fn open(&self, items: Range<usize>, _: Operands) -> Result<&'a [Limb], Error> {
+        Ok(&self.numbers[items.start * self.limbs..items.end * self.limbs])
+    }
+
+    fn numbers<'n>(&self, opened: &'n &'a [Limb]) -> [&'n [Limb]; 2] {
+        [opened, &[]]
+    }
+
+    fn take(&self, _: &'a [Limb], powers: &[Limb], places: Places<'o>) {
+        places.numbers.copy_from_slice(powers);
+    }
+}
+
+struct Powers<'a, F> {
     /// The width of the moduli.
     bits: u32,
-    exponent: &'a BoxedUint,
+    exponents: Exponents<'a>,
+    /// The length of the exponents, which is public.
+    exponent_bits: u32,
     runs: &'a [PowerRun<'a>],
     host: &'a dyn Engine,
     feed: Feeding<'a, F>,
@@ -93,11 +202,17 @@ struct UnderWay<T> {
     powers: Part,
 }
 
-impl<F> PublicPowers<'_, F> {
+impl<F: Sync> Powers<'_, F> {
     fn plan(&self, device: &DeviceInfo, count: usize) -> Option<Plan> {
-        let exponent_bits = self.exponent.bit_width_vartime();
-        let tuning = Tuning::default();
-        Plan::new(SHIPPED, self.bits, exponent_bits, count, device, tuning)
+        let (bits, exponent_bits) = (self.bits, self.exponent_bits);
+        Plan::new(
+            SHIPPED,
+            bits,
+            exponent_bits,
+            count,
+            device,
+            Tuning::default(),
+        )
     }
 
     /// The runs with items in a chunk.
@@ -107,25 +222,29 @@ impl<F> PublicPowers<'_, F> {
         &self.runs[first..=last]
     }
 
-    /// Writes an exponent for each of `count` items.
-    fn fill_exponents(&self, count: usize, words: &mut [u64]) {
-        let size = words.len() / count;
-        let parts = words.chunks_mut(OPENED_AT_A_TIME * size).collect();
-        self.feed.threads.each_item(parts, |words: &mut [u64]| {
-            let places = words.chunks_exact_mut(size);
-            NonTemporal::with(|stores| {
-                places.for_each(|place| stores.copy_in(self.exponent.as_limbs(), place));
+    /// Writes the exponents of a chunk.
+    fn fill_exponents(&self, chunk: &Range<usize>, words: &mut [u64]) {
+        let size = words.len() / chunk.len();
+        let starts = chunk.clone().step_by(OPENED_AT_A_TIME);
+        let parts = starts.zip(words.chunks_mut(OPENED_AT_A_TIME * size));
+        self.feed
+            .threads
+            .each_item(parts.collect(), |(start, words)| {
+                NonTemporal::with(|stores| {
+                    for (item, place) in (start..).zip(words.chunks_exact_mut(size)) {
+                        stores.copy_in(self.exponents.of(item), place);
+                    }
+                });
             });
-        });
     }
 
     /// The moduli of a chunk, each with the number of items that have it.
-    fn moduli(&self, chunk: &Range<usize>) -> Vec<(&MontyParams<BoxedUint>, usize)> {
+    fn moduli(&self, chunk: &Range<usize>) -> Vec<(ModulusRef<'_>, usize)> {
         let mut start = chunk.start;
         let moduli = self.runs_of(chunk).iter().map(|run| {
             let len = run.end.min(chunk.end) - start;
             start += len;
-            (run.params, len)
+            (run.modulus, len)
         });
         moduli.collect()
     }
@@ -133,18 +252,17 @@ impl<F> PublicPowers<'_, F> {
     /// Computes on the host an item that a family refuses.
     fn compute_on_host(&self, item: usize, base: &[Limb], power: &mut [Limb]) {
         let run = self.runs.partition_point(|run| run.end <= item);
-        self.host.mul_public_power(Product {
-            moduli: &[self.runs[run].params],
-            exponent: Exponent::new(self.exponent),
+        self.host.pow(SecretPowers {
+            moduli: &[self.runs[run].modulus],
+            exponents: &[self.exponents.of(item)],
+            exponent_bits: self.exponent_bits,
             bases: base,
-            factors: None,
             out: power,
-            times_base: None,
         });
     }
 }
 
-impl<O: Output, F: Feed<O>> Job<O> for PublicPowers<'_, F> {
+impl<O: Output, F: Feed<O>> Job<O> for Powers<'_, F> {
     type Share = Share;
     type Chunk = UnderWay<F::Opened>;
     type Error = F::Error;
@@ -179,7 +297,7 @@ impl<O: Output, F: Feed<O>> Job<O> for PublicPowers<'_, F> {
         let what = ModExpChunk {
             count: chunk.len(),
             moduli: moduli.len(),
-            exponent_bits: self.exponent.bit_width_vartime(),
+            exponent_bits: self.exponent_bits,
             r2_bits: entry.r2_bits(self.bits),
             window: plan.window,
         };
@@ -193,7 +311,7 @@ impl<O: Output, F: Feed<O>> Job<O> for PublicPowers<'_, F> {
             let parts_of_input = [work.base, work.exponent, work.modulus_index, work.moduli];
             let [bases, exponents, indices, records] = places(input, parts_of_input);
             self.feed.copy(&parts, [bases, &mut []], entry.words());
-            self.fill_exponents(chunk.len(), exponents);
+            self.fill_exponents(chunk, exponents);
             let of_moduli = [indices, records];
             write_moduli(entry, &moduli, of_moduli, self.feed.threads);
             input.len()

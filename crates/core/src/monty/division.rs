@@ -1,70 +1,68 @@
 //! Remainders by division of limbs, constant-time in every value.
 
 use alloc::vec;
+use alloc::vec::Vec;
 
-use batch_modexp_core::secret::Secret;
-use batch_modexp_core::width::load_limbs;
-use crypto_bigint::{Choice, CtEq, CtLt, Limb, Uint, WideWord, Word};
+use crypto_bigint::{Choice, CtEq, CtLt, Limb, WideWord, Word};
 
-/// `value mod modulus` for any modulus but 0, also an even one.
+use crate::secret::Secret;
+
+/// `value mod modulus`, as wide as the modulus, for any modulus but 0, also an even one.
 ///
 /// Long division (Knuth, *The Art of Computer Programming*, volume 2, algorithm 4.3.1D). The value
 /// and the modulus are shifted up until the highest bit of the modulus is set. The shift is secret:
 /// it is made of steps of public size, each under a mask.
-pub(super) fn remainder<'a, const LIMBS: usize>(
-    value: impl Iterator<Item = &'a Limb> + Clone,
-    modulus: &Uint<LIMBS>,
-) -> Secret<Uint<LIMBS>> {
-    let len = value.clone().count();
+#[must_use]
+pub fn remainder(value: &[Limb], modulus: &[Limb]) -> Secret<Vec<Limb>> {
+    let (len, size) = (value.len(), modulus.len());
     // The upper limbs are below the shifted modulus.
-    let mut rest = Secret::new(vec![Limb::ZERO; len + LIMBS]);
-    for (limb, value) in rest.iter_mut().zip(value) {
-        *limb = *value;
-    }
-    let mut divisor = Secret::new(*modulus);
-    let steps = || (0..Uint::<LIMBS>::BITS.next_power_of_two().ilog2()).map(|step| 1 << step);
+    let mut rest = Secret::new(vec![Limb::ZERO; len + size]);
+    rest[..len].copy_from_slice(value);
+    let mut divisor = Secret::new(modulus.to_vec());
+    let bits = size as u32 * Limb::BITS;
+    let steps = || (0..bits.next_power_of_two().ilog2()).map(|step| 1 << step);
     let mut shift = Secret::new(0);
     for step in steps().rev() {
-        let fits = mask(!highest_bits(divisor.as_limbs(), step));
-        shift_up(divisor.as_mut_limbs(), step, fits);
+        let fits = mask(!highest_bits(&divisor, step));
+        shift_up(&mut divisor, step, fits);
         shift_up(&mut rest, step, fits);
         *shift |= step & fits as u32;
     }
-    let top = divisor.as_limbs()[LIMBS - 1].0;
-    let reciprocal = reciprocal(top);
+    let reciprocal = reciprocal(divisor[size - 1].0);
     for start in (0..len).rev() {
-        divide_step(&mut rest[start..=start + LIMBS], &divisor, *reciprocal);
+        divide_step(&mut rest[start..=start + size], &divisor, *reciprocal);
     }
     for step in steps() {
         let is_shifted = mask((*shift & step).ct_ne(&0));
-        shift_down(&mut rest[..LIMBS], step, is_shifted);
+        shift_down(&mut rest[..size], step, is_shifted);
     }
-    Secret::new(load_limbs(&rest[..LIMBS]))
+    Secret::new(rest[..size].to_vec())
 }
 
-/// Reduces `rest`, of `LIMBS + 1` limbs, modulo a divisor with its highest bit set. The upper
-/// `LIMBS` limbs are below the divisor.
-fn divide_step<const LIMBS: usize>(rest: &mut [Limb], divisor: &Uint<LIMBS>, reciprocal: Word) {
+/// Reduces `rest`, which has a limb more than the divisor, modulo a divisor with its highest bit
+/// set. The upper limbs of `rest` are below the divisor.
+fn divide_step(rest: &mut [Limb], divisor: &[Limb], reciprocal: Word) {
+    let size = divisor.len();
     // At most 2 above the quotient of the whole numbers.
-    let [low, high] = [rest[LIMBS - 1].0, rest[LIMBS].0];
-    let quotient = quotient(high, low, divisor.as_limbs()[LIMBS - 1].0, reciprocal);
+    let [low, high] = [rest[size - 1].0, rest[size].0];
+    let quotient = quotient(high, low, divisor[size - 1].0, reciprocal);
     let quotient = Secret::new(Limb(quotient));
     let (mut carry, mut borrow) = (Limb::ZERO, Limb::ZERO);
-    for (limb, divisor) in rest.iter_mut().zip(divisor.as_limbs()) {
+    for (limb, divisor) in rest.iter_mut().zip(divisor) {
         let product;
         (product, carry) = quotient.carrying_mul_add(*divisor, Limb::ZERO, carry);
         (*limb, borrow) = limb.borrowing_sub(product, borrow);
     }
-    (rest[LIMBS], _) = rest[LIMBS].borrowing_sub(carry, borrow);
+    (rest[size], _) = rest[size].borrowing_sub(carry, borrow);
     for _ in 0..2 {
         // All ones if the rest is negative.
-        let sign = Choice::from_u8_lsb((rest[LIMBS].0 >> (Limb::BITS - 1)) as u8);
+        let sign = Choice::from_u8_lsb((rest[size].0 >> (Limb::BITS - 1)) as u8);
         let negative = Limb(mask(sign));
         let mut carry = Limb::ZERO;
-        for (limb, divisor) in rest.iter_mut().zip(divisor.as_limbs()) {
+        for (limb, divisor) in rest.iter_mut().zip(divisor) {
             (*limb, carry) = limb.carrying_add(*divisor & negative, carry);
         }
-        (rest[LIMBS], _) = rest[LIMBS].carrying_add(Limb::ZERO, carry);
+        (rest[size], _) = rest[size].carrying_add(Limb::ZERO, carry);
     }
 }
 
@@ -166,29 +164,23 @@ mod tests {
         (0..7).map(number).collect()
     }
 
-    fn equals_num_bigint<const LIMBS: usize>() {
-        for modulus in numbers(LIMBS) {
+    #[test]
+    fn remainders_are_those_of_num_bigint() {
+        for modulus in [1, 2, 3, 10].into_iter().flat_map(numbers) {
             // Shorter moduli too, of any number of bits.
-            for bits in (0..Uint::<LIMBS>::BITS).step_by(13) {
-                let mut modulus: Uint<LIMBS> = load_limbs(&modulus);
-                shift_down(modulus.as_mut_limbs(), bits, Word::MAX);
-                if modulus == Uint::ZERO {
+            for bits in (0..modulus.len() as u32 * Limb::BITS).step_by(13) {
+                let mut modulus = modulus.clone();
+                shift_down(&mut modulus, bits, Word::MAX);
+                if big(&modulus) == BigUint::ZERO {
                     continue;
                 }
-                for value in [1, LIMBS, 2 * LIMBS].into_iter().flat_map(numbers) {
-                    let expected = big(&value) % big(modulus.as_limbs());
-                    let rest = remainder(value.iter(), &modulus);
-                    assert_eq!(big(rest.as_limbs()), expected);
+                let lens = [1, modulus.len(), 2 * modulus.len(), 2 * modulus.len() + 1];
+                for value in lens.into_iter().flat_map(numbers) {
+                    let rest = remainder(&value, &modulus);
+                    assert_eq!(rest.len(), modulus.len());
+                    assert_eq!(big(&rest), big(&value) % big(&modulus));
                 }
             }
         }
-    }
-
-    #[test]
-    fn remainders() {
-        equals_num_bigint::<1>();
-        equals_num_bigint::<2>();
-        equals_num_bigint::<3>();
-        equals_num_bigint::<10>();
     }
 }
