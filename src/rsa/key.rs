@@ -108,8 +108,8 @@ pub(super) enum Private {
 /// The quintuple of RFC 8017, section 3.2, for two primes, with exponents less 1 (see
 /// `private_op/blinding.rs`). `p` and `q` are equally wide.
 pub(super) struct Crt {
-    pub(super) p: Secret<Modulus>,
-    pub(super) q: Secret<Modulus>,
+    pub(super) p: Modulus,
+    pub(super) q: Modulus,
     pub(super) dp_less_1: Secret<BoxedUint>,
     pub(super) dq_less_1: Secret<BoxedUint>,
     pub(super) qinv: Secret<BoxedUint>,
@@ -135,8 +135,8 @@ impl KeyHandle {
         let checked = check::check(components)?;
         let private = match checked.private {
             check::Private::Crt(crt) => Private::Crt(Crt {
-                p: Modulus::new(crt.p.as_limbs()),
-                q: Modulus::new(crt.q.as_limbs()),
+                p: Modulus::new(crt.p.as_limbs(), 0),
+                q: Modulus::new(crt.q.as_limbs(), 0),
                 dp_less_1: less_1(crt.dp),
                 dq_less_1: less_1(crt.dq),
                 qinv: crt.qinv,

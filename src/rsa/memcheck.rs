@@ -240,7 +240,7 @@ fn test_primality() {
             let width = number.bits_precision().next_multiple_of(64);
             let number = number.clone().resize(width);
             set_undefined(number.as_limbs(), true);
-            let modulus = Modulus::new(number.as_limbs());
+            let modulus = Modulus::new(number.as_limbs(), 0);
             let mut randomness = Streams::seeded(&mut SecretRandom::new(6)).unwrap().next();
             let verdicts =
                 pass(&on_engine(&Serial), &[modulus.by_ref(); 3], &mut randomness).unwrap();

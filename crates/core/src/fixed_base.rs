@@ -18,13 +18,13 @@ use alloc::vec::Vec;
 use core::borrow::Borrow;
 
 use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{Limb, U64, Unsigned};
+use crypto_bigint::{Limb, Unsigned};
 
 pub(crate) use self::inverse::power_of_inverse;
 use self::rows::Layout;
 pub use self::rows::{Rows, select};
 use crate::Error;
-use crate::monty::ModulusRef;
+use crate::monty::{Modulus, ModulusRef};
 use crate::secret::Secret;
 use crate::width::width;
 use crate::window::{Window, recode_into};
@@ -67,36 +67,9 @@ pub struct Table {
     form: TableForm,
     window: Window,
     exponents: Exponents,
-    modulus: FixedModulus,
+    modulus: Modulus,
     /// See [`rows`](Self::rows). Has spare words so that rows can start at a multiple of 64 octets.
     words: Secret<Vec<u64>>,
-}
-
-/// The modulus of a table.
-struct FixedModulus {
-    limbs: Secret<Vec<Limb>>,
-    r2: Secret<Vec<Limb>>,
-    /// One number, in the heap because a move would leave a copy on the stack.
-    mod_inv: Secret<Vec<U64>>,
-}
-
-impl FixedModulus {
-    fn new<U: Unsigned>(params: &MontyParams<U>) -> Self {
-        let copy = |number: &U| Secret::new(number.as_limbs().to_vec());
-        Self {
-            limbs: copy(params.modulus().as_ref()),
-            r2: copy(params.r2()),
-            mod_inv: Secret::new(vec![*params.mod_inv()]),
-        }
-    }
-
-    fn as_ref(&self) -> ModulusRef<'_> {
-        ModulusRef {
-            limbs: &self.limbs,
-            r2: &self.r2,
-            mod_inv: &self.mod_inv[0],
-        }
-    }
 }
 
 impl Table {
@@ -114,7 +87,7 @@ impl Table {
             form,
             window,
             exponents,
-            modulus: FixedModulus::new(params),
+            modulus: ModulusRef::of(params).into(),
             words: Secret::new(vec![0; len]),
         })
     }
@@ -153,7 +126,7 @@ impl Table {
     /// The modulus.
     #[must_use]
     pub fn modulus(&self) -> ModulusRef<'_> {
-        self.modulus.as_ref()
+        self.modulus.by_ref()
     }
 
     /// The entries as 64-bit words, row by row.
@@ -177,7 +150,7 @@ impl Table {
             words: &mut self.words[start..][..layout.words()],
             layout,
         };
-        (rows, self.modulus.as_ref())
+        (rows, self.modulus.by_ref())
     }
 
     /// The number of digits of exponents of `exponent_bits` bits, at least 1: row 0 is always used.

@@ -19,35 +19,36 @@ use core::{array, mem};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{CtEq, Limb, U64, Unsigned, WideWord, Word};
 
-use zeroize::Zeroize;
-
-pub use self::division::remainder;
+pub use self::division::{power_of_two, remainder};
 use crate::secret::Secret;
-use crate::width::scrubbed;
 use crate::window::{Window, bits_at};
 
-/// A secret odd modulus with its Montgomery constants, in memory of its own.
+/// A secret odd modulus with its Montgomery constants, in memory of its own that is wiped.
 #[allow(missing_debug_implementations)]
 pub struct Modulus {
-    limbs: Vec<Limb>,
-    r2: Vec<Limb>,
-    mod_inv: U64,
+    limbs: Secret<Vec<Limb>>,
+    r2: Secret<Vec<Limb>>,
+    /// One number, in the heap because a move would leave a copy on the stack.
+    mod_inv: Secret<Vec<U64>>,
 }
 
 impl Modulus {
-    /// Computes the constants of an odd number, in constant time.
+    /// Computes the constants of an odd number above 1, in constant time. It has at least `min_bits`
+    /// bits, as is public; knowing more of them saves time.
     ///
     /// # Panics
     ///
     /// If there are no limbs.
     #[must_use]
-    pub fn new(limbs: &[Limb]) -> Secret<Self> {
+    pub fn new(limbs: &[Limb], min_bits: u32) -> Self {
         let bits = limbs.len() as u32 * Limb::BITS;
-        Secret::new(Self {
-            limbs: limbs.to_vec(),
-            r2: power_of_two(2 * bits, limbs).into_inner(),
-            mod_inv: U64::from_u64(inverse(low_64_bits(limbs))),
-        })
+        let mut mod_inv = Secret::new(vec![U64::ZERO]);
+        mod_inv[0] = U64::from_u64(inverse(low_64_bits(limbs)));
+        Self {
+            limbs: Secret::new(limbs.to_vec()),
+            r2: power_of_two(2 * bits, limbs, min_bits),
+            mod_inv,
+        }
     }
 
     /// The same modulus by reference.
@@ -56,26 +57,19 @@ impl Modulus {
         ModulusRef {
             limbs: &self.limbs,
             r2: &self.r2,
-            mod_inv: &self.mod_inv,
+            mod_inv: &self.mod_inv[0],
         }
     }
 }
 
-impl Zeroize for Modulus {
-    fn zeroize(&mut self) {
-        self.limbs.zeroize();
-        self.r2.zeroize();
-        self.mod_inv.zeroize();
+impl From<ModulusRef<'_>> for Modulus {
+    fn from(modulus: ModulusRef<'_>) -> Self {
+        Self {
+            limbs: Secret::new(modulus.limbs.to_vec()),
+            r2: Secret::new(modulus.r2.to_vec()),
+            mod_inv: Secret::new(vec![*modulus.mod_inv]),
+        }
     }
-}
-
-/// `2^exponent` modulo any number but 0. The exponent is public, the number is not.
-#[must_use]
-pub fn power_of_two(exponent: u32, modulus: &[Limb]) -> Secret<Vec<Limb>> {
-    let highest = (exponent / Limb::BITS) as usize;
-    let mut power = vec![Limb::ZERO; highest + 1];
-    power[highest] = Limb::ONE << (exponent % Limb::BITS);
-    scrubbed(|| remainder(&power, modulus))
 }
 
 /// A number modulo `2^64`.

@@ -2,7 +2,6 @@
 
 use alloc::sync::Arc;
 
-use batch_modexp_core::monty::Modulus;
 use batch_modexp_core::secret::Secret;
 
 use super::{Crt, KeyHandle, KeyParts, Private};
@@ -13,8 +12,8 @@ impl KeyHandle {
         let parts = self.parts();
         let private = match &parts.private {
             Private::Crt(crt) => Private::Crt(Crt {
-                p: Modulus::new(crt.p().limbs),
-                q: Modulus::new(crt.q().limbs),
+                p: crt.p().into(),
+                q: crt.q().into(),
                 dp_less_1: Secret::new(crt.dp_less_1.clone()),
                 dq_less_1: Secret::new(crt.dq_less_1.clone()),
                 qinv: Secret::new(crt.qinv.clone()),

@@ -86,9 +86,9 @@ pub(super) fn primes(
 struct Candidate {
     number: Secret<BoxedUint>,
     /// p with its constants.
-    modulus: Secret<Modulus>,
+    modulus: Modulus,
     /// For safe primes `(p - 1) / 2`, once p has passed a round.
-    half: Option<Secret<Modulus>>,
+    half: Option<Modulus>,
 }
 
 /// Returns the candidates that are primes, or safe primes. The others, and the round that rejected
@@ -107,7 +107,7 @@ fn test(
     let mut candidates: Vec<_> = candidates
         .into_iter()
         .map(|number| Candidate {
-            modulus: Modulus::new(number.as_limbs()),
+            modulus: Modulus::new(number.as_limbs(), bits),
             half: None,
             number,
         })
@@ -117,7 +117,7 @@ fn test(
     if is_safe {
         for candidate in &mut candidates {
             let half = half(candidate.number.as_limbs());
-            candidate.half = Some(Modulus::new(&half));
+            candidate.half = Some(Modulus::new(&half, bits - 1));
         }
         retain(&mut candidates, 1, exponentiate, randomness)?;
     }
@@ -412,7 +412,7 @@ mod tests {
                     let number = boxed(&BigUint::from(number));
                     let mut rng = chacha20::ChaCha20Rng::seed_from_u64(3);
                     let mut randomness = Streams::seeded(&mut rng).unwrap().next();
-                    let modulus = Modulus::new(number.as_limbs());
+                    let modulus = Modulus::new(number.as_limbs(), 0);
                     let verdicts = pass(
                         &on_engine(&Serial),
                         &[modulus.by_ref(); 20],

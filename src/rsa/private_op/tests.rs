@@ -194,7 +194,7 @@ fn results_above_the_modulus_do_not_get_through() {
 #[test]
 fn factors_that_are_not_those_of_the_modulus_do_not_help() {
     let key = KeyHandle::new(&rsa_key()).unwrap();
-    let twice_q = key.with_crt(|crt| crt.p = Modulus::new(crt.q().limbs));
+    let twice_q = key.with_crt(|crt| crt.p = Modulus::from(crt.q()));
     let numbers = numbers(&key);
     let verdicts = |key: &KeyHandle, results: &[Limb]| -> Vec<bool> {
         let checked = checked(key, &numbers, false, |_| Secret::new(results.to_vec()));

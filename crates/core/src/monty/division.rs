@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use crypto_bigint::{Choice, CtEq, CtLt, Limb, WideWord, Word};
 
 use crate::secret::Secret;
+use crate::width::scrubbed;
 
 /// `value mod modulus`, as wide as the modulus, for any modulus but 0, also an even one.
 ///
@@ -14,8 +15,27 @@ use crate::secret::Secret;
 /// it is made of steps of public size, each under a mask.
 #[must_use]
 pub fn remainder(value: &[Limb], modulus: &[Limb]) -> Secret<Vec<Limb>> {
+    divide(value, modulus, value.len())
+}
+
+/// `2^exponent` modulo a number of at least `min_bits` bits that is no power of two, or modulo any
+/// number but 0 if `min_bits` is 0. The exponent and `min_bits` are public; more of them save time.
+#[must_use]
+pub fn power_of_two(exponent: u32, modulus: &[Limb], min_bits: u32) -> Secret<Vec<Limb>> {
+    let highest = (exponent / Limb::BITS) as usize;
+    let mut power = vec![Limb::ZERO; highest + 1];
+    power[highest] = Limb::ONE << (exponent % Limb::BITS);
+    let digits = match min_bits {
+        0 => power.len(),
+        // The power divided by 2^64 to the number of these digits is at most 2^(min_bits - 1).
+        _ => (exponent + 1).saturating_sub(min_bits).div_ceil(Limb::BITS) as usize,
+    };
+    scrubbed(|| divide(&power, modulus, digits))
+}
+
+/// `value mod modulus`, where the quotient has at most this many digits of a limb, as is public.
+fn divide(value: &[Limb], modulus: &[Limb], digits: usize) -> Secret<Vec<Limb>> {
     let (len, size) = (value.len(), modulus.len());
-    // The upper limbs are below the shifted modulus.
     let mut rest = Secret::new(vec![Limb::ZERO; len + size]);
     rest[..len].copy_from_slice(value);
     let mut divisor = Secret::new(modulus.to_vec());
@@ -29,7 +49,7 @@ pub fn remainder(value: &[Limb], modulus: &[Limb]) -> Secret<Vec<Limb>> {
         *shift |= step & fits as u32;
     }
     let reciprocal = reciprocal(divisor[size - 1].0);
-    for start in (0..len).rev() {
+    for start in (0..digits).rev() {
         divide_step(&mut rest[start..=start + size], &divisor, *reciprocal);
     }
     for step in steps() {
@@ -162,6 +182,25 @@ mod tests {
         };
         let number = |kind| (0..len).map(|i| Limb(limb(i, kind))).collect();
         (0..7).map(number).collect()
+    }
+
+    #[test]
+    fn powers_of_two_are_those_of_num_bigint() {
+        for modulus in [1, 2, 3, 10].into_iter().flat_map(numbers) {
+            let number = big(&modulus);
+            let bits = number.bits() as u32;
+            if bits < 2 || number.count_ones() == 1 {
+                continue;
+            }
+            let width = modulus.len() as u32 * Limb::BITS;
+            for exponent in [width - 1, width, width + 7, 2 * width, 2 * width + 60] {
+                let expected = (BigUint::from(1u8) << exponent) % &number;
+                for min_bits in [0, 1, bits / 2, bits - 1, bits] {
+                    let power = power_of_two(exponent, &modulus, min_bits);
+                    assert_eq!(big(&power), expected, "{exponent}, {min_bits}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -99,7 +99,7 @@ pub(in super::super) fn write_modulus<'w>(
 ) {
     let bits = modulus.bits();
     let r2_bits = entry.r2_bits(bits);
-    let wider = (r2_bits != bits).then(|| power_of_two(2 * r2_bits, modulus.limbs));
+    let wider = (r2_bits != bits).then(|| power_of_two(2 * r2_bits, modulus.limbs, 0));
     let r2 = wider.as_deref().map_or(modulus.r2, Vec::as_slice);
     let (first, second) = record.split_at_mut(entry.words());
     stores.copy_in(modulus.limbs, first);

@@ -281,7 +281,7 @@ fn with_faulty_part(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) ->
             fault.kind.inject(&mut numbers, random);
             [crt.p, crt.q] = primes.map(|mut prime| {
                 prime[0] |= Limb::ONE;
-                Modulus::new(&prime)
+                Modulus::new(&prime, 0)
             });
         }
     })

@@ -19,8 +19,8 @@ fn key(p: &BoxedUint, q: &BoxedUint, width: u32) -> Crt {
     let qinv = big(&q).modinv(&big(&p)).unwrap().to_bytes_be();
     let qinv = BoxedUint::from_be_slice(&qinv, width).unwrap();
     Crt {
-        p: Modulus::new(p.as_limbs()),
-        q: Modulus::new(q.as_limbs()),
+        p: Modulus::new(p.as_limbs(), 0),
+        q: Modulus::new(q.as_limbs(), 0),
         dp_less_1: Secret::new(qinv.clone()),
         dq_less_1: Secret::new(qinv.clone()),
         qinv: Secret::new(qinv),
