@@ -190,6 +190,8 @@ impl<U: Unsigned> BatchModMul<U> for Ifma {
 }
 
 impl HasPowerEngine for Ifma {
+    // Inlined into a caller's crate, it would compile the kernels again there.
+    #[inline(never)]
     fn power_engine(&self) -> &dyn PowerEngine {
         &self.0
     }
