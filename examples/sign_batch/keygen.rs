@@ -39,7 +39,9 @@ pub fn run(args: &KeygenArgs) -> Result<(), Failure> {
     let folder = Folder::new(&args.out_dir, args.count)?;
     if args.gpus && backend.name() != "cuda" && !args.quiet {
         let reason = backend.reason();
-        stdio::note(&format!("note: no GPU tests candidates: {reason}"));
+        stdio::note(&format!(
+            "note: the processor tests all candidates: {reason}"
+        ));
     }
     let progress = match args.quiet {
         true => ProgressBar::hidden(),

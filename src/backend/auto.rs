@@ -27,8 +27,6 @@ const AS_ASKED: &str = "as asked";
 const FASTEST: &str = "the fastest on this processor";
 #[cfg(feature = "cuda")]
 const FASTEST_OF_ALL: &str = "the fastest on this machine";
-#[cfg(not(feature = "cuda"))]
-const NO_GPU: &str = "no GPU without the feature `cuda`; the fastest on this processor";
 
 /// The backends that a caller may ask [`Auto`] for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -117,7 +115,7 @@ impl Auto {
     ///
     /// It takes all GPUs with fast double precision, without those that do not start. If none is
     /// left, or without the feature `cuda`, it takes the processor, and [`reason`](Self::reason)
-    /// says so.
+    /// says why.
     ///
     /// With GPUs, each batch goes to the side that should finish sooner. The estimate comes from a
     /// model, which measured times of batches of the same width and size correct. The first batches
@@ -144,18 +142,22 @@ impl Auto {
     /// [`Error::ThreadPool`] if the operating system refuses the threads. With `Kind::Cuda`, also
     /// the errors of `Cuda::new`.
     pub fn with(kind: Kind, threads: Option<NonZeroUsize>) -> Result<Self, Error> {
+        let mut no_gpu = String::new();
         let (engine, why) = match kind {
             Kind::Cpu => (AnyEngine::fastest(), FASTEST),
-            #[cfg(feature = "cuda")]
-            Kind::GpuOrCpu => match gpus::fast_ones() {
-                Some(cuda) => {
-                    let cuda = gpus::with_threads(cuda, threads)?;
-                    return Ok(Self::with_both(cuda, false, FASTEST_OF_ALL));
+            Kind::GpuOrCpu => {
+                #[cfg(feature = "cuda")]
+                match gpus::fast_ones() {
+                    Ok(cuda) => {
+                        let cuda = gpus::with_threads(cuda, threads)?;
+                        return Ok(Self::with_both(cuda, false, FASTEST_OF_ALL));
+                    }
+                    Err(reason) => no_gpu = alloc::format!("no GPU ({reason}); "),
                 }
-                None => (AnyEngine::fastest(), FASTEST),
-            },
-            #[cfg(not(feature = "cuda"))]
-            Kind::GpuOrCpu => (AnyEngine::fastest(), NO_GPU),
+                #[cfg(not(feature = "cuda"))]
+                no_gpu.push_str("no GPU without the feature `cuda`; ");
+                (AnyEngine::fastest(), FASTEST)
+            }
             Kind::Serial => {
                 let reason = String::from("as asked, on one thread");
                 return Ok(Self::new_with(Chosen::Serial(Serial), reason));
@@ -172,10 +174,10 @@ impl Auto {
         let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let count = threads.unwrap_or(cores);
         let reason = match (threads, count.get()) {
-            (None, 1) => alloc::format!("{why}, one thread (one for each core)"),
-            (None, _) => alloc::format!("{why}, {count} threads (one for each core)"),
-            (Some(_), 1) => alloc::format!("{why}, one thread (as asked)"),
-            (Some(_), _) => alloc::format!("{why}, {count} threads (as asked)"),
+            (None, 1) => alloc::format!("{no_gpu}{why}, one thread (one for each core)"),
+            (None, _) => alloc::format!("{no_gpu}{why}, {count} threads (one for each core)"),
+            (Some(_), 1) => alloc::format!("{no_gpu}{why}, one thread (as asked)"),
+            (Some(_), _) => alloc::format!("{no_gpu}{why}, {count} threads (as asked)"),
         };
         let cpu = Cpu::with_engine(engine, count)?;
         Ok(Self::new_with(Chosen::Cpu(cpu), reason))

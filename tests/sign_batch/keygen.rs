@@ -77,7 +77,7 @@ fn without_a_gpu_the_processor_computes_and_a_note_says_why() {
     let lines = stderr(&output);
     let note = lines.lines().next().unwrap();
     assert!(
-        note.starts_with("note: no GPU tests candidates: "),
+        note.starts_with("note: the processor tests all candidates: no GPU ("),
         "{lines}"
     );
     assert_eq!(lines.lines().count(), 2, "{lines}");

@@ -1,6 +1,6 @@
 //! GPUs for [`Auto`]: which ones it takes, and what it says of them.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::num::NonZeroUsize;
 
@@ -77,24 +77,38 @@ impl Auto {
     }
 }
 
-/// The GPUs with fast double precision, without those that do not start. `None` if there are none.
-pub(super) fn fast_ones() -> Option<Cuda> {
-    let devices = Cuda::probe().unwrap_or_default();
+/// The GPUs with fast double precision, without those that do not start, or the reason for having
+/// none.
+pub(super) fn fast_ones() -> Result<Cuda, String> {
+    let devices = Cuda::probe().map_err(|reason| reason.to_string())?;
     let fast = devices.iter().filter(|device| plan::is_fast(device));
-    start(fast.map(DeviceInfo::ordinal).collect(), Cuda::with_devices)
+    let fast: Vec<_> = fast.map(DeviceInfo::ordinal).collect();
+    if fast.is_empty() {
+        return Err(String::from("none has fast double precision"));
+    }
+    start(fast, Cuda::with_devices).map_err(|error| error.to_string())
 }
 
-/// Starts as many of the GPUs as can be started: the others compute without one that fails.
-fn start<T>(mut ordinals: Vec<usize>, open: impl Fn(&[usize]) -> Result<T, Error>) -> Option<T> {
-    while !ordinals.is_empty() {
-        let failed = match open(&ordinals) {
-            Ok(opened) => return Some(opened),
-            Err(Error::Cuda { device, .. }) => ordinals.iter().position(|&at| at == device)?,
-            Err(_) => return None,
+/// Starts as many of the GPUs as can be started: the others compute without one that fails. The
+/// error is that of the last one.
+fn start<T>(
+    mut ordinals: Vec<usize>,
+    open: impl Fn(&[usize]) -> Result<T, Error>,
+) -> Result<T, Error> {
+    loop {
+        let error = match open(&ordinals) {
+            Ok(opened) => return Ok(opened),
+            Err(error) => error,
         };
-        ordinals.remove(failed);
+        let failed = match error {
+            Error::Cuda { device, .. } => ordinals.iter().position(|&at| at == device),
+            _ => None,
+        };
+        match failed {
+            Some(failed) if ordinals.len() > 1 => ordinals.remove(failed),
+            _ => return Err(error),
+        };
     }
-    None
 }
 
 pub(super) fn with_threads(cuda: Cuda, threads: Option<NonZeroUsize>) -> Result<Cuda, Error> {
@@ -171,12 +185,17 @@ mod tests {
                 }
             })
         };
-        assert_eq!(start_without(&[]), Some(alloc::vec![0, 1, 2, 5]));
-        assert_eq!(start_without(&[1]), Some(alloc::vec![0, 2, 5]));
-        assert_eq!(start_without(&[0, 5]), Some(alloc::vec![1, 2]));
-        assert_eq!(start_without(&[0, 1, 2, 5]), None);
+        assert_eq!(start_without(&[]), Ok(alloc::vec![0, 1, 2, 5]));
+        assert_eq!(start_without(&[1]), Ok(alloc::vec![0, 2, 5]));
+        assert_eq!(start_without(&[0, 5]), Ok(alloc::vec![1, 2]));
+        let last = Error::Cuda {
+            device: 5,
+            fault: DeviceFault::OutOfMemory,
+        };
+        assert_eq!(start_without(&[0, 1, 2, 5]), Err(last));
         // An error of no device would only repeat.
         let refused = |_: &[usize]| Err::<(), _>(Error::ThreadPool { threads: 3 });
-        assert_eq!(start(alloc::vec![0, 1], refused), None);
+        let error = Error::ThreadPool { threads: 3 };
+        assert_eq!(start(alloc::vec![0, 1], refused), Err(error));
     }
 }

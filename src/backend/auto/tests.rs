@@ -26,6 +26,10 @@ fn gpus_are_taken_only_when_allowed() {
         matches!(allowed.chosen, Chosen::Both(_)),
         devices.iter().any(plan::is_fast)
     );
+    if let Err(why) = Cuda::probe() {
+        let says = alloc::format!("no GPU ({why}); the fastest on this processor, ");
+        assert!(allowed.reason().starts_with(&says), "{}", allowed.reason());
+    }
 }
 
 /// Needs a GPU, and injects its loss.
