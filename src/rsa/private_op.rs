@@ -19,11 +19,12 @@ use core::iter;
 use core::ops::Range;
 
 use batch_modexp_core::engine::{Engine, SecretPowers};
-use batch_modexp_core::secret::Secret;
+use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::Limb;
 
 use self::blinding::{Blinded, Blinds};
 pub(super) use self::check::ct_eq;
+use self::check::is_below;
 use self::class::{Key, KeyClass, Positions, PrimeClass};
 pub(super) use self::random::{Randomness, Streams};
 use super::error::Error;
@@ -43,7 +44,8 @@ pub(super) trait Source<K: Key>: Sync {
     fn has_key(&self, position: usize, key: &K) -> bool;
 
     /// Writes the encoded message of the item at `position`: a number below n, most significant
-    /// octet first, as long as the modulus. If `randomness` fails, the whole batch fails.
+    /// octet first, as long as the modulus. Any other number fails with [`Error::Fault`]. If
+    /// `randomness` fails, the whole batch fails.
     fn encode(
         &self,
         position: usize,
@@ -234,7 +236,14 @@ impl<'a, K: Key> Encoded<'a, K> {
             };
             let octets = &mut octets[..key.size()];
             match batch.source.encode(position, key, &mut randomness, octets) {
-                Ok(()) => octets_to_limbs(octets, em),
+                Ok(()) => {
+                    octets_to_limbs(octets, em);
+                    // A check modulo p and q would not notice.
+                    if !reveal(is_below(em, key.modulus().limbs)) {
+                        em.fill(Limb::ZERO);
+                        failed.push((item, batch.fault(item)));
+                    }
+                }
                 Err(Error::Rng) => return Err(Error::Rng),
                 Err(error) => failed.push((item, error.at(position))),
             }

@@ -39,8 +39,8 @@ pub trait Scheme: sealed::Sealed + Sync {
     /// Whether [`encode`](Self::encode) draws random octets.
     fn is_randomized(&self) -> bool;
 
-    /// Encodes `digest` (EMSA) for a modulus of `n_bits` bits, in `encoded`, which is as long as
-    /// the modulus in bytes.
+    /// Encodes `digest` (EMSA) as a number of fewer than `n_bits` bits, the length of the modulus,
+    /// in `encoded`, which is as long as the modulus in bytes.
     ///
     /// # Errors
     ///

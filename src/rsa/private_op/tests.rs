@@ -169,6 +169,49 @@ fn no_fault_in_a_plain_operation_gets_through() {
     }
 }
 
+/// Encodes one message as a number that is not below any modulus.
+#[cfg(feature = "std")]
+struct TooLarge(usize);
+
+#[cfg(feature = "std")]
+impl Source<KeyHandle> for TooLarge {
+    fn has_key(&self, _: usize, _: &KeyHandle) -> bool {
+        true
+    }
+
+    fn encode(
+        &self,
+        position: usize,
+        _: &KeyHandle,
+        _: &mut Randomness,
+        em: &mut [u8],
+    ) -> Result<(), Error> {
+        em[1..].fill(0xff);
+        em[0] = if position == self.0 { 0xff } else { 0 };
+        Ok(())
+    }
+}
+
+/// On every engine, even where the result is checked modulo p and q.
+#[cfg(feature = "std")]
+#[test]
+fn encoded_messages_above_the_modulus_fail_alone() {
+    use batch_modexp_cpu::AnyEngine;
+    let key = KeyHandle::new(&rsa_key()).unwrap();
+    let simd = [AnyEngine::fma(), AnyEngine::ifma()].into_iter().flatten();
+    for engine in simd.chain([AnyEngine::Serial]) {
+        for blinding in [true, false] {
+            let streams = Streams::seeded(&mut getrandom::SysRng).unwrap();
+            let keys = [&key; ITEMS];
+            let results =
+                crate::rsa::batch::private_ops(&engine, &keys, &TooLarge(1), &streams, blinding);
+            let results = SecretOctets::new(results.unwrap());
+            assert_eq!(results.get(1), Err(Error::Fault { index: 1 }));
+            assert!(results.get(0).is_ok() && results.get(2).is_ok());
+        }
+    }
+}
+
 /// A result that is right modulo n but not below n is wrong.
 #[test]
 fn results_above_the_modulus_do_not_get_through() {
