@@ -50,12 +50,16 @@ const ITEMS_AT_A_TIME: usize = 512;
 /// }
 /// ```
 pub trait RsaBackend {
-    /// Computes powers with secret exponents, modulo p and q, or modulo n for keys without CRT
-    /// values.
+    /// Computes powers with secret exponents: modulo the p of all items, then the q of all items, or
+    /// modulo n for keys without CRT values. Key generation also tests candidates for primes.
+    ///
+    /// A power that is wrong or not written fails its own item. Any thread may call this, and
+    /// several at a time if the backend is shared.
     ///
     /// # Errors
     ///
-    /// The backend's error if it fails as a whole.
+    /// The backend's error. It fails the whole batch; with an [index](batch_modexp_core::Error::index)
+    /// it fails only the items whose keys have this size. The powers are then ignored.
     fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error>;
 
     /// Computes all items. The results of private operations are checked before they are returned
@@ -100,7 +104,6 @@ pub trait RsaBackend {
 /// encryption). Their keys share all public numbers except n.
 ///
 /// Items can be [split](Self::split_at) like a slice, to divide them among threads or devices.
-#[allow(missing_debug_implementations)]
 pub struct Items<'a> {
     pub(super) operations: Operations<'a>,
     /// One for each item.
@@ -263,7 +266,7 @@ pub struct PerThread<'a> {
     pub backend: &'a (dyn RsaBackend + Sync),
     /// The largest useful number of concurrent calls; more slow each other down.
     pub threads: NonZeroUsize,
-    /// The number of exponentiations that a call computes at the same time.
+    /// The number of exponentiations that a call computes at the same time, at least 1.
     pub granularity: usize,
 }
 

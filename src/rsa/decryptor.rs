@@ -35,7 +35,6 @@ use crate::rsa::Error;
 /// assert_eq!(messages.get(1).unwrap_err(), Error::Decryption { index: 1 });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[allow(missing_debug_implementations)]
 pub struct BatchDecryptor<B, S> {
     backend: B,
     scheme: S,

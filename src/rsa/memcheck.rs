@@ -239,8 +239,10 @@ fn test_primality() {
         for (number, passes) in [(p, true), (n, false)] {
             let width = number.bits_precision().next_multiple_of(64);
             let number = number.clone().resize(width);
+            // With a length that is known, as of candidates, and without.
+            let min_bits = if passes { number.bit_width_vartime() } else { 0 };
             set_undefined(number.as_limbs(), true);
-            let modulus = Modulus::new(number.as_limbs(), 0);
+            let modulus = Modulus::new(number.as_limbs(), min_bits);
             let mut randomness = Streams::seeded(&mut SecretRandom::new(6)).unwrap().next();
             let verdicts =
                 pass(&on_engine(&Serial), &[modulus.by_ref(); 3], &mut randomness).unwrap();
@@ -324,8 +326,7 @@ fn rsa_keys() -> Vec<PrivateKey> {
 }
 
 /// Private operations from octets to octets, with and without blinding. Keys are marked secret
-/// after their import; during it, the length of a prime is public where its Montgomery constants
-/// are made (`key::params`).
+/// after their import, which `import` covers.
 fn private_operations(backend: &impl RsaBackend, rsa_keys: Vec<PrivateKey>) {
     let keys: Vec<_> = rsa_keys
         .iter()

@@ -15,8 +15,6 @@ use std::io::Write;
 use std::process::Command;
 
 use batch_modexp_core::monty::ModulusRef;
-use crypto_bigint::BoxedUint;
-use crypto_bigint::modular::MontyParams;
 use rayon::prelude::*;
 
 use crate::{WORKSPACE, need};
@@ -69,13 +67,6 @@ fn under_valgrind(module: &str, case: &str) -> (Option<i32>, String) {
     }
     assert!(text.contains("running 1 test"), "no case {case}: {text}");
     (output.status.code(), text)
-}
-
-/// Marks a modulus and its constants.
-#[allow(dead_code, reason = "one of the crates asks")]
-pub(crate) fn set_params_undefined(params: &MontyParams<BoxedUint>, undefined: bool) {
-    set_modulus_undefined(ModulusRef::of(params), undefined);
-    set_undefined(params.one().as_limbs(), undefined);
 }
 
 /// Marks a modulus and its constants.

@@ -11,6 +11,7 @@ mod keys;
 mod mixed;
 #[path = "../common/need.rs"]
 mod need;
+mod powers;
 mod public_keys;
 mod raw;
 mod schemes;

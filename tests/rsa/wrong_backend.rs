@@ -76,6 +76,10 @@ enum Wrong {
     Repeated,
     /// The place of a power holds zeros.
     Zeros,
+    /// The power is not reduced.
+    Ones,
+    /// No power is written.
+    Unwritten,
     /// Nothing is computed.
     Forgotten,
 }
@@ -84,16 +88,20 @@ struct Wrapper(Wrong);
 
 impl RsaBackend for Wrapper {
     fn exponentiate(&self, mut powers: SecretPowers<'_>) -> Result<(), Error> {
+        if let Wrong::Unwritten = self.0 {
+            return Ok(());
+        }
         Serial.exponentiate(powers.reborrow())?;
         let limbs = powers.limbs();
         let (first, others) = powers.out.split_at_mut(limbs);
         match self.0 {
-            Wrong::Nothing | Wrong::Forgotten => {}
+            Wrong::Nothing | Wrong::Unwritten | Wrong::Forgotten => {}
             Wrong::FlippedBit => first[3] ^= Limb::ONE,
             Wrong::Shifted => first.rotate_right(1),
             Wrong::Swapped => first.swap_with_slice(&mut others[..limbs]),
             Wrong::Repeated => first.copy_from_slice(&others[..limbs]),
             Wrong::Zeros => first.fill(Limb::ZERO),
+            Wrong::Ones => first.fill(Limb::MAX),
         }
         Ok(())
     }
@@ -119,6 +127,8 @@ fn no_wrong_power_gets_through() {
         (Swapped, &[0, 1]),
         (Repeated, &[0]),
         (Zeros, &[0]),
+        (Ones, &[0]),
+        (Unwritten, &[0, 1, 2]),
         (Forgotten, &[0, 1, 2]),
     ] {
         let is_bad = |index| bad_items.contains(&index);

@@ -36,6 +36,8 @@ fn heap() {
             Needle::new("q", &q),
             Needle::new("octets of p", &octets(&p)),
             Needle::new("octets of q", &octets(&q)),
+            Needle::new("R^2 mod p", &((BigUint::from(1u8) << 1024) % &p)),
+            Needle::new("R^2 mod q", &((BigUint::from(1u8) << 1024) % &q)),
             Needle::new("half of p", &(&p >> 1u32)),
             Needle::new("half of q", &(&q >> 1u32)),
         ];

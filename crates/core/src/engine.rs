@@ -12,6 +12,7 @@ use crypto_bigint::{BoxedUint, Choice, Limb};
 
 use crate::monty::ModulusRef;
 use crate::secret::Secret;
+use crate::width::MAX_BITS;
 
 /// The arithmetic that RSA needs, on flat numbers.
 ///
@@ -153,20 +154,21 @@ impl Product<'_> {
     }
 }
 
-/// Powers with secret exponents, and the places for them.
+/// Powers with secret exponents, and the places for them. Bases, exponents and moduli are secret.
 ///
 /// The numbers of a buffer follow one another. Each has [as many limbs](Self::limbs) as the moduli,
-/// least significant first.
+/// least significant first. Buffers do not overlap. There may be no powers.
 pub struct SecretPowers<'a> {
-    /// Odd and equally wide. Consecutive powers may share one: see [`ModulusRef::is_same`].
-    pub moduli: &'a [ModulusRef<'a>],
-    /// One for each modulus, none narrower than `exponent_bits`.
+    /// Odd and equally wide, of at most 16,384 bits. Consecutive powers may share one: see
+    /// [`ModulusRef::is_same`].
+    pub moduli: Moduli<'a>,
+    /// One for each modulus, none narrower than `exponent_bits`; narrower or wider than the moduli.
     pub exponents: &'a [&'a [Limb]],
-    /// Only this many low bits of each exponent are used; public.
+    /// Only this many low bits of each exponent are used; public. May exceed the width of the moduli.
     pub exponent_bits: u32,
     /// A number for each modulus, of any value.
     pub bases: &'a [Limb],
-    /// `bases[i]^exponents[i] mod moduli[i]`, below the modulus.
+    /// `bases[i]^exponents[i] mod moduli[i]`, below the modulus. Holds anything before.
     pub out: &'a mut [Limb],
 }
 
@@ -175,8 +177,8 @@ impl<'a> SecretPowers<'a> {
     ///
     /// # Panics
     ///
-    /// If the moduli are not equally wide, a buffer does not have a number for each modulus, or an
-    /// exponent is narrower than `exponent_bits`.
+    /// If the moduli are too wide or not equally wide, a buffer does not have a number for each of
+    /// them, or an exponent is narrower than `exponent_bits`.
     pub fn assert_lengths(&self) {
         let (count, size) = (self.moduli.len(), self.limbs());
         let lens = [
@@ -216,7 +218,7 @@ impl<'a> SecretPowers<'a> {
     ///
     /// # Panics
     ///
-    /// If there are fewer, or if [`assert_lengths`](Self::assert_lengths) would panic.
+    /// If there are fewer, or a buffer does not have a number for each modulus.
     #[must_use]
     pub fn split_at(self, middle: usize) -> (Self, Self) {
         let (exponent_bits, at) = (self.exponent_bits, middle * self.limbs());
@@ -274,12 +276,19 @@ impl Comparison<'_> {
 
 /// The number of limbs of each modulus.
 fn size_of_all(moduli: Moduli<'_>) -> usize {
-    let first = moduli.first().map_or(0, |modulus| modulus.limbs.len());
+    const MOST: usize = (MAX_BITS / Limb::BITS) as usize;
+    let Some(first) = moduli.first() else {
+        return 0;
+    };
+    let size = first.limbs.len();
+    assert!((1..=MOST).contains(&size), "moduli of 1 to 16,384 bits");
     assert!(
-        moduli.iter().all(|modulus| modulus.limbs.len() == first),
-        "moduli of one batch are equally wide"
+        moduli
+            .iter()
+            .all(|modulus| [modulus.limbs.len(), modulus.r2.len()] == [size; 2]),
+        "moduli of one batch are equally wide, and so are their constants"
     );
-    first
+    size
 }
 
 /// A public exponent of at least 1.

@@ -62,7 +62,6 @@ const LARGEST_PUBLIC_WINDOW: u32 = Window::MAX_BITS;
 
 /// The table of a [`FixedBase`](crate::FixedBase) or a
 /// [`FixedBaseVartime`](crate::FixedBaseVartime), independent of the caller's number type.
-#[allow(missing_debug_implementations)]
 pub struct Table {
     form: TableForm,
     window: Window,

@@ -21,10 +21,10 @@ use crypto_bigint::{CtEq, Limb, U64, Unsigned, WideWord, Word};
 
 pub use self::division::{power_of_two, remainder};
 use crate::secret::Secret;
+use crate::width::scrubbed;
 use crate::window::{Window, bits_at};
 
 /// A secret odd modulus with its Montgomery constants, in memory of its own that is wiped.
-#[allow(missing_debug_implementations)]
 pub struct Modulus {
     limbs: Secret<Vec<Limb>>,
     r2: Secret<Vec<Limb>>,
@@ -43,7 +43,7 @@ impl Modulus {
     pub fn new(limbs: &[Limb], min_bits: u32) -> Self {
         let bits = limbs.len() as u32 * Limb::BITS;
         let mut mod_inv = Secret::new(vec![U64::ZERO]);
-        mod_inv[0] = U64::from_u64(inverse(low_64_bits(limbs)));
+        scrubbed(|| mod_inv[0] = U64::from_u64(inverse(low_64_bits(limbs))));
         Self {
             limbs: Secret::new(limbs.to_vec()),
             r2: power_of_two(2 * bits, limbs, min_bits),
@@ -101,7 +101,7 @@ pub fn inverse(odd: u64) -> u64 {
 pub struct ModulusRef<'a> {
     /// The modulus.
     pub limbs: &'a [Limb],
-    /// `R^2 mod modulus`.
+    /// `R^2 mod modulus`, where R is 2 to the width of the modulus in bits.
     pub r2: &'a [Limb],
     /// `1 / modulus mod 2^64`.
     pub mod_inv: &'a U64,
@@ -121,7 +121,9 @@ impl<'a> ModulusRef<'a> {
     /// Whether both are the same references.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        core::ptr::eq(self.limbs, other.limbs) && core::ptr::eq(self.r2, other.r2)
+        core::ptr::eq(self.limbs, other.limbs)
+            && core::ptr::eq(self.r2, other.r2)
+            && core::ptr::eq(self.mod_inv, other.mod_inv)
     }
 
     /// The width of the modulus in bits.

@@ -40,7 +40,6 @@ pub use self::vartime::BatchModExpVartime;
 /// the length of the modulus in bits, and `BoxedMontyParams` are freed unwiped.
 ///
 /// Does not implement `Debug`: all three values may be secrets.
-#[allow(missing_debug_implementations)]
 pub struct ModExp<'a, U: Unsigned> {
     /// The base, in ordinary (not Montgomery) form.
     pub base: &'a U,

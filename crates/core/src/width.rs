@@ -12,7 +12,7 @@
 
 use core::slice;
 
-use crypto_bigint::{BoxedUint, Limb, Uint, Unsigned};
+use crypto_bigint::{Limb, Uint, Unsigned};
 use zeroize::{Zeroize, optimization_barrier};
 
 /// The widest supported modulus, in bits.
@@ -75,17 +75,11 @@ pub fn with_limbs<C: WithLimbs>(limbs: usize, computation: C) -> C::Output {
     }
 }
 
-/// Copies `value` into `LIMBS` limbs, zero-extended.
+/// Copies a number into `LIMBS` limbs, zero-extended.
 ///
 /// # Panics
 ///
-/// If `value` has more than `LIMBS` limbs.
-#[must_use]
-pub fn load<const LIMBS: usize>(value: &BoxedUint) -> Uint<LIMBS> {
-    load_limbs(value.as_limbs())
-}
-
-/// Copies a number of a flat buffer into `LIMBS` limbs, zero-extended.
+/// If it has more than `LIMBS` limbs.
 #[must_use]
 pub fn load_limbs<const LIMBS: usize>(limbs: &[Limb]) -> Uint<LIMBS> {
     let mut fixed = Uint::ZERO;
@@ -94,7 +88,7 @@ pub fn load_limbs<const LIMBS: usize>(limbs: &[Limb]) -> Uint<LIMBS> {
 }
 
 /// Runs `computation`, which has no long numbers on the stack, then overwrites the stack that it
-/// used: see [`scrubbed_for`].
+/// used: see `scrubbed_for`.
 pub fn scrubbed<R>(computation: impl FnOnce() -> R) -> R {
     scrubbed_for::<16, R>(computation)
 }
@@ -105,7 +99,7 @@ pub fn scrubbed<R>(computation: impl FnOnce() -> R) -> R {
 /// products and moduli on the stack. This function overwrites them with one large frame. It is best
 /// effort, since the language gives no guarantee about the place of locals. The test `wiping`
 /// checks what is left.
-pub fn scrubbed_for<const LIMBS: usize, R>(computation: impl FnOnce() -> R) -> R {
+fn scrubbed_for<const LIMBS: usize, R>(computation: impl FnOnce() -> R) -> R {
     let result = call(computation);
     overwrite_stack::<LIMBS>();
     result

@@ -12,6 +12,7 @@ use core::hint::black_box;
 use core::num::NonZeroUsize;
 use std::println;
 
+use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::window::{Window, recode_into};
 use batch_modexp_core::{BatchModExp, BatchModExpEach as _, Error, ModExp, Serial};
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
@@ -19,7 +20,7 @@ use crypto_bigint::{BoxedUint, Odd, Uint};
 
 use self::products::{each_product, each_product_boxed};
 use crate::lanes::testing::Random;
-use crate::valgrind::{run_under_valgrind, set_params_undefined, set_undefined};
+use crate::valgrind::{run_under_valgrind, set_modulus_undefined, set_undefined};
 use crate::{Cpu, Fma, ifma, need};
 
 #[test]
@@ -166,7 +167,6 @@ fn products() {
 fn numbers() {
     use super::tests::{Random, for_each_engine};
     use batch_modexp_core::engine::{Comparison, Exponent, Product};
-    use batch_modexp_core::monty::ModulusRef;
 
     let mut random = Random(5);
     let exponent = BoxedUint::from(65_537u32);
@@ -174,7 +174,7 @@ fn numbers() {
         let params = random.modulus(limbs, 3);
         let moduli = [ModulusRef::of(params.as_ref()); 19];
         let values = random.limbs(19 * limbs);
-        set_params_undefined(params.as_ref(), true);
+        set_modulus_undefined(ModulusRef::of(params.as_ref()), true);
         set_undefined(&values, true);
         for_each_engine(|_, engine| {
             let zeros = || alloc::vec![crypto_bigint::Limb::ZERO; values.len()];
@@ -205,7 +205,7 @@ fn numbers() {
                 black_box(engine.powers_agree(&powers));
             }
         });
-        set_params_undefined(params.as_ref(), false);
+        set_modulus_undefined(ModulusRef::of(params.as_ref()), false);
         set_undefined(&values, false);
     }
 }
@@ -361,7 +361,7 @@ fn boxed(backend: &impl BatchModExp<BoxedUint, Error = Error>, bits: u32) {
         for (base, exponent, params) in &values {
             set_undefined(base.as_limbs(), undefined);
             set_undefined(exponent.as_limbs(), undefined);
-            set_params_undefined(params.as_ref(), undefined);
+            set_modulus_undefined(ModulusRef::of(params.as_ref()), undefined);
         }
     };
     mark(true);

@@ -29,7 +29,6 @@ use super::words::copy_in;
 ///
 /// Base, modulus and entries are secret. They are kept in host memory and, from the first use on, on
 /// the devices, and wiped on drop. Threads share a table by reference.
-#[allow(missing_debug_implementations)]
 pub struct CudaFixedBase<U> {
     table: Place<U>,
     /// A zero as wide as the modulus.

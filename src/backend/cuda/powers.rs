@@ -74,6 +74,11 @@ impl Cuda {
         self.run_powers(host, exponents, runs, feed, output)
     }
 
+    /// Fails in a forked child, and if all devices are lost.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.devices.check()
+    }
+
     /// Computes powers with secret exponents. Otherwise like
     /// [`run_public_powers`](Self::run_public_powers).
     pub(crate) fn run_secret_powers(
@@ -81,7 +86,6 @@ impl Cuda {
         host: &dyn Engine,
         powers: SecretPowers<'_>,
     ) -> Result<(), Error> {
-        self.devices.check()?;
         let mut end = 0;
         let runs = powers.moduli.chunk_by(ModulusRef::is_same).map(|run| {
             end += run.len();

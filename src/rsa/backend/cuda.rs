@@ -31,6 +31,8 @@ const MAX_EXPONENT_BITS: u32 = 64;
 
 impl RsaBackend for Cuda {
     fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
+        powers.assert_lengths();
+        self.check()?;
         let bits = powers.moduli.first().map_or(0, ModulusRef::bits);
         if powers.exponent_bits > bits || !self.has_kernel(bits) {
             return self.host().exponentiate(powers);

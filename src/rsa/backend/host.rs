@@ -102,8 +102,9 @@ mod threads {
                 Some(powers)
             });
             let shares: Vec<_> = shares.collect();
-            each_share(pool, shares.into_iter(), |powers| {
-                self.inner().exponentiate(powers)
+            each_share(pool, shares.into_iter().enumerate(), |(i, powers)| {
+                let done = self.inner().exponentiate(powers);
+                done.map_err(|error| error.in_batch_at(i * share))
             })
         }
 

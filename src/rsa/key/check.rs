@@ -22,15 +22,15 @@ use crate::rsa::octets::os2ip;
 use crate::rsa::{MAX_BITS, MIN_BITS};
 
 /// The numbers of a key that passed all checks.
-pub(in crate::rsa) struct Checked {
-    pub(in crate::rsa) n: BoxedMontyParams,
-    pub(in crate::rsa) n_bits: u32,
+pub(super) struct Checked {
+    pub(super) n: BoxedMontyParams,
+    pub(super) n_bits: u32,
     /// As wide as its value needs.
-    pub(in crate::rsa) e: BoxedUint,
-    pub(in crate::rsa) private: Private,
+    pub(super) e: BoxedUint,
+    pub(super) private: Private,
 }
 
-pub(in crate::rsa) enum Private {
+pub(super) enum Private {
     Crt(Crt),
     /// The private exponent, as wide as n.
     Plain {
@@ -39,18 +39,18 @@ pub(in crate::rsa) enum Private {
 }
 
 /// The CRT values, all equally wide; p and q are odd.
-pub(in crate::rsa) struct Crt {
-    pub(in crate::rsa) p: Secret<BoxedUint>,
-    pub(in crate::rsa) q: Secret<BoxedUint>,
-    pub(in crate::rsa) dp: Secret<BoxedUint>,
-    pub(in crate::rsa) dq: Secret<BoxedUint>,
-    pub(in crate::rsa) qinv: Secret<BoxedUint>,
+pub(super) struct Crt {
+    pub(super) p: Secret<BoxedUint>,
+    pub(super) q: Secret<BoxedUint>,
+    pub(super) dp: Secret<BoxedUint>,
+    pub(super) dq: Secret<BoxedUint>,
+    pub(super) qinv: Secret<BoxedUint>,
     /// A public bound on the lengths of p and q, in bits.
-    pub(in crate::rsa) prime_bits: u32,
+    pub(super) prime_bits: u32,
 }
 
 /// Reads the numbers and makes all checks listed at [`KeyHandle`](super::KeyHandle).
-pub(in crate::rsa) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
+pub(super) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
     let (n, n_bits) = modulus(components.n)?;
     let e = public_exponent(components.e, &n).map_err(Error::Key)?;
     let width = n.bits_precision();

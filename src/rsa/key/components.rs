@@ -15,7 +15,6 @@
 /// # }
 /// ```
 #[derive(Clone, Copy)]
-#[allow(missing_debug_implementations)]
 pub struct RsaComponents<'a> {
     pub(super) n: &'a [u8],
     pub(super) e: &'a [u8],

@@ -50,6 +50,11 @@ impl Candidates {
         }
     }
 
+    /// The length of all candidates in bits.
+    pub(super) fn bits(&self) -> u32 {
+        self.bits
+    }
+
     /// Whether these are candidates for safe primes.
     pub(super) fn is_safe(&self) -> bool {
         self.is_safe

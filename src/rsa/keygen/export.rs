@@ -16,10 +16,9 @@ use crate::rsa::octets::limbs_to_octets;
 
 /// A generated key: a [`KeyHandle`] to sign and decrypt with, and its encodings.
 ///
-/// The primes and the private exponent d are wiped on drop, the other secrets with the last clone
-/// of the handle.
-/// Encodings are in buffers that are wiped. Their length reveals the leading zero octets of the
-/// numbers in them. `Debug` shows only the length of the modulus.
+/// Its own copies of the primes and of d are wiped on drop, the secrets of the handle with its last
+/// clone. Encodings are in buffers that are wiped. Their length reveals the leading zero octets of
+/// the numbers in them. `Debug` shows only the length of the modulus.
 pub struct GeneratedKey {
     key: KeyHandle,
     primes: [Secret<BoxedUint>; 2],
@@ -39,8 +38,8 @@ impl GeneratedKey {
 
     /// The primes p and q, of equal length and 3 modulo 4.
     ///
-    /// For other uses of the modulus, such as Paillier encryption. They are wiped on
-    /// drop; copies are the caller's to wipe.
+    /// For other uses of the modulus, such as Paillier encryption. They are wiped on drop;
+    /// copies are the caller's to wipe.
     #[must_use]
     pub fn primes(&self) -> [&BoxedUint; 2] {
         self.primes.each_ref().map(|prime| &**prime)

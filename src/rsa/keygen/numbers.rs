@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use batch_modexp_core::monty::inverse;
 use batch_modexp_core::secret::{Secret, reveal};
-use batch_modexp_core::width::{WithLimbs, load, with_limbs};
+use batch_modexp_core::width::{WithLimbs, load_limbs, with_limbs};
 use crypto_bigint::{
     BoxedUint, Choice, CtAssign, CtLt, Limb, NonZero, Odd, Reciprocal, U64, Uint, Word,
 };
@@ -63,8 +63,8 @@ impl WithLimbs for Primes<'_> {
     type Output = Option<Numbers>;
 
     fn run<const LIMBS: usize>(self) -> Option<Numbers> {
-        let p = Secret::new(load::<LIMBS>(self.p));
-        let q = Secret::new(load::<LIMBS>(self.q));
+        let p = Secret::new(load_limbs::<LIMBS>(self.p.as_limbs()));
+        let q = Secret::new(load_limbs::<LIMBS>(self.q.as_limbs()));
         if !reveal(are_far_apart(&p, &q, self.p.bits_precision())) {
             return None;
         }

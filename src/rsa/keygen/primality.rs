@@ -77,7 +77,8 @@ pub(super) fn primes(
             testers.devices.is_some(),
         );
         let drawn = candidates.draw(randomness, tests, &mut draws)?;
-        primes.extend(test(testers, drawn, candidates.is_safe(), randomness)?);
+        let (bits, is_safe) = (candidates.bits(), candidates.is_safe());
+        primes.extend(test(testers, drawn, bits, is_safe, randomness)?);
     }
     Ok(primes)
 }
@@ -92,10 +93,11 @@ struct Candidate {
 }
 
 /// Returns the candidates that are primes, or safe primes. The others, and the round that rejected
-/// them, become public.
+/// them, become public, and so is that all candidates have at least `min_bits` bits.
 fn test(
     testers: Testers<'_>,
     candidates: Vec<Secret<BoxedUint>>,
+    min_bits: u32,
     is_safe: bool,
     randomness: &mut Randomness,
 ) -> Result<Vec<Secret<BoxedUint>>, Error> {
@@ -107,7 +109,7 @@ fn test(
     let mut candidates: Vec<_> = candidates
         .into_iter()
         .map(|number| Candidate {
-            modulus: Modulus::new(number.as_limbs(), bits),
+            modulus: Modulus::new(number.as_limbs(), min_bits),
             half: None,
             number,
         })
@@ -117,7 +119,7 @@ fn test(
     if is_safe {
         for candidate in &mut candidates {
             let half = half(candidate.number.as_limbs());
-            candidate.half = Some(Modulus::new(&half, bits - 1));
+            candidate.half = Some(Modulus::new(&half, min_bits.saturating_sub(1)));
         }
         retain(&mut candidates, 1, exponentiate, randomness)?;
     }
@@ -322,10 +324,12 @@ mod tests {
                 devices,
                 stop: &AtomicBool::new(false),
             };
+            let min_bits = numbers.iter().map(|number| number.bits()).min();
+            let min_bits = min_bits.unwrap_or(0) as u32;
             let numbers = numbers.iter().map(boxed).collect();
             let mut rng = chacha20::ChaCha20Rng::seed_from_u64(3);
             let mut randomness = Streams::seeded(&mut rng).unwrap().next();
-            test(testers, numbers, is_safe, &mut randomness)
+            test(testers, numbers, min_bits, is_safe, &mut randomness)
                 .unwrap()
                 .len()
         };

@@ -8,7 +8,8 @@ use crypto_bigint::{Choice, CtEq, CtLt, Limb, WideWord, Word};
 use crate::secret::Secret;
 use crate::width::scrubbed;
 
-/// `value mod modulus`, as wide as the modulus, for any modulus but 0, also an even one.
+/// `value mod modulus`, as wide as the modulus, for any modulus but 0, also an even one. Callers run
+/// it in [`scrubbed`].
 ///
 /// Long division (Knuth, *The Art of Computer Programming*, volume 2, algorithm 4.3.1D). The value
 /// and the modulus are shifted up until the highest bit of the modulus is set. The shift is secret:
@@ -25,15 +26,17 @@ pub fn power_of_two(exponent: u32, modulus: &[Limb], min_bits: u32) -> Secret<Ve
     let highest = (exponent / Limb::BITS) as usize;
     let mut power = vec![Limb::ZERO; highest + 1];
     power[highest] = Limb::ONE << (exponent % Limb::BITS);
+    debug_assert!(min_bits == 0 || highest_bit(modulus) >= min_bits);
     let digits = match min_bits {
         0 => power.len(),
-        // The power divided by 2^64 to the number of these digits is at most 2^(min_bits - 1).
+        // Without so many digits of the radix the power is at most 2^(min_bits - 1).
         _ => (exponent + 1).saturating_sub(min_bits).div_ceil(Limb::BITS) as usize,
     };
     scrubbed(|| divide(&power, modulus, digits))
 }
 
-/// `value mod modulus`, where the quotient has at most this many digits of a limb, as is public.
+/// `value mod modulus`, where the quotient has at most this many digits of a limb, as is public: the
+/// value without its `digits` lowest limbs is below the modulus.
 fn divide(value: &[Limb], modulus: &[Limb], digits: usize) -> Secret<Vec<Limb>> {
     let (len, size) = (value.len(), modulus.len());
     let mut rest = Secret::new(vec![Limb::ZERO; len + size]);
@@ -84,6 +87,13 @@ fn divide_step(rest: &mut [Limb], divisor: &[Limb], reciprocal: Word) {
         }
         (rest[size], _) = rest[size].carrying_add(Limb::ZERO, carry);
     }
+}
+
+/// The length of a number in bits, for a debug assertion.
+fn highest_bit(limbs: &[Limb]) -> u32 {
+    let bits = (1..).zip(limbs).filter(|(_, limb)| limb.0 != 0);
+    bits.last()
+        .map_or(0, |(len, limb)| len * Limb::BITS - limb.0.leading_zeros())
 }
 
 /// With B = 2^`Word::BITS`, the reciprocal `(B^2 - 1) / divisor - B`, rounded down, of a divisor with
@@ -187,17 +197,22 @@ mod tests {
     #[test]
     fn powers_of_two_are_those_of_num_bigint() {
         for modulus in [1, 2, 3, 10].into_iter().flat_map(numbers) {
-            let number = big(&modulus);
-            let bits = number.bits() as u32;
-            if bits < 2 || number.count_ones() == 1 {
-                continue;
-            }
             let width = modulus.len() as u32 * Limb::BITS;
-            for exponent in [width - 1, width, width + 7, 2 * width, 2 * width + 60] {
-                let expected = (BigUint::from(1u8) << exponent) % &number;
-                for min_bits in [0, 1, bits / 2, bits - 1, bits] {
-                    let power = power_of_two(exponent, &modulus, min_bits);
-                    assert_eq!(big(&power), expected, "{exponent}, {min_bits}");
+            // Shorter moduli too, of any number of bits.
+            for shift in (0..width).step_by(13) {
+                let mut modulus = modulus.clone();
+                shift_down(&mut modulus, shift, Word::MAX);
+                let number = big(&modulus);
+                let bits = number.bits() as u32;
+                if bits < 2 || number.count_ones() == 1 {
+                    continue;
+                }
+                for exponent in [bits - 1, width, width + 7, 2 * width, 2 * width + 60] {
+                    let expected = (BigUint::from(1u8) << exponent) % &number;
+                    for min_bits in [0, 1, bits / 2, bits - 1, bits] {
+                        let power = power_of_two(exponent, &modulus, min_bits);
+                        assert_eq!(big(&power), expected, "{exponent}, {min_bits}");
+                    }
                 }
             }
         }

@@ -54,9 +54,11 @@ fn with_moduli(limbs: usize, check: impl Fn(ModulusRef<'_>, BigUint)) {
 /// The constants are those of crypto-bigint.
 #[test]
 fn constants() {
-    for limbs in [1, 2, 3, 5, 16] {
-        with_moduli(limbs, |expected, _| {
-            for modulus in [Modulus::new(expected.limbs, 0), expected.into()] {
+    for limbs in 1..=33 {
+        with_moduli(limbs, |expected, number| {
+            let modulus = |min_bits| Modulus::new(expected.limbs, min_bits);
+            let exact = number.bits() as u32;
+            for modulus in [modulus(0), modulus(exact), expected.into()] {
                 let found = modulus.by_ref();
                 assert_eq!([found.limbs, found.r2], [expected.limbs, expected.r2]);
                 assert_eq!(found.mod_inv, expected.mod_inv);

@@ -19,7 +19,6 @@ use crate::width::{MAX_BITS, clear, place, width};
 /// compute with it. It is immutable: threads share it by reference or in an `Arc`. It implements
 /// neither `Debug` nor `Clone`: base, modulus and entries are secret, and wiped on drop. The
 /// window, the lengths and the size are public.
-#[allow(missing_debug_implementations)]
 pub struct FixedBase<U> {
     table: Table,
     /// A zero as wide as the modulus.

@@ -16,7 +16,6 @@ use crate::powers::HasPowerEngine;
 /// backends of the same kind compute with it. Threads share it by reference or in an `Arc`. It
 /// implements neither `Debug` nor `Clone`: base, modulus and entries may be secret, and are wiped
 /// on drop. The window, the lengths and the size are public.
-#[allow(missing_debug_implementations)]
 pub struct FixedBaseVartime<U>(FixedBase<U>);
 
 impl<U> FixedBaseVartime<U> {

@@ -22,7 +22,6 @@ use crypto_bigint::modular::MontyParams;
 /// For a secret modulus make `params` with `MontyParams::new`, never with `new_vartime`.
 ///
 /// Does not implement `Debug`: all three values may be secrets.
-#[allow(missing_debug_implementations)]
 pub struct ModMul<'a, U: Unsigned> {
     /// A factor.
     pub a: &'a U,

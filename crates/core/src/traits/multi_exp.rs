@@ -22,7 +22,6 @@ use crate::width::{MAX_BITS, clear, place, width};
 ///   reference.
 ///
 /// Does not implement `Debug`: all values may be secrets.
-#[allow(missing_debug_implementations)]
 pub struct ModMultiExp<'a, U: Unsigned> {
     /// Bases and exponents.
     pub terms: &'a [(&'a U, &'a U)],

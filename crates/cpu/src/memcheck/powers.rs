@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::hint::black_box;
 
 use batch_modexp_core::fixed_base::{Table, TableForm};
+use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::powers::{
     FixedPowers, HasPowerEngine, MultiPowers, PowerEngine, PublicPowers,
 };
@@ -16,7 +17,7 @@ use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
 use crate::lanes::testing::Random;
-use crate::valgrind::{set_params_undefined, set_undefined};
+use crate::valgrind::{set_modulus_undefined, set_undefined};
 
 fn number(random: &mut Random, bits: u32) -> BoxedUint {
     let mut number = BoxedUint::zero_with_precision(bits);
@@ -38,7 +39,7 @@ pub(super) fn fixed_base(backend: &impl BatchFixedBaseExp, bits: u32) {
     // The inverse of -1 is -1, so no other number needs to be known to belong to a base.
     let one = BoxedUint::one_with_precision(bits);
     let base = params.modulus().as_ref().wrapping_sub(&one);
-    set_params_undefined(params.as_ref(), true);
+    set_modulus_undefined(ModulusRef::of(params.as_ref()), true);
     set_undefined(base.as_limbs(), true);
     for exponent in &exponents {
         set_undefined(exponent.as_limbs(), true);
@@ -61,7 +62,7 @@ pub(super) fn fixed_base(backend: &impl BatchFixedBaseExp, bits: u32) {
         .batch_fixed_base_exp(&table, &exponents, 70, &mut out)
         .unwrap();
     black_box(&out);
-    set_params_undefined(params.as_ref(), false);
+    set_modulus_undefined(ModulusRef::of(params.as_ref()), false);
 }
 
 /// The same with public exponents: only the base and the modulus are marked.
@@ -72,7 +73,7 @@ pub(super) fn fixed_base_vartime(backend: &impl BatchFixedBaseExpVartime, bits: 
     exponents[..4].fill(BoxedUint::one_with_precision(128));
     let one = BoxedUint::one_with_precision(bits);
     let base = params.modulus().as_ref().wrapping_sub(&one);
-    set_params_undefined(params.as_ref(), true);
+    set_modulus_undefined(ModulusRef::of(params.as_ref()), true);
     set_undefined(base.as_limbs(), true);
     let mut out = vec![BoxedUint::zero(); exponents.len()];
     let table = backend.fixed_base_vartime(&base, params.as_ref(), 70, usize::MAX);
@@ -84,7 +85,7 @@ pub(super) fn fixed_base_vartime(backend: &impl BatchFixedBaseExpVartime, bits: 
             .unwrap();
         black_box(&out);
     }
-    set_params_undefined(params.as_ref(), false);
+    set_modulus_undefined(ModulusRef::of(params.as_ref()), false);
 }
 
 /// Uses secret exponents as public ones, which must be found.
@@ -110,7 +111,7 @@ pub(super) fn multi_exp(backend: &impl BatchMultiExp, bits: u32) {
     let numbers: Vec<_> = (0..27)
         .map(|_| [bits, 128].map(|bits| number(&mut random, bits)))
         .collect();
-    set_params_undefined(params.as_ref(), true);
+    set_modulus_undefined(ModulusRef::of(params.as_ref()), true);
     for number in numbers.iter().flatten() {
         set_undefined(number.as_limbs(), true);
     }
@@ -127,7 +128,7 @@ pub(super) fn multi_exp(backend: &impl BatchMultiExp, bits: u32) {
         backend.batch_multi_exp(&batch, &lengths, &mut out).unwrap();
         black_box(&out);
     }
-    set_params_undefined(params.as_ref(), false);
+    set_modulus_undefined(ModulusRef::of(params.as_ref()), false);
 }
 
 /// Computes powers with a short and a long public exponent, for more instances than lanes.
@@ -135,7 +136,7 @@ pub(super) fn public_exponent(backend: &impl BatchModExpVartime, bits: u32) {
     let mut random = Random(8);
     let params = params(&mut random, bits);
     let numbers: Vec<_> = (0..9).map(|_| number(&mut random, bits)).collect();
-    set_params_undefined(params.as_ref(), true);
+    set_modulus_undefined(ModulusRef::of(params.as_ref()), true);
     for number in &numbers {
         set_undefined(number.as_limbs(), true);
     }
@@ -148,7 +149,7 @@ pub(super) fn public_exponent(backend: &impl BatchModExpVartime, bits: u32) {
             .unwrap();
         black_box(&out);
     }
-    set_params_undefined(params.as_ref(), false);
+    set_modulus_undefined(ModulusRef::of(params.as_ref()), false);
 }
 
 /// A control: reads entries of rows at addresses that depend on the digits.

@@ -4,12 +4,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::hint::black_box;
 
+use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::{BatchModMul, Error, ModMul};
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Odd, Uint};
 
 use crate::lanes::testing::Random;
-use crate::valgrind::{set_params_undefined, set_undefined};
+use crate::valgrind::{set_modulus_undefined, set_undefined};
 
 /// Products of `Uint`s in both forms with everything secret, for more instances than lanes, with
 /// separate and shared moduli.
@@ -66,7 +67,7 @@ pub(super) fn each_product_boxed(backend: &dyn BatchModMul<BoxedUint, Error = Er
         for (a, b, params) in &values {
             set_undefined(a.as_limbs(), undefined);
             set_undefined(b.as_limbs(), undefined);
-            set_params_undefined(params.as_ref(), undefined);
+            set_modulus_undefined(ModulusRef::of(params.as_ref()), undefined);
         }
     };
     mark(true);
