@@ -240,7 +240,11 @@ fn test_primality() {
             let width = number.bits_precision().next_multiple_of(64);
             let number = number.clone().resize(width);
             // With a length that is known, as of candidates, and without.
-            let min_bits = if passes { number.bit_width_vartime() } else { 0 };
+            let min_bits = if passes {
+                number.bit_width_vartime()
+            } else {
+                0
+            };
             set_undefined(number.as_limbs(), true);
             let modulus = Modulus::new(number.as_limbs(), min_bits);
             let mut randomness = Streams::seeded(&mut SecretRandom::new(6)).unwrap().next();

@@ -88,13 +88,7 @@ impl AnyEngine {
     /// The engine's name, for users.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Serial => "serial",
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Fma(_) => "fma",
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma(_) => "ifma",
-        }
+        self.inner().name()
     }
 
     /// How many of `count` instances with moduli of `bits` bits the engine computes itself.

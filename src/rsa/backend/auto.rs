@@ -1,6 +1,9 @@
 //! The choice between processor and GPUs for RSA operations.
 
-use super::{HostEngine, Items, PerThread, RsaBackend, SecretPowers};
+use super::RsaBackend;
+use super::host::forward;
+#[cfg(feature = "cuda")]
+use super::{HostEngine, Items, PerThread, SecretPowers};
 #[cfg(feature = "cuda")]
 use super::{ModulusRef, Operations};
 use crate::backend::Auto;
@@ -11,6 +14,7 @@ use crate::backend::auto::{
     cost::{Shape, Side},
 };
 use crate::rsa::KeyHandle;
+#[cfg(feature = "cuda")]
 use crate::rsa::error::Error;
 #[cfg(feature = "cuda")]
 use crate::rsa::private_op::class::KeyClass;
@@ -100,24 +104,4 @@ impl Chosen {
     }
 }
 
-impl RsaBackend for Auto {
-    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
-        self.chosen().backend().exponentiate(powers)
-    }
-
-    fn compute(&self, items: Items<'_>) -> Result<(), Error> {
-        self.chosen().backend().compute(items)
-    }
-
-    fn engine(&self) -> HostEngine<'_> {
-        self.chosen().backend().engine()
-    }
-
-    fn per_thread(&self) -> Option<PerThread<'_>> {
-        self.chosen().backend().per_thread()
-    }
-
-    fn per_host_thread(&self) -> Option<PerThread<'_>> {
-        self.chosen().backend().per_host_thread()
-    }
-}
+forward!([] Auto, self => self.chosen().backend());

@@ -36,39 +36,45 @@ on_engine!(batch_modexp_cpu::Ifma);
 #[cfg(feature = "std")]
 on_engine!(batch_modexp_cpu::AnyEngine);
 
-/// A pointer to a backend is that backend.
-macro_rules! on_pointee {
-    ($pointer:ty) => {
-        impl<B: RsaBackend + ?Sized> RsaBackend for $pointer {
+/// Implements a backend by another one, such as a pointer by what it points to.
+macro_rules! forward {
+    ([$($generics:tt)*] $backend:ty, $self:ident => $to:expr) => {
+        impl<$($generics)*> $crate::rsa::backend::RsaBackend for $backend {
             fn exponentiate(
-                &self,
-                powers: SecretPowers<'_>,
+                &$self,
+                powers: $crate::rsa::backend::SecretPowers<'_>,
             ) -> Result<(), batch_modexp_core::Error> {
-                (**self).exponentiate(powers)
+                $to.exponentiate(powers)
             }
 
-            fn compute(&self, items: Items<'_>) -> Result<(), Error> {
-                (**self).compute(items)
+            fn compute(
+                &$self,
+                items: $crate::rsa::backend::Items<'_>,
+            ) -> Result<(), $crate::rsa::Error> {
+                $to.compute(items)
             }
 
-            fn engine(&self) -> HostEngine<'_> {
-                (**self).engine()
+            fn engine(&$self) -> $crate::rsa::backend::HostEngine<'_> {
+                $to.engine()
             }
 
-            fn per_thread(&self) -> Option<PerThread<'_>> {
-                (**self).per_thread()
+            fn per_thread(&$self) -> Option<$crate::rsa::backend::PerThread<'_>> {
+                $to.per_thread()
             }
 
-            fn per_host_thread(&self) -> Option<PerThread<'_>> {
-                (**self).per_host_thread()
+            fn per_host_thread(&$self) -> Option<$crate::rsa::backend::PerThread<'_>> {
+                $to.per_host_thread()
             }
         }
     };
 }
 
-on_pointee!(&B);
-on_pointee!(Arc<B>);
-on_pointee!(Box<B>);
+forward!([B: RsaBackend + ?Sized] &B, self => (**self));
+forward!([B: RsaBackend + ?Sized] Arc<B>, self => (**self));
+forward!([B: RsaBackend + ?Sized] Box<B>, self => (**self));
+
+#[cfg(feature = "std")]
+pub(super) use forward;
 
 #[cfg(feature = "std")]
 mod threads {
@@ -177,21 +183,5 @@ mod threads {
         quarter.max(least).next_multiple_of(LANES)
     }
 
-    impl RsaBackend for Cpu {
-        fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
-            self.inner().exponentiate(powers)
-        }
-
-        fn compute(&self, items: Items<'_>) -> Result<(), Error> {
-            self.inner().compute(items)
-        }
-
-        fn engine(&self) -> HostEngine<'_> {
-            self.inner().engine()
-        }
-
-        fn per_thread(&self) -> Option<PerThread<'_>> {
-            self.inner().per_thread()
-        }
-    }
+    forward!([] Cpu, self => self.inner());
 }

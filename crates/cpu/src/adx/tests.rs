@@ -5,7 +5,9 @@ use num_bigint::BigUint;
 
 use super::portable::Portable;
 use super::*;
-use crate::lanes::testing::{Random, check_select, check_step, neg_inv, number, pack, unpack};
+use crate::lanes::testing::{
+    Random, check_select, check_step, check_windows, neg_inv, number, pack, unpack,
+};
 
 /// Widths of one to many tiles, full and partial.
 const WIDTHS: [u32; 10] = [320, 512, 576, 1024, 1088, 1536, 2048, 3072, 4096, 16_384];
@@ -13,6 +15,11 @@ const WIDTHS: [u32; 10] = [320, 512, 576, 1024, 1088, 1536, 2048, 3072, 4096, 16
 fn unit() -> Option<Words<Token>> {
     let token = Token::detect().ok_or("this processor has no BMI2 and ADX");
     crate::need::available("adx", token).map(Words)
+}
+
+#[test]
+fn windows() {
+    check_windows::<Words<Portable>>(&[(100, 3), (500, 4), (501, 5), (1024, 5), (2048, 5)]);
 }
 
 /// Random tiles; words are often all zeros or all ones.

@@ -10,11 +10,17 @@ use super::portable::Portable;
 use crate::Fma;
 use crate::lanes::testing::{
     Random, check_ladder, check_products, check_select, check_select_of_row, check_step,
+    check_windows,
 };
 
 fn unit() -> Option<Lanes4<Token>> {
     let token = Token::detect().ok_or("this processor has no AVX2 and FMA, nor NEON");
     crate::need::available("fma", token).map(Lanes4)
+}
+
+#[test]
+fn windows() {
+    check_windows::<Lanes4<Portable>>(&[(100, 3), (512, 4), (1024, 4), (1600, 4), (2048, 5)]);
 }
 
 /// Checks that `H` and `L` of a product are those that the bounds of the columns assume.

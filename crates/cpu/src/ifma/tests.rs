@@ -7,7 +7,7 @@ use super::{avx_ifma, avx512, portable};
 use crate::lanes::Lanes;
 use crate::lanes::testing::check_squarings;
 use crate::lanes::testing::{
-    check_ladder, check_products, check_select, check_select_of_row, check_step,
+    check_ladder, check_products, check_select, check_select_of_row, check_step, check_windows,
 };
 use crate::need;
 
@@ -45,6 +45,13 @@ fn four_by_evex() -> Option<Lanes52<avx_ifma::Token<true>>> {
 fn four_or_emulated() -> Option<Lanes52<avx_ifma::Token<false>>> {
     let token = avx_ifma::Token::detect_or_emulate().ok_or("this processor has no AVX2");
     need::available("fma", token).map(Lanes52)
+}
+
+#[test]
+fn windows_of_eight_and_four_lanes() {
+    let expected = [(100, 3), (256, 4), (320, 4), (321, 5), (512, 5), (1024, 5)];
+    check_windows::<Lanes52<avx512::Token>>(&expected);
+    check_windows::<Lanes52<avx_ifma::Token<false>>>(&expected);
 }
 
 fn check_all_products<T: Madd52>(unit: Option<Lanes52<T>>) {

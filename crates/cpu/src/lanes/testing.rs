@@ -9,6 +9,7 @@ use batch_modexp_core::window::Window;
 use num_bigint::BigUint;
 
 pub(crate) use self::squarings::check_squarings;
+use super::workspace::window;
 use super::{LARGEST_WINDOW, Lanes, Modulus, Step, Table};
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.
@@ -371,5 +372,14 @@ pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
                 check(value, lane, exponent);
             }
         }
+    }
+}
+
+/// Compares the windows of exponents: pairs of a length and a window, both in bits. The cases of
+/// memcheck have exponents on both sides of each change, so a change here also concerns them.
+pub(crate) fn check_windows<L: Lanes>(expected: &[(u32, u32)]) {
+    for &(bits, expected) in expected {
+        let window = window::<L>(bits, LARGEST_WINDOW).bits();
+        assert_eq!(window, expected, "exponents of {bits} bits");
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Workspace<L: Lanes> {
 /// The parts of a [`Workspace`] that the ladder works on.
 pub(super) struct Parts<'a, L: Lanes> {
     pub(super) modulus: Modulus<'a, L::Limb>,
-    pub(super) r2: &'a [L::Limb],
+    pub(super) r2: &'a mut [L::Limb],
     pub(super) value: &'a mut [L::Limb],
     pub(super) spare: &'a mut [L::Limb],
     pub(super) factor: &'a mut [L::Limb],
@@ -100,21 +100,14 @@ impl<L: Lanes> Workspace<L> {
     pub(super) fn raise_r2(&mut self, width: u32) {
         let r_bits = self.limbs as u32 * L::RADIX_BITS;
         let lanes = self.lanes;
-        let Operands {
+        let Parts {
             modulus,
             r2,
             value,
             factor,
             scratch,
-            constants,
-            neg_inv,
             ..
-        } = self.operands();
-        let modulus = Modulus {
-            limbs: modulus,
-            neg_inv,
-            constants,
-        };
+        } = self.parts();
         let mut f = 2 * width - r_bits;
         while f < r_bits {
             lanes.square(value, r2, modulus, scratch);
@@ -240,10 +233,6 @@ impl<L: Lanes> Workspace<L> {
             scratch: operands.scratch,
             digits: Digits::new(&mut self.digits, L::COUNT).of_lanes,
         }
-    }
-
-    fn operands(&mut self) -> Operands<'_, L::Limb> {
-        Operands::new(self.lanes, &mut self.operands, self.limbs, self.window)
     }
 
     fn operands_and_words(&mut self) -> (Operands<'_, L::Limb>, Words<'_>) {
