@@ -60,11 +60,12 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
             HumanCount(count)
         )));
     }
+    // A program whose input failed to arrive must not take that for valid.
+    if count == 0 {
+        return Err(Failure::Input("there are no signatures to verify".into()));
+    }
     if !args.quiet {
-        stdio::note(&match count {
-            0 => "there are no signatures to verify".into(),
-            _ => format!("all {} signatures are valid", HumanCount(count)),
-        });
+        stdio::note(&format!("all {} signatures are valid", HumanCount(count)));
     }
     Ok(())
 }
