@@ -68,7 +68,10 @@ fn no_signatures() {
     files.write("signatures", b"");
     let args = files.args(&[]);
     let output = run(&args.iter().map(String::as_str).collect::<Vec<_>>());
-    assert_eq!(stderr(&output), "error: there are no signatures to verify\n");
+    assert_eq!(
+        stderr(&output),
+        "error: there are no signatures to verify\n"
+    );
     assert_eq!(output.status.code(), Some(2));
 }
 

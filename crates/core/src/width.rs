@@ -4,11 +4,11 @@
 //! crypto-bigint's arithmetic on `BoxedUint` allocates its temporaries and frees them unwiped. The
 //! same arithmetic on `Uint<LIMBS>` uses only the stack. Computations on a `BoxedUint` with
 //! crypto-bigint's functions therefore use [`with_limbs`]. An unlisted width is rounded up to the
-//! next listed one, by at most a quarter.
+//! next listed one, by at most a half.
 //!
-//! All of that code is compiled again for each listed width. Above 8 limbs there are therefore only
-//! four widths for each doubling. With 64-bit limbs they fit keys of any multiple of 512 bits up to
-//! 4,096, and their primes.
+//! All of that code is compiled again for each listed width. There are therefore only two widths for
+//! each doubling. With 64-bit limbs they fit keys of 1024, 1536, 2048, 3072, 4096, 6144 and 8192
+//! bits, and their primes.
 
 use core::slice;
 
@@ -39,38 +39,22 @@ pub fn with_limbs<C: WithLimbs>(limbs: usize, computation: C) -> C::Output {
         2 => scrubbed_for::<2, _>(|| computation.run::<2>()),
         3 => scrubbed_for::<3, _>(|| computation.run::<3>()),
         4 => scrubbed_for::<4, _>(|| computation.run::<4>()),
-        5 => scrubbed_for::<5, _>(|| computation.run::<5>()),
-        6 => scrubbed_for::<6, _>(|| computation.run::<6>()),
-        7 => scrubbed_for::<7, _>(|| computation.run::<7>()),
-        8 => scrubbed_for::<8, _>(|| computation.run::<8>()),
-        9..=10 => scrubbed_for::<10, _>(|| computation.run::<10>()),
-        11..=12 => scrubbed_for::<12, _>(|| computation.run::<12>()),
-        13..=14 => scrubbed_for::<14, _>(|| computation.run::<14>()),
-        15..=16 => scrubbed_for::<16, _>(|| computation.run::<16>()),
-        17..=20 => scrubbed_for::<20, _>(|| computation.run::<20>()),
-        21..=24 => scrubbed_for::<24, _>(|| computation.run::<24>()),
-        25..=28 => scrubbed_for::<28, _>(|| computation.run::<28>()),
-        29..=32 => scrubbed_for::<32, _>(|| computation.run::<32>()),
-        33..=40 => scrubbed_for::<40, _>(|| computation.run::<40>()),
-        41..=48 => scrubbed_for::<48, _>(|| computation.run::<48>()),
-        49..=56 => scrubbed_for::<56, _>(|| computation.run::<56>()),
-        57..=64 => scrubbed_for::<64, _>(|| computation.run::<64>()),
-        65..=80 => scrubbed_for::<80, _>(|| computation.run::<80>()),
-        81..=96 => scrubbed_for::<96, _>(|| computation.run::<96>()),
-        97..=112 => scrubbed_for::<112, _>(|| computation.run::<112>()),
-        113..=128 => scrubbed_for::<128, _>(|| computation.run::<128>()),
-        129..=160 => scrubbed_for::<160, _>(|| computation.run::<160>()),
-        161..=192 => scrubbed_for::<192, _>(|| computation.run::<192>()),
-        193..=224 => scrubbed_for::<224, _>(|| computation.run::<224>()),
-        225..=256 => scrubbed_for::<256, _>(|| computation.run::<256>()),
+        5..=6 => scrubbed_for::<6, _>(|| computation.run::<6>()),
+        7..=8 => scrubbed_for::<8, _>(|| computation.run::<8>()),
+        9..=12 => scrubbed_for::<12, _>(|| computation.run::<12>()),
+        13..=16 => scrubbed_for::<16, _>(|| computation.run::<16>()),
+        17..=24 => scrubbed_for::<24, _>(|| computation.run::<24>()),
+        25..=32 => scrubbed_for::<32, _>(|| computation.run::<32>()),
+        33..=48 => scrubbed_for::<48, _>(|| computation.run::<48>()),
+        49..=64 => scrubbed_for::<64, _>(|| computation.run::<64>()),
+        65..=96 => scrubbed_for::<96, _>(|| computation.run::<96>()),
+        97..=128 => scrubbed_for::<128, _>(|| computation.run::<128>()),
+        129..=192 => scrubbed_for::<192, _>(|| computation.run::<192>()),
+        193..=256 => scrubbed_for::<256, _>(|| computation.run::<256>()),
         #[cfg(target_pointer_width = "32")]
-        257..=320 => scrubbed_for::<320, _>(|| computation.run::<320>()),
+        257..=384 => scrubbed_for::<384, _>(|| computation.run::<384>()),
         #[cfg(target_pointer_width = "32")]
-        321..=384 => scrubbed_for::<384, _>(|| computation.run::<384>()),
-        #[cfg(target_pointer_width = "32")]
-        385..=448 => scrubbed_for::<448, _>(|| computation.run::<448>()),
-        #[cfg(target_pointer_width = "32")]
-        449..=512 => scrubbed_for::<512, _>(|| computation.run::<512>()),
+        385..=512 => scrubbed_for::<512, _>(|| computation.run::<512>()),
         _ => panic!("{limbs} limbs are more than the supported {MAX_BITS} bits"),
     }
 }
@@ -157,11 +141,11 @@ mod tests {
     }
 
     #[test]
-    fn every_width_is_rounded_up_by_at_most_a_quarter() {
+    fn every_width_is_rounded_up_by_at_most_a_half() {
         for limbs in 1..=(MAX_BITS / Limb::BITS) as usize {
             let served = with_limbs(limbs, LimbCount);
             assert!(
-                limbs <= served && served * 4 <= limbs * 5,
+                limbs <= served && served * 2 <= limbs * 3,
                 "{limbs} -> {served}"
             );
         }

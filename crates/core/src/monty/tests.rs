@@ -57,7 +57,11 @@ fn constants() {
     for limbs in 1..=33 {
         with_moduli(limbs, |expected, number| {
             let modulus = |min_bits| Modulus::new(expected.limbs, min_bits);
-            let exact = number.bits() as u32;
+            // 1 is a power of two.
+            let exact = match number.bits() {
+                1 => 0,
+                bits => bits as u32,
+            };
             for modulus in [modulus(0), modulus(exact), expected.into()] {
                 let found = modulus.by_ref();
                 assert_eq!([found.limbs, found.r2], [expected.limbs, expected.r2]);
