@@ -6,8 +6,7 @@ use alloc::sync::Arc;
 use batch_modexp_core::Serial;
 use batch_modexp_core::engine::Engine;
 
-use super::{HostEngine, Items, PerThread, RsaBackend, SecretPowers};
-use crate::rsa::error::Error;
+use super::{HostEngine, RsaBackend, SecretPowers};
 
 /// The engines compute everything themselves, on flat numbers.
 macro_rules! on_engine {
@@ -84,11 +83,13 @@ mod threads {
 
     use crypto_bigint::BoxedUint;
 
-    use super::super::{ITEMS_AT_A_TIME, ModulusRef, Operations};
+    use super::super::{ITEMS_AT_A_TIME, Items, ModulusRef, Operations, PerThread};
     use super::*;
     use batch_modexp_core::BatchModExp;
     use batch_modexp_cpu::each_share;
     use batch_modexp_cpu::{Cpu, Parallel};
+
+    use crate::rsa::error::Error;
 
     /// Each thread computes its share, private operations from the encoded messages to the check.
     impl<B: RsaBackend + BatchModExp<BoxedUint> + Sync> RsaBackend for Parallel<B> {
