@@ -93,7 +93,7 @@ pub struct SignArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Messages are compared with their carriage returns; digests and signatures may end with one.
-Exit status: 0 all signatures are valid, 1 some are not, 2 bad command line, file or key.")]
+Exit status: 0 all signatures are valid, 1 some are not, 2 none, or bad command line, file or key.")]
 pub struct VerifyArgs {
     /// Public or private key, or certificate: PEM or DER; `-` for standard input
     #[arg(long, value_name = "FILE")]

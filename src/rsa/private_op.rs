@@ -238,7 +238,8 @@ impl<'a, K: Key> Encoded<'a, K> {
             match batch.source.encode(position, key, &mut randomness, octets) {
                 Ok(()) => {
                     octets_to_limbs(octets, em);
-                    // A check modulo p and q would not notice.
+                    // No source of this crate makes such a number. A check modulo p and q would not
+                    // notice it.
                     if !reveal(is_below(em, key.modulus().limbs)) {
                         em.fill(Limb::ZERO);
                         failed.push((item, batch.fault(item)));

@@ -169,7 +169,7 @@ fn every_backend() {
     }
 }
 
-/// Lengths that do not fit together are refused by every backend.
+/// Lengths that do not fit together are refused. Engines and devices make the same check.
 #[test]
 fn lengths_are_checked() {
     let params = BoxedMontyParams::new(Odd::new(BoxedUint::max(128)).unwrap());

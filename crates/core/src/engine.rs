@@ -75,8 +75,8 @@ pub trait Engine: Sync {
     ///
     /// # Panics
     ///
-    /// If the moduli are not equally wide, or too short for the numbers, or if there is not a number
-    /// for each modulus.
+    /// If the moduli are too wide, not equally wide, or too short for the numbers, or if there is not
+    /// a number for each modulus.
     fn remainders(&self, moduli: Moduli<'_>, numbers: &[Limb]) -> Secret<Vec<Limb>> {
         let len = moduli.len() * size_of_all(moduli);
         assert!(numbers.len().is_multiple_of(moduli.len().max(1)));
@@ -113,7 +113,7 @@ pub trait Engine: Sync {
     fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>>;
 }
 
-/// The moduli of flat numbers, all equally wide, at most [`MAX_BITS`](crate::width::MAX_BITS) bits.
+/// The moduli of flat numbers, all equally wide, at most [`MAX_BITS`] bits.
 pub type Moduli<'a> = &'a [ModulusRef<'a>];
 
 /// The bits of a mask: see [`Comparison`].
@@ -141,7 +141,8 @@ impl Product<'_> {
     ///
     /// # Panics
     ///
-    /// If the moduli are not equally wide, or a buffer does not have a number for each modulus.
+    /// If the moduli are too wide or not equally wide, or a buffer does not have a number for each
+    /// modulus.
     pub fn assert_lengths(&self) {
         let len = self.moduli.len() * size_of_all(self.moduli);
         let lens = [
@@ -199,7 +200,8 @@ impl<'a> SecretPowers<'a> {
     ///
     /// # Panics
     ///
-    /// If the moduli are not equally wide.
+    /// If the moduli have no limbs, more than 16,384 bits, or different widths, or a constant has
+    /// another width.
     #[must_use]
     pub fn limbs(&self) -> usize {
         size_of_all(self.moduli)
@@ -262,7 +264,7 @@ impl Comparison<'_> {
     ///
     /// # Panics
     ///
-    /// If the factors are not equally wide, or if a buffer does not have a number or a mask for
+    /// If the factors are too wide or not equally wide, or if a buffer does not have a number or a mask for
     /// each of them.
     pub fn assert_lengths(&self) {
         let [first, second] = self.factors;

@@ -7,7 +7,7 @@
 //! zeros of the modulus with an instruction that is not constant-time on every processor.
 //! [`Modulus::new`] does not.
 //!
-//! Callers run these functions in [`scrubbed`](crate::width::scrubbed), which overwrites the stack
+//! Callers run these functions in [`scrubbed`], which overwrites the stack
 //! afterwards.
 
 mod division;

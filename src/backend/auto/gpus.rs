@@ -84,7 +84,7 @@ pub(super) fn fast_ones() -> Result<Cuda, String> {
     let fast = devices.iter().filter(|device| plan::is_fast(device));
     let fast: Vec<_> = fast.map(DeviceInfo::ordinal).collect();
     if fast.is_empty() {
-        return Err(String::from("none has fast double precision"));
+        return Err(String::from("all have slow double precision"));
     }
     start(fast, Cuda::with_devices).map_err(|error| error.to_string())
 }

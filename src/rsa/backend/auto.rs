@@ -3,9 +3,7 @@
 use super::RsaBackend;
 use super::host::forward;
 #[cfg(feature = "cuda")]
-use super::{HostEngine, Items, PerThread, SecretPowers};
-#[cfg(feature = "cuda")]
-use super::{ModulusRef, Operations};
+use super::{HostEngine, Items, ModulusRef, Operations, PerThread, SecretPowers};
 use crate::backend::Auto;
 use crate::backend::auto::Chosen;
 #[cfg(feature = "cuda")]

@@ -89,7 +89,7 @@ fn divide_step(rest: &mut [Limb], divisor: &[Limb], reciprocal: Word) {
     }
 }
 
-/// The length of a number in bits, for a debug assertion.
+/// The length of a number in bits. Not constant-time: only for a debug assertion.
 fn highest_bit(limbs: &[Limb]) -> u32 {
     let bits = (1..).zip(limbs).filter(|(_, limb)| limb.0 != 0);
     bits.last()
