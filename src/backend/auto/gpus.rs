@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::num::NonZeroUsize;
 
-use batch_modexp_core::Error;
+use batch_modexp_core::{Error, Unavailable};
 
 use super::{AS_ASKED, Auto, Both, Chosen, name_of};
 use crate::backend::Cuda;
@@ -80,7 +80,11 @@ impl Auto {
 /// The GPUs with fast double precision, without those that do not start, or the reason for having
 /// none.
 pub(super) fn fast_ones() -> Result<Cuda, String> {
-    let devices = Cuda::probe().map_err(|reason| reason.to_string())?;
+    let devices = Cuda::probe().map_err(|reason| match reason {
+        // Without the advice to install one.
+        Unavailable::NoDriver => String::from("no NVIDIA driver"),
+        reason => reason.to_string(),
+    })?;
     let fast = devices.iter().filter(|device| plan::is_fast(device));
     let fast: Vec<_> = fast.map(DeviceInfo::ordinal).collect();
     if fast.is_empty() {
