@@ -264,8 +264,8 @@ impl Comparison<'_> {
     ///
     /// # Panics
     ///
-    /// If the factors are too wide or not equally wide, or if a buffer does not have a number or a mask for
-    /// each of them.
+    /// If the factors are too wide or not equally wide, or if a buffer does not have a number or a
+    /// mask for each of them.
     pub fn assert_lengths(&self) {
         let [first, second] = self.factors;
         let (count, size) = (first.len(), size_of_all(first));
