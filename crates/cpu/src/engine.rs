@@ -9,9 +9,8 @@ use batch_modexp_core::checks::check_batch;
 use batch_modexp_core::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
-use batch_modexp_core::width::width;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use batch_modexp_core::width::{MAX_BITS, clear};
+use batch_modexp_core::width::{MAX_BITS, clear, width};
 use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
 use crypto_bigint::{Choice, Limb, Unsigned};
 
