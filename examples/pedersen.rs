@@ -10,6 +10,7 @@ use std::error::Error;
 use std::time::Instant;
 
 use batch_modexp::backend::Auto;
+use batch_modexp::rsa::KeyGenerator;
 use batch_modexp::{BatchFixedBaseExp, BatchModMul, BatchMultiExp, ModMul, ModMultiExp};
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Odd, U3072, Uint};
@@ -27,10 +28,13 @@ const Y_BITS: u32 = 3072 + 256;
 const TABLE: usize = 16 << 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Any odd number will do for a measurement. A protocol needs a product of two safe primes.
-    let modulus = Odd::new(random(3072)? | Number::ONE).expect("an odd number");
-    let params = FixedMontyParams::new(modulus);
     let backend = Auto::new()?;
+    // A protocol needs safe primes (`KeyGenerator::safe_primes`), which take longer.
+    let keys = KeyGenerator::new(&backend, 3072)?.generate(&mut SysRng, 1)?;
+    let mut octets = [0; Number::BITS as usize / 8];
+    octets[(Number::BITS - 3072) as usize / 8..].copy_from_slice(&keys[0].key().n());
+    let modulus = Odd::new(Number::from_be_slice(&octets)).expect("an RSA modulus is odd");
+    let params = FixedMontyParams::new(modulus);
     let t = random(3071)?;
     let [s, t] = [t.mul_mod(&t, modulus.as_nz_ref()), t];
 
