@@ -116,7 +116,7 @@ fn check(name: &str, backend: &dyn RsaBackend) {
     backend.exponentiate(nothing).unwrap();
 }
 
-/// So many that a device computes them by RNS, which refuses moduli with some factors.
+/// A device computes this many by RNS, which refuses moduli with some factors.
 fn check_many(backend: &dyn RsaBackend) {
     const COUNT: usize = 40_000;
     let mut rng = ChaCha20Rng::seed_from_u64(21);

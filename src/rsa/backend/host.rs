@@ -149,7 +149,7 @@ mod threads {
         }
     }
 
-    /// The number of `count` items that a thread takes at a time, each of so many exponentiations.
+    /// How many of `count` items a thread takes at a time. An item has `exponentiations`.
     ///
     /// Few shares, because each prepares its moduli once. A share has at most [`ITEMS_AT_A_TIME`]
     /// items, and a multiple of those that the backend computes at a time, or fewer if the last
