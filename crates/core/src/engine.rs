@@ -181,7 +181,7 @@ impl<'a> SecretPowers<'a> {
     /// If the moduli are too wide or not equally wide, a buffer does not have a number for each of
     /// them, or an exponent is narrower than `exponent_bits`.
     pub fn assert_lengths(&self) {
-        let (count, size) = (self.moduli.len(), self.limbs());
+        let (count, size) = (self.moduli.len(), size_of_all(self.moduli));
         let lens = [
             self.bases.len(),
             self.out.len(),
@@ -196,15 +196,10 @@ impl<'a> SecretPowers<'a> {
         );
     }
 
-    /// The number of limbs of each modulus.
-    ///
-    /// # Panics
-    ///
-    /// If the moduli have no limbs, more than 16,384 bits, or different widths, or a constant has
-    /// another width.
+    /// The number of limbs of each modulus; 0 without moduli.
     #[must_use]
     pub fn limbs(&self) -> usize {
-        size_of_all(self.moduli)
+        self.moduli.first().map_or(0, |modulus| modulus.limbs.len())
     }
 
     /// Borrows the same request for one attempt, so that another can follow.
@@ -276,7 +271,12 @@ impl Comparison<'_> {
     }
 }
 
-/// The number of limbs of each modulus.
+/// The number of limbs of each modulus; 0 without moduli.
+///
+/// # Panics
+///
+/// If the moduli have no limbs, more than 16,384 bits, or different widths, or a constant has another
+/// width.
 fn size_of_all(moduli: Moduli<'_>) -> usize {
     const MOST: usize = (MAX_BITS / Limb::BITS) as usize;
     let Some(first) = moduli.first() else {

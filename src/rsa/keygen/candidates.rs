@@ -79,8 +79,8 @@ impl Candidates {
         }
     }
 
-    /// Draws `count` candidates, and subtracts each draw from `draws`. The reason for each
-    /// rejection becomes public.
+    /// Draws `count` candidates, one after the other in a buffer, and subtracts each draw from
+    /// `draws`. The reason for each rejection becomes public.
     ///
     /// # Errors
     ///
@@ -90,15 +90,15 @@ impl Candidates {
         randomness: &mut Randomness,
         count: usize,
         draws: &mut usize,
-    ) -> Result<Vec<Secret<BoxedUint>>, Error> {
+    ) -> Result<Secret<Vec<Limb>>, Error> {
         let words = self.least.len();
-        let mut candidates = Vec::with_capacity(count);
-        let mut octets = Secret::new(vec![0; (self.bits / 8) as usize]);
-        while candidates.len() < count {
-            let missing = count - candidates.len();
-            let mut numbers = Secret::new(vec![0; missing * words]);
+        let limbs = (self.bits / Limb::BITS) as usize;
+        let mut candidates = Secret::new(vec![Limb::ZERO; count * limbs]);
+        let mut places = candidates.chunks_exact_mut(limbs);
+        while places.len() > 0 {
+            let mut numbers = Secret::new(vec![0; places.len() * words]);
             for number in numbers.chunks_exact_mut(words) {
-                self.draw_one(randomness, &mut octets, number, draws)?;
+                self.draw_one(randomness, number, draws)?;
             }
             let mut rest: Vec<_> = numbers.chunks_exact(words).collect();
             // All numbers by a part, while its powers are in the first-level cache.
@@ -106,8 +106,11 @@ impl Candidates {
                 rest.retain(|number| !part.divides(number, self.is_safe));
             }
             let factors = &self.exponent_factors;
-            let fits = |number: &&&[u32]| !factors.iter().any(|factor| leaves_one(number, *factor));
-            candidates.extend(rest.iter().filter(fits).map(|number| boxed(number)));
+            let fits = |number: &&[u32]| !factors.iter().any(|factor| leaves_one(number, *factor));
+            rest.retain(fits);
+            for (number, place) in rest.into_iter().zip(&mut places) {
+                copy(number, place);
+            }
         }
         Ok(candidates)
     }
@@ -117,19 +120,21 @@ impl Candidates {
     fn draw_one(
         &self,
         randomness: &mut Randomness,
-        octets: &mut [u8],
         number: &mut [u32],
         draws: &mut usize,
     ) -> Result<(), Error> {
+        let last = number.len() - 1;
         loop {
             *draws = draws.checked_sub(1).ok_or(Error::Rng)?;
-            randomness.try_fill_bytes(octets).map_err(|_| Error::Rng)?;
-            for (word, octets) in number.iter_mut().zip(octets.as_chunks().0) {
-                *word = u32::from_le_bytes(*octets);
+            // Two fifths of the numbers are below the range, which their highest word shows.
+            fill(&mut number[last..], randomness)?;
+            number[last] |= 1 << 31;
+            if reveal(is_below(&number[last..], &self.least[last..])) {
+                continue;
             }
+            fill(&mut number[..last], randomness)?;
             // If p is 7 modulo 8, `(p - 1) / 2` is 3 modulo 4.
             number[0] |= if self.is_safe { 7 } else { 3 };
-            number[self.least.len() - 1] |= 1 << 31;
             let first = self.small_primes.parts().first();
             if !reveal(is_below(number, &self.least))
                 && !first.is_some_and(|part| part.divides(number, self.is_safe))
@@ -140,13 +145,26 @@ impl Candidates {
     }
 }
 
+/// Fills words with randomness.
+fn fill(words: &mut [u32], randomness: &mut Randomness) -> Result<(), Error> {
+    const WORDS_AT_A_TIME: usize = 32;
+    let mut octets = Secret::new([0; 4 * WORDS_AT_A_TIME]);
+    for words in words.chunks_mut(WORDS_AT_A_TIME) {
+        let octets = &mut octets[..4 * words.len()];
+        randomness.try_fill_bytes(octets).map_err(|_| Error::Rng)?;
+        for (word, octets) in words.iter_mut().zip(octets.as_chunks().0) {
+            *word = u32::from_le_bytes(*octets);
+        }
+    }
+    Ok(())
+}
+
 /// Whether `a` is below `b`, which has as many words.
 fn is_below(a: &[u32], b: &[u32]) -> Choice {
-    let mut borrow = Secret::new(0);
-    for (a, b) in a.iter().zip(b) {
-        *borrow = u64::from(*a).wrapping_sub(u64::from(*b) + *borrow) >> 63;
-    }
-    Choice::from_u8_lsb(*borrow as u8)
+    let borrow = a.iter().zip(b).fold(0, |borrow, (a, b)| {
+        u64::from(*a).wrapping_sub(u64::from(*b) + borrow) >> 63
+    });
+    Choice::from_u8_lsb(borrow as u8)
 }
 
 /// The words of a number, least significant first.
@@ -160,17 +178,13 @@ fn words(number: &BoxedUint) -> Vec<u32> {
         .collect()
 }
 
-/// The number of these words.
-fn boxed(words: &[u32]) -> Secret<BoxedUint> {
-    let bits = words.len() as u32 * u32::BITS;
-    let mut number = Secret::new(BoxedUint::zero_with_precision(bits));
+/// Copies words to the limbs of a number.
+fn copy(words: &[u32], number: &mut [Limb]) {
     let words = words.chunks_exact((Limb::BITS / u32::BITS) as usize);
-    for (limb, words) in number.as_mut_limbs().iter_mut().zip(words) {
-        for (word, shift) in words.iter().zip((0..).step_by(32)) {
-            limb.0 |= Word::from(*word) << shift;
-        }
+    for (limb, words) in number.iter_mut().zip(words) {
+        let words = words.iter().zip((0..).step_by(32));
+        *limb = Limb(words.fold(0, |limb, (word, shift)| limb | Word::from(*word) << shift));
     }
-    number
 }
 
 #[cfg(test)]
@@ -181,6 +195,14 @@ mod tests {
     use crate::rsa::private_op::Streams;
 
     const SMALL_PRIMES_BELOW: u32 = 1 << 13;
+
+    /// Limbs of a candidate of 512 bits.
+    const LIMBS: usize = (512 / Limb::BITS) as usize;
+
+    fn big(limbs: &[Limb]) -> BigUint {
+        let limbs = limbs.iter().rev();
+        limbs.fold(BigUint::ZERO, |sum, limb| (sum << Limb::BITS) + limb.0)
+    }
 
     fn streams() -> Streams {
         use rand_core::SeedableRng;
@@ -196,13 +218,12 @@ mod tests {
         let candidates = Candidates::new(512, &factors, SMALL_PRIMES_BELOW, false);
         let (mut randomness, mut draws) = (streams().next(), 1 << 20);
         let drawn = candidates.draw(&mut randomness, 200, &mut draws).unwrap();
-        assert_eq!(drawn.len(), 200);
+        assert_eq!(drawn.len(), 200 * LIMBS);
         let used = (1 << 20) - draws;
         // A share of 0.59 is in the range, of which 0.12 have no small factor; half of those are 1
         // modulo 3.
         assert!((2000..20_000).contains(&used), "{used}");
-        for candidate in &drawn {
-            let number = BigUint::from_bytes_be(&candidate.to_be_bytes());
+        for number in drawn.chunks_exact(LIMBS).map(big) {
             let square = &number * &number;
             assert!(square >= BigUint::from(1u8) << 1023 && square < BigUint::from(1u8) << 1024);
             assert_eq!(&number % 4u8, BigUint::from(3u8));
@@ -219,8 +240,8 @@ mod tests {
     fn candidates_for_safe_primes() {
         let candidates = Candidates::new(512, &[65_537], SMALL_PRIMES_BELOW, true);
         let (mut randomness, mut draws) = (streams().next(), 1 << 22);
-        for candidate in &candidates.draw(&mut randomness, 50, &mut draws).unwrap() {
-            let number = BigUint::from_bytes_be(&candidate.to_be_bytes());
+        let drawn = candidates.draw(&mut randomness, 50, &mut draws).unwrap();
+        for number in drawn.chunks_exact(LIMBS).map(big) {
             assert_eq!(&number % 8u8, BigUint::from(7u8));
             for prime in (3..SMALL_PRIMES_BELOW).step_by(2) {
                 let rest = &number % prime;

@@ -78,48 +78,45 @@ pub(super) fn primes(
         );
         let drawn = candidates.draw(randomness, tests, &mut draws)?;
         let (bits, is_safe) = (candidates.bits(), candidates.is_safe());
-        primes.extend(test(testers, drawn, bits, is_safe, randomness)?);
+        primes.extend(test(testers, &drawn, bits, is_safe, randomness)?);
     }
     Ok(primes)
 }
 
 /// A candidate p under test.
 struct Candidate {
-    number: Secret<BoxedUint>,
-    /// p with its constants.
     modulus: Modulus,
     /// For safe primes `(p - 1) / 2`, once p has passed a round.
     half: Option<Modulus>,
 }
 
 /// Returns the candidates that are primes, or safe primes. The others, and the round that rejected
-/// them, become public, and so is that all candidates have at least `min_bits` bits.
+/// them, become public, and so is that all candidates have at least `min_bits` bits, of which their last
+/// limbs hold some.
 fn test(
     testers: Testers<'_>,
-    candidates: Vec<Secret<BoxedUint>>,
+    candidates: &[Limb],
     min_bits: u32,
     is_safe: bool,
     randomness: &mut Randomness,
 ) -> Result<Vec<Secret<BoxedUint>>, Error> {
-    let Some(bits) = candidates.first().map(|first| first.bits_precision()) else {
-        return Ok(Vec::new());
-    };
     let on_engine = on_engine(testers.engine);
     let exponentiate = testers.devices.unwrap_or(&on_engine);
+    let bits = min_bits.next_multiple_of(Limb::BITS);
     let mut candidates: Vec<_> = candidates
-        .into_iter()
+        .chunks_exact((bits / Limb::BITS) as usize)
         .map(|number| Candidate {
-            modulus: Modulus::new(number.as_limbs(), min_bits),
+            modulus: Modulus::new(number, min_bits),
             half: None,
-            number,
         })
         .collect();
     // One round rejects most candidates.
     retain(&mut candidates, 1, exponentiate, randomness)?;
     if is_safe {
         for candidate in &mut candidates {
-            let half = half(candidate.number.as_limbs());
-            candidate.half = Some(Modulus::new(&half, min_bits.saturating_sub(1)));
+            let mut half = Secret::new(candidate.modulus.by_ref().limbs.to_vec());
+            halve(&mut half);
+            candidate.half = Some(Modulus::new(&half, min_bits - 1));
         }
         retain(&mut candidates, 1, exponentiate, randomness)?;
     }
@@ -131,10 +128,13 @@ fn test(
         // 1024 bits: Damgård, Landrock and Pomerance, theorem 1.
         retain(&mut candidates, 1, &on_engine, randomness)?;
     }
-    Ok(candidates
-        .into_iter()
-        .map(|candidate| candidate.number)
-        .collect())
+    let number = |candidate: Candidate| {
+        let mut number = Secret::new(BoxedUint::zero_with_precision(bits));
+        let limbs = number.as_mut_limbs();
+        limbs.copy_from_slice(candidate.modulus.by_ref().limbs);
+        number
+    };
+    Ok(candidates.into_iter().map(number).collect())
 }
 
 /// Drops the candidates that do not pass all `rounds`, or whose halves do not.
@@ -212,11 +212,13 @@ pub(in crate::rsa) fn pass(
     };
     let (bits, size) = (first.bits(), first.limbs.len());
     let bases = bases(candidates, size, randomness)?;
-    let halves: Vec<_> = candidates
-        .iter()
-        .map(|modulus| half(modulus.limbs))
-        .collect();
-    let exponents: Vec<_> = halves.iter().map(|half| half.as_slice()).collect();
+    // `(w - 1) / 2` for each odd candidate w.
+    let mut halves = Secret::new(vec![Limb::ZERO; bases.len()]);
+    for (half, modulus) in halves.chunks_exact_mut(size).zip(candidates) {
+        half.copy_from_slice(modulus.limbs);
+        halve(half);
+    }
+    let exponents: Vec<_> = halves.chunks_exact(size).collect();
     let mut powers = Secret::new(vec![Limb::ZERO; bases.len()]);
     exponentiate(SecretPowers {
         moduli: candidates,
@@ -263,13 +265,6 @@ fn bases(
     Ok(bases)
 }
 
-/// `(candidate - 1) / 2` of an odd candidate.
-fn half(candidate: &[Limb]) -> Secret<Vec<Limb>> {
-    let mut half = Secret::new(candidate.to_vec());
-    halve(&mut half);
-    half
-}
-
 /// Whether `power` is 1 or `modulus - 1`, for an odd modulus.
 fn is_one_or_minus_one(power: &[Limb], modulus: &[Limb]) -> Choice {
     let from_one = power[1..].iter();
@@ -311,9 +306,12 @@ mod tests {
         }
     }
 
-    fn boxed(number: &BigUint) -> Secret<BoxedUint> {
-        let bits = (number.bits() as u32).next_multiple_of(64);
-        Secret::new(BoxedUint::from_be_slice(&number.to_bytes_be(), bits).unwrap())
+    fn limbs(number: &BigUint) -> Vec<Limb> {
+        let digits = (0..number.bits()).step_by(Limb::BITS as usize);
+        let digits = digits.map(|shift| (number >> shift) & BigUint::from(Word::MAX));
+        digits
+            .map(|digit| Limb(Word::try_from(digit).unwrap()))
+            .collect()
     }
 
     /// The number of primes found among `numbers`.
@@ -326,10 +324,10 @@ mod tests {
             };
             let min_bits = numbers.iter().map(|number| number.bits()).min();
             let min_bits = min_bits.unwrap_or(0) as u32;
-            let numbers = numbers.iter().map(boxed).collect();
+            let numbers: Vec<_> = numbers.iter().flat_map(limbs).collect();
             let mut rng = chacha20::ChaCha20Rng::seed_from_u64(3);
             let mut randomness = Streams::seeded(&mut rng).unwrap().next();
-            test(testers, numbers, min_bits, is_safe, &mut randomness)
+            test(testers, &numbers, min_bits, is_safe, &mut randomness)
                 .unwrap()
                 .len()
         };
@@ -413,10 +411,9 @@ mod tests {
                     if ![p, q, r].into_iter().all(divides) {
                         continue;
                     }
-                    let number = boxed(&BigUint::from(number));
                     let mut rng = chacha20::ChaCha20Rng::seed_from_u64(3);
                     let mut randomness = Streams::seeded(&mut rng).unwrap().next();
-                    let modulus = Modulus::new(number.as_limbs(), 0);
+                    let modulus = Modulus::new(&limbs(&BigUint::from(number)), 0);
                     let verdicts = pass(
                         &on_engine(&Serial),
                         &[modulus.by_ref(); 20],

@@ -16,7 +16,7 @@ use crate::width::scrubbed;
 /// it is made of steps of public size, each under a mask.
 #[must_use]
 pub fn remainder(value: &[Limb], modulus: &[Limb]) -> Secret<Vec<Limb>> {
-    divide(value, modulus, value.len())
+    divide(value, modulus, 1, value.len())
 }
 
 /// `2^exponent` modulo a number of at least `min_bits` bits that is no power of two, or modulo any
@@ -32,18 +32,20 @@ pub fn power_of_two(exponent: u32, modulus: &[Limb], min_bits: u32) -> Secret<Ve
         // Without so many digits of the radix the power is at most 2^(min_bits - 1).
         _ => (exponent + 1).saturating_sub(min_bits).div_ceil(Limb::BITS) as usize,
     };
-    scrubbed(|| divide(&power, modulus, digits))
+    scrubbed(|| divide(&power, modulus, min_bits.max(1), digits))
 }
 
-/// `value mod modulus`, where the quotient has at most this many digits of a limb, as is public: the
-/// value without its `digits` lowest limbs is below the modulus.
-fn divide(value: &[Limb], modulus: &[Limb], digits: usize) -> Secret<Vec<Limb>> {
+/// `value mod modulus`, for a modulus of at least `min_bits` bits, as is public. The quotient has at
+/// most `digits` digits of a limb, as is public too: the value without its `digits` lowest limbs is
+/// below the modulus.
+fn divide(value: &[Limb], modulus: &[Limb], min_bits: u32, digits: usize) -> Secret<Vec<Limb>> {
     let (len, size) = (value.len(), modulus.len());
     let mut rest = Secret::new(vec![Limb::ZERO; len + size]);
     rest[..len].copy_from_slice(value);
     let mut divisor = Secret::new(modulus.to_vec());
-    let bits = size as u32 * Limb::BITS;
-    let steps = || (0..bits.next_power_of_two().ilog2()).map(|step| 1 << step);
+    // Powers of two whose sum is at least the longest shift.
+    let longest = size as u32 * Limb::BITS - min_bits;
+    let steps = || (0..longest.checked_ilog2().map_or(0, |log| log + 1)).map(|step| 1 << step);
     let mut shift = Secret::new(0);
     for step in steps().rev() {
         let fits = mask(!highest_bits(&divisor, step));
