@@ -25,7 +25,7 @@ use rand_core::TryCryptoRng;
 use self::candidates::Candidates;
 pub use self::export::GeneratedKey;
 use self::primality::Testers;
-use super::backend::RsaBackend;
+use super::backend::{PerThread, RsaBackend};
 use super::private_op::{Randomness, Streams};
 use crate::rsa::{Error, MAX_BITS, MIN_BITS};
 
@@ -174,20 +174,31 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
     /// calls [`generate`](Self::generate) for so many at a time.
     pub fn granularity(&self) -> usize {
         let host = self.backend.per_host_thread();
-        let threads = host.map_or(1, |host| host.threads.get());
+        let threads = host.map_or(1, |host| self.threads(host));
         let primes = primality::primes_at_a_time(&self.candidates, has_devices(&self.backend));
         threads * primes.div_ceil(2)
+    }
+
+    /// The number of threads that generate keys. With devices two for each of the processor: one
+    /// draws candidates while the other waits for a device.
+    fn threads(&self, host: PerThread<'_>) -> usize {
+        let threads = host.threads.get();
+        if has_devices(&self.backend) {
+            2 * threads
+        } else {
+            threads
+        }
     }
 
     /// Generates a share of the keys on each thread.
     #[cfg(feature = "std")]
     fn on_threads(
         &self,
-        host: super::backend::PerThread<'_>,
+        host: PerThread<'_>,
         streams: &Streams,
         count: usize,
     ) -> Result<Vec<GeneratedKey>, Error> {
-        let threads = host.threads.get().min(count).max(1);
+        let threads = self.threads(host).min(count).max(1);
         let engine = host.backend.engine().0;
         let generate = |count: usize| self.on_thread(engine, &mut streams.next(), count);
         let mut shares = (0..threads).map(|thread| (count + thread) / threads);
@@ -263,12 +274,12 @@ fn has_devices<B: RsaBackend>(backend: &B) -> bool {
 /// of the length.
 fn small_primes_below(bits: u32, engine: &str, has_devices: bool) -> u32 {
     let for_1024_bits = match engine {
-        _ if has_devices => 1 << 11,
+        _ if has_devices => 1 << 10,
         "ifma" => 1 << 14,
         _ => 1 << 16,
     };
     let square = u64::from(bits).pow(2);
-    ((for_1024_bits * square) >> 20).clamp(1 << 11, 1 << 16) as u32
+    ((for_1024_bits * square) >> 20).clamp(1 << 10, 1 << 16) as u32
 }
 
 /// Halves a number, rounded down.
