@@ -315,7 +315,7 @@ impl Cuda {
 
     /// The host threads, for copies and other work beside the devices.
     pub(crate) fn host_pool(&self) -> HostPool<'_> {
-        HostPool(self.host.inner().pool_here())
+        HostPool(Some(self.host.inner().workers()))
     }
 }
 

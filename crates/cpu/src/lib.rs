@@ -44,7 +44,7 @@ pub use engine::AnyEngine;
 pub use fma::Fma;
 #[cfg(target_arch = "x86_64")]
 pub use ifma::Ifma;
-pub use parallel::{Parallel, each_share};
+pub use parallel::{Parallel, Workers};
 pub use weighted_sums::weighted_sums;
 
 /// The folder of the workspace.

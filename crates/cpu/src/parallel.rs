@@ -2,7 +2,7 @@
 
 mod mul;
 mod powers;
-mod shares;
+mod workers;
 
 use core::fmt;
 use core::num::NonZeroUsize;
@@ -10,14 +10,13 @@ use core::num::NonZeroUsize;
 use batch_modexp_core::width::{clear, width};
 use batch_modexp_core::{BatchModExp, Error, ModExp};
 use crypto_bigint::Unsigned;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
-pub use self::shares::each_share;
+pub use self::workers::Workers;
 
 /// Computes a batch on several threads, each with its share of the instances, through `B`.
 ///
 /// The calling thread is one of them. The others belong to this value and end when it is dropped.
-/// Several callers at a time share them.
+/// Several callers at a time share them; none waits for the batch of another one.
 ///
 /// Shares depend only on the batch length, the widths and the number of threads. They minimise the
 /// time until the last thread ends, or nearly so with less work, by the
@@ -61,15 +60,14 @@ impl<B> Parallel<B> {
     /// The number of threads, the calling one included; 1 in a child process that was forked later.
     #[must_use]
     pub fn threads(&self) -> usize {
-        let others = self.pool_here().map(ThreadPool::current_num_threads);
-        others.unwrap_or(0) + 1
+        self.workers.count() + 1
     }
 
-    /// The threads beside the calling one, if any; a forked child has none.
+    /// The threads beside the calling one.
     #[doc(hidden)]
     #[must_use]
-    pub fn pool_here(&self) -> Option<&ThreadPool> {
-        self.workers.pool()
+    pub fn workers(&self) -> &Workers {
+        &self.workers
     }
 
     #[doc(hidden)]
@@ -123,59 +121,6 @@ impl<B> Parallel<B> {
     }
 }
 
-/// Threads beside the calling one, and the process that they run in. A forked child has a copy of
-/// this value, but no threads.
-///
-/// There are no more threads than work at the same time. When one finds work, rayon wakes others
-/// that sleep. Threads without work and without a core of their own would delay those that compute.
-struct Workers {
-    /// `None` if the calling thread does all the work.
-    pool: Option<ThreadPool>,
-    process: u32,
-}
-
-impl Workers {
-    /// Starts the threads: with the calling one there are `threads`.
-    fn start(threads: usize) -> Result<Self, Error> {
-        // To rayon, zero would mean one for each core.
-        let pool = match threads - 1 {
-            0 => None,
-            others => {
-                let pool = ThreadPoolBuilder::new()
-                    .num_threads(others)
-                    .thread_name(|i| alloc::format!("batch-modexp-{i}"))
-                    .build()
-                    .map_err(|_| Error::ThreadPool { threads })?;
-                // Returns after each thread has started its first piece of work. A fork before that
-                // would leave locks of the standard library locked in the child, and shared state
-                // of rayon half initialised.
-                pool.broadcast(|_| ());
-                Some(pool)
-            }
-        };
-        Ok(Self {
-            pool,
-            process: std::process::id(),
-        })
-    }
-
-    /// The threads, if there are any in this process.
-    fn pool(&self) -> Option<&ThreadPool> {
-        let here = self.process == std::process::id();
-        self.pool.as_ref().filter(|_| here)
-    }
-}
-
-impl Drop for Workers {
-    fn drop(&mut self) {
-        // Ending the threads takes locks. A lock that a thread held during the fork stays locked in
-        // the child.
-        if self.pool().is_none() {
-            core::mem::forget(self.pool.take());
-        }
-    }
-}
-
 impl<B: fmt::Debug> fmt::Debug for Parallel<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parallel")
@@ -203,16 +148,10 @@ where
             out.len(),
             "a batch and its output must have the same length"
         );
-        let Some(pool) = self.pool_here() else {
-            return self.inner.batch_mod_exp(batch, exponent_bits, out);
-        };
         let widths = batch.iter().map(|x| width(x.params.modulus().as_ref()));
         let share = self.share_of(widths.max().unwrap_or(0), batch.len());
-        if share >= batch.len() {
-            return self.inner.batch_mod_exp(batch, exponent_bits, out);
-        }
         let shares = batch.chunks(share).zip(out.chunks_mut(share)).enumerate();
-        let result = each_share(pool, shares, |(i, (batch, out))| {
+        let result = self.workers.each_share(shares, |(i, (batch, out))| {
             self.inner
                 .batch_mod_exp(batch, exponent_bits, out)
                 .map_err(|error| error.in_batch_at(i * share))
@@ -245,8 +184,7 @@ mod tests {
         for count in [1, 2, 3, 8] {
             let parallel = threads(count);
             assert_eq!(parallel.threads(), count);
-            let others = parallel.pool_here().map(ThreadPool::current_num_threads);
-            assert_eq!(others, Some(count - 1).filter(|others| *others > 0));
+            assert_eq!(parallel.workers().count(), count - 1);
         }
     }
 

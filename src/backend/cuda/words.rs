@@ -3,9 +3,8 @@
 use alloc::vec::Vec;
 use core::convert::Infallible;
 
-use batch_modexp_cpu::each_share;
+use batch_modexp_cpu::Workers;
 use crypto_bigint::Limb;
-use rayon::ThreadPool;
 
 pub(crate) use non_temporal::NonTemporal;
 
@@ -20,7 +19,7 @@ pub(crate) const INSPECTED_AT_A_TIME: usize = 512;
 
 /// The host threads beside a device: the calling thread, and a pool if there is one.
 #[derive(Clone, Copy)]
-pub(crate) struct HostPool<'a>(pub(crate) Option<&'a ThreadPool>);
+pub(crate) struct HostPool<'a>(pub(crate) Option<&'a Workers>);
 
 impl HostPool<'_> {
     /// Calls `f` for each part, on all threads if there are several parts. The calling thread takes
@@ -34,10 +33,10 @@ impl HostPool<'_> {
         parts: impl ExactSizeIterator<Item = T> + Send,
         f: impl Fn(T) + Sync,
     ) {
-        let Some(pool) = self.0.filter(|_| parts.len() > 1) else {
+        let Some(workers) = self.0 else {
             return parts.for_each(f);
         };
-        let Ok(()) = each_share(pool, parts, |part| {
+        let Ok(()) = workers.each_share(parts, |part| {
             f(part);
             Ok::<(), Infallible>(())
         });
@@ -85,7 +84,7 @@ impl HostPool<'_> {
     /// The number of threads.
     #[cfg(feature = "rsa")]
     pub(crate) fn count(self) -> usize {
-        self.0.map_or(0, ThreadPool::current_num_threads) + 1
+        self.0.map_or(0, Workers::count) + 1
     }
 
     /// Calls `f` for each item, on several threads, and returns the results in order.
@@ -178,9 +177,8 @@ mod tests {
 
     #[test]
     fn every_place_is_visited_with_its_index() {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();
-        let pool = pool.unwrap();
-        for threads in [HostPool(None), HostPool(Some(&pool))] {
+        let workers = Workers::start(3).unwrap();
+        for threads in [HostPool(None), HostPool(Some(&workers))] {
             for len in [0, 3, 5 * COPIED_AT_A_TIME] {
                 let (mut places, mut words) = (vec![0; len], vec![3; 2 * len]);
                 threads.each_with_number(&mut places, &mut words, 2, |i, place, number| {
@@ -195,11 +193,10 @@ mod tests {
 
     #[test]
     fn the_first_of_several_is_found() {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();
-        let pool = pool.unwrap();
+        let workers = Workers::start(3).unwrap();
         let mut elements = vec![0; 9 * INSPECTED_AT_A_TIME + 5];
         let place = |first: usize, part: &[i32]| Some(first + part.iter().position(|x| *x != 0)?);
-        for threads in [HostPool(None), HostPool(Some(&pool))] {
+        for threads in [HostPool(None), HostPool(Some(&workers))] {
             assert_eq!(threads.first(&elements, place), None);
             for marked in [
                 elements.len() - 1,
@@ -218,9 +215,8 @@ mod tests {
     /// the caller.
     #[test]
     fn items_keep_their_order() {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();
-        let pool = pool.unwrap();
-        for threads in [HostPool(None), HostPool(Some(&pool))] {
+        let workers = Workers::start(3).unwrap();
+        for threads in [HostPool(None), HostPool(Some(&workers))] {
             for len in [0, 1, 100] {
                 let squares = threads.map_items((0..len).collect(), |i: i32| i * i);
                 assert!(squares.into_iter().eq((0..len).map(|i| i * i)));

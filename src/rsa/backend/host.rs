@@ -86,7 +86,6 @@ mod threads {
     use super::super::{ITEMS_AT_A_TIME, Items, ModulusRef, Operations, PerThread};
     use super::*;
     use batch_modexp_core::BatchModExp;
-    use batch_modexp_cpu::each_share;
     use batch_modexp_cpu::{Cpu, Parallel};
 
     use crate::rsa::error::Error;
@@ -97,9 +96,6 @@ mod threads {
             let count = powers.moduli.len();
             let bits = powers.moduli.first().map_or(0, ModulusRef::bits);
             let share = share(self, count, bits, 1);
-            let Some(pool) = self.pool_here().filter(|_| share < count) else {
-                return self.inner().exponentiate(powers);
-            };
             let mut rest = Some(powers);
             let shares = iter::from_fn(|| {
                 let powers = rest.take().filter(|rest| !rest.moduli.is_empty())?;
@@ -109,16 +105,14 @@ mod threads {
                 Some(powers)
             });
             let shares: Vec<_> = shares.collect();
-            each_share(pool, shares.into_iter().enumerate(), |(i, powers)| {
+            let shares = shares.into_iter().enumerate();
+            self.workers().each_share(shares, |(i, powers)| {
                 let done = self.inner().exponentiate(powers);
                 done.map_err(|error| error.in_batch_at(i * share))
             })
         }
 
         fn compute(&self, items: Items<'_>) -> Result<(), Error> {
-            let Some(pool) = self.pool_here() else {
-                return self.inner().compute(items);
-            };
             let share = match items.operations {
                 Operations::Private(_) => {
                     let bits = items.exponentiation_bits();
@@ -126,13 +120,9 @@ mod threads {
                 }
                 Operations::Public(_) => public_share(self.threads(), &items),
             };
-            if share >= items.len() {
-                return self.inner().compute(items);
-            }
             let shares: Vec<_> = items.chunks(share).collect();
-            each_share(pool, shares.into_iter(), |items| {
-                self.inner().compute(items)
-            })
+            self.workers()
+                .each_share(shares.into_iter(), |items| self.inner().compute(items))
         }
 
         fn engine(&self) -> HostEngine<'_> {

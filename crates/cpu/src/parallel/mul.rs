@@ -1,11 +1,11 @@
 //! Products on several threads.
 
 use batch_modexp_core::checks::Form;
-use batch_modexp_core::width::{clear, width};
+use batch_modexp_core::width::{MAX_BITS, clear, width};
 use batch_modexp_core::{BatchModMul, Error, ModMul};
 use crypto_bigint::Unsigned;
 
-use super::{Parallel, each_share};
+use super::Parallel;
 
 /// The least work that a thread takes at a time, in products of two 64-bit words: about 50
 /// microseconds of a vector unit, as long as waking another thread takes.
@@ -51,11 +51,8 @@ where
     };
     let widths = batch.iter().map(|x| width(x.params.modulus().as_ref()));
     let share = share(parallel.threads(), widths.max().unwrap_or(0), batch.len());
-    let Some(pool) = parallel.pool_here().filter(|_| share < batch.len()) else {
-        return inner(batch, out);
-    };
     let shares = batch.chunks(share).zip(out.chunks_mut(share)).enumerate();
-    let result = each_share(pool, shares, |(i, (batch, out))| {
+    let result = parallel.workers.each_share(shares, |(i, (batch, out))| {
         inner(batch, out).map_err(|error| error.in_batch_at(i * share))
     });
     result.inspect_err(|_| clear(out))
@@ -65,7 +62,8 @@ where
 /// bits. It is a quarter of the fair share, so that an interrupted thread delays the others little,
 /// but at least the work that is worth waking a thread for.
 fn share(threads: usize, bits: u32, len: usize) -> usize {
-    let words = bits.div_ceil(64).max(1) as usize;
+    // Wider ones are refused later.
+    let words = bits.clamp(1, MAX_BITS).div_ceil(64) as usize;
     let least = MIN_WORD_PRODUCTS.div_ceil(words * words);
     let quarter = len.div_ceil(4 * threads).max(1);
     quarter.max(least).next_multiple_of(LANES)
@@ -85,6 +83,7 @@ mod tests {
             (16, 4096, 1024, 16),
             (16, 16_384, 64, 8),
             (3, 0, 0, 1 << 16),
+            (2, u32::MAX, 16, 8),
         ] {
             let share = share(threads, bits, len);
             assert_eq!(share, expected, "{len} of {bits} bits on {threads} threads");

@@ -8,7 +8,7 @@ use batch_modexp_core::powers::{
 };
 use crypto_bigint::Limb;
 
-use super::{Parallel, each_share};
+use super::Parallel;
 
 /// Full vectors of every backend.
 const LANES: usize = 8;
@@ -102,14 +102,9 @@ impl<B> Parallel<B> {
     where
         I: ExactSizeIterator + Send,
     {
-        match self.pool_here().filter(|_| shares.len() > 1) {
-            None => shares.for_each(compute),
-            Some(pool) => {
-                let Ok(()) = each_share(pool, shares, |share| {
-                    compute(share);
-                    Ok::<(), Infallible>(())
-                });
-            }
-        }
+        let Ok(()) = self.workers.each_share(shares, |share| {
+            compute(share);
+            Ok::<(), Infallible>(())
+        });
     }
 }

@@ -159,8 +159,7 @@ fn refused_instances_are_computed_on_the_host() {
 /// as parts.
 #[test]
 fn every_place_is_filled() {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build();
-    let pool = pool.unwrap();
+    let workers = batch_modexp_cpu::Workers::start(3).unwrap();
     const PART: usize = COPIED_AT_A_TIME;
     let words = entry().words();
     let moduli: Vec<_> = (0..3 * PART as u64)
@@ -175,7 +174,7 @@ fn every_place_is_filled() {
         };
         let batch: Vec<_> = numbers.iter().enumerate().map(instance).collect();
         for chunk in [0..1, 0..batch.len(), 5..5 + PART, 7..2 * PART + 8] {
-            for threads in [HostPool(None), HostPool(Some(&pool))] {
+            for threads in [HostPool(None), HostPool(Some(&workers))] {
                 let (work, input) = filled(&job(&batch, 1, threads), chunk.clone());
                 let firsts = |part: Part| input[part.range()].iter().step_by(words).copied();
                 let instances = || chunk.clone().map(|i| i as u64);
