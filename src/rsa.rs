@@ -50,6 +50,7 @@ mod octets;
 mod output;
 mod private_op;
 mod public_op;
+mod random;
 mod representative;
 mod scheme;
 mod signature;

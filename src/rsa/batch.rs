@@ -1,94 +1,187 @@
-//! One call on a batch: sorts items by key class, has a backend compute each class, and collects
-//! the outputs.
+//! Batches: items of many keys, sorted by key class.
 
-use alloc::borrow::Cow;
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::ptr;
 
-use batch_modexp_core::secret::Secret;
-
-use super::backend::{Items, Operations, RsaBackend};
 use super::error::Error;
+use super::key::class::{Key, KeyClass};
 use super::key::{KeyHandle, PublicKey};
-use super::output::{Buffers, Outputs, Size, Slots};
-use super::private_op::class::{Key, Positions, sort};
-use super::private_op::{Batch, Source, Streams};
+use super::random::{Randomness, Streams};
 
-/// Runs private operations, one for each of `keys`, and returns the outputs that pass their check.
-/// `is_blinded` blinds the bases and requires `streams`.
-///
-/// # Errors
-///
-/// [`Error::Rng`], or the backend's error if it failed as a whole.
-pub(super) fn private_ops<B: RsaBackend + ?Sized>(
-    backend: &B,
-    keys: &[&KeyHandle],
-    source: &impl Source<KeyHandle>,
-    streams: &Streams,
-    is_blinded: bool,
-) -> Result<Secret<Outputs>, Error> {
-    each_class(keys, source, streams, is_blinded, |batch, slots| {
-        backend.compute(Items::new(Operations::Private(batch), slots))
-    })
+/// Provides encoded messages, and receives the results of private or public operations with keys
+/// `K`. All methods are called from any thread, and again for an item that is recomputed after a
+/// device was lost. The index in an error is ignored; the caller sets it.
+pub(super) trait Source<K: Key>: Sync {
+    /// The caller's key for the item at `position` of the caller's batch.
+    fn key(&self, position: usize) -> &K;
+
+    /// Writes the encoded message of the item at `position`: a number below n, most significant
+    /// octet first, as long as the modulus. Any other number fails with [`Error::Fault`]. If
+    /// `randomness` fails, the whole batch fails.
+    fn encode(
+        &self,
+        position: usize,
+        key: &K,
+        randomness: &mut Randomness,
+        em: &mut [u8],
+    ) -> Result<(), Error>;
+
+    /// The largest output of an item with this key, in octets. By default that of a result.
+    fn output_len(&self, key: &K) -> usize {
+        key.size()
+    }
+
+    /// Turns a result, as long as the modulus, into the caller's output, and returns its length.
+    /// The result may be overwritten. By default the output is the result.
+    fn decode(
+        &self,
+        position: usize,
+        key: &K,
+        result: &mut [u8],
+        output: &mut [u8],
+    ) -> Result<usize, Error> {
+        let _ = (position, key);
+        output.copy_from_slice(result);
+        Ok(result.len())
+    }
 }
 
-/// Runs public operations, one for each of `keys`, and returns the outputs that `source` makes of
-/// the results.
-///
-/// # Errors
-///
-/// [`Error::Rng`], or the backend's error if it failed as a whole.
-pub(super) fn public_ops<B: RsaBackend + ?Sized>(
-    backend: &B,
-    keys: &[&PublicKey],
-    source: &impl Source<PublicKey>,
-    streams: &Streams,
-) -> Result<Secret<Outputs>, Error> {
-    each_class(keys, source, streams, false, |batch, slots| {
-        backend.compute(Items::new(Operations::Public(batch), slots))
-    })
+/// Items with keys of one class, grouped by key. A range of them is a batch too.
+pub(super) struct Batch<'a, K: Key> {
+    pub(super) class: KeyClass,
+    pub(super) keys: &'a [&'a K],
+    /// The caller's positions of the items of all classes.
+    pub(super) positions: &'a Positions,
+    /// The index of the first of these items among those of all classes.
+    pub(super) first: usize,
+    pub(super) source: &'a dyn Source<K>,
+    pub(super) streams: &'a Streams,
+    pub(super) is_blinded: bool,
 }
 
-/// Sorts items by class, and has `compute` fill the slots of each class.
-fn each_class<K: Key>(
-    keys: &[&K],
-    source: &impl Source<K>,
-    streams: &Streams,
-    is_blinded: bool,
-    compute: impl Fn(Batch<'_, K>, Slots<'_>) -> Result<(), Error>,
-) -> Result<Secret<Outputs>, Error> {
-    let (positions, classes) = sort(keys);
-    let keys = match &positions {
-        Positions::Same => Cow::Borrowed(keys),
-        Positions::Sorted([positions, _]) => positions.iter().map(|&i| keys[i]).collect(),
-    };
-    let sizes = classes.iter().map(|(_, range)| {
-        // Keys of one class may differ in length by some bits.
-        let lens = keys[range.clone()].iter().map(|key| source.output_len(key));
-        Size {
-            count: range.len(),
-            max_len: lens.max().unwrap_or(0),
-        }
-    });
-    let mut buffers = Buffers::new(sizes.collect());
-    for ((class, range), mut slots) in classes.into_iter().zip(buffers.slots()) {
-        let batch = Batch {
-            class,
-            keys: &keys[range.clone()],
-            positions: &positions,
-            first: range.start,
-            source,
-            streams,
-            is_blinded,
-        };
-        match compute(batch, slots.reborrow()) {
-            // A backend's error about one item concerns its width. All numbers of a class are
-            // equally wide, so every item of the class gets it.
-            Err(error) if error.index().is_some() => {
-                for item in 0..range.len() {
-                    slots.fail(item, error.clone().at(batch.error_index(item)));
-                }
-            }
-            result => result?,
+impl<K: Key> Clone for Batch<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K: Key> Copy for Batch<'_, K> {}
+
+impl<K: Key> Batch<'_, K> {
+    /// A range of the items.
+    pub(super) fn range(&self, range: Range<usize>) -> Self {
+        Self {
+            keys: &self.keys[range.clone()],
+            first: self.first + range.start,
+            ..*self
         }
     }
-    Ok(buffers.finish(&positions))
+
+    /// The caller's position of an item, if the item has the caller's key for that position. So no
+    /// item is signed with a wrong key, even if a fault changes the list of keys or positions.
+    pub(super) fn position_with_key(&self, item: usize) -> Option<usize> {
+        let position = self.positions.of(self.first + item)?;
+        let is_same = ptr::eq(self.source.key(position), self.keys[item]);
+        is_same.then_some(position)
+    }
+
+    /// The index in the error of an item without a result.
+    pub(super) fn error_index(&self, item: usize) -> usize {
+        let number = self.first + item;
+        // The error of an item without a position is never returned to a caller.
+        self.positions.of(number).unwrap_or(number)
+    }
+
+    pub(super) fn fault(&self, item: usize) -> Error {
+        let index = self.error_index(item);
+        Error::Fault { index }
+    }
+}
+
+/// Private or public operations.
+#[derive(Clone, Copy)]
+pub(super) enum Operations<'a> {
+    Private(Batch<'a, KeyHandle>),
+    Public(Batch<'a, PublicKey>),
+}
+
+impl<'a> From<Batch<'a, KeyHandle>> for Operations<'a> {
+    fn from(batch: Batch<'a, KeyHandle>) -> Self {
+        Self::Private(batch)
+    }
+}
+
+impl<'a> From<Batch<'a, PublicKey>> for Operations<'a> {
+    fn from(batch: Batch<'a, PublicKey>) -> Self {
+        Self::Public(batch)
+    }
+}
+
+impl Operations<'_> {
+    pub(super) fn class(&self) -> &KeyClass {
+        match self {
+            Self::Private(batch) => &batch.class,
+            Self::Public(batch) => &batch.class,
+        }
+    }
+
+    pub(super) fn range(&self, range: Range<usize>) -> Self {
+        match self {
+            Self::Private(batch) => Self::Private(batch.range(range)),
+            Self::Public(batch) => Self::Public(batch.range(range)),
+        }
+    }
+}
+
+/// The caller's positions of sorted items.
+pub(super) enum Positions {
+    /// Items are in the caller's order: there is one key.
+    Same,
+    /// The same list twice, so that a fault in one cannot give a result to another item's caller.
+    Sorted([Vec<usize>; 2]),
+}
+
+impl Positions {
+    /// The caller's position of an item, unless the two lists differ.
+    pub(super) fn of(&self, item: usize) -> Option<usize> {
+        match self {
+            Self::Same => Some(item),
+            Self::Sorted([positions, copy]) => {
+                let position = positions[item];
+                (position == copy[item]).then_some(position)
+            }
+        }
+    }
+}
+
+/// Sorts items by key: returns their positions, and the range of each class. Keys whose exponents
+/// are longer than 64 bits and differ are separated here, although their class is equal.
+///
+/// Items of one key are adjacent, because a backend prepares each modulus once for a run.
+pub(super) fn sort<K: Key>(keys: &[&K]) -> (Positions, Vec<(KeyClass, Range<usize>)>) {
+    // Sorts runs of items with one key, of which there are often few.
+    let mut start = 0;
+    let mut runs: Vec<_> = keys
+        .chunk_by(|a, b| a.address() == b.address())
+        .map(|run| {
+            start += run.len();
+            let group = (run[0].class(), run[0].exponent().as_limbs());
+            (group, run[0].address(), start - run.len(), run.len())
+        })
+        .collect();
+    if let [run] = &runs[..] {
+        return (Positions::Same, Vec::from([(run.0.0, 0..run.3)]));
+    }
+    runs.sort_unstable();
+
+    let mut positions = Vec::with_capacity(keys.len());
+    let mut classes = Vec::new();
+    for runs in runs.chunk_by(|a, b| a.0 == b.0) {
+        let first = positions.len();
+        positions.extend(runs.iter().flat_map(|run| run.2..run.2 + run.3));
+        classes.push((runs[0].0.0, first..positions.len()));
+    }
+    let copy = positions.clone();
+    (Positions::Sorted([positions, copy]), classes)
 }

@@ -1,16 +1,13 @@
 //! Decrypts ciphertexts.
 
-use alloc::vec::Vec;
-use core::ptr;
-
 use batch_modexp_core::width::scrubbed;
 use rand_core::TryCryptoRng;
 
-use super::backend::RsaBackend;
-use super::batch::private_ops;
+use super::backend::{RsaBackend, compute};
+use super::batch::Source;
 use super::encryption::{AnyEncryptionScheme, EncryptionScheme, check_key};
 use super::key::KeyHandle;
-use super::private_op::{Randomness, Source, Streams};
+use super::random::{Randomness, Streams};
 use super::representative::{Range, check_range};
 use super::signatures::SecretOctets;
 use crate::rsa::Error;
@@ -142,7 +139,7 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         &self,
         rng: &mut R,
         count: usize,
-        item: impl Fn(usize) -> (&'c KeyHandle, &'c T, &'c [u8]) + Sync,
+        item: impl Fn(usize) -> Item<'c, T> + Sync,
     ) -> Result<SecretOctets, Error>
     where
         T: EncryptionScheme + Sync + 'c,
@@ -152,10 +149,11 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
             true => Streams::seeded(rng)?,
             false => Streams::none(),
         };
-        let range = self.range;
-        let keys: Vec<_> = (0..count).map(|i| item(i).0).collect();
-        let source = Ciphertexts { range, item };
-        private_ops(&self.backend, &keys, &source, &streams, self.blinding).map(SecretOctets::new)
+        let source = ToDecrypt {
+            range: self.range,
+            item: &item,
+        };
+        compute(&self.backend, count, &source, &streams, self.blinding).map(SecretOctets::new)
     }
 }
 
@@ -202,19 +200,18 @@ impl<B: RsaBackend> BatchDecryptor<B, AnyEncryptionScheme<'_>> {
 }
 
 /// Takes representatives from ciphertexts, and decodes messages from the results.
-struct Ciphertexts<F> {
+struct ToDecrypt<'f, 'c, S> {
     range: Range,
-    /// The key, the scheme and the ciphertext at each position of the batch.
-    item: F,
+    /// The item at each position of the batch.
+    item: &'f (dyn Fn(usize) -> Item<'c, S> + Sync),
 }
 
-impl<'c, S, F> Source<KeyHandle> for Ciphertexts<F>
-where
-    S: EncryptionScheme + 'c,
-    F: Fn(usize) -> (&'c KeyHandle, &'c S, &'c [u8]) + Sync,
-{
-    fn has_key(&self, position: usize, key: &KeyHandle) -> bool {
-        ptr::eq((self.item)(position).0, key)
+/// The key, the scheme and the ciphertext.
+type Item<'c, S> = (&'c KeyHandle, &'c S, &'c [u8]);
+
+impl<S: EncryptionScheme> Source<KeyHandle> for ToDecrypt<'_, '_, S> {
+    fn key(&self, position: usize) -> &KeyHandle {
+        (self.item)(position).0
     }
 
     fn encode(

@@ -1,15 +1,14 @@
 //! Encrypts messages under public keys.
 
-use alloc::vec::Vec;
-use core::{fmt, ptr};
+use core::fmt;
 
 use rand_core::TryCryptoRng;
 
-use super::backend::RsaBackend;
-use super::batch::public_ops;
+use super::backend::{RsaBackend, compute};
+use super::batch::Source;
 use super::encryption::{EncryptionScheme, check_key};
 use super::key::PublicKey;
-use super::private_op::{Randomness, Source, Streams};
+use super::random::{Randomness, Streams};
 use super::signatures::Ciphertexts;
 use crate::rsa::Error;
 
@@ -96,12 +95,11 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchEncryptor<B, S> {
         item: impl Fn(usize) -> (&'m PublicKey, &'m [u8]) + Sync,
     ) -> Result<Ciphertexts, Error> {
         let streams = Streams::seeded(rng)?;
-        let keys: Vec<_> = (0..count).map(|i| item(i).0).collect();
-        let source = Messages {
+        let source = ToEncrypt {
             scheme: &self.scheme,
-            item,
+            item: &item,
         };
-        public_ops(&self.backend, &keys, &source, &streams).map(Ciphertexts::new)
+        compute(&self.backend, count, &source, &streams, false).map(Ciphertexts::new)
     }
 }
 
@@ -115,19 +113,15 @@ impl<B: fmt::Debug, S: fmt::Debug> fmt::Debug for BatchEncryptor<B, S> {
 }
 
 /// Encodes messages, and returns their powers as ciphertexts.
-struct Messages<'a, S, F> {
-    scheme: &'a S,
+struct ToEncrypt<'f, 'm, S> {
+    scheme: &'f S,
     /// The key and the message at each position of the batch.
-    item: F,
+    item: &'f (dyn Fn(usize) -> (&'m PublicKey, &'m [u8]) + Sync),
 }
 
-impl<'m, S, F> Source<PublicKey> for Messages<'_, S, F>
-where
-    S: EncryptionScheme + Sync,
-    F: Fn(usize) -> (&'m PublicKey, &'m [u8]) + Sync,
-{
-    fn has_key(&self, position: usize, key: &PublicKey) -> bool {
-        ptr::eq((self.item)(position).0, key)
+impl<S: EncryptionScheme + Sync> Source<PublicKey> for ToEncrypt<'_, '_, S> {
+    fn key(&self, position: usize) -> &PublicKey {
+        (self.item)(position).0
     }
 
     fn encode(

@@ -4,14 +4,12 @@
 //! only inside a protocol that makes this safe. For blind signatures (RFC 9474) use
 //! [`blind`](super::blind).
 
-use alloc::vec::Vec;
-
 use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;
-use super::batch::private_ops;
+use super::backend::compute;
 use super::key::KeyHandle;
-use super::private_op::Streams;
+use super::random::Streams;
 use super::representative::{Blocks, Range};
 use super::signatures::SecretOctets;
 use crate::rsa::Error;
@@ -88,10 +86,9 @@ where
         None => (Streams::none(), false),
     };
     let source = Blocks {
-        item: |i: usize| (blocks[i].0, blocks[i].1.as_ref()),
+        item: &|i: usize| (blocks[i].0, blocks[i].1.as_ref()),
         range,
         check_key: |_| Ok(()),
     };
-    let keys: Vec<_> = blocks.iter().map(|(key, _)| *key).collect();
-    private_ops(backend, &keys, &source, &streams, is_blinded).map(SecretOctets::new)
+    compute(backend, blocks.len(), &source, &streams, is_blinded).map(SecretOctets::new)
 }

@@ -26,7 +26,7 @@ use self::candidates::Candidates;
 pub use self::export::GeneratedKey;
 use self::primality::Testers;
 use super::backend::{PerThread, RsaBackend};
-use super::private_op::{Randomness, Streams};
+use super::random::{Randomness, Streams};
 use crate::rsa::{Error, MAX_BITS, MIN_BITS};
 
 /// Lengths of keys are multiples of this, so that primes have whole limbs.

@@ -21,14 +21,15 @@ use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use sha2::{Digest as _, Sha256};
 
 use super::backend::RsaBackend;
-use super::batch::private_ops;
+use super::backend::compute;
+use super::batch::Source;
 use super::encryption::{oaep, pkcs1_v15};
 use super::key::Private;
 use super::keygen::candidates::Candidates;
 use super::keygen::numbers::Numbers;
 use super::keygen::primality::{on_engine, pass};
 use super::mgf1::add_mask;
-use super::private_op::{Randomness, Source, Streams};
+use super::random::{Randomness, Streams};
 use super::signatures::SecretOctets;
 use super::{
     BatchEncryptor, EncryptionScheme, KeyHandle, PublicKey, RsaComponents, RsaesOaep, RsaesPkcs1v15,
@@ -342,8 +343,11 @@ fn private_operations(backend: &impl RsaBackend, rsa_keys: Vec<PrivateKey>) {
     for blinded in [false, true] {
         // Blinding factors and messages are derived from marked random numbers.
         let streams = Streams::seeded(&mut SecretRandom::new(2)).unwrap();
-        let source = RandomBlocks(Streams::seeded(&mut SecretRandom::new(3)).unwrap());
-        let results = private_ops(backend, &items, &source, &streams, blinded);
+        let source = RandomBlocks {
+            keys: &items,
+            streams: Streams::seeded(&mut SecretRandom::new(3)).unwrap(),
+        };
+        let results = compute(backend, items.len(), &source, &streams, blinded);
         let results = SecretOctets::new(results.unwrap());
         for (result, key) in results.iter().zip(order) {
             let result = result.expect("a result that passes its check");
@@ -353,11 +357,14 @@ fn private_operations(backend: &impl RsaBackend, rsa_keys: Vec<PrivateKey>) {
 }
 
 /// Random numbers below any modulus.
-struct RandomBlocks(Streams);
+struct RandomBlocks<'a> {
+    keys: &'a [&'a KeyHandle],
+    streams: Streams,
+}
 
-impl Source<KeyHandle> for RandomBlocks {
-    fn has_key(&self, _: usize, _: &KeyHandle) -> bool {
-        true
+impl Source<KeyHandle> for RandomBlocks<'_> {
+    fn key(&self, position: usize) -> &KeyHandle {
+        self.keys[position]
     }
 
     fn encode(
@@ -368,7 +375,7 @@ impl Source<KeyHandle> for RandomBlocks {
         em: &mut [u8],
     ) -> Result<(), Error> {
         em[0] = 0;
-        let drawn = self.0.next().try_fill_bytes(&mut em[1..]);
+        let drawn = self.streams.next().try_fill_bytes(&mut em[1..]);
         drawn.map_err(|_| Error::Rng)
     }
 }

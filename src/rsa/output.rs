@@ -8,8 +8,8 @@ use core::{iter, mem};
 use batch_modexp_core::secret::Secret;
 use zeroize::Zeroize;
 
+use super::batch::Positions;
 use super::error::Error;
-use super::private_op::class::Positions;
 
 /// The outputs of a batch, at the positions of its items.
 #[derive(Default)]

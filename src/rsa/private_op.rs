@@ -1,22 +1,18 @@
 //! The RSA private operation on many items of one key class, from encoded messages to checked
 //! results.
 //!
-//! Batches, their sources and encoded messages are also those of the [public
-//! operation](super::public_op).
+//! Encoded messages are also those of the [public operation](super::public_op).
 //!
 //! All numbers are secret. They are in flat buffers, one item after another, with as many limbs as
 //! the class has, least significant limb first. The keys' [class](KeyClass) and order are public.
 
 pub(super) mod blinding;
 mod check;
-pub(super) mod class;
 mod crt;
-mod random;
 
 use alloc::vec;
 use alloc::vec::Vec;
 use core::iter;
-use core::ops::Range;
 
 use batch_modexp_core::engine::{Engine, SecretPowers};
 use batch_modexp_core::secret::{Secret, reveal};
@@ -25,106 +21,16 @@ use crypto_bigint::Limb;
 use self::blinding::{Blinded, Blinds};
 pub(super) use self::check::ct_eq;
 use self::check::is_below;
-use self::class::{Key, KeyClass, Positions, PrimeClass};
-pub(super) use self::random::{Randomness, Streams};
+use super::batch::Batch;
 use super::error::Error;
-use super::key::{Crt, KeyHandle, PublicKey};
+use super::key::class::{Key, KeyClass, d_less_1, moduli};
+use super::key::{KeyHandle, PublicKey};
 use super::octets::{octets_to_limbs, write_octets};
 use super::output::Slots;
 
 /// Exponentiates on a backend. Its results are not trusted.
 pub(super) type Exponentiate<'a> =
     &'a dyn Fn(SecretPowers<'_>) -> Result<(), batch_modexp_core::Error>;
-
-/// Provides encoded messages, and receives the results of private or public operations with keys
-/// `K`. All methods are called from any thread, and again for an item that is recomputed after a
-/// device was lost. The index in an error is ignored; the caller sets it.
-pub(super) trait Source<K: Key>: Sync {
-    /// Whether `key` is the caller's key for the item at `position` of the caller's batch.
-    fn has_key(&self, position: usize, key: &K) -> bool;
-
-    /// Writes the encoded message of the item at `position`: a number below n, most significant
-    /// octet first, as long as the modulus. Any other number fails with [`Error::Fault`]. If
-    /// `randomness` fails, the whole batch fails.
-    fn encode(
-        &self,
-        position: usize,
-        key: &K,
-        randomness: &mut Randomness,
-        em: &mut [u8],
-    ) -> Result<(), Error>;
-
-    /// The largest output of an item with this key, in octets. By default that of a result.
-    fn output_len(&self, key: &K) -> usize {
-        key.size()
-    }
-
-    /// Turns a result, as long as the modulus, into the caller's output, and returns its length.
-    /// The result may be overwritten. By default the output is the result.
-    fn decode(
-        &self,
-        position: usize,
-        key: &K,
-        result: &mut [u8],
-        output: &mut [u8],
-    ) -> Result<usize, Error> {
-        let _ = (position, key);
-        output.copy_from_slice(result);
-        Ok(result.len())
-    }
-}
-
-/// Items with keys of one class, grouped by key. A range of them is a batch too.
-pub(super) struct Batch<'a, K: Key> {
-    pub(super) class: KeyClass,
-    pub(super) keys: &'a [&'a K],
-    /// The caller's positions of the items of all classes.
-    pub(super) positions: &'a Positions,
-    /// The index of the first of these items among those of all classes.
-    pub(super) first: usize,
-    pub(super) source: &'a dyn Source<K>,
-    pub(super) streams: &'a Streams,
-    pub(super) is_blinded: bool,
-}
-
-impl<K: Key> Clone for Batch<'_, K> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K: Key> Copy for Batch<'_, K> {}
-
-impl<K: Key> Batch<'_, K> {
-    /// A range of the items.
-    pub(super) fn range(&self, range: Range<usize>) -> Self {
-        Self {
-            keys: &self.keys[range.clone()],
-            first: self.first + range.start,
-            ..*self
-        }
-    }
-
-    /// The caller's position of an item, if the item has the caller's key for that position. So no
-    /// item is signed with a wrong key, even if a fault changes the list of keys or positions.
-    fn position_with_key(&self, item: usize) -> Option<usize> {
-        let position = self.positions.of(self.first + item)?;
-        let has_key = self.source.has_key(position, self.keys[item]);
-        has_key.then_some(position)
-    }
-
-    /// The index in the error of an item without a result.
-    pub(super) fn error_index(&self, item: usize) -> usize {
-        let number = self.first + item;
-        // The error of an item without a position is never returned to a caller.
-        self.positions.of(number).unwrap_or(number)
-    }
-
-    fn fault(&self, item: usize) -> Error {
-        let index = self.error_index(item);
-        Error::Fault { index }
-    }
-}
 
 /// Computes the items of `batch` on the calling thread: exponentiations with `exponentiate`,
 /// everything else on `engine`.
@@ -152,56 +58,32 @@ fn private_op(
     encoded: &Encoded<'_, KeyHandle>,
 ) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
     let (class, keys) = (&encoded.batch.class, encoded.batch.keys);
+    let blinded = encoded.blind(engine);
     // Blinded, b = m r^e and f = m r^(e - 1). Otherwise both are m.
-    let Blinded { bases, factors } = encoded.blind(engine);
+    let (bases, factors) = match &blinded {
+        Some(blinded) => (&blinded.bases, &blinded.factors),
+        None => (&encoded.ems, &encoded.ems),
+    };
     // b^(d - 1)
     let powers = match class.prime {
-        Some(prime) => modulo_primes(engine, exponentiate, class, prime, keys, &bases)?,
-        None => modulo_n(exponentiate, class, keys, &bases)?,
+        Some(prime) => crt::powers(engine, exponentiate, class, prime, keys, bases)?,
+        None => powers(exponentiate, class, keys, bases)?,
     };
     // f b^(d - 1) = m^d
-    Ok(blinding::unblind(engine, keys, &powers, &factors))
-}
-
-/// `bases[i]^(d - 1) mod n` by the Chinese remainder theorem (RFC 8017, section 5.2.1, step 2.b).
-fn modulo_primes(
-    engine: &dyn Engine,
-    exponentiate: Exponentiate<'_>,
-    class: &KeyClass,
-    prime: PrimeClass,
-    keys: &[&KeyHandle],
-    bases: &[Limb],
-) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
-    let keys: Vec<&Crt> = keys.iter().map(class::crt).collect();
-    let residues = crt::reduce(engine, &keys, bases);
-    let moduli: Vec<_> = crt::both(&keys, Crt::p, Crt::q);
-    let exponents: Vec<_> = crt::both(
-        &keys,
-        |crt| crt.dp_less_1.as_limbs(),
-        |crt| crt.dq_less_1.as_limbs(),
-    );
-    let mut halves = Secret::new(vec![Limb::ZERO; residues.len()]);
-    exponentiate(SecretPowers {
-        moduli: &moduli,
-        exponents: &exponents,
-        exponent_bits: prime.bits,
-        bases: &residues,
-        out: &mut halves,
-    })?;
-    Ok(crt::recombine(engine, &keys, &halves, class.limbs()))
+    Ok(blinding::unblind(engine, keys, &powers, factors))
 }
 
 /// `bases[i]^(d - 1) mod n`, for keys without CRT values.
-fn modulo_n(
+fn powers(
     exponentiate: Exponentiate<'_>,
     class: &KeyClass,
     keys: &[&KeyHandle],
     bases: &[Limb],
 ) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
-    let exponents: Vec<_> = keys.iter().map(|key| class::d_less_1(key)).collect();
+    let exponents: Vec<_> = keys.iter().map(|key| d_less_1(key)).collect();
     let mut powers = Secret::new(vec![Limb::ZERO; bases.len()]);
     exponentiate(SecretPowers {
-        moduli: &class::moduli(keys),
+        moduli: &moduli(keys),
         exponents: &exponents,
         exponent_bits: class.n_width,
         bases,
@@ -294,12 +176,10 @@ impl<'a, K: Key> Encoded<'a, K> {
 }
 
 impl Encoded<'_, KeyHandle> {
-    /// The operands of the exponentiation: see [`blinding`].
-    pub(super) fn blind(&self, engine: &dyn Engine) -> Blinded {
-        match &self.blinds {
-            Some(blinds) => Blinded::new(engine, self.batch.keys, &self.ems, blinds),
-            None => Blinded::plain(&self.ems),
-        }
+    /// The bases and factors of blinded items: see [`blinding`].
+    pub(super) fn blind(&self, engine: &dyn Engine) -> Option<Blinded> {
+        let blinds = self.blinds.as_ref()?;
+        Some(blinding::blind(engine, self.batch.keys, &self.ems, blinds))
     }
 
     /// Checks results against the encoded messages, and writes those that pass to their slots,
@@ -309,9 +189,8 @@ impl Encoded<'_, KeyHandle> {
     ///
     /// If there is not one slot and one result for each item.
     pub(super) fn check(self, engine: &dyn Engine, results: &[Limb], slots: Slots<'_>) {
-        let (class, keys) = (&self.batch.class, self.batch.keys);
         let masks = self.blinds.as_ref().map(|blinds| &blinds.masks[..]);
-        let verdicts = check::verdicts(engine, class, keys, &self.ems, results, masks);
+        let verdicts = check::verdicts(engine, &self.batch, &self.ems, results, masks);
         self.write(results, verdicts, slots);
     }
 }

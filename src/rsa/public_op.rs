@@ -4,11 +4,12 @@
 
 use batch_modexp_core::engine::{Engine, Exponent};
 
+use super::batch::Batch;
 use super::error::Error;
 use super::key::PublicKey;
+use super::key::class::moduli;
 use super::output::Slots;
-use super::private_op::class::moduli;
-use super::private_op::{Batch, Encoded};
+use super::private_op::Encoded;
 
 /// Computes the items of `batch` with `engine` on the calling thread.
 ///
@@ -23,7 +24,7 @@ pub(super) fn run(
     let encoded = Encoded::new(batch)?;
     if let Some(key) = batch.keys.first() {
         let exponent = Exponent::new(key.exponent());
-        let powers = engine.public_power(&moduli(batch.keys), exponent, &encoded.ems, None);
+        let powers = engine.public_powers(&moduli(batch.keys), exponent, &encoded.ems);
         encoded.write_public(&powers, slots);
     }
     Ok(())

@@ -1,13 +1,12 @@
 //! Conversion of blocks from others to representatives, the inputs of the private operation.
 
-use core::ptr;
-
 use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::{BoxedUint, CtEq, CtLt, Limb};
 
+use super::batch::Source;
 use super::key::KeyHandle;
 use super::octets::os2ip;
-use super::private_op::{Randomness, Source};
+use super::random::Randomness;
 use crate::rsa::Error;
 
 /// Range of accepted representatives.
@@ -47,20 +46,17 @@ pub(super) fn check_range(key: &KeyHandle, block: &[u8], range: Range) -> Result
 }
 
 /// A source whose representatives are blocks of octets.
-pub(super) struct Blocks<F> {
+pub(super) struct Blocks<'f, 'b> {
     /// The key and the block at each position of the batch.
-    pub(super) item: F,
+    pub(super) item: &'f (dyn Fn(usize) -> (&'b KeyHandle, &'b [u8]) + Sync),
     pub(super) range: Range,
     /// Fails if a key may not be used; the error is that of a batch of one.
     pub(super) check_key: fn(&KeyHandle) -> Result<(), Error>,
 }
 
-impl<'b, F> Source<KeyHandle> for Blocks<F>
-where
-    F: Fn(usize) -> (&'b KeyHandle, &'b [u8]) + Sync,
-{
-    fn has_key(&self, position: usize, key: &KeyHandle) -> bool {
-        ptr::eq((self.item)(position).0, key)
+impl Source<KeyHandle> for Blocks<'_, '_> {
+    fn key(&self, position: usize) -> &KeyHandle {
+        (self.item)(position).0
     }
 
     fn encode(

@@ -1,14 +1,13 @@
 //! Signs messages.
 
-use alloc::vec::Vec;
-use core::{fmt, ptr};
+use core::fmt;
 
 use rand_core::TryCryptoRng;
 
-use super::backend::RsaBackend;
-use super::batch::private_ops;
+use super::backend::{RsaBackend, compute};
+use super::batch::Source;
 use super::key::KeyHandle;
-use super::private_op::{Randomness, Source, Streams};
+use super::random::{Randomness, Streams};
 use super::scheme::{AnyScheme, Content, Scheme};
 use super::signatures::Signatures;
 use crate::rsa::Error;
@@ -148,7 +147,7 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         &self,
         rng: &mut R,
         count: usize,
-        item: impl Fn(usize) -> (&'s KeyHandle, &'s S, Content<'s>) + Sync,
+        item: impl Fn(usize) -> Item<'s, S> + Sync,
     ) -> Result<Signatures, Error>
     where
         S: 's,
@@ -158,9 +157,8 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
             true => Streams::seeded(rng)?,
             false => Streams::none(),
         };
-        let keys: Vec<_> = (0..count).map(|i| item(i).0).collect();
-        let source = ToSign { item };
-        private_ops(&self.backend, &keys, &source, &streams, self.blinding).map(Signatures::new)
+        let source = ToSign { item: &item };
+        compute(&self.backend, count, &source, &streams, self.blinding).map(Signatures::new)
     }
 }
 
@@ -223,18 +221,17 @@ impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
 }
 
 /// A source that encodes what is to be signed.
-struct ToSign<F> {
-    /// The key, the scheme and the content at each position of the batch.
-    item: F,
+struct ToSign<'f, 's, S> {
+    /// The item at each position of the batch.
+    item: &'f (dyn Fn(usize) -> Item<'s, S> + Sync),
 }
 
-impl<'s, S, F> Source<KeyHandle> for ToSign<F>
-where
-    S: Scheme + 's,
-    F: Fn(usize) -> (&'s KeyHandle, &'s S, Content<'s>) + Sync,
-{
-    fn has_key(&self, position: usize, key: &KeyHandle) -> bool {
-        ptr::eq((self.item)(position).0, key)
+/// The key, the scheme and the content.
+type Item<'s, S> = (&'s KeyHandle, &'s S, Content<'s>);
+
+impl<S: Scheme> Source<KeyHandle> for ToSign<'_, '_, S> {
+    fn key(&self, position: usize) -> &KeyHandle {
+        (self.item)(position).0
     }
 
     fn encode(

@@ -1,13 +1,12 @@
 //! Verifies signatures.
 
-use alloc::vec::Vec;
-use core::{fmt, ptr};
+use core::fmt;
 
-use super::backend::RsaBackend;
-use super::batch::public_ops;
+use super::backend::{RsaBackend, compute};
+use super::batch::Source;
 use super::key::{PublicKey, Restriction};
 use super::output::Outputs;
-use super::private_op::{Randomness, Source, Streams};
+use super::random::{Randomness, Streams};
 use super::scheme::{AnyScheme, Content, Scheme};
 use crate::rsa::Error;
 
@@ -155,17 +154,16 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
     fn verdicts<'s>(
         &self,
         count: usize,
-        item: impl Fn(usize) -> (&'s PublicKey, &'s S, Content<'s>, &'s [u8]) + Sync,
+        item: impl Fn(usize) -> Item<'s, S> + Sync,
     ) -> Result<Verdicts, Error>
     where
         S: 's,
     {
-        let keys: Vec<_> = (0..count).map(|i| item(i).0).collect();
         let source = Signed {
             any_salt_len: self.any_salt_len,
-            item,
+            item: &item,
         };
-        let outputs = public_ops(&self.backend, &keys, &source, &Streams::none())?;
+        let outputs = compute(&self.backend, count, &source, &Streams::none(), false)?;
         Ok(Verdicts(outputs.into_inner()))
     }
 }
@@ -286,18 +284,18 @@ impl fmt::Debug for Verdicts {
 }
 
 /// A source with signatures as encoded messages; the output of a valid item is empty.
-struct Signed<F> {
+struct Signed<'f, 's, S> {
     any_salt_len: bool,
-    item: F,
+    /// The item at each position of the batch.
+    item: &'f (dyn Fn(usize) -> Item<'s, S> + Sync),
 }
 
-impl<'s, S, F> Source<PublicKey> for Signed<F>
-where
-    S: Scheme + 's,
-    F: Fn(usize) -> (&'s PublicKey, &'s S, Content<'s>, &'s [u8]) + Sync,
-{
-    fn has_key(&self, position: usize, key: &PublicKey) -> bool {
-        ptr::eq((self.item)(position).0, key)
+/// The key, the scheme, the signed content and the signature.
+type Item<'s, S> = (&'s PublicKey, &'s S, Content<'s>, &'s [u8]);
+
+impl<S: Scheme> Source<PublicKey> for Signed<'_, '_, S> {
+    fn key(&self, position: usize) -> &PublicKey {
+        (self.item)(position).0
     }
 
     fn encode(

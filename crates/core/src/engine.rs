@@ -8,11 +8,13 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crypto_bigint::{BoxedUint, Choice, Limb};
+use crypto_bigint::{BoxedUint, Choice, Limb, Unsigned};
 
+use crate::checks::check_batch;
 use crate::monty::ModulusRef;
 use crate::secret::Secret;
-use crate::width::MAX_BITS;
+use crate::width::{MAX_BITS, clear, place, width};
+use crate::{Error, ModExp};
 
 /// The arithmetic that RSA needs, on flat numbers.
 ///
@@ -35,38 +37,34 @@ pub trait Engine: Sync {
         self.run_pow(powers);
     }
 
-    /// Computes products with public powers: see [`Product`].
+    /// `a[i] * b[i] mod moduli[i]`. The factors may have any value.
     ///
     /// # Panics
     ///
-    /// Those of [`Product::assert_lengths`].
-    fn mul_public_power(&self, product: Product<'_>) {
-        product.assert_lengths();
-        self.run_product(product);
+    /// If the moduli are too wide or not equally wide, or if there is not a number for each of them.
+    fn products(&self, moduli: Moduli<'_>, a: &[Limb], b: &[Limb]) -> Secret<Vec<Limb>> {
+        let len = moduli.len() * size_of_all(moduli);
+        assert_eq!([a.len(), b.len()], [len; 2], "a number for each modulus");
+        let mut out = Secret::new(vec![Limb::ZERO; len]);
+        self.run_products(moduli, [a, b], &mut out);
+        out
     }
 
-    /// `factors[i] * bases[i]^exponent mod moduli[i]`, or the powers alone without factors: see
-    /// [`Product`].
+    /// `bases[i]^exponent mod moduli[i]`. The bases may have any value.
     ///
     /// # Panics
     ///
-    /// Those of [`Product::assert_lengths`].
-    fn public_power(
+    /// If the moduli are too wide or not equally wide, or if there is not a number for each of them.
+    fn public_powers(
         &self,
         moduli: Moduli<'_>,
         exponent: Exponent<'_>,
         bases: &[Limb],
-        factors: Option<&[Limb]>,
     ) -> Secret<Vec<Limb>> {
-        let mut out = Secret::new(vec![Limb::ZERO; bases.len()]);
-        self.mul_public_power(Product {
-            moduli,
-            exponent,
-            bases,
-            factors,
-            out: &mut out,
-            times_base: None,
-        });
+        let len = moduli.len() * size_of_all(moduli);
+        assert_eq!(bases.len(), len, "a number for each modulus");
+        let mut out = Secret::new(vec![Limb::ZERO; len]);
+        self.run_public_powers(moduli, exponent, bases, &mut out);
         out
     }
 
@@ -103,8 +101,17 @@ pub trait Engine: Sync {
     /// Implements [`pow`](Self::pow).
     fn run_pow(&self, powers: SecretPowers<'_>);
 
-    /// Implements [`mul_public_power`](Self::mul_public_power).
-    fn run_product(&self, product: Product<'_>);
+    /// Implements [`products`](Self::products).
+    fn run_products(&self, moduli: Moduli<'_>, factors: [&[Limb]; 2], out: &mut [Limb]);
+
+    /// Implements [`public_powers`](Self::public_powers).
+    fn run_public_powers(
+        &self,
+        moduli: Moduli<'_>,
+        exponent: Exponent<'_>,
+        bases: &[Limb],
+        out: &mut [Limb],
+    );
 
     /// Implements [`remainders`](Self::remainders).
     fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]);
@@ -113,47 +120,59 @@ pub trait Engine: Sync {
     fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>>;
 }
 
+/// [`BatchModExp::batch_mod_exp`](crate::BatchModExp::batch_mod_exp) by an engine, which is not
+/// generic over a caller's numbers: Rust compiles generic code again in every crate that calls it, and
+/// the kernels of an engine take minutes.
+///
+/// # Errors
+///
+/// Those of [`check_batch`].
+///
+/// # Panics
+///
+/// If `batch` and `out` differ in length.
+pub fn batch_mod_exp<U: Unsigned>(
+    engine: &dyn Engine,
+    batch: &[ModExp<'_, U>],
+    exponent_bits: u32,
+    out: &mut [U],
+) -> Result<(), Error> {
+    /// A multiple of the lanes of every engine. More numbers would not fit into a cache.
+    const MOST: usize = 512;
+    check_batch(batch, exponent_bits, out, MAX_BITS).inspect_err(|_| clear(out))?;
+    let bits = |instance: &ModExp<'_, U>| width(instance.params.modulus().as_ref());
+    let runs = batch.chunk_by(|a, b| bits(a) == bits(b));
+    let mut places = out.iter_mut();
+    for run in runs.flat_map(|run| run.chunks(MOST)) {
+        let moduli: Vec<_> = run.iter().map(|x| ModulusRef::of(x.params)).collect();
+        let exponents: Vec<_> = run.iter().map(|x| x.exponent.as_limbs()).collect();
+        let size = size_of_all(&moduli);
+        let zeros = || Secret::new(vec![Limb::ZERO; moduli.len() * size]);
+        let (mut bases, mut powers) = (zeros(), zeros());
+        for (base, instance) in bases.chunks_exact_mut(size).zip(run) {
+            let limbs = instance.base.as_limbs();
+            base[..limbs.len()].copy_from_slice(limbs);
+        }
+        engine.pow(SecretPowers {
+            moduli: &moduli,
+            exponents: &exponents,
+            exponent_bits,
+            bases: &bases,
+            out: &mut powers,
+        });
+        let powers = powers.chunks_exact(size).zip(run);
+        for ((power, instance), out) in powers.zip(&mut places) {
+            place(out, instance.params.modulus().as_ref()).copy_from_slice(power);
+        }
+    }
+    Ok(())
+}
+
 /// The moduli of flat numbers, all equally wide, at most [`MAX_BITS`] bits.
 pub type Moduli<'a> = &'a [ModulusRef<'a>];
 
 /// The bits of a mask: see [`Comparison`].
 pub const MASK_BITS: u32 = 12;
-
-/// Products with public powers, and the places for them. Results are below the moduli; bases and
-/// factors may have any value.
-pub struct Product<'a> {
-    /// One for each number.
-    pub moduli: Moduli<'a>,
-    /// The exponent of all bases.
-    pub exponent: Exponent<'a>,
-    /// A number for each modulus, of any value.
-    pub bases: &'a [Limb],
-    /// Optional factors of the powers.
-    pub factors: Option<&'a [Limb]>,
-    /// `factors[i] * bases[i]^exponent mod moduli[i]`, or the power alone without `factors`.
-    pub out: &'a mut [Limb],
-    /// If requested, `out[i] * bases[i] mod moduli[i]`.
-    pub times_base: Option<&'a mut [Limb]>,
-}
-
-impl Product<'_> {
-    /// Checks the lengths of the buffers.
-    ///
-    /// # Panics
-    ///
-    /// If the moduli are too wide or not equally wide, or a buffer does not have a number for each
-    /// modulus.
-    pub fn assert_lengths(&self) {
-        let len = self.moduli.len() * size_of_all(self.moduli);
-        let lens = [
-            self.bases.len(),
-            self.out.len(),
-            self.factors.map_or(len, <[Limb]>::len),
-            self.times_base.as_ref().map_or(len, |out| out.len()),
-        ];
-        assert_eq!(lens, [len; 4], "a number for each modulus");
-    }
-}
 
 /// Powers with secret exponents, and the places for them. Bases, exponents and moduli are secret.
 ///
@@ -304,13 +323,6 @@ pub struct Exponent<'a> {
 }
 
 impl<'a> Exponent<'a> {
-    /// The number 1.
-    pub const ONE: Exponent<'static> = Exponent {
-        limbs: &[Limb::ONE],
-        top: 0,
-        lowest: 0,
-    };
-
     /// The exponent `exponent`.
     ///
     /// # Panics
@@ -340,12 +352,6 @@ impl<'a> Exponent<'a> {
             lowest: 1,
             ..exponent
         }
-    }
-
-    /// Whether the exponent is 1.
-    #[must_use]
-    pub fn is_one(self) -> bool {
-        self.top == 0
     }
 
     /// The bits below the highest one, from the top, each with a flag that marks the last.

@@ -7,9 +7,7 @@ mod powers;
 
 use crypto_bigint::Unsigned;
 
-use crate::checks::check_batch;
-use crate::monty::ModulusRef;
-use crate::width::{MAX_BITS, clear, place, scrubbed};
+use crate::engine::batch_mod_exp;
 use crate::{BatchModExp, Error, ModExp};
 
 /// Computes a batch on the calling thread, one instance after the other, on crypto-bigint's limbs.
@@ -32,15 +30,6 @@ impl<U: Unsigned> BatchModExp<U> for Serial {
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        check_batch(batch, exponent_bits, out, MAX_BITS).inspect_err(|_| clear(out))?;
-        scrubbed(|| {
-            for (instance, out) in batch.iter().zip(out) {
-                let modulus = ModulusRef::of(instance.params);
-                let (base, exponent) = (instance.base.as_limbs(), instance.exponent.as_limbs());
-                let out = place(out, instance.params.modulus().as_ref());
-                modulus.pow(base, exponent, exponent_bits, out);
-            }
-        });
-        Ok(())
+        batch_mod_exp(self, batch, exponent_bits, out)
     }
 }

@@ -4,13 +4,11 @@ mod mul;
 
 use alloc::vec::Vec;
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use batch_modexp_core::checks::check_batch;
-use batch_modexp_core::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
+use batch_modexp_core::engine::{
+    Comparison, Engine, Exponent, Moduli, SecretPowers, batch_mod_exp,
+};
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use batch_modexp_core::width::{MAX_BITS, clear, width};
 use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
 use crypto_bigint::{Choice, Limb, Unsigned};
 
@@ -92,10 +90,6 @@ impl AnyEngine {
 
     /// How many of `count` instances with moduli of `bits` bits the engine computes itself.
     /// [`Serial`] computes the others faster: a single instance that would leave lanes empty.
-    #[cfg_attr(
-        not(any(target_arch = "x86_64", target_arch = "aarch64")),
-        allow(dead_code)
-    )]
     fn count_in_lanes(&self, bits: u32, count: usize) -> usize {
         // Without lanes all widths are alike.
         let _ = (bits, count);
@@ -113,35 +107,6 @@ impl AnyEngine {
             }
         }
     }
-
-    /// Splits a batch between `simd` and [`Serial`]: see [`count_in_lanes`](Self::count_in_lanes).
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    fn share_with_serial<U, B>(
-        &self,
-        simd: &B,
-        batch: &[ModExp<'_, U>],
-        exponent_bits: u32,
-        out: &mut [U],
-    ) -> Result<(), Error>
-    where
-        U: Unsigned,
-        B: BatchModExp<U, Error = Error>,
-    {
-        check_batch(batch, exponent_bits, out, MAX_BITS).inspect_err(|_| clear(out))?;
-        let mut start = 0;
-        let bits = |instance: &ModExp<'_, U>| width(instance.params.modulus().as_ref());
-        for run in batch.chunk_by(|a, b| bits(a) == bits(b)) {
-            let in_lanes = self.count_in_lanes(bits(&run[0]), run.len());
-            let (first, second) = run.split_at(in_lanes);
-            let (out_first, out_second) = out[start..][..run.len()].split_at_mut(in_lanes);
-            simd.batch_mod_exp(first, exponent_bits, out_first)
-                .and_then(|()| Serial.batch_mod_exp(second, exponent_bits, out_second))
-                .map_err(|error| error.in_batch_at(start))
-                .inspect_err(|_| clear(out))?;
-            start += run.len();
-        }
-        Ok(())
-    }
 }
 
 impl<U: Unsigned> BatchModExp<U> for AnyEngine {
@@ -153,13 +118,7 @@ impl<U: Unsigned> BatchModExp<U> for AnyEngine {
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        match self {
-            Self::Serial => Serial.batch_mod_exp(batch, exponent_bits, out),
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Fma(fma) => self.share_with_serial(fma, batch, exponent_bits, out),
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => self.share_with_serial(ifma, batch, exponent_bits, out),
-        }
+        batch_mod_exp(self, batch, exponent_bits, out)
     }
 
     fn granularity(&self) -> usize {
@@ -201,9 +160,20 @@ impl Engine for AnyEngine {
         Serial.run_pow(on_serial);
     }
 
-    fn run_product(&self, product: Product<'_>) {
-        let once = product.exponent.is_one();
-        self.for_products(product.moduli, once).run_product(product);
+    fn run_products(&self, moduli: Moduli<'_>, factors: [&[Limb]; 2], out: &mut [Limb]) {
+        self.for_products(moduli, true)
+            .run_products(moduli, factors, out);
+    }
+
+    fn run_public_powers(
+        &self,
+        moduli: Moduli<'_>,
+        exponent: Exponent<'_>,
+        bases: &[Limb],
+        out: &mut [Limb],
+    ) {
+        self.for_products(moduli, false)
+            .run_public_powers(moduli, exponent, bases, out);
     }
 
     fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
@@ -224,7 +194,7 @@ impl AnyEngine {
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Self::Fma(fma) => fma,
             #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => ifma,
+            Self::Ifma(ifma) => ifma.engine(),
         }
     }
 

@@ -45,7 +45,9 @@ mod tests;
 use alloc::vec::Vec;
 
 use batch_modexp_core::checks::Form;
-use batch_modexp_core::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
+use batch_modexp_core::engine::{
+    Comparison, Engine, Exponent, Moduli, SecretPowers, batch_mod_exp,
+};
 use batch_modexp_core::fixed_base::{Table, TableForm};
 use batch_modexp_core::powers::{
     FixedPowers, HasPowerEngine, MultiPowers, PowerEngine, PublicPowers,
@@ -60,10 +62,10 @@ use self::lanes4::Lanes4;
 use self::neon::Token;
 #[cfg(target_arch = "x86_64")]
 use super::adx::{self, Words};
-use super::lanes::{self, Run};
-use super::lanes::{
-    fixed_base, multi_exp, powers_agree::powers_agree, products, public_exp, reduce::reduce,
-};
+use super::lanes::mul::{self, Run};
+use super::lanes::powers_agree::powers_agree;
+use super::lanes::reduce::reduce;
+use super::lanes::{fixed_base, multi_exp, pow, products, public_exp};
 
 /// Computes a batch on the calling thread with fused multiply-add of doubles, four instances at a
 /// time.
@@ -139,44 +141,54 @@ impl Fma {
     }
 }
 
-/// The entry points behind which the kernels are compiled: see `lanes::run`.
 impl Fma {
     #[inline(never)]
-    fn pow_run(self, exponent_bits: u32, run: &mut dyn Run<'_>) {
-        let count = run.count();
-        let in_lanes = count - self.one_by_one(run.bits(), count);
-        lanes::pow(self.lanes, exponent_bits, run, 0..in_lanes);
-        #[cfg(target_arch = "x86_64")]
-        if let Some(words) = self.words {
-            lanes::pow(words, exponent_bits, run, in_lanes..count);
-        }
-    }
-
-    #[inline(never)]
     fn multiply(self, form: Form, run: &mut dyn Run<'_>) {
-        lanes::mul::multiply(self.lanes, form, run);
+        mul::multiply(self.lanes, form, run);
     }
 }
 
+/// Kernels are compiled with these functions. Inlined into a caller's crate, they would compile them
+/// again there.
 impl Engine for Fma {
     fn name(&self) -> &'static str {
         "fma"
     }
 
-    fn run_pow(&self, mut powers: SecretPowers<'_>) {
-        if !powers.moduli.is_empty() {
-            self.pow_run(powers.exponent_bits, &mut powers);
+    #[inline(never)]
+    fn run_pow(&self, powers: SecretPowers<'_>) {
+        let count = powers.moduli.len();
+        let bits = powers.moduli.first().map_or(0, |modulus| modulus.bits());
+        let (in_lanes, _rest) = powers.split_at(count - self.one_by_one(bits, count));
+        pow(self.lanes, in_lanes);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(words) = self.words {
+            pow(words, _rest);
         }
     }
 
-    fn run_product(&self, product: Product<'_>) {
-        products::mul_public_power(self.lanes, product);
+    #[inline(never)]
+    fn run_products(&self, moduli: Moduli<'_>, factors: [&[Limb]; 2], out: &mut [Limb]) {
+        products::products(self.lanes, moduli, factors, out);
     }
 
+    #[inline(never)]
+    fn run_public_powers(
+        &self,
+        moduli: Moduli<'_>,
+        exponent: Exponent<'_>,
+        bases: &[Limb],
+        out: &mut [Limb],
+    ) {
+        products::public_powers(self.lanes, moduli, exponent, bases, out);
+    }
+
+    #[inline(never)]
     fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
         reduce(self.lanes, moduli, numbers, out);
     }
 
+    #[inline(never)]
     fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
         Some(powers_agree(self.lanes, comparison))
     }
@@ -191,9 +203,7 @@ impl<U: Unsigned> BatchModExp<U> for Fma {
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        lanes::batch_mod_exp(batch, exponent_bits, out, |run| {
-            self.pow_run(exponent_bits, run);
-        })
+        batch_mod_exp(self, batch, exponent_bits, out)
     }
 
     fn granularity(&self) -> usize {
@@ -214,11 +224,11 @@ impl<U: Unsigned> BatchModMul<U> for Fma {
     type Error = Error;
 
     fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        lanes::mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Ordinary, run))
+        mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Ordinary, run))
     }
 
     fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        lanes::mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Montgomery, run))
+        mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Montgomery, run))
     }
 }
 

@@ -26,7 +26,9 @@ mod tuning;
 use alloc::vec::Vec;
 
 use batch_modexp_core::checks::Form;
-use batch_modexp_core::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
+use batch_modexp_core::engine::{
+    Comparison, Engine, Exponent, Moduli, SecretPowers, batch_mod_exp,
+};
 use batch_modexp_core::fixed_base::{Table, TableForm};
 use batch_modexp_core::powers::{
     FixedPowers, HasPowerEngine, MultiPowers, PowerEngine, PublicPowers,
@@ -38,9 +40,10 @@ use self::lanes52::Lanes52;
 use self::madd52::{Limb as _, Limb4, Limb8, Madd52};
 use self::pair::{Across, Pairs};
 use super::adx::{self, Words};
+use super::lanes::mul::{self, Run};
 use super::lanes::powers_agree::powers_agree;
 use super::lanes::reduce::reduce;
-use super::lanes::{self, Run, fixed_base, multi_exp, products, public_exp};
+use super::lanes::{fixed_base, multi_exp, pow, products, public_exp};
 
 /// Computes a batch on the calling thread with 52-bit multiply-adds of vectors.
 ///
@@ -117,40 +120,19 @@ impl Ifma {
     }
 }
 
-/// The entry points behind which the kernels are compiled: see `lanes::run`.
+/// The entry points behind which the kernels are compiled. Inlined into a caller's crate, they would
+/// compile them again there.
 impl Ifma {
+    /// The engine of this processor.
     #[inline(never)]
-    fn pow_run(self, exponent_bits: u32, run: &mut dyn Run<'_>) {
-        self.0.pow(exponent_bits, run);
+    #[must_use]
+    pub fn engine(&self) -> &dyn Engine {
+        &self.0
     }
 
     #[inline(never)]
     fn multiply(self, form: Form, run: &mut dyn Run<'_>) {
         self.0.multiply(form, run);
-    }
-}
-
-impl Engine for Ifma {
-    fn name(&self) -> &'static str {
-        "ifma"
-    }
-
-    fn run_pow(&self, mut powers: SecretPowers<'_>) {
-        if !powers.moduli.is_empty() {
-            self.pow_run(powers.exponent_bits, &mut powers);
-        }
-    }
-
-    fn run_product(&self, product: Product<'_>) {
-        self.0.mul_public_power(product);
-    }
-
-    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
-        self.0.reduce(moduli, numbers, out);
-    }
-
-    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
-        Some(self.0.powers_agree(comparison))
     }
 }
 
@@ -163,9 +145,7 @@ impl<U: Unsigned> BatchModExp<U> for Ifma {
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        lanes::batch_mod_exp(batch, exponent_bits, out, |run| {
-            self.pow_run(exponent_bits, run);
-        })
+        batch_mod_exp(self.engine(), batch, exponent_bits, out)
     }
 
     fn granularity(&self) -> usize {
@@ -181,16 +161,15 @@ impl<U: Unsigned> BatchModMul<U> for Ifma {
     type Error = Error;
 
     fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        lanes::mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Ordinary, run))
+        mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Ordinary, run))
     }
 
     fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        lanes::mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Montgomery, run))
+        mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Montgomery, run))
     }
 }
 
 impl HasPowerEngine for Ifma {
-    // Inlined into a caller's crate, it would compile the kernels again there.
     #[inline(never)]
     fn power_engine(&self) -> &dyn PowerEngine {
         &self.0
@@ -238,30 +217,9 @@ impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
         }
     }
 
-    /// Computes the powers of a run. Full groups use the lanes; the rest uses pairs or words where
-    /// that takes less time.
-    fn pow(self, exponent_bits: u32, run: &mut dyn Run<'_>) {
-        let count = run.count();
-        match self {
-            Self::Eight(unit) => {
-                let in_lanes = count - cost::in_pairs(run.bits(), count);
-                lanes::pow(Lanes52(unit), exponent_bits, run, 0..in_lanes);
-                lanes::pow(Pairs(unit), exponent_bits, run, in_lanes..count);
-            }
-            Self::Four(unit, words) => {
-                let in_words = words.zip(cost::four::one_in_words(run.bits(), count));
-                let in_lanes = count - usize::from(in_words.is_some());
-                lanes::pow(Lanes52(unit), exponent_bits, run, 0..in_lanes);
-                if let Some((words, _)) = in_words {
-                    lanes::pow(words, exponent_bits, run, in_lanes..count);
-                }
-            }
-        }
-    }
-
     /// Computes the products of a run.
     fn multiply(self, form: Form, run: &mut dyn Run<'_>) {
-        in_lanes!(self, lanes52 => lanes::mul::multiply(lanes52, form, run));
+        in_lanes!(self, lanes52 => mul::multiply(lanes52, form, run));
     }
 }
 
@@ -294,36 +252,81 @@ impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> PowerEngine for Units<E, 
     }
 }
 
-/// See [`Engine`](batch_modexp_core::engine::Engine). A few numbers use pairs.
-impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
-    fn mul_public_power(self, product: Product<'_>) {
-        match self {
-            Self::Eight(unit) if go_by_twos(product.moduli) => {
-                products::mul_public_power(Pairs(unit), product);
+/// Full groups of numbers use the lanes. The rest, or a few numbers, use pairs or words where that
+/// takes less time.
+impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> Engine for Units<E, F> {
+    fn name(&self) -> &'static str {
+        "ifma"
+    }
+
+    fn run_pow(&self, powers: SecretPowers<'_>) {
+        let (bits, count) = (bits(powers.moduli), powers.moduli.len());
+        match *self {
+            Self::Eight(unit) => {
+                let (in_lanes, in_pairs) = powers.split_at(count - cost::in_pairs(bits, count));
+                pow(Lanes52(unit), in_lanes);
+                pow(Pairs(unit), in_pairs);
             }
-            _ => in_lanes!(self, lanes52 => products::mul_public_power(lanes52, product)),
+            Self::Four(unit, words) => {
+                let words = words.filter(|_| cost::four::one_in_words(bits, count).is_some());
+                let (in_lanes, in_words) = powers.split_at(count - usize::from(words.is_some()));
+                pow(Lanes52(unit), in_lanes);
+                if let Some(words) = words {
+                    pow(words, in_words);
+                }
+            }
         }
     }
 
-    fn reduce(self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
-        match self {
+    fn run_products(&self, moduli: Moduli<'_>, factors: [&[Limb]; 2], out: &mut [Limb]) {
+        match *self {
+            Self::Eight(unit) if go_by_twos(moduli) => {
+                products::products(Pairs(unit), moduli, factors, out);
+            }
+            _ => in_lanes!(*self, lanes52 => products::products(lanes52, moduli, factors, out)),
+        }
+    }
+
+    fn run_public_powers(
+        &self,
+        moduli: Moduli<'_>,
+        exponent: Exponent<'_>,
+        bases: &[Limb],
+        out: &mut [Limb],
+    ) {
+        match *self {
+            Self::Eight(unit) if go_by_twos(moduli) => {
+                products::public_powers(Pairs(unit), moduli, exponent, bases, out);
+            }
+            _ => in_lanes!(*self, lanes52 => {
+                products::public_powers(lanes52, moduli, exponent, bases, out);
+            }),
+        }
+    }
+
+    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
+        match *self {
             Self::Eight(unit) if go_by_twos(moduli) => reduce(Pairs(unit), moduli, numbers, out),
-            _ => in_lanes!(self, lanes52 => reduce(lanes52, moduli, numbers, out)),
+            _ => in_lanes!(*self, lanes52 => reduce(lanes52, moduli, numbers, out)),
         }
     }
 
-    fn powers_agree(self, comparison: &Comparison<'_>) -> Vec<Choice> {
-        match self {
+    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
+        Some(match *self {
             Self::Eight(unit) if go_by_twos(comparison.factors[0]) => {
                 powers_agree(Pairs(unit), comparison)
             }
-            _ => in_lanes!(self, lanes52 => powers_agree(lanes52, comparison)),
-        }
+            _ => in_lanes!(*self, lanes52 => powers_agree(lanes52, comparison)),
+        })
     }
 }
 
 /// Whether there are so few equally wide moduli that all of them use pairs.
 fn go_by_twos(moduli: Moduli<'_>) -> bool {
-    let bits = moduli.first().map_or(0, |modulus| modulus.bits());
-    cost::in_pairs(bits, moduli.len()) == moduli.len()
+    cost::in_pairs(bits(moduli), moduli.len()) == moduli.len()
+}
+
+/// The width of equally wide moduli in bits; 0 without any.
+fn bits(moduli: Moduli<'_>) -> u32 {
+    moduli.first().map_or(0, |modulus| modulus.bits())
 }

@@ -3,7 +3,7 @@
 //!
 //! A *limb* here is a vector that holds the same limb of every lane. A number of `n` limbs is `n`
 //! vectors, and no operation moves data across lanes. A *group* is a set of instances, at most one
-//! for each lane (`block` in the code).
+//! for each lane.
 //!
 //! A lane type supplies modular multiplication, squaring and a constant-time table look-up
 //! ([`Lanes`]). Import, Montgomery constants, the ladder and export are written once, over that
@@ -16,7 +16,6 @@
 
 mod convert;
 pub(crate) mod fixed_base;
-mod layout;
 pub(crate) mod mul;
 pub(crate) mod multi_exp;
 mod pow;
@@ -25,26 +24,19 @@ mod prefetch;
 pub(crate) mod products;
 pub(crate) mod public_exp;
 pub(crate) mod reduce;
-mod run;
 #[cfg(test)]
 pub(crate) mod testing;
 mod workspace;
 
 use core::mem;
 
-use batch_modexp_core::checks::check_batch;
 use batch_modexp_core::fixed_base::select;
-use batch_modexp_core::width::{MAX_BITS, clear};
 use batch_modexp_core::window::Window;
-use batch_modexp_core::{Error, ModExp};
-use crypto_bigint::Unsigned;
 use zeroize::Zeroize;
 
-pub(crate) use self::pow::pow;
-pub(crate) use self::run::Run;
-use self::run::each_run;
 #[cfg(all(test, target_arch = "x86_64"))]
-pub(crate) use self::workspace::LARGEST_WINDOW;
+pub(crate) use self::pow::LARGEST_WINDOW;
+pub(crate) use self::pow::pow;
 
 /// A vector unit that computes one instance in each lane.
 ///
@@ -295,17 +287,4 @@ pub(crate) struct Modulus<'a, L> {
     pub(crate) neg_inv: &'a L,
     /// The constants that [`Lanes::prepare`] computed.
     pub(crate) constants: &'a [L],
-}
-
-/// [`batch_mod_exp`](batch_modexp_core::BatchModExp::batch_mod_exp) by `pow`, which receives run
-/// after run. `pow` should not be generic: see [`run`].
-pub(crate) fn batch_mod_exp<U: Unsigned>(
-    batch: &[ModExp<'_, U>],
-    exponent_bits: u32,
-    out: &mut [U],
-    pow: impl Fn(&mut dyn Run<'_>),
-) -> Result<(), Error> {
-    check_batch(batch, exponent_bits, out, MAX_BITS).inspect_err(|_| clear(out))?;
-    each_run(batch, out, pow);
-    Ok(())
 }

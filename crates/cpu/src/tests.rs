@@ -8,7 +8,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use batch_modexp_core::Serial;
-use batch_modexp_core::engine::{Comparison, Engine, Exponent, Moduli, Product};
+use batch_modexp_core::engine::{Comparison, Engine, Exponent};
 use batch_modexp_core::monty::ModulusRef;
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd, Word};
@@ -25,14 +25,15 @@ pub(super) fn for_each_engine(mut f: impl FnMut(&str, &dyn Engine)) {
     f("serial", &Serial);
     #[cfg(target_arch = "x86_64")]
     {
-        f("portable ifma", &ifma::testing::eight_on_portable_unit());
+        let eight = ifma::testing::eight_on_portable_unit();
+        f("portable ifma", eight.engine());
         let four = ifma::testing::four_on_portable_unit();
-        f("portable ifma, four lanes", &four);
+        f("portable ifma, four lanes", four.engine());
         if let Some(four) = ifma::testing::four_by_evex() {
-            f("ifma, four lanes", &four);
+            f("ifma, four lanes", four.engine());
         }
         if let Some(ifma) = Ifma::new() {
-            f("ifma", &ifma);
+            f("ifma", ifma.engine());
         }
     }
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -105,7 +106,7 @@ fn lanes(count: usize, moduli: &[BoxedMontyParams; 2]) -> Vec<ModulusRef<'_>> {
 }
 
 #[test]
-fn products_with_public_powers() {
+fn products_and_public_powers() {
     let mut random = Random(1);
     let exponents = [1u64, 2, 3, 65_537, u64::MAX].map(BoxedUint::from);
     let widths = [(1, 0), (4, 1), (16, 0), (17, 40), (33, 5)];
@@ -125,36 +126,22 @@ fn products_with_public_powers() {
                 if big.bit(0) && big > BigUint::from(1u8) {
                     powers.push((Exponent::one_less(exponent), big - 1u8));
                 }
-                for ((power, big), factors) in powers
-                    .iter()
-                    .flat_map(|power| [None, Some(&factors[..])].map(|factors| (power, factors)))
-                {
-                    let [mut out, mut times_base] =
-                        [(); 2].map(|()| vec![Limb::MAX; count * limbs]);
-                    let mut product = |times_base| {
-                        engine.mul_public_power(Product {
-                            moduli: &moduli,
-                            exponent: *power,
-                            bases: &bases,
-                            factors,
-                            out: &mut out,
-                            times_base,
-                        });
-                        out.clone()
-                    };
-                    let alone = product(None);
-                    let out = product(Some(&mut times_base));
-                    assert_eq!(alone, out, "{name}, {limbs} limbs");
-                    for lane in 0..count {
-                        let number = |limbs_: &[Limb]| value(&limbs_[lane * limbs..][..limbs]);
-                        let n = modulus_of(moduli[lane]);
-                        let (base, factor) = (number(&bases), factors.map(number));
-                        let expected = base.modpow(big, &n) * factor.unwrap_or(1u8.into()) % &n;
-                        assert_eq!(number(&out), expected, "{name}, {limbs} limbs, lane {lane}");
-                        let expected = expected * base % &n;
-                        let found = number(&times_base);
+                let number = |limbs_: &[Limb], lane: usize| value(&limbs_[lane * limbs..][..limbs]);
+                for (power, big) in &powers {
+                    let found = engine.public_powers(&moduli, *power, &bases);
+                    for (lane, modulus) in moduli.iter().enumerate() {
+                        let n = modulus_of(*modulus);
+                        let expected = number(&bases, lane).modpow(big, &n);
+                        let found = number(&found, lane);
                         assert_eq!(found, expected, "{name}, {limbs} limbs, lane {lane}");
                     }
+                }
+                let found = engine.products(&moduli, &bases, &factors);
+                for (lane, modulus) in moduli.iter().enumerate() {
+                    let expected = number(&bases, lane) * number(&factors, lane);
+                    let found = number(&found, lane);
+                    let expected = expected % modulus_of(*modulus);
+                    assert_eq!(found, expected, "{name}, {limbs} limbs, lane {lane}");
                 }
             });
         }
@@ -272,25 +259,14 @@ fn every_engine_takes_runs() {
         .map(|lane| ModulusRef::of(moduli[lane / 20].as_ref()))
         .collect();
     let (bases, factors) = (random.limbs(30 * 5), random.limbs(30 * 5));
-    let mut products = vec![Limb::ZERO; 30 * 5];
     for_each_engine(|name, engine| {
-        let product = |moduli: Moduli<'_>, bases: &[Limb], factors: &[Limb], out: &mut [Limb]| {
-            engine.mul_public_power(Product {
-                moduli,
-                exponent: Exponent::ONE,
-                bases,
-                factors: Some(factors),
-                out,
-                times_base: None,
-            });
-        };
-        product(&moduli, &bases, &factors, &mut products);
+        let products = engine.products(&moduli, &bases, &factors);
         let numbers = |limbs: &[Limb]| -> Vec<_> { limbs.chunks_exact(5).map(value).collect() };
         let operands = numbers(&bases).into_iter().zip(numbers(&factors));
         let lanes = numbers(&products).into_iter().zip(operands).zip(&moduli);
         for ((product, (base, factor)), modulus) in lanes {
             assert_eq!(product, base * factor % modulus_of(*modulus), "{name}");
         }
-        product(&[], &[], &[], &mut []);
+        assert!(engine.products(&[], &[], &[]).is_empty());
     });
 }

@@ -15,7 +15,7 @@ use crate::rsa::KeyHandle;
 #[cfg(feature = "cuda")]
 use crate::rsa::error::Error;
 #[cfg(feature = "cuda")]
-use crate::rsa::private_op::class::KeyClass;
+use crate::rsa::key::class::KeyClass;
 
 #[cfg(feature = "cuda")]
 impl RsaBackend for Both {

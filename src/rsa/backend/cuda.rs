@@ -8,19 +8,20 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crypto_bigint::Limb;
 
-use super::{HostEngine, Items, ModulusRef, Operations, PerThread, RsaBackend, SecretPowers};
+use super::{HostEngine, Items, ModulusRef, PerThread, RsaBackend, SecretPowers};
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
 use crate::backend::cuda::crt::{CrtClass, CrtKey, CrtRun, CrtShape};
 use crate::backend::cuda::feed::{Feed, Operands};
 use crate::backend::cuda::powers::PowerRun;
 use crate::backend::cuda::runtime::pipeline::Output;
+use crate::rsa::batch::{Batch, Operations};
 use crate::rsa::error::Error;
+use crate::rsa::key::class::{Key, KeyClass, crt};
 use crate::rsa::key::{KeyHandle, PublicKey};
 use crate::rsa::output::Slots;
+use crate::rsa::private_op::Encoded;
 use crate::rsa::private_op::blinding::Blinded;
-use crate::rsa::private_op::class::{KeyClass, crt, runs};
-use crate::rsa::private_op::{Batch, Encoded};
 
 /// Items at a time for keys without CRT kernels; enough for the exponentiations to fill a device.
 const MAX_ITEMS_THROUGH_HOST: usize = 8192;
@@ -204,6 +205,25 @@ fn renew_records(keys: &[&KeyHandle], slots: &Slots<'_>) {
     }
 }
 
+/// Splits items of one class into runs of one key; all items of a key must be adjacent.
+fn runs<'s, 'a, K: Key>(keys: &'s [&'a K]) -> impl Iterator<Item = &'s [&'a K]> {
+    let mut rest = keys;
+    core::iter::from_fn(move || {
+        let first = rest.first()?.address();
+        let is_same = |key: &&K| key.address() == first;
+        // Galloping search: runs are often long, and reading each item of a large batch would take
+        // as long as thousands of them on a device.
+        let mut bound = 1;
+        while rest.get(bound).is_some_and(is_same) {
+            bound *= 2;
+        }
+        let len = rest[..bound.min(rest.len())].partition_point(is_same);
+        let (run, others) = rest.split_at(len);
+        rest = others;
+        Some(run)
+    })
+}
+
 /// Encodes items and checks their results.
 struct Checked<'a> {
     engine: HostEngine<'a>,
@@ -223,7 +243,10 @@ impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
 
     fn open(&self, items: Range<usize>, operands: Operands) -> Result<Self::Opened, Error> {
         let encoded = Encoded::new(self.batch.range(items))?;
-        let blinded = (operands == Operands::Given).then(|| encoded.blind(self.engine.0));
+        let blinded = match operands {
+            Operands::Given => encoded.blind(self.engine.0),
+            _ => None,
+        };
         Ok((encoded, blinded))
     }
 

@@ -10,30 +10,30 @@ use super::{HostEngine, RsaBackend, SecretPowers};
 
 /// The engines compute everything themselves, on flat numbers.
 macro_rules! on_engine {
-    ($engine:ty) => {
-        impl RsaBackend for $engine {
+    ($backend:ty, $self:ident => $engine:expr) => {
+        impl RsaBackend for $backend {
             fn exponentiate(
-                &self,
+                &$self,
                 powers: SecretPowers<'_>,
             ) -> Result<(), batch_modexp_core::Error> {
-                self.pow(powers);
+                $engine.pow(powers);
                 Ok(())
             }
 
-            fn engine(&self) -> HostEngine<'_> {
-                HostEngine(self)
+            fn engine(&$self) -> HostEngine<'_> {
+                HostEngine($engine)
             }
         }
     };
 }
 
-on_engine!(Serial);
+on_engine!(Serial, self => self);
 #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
-on_engine!(batch_modexp_cpu::Fma);
+on_engine!(batch_modexp_cpu::Fma, self => self);
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
-on_engine!(batch_modexp_cpu::Ifma);
+on_engine!(batch_modexp_cpu::Ifma, self => self.engine());
 #[cfg(feature = "std")]
-on_engine!(batch_modexp_cpu::AnyEngine);
+on_engine!(batch_modexp_cpu::AnyEngine, self => self);
 
 /// Implements a backend by another one, such as a pointer by what it points to.
 macro_rules! forward {
@@ -83,8 +83,9 @@ mod threads {
 
     use crypto_bigint::BoxedUint;
 
-    use super::super::{ITEMS_AT_A_TIME, Items, ModulusRef, Operations, PerThread};
+    use super::super::{ITEMS_AT_A_TIME, Items, ModulusRef, PerThread};
     use super::*;
+    use crate::rsa::batch::Operations;
     use batch_modexp_core::BatchModExp;
     use batch_modexp_cpu::{Cpu, Parallel};
 

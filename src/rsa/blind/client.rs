@@ -56,11 +56,11 @@ impl Variant {
         draw_below(n, key.bits(), rng, &mut octets, &mut r)?;
 
         // m r is invertible only if m and r are. m (m r)^-1 is the inverse of r.
-        let product = mul(key, &encoded, Exponent::ONE, Some(&r));
-        let inverse = with_limbs(n.len(), Inverse { n, a: &product }).ok_or(Error::Blinding)?;
-        let inverse = mul(key, &inverse, Exponent::ONE, Some(&encoded));
+        let a = product(key, &encoded, &r);
+        let inverse = with_limbs(n.len(), Inverse { n, a: &a }).ok_or(Error::Blinding)?;
+        let inverse = product(key, &inverse, &encoded);
 
-        let blinded = mul(key, &r, Exponent::new(key.exponent()), Some(&encoded));
+        let blinded = product(key, &power(key, &r), &encoded);
         let blinded = limbs_to_octets(&blinded, key.size()).into_inner();
         let state = ClientState {
             key: key.clone(),
@@ -118,8 +118,8 @@ impl ClientState {
         }
         let mut number = vec![Limb::ZERO; self.encoded.len()];
         octets_to_limbs(blind_signature, &mut number);
-        let signature = mul(key, &number, Exponent::ONE, Some(&self.inverse));
-        let power = mul(key, &signature, Exponent::new(key.exponent()), None);
+        let signature = product(key, &number, &self.inverse);
+        let power = power(key, &signature);
         if !reveal(ct_eq(&power, &self.encoded)) {
             return Err(Error::Verification { index: 0 });
         }
@@ -135,14 +135,14 @@ impl fmt::Debug for ClientState {
     }
 }
 
-/// `factor * base^exponent mod n`, with the n of `key`.
-fn mul(
-    key: &PublicKey,
-    base: &[Limb],
-    exponent: Exponent<'_>,
-    factor: Option<&[Limb]>,
-) -> Secret<Vec<Limb>> {
-    Serial.public_power(&[key.modulus()], exponent, base, factor)
+/// `a * b mod n`, with the n of `key`.
+fn product(key: &PublicKey, a: &[Limb], b: &[Limb]) -> Secret<Vec<Limb>> {
+    Serial.products(&[key.modulus()], a, b)
+}
+
+/// `base^e mod n`, with the n and e of `key`.
+fn power(key: &PublicKey, base: &[Limb]) -> Secret<Vec<Limb>> {
+    Serial.public_powers(&[key.modulus()], Exponent::new(key.exponent()), base)
 }
 
 /// The inverse of `a` modulo an odd n. Whether it exists becomes public.

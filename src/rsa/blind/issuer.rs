@@ -1,16 +1,14 @@
 //! The issuer's part: makes blind signatures.
 
-use alloc::vec::Vec;
 use core::fmt;
 
 use rand_core::TryCryptoRng;
 
 use super::Variant;
 use crate::rsa::Error;
-use crate::rsa::backend::RsaBackend;
-use crate::rsa::batch::private_ops;
+use crate::rsa::backend::{RsaBackend, compute};
 use crate::rsa::key::KeyHandle;
-use crate::rsa::private_op::Streams;
+use crate::rsa::random::Streams;
 use crate::rsa::representative::{Blocks, Range};
 use crate::rsa::signatures::Signatures;
 
@@ -89,14 +87,13 @@ impl<B: RsaBackend> BlindSigner<B> {
         count: usize,
         item: impl Fn(usize) -> (&'b KeyHandle, &'b [u8]) + Sync,
     ) -> Result<Signatures, Error> {
-        let keys: Vec<_> = (0..count).map(|i| item(i).0).collect();
         let source = Blocks {
-            item,
+            item: &item,
             range: Range::BelowModulus,
             check_key,
         };
         let streams = Streams::seeded(rng)?;
-        private_ops(&self.backend, &keys, &source, &streams, true).map(Signatures::new)
+        compute(&self.backend, count, &source, &streams, true).map(Signatures::new)
     }
 }
 

@@ -10,7 +10,7 @@ use rand_core::TryRng;
 
 use super::trial_division::{SmallPrimes, leaves_one, odd_primes};
 use crate::rsa::Error;
-use crate::rsa::private_op::Randomness;
+use crate::rsa::random::Randomness;
 
 /// Draws candidates of one length.
 pub(in crate::rsa) struct Candidates {
@@ -192,7 +192,7 @@ mod tests {
     use num_bigint::BigUint;
 
     use super::*;
-    use crate::rsa::private_op::Streams;
+    use crate::rsa::random::Streams;
 
     const SMALL_PRIMES_BELOW: u32 = 1 << 13;
 

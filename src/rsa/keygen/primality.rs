@@ -17,7 +17,8 @@ use rand_core::TryRng;
 use super::candidates::Candidates;
 use super::halve;
 use crate::rsa::Error;
-use crate::rsa::private_op::{Exponentiate, Randomness};
+use crate::rsa::private_op::Exponentiate;
+use crate::rsa::random::Randomness;
 
 /// Lanes of the widest engine.
 const LANES: usize = 8;
@@ -288,7 +289,7 @@ mod tests {
 
     use super::super::trial_division::odd_primes;
     use super::*;
-    use crate::rsa::private_op::Streams;
+    use crate::rsa::random::Streams;
 
     #[test]
     fn rounds_for_an_error_below_2_to_the_minus_128() {

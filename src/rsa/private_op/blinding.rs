@@ -7,23 +7,22 @@
 //! * blinded, for a fresh random r, `f = m r^(e - 1)` and `b = f r = m r^e`. The product is m^d,
 //!   because `r^(e - 1) r^(e (d - 1)) = r^(e d - 1) = 1` modulo p and modulo q, and so modulo n.
 //!
-//! The base is `m r^e`, as usual: a random number independent of m. Computing f and b takes as many
-//! products as computing `m r^e`, and nothing is inverted. The exponent `d - 1` is d with its
+//! The base is `m r^e`, as usual: a random number independent of m. Nothing is inverted. The exponent `d - 1` is d with its
 //! lowest bit cleared, because d, dP and dQ are odd: e times each of them is 1 modulo an even
 //! number.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-use batch_modexp_core::engine::{Engine, Exponent, Product};
+use batch_modexp_core::engine::{Engine, Exponent};
 use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::{CtEq, CtLt, Limb};
 use rand_core::TryCryptoRng;
 
 use super::check::is_below;
-use super::class::{Key, moduli};
 use crate::rsa::Error;
 use crate::rsa::KeyHandle;
+use crate::rsa::key::class::{Key, moduli};
 use crate::rsa::octets::octets_to_limbs;
 
 /// The blinding factors of items, in flat buffers.
@@ -65,43 +64,28 @@ impl Blinds {
     }
 }
 
-/// Bases and factors: see the [module](self).
+/// Blinded bases and factors: see the [module](self).
 pub(in crate::rsa) struct Blinded {
     pub(in crate::rsa) bases: Secret<Vec<Limb>>,
     pub(in crate::rsa) factors: Secret<Vec<Limb>>,
 }
 
-impl Blinded {
-    /// Returns the encoded messages unblinded.
-    pub(super) fn plain(ems: &[Limb]) -> Self {
-        let copy = || Secret::new(ems.to_vec());
-        Self {
-            bases: copy(),
-            factors: copy(),
-        }
-    }
-
-    /// Blinds encoded messages for `keys`, which share one e.
-    pub(super) fn new(
-        engine: &dyn Engine,
-        keys: &[&KeyHandle],
-        ems: &[Limb],
-        blinds: &Blinds,
-    ) -> Self {
-        let zeros = || Secret::new(vec![Limb::ZERO; ems.len()]);
-        let (mut bases, mut factors) = (zeros(), zeros());
-        if let Some(key) = keys.first() {
-            engine.mul_public_power(Product {
-                moduli: &moduli(keys),
-                exponent: Exponent::one_less(&key.parts().e),
-                bases: &blinds.numbers,
-                factors: Some(ems),
-                out: &mut factors,
-                times_base: Some(&mut bases),
-            });
-        }
-        Self { bases, factors }
-    }
+/// Blinds encoded messages for `keys`, which share one e.
+pub(super) fn blind(
+    engine: &dyn Engine,
+    keys: &[&KeyHandle],
+    ems: &[Limb],
+    blinds: &Blinds,
+) -> Blinded {
+    let (n, r) = (moduli(keys), &blinds.numbers);
+    let powers = match keys.first() {
+        // r^(e - 1)
+        Some(key) => engine.public_powers(&n, Exponent::one_less(&key.parts().e), r),
+        None => Secret::new(Vec::new()),
+    };
+    let factors = engine.products(&n, ems, &powers);
+    let bases = engine.products(&n, &factors, r);
+    Blinded { bases, factors }
 }
 
 /// Multiplies the powers of the bases by the factors, modulo the n of `keys`.
@@ -111,7 +95,7 @@ pub(super) fn unblind(
     powers: &[Limb],
     factors: &[Limb],
 ) -> Secret<Vec<Limb>> {
-    engine.public_power(&moduli(keys), Exponent::ONE, powers, Some(factors))
+    engine.products(&moduli(keys), powers, factors)
 }
 
 /// Draws a random number from 1 to n - 1, for an n of `n_bits` bits; `octets` is scratch memory as

@@ -5,10 +5,11 @@ use core::ptr;
 
 use batch_modexp_core::engine::{Comparison, Engine, Exponent};
 use batch_modexp_core::secret::reveal;
-use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};
+use crypto_bigint::{Choice, CtEq, Limb, Word};
 
-use super::class::{KeyClass, crt, moduli};
 use crate::rsa::KeyHandle;
+use crate::rsa::batch::Batch;
+use crate::rsa::key::class::{crt, moduli};
 
 /// Whether each candidate is below its modulus and its power of e equals the encoded message of its
 /// item.
@@ -21,20 +22,34 @@ use crate::rsa::KeyHandle;
 /// takes less time than modulo n. Blinded items have `masks`: see [`Comparison`].
 pub(super) fn verdicts(
     engine: &dyn Engine,
-    class: &KeyClass,
-    keys: &[&KeyHandle],
+    batch: &Batch<'_, KeyHandle>,
     ems: &[Limb],
     candidates: &[Limb],
     masks: Option<&[u16]>,
 ) -> Vec<bool> {
+    let (keys, limbs) = (batch.keys, batch.class.limbs());
     let Some(first) = keys.first() else {
         return Vec::new();
     };
     // Keys of one class share one e.
-    let e = &first.parts().e;
-    let agree = modulo_primes(engine, class, keys, e, ems, candidates, masks);
-    let agree = agree.unwrap_or_else(|| modulo_n(engine, keys, e, ems, candidates));
-    let mut items = candidates.chunks_exact(class.limbs()).zip(agree);
+    let exponent = Exponent::new(&first.parts().e);
+    let modulo_primes = batch.class.prime.and_then(|_| {
+        let p: Vec<_> = keys.iter().map(|key| crt(key).p()).collect();
+        let q: Vec<_> = keys.iter().map(|key| crt(key).q()).collect();
+        engine.powers_agree(&Comparison {
+            factors: [&p, &q],
+            exponent,
+            bases: candidates,
+            expected: ems,
+            masks,
+        })
+    });
+    let agree = modulo_primes.unwrap_or_else(|| {
+        let powers = engine.public_powers(&moduli(keys), exponent, candidates);
+        let pairs = powers.chunks_exact(limbs).zip(ems.chunks_exact(limbs));
+        pairs.map(|(power, em)| ct_eq(power, em)).collect()
+    });
+    let mut items = candidates.chunks_exact(limbs).zip(agree);
     let mut verdicts = Vec::with_capacity(keys.len());
     for run in keys.chunk_by(|a, b| ptr::eq(a.parts(), b.parts())) {
         let key = run[0].parts();
@@ -49,43 +64,6 @@ pub(super) fn verdicts(
         }
     }
     verdicts
-}
-
-fn modulo_primes(
-    engine: &dyn Engine,
-    class: &KeyClass,
-    keys: &[&KeyHandle],
-    e: &BoxedUint,
-    ems: &[Limb],
-    candidates: &[Limb],
-    masks: Option<&[u16]>,
-) -> Option<Vec<Choice>> {
-    class.prime?;
-    let p: Vec<_> = keys.iter().map(|key| crt(key).p()).collect();
-    let q: Vec<_> = keys.iter().map(|key| crt(key).q()).collect();
-    engine.powers_agree(&Comparison {
-        factors: [&p, &q],
-        exponent: Exponent::new(e),
-        bases: candidates,
-        expected: ems,
-        masks,
-    })
-}
-
-fn modulo_n(
-    engine: &dyn Engine,
-    keys: &[&KeyHandle],
-    e: &BoxedUint,
-    ems: &[Limb],
-    candidates: &[Limb],
-) -> Vec<Choice> {
-    let limbs = candidates.len() / keys.len();
-    let powers = engine.public_power(&moduli(keys), Exponent::new(e), candidates, None);
-    let items = powers.chunks_exact(limbs);
-    items
-        .zip(ems.chunks_exact(limbs))
-        .map(|(power, em)| ct_eq(power, em))
-        .collect()
 }
 
 /// Whether two numbers of equal length are equal, in constant time.

@@ -2,13 +2,13 @@
 //! operation.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use batch_modexp_core::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
+use batch_modexp_core::engine::{Comparison, Engine, Exponent, Moduli, SecretPowers};
 use crypto_bigint::{Choice, Limb, Word};
 
-use super::Batch;
-use crate::rsa::backend::{HostEngine, Items, Operations, RsaBackend};
+use crate::rsa::backend::{HostEngine, Items, RsaBackend};
+use crate::rsa::batch::{Batch, Operations};
 use crate::rsa::{Error, KeyHandle};
 
 /// Inputs and outputs of an engine, in the order of the computation.
@@ -54,8 +54,21 @@ pub(in crate::rsa) struct Hooked<'a> {
     pub(in crate::rsa) at_first: Look<'a>,
     /// Called before the check, with the encoded messages of keys with primes.
     pub(in crate::rsa) at_check: Look<'a>,
-    /// Whether the next product is one of the recombination.
-    recombines: AtomicBool,
+    next: AtomicU8,
+}
+
+/// The computation that comes next.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Next {
+    /// Blinding, exponentiation or unblinding.
+    Any,
+    /// The blinding's first product.
+    Factors,
+    /// The blinding's second product.
+    Bases,
+    /// The recombination, after the exponentiation modulo p and q.
+    Recombination,
+    Check,
 }
 
 impl<'a> Hooked<'a> {
@@ -66,8 +79,23 @@ impl<'a> Hooked<'a> {
             at_start: &|_| (),
             at_first: &|_| (),
             at_check: &|_| (),
-            recombines: AtomicBool::new(false),
+            next: AtomicU8::new(Next::Any as u8),
         }
+    }
+
+    fn next(&self) -> Next {
+        let all = [
+            Next::Any,
+            Next::Factors,
+            Next::Bases,
+            Next::Recombination,
+            Next::Check,
+        ];
+        all[usize::from(self.next.load(Relaxed))]
+    }
+
+    fn set_next(&self, next: Next) {
+        self.next.store(next as u8, Relaxed);
     }
 
     fn hooked(&self, stage: Stage, numbers: &[Limb], size: usize) -> Vec<Limb> {
@@ -93,7 +121,7 @@ impl Engine for Hooked<'_> {
 
     fn run_pow(&self, powers: SecretPowers<'_>) {
         let size = powers.limbs();
-        let bases = match self.recombines.load(Relaxed) {
+        let bases = match self.next() == Next::Recombination {
             true => self.hooked(Stage::Residues, powers.bases, size),
             false => self.hooked(Stage::Bases, powers.bases, size),
         };
@@ -121,41 +149,47 @@ impl Engine for Hooked<'_> {
         (self.hook)(Stage::Powers, powers.out, size);
     }
 
-    fn run_product(&self, product: Product<'_>) {
-        let size = product.bases.len() / product.moduli.len().max(1);
-        let Some(factors) = product.factors else {
-            // The check of items without primes compares these products with the encoded messages.
-            self.engine.mul_public_power(Product {
-                out: &mut *product.out,
-                times_base: None,
-                ..product
-            });
-            return (self.hook)(Stage::Verdicts, product.out, size);
-        };
-        if product.times_base.is_some() {
-            (self.at_first)(factors);
-            let bases = self.hooked(Stage::Blinds, product.bases, size);
-            return self.engine.mul_public_power(Product {
-                bases: &bases,
-                ..product
-            });
-        }
-        if self.recombines.swap(false, Relaxed) {
-            return self.engine.mul_public_power(product);
-        }
-        let bases = self.hooked(Stage::Combined, product.bases, size);
-        let factors = self.hooked(Stage::Factors, factors, size);
-        self.engine.mul_public_power(Product {
-            bases: &bases,
-            factors: Some(&factors),
-            out: &mut *product.out,
-            ..product
+    fn run_products(&self, moduli: Moduli<'_>, [a, b]: [&[Limb]; 2], out: &mut [Limb]) {
+        let next = self.next();
+        self.set_next(match next {
+            Next::Factors => Next::Bases,
+            Next::Bases | Next::Recombination => Next::Any,
+            Next::Any | Next::Check => Next::Check,
         });
-        (self.hook)(Stage::Results, product.out, size);
+        if next == Next::Factors {
+            (self.at_first)(a);
+        }
+        if self.next() != Next::Check {
+            return self.engine.run_products(moduli, [a, b], out);
+        }
+        let size = a.len() / moduli.len().max(1);
+        let a = self.hooked(Stage::Combined, a, size);
+        let b = self.hooked(Stage::Factors, b, size);
+        self.engine.run_products(moduli, [&a, &b], out);
+        (self.hook)(Stage::Results, out, size);
+    }
+
+    fn run_public_powers(
+        &self,
+        moduli: Moduli<'_>,
+        exponent: Exponent<'_>,
+        bases: &[Limb],
+        out: &mut [Limb],
+    ) {
+        let size = bases.len() / moduli.len().max(1);
+        if self.next() == Next::Check {
+            // The check of items without primes compares these with the encoded messages.
+            self.set_next(Next::Any);
+            self.engine.run_public_powers(moduli, exponent, bases, out);
+            return (self.hook)(Stage::Verdicts, out, size);
+        }
+        self.set_next(Next::Factors);
+        let bases = self.hooked(Stage::Blinds, bases, size);
+        self.engine.run_public_powers(moduli, exponent, &bases, out);
     }
 
     fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
-        self.recombines.store(true, Relaxed);
+        self.set_next(Next::Recombination);
         let size = numbers.len() / moduli.len().max(1);
         let numbers = self.hooked(Stage::Bases, numbers, size);
         self.engine.run_remainders(moduli, &numbers, out);
@@ -175,6 +209,7 @@ impl Engine for Hooked<'_> {
             masks: masks.as_deref(),
             ..*comparison
         })?;
+        self.set_next(Next::Any);
         Some(self.hook_verdicts(verdicts))
     }
 }

@@ -9,19 +9,22 @@ use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::traits::PrivateKeyParts;
 
-use super::class::crt;
 use super::testing::{Hooked, Stage};
 use super::*;
+use crate::rsa::backend::compute;
+use crate::rsa::batch::{Positions, Source};
+use crate::rsa::key::class::crt;
 use crate::rsa::octets::octets_to_limbs;
 use crate::rsa::output::{Buffers, Size};
+use crate::rsa::random::{Randomness, Streams};
 use crate::rsa::signatures::SecretOctets;
 
-/// A source that is never asked: encoded messages are given.
-struct NoSource;
+/// A source that is never asked for encoded messages: these are given.
+struct Given<'a>(&'a KeyHandle);
 
-impl Source<KeyHandle> for NoSource {
-    fn has_key(&self, _: usize, _: &KeyHandle) -> bool {
-        true
+impl Source<KeyHandle> for Given<'_> {
+    fn key(&self, _: usize) -> &KeyHandle {
+        self.0
     }
 
     fn encode(
@@ -66,7 +69,7 @@ fn checked(
         keys: &[key; ITEMS],
         positions: &Positions::Same,
         first: 0,
-        source: &NoSource,
+        source: &Given(key),
         streams: &Streams::none(),
         is_blinded: blinding,
     };
@@ -171,12 +174,12 @@ fn no_fault_in_a_plain_operation_gets_through() {
 
 /// Encodes one message as a number that is not below any modulus.
 #[cfg(feature = "std")]
-struct TooLarge(usize);
+struct TooLarge<'a>(usize, &'a KeyHandle);
 
 #[cfg(feature = "std")]
-impl Source<KeyHandle> for TooLarge {
-    fn has_key(&self, _: usize, _: &KeyHandle) -> bool {
-        true
+impl Source<KeyHandle> for TooLarge<'_> {
+    fn key(&self, _: usize) -> &KeyHandle {
+        self.1
     }
 
     fn encode(
@@ -202,9 +205,7 @@ fn encoded_messages_above_the_modulus_fail_alone() {
     for engine in simd.chain([AnyEngine::Serial]) {
         for blinding in [true, false] {
             let streams = Streams::seeded(&mut getrandom::SysRng).unwrap();
-            let keys = [&key; ITEMS];
-            let results =
-                crate::rsa::batch::private_ops(&engine, &keys, &TooLarge(1), &streams, blinding);
+            let results = compute(&engine, ITEMS, &TooLarge(1, &key), &streams, blinding);
             let results = SecretOctets::new(results.unwrap());
             assert_eq!(results.get(1), Err(Error::Fault { index: 1 }));
             assert!(results.get(0).is_ok() && results.get(2).is_ok());

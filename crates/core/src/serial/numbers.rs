@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crypto_bigint::{Choice, Limb};
 
 use crate::Serial;
-use crate::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
+use crate::engine::{Comparison, Engine, Exponent, Moduli, SecretPowers};
 use crate::monty::parts;
 use crate::secret::Secret;
 use crate::width::scrubbed;
@@ -29,8 +29,44 @@ impl Engine for Serial {
         });
     }
 
-    fn run_product(&self, product: Product<'_>) {
-        scrubbed(|| mul_public_power(product));
+    fn run_products(&self, moduli: Moduli<'_>, [a, b]: [&[Limb]; 2], out: &mut [Limb]) {
+        let size = size(moduli);
+        let mut entered = Secret::new(vec![Limb::ZERO; size]);
+        let factors = a.chunks_exact(size).zip(b.chunks_exact(size));
+        let places = out.chunks_exact_mut(size);
+        scrubbed(|| {
+            for ((modulus, (a, b)), out) in moduli.iter().zip(factors).zip(places) {
+                // The product of a Montgomery form and an ordinary number is an ordinary number.
+                modulus.enter(a, &mut entered);
+                modulus.mul(b, &entered, out);
+            }
+        });
+    }
+
+    fn run_public_powers(
+        &self,
+        moduli: Moduli<'_>,
+        exponent: Exponent<'_>,
+        bases: &[Limb],
+        out: &mut [Limb],
+    ) {
+        let size = size(moduli);
+        let mut numbers = Secret::new(vec![Limb::ZERO; 3 * size]);
+        let [entered, mut power, mut spare] = parts(&mut numbers);
+        let places = out.chunks_exact_mut(size);
+        scrubbed(|| {
+            for ((modulus, base), out) in moduli.iter().zip(bases.chunks_exact(size)).zip(places) {
+                modulus.enter(base, entered);
+                power.copy_from_slice(entered);
+                for (is_set, _) in exponent.lower_bits() {
+                    modulus.square(&mut power, &mut spare);
+                    if is_set {
+                        modulus.multiply(&mut power, entered, &mut spare);
+                    }
+                }
+                modulus.mul(&[Limb::ONE], power, out);
+            }
+        });
     }
 
     fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
@@ -50,35 +86,7 @@ impl Engine for Serial {
     }
 }
 
-fn mul_public_power(product: Product<'_>) {
-    let Product {
-        moduli,
-        exponent,
-        bases,
-        factors,
-        out,
-        mut times_base,
-    } = product;
-    let size = moduli.first().map_or(1, |modulus| modulus.limbs.len());
-    let mut numbers = Secret::new(vec![Limb::ZERO; 3 * size]);
-    let [base, mut power, mut spare] = parts(&mut numbers);
-    for (i, (n, out)) in moduli.iter().zip(out.chunks_exact_mut(size)).enumerate() {
-        let at = i * size..(i + 1) * size;
-        n.enter(&bases[at.clone()], base);
-        power.copy_from_slice(base);
-        for (is_set, _) in exponent.lower_bits() {
-            n.square(&mut power, &mut spare);
-            if is_set {
-                n.multiply(&mut power, base, &mut spare);
-            }
-        }
-        // A product of a Montgomery form and an ordinary number is an ordinary number.
-        match factors {
-            Some(factors) => n.mul(&factors[at.clone()], power, out),
-            None => n.mul(&[Limb::ONE], power, out),
-        }
-        if let Some(times_base) = &mut times_base {
-            n.mul(out, base, &mut times_base[at]);
-        }
-    }
+/// The number of limbs of equally wide moduli, or 1 without any.
+fn size(moduli: Moduli<'_>) -> usize {
+    moduli.first().map_or(1, |modulus| modulus.limbs.len())
 }

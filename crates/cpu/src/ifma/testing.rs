@@ -1,13 +1,10 @@
 //! The backend on units other than those that this processor would select.
 
-use alloc::vec::Vec;
-
 use batch_modexp_core::checks::Form;
-use batch_modexp_core::engine::{Comparison, Engine, Moduli, Product, SecretPowers};
+use batch_modexp_core::engine::{Engine, batch_mod_exp};
 use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
 use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::Unsigned;
-use crypto_bigint::{Choice, Limb};
 
 use super::Units;
 use super::avx_ifma;
@@ -16,7 +13,7 @@ use super::pair::Across;
 use super::portable::{self, Portable};
 use crate::adx;
 use crate::adx::Words;
-use crate::lanes;
+use crate::lanes::mul;
 
 /// [`Ifma`](super::Ifma) on other units.
 #[derive(Clone, Copy)]
@@ -50,7 +47,9 @@ pub(crate) fn four_by_evex() -> Option<OnEvex> {
     token.map(|token| OnUnits(Units::Four(token, words)))
 }
 
-impl<E: Across, F: Madd52<Limb = Limb4>, U: Unsigned> BatchModExp<U> for OnUnits<E, F> {
+impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync, U: Unsigned> BatchModExp<U>
+    for OnUnits<E, F>
+{
     type Error = Error;
 
     fn batch_mod_exp(
@@ -59,9 +58,7 @@ impl<E: Across, F: Madd52<Limb = Limb4>, U: Unsigned> BatchModExp<U> for OnUnits
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        lanes::batch_mod_exp(batch, exponent_bits, out, |run| {
-            self.0.pow(exponent_bits, run);
-        })
+        batch_mod_exp(self.engine(), batch, exponent_bits, out)
     }
 }
 
@@ -69,35 +66,17 @@ impl<E: Across, F: Madd52<Limb = Limb4>, U: Unsigned> BatchModMul<U> for OnUnits
     type Error = Error;
 
     fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        lanes::mul::batch_mod_mul(batch, out, |run| self.0.multiply(Form::Ordinary, run))
+        mul::batch_mod_mul(batch, out, |run| self.0.multiply(Form::Ordinary, run))
     }
 
     fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        lanes::mul::batch_mod_mul(batch, out, |run| self.0.multiply(Form::Montgomery, run))
+        mul::batch_mod_mul(batch, out, |run| self.0.multiply(Form::Montgomery, run))
     }
 }
 
-impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> Engine for OnUnits<E, F> {
-    fn name(&self) -> &'static str {
-        "ifma on units of a test"
-    }
-
-    fn run_pow(&self, mut powers: SecretPowers<'_>) {
-        if !powers.moduli.is_empty() {
-            self.0.pow(powers.exponent_bits, &mut powers);
-        }
-    }
-
-    fn run_product(&self, product: Product<'_>) {
-        self.0.mul_public_power(product);
-    }
-
-    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
-        self.0.reduce(moduli, numbers, out);
-    }
-
-    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
-        Some(self.0.powers_agree(comparison))
+impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> OnUnits<E, F> {
+    pub(crate) fn engine(&self) -> &dyn Engine {
+        &self.0
     }
 }
 

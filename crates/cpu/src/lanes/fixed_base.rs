@@ -9,9 +9,8 @@ use crypto_bigint::Limb;
 
 use super::Lanes;
 use super::convert::MAX_COUNT;
-use super::layout::Buffer;
 use super::prefetch::prefetch;
-use super::workspace::{Parts, Workspace, set_one};
+use super::workspace::{Buffer, Operands, Workspace, set_one};
 
 /// How many groups of lanes are computed together, row by row. Each row is read from memory once
 /// for all of them.
@@ -33,29 +32,31 @@ pub(crate) fn fill<L: Lanes>(lanes: L, table: &mut Table, base: &[Limb], first: 
     scrubbed(|| {
         let limbs = table.form().limbs;
         let (mut rows, modulus) = table.rows_mut();
-        let mut workspace = Workspace::with_limbs(lanes, limbs);
+        let mut workspace = Workspace::new(lanes, limbs);
         workspace.prepare_moduli(&[modulus; MAX_COUNT]);
         let mut bases = Buffer::zeros(rows.count().div_ceil(L::COUNT) * limbs);
         workspace.row_bases(base, rows.window_bits(), rows.count(), &mut bases);
 
         let mut entry_0 = Buffer::zeros(limbs);
-        for (block, base) in bases.chunks_exact(limbs).enumerate() {
-            workspace.first_entries(first, block == 0, &mut entry_0);
-            workspace.parts().value.copy_from_slice(&entry_0);
+        for (group, base) in bases.chunks_exact(limbs).enumerate() {
+            workspace.first_entries(first, group == 0, &mut entry_0);
+            workspace.parts().1.value.copy_from_slice(&entry_0);
             for entry in 0..rows.entries() {
                 for (i, digit) in workspace.reduced_value().iter().enumerate() {
-                    let (limb, row) = (i / L::COUNT, block * L::COUNT + i % L::COUNT);
+                    let (limb, row) = (i / L::COUNT, group * L::COUNT + i % L::COUNT);
                     if row < rows.count() {
                         rows.set(row, entry, limb, *digit);
                     }
                 }
-                let Parts {
+                let (
                     modulus,
-                    value,
-                    spare,
-                    scratch,
-                    ..
-                } = workspace.parts();
+                    Operands {
+                        value,
+                        spare,
+                        scratch,
+                        ..
+                    },
+                ) = workspace.parts();
                 lanes.mul(spare, value, base, modulus, scratch);
                 value.copy_from_slice(spare);
             }
@@ -68,31 +69,35 @@ impl<L: Lanes> Workspace<L> {
     fn row_bases(&mut self, base: &[Limb], window_bits: u32, rows: usize, bases: &mut [L::Limb]) {
         let (lanes, limbs) = (self.lanes, self.limbs());
         self.load(|_| base, base.len() as u32 * Limb::BITS, 0);
-        let Parts {
+        let (
             modulus,
-            r2,
-            value,
-            spare,
-            scratch,
-            ..
-        } = self.parts();
+            Operands {
+                r2,
+                value,
+                spare,
+                scratch,
+                ..
+            },
+        ) = self.parts();
         lanes.mul(spare, value, r2, modulus, scratch);
         value.copy_from_slice(spare);
         for row in 0..rows {
-            let block = &mut bases[row / L::COUNT * limbs..][..limbs];
-            for (limb, digits) in block
+            let group = &mut bases[row / L::COUNT * limbs..][..limbs];
+            for (limb, digits) in group
                 .iter_mut()
                 .zip(self.reduced_value().chunks_exact(L::COUNT))
             {
                 L::set_lane(limb, row % L::COUNT, digits[0]);
             }
-            let Parts {
+            let (
                 modulus,
-                value,
-                spare,
-                scratch,
-                ..
-            } = self.parts();
+                Operands {
+                    value,
+                    spare,
+                    scratch,
+                    ..
+                },
+            ) = self.parts();
             let (square, other) = lanes.square_times(value, spare, window_bits, modulus, scratch);
             other.copy_from_slice(square);
         }
@@ -101,13 +106,15 @@ impl<L: Lanes> Workspace<L> {
     /// The entry for the digit 0: one in Montgomery form, and `first` in the lane of row 0.
     fn first_entries(&mut self, first: &[Limb], has_row_0: bool, entry: &mut [L::Limb]) {
         let lanes = self.lanes;
-        let Parts {
+        let (
             modulus,
-            r2,
-            factor,
-            scratch,
-            ..
-        } = self.parts();
+            Operands {
+                r2,
+                factor,
+                scratch,
+                ..
+            },
+        ) = self.parts();
         set_one::<L>(factor);
         lanes.mul(entry, r2, factor, modulus, scratch);
         if has_row_0 {
@@ -132,7 +139,7 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: FixedPowers<'_, '_>) {
         return;
     }
     scrubbed(|| {
-        let mut workspace = Workspace::with_limbs(lanes, table.form().limbs);
+        let mut workspace = Workspace::new(lanes, table.form().limbs);
         workspace.import_moduli(&[table.modulus(); MAX_COUNT]);
         let most = exponents.len().div_ceil(L::COUNT).min(AT_A_TIME);
         let mut groups = Groups::new(table, exponent_bits, most, workspace);
@@ -177,15 +184,15 @@ struct Groups<'a, L: Lanes> {
 }
 
 impl<'a, L: Lanes> Groups<'a, L> {
-    fn new(table: &'a Table, exponent_bits: u32, blocks: usize, workspace: Workspace<L>) -> Self {
+    fn new(table: &'a Table, exponent_bits: u32, groups: usize, workspace: Workspace<L>) -> Self {
         let (rows, limbs) = (table.digit_count(exponent_bits), table.form().limbs);
         Self {
             table,
             exponent_bits,
-            digits: Buffer::zeros(blocks * rows * L::COUNT),
+            digits: Buffer::zeros(groups * rows * L::COUNT),
             recoded: Buffer::zeros(rows),
-            values: Buffer::zeros(blocks * limbs),
-            spare: Buffer::zeros(blocks * limbs),
+            values: Buffer::zeros(groups * limbs),
+            spare: Buffer::zeros(groups * limbs),
             workspace,
         }
     }
@@ -194,13 +201,13 @@ impl<'a, L: Lanes> Groups<'a, L> {
     fn load(&mut self, exponents: &[&[Limb]]) {
         let rows = self.recoded.len();
         let last = iter::repeat(exponents[exponents.len() - 1]);
-        let blocks = exponents.len().div_ceil(L::COUNT);
+        let groups = exponents.len().div_ceil(L::COUNT);
         let exponents = exponents.iter().copied().chain(last);
-        for (i, exponent) in exponents.take(blocks * L::COUNT).enumerate() {
-            let (block, lane) = (i / L::COUNT, i % L::COUNT);
+        for (i, exponent) in exponents.take(groups * L::COUNT).enumerate() {
+            let (group, lane) = (i / L::COUNT, i % L::COUNT);
             self.table
                 .recode(exponent, self.exponent_bits, &mut self.recoded);
-            let digits = self.digits[block * rows * L::COUNT..].chunks_exact_mut(L::COUNT);
+            let digits = self.digits[group * rows * L::COUNT..].chunks_exact_mut(L::COUNT);
             for (digits, digit) in digits.zip(&*self.recoded) {
                 digits[lane] = *digit;
             }
@@ -208,20 +215,15 @@ impl<'a, L: Lanes> Groups<'a, L> {
     }
 
     /// Multiplies an entry of each row, from the last row to row 0.
-    fn multiply(&mut self, blocks: usize) {
+    fn multiply(&mut self, groups: usize) {
         let (rows, limbs) = (self.recoded.len(), self.table.form().limbs);
         let table = self.table.rows();
         let lanes = self.workspace.lanes;
-        let Parts {
-            modulus,
-            entry,
-            scratch,
-            ..
-        } = self.workspace.parts();
+        let (modulus, Operands { entry, scratch, .. }) = self.workspace.parts();
         for row in (0..rows).rev() {
             let is_first = row + 1 == rows;
-            for block in 0..blocks {
-                let of_row = |row| &self.digits[(block * rows + row) * L::COUNT..][..L::COUNT];
+            for group in 0..groups {
+                let of_row = |row| &self.digits[(group * rows + row) * L::COUNT..][..L::COUNT];
                 let digits = of_row(row);
                 if table.are_public() && row > 0 {
                     // A large table is in no near cache. It is loaded while products are computed.
@@ -229,7 +231,7 @@ impl<'a, L: Lanes> Groups<'a, L> {
                         prefetch(table.entry(row - 1, *digit));
                     }
                 }
-                let number = block * limbs..(block + 1) * limbs;
+                let number = group * limbs..(group + 1) * limbs;
                 let (value, out) = (&self.values[number.clone()], &mut self.spare[number]);
                 let factor = if is_first { &mut *out } else { &mut *entry };
                 if !table.are_public() {
@@ -254,7 +256,7 @@ impl<'a, L: Lanes> Groups<'a, L> {
         let limbs = self.table.form().limbs;
         let values = self.values.chunks_exact(limbs);
         for (value, out) in values.zip(out.chunks_mut(L::COUNT)) {
-            self.workspace.parts().value.copy_from_slice(value);
+            self.workspace.parts().1.value.copy_from_slice(value);
             let bits = self.table.modulus().bits();
             self.workspace
                 .store(bits, out.iter_mut().map(|out| &mut **out));

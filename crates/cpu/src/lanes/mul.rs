@@ -6,25 +6,121 @@
 //! `a * b < S * modulus` implies `a * (b * R / S) < R * modulus`, which the lanes require. Only the
 //! modulus needs preparation.
 
+//!
+//! Rust compiles code that is generic over a caller's type again in every crate that calls it. The
+//! kernels, which take minutes to compile, get a [`Run`] in place of such a type, and are compiled
+//! once, with this crate.
+
+use core::array;
+use core::ops::Range;
+use core::ptr;
+
 use batch_modexp_core::checks::{Form, check_products};
-use batch_modexp_core::width::{MAX_BITS, clear, scrubbed};
+use batch_modexp_core::monty::ModulusRef;
+use batch_modexp_core::width::{MAX_BITS, clear, place, scrubbed, width};
 use batch_modexp_core::{Error, ModMul};
-use crypto_bigint::Unsigned;
+use crypto_bigint::{Limb, Unsigned};
 
 use super::Lanes;
-use super::run::{Run, blocks, each_run};
-use super::workspace::{Parts, Workspace};
+use super::convert::MAX_COUNT;
+use super::workspace::{Operands, Workspace};
 
-/// [`BatchModMul`](batch_modexp_core::BatchModMul) by `multiply`, which receives run after run.
-/// `multiply` should not be generic: see [`run`](super::run).
+/// Consecutive products with equally wide moduli, and the places of their results.
+///
+/// A *group* is a range of them with at most one for each lane. Unused lanes
+/// repeat its last product.
+pub(crate) trait Run<'a> {
+    /// The number of products, at least 1.
+    fn count(&self) -> usize;
+
+    /// The width of the moduli in bits.
+    fn bits(&self) -> u32;
+
+    /// The moduli of a group.
+    fn moduli(&self, group: Range<usize>) -> [ModulusRef<'a>; MAX_COUNT];
+
+    /// Whether the moduli of `group` and of `prepared` are the same references, lane by lane. A
+    /// shorter group may follow a longer one: the moduli in unused lanes do not matter.
+    fn same_moduli(&self, group: Range<usize>, prepared: Range<usize>) -> bool;
+
+    /// Both factors of the products of a group.
+    fn factors(&self, group: Range<usize>) -> [[&'a [Limb]; 2]; MAX_COUNT];
+
+    /// The places of the results of a group, each as wide as the moduli; empty for unused lanes.
+    fn results(&mut self, group: Range<usize>) -> [&mut [Limb]; MAX_COUNT];
+}
+
+/// [`BatchModMul`](batch_modexp_core::BatchModMul) by `multiply`, which receives run after run and
+/// should not be generic.
 pub(crate) fn batch_mod_mul<U: Unsigned>(
     batch: &[ModMul<'_, U>],
-    out: &mut [U],
+    mut out: &mut [U],
     multiply: impl Fn(&mut dyn Run<'_>),
 ) -> Result<(), Error> {
     check_products(batch, out, MAX_BITS).inspect_err(|_| clear(out))?;
-    each_run(batch, out, multiply);
+    for batch in batch.chunk_by(|a, b| bits(a) == bits(b)) {
+        let (head, tail) = out.split_at_mut(batch.len());
+        multiply(&mut Products { batch, out: head });
+        out = tail;
+    }
     Ok(())
+}
+
+/// The width of the modulus of a product in bits.
+fn bits<U: Unsigned>(product: &ModMul<'_, U>) -> u32 {
+    width(product.params.modulus().as_ref())
+}
+
+/// A [`Run`] of products of numbers of type `U`.
+struct Products<'a, U: Unsigned> {
+    batch: &'a [ModMul<'a, U>],
+    out: &'a mut [U],
+}
+
+impl<'a, U: Unsigned> Products<'a, U> {
+    /// The value of `f` for the product of each lane.
+    fn each_lane<T>(
+        &self,
+        group: Range<usize>,
+        f: impl Fn(&'a ModMul<'a, U>) -> T,
+    ) -> [T; MAX_COUNT] {
+        let group = &self.batch[group];
+        array::from_fn(|lane| f(&group[lane.min(group.len() - 1)]))
+    }
+}
+
+impl<'a, U: Unsigned> Run<'a> for Products<'a, U> {
+    fn count(&self) -> usize {
+        self.batch.len()
+    }
+
+    fn bits(&self) -> u32 {
+        bits(&self.batch[0])
+    }
+
+    fn moduli(&self, group: Range<usize>) -> [ModulusRef<'a>; MAX_COUNT] {
+        self.each_lane(group, |product| ModulusRef::of(product.params))
+    }
+
+    fn same_moduli(&self, group: Range<usize>, prepared: Range<usize>) -> bool {
+        let (group, prepared) = (&self.batch[group], &self.batch[prepared]);
+        let mut pairs = group.iter().zip(prepared);
+        group.len() <= prepared.len() && pairs.all(|(a, b)| ptr::eq(a.params, b.params))
+    }
+
+    fn factors(&self, group: Range<usize>) -> [[&'a [Limb]; 2]; MAX_COUNT] {
+        self.each_lane(group, |product| {
+            [product.a.as_limbs(), product.b.as_limbs()]
+        })
+    }
+
+    fn results(&mut self, group: Range<usize>) -> [&mut [Limb]; MAX_COUNT] {
+        let mut places = self.batch[group.clone()].iter().zip(&mut self.out[group]);
+        array::from_fn(|_| match places.next() {
+            Some((product, out)) => place(out, product.params.modulus().as_ref()),
+            None => &mut [],
+        })
+    }
 }
 
 /// Computes the products of a run on `lanes`.
@@ -37,22 +133,24 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
     };
     // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed(|| {
-        let mut workspace = Workspace::new(lanes, limbs, 0);
+        let mut workspace = Workspace::new(lanes, limbs);
         let mut prepared = 0..0;
-        for block in blocks(0..run.count(), L::COUNT) {
-            if !run.same_moduli(block.clone(), prepared.clone()) {
-                let moduli = run.moduli(block.clone());
+        let count = run.count();
+        for start in (0..count).step_by(L::COUNT) {
+            let group = start..(start + L::COUNT).min(count);
+            if !run.same_moduli(group.clone(), prepared.clone()) {
+                let moduli = run.moduli(group.clone());
                 match form {
                     Form::Ordinary => workspace.prepare_moduli(&moduli),
                     Form::Montgomery => workspace.import_moduli(&moduli),
                 }
-                prepared = block.clone();
+                prepared = group.clone();
             }
-            let numbers = run.numbers(block.clone());
-            workspace.load(|lane| numbers[lane][0], width, 0);
-            workspace.load_factor(|lane| numbers[lane][1], width, shift);
+            let factors = run.factors(group.clone());
+            workspace.load(|lane| factors[lane][0], width, 0);
+            workspace.load_factor(|lane| factors[lane][1], width, shift);
             workspace.multiply(form);
-            workspace.store(width, run.results(block).into_iter());
+            workspace.store(width, run.results(group).into_iter());
         }
     });
 }
@@ -61,15 +159,17 @@ impl<L: Lanes> Workspace<L> {
     /// Replaces `value` by its product with `factor`.
     fn multiply(&mut self, form: Form) {
         let lanes = self.lanes;
-        let Parts {
+        let (
             modulus,
-            r2,
-            value,
-            spare,
-            factor,
-            scratch,
-            ..
-        } = self.parts();
+            Operands {
+                r2,
+                value,
+                spare,
+                factor,
+                scratch,
+                ..
+            },
+        ) = self.parts();
         match form {
             Form::Ordinary => {
                 lanes.mul(spare, value, r2, modulus, scratch);
@@ -80,5 +180,72 @@ impl<L: Lanes> Workspace<L> {
                 value.copy_from_slice(spare);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cell::RefCell;
+
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use crypto_bigint::modular::BoxedMontyParams;
+    use crypto_bigint::{BoxedUint, Odd};
+
+    use super::*;
+
+    fn params(limbs: u32) -> BoxedMontyParams {
+        BoxedMontyParams::new(Odd::new(BoxedUint::max(limbs * Limb::BITS)).unwrap())
+    }
+
+    #[test]
+    fn runs_are_equally_wide_and_have_places_of_their_width() {
+        let (narrow, wide) = (params(1), params(3));
+        let (a, b) = (BoxedUint::from(2u8), BoxedUint::from(5u8));
+        let batch =
+            [&narrow, &wide, &wide, &narrow].map(|params| ModMul::new(&a, &b, params.as_ref()));
+        let mut out = vec![BoxedUint::max(2 * Limb::BITS); 4];
+        let runs = RefCell::new(Vec::new());
+        batch_mod_mul(&batch, &mut out, |run| {
+            let all = 0..run.count();
+            // Unused lanes repeat the last one.
+            let moduli = run.moduli(all.clone()).map(|params| params.limbs.len());
+            assert_eq!(moduli, [(run.bits() / Limb::BITS) as usize; MAX_COUNT]);
+            let factors = [a.as_limbs(), b.as_limbs()];
+            assert_eq!(run.factors(all.clone()), [factors; MAX_COUNT]);
+            let places = run.results(all).map(|place| place.len());
+            runs.borrow_mut().push((run.count(), run.bits(), places));
+        })
+        .unwrap();
+        let bits = Limb::BITS;
+        assert_eq!(
+            runs.into_inner(),
+            [
+                (1, bits, [1, 0, 0, 0, 0, 0, 0, 0]),
+                (2, 3 * bits, [3, 3, 0, 0, 0, 0, 0, 0]),
+                (1, bits, [1, 0, 0, 0, 0, 0, 0, 0]),
+            ]
+        );
+        assert_eq!(
+            out.iter().map(width).collect::<Vec<_>>(),
+            [1, 3, 3, 1].map(|n| n * bits)
+        );
+    }
+
+    /// Moduli are distinguished by their reference, which is public, not by their value.
+    #[test]
+    fn equal_moduli_of_two_references_are_not_the_same() {
+        let moduli = [params(1), params(1)];
+        let number = BoxedUint::from(2u8);
+        let batch = [0, 1, 0, 1, 1, 0].map(|i| ModMul::new(&number, &number, moduli[i].as_ref()));
+        let mut out = vec![BoxedUint::zero(); batch.len()];
+        batch_mod_mul(&batch, &mut out, |run| {
+            assert!(run.same_moduli(2..4, 0..2));
+            assert!(!run.same_moduli(4..6, 0..2));
+            // A shorter group after a longer one, and the reverse.
+            assert!(run.same_moduli(2..3, 0..2));
+            assert!(!run.same_moduli(2..4, 0..1));
+        })
+        .unwrap();
     }
 }

@@ -1,16 +1,16 @@
 //! Products of powers, one in each lane. All terms share the squarings: see
 //! [`MultiPowers`](batch_modexp_core::powers::MultiPowers).
 
-use core::{array, mem};
+use core::mem;
 
 use batch_modexp_core::powers::MultiPowers;
 use batch_modexp_core::width::scrubbed;
-use batch_modexp_core::window::{Window, recode_into};
+use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 
-use super::layout::Buffer;
-use super::run::blocks;
-use super::workspace::{LARGEST_WINDOW, Parts, Workspace, set_one, window};
+use super::pow::{LARGEST_WINDOW, recode, window};
+use super::products::each_lane;
+use super::workspace::{Buffer, Operands, Workspace, set_one};
 use super::{Lanes, Table, fill_table};
 
 /// Computes the products of a request. Source: E. G. Straus, "Addition chains of vectors", American
@@ -23,14 +23,12 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: MultiPowers<'_, '_>) {
     // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed(|| {
         let bits = first.bits();
-        let workspace = Workspace::with_limbs(lanes, L::limb_count(bits));
+        let workspace = Workspace::new(lanes, L::limb_count(bits));
         let mut terms = Terms::new(powers.exponent_bits, workspace);
         let MultiPowers { moduli, out, .. } = powers;
-        for block in blocks(0..moduli.len(), L::COUNT) {
-            let instance = |lane: usize| (block.start + lane).min(block.end - 1);
-            terms
-                .workspace
-                .prepare_moduli(&array::from_fn(|lane| moduli[instance(lane)]));
+        for (group, start) in moduli.chunks(L::COUNT).zip((0..).step_by(L::COUNT)) {
+            let instance = |lane: usize| start + lane.min(group.len() - 1);
+            terms.workspace.prepare_moduli(&each_lane(group));
             for term in 0..terms.lengths.len() {
                 let count = terms.lengths.len();
                 terms.load(term, bits, |lane| {
@@ -38,7 +36,7 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: MultiPowers<'_, '_>) {
                 });
             }
             terms.multiply();
-            let out = out[block.clone()].iter_mut().map(|out| &mut **out);
+            let out = out[start..][..group.len()].iter_mut().map(|out| &mut **out);
             terms.workspace.store(bits, out);
         }
     });
@@ -79,26 +77,23 @@ impl<'a, L: Lanes> Terms<'a, L> {
         let count = self.window.digit_count(self.lengths[term]);
         let recoded = &mut self.recoded[..count];
         let len = self.digits.len() / self.lengths.len();
-        for lane in 0..L::COUNT {
-            let [_, exponent] = numbers(lane);
-            recode_into(exponent, self.lengths[term], self.window, recoded);
-            let digits = self.digits[term * len..].chunks_exact_mut(L::COUNT);
-            for (digits, digit) in digits.zip(&*recoded) {
-                digits[lane] = *digit;
-            }
-        }
+        let digits = &mut self.digits[term * len..][..len];
+        let exponent = |lane| numbers(lane)[1];
+        recode::<L>(exponent, self.lengths[term], self.window, recoded, digits);
 
         let lanes = self.workspace.lanes;
         self.workspace.load(|lane| numbers(lane)[0], width, 0);
-        let Parts {
+        let (
             modulus,
-            r2,
-            value,
-            spare,
-            factor,
-            scratch,
-            ..
-        } = self.workspace.parts();
+            Operands {
+                r2,
+                value,
+                spare,
+                factor,
+                scratch,
+                ..
+            },
+        ) = self.workspace.parts();
         set_one::<L>(factor);
         lanes.mul(spare, r2, factor, modulus, scratch);
         lanes.mul(factor, r2, value, modulus, scratch);
@@ -119,16 +114,18 @@ impl<'a, L: Lanes> Terms<'a, L> {
         let lanes = self.workspace.lanes;
         let count = self.lengths.len().max(1);
         let (table_len, digits_len) = (self.tables.len() / count, self.digits.len() / count);
-        let Parts {
+        let (
             modulus,
-            r2,
-            mut value,
-            mut spare,
-            factor,
-            entry,
-            scratch,
-            ..
-        } = self.workspace.parts();
+            Operands {
+                r2,
+                mut value,
+                mut spare,
+                factor,
+                entry,
+                scratch,
+                ..
+            },
+        ) = self.workspace.parts();
         set_one::<L>(factor);
         lanes.mul(value, r2, factor, modulus, scratch);
         for digit in (0..self.recoded.len()).rev() {

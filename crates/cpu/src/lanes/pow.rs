@@ -1,39 +1,41 @@
 //! The ladder: a fixed window, with a multiplication for every digit, 0 included.
 
-use core::ops::Range;
-
+use batch_modexp_core::engine::{Moduli, SecretPowers};
 use batch_modexp_core::width::scrubbed;
+use batch_modexp_core::window::{Window, recode_into};
+use crypto_bigint::Limb;
 
 use super::convert::MAX_COUNT;
-use super::run::{Run, blocks};
-use super::workspace::{Parts, Workspace, set_one};
+use super::products::{each_lane, groups, same};
+use super::workspace::{Buffer, Operands, Workspace, flat, set_one};
 use super::{Lanes, Step, Table};
 
-/// Computes the powers of the instances in `range` of a run, on `lanes`.
-pub(crate) fn pow<L: Lanes>(
-    lanes: L,
-    exponent_bits: u32,
-    run: &mut dyn Run<'_>,
-    range: Range<usize>,
-) {
-    if range.is_empty() {
+/// Computes powers on `lanes`.
+pub(crate) fn pow<L: Lanes>(lanes: L, powers: SecretPowers<'_>) {
+    let Some(first) = powers.moduli.first() else {
         return;
-    }
+    };
+    let (size, width) = (first.limbs.len(), first.bits());
     // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed(|| {
-        let limbs = L::limb_count(run.bits());
-        let mut workspace = Workspace::new(lanes, limbs, exponent_bits);
-        let mut prepared = 0..0;
-        for block in blocks(range, L::COUNT) {
-            if !run.same_moduli(block.clone(), prepared.clone()) {
-                workspace.prepare_moduli(&run.moduli(block.clone()));
-                prepared = block.clone();
+        let exponent_bits = powers.exponent_bits;
+        let window = window::<L>(exponent_bits, LARGEST_WINDOW);
+        let mut workspace = Workspace::with_table(lanes, L::limb_count(width), window);
+        // The digits of one exponent, and of all lanes: the least significant ones, then the next.
+        let mut recoded = Buffer::zeros(window.digit_count(exponent_bits));
+        let mut digits = Buffer::zeros(recoded.len() * L::COUNT);
+        let mut prepared: Moduli<'_> = &[];
+        let exponents = powers.exponents.chunks(L::COUNT);
+        for ((group, range), exponents) in groups::<L>(powers.moduli).zip(exponents) {
+            if !same(group, prepared) {
+                workspace.prepare_moduli(&each_lane(group));
+                prepared = group;
             }
-            let numbers = run.numbers(block.clone());
-            workspace.load(|lane| numbers[lane][0], run.bits(), 0);
-            workspace.load_exponents(|lane| numbers[lane][1]);
-            workspace.pow();
-            workspace.store(run.bits(), run.results(block).into_iter());
+            workspace.load(flat(&powers.bases[range.clone()], size), width, 0);
+            let exponent = |lane: usize| exponents[lane.min(exponents.len() - 1)];
+            recode::<L>(exponent, exponent_bits, window, &mut recoded, &mut digits);
+            workspace.pow(window, &digits);
+            workspace.store(width, powers.out[range].chunks_exact_mut(size));
         }
     });
 }
@@ -43,20 +45,21 @@ impl<L: Lanes> Workspace<L> {
     /// `(BOUND - 1) * modulus`.
     ///
     /// The order of operations and addresses depends only on the exponent length.
-    pub(super) fn pow(&mut self) {
-        let (lanes, window_bits) = (self.lanes, self.window.bits());
+    fn pow(&mut self, window: Window, digits: &[u8]) {
+        let lanes = self.lanes;
         self.fill_table();
-        let Parts {
+        let (
             modulus,
-            mut value,
-            mut spare,
-            factor,
-            entry,
-            table,
-            scratch,
-            digits,
-            ..
-        } = self.parts();
+            Operands {
+                mut value,
+                mut spare,
+                factor,
+                entry,
+                table,
+                scratch,
+                ..
+            },
+        ) = self.parts();
 
         let mut digits = digits.rchunks(L::COUNT);
         // Without digits, start with entry 0, which is one.
@@ -64,7 +67,7 @@ impl<L: Lanes> Workspace<L> {
         lanes.open(value, entry, table, top);
         for digit in digits {
             let step = Step {
-                squarings: window_bits,
+                squarings: window.bits(),
                 table,
                 digits: digit,
                 entry,
@@ -85,17 +88,19 @@ impl<L: Lanes> Workspace<L> {
     /// Fills the table with `base^0, base^1, ..` in Montgomery form.
     fn fill_table(&mut self) {
         let lanes = self.lanes;
-        let Parts {
+        let (
             modulus,
-            r2,
-            value,
-            spare,
-            factor,
-            entry,
-            table,
-            scratch,
-            ..
-        } = self.parts();
+            Operands {
+                r2,
+                value,
+                spare,
+                factor,
+                entry,
+                table,
+                scratch,
+                ..
+            },
+        ) = self.parts();
 
         set_one::<L>(factor);
         lanes.mul(spare, r2, factor, modulus, scratch);
@@ -109,4 +114,45 @@ impl<L: Lanes> Workspace<L> {
         };
         lanes.fill_table(table, modulus, scratch);
     }
+}
+
+/// Recodes the exponent of each lane to `digits`, by way of `recoded`, which is as long as one of
+/// them.
+pub(super) fn recode<'n, L: Lanes>(
+    exponent: impl Fn(usize) -> &'n [Limb],
+    exponent_bits: u32,
+    window: Window,
+    recoded: &mut [u8],
+    digits: &mut [u8],
+) {
+    for lane in 0..L::COUNT {
+        recode_into(exponent(lane), exponent_bits, window, recoded);
+        let digits = digits.iter_mut().skip(lane).step_by(L::COUNT);
+        for (digit, recoded) in digits.zip(&*recoded) {
+            *digit = *recoded;
+        }
+    }
+}
+
+/// The largest window of the ladder, in bits.
+pub(crate) const LARGEST_WINDOW: u32 = 5;
+
+/// `(largest exponent_bits, window bits)`: the cheapest window. A window of `w` bits costs
+/// `2^w - 2` multiplications for the table. It then costs `ceil(exponent_bits / w) - 1`
+/// multiplications, each with a look-up among `2^w` entries.
+const WINDOWS: [(u32, u32); 3] = [(4, 1), (24, 2), (100, 3)];
+
+/// The window for exponents of `exponent_bits` bits, which is public. Above 100 bits it is 4 bits,
+/// and above [`LONG_EXPONENT_BITS`](Lanes::LONG_EXPONENT_BITS) `largest`.
+pub(super) fn window<L: Lanes>(exponent_bits: u32, largest: u32) -> Window {
+    let longest = if exponent_bits <= L::LONG_EXPONENT_BITS {
+        4
+    } else {
+        largest
+    };
+    let bits = WINDOWS
+        .iter()
+        .find(|(longest_exponent, _)| exponent_bits <= *longest_exponent)
+        .map_or(longest, |(_, bits)| *bits);
+    Window::new(bits).expect("a window of 1 to 5 bits")
 }

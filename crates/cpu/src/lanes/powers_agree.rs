@@ -15,10 +15,9 @@ use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;
 
 use super::convert::MAX_COUNT;
-use super::layout::Buffer;
 use super::products::{each_lane, raise, same};
 use super::reduce::{Halves, add, negate};
-use super::workspace::{Parts, Workspace, set_one};
+use super::workspace::{Buffer, Operands, Workspace, set_one};
 use super::{Lanes, Modulus};
 
 /// Bits of an operand above those of the factor. With `B = 2^(width + MASK_BITS)`, which is above
@@ -48,8 +47,8 @@ pub(crate) fn powers_agree<L: Lanes>(lanes: L, comparison: &Comparison<'_>) -> V
         let mut sides = [(); 2].map(|()| Side::new(lanes, half));
         let mut numbers = [(); 2].map(|()| Halves::new(&sides[0].workspace));
         for start in (0..count).step_by(L::COUNT) {
-            let block = start..(start + L::COUNT).min(count);
-            let flat = block.start * size..block.end * size;
+            let group = start..(start + L::COUNT).min(count);
+            let flat = group.start * size..group.end * size;
             let workspace = &mut sides[0].workspace;
             numbers[0].load(workspace, &comparison.bases[flat.clone()], size, half);
             numbers[1].load(workspace, &comparison.expected[flat], size, half);
@@ -57,11 +56,11 @@ pub(crate) fn powers_agree<L: Lanes>(lanes: L, comparison: &Comparison<'_>) -> V
             for (i, side) in sides.iter_mut().enumerate() {
                 let masks = comparison
                     .masks
-                    .map(|masks| &masks[i * count..][block.clone()]);
-                side.prepare(&comparison.factors[i][block.clone()], masks);
+                    .map(|masks| &masks[i * count..][group.clone()]);
+                side.prepare(&comparison.factors[i][group.clone()], masks);
                 side.compare(comparison.exponent, &numbers, &mut verdict);
             }
-            verdicts.extend_from_slice(&verdict[..block.len()]);
+            verdicts.extend_from_slice(&verdict[..group.len()]);
         }
     });
     verdicts
@@ -88,7 +87,7 @@ impl<'a, L: Lanes> Side<'a, L> {
         let width = half as u32 * Limb::BITS;
         let limbs = L::limb_count(width + HEADROOM);
         Self {
-            workspace: Workspace::with_limbs(lanes, limbs),
+            workspace: Workspace::new(lanes, limbs),
             prepared: &[],
             width,
             s2: Buffer::zeros(limbs),
@@ -99,13 +98,13 @@ impl<'a, L: Lanes> Side<'a, L> {
     }
 
     /// Imports the factor of every lane, and multiplies it by the number that its mask gives.
-    fn prepare(&mut self, block: Moduli<'a>, masks: Option<&[u16]>) {
-        let is_new = !same(block, self.prepared);
+    fn prepare(&mut self, group: Moduli<'a>, masks: Option<&[u16]>) {
+        let is_new = !same(group, self.prepared);
         if is_new {
-            self.workspace.prepare_products(&each_lane(block));
-            self.s2.copy_from_slice(self.workspace.parts().r2);
+            self.workspace.prepare_products(&each_lane(group));
+            self.s2.copy_from_slice(self.workspace.parts().1.r2);
             self.workspace.raise_r2(self.width);
-            self.prepared = block;
+            self.prepared = group;
         }
         match masks {
             Some(masks) => self.multiply_by(|lane| masks[lane.min(masks.len() - 1)]),
@@ -117,9 +116,7 @@ impl<'a, L: Lanes> Side<'a, L> {
     /// `multiple = mask * factor` in every lane, for an odd mask.
     fn multiply_by(&mut self, mask: impl Fn(usize) -> u16) {
         let lanes = self.workspace.lanes;
-        let Parts {
-            modulus, scratch, ..
-        } = self.workspace.parts();
+        let (modulus, Operands { scratch, .. }) = self.workspace.parts();
         let digit_mask = (1 << L::RADIX_BITS) - 1;
         for lane in 0..L::COUNT {
             let mask = u64::from(mask(lane) | 1) & ((1 << MASK_BITS) - 1);
@@ -146,16 +143,18 @@ impl<'a, L: Lanes> Side<'a, L> {
         verdict: &mut [Choice; MAX_COUNT],
     ) {
         let lanes = self.workspace.lanes;
-        let Parts {
-            modulus: factor_itself,
-            r2,
-            value,
-            spare,
-            factor,
-            table,
-            scratch,
-            ..
-        } = self.workspace.parts();
+        let (
+            factor_itself,
+            Operands {
+                r2,
+                value,
+                spare,
+                factor,
+                table,
+                scratch,
+                ..
+            },
+        ) = self.workspace.parts();
         let multiple = Modulus {
             limbs: &self.multiple,
             neg_inv: &self.neg_inv[0],

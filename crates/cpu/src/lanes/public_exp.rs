@@ -1,16 +1,16 @@
 //! Powers with one public exponent, a base in each lane: see
 //! [`PublicPowers`](batch_modexp_core::powers::PublicPowers).
 
-use core::{array, mem};
+use core::mem;
 
+use batch_modexp_core::engine::Moduli;
 use batch_modexp_core::powers::PublicPowers;
 use batch_modexp_core::public_exponent::PublicExponent;
 use batch_modexp_core::width::scrubbed;
 
 use super::Lanes;
-use super::layout::Buffer;
-use super::run::blocks;
-use super::workspace::{Parts, Workspace, set_one};
+use super::products::{each_lane, same};
+use super::workspace::{Buffer, Operands, Workspace, set_one};
 
 /// Computes the powers of a request.
 pub(crate) fn powers<L: Lanes>(lanes: L, powers: PublicPowers<'_, '_>) {
@@ -25,19 +25,18 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: PublicPowers<'_, '_>) {
     };
     // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed(|| {
-        let mut workspace = Workspace::with_limbs(lanes, L::limb_count(first.bits()));
+        let mut workspace = Workspace::new(lanes, L::limb_count(first.bits()));
         let mut odd_powers = Buffer::zeros(exponent.odd_powers() * workspace.limbs());
-        let mut prepared = 0..0;
-        for block in blocks(0..moduli.len(), L::COUNT) {
-            let instance = |lane: usize| (block.start + lane).min(block.end - 1);
-            let mut pairs = moduli[block.clone()].iter().zip(&moduli[prepared.clone()]);
-            if block.len() > prepared.len() || !pairs.all(|(a, b)| a.is_same(b)) {
-                workspace.prepare_moduli(&array::from_fn(|lane| moduli[instance(lane)]));
-                prepared = block.clone();
+        let mut prepared: Moduli<'_> = &[];
+        let groups = bases.chunks(L::COUNT).zip(out.chunks_mut(L::COUNT));
+        for (group, (bases, out)) in moduli.chunks(L::COUNT).zip(groups) {
+            if !same(group, prepared) {
+                workspace.prepare_moduli(&each_lane(group));
+                prepared = group;
             }
-            workspace.load(|lane| bases[instance(lane)], first.bits(), 0);
+            workspace.load(|lane| bases[lane.min(bases.len() - 1)], first.bits(), 0);
             workspace.public_power(exponent, &mut odd_powers);
-            workspace.store(first.bits(), out[block].iter_mut().map(|out| &mut **out));
+            workspace.store(first.bits(), out.iter_mut().map(|out| &mut **out));
         }
     });
 }
@@ -46,16 +45,18 @@ impl<L: Lanes> Workspace<L> {
     /// Replaces bases by powers, both in ordinary form.
     fn public_power(&mut self, exponent: &PublicExponent, odd_powers: &mut [L::Limb]) {
         let lanes = self.lanes;
-        let Parts {
+        let (
             modulus,
-            r2,
-            mut value,
-            mut spare,
-            factor,
-            entry: square,
-            scratch,
-            ..
-        } = self.parts();
+            Operands {
+                r2,
+                mut value,
+                mut spare,
+                factor,
+                entry: square,
+                scratch,
+                ..
+            },
+        ) = self.parts();
         let limbs = value.len();
         lanes.mul(spare, value, r2, modulus, scratch);
         mem::swap(&mut value, &mut spare);

@@ -6,9 +6,8 @@ use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
 use super::convert::MAX_COUNT;
-use super::layout::Buffer;
 use super::products::{each_lane, same};
-use super::workspace::{Parts, Workspace, flat, set_power_of_two};
+use super::workspace::{Buffer, Operands, Workspace, flat, set_power_of_two};
 use super::{Lanes, Modulus};
 
 /// Bits of an operand above those of the modulus: one gives `R > 2 * BOUND^2 * 2^width`. A folded
@@ -22,9 +21,9 @@ pub(crate) fn reduce<L: Lanes>(lanes: L, moduli: Moduli<'_>, numbers: &[Limb], o
     let (size, half) = (numbers.len() / moduli.len(), first.limbs.len());
     scrubbed(|| {
         let mut remainders = Remainders::new(lanes, half);
-        for (block, start) in moduli.chunks(L::COUNT).zip((0..).step_by(L::COUNT)) {
-            let end = start + block.len();
-            remainders.prepare(block);
+        for (group, start) in moduli.chunks(L::COUNT).zip((0..).step_by(L::COUNT)) {
+            let end = start + group.len();
+            remainders.prepare(group);
             remainders.reduce(&numbers[start * size..end * size], size);
             let out = out[start * half..end * half].chunks_exact_mut(half);
             remainders.workspace.store(half as u32 * Limb::BITS, out);
@@ -46,7 +45,7 @@ struct Remainders<'a, L: Lanes> {
 impl<'a, L: Lanes> Remainders<'a, L> {
     fn new(lanes: L, half: usize) -> Self {
         let limbs = L::limb_count(half as u32 * Limb::BITS + HEADROOM);
-        let workspace = Workspace::with_limbs(lanes, limbs);
+        let workspace = Workspace::new(lanes, limbs);
         Self {
             prepared: &[],
             half,
@@ -57,21 +56,23 @@ impl<'a, L: Lanes> Remainders<'a, L> {
     }
 
     /// Imports the modulus of every lane.
-    fn prepare(&mut self, block: Moduli<'a>) {
-        if same(block, self.prepared) {
+    fn prepare(&mut self, group: Moduli<'a>) {
+        if same(group, self.prepared) {
             return;
         }
-        self.workspace.prepare_products(&each_lane(block));
-        self.prepared = block;
+        self.workspace.prepare_products(&each_lane(group));
+        self.prepared = group;
         let excess = self.workspace.excess(self.half as u32 * Limb::BITS);
         let lanes = self.workspace.lanes;
-        let Parts {
+        let (
             modulus,
-            r2: s2,
-            factor,
-            scratch,
-            ..
-        } = self.workspace.parts();
+            Operands {
+                r2: s2,
+                factor,
+                scratch,
+                ..
+            },
+        ) = self.workspace.parts();
         // S^2 * 2^(2 * excess) / R is R.
         set_power_of_two::<L>(factor, 2 * excess);
         lanes.mul(&mut self.r, s2, factor, modulus, scratch);
@@ -83,14 +84,16 @@ impl<'a, L: Lanes> Remainders<'a, L> {
         let workspace = &mut self.workspace;
         self.numbers.load(workspace, numbers, size, self.half);
         let lanes = workspace.lanes;
-        let Parts {
+        let (
             modulus,
-            r2: s2,
-            value,
-            spare,
-            scratch,
-            ..
-        } = workspace.parts();
+            Operands {
+                r2: s2,
+                value,
+                spare,
+                scratch,
+                ..
+            },
+        ) = workspace.parts();
         self.numbers.fold(lanes, spare, s2, modulus, scratch);
         lanes.mul(value, spare, &self.r, modulus, scratch);
     }

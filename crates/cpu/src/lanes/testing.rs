@@ -9,7 +9,7 @@ use batch_modexp_core::window::Window;
 use num_bigint::BigUint;
 
 pub(crate) use self::squarings::check_squarings;
-use super::workspace::window;
+use super::pow::window;
 use super::{LARGEST_WINDOW, Lanes, Modulus, Step, Table};
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.

@@ -1,54 +1,51 @@
-//! The buffers of a computation, all secret: moduli, bases, digits, tables.
+//! The buffers of a computation, all secret and wiped: moduli, operands, tables. A few large
+//! allocations take less time than many, which matters for few instances.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
 
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::secret::Secret;
-use batch_modexp_core::window::{Window, recode_into};
+use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
+use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
 use super::convert::{MAX_COUNT, bits_at, cut, join, reduce_once, store, to_digits, transpose};
-use super::layout::{Buffer, Digits, Operands, Words};
 use super::{Lanes, Modulus};
 
-/// Buffers for operands of `limbs` limbs and exponents of `exponent_bits` bits. They are reused
-/// from group to group of a batch, and wiped on drop.
+/// Buffers for operands of `limbs` limbs. They are reused from group to group of a batch, and wiped
+/// on drop.
 pub(super) struct Workspace<L: Lanes> {
     pub(super) lanes: L,
-    pub(super) window: Window,
-    exponent_bits: u32,
+    /// The window of the table.
+    window: Window,
     limbs: usize,
+    /// The moduli of all lanes, `-1 / modulus mod 2^RADIX_BITS`, and the constants of
+    /// [`Lanes::prepare`].
+    modulus: Buffer<L::Limb>,
     /// See [`Operands`].
     operands: Buffer<L::Limb>,
-    /// See [`Words`].
+    /// Numbers in plain words, for import and export: see [`thirds`].
     words: Buffer<u64>,
-    /// See [`Digits`].
-    digits: Buffer<u8>,
-}
-
-/// The parts of a [`Workspace`] that the ladder works on.
-pub(super) struct Parts<'a, L: Lanes> {
-    pub(super) modulus: Modulus<'a, L::Limb>,
-    pub(super) r2: &'a mut [L::Limb],
-    pub(super) value: &'a mut [L::Limb],
-    pub(super) spare: &'a mut [L::Limb],
-    pub(super) factor: &'a mut [L::Limb],
-    pub(super) entry: &'a mut [L::Limb],
-    pub(super) table: &'a mut [L::Limb],
-    pub(super) scratch: &'a mut [L::Limb],
-    pub(super) digits: &'a [u8],
 }
 
 impl<L: Lanes> Workspace<L> {
-    pub(super) fn new(lanes: L, limbs: usize, exponent_bits: u32) -> Self {
-        let window = window::<L>(exponent_bits, LARGEST_WINDOW);
-        let digit_count = window.digit_count(exponent_bits);
+    /// Buffers without a table of powers, only with the space of one for two numbers.
+    pub(super) fn new(lanes: L, limbs: usize) -> Self {
+        let window = Window::new(1).expect("1 bit is a window");
+        Self::with_table(lanes, limbs, window)
+    }
+
+    /// Buffers with a table of powers for this window.
+    pub(super) fn with_table(lanes: L, limbs: usize, window: Window) -> Self {
         Self {
             lanes,
             window,
-            exponent_bits,
             limbs,
+            modulus: Buffer::zeros(limbs + 1 + L::constants_len(limbs)),
             operands: Buffer::zeros(Operands::len(lanes, limbs, window)),
-            words: Buffer::zeros(Words::len(limbs, L::COUNT)),
-            digits: Buffer::zeros(Digits::len(digit_count, L::COUNT)),
+            words: Buffer::zeros(3 * limbs * L::COUNT),
         }
     }
 
@@ -66,29 +63,30 @@ impl<L: Lanes> Workspace<L> {
     /// since R is `S * 2^excess`: see [`excess`](Self::excess).
     pub(super) fn prepare_products(&mut self, moduli: &[ModulusRef<'_>; MAX_COUNT]) {
         self.import_moduli(moduli);
-        let (operands, mut words) = self.operands_and_words();
-        let words = words.of(moduli[0].bits(), L::COUNT);
+        let operands = Operands::new(self.lanes, &mut self.operands, self.limbs, self.window);
+        let [.., words] = thirds(&mut self.words);
+        let words = &mut words[..words_len::<L>(moduli[0].bits())];
         import_of_each::<L>(moduli, |params| params.r2, words, operands.r2);
     }
 
     /// Imports the moduli without `R^2` and `S^2`, which products in Montgomery form do not need.
     pub(super) fn import_moduli(&mut self, moduli: &[ModulusRef<'_>; MAX_COUNT]) {
         let lanes = self.lanes;
-        let (operands, mut words) = self.operands_and_words();
-        let plain = words.of(moduli[0].bits(), L::COUNT);
-        import_of_each::<L>(moduli, |params| params.limbs, plain, operands.modulus);
+        let (limbs, rest) = self.modulus.split_at_mut(self.limbs);
+        let [neg_inv, constants @ ..] = rest else {
+            return;
+        };
+        let [digits, _, words] = thirds(&mut self.words);
+        let words = &mut words[..words_len::<L>(moduli[0].bits())];
+        import_of_each::<L>(moduli, |params| params.limbs, words, limbs);
         for (lane, params) in moduli[..L::COUNT].iter().enumerate() {
             let inverse = Secret::new(u64::from(*params.mod_inv));
-            let neg_inv = inverse.wrapping_neg() & ((1 << L::RADIX_BITS) - 1);
-            L::set_lane(operands.neg_inv, lane, neg_inv);
+            let inverse = inverse.wrapping_neg() & ((1 << L::RADIX_BITS) - 1);
+            L::set_lane(neg_inv, lane, inverse);
         }
-        to_digits::<L>(operands.modulus, words.modulus);
-        lanes.prepare(
-            operands.constants,
-            operands.modulus,
-            operands.neg_inv,
-            operands.scratch,
-        );
+        to_digits::<L>(limbs, digits);
+        let operands = Operands::new(lanes, &mut self.operands, self.limbs, self.window);
+        lanes.prepare(constants, limbs, neg_inv, operands.scratch);
     }
 
     /// Turns `r2`, which holds `2^(2 * width) mod modulus`, into `R^2 mod modulus`, where
@@ -100,14 +98,16 @@ impl<L: Lanes> Workspace<L> {
     pub(super) fn raise_r2(&mut self, width: u32) {
         let r_bits = self.limbs as u32 * L::RADIX_BITS;
         let lanes = self.lanes;
-        let Parts {
+        let (
             modulus,
-            r2,
-            value,
-            factor,
-            scratch,
-            ..
-        } = self.parts();
+            Operands {
+                r2,
+                value,
+                factor,
+                scratch,
+                ..
+            },
+        ) = self.parts();
         let mut f = 2 * width - r_bits;
         while f < r_bits {
             lanes.square(value, r2, modulus, scratch);
@@ -128,8 +128,10 @@ impl<L: Lanes> Workspace<L> {
         width: u32,
         shift: u32,
     ) {
-        let (operands, mut words) = self.operands_and_words();
-        import::<L>(number, shift, words.of(width, L::COUNT), operands.value);
+        let operands = Operands::new(self.lanes, &mut self.operands, self.limbs, self.window);
+        let [.., words] = thirds(&mut self.words);
+        let words = &mut words[..words_len::<L>(width)];
+        import::<L>(number, shift, words, operands.value);
     }
 
     /// Like [`load`](Self::load), to `factor`.
@@ -139,8 +141,10 @@ impl<L: Lanes> Workspace<L> {
         width: u32,
         shift: u32,
     ) {
-        let (operands, mut words) = self.operands_and_words();
-        import::<L>(number, shift, words.of(width, L::COUNT), operands.factor);
+        let operands = Operands::new(self.lanes, &mut self.operands, self.limbs, self.window);
+        let [.., words] = thirds(&mut self.words);
+        let words = &mut words[..words_len::<L>(width)];
+        import::<L>(number, shift, words, operands.factor);
     }
 
     /// Like [`load`](Self::load), to operands outside the workspace.
@@ -151,21 +155,8 @@ impl<L: Lanes> Workspace<L> {
         shift: u32,
         limbs: &mut [L::Limb],
     ) {
-        let mut words = self.operands_and_words().1;
-        import::<L>(number, shift, words.of(width, L::COUNT), limbs);
-    }
-
-    /// Recodes the exponent of each lane.
-    pub(super) fn load_exponents<'n>(&mut self, exponent: impl Fn(usize) -> &'n [Limb]) {
-        let (exponent_bits, window) = (self.exponent_bits, self.window);
-        let Digits { recoded, of_lanes } = self.digits();
-        for lane in 0..L::COUNT {
-            recode_into(exponent(lane), exponent_bits, window, recoded);
-            let digits = of_lanes.iter_mut().skip(lane).step_by(L::COUNT);
-            for (digit, recoded) in digits.zip(&*recoded) {
-                *digit = *recoded;
-            }
-        }
+        let [.., words] = thirds(&mut self.words);
+        import::<L>(number, shift, &mut words[..words_len::<L>(width)], limbs);
     }
 
     /// Exports `value` to the places of the first lanes, reduced to numbers of `width` bits.
@@ -189,8 +180,8 @@ impl<L: Lanes> Workspace<L> {
         out: impl Iterator<Item = &'o mut [Limb]>,
     ) {
         self.reduce_value(times);
-        let [digits, words] = self.operands_and_words().1.plain;
-        let words = &mut words[..width.div_ceil(64) as usize * L::COUNT];
+        let [_, digits, words] = thirds(&mut self.words);
+        let words = &mut words[..words_len::<L>(width)];
         join::<L>(digits, words);
         for (lane, out) in out.take(L::COUNT).enumerate() {
             store::<L>(words, lane, out);
@@ -206,48 +197,25 @@ impl<L: Lanes> Workspace<L> {
     /// The digits of the number in every lane, after subtracting the modulus up to `times` times
     /// while the result is not negative.
     fn reduce_value(&mut self, times: u8) -> &[u64] {
-        let (operands, words) = self.operands_and_words();
-        let [digits, spare] = words.plain;
+        let operands = Operands::new(self.lanes, &mut self.operands, self.limbs, self.window);
+        let [modulus, digits, spare] = thirds(&mut self.words);
         to_digits::<L>(operands.value, digits);
         for _ in 0..times {
-            reduce_once::<L>(digits, words.modulus, spare);
+            reduce_once::<L>(digits, modulus, spare);
         }
         digits
     }
 
-    /// The parts that the ladder works on.
-    pub(super) fn parts(&mut self) -> Parts<'_, L> {
+    /// The moduli, and the operands of a computation.
+    pub(super) fn parts(&mut self) -> (Modulus<'_, L::Limb>, Operands<'_, L::Limb>) {
+        let (limbs, rest) = self.modulus.split_at(self.limbs);
+        let modulus = Modulus {
+            limbs,
+            neg_inv: &rest[0],
+            constants: &rest[1..],
+        };
         let operands = Operands::new(self.lanes, &mut self.operands, self.limbs, self.window);
-        Parts {
-            modulus: Modulus {
-                limbs: operands.modulus,
-                neg_inv: operands.neg_inv,
-                constants: operands.constants,
-            },
-            r2: operands.r2,
-            value: operands.value,
-            spare: operands.spare,
-            factor: operands.factor,
-            entry: operands.entry,
-            table: operands.table,
-            scratch: operands.scratch,
-            digits: Digits::new(&mut self.digits, L::COUNT).of_lanes,
-        }
-    }
-
-    fn operands_and_words(&mut self) -> (Operands<'_, L::Limb>, Words<'_>) {
-        let operands = Operands::new(self.lanes, &mut self.operands, self.limbs, self.window);
-        let words = Words::new(&mut self.words);
-        (operands, words)
-    }
-
-    fn digits(&mut self) -> Digits<'_> {
-        Digits::new(&mut self.digits, L::COUNT)
-    }
-
-    /// Buffers for operands of `limbs` limbs, without exponents.
-    pub(super) fn with_limbs(lanes: L, limbs: usize) -> Self {
-        Self::new(lanes, limbs, 0)
+        (modulus, operands)
     }
 
     /// The number of bits by which a number of `width` bits can be shifted and stay below R.
@@ -260,6 +228,88 @@ impl<L: Lanes> Workspace<L> {
         self.limbs
     }
 }
+
+/// The numbers of a computation, in the representation of the lanes.
+pub(super) struct Operands<'a, L> {
+    /// `R^2 mod modulus`, below `BOUND * modulus`.
+    pub(super) r2: &'a mut [L],
+    /// First the bases, then the powers, finally the results.
+    pub(super) value: &'a mut [L],
+    /// The place for the next result; swapped with `value`.
+    pub(super) spare: &'a mut [L],
+    /// A second factor.
+    pub(super) factor: &'a mut [L],
+    /// An entry of the table for each lane.
+    pub(super) entry: &'a mut [L],
+    /// `base^0 .. base^(2^w - 1)` in Montgomery form, each as [`Lanes::entry_len`] says.
+    pub(super) table: &'a mut [L],
+    pub(super) scratch: &'a mut [L],
+}
+
+impl<'a, T> Operands<'a, T> {
+    /// The total number of lane limbs, if a number has `limbs` limbs.
+    pub(super) fn len<L: Lanes<Limb = T>>(lanes: L, limbs: usize, window: Window) -> usize {
+        let entries = (1 + window.table_len()) * lanes.entry_len(limbs, window);
+        4 * limbs + entries + L::scratch_len(limbs)
+    }
+
+    /// Divides a buffer of that length.
+    pub(super) fn new<L: Lanes<Limb = T>>(
+        lanes: L,
+        mut buffer: &'a mut [T],
+        limbs: usize,
+        window: Window,
+    ) -> Self {
+        let entry_len = lanes.entry_len(limbs, window);
+        let mut next = |len| part(&mut buffer, len);
+        Self {
+            r2: next(limbs),
+            value: next(limbs),
+            spare: next(limbs),
+            factor: next(limbs),
+            entry: next(entry_len),
+            table: next(window.table_len() * entry_len),
+            scratch: next(L::scratch_len(limbs)),
+        }
+    }
+}
+
+/// A vector of fixed length, wiped on drop, on unwinding too.
+///
+/// Memory is filled at once, with the processor's fastest means. A
+/// [`Secret`](batch_modexp_core::secret::Secret) of a vector is wiped word by word, which for a
+/// table of powers takes as long as several of the multiplications that filled it. The default of
+/// `T` must be zero.
+pub(super) struct Buffer<T: Copy + Default>(Vec<T>);
+
+impl<T: Copy + Default> Buffer<T> {
+    pub(super) fn zeros(len: usize) -> Self {
+        Self(vec![T::default(); len])
+    }
+}
+
+impl<T: Copy + Default> Deref for Buffer<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T: Copy + Default> DerefMut for Buffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.0
+    }
+}
+
+impl<T: Copy + Default> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        self.0.fill(T::default());
+        optimization_barrier(&self.0[..]);
+    }
+}
+
+impl<T: Copy + Default> ZeroizeOnDrop for Buffer<T> {}
 
 /// Cuts a number `of` the modulus of each lane into limbs, by way of `words`. If all lanes have the
 /// same modulus, as with one key, it is cut once for all.
@@ -315,25 +365,22 @@ pub(super) fn set_power_of_two<L: Lanes>(limbs: &mut [L::Limb], bit: u32) {
     }
 }
 
-/// The largest window of the ladder, in bits.
-pub(crate) const LARGEST_WINDOW: u32 = 5;
+/// The moduli as digits, digits for export, and space for words or further digits: see `convert`.
+fn thirds(words: &mut [u64]) -> [&mut [u64]; 3] {
+    let third = words.len() / 3;
+    let (first, rest) = words.split_at_mut(third);
+    let (second, last) = rest.split_at_mut(third);
+    [first, second, last]
+}
 
-/// `(largest exponent_bits, window bits)`: the cheapest window. A window of `w` bits costs
-/// `2^w - 2` multiplications for the table. It then costs `ceil(exponent_bits / w) - 1`
-/// multiplications, each with a look-up among `2^w` entries.
-const WINDOWS: [(u32, u32); 3] = [(4, 1), (24, 2), (100, 3)];
+/// The number of words for a number of `width` bits in each lane.
+fn words_len<L: Lanes>(width: u32) -> usize {
+    width.div_ceil(64) as usize * L::COUNT
+}
 
-/// The window for exponents of `exponent_bits` bits, which is public. Above 100 bits it is 4 bits,
-/// and above [`LONG_EXPONENT_BITS`](Lanes::LONG_EXPONENT_BITS) `largest`.
-pub(super) fn window<L: Lanes>(exponent_bits: u32, largest: u32) -> Window {
-    let longest = if exponent_bits <= L::LONG_EXPONENT_BITS {
-        4
-    } else {
-        largest
-    };
-    let bits = WINDOWS
-        .iter()
-        .find(|(longest_exponent, _)| exponent_bits <= *longest_exponent)
-        .map_or(longest, |(_, bits)| *bits);
-    Window::new(bits).expect("a window of 1 to 5 bits")
+/// Splits the next `len` elements off a buffer.
+fn part<'a, T>(buffer: &mut &'a mut [T], len: usize) -> &'a mut [T] {
+    buffer
+        .split_off_mut(..len)
+        .expect("a buffer of the length that was asked for")
 }

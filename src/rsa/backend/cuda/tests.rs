@@ -19,10 +19,11 @@ use super::*;
 use crate::backend::cuda::DeviceInfo;
 use crate::backend::cuda::crt::{ChangeInputs, Tampering};
 use crate::backend::cuda::words::{copy_in, copy_out};
-use crate::rsa::batch;
+use crate::rsa::backend::compute;
+use crate::rsa::batch::Source;
 use crate::rsa::key::PublicKey;
 use crate::rsa::private_op::campaign::fault::Kind;
-use crate::rsa::private_op::{Randomness, Source, Streams};
+use crate::rsa::random::{Randomness, Streams};
 use crate::rsa::signatures::SecretOctets;
 
 /// The result of an item.
@@ -48,11 +49,11 @@ fn keys() -> Vec<KeyHandle> {
 }
 
 /// Numbers below any modulus that differ between positions, with this period.
-struct Numbered(usize);
+struct Numbered<'a>(usize, &'a [&'a KeyHandle]);
 
-impl Source<KeyHandle> for Numbered {
-    fn has_key(&self, _: usize, _: &KeyHandle) -> bool {
-        true
+impl Source<KeyHandle> for Numbered<'_> {
+    fn key(&self, position: usize) -> &KeyHandle {
+        self.1[position]
     }
 
     fn encode(
@@ -78,7 +79,7 @@ impl Source<KeyHandle> for Numbered {
 fn run(backend: &impl RsaBackend, keys: &[KeyHandle], count: usize, blinded: bool) -> Vec<Octets> {
     let items: Vec<_> = keys.iter().cycle().take(count).collect();
     let streams = Streams::seeded(&mut getrandom::SysRng).unwrap();
-    let results = batch::private_ops(backend, &items, &Numbered(64), &streams, blinded);
+    let results = compute(backend, count, &Numbered(64, &items), &streams, blinded);
     let owned = |result: Result<&[u8], Error>| result.map(<[u8]>::to_vec);
     let results = SecretOctets::new(results.unwrap());
     results.iter().map(owned).collect()
@@ -372,11 +373,11 @@ fn buffers_are_wiped() {
 }
 
 /// Bases as from [`Numbered`], except for some positions without one; powers as outputs.
-struct Raised;
+struct Raised<'a>(&'a [&'a PublicKey]);
 
-impl Source<PublicKey> for Raised {
-    fn has_key(&self, _: usize, _: &PublicKey) -> bool {
-        true
+impl Source<PublicKey> for Raised<'_> {
+    fn key(&self, position: usize) -> &PublicKey {
+        self.0[position]
     }
 
     fn encode(
@@ -440,7 +441,7 @@ fn public_powers_are_those_of_num_bigint() {
         let items: Vec<_> = (0..count)
             .map(|i| &public[(i / run + 2) % public.len()])
             .collect();
-        let outputs = batch::public_ops(&cuda, &items, &Raised, &Streams::none()).unwrap();
+        let outputs = compute(&cuda, count, &Raised(&items), &Streams::none(), false).unwrap();
         for (i, key) in items.iter().enumerate() {
             let found = outputs.get(i);
             match (i % 7, i % 11) {
@@ -465,6 +466,27 @@ fn public_powers_are_those_of_num_bigint() {
                 }
                 _ => assert!(found.is_ok()),
             }
+        }
+    }
+}
+
+#[test]
+fn runs_are_as_long_as_they_are() {
+    let pems = [
+        include_str!("../../../../tests/keys/rsa1024.pem"),
+        include_str!("../../../../tests/keys/rsa1025.pem"),
+        include_str!("../../../../tests/keys/rsa1024-other.pem"),
+    ];
+    let keys = pems.map(|pem| KeyHandle::from_pkcs1_pem(pem).unwrap());
+    assert_eq!(runs::<KeyHandle>(&[]).count(), 0);
+    for first in 0..20 {
+        for second in 0..20 {
+            let lens = [first, second, 3];
+            let items = keys.iter().zip(lens).map(|(key, len)| vec![key; len]);
+            let items = items.collect::<Vec<_>>().concat();
+            let found = runs(&items).map(|run| (run[0].address(), run.len()));
+            let there = keys.iter().map(Key::address).zip(lens);
+            assert!(found.eq(there.filter(|(_, len)| *len > 0)));
         }
     }
 }

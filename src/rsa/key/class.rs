@@ -1,13 +1,12 @@
-//! Sorts the items of a batch by public properties of their keys.
+//! Public properties of keys, by which the items of a batch are sorted.
 
 use alloc::vec::Vec;
-use core::ops::Range;
 use core::ptr;
 
 use batch_modexp_core::monty::{ModulusRef, low_64_bits};
 use crypto_bigint::{BoxedUint, Limb};
 
-use crate::rsa::key::{Crt, KeyHandle, KeyParts, Private, PublicKey};
+use super::{Crt, KeyHandle, KeyParts, Private, PublicKey};
 
 /// Public properties that the keys of a class share.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -67,27 +66,6 @@ impl KeyClass {
     /// Limbs in n.
     pub(in crate::rsa) fn limbs(&self) -> usize {
         (self.n_width / Limb::BITS) as usize
-    }
-}
-
-/// The caller's positions of sorted items.
-pub(in crate::rsa) enum Positions {
-    /// Items are in the caller's order: there is one key.
-    Same,
-    /// The same list twice, so that a fault in one cannot give a result to another item's caller.
-    Sorted([Vec<usize>; 2]),
-}
-
-impl Positions {
-    /// The caller's position of an item, unless the two lists differ.
-    pub(in crate::rsa) fn of(&self, item: usize) -> Option<usize> {
-        match self {
-            Self::Same => Some(item),
-            Self::Sorted([positions, copy]) => {
-                let position = positions[item];
-                (position == copy[item]).then_some(position)
-            }
-        }
     }
 }
 
@@ -157,57 +135,6 @@ impl Key for PublicKey {
     }
 }
 
-/// Sorts items by key: returns their positions, and the range of each class. Keys whose exponents
-/// are longer than 64 bits and differ are separated here, although their class is equal.
-///
-/// Items of one key are adjacent, because a backend prepares each modulus once for a run.
-pub(in crate::rsa) fn sort<K: Key>(keys: &[&K]) -> (Positions, Vec<(KeyClass, Range<usize>)>) {
-    // Sorts runs of items with one key, of which there are often few.
-    let mut start = 0;
-    let mut runs: Vec<_> = keys
-        .chunk_by(|a, b| a.address() == b.address())
-        .map(|run| {
-            start += run.len();
-            let group = (run[0].class(), run[0].exponent().as_limbs());
-            (group, run[0].address(), start - run.len(), run.len())
-        })
-        .collect();
-    if let [run] = &runs[..] {
-        return (Positions::Same, Vec::from([(run.0.0, 0..run.3)]));
-    }
-    runs.sort_unstable();
-
-    let mut positions = Vec::with_capacity(keys.len());
-    let mut classes = Vec::new();
-    for runs in runs.chunk_by(|a, b| a.0 == b.0) {
-        let first = positions.len();
-        positions.extend(runs.iter().flat_map(|run| run.2..run.2 + run.3));
-        classes.push((runs[0].0.0, first..positions.len()));
-    }
-    let copy = positions.clone();
-    (Positions::Sorted([positions, copy]), classes)
-}
-
-/// Splits items of one class into runs of one key; all items of a key must be adjacent.
-#[cfg(feature = "cuda")]
-pub(in crate::rsa) fn runs<'s, 'a, K: Key>(keys: &'s [&'a K]) -> impl Iterator<Item = &'s [&'a K]> {
-    let mut rest = keys;
-    core::iter::from_fn(move || {
-        let first = rest.first()?.address();
-        let is_same = |key: &&K| key.address() == first;
-        // Galloping search: runs are often long, and reading each item of a large batch would take
-        // as long as thousands of them on a device.
-        let mut bound = 1;
-        while rest.get(bound).is_some_and(is_same) {
-            bound *= 2;
-        }
-        let len = rest[..bound.min(rest.len())].partition_point(is_same);
-        let (run, others) = rest.split_at(len);
-        rest = others;
-        Some(run)
-    })
-}
-
 /// The modulus n of each key.
 pub(in crate::rsa) fn moduli<'a, K: Key>(keys: &[&'a K]) -> Vec<ModulusRef<'a>> {
     keys.iter().map(|key| key.modulus()).collect()
@@ -226,33 +153,5 @@ pub(in crate::rsa) fn d_less_1(key: &KeyHandle) -> &[Limb] {
     match &key.parts().private {
         Private::Plain { d_less_1 } => d_less_1.as_limbs(),
         Private::Crt(_) => unreachable!("the class of the batch has no primes"),
-    }
-}
-
-#[cfg(all(test, feature = "cuda"))]
-mod tests {
-    use alloc::vec;
-
-    use super::*;
-
-    #[test]
-    fn runs_are_as_long_as_they_are() {
-        let pems = [
-            include_str!("../../../tests/keys/rsa1024.pem"),
-            include_str!("../../../tests/keys/rsa1025.pem"),
-            include_str!("../../../tests/keys/rsa1024-other.pem"),
-        ];
-        let keys = pems.map(|pem| KeyHandle::from_pkcs1_pem(pem).unwrap());
-        assert_eq!(runs::<KeyHandle>(&[]).count(), 0);
-        for first in 0..20 {
-            for second in 0..20 {
-                let lens = [first, second, 3];
-                let items = keys.iter().zip(lens).map(|(key, len)| vec![key; len]);
-                let items = items.collect::<Vec<_>>().concat();
-                let found = runs(&items).map(|run| (run[0].address(), run.len()));
-                let there = keys.iter().map(Key::address).zip(lens);
-                assert!(found.eq(there.filter(|(_, len)| *len > 0)));
-            }
-        }
     }
 }
