@@ -183,7 +183,8 @@ typedef struct bme_verify_item {
   int32_t status;       /* set by bme_verify if it returns BME_OK: BME_OK for a valid signature */
 } bme_verify_item;
 
-/* Hashes and verifies a batch. BME_OK says that all items have a status, not that all are valid. */
+/* Hashes and verifies a batch. BME_OK says that all items have a status, not that all are valid.
+ * The status of an item whose key is unfit for the scheme is BME_ERROR_OPERATION. */
 int32_t bme_verify(const bme_engine *engine, int32_t scheme, bme_verify_item *items, size_t count,
                    size_t item_size);
 
