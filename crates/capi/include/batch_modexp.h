@@ -290,9 +290,10 @@ void bme_queue_free(bme_queue *queue);
  *
  * `count` numbers lie one after the other, with `width` octets each: 1 to 2048. Moduli are odd;
  * other numbers may be larger than they are. statuses[i] is BME_OK, or BME_ERROR_ARGUMENT for an
- * even modulus, whose result is left as it was. The time depends on count, on widths, and on
- * which moduli are even or equal the one before them, and on nothing else. Results may overlap
- * what is read. */
+ * even modulus, whose result is left as it was. Count, widths, the length of each modulus, and
+ * which moduli are even or equal the one before them are public; the time may depend on them.
+ * With GPUs, it also depends on earlier batches, and shows which moduli have a small factor
+ * (SECURITY.md, "Small factors on a GPU"). Results may overlap what is read. */
 
 /* powers[i] = bases[i]^exponents[i] mod moduli[i], with exponents of `exponent_width` octets
  * each: 1 to 2048. */
