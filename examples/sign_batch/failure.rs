@@ -71,6 +71,7 @@ impl From<rsa::Error> for Failure {
             rsa::Error::Backend(error) => error.into(),
             rsa::Error::KeySize { .. }
             | rsa::Error::KeyTooShort { .. }
+            | rsa::Error::KeyRestricted { .. }
             | rsa::Error::GeneratedKeySize { .. }
             | rsa::Error::GeneratedExponent { .. } => Self::Input(error.to_string()),
             _ => Self::Work(error.to_string()),

@@ -139,7 +139,7 @@ fn read(path: &Path) -> Result<Secret<Vec<u8>>, Failure> {
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
     if bytes.len() > MAX_FILE {
-        return Err(Failure::bad_file(path, "is longer than 1 MiB, so no key"));
+        return Err(Failure::bad_file(path, "is longer than 1 MiB"));
     }
     Ok(bytes)
 }

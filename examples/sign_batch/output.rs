@@ -148,8 +148,15 @@ impl Sink {
             let folder = path.parent();
             let folder = folder.filter(|folder| *folder != Path::new(""));
             let folder = folder.unwrap_or(Path::new("."));
-            let permissions = existing.map(|file| file.permissions()).or_else(new_file);
-            (Temporary::new(folder, permissions)?, None)
+            let temporary = match existing {
+                None => Temporary::new(folder, new_file())?,
+                Some(file) => {
+                    let temporary = Temporary::new(folder, None)?;
+                    temporary.set_permissions(file.permissions())?;
+                    temporary
+                }
+            };
+            (temporary, None)
         };
         Ok(Self::File {
             path,

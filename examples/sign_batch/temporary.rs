@@ -30,6 +30,11 @@ impl Temporary {
         Ok(Self(file))
     }
 
+    /// Sets the permissions, whatever the user's mask.
+    pub fn set_permissions(&self, permissions: Permissions) -> io::Result<()> {
+        self.0.as_file().set_permissions(permissions)
+    }
+
     /// Renames the file to `path`, and replaces an existing file.
     pub fn persist(self, path: &Path) -> io::Result<()> {
         self.0.as_file().sync_all()?;

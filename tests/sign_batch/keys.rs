@@ -381,6 +381,13 @@ fn rsa_pss() {
     round_trip("any", &sha256);
     round_trip("any", &sha384);
     folder.refuses("any", &[], &["RSASSA-PSS only", "--scheme pss"]);
+    folder.make("openssl req -x509 -key any -subj /CN=x -days 1 -out certificate");
+    let (key, line) = (folder.path("certificate"), folder.path("line"));
+    let message = folder.path("message");
+    let verify = ["verify", "--key", &key, "--input", &message];
+    let verify = [&verify[..], &["--signatures", &line]].concat();
+    stdout(&run_with_input(&[&verify[..], &sha384].concat(), b""));
+    refused_with_line(&verify, &["certificate: ", "RSASSA-PSS only"]);
 
     make("sha384", Some(("sha384", "sha384", 48)));
     round_trip("sha384", &sha384);

@@ -1,8 +1,8 @@
 //! Destinations of signatures: files through links, descriptors, and mount points. No data of
 //! others is lost.
 
-use std::fs::{self, File};
-use std::os::unix::fs::symlink;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -71,6 +71,21 @@ fn links_are_followed_to_files_that_need_not_exist() {
         stderr(&output),
         "error: cannot write loop: too many links\n"
     );
+}
+
+#[test]
+fn permissions_stay_and_those_of_new_files_follow_the_mask() {
+    for (old, new) in [(None, 0o640), (Some(0o664), 0o664), (Some(0o600), 0o600)] {
+        let folder = folder();
+        let path = folder.path().join("signatures");
+        if let Some(mode) = old {
+            fs::write(&path, "old").unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        }
+        succeeds(&shell(folder.path(), "umask 027; out=signatures; sign"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), lines());
+        assert_eq!(path.metadata().unwrap().mode() & 0o7777, new);
+    }
 }
 
 #[test]

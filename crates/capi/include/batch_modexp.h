@@ -183,7 +183,8 @@ typedef struct bme_verify_item {
   int32_t status;       /* set by bme_verify if it returns BME_OK: BME_OK for a valid signature */
 } bme_verify_item;
 
-/* Hashes and verifies a batch. BME_OK says that all items have a status, not that all are valid. */
+/* Hashes and verifies a batch. BME_OK says that all items have a status, not that all are valid.
+ * The status of an item whose key is unfit for the scheme is BME_ERROR_OPERATION. */
 int32_t bme_verify(const bme_engine *engine, int32_t scheme, bme_verify_item *items, size_t count,
                    size_t item_size);
 
@@ -289,9 +290,10 @@ void bme_queue_free(bme_queue *queue);
  *
  * `count` numbers lie one after the other, with `width` octets each: 1 to 2048. Moduli are odd;
  * other numbers may be larger than they are. statuses[i] is BME_OK, or BME_ERROR_ARGUMENT for an
- * even modulus, whose result is left as it was. The time depends on count, on widths, and on
- * which moduli are even or equal the one before them, and on nothing else. Results may overlap
- * what is read. */
+ * even modulus, whose result is left as it was. Count, widths, the length of each modulus, and
+ * which moduli are even or equal the one before them are public; the time may depend on them.
+ * With GPUs, it also depends on earlier batches, and shows which moduli have a small factor
+ * (SECURITY.md, "Small factors on a GPU"). Results may overlap what is read. */
 
 /* powers[i] = bases[i]^exponents[i] mod moduli[i], with exponents of `exponent_width` octets
  * each: 1 to 2048. */

@@ -1,6 +1,6 @@
 //! Batches of signatures: signing and verification.
 
-use batch_modexp::rsa::{BatchSigner, BatchVerifier, KeyHandle, PublicKey};
+use batch_modexp::rsa::{BatchSigner, BatchVerifier, Error, KeyHandle, PublicKey};
 use getrandom::SysRng;
 
 use crate::boundary::{
@@ -112,7 +112,6 @@ unsafe extern "C" fn bme_verify(
                 }
             };
             if let Ok(parts) = parts() {
-                item.status = SIGNATURE;
                 given.push(parts);
                 statuses.push(&mut item.status);
             }
@@ -124,9 +123,11 @@ unsafe extern "C" fn bme_verify(
         };
         let verdicts = verdicts.map_err(failed)?;
         for (verdict, status) in verdicts.iter().zip(statuses) {
-            if verdict.is_ok() {
-                *status = OK;
-            }
+            *status = match verdict {
+                Ok(()) => OK,
+                Err(Error::Verification { .. } | Error::BlockOutOfRange { .. }) => SIGNATURE,
+                Err(_) => OPERATION,
+            };
         }
         Ok(())
     })

@@ -59,6 +59,16 @@ for bits in 256 384 512; do
   signatures $((pkcs1v15 + hash)) -sha$bits
   signatures $((pss + hash)) -sha$bits -sigopt rsa_padding_mode:pss -sigopt rsa_pss_saltlen:digest
 done
+# A key that is unfit for the scheme gives no verdict: one for PSS only, one too short for SHA-512.
+openssl pkey -in ../../tests/keys/rsa1024.pem -pubout -out "$dir/short"
+head -c 128 /dev/zero > "$dir/signature"
+# status KEY SCHEME STATUS: what bme_verify says of the signature and the message.
+status() {
+  [ "$("$bin/interop" verify "$1" "$2" "$dir/signature" < "$dir/message")" = "$3" ]
+}
+status ../../tests/keys/pss-public.pem $((pkcs1v15 + sha256)) 3
+status "$dir/short" $((pss + 4)) 3
+status "$dir/short" $((pss + sha256)) 5
 if "$bin/sign_file" "$dir/message" "$dir/message" "$dir/signature" $((pss + sha256)) 2> "$dir/error"; then
   echo "a message is no key" >&2
   exit 1

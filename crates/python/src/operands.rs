@@ -50,12 +50,24 @@ pub(crate) struct Numbers {
 }
 
 impl Operand {
-    /// Reads a list of integers or a buffer. `count` cuts a buffer of one dimension.
+    /// Reads a list of integers or a buffer. `count` cuts a buffer of one dimension; of others it
+    /// is the length.
     pub(crate) fn each(
         name: &str,
         object: &Bound<'_, PyAny>,
         count: Option<usize>,
     ) -> PyResult<Self> {
+        let operand = Self::list(name, object, count)?;
+        match (operand.len(), count) {
+            (Some(len), Some(count)) if len != count => {
+                let message = format!("{name} has {len} items and count is {count}");
+                Err(PyValueError::new_err(message))
+            }
+            _ => Ok(operand),
+        }
+    }
+
+    fn list(name: &str, object: &Bound<'_, PyAny>, count: Option<usize>) -> PyResult<Self> {
         if let Some(rows) = buffers::read(name, object, count)? {
             let row = |row: &[u8]| Number::from_octets(row, false, bits_of(row.len()));
             // `chunks` does not accept a width of 0.

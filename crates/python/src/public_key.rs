@@ -107,8 +107,8 @@ impl PublicKey {
     }
 
     /// Verifies messages, each with its signature: a list of bools. Of PSS, `salt_length` is that
-    /// of a digest, a number, or "any". With `raise_invalid` the first signature that is not valid
-    /// is an Error.
+    /// of a digest, a number, or "any". A key that is unfit for the scheme, or a digest of wrong
+    /// length, is an Error. With `raise_invalid` so is the first signature that is not valid.
     #[pyo3(signature = (messages, signatures, padding="pss", hash="sha256", *, salt_length=None, prehashed=false, raise_invalid=false))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn verify_list<'py>(
@@ -225,9 +225,13 @@ fn verify<'py>(
     machine::in_pieces(py, messages.len(), work, compute, |start, verdicts| {
         let verdicts = verdicts.map_err(|error| error::of_rsa(py, error, start))?;
         for verdict in verdicts.iter() {
+            use rsa::Error::{BlockOutOfRange, Verification};
             match verdict {
-                Err(error) if raise_invalid => return Err(error::of_rsa(py, error, start)),
-                verdict => list.append(verdict.is_ok())?,
+                Ok(()) => list.append(true)?,
+                Err(Verification { .. } | BlockOutOfRange { .. }) if !raise_invalid => {
+                    list.append(false)?;
+                }
+                Err(error) => return Err(error::of_rsa(py, error, start)),
             }
         }
         Ok(())

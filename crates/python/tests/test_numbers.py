@@ -172,6 +172,11 @@ def test_the_longest_modulus():
 def test_arguments_that_do_not_fit():
     with pytest.raises(ValueError, match="bases has 2 items and moduli has 1"):
         powmod_list([1, 2], [1, 2], [3])
+    for bases in ([1, 2, 3], array([1, 2, 3], 1)):
+        with pytest.raises(ValueError, match="bases has 3 items and count is 2"):
+            powmod_list(bases, [1, 2, 3], [7, 7, 7], count=2)
+    with pytest.raises(ValueError, match="moduli has 1 items and count is 2"):
+        mulmod_list(b"ab", b"ab", [7], count=2)
     with pytest.raises(ValueError, match="a has 1 items and b has 2"):
         mulmod_list([1], [1, 2], 3)
     with pytest.raises(TypeError, match=r"exponents\[1\]: .*float"):

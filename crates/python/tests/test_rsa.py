@@ -79,6 +79,21 @@ def test_signatures_that_are_wrong(key):
         )
 
 
+def test_verdicts_are_on_signatures_alone(key):
+    """An unfit key or digest is an error, as it is in sign_list."""
+    public, [signature] = key.public_key(), key.sign_list([b"a"])
+    with pytest.raises(batch_modexp.Error, match="message 1") as caught:
+        public.verify_list([hashlib.sha256(b"a").digest(), b"a"], [signature] * 2, prehashed=True)
+    assert caught.value.index == 1
+    restricted = PublicKey.from_pem((KEYS / "pss-public.pem").read_bytes())
+    short = PrivateKey.from_pem((KEYS / "rsa1024.pem").read_bytes()).public_key()
+    for unfit, scheme in ((restricted, ("pkcs1v15", "sha256")), (short, ("pss", "sha512"))):
+        with pytest.raises(batch_modexp.Error) as caught:
+            batch_modexp.verify_list([public, unfit], [b"a"] * 2, [signature, bytes(128)], *scheme)
+        assert caught.value.index == 1
+        assert unfit.verify_list([b"a"], [bytes(128)]) == [False]
+
+
 def test_any_salt(key):
     public, signatures = key.public_key(), key.sign_list([b"a"], salt_length=7)
     assert public.verify_list([b"a"], signatures) == [False]

@@ -1,8 +1,8 @@
 //! Listening on an address or a Unix socket.
 
-use std::fs::Permissions;
+use std::fs::{Metadata, Permissions, symlink_metadata};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -12,7 +12,8 @@ use crate::options::Listen;
 
 pub(crate) enum Listener {
     Tcp(TcpListener),
-    Unix(UnixListener, SocketFile),
+    /// The file is removed first: the open socket keeps its inode number from being used again.
+    Unix(SocketFile, UnixListener),
 }
 
 /// A connection over TCP or a Unix socket.
@@ -21,8 +22,11 @@ pub(crate) enum Stream {
     Unix(UnixStream),
 }
 
-/// The file of a Unix socket, removed on drop.
-pub(crate) struct SocketFile(PathBuf);
+/// The file of a Unix socket, removed on drop unless the path has another file.
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    metadata: Metadata,
+}
 
 impl Listener {
     /// Starts to listen. A Unix socket gets the permissions `mode`.
@@ -34,9 +38,12 @@ impl Listener {
                 // main() has set the umask, so no other user can connect before the permissions are
                 // set.
                 let listener = UnixListener::bind(path)?;
-                let file = SocketFile(path.clone());
+                let file = SocketFile {
+                    path: path.clone(),
+                    metadata: symlink_metadata(path)?,
+                };
                 std::fs::set_permissions(path, Permissions::from_mode(mode))?;
-                Ok(Self::Unix(listener, file))
+                Ok(Self::Unix(file, listener))
             }
         }
     }
@@ -49,7 +56,7 @@ impl Listener {
                 stream.set_nodelay(true)?;
                 Ok((Stream::Tcp(stream), Client::at(address)))
             }
-            Self::Unix(listener, _) => {
+            Self::Unix(_, listener) => {
                 let (stream, _) = listener.accept().await?;
                 let client = Client::of_process(&stream.peer_cred()?);
                 Ok((Stream::Unix(stream), client))
@@ -61,7 +68,7 @@ impl Listener {
     pub(crate) fn address(&self) -> io::Result<String> {
         match self {
             Self::Tcp(listener) => Ok(listener.local_addr()?.to_string()),
-            Self::Unix(_, SocketFile(path)) => Ok(format!("unix:{}", path.display())),
+            Self::Unix(file, _) => Ok(format!("unix:{}", file.path.display())),
         }
     }
 }
@@ -69,7 +76,7 @@ impl Listener {
 /// Removes the socket that a killed server has left: only a socket, and only if no process listens
 /// on it.
 async fn remove_stale(path: &Path) -> io::Result<()> {
-    match std::fs::symlink_metadata(path) {
+    match symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
         Ok(metadata) if metadata.file_type().is_socket() => {}
@@ -90,7 +97,10 @@ async fn remove_stale(path: &Path) -> io::Result<()> {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // An error means that the file is already gone.
-        let _ = std::fs::remove_file(&self.0);
+        let id = |file: &Metadata| (file.dev(), file.ino());
+        if symlink_metadata(&self.path).is_ok_and(|file| id(&file) == id(&self.metadata)) {
+            // An error means that the file is already gone.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }

@@ -111,7 +111,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let limit = runtime.block_on(serve(options, server, &service))?;
+    let limit = runtime.block_on(serve(options, server))?;
     // Requests have ended, or their grace period is over.
     queue.shutdown(Shutdown::Cancel);
     let rest = || {
@@ -133,11 +133,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 }
 
 /// Returns when the grace period ends.
-async fn serve(
-    options: &Options,
-    server: Server,
-    service: &Service,
-) -> Result<Instant, Box<dyn Error>> {
+async fn serve(options: &Options, server: Server) -> Result<Instant, Box<dyn Error>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let end = async {
@@ -145,7 +141,6 @@ async fn serve(
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        service.begin_shutdown();
     };
     let listener = Listener::bind(&options.listen, options.socket_mode)
         .await

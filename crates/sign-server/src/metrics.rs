@@ -29,7 +29,7 @@ pub(crate) fn prometheus(stats: &QueueStats) -> String {
         (
             "cancelled_total",
             "counter",
-            "Requests whose client left before their batch began.",
+            "Requests cancelled by their client, a time limit or shutdown before their batch began.",
             stats.cancelled,
         ),
         (

@@ -5,10 +5,12 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
 
+use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::client::Client;
@@ -38,6 +40,10 @@ impl Record {
         connections: u32,
     ) -> io::Result<(Self, JoinHandle<()>)> {
         let to: Box<dyn Write + Send> = match path {
+            None if is_closed(&io::stderr()) => {
+                let problem = "standard error is closed; name --record FILE";
+                return Err(io::Error::other(problem));
+            }
             None => Box::new(io::stderr()),
             Some(path) => Box::new(File::options().append(true).create(true).open(path)?),
         };
@@ -59,6 +65,18 @@ impl Record {
             })?;
         Ok((Self(sender), writer))
     }
+}
+
+/// Whether `output` was closed when the program started, such as by a shell's `2>&-`.
+///
+/// Rust's runtime then opens /dev/null instead, and output is lost silently. It opens it for
+/// reading and writing, unlike `2>/dev/null`.
+fn is_closed(output: &impl AsFd) -> bool {
+    let is_null = match (fstat(output), stat("/dev/null")) {
+        (Ok(file), Ok(null)) => (file.st_dev, file.st_ino) == (null.st_dev, null.st_ino),
+        _ => false,
+    };
+    is_null && fcntl_getfl(output).is_ok_and(|flags| flags.contains(OFlags::RDWR))
 }
 
 struct Sink {

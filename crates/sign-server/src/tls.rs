@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 
-use crate::permissions;
+use crate::permissions::{self, FileError};
 
 pub(crate) fn config(
     certificates: &Path,
@@ -25,22 +25,31 @@ pub(crate) fn config(
         Some(path) => {
             let mut roots = RootCertStore::empty();
             for certificate in read(path)? {
-                roots.add(certificate)?;
+                let added = roots.add(certificate);
+                added.map_err(|error| FileError::new(path, error))?;
             }
             let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
             builder.with_client_cert_verifier(verifier.build()?)
         }
     };
     let pem = permissions::read_secret(key)?;
-    let key_der = PrivateKeyDer::from_pem_slice(&pem)
-        .map_err(|error| format!("{}: {error}", key.display()))?;
-    let mut config = builder.with_single_cert(read(certificates)?, key_der)?;
+    let key_der =
+        PrivateKeyDer::from_pem_slice(&pem).map_err(|error| FileError::new(key, error))?;
+    let chain = read(certificates)?;
+    let mut config = builder.with_single_cert(chain, key_der).map_err(|error| {
+        let (key, certificates) = (key.display(), certificates.display());
+        format!("{key} with {certificates}: {error}")
+    })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
 
-fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let failed = |error| format!("{}: {error}", path.display());
+fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>, FileError> {
+    let failed = |error| FileError::new(path, error);
     let certificates = CertificateDer::pem_file_iter(path).map_err(failed)?;
-    certificates.collect::<Result<_, _>>().map_err(failed)
+    let certificates: Vec<_> = certificates.collect::<Result<_, _>>().map_err(failed)?;
+    match certificates.is_empty() {
+        true => Err(FileError::new(path, "there is no certificate in it")),
+        false => Ok(certificates),
+    }
 }

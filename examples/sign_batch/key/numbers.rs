@@ -1,6 +1,7 @@
 //! Decodes keys from DER.
 
 use batch_modexp::rsa::{Error, KeyHandle, PublicKey};
+use batch_modexp::secret::Secret;
 use rsa::PrivateKey;
 use rsa::pkcs1::{self, DecodeRsaPrivateKey};
 use rsa::pkcs8::PrivateKeyInfoRef;
@@ -39,7 +40,14 @@ pub fn public_key(document: &Document, scheme: SchemeOptions) -> Result<PublicKe
             PublicKey::from_spki_der(der)
         }
         Kind::Pkcs1Public => PublicKey::from_pkcs1_der(der),
-        Kind::Certificate => PublicKey::from_certificate_der(der),
+        Kind::Certificate => {
+            let key = PublicKey::from_certificate_der(der).map_err(|error| error.to_string())?;
+            let document = Document {
+                kind: Kind::Spki,
+                der: Secret::new(key.as_der().into()),
+            };
+            return public_key(&document, scheme);
+        }
         Kind::Pkcs1Private | Kind::Pkcs8 | Kind::Encrypted => {
             return Ok(private_key(document, scheme)?.public_key());
         }

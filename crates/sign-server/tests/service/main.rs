@@ -8,6 +8,7 @@ mod trust;
 mod unit;
 
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -170,6 +171,36 @@ fn it_does_not_start_with_what_is_wrong() {
     std::fs::remove_file(&bad).unwrap();
     write_secret(&empty.path().join("a b.pem"), KEY);
     assert!(failure(empty.path(), &[]).contains("a b.pem"));
+}
+
+/// Errors of TLS name the file.
+#[test]
+fn it_does_not_start_with_wrong_tls_files() {
+    let (keys, directory) = (keys(), tempfile::tempdir().unwrap());
+    let tls = tls_options(directory.path());
+    let tls = tls.each_ref().map(String::as_str);
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let wrong = |options: &[&str], text: &str| {
+        let words = failure(keys.path(), &[&tls[..], options].concat());
+        assert!(words.contains(text), "{words}");
+    };
+    let (empty, damaged, other) = (path("empty"), path("damaged"), path("other.key"));
+    std::fs::write(&empty, KEY).unwrap();
+    let block = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    std::fs::write(&damaged, block).unwrap();
+    wrong(&["--client-ca", &empty], "empty: there is no certificate");
+    wrong(&["--client-ca", &damaged], &format!("{damaged}: "));
+    let old = include_str!("../../../../tests/keys/rsa1024.pem");
+    write_secret(Path::new(&other), old);
+    for (certificates, key, text) in [
+        (&empty, tls[3], "empty: there is no certificate"),
+        (&damaged, tls[3], &damaged),
+        (&path("certificate"), &other, &other),
+    ] {
+        let options = ["--tls-certificates", certificates, "--tls-key", key];
+        let words = failure(keys.path(), &options);
+        assert!(words.contains(text), "{words}");
+    }
 }
 
 #[test]

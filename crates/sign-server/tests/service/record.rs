@@ -1,6 +1,7 @@
 //! The record has one line for each request, whatever its content.
 
 use std::io::Write;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -115,6 +116,26 @@ fn a_record_that_cannot_be_written() {
     let (status, text) = server.ask("POST", "/sign/main/RS256", b"m");
     assert_eq!(status, 500);
     assert!(String::from_utf8(text).unwrap().contains("record"));
+}
+
+/// Without a record, the program does not start.
+#[test]
+fn a_standard_error_that_is_closed() {
+    let keys = keys();
+    // It cannot listen there, and ends after it has named its keys.
+    let address = format!("unix:{}", keys.path().display());
+    let words = |redirection: &str, options: &[&str]| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("exec \"$@\" {redirection}"), "sh"]);
+        shell.arg(env!("CARGO_BIN_EXE_sign-server"));
+        shell.arg("--keys").arg(keys.path()).args(options);
+        let output = shell.args(["--listen", &address]).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(words("2>&-", &[]), "");
+    assert!(words("2>/dev/null", &[]).starts_with("key main"));
+    assert!(words("2>&-", &["--record", "/dev/null"]).starts_with("key main"));
 }
 
 /// If nobody reads the record, signatures stay in the service, but it answers in time and ends.

@@ -123,6 +123,14 @@ fn unix_sockets() {
     assert_eq!(sign(&server).0, 200);
     server.terminate();
     assert!(!path.exists());
+    // A server that ends leaves the socket of its successor alone.
+    let first = Server::listen(&address, &[]);
+    std::fs::remove_file(&path).unwrap();
+    let second = Server::listen(&address, &[]);
+    first.terminate();
+    assert_eq!(sign(&second).0, 200);
+    second.terminate();
+    assert!(!path.exists());
 
     std::fs::write(&path, "precious").unwrap();
     let words = failure(keys.path(), &["--listen", &address]);
