@@ -15,7 +15,6 @@ mod pair;
 #[cfg(test)]
 mod portable;
 mod size;
-mod step;
 #[cfg(test)]
 pub(super) mod testing;
 #[cfg(test)]

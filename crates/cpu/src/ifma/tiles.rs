@@ -148,7 +148,7 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
         let out = self.out.as_chunks_mut().0;
         let limbs = self.modulus.limbs.len();
 
-        // With a look-up, the [squarings](super::step::Squarings) of a step do this.
+        // With a look-up, the [squarings](super::lanes52::Squarings) of a step do this.
         if const { keeps_columns::<T>(B) } && count == 1 && t.tuning().fuses_squarings {
             assert!(self.share.is_none(), "a square of a step");
             let sums =
