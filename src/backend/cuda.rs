@@ -257,26 +257,13 @@ impl Cuda {
     }
 
     /// The estimated time in milliseconds for `count` exponentiations modulo numbers of `bits` bits
-    /// on all devices. `None` if one of them has no kernel.
+    /// on the devices. `None` if none has a kernel.
     pub(crate) fn predicted_ms(&self, bits: u32, exponent_bits: u32, count: usize) -> Option<f64> {
-        self.slowest_ms(count, |device, share| {
+        self.devices.forecast(count, |device, share| {
             let tuning = Tuning::default();
             let plan = Plan::new(SHIPPED, bits, exponent_bits, share, device, tuning)?;
             Some(plan.milliseconds)
         })
-    }
-
-    /// The estimated time in milliseconds until the last device finishes its share of `count`
-    /// instances. `None` if one of them has no kernel.
-    fn slowest_ms(
-        &self,
-        count: usize,
-        forecast: impl Fn(&DeviceInfo, usize) -> Option<f64>,
-    ) -> Option<f64> {
-        let share = count.div_ceil(self.devices.in_use().count().max(1));
-        let devices = self.devices.in_use();
-        let times = devices.map(|device| forecast(device.info(), share));
-        times.reduce(|a, b| Some(a?.max(b?))).flatten()
     }
 
     /// Whether no device is usable: all are lost, or this is a forked child.

@@ -117,8 +117,8 @@ impl Cuda {
     }
 
     /// The estimated time in milliseconds for `count` exponentiations in pairs modulo two factors
-    /// on all devices. `widths` are those of the products and of the factors, in bits. `None` if
-    /// one device has no kernel.
+    /// on the devices. `widths` are those of the products and of the factors, in bits. `None` if
+    /// none has a kernel.
     pub(crate) fn predicted_halves_ms(
         &self,
         (product_bits, bits): (u32, u32),
@@ -126,7 +126,7 @@ impl Cuda {
         count: usize,
     ) -> Option<f64> {
         let class = self.crt_class(product_bits, bits)?;
-        self.slowest_ms(count.div_ceil(2), |device, share| {
+        self.devices.forecast(count.div_ceil(2), |device, share| {
             let plan = Plan::of_halves(&class, exponent_bits, share, device)?;
             Some(plan.milliseconds)
         })

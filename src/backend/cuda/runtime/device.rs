@@ -144,11 +144,12 @@ impl Device {
     }
 }
 
-impl Worker for &Device {
+/// A device with its estimated time for a part of a batch.
+impl Worker for (&Device, f64) {
     type Error = Error;
 
     fn check(&self) -> Result<(), Error> {
-        self.check_lost()
+        self.0.check_lost()
     }
 
     fn refused(&self) -> Error {
