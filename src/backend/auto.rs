@@ -147,11 +147,8 @@ impl Auto {
             Kind::Cpu => (AnyEngine::fastest(), FASTEST),
             Kind::GpuOrCpu => {
                 #[cfg(feature = "cuda")]
-                match gpus::fast_ones() {
-                    Ok(cuda) => {
-                        let cuda = gpus::with_threads(cuda, threads)?;
-                        return Ok(Self::with_both(cuda, false, FASTEST_OF_ALL));
-                    }
+                match gpus::fast_ones(threads)? {
+                    Ok(cuda) => return Ok(Self::with_both(cuda, false, FASTEST_OF_ALL)),
                     Err(reason) => no_gpu = alloc::format!("no GPU ({reason}); "),
                 }
                 #[cfg(not(feature = "cuda"))]
@@ -167,7 +164,7 @@ impl Auto {
             Kind::Ifma => (AnyEngine::ifma()?, AS_ASKED),
             #[cfg(feature = "cuda")]
             Kind::Cuda => {
-                let cuda = gpus::with_threads(Cuda::new()?, threads)?;
+                let cuda = Cuda::open(&Cuda::probe()?, threads)?;
                 return Ok(Self::with_both(cuda, true, AS_ASKED));
             }
         };

@@ -135,8 +135,7 @@ impl Cuda {
     /// [`Error::CudaUnavailable`] if there is none, [`Error::Cuda`] if one of them fails, and
     /// [`Error::ThreadPool`] if the operating system refuses the host's threads.
     pub fn new() -> Result<Self, Error> {
-        let devices = Self::probe()?;
-        Self::open(&devices)
+        Self::open(&Self::probe()?, None)
     }
 
     /// Uses the devices with the given numbers, as in [`DeviceInfo::ordinal`]. A device that is
@@ -147,6 +146,11 @@ impl Cuda {
     /// The errors of [`new`](Self::new), and [`Unavailable::NoSuchDevice`] for a number that does
     /// not exist.
     pub fn with_devices(ordinals: &[usize]) -> Result<Self, Error> {
+        Self::named(ordinals, None)
+    }
+
+    /// Uses these devices, and as many host threads.
+    pub(crate) fn named(ordinals: &[usize], threads: Option<NonZeroUsize>) -> Result<Self, Error> {
         let found = Self::probe()?;
         let wanted = ordinals.iter().map(|&ordinal| {
             let device = found.iter().find(|device| device.ordinal() == ordinal);
@@ -156,13 +160,16 @@ impl Cuda {
         if wanted.is_empty() {
             return Err(Unavailable::NoDevice.into());
         }
-        Self::open(&wanted)
+        Self::open(&wanted, threads)
     }
 
-    pub(crate) fn open(devices: &[DeviceInfo]) -> Result<Self, Error> {
+    pub(crate) fn open(
+        devices: &[DeviceInfo],
+        threads: Option<NonZeroUsize>,
+    ) -> Result<Self, Error> {
         Ok(Self {
             devices: Devices::open(devices)?,
-            host: Cpu::new()?,
+            host: threads.map_or_else(Cpu::new, Cpu::with_threads)?,
         })
     }
 
