@@ -6,7 +6,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
@@ -25,6 +25,7 @@ use super::runtime::device::Call;
 use super::runtime::injection::InjectionPoint;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;
+use super::runtime::lock;
 use super::runtime::pipeline::{ChunkLens, Job, Output, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::records::{Residence, TableInUse};
@@ -272,7 +273,7 @@ impl<O: Output, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
             operands,
         };
         let work = share.kernels.exponentiate(&what);
-        let alone = share.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = lock(&share.opening);
         let len = self.part_len(chunk.len());
         let parts = self.feed.open(chunk, len, operands).map_err(Stop::Batch)?;
         let fill = |input: &mut [u64]| {

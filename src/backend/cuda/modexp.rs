@@ -23,6 +23,7 @@ use super::plan::{Plan, Tuning};
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;
+use super::runtime::lock;
 use super::runtime::module::Grid;
 use super::runtime::pipeline::{ChunkLens, Job, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
@@ -211,7 +212,7 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
             .each_with_number(out, words, size, |i, out, words| {
                 let index = first + i;
                 if entry.family.is_refused(words) {
-                    let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut refused = lock(&self.refused);
                     refused.push(index);
                 }
                 copy_out(

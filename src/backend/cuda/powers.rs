@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 use core::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use batch_modexp_core::Error;
 use batch_modexp_core::engine::{Engine, SecretPowers};
@@ -22,6 +22,7 @@ use super::modexp::{self, write_moduli};
 use super::plan::{Plan, Tuning};
 use super::runtime::device::Call;
 use super::runtime::layout::{Part, places};
+use super::runtime::lock;
 use super::runtime::pipeline::{Job, Output, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
@@ -306,7 +307,7 @@ impl<O: Output, F: Feed<O>> Job<O> for Powers<'_, F> {
             window: plan.window,
         };
         let work = family::modexp::launch(entry, *grid, &what);
-        let alone = share.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = lock(&share.opening);
         let parts = self
             .feed
             .open(chunk, OPENED_AT_A_TIME, Operands::Same)

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::mem;
 use std::process;
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use batch_modexp_core::Error;
 use cudarc::driver::sys::CUdeviceptr;
@@ -14,6 +14,7 @@ use cudarc::driver::{CudaContext, DriverError, result};
 use zeroize::Zeroize;
 
 use super::buffer::{DeviceWords, PinnedWords, settle};
+use super::lock;
 use super::probe::fault_of;
 
 /// The lock of a device's calls. A call holds it for reading; those who must wait for all calls
@@ -389,12 +390,6 @@ impl Drop for Staged<'_> {
     fn drop(&mut self) {
         self.0.zeroize();
     }
-}
-
-/// Locks a mutex, even if a holder has panicked. The only incomplete state is a record without an
-/// owner.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
