@@ -51,7 +51,7 @@ fn buffers_are_wiped_after_a_call() {
     with_batch(|batch, expected| {
         let mut out = vec![U1024::ZERO; batch.len()];
         let timing = cuda.batch_mod_exp_tuned(batch, 32, &mut out, Tuning::default());
-        assert!(timing.unwrap().launches > 1);
+        assert!(timing.unwrap().chunks > 1);
         assert!(out.iter().all(|result| *result == expected));
         assert!(cuda.devices.iter().all(Device::is_wiped));
     });

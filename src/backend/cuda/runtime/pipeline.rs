@@ -76,17 +76,19 @@ pub(crate) struct Prepared<S> {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Timing {
-    /// The time from the start to the end of each kernel, by the device's clock, summed over all
-    /// launches of the batch. Launches that overlap count in full each.
+    /// The time from the start of the first kernel to the end of the last one, by the device's
+    /// clock, summed over all chunks. Chunks that overlap count in full each, and so do waits between
+    /// the kernels of a chunk.
     pub kernel: Duration,
-    /// The number of launches.
-    pub launches: u32,
+    /// The number of chunks. Those of private operations with CRT have three or four launches,
+    /// others one.
+    pub chunks: u32,
 }
 
 impl core::ops::AddAssign for Timing {
     fn add_assign(&mut self, other: Self) {
         self.kernel += other.kernel;
-        self.launches += other.launches;
+        self.chunks += other.chunks;
     }
 }
 
