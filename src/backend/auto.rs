@@ -61,7 +61,9 @@ pub enum Kind {
 ///
 /// GPUs may fail. Once the last one is lost, the processor computes, including the call in which
 /// the loss occurs. The same holds in a forked child, where GPUs cannot be used.
-/// [`name`](Self::name) and [`reason`](Self::reason) report it.
+/// [`name`](Self::name) and [`reason`](Self::reason) report it. After another error of a GPU, the
+/// processor computes the batch, and after several the next thousands like it. GPUs that were asked
+/// for by name return such errors.
 ///
 /// ```
 /// use batch_modexp::backend::{Auto, Kind};
