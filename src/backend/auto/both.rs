@@ -303,14 +303,6 @@ where
             Side::Gpu => self.cuda.batch_mod_exp(batch, exponent_bits, out),
         })
     }
-
-    fn granularity(&self) -> usize {
-        <_ as BatchModExp<U>>::granularity(self.cpu())
-    }
-
-    fn relative_time(&self, bits: u32, count: usize) -> u64 {
-        <_ as BatchModExp<U>>::relative_time(self.cpu(), bits, count)
-    }
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl Auto {
     pub fn calibrate(&mut self, widths: &[u32]) -> Result<Calibration, Error> {
         match &mut self.chosen {
             Chosen::Both(both) => both.calibrate(widths),
-            Chosen::Serial(_) | Chosen::Cpu(_) => Err(CalibrationFault::NoGpu.into()),
+            Chosen::Cpu(_) => Err(CalibrationFault::NoGpu.into()),
         }
     }
 
@@ -61,7 +61,7 @@ impl Auto {
     pub fn with_calibration(mut self, calibration: &Calibration) -> Result<Self, Error> {
         match &mut self.chosen {
             Chosen::Both(both) => both.apply(calibration)?,
-            Chosen::Serial(_) | Chosen::Cpu(_) => return Err(CalibrationFault::NoGpu.into()),
+            Chosen::Cpu(_) => return Err(CalibrationFault::NoGpu.into()),
         }
         Ok(self)
     }
