@@ -9,7 +9,6 @@ pub(crate) mod fixed;
 pub(crate) mod int;
 pub(crate) mod modexp;
 pub(crate) mod rns;
-pub(crate) mod rns_mma;
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -27,9 +26,6 @@ use super::runtime::probe::DeviceInfo;
 pub(crate) trait Family: fmt::Debug + Sync {
     /// Whether a kernel runs on a device, which needs its instructions and its memory.
     fn runs_on(&self, entry: &Entry, device: &DeviceInfo) -> bool;
-
-    /// Whether this family is faster on the device than a processor with many cores.
-    fn is_fast_on(&self, device: &DeviceInfo) -> bool;
 
     /// The estimated time in milliseconds for `count` instances with exponents of `exponent_bits`
     /// bits on one device. Only for kernels that exponentiate.
@@ -61,7 +57,7 @@ static FAMILIES: [&[Entry]; 4] = [
     &dpf::ENTRIES,
     &int::ENTRIES,
     &rns::ENTRIES,
-    &rns_mma::ENTRIES,
+    &rns::mma::ENTRIES,
 ];
 
 /// The families that the crate ships.

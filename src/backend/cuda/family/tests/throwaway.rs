@@ -22,10 +22,6 @@ impl Family for Throwaway {
         device.compute_capability() >= (9, 0)
     }
 
-    fn is_fast_on(&self, _: &DeviceInfo) -> bool {
-        true
-    }
-
     /// Whole tiles, each at a microsecond for each bit.
     fn milliseconds(&self, _: &Entry, _: &DeviceInfo, count: usize, exponent_bits: u32) -> f64 {
         count.div_ceil(TILE) as f64 * f64::from(exponent_bits) * 1e-3
