@@ -40,7 +40,6 @@ use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use batch_modexp_cpu::Cpu;
 use crypto_bigint::Unsigned;
 
-use self::family::SHIPPED;
 use self::family::entry::Entry;
 use self::runtime::device::Device;
 use self::runtime::pipeline::Devices;
@@ -116,7 +115,7 @@ pub struct LostDevice {
 
 impl Cuda {
     /// The widest modulus that runs on a device, in bits.
-    pub const MAX_BITS: u32 = SHIPPED.max_bits();
+    pub const MAX_BITS: u32 = family::MAX_BITS;
 
     /// The devices that this backend can use, or the reason why there are none. Never panics, and
     /// does not need an installed driver.
@@ -220,7 +219,7 @@ impl Cuda {
     /// [`Error::Cuda`] if the driver cannot compile or load a kernel, [`Error::Forked`] in a forked
     /// child.
     pub fn prepare(&self, bits: u32) -> Result<(), Error> {
-        self.compile(|| SHIPPED.serving(bits))
+        self.compile(|| family::serving(bits))
     }
 
     /// Compiles kernels for every device that can run them.
@@ -268,7 +267,7 @@ impl Cuda {
     pub(crate) fn predicted_ms(&self, bits: u32, exponent_bits: u32, count: usize) -> Option<f64> {
         self.devices.forecast(count, |device, share| {
             let tuning = Tuning::default();
-            let plan = Plan::new(SHIPPED, bits, exponent_bits, share, device, tuning)?;
+            let plan = Plan::new(bits, exponent_bits, share, device, tuning)?;
             Some(plan.milliseconds)
         })
     }
@@ -300,11 +299,7 @@ impl Cuda {
     /// Whether a device has a kernel for moduli of `bits` bits.
     pub(crate) fn has_kernel(&self, bits: u32) -> bool {
         let mut devices = self.devices.in_use();
-        devices.any(|device| {
-            SHIPPED
-                .serving(bits)
-                .any(|entry| entry.runs_on(device.info()))
-        })
+        devices.any(|device| family::serving(bits).any(|entry| entry.runs_on(device.info())))
     }
 
     /// The host threads, for copies and other work beside the devices.

@@ -15,7 +15,6 @@ use cudarc::driver::DriverError;
 use super::Cuda;
 #[cfg(test)]
 use super::Entry;
-use super::family::SHIPPED;
 use super::family::crt::{CrtChunk, CrtKernels, CrtWork};
 pub(crate) use super::family::crt::{CrtClass, CrtModulus as CrtKey};
 use super::feed::{Feed, Feeding, Opened, Operands};
@@ -110,7 +109,7 @@ impl Cuda {
     /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of
     /// `prime_bits` bits. `None` if no device has them.
     pub(crate) fn crt_class(&self, n_bits: u32, prime_bits: u32) -> Option<CrtClass> {
-        plan::crt_class(SHIPPED, n_bits, prime_bits).filter(|class| {
+        plan::crt_class(n_bits, prime_bits).filter(|class| {
             self.devices
                 .in_use()
                 .any(|device| class.runs_on(device.info()))

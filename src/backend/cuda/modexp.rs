@@ -16,7 +16,6 @@ use batch_modexp_core::{BatchModExp, Error, ModExp, gathered};
 use crypto_bigint::Unsigned;
 
 use super::Cuda;
-use super::family::SHIPPED;
 use super::family::entry::Entry;
 use super::family::{ModExpChunk, modexp};
 use super::plan::{Plan, Tuning};
@@ -201,7 +200,7 @@ impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
             tuning,
             ..
         } = *self;
-        Plan::new(SHIPPED, bits, exponent_bits, count, device, tuning)
+        Plan::new(bits, exponent_bits, count, device, tuning)
     }
 
     /// Moves powers to their places, each as wide as its modulus, and records refused instances.

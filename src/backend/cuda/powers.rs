@@ -14,7 +14,6 @@ use batch_modexp_core::monty::ModulusRef;
 use crypto_bigint::{BoxedUint, Limb};
 
 use super::Cuda;
-use super::family::SHIPPED;
 use super::family::entry::Entry;
 use super::family::{self, ModExpChunk};
 use super::feed::{Feed, Feeding, Opened, Operands};
@@ -210,14 +209,7 @@ struct UnderWay<T> {
 impl<F: Sync> Powers<'_, F> {
     fn plan(&self, device: &DeviceInfo, count: usize) -> Option<Plan> {
         let (bits, exponent_bits) = (self.bits, self.exponent_bits);
-        Plan::new(
-            SHIPPED,
-            bits,
-            exponent_bits,
-            count,
-            device,
-            Tuning::default(),
-        )
+        Plan::new(bits, exponent_bits, count, device, Tuning::default())
     }
 
     /// The runs with items in a chunk.

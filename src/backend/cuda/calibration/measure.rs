@@ -11,7 +11,7 @@ use batch_modexp_core::{Error, ModExp};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
-use super::super::family::SHIPPED;
+use super::super::family;
 use super::super::family::entry::Entry;
 use super::super::modexp::ModExpJob;
 use super::super::plan::{EntryPoint, Tuning};
@@ -37,7 +37,7 @@ const WARM_UP: Duration = Duration::from_millis(200);
 /// Measures the kernels for moduli of these widths on a device.
 pub(super) fn costs(cuda: &Cuda, device: &Device, widths: &[u32]) -> Result<Costs, Error> {
     let serving = widths.iter().filter(|&&bits| bits > 0);
-    let serving = serving.flat_map(|&bits| SHIPPED.serving(bits));
+    let serving = serving.flat_map(|&bits| family::serving(bits));
     let running = serving.filter(|entry| entry.runs_on(device.info()));
     let entries: BTreeMap<_, _> = running.map(|entry| (entry.image.key, entry)).collect();
     let mut costs = Costs::default();
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn operands_fill_their_width() {
-        for bits in SHIPPED.widths() {
+        for bits in family::widths() {
             let operands = Operands::new(bits);
             for count in [1, 16, 17, 1000] {
                 let batch = operands.batch(count);

@@ -1,7 +1,7 @@
 //! Tests of the parent module.
 
+use super::super::family;
 use super::super::family::ModExpWork;
-use super::super::family::SHIPPED;
 use super::super::runtime::launch::check_indices;
 use super::super::words::COPIED_AT_A_TIME;
 use super::*;
@@ -12,7 +12,7 @@ use crypto_bigint::{BoxedUint, Odd, Resize};
 
 /// The narrowest kernel.
 fn entry() -> &'static Entry {
-    SHIPPED.serving(64).next().unwrap()
+    family::serving(64).next().unwrap()
 }
 
 fn job<'a>(
@@ -125,9 +125,7 @@ fn results_have_the_width_of_their_modulus() {
 /// Refused instances are recorded, and computed on the host.
 #[test]
 fn refused_instances_are_computed_on_the_host() {
-    let rns = SHIPPED
-        .serving(1024)
-        .find(|entry| entry.image.key.family == "rns");
+    let rns = family::serving(1024).find(|entry| entry.image.key.family == "rns");
     // The modulus of the second instance is the first prime of base A.
     let (sound, refused) = (params(15, 1024), params((1 << 29) - 3, 1024));
     let (base, exponent) = (BoxedUint::from(7u64), BoxedUint::from(2u64));
