@@ -21,12 +21,10 @@ mod calibration;
 #[cfg(feature = "rsa")]
 pub(crate) mod crt;
 pub(crate) mod family;
-#[cfg(feature = "rsa")]
 pub(crate) mod feed;
 mod fixed_base;
 mod modexp;
 pub(crate) mod plan;
-#[cfg(feature = "rsa")]
 pub(crate) mod powers;
 pub(crate) mod runtime;
 pub(crate) mod words;
@@ -272,9 +270,14 @@ impl Cuda {
         })
     }
 
+    /// Fails in a forked child, and if all devices are lost.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.devices.check()
+    }
+
     /// Whether no device is usable: all are lost, or this is a forked child.
     pub(crate) fn is_over(&self) -> bool {
-        self.devices.check().is_err()
+        self.check().is_err()
     }
 
     /// The number of kernels that were compiled, over all devices.

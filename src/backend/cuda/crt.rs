@@ -15,9 +15,9 @@ use cudarc::driver::DriverError;
 use super::Cuda;
 #[cfg(test)]
 use super::Entry;
-use super::family::crt::{CrtChunk, CrtKernels, CrtWork};
+use super::family::crt::{CrtChunk, CrtKernels, CrtWork, Operands};
 pub(crate) use super::family::crt::{CrtClass, CrtModulus as CrtKey};
-use super::feed::{Feed, Feeding, Opened, Operands};
+use super::feed::{Feed, Feeding, Opened};
 use super::plan::{self, Plan};
 use super::runtime::device::Call;
 #[cfg(test)]
@@ -274,7 +274,8 @@ impl<O: Output, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         let work = share.kernels.exponentiate(&what);
         let alone = lock(&share.opening);
         let len = self.part_len(chunk.len());
-        let parts = self.feed.open(chunk, len, operands).map_err(Stop::Batch)?;
+        let parts = self.feed.open(chunk, len, operands == Operands::Given);
+        let parts = parts.map_err(Stop::Batch)?;
         let fill = |input: &mut [u64]| {
             self.fill(share, chunk, &parts, &work, input);
             input.len()
@@ -296,7 +297,7 @@ impl<O: Output, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
 
     fn take(&self, chunk: Self::Chunk, _: &Range<usize>, words: &mut [u64], output: O) {
         let words = &mut words[chunk.results.range()];
-        let read = |_, _: &[_], words: &_, result: &mut _| copy_out(words, result);
+        let read = |_, _: [&_; 2], words: &_, result: &mut _| copy_out(words, result);
         self.feed.take(chunk.parts, words, output, read);
     }
 }

@@ -13,8 +13,8 @@ use crypto_bigint::{BoxedUint, Limb, Odd};
 
 use super::super::family;
 use super::super::family::entry::Entry;
-use super::super::modexp::ModExpJob;
 use super::super::plan::{EntryPoint, Tuning};
+use super::super::powers::PowerJob;
 use super::super::runtime::device::Device;
 use super::super::runtime::probe::{BlockCosts, Costs};
 use super::Cuda;
@@ -148,14 +148,13 @@ impl Measurement<'_> {
     fn run(&self, exponent_bits: u32) -> Result<Run, Error> {
         let batch = self.operands.batch(self.count);
         let mut out = self.operands.zeros(self.count);
-        let threads = self.cuda.host_pool();
         let tuning = Tuning {
             entry_point: Some(EntryPoint::of(self.entry)),
             window: Some(self.window()),
             single_launch: true,
         };
         let started = Instant::now();
-        let job = ModExpJob::new(&batch, exponent_bits, tuning, threads);
+        let job = PowerJob::new(self.cuda, exponent_bits, tuning, &batch[..]);
         let timing = self.cuda.devices.run_on(self.device, &job, &mut out[..])?;
         Ok(Run {
             kernel: timing.kernel,
