@@ -106,7 +106,7 @@ impl Both {
     }
 
     /// Runs a batch of `exponentiations` instances on the GPUs or the processor. If the last GPU is
-    /// lost on the way, or GPUs that the batch need not have used fail, the processor computes it.
+    /// lost on the way, or GPUs fail that nobody asked for by name, the processor computes it.
     pub(crate) fn run<W, E>(
         &self,
         shape: Shape,

@@ -230,7 +230,7 @@ impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
             (None, Some(blinds)) => [&encoded.ems, &blinds.numbers],
             (None, None) => [&encoded.ems, &[]],
         };
-        numbers.map(|numbers| number(numbers, &self.batch.class, item))
+        numbers.map(|numbers| number(numbers, self.batch.class.limbs(), item))
     }
 
     fn take(&self, (encoded, _): Self::Opened, results: &[Limb], mut slots: Slots<'s>) {
@@ -257,7 +257,10 @@ impl<'a, 's> Feed<Slots<'s>> for Public<'a> {
     }
 
     fn numbers<'n>(&'n self, encoded: &'n Self::Opened, item: usize) -> [&'n [Limb]; 2] {
-        [number(&encoded.ems, &self.batch.class, item), self.exponent]
+        [
+            number(&encoded.ems, self.batch.class.limbs(), item),
+            self.exponent,
+        ]
     }
 
     fn take(&self, encoded: Self::Opened, powers: &[Limb], slots: Slots<'s>) {
@@ -273,9 +276,9 @@ impl<'s> PowerFeed<Slots<'s>> for Public<'_> {
 }
 
 /// One of the numbers, each as wide as n. None of no numbers.
-fn number<'n>(numbers: &'n [Limb], class: &KeyClass, item: usize) -> &'n [Limb] {
-    let limbs = (class.n_width / Limb::BITS) as usize;
-    numbers.chunks_exact(limbs).nth(item).unwrap_or_default()
+fn number(numbers: &[Limb], limbs: usize, item: usize) -> &[Limb] {
+    let place = item * limbs..(item + 1) * limbs;
+    numbers.get(place).unwrap_or_default()
 }
 
 impl Output for Slots<'_> {
