@@ -83,11 +83,9 @@ pub(crate) fn measure(
                     return Err("a signature failed its check".into());
                 }
                 Ok(if what.starts_with("kernels") {
-                    let Timing {
-                        kernel, launches, ..
-                    } = timed.take();
-                    let is_alone = (1..=devices as u32).contains(&launches);
-                    is_alone.then(|| kernel / launches)
+                    let Timing { kernel, chunks, .. } = timed.take();
+                    let is_alone = (1..=devices as u32).contains(&chunks);
+                    is_alone.then(|| kernel / chunks)
                 } else {
                     Some(took)
                 })
@@ -175,7 +173,7 @@ impl Table {
     }
 }
 
-/// A backend that sums the time of the kernels, by the devices' clocks. Overlapping launches each
+/// A backend that sums the time of the kernels, by the devices' clocks. Overlapping chunks each
 /// count in full, so batches of one wave are the most accurate.
 struct Timed<'a> {
     cuda: &'a Cuda,

@@ -13,7 +13,7 @@ use core::num::NonZeroUsize;
 use std::sync::OnceLock;
 
 use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
-use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul, Serial};
+use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use batch_modexp_cpu::{AnyEngine, Cpu};
 use crypto_bigint::Unsigned;
 
@@ -40,9 +40,9 @@ pub enum Kind {
     ///
     /// Keys and operands reach the memory of the devices (see [`Auto::with_gpus`]).
     GpuOrCpu,
-    /// [`Serial`], on the calling thread.
+    /// [`Serial`](super::Serial), on the calling thread.
     Serial,
-    /// [`Parallel`](super::Parallel) with [`Serial`] on each thread.
+    /// [`Parallel`](super::Parallel) with [`Serial`](super::Serial) on each thread.
     Parallel,
     /// `Fma` on all threads, even where `Ifma` would be faster.
     Fma,
@@ -61,7 +61,9 @@ pub enum Kind {
 ///
 /// GPUs may fail. Once the last one is lost, the processor computes, including the call in which
 /// the loss occurs. The same holds in a forked child, where GPUs cannot be used.
-/// [`name`](Self::name) and [`reason`](Self::reason) report it.
+/// [`name`](Self::name) and [`reason`](Self::reason) report it. After another error of a GPU, the
+/// processor computes the batch, and after several the next thousands like it. GPUs that were asked
+/// for by name return such errors.
 ///
 /// ```
 /// use batch_modexp::backend::{Auto, Kind};
@@ -83,19 +85,27 @@ pub struct Auto {
 
 #[derive(Debug)]
 pub(crate) enum Chosen {
-    Serial(Serial),
     Cpu(Cpu),
     #[cfg(feature = "cuda")]
     Both(Both),
 }
 
 impl Chosen {
+    /// The backend of the processor.
+    fn cpu(&self) -> &Cpu {
+        match self {
+            Self::Cpu(cpu) => cpu,
+            #[cfg(feature = "cuda")]
+            Self::Both(both) => both.cuda().host(),
+        }
+    }
+
     /// The GPUs, if there are any.
     #[cfg(feature = "cuda")]
     fn gpus(&self) -> Option<&Cuda> {
         match self {
             Self::Both(both) => Some(both.cuda()),
-            Self::Serial(_) | Self::Cpu(_) => None,
+            Self::Cpu(_) => None,
         }
     }
 }
@@ -147,11 +157,8 @@ impl Auto {
             Kind::Cpu => (AnyEngine::fastest(), FASTEST),
             Kind::GpuOrCpu => {
                 #[cfg(feature = "cuda")]
-                match gpus::fast_ones() {
-                    Ok(cuda) => {
-                        let cuda = gpus::with_threads(cuda, threads)?;
-                        return Ok(Self::with_both(cuda, false, FASTEST_OF_ALL));
-                    }
+                match gpus::fast_ones(threads)? {
+                    Ok(cuda) => return Ok(Self::with_both(cuda, false, FASTEST_OF_ALL)),
                     Err(reason) => no_gpu = alloc::format!("no GPU ({reason}); "),
                 }
                 #[cfg(not(feature = "cuda"))]
@@ -159,15 +166,18 @@ impl Auto {
                 (AnyEngine::fastest(), FASTEST)
             }
             Kind::Serial => {
-                let reason = String::from("as asked, on one thread");
-                return Ok(Self::new_with(Chosen::Serial(Serial), reason));
+                let cpu = Cpu::with_engine(AnyEngine::Serial, NonZeroUsize::MIN)?;
+                return Ok(Self::new_with(
+                    Chosen::Cpu(cpu),
+                    "as asked, on one thread".into(),
+                ));
             }
             Kind::Parallel => (AnyEngine::Serial, AS_ASKED),
             Kind::Fma => (AnyEngine::fma()?, AS_ASKED),
             Kind::Ifma => (AnyEngine::ifma()?, AS_ASKED),
             #[cfg(feature = "cuda")]
             Kind::Cuda => {
-                let cuda = gpus::with_threads(Cuda::new()?, threads)?;
+                let cuda = Cuda::open(&Cuda::probe()?, threads)?;
                 return Ok(Self::with_both(cuda, true, AS_ASKED));
             }
         };
@@ -200,7 +210,7 @@ impl Auto {
                 product_bits: None,
                 exponent_bits,
             }),
-            Chosen::Serial(_) | Chosen::Cpu(_) => {
+            Chosen::Cpu(_) => {
                 let _ = (bits, exponent_bits);
                 None
             }
@@ -221,7 +231,6 @@ impl Auto {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self.chosen() {
-            Chosen::Serial(_) => "serial",
             Chosen::Cpu(cpu) => name_of(cpu),
             #[cfg(feature = "cuda")]
             Chosen::Both(both) => gpus::name(both.cuda()),
@@ -241,12 +250,7 @@ impl Auto {
     /// The number of threads. With GPUs: the host threads that prepare and check their work.
     #[must_use]
     pub fn threads(&self) -> usize {
-        match self.chosen() {
-            Chosen::Serial(_) => 1,
-            Chosen::Cpu(cpu) => cpu.threads(),
-            #[cfg(feature = "cuda")]
-            Chosen::Both(both) => both.cuda().host_threads(),
-        }
+        self.chosen.cpu().threads()
     }
 
     pub(crate) fn chosen(&self) -> &Chosen {
@@ -274,7 +278,6 @@ where
         out: &mut [U],
     ) -> Result<(), Error> {
         match self.chosen() {
-            Chosen::Serial(serial) => serial.batch_mod_exp(batch, exponent_bits, out),
             Chosen::Cpu(cpu) => cpu.batch_mod_exp(batch, exponent_bits, out),
             #[cfg(feature = "cuda")]
             Chosen::Both(both) => both.batch_mod_exp(batch, exponent_bits, out),
@@ -282,21 +285,11 @@ where
     }
 
     fn granularity(&self) -> usize {
-        match self.chosen() {
-            Chosen::Serial(_) => 1,
-            Chosen::Cpu(cpu) => <_ as BatchModExp<U>>::granularity(cpu),
-            #[cfg(feature = "cuda")]
-            Chosen::Both(both) => <_ as BatchModExp<U>>::granularity(both),
-        }
+        <_ as BatchModExp<U>>::granularity(self.chosen.cpu())
     }
 
     fn relative_time(&self, bits: u32, count: usize) -> u64 {
-        match self.chosen() {
-            Chosen::Serial(_) => count as u64,
-            Chosen::Cpu(cpu) => <_ as BatchModExp<U>>::relative_time(cpu, bits, count),
-            #[cfg(feature = "cuda")]
-            Chosen::Both(both) => <_ as BatchModExp<U>>::relative_time(both, bits, count),
-        }
+        <_ as BatchModExp<U>>::relative_time(self.chosen.cpu(), bits, count)
     }
 }
 
@@ -310,38 +303,18 @@ where
     type Error = Error;
 
     fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        self.processor().batch_mod_mul(batch, out)
+        self.chosen.cpu().batch_mod_mul(batch, out)
     }
 
     fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        self.processor().batch_monty_mul(batch, out)
-    }
-}
-
-impl Auto {
-    /// The backend of the processor.
-    fn processor<U>(&self) -> &dyn BatchModMul<U, Error = Error>
-    where
-        U: Unsigned + Sync,
-    {
-        match self.chosen() {
-            Chosen::Serial(serial) => serial,
-            Chosen::Cpu(cpu) => cpu,
-            #[cfg(feature = "cuda")]
-            Chosen::Both(both) => both.cuda().host(),
-        }
+        self.chosen.cpu().batch_monty_mul(batch, out)
     }
 }
 
 /// The engine of the processor, even with GPUs.
 impl HasPowerEngine for Auto {
     fn power_engine(&self) -> &dyn PowerEngine {
-        match self.chosen() {
-            Chosen::Serial(serial) => serial,
-            Chosen::Cpu(cpu) => cpu.power_engine(),
-            #[cfg(feature = "cuda")]
-            Chosen::Both(both) => both.cuda().host().power_engine(),
-        }
+        self.chosen.cpu().power_engine()
     }
 }
 

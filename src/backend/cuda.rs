@@ -21,12 +21,10 @@ mod calibration;
 #[cfg(feature = "rsa")]
 pub(crate) mod crt;
 pub(crate) mod family;
-#[cfg(feature = "rsa")]
 pub(crate) mod feed;
 mod fixed_base;
 mod modexp;
 pub(crate) mod plan;
-#[cfg(feature = "rsa")]
 pub(crate) mod powers;
 pub(crate) mod runtime;
 pub(crate) mod words;
@@ -40,7 +38,6 @@ use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use batch_modexp_cpu::Cpu;
 use crypto_bigint::Unsigned;
 
-use self::family::SHIPPED;
 use self::family::entry::Entry;
 use self::runtime::device::Device;
 use self::runtime::pipeline::Devices;
@@ -116,7 +113,7 @@ pub struct LostDevice {
 
 impl Cuda {
     /// The widest modulus that runs on a device, in bits.
-    pub const MAX_BITS: u32 = SHIPPED.max_bits();
+    pub const MAX_BITS: u32 = family::MAX_BITS;
 
     /// The devices that this backend can use, or the reason why there are none. Never panics, and
     /// does not need an installed driver.
@@ -135,8 +132,7 @@ impl Cuda {
     /// [`Error::CudaUnavailable`] if there is none, [`Error::Cuda`] if one of them fails, and
     /// [`Error::ThreadPool`] if the operating system refuses the host's threads.
     pub fn new() -> Result<Self, Error> {
-        let devices = Self::probe()?;
-        Self::open(&devices)
+        Self::open(&Self::probe()?, None)
     }
 
     /// Uses the devices with the given numbers, as in [`DeviceInfo::ordinal`]. A device that is
@@ -147,6 +143,11 @@ impl Cuda {
     /// The errors of [`new`](Self::new), and [`Unavailable::NoSuchDevice`] for a number that does
     /// not exist.
     pub fn with_devices(ordinals: &[usize]) -> Result<Self, Error> {
+        Self::named(ordinals, None)
+    }
+
+    /// Uses these devices, and as many host threads.
+    pub(crate) fn named(ordinals: &[usize], threads: Option<NonZeroUsize>) -> Result<Self, Error> {
         let found = Self::probe()?;
         let wanted = ordinals.iter().map(|&ordinal| {
             let device = found.iter().find(|device| device.ordinal() == ordinal);
@@ -156,13 +157,16 @@ impl Cuda {
         if wanted.is_empty() {
             return Err(Unavailable::NoDevice.into());
         }
-        Self::open(&wanted)
+        Self::open(&wanted, threads)
     }
 
-    pub(crate) fn open(devices: &[DeviceInfo]) -> Result<Self, Error> {
+    pub(crate) fn open(
+        devices: &[DeviceInfo],
+        threads: Option<NonZeroUsize>,
+    ) -> Result<Self, Error> {
         Ok(Self {
             devices: Devices::open(devices)?,
-            host: Cpu::new()?,
+            host: threads.map_or_else(Cpu::new, Cpu::with_threads)?,
         })
     }
 
@@ -213,7 +217,7 @@ impl Cuda {
     /// [`Error::Cuda`] if the driver cannot compile or load a kernel, [`Error::Forked`] in a forked
     /// child.
     pub fn prepare(&self, bits: u32) -> Result<(), Error> {
-        self.compile(|| SHIPPED.serving(bits))
+        self.compile(|| family::serving(bits))
     }
 
     /// Compiles kernels for every device that can run them.
@@ -257,31 +261,23 @@ impl Cuda {
     }
 
     /// The estimated time in milliseconds for `count` exponentiations modulo numbers of `bits` bits
-    /// on all devices. `None` if one of them has no kernel.
+    /// on the devices. `None` if none has a kernel.
     pub(crate) fn predicted_ms(&self, bits: u32, exponent_bits: u32, count: usize) -> Option<f64> {
-        self.slowest_ms(count, |device, share| {
+        self.devices.forecast(count, |device, share| {
             let tuning = Tuning::default();
-            let plan = Plan::new(SHIPPED, bits, exponent_bits, share, device, tuning)?;
+            let plan = Plan::new(bits, exponent_bits, share, device, tuning)?;
             Some(plan.milliseconds)
         })
     }
 
-    /// The estimated time in milliseconds until the last device finishes its share of `count`
-    /// instances. `None` if one of them has no kernel.
-    fn slowest_ms(
-        &self,
-        count: usize,
-        forecast: impl Fn(&DeviceInfo, usize) -> Option<f64>,
-    ) -> Option<f64> {
-        let share = count.div_ceil(self.devices.in_use().count().max(1));
-        let devices = self.devices.in_use();
-        let times = devices.map(|device| forecast(device.info(), share));
-        times.reduce(|a, b| Some(a?.max(b?))).flatten()
+    /// Fails in a forked child, and if all devices are lost.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.devices.check()
     }
 
     /// Whether no device is usable: all are lost, or this is a forked child.
     pub(crate) fn is_over(&self) -> bool {
-        self.devices.check().is_err()
+        self.check().is_err()
     }
 
     /// The number of kernels that were compiled, over all devices.
@@ -306,11 +302,7 @@ impl Cuda {
     /// Whether a device has a kernel for moduli of `bits` bits.
     pub(crate) fn has_kernel(&self, bits: u32) -> bool {
         let mut devices = self.devices.in_use();
-        devices.any(|device| {
-            SHIPPED
-                .serving(bits)
-                .any(|entry| entry.runs_on(device.info()))
-        })
+        devices.any(|device| family::serving(bits).any(|entry| entry.runs_on(device.info())))
     }
 
     /// The host threads, for copies and other work beside the devices.

@@ -33,6 +33,10 @@ pub(crate) struct Both {
 /// H200.
 const CALL_SECONDS: f64 = 0.4e-3;
 
+/// The time of a batch on GPUs that fail, relative to the estimate. They are tried again after some
+/// thousand batches.
+const FAILED: f64 = 1e3;
+
 /// The longest exponents that the processor is measured with, in bits.
 const MEASURED_BITS: u32 = 128;
 
@@ -102,7 +106,7 @@ impl Both {
     }
 
     /// Runs a batch of `exponentiations` instances on the GPUs or the processor. If the last GPU is
-    /// lost on the way, the processor computes the batch.
+    /// lost on the way, or GPUs fail that nobody asked for by name, the processor computes it.
     pub(crate) fn run<W, E>(
         &self,
         shape: Shape,
@@ -113,26 +117,41 @@ impl Both {
         if self.cuda.is_over() {
             return on(work, Side::Cpu);
         }
-        let model = match self.only_gpus {
-            true => None,
-            false => self.model(shape, exponentiations),
-        };
-        let side = match model {
-            Some(model) => self.costs.choose(shape, exponentiations, model),
-            None if self.only_gpus => Side::Gpu,
-            None => Side::Cpu,
-        };
-        let started = Instant::now();
-        match (on(work, side), model) {
-            (Err(_), _) if side == Side::Gpu && self.cuda.is_over() => on(work, Side::Cpu),
-            (Ok(()), Some(model)) => {
-                let seconds = started.elapsed().as_secs_f64();
-                self.costs
-                    .measured(shape, exponentiations, model, side, seconds);
-                Ok(())
-            }
-            (result, _) => result,
+        if self.only_gpus {
+            return match on(work, Side::Gpu) {
+                Err(_) if self.cuda.is_over() => on(work, Side::Cpu),
+                result => result,
+            };
         }
+        match self.model(shape, exponentiations) {
+            Some(model) => self.run_sooner(shape, exponentiations, model, work, on),
+            None => on(work, Side::Cpu),
+        }
+    }
+
+    /// Runs a batch on the side that should finish sooner by `model`.
+    fn run_sooner<W, E>(
+        &self,
+        shape: Shape,
+        exponentiations: usize,
+        model: Model,
+        work: &mut W,
+        on: impl Fn(&mut W, Side) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let side = self.costs.choose(shape, exponentiations, model);
+        let started = Instant::now();
+        let seconds = match (on(work, side), side) {
+            (Ok(()), _) => started.elapsed().as_secs_f64(),
+            (Err(error), Side::Cpu) => return Err(error),
+            (Err(_), Side::Gpu) => {
+                // An invalid batch also fails on the processor.
+                on(work, Side::Cpu)?;
+                model.gpu * FAILED
+            }
+        };
+        self.costs
+            .measured(shape, exponentiations, model, side, seconds);
+        Ok(())
     }
 
     /// The smallest number of exponentiations that goes to the GPUs, by the current estimate.
@@ -159,9 +178,10 @@ impl Both {
         Some(high)
     }
 
-    /// The estimated times on both sides. `None` for an empty batch, or if there is no kernel.
+    /// The estimated times on both sides. `None` for an empty batch, or if there is no kernel for it.
     fn model(&self, shape: Shape, count: usize) -> Option<Model> {
-        if count == 0 || shape.bits == 0 {
+        // The host computes exponents that are longer than their modulus.
+        if count == 0 || shape.exponent_bits > shape.bits {
             return None;
         }
         let gpu = self.predicted_ms(shape, count)?;
@@ -283,20 +303,65 @@ where
             Side::Gpu => self.cuda.batch_mod_exp(batch, exponent_bits, out),
         })
     }
-
-    fn granularity(&self) -> usize {
-        <_ as BatchModExp<U>>::granularity(self.cpu())
-    }
-
-    fn relative_time(&self, bits: u32, count: usize) -> u64 {
-        <_ as BatchModExp<U>>::relative_time(self.cpu(), bits, count)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use core::num::NonZeroUsize;
+
+    const SHAPE: Shape = Shape {
+        kind: "test",
+        bits: 1024,
+        product_bits: None,
+        exponent_bits: 1024,
+    };
+
+    /// A processor without a device.
+    fn both(only_gpus: bool) -> Both {
+        Both::new(Cuda::open(&[], NonZeroUsize::new(1)).unwrap(), only_gpus)
+    }
+
+    /// GPUs that fail a few times are left alone, and no call fails.
+    #[test]
+    fn batches_of_failing_gpus_go_to_the_processor() {
+        let both = both(false);
+        let model = Model { cpu: 1.0, gpu: 0.1 };
+        let sides = |count| {
+            let mut tried = Vec::new();
+            let on = |tried: &mut Vec<Side>, side| {
+                tried.push(side);
+                if side == Side::Gpu { Err(()) } else { Ok(()) }
+            };
+            for _ in 0..count {
+                assert_eq!(both.run_sooner(SHAPE, 100, model, &mut tried, on), Ok(()));
+            }
+            tried
+        };
+        assert_eq!(sides(1), [Side::Gpu, Side::Cpu]);
+        sides(10);
+        assert_eq!(sides(100), [Side::Cpu; 100]);
+    }
+
+    /// An invalid batch does not count as a failure of the GPUs.
+    #[test]
+    fn invalid_batches_say_nothing_of_gpus() {
+        let both = both(false);
+        let model = Model { cpu: 1.0, gpu: 0.1 };
+        for _ in 0..20 {
+            let refused = |_: &mut _, _| Err::<(), _>("invalid");
+            let result = both.run_sooner(SHAPE, 100, model, &mut (), refused);
+            assert_eq!(result, Err("invalid"));
+        }
+        assert_eq!(both.costs.choose(SHAPE, 100, model), Side::Gpu);
+    }
+
+    /// GPUs that were asked for by name keep their errors.
+    #[test]
+    fn named_gpus_report_their_failures() {
+        let failing = |_: &mut _, side| if side == Side::Gpu { Err(()) } else { Ok(()) };
+        assert_eq!(both(true).run(SHAPE, 100, &mut (), failing), Err(()));
+    }
 
     /// Every width with kernels can be measured on the processor.
     #[test]

@@ -18,7 +18,7 @@ impl Auto {
     ///
     /// The errors of [`Cuda::with_devices`].
     pub fn on_devices(ordinals: &[usize], threads: Option<NonZeroUsize>) -> Result<Self, Error> {
-        let cuda = with_threads(Cuda::with_devices(ordinals)?, threads)?;
+        let cuda = Cuda::named(ordinals, threads)?;
         Ok(Self::with_both(cuda, true, AS_ASKED))
     }
 
@@ -47,7 +47,7 @@ impl Auto {
     pub fn calibrate(&mut self, widths: &[u32]) -> Result<Calibration, Error> {
         match &mut self.chosen {
             Chosen::Both(both) => both.calibrate(widths),
-            Chosen::Serial(_) | Chosen::Cpu(_) => Err(CalibrationFault::NoGpu.into()),
+            Chosen::Cpu(_) => Err(CalibrationFault::NoGpu.into()),
         }
     }
 
@@ -61,7 +61,7 @@ impl Auto {
     pub fn with_calibration(mut self, calibration: &Calibration) -> Result<Self, Error> {
         match &mut self.chosen {
             Chosen::Both(both) => both.apply(calibration)?,
-            Chosen::Serial(_) | Chosen::Cpu(_) => return Err(CalibrationFault::NoGpu.into()),
+            Chosen::Cpu(_) => return Err(CalibrationFault::NoGpu.into()),
         }
         Ok(self)
     }
@@ -79,29 +79,36 @@ impl Auto {
 
 /// The GPUs with fast double precision, without those that do not start, or the reason for having
 /// none.
-pub(super) fn fast_ones() -> Result<Cuda, String> {
-    let devices = Cuda::probe().map_err(|reason| match reason {
+///
+/// # Errors
+///
+/// [`Error::ThreadPool`] if the operating system refuses the host's threads.
+pub(super) fn fast_ones(threads: Option<NonZeroUsize>) -> Result<Result<Cuda, String>, Error> {
+    let devices = match Cuda::probe() {
+        Ok(devices) => devices,
         // Without the advice to install one.
-        Unavailable::NoDriver => String::from("no NVIDIA driver"),
-        reason => reason.to_string(),
-    })?;
+        Err(Unavailable::NoDriver) => return Ok(Err("no NVIDIA driver".into())),
+        Err(reason) => return Ok(Err(reason.to_string())),
+    };
     let fast = devices.iter().filter(|device| plan::is_fast(device));
     let fast: Vec<_> = fast.map(DeviceInfo::ordinal).collect();
     if fast.is_empty() {
-        return Err(String::from("all have slow double precision"));
+        return Ok(Err("all have slow double precision".into()));
     }
-    start(fast, Cuda::with_devices).map_err(|error| error.to_string())
+    start(fast, |ordinals| Cuda::named(ordinals, threads))
 }
 
 /// Starts as many of the GPUs as can be started: the others compute without one that fails. The
-/// error is that of the last one.
+/// reason for having none is the error of the last one.
 fn start<T>(
     mut ordinals: Vec<usize>,
     open: impl Fn(&[usize]) -> Result<T, Error>,
-) -> Result<T, Error> {
+) -> Result<Result<T, String>, Error> {
     loop {
         let error = match open(&ordinals) {
-            Ok(opened) => return Ok(opened),
+            Ok(opened) => return Ok(Ok(opened)),
+            // The processor lacks the threads too.
+            Err(error @ Error::ThreadPool { .. }) => return Err(error),
             Err(error) => error,
         };
         let failed = match error {
@@ -110,15 +117,8 @@ fn start<T>(
         };
         match failed {
             Some(failed) if ordinals.len() > 1 => ordinals.remove(failed),
-            _ => return Err(error),
+            _ => return Ok(Err(error.to_string())),
         };
-    }
-}
-
-pub(super) fn with_threads(cuda: Cuda, threads: Option<NonZeroUsize>) -> Result<Cuda, Error> {
-    match threads {
-        Some(threads) => cuda.with_host_threads(threads),
-        None => Ok(cuda),
     }
 }
 
@@ -189,14 +189,14 @@ mod tests {
                 }
             })
         };
-        assert_eq!(start_without(&[]), Ok(alloc::vec![0, 1, 2, 5]));
-        assert_eq!(start_without(&[1]), Ok(alloc::vec![0, 2, 5]));
-        assert_eq!(start_without(&[0, 5]), Ok(alloc::vec![1, 2]));
+        assert_eq!(start_without(&[]), Ok(Ok(alloc::vec![0, 1, 2, 5])));
+        assert_eq!(start_without(&[1]), Ok(Ok(alloc::vec![0, 2, 5])));
+        assert_eq!(start_without(&[0, 5]), Ok(Ok(alloc::vec![1, 2])));
         let last = Error::Cuda {
             device: 5,
             fault: DeviceFault::OutOfMemory,
         };
-        assert_eq!(start_without(&[0, 1, 2, 5]), Err(last));
+        assert_eq!(start_without(&[0, 1, 2, 5]), Ok(Err(last.to_string())));
         // An error of no device would only repeat.
         let refused = |_: &[usize]| Err::<(), _>(Error::ThreadPool { threads: 3 });
         let error = Error::ThreadPool { threads: 3 };

@@ -33,6 +33,15 @@ fn gpus_are_taken_only_when_allowed() {
     }
 }
 
+/// The host computes exponents that are longer than their modulus. Needs a GPU.
+#[test]
+fn batches_that_the_host_computes_have_no_break_even() {
+    if crate::need::available("cuda", Cuda::probe()).is_some() {
+        let auto = Auto::with_cuda(Cuda::new().unwrap());
+        assert_eq!(auto.break_even(1024, 1088), None);
+    }
+}
+
 /// Needs a GPU, and injects its loss.
 #[test]
 fn the_processor_goes_on_when_all_gpus_are_lost() {

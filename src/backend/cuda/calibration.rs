@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use batch_modexp_core::{CalibrationFault, Error};
 
 use super::Cuda;
-use super::family::SHIPPED;
+use super::family;
 use super::runtime::device::Device;
 use super::runtime::probe::{Costs, DeviceInfo};
 
@@ -169,7 +169,7 @@ impl Chip {
 
 /// A fingerprint of the kernels that are measured, which differs between versions.
 fn kernel_set() -> u64 {
-    let modules = SHIPPED.exponentiating().map(|entry| entry.image.ptx);
+    let modules = family::exponentiating().map(|entry| entry.image.ptx);
     modules.fold(0, |all: u64, module| {
         all.rotate_left(7).wrapping_add(module.fingerprint)
     })

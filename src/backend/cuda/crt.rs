@@ -6,7 +6,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
@@ -15,16 +15,16 @@ use cudarc::driver::DriverError;
 use super::Cuda;
 #[cfg(test)]
 use super::Entry;
-use super::family::SHIPPED;
-use super::family::crt::{CrtChunk, CrtKernels, CrtWork};
+use super::family::crt::{CrtChunk, CrtKernels, CrtWork, Operands};
 pub(crate) use super::family::crt::{CrtClass, CrtModulus as CrtKey};
-use super::feed::{Feed, Feeding, Opened, Operands};
+use super::feed::{Feed, Feeding, Opened};
 use super::plan::{self, Plan};
 use super::runtime::device::Call;
 #[cfg(test)]
 use super::runtime::injection::InjectionPoint;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;
+use super::runtime::lock;
 use super::runtime::pipeline::{ChunkLens, Job, Output, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::records::{Residence, TableInUse};
@@ -109,7 +109,7 @@ impl Cuda {
     /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of
     /// `prime_bits` bits. `None` if no device has them.
     pub(crate) fn crt_class(&self, n_bits: u32, prime_bits: u32) -> Option<CrtClass> {
-        plan::crt_class(SHIPPED, n_bits, prime_bits).filter(|class| {
+        plan::crt_class(n_bits, prime_bits).filter(|class| {
             self.devices
                 .in_use()
                 .any(|device| class.runs_on(device.info()))
@@ -117,8 +117,8 @@ impl Cuda {
     }
 
     /// The estimated time in milliseconds for `count` exponentiations in pairs modulo two factors
-    /// on all devices. `widths` are those of the products and of the factors, in bits. `None` if
-    /// one device has no kernel.
+    /// on the devices. `widths` are those of the products and of the factors, in bits. `None` if
+    /// none has a kernel.
     pub(crate) fn predicted_halves_ms(
         &self,
         (product_bits, bits): (u32, u32),
@@ -126,7 +126,7 @@ impl Cuda {
         count: usize,
     ) -> Option<f64> {
         let class = self.crt_class(product_bits, bits)?;
-        self.slowest_ms(count.div_ceil(2), |device, share| {
+        self.devices.forecast(count.div_ceil(2), |device, share| {
             let plan = Plan::of_halves(&class, exponent_bits, share, device)?;
             Some(plan.milliseconds)
         })
@@ -272,9 +272,10 @@ impl<O: Output, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
             operands,
         };
         let work = share.kernels.exponentiate(&what);
-        let alone = share.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = lock(&share.opening);
         let len = self.part_len(chunk.len());
-        let parts = self.feed.open(chunk, len, operands).map_err(Stop::Batch)?;
+        let parts = self.feed.open(chunk, len, operands == Operands::Given);
+        let parts = parts.map_err(Stop::Batch)?;
         let fill = |input: &mut [u64]| {
             self.fill(share, chunk, &parts, &work, input);
             input.len()
@@ -296,7 +297,7 @@ impl<O: Output, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
 
     fn take(&self, chunk: Self::Chunk, _: &Range<usize>, words: &mut [u64], output: O) {
         let words = &mut words[chunk.results.range()];
-        let read = |_, _: &[_], words: &_, result: &mut _| copy_out(words, result);
+        let read = |_, _: [&_; 2], words: &_, result: &mut _| copy_out(words, result);
         self.feed.take(chunk.parts, words, output, read);
     }
 }

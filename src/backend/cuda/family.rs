@@ -9,14 +9,14 @@ pub(crate) mod fixed;
 pub(crate) mod int;
 pub(crate) mod modexp;
 pub(crate) mod rns;
-pub(crate) mod rns_mma;
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt;
 
 use batch_modexp_core::window::Window;
 
-use self::entry::{Entry, Registry};
+use self::entry::{Entry, Operation};
 use super::runtime::launch::Launch;
 use super::runtime::layout::{Layout, Part};
 use super::runtime::probe::DeviceInfo;
@@ -27,9 +27,6 @@ use super::runtime::probe::DeviceInfo;
 pub(crate) trait Family: fmt::Debug + Sync {
     /// Whether a kernel runs on a device, which needs its instructions and its memory.
     fn runs_on(&self, entry: &Entry, device: &DeviceInfo) -> bool;
-
-    /// Whether this family is faster on the device than a processor with many cores.
-    fn is_fast_on(&self, device: &DeviceInfo) -> bool;
 
     /// The estimated time in milliseconds for `count` instances with exponents of `exponent_bits`
     /// bits on one device. Only for kernels that exponentiate.
@@ -56,16 +53,61 @@ pub(crate) trait Family: fmt::Debug + Sync {
     }
 }
 
-/// The table of each family.
+/// The table of each family that the crate ships.
 static FAMILIES: [&[Entry]; 4] = [
     &dpf::ENTRIES,
     &int::ENTRIES,
     &rns::ENTRIES,
-    &rns_mma::ENTRIES,
+    &rns::mma::ENTRIES,
 ];
 
-/// The families that the crate ships.
-pub(crate) static SHIPPED: Registry = Registry::new(&FAMILIES);
+/// All kernels.
+pub(crate) fn all() -> impl Iterator<Item = &'static Entry> {
+    FAMILIES.iter().copied().flatten()
+}
+
+/// All kernels that compute one exponentiation for each instance.
+pub(crate) fn exponentiating() -> impl Iterator<Item = &'static Entry> {
+    all().filter(|entry| entry.operation == Operation::ModExp)
+}
+
+/// The kernels for exponentiations of `bits` bits: for each family those of the narrowest class that
+/// holds them.
+pub(crate) fn serving(bits: u32) -> impl Iterator<Item = &'static Entry> {
+    narrowest(Operation::ModExp, bits)
+}
+
+/// For each family the kernels of the narrowest class that holds numbers of `bits` bits.
+pub(crate) fn narrowest(operation: Operation, bits: u32) -> impl Iterator<Item = &'static Entry> {
+    FAMILIES.iter().flat_map(move |entries| {
+        let holds = move |entry: &&Entry| entry.operation == operation && entry.bits >= bits;
+        let class = entries.iter().filter(holds).map(|entry| entry.bits).min();
+        let is_of_class = move |entry: &&Entry| Some(entry.bits) == class;
+        entries.iter().filter(holds).filter(is_of_class)
+    })
+}
+
+/// The widths of the classes for exponentiations, ascending.
+pub(crate) fn widths() -> Vec<u32> {
+    let widths: BTreeSet<_> = exponentiating().map(|entry| entry.bits).collect();
+    widths.into_iter().collect()
+}
+
+/// The widest modulus of any kernel, in bits.
+pub(crate) const MAX_BITS: u32 = {
+    let (mut widest, mut family) = (0, 0);
+    while family < FAMILIES.len() {
+        let (entries, mut i) = (FAMILIES[family], 0);
+        while i < entries.len() {
+            if matches!(entries[i].operation, Operation::ModExp) && entries[i].bits > widest {
+                widest = entries[i].bits;
+            }
+            i += 1;
+        }
+        family += 1;
+    }
+    widest
+};
 
 /// The clock of the H200 on which kernels were measured, in kHz.
 const REFERENCE_CLOCK_KHZ: f64 = 1_980_000.0;

@@ -10,7 +10,6 @@ use batch_modexp_core::Error;
 use batch_modexp_core::secret::Secret;
 use crypto_bigint::Limb;
 
-pub(crate) use super::family::crt::Operands;
 use super::runtime::pipeline::Output;
 use super::words::{HostPool, NonTemporal};
 
@@ -26,13 +25,12 @@ pub(crate) trait Feed<O>: Sync {
         false
     }
 
-    /// Makes the numbers of some items. Only blinded batches use other operands than
-    /// [`Operands::Same`].
-    fn open(&self, items: Range<usize>, operands: Operands) -> Result<Self::Opened, Self::Error>;
+    /// Makes the numbers of some items, and blinds them if the batch is blinded and `blinds`.
+    fn open(&self, items: Range<usize>, blinds: bool) -> Result<Self::Opened, Self::Error>;
 
-    /// The numbers to copy to the device: see [`Operands`]. The second slice is empty if there is
-    /// no second number.
-    fn numbers<'n>(&self, opened: &'n Self::Opened) -> [&'n [Limb]; 2];
+    /// The two numbers of an opened item to copy to the device. Chunks with one number for each item
+    /// ignore the second one.
+    fn numbers<'n>(&'n self, opened: &'n Self::Opened, item: usize) -> [&'n [Limb]; 2];
 
     /// Takes the results of the opened items.
     fn take(&self, opened: Self::Opened, results: &[Limb], output: O);
@@ -45,23 +43,23 @@ pub(super) struct Opened<T> {
 }
 
 /// A feed, and the threads that call it.
-pub(super) struct Feeding<'a, F> {
+pub(super) struct Feeding<'a, F: ?Sized> {
     pub(super) feed: &'a F,
     pub(super) threads: HostPool<'a>,
-    /// Limbs in each number.
+    /// Limbs in each result.
     pub(super) limbs: usize,
 }
 
 /// Chunks of fewer items are copied by the thread that drives the device.
 const COPIED_BY_ONE_THREAD: usize = 1024;
 
-impl<F> Feeding<'_, F> {
+impl<F: ?Sized> Feeding<'_, F> {
     /// Opens the items of a chunk on all threads, in parts of `len` items.
     pub(super) fn open<O>(
         &self,
         chunk: &Range<usize>,
         len: usize,
-        operands: Operands,
+        blinds: bool,
     ) -> Result<Vec<Opened<F::Opened>>, F::Error>
     where
         F: Feed<O>,
@@ -71,7 +69,7 @@ impl<F> Feeding<'_, F> {
             let items = start..(start + len).min(chunk.end);
             Ok(Opened {
                 len: items.len(),
-                numbers: self.feed.open(items, operands)?,
+                numbers: self.feed.open(items, blinds)?,
             })
         });
         opened.into_iter().collect()
@@ -94,7 +92,7 @@ impl<F> Feeding<'_, F> {
                 *words = tail;
                 head
             });
-            (places, self.feed.numbers(numbers))
+            (places, numbers)
         });
         let copies: Vec<_> = copies.collect();
         // Waking threads takes longer than copying a few numbers.
@@ -104,10 +102,12 @@ impl<F> Feeding<'_, F> {
         };
         threads.each_item(copies, |(places, numbers)| {
             NonTemporal::with(|stores| {
-                for (words, numbers) in places.into_iter().zip(numbers) {
-                    let numbers = numbers.chunks_exact(self.limbs);
-                    for (number, place) in numbers.zip(words.chunks_exact_mut(size)) {
-                        stores.copy_in(number, place);
+                let [first, mut second] = places.map(|words| words.chunks_exact_mut(size));
+                for (item, place) in first.enumerate() {
+                    let numbers = self.feed.numbers(numbers, item);
+                    stores.copy_in(numbers[0], place);
+                    if let Some(place) = second.next() {
+                        stores.copy_in(numbers[1], place);
                     }
                 }
             });
@@ -117,13 +117,13 @@ impl<F> Feeding<'_, F> {
     /// Passes the results of a chunk to the feed, on all threads, and wipes the words.
     ///
     /// `words` has all of them. `read` makes a result from the words of an item, its index in the
-    /// chunk, and its first number.
+    /// chunk, and its numbers.
     pub(super) fn take<O: Output>(
         &self,
         parts: Vec<Opened<F::Opened>>,
         words: &mut [u64],
         output: O,
-        read: impl Fn(usize, &[Limb], &[u64], &mut [Limb]) + Sync,
+        read: impl Fn(usize, [&[Limb]; 2], &[u64], &mut [Limb]) + Sync,
     ) where
         F: Feed<O>,
     {
@@ -145,10 +145,8 @@ impl<F> Feeding<'_, F> {
             .each_item(shares, |(first, numbers, words, output)| {
                 let mut results = Secret::new(vec![Limb::ZERO; output.len() * self.limbs]);
                 let items = results.chunks_exact_mut(self.limbs);
-                let bases = self.feed.numbers(&numbers)[0].chunks_exact(self.limbs);
-                let words = words.chunks_exact_mut(size);
-                for (item, ((result, base), words)) in (first..).zip(items.zip(bases).zip(words)) {
-                    read(item, base, words, result);
+                for (i, (result, words)) in items.zip(words.chunks_exact_mut(size)).enumerate() {
+                    read(first + i, self.feed.numbers(&numbers, i), words, result);
                     words.fill(0);
                 }
                 self.feed.take(numbers, &results, output);

@@ -18,7 +18,7 @@ use crypto_bigint::modular::MontyParams;
 use self::entries::EntriesJob;
 use self::powers::FixedJob;
 use super::Cuda;
-use super::family::SHIPPED;
+use super::family;
 use super::family::entry::{Entry, Operation};
 use super::family::fixed::{ENTRIES, TableShape, WINDOW_BITS, operand_words};
 use super::runtime::records::Residence;
@@ -247,7 +247,7 @@ impl Cuda {
     /// The kernels for the entries and for the powers, of devices that are not lost.
     fn fixed_kernels(&self, bits: u32, exponent_bits: u32) -> Option<[&'static Entry; 2]> {
         let kernel = |operation| {
-            let mut kernels = SHIPPED.narrowest(operation, bits);
+            let mut kernels = family::narrowest(operation, bits);
             let devices = || self.devices.in_use();
             kernels.find(|entry| devices().any(|device| entry.runs_on(device.info())))
         };

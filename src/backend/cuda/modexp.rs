@@ -1,37 +1,22 @@
-//! Batches of modular exponentiations: validation, the split between devices and host, and the
-//! device job.
-
-mod inputs;
+//! Batches of modular exponentiations: validation, and the split between devices and host.
 
 use alloc::collections::BTreeMap;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 
 use batch_modexp_core::checks::{check_instances, check_lengths};
+use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::width::{clear, place, width};
 use batch_modexp_core::{BatchModExp, Error, ModExp, gathered};
-use crypto_bigint::Unsigned;
+use crypto_bigint::{Limb, Unsigned};
 
 use super::Cuda;
-use super::family::SHIPPED;
-use super::family::entry::Entry;
-use super::family::{ModExpChunk, modexp};
-use super::plan::{Plan, Tuning};
-use super::runtime::device::Call;
-use super::runtime::launch::Loaded;
-use super::runtime::layout::Part;
-use super::runtime::module::Grid;
-use super::runtime::pipeline::{ChunkLens, Job, Prepared, Stop, Timing};
-use super::runtime::probe::DeviceInfo;
-use super::runtime::slot::Slot;
-use super::words::{HostPool, copy_out};
-
-#[cfg(feature = "rsa")]
-pub(super) use inputs::write_moduli;
-pub(super) use inputs::write_modulus;
+use super::feed::Feed;
+use super::plan::Tuning;
+use super::powers::PowerFeed;
+use super::runtime::pipeline::Timing;
 
 impl Cuda {
     /// Checks a batch of exponentiations, including its width against `max_bits`, and computes it.
@@ -99,7 +84,7 @@ impl Cuda {
     }
 
     /// Computes instances of one width on the devices. The host computes them if there is no
-    /// kernel, as for exponents that are longer than their moduli, and those that a family refuses.
+    /// kernel, as for exponents that are longer than their moduli.
     fn run_one_width<U: Unsigned + Sync + Send>(
         &self,
         batch: &[ModExp<'_, U>],
@@ -107,20 +92,12 @@ impl Cuda {
         out: &mut [U],
         tuning: Tuning,
     ) -> Result<Timing, Error> {
-        let on_host = |instances: &[ModExp<'_, U>], results: &mut [U]| {
-            self.host.batch_mod_exp(instances, exponent_bits, results)
-        };
-        let job = ModExpJob::new(batch, exponent_bits, tuning, self.host_pool());
-        if batch.is_empty() || exponent_bits > job.bits || !self.has_kernel(job.bits) {
-            return on_host(batch, out).map(|()| Timing::default());
+        let width = batch.first().map_or(0, bits);
+        if exponent_bits > width || !self.has_kernel(width) {
+            self.host.batch_mod_exp(batch, exponent_bits, out)?;
+            return Ok(Timing::default());
         }
-        let timing = self.devices.run(&job, &mut *out)?;
-        let refused = job.refused.into_inner();
-        let refused = refused.unwrap_or_else(PoisonError::into_inner);
-        if !refused.is_empty() {
-            gathered(batch, &refused, out, on_host)?;
-        }
-        Ok(timing)
+        self.run_powers(exponent_bits, tuning, batch, out)
     }
 }
 
@@ -129,147 +106,33 @@ fn bits<U: Unsigned>(instance: &ModExp<'_, U>) -> u32 {
     width(instance.params.modulus().as_ref())
 }
 
-/// Exponentiations with moduli of one width.
-pub(super) struct ModExpJob<'a, U: Unsigned> {
-    batch: &'a [ModExp<'a, U>],
-    /// The width of the moduli in bits.
-    bits: u32,
-    /// The length of the exponents, which is public.
-    exponent_bits: u32,
-    tuning: Tuning,
-    threads: HostPool<'a>,
-    /// The indices of instances whose moduli a family refused.
-    refused: Mutex<Vec<usize>>,
-}
-
-/// A chunk that was submitted.
-pub(super) struct Submitted {
-    entry: &'static Entry,
-    /// The place of the powers in the output.
-    power: Part,
-}
-
-/// The kernel and plan with which a device computes its share.
-pub(super) struct Share {
-    pub(super) plan: Plan,
-    pub(super) grid: Grid,
-    pub(super) loaded: Loaded,
-}
-
-impl Share {
-    /// Loads the kernel of a plan. A chunk fills half of the device.
-    pub(super) fn prepare(plan: Plan, call: &Call<'_>) -> Result<Prepared<Self>, Error> {
-        let kernel = call.device().kernel(&plan.entry.image)?;
-        let grid = kernel.grid();
-        let resident = grid.resident_instances();
-        Ok(Prepared {
-            chunks: ChunkLens::halves(resident, plan.entry.image.instances_per_block),
-            share: Self {
-                plan,
-                grid,
-                loaded: Loaded {
-                    kernels: vec![kernel],
-                    records: None,
-                },
-            },
-        })
-    }
-}
-
-impl<'a, U: Unsigned + Sync + Send> ModExpJob<'a, U> {
-    pub(super) fn new(
-        batch: &'a [ModExp<'a, U>],
-        exponent_bits: u32,
-        tuning: Tuning,
-        threads: HostPool<'a>,
-    ) -> Self {
-        Self {
-            batch,
-            bits: batch.first().map_or(0, bits),
-            exponent_bits,
-            tuning,
-            threads,
-            refused: Mutex::default(),
-        }
-    }
-
-    fn plan(&self, device: &DeviceInfo, count: usize) -> Option<Plan> {
-        let Self {
-            bits,
-            exponent_bits,
-            tuning,
-            ..
-        } = *self;
-        Plan::new(SHIPPED, bits, exponent_bits, count, device, tuning)
-    }
-
-    /// Moves powers to their places, each as wide as its modulus, and records refused instances.
-    /// `first` is the index of the first one.
-    fn store(&self, entry: &Entry, first: usize, words: &mut [u64], out: &mut [U]) {
-        let size = words.len() / out.len();
-        self.threads
-            .each_with_number(out, words, size, |i, out, words| {
-                let index = first + i;
-                if entry.family.is_refused(words) {
-                    let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-                    refused.push(index);
-                }
-                copy_out(
-                    words,
-                    place(out, self.batch[index].params.modulus().as_ref()),
-                );
-            });
-    }
-}
-
-impl<'o, U: Unsigned + Sync + Send> Job<&'o mut [U]> for ModExpJob<'_, U> {
-    type Share = Share;
-    type Chunk = Submitted;
+impl<'o, U: Unsigned + Sync + Send> Feed<&'o mut [U]> for [ModExp<'_, U>] {
+    type Opened = Range<usize>;
     type Error = Error;
 
-    fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
-        self.plan(device, count).map(|plan| plan.milliseconds)
+    fn open(&self, items: Range<usize>, _: bool) -> Result<Range<usize>, Error> {
+        Ok(items)
     }
 
-    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Share>, Error> {
-        let Some(plan) = self.plan(call.device().info(), count) else {
-            unreachable!("a device without a forecast has no share");
-        };
-        let mut prepared = Share::prepare(plan, call)?;
-        if self.tuning.single_launch {
-            prepared.chunks.most = count;
+    fn numbers<'n>(&'n self, items: &'n Range<usize>, item: usize) -> [&'n [Limb]; 2] {
+        let instance = &self[items.start + item];
+        [instance.base.as_limbs(), instance.exponent.as_limbs()]
+    }
+
+    /// Each power becomes as wide as its modulus.
+    fn take(&self, items: Range<usize>, powers: &[Limb], out: &'o mut [U]) {
+        let powers = powers.chunks_exact(powers.len() / items.len());
+        for ((instance, out), power) in self[items].iter().zip(out).zip(powers) {
+            place(out, instance.params.modulus().as_ref()).copy_from_slice(power);
         }
-        Ok(prepared)
-    }
-
-    fn submit(
-        &self,
-        share: &Share,
-        chunk: &Range<usize>,
-        slot: &mut Slot,
-    ) -> Result<Submitted, Stop<Error>> {
-        let entry = share.plan.entry;
-        let what = ModExpChunk {
-            count: chunk.len(),
-            moduli: chunk.len(),
-            exponent_bits: self.exponent_bits,
-            r2_bits: entry.r2_bits(self.bits),
-            window: share.plan.window,
-        };
-        let work = modexp::launch(entry, share.grid, &what);
-        let fill = |input: &mut [u64]| self.fill(entry, chunk, &work, input);
-        slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
-        Ok(Submitted {
-            entry,
-            power: work.power,
-        })
-    }
-
-    fn take(&self, chunk: Submitted, range: &Range<usize>, words: &mut [u64], places: &'o mut [U]) {
-        let powers = &mut words[chunk.power.range()];
-        self.store(chunk.entry, range.start, powers, places);
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// Instances that share a reference to a modulus share its record.
+impl<U: Unsigned + Sync + Send> PowerFeed<&mut [U]> for [ModExp<'_, U>] {
+    fn moduli(&self, items: Range<usize>) -> Vec<(ModulusRef<'_>, usize)> {
+        let runs = self[items].chunk_by(|a, b| ptr::eq(a.params, b.params));
+        runs.map(|run| (ModulusRef::of(run[0].params), run.len()))
+            .collect()
+    }
+}

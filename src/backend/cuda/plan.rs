@@ -10,10 +10,10 @@ use core::time::Duration;
 
 use batch_modexp_core::window::Window;
 
-use super::family::SHIPPED;
+use super::family;
 #[cfg(feature = "rsa")]
 use super::family::crt::CrtClass;
-use super::family::entry::{Entry, Registry};
+use super::family::entry::Entry;
 use super::runtime::probe::DeviceInfo;
 
 /// Choices for [`Cuda::batch_mod_exp_tuned`](super::Cuda::batch_mod_exp_tuned). The default leaves
@@ -89,7 +89,7 @@ impl Eq for EntryPoint {}
 /// The entry points for moduli of `bits` bits. None above
 /// [`Cuda::MAX_BITS`](super::Cuda::MAX_BITS).
 pub fn entry_points(bits: u32) -> impl Iterator<Item = EntryPoint> {
-    SHIPPED.serving(bits).map(EntryPoint)
+    family::serving(bits).map(EntryPoint)
 }
 
 /// The entry point for a device's share of `count` instances, with moduli of `bits` bits and
@@ -102,20 +102,22 @@ pub fn fastest_entry_point(
     count: usize,
 ) -> Option<EntryPoint> {
     let tuning = Tuning::default();
-    let plan = Plan::new(SHIPPED, bits, exponent_bits, count, device, tuning)?;
+    let plan = Plan::new(bits, exponent_bits, count, device, tuning)?;
     Some(EntryPoint(plan.entry))
 }
 
 /// The widths with kernels, in bits, ascending. Narrower moduli use those of the next width.
 #[must_use]
 pub fn widths() -> Vec<u32> {
-    SHIPPED.widths()
+    family::widths()
 }
 
 /// Whether a device is faster than a processor with many cores.
+///
+/// Chips for data centers have half as many double-precision units as single-precision ones. Others
+/// have 1/32 or fewer. They have not been measured; callers can name them.
 pub(crate) fn is_fast(device: &DeviceInfo) -> bool {
-    let mut families = SHIPPED.families().filter_map(<[Entry]>::first);
-    families.any(|entry| entry.family.is_fast_on(device))
+    device.single_to_double() <= 4
 }
 
 /// The kernel and window for exponentiations.
@@ -131,7 +133,6 @@ impl Plan {
     /// The plan for `count` instances with moduli of `bits` bits on one device. `None` if it has no
     /// kernel for them.
     pub(crate) fn new(
-        registry: Registry,
         bits: u32,
         exponent_bits: u32,
         count: usize,
@@ -142,10 +143,10 @@ impl Plan {
             let point = tuning.entry_point;
             point.is_some_and(|point| ptr::eq(point.0, *entry)) && entry.runs_on(device)
         };
-        let plan = match registry.serving(bits).find(asked) {
+        let plan = match family::serving(bits).find(asked) {
             Some(entry) => Self::with(entry, exponent_bits, count, device),
             None => {
-                let serving = || registry.serving(bits).filter(|entry| entry.runs_on(device));
+                let serving = || family::serving(bits).filter(|entry| entry.runs_on(device));
                 // Computing wider Montgomery parameters costs the host more than such a kernel
                 // saves.
                 let direct = |entry: &&Entry| entry.r2_bits(bits) == bits;
@@ -217,8 +218,8 @@ fn milliseconds(entry: &Entry, device: &DeviceInfo, count: usize, exponent_bits:
 /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of `prime_bits`
 /// bits: the narrowest ones that accept both widths of Montgomery parameters.
 #[cfg(feature = "rsa")]
-pub(crate) fn crt_class(registry: Registry, n_bits: u32, prime_bits: u32) -> Option<CrtClass> {
-    let classes = CrtClass::all(registry);
+pub(crate) fn crt_class(n_bits: u32, prime_bits: u32) -> Option<CrtClass> {
+    let classes = CrtClass::all();
     let taking = classes.filter_map(|class| class.taking(n_bits, prime_bits));
     taking.min_by_key(|class| class.bits)
 }

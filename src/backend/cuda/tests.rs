@@ -1,6 +1,6 @@
 //! Tests that need a GPU and access to internals: wiped buffers, and lost devices.
 
-use super::modexp::ModExpJob;
+use super::powers::PowerJob;
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Layout;
@@ -41,8 +41,10 @@ fn with_batch(check: impl FnOnce(&[ModExp<'_, U1024>], U1024)) {
     check(&vec![instance; 100_000], expected[0]);
 }
 
-fn job<'a>(cuda: &'a Cuda, batch: &'a [ModExp<'a, U1024>]) -> ModExpJob<'a, U1024> {
-    ModExpJob::new(batch, 32, Tuning::default(), cuda.host_pool())
+type Instances<'a> = [ModExp<'a, U1024>];
+
+fn job<'a>(cuda: &'a Cuda, batch: &'a Instances<'a>) -> PowerJob<'a, Instances<'a>> {
+    PowerJob::new(cuda, 32, Tuning::default(), batch)
 }
 
 #[test]
@@ -51,7 +53,7 @@ fn buffers_are_wiped_after_a_call() {
     with_batch(|batch, expected| {
         let mut out = vec![U1024::ZERO; batch.len()];
         let timing = cuda.batch_mod_exp_tuned(batch, 32, &mut out, Tuning::default());
-        assert!(timing.unwrap().launches > 1);
+        assert!(timing.unwrap().chunks > 1);
         assert!(out.iter().all(|result| *result == expected));
         assert!(cuda.devices.iter().all(Device::is_wiped));
     });
@@ -230,7 +232,7 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
 /// `has_failed` gets the job and the place for its results.
 fn check_wiping(
     how: Failure,
-    has_failed: impl Fn(&Cuda, &Failing<'_, ModExpJob<'_, U1024>>, &mut [U1024]) -> bool,
+    has_failed: impl Fn(&Cuda, &Failing<'_, PowerJob<'_, Instances<'_>>>, &mut [U1024]) -> bool,
 ) {
     let Some(cuda) = gpu(1) else { return };
     with_batch(|batch, _| {

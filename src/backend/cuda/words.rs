@@ -22,29 +22,20 @@ pub(crate) const INSPECTED_AT_A_TIME: usize = 512;
 pub(crate) struct HostPool<'a>(pub(crate) Option<&'a Workers>);
 
 impl HostPool<'_> {
-    /// Calls `f` for each part, on all threads if there are several parts. The calling thread takes
+    /// Calls `f` for each item, on all threads if there are several items. The calling thread takes
     /// part.
     ///
-    /// Each thread takes one part after another, and none waits for a part of another thread. With
-    /// rayon's parallel iterators, a waiting thread begins parts for another device, and the first
+    /// Each thread takes one item after another, and none waits for an item of another thread. With
+    /// rayon's parallel iterators, a waiting thread begins items for another device, and the first
     /// call then waits for those too (docs/log/performance-gpu-log.md, "Several devices").
-    pub(crate) fn each_part<T: Send>(
-        self,
-        parts: impl ExactSizeIterator<Item = T> + Send,
-        f: impl Fn(T) + Sync,
-    ) {
+    pub(crate) fn each_item<T: Send>(self, items: Vec<T>, f: impl Fn(T) + Sync) {
         let Some(workers) = self.0 else {
-            return parts.for_each(f);
+            return items.into_iter().for_each(f);
         };
-        let Ok(()) = workers.each_share(parts, |part| {
-            f(part);
+        let Ok(()) = workers.each_share(items.into_iter(), |item| {
+            f(item);
             Ok::<(), Infallible>(())
         });
-    }
-
-    /// Calls `f` for each item, on several threads.
-    pub(crate) fn each_item<T: Send>(self, items: Vec<T>, f: impl Fn(T) + Sync) {
-        self.each_part(items.into_iter(), f);
     }
 
     /// Calls `f` with the index, the place and the number of each element, on several threads if
@@ -94,8 +85,8 @@ impl HostPool<'_> {
         f: impl Fn(T) -> R + Sync,
     ) -> Vec<R> {
         let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
-        let parts = items.into_iter().zip(&mut results);
-        self.each_part(parts, |(item, result)| *result = Some(f(item)));
+        let pairs = items.into_iter().zip(&mut results).collect();
+        self.each_item(pairs, |(item, result)| *result = Some(f(item)));
         // Complete: if an item had panicked, this would not be reached.
         results.into_iter().flatten().collect()
     }

@@ -83,7 +83,7 @@ impl Auto {
                 let count = both.break_even(shape(&class))?;
                 Some(count.div_ceil(exponentiations))
             }
-            Chosen::Serial(_) | Chosen::Cpu(_) => {
+            Chosen::Cpu(_) => {
                 let _ = key;
                 None
             }
@@ -94,7 +94,6 @@ impl Auto {
 impl Chosen {
     fn backend(&self) -> &dyn RsaBackend {
         match self {
-            Self::Serial(serial) => serial,
             Self::Cpu(cpu) => cpu,
             #[cfg(feature = "cuda")]
             Self::Both(both) => both,

@@ -12,8 +12,9 @@ use super::{HostEngine, Items, ModulusRef, PerThread, RsaBackend, SecretPowers};
 use crate::backend::Cuda;
 use crate::backend::cuda::Timing;
 use crate::backend::cuda::crt::{CrtClass, CrtKey, CrtRun, CrtShape};
-use crate::backend::cuda::feed::{Feed, Operands};
-use crate::backend::cuda::powers::PowerRun;
+use crate::backend::cuda::feed::Feed;
+use crate::backend::cuda::plan::Tuning;
+use crate::backend::cuda::powers::PowerFeed;
 use crate::backend::cuda::runtime::pipeline::Output;
 use crate::rsa::batch::{Batch, Operations};
 use crate::rsa::error::Error;
@@ -38,7 +39,7 @@ impl RsaBackend for Cuda {
         if powers.exponent_bits > bits || !self.has_kernel(bits) {
             return self.host().exponentiate(powers);
         }
-        self.run_secret_powers(self.engine().0, powers)
+        self.run_secret_powers(powers)
     }
 
     fn compute(&self, items: Items<'_>) -> Result<(), Error> {
@@ -100,17 +101,13 @@ fn public_ops(cuda: &Cuda, batch: Batch<'_, PublicKey>, items: Items<'_>) -> Res
         cuda.host().compute(items)?;
         return Ok(Timing::default());
     };
-    let mut end = 0;
-    let moduli = runs(batch.keys).map(|run| {
-        end += run.len();
-        PowerRun {
-            end,
-            modulus: run[0].modulus(),
-        }
-    });
-    let moduli: Vec<_> = moduli.collect();
-    let feed = Public { batch };
-    cuda.run_public_powers(cuda.engine().0, key.exponent(), &moduli, &feed, items.slots)
+    let exponent = key.exponent();
+    let feed = Public {
+        batch,
+        exponent: exponent.as_limbs(),
+    };
+    let exponent_bits = exponent.bit_width_vartime();
+    cuda.run_powers(exponent_bits, Tuning::default(), &feed, items.slots)
 }
 
 /// Runs private operations on devices with `run_crt`, or through the host for keys without CRT
@@ -241,21 +238,22 @@ impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
         self.batch.is_blinded
     }
 
-    fn open(&self, items: Range<usize>, operands: Operands) -> Result<Self::Opened, Error> {
+    fn open(&self, items: Range<usize>, blinds: bool) -> Result<Self::Opened, Error> {
         let encoded = Encoded::new(self.batch.range(items))?;
-        let blinded = match operands {
-            Operands::Given => encoded.blind(self.engine.0),
-            _ => None,
+        let blinded = match blinds {
+            true => encoded.blind(self.engine.0),
+            false => None,
         };
         Ok((encoded, blinded))
     }
 
-    fn numbers<'n>(&self, (encoded, blinded): &'n Self::Opened) -> [&'n [Limb]; 2] {
-        match (blinded, &encoded.blinds) {
+    fn numbers<'n>(&'n self, (encoded, blinded): &'n Self::Opened, item: usize) -> [&'n [Limb]; 2] {
+        let numbers: [&[Limb]; 2] = match (blinded, &encoded.blinds) {
             (Some(blinded), _) => [&blinded.bases, &blinded.factors],
             (None, Some(blinds)) => [&encoded.ems, &blinds.numbers],
             (None, None) => [&encoded.ems, &[]],
-        }
+        };
+        numbers.map(|numbers| number(numbers, self.batch.class.limbs(), item))
     }
 
     fn take(&self, (encoded, _): Self::Opened, results: &[Limb], mut slots: Slots<'s>) {
@@ -269,23 +267,41 @@ impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
 /// Encodes items of public operations, and takes their powers.
 struct Public<'a> {
     batch: Batch<'a, PublicKey>,
+    /// The exponent of all keys.
+    exponent: &'a [Limb],
 }
 
 impl<'a, 's> Feed<Slots<'s>> for Public<'a> {
     type Opened = Encoded<'a, PublicKey>;
     type Error = Error;
 
-    fn open(&self, items: Range<usize>, _: Operands) -> Result<Self::Opened, Error> {
+    fn open(&self, items: Range<usize>, _: bool) -> Result<Self::Opened, Error> {
         Encoded::new(self.batch.range(items))
     }
 
-    fn numbers<'n>(&self, encoded: &'n Self::Opened) -> [&'n [Limb]; 2] {
-        [&encoded.ems, &[]]
+    fn numbers<'n>(&'n self, encoded: &'n Self::Opened, item: usize) -> [&'n [Limb]; 2] {
+        [
+            number(&encoded.ems, self.batch.class.limbs(), item),
+            self.exponent,
+        ]
     }
 
     fn take(&self, encoded: Self::Opened, powers: &[Limb], slots: Slots<'s>) {
         encoded.write_public(powers, slots);
     }
+}
+
+impl<'s> PowerFeed<Slots<'s>> for Public<'_> {
+    fn moduli(&self, items: Range<usize>) -> Vec<(ModulusRef<'_>, usize)> {
+        let runs = runs(&self.batch.keys[items]);
+        runs.map(|run| (run[0].modulus(), run.len())).collect()
+    }
+}
+
+/// One of the numbers, each as wide as n. None of no numbers.
+fn number(numbers: &[Limb], limbs: usize, item: usize) -> &[Limb] {
+    let place = item * limbs..(item + 1) * limbs;
+    numbers.get(place).unwrap_or_default()
 }
 
 impl Output for Slots<'_> {

@@ -11,10 +11,10 @@ use batch_modexp_core::{Error, ModExp};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
-use super::super::family::SHIPPED;
+use super::super::family;
 use super::super::family::entry::Entry;
-use super::super::modexp::ModExpJob;
 use super::super::plan::{EntryPoint, Tuning};
+use super::super::powers::PowerJob;
 use super::super::runtime::device::Device;
 use super::super::runtime::probe::{BlockCosts, Costs};
 use super::Cuda;
@@ -37,7 +37,7 @@ const WARM_UP: Duration = Duration::from_millis(200);
 /// Measures the kernels for moduli of these widths on a device.
 pub(super) fn costs(cuda: &Cuda, device: &Device, widths: &[u32]) -> Result<Costs, Error> {
     let serving = widths.iter().filter(|&&bits| bits > 0);
-    let serving = serving.flat_map(|&bits| SHIPPED.serving(bits));
+    let serving = serving.flat_map(|&bits| family::serving(bits));
     let running = serving.filter(|entry| entry.runs_on(device.info()));
     let entries: BTreeMap<_, _> = running.map(|entry| (entry.image.key, entry)).collect();
     let mut costs = Costs::default();
@@ -148,14 +148,13 @@ impl Measurement<'_> {
     fn run(&self, exponent_bits: u32) -> Result<Run, Error> {
         let batch = self.operands.batch(self.count);
         let mut out = self.operands.zeros(self.count);
-        let threads = self.cuda.host_pool();
         let tuning = Tuning {
             entry_point: Some(EntryPoint::of(self.entry)),
             window: Some(self.window()),
             single_launch: true,
         };
         let started = Instant::now();
-        let job = ModExpJob::new(&batch, exponent_bits, tuning, threads);
+        let job = PowerJob::new(self.cuda, exponent_bits, tuning, &batch[..]);
         let timing = self.cuda.devices.run_on(self.device, &job, &mut out[..])?;
         Ok(Run {
             kernel: timing.kernel,
@@ -241,7 +240,7 @@ mod tests {
 
     #[test]
     fn operands_fill_their_width() {
-        for bits in SHIPPED.widths() {
+        for bits in family::widths() {
             let operands = Operands::new(bits);
             for count in [1, 16, 17, 1000] {
                 let batch = operands.batch(count);

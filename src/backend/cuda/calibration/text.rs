@@ -24,8 +24,9 @@ use core::str::FromStr;
 
 use batch_modexp_core::CalibrationFault;
 
+use super::super::family;
 use super::super::runtime::probe::BlockCosts;
-use super::{Calibration, Chip, ProcessorCosts, SHIPPED, kernel_set};
+use super::{Calibration, Chip, ProcessorCosts, kernel_set};
 
 /// The first line, with the version of the format.
 const HEAD: &str = "batch-modexp calibration 1";
@@ -161,7 +162,7 @@ impl Calibration {
             ["call", call] => costs?.call_ns = Some(time(call)?),
             ["kernel", family, bits, variant, alone, shared] => {
                 let wanted = (*family, bits.parse().ok()?, *variant);
-                let mut keys = SHIPPED.exponentiating().map(|entry| entry.image.key);
+                let mut keys = family::exponentiating().map(|entry| entry.image.key);
                 let key = keys.find(|key| (key.family, key.bits, key.variant) == wanted)?;
                 let times = BlockCosts {
                     alone_ns: time(alone)?,

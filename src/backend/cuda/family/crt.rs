@@ -17,7 +17,8 @@ use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::window::Window;
 use crypto_bigint::BoxedUint;
 
-use super::entry::{Entry, Operation, Registry};
+use super::all;
+use super::entry::{Entry, Operation};
 use super::modexp::{check_count, check_kernel, check_r2_bits, scratch_words};
 use crate::backend::cuda::runtime::launch::{Argument, Launch};
 use crate::backend::cuda::runtime::layout::{Layout, Part};
@@ -58,12 +59,11 @@ impl CrtClass {
     }
 
     /// All classes.
-    pub(crate) fn all(registry: Registry) -> impl Iterator<Item = Self> {
-        let entries = move || registry.families().flatten();
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
         let kernels = move |operation, bits| {
-            entries().filter(move |entry| entry.operation == operation && entry.bits == bits)
+            all().filter(move |entry| entry.operation == operation && entry.bits == bits)
         };
-        let joins = entries().filter(|entry| entry.operation == Operation::CrtJoin);
+        let joins = all().filter(|entry| entry.operation == Operation::CrtJoin);
         joins.filter_map(move |join| {
             let prime = join.bits / 2;
             Some(Self {

@@ -20,12 +20,6 @@ impl Family for Dpf {
         entry.image.shared_bytes <= device.shared_bytes_per_block()
     }
 
-    /// Chips for data centers have half as many double-precision units as single-precision ones.
-    /// Others have 1/32 or fewer.
-    fn is_fast_on(&self, device: &DeviceInfo) -> bool {
-        device.single_to_double() <= 4
-    }
-
     /// The time for the rounds of blocks on a multiprocessor, scaled from an H200 by the clock and
     /// the number of double-precision units.
     fn milliseconds(

@@ -1,6 +1,4 @@
-//! Properties of kernels, common to all families, and sets of families.
-
-use alloc::vec::Vec;
+//! Properties of kernels, common to all families.
 
 use super::Family;
 use crate::backend::cuda::runtime::module::Image;
@@ -95,80 +93,4 @@ impl Entry {
             bits
         }
     }
-}
-
-/// A set of families.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Registry(&'static [&'static [Entry]]);
-
-impl Registry {
-    pub(crate) const fn new(families: &'static [&'static [Entry]]) -> Self {
-        Self(families)
-    }
-
-    pub(crate) fn families(self) -> impl Iterator<Item = &'static [Entry]> {
-        self.0.iter().copied()
-    }
-
-    /// The kernels for exponentiations of `bits` bits: for each family those of the narrowest class
-    /// that holds them.
-    pub(crate) fn serving(self, bits: u32) -> impl Iterator<Item = &'static Entry> {
-        self.narrowest(Operation::ModExp, bits)
-    }
-
-    /// All kernels that compute one exponentiation for each instance.
-    pub(crate) fn exponentiating(self) -> impl Iterator<Item = &'static Entry> {
-        self.families()
-            .flat_map(|entries| with_operation(entries, Operation::ModExp))
-    }
-
-    /// For each family the kernels of the narrowest class that holds numbers of `bits` bits.
-    pub(crate) fn narrowest(
-        self,
-        operation: Operation,
-        bits: u32,
-    ) -> impl Iterator<Item = &'static Entry> {
-        self.families().flat_map(move |entries| {
-            let widths = with_operation(entries, operation).map(|entry| entry.bits);
-            let class = widths.filter(|&width| width >= bits).min();
-            with_operation(entries, operation).filter(move |entry| Some(entry.bits) == class)
-        })
-    }
-
-    /// The widest modulus of any kernel, in bits.
-    pub(crate) const fn max_bits(self) -> u32 {
-        let (mut widest, mut family) = (0, 0);
-        while family < self.0.len() {
-            let (entries, mut i) = (self.0[family], 0);
-            while i < entries.len() {
-                if matches!(entries[i].operation, Operation::ModExp) && entries[i].bits > widest {
-                    widest = entries[i].bits;
-                }
-                i += 1;
-            }
-            family += 1;
-        }
-        widest
-    }
-
-    /// The widths of the classes for exponentiations, ascending.
-    pub(crate) fn widths(self) -> Vec<u32> {
-        let mut widths: Vec<_> = self.families().flat_map(widths).collect();
-        widths.sort_unstable();
-        widths.dedup();
-        widths
-    }
-}
-
-fn with_operation(
-    entries: &'static [Entry],
-    operation: Operation,
-) -> impl Iterator<Item = &'static Entry> {
-    entries
-        .iter()
-        .filter(move |entry| entry.operation == operation)
-}
-
-fn widths(entries: &'static [Entry]) -> impl Iterator<Item = u32> {
-    with_operation(entries, Operation::ModExp).map(|entry| entry.bits)
 }

@@ -25,12 +25,6 @@ impl Family for Int {
         entry.image.shared_bytes <= device.shared_bytes_per_block()
     }
 
-    /// Always `false`: chips on which no other family is fast have not been measured. Callers can
-    /// name the device.
-    fn is_fast_on(&self, _: &DeviceInfo) -> bool {
-        false
-    }
-
     /// The time for the rounds of blocks on a multiprocessor, scaled from an H200 by the clock.
     ///
     /// All chips since sm_70 multiply equally many 32-bit integers for each clock and

@@ -1,5 +1,5 @@
-//! Modular exponentiation in residue number systems on tensor cores (RNS): `kernels/rns`,
-//! `docs/rns.md`.
+//! Modular exponentiation in residue number systems on tensor cores (RNS): `kernels/rns` for
+//! sm_90a, `kernels/rns_mma` for all chips since sm_80, `docs/rns.md`.
 
 use batch_modexp_core::window::Window;
 
@@ -8,12 +8,13 @@ use crate::backend::cuda::family::entry::{BlockTimes, Entry, Operation};
 use crate::backend::cuda::runtime::module::{CompressedPtx, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 
-/// The RNS family. `kernels/README.md` lists the parameters of its kernels.
+/// An RNS family. `kernels/README.md` lists the parameters of its kernels.
 #[derive(Debug)]
-pub(crate) struct Rns;
-
-/// The only chips with the kernels' instructions: code for `sm_90a` runs on no other.
-const COMPUTE_CAPABILITY: (i32, i32) = (9, 0);
+pub(crate) struct Rns {
+    /// Whether the kernels use `mma.sync` for bytes, which chips since sm_80 have. Otherwise they
+    /// are code for sm_90a, which runs on no other chip.
+    is_mma: bool,
+}
 
 /// CUDA 12.0, the first driver for PTX 8.0.
 const MIN_CUDA_VERSION: i32 = 12_000;
@@ -36,16 +37,17 @@ const PASS_COST: f64 = 6.4;
 
 impl Family for Rns {
     fn runs_on(&self, entry: &Entry, device: &DeviceInfo) -> bool {
-        device.compute_capability() == COMPUTE_CAPABILITY
-            && device.cuda_version() >= MIN_CUDA_VERSION
-            && entry.image.shared_bytes <= device.shared_bytes_per_block()
+        let has_instructions = match self.is_mma {
+            true => device.compute_capability() >= (8, 0),
+            false => {
+                device.compute_capability() == (9, 0) && device.cuda_version() >= MIN_CUDA_VERSION
+            }
+        };
+        has_instructions && entry.image.shared_bytes <= device.shared_bytes_per_block()
     }
 
-    fn is_fast_on(&self, device: &DeviceInfo) -> bool {
-        device.compute_capability() == COMPUTE_CAPABILITY
-    }
-
-    /// The time for the rounds of blocks on a multiprocessor, scaled from an H200 by the clock.
+    /// The time for the rounds of blocks on a multiprocessor, scaled from an H200 by the clock and
+    /// the rate of byte products.
     fn milliseconds(
         &self,
         entry: &Entry,
@@ -56,7 +58,8 @@ impl Family for Rns {
         let (times, blocks) = (entry.block_times(), entry.blocks_each(device, count));
         let on_reference = times.alone_ms.max(blocks * times.shared_ms);
         let whole = |bits| SETUP_COST + cost(self.best_window(bits), bits);
-        on_reference * whole(exponent_bits) / whole(entry.bits) / relative_clock(device)
+        let clocks = on_reference * whole(exponent_bits) / whole(entry.bits) * slowdown(device);
+        clocks / relative_clock(device)
     }
 
     /// The window with the fewest multiplications, including the cost of table look-ups.
@@ -82,11 +85,33 @@ fn cost(window: Window, exponent_bits: u32) -> f64 {
     (squarings + window.table_len()) as f64 + digits as f64 * ENTRY_COST + passes as f64 * PASS_COST
 }
 
-const FAMILY: &dyn Family = &Rns;
+/// The clocks that a multiprocessor should take, relative to an H200. Predicted from NVIDIA's
+/// published rates for bytes, not measured.
+fn slowdown(device: &DeviceInfo) -> f64 {
+    match device.compute_capability() {
+        // 2,048 multiply-adds for each clock: no slowdown, because loading the matrices takes as
+        // long.
+        (8, 0) | (9, _) | (10, _) => 1.0,
+        // 1,024 multiply-adds for each clock.
+        _ => 2.0,
+    }
+}
+
+const FAMILY: &dyn Family = &Rns { is_mma: false };
 
 // The table of kernels and the name of their folder. The build script makes both from
 // `kernels/rns/shapes.csv`.
 include!(concat!(env!("OUT_DIR"), "/rns.rs"));
+
+/// The kernels for chips since sm_80.
+pub(crate) mod mma {
+    use super::*;
+
+    const FAMILY: &dyn Family = &Rns { is_mma: true };
+
+    // The same from `kernels/rns_mma/shapes.csv`.
+    include!(concat!(env!("OUT_DIR"), "/rns_mma.rs"));
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,6 @@
 //! Tests of the parent module: the tables against the files, and against the expectations of the
 //! host.
 
-mod throwaway;
-
 use super::super::plan::{Plan, Tuning};
 use super::super::runtime::probe::DeviceInfo;
 #[cfg(feature = "rsa")]
@@ -11,10 +9,6 @@ use super::entry::Operation;
 use super::*;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-
-fn all() -> impl Iterator<Item = &'static Entry> {
-    SHIPPED.families().flatten()
-}
 
 /// The embedded texts are those of the files, except for comments.
 #[test]
@@ -35,9 +29,9 @@ fn every_entry_is_in_its_module() {
     }
 }
 
-/// A family outside the registry would never be launched.
+/// A family outside the table would never be launched.
 #[test]
-fn every_family_is_registered() {
+fn every_family_is_in_the_table() {
     let kernels = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels")).unwrap();
     for folder in kernels.map(|entry| entry.unwrap().path()) {
         if folder.join("shapes.csv").exists() {
@@ -83,7 +77,7 @@ fn entries_cost_what_was_measured_of_their_shape() {
                 let (ours, theirs) = (&half.image, &entry.image);
                 ours.threads == theirs.threads && ours.key.family == theirs.key.family
             };
-            let mut same = SHIPPED.serving(half.bits).filter(alike);
+            let mut same = serving(half.bits).filter(alike);
             let (ours, theirs) = (half.times.unwrap(), same.next().unwrap().times.unwrap());
             assert_eq!(ours.alone_ms, theirs.alone_ms);
             assert_eq!(ours.shared_ms, theirs.shared_ms);
@@ -93,7 +87,7 @@ fn entries_cost_what_was_measured_of_their_shape() {
 
 #[cfg(feature = "rsa")]
 fn classes() -> Vec<CrtClass> {
-    CrtClass::all(SHIPPED).collect()
+    CrtClass::all().collect()
 }
 
 #[cfg(feature = "rsa")]
@@ -136,7 +130,7 @@ fn classes_take_the_widths_that_their_kernels_take() {
 
 #[test]
 fn widths_round_up_to_a_class() {
-    let class = |bits| SHIPPED.serving(bits).map(|entry| entry.bits).next();
+    let class = |bits| serving(bits).map(|entry| entry.bits).next();
     assert_eq!(class(64), Some(512));
     assert_eq!(class(512), Some(512));
     assert_eq!(class(513), Some(768));
@@ -145,18 +139,18 @@ fn widths_round_up_to_a_class() {
     assert_eq!(class(6144), Some(6144));
     assert_eq!(class(6145), Some(8192));
     assert_eq!(class(8193), None);
-    assert_eq!(SHIPPED.max_bits(), 8192);
-    assert_eq!(SHIPPED.widths().last(), Some(&8192));
+    assert_eq!(MAX_BITS, 8192);
+    assert_eq!(widths().last(), Some(&8192));
 }
 
 /// Montgomery parameters of every width above the narrowest class's minimum can be used directly.
 /// Kernels that only accept their own width are exempt.
 #[test]
 fn classes_take_the_parameters_of_every_width_between_them() {
-    for pair in SHIPPED.widths().windows(2) {
+    for pair in widths().windows(2) {
         let between = |entry: &&Entry| entry.min_r2_bits < entry.bits;
-        assert!(SHIPPED.serving(pair[1]).any(|entry| between(&entry)));
-        for entry in SHIPPED.serving(pair[1]).filter(between) {
+        assert!(serving(pair[1]).any(|entry| between(&entry)));
+        for entry in serving(pair[1]).filter(between) {
             assert!(
                 entry.min_r2_bits <= pair[0] + 32,
                 "{}",
@@ -170,8 +164,8 @@ fn classes_take_the_parameters_of_every_width_between_them() {
 #[test]
 fn chips_with_little_shared_memory_take_what_fits() {
     let device = DeviceInfo::imaginary(100, 64 << 10);
-    for bits in SHIPPED.widths() {
-        let plan = Plan::new(SHIPPED, bits, bits, 1_000_000, &device, Tuning::default());
+    for bits in widths() {
+        let plan = Plan::new(bits, bits, 1_000_000, &device, Tuning::default());
         assert!(plan.is_some(), "{bits}");
     }
 }

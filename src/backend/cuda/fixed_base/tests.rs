@@ -233,7 +233,7 @@ fn tables_and_exponents_are_checked() {
 /// the modulus.
 #[test]
 fn octets_of_a_table() {
-    let mut entries = SHIPPED.narrowest(Operation::FixedExp, 2048);
+    let mut entries = family::narrowest(Operation::FixedExp, 2048);
     let entry = entries.next().unwrap();
     let words = |exponent_bits| {
         TableShape {

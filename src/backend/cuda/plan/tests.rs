@@ -4,12 +4,12 @@ use super::super::plan::entry_points;
 use super::super::runtime::probe::{BlockCosts, Costs};
 use super::*;
 
-fn planned(registry: Registry, bits: u32, count: usize, device: &DeviceInfo) -> Option<Plan> {
-    Plan::new(registry, bits, bits, count, device, Tuning::default())
+fn planned(bits: u32, count: usize, device: &DeviceInfo) -> Option<Plan> {
+    Plan::new(bits, bits, count, device, Tuning::default())
 }
 
 fn name(bits: u32, count: usize, device: &DeviceInfo, tuning: Tuning) -> Option<&'static str> {
-    let plan = Plan::new(SHIPPED, bits, bits, count, device, tuning);
+    let plan = Plan::new(bits, bits, count, device, tuning);
     plan.map(|plan| plan.entry.image.function)
 }
 
@@ -32,7 +32,7 @@ fn small_batches_take_more_lanes_for_each_instance() {
 
 fn family(bits: u32, exponent_bits: u32, count: usize, device: &DeviceInfo) -> &'static str {
     let tuning = Tuning::default();
-    let plan = Plan::new(SHIPPED, bits, exponent_bits, count, device, tuning).unwrap();
+    let plan = Plan::new(bits, exponent_bits, count, device, tuning).unwrap();
     plan.entry.image.key.family
 }
 
@@ -58,7 +58,7 @@ fn families_are_chosen_by_what_was_measured() {
     let game = game.with_few_doubles();
     for chip in [(7, 5), (8, 6), (8, 9), (12, 0)] {
         let game = game.clone().with_compute_capability(chip);
-        for bits in SHIPPED.widths() {
+        for bits in family::widths() {
             assert_eq!(family(bits, bits, 1_000_000, &game), "int", "{bits}");
         }
     }
@@ -71,11 +71,11 @@ fn families_are_chosen_by_what_was_measured() {
 #[test]
 fn an_h200_changes_kernels_where_it_was_measured() {
     let device = DeviceInfo::imaginary(132, 227 << 10).with_compute_capability((7, 0));
-    for bits in SHIPPED.widths() {
+    for bits in family::widths() {
         for exponent_bits in [17, bits] {
             let at = |count: usize| {
                 let tuning = Tuning::default();
-                let plan = Plan::new(SHIPPED, bits, exponent_bits, count, &device, tuning);
+                let plan = Plan::new(bits, exponent_bits, count, &device, tuning);
                 plan.unwrap().entry
             };
             for count in (0..20).map(|power| 1usize << power) {
@@ -86,8 +86,7 @@ fn an_h200_changes_kernels_where_it_was_measured() {
                         .div_ceil(entry.image.instances_per_block);
                     times.alone_ms.max(blocks as f64 * times.shared_ms)
                 };
-                let best = SHIPPED
-                    .serving(bits)
+                let best = family::serving(bits)
                     .filter(|entry| entry.runs_on(&device))
                     .map(time)
                     .fold(f64::INFINITY, f64::min);
@@ -127,7 +126,7 @@ fn chips_are_told_apart() {
 fn forecasts_follow_the_work() {
     let device = DeviceInfo::imaginary(100, 227 << 10).with_compute_capability((7, 0));
     let ms = |bits, count, device: &DeviceInfo| {
-        let plan = planned(SHIPPED, bits, count, device);
+        let plan = planned(bits, count, device);
         plan.unwrap().milliseconds
     };
     assert!(ms(1024, 1_000_000, &device) > 1.9 * ms(1024, 500_000, &device));
@@ -138,7 +137,7 @@ fn forecasts_follow_the_work() {
             entry_point: dpf,
             ..Tuning::default()
         };
-        let plan = Plan::new(SHIPPED, 1024, 1024, 1000, device, tuning);
+        let plan = Plan::new(1024, 1024, 1000, device, tuning);
         plan.unwrap().milliseconds
     };
     let slow = device.clone().with_few_doubles();
@@ -150,7 +149,7 @@ fn forecasts_follow_the_work() {
 fn the_kernel_for_halves_follows_the_count() {
     let hopper = DeviceInfo::imaginary(100, 227 << 10);
     let device = hopper.clone().with_compute_capability((7, 0));
-    let class = crt_class(SHIPPED, 2048, 1024).unwrap();
+    let class = crt_class(2048, 1024).unwrap();
     assert_eq!(class.bits, 2048);
     let halves = |count, device: &DeviceInfo| {
         let plan = Plan::of_halves(&class, 1024, count, device)?;
@@ -164,17 +163,17 @@ fn the_kernel_for_halves_follows_the_count() {
     // The check needs more shared memory than this chip has.
     assert_eq!(halves(1, &DeviceInfo::imaginary(100, 64 << 10)), None);
     // Tensor cores accept full widths only.
-    let narrow = crt_class(SHIPPED, 1984, 960).unwrap();
+    let narrow = crt_class(1984, 960).unwrap();
     assert_eq!(narrow.halves.len(), 2);
     // Unequal factors, and moduli without a class.
-    let unequal = crt_class(SHIPPED, 2048, 1088);
+    let unequal = crt_class(2048, 1088);
     assert!(unequal.is_none_or(|class| class.bits > 2048));
-    assert!(crt_class(SHIPPED, 8192, 4096).is_none());
+    assert!(crt_class(8192, 4096).is_none());
 }
 
 /// A device on which kernels take `times`, in nanoseconds: a block alone, and one of many.
 fn measured(device: &DeviceInfo, times: impl Fn(&Entry) -> Option<(u64, u64)>) -> DeviceInfo {
-    let times = SHIPPED.exponentiating().filter_map(|entry| {
+    let times = family::exponentiating().filter_map(|entry| {
         let (alone_ns, shared_ns) = times(entry)?;
         let times = BlockCosts {
             alone_ns,
@@ -211,8 +210,8 @@ fn measured_times_decide() {
                 let per_block = entry.image.instances_per_block as u64;
                 Some((ns * u64::from(entry.bits), ns * per_block))
             });
-            for bits in SHIPPED.widths() {
-                let mut serving = SHIPPED.serving(bits);
+            for bits in family::widths() {
+                let mut serving = family::serving(bits);
                 let serves = |entry: &Entry| {
                     let is_direct = entry.r2_bits(bits) == bits;
                     entry.image.key.family == fastest && entry.runs_on(&device) && is_direct
@@ -240,14 +239,13 @@ fn forecasts_follow_what_was_measured() {
         let (alone, shared) = predicted(entry, &device);
         Some((2 * alone, 2 * shared))
     });
-    for bits in SHIPPED.widths() {
+    for bits in family::widths() {
         for exponent_bits in [17, bits] {
             let forecasts = |device: &DeviceInfo| -> Vec<_> {
                 counts()
                     .map(|count| {
                         let tuning = Tuning::default();
-                        let plan =
-                            Plan::new(SHIPPED, bits, exponent_bits, count, device, tuning).unwrap();
+                        let plan = Plan::new(bits, exponent_bits, count, device, tuning).unwrap();
                         (plan.entry.image.function, plan.milliseconds)
                     })
                     .collect()
@@ -267,8 +265,8 @@ fn forecasts_follow_what_was_measured() {
 #[test]
 fn slower_kernels_are_not_chosen_more_often() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
-    for bits in SHIPPED.widths() {
-        for slowed in SHIPPED.serving(bits) {
+    for bits in family::widths() {
+        for slowed in family::serving(bits) {
             let chosen = |percent: u64| {
                 let device = measured(&device, |entry| {
                     let (alone, shared) = predicted(entry, &device);
@@ -279,7 +277,7 @@ fn slower_kernels_are_not_chosen_more_often() {
                     Some((alone * percent / 100, shared * percent / 100))
                 });
                 let counts = (0..20).map(|power| 1usize << power);
-                let plans = counts.filter_map(|count| planned(SHIPPED, bits, count, &device));
+                let plans = counts.filter_map(|count| planned(bits, count, &device));
                 plans.filter(|plan| ptr::eq(plan.entry, slowed)).count()
             };
             let times = [20, 50, 80, 100, 125, 200, 500].map(chosen);
@@ -294,7 +292,7 @@ fn what_was_not_measured_is_foretold() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
     let partly = measured(&device, |entry| (entry.bits == 1024).then_some((1, 1)));
     let ms = |device: &DeviceInfo, bits| {
-        let plan = planned(SHIPPED, bits, 1000, device).unwrap();
+        let plan = planned(bits, 1000, device).unwrap();
         plan.milliseconds
     };
     assert_eq!(ms(&partly, 2048), ms(&device, 2048));
@@ -306,7 +304,7 @@ fn what_was_not_measured_is_foretold() {
 #[test]
 fn measured_times_decide_among_halves() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
-    let class = crt_class(SHIPPED, 2048, 1024).unwrap();
+    let class = crt_class(2048, 1024).unwrap();
     for fastest in ["dpf", "rns", "rns_mma"] {
         let device = measured(&device, |entry| {
             Some(match entry.image.key.family == fastest {
@@ -328,16 +326,9 @@ fn entry_points_say_what_they_are_chosen_by() {
     for bits in [512, 960, 1024, 4096, 8192] {
         for count in [1, 1_000_000] {
             let fastest = fastest_entry_point(&device, bits, bits, count).unwrap();
-            let plan = planned(SHIPPED, bits, count, &device).unwrap();
+            let plan = planned(bits, count, &device).unwrap();
             assert!(ptr::eq(plan.entry, fastest.0));
-            let widest = Plan::new(
-                SHIPPED,
-                bits,
-                fastest.bits(),
-                count,
-                &device,
-                Tuning::default(),
-            );
+            let widest = Plan::new(bits, fastest.bits(), count, &device, Tuning::default());
             let forecast = fastest.forecast(&device, count).unwrap().as_secs_f64() * 1e3;
             assert!((forecast / widest.unwrap().milliseconds - 1.0).abs() < 1e-3);
         }

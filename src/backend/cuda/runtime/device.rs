@@ -6,11 +6,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLockReadGuard};
+use std::sync::{Mutex, OnceLock, PoisonError, RwLockReadGuard};
 
 use batch_modexp_core::{DeviceFault, Error};
 use cudarc::driver::{CudaContext, DriverError};
 
+use super::lock;
 use super::module::{Cache, Image, Kernel};
 use super::pool::Pool;
 use super::probe::{Costs, DeviceInfo, fault_of, name_of};
@@ -32,7 +33,7 @@ const SLOTS: usize = 16;
 pub(crate) struct Device {
     info: DeviceInfo,
     context: Arc<CudaContext>,
-    loaded: Mutex<Cache>,
+    loaded: Cache,
     calls: Calls,
     /// The number of calls under way.
     under_way: AtomicUsize,
@@ -56,7 +57,7 @@ impl Device {
         Ok(Self {
             info: info.clone(),
             context,
-            loaded: Mutex::default(),
+            loaded: Cache::default(),
             calls: Calls::default(),
             under_way: AtomicUsize::new(0),
             slots,
@@ -73,14 +74,14 @@ impl Device {
     pub(crate) fn kernel(&self, image: &'static Image) -> Result<Arc<Kernel>, Error> {
         self.check_lost()?;
         let multiprocessors = self.info.multiprocessors();
-        let kernel = lock(&self.loaded).kernel(&self.context, multiprocessors, image);
+        let kernel = self.loaded.kernel(&self.context, multiprocessors, image);
         kernel.map_err(|error| self.fault(error))
     }
 
     /// The number of compiled kernels.
     #[cfg(all(test, feature = "rsa"))]
     pub(crate) fn compiled(&self) -> usize {
-        lock(&self.loaded).len()
+        self.loaded.len()
     }
 
     /// Begins a call.
@@ -144,15 +145,10 @@ impl Device {
     }
 }
 
-impl Worker for &Device {
-    type Error = Error;
-
+/// A device with its estimated time for a part of a batch.
+impl Worker for (&Device, f64) {
     fn check(&self) -> Result<(), Error> {
-        self.check_lost()
-    }
-
-    fn refused(&self) -> Error {
-        Error::ThreadPool { threads: 1 }
+        self.0.check_lost()
     }
 }
 
@@ -241,9 +237,4 @@ impl Drop for SlotsInUse<'_> {
         slots.iter_mut().for_each(Slot::abandon);
         self.device.slots.release(slots);
     }
-}
-
-/// Locks a mutex, even if a holder has panicked: slots are clean and kernels complete at any time.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

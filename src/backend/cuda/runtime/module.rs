@@ -2,14 +2,15 @@
 #![allow(unsafe_code)]
 
 use alloc::collections::BTreeMap;
-use alloc::collections::btree_map::Entry;
 use alloc::ffi::CString;
 use alloc::sync::Arc;
 use core::fmt;
+use std::sync::Mutex;
 
 use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUmodule};
 use cudarc::driver::{CudaContext, DriverError, result};
 
+use super::lock;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
 /// The identity of a kernel. Names of functions and files need only be unique within a family.
@@ -70,38 +71,48 @@ impl fmt::Debug for CompressedPtx {
 /// Dynamic shared memory that a block may have without asking, in bytes.
 const SHARED_BYTES_WITHOUT_ASKING: u32 = 48 << 10;
 
+/// A module, once it is loaded.
+type Loading = Arc<Mutex<Option<Arc<Module>>>>;
+
 /// The kernels that a device has loaded.
 #[derive(Default)]
 pub(super) struct Cache {
     /// Modules by family and file. Kernels share them.
-    modules: BTreeMap<(&'static str, &'static str), Arc<Module>>,
-    kernels: BTreeMap<KernelKey, Arc<Kernel>>,
+    modules: Mutex<BTreeMap<(&'static str, &'static str), Loading>>,
+    kernels: Mutex<BTreeMap<KernelKey, Arc<Kernel>>>,
 }
 
 impl Cache {
     /// The number of kernels.
     #[cfg(all(test, feature = "rsa"))]
     pub(super) fn len(&self) -> usize {
-        self.kernels.len()
+        lock(&self.kernels).len()
     }
 
     /// The kernel of `image`, loaded on first use for a device of `multiprocessors`.
+    ///
+    /// The driver compiles a module for seconds. Meanwhile those of other modules can be used.
     pub(super) fn kernel(
-        &mut self,
+        &self,
         context: &Arc<CudaContext>,
         multiprocessors: u32,
         image: &'static Image,
     ) -> Result<Arc<Kernel>, DriverError> {
-        if let Some(kernel) = self.kernels.get(&image.key) {
+        if let Some(kernel) = lock(&self.kernels).get(&image.key) {
             return Ok(kernel.clone());
         }
-        let module = match self.modules.entry((image.key.family, image.module)) {
-            Entry::Occupied(loaded) => loaded.into_mut(),
-            Entry::Vacant(place) => place.insert(Arc::new(Module::load(context, image)?)),
+        let file = (image.key.family, image.module);
+        let loading = lock(&self.modules).entry(file).or_default().clone();
+        let mut loading = lock(&loading);
+        let module = match &mut *loading {
+            Some(module) => module,
+            empty => empty.insert(Arc::new(Module::load(context, image)?)),
         };
         let kernel = Arc::new(Kernel::new(module, multiprocessors, image)?);
-        self.kernels.insert(image.key, kernel.clone());
-        Ok(kernel)
+        Ok(lock(&self.kernels)
+            .entry(image.key)
+            .or_insert(kernel)
+            .clone())
     }
 }
 

@@ -76,17 +76,19 @@ pub(crate) struct Prepared<S> {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Timing {
-    /// The time from the start to the end of each kernel, by the device's clock, summed over all
-    /// launches of the batch. Launches that overlap count in full each.
+    /// The time from the start of the first kernel to the end of the last one, by the device's
+    /// clock, summed over all chunks. Chunks that overlap count in full each, and so do waits between
+    /// the kernels of a chunk.
     pub kernel: Duration,
-    /// The number of launches.
-    pub launches: u32,
+    /// The number of chunks. Those of private operations with CRT have three or four launches,
+    /// others one.
+    pub chunks: u32,
 }
 
 impl core::ops::AddAssign for Timing {
     fn add_assign(&mut self, other: Self) {
         self.kernel += other.kernel;
-        self.launches += other.launches;
+        self.chunks += other.chunks;
     }
 }
 
@@ -147,14 +149,23 @@ impl Devices {
     /// After an error, only some instances may have results.
     pub(crate) fn run<O: Output, J: Job<O>>(&self, job: &J, output: O) -> Result<Timing, J::Error> {
         self.check()?;
-        let able = |device: &&Device| job.forecast(device.info(), 1).is_some();
-        let able: Vec<_> = self.iter().filter(able).collect();
-        let count = output.len().div_ceil(able.len().max(1));
-        let speed = |device: &&Device| {
-            let forecast = job.forecast(device.info(), count);
-            forecast.map_or(0.0, |milliseconds| 1.0 / milliseconds)
-        };
-        run_with(job, &able, speed, output)
+        let forecast = |device: &&Device, count| job.forecast(device.info(), count);
+        run_with(
+            job,
+            &with_times(self.iter(), output.len(), forecast),
+            output,
+        )
+    }
+
+    /// The estimated time in milliseconds for a job of `count` instances on the devices in use.
+    /// `None` if none has a kernel.
+    pub(crate) fn forecast(
+        &self,
+        count: usize,
+        forecast: impl Fn(&DeviceInfo, usize) -> Option<f64>,
+    ) -> Option<f64> {
+        let forecast = |device: &&Device, count| forecast(device.info(), count);
+        together(&with_times(self.in_use(), count, forecast))
     }
 
     /// Runs a job on only one of the devices, which must have a kernel for it.
@@ -165,7 +176,7 @@ impl Devices {
         output: O,
     ) -> Result<Timing, J::Error> {
         self.check()?;
-        run_with(job, &[device], |_| 1.0, output)
+        run_with(job, &[(device, 1.0)], output)
     }
 }
 
@@ -178,14 +189,37 @@ impl Drop for Devices {
     }
 }
 
-/// Runs a job on these devices, each with a share in proportion to its speed.
+/// The devices with a kernel, each with its estimated time for an equal part of `count` instances.
+fn with_times<D>(
+    devices: impl Iterator<Item = D>,
+    count: usize,
+    forecast: impl Fn(&D, usize) -> Option<f64>,
+) -> Vec<(D, f64)> {
+    let able: Vec<_> = devices
+        .filter(|device| forecast(device, 1).is_some())
+        .collect();
+    let part = count.div_ceil(able.len().max(1));
+    let timed = able.into_iter().filter_map(|device| {
+        let time = forecast(&device, part)?;
+        Some((device, time))
+    });
+    timed.collect()
+}
+
+/// The time of devices that take these times for equal parts, and share the work by their speed.
+fn together<D>(devices: &[(D, f64)]) -> Option<f64> {
+    let speed: f64 = devices.iter().map(|(_, time)| 1.0 / time).sum();
+    (!devices.is_empty()).then(|| devices.len() as f64 / speed)
+}
+
+/// Runs a job on these devices, each with a share in inverse proportion to its time.
 fn run_with<O: Output, J: Job<O>>(
     job: &J,
-    devices: &[&Device],
-    speed: impl Fn(&&Device) -> f64,
+    devices: &[(&Device, f64)],
     output: O,
 ) -> Result<Timing, J::Error> {
-    let timings = run_on_all(devices, speed, output, |device, share| {
+    let speed = |(_, time): &(_, f64)| 1.0 / time;
+    let timings = run_on_all(devices, speed, output, |&(device, _), share| {
         run_share(job, device, &share)
     })?;
     let mut sum = Timing::default();
@@ -211,5 +245,27 @@ fn slots_for(chunks: usize) -> usize {
     match chunks {
         0 | 1 => 1,
         _ => chunks.next_multiple_of(2).min(SLOTS_OF_CALL),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Devices that take these milliseconds for an instance; those with 0 have no kernel.
+    fn forecast(devices: &[u8], count: usize) -> Option<f64> {
+        let ms = |&each: &u8, count| (each > 0).then(|| f64::from(each) * count as f64);
+        together(&with_times(devices.iter().copied(), count, ms))
+    }
+
+    #[test]
+    fn forecasts_are_for_shares_by_speed() {
+        let about = |ms: f64, expected: f64| (ms / expected - 1.0).abs() < 1e-9;
+        assert_eq!(forecast(&[], 10), None);
+        assert_eq!(forecast(&[0, 0], 10), None);
+        assert!(about(forecast(&[3], 10).unwrap(), 30.0));
+        assert!(about(forecast(&[3, 3, 0], 10).unwrap(), 15.0));
+        // Of 110 instances the slow device takes 10.
+        assert!(about(forecast(&[1, 10], 110).unwrap(), 100.0));
     }
 }

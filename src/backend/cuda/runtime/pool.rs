@@ -1,7 +1,9 @@
 //! Distributes the slots of a device to calls.
 
 use alloc::vec::Vec;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use super::lock;
 
 /// A pool of slots, each free or leased to a call.
 pub(super) struct Pool<S> {
@@ -40,7 +42,7 @@ impl<S> Pool<S> {
     /// Takes `count` slots, clamped to at least one and at most all. Waits in FIFO order.
     pub(super) fn acquire(&self, count: usize) -> Vec<S> {
         let count = count.clamp(1, self.count);
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let turn = state.arrived;
         state.arrived += 1;
         while state.served != turn || state.free.len() < count {
@@ -57,7 +59,7 @@ impl<S> Pool<S> {
 
     /// Returns slots.
     pub(super) fn release(&self, slots: Vec<S>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.free.extend(slots);
         state.free.sort_by_key(self.size);
         drop(state);
@@ -66,11 +68,7 @@ impl<S> Pool<S> {
 
     /// Calls `f` for each free slot.
     pub(super) fn each_free(&self, f: impl FnMut(&mut S)) {
-        self.lock().free.iter_mut().for_each(f);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State<S>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).free.iter_mut().for_each(f);
     }
 }
 
@@ -132,7 +130,7 @@ mod tests {
             assert_eq!(order.recv(), Ok("all"));
             assert_eq!(order.recv(), Ok("one"));
         });
-        assert_eq!(pool.lock().free.len(), 3);
+        assert_eq!(lock(&pool.state).free.len(), 3);
     }
 
     #[test]

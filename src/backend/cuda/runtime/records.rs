@@ -4,8 +4,9 @@
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
+use core::mem;
 use std::process;
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use batch_modexp_core::Error;
 use cudarc::driver::sys::CUdeviceptr;
@@ -13,6 +14,7 @@ use cudarc::driver::{CudaContext, DriverError, result};
 use zeroize::Zeroize;
 
 use super::buffer::{DeviceWords, PinnedWords, settle};
+use super::lock;
 use super::probe::fault_of;
 
 /// The lock of a device's calls. A call holds it for reading; those who must wait for all calls
@@ -30,9 +32,14 @@ pub(crate) struct RecordKind {
     pub(crate) words: usize,
 }
 
+/// The length of a new table, in words, unless one record is longer. Longer tables are freed when
+/// the last record is released.
+const FIRST_WORDS: usize = 1 << 15;
+
 /// The records of one kind on one device.
 pub(crate) struct RecordTable {
-    context: Arc<CudaContext>,
+    /// The device's number.
+    ordinal: usize,
     /// Read-locked by every call that may use records.
     calls: Calls,
     /// The process that has the device: see [`Devices`](super::pipeline::Devices).
@@ -43,13 +50,14 @@ pub(crate) struct RecordTable {
 
 #[derive(Default)]
 struct State {
+    /// `None` once the table is closed: owners of records must not keep the context alive.
+    context: Option<Arc<CudaContext>>,
     records: Option<Arc<DeviceWords>>,
     /// Shorter tables from which the records have moved, while calls still use them.
     before: Vec<Weak<DeviceWords>>,
     /// Pinned memory, through which records are copied to the device.
     staging: Option<PinnedWords>,
     free: Vec<u32>,
-    closed: bool,
 }
 
 /// The records of one owner, on any number of devices.
@@ -57,19 +65,26 @@ struct State {
 /// The owner of a secret that devices keep holds a residence beside it. Dropping it wipes the
 /// records on the devices.
 #[derive(Default)]
-pub(crate) struct Residence(Mutex<Vec<ResidentRecord>>);
+pub(crate) struct Residence {
+    records: Mutex<Vec<ResidentRecord>>,
+    /// Held while records are evicted: another eviction must not end before they are wiped.
+    evicting: Mutex<()>,
+}
 
 /// A record in a table.
 struct ResidentRecord {
     table: Arc<RecordTable>,
     index: u32,
+    /// Whether the owner has given it up. Calls do not use it.
+    is_evicted: bool,
     is_wiped: bool,
 }
 
 impl ResidentRecord {
     /// Wipes the record as soon as no call that may use it is under way. In a forked child this is
     /// an error.
-    fn evict(mut self) -> Result<(), Error> {
+    fn evict(&mut self) -> Result<(), Error> {
+        self.is_evicted = true;
         if self.table.is_left() {
             return Err(Error::Forked);
         }
@@ -78,7 +93,7 @@ impl ResidentRecord {
         let wiped = self.table.release(self.index);
         self.is_wiped = wiped.is_ok();
         wiped.map_err(|error| Error::Cuda {
-            device: self.table.context.ordinal(),
+            device: self.table.ordinal,
             fault: fault_of(error),
         })
     }
@@ -161,15 +176,24 @@ impl Residence {
     /// Wipes the owner's records on all devices, after the calls under way there. A later call
     /// copies them again.
     ///
-    /// All records are tried. The error is the first failure to wipe; such a record's place is not
-    /// used again.
+    /// All records are tried. The error is the first failure to wipe. Such a record is not used
+    /// again, and the next eviction tries to wipe it.
     #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn evict(&self) -> Result<(), Error> {
+        let _evicting = lock(&self.evicting);
         // Take the records out first: a call under way holds the lock of its device, and then waits
         // for this one.
-        let records = core::mem::take(&mut *lock(&self.0));
-        let evicted = records.into_iter().map(ResidentRecord::evict);
-        evicted.fold(Ok(()), Result::and)
+        let mut records = mem::take(&mut *lock(&self.records));
+        let mut failed = None;
+        records.retain_mut(|record| match record.evict() {
+            Ok(()) => false,
+            Err(error) => {
+                failed.get_or_insert(error);
+                true
+            }
+        });
+        lock(&self.records).append(&mut records);
+        failed.map_or(Ok(()), Err)
     }
 
     fn index_in(
@@ -177,19 +201,20 @@ impl Residence {
         table: &Arc<RecordTable>,
         write: impl FnOnce(&mut [u64]),
     ) -> Result<u32, DriverError> {
-        let mut records = lock(&self.0);
+        let mut records = lock(&self.records);
         if let Some(record) = records
             .iter()
-            .find(|record| Arc::ptr_eq(&record.table, table))
+            .find(|record| Arc::ptr_eq(&record.table, table) && !record.is_evicted)
         {
             return Ok(record.index);
         }
         // Drop the records in tables of backends that are gone.
-        records.retain(|record| !lock(&record.table.state).closed);
+        records.retain(|record| lock(&record.table.state).context.is_some());
         let index = table.add(write)?;
         records.push(ResidentRecord {
             table: table.clone(),
             index,
+            is_evicted: false,
             is_wiped: false,
         });
         Ok(index)
@@ -199,11 +224,14 @@ impl Residence {
 impl RecordTable {
     pub(super) fn new(context: &Arc<CudaContext>, calls: &Calls, kind: RecordKind) -> Self {
         Self {
-            context: context.clone(),
+            ordinal: context.ordinal(),
             calls: calls.clone(),
             process: process::id(),
             kind,
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                context: Some(context.clone()),
+                ..State::default()
+            }),
         }
     }
 
@@ -212,19 +240,18 @@ impl RecordTable {
         self.process != process::id()
     }
 
-    /// Wipes all records and frees the memory.
+    /// Wipes all records, frees the memory and releases the context.
     pub(super) fn close(&self) {
-        let mut state = lock(&self.state);
-        *state = State {
-            closed: true,
-            ..State::default()
-        };
+        *lock(&self.state) = State::default();
     }
 
     fn add(&self, write: impl FnOnce(&mut [u64])) -> Result<u32, DriverError> {
         let mut state = lock(&self.state);
+        let Some(context) = state.context.clone() else {
+            unreachable!("a call keeps its device, which closes the table");
+        };
         if state.free.is_empty() {
-            self.grow(&mut state)?;
+            self.grow(&mut state, &context)?;
         }
         let State {
             records,
@@ -235,35 +262,33 @@ impl RecordTable {
         let (Some(records), Some(staging), Some(&index)) = (records, staging, free.last()) else {
             unreachable!("the table has just grown");
         };
-        self.context.bind_to_thread()?;
+        context.bind_to_thread()?;
         let copy = |record: &[u64]| {
             // SAFETY: the record is within the table and no owner has it.
             unsafe { result::memcpy_htod_sync(self.address_of(records, index), record)? };
-            settle(&self.context)
+            settle(&context)
         };
         let wipe = || {
             self.clear(records, index)?;
-            settle(&self.context)
+            settle(&context)
         };
         send(staging.as_mut_slice(), free, write, copy, wipe)
     }
 
     /// Moves the records to a table of twice the size. Launches may still read the old table, so it
     /// stays while their calls hold it, and is wiped then.
-    fn grow(&self, state: &mut State) -> Result<(), DriverError> {
-        /// The length of a new table, in words, unless one record is longer.
-        const FIRST_WORDS: usize = 1 << 15;
+    fn grow(&self, state: &mut State, context: &Arc<CudaContext>) -> Result<(), DriverError> {
         let held = state.records.as_ref().map_or(0, |records| records.len()) / self.kind.words;
         let more = (2 * held).max((FIRST_WORDS / self.kind.words).clamp(1, 64));
-        let larger = DeviceWords::zeroed(&self.context, more * self.kind.words)?;
+        let larger = DeviceWords::zeroed(context, more * self.kind.words)?;
         if state.staging.is_none() {
-            state.staging = Some(PinnedWords::zeroed(&self.context, self.kind.words)?);
+            state.staging = Some(PinnedWords::zeroed(context, self.kind.words)?);
         }
         if let Some(records) = &state.records {
             let bytes = records.len() * size_of::<u64>();
             // SAFETY: both tables are owned and at least that long.
             unsafe { result::memcpy_dtod_sync(larger.address(), records.address(), bytes)? };
-            settle(&self.context)?;
+            settle(context)?;
             state.before.retain(|records| records.strong_count() > 0);
             state.before.push(Arc::downgrade(records));
         }
@@ -280,19 +305,27 @@ impl RecordTable {
             return Ok(());
         }
         let mut state = lock(&self.state);
-        let Some(records) = &state.records else {
+        let (Some(context), Some(records)) = (&state.context, &state.records) else {
             return Ok(());
         };
         let before = state.before.iter().filter_map(Weak::upgrade);
         let words = self.kind.words;
         let has_it = |table: &Arc<DeviceWords>| (index as usize + 1) * words <= table.len();
-        self.context.bind_to_thread()?;
+        context.bind_to_thread()?;
         for table in before.filter(has_it).chain([records.clone()]) {
             // No launch uses the record: its owner is dropped, or the device's calls are held back.
             self.clear(&table, index)?;
         }
-        settle(&self.context)?;
+        settle(context)?;
+        let len = records.len();
         state.free.push(index);
+        if len > FIRST_WORDS && state.free.len() == len / words {
+            // Nobody may need records of this kind again.
+            *state = State {
+                context: state.context.take(),
+                ..State::default()
+            };
+        }
         Ok(())
     }
 
@@ -357,12 +390,6 @@ impl Drop for Staged<'_> {
     fn drop(&mut self) {
         self.0.zeroize();
     }
-}
-
-/// Locks a mutex, even if a holder has panicked. The only incomplete state is a record without an
-/// owner.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -6,8 +6,12 @@
 
 use alloc::vec::Vec;
 use core::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::thread::{self, ScopedJoinHandle};
+
+use batch_modexp_core::Error;
+
+use super::lock;
 
 /// The granularity of shares in instances, about a block.
 const GRANULARITY: usize = 256;
@@ -33,13 +37,8 @@ impl<P: Send> Output for &mut [P] {
 
 /// A taker of shares of a batch.
 pub(super) trait Worker: Sync {
-    type Error: Send;
-
     /// An error if the worker is lost. A lost worker gets no more shares.
-    fn check(&self) -> Result<(), Self::Error>;
-
-    /// The error if the operating system refuses a thread for the worker.
-    fn refused(&self) -> Self::Error;
+    fn check(&self) -> Result<(), Error>;
 }
 
 /// The lengths of the chunks of a share.
@@ -114,14 +113,9 @@ impl<O: Output> Queue<O> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Vec<Piece<O>>>> {
-        // The queue is consistent at any time.
-        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Distributes all remaining instances again.
     fn distribute(&self, speeds: &[f64]) {
-        let mut workers = self.lock();
+        let mut workers = lock(&self.pieces);
         let mut pieces: Vec<_> = workers.drain(..).flatten().collect();
         pieces.sort_unstable_by_key(|piece| piece.range.start);
         workers.resize_with(speeds.len(), Vec::new);
@@ -135,11 +129,11 @@ impl<O: Output> Queue<O> {
     }
 
     fn is_empty(&self) -> bool {
-        self.lock().iter().all(Vec::is_empty)
+        lock(&self.pieces).iter().all(Vec::is_empty)
     }
 
     fn clear(&self) {
-        self.lock().iter_mut().for_each(Vec::clear);
+        lock(&self.pieces).iter_mut().for_each(Vec::clear);
     }
 }
 
@@ -159,7 +153,7 @@ impl<O: Output> Share<'_, O> {
 
     /// Takes the next chunk. `None` if there is none.
     pub(super) fn next(&self, lens: ChunkLens) -> Option<Piece<O>> {
-        let mut workers = self.queue.lock();
+        let mut workers = lock(&self.queue.pieces);
         if let Some(piece) = workers[self.worker].pop() {
             let len = lens.first_of(piece.range.len());
             let (head, tail) = piece.split_at(len);
@@ -192,24 +186,21 @@ impl<O: Output> Share<'_, O> {
 
     /// Returns a piece that the worker could not finish.
     pub(super) fn give_back(&self, piece: Piece<O>) {
-        self.queue.lock()[self.worker].push(piece);
+        lock(&self.queue.pieces)[self.worker].push(piece);
     }
 }
 
 /// Runs `work` for each worker, on a thread of its own, with a share in proportion to `speed`.
 /// Workers with speed 0 get no share.
 ///
-/// If a worker is lost, the others take the pieces that it returned or had not taken. Any other
-/// error, or the loss of the last worker, ends the batch once all have ended.
-pub(super) fn run_on_all<W: Worker, O: Output, R: Send, E>(
+/// If a worker is lost, or has no thread, the others take the pieces that it returned or had not
+/// taken. Any other error, or the loss of the last worker, ends the batch once all have ended.
+pub(super) fn run_on_all<W: Worker, O: Output, R: Send, E: From<Error> + Send>(
     workers: &[W],
     speed: impl Fn(&W) -> f64,
     output: O,
     work: impl Fn(&W, Share<'_, O>) -> Result<R, E> + Sync,
-) -> Result<Vec<R>, E>
-where
-    E: From<W::Error> + Send,
-{
+) -> Result<Vec<R>, E> {
     let queue = Queue::new(output);
     let mut results = Vec::new();
     while !queue.is_empty() {
@@ -219,8 +210,7 @@ where
         }
         let speeds: Vec<f64> = usable.iter().map(|worker| speed(worker)).collect();
         queue.distribute(&speeds);
-        let lens: Vec<usize> = queue
-            .lock()
+        let lens: Vec<usize> = lock(&queue.pieces)
             .iter()
             .map(|pieces| pieces.iter().map(|piece| piece.range.len()).sum())
             .collect();
@@ -237,10 +227,13 @@ where
                 // Stop the other workers.
                 queue.clear();
             }
-            result
+            (worker, result)
         });
-        for (&(worker, _), result) in busy.iter().zip(done) {
-            match result.unwrap_or_else(|| Err(usable[worker].refused().into())) {
+        if done.is_empty() {
+            return Err(Error::ThreadPool { threads: 1 }.into());
+        }
+        for (worker, result) in done {
+            match result {
                 Ok(result) => results.push(result),
                 Err(_) if usable[worker].check().is_err() => {}
                 Err(error) => return Err(error),
@@ -250,14 +243,14 @@ where
     Ok(results)
 }
 
-/// Runs `work` for each item, on a thread of its own. `None` for items without a thread, if the
-/// operating system refuses it.
+/// Runs `work` for each item, on a thread of its own, except for items whose thread the operating
+/// system refuses.
 ///
 /// A single item runs on the calling thread, unless that belongs to a pool. While a pool's thread
 /// waits for copies, it takes other work, which may wait for the device that this thread holds.
-fn on_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<Option<R>> {
+fn on_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     if let ([item], None) = (items, rayon::current_thread_index()) {
-        return Vec::from([Some(work(item))]);
+        return Vec::from([work(item)]);
     }
     let work = &work;
     thread::scope(|scope| {
@@ -265,13 +258,13 @@ fn on_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<
             let thread = thread::Builder::new();
             thread.spawn_scoped(scope, move || work(item)).ok()
         };
-        let threads: Vec<_> = items.iter().map(start).collect();
+        let threads: Vec<_> = items.iter().filter_map(start).collect();
         let join = |thread: ScopedJoinHandle<'_, R>| {
             thread
                 .join()
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        threads.into_iter().map(|thread| thread.map(join)).collect()
+        threads.into_iter().map(join).collect()
     })
 }
 

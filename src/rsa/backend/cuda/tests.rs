@@ -232,7 +232,7 @@ fn devices_without_crt_kernels_go_on() {
         return;
     };
     let weak = DeviceInfo::imaginary(found[0].multiprocessors(), 150 << 10);
-    let cuda = Cuda::open(&[found[0].clone(), weak]).unwrap();
+    let cuda = Cuda::open(&[found[0].clone(), weak], None).unwrap();
     let keys = &keys()[2..3];
     let expected = run(&Serial, keys, 3, false);
     assert!(cuda.crt_class(2048, 1024).is_some());

@@ -1,13 +1,12 @@
 //! Tests of the parent module: the tables of parameters in `kernels/README.md`.
 
 use super::*;
-use crate::backend::cuda::family::SHIPPED;
 use batch_modexp_core::window::Window;
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Odd};
 
 fn class() -> CrtClass {
-    let mut classes = CrtClass::all(SHIPPED);
+    let mut classes = CrtClass::all();
     classes.find(|class| class.bits == 1536).unwrap()
 }
 

@@ -15,9 +15,9 @@ fn entry(bits: u32) -> &'static Entry {
 #[test]
 fn windows_are_those_that_were_measured() {
     for bits in [1024, 1536, 2048] {
-        assert_eq!(Rns.best_window(bits).bits(), 5);
+        assert_eq!(FAMILY.best_window(bits).bits(), 5);
     }
-    assert!(Rns.best_window(17).bits() <= 3);
+    assert!(FAMILY.best_window(17).bits() <= 3);
 }
 
 /// An exponent of 17 bits takes far more than 17/1024 of the time: 0.357 ms of 3.86 at 1024 bits,
@@ -26,7 +26,7 @@ fn windows_are_those_that_were_measured() {
 fn short_exponents_cost_their_setup() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
     for (bits, measured) in [(1024, 0.0925), (2048, 0.0483)] {
-        let ms = |exponent_bits| Rns.milliseconds(entry(bits), &device, 100_000, exponent_bits);
+        let ms = |exponent_bits| FAMILY.milliseconds(entry(bits), &device, 100_000, exponent_bits);
         let share = ms(17) / ms(bits);
         assert!((0.9..1.1).contains(&(share / measured)), "{bits}: {share}");
     }
@@ -36,12 +36,12 @@ fn short_exponents_cost_their_setup() {
 #[test]
 fn chips_and_drivers() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
-    let runs = |device: &DeviceInfo| ENTRIES.iter().all(|entry| Rns.runs_on(entry, device));
-    let runs_one = |device: &DeviceInfo| ENTRIES.iter().any(|entry| Rns.runs_on(entry, device));
-    assert!(runs(&device) && Rns.is_fast_on(&device));
+    let runs = |device: &DeviceInfo| ENTRIES.iter().all(|entry| FAMILY.runs_on(entry, device));
+    let runs_one = |device: &DeviceInfo| ENTRIES.iter().any(|entry| FAMILY.runs_on(entry, device));
+    assert!(runs(&device));
     for chip in [(8, 0), (8, 9), (10, 0), (12, 0)] {
         let other = device.clone().with_compute_capability(chip);
-        assert!(!runs_one(&other) && !Rns.is_fast_on(&other));
+        assert!(!runs_one(&other));
     }
     assert!(!runs_one(&device.clone().with_cuda_version(11_080)));
     assert!(!runs_one(&DeviceInfo::imaginary(132, 99 << 10)));
@@ -50,9 +50,9 @@ fn chips_and_drivers() {
 #[test]
 fn results_of_all_ones_are_none() {
     let mut power = vec![u64::MAX; 16];
-    assert!(Rns.is_refused(&power));
+    assert!(FAMILY.is_refused(&power));
     power[7] = u64::MAX - 1;
-    assert!(!Rns.is_refused(&power));
+    assert!(!FAMILY.is_refused(&power));
 }
 
 /// The parameters are those of all families. Scratch memory and the width of the Montgomery
@@ -84,4 +84,33 @@ fn arguments_of_exponentiations() {
     };
     let call = || modexp::launch(entry, grid, &narrow);
     assert!(std::panic::catch_unwind(core::panic::AssertUnwindSafe(call)).is_err());
+}
+
+/// Every chip since sm_80 has the memory for the blocks. Older ones lack the instructions.
+#[test]
+fn mma_runs_on_all_chips_since_sm_80() {
+    let runs = |device: &DeviceInfo| {
+        let mut entries = mma::ENTRIES.iter();
+        entries.all(|entry| entry.runs_on(device))
+    };
+    // The shared memory of a block on sm_86, sm_89 and sm_120.
+    let small = DeviceInfo::imaginary(100, 99 << 10);
+    for chip in [(8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)] {
+        assert!(runs(&small.clone().with_compute_capability(chip)));
+    }
+    assert!(!runs(&small.clone().with_compute_capability((7, 5))));
+    assert!(!runs(&DeviceInfo::imaginary(100, 64 << 10)));
+}
+
+/// Chips for games compute fewer products for each clock.
+#[test]
+fn forecasts_follow_the_rate_of_products() {
+    let device = DeviceInfo::imaginary(100, 99 << 10);
+    let game = device.clone().with_compute_capability((8, 9));
+    let ms = |device: &DeviceInfo| {
+        mma::ENTRIES[0]
+            .family
+            .milliseconds(&mma::ENTRIES[0], device, 100_000, 1024)
+    };
+    assert!((ms(&game) / ms(&device) - 2.0).abs() < 1e-9);
 }

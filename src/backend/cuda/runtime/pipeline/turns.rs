@@ -120,10 +120,7 @@ fn in_turn<O: Output, J: Job<O>>(
         if let Some(UnderWay { kept, piece }) = under_way[turn].take() {
             match slot.finish(waiting.sleeps) {
                 Ok((results, kernel)) => {
-                    timing += Timing {
-                        kernel,
-                        launches: 1,
-                    };
+                    timing += Timing { kernel, chunks: 1 };
                     finished = Some((results, kept, piece));
                 }
                 Err(error) => {

@@ -1,7 +1,10 @@
 //! Tests of adding, moving and removing records on a device. Most of them need a GPU.
 
 use core::panic::AssertUnwindSafe;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
 use std::panic::catch_unwind;
+use std::thread;
 
 use super::super::device::Device;
 use super::super::probe;
@@ -64,7 +67,7 @@ fn evicted_records_are_wiped_at_once() {
         let words = state.records.as_ref().unwrap().read();
         assert!(words[index as usize * 11..][..11].iter().all(|&w| w == 0));
         assert_eq!(words[kept as usize * 11..][..11], [2; 11]);
-        assert!(state.free.contains(&index) && lock(&owner.0).is_empty());
+        assert!(state.free.contains(&index) && lock(&owner.records).is_empty());
     }
 }
 
@@ -80,9 +83,9 @@ fn eviction_waits_for_calls_under_way() {
         let state = lock(&table.table.state);
         state.records.as_ref().unwrap().read()[index as usize * 11..][..11].to_vec()
     };
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let eviction = scope.spawn(|| owner.evict());
-        std::thread::sleep(core::time::Duration::from_millis(200));
+        thread::sleep(Duration::from_millis(200));
         assert!(!eviction.is_finished());
         assert_eq!(record(), [1; 11]);
         let table = table.table.clone();
@@ -141,11 +144,92 @@ fn closed_tables_are_forgotten() {
         let table = call.table(KIND);
         table.index_of(&owner, |record| record.fill(1)).unwrap();
         let table = table.table.clone();
+        let context = lock(&table.state).context.as_ref().map(Arc::downgrade);
         drop(call);
-        assert_eq!(lock(&owner.0).len(), 1);
+        assert_eq!(lock(&owner.records).len(), 1);
         drop(device);
         assert!(lock(&table.state).records.is_none());
+        assert!(context.unwrap().upgrade().is_none());
     }
+}
+
+/// A long table is freed with its last record, and made again for the next one.
+#[test]
+fn long_tables_are_freed() {
+    let Some(device) = device() else { return };
+    let call = device.call();
+    let table = call.table(RecordKind {
+        words: FIRST_WORDS + 1,
+        ..KIND
+    });
+    for _ in 0..2 {
+        let owners = [(); 3].map(|()| Residence::default());
+        for owner in &owners {
+            table.index_of(owner, |record| record.fill(1)).unwrap();
+        }
+        let held = table.hold();
+        drop(owners);
+        let words = held.records.as_ref().unwrap().read();
+        assert!(words.iter().all(|&word| word == 0));
+        let state = lock(&table.table.state);
+        assert!(state.records.is_none() && state.staging.is_none() && state.free.is_empty());
+    }
+}
+
+/// An owner with a record in a table without a device.
+fn owner_of(table: RecordTable) -> Residence {
+    let owner = Residence::default();
+    lock(&owner.records).push(ResidentRecord {
+        table: Arc::new(table),
+        index: 0,
+        is_evicted: false,
+        is_wiped: false,
+    });
+    owner
+}
+
+/// A table as its device leaves it.
+fn closed(calls: &Calls, process: u32) -> RecordTable {
+    RecordTable {
+        ordinal: 0,
+        calls: calls.clone(),
+        process,
+        kind: KIND,
+        state: Mutex::default(),
+    }
+}
+
+/// A record that could not be wiped is not forgotten: the next eviction does not succeed either.
+#[test]
+fn failed_evictions_fail_again() {
+    let calls = Calls::default();
+    let owner = owner_of(closed(&calls, process::id() + 1));
+    for _ in 0..2 {
+        assert_eq!(owner.evict(), Err(Error::Forked));
+        assert!(lock(&owner.records)[0].is_evicted);
+    }
+}
+
+/// An eviction does not end while another one waits for calls.
+#[test]
+fn evictions_wait_for_each_other() {
+    let calls = Calls::default();
+    let owner = owner_of(closed(&calls, process::id()));
+    let ended = AtomicUsize::new(0);
+    let under_way = calls.read().unwrap();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                owner.evict().unwrap();
+                ended.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        thread::sleep(Duration::from_millis(100));
+        assert_eq!(ended.load(Ordering::Relaxed), 0);
+        drop(under_way);
+    });
+    assert_eq!(ended.into_inner(), 2);
+    assert!(lock(&owner.records).is_empty());
 }
 
 /// Sends a record to an imaginary device; `copied` and `wiped` are the driver's answers. Returns

@@ -2,6 +2,8 @@
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use batch_modexp_core::DeviceFault;
+
 use super::*;
 
 /// Chunks of at most `most` instances, all of about the same length.
@@ -12,6 +14,13 @@ fn at_most(most: usize) -> ChunkLens {
         per_block: 1,
     }
 }
+
+/// Errors of lost workers, and of others.
+const LOST: Error = Error::Forked;
+const OUT_OF_MEMORY: Error = Error::Cuda {
+    device: 0,
+    fault: DeviceFault::OutOfMemory,
+};
 
 /// A worker that is lost after `remaining` shares.
 struct FailingWorker {
@@ -31,7 +40,7 @@ impl FailingWorker {
 
     /// Writes the worker's speed to all of its places, a chunk at a time. In its last share, it
     /// writes half of a chunk and fails.
-    fn work(&self, share: &Share<'_, &mut [f64]>, chunk: usize) -> Result<usize, &'static str> {
+    fn work(&self, share: &Share<'_, &mut [f64]>, chunk: usize) -> Result<usize, Error> {
         assert!(!self.is_lost.load(Ordering::Relaxed), "it was set aside");
         let mut count = 0;
         while let Some(piece) = share.next(at_most(chunk)) {
@@ -42,7 +51,7 @@ impl FailingWorker {
                 self.is_lost.store(true, Ordering::Relaxed);
                 piece.output[..len / 2].fill(-self.speed);
                 share.give_back(piece);
-                return Err("lost on the way");
+                return Err(OUT_OF_MEMORY);
             }
             self.remaining.fetch_sub(1, Ordering::Relaxed);
             count += len;
@@ -53,21 +62,15 @@ impl FailingWorker {
 }
 
 impl Worker for FailingWorker {
-    type Error = &'static str;
-
-    fn check(&self) -> Result<(), &'static str> {
+    fn check(&self) -> Result<(), Error> {
         match self.is_lost.load(Ordering::Relaxed) {
-            true => Err("lost"),
+            true => Err(LOST),
             false => Ok(()),
         }
     }
-
-    fn refused(&self) -> &'static str {
-        "refused"
-    }
 }
 
-fn run(workers: &[FailingWorker], places: &mut [f64]) -> Result<usize, &'static str> {
+fn run(workers: &[FailingWorker], places: &mut [f64]) -> Result<usize, Error> {
     let len = places.len();
     let work = |worker: &FailingWorker, share: Share<'_, &mut [f64]>| worker.work(&share, 512);
     let done = run_on_all(workers, |w| w.speed, places, work);
@@ -170,7 +173,7 @@ fn without_a_worker_left_the_batch_fails() {
     let workers = [FailingWorker::new(0, 1.0), FailingWorker::new(1, 1.0)];
     let mut places = [0.0; 3000];
     for _ in 0..2 {
-        assert_eq!(run(&workers, &mut places), Err("lost"));
+        assert_eq!(run(&workers, &mut places), Err(LOST));
     }
 }
 
@@ -190,10 +193,10 @@ fn other_errors_end_the_batch() {
         |_, share| {
             attempts.fetch_add(1, Ordering::Relaxed);
             share.next(at_most(100));
-            Err::<(), _>("out of memory")
+            Err::<(), _>(OUT_OF_MEMORY)
         },
     );
-    assert_eq!(done, Err("out of memory"));
+    assert_eq!(done, Err(OUT_OF_MEMORY));
     assert_eq!(attempts.into_inner(), 2);
 }
 
@@ -209,7 +212,7 @@ fn a_single_share_leaves_a_pool_thread() {
     let places = &mut [(); 10];
     let on_this = |_: &FailingWorker, share: Share<'_, &mut [()]>| {
         while share.next(at_most(4)).is_some() {}
-        Ok::<_, &str>(thread())
+        Ok::<_, Error>(thread())
     };
     let inside = pool.install(|| {
         let done = run_on_all(&workers, |_| 1.0, &mut places[..], on_this);

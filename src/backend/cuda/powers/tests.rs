@@ -1,44 +1,72 @@
-//! Tests of the parent module.
+//! Tests of the parent module, with the feed of `Cuda::batch_mod_exp`.
 
-use super::super::family::ModExpWork;
-use super::super::family::SHIPPED;
 use super::super::runtime::launch::check_indices;
+use super::super::runtime::layout::Layout;
 use super::super::words::COPIED_AT_A_TIME;
 use super::*;
-use alloc::vec;
-use batch_modexp_core::Serial;
+use batch_modexp_core::ModExp;
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd, Resize};
 
+type Instances<'a> = [ModExp<'a, BoxedUint>];
+
 /// The narrowest kernel.
 fn entry() -> &'static Entry {
-    SHIPPED.serving(64).next().unwrap()
+    family::serving(64).next().unwrap()
 }
 
 fn job<'a>(
-    batch: &'a [ModExp<'a, BoxedUint>],
+    batch: &'a Instances<'a>,
     exponent_bits: u32,
     threads: HostPool<'a>,
-) -> ModExpJob<'a, BoxedUint> {
-    ModExpJob::new(batch, exponent_bits, Tuning::default(), threads)
+) -> PowerJob<'a, Instances<'a>> {
+    let modulus = ModulusRef::of(batch[0].params);
+    PowerJob {
+        bits: modulus.bits(),
+        exponent_bits,
+        tuning: Tuning::default(),
+        host: &AnyEngine::Serial,
+        feed: Feeding {
+            feed: batch,
+            threads,
+            limbs: modulus.limbs.len(),
+        },
+    }
 }
 
 /// The family's layout for a chunk, and its inputs, written over those of an earlier chunk.
-fn filled(job: &ModExpJob<'_, BoxedUint>, chunk: Range<usize>) -> (ModExpWork, Vec<u64>) {
+fn filled(job: &PowerJob<'_, Instances<'_>>, chunk: Range<usize>) -> (ModExpWork, Vec<u64>) {
     let entry = entry();
+    let moduli = job.feed.feed.moduli(chunk.clone());
     let what = ModExpChunk {
         count: chunk.len(),
-        moduli: chunk.len(),
+        moduli: moduli.len(),
         exponent_bits: job.exponent_bits,
         r2_bits: entry.r2_bits(job.bits),
         window: entry.family.best_window(job.exponent_bits),
     };
     let grid = Grid::new(&entry.image, 132);
-    let work = modexp::launch(entry, grid, &what);
+    let work = family::modexp::launch(entry, grid, &what);
     let mut words = vec![u64::MAX; work.moduli.range().end];
-    let used = job.fill(entry, &chunk, &work, &mut words);
-    assert!(words[used..].iter().all(|&word| word == u64::MAX));
+    let parts = job.feed.open(&chunk, OPENED_AT_A_TIME, false).unwrap();
+    job.fill(entry, &moduli, &parts, &work, &mut words);
     (work, words)
+}
+
+/// Takes the powers of all items from a kernel.
+fn take(
+    job: &PowerJob<'_, Instances<'_>>,
+    entry: &'static Entry,
+    words: &mut [u64],
+    out: &mut [BoxedUint],
+) {
+    let items = 0..out.len();
+    let chunk = UnderWay {
+        parts: job.feed.open(&items, OPENED_AT_A_TIME, false).unwrap(),
+        entry,
+        powers: Layout::default().output(words.len()),
+    };
+    job.take(chunk, &items, words, out);
 }
 
 fn params(modulus: u64, bits: u32) -> BoxedMontyParams {
@@ -66,9 +94,7 @@ fn words_of_a_chunk() {
         assert_eq!(number, [5, 0, 0, 0, 0, 0, 0, 0]);
     }
     let records: Vec<_> = words[work.moduli.range()].chunks(8).collect();
-    // There is space for three.
-    assert_eq!(records.len(), 6);
-    assert_eq!(records[4..], [[u64::MAX; 8]; 2]);
+    assert_eq!(records.len(), 4);
     assert_eq!(records[0], [15, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(records[2], [17, 0, 0, 0, 0, 0, 0, 0]);
     // 2^640 = 16^160 = 1 modulo 15, and (-1)^160 = 1 modulo 17.
@@ -117,17 +143,20 @@ fn results_have_the_width_of_their_modulus() {
     }];
     let mut out = [BoxedUint::max(512)];
     let mut words = [3, 4, 0, 0, 0, 0, 0, 0];
-    job(&batch, 1, HostPool(None)).store(entry(), 0, &mut words, &mut out);
+    take(
+        &job(&batch, 1, HostPool(None)),
+        entry(),
+        &mut words,
+        &mut out,
+    );
     assert_eq!(out[0].as_words(), [3, 4]);
     assert_eq!(words, [0; 8]);
 }
 
-/// Refused instances are recorded, and computed on the host.
+/// Refused instances are computed on the host, also if their bases are narrow.
 #[test]
 fn refused_instances_are_computed_on_the_host() {
-    let rns = SHIPPED
-        .serving(1024)
-        .find(|entry| entry.image.key.family == "rns");
+    let rns = family::serving(1024).find(|entry| entry.image.key.family == "rns");
     // The modulus of the second instance is the first prime of base A.
     let (sound, refused) = (params(15, 1024), params((1 << 29) - 3, 1024));
     let (base, exponent) = (BoxedUint::from(7u64), BoxedUint::from(2u64));
@@ -144,14 +173,8 @@ fn refused_instances_are_computed_on_the_host() {
         .for_each(|power| power[1..].fill(0));
     let mut out = [0u64; 3].map(BoxedUint::from);
     let flat = words.as_flattened_mut();
-    job.store(rns.unwrap(), 0, flat, &mut out);
+    take(&job, rns.unwrap(), flat, &mut out);
     assert!(flat.iter().all(|word| *word == 0));
-    let refused = job.refused.into_inner().unwrap();
-    assert_eq!(refused, [1]);
-    gathered(&batch, &refused, &mut out, |instances, results| {
-        Serial.batch_mod_exp(instances, 2, results)
-    })
-    .unwrap();
     assert_eq!(out, [4u64, 49, 4].map(BoxedUint::from));
 }
 
@@ -188,8 +211,7 @@ fn every_place_is_filled() {
                     assert_eq!(index, i / run - chunk.start / run);
                     assert_eq!(records[index], 2 * (i / run % moduli.len()) as u64 + 3);
                 }
-                let used = (chunk.end - 1) / run - chunk.start / run + 1;
-                assert!(records[used..].iter().all(|&word| word == u64::MAX));
+                assert_eq!(records.len(), (chunk.end - 1) / run - chunk.start / run + 1);
             }
         }
     }
