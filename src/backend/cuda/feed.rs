@@ -21,6 +21,7 @@ pub(crate) trait Feed<O>: Sync {
     type Error: From<Error> + Send;
 
     /// Whether bases are blinded. Only CRT batches can be.
+    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     fn is_blinded(&self) -> bool {
         false
     }
