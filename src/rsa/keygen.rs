@@ -175,8 +175,11 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
     pub fn granularity(&self) -> usize {
         let host = self.backend.per_host_thread();
         let threads = host.map_or(1, |host| self.threads(host));
-        let primes = primality::primes_at_a_time(&self.candidates, has_devices(&self.backend));
-        threads * primes.div_ceil(2)
+        let has_devices = has_devices(&self.backend);
+        let primes = primality::primes_at_a_time(&self.candidates, has_devices);
+        // The last tests of a call are few, and take a device as long as many.
+        let batches = if has_devices { 4 } else { 1 };
+        batches * threads * primes.div_ceil(2)
     }
 
     /// The number of threads that generate keys. With devices two for each of the processor: one

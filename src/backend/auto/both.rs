@@ -106,7 +106,7 @@ impl Both {
     }
 
     /// Runs a batch of `exponentiations` instances on the GPUs or the processor. If the last GPU is
-    /// lost on the way, or GPUs fail that nobody asked for by name, the processor computes it.
+    /// lost on the way, or GPUs fail that were not asked for by name, the processor computes it.
     pub(crate) fn run<W, E>(
         &self,
         shape: Shape,
@@ -126,6 +126,30 @@ impl Both {
         match self.model(shape, exponentiations) {
             Some(model) => self.run_sooner(shape, exponentiations, model, work, on),
             None => on(work, Side::Cpu),
+        }
+    }
+
+    /// Like [`run`](Self::run), for callers on all threads of the processor, whose part of it is the
+    /// calling thread. Their times are not measured, because they delay each other.
+    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
+    pub(crate) fn run_beside_others<W, E>(
+        &self,
+        shape: Shape,
+        exponentiations: usize,
+        work: &mut W,
+        on: impl Fn(&mut W, Side) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let engine = self.cpu().inner().inner();
+        let time =
+            <_ as BatchModExp<BoxedUint>>::relative_time(engine, shape.bits, exponentiations);
+        let is_sooner = |model: Model| self.only_gpus || model.gpu < self.seconds(shape, time);
+        let model = self.model(shape, exponentiations);
+        if self.cuda.is_over() || !model.is_some_and(is_sooner) {
+            return on(work, Side::Cpu);
+        }
+        match on(work, Side::Gpu) {
+            Err(_) if !self.only_gpus || self.cuda.is_over() => on(work, Side::Cpu),
+            result => result,
         }
     }
 
@@ -185,22 +209,26 @@ impl Both {
             return None;
         }
         let gpu = self.predicted_ms(shape, count)?;
-        let cpu = self.cpu();
-        let engine = cpu.inner().inner();
-        // Scale the time of one round on one thread to the rounds of the batch on all threads.
-        let at_a_time = <_ as BatchModExp<BoxedUint>>::granularity(engine);
-        let round = <_ as BatchModExp<BoxedUint>>::relative_time(engine, shape.bits, at_a_time);
-        let rounds = <_ as BatchModExp<BoxedUint>>::relative_time(cpu, shape.bits, count);
-        let seconds = self.per_bit(shape.bits) * f64::from(shape.exponent_bits.max(1));
+        let time = <_ as BatchModExp<BoxedUint>>::relative_time(self.cpu(), shape.bits, count);
         // The measured overhead is that of exponentiations; private operations have more.
         let measured = self
             .cuda
             .call_seconds()
             .filter(|_| shape.product_bits.is_none());
         Some(Model {
-            cpu: seconds * rounds as f64 / round.max(1) as f64,
+            cpu: self.seconds(shape, time),
             gpu: measured.unwrap_or(CALL_SECONDS) + gpu * 1e-3,
         })
+    }
+
+    /// The estimated time on the processor, from a
+    /// [relative time](BatchModExp::relative_time) of its threads or of one of them.
+    fn seconds(&self, shape: Shape, relative_time: u64) -> f64 {
+        let engine = self.cpu().inner().inner();
+        let at_a_time = <_ as BatchModExp<BoxedUint>>::granularity(engine);
+        let round = <_ as BatchModExp<BoxedUint>>::relative_time(engine, shape.bits, at_a_time);
+        let of_round = self.per_bit(shape.bits) * f64::from(shape.exponent_bits.max(1));
+        of_round * relative_time as f64 / round.max(1) as f64
     }
 
     /// The estimated time on the devices in milliseconds. `None` if they have no kernel.

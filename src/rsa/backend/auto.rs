@@ -19,6 +19,7 @@ use crate::rsa::key::class::KeyClass;
 
 #[cfg(feature = "cuda")]
 impl RsaBackend for Both {
+    // Key generation calls this on all threads.
     fn exponentiate(&self, mut powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
         let shape = Shape {
             kind: "exponentiation",
@@ -27,8 +28,9 @@ impl RsaBackend for Both {
             exponent_bits: powers.exponent_bits,
         };
         let count = powers.moduli.len();
-        self.run(shape, count, &mut powers, |powers, side| match side {
-            Side::Cpu => self.cuda().host().exponentiate(powers.reborrow()),
+        let thread = self.cuda().host().inner().inner();
+        self.run_beside_others(shape, count, &mut powers, |powers, side| match side {
+            Side::Cpu => thread.exponentiate(powers.reborrow()),
             Side::Gpu => self.cuda().exponentiate(powers.reborrow()),
         })
     }

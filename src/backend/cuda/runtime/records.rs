@@ -320,7 +320,7 @@ impl RecordTable {
         let len = records.len();
         state.free.push(index);
         if len > FIRST_WORDS && state.free.len() == len / words {
-            // Nobody may need records of this kind again.
+            // Records of this kind may not be needed again.
             *state = State {
                 context: state.context.take(),
                 ..State::default()
