@@ -20,6 +20,9 @@ pub(crate) trait Feed<O>: Sync {
     type Opened: Send + Sync;
     type Error: From<Error> + Send;
 
+    /// Whether items need no work to be opened, so that no threads are woken for it.
+    const IS_OPEN: bool = false;
+
     /// Whether bases are blinded. Only CRT batches can be.
     #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     fn is_blinded(&self) -> bool {
@@ -66,7 +69,11 @@ impl<F: ?Sized> Feeding<'_, F> {
         F: Feed<O>,
     {
         let starts: Vec<_> = chunk.clone().step_by(len).collect();
-        let opened = self.threads.map_items(starts, |start| {
+        let threads = match F::IS_OPEN {
+            true => HostPool(None),
+            false => self.threads,
+        };
+        let opened = threads.map_items(starts, |start| {
             let items = start..(start + len).min(chunk.end);
             Ok(Opened {
                 len: items.len(),

@@ -110,6 +110,8 @@ impl<'o, U: Unsigned + Sync + Send> Feed<&'o mut [U]> for [ModExp<'_, U>] {
     type Opened = Range<usize>;
     type Error = Error;
 
+    const IS_OPEN: bool = true;
+
     fn open(&self, items: Range<usize>, _: bool) -> Result<Range<usize>, Error> {
         Ok(items)
     }

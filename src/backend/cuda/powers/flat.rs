@@ -66,6 +66,8 @@ impl<'o> Feed<Places<'o>> for Numbers<'_> {
     type Opened = Range<usize>;
     type Error = Error;
 
+    const IS_OPEN: bool = true;
+
     fn open(&self, items: Range<usize>, _: bool) -> Result<Range<usize>, Error> {
         Ok(items)
     }
