@@ -54,8 +54,9 @@ pub trait RsaBackend {
     /// Computes powers with secret exponents: modulo the p of all items, then the q of all items, or
     /// modulo n for keys without CRT values. Key generation also tests candidates for primes.
     ///
-    /// A power that is wrong or not written fails its own item. Any thread may call this, and
-    /// several at a time if the backend is shared.
+    /// Key generation calls this on every thread, so `Auto` with GPUs computes few powers on the
+    /// calling one. A power that is wrong or not written fails its own item. Any thread may call
+    /// this, and several at a time if the backend is shared.
     ///
     /// # Errors
     ///

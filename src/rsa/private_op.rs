@@ -59,10 +59,15 @@ fn private_op(
 ) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
     let (class, keys) = (&encoded.batch.class, encoded.batch.keys);
     let blinded = encoded.blind(engine);
-    // Blinded, b = m r^e and f = m r^(e - 1). Otherwise both are m.
+    let copy;
+    // Blinded, b = m r^e and f = m r^(e - 1). Otherwise both are m, in other memory than the check
+    // reads.
     let (bases, factors) = match &blinded {
         Some(blinded) => (&blinded.bases, &blinded.factors),
-        None => (&encoded.ems, &encoded.ems),
+        None => {
+            copy = Secret::new(encoded.ems.to_vec());
+            (&copy, &copy)
+        }
     };
     // b^(d - 1)
     let powers = match class.prime {

@@ -293,6 +293,33 @@ struct Signed<'f, 's, S> {
 /// The key, the scheme, the signed content and the signature.
 type Item<'s, S> = (&'s PublicKey, &'s S, Content<'s>, &'s [u8]);
 
+impl<S: Scheme> Signed<'_, '_, S> {
+    /// Fails if the key does not permit the scheme. Returns the length that a salt must have at least,
+    /// if it may have any.
+    fn permit(&self, scheme: &S, key: &PublicKey) -> Result<Option<usize>, Error> {
+        let restriction = key.restriction();
+        let (required, min_salt_len) = match (self.any_salt_len, restriction) {
+            (false, _) => (restriction, None),
+            // The length of the salt is checked when it is known.
+            (true, Restriction::PssWith { hash, min_salt_len }) => (
+                Restriction::PssWith {
+                    hash,
+                    min_salt_len: 0,
+                },
+                Some(min_salt_len),
+            ),
+            (true, Restriction::None | Restriction::Pss) => (restriction, Some(0)),
+        };
+        if !scheme.is_permitted_by(required) {
+            return Err(Error::KeyRestricted {
+                index: 0,
+                restriction,
+            });
+        }
+        Ok(min_salt_len)
+    }
+}
+
 impl<S: Scheme> Source<PublicKey> for Signed<'_, '_, S> {
     fn key(&self, position: usize) -> &PublicKey {
         (self.item)(position).0
@@ -305,7 +332,12 @@ impl<S: Scheme> Source<PublicKey> for Signed<'_, '_, S> {
         _: &mut Randomness,
         em: &mut [u8],
     ) -> Result<(), Error> {
-        let (.., signature) = (self.item)(position);
+        let (_, scheme, content, signature) = (self.item)(position);
+        // A wrong signature does not hide that the item could not be verified.
+        self.permit(scheme, key)?;
+        if let Content::Digest(_) = content {
+            content.with_digest(scheme, |_| Ok(()))?;
+        }
         if signature.len() != em.len() || !key.exceeds(signature) {
             return Err(Error::BlockOutOfRange {
                 index: 0,
@@ -329,25 +361,7 @@ impl<S: Scheme> Source<PublicKey> for Signed<'_, '_, S> {
         _: &mut [u8],
     ) -> Result<usize, Error> {
         let (_, scheme, content, _) = (self.item)(position);
-        let restriction = key.restriction();
-        let (required, min_salt_len) = match (self.any_salt_len, restriction) {
-            (false, _) => (restriction, None),
-            // The length of the salt is checked when it is known.
-            (true, Restriction::PssWith { hash, min_salt_len }) => (
-                Restriction::PssWith {
-                    hash,
-                    min_salt_len: 0,
-                },
-                Some(min_salt_len),
-            ),
-            (true, Restriction::None | Restriction::Pss) => (restriction, Some(0)),
-        };
-        if !scheme.is_permitted_by(required) {
-            return Err(Error::KeyRestricted {
-                index: 0,
-                restriction,
-            });
-        }
+        let min_salt_len = self.permit(scheme, key)?;
         content.with_digest(scheme, |digest| {
             match scheme.verify_vartime(digest, key.bits(), min_salt_len, em)? {
                 true => Ok(0),

@@ -338,6 +338,9 @@ fn restricted_keys() {
     assert_eq!(verdict(AnyScheme::Pkcs1v15 { hash }, false), restricted);
     assert_eq!(verdict(pss(Hash::Sha512, 64), false), restricted);
     assert_eq!(verdict(pss(Hash::Sha512, 64), true), restricted);
+    let verifier = BatchVerifier::new(Serial, AnyScheme::Pkcs1v15 { hash });
+    let verdicts = verifier.verify(&public, &[("m", "")]).unwrap();
+    assert_eq!(verdicts.get(0), restricted);
 
     // A too short salt, in an encoded message that another key has signed, since this one refuses.
     let open = KeyHandle::try_from(&keys::rsa1024()).unwrap();
@@ -362,17 +365,18 @@ fn digests_and_keys_that_do_not_fit() {
     let key = KeyHandle::try_from(&keys::rsa1024()).unwrap();
     let public = key.public_key();
     let verifier = BatchVerifier::new(Serial, Pkcs1v15::<Sha256>::new());
-    let signed = [(vec![0; 32], vec![0; 128]), (vec![0; 31], vec![0; 128])];
+    let signed = [(32, 128), (31, 128), (31, 0)].map(|lens| (vec![0; lens.0], vec![0; lens.1]));
     let verdicts = verifier.verify_prehash(&public, &signed).unwrap();
     assert_eq!(verdicts.get(0), Err(Error::Verification { index: 0 }));
-    assert_eq!(
-        verdicts.get(1),
-        Err(Error::DigestLength {
-            index: 1,
+    // Whatever the signature is.
+    for index in [1, 2] {
+        let wrong = Error::DigestLength {
+            index,
             len: 31,
-            expected: 32
-        })
-    );
+            expected: 32,
+        };
+        assert_eq!(verdicts.get(index), Err(wrong));
+    }
     // 64 + 64 + 2 octets do not fit into 128.
     let verifier = BatchVerifier::new(Serial, Pss::<Sha512>::new());
     let verdicts = verifier.verify(&public, &[("m", vec![0; 128])]).unwrap();

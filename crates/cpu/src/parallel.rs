@@ -53,7 +53,7 @@ impl<B> Parallel<B> {
     ///
     /// [`Error::ThreadPool`] if the operating system refuses the threads.
     pub fn with_threads(inner: B, threads: NonZeroUsize) -> Result<Self, Error> {
-        let workers = Workers::start(threads.get())?;
+        let workers = Workers::start(threads)?;
         Ok(Self { inner, workers })
     }
 

@@ -41,7 +41,7 @@ impl Record {
     ) -> io::Result<(Self, JoinHandle<()>)> {
         let to: Box<dyn Write + Send> = match path {
             None if is_closed(&io::stderr()) => {
-                let problem = "standard error is closed; name --record FILE";
+                let problem = "standard error is closed or discarded; name --record FILE";
                 return Err(io::Error::other(problem));
             }
             None => Box::new(io::stderr()),

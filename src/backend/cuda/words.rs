@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn every_place_is_visited_with_its_index() {
-        let workers = Workers::start(3).unwrap();
+        let workers = Workers::start(3.try_into().unwrap()).unwrap();
         for threads in [HostPool(None), HostPool(Some(&workers))] {
             for len in [0, 3, 5 * COPIED_AT_A_TIME] {
                 let (mut places, mut words) = (vec![0; len], vec![3; 2 * len]);
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_first_of_several_is_found() {
-        let workers = Workers::start(3).unwrap();
+        let workers = Workers::start(3.try_into().unwrap()).unwrap();
         let mut elements = vec![0; 9 * INSPECTED_AT_A_TIME + 5];
         let place = |first: usize, part: &[i32]| Some(first + part.iter().position(|x| *x != 0)?);
         for threads in [HostPool(None), HostPool(Some(&workers))] {
@@ -206,7 +206,7 @@ mod tests {
     /// the caller.
     #[test]
     fn items_keep_their_order() {
-        let workers = Workers::start(3).unwrap();
+        let workers = Workers::start(3.try_into().unwrap()).unwrap();
         for threads in [HostPool(None), HostPool(Some(&workers))] {
             for len in [0, 1, 100] {
                 let squares = threads.map_items((0..len).collect(), |i: i32| i * i);

@@ -325,7 +325,10 @@ mod tests {
             };
             let min_bits = numbers.iter().map(|number| number.bits()).min();
             let min_bits = min_bits.unwrap_or(0) as u32;
-            let numbers: Vec<_> = numbers.iter().flat_map(limbs).collect();
+            let len = min_bits.div_ceil(Limb::BITS) as usize;
+            let numbers: Vec<_> = numbers.iter().map(limbs).collect();
+            assert!(numbers.iter().all(|number| number.len() == len));
+            let numbers = numbers.concat();
             let mut rng = chacha20::ChaCha20Rng::seed_from_u64(3);
             let mut randomness = Streams::seeded(&mut rng).unwrap().next();
             test(testers, &numbers, min_bits, is_safe, &mut randomness)

@@ -5,7 +5,6 @@
 //! by a factor that is shifted up by `r_bits - width` bits on import. The shifted factor fits, and
 //! `a * b < S * modulus` implies `a * (b * R / S) < R * modulus`, which the lanes require. Only the
 //! modulus needs preparation.
-
 //!
 //! Rust compiles code that is generic over a caller's type again in every crate that calls it. The
 //! kernels, which take minutes to compile, get a [`Run`] in place of such a type, and are compiled

@@ -2,6 +2,7 @@
 
 use core::hint::spin_loop;
 use core::mem;
+use core::num::NonZeroUsize;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use core::time::Duration;
 use std::process;
@@ -30,7 +31,8 @@ impl Workers {
     /// # Errors
     ///
     /// [`Error::ThreadPool`] if the operating system refuses them.
-    pub fn start(threads: usize) -> Result<Self, Error> {
+    pub fn start(threads: NonZeroUsize) -> Result<Self, Error> {
+        let threads = threads.get();
         // To rayon, zero would mean one for each core.
         let pool = match threads - 1 {
             0 => None,
@@ -69,8 +71,9 @@ impl Workers {
     /// Does `work` on all `shares`, on the calling thread and on idle ones. A thread that has
     /// finished a share takes the next one.
     ///
-    /// The calling thread never waits for the work of another call. If all threads have some, it
-    /// begins alone, and those that become idle join it.
+    /// The calling thread does not wait for the work of another call, unless it belongs to rayon. If
+    /// all threads have work, it begins alone. Those that become idle join it when it takes its next
+    /// share.
     ///
     /// Nor does it wait for a thread to wake up: that takes some tens of microseconds, and a small
     /// batch takes hundreds. It does not sleep at once when no share is left: the others woke up
@@ -210,7 +213,7 @@ mod tests {
 
     /// This many threads beside the calling one.
     fn workers(count: usize) -> Workers {
-        Workers::start(count + 1).unwrap()
+        Workers::start(NonZeroUsize::MIN.saturating_add(count)).unwrap()
     }
 
     fn is_caller(workers: &Workers) -> bool {

@@ -182,7 +182,7 @@ fn refused_instances_are_computed_on_the_host() {
 /// as parts.
 #[test]
 fn every_place_is_filled() {
-    let workers = batch_modexp_cpu::Workers::start(3).unwrap();
+    let workers = batch_modexp_cpu::Workers::start(3.try_into().unwrap()).unwrap();
     const PART: usize = COPIED_AT_A_TIME;
     let words = entry().words();
     let moduli: Vec<_> = (0..3 * PART as u64)
