@@ -156,8 +156,8 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
     /// [`Error::Rng`] if the generator fails or returns 32 equal octets, or if too many candidates
     /// are rejected for it to be random.
     ///
-    /// [`Error::Backend`] if GPUs fail, for instance for lack of memory. A lost one is replaced by
-    /// the others.
+    /// [`Error::Backend`] if GPUs fail that were asked for by name, for instance for lack of memory. A
+    /// lost one is replaced by the others, the last one by the processor.
     pub fn generate<R>(&self, rng: &mut R, count: usize) -> Result<Vec<GeneratedKey>, Error>
     where
         R: TryCryptoRng + ?Sized,

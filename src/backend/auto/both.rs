@@ -130,7 +130,8 @@ impl Both {
     }
 
     /// Like [`run`](Self::run), for callers on all threads of the processor, whose part of it is the
-    /// calling thread. Their times are not measured, because they delay each other.
+    /// calling thread. Their times are not measured, because they delay each other, but GPUs that
+    /// fail are left alone.
     #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn run_beside_others<W, E>(
         &self,
@@ -139,18 +140,29 @@ impl Both {
         work: &mut W,
         on: impl Fn(&mut W, Side) -> Result<(), E>,
     ) -> Result<(), E> {
+        if self.only_gpus || self.cuda.is_over() {
+            return self.run(shape, exponentiations, work, on);
+        }
+        // All threads use the devices.
+        let of_all = exponentiations.saturating_mul(self.cpu().threads());
+        let Some(Model { gpu, .. }) = self.model(shape, of_all) else {
+            return on(work, Side::Cpu);
+        };
         let engine = self.cpu().inner().inner();
         let time =
             <_ as BatchModExp<BoxedUint>>::relative_time(engine, shape.bits, exponentiations);
-        let is_sooner = |model: Model| self.only_gpus || model.gpu < self.seconds(shape, time);
-        let model = self.model(shape, exponentiations);
-        if self.cuda.is_over() || !model.is_some_and(is_sooner) {
+        let cpu = self.seconds(shape, time);
+        let model = Model { cpu, gpu };
+        if self.costs.predict(shape, exponentiations, model) == Side::Cpu {
             return on(work, Side::Cpu);
         }
-        match on(work, Side::Gpu) {
-            Err(_) if !self.only_gpus || self.cuda.is_over() => on(work, Side::Cpu),
-            result => result,
+        if on(work, Side::Gpu).is_err() {
+            on(work, Side::Cpu)?;
+            let seconds = gpu * FAILED;
+            self.costs
+                .measured(shape, exponentiations, model, Side::Gpu, seconds);
         }
+        Ok(())
     }
 
     /// Runs a batch on the side that should finish sooner by `model`.
@@ -205,7 +217,7 @@ impl Both {
     /// The estimated times on both sides. `None` for an empty batch, or if there is no kernel for it.
     fn model(&self, shape: Shape, count: usize) -> Option<Model> {
         // The host computes exponents that are longer than their modulus.
-        if count == 0 || shape.exponent_bits > shape.bits {
+        if count == 0 || shape.bits == 0 || shape.exponent_bits > shape.bits {
             return None;
         }
         let gpu = self.predicted_ms(shape, count)?;

@@ -39,6 +39,7 @@ fn batches_that_the_host_computes_have_no_break_even() {
     if crate::need::available("cuda", Cuda::probe()).is_some() {
         let auto = Auto::with_cuda(Cuda::new().unwrap());
         assert_eq!(auto.break_even(1024, 1088), None);
+        assert_eq!(auto.break_even(0, 0), None);
     }
 }
 

@@ -22,7 +22,7 @@ impl RsaBackend for Both {
     // Key generation calls this on all threads.
     fn exponentiate(&self, mut powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
         let shape = Shape {
-            kind: "exponentiation",
+            kind: "exponentiation of a thread",
             bits: powers.moduli.first().map_or(0, ModulusRef::bits),
             product_bits: None,
             exponent_bits: powers.exponent_bits,

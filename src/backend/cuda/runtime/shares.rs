@@ -219,23 +219,28 @@ pub(super) fn run_on_all<W: Worker, O: Output, R: Send, E: From<Error> + Send>(
             .enumerate()
             .filter(|share| share.1 > 0)
             .collect();
+        if busy.is_empty() {
+            break;
+        }
         let done = on_each(&busy, |&(worker, len)| {
             let queue = &queue;
             let share = Share { queue, worker, len };
             let result = work(usable[worker], share);
-            if result.is_err() && usable[worker].check().is_ok() {
+            // Asked once: the worker may be lost later, by another batch.
+            let is_lost = result.is_err() && usable[worker].check().is_err();
+            if result.is_err() && !is_lost {
                 // Stop the other workers.
                 queue.clear();
             }
-            (worker, result)
+            (is_lost, result)
         });
         if done.is_empty() {
             return Err(Error::ThreadPool { threads: 1 }.into());
         }
-        for (worker, result) in done {
+        for (is_lost, result) in done {
             match result {
                 Ok(result) => results.push(result),
-                Err(_) if usable[worker].check().is_err() => {}
+                Err(_) if is_lost => {}
                 Err(error) => return Err(error),
             }
         }

@@ -82,6 +82,12 @@ fn run(workers: &[FailingWorker], places: &mut [f64]) -> Result<usize, Error> {
 
 const ALWAYS: usize = usize::MAX;
 
+#[test]
+fn an_empty_batch_succeeds() {
+    let workers = [1.0, 2.0].map(|speed| FailingWorker::new(ALWAYS, speed));
+    assert_eq!(run(&workers, &mut []), Ok(0));
+}
+
 /// Shares are in proportion to speed, but a worker that finishes early helps the others.
 #[test]
 fn everybody_gets_a_share_by_speed() {
