@@ -34,7 +34,7 @@ pub(crate) struct Both {
 const CALL_SECONDS: f64 = 0.4e-3;
 
 /// The time of a batch on GPUs that fail, relative to the estimate. They are tried again after some
-/// thousand batches.
+/// thousand batches, but not for key generation.
 const FAILED: f64 = 1e3;
 
 /// The longest exponents that the processor is measured with, in bits.
